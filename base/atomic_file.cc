@@ -1,0 +1,99 @@
+#include "base/atomic_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+bool written_in_place(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  if (path_ == "-") {
+    stream_ = stdout;
+    return;
+  }
+  struct stat info {};
+  if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    throw Error("cannot write: it is a directory").at(path_);
+  }
+  if (!written_in_place(path_)) {
+    temporary_ = fmt::format("{}.{}.tmp", path_, ::getpid());
+  }
+  const std::string& name = temporary_.empty() ? path_ : temporary_;
+  stream_ = std::fopen(name.c_str(), temporary_.empty() ? "wbe" : "wbxe");
+  if (stream_ == nullptr && errno == EEXIST) {
+    std::remove(temporary_.c_str());  // left by a killed process that had our number
+    stream_ = std::fopen(name.c_str(), "wbxe");
+  }
+  if (stream_ == nullptr) {
+    const int problem = errno;
+    temporary_.clear();
+    fail("cannot write", problem);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (stream_ != nullptr && stream_ != stdout) {
+    std::fclose(stream_);
+  }
+  if (!temporary_.empty()) {
+    std::remove(temporary_.c_str());
+  }
+}
+
+void AtomicFile::write(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stream_) != text.size()) {
+    fail("cannot write", errno);
+  }
+}
+
+void AtomicFile::commit() {
+  errno = 0;
+  if (std::fflush(stream_) != 0) {
+    fail("cannot write", errno);
+  }
+  if (stream_ == stdout) {
+    stream_ = nullptr;
+    return;
+  }
+  if (!temporary_.empty() && ::fsync(::fileno(stream_)) != 0 && errno != EINVAL) {
+    fail("cannot write", errno);
+  }
+  const int closed = std::fclose(stream_);
+  stream_ = nullptr;
+  if (closed != 0) {
+    fail("cannot write", errno);
+  }
+  if (!temporary_.empty()) {
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      fail("cannot replace", errno);
+    }
+    temporary_.clear();
+  }
+}
+
+void AtomicFile::fail(const char* what, int problem) const {
+  throw Error(fmt::format("{} the file: {}", what, std::strerror(problem)))
+      .at(path_ == "-" ? "standard output" : path_);
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n\f\v";
+
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') {
+    text.remove_prefix(1);
+  }
+  Number value{};
+  const char* end = text.data() + text.size();
+  auto [rest, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc() || rest != end) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replace, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::vector<std::string_view> split_blanks(std::string_view text) {
+  std::vector<std::string_view> words;
+  std::size_t begin = text.find_first_not_of(kBlanks);
+  while (begin != std::string_view::npos) {
+    const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(kBlanks, end);
+  }
+  return words;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    fields.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) {
+      return fields;
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::optional<std::int64_t> to_int(std::string_view text) {
+  return whole_number<std::int64_t>(text);
+}
+
+std::optional<double> to_double(std::string_view text) {
+  const std::optional<double> value = whole_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+std::string join(std::span<const std::string_view> parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string to_lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') {
+      c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+  return out;
+}
+
+std::string_view closest(std::string_view word, std::span<const std::string_view> candidates) {
+  constexpr std::size_t kLongestWord = 64;
+  if (word.size() > kLongestWord) {
+    return {};
+  }
+  const std::string wanted = to_lower(word);
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const std::size_t distance = edit_distance(wanted, to_lower(candidate));
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string printable(std::string_view text, std::size_t limit) {
+  std::string out;
+  for (const char c : text) {
+    if (out.size() >= limit) {
+      // Do not end inside a UTF-8 sequence.
+      while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) {
+        out.pop_back();
+      }
+      if (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80U) != 0) {
+        out.pop_back();
+      }
+      return out + "…";
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace lockstep

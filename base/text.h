@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Without blanks (space, tab, CR, LF, FF, VT) at both ends.
+std::string_view trim(std::string_view text);
+
+/// The words between blanks; no empty ones.
+std::vector<std::string_view> split_blanks(std::string_view text);
+
+/// The fields between separators, empty ones included; an empty text is one empty field.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// The whole text as a number, or nothing. No blanks, no trailing characters, no locale; a leading
+/// '+' is allowed. to_double refuses nan and inf.
+std::optional<std::int64_t> to_int(std::string_view text);
+std::optional<double> to_double(std::string_view text);
+
+std::string join(std::span<const std::string_view> parts, std::string_view separator);
+std::string to_lower(std::string_view text);
+
+/// The candidate nearest to `word` by edit distance, if near enough to be a slip of the finger
+/// (at most a third of its letters); empty otherwise. Case is ignored.
+std::string_view closest(std::string_view word, std::span<const std::string_view> candidates);
+
+/// A user's text made fit for a message: control characters escaped, cut at `limit` bytes with "…".
+std::string printable(std::string_view text, std::size_t limit = 80);
+
+}  // namespace lockstep

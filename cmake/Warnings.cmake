@@ -1,0 +1,9 @@
+# Target lockstep::warnings: the warnings every target of ours is compiled with.
+add_library(lockstep_warnings INTERFACE)
+add_library(lockstep::warnings ALIAS lockstep_warnings)
+target_compile_options(lockstep_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wcast-align -Wnull-dereference
+  # GCC 12 warns wrongly about "literal" + std::string (its bug 105329).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "base/units.h"
+#include "topologies/routing.h"
+
+namespace lockstep {
+
+/// How the flow engine turns a transfer into wire bytes and latency.
+struct FlowOptions {
+  Bytes payload{4096};  ///< data bytes of a full packet (MTU)
+  Bytes header{62};     ///< wire bytes a packet adds: RoCEv2 Ethernet 14, IP 20, UDP 8, BTH 12, ICRC 4, FCS 4
+  /// Delivered when the last ACK is back at the source (SimAI) instead of when the destination has
+  /// the data (NCCL).
+  bool wait_for_ack = false;
+  Bytes ack_size{60};
+  /// A new source port, hence a new ECMP draw, for every transfer (SimAI) instead of one for each
+  /// (source, destination, channel), as NCCL's persistent connections have.
+  bool fresh_ports = false;
+  /// A full packet's transmission time is cut to whole nanoseconds (SimAI's ns-3 clock).
+  bool whole_ns = false;
+  RouteOptions routes;
+};
+
+/// SimAI's packet sizes, ACK rule, ports and clock (payload 9000 B, header 52 B).
+FlowOptions simai_flow_options();
+
+}  // namespace lockstep

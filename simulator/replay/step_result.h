@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "simulator/network/network_engine.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+/// What one phase of a layer cost on the reporting rank.
+struct PhaseResult {
+  Time compute;
+  Time exposed;  ///< time in which the rank computed nothing because of this communication
+  Time comm;     ///< issue to completion
+  Bytes bytes;   ///< the full tensor
+  CommType comm_type = CommType::kNone;
+  GroupKind group = GroupKind::kTp;
+  std::int32_t group_size = 1;
+};
+
+struct LayerResult {
+  std::int32_t name = 0;  ///< index into StepResult::names
+  PhaseResult forward, input_grad, weight_grad;
+};
+
+/// One simulated training step. Plain data between the simulation and whatever shows it.
+struct StepResult {
+  std::string workload, topology;  ///< as the user named them
+  std::string engine;              ///< "analytic", "flow", "packet"
+  std::string semantics;           ///< "simai", …
+  std::string flavour;             ///< "default" or "simai"
+  Parallelism parallel;
+  std::int32_t gpus = 0;
+
+  Time total;                              ///< the step's time
+  Time compute;                            ///< of the reporting rank
+  Time exposed;                            ///< communication not hidden behind compute, PP included
+  Time bubble;                             ///< pipeline bubble
+  std::array<Time, 7> exposed_by_group{};  ///< by GroupKind
+  std::vector<std::string> names;
+  std::vector<LayerResult> layers;     ///< of the reporting rank (rank 0)
+  Time first_rank_end, last_rank_end;  ///< spread over ranks
+  std::vector<PortUse> ports;          ///< empty for the analytic engine
+  std::int64_t flows = 0;              ///< point-to-point transfers simulated
+  std::vector<std::string> warnings;
+};
+
+}  // namespace lockstep

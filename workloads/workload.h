@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "workloads/comm.h"
+
+namespace lockstep {
+
+/// How a job is cut over its GPUs. Degrees are at least 1.
+struct Parallelism {
+  std::int64_t gpus = 1;  ///< world size; 0 where the file does not say
+  std::int64_t tp = 1, ep = 1, pp = 1;
+  std::int64_t vpp = 1;  ///< model chunks per stage; AICB writes its layers per stage here
+  std::int64_t ga = 1;   ///< microbatches per step (gradient accumulation)
+  friend bool operator==(const Parallelism&, const Parallelism&) = default;
+};
+
+/// One of a layer's three phases: compute, then a communication.
+struct LayerPhase {
+  Time compute;
+  Bytes bytes;  ///< the full tensor: all-gather output, reduce-scatter input, all-to-all buffer
+  CommType comm = CommType::kNone;
+  GroupKind group = GroupKind::kTp;
+  friend bool operator==(const LayerPhase&, const LayerPhase&) = default;
+};
+
+/// One line of SimAI's workload text.
+struct Layer {
+  std::int32_t name = 0;  ///< index into LayerTable::names
+  std::int32_t dependency = -1;
+  LayerPhase forward, input_grad, weight_grad;
+  Time update;  ///< added after each collective of the layer
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+/// What SimAI's text holds beyond the layers: policy, keys and their order. See simai_txt.h.
+struct LayerTable {
+  std::string policy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
+  double pp_comm_bytes =
+      0;  ///< sent between stages per microbatch and chunk; AICB may write a fraction
+  std::vector<std::int32_t> checkpoints;           ///< layers whose input is kept
+  std::vector<std::int32_t> checkpoint_initiates;  ///< layers that start a recomputation
+  std::vector<std::string> names;                  ///< each name once
+  std::vector<Layer> layers;
+  friend bool operator==(const LayerTable&, const LayerTable&) = default;
+};
+
+/// Ranks first, first + stride, … below end.
+struct RankRange {
+  std::int32_t first = 0, end = 0, stride = 1;
+  friend bool operator==(const RankRange&, const RankRange&) = default;
+};
+
+/// One operation of a rank: compute for `compute`, or communicate `bytes` over the rank's group
+/// of family `group`, after the operations `after` of the same program have ended. Operations on
+/// one stream run one at a time, in program order.
+struct Op {
+  std::string name;
+  std::int32_t stream = 0;  ///< index into OpProgram::streams
+  Time compute;
+  CommType comm = CommType::kNone;
+  std::int32_t group = -1;  ///< index into OpTable::groups; -1 for compute and send/receive
+  std::int32_t peer = -1;   ///< send/receive: the other rank
+  bool send = false;        ///< send/receive: true on the sender
+  Bytes bytes;
+  std::vector<std::int32_t> after;  ///< indices of earlier operations of the program
+  friend bool operator==(const Op&, const Op&) = default;
+};
+
+/// What each of some ranks does in a step.
+struct OpProgram {
+  std::vector<RankRange> ranks;
+  std::vector<std::string> streams;
+  std::vector<Op> ops;
+  friend bool operator==(const OpProgram&, const OpProgram&) = default;
+};
+
+/// A family of communicators of one kind that do not overlap: {"tp", {{0,1},{2,3}}}.
+struct GroupFamily {
+  std::string name;
+  std::vector<std::vector<std::int32_t>> members;
+  friend bool operator==(const GroupFamily&, const GroupFamily&) = default;
+};
+
+/// Work given rank by rank; ranks that do the same share a program.
+struct OpTable {
+  std::vector<GroupFamily> groups;
+  std::vector<OpProgram> programs;
+  friend bool operator==(const OpTable&, const OpTable&) = default;
+};
+
+struct WorkloadJob {
+  std::string name = "job";
+  Parallelism parallel;
+  std::variant<LayerTable, OpTable> work;
+  friend bool operator==(const WorkloadJob&, const WorkloadJob&) = default;
+};
+
+/// The work of one training step, for one job or for several that share the cluster.
+struct Workload {
+  std::vector<WorkloadJob> jobs;
+  friend bool operator==(const Workload&, const Workload&) = default;
+};
+
+}  // namespace lockstep
