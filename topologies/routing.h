@@ -11,15 +11,17 @@ namespace lockstep {
 
 struct RouteOptions {
   bool spray = false;          ///< split a flow evenly over all shortest paths (packet spraying)
-  bool rail_affinity = false;  ///< a GPU with several NICs picks by channel, not by hash
-  bool pxn =
-      false;  ///< cross-rail traffic goes over NVLink to the GPU on the destination's rail first
+  bool rail_affinity = false;  ///< a GPU with several NIC ports picks by channel, not by hash
+  /// To another server and another rail, go over NVLink to the local GPU on the destination's rail
+  /// first (NCCL's PXN). A GPU's rail is its place among the GPUs of its server.
+  bool pxn = false;
 };
 
-/// A share of a flow on one port. ECMP paths have share 1 on each hop; sprayed flows less.
+/// A share of a flow on one port. ECMP paths have share 1 on each hop; sprayed flows less. A
+/// double, so that a split terabyte still adds up to the byte.
 struct Hop {
   PortId port;
-  float share = 1;
+  double share = 1;
 };
 
 /// The ports a flow crosses, in path order (sprayed: in order of distance from the source).
@@ -34,24 +36,36 @@ struct FlowKey {
   std::int32_t channel = 0;  ///< for rail_affinity
 };
 
-/// Finds routes: NVLink inside a server, else shortest paths over switches, equal ones by ECMP.
+/// Finds routes. The first of these that exists is taken:
+///   1. a direct link between the two nodes (full mesh);
+///   2. within a server, the shortest path over its NVSwitches;
+///   3. the shortest path over switches.
+/// GPUs forward nothing, except as PXN relays; NVSwitches forward nothing between servers.
 ///
-/// ECMP's hash at switch s is MurmurHash3_x86_32 of three little-endian words (source address,
-/// destination address, source_port | destination_port << 16) with seed s, modulo the number of
-/// next hops in ascending node id; the address of node i is 11.(i/256).(i%256).1. (SimAI's rule.)
+/// Equal next hops are told apart by ECMP: MurmurHash3_x86_32 of three little-endian words (source
+/// address, destination address, source_port | destination_port << 16), modulo the number of next
+/// hops in ascending node id (parallel links in link order). The seed is the node id at a switch
+/// or NVSwitch and kHostHashSeed where the flow starts; the address of node i
+/// is 11.(i/256).(i%256).1. This is SimAI's rule (docs/models.md). Behind a PXN relay the source
+/// address is the relay's. With rail_affinity a GPU takes port number channel mod ports instead,
+/// among its nearest ones.
 ///
-/// Distances are kept per distinct set of switches that a destination hangs on, over switches only,
-/// and made on first use: memory O(leaf sets * switches), never GPUs squared.
-/// ERRORS: Error naming both nodes when there is no path. Not for two threads at once.
+/// A route takes about a microsecond and, once the tables are warm, allocates nothing. Tables: see
+/// ForwardingPlane; memory is bounded and never GPUs squared. The topology must be valid and
+/// outlive the router. Not for two threads at once; routers are independent of each other.
 class Router {
  public:
   explicit Router(const Topology& topology, RouteOptions options = {});
   ~Router();
   Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
 
-  /// Overwrites `route`. PRECONDITION: source != destination, both GPUs or NVSwitches.
+  /// Overwrites `route`. PRECONDITION: source != destination; each a GPU, or an NVSwitch of the
+  /// other's server. ERRORS: Error naming both nodes when there is no path.
   void route(const FlowKey& key, Route& route);
   const Topology& topology() const;
+  /// Bytes in the tables made so far.
+  std::size_t table_bytes() const;
 
  private:
   struct State;

@@ -1,0 +1,304 @@
+#include "topologies/routing.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "topologies/ecmp_hash.h"
+#include "topologies/forwarding_plane.h"
+
+namespace lockstep {
+namespace {
+
+PortId reversed(PortId port) { return PortId(port.value ^ 1); }
+
+std::string described(const Topology& topology, NodeId node) {
+  constexpr std::array<const char*, 3> kKinds{"GPU", "NVSwitch", "switch"};
+  const Node& n = topology.nodes[node.index()];
+  std::string text = kKinds[static_cast<std::size_t>(n.kind)];
+  text += " node " + std::to_string(node.value);
+  return n.server < 0 ? text : text + " (server " + std::to_string(n.server) + ")";
+}
+
+/// The GPUs of each server in ascending id, and each GPU's place among them: its rail.
+class Rails {
+ public:
+  explicit Rails(const Topology& topology) : gpus_(topology.gpus()), place_(topology.nodes.size()) {
+    std::stable_sort(gpus_.begin(), gpus_.end(), [&](NodeId a, NodeId b) {
+      return topology.nodes[a.index()].server < topology.nodes[b.index()].server;
+    });
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < gpus_.size(); ++i) {
+      if (topology.nodes[gpus_[i].index()].server != topology.nodes[gpus_[first].index()].server) {
+        first = i;
+      }
+      place_[gpus_[i].index()] = {first, i - first};
+    }
+  }
+  std::size_t rail(NodeId gpu) const { return place_[gpu.index()].rail; }
+  /// The GPU on `rail` in the server of `gpu`; invalid if that server has none.
+  NodeId beside(NodeId gpu, std::size_t rail, const Topology& topology) const {
+    const std::size_t i = place_[gpu.index()].first + rail;
+    const bool same = i < gpus_.size() &&
+                      topology.nodes[gpus_[i].index()].server == topology.nodes[gpu.index()].server;
+    return same ? gpus_[i] : NodeId();
+  }
+
+ private:
+  struct Place {
+    std::size_t first = 0;  // of the server, in gpus_
+    std::size_t rail = 0;
+  };
+  std::vector<NodeId> gpus_;
+  std::vector<Place> place_;
+};
+
+/// ECMP's choices for one flow.
+class Picker {
+ public:
+  Picker(const FlowKey& key, bool by_channel)
+      : source_(node_address(key.source)),
+        destination_(node_address(key.destination)),
+        ports_(key.source_port | std::uint32_t{key.destination_port} << 16),
+        channel_(static_cast<std::uint32_t>(key.channel)),
+        by_channel_(by_channel) {}
+
+  /// Which of `count` ports a flow takes at its source.
+  std::size_t at_source(std::size_t count) const {
+    return by_channel_ ? channel_ % count : at(kHostHashSeed, count);
+  }
+  std::size_t at_forwarder(NodeId node, std::size_t count) const {
+    return at(static_cast<std::uint32_t>(node.value), count);
+  }
+
+ private:
+  std::size_t at(std::uint32_t seed, std::size_t count) const {
+    return count == 1 ? 0 : murmur3_x86_32(source_, destination_, ports_, seed) % count;
+  }
+  std::uint32_t source_, destination_, ports_, channel_;
+  bool by_channel_;
+};
+
+}  // namespace
+
+struct Router::State {
+  State(const Topology& t, RouteOptions o)
+      : topology(t),
+        options(o),
+        adjacency(t),
+        nvlink(t, adjacency, NodeKind::kNvSwitch),
+        fabric(t, adjacency, NodeKind::kSwitch),
+        rails(t),
+        amount(static_cast<std::size_t>(std::max(nvlink.size(), fabric.size()))) {}
+
+  bool same_server(NodeId a, NodeId b) const {
+    const std::int32_t server = topology.nodes[a.index()].server;
+    return server >= 0 && server == topology.nodes[b.index()].server;
+  }
+  bool direct(const FlowKey& key, Route& route);
+  bool find_exits(ForwardingPlane& plane, const FlowKey& key);
+  bool over(ForwardingPlane& plane, const FlowKey& key, Route& route);
+  void walk(ForwardingPlane& plane, const FlowKey& key, Route& route);
+  void spray(ForwardingPlane& plane, const FlowKey& key, Route& route);
+  bool within_server(const FlowKey& key, Route& route) {
+    return direct(key, route) ||
+           (same_server(key.source, key.destination) && over(nvlink, key, route));
+  }
+  bool relayed(const FlowKey& key, Route& route);
+  void add_even(std::span<const NextHop> next, double share, Route& route);
+
+  const Topology& topology;
+  RouteOptions options;
+  Adjacency adjacency;
+  ForwardingPlane nvlink, fabric;
+  Rails rails;
+  // Scratch, kept so that a route allocates nothing.
+  std::vector<NextHop> exits;              // the source's ports that lie on shortest paths
+  std::vector<NextHop> entries;            // the last forwarder's ports to the destination
+  std::vector<double> amount;              // sprayed: share of the flow at each forwarder
+  std::vector<std::int32_t> wave, coming;  // sprayed: forwarders at one distance, and the next
+};
+
+/// Takes one of the links between the two nodes, if there are any (sprayed: all of them).
+bool Router::State::direct(const FlowKey& key, Route& route) {
+  const std::span<const Neighbour> all = adjacency.of(key.source);
+  const auto [first, last] =
+      std::equal_range(all.begin(), all.end(), Neighbour{key.destination, PortId()},
+                       [](const Neighbour& a, const Neighbour& b) { return a.node < b.node; });
+  const auto count = static_cast<std::size_t>(last - first);
+  if (count == 0) {
+    return false;
+  }
+  if (options.spray) {
+    for (auto i = first; i != last; ++i) {
+      route.hops.push_back({i->port, 1.0 / static_cast<double>(count)});
+    }
+  } else {
+    const std::size_t pick = Picker(key, options.rail_affinity).at_source(count);
+    route.hops.push_back({all[static_cast<std::size_t>(first - all.begin()) + pick].port});
+  }
+  return true;
+}
+
+/// Sets `exits`; false if no port of the source leads to the destination over this plane.
+bool Router::State::find_exits(ForwardingPlane& plane, const FlowKey& key) {
+  exits.clear();
+  const std::int32_t target = plane.target(key.destination);
+  if (target < 0) {
+    return false;
+  }
+  const std::int32_t self = plane.forwarder(key.source);
+  if (self >= 0) {
+    exits.push_back({self, PortId()});
+    return plane.distance(target, self) != ForwardingPlane::kUnreachable;
+  }
+  std::uint16_t nearest = ForwardingPlane::kUnreachable;
+  for (const NextHop& uplink : plane.uplinks(key.source)) {
+    const std::uint16_t distance = plane.distance(target, uplink.forwarder);
+    if (distance < nearest) {
+      nearest = distance;
+      exits.clear();
+    }
+    if (distance == nearest && distance != ForwardingPlane::kUnreachable) {
+      exits.push_back(uplink);
+    }
+  }
+  return !exits.empty();
+}
+
+bool Router::State::over(ForwardingPlane& plane, const FlowKey& key, Route& route) {
+  plane.trim();
+  if (!find_exits(plane, key)) {
+    return false;
+  }
+  if (options.spray) {
+    spray(plane, key, route);
+  } else {
+    walk(plane, key, route);
+  }
+  return true;
+}
+
+void Router::State::walk(ForwardingPlane& plane, const FlowKey& key, Route& route) {
+  const Picker picker(key, options.rail_affinity);
+  const std::int32_t target = plane.target(key.destination);
+  NextHop hop = exits[picker.at_source(exits.size())];
+  if (hop.port.valid()) {
+    route.hops.push_back({hop.port});
+  }
+  while (plane.distance(target, hop.forwarder) > 0) {
+    const std::span<const NextHop> next = plane.next_hops(target, hop.forwarder);
+    hop = next[picker.at_forwarder(plane.node(hop.forwarder), next.size())];
+    route.hops.push_back({hop.port});
+  }
+  if (plane.node(hop.forwarder) == key.destination) {
+    return;
+  }
+  entries.clear();
+  for (const NextHop& uplink : plane.uplinks(key.destination)) {
+    if (uplink.forwarder == hop.forwarder) {
+      entries.push_back(uplink);
+    }
+  }
+  const std::size_t pick = picker.at_forwarder(plane.node(hop.forwarder), entries.size());
+  route.hops.push_back({reversed(entries[pick].port)});
+}
+
+/// Appends equal parts of `share` on each of `next` and carries them to their forwarders.
+void Router::State::add_even(std::span<const NextHop> next, double share, Route& route) {
+  const double part = share / static_cast<double>(next.size());
+  for (const NextHop& hop : next) {
+    if (hop.port.valid()) {
+      route.hops.push_back({hop.port, part});
+    }
+    double& there = amount[static_cast<std::size_t>(hop.forwarder)];
+    if (there == 0) {
+      coming.push_back(hop.forwarder);
+    }
+    there += part;
+  }
+}
+
+/// Every forwarder of a wave has the same distance to the target, so each is passed once.
+void Router::State::spray(ForwardingPlane& plane, const FlowKey& key, Route& route) {
+  const std::int32_t target = plane.target(key.destination);
+  const auto take = [&](std::int32_t forwarder) {
+    return std::exchange(amount[static_cast<std::size_t>(forwarder)], 0.0);
+  };
+  if (options.rail_affinity) {
+    exits = {exits[Picker(key, true).at_source(exits.size())]};
+  }
+  coming.clear();
+  add_even(exits, 1.0, route);
+  while (plane.distance(target, coming.front()) > 0) {
+    std::swap(wave, coming);
+    coming.clear();
+    for (const std::int32_t forwarder : wave) {
+      add_even(plane.next_hops(target, forwarder), take(forwarder), route);
+    }
+  }
+  for (const std::int32_t forwarder : coming) {
+    const double share = take(forwarder);
+    if (plane.node(forwarder) == key.destination) {
+      continue;
+    }
+    entries.clear();
+    for (const NextHop& uplink : plane.uplinks(key.destination)) {
+      if (uplink.forwarder == forwarder) {
+        entries.push_back(uplink);
+      }
+    }
+    for (const NextHop& entry : entries) {
+      route.hops.push_back({reversed(entry.port), share / static_cast<double>(entries.size())});
+    }
+  }
+}
+
+/// PXN: over NVLink to the GPU on the destination's rail, then on from there.
+bool Router::State::relayed(const FlowKey& key, Route& route) {
+  if (!options.pxn || same_server(key.source, key.destination) ||
+      rails.rail(key.source) == rails.rail(key.destination)) {
+    return false;
+  }
+  const NodeId relay = rails.beside(key.source, rails.rail(key.destination), topology);
+  if (!relay.valid()) {
+    return false;
+  }
+  FlowKey first = key, second = key;
+  first.destination = second.source = relay;
+  if (within_server(first, route) && over(fabric, second, route)) {
+    return true;
+  }
+  route.hops.clear();
+  return false;
+}
+
+Router::Router(const Topology& topology, RouteOptions options)
+    : state_(std::make_unique<State>(topology, options)) {}
+Router::~Router() = default;
+Router::Router(Router&&) noexcept = default;
+Router& Router::operator=(Router&&) noexcept = default;
+
+void Router::route(const FlowKey& key, Route& route) {
+  LOCKSTEP_CHECK(key.source != key.destination, "a flow from a node to itself has no route");
+  route.hops.clear();
+  if (state_->within_server(key, route) || state_->relayed(key, route) ||
+      state_->over(state_->fabric, key, route)) {
+    return;
+  }
+  const Topology& topology = state_->topology;
+  throw Error("no path from " + described(topology, key.source) + " to " +
+              described(topology, key.destination))
+      .expected("a chain of links over NVSwitches of one server, or over switches");
+}
+
+const Topology& Router::topology() const { return state_->topology; }
+
+std::size_t Router::table_bytes() const {
+  return state_->nvlink.table_bytes() + state_->fabric.table_bytes();
+}
+
+}  // namespace lockstep
