@@ -8,7 +8,8 @@ namespace lockstep {
 /// How the flow engine turns a transfer into wire bytes and latency.
 struct FlowOptions {
   Bytes payload{4096};  ///< data bytes of a full packet (MTU)
-  Bytes header{62};     ///< wire bytes a packet adds: RoCEv2 Ethernet 14, IP 20, UDP 8, BTH 12, ICRC 4, FCS 4
+  Bytes header{
+      62};  ///< wire bytes a packet adds: RoCEv2 Ethernet 14, IP 20, UDP 8, BTH 12, ICRC 4, FCS 4
   /// Delivered when the last ACK is back at the source (SimAI) instead of when the destination has
   /// the data (NCCL).
   bool wait_for_ack = false;

@@ -1,0 +1,189 @@
+#include "simulator/network/flow/path_finder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kKeptHops = std::size_t{1} << 22;
+constexpr std::uint16_t kFirstPort = 10000;
+constexpr std::uint16_t kListenPort = 100;
+
+LinkId link_of(PortId port) { return LinkId(port.value / 2); }
+
+void check_size(Bytes size, std::int64_t least, const char* what) {
+  if (size.count() < least) {
+    throw Error(fmt::format("the {} is {} bytes", what, size.count()))
+        .expected(fmt::format("at least {}", least));
+  }
+}
+
+/// Calls add(hops) for each group of hops at one distance from the source: their shares sum to 1.
+template <class Hops, class F>
+void for_each_distance(const Hops& hops, F add) {
+  constexpr double kRounding = 1e-3;
+  double share = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    share += hops[i].coefficient;
+    if (share > 1 - kRounding || i + 1 == hops.size()) {
+      add(std::span(hops).subspan(begin, i + 1 - begin));
+      begin = i + 1;
+      share = 0;
+    }
+  }
+}
+
+/// To a multiple of 2^-36, so that sums of shares are exact and rates independent of their order.
+double rounded(double share) {
+  constexpr double kUnit = 1.0 / (std::int64_t{1} << 36);
+  return std::max(MaxMin::kMinCoefficient, std::round(share / kUnit) * kUnit);
+}
+
+PortId port_of(const MaxMin::Term& term) { return PortId(term.constraint.value); }
+
+}  // namespace
+
+PathFinder::PathFinder(const Topology& topology, const FlowOptions& options)
+    : options_(options), router_(topology, options.routes) {
+  check_size(options.payload, 1, "payload of a packet");
+  check_size(options.header, 0, "header of a packet");
+  check_size(options.ack_size, 0, "size of an ACK");
+}
+
+const LinkClass& PathFinder::class_of(PortId port) const {
+  return topology().class_of(link_of(port));
+}
+
+Bytes PathFinder::wire_bytes(Bytes data) const {
+  check_size(data, 0, "size of a transfer");
+  const std::int64_t payload = options_.payload.count();
+  const std::int64_t packets =
+      std::max<std::int64_t>(1, data.count() / payload + (data.count() % payload != 0 ? 1 : 0));
+  return data + options_.header * packets;
+}
+
+double PathFinder::capacity(PortId port) const {
+  const double nominal = static_cast<double>(class_of(port).rate.bits_per_second());
+  if (options_.whole_ns && nominal > 0) {
+    const Bytes packet = options_.payload + options_.header;
+    const Time time = transmission(port, packet);
+    if (time > Time()) {
+      return static_cast<double>(packet.count()) * 8 / static_cast<double>(time.count_ns()) * 1e9;
+    }
+  }
+  return nominal;
+}
+
+Time PathFinder::transmission(PortId port, Bytes size) const {
+  const Bandwidth rate = class_of(port).rate;
+  if (options_.whole_ns) {
+    __extension__ using Wide = __int128;
+    const Wide ns = static_cast<Wide>(size.count()) * 8 * 1'000'000'000 / rate.bits_per_second();
+    return Time::ns(static_cast<std::int64_t>(std::min<Wide>(ns, Time::max().count_ns())));
+  }
+  return transfer_time(size, rate);
+}
+
+Time PathFinder::pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const {
+  Time sum, slowest;
+  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
+    Time here;
+    for (const MaxMin::Term& hop : hops) {
+      here = std::max(here, transmission(port_of(hop), packet));
+    }
+    sum += here;
+    slowest = std::max(slowest, here);
+  });
+  return sum - slowest;
+}
+
+Time PathFinder::latency(const Path& path, Bytes wire) const {
+  const Time pipeline_time =
+      wire < options_.payload + options_.header ? pipeline(path.ports, wire) : path.pipeline;
+  return path.propagation + pipeline_time + path.ack;
+}
+
+const Path& PathFinder::next(NodeId source, NodeId destination, std::int32_t channel) {
+  check_nodes(source, destination);
+  if (options_.fresh_ports) {
+    const std::uint32_t used = connections_(source, destination, 0)++;
+    find(source, destination, static_cast<std::uint16_t>(kFirstPort + used), channel, path_);
+    return path_;
+  }
+  std::uint32_t& index = connections_(source, destination, channel);
+  if (index > 0) {
+    return kept_[index - 1];
+  }
+  find(source, destination,
+       static_cast<std::uint16_t>(kFirstPort + static_cast<std::uint32_t>(channel)), channel,
+       path_);
+  if (kept_hops_ + path_.ports.size() <= kKeptHops) {
+    kept_hops_ += path_.ports.size();
+    kept_.push_back(path_);
+    index = static_cast<std::uint32_t>(kept_.size());
+  }
+  return path_;
+}
+
+void PathFinder::check_nodes(NodeId source, NodeId destination) const {
+  const auto nodes = static_cast<std::int32_t>(topology().nodes.size());
+  for (const NodeId node : {source, destination}) {
+    if (node.value < 0 || node.value >= nodes) {
+      throw Error(fmt::format("a transfer names node {}", node.value))
+          .expected(fmt::format("a node of the topology, 0 to {}", nodes - 1));
+    }
+  }
+  if (source == destination) {
+    throw Error(fmt::format("a transfer from node {} to itself", source.value))
+        .hint("what stays on one GPU does not cross the network");
+  }
+}
+
+void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_port,
+                      std::int32_t channel, Path& path) {
+  if (options_.wait_for_ack) {
+    router_.route({destination, source, kListenPort, source_port, channel}, route_);
+  } else {
+    route_.hops.clear();
+  }
+  const auto copy_ports = [&] {
+    path.ports.clear();
+    for (const Hop& hop : route_.hops) {
+      if (class_of(hop.port).rate.bits_per_second() <= 0) {
+        const Link& link = topology().links[link_of(hop.port).index()];
+        throw Error(fmt::format(
+            "the way from node {} to node {} crosses link {} (node {} to "
+            "node {}), which has no bandwidth",
+            source.value, destination.value, link_of(hop.port).value, link.a.value, link.b.value));
+      }
+      path.ports.push_back({ConstraintId(hop.port.value), rounded(hop.share)});
+    }
+  };
+  const auto delays = [&](Bytes packet) {
+    Time sum;
+    for_each_distance(path.ports, [&](std::span<const MaxMin::Term> hops) {
+      Time here;
+      for (const MaxMin::Term& hop : hops) {
+        const Time transmit = packet > Bytes() ? transmission(port_of(hop), packet) : Time();
+        here = std::max(here, class_of(port_of(hop)).delay + transmit);
+      }
+      sum += here;
+    });
+    return sum;
+  };
+  copy_ports();
+  path.ack = delays(options_.ack_size);
+
+  router_.route({source, destination, source_port, kListenPort, channel}, route_);
+  copy_ports();
+  path.propagation = delays(Bytes());
+  path.pipeline = pipeline(path.ports, options_.payload + options_.header);
+}
+
+}  // namespace lockstep

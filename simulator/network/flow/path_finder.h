@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/network/flow/connection_table.h"
+#include "simulator/network/flow/flow_options.h"
+#include "simulator/network/flow/max_min.h"
+#include "simulator/network/network_engine.h"
+
+namespace lockstep {
+
+/// What a transfer's way through the network means to the flow engine.
+struct Path {
+  /// The ports with the share of the flow that each carries: port p is constraint p.
+  std::vector<MaxMin::Term> ports;
+  Time propagation;  ///< sum over the hops
+  Time pipeline;     ///< store-and-forward of one full packet, see PathFinder
+  Time ack;          ///< last ACK: propagation and transmission back to the source; or zero
+};
+
+/// Routes transfers, and turns sizes and routes into wire bytes and latencies:
+///
+///     wire bytes   W = B + header * ceil(B / payload), at least one packet
+///     propagation  = sum over the hops of the link's delay
+///     pipeline     = sum over the hops of m / C_hop, less the largest of them, where
+///                    m = min(W, payload + header)
+///     ack          = sum over the hops of the way back of (delay + ack_size / C_hop)
+///
+/// The slowest hop is left out because W / C of the draining flow holds it already. A message of
+/// packets on equal links then takes W / C + (h - 1) m / C + propagation, which is what store and
+/// forward gives. A sprayed flow crosses several ports at the same distance; the slowest counts.
+/// Each m / C is rounded up to the picosecond; with whole_ns it is cut to whole nanoseconds.
+///
+/// Paths of connections that occur again are kept (at most about 4 million hops in all); nothing is
+/// kept with fresh_ports. ERRORS: Error for same-node transfers, node ids out of range, pairs
+/// without a route and ports without bandwidth (naming the link).
+class PathFinder {
+ public:
+  PathFinder(const Topology& topology, const FlowOptions& options);
+
+  /// The path of the next transfer of this connection; valid until the next call.
+  const Path& next(NodeId source, NodeId destination, std::int32_t channel);
+
+  Bytes wire_bytes(Bytes data) const;
+  /// From the moment the last bit has left the source to delivery.
+  Time latency(const Path& path, Bytes wire) const;
+  /// What a port carries at most, in bits per second. With whole_ns a full packet takes whole
+  /// nanoseconds: 9052 B at 2880 Gbps go in 25 ns instead of 25.14. (Where a full packet takes less
+  /// than 1 ns the nominal rate holds.)
+  double capacity(PortId port) const;
+
+ private:
+  const Topology& topology() const { return router_.topology(); }
+  const LinkClass& class_of(PortId port) const;
+  Time transmission(PortId port, Bytes size) const;
+  Time pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const;
+  void check_nodes(NodeId source, NodeId destination) const;
+  void find(NodeId source, NodeId destination, std::uint16_t source_port, std::int32_t channel,
+            Path& path);
+
+  FlowOptions options_;
+  Router router_;
+  ConnectionTable connections_;  // index into kept_ plus 1; with fresh_ports the ports used
+  std::vector<Path> kept_;
+  std::size_t kept_hops_ = 0;
+  Path path_;
+  Route route_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "simulator/network/flow/max_min_certificate.h"
+#include "tests/support/random_system.h"
+
+namespace lockstep {
+namespace {
+
+using testing::random_system;
+using testing::System;
+using testing::SystemShape;
+using testing::to_max_min;
+
+SystemShape random_shape(Rng& rng) {
+  return {static_cast<int>(rng.between(1, 30)), static_cast<int>(rng.between(1, 60)),
+          static_cast<int>(rng.between(1, 5)), rng.below(2) == 0, rng.below(2) == 0};
+}
+
+std::vector<std::int32_t> all_variables(const System& system) {
+  std::vector<std::int32_t> ids(system.variables.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+std::vector<double> solved(const System& system) {
+  MaxMin solver = to_max_min(system);
+  solver.solve();
+  std::vector<double> rates;
+  for (std::size_t v = 0; v < system.variables.size(); ++v) {
+    rates.push_back(solver.rate(VariableId(v)));
+  }
+  return rates;
+}
+
+/// The indices 0 … n-1 in random order.
+std::vector<std::size_t> shuffled(Rng& rng, std::size_t n) {
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t i = n; i > 1; --i) {
+    std::swap(order[i - 1], order[rng.below(i)]);
+  }
+  return order;
+}
+
+TEST(MaxMinProperty, HoldsTheCertificate) {
+  Rng rng(1, "certificate");
+  for (int round = 0; round < 1000; ++round) {
+    const System system = random_system(rng, random_shape(rng));
+    MaxMin solver = to_max_min(system);
+    solver.solve();
+    ASSERT_EQ(max_min_violation(solver, all_variables(system), 1e-11), "") << "round " << round;
+  }
+}
+
+TEST(MaxMinProperty, RelabellingVariablesChangesNoBit) {
+  Rng rng(1, "relabelling");
+  for (int round = 0; round < 300; ++round) {
+    const System system = random_system(rng, random_shape(rng));
+    const std::vector<std::size_t> order = shuffled(rng, system.variables.size());
+    System other = system;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      other.variables[order[i]] = system.variables[i];
+    }
+    const std::vector<double> rates = solved(system), relabelled = solved(other);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      ASSERT_EQ(rates[i], relabelled[order[i]]) << "round " << round;
+    }
+  }
+}
+
+TEST(MaxMinProperty, ScalingCapacitiesScalesRates) {
+  // By a power of two every operation scales exactly; by 3 to rounding.
+  Rng rng(1, "scaling");
+  for (int round = 0; round < 300; ++round) {
+    SystemShape shape = random_shape(rng);
+    shape.bounds = false;
+    const System system = random_system(rng, shape);
+    const std::vector<double> rates = solved(system);
+    for (const double factor : {4.0, 3.0}) {
+      System scaled = system;
+      for (double& capacity : scaled.capacities) {
+        capacity *= factor;
+      }
+      const std::vector<double> more = solved(scaled);
+      for (std::size_t i = 0; i < rates.size(); ++i) {
+        ASSERT_NEAR(more[i], factor * rates[i], factor == 4 ? 0 : 1e-12 * more[i]);
+      }
+    }
+  }
+}
+
+TEST(MaxMinProperty, SolvingAfterEachChangeEqualsSolvingAtOnce) {
+  // A solver lives through random additions, removals and capacity changes, solving only touched
+  // components; after each solve a fresh solver of the same system must have the same rates, to the
+  // bit, and all others must have been reported as unchanged.
+  Rng rng(1, "incremental");
+  for (int round = 0; round < 40; ++round) {
+    SystemShape shape = random_shape(rng);
+    shape.constraints += 10;
+    System system = random_system(rng, shape);
+    std::vector<VariableId> ids;
+    MaxMin solver;
+    for (const double capacity : system.capacities) {
+      solver.add_constraint(capacity);
+    }
+    const System pool = system;
+    system.variables.clear();
+    std::vector<double> before;
+    for (int step = 0; step < 100; ++step) {
+      const std::uint64_t action = rng.below(8);
+      if (action < 4 || ids.empty()) {
+        system.variables.push_back(pool.variables[rng.below(pool.variables.size())]);
+        ids.push_back(
+            solver.add_variable(system.variables.back().terms, system.variables.back().bound));
+        before.push_back(0);
+      } else if (action < 7) {
+        const auto victim = static_cast<std::ptrdiff_t>(rng.below(ids.size()));
+        solver.remove_variable(ids[static_cast<std::size_t>(victim)]);
+        ids.erase(ids.begin() + victim);
+        system.variables.erase(system.variables.begin() + victim);
+        before.erase(before.begin() + victim);
+      } else {
+        const std::size_t c = rng.below(system.capacities.size());
+        system.capacities[c] = 1 + static_cast<double>(rng.below(1000));
+        solver.set_capacity(ConstraintId(c), system.capacities[c]);
+      }
+      if (rng.below(3) == 0) {
+        continue;  // let changes pile up
+      }
+      const auto changed = solver.solve();
+      const std::vector<double> expected = solved(system);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        ASSERT_EQ(solver.rate(ids[i]), expected[i]) << "round " << round << ", step " << step;
+        const bool reported = std::find(changed.begin(), changed.end(), ids[i]) != changed.end();
+        ASSERT_EQ(reported, solver.rate(ids[i]) != before[i]);
+        before[i] = solver.rate(ids[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
