@@ -27,6 +27,13 @@ struct LayerResult {
   PhaseResult forward, input_grad, weight_grad;
 };
 
+/// One of the jobs that share the cluster.
+struct JobResult {
+  std::string name;
+  std::int32_t first_rank = 0, ranks = 0;
+  Time end;  ///< of its last rank
+};
+
 /// One simulated training step. Plain data between the simulation and whatever shows it.
 struct StepResult {
   std::string workload, topology;  ///< as the user named them
@@ -44,6 +51,7 @@ struct StepResult {
   std::vector<std::string> names;
   std::vector<LayerResult> layers;     ///< of the reporting rank (rank 0)
   Time first_rank_end, last_rank_end;  ///< spread over ranks
+  std::vector<JobResult> jobs;         ///< in the workload's order; empty for the analytic engine
   std::vector<PortUse> ports;          ///< empty for the analytic engine
   std::int64_t flows = 0;              ///< point-to-point transfers simulated
   std::vector<std::string> warnings;

@@ -1,0 +1,293 @@
+#include "simulator/replay/collective_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint64_t tag_of(std::int32_t run, std::int32_t transfer) {
+  return (static_cast<std::uint64_t>(run) << 32) | static_cast<std::uint32_t>(transfer);
+}
+
+/// Turns per-slot counts (stored one slot up) into CSR begins and returns the cursor to fill with.
+std::vector<std::int32_t> to_begins(std::vector<std::int32_t>& counts) {
+  for (std::size_t i = 1; i < counts.size(); ++i) {
+    counts[i] += counts[i - 1];
+  }
+  return {counts.begin(), counts.end() - 1};
+}
+
+}  // namespace
+
+std::size_t CollectiveRuns::KeyHash::operator()(const Key& key) const noexcept {
+  std::uint64_t hash = 0x9E3779B97F4A7C15U;
+  for (const std::int32_t part : {key.family, key.group, key.other, key.sequence}) {
+    hash = (hash ^ static_cast<std::uint32_t>(part)) * 0xFF51AFD7ED558CCDU;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+CollectiveRuns::CollectiveRuns(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+                               const Topology& topology, NetworkEngine& network,
+                               const ScheduleSource& schedules, const ReplayOptions& options,
+                               Finished finished)
+    : work_(work),
+      node_of_rank_(node_of_rank),
+      topology_(topology),
+      network_(network),
+      schedules_(schedules),
+      options_(options),
+      finished_(std::move(finished)) {
+  for (const CommFamily& family : work.families) {
+    shape_of_group_.emplace_back(family.groups().size(), -1);
+  }
+}
+
+CollectiveRuns::Key CollectiveRuns::key_of(std::int32_t rank, const ProgramOp& op) const {
+  if (op.family < 0) {
+    return {-1, op.send ? rank : op.peer, op.send ? op.peer : rank, op.sequence};
+  }
+  const CommFamily& family = work_.families[static_cast<std::size_t>(op.family)];
+  return {op.family, family.group_of(rank), 0, op.sequence};
+}
+
+std::int32_t CollectiveRuns::place_of(const Run& run, std::int32_t rank) const {
+  if (run.key.family < 0) {
+    return rank == run.key.group ? 0 : 1;
+  }
+  return work_.families[static_cast<std::size_t>(run.key.family)].place_of(rank);
+}
+
+std::int32_t CollectiveRuns::shape_of(const Key& key, const std::vector<std::int32_t>& members) {
+  std::int32_t* known = key.family < 0 ? nullptr
+                                       : &shape_of_group_[static_cast<std::size_t>(key.family)]
+                                                         [static_cast<std::size_t>(key.group)];
+  if (known != nullptr && *known >= 0) {
+    return *known;
+  }
+  std::vector<std::int32_t> servers;
+  std::map<std::int32_t, std::int32_t> seen;
+  servers.reserve(members.size());
+  for (const std::int32_t rank : members) {
+    const NodeId node = node_of_rank_[static_cast<std::size_t>(rank)];
+    const std::int32_t server = topology_.nodes[node.index()].server;
+    const auto next = static_cast<std::int32_t>(seen.size());
+    servers.push_back(seen.try_emplace(server, next).first->second);
+  }
+  const auto next = static_cast<std::int32_t>(shapes_.size());
+  const std::int32_t shape = shapes_.try_emplace(std::move(servers), next).first->second;
+  if (known != nullptr) {
+    *known = shape;
+  }
+  return shape;
+}
+
+const CollectiveRuns::Prepared& CollectiveRuns::prepare(const ProgramOp& op, std::int32_t shape) {
+  const auto [place, is_new] = prepared_.try_emplace({op.comm, op.bytes, shape});
+  Prepared& prepared = place->second;
+  if (!is_new) {
+    return prepared;
+  }
+  const auto servers =
+      std::ranges::find_if(shapes_, [&](const auto& known) { return known.second == shape; });
+  const GroupShape group{static_cast<std::int32_t>(servers->first.size()), servers->first};
+  prepared.schedule = schedules_(op.comm, op.bytes, group);
+  const Schedule& schedule = *prepared.schedule;
+  const std::size_t count = schedule.transfers.size();
+  const auto ranks = static_cast<std::size_t>(schedule.ranks);
+  LOCKSTEP_CHECK(schedule.ranks == group.ranks, "a schedule is built for the group's size");
+  prepared.waits.resize(count);
+  prepared.shares.assign(ranks, 0);
+  prepared.successor_begin.assign(count + 1, 0);
+  prepared.from_begin.assign(ranks + 1, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Transfer& transfer = schedule.transfers[i];
+    ++prepared.shares[static_cast<std::size_t>(transfer.source)];
+    ++prepared.shares[static_cast<std::size_t>(transfer.destination)];
+    prepared.waits[i] = static_cast<std::int32_t>(schedule.dependencies(i).size());
+    for (const std::int32_t earlier : schedule.dependencies(i)) {
+      ++prepared.successor_begin[static_cast<std::size_t>(earlier) + 1];
+    }
+    ++prepared.from_begin[static_cast<std::size_t>(transfer.source) + 1];
+  }
+  std::vector<std::int32_t> next_successor = to_begins(prepared.successor_begin);
+  std::vector<std::int32_t> next_from = to_begins(prepared.from_begin);
+  prepared.successor.resize(schedule.dependency.size());
+  prepared.from.resize(static_cast<std::size_t>(prepared.from_begin.back()));
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto index = static_cast<std::int32_t>(i);
+    for (const std::int32_t earlier : schedule.dependencies(i)) {
+      prepared.successor[static_cast<std::size_t>(
+          next_successor[static_cast<std::size_t>(earlier)]++)] = index;
+    }
+    const auto source = static_cast<std::size_t>(schedule.transfers[i].source);
+    prepared.from[static_cast<std::size_t>(next_from[source]++)] = index;
+  }
+  return prepared;
+}
+
+std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
+  std::int32_t index = 0;
+  if (free_.empty()) {
+    index = static_cast<std::int32_t>(runs_.size());
+    runs_.push_back(std::make_unique<Run>());
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  Run& run = *runs_[static_cast<std::size_t>(index)];
+  run.key = key;
+  run.comm = op.comm;
+  run.bytes = op.bytes;
+  if (key.family < 0) {
+    run.pair = {key.group, key.other};
+    run.members = &run.pair;
+  } else {
+    run.members = &work_.families[static_cast<std::size_t>(key.family)]
+                       .groups()[static_cast<std::size_t>(key.group)];
+  }
+  run.prepared = &prepare(op, shape_of(key, *run.members));
+  run.op.assign(run.members->size(), -1);
+  run.shares = run.prepared->shares;
+  run.waits = run.prepared->waits;
+  run.unfinished = static_cast<std::int32_t>(run.members->size());
+  return index;
+}
+
+void CollectiveRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
+  const ProgramOp& op = work_.program(rank).ops()[static_cast<std::size_t>(op_index)];
+  const Key key = key_of(rank, op);
+  LOCKSTEP_CHECK(key.group >= 0, "a rank uses only communicators it belongs to");
+  if (key.family >= 0 && work_.families[static_cast<std::size_t>(key.family)]
+                                 .groups()[static_cast<std::size_t>(key.group)]
+                                 .size() < 2) {
+    finished_(rank, op_index);
+    return;
+  }
+  const auto [found, is_new] = open_.try_emplace(key, -1);
+  if (is_new) {
+    found->second = open_run(key, op);
+  }
+  const std::int32_t index = found->second;
+  Run& run = *runs_[static_cast<std::size_t>(index)];
+  if (run.comm != op.comm || run.bytes != op.bytes) {
+    disagree(run, rank, op_index);
+  }
+  const std::int32_t place = place_of(run, rank);
+  run.op[static_cast<std::size_t>(place)] = op_index;
+  const Prepared& prepared = *run.prepared;
+  const auto begin = static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place)]);
+  const auto end =
+      static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place) + 1]);
+  for (std::size_t i = begin; i < end; ++i) {
+    // Those that wait for nothing, and those whose data came before the rank did.
+    if (run.waits[static_cast<std::size_t>(prepared.from[i])] == 0) {
+      start(index, prepared.from[i], now);
+    }
+  }
+  if (run.shares[static_cast<std::size_t>(place)] == 0) {
+    ++run.shares[static_cast<std::size_t>(place)];
+    share_done(index, place);
+  }
+}
+
+void CollectiveRuns::start(std::int32_t run_index, std::int32_t transfer_index, Time now) {
+  const Run& run = *runs_[static_cast<std::size_t>(run_index)];
+  const auto i = static_cast<std::size_t>(transfer_index);
+  const Transfer& transfer = run.prepared->schedule->transfers[i];
+  const auto node = [&](std::int32_t place) {
+    const std::int32_t rank = (*run.members)[static_cast<std::size_t>(place)];
+    return node_of_rank_[static_cast<std::size_t>(rank)];
+  };
+  FlowSpec flow;
+  flow.source = node(transfer.source);
+  flow.destination = node(transfer.destination);
+  flow.bytes = transfer.bytes;
+  flow.start = now + options_.send_latency;
+  if (run.comm == CommType::kReduceScatter && run.prepared->waits[i] > 0) {
+    flow.start += options_.reduce_latency;
+  }
+  flow.channel = transfer.channel;
+  flow.tag = tag_of(run_index, transfer_index);
+  network_.start(flow);
+  ++transfers_;
+}
+
+void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
+  const auto run_index = static_cast<std::int32_t>(event.tag >> 32);
+  const auto i = static_cast<std::size_t>(event.tag & 0xFFFFFFFFU);
+  Run& run = *runs_[static_cast<std::size_t>(run_index)];
+  const Prepared& prepared = *run.prepared;
+  const Transfer& transfer = prepared.schedule->transfers[i];
+  if (event.kind == NetworkEvent::Kind::kSent) {
+    share_done(run_index, transfer.source);
+    return;
+  }
+  const auto begin = static_cast<std::size_t>(prepared.successor_begin[i]);
+  const auto end = static_cast<std::size_t>(prepared.successor_begin[i + 1]);
+  for (std::size_t s = begin; s < end; ++s) {
+    const auto next = static_cast<std::size_t>(prepared.successor[s]);
+    const std::int32_t source = prepared.schedule->transfers[next].source;
+    if (--run.waits[next] == 0 && run.op[static_cast<std::size_t>(source)] >= 0) {
+      start(run_index, prepared.successor[s], now);
+    }
+  }
+  share_done(run_index, transfer.destination);
+}
+
+void CollectiveRuns::share_done(std::int32_t run_index, std::int32_t place) {
+  Run& run = *runs_[static_cast<std::size_t>(run_index)];
+  if (--run.shares[static_cast<std::size_t>(place)] > 0 ||
+      run.op[static_cast<std::size_t>(place)] < 0) {
+    return;
+  }
+  const std::int32_t rank = (*run.members)[static_cast<std::size_t>(place)];
+  const std::int32_t op = run.op[static_cast<std::size_t>(place)];
+  if (--run.unfinished == 0) {
+    open_.erase(run.key);
+    free_.push_back(run_index);
+  }
+  finished_(rank, op);
+}
+
+std::vector<std::int32_t> CollectiveRuns::missing(std::int32_t rank, std::int32_t op) const {
+  std::vector<std::int32_t> ranks;
+  const Key key = key_of(rank, work_.program(rank).ops()[static_cast<std::size_t>(op)]);
+  const auto found = open_.find(key);
+  if (found == open_.end()) {
+    return ranks;
+  }
+  const Run& run = *runs_[static_cast<std::size_t>(found->second)];
+  for (std::size_t place = 0; place < run.op.size(); ++place) {
+    if (run.op[place] < 0) {
+      ranks.push_back((*run.members)[place]);
+    }
+  }
+  return ranks;
+}
+
+void CollectiveRuns::disagree(const Run& run, std::int32_t rank, std::int32_t op) const {
+  std::int32_t other = -1, other_op = -1;
+  for (std::size_t place = 0; place < run.op.size(); ++place) {
+    if (run.op[place] >= 0) {
+      other = (*run.members)[place];
+      other_op = run.op[place];
+    }
+  }
+  const auto describe = [&](std::int32_t r, std::int32_t o) {
+    const ProgramOp& what = work_.program(r).ops()[static_cast<std::size_t>(o)];
+    return fmt::format("rank {} does {} of {} ({})", r, name_of(what.comm), to_text(what.bytes),
+                       options_.op_name ? options_.op_name(r, o) : std::to_string(o));
+  };
+  throw Error(fmt::format("the ranks of a group disagree about communication {}: {}, {}",
+                          run.key.sequence + 1, describe(other, other_op), describe(rank, op)))
+      .expected("the same communications of the same size, in the same order, on all its ranks");
+}
+
+}  // namespace lockstep

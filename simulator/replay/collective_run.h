@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "simulator/collectives/algorithm.h"
+#include "simulator/network/network_engine.h"
+#include "simulator/replay/replay.h"
+
+namespace lockstep {
+
+/// The collectives under way: who has entered, which transfers may start, who has finished.
+/// Entering and network events go in; transfers go to the engine; finished ranks come out through
+/// a callback. Finished collectives give their memory back. O(1) amortised per transfer event.
+class CollectiveRuns {
+ public:
+  /// `finished(rank, op)` is called when a rank's share of what it entered as `op` is done.
+  using Finished = std::function<void(std::int32_t rank, std::int32_t op)>;
+
+  CollectiveRuns(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+                 const Topology& topology, NetworkEngine& network, const ScheduleSource& schedules,
+                 const ReplayOptions& options, Finished finished);
+
+  /// A rank reaches communication `op` of its program.
+  void enter(std::int32_t rank, std::int32_t op, Time now);
+  void handle(const NetworkEvent& event, Time now);
+
+  std::int64_t transfers() const { return transfers_; }
+  /// The members of a rank's collective that have not entered it yet.
+  std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const;
+
+ private:
+  /// A schedule with what running it needs, made once.
+  struct Prepared {
+    std::shared_ptr<const Schedule> schedule;
+    std::vector<std::int32_t> waits;  // per transfer: number of dependencies
+    std::vector<std::int32_t> successor_begin, successor;
+    std::vector<std::int32_t> from_begin, from;  // per rank: the transfers it sends
+    std::vector<std::int32_t> shares;            // per rank: transfers to it and from it
+  };
+  /// What tells a collective from all others: the communicator and the how-manieth on it.
+  struct Key {
+    std::int32_t family = -1;  // -1: send/receive
+    std::int32_t group = 0;    // or the sender
+    std::int32_t other = 0;    // or the receiver
+    std::int32_t sequence = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept;
+  };
+  struct Run {
+    const Prepared* prepared = nullptr;
+    const std::vector<std::int32_t>* members = nullptr;
+    std::vector<std::int32_t> pair;  // storage of `members` for send/receive
+    CommType comm = CommType::kNone;
+    Bytes bytes;
+    Key key;
+    std::vector<std::int32_t> op;      // per place: the operation it entered as, -1 before
+    std::vector<std::int32_t> shares;  // per place: what is left
+    std::vector<std::int32_t> waits;   // per transfer
+    std::int32_t unfinished = 0;       // places
+  };
+
+  Key key_of(std::int32_t rank, const ProgramOp& op) const;
+  std::int32_t open_run(const Key& key, const ProgramOp& op);
+  std::int32_t place_of(const Run& run, std::int32_t rank) const;
+  std::int32_t shape_of(const Key& key, const std::vector<std::int32_t>& members);
+  const Prepared& prepare(const ProgramOp& op, std::int32_t shape);
+  void start(std::int32_t run, std::int32_t transfer, Time now);
+  void share_done(std::int32_t run, std::int32_t place);
+  [[noreturn]] void disagree(const Run& run, std::int32_t rank, std::int32_t op) const;
+
+  const RankPrograms& work_;
+  const std::vector<NodeId>& node_of_rank_;
+  const Topology& topology_;
+  NetworkEngine& network_;
+  const ScheduleSource& schedules_;
+  const ReplayOptions& options_;
+  Finished finished_;
+  std::vector<std::unique_ptr<Run>> runs_;
+  std::vector<std::int32_t> free_;
+  std::unordered_map<Key, std::int32_t, KeyHash> open_;       // never iterated
+  std::map<std::vector<std::int32_t>, std::int32_t> shapes_;  // servers of a group's ranks
+  std::vector<std::vector<std::int32_t>> shape_of_group_;     // by family and group; -1 unknown
+  std::map<std::tuple<CommType, Bytes, std::int32_t>, Prepared> prepared_;  // by shape
+  std::int64_t transfers_ = 0;
+};
+
+}  // namespace lockstep

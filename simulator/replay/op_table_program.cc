@@ -1,0 +1,85 @@
+#include "simulator/replay/op_table_program.h"
+
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+Program compile(const OpProgram& source) {
+  Program program(std::vector<StreamOrder>(source.streams.size(), StreamOrder::kProgram));
+  for (const Op& from : source.ops) {
+    ProgramOp op;
+    op.compute = from.compute;
+    op.bytes = from.bytes;
+    op.comm = from.comm;
+    op.stream = from.stream;
+    op.family = from.group;
+    op.peer = from.peer;
+    op.send = from.send;
+    program.add(op, from.after);
+  }
+  program.finish();
+  return program;
+}
+
+}  // namespace
+
+RankPrograms op_table_program(const OpTable& table, std::int64_t gpus) {
+  RankPrograms work;
+  Program idle({});
+  idle.finish();
+  work.programs.push_back(std::move(idle));
+  work.program_of_rank.assign(static_cast<std::size_t>(gpus), 0);
+  for (const OpProgram& source : table.programs) {
+    const auto index = static_cast<std::int32_t>(work.programs.size());
+    work.programs.push_back(compile(source));
+    for (const RankRange& range : source.ranks) {
+      for (std::int32_t rank = range.first; rank < range.end; rank += range.stride) {
+        work.program_of_rank[static_cast<std::size_t>(rank)] = index;
+      }
+    }
+  }
+  for (const GroupFamily& family : table.groups) {
+    work.families.emplace_back(group_kind_named(family.name).value_or(GroupKind::kWorld),
+                               family.members, static_cast<std::int32_t>(gpus));
+  }
+  return work;
+}
+
+RankPrograms side_by_side(std::vector<RankPrograms> jobs) {
+  if (jobs.size() == 1) {
+    return std::move(jobs.front());
+  }
+  std::int32_t ranks = 0;
+  for (const RankPrograms& job : jobs) {
+    ranks += job.ranks();
+  }
+  RankPrograms all;
+  std::int32_t first_rank = 0;
+  for (RankPrograms& job : jobs) {
+    const auto first_program = static_cast<std::int32_t>(all.programs.size());
+    const auto first_family = static_cast<std::int32_t>(all.families.size());
+    for (const std::int32_t program : job.program_of_rank) {
+      all.program_of_rank.push_back(first_program + program);
+    }
+    for (const CommFamily& family : job.families) {
+      std::vector<std::vector<std::int32_t>> members(family.groups().begin(),
+                                                     family.groups().end());
+      for (std::vector<std::int32_t>& group : members) {
+        for (std::int32_t& rank : group) {
+          rank += first_rank;
+        }
+      }
+      all.families.emplace_back(family.kind(), std::move(members), ranks);
+    }
+    for (Program& program : job.programs) {
+      program.shift(first_family, first_rank);
+      all.programs.push_back(std::move(program));
+    }
+    first_rank += job.ranks();
+  }
+  return all;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "simulator/replay/program.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+/// The programs of a rank-by-rank job; operation i of OpProgram p becomes operation i of program p.
+/// Ranks that no program names do nothing. PRECONDITION: validate() accepted the workload.
+/// O(operations + ranks).
+RankPrograms op_table_program(const OpTable& table, std::int64_t gpus);
+
+/// Puts jobs side by side on the cluster: the ranks of job i follow those of job i - 1.
+RankPrograms side_by_side(std::vector<RankPrograms> jobs);
+
+}  // namespace lockstep

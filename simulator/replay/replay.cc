@@ -1,0 +1,248 @@
+#include "simulator/replay/replay.h"
+
+#include <algorithm>
+#include <queue>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "simulator/replay/collective_run.h"
+
+namespace lockstep {
+namespace {
+
+/// A compute or an update time ends.
+struct OwnEvent {
+  Time when;
+  std::int64_t order = 0;  // ties end in the order in which they began
+  std::int32_t rank = 0, op = 0;
+  bool operator>(const OwnEvent& other) const {
+    return when != other.when ? when > other.when : order > other.order;
+  }
+};
+
+class Replay {
+ public:
+  Replay(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+         const Topology& topology, NetworkEngine& network, const ScheduleSource& schedules,
+         const ReplayOptions& options)
+      : work_(work),
+        network_(network),
+        options_(options),
+        runs_(work, node_of_rank, topology, network, schedules, options,
+              [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); }) {
+    LOCKSTEP_CHECK(node_of_rank.size() == static_cast<std::size_t>(work.ranks()),
+                   "every rank has a node");
+    ranks_.resize(static_cast<std::size_t>(work.ranks()));
+    for (std::int32_t r = 0; r < work.ranks(); ++r) {
+      Rank& rank = ranks_[static_cast<std::size_t>(r)];
+      const Program& program = work.program(r);
+      rank.waits.assign(program.dependency_counts().begin(), program.dependency_counts().end());
+      rank.streams.resize(program.streams().size());
+      rank.left = program.ops().size();
+      rank.traced = r == 0 || (options.traced && options.traced(r));
+      if (rank.traced) {
+        rank.timing.resize(program.ops().size());
+      }
+      total_ops_ += static_cast<std::int64_t>(rank.left);
+    }
+  }
+
+  ReplayResult run() {
+    Progress progress("simulating", options_.show_progress ? total_ops_ : 0);
+    for (std::int32_t r = 0; r < work_.ranks(); ++r) {
+      begin(r);
+    }
+    std::vector<NetworkEvent> events;
+    for (;;) {
+      events.clear();
+      now_ = network_.advance(own_.empty() ? Time::max() : own_.top().when, events);
+      if (events.empty() && own_.empty()) {
+        break;
+      }
+      for (const NetworkEvent& event : events) {
+        runs_.handle(event, now_);
+      }
+      while (!own_.empty() && own_.top().when == now_) {
+        const OwnEvent event = own_.top();
+        own_.pop();
+        ended(event.rank, event.op);
+      }
+      progress.update(done_ops_);
+    }
+    if (done_ops_ != total_ops_) {
+      stuck();
+    }
+    ReplayResult result;
+    for (const Rank& rank : ranks_) {
+      result.rank_end.push_back(rank.end);
+      result.end = std::max(result.end, rank.end);
+    }
+    if (!ranks_.empty()) {
+      result.first_rank = std::move(ranks_[0].timing);
+    }
+    result.transfers = runs_.transfers();
+    return result;
+  }
+
+ private:
+  struct Stream {
+    std::int32_t next = 0;  // kProgram: position of the next operation to start
+    bool busy = false;
+    std::vector<std::int32_t> waiting;  // kNewestFirst: ready operations, newest last
+  };
+  struct Rank {
+    std::vector<std::int32_t> waits;  // per operation: predecessors that have not ended
+    std::vector<Stream> streams;
+    std::vector<OpTiming> timing;  // of traced ranks
+    std::size_t left = 0;
+    Time end;
+    bool traced = false;
+  };
+
+  const ProgramOp& op_of(std::int32_t rank, std::int32_t op) const {
+    return work_.program(rank).ops()[static_cast<std::size_t>(op)];
+  }
+  Rank& at(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  void begin(std::int32_t r) {
+    const Program& program = work_.program(r);
+    for (std::size_t op = 0; op < program.ops().size(); ++op) {
+      if (program.dependency_counts()[op] == 0) {
+        ready(r, static_cast<std::int32_t>(op));
+      }
+    }
+  }
+
+  void ready(std::int32_t r, std::int32_t op) {
+    Rank& rank = at(r);
+    if (rank.traced) {
+      rank.timing[static_cast<std::size_t>(op)].ready = now_;
+    }
+    const std::int32_t stream = op_of(r, op).stream;
+    if (work_.program(r).streams()[static_cast<std::size_t>(stream)] == StreamOrder::kNewestFirst) {
+      rank.streams[static_cast<std::size_t>(stream)].waiting.push_back(op);
+    }
+    feed(r, stream);
+  }
+
+  /// Starts the stream's next operation if it is free and one is ready.
+  void feed(std::int32_t r, std::int32_t stream_index) {
+    Rank& rank = at(r);
+    Stream& stream = rank.streams[static_cast<std::size_t>(stream_index)];
+    if (stream.busy) {
+      return;
+    }
+    const Program& program = work_.program(r);
+    std::int32_t op = -1;
+    if (program.streams()[static_cast<std::size_t>(stream_index)] == StreamOrder::kProgram) {
+      const auto ops = program.stream_ops(stream_index);
+      if (static_cast<std::size_t>(stream.next) < ops.size() &&
+          rank.waits[static_cast<std::size_t>(ops[static_cast<std::size_t>(stream.next)])] == 0) {
+        op = ops[static_cast<std::size_t>(stream.next++)];
+      }
+    } else if (!stream.waiting.empty()) {
+      op = stream.waiting.back();
+      stream.waiting.pop_back();
+    }
+    if (op < 0) {
+      return;
+    }
+    stream.busy = true;
+    const ProgramOp& what = op_of(r, op);
+    if (rank.traced) {
+      rank.timing[static_cast<std::size_t>(op)].begin = now_ + what.lead;
+    }
+    if (what.comm == CommType::kNone) {
+      own_.push({now_ + what.lead + what.compute, ++order_, r, op});
+    } else {
+      runs_.enter(r, op, now_);
+    }
+  }
+
+  void communicated(std::int32_t r, std::int32_t op) {
+    const ProgramOp& what = op_of(r, op);
+    own_.push({now_ + what.compute, ++order_, r, op});
+  }
+
+  void ended(std::int32_t r, std::int32_t op) {
+    Rank& rank = at(r);
+    if (rank.traced) {
+      OpTiming& timing = rank.timing[static_cast<std::size_t>(op)];
+      timing.end = now_;
+      if (options_.on_op && options_.traced && options_.traced(r)) {
+        options_.on_op(r, op, timing);
+      }
+    }
+    --rank.left;
+    ++done_ops_;
+    rank.end = now_;
+    const std::int32_t stream = op_of(r, op).stream;
+    rank.streams[static_cast<std::size_t>(stream)].busy = false;
+    for (const std::int32_t next : work_.program(r).successors(op)) {
+      if (--rank.waits[static_cast<std::size_t>(next)] == 0) {
+        ready(r, next);
+      }
+    }
+    feed(r, stream);
+  }
+
+  /// Names the first few ranks that cannot go on, what they are in and whom they wait for.
+  [[noreturn]] void stuck() const {
+    constexpr std::size_t kShown = 4;
+    std::size_t stuck_ranks = 0;
+    std::string text;
+    for (std::int32_t r = 0; r < work_.ranks(); ++r) {
+      const Rank& rank = ranks_[static_cast<std::size_t>(r)];
+      if (rank.left == 0 || ++stuck_ranks > kShown) {
+        continue;
+      }
+      text += fmt::format("\n  rank {}: {}", r, why_stuck(r));
+    }
+    throw Error(fmt::format("the step cannot finish: {} of {} ranks wait for each other{}{}",
+                            stuck_ranks, work_.ranks(), text, stuck_ranks > kShown ? "\n  …" : ""))
+        .hint("look for a communication that some rank of the group never reaches");
+  }
+
+  std::string why_stuck(std::int32_t r) const {
+    const Rank& rank = ranks_[static_cast<std::size_t>(r)];
+    const Program& program = work_.program(r);
+    for (std::size_t i = 0; i < program.ops().size(); ++i) {
+      const auto op = static_cast<std::int32_t>(i);
+      if (rank.waits[i] != 0 || program.ops()[i].comm == CommType::kNone) {
+        continue;
+      }
+      const std::vector<std::int32_t> missing = runs_.missing(r, op);
+      if (!missing.empty()) {
+        return fmt::format(
+            "in {} ({} of {}), waiting for rank {} to enter it",
+            options_.op_name ? options_.op_name(r, op) : fmt::format("op {}", op),
+            name_of(program.ops()[i].comm), to_text(program.ops()[i].bytes),
+            fmt::join(missing.begin(),
+                      missing.begin() + std::min<std::ptrdiff_t>(4, std::ssize(missing)), ", "));
+      }
+    }
+    return fmt::format("{} operations left, none of them can start", rank.left);
+  }
+
+  const RankPrograms& work_;
+  NetworkEngine& network_;
+  const ReplayOptions& options_;
+  std::vector<Rank> ranks_;
+  CollectiveRuns runs_;
+  std::priority_queue<OwnEvent, std::vector<OwnEvent>, std::greater<>> own_;
+  Time now_;
+  std::int64_t order_ = 0;
+  std::int64_t done_ops_ = 0, total_ops_ = 0;
+};
+
+}  // namespace
+
+ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+                    const Topology& topology, NetworkEngine& network,
+                    const ScheduleSource& schedules, const ReplayOptions& options) {
+  return Replay(work, node_of_rank, topology, network, schedules, options).run();
+}
+
+}  // namespace lockstep

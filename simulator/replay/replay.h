@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "simulator/collectives/algorithm.h"
+#include "simulator/network/network_engine.h"
+#include "simulator/replay/program.h"
+#include "topologies/topology.h"
+
+namespace lockstep {
+
+/// When an operation became ready (its predecessors had ended), began and ended on one rank.
+struct OpTiming {
+  Time ready, begin, end;
+};
+
+struct ReplayOptions {
+  /// From the moment a transfer may start to its first bit: software and NIC, per transfer.
+  Time send_latency = Time::us(6);
+  /// Added to transfers of a reduce-scatter that wait for another (SimAI: 30 ns of memory access).
+  Time reduce_latency;
+  /// Which ranks' operations are reported to `on_op`; none by default.
+  std::function<bool(std::int32_t rank)> traced;
+  std::function<void(std::int32_t rank, std::int32_t op, const OpTiming&)> on_op;
+  /// For messages about a run that is stuck: the name of an operation of a rank.
+  std::function<std::string(std::int32_t rank, std::int32_t op)> op_name;
+  bool show_progress = false;
+};
+
+struct ReplayResult {
+  Time end;                          ///< of the last rank
+  std::vector<Time> rank_end;        ///< of each rank
+  std::vector<OpTiming> first_rank;  ///< every operation of rank 0
+  std::int64_t transfers = 0;        ///< point-to-point transfers carried out
+};
+
+/// Builds (or finds) the schedule of a collective; equal arguments give equal schedules.
+using ScheduleSource =
+    std::function<std::shared_ptr<const Schedule>(CommType op, Bytes bytes, const GroupShape&)>;
+
+/// Runs every rank's program, co-simulated with a network: a rank computes, enters collectives
+/// when it gets there, and its transfers start when it has entered and what they forward has
+/// arrived; late ranks delay only those that wait for them. `node_of_rank[r]` is where rank r runs.
+///
+/// ERRORS: Error when ranks of a group disagree about a collective, and when nothing can go on
+/// (a cyclic wait): it names ranks, operations and the ranks that are waited for.
+/// Time O((operations of all ranks + transfers) log), memory 5 B an operation and rank plus the
+/// collectives under way. Deterministic.
+ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+                    const Topology& topology, NetworkEngine& network,
+                    const ScheduleSource& schedules, const ReplayOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,146 @@
+#include "simulator/replay/simai_program.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "simulator/replay/parallel_groups.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int32_t kComputeStream = 0;
+constexpr Time kTick = Time::ns(1);
+constexpr Bytes kSmallestMessage{4096};
+
+class Compiler {
+ public:
+  Compiler(const LayerTable& table, const std::vector<CommFamily>& families, bool strict)
+      : table_(table), families_(families), strict_(strict), program_(streams(strict)) {}
+
+  Program run(std::vector<LayerOps>& layers) {
+    const std::size_t count = table_.layers.size();
+    layers.assign(count, {});
+    find_recomputations();
+    for (std::size_t i = 0; i < count; ++i) {
+      forward(i, &layers[i].forward);
+    }
+    for (std::size_t i = count; i-- > 0;) {
+      recompute(i);
+      const Layer& layer = table_.layers[i];
+      layers[i].input_grad.compute = compute(layer.input_grad.compute);
+      layers[i].input_grad.comm = communicate(layer.input_grad, layer.update, true);
+      tick();
+      layers[i].weight_grad.compute = compute(layer.weight_grad.compute);
+      layers[i].weight_grad.comm = communicate(layer.weight_grad, layer.update, false);
+      tick();
+    }
+    if (lead_ > Time()) {
+      compute(Time());
+    }
+    program_.finish();
+    return std::move(program_);
+  }
+
+ private:
+  static std::vector<StreamOrder> streams(bool strict) {
+    if (strict) {
+      return {StreamOrder::kProgram, StreamOrder::kNewestFirst};
+    }
+    return std::vector<StreamOrder>(1 + 7, StreamOrder::kProgram);  // compute, one a GroupKind
+  }
+
+  void tick() { lead_ += strict_ ? kTick : Time(); }
+
+  std::int32_t compute(Time duration) {
+    ProgramOp op;
+    op.lead = lead_;
+    op.compute = duration;
+    op.stream = kComputeStream;
+    lead_ = Time();
+    return last_ = add(op);
+  }
+
+  std::int32_t communicate(const LayerPhase& phase, Time update, bool awaited) {
+    const auto family = static_cast<std::size_t>(phase.group);
+    if (phase.comm == CommType::kNone || phase.bytes <= Bytes(0) ||
+        families_[family].groups()[0].size() < 2) {
+      return -1;
+    }
+    ProgramOp op;
+    op.compute = update;
+    op.bytes = strict_ ? std::max(phase.bytes, kSmallestMessage) : phase.bytes;
+    op.comm = phase.comm;
+    op.family = static_cast<std::int32_t>(family);
+    op.stream = strict_ ? 1 : 1 + op.family;
+    const std::int32_t index = add(op);
+    if (awaited) {
+      last_ = index;
+    }
+    return index;
+  }
+
+  std::int32_t add(const ProgramOp& op) {
+    if (last_ < 0) {
+      return program_.add(op, {});
+    }
+    return program_.add(op, {&last_, 1});
+  }
+
+  void forward(std::size_t index, LayerOps::Phase* ops) {
+    const Layer& layer = table_.layers[index];
+    const std::int32_t computed = compute(layer.forward.compute);
+    const std::int32_t sent = communicate(layer.forward, layer.update, true);
+    tick();
+    if (ops != nullptr) {
+      *ops = {computed, sent};
+    }
+  }
+
+  /// For each layer the kept layer from which its recomputation starts; itself where there is none.
+  void find_recomputations() {
+    const std::size_t count = table_.layers.size();
+    std::vector<char> kept(count, 0);
+    for (const std::int32_t layer : table_.checkpoints) {
+      kept[static_cast<std::size_t>(layer)] = 1;
+    }
+    recompute_from_.resize(count);
+    std::vector<char> initiates(count, 0);
+    for (const std::int32_t layer : table_.checkpoint_initiates) {
+      initiates[static_cast<std::size_t>(layer)] = 1;
+    }
+    std::size_t nearest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      nearest = kept[i] != 0 ? i : nearest;
+      recompute_from_[i] = initiates[i] != 0 ? nearest : i;
+    }
+  }
+
+  void recompute(std::size_t index) {
+    for (std::size_t i = recompute_from_[index]; i < index; ++i) {
+      forward(i, nullptr);
+    }
+  }
+
+  const LayerTable& table_;
+  const std::vector<CommFamily>& families_;
+  bool strict_;
+  Program program_;
+  std::int32_t last_ = -1;  // what the rank's compute waits for
+  Time lead_;
+  std::vector<std::size_t> recompute_from_;
+};
+
+}  // namespace
+
+SimaiProgram simai_program(const LayerTable& table, const Parallelism& parallel,
+                           const SimaiProgramOptions& options) {
+  SimaiProgram result;
+  result.ranks.families = parallel_groups(parallel);
+  result.ranks.programs.push_back(
+      Compiler(table, result.ranks.families, options.strict).run(result.layers));
+  result.ranks.program_of_rank.assign(static_cast<std::size_t>(parallel.gpus), 0);
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,271 @@
+#include "simulator/replay/step_simulation.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "simulator/replay/exposure.h"
+#include "simulator/replay/layer_report.h"
+#include "simulator/replay/op_table_program.h"
+#include "simulator/replay/simai_program.h"
+
+namespace lockstep {
+namespace {
+
+constexpr Time kBusLatency = Time::ns(10);     // SimAI: before every transfer
+constexpr Time kReduceLatency = Time::ns(30);  // SimAI: three memory accesses of 10 ns
+
+/// A job compiled to programs; the layers' operations where the job is a layer table.
+struct Job {
+  const WorkloadJob* source = nullptr;
+  std::int32_t first_rank = 0, ranks = 0;
+  std::vector<LayerOps> layers;
+};
+
+struct Compiled {
+  std::vector<Job> jobs;
+  RankPrograms work;
+};
+
+Compiled compile(const Workload& workload, std::int64_t gpus, bool strict) {
+  Compiled compiled;
+  std::vector<RankPrograms> parts;
+  std::int32_t first_rank = 0;
+  for (const WorkloadJob& source : workload.jobs) {
+    Job job{&source, first_rank, 0, {}};
+    Parallelism parallel = source.parallel;
+    if (parallel.gpus == 0 || (strict && workload.jobs.size() == 1)) {
+      parallel.gpus = gpus;  // SimAI runs every GPU of the topology
+    }
+    if (parallel.gpus > gpus - first_rank) {
+      throw Error(fmt::format("the topology has {} GPUs, but the workload needs {}", gpus,
+                              first_rank + parallel.gpus))
+          .field(source.name)
+          .hint("take a larger topology, or a workload made for fewer GPUs");
+    }
+    if (const auto* table = std::get_if<LayerTable>(&source.work)) {
+      parallel.pp = strict ? 1 : parallel.pp;
+      SimaiProgram program = simai_program(*table, parallel, {.strict = strict});
+      job.layers = std::move(program.layers);
+      parts.push_back(std::move(program.ranks));
+    } else {
+      parts.push_back(op_table_program(std::get<OpTable>(source.work), parallel.gpus));
+    }
+    job.ranks = parts.back().ranks();
+    first_rank += job.ranks;
+    compiled.jobs.push_back(std::move(job));
+  }
+  compiled.work = side_by_side(std::move(parts));
+  return compiled;
+}
+
+/// Names operations for messages and pictures.
+class OpNames {
+ public:
+  explicit OpNames(const Compiled& compiled) : compiled_(compiled) {
+    for (const Job& job : compiled.jobs) {
+      std::vector<std::string>& names = names_.emplace_back();
+      if (const auto* table = std::get_if<LayerTable>(&job.source->work)) {
+        const auto count = compiled.work.program(job.first_rank).ops().size();
+        names.assign(count, "recompute");
+        for (std::size_t i = 0; i < job.layers.size(); ++i) {
+          const std::string& layer = table->names[static_cast<std::size_t>(table->layers[i].name)];
+          name(names, job.layers[i].forward, layer + " forward");
+          name(names, job.layers[i].input_grad, layer + " input gradient");
+          name(names, job.layers[i].weight_grad, layer + " weight gradient");
+        }
+      }
+    }
+  }
+
+  std::string operator()(std::int32_t rank, std::int32_t op) const {
+    for (std::size_t j = 0; j < compiled_.jobs.size(); ++j) {
+      const Job& job = compiled_.jobs[j];
+      if (rank < job.first_rank || rank >= job.first_rank + job.ranks) {
+        continue;
+      }
+      if (!names_[j].empty()) {
+        return names_[j][static_cast<std::size_t>(op)];
+      }
+      for (const OpProgram& program : std::get<OpTable>(job.source->work).programs) {
+        for (const RankRange& range : program.ranks) {
+          const std::int32_t place = rank - job.first_rank;
+          if (place >= range.first && place < range.end &&
+              (place - range.first) % range.stride == 0) {
+            return program.ops[static_cast<std::size_t>(op)].name;
+          }
+        }
+      }
+    }
+    return fmt::format("operation {}", op);
+  }
+
+ private:
+  static void name(std::vector<std::string>& names, const LayerOps::Phase& phase,
+                   const std::string& text) {
+    for (const std::int32_t op : {phase.compute, phase.comm}) {
+      if (op >= 0) {
+        names[static_cast<std::size_t>(op)] = text;
+      }
+    }
+  }
+
+  const Compiled& compiled_;
+  std::vector<std::vector<std::string>> names_;  // by job; empty for op tables
+};
+
+/// Collects the bars of the ranks that are drawn.
+class TimelineRecorder {
+ public:
+  TimelineRecorder(Timeline& timeline, const Compiled& compiled, const OpNames& names)
+      : timeline_(timeline), compiled_(compiled), names_(names) {
+    timeline_.tracks.emplace_back("compute");
+    timeline_.kinds.emplace_back("compute");
+    for (int i = 0; i < 7; ++i) {
+      timeline_.tracks.emplace_back(name_of(static_cast<GroupKind>(i)));
+    }
+    for (int i = 1; i <= static_cast<int>(CommType::kBarrier); ++i) {
+      timeline_.kinds.emplace_back(name_of(static_cast<CommType>(i)));
+    }
+  }
+
+  void record(std::int32_t rank, std::int32_t op, const OpTiming& timing) {
+    const ProgramOp& what = compiled_.work.program(rank).ops()[static_cast<std::size_t>(op)];
+    if (timing.end == timing.begin) {
+      return;
+    }
+    TimelineEvent event;
+    event.rank = rank;
+    event.kind = static_cast<std::int32_t>(what.comm);
+    event.bytes = what.bytes;
+    event.begin = timing.begin;
+    event.end = timing.end;
+    if (what.comm != CommType::kNone) {
+      const GroupKind group =
+          what.family < 0 ? GroupKind::kPp
+                          : compiled_.work.families[static_cast<std::size_t>(what.family)].kind();
+      event.track = 1 + static_cast<std::int32_t>(group);
+    }
+    const std::string name = names_(rank, op);
+    const auto next = static_cast<std::int32_t>(timeline_.names.size());
+    const auto [known, is_new] = known_.try_emplace(name, next);
+    if (is_new) {
+      timeline_.names.push_back(name);
+    }
+    event.name = known->second;
+    timeline_.events.push_back(event);
+  }
+
+ private:
+  Timeline& timeline_;
+  const Compiled& compiled_;
+  const OpNames& names_;
+  std::map<std::string, std::int32_t> known_;
+};
+
+/// How long `bytes` take from every rank of the first stage to its peer in the second, all at once.
+Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
+                    const std::vector<NodeId>& nodes, const NetworkFactory& factory,
+                    Time send_latency) {
+  const auto bytes = Bytes(static_cast<std::int64_t>(table.pp_comm_bytes));
+  if (parallel.pp <= 1 || bytes <= Bytes(0)) {
+    return {};
+  }
+  const std::unique_ptr<NetworkEngine> network = factory();
+  const auto stage = static_cast<std::size_t>(parallel.gpus / parallel.pp);
+  for (std::size_t rank = 0; rank < stage; ++rank) {
+    FlowSpec flow;
+    flow.source = nodes[rank];
+    flow.destination = nodes[rank + stage];
+    flow.bytes = bytes;
+    flow.start = send_latency;
+    flow.tag = rank;
+    network->start(flow);
+  }
+  std::vector<NetworkEvent> events;
+  Time last;
+  for (;;) {
+    events.clear();
+    const Time now = network->advance(Time::max(), events);
+    if (events.empty()) {
+      return last;
+    }
+    last = now;
+  }
+}
+
+}  // namespace
+
+StepResult simulate_step(const Workload& workload, const Topology& topology,
+                         const NetworkFactory& factory, const ScheduleSource& schedules,
+                         const StepOptions& options) {
+  const bool strict = options.simai_flavour;
+  std::vector<NodeId> nodes = topology.gpus();
+  const Compiled compiled = compile(workload, std::ssize(nodes), strict);
+  nodes.resize(static_cast<std::size_t>(compiled.work.ranks()));
+  const OpNames names(compiled);
+
+  ReplayOptions replay_options;
+  replay_options.send_latency = options.send_latency + (strict ? kBusLatency : Time());
+  replay_options.reduce_latency = strict ? kReduceLatency : Time();
+  replay_options.op_name = [&](std::int32_t rank, std::int32_t op) { return names(rank, op); };
+  replay_options.show_progress = options.show_progress;
+  std::optional<TimelineRecorder> recorder;
+  if (options.timeline != nullptr) {
+    recorder.emplace(*options.timeline, compiled, names);
+    replay_options.traced = [&](std::int32_t rank) { return rank < options.timeline_ranks; };
+    replay_options.on_op = [&](std::int32_t rank, std::int32_t op, const OpTiming& timing) {
+      recorder->record(rank, op, timing);
+    };
+  }
+  const std::unique_ptr<NetworkEngine> network = factory();
+  const ReplayResult run =
+      replay(compiled.work, nodes, topology, *network, schedules, replay_options);
+
+  const Job& job = compiled.jobs.front();
+  StepResult result;
+  result.parallel = job.source->parallel;
+  result.parallel.gpus = job.ranks;
+  result.gpus = compiled.work.ranks();
+  result.first_rank_end = *std::ranges::min_element(run.rank_end);
+  result.last_rank_end = run.end;
+  result.ports = network->port_use();
+  result.flows = run.transfers;
+  for (const Job& each : compiled.jobs) {
+    const auto first = run.rank_end.begin() + each.first_rank;
+    result.jobs.push_back({each.source->name, each.first_rank, each.ranks,
+                           *std::max_element(first, first + each.ranks)});
+  }
+  const Program& program = compiled.work.program(0);
+  for (const ProgramOp& op : program.ops()) {
+    result.compute += op.comm == CommType::kNone ? op.compute : Time();
+  }
+  result.total = strict ? run.rank_end.front() : run.end;
+  if (const auto* table = std::get_if<LayerTable>(&job.source->work)) {
+    report_layers(*table, job.layers, program, compiled.work.families, run.first_rank, strict,
+                  result);
+    result.bubble = pipeline_bubble(result);
+    if (!strict) {
+      const Time hop =
+          stage_to_stage(*table, result.parallel, nodes, factory, replay_options.send_latency);
+      const Time pp =
+          Time::seconds(hop.seconds() * 2.0 * static_cast<double>(result.parallel.vpp) *
+                        static_cast<double>(result.parallel.ga) * (1 - options.pp_overlap));
+      result.exposed_by_group[static_cast<std::size_t>(GroupKind::kPp)] = pp;
+      result.total += result.bubble + pp;
+    }
+    result.exposed = result.total - result.compute - (strict ? Time() : result.bubble);
+  } else {
+    const Exposure exposure = exposure_of(program, compiled.work.families, run.first_rank);
+    result.exposed_by_group = exposure.by_group;
+    result.exposed = result.total - exposure.compute;
+    result.compute = exposure.compute;
+  }
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "simulator/network/network_engine.h"
+#include "simulator/replay/replay.h"
+#include "simulator/replay/step_result.h"
+#include "topologies/topology.h"
+#include "trace/timeline.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+struct StepOptions {
+  /// SimAI's rules to the letter (see docs/models.md): one queue of collectives a rank, no
+  /// pipeline groups, rank 0's time as the step's, bubble and stage-to-stage transfers not added.
+  bool simai_flavour = false;
+  Time send_latency = Time::us(6);
+  double pp_overlap = 0;  ///< share of stage-to-stage transfers hidden behind compute, 0 to 1
+  Timeline* timeline = nullptr;     ///< filled when given
+  std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
+  bool show_progress = false;
+};
+
+/// Makes a network at time 0; every call gives an independent one.
+using NetworkFactory = std::function<std::unique_ptr<NetworkEngine>()>;
+
+/// Simulates one training step of every job of a workload, all ranks, on a network; the ranks of
+/// the first job run on the first GPUs, those of the second on the next ones, and so on.
+/// Layer tables follow SimAI's iteration (simai_program.h); pipeline stages of such a table run
+/// alike, so the bubble and the transfers between stages are added by formula:
+///     bubble = sum over layers but the embedding of (fwd + ig + wg) * (pp - 1) / (ga * vpp)
+///     pp     = 2 * vpp * ga * (time of pp_comm bytes from one stage to the next) * (1 -
+///     pp_overlap)
+/// The table of layers is that of the first job's rank 0.
+/// ERRORS: Error when the topology has too few GPUs, and those of replay().
+StepResult simulate_step(const Workload& workload, const Topology& topology,
+                         const NetworkFactory& network, const ScheduleSource& schedules,
+                         const StepOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "simulator/network/network_engine.h"
+
+namespace lockstep::testing {
+
+/// A network without contention: every transfer is sent after 1 ns a byte and delivered 1 us later.
+class FakeNetwork : public NetworkEngine {
+ public:
+  Time now() const override { return now_; }
+
+  void start(const FlowSpec& flow) override {
+    const Time sent = flow.start + Time::ns(flow.bytes.count());
+    pending_.push_back({sent, flow.tag, NetworkEvent::Kind::kSent});
+    pending_.push_back({sent + Time::us(1), flow.tag, NetworkEvent::Kind::kDelivered});
+    std::ranges::stable_sort(pending_, {}, &NetworkEvent::when);
+  }
+
+  Time advance(Time limit, std::vector<NetworkEvent>& events) override {
+    if (pending_.empty() || pending_.front().when > limit) {
+      now_ = limit == Time::max() ? now_ : limit;
+      return now_;
+    }
+    now_ = pending_.front().when;
+    const auto end = std::ranges::upper_bound(pending_, now_, {}, &NetworkEvent::when);
+    events.insert(events.end(), pending_.begin(), end);
+    pending_.erase(pending_.begin(), end);
+    return now_;
+  }
+
+  std::vector<PortUse> port_use() const override { return {}; }
+
+ private:
+  Time now_;
+  std::vector<NetworkEvent> pending_;
+};
+
+}  // namespace lockstep::testing

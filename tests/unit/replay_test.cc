@@ -1,0 +1,231 @@
+#include "simulator/replay/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "simulator/replay/op_table_program.h"
+#include "simulator/replay/parallel_groups.h"
+#include "simulator/replay/simai_program.h"
+#include "tests/support/fake_network.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Every rank sends the whole message to the next one; nothing waits for anything.
+std::shared_ptr<const Schedule> one_lap(CommType op, Bytes bytes, const GroupShape& shape) {
+  auto schedule = std::make_shared<Schedule>();
+  schedule->op = op;
+  schedule->ranks = shape.ranks;
+  const std::int32_t senders = op == CommType::kSendRecv ? 1 : shape.ranks;
+  for (std::int32_t i = 0; i < senders; ++i) {
+    schedule->add({i, (i + 1) % shape.ranks, 0, 0, bytes, false}, {});
+  }
+  return schedule;
+}
+
+/// All ranks on one server.
+Topology gpus(int count) {
+  Topology topology;
+  topology.nodes.resize(static_cast<std::size_t>(count));
+  for (Node& node : topology.nodes) {
+    node.server = 0;
+  }
+  return topology;
+}
+
+ReplayResult run(const RankPrograms& work, ReplayOptions options = {.send_latency = Time()}) {
+  testing::FakeNetwork network;
+  const Topology topology = gpus(work.ranks());
+  return replay(work, topology.gpus(), topology, network, one_lap, options);
+}
+
+ProgramOp compute(Time time) {
+  ProgramOp op;
+  op.compute = time;
+  return op;
+}
+
+ProgramOp collective(CommType type, std::int64_t bytes, std::int32_t stream) {
+  ProgramOp op;
+  op.comm = type;
+  op.bytes = Bytes(bytes);
+  op.stream = stream;
+  op.family = 0;
+  return op;
+}
+
+/// Two ranks, one group, each its own program: compute for so long, then an all-reduce.
+RankPrograms two_ranks(Time first, Time second, std::int64_t second_bytes = 2000) {
+  RankPrograms work;
+  for (const auto& [time, bytes] : {std::pair{first, std::int64_t{2000}}, {second, second_bytes}}) {
+    Program program({StreamOrder::kProgram, StreamOrder::kProgram});
+    const std::int32_t computed = program.add(compute(time), {});
+    program.add(collective(CommType::kAllReduce, bytes, 1), {{computed}});
+    program.finish();
+    work.programs.push_back(std::move(program));
+  }
+  work.program_of_rank = {0, 1};
+  work.families.emplace_back(GroupKind::kTp, std::vector<std::vector<std::int32_t>>{{0, 1}}, 2);
+  return work;
+}
+
+TEST(Replay, LateRankDelaysOnlyThoseThatWaitForIt) {
+  // Rank 0 enters at 10 us and has sent at 12; rank 1 enters at 20, has sent at 22, delivers at 23.
+  // Rank 1 got rank 0's message at 13, so it ends when its own has left: 22. Rank 0 ends at 23.
+  const ReplayResult result = run(two_ranks(Time::us(10), Time::us(20)));
+  EXPECT_EQ(result.rank_end, (std::vector{Time::us(23), Time::us(22)}));
+  EXPECT_EQ(result.end, Time::us(23));
+  EXPECT_EQ(result.transfers, 2);
+  EXPECT_EQ(result.first_rank[1].ready, Time::us(10));
+  EXPECT_EQ(result.first_rank[1].end, Time::us(23));
+}
+
+TEST(Replay, SendLatencyPrecedesEveryTransfer) {
+  const ReplayResult result =
+      run(two_ranks(Time::us(10), Time::us(10)), {.send_latency = Time::us(6)});
+  EXPECT_EQ(result.end, Time::us(10 + 6 + 2 + 1));
+}
+
+TEST(Replay, RanksThatDisagreeAreNamed) {
+  try {
+    run(two_ranks(Time::us(1), Time::us(2), 4000));
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 0 does allreduce of 1.953 KiB"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 does allreduce of 3.906 KiB"));
+  }
+}
+
+TEST(Replay, CyclicWaitIsNamedNotAHang) {
+  // Rank 0 never enters the second all-reduce.
+  RankPrograms work = two_ranks(Time::us(1), Time::us(2));
+  Program& second = work.programs[1];
+  Program longer({StreamOrder::kProgram, StreamOrder::kProgram});
+  longer.add(collective(CommType::kAllReduce, 2000, 1), {});
+  longer.add(collective(CommType::kAllGather, 64, 1), {{0}});
+  longer.finish();
+  second = std::move(longer);
+  try {
+    run(work);
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("1 of 2 ranks"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("rank 1: in op 1 (allgather of 64 B), waiting for rank 0 to enter it"));
+  }
+}
+
+TEST(Replay, NewestFirstQueueOvertakes) {
+  // All ready at 0 on a queue that runs one at a time: op 0 starts at once, then 2 before 1.
+  Program program({StreamOrder::kNewestFirst});
+  for (int i = 0; i < 3; ++i) {
+    program.add(collective(CommType::kAllReduce, 1000, 0), {});
+  }
+  program.finish();
+  RankPrograms work;
+  work.programs.push_back(std::move(program));
+  work.program_of_rank = {0, 0};
+  work.families.emplace_back(GroupKind::kDp, std::vector<std::vector<std::int32_t>>{{0, 1}}, 2);
+  const ReplayResult result = run(work);
+  EXPECT_EQ(result.first_rank[0].end, Time::us(2));
+  EXPECT_EQ(result.first_rank[2].end, Time::us(4));
+  EXPECT_EQ(result.first_rank[1].end, Time::us(6));
+}
+
+TEST(Replay, SendAndReceiveMatchByPair) {
+  // 0 sends to 1 after 5 us: sent at 6 us, delivered at 7 us; rank 1 waits from 0 on.
+  OpTable table;
+  OpProgram sender{{{0, 1, 1}}, {"compute", "pp"}, {}};
+  sender.ops.push_back({"work", 0, Time::us(5), CommType::kNone, -1, -1, false, Bytes(), {}});
+  sender.ops.push_back({"send", 1, Time(), CommType::kSendRecv, -1, 1, true, Bytes(1000), {0}});
+  OpProgram receiver{{{1, 2, 1}}, {"compute", "pp"}, {}};
+  receiver.ops.push_back(
+      {"receive", 1, Time(), CommType::kSendRecv, -1, 0, false, Bytes(1000), {}});
+  table.programs = {sender, receiver};
+  const ReplayResult result = run(op_table_program(table, 3));
+  EXPECT_EQ(result.rank_end, (std::vector{Time::us(6), Time::us(7), Time()}));
+}
+
+TEST(Replay, JobsSideBySideDoNotMix) {
+  std::vector<RankPrograms> jobs;
+  jobs.push_back(two_ranks(Time::us(10), Time::us(20)));
+  jobs.push_back(two_ranks(Time::us(1), Time::us(1)));
+  const ReplayResult result = run(side_by_side(std::move(jobs)));
+  EXPECT_EQ(result.rank_end, (std::vector{Time::us(23), Time::us(22), Time::us(4), Time::us(4)}));
+}
+
+LayerTable two_layers() {
+  LayerTable table;
+  table.names = {"a", "b"};
+  for (std::int32_t i = 0; i < 2; ++i) {
+    Layer layer;
+    layer.name = i;
+    layer.forward = {Time::us(1), Bytes(1000), CommType::kAllGather, GroupKind::kTp};
+    layer.input_grad = {Time::us(2), Bytes(1000), CommType::kReduceScatter, GroupKind::kTp};
+    layer.weight_grad = {Time::us(3), Bytes(9000), CommType::kAllReduce, GroupKind::kDp};
+    table.layers.push_back(layer);
+  }
+  return table;
+}
+
+TEST(SimaiProgram, WeightGradientsOverlapWithCompute) {
+  // N = 4, tp 2, dp 2. One lap of 1000 B takes 1 + 1 us, of 9000 B 9 + 1 us.
+  // Forward: 2 * (1 + 2) = 6. Backward of b: ig 2 + 2, wg 3: at 13 its all-reduce starts, to 23.
+  // Backward of a: ig 2 + 2, wg 3: 20; its all-reduce follows on the dp stream: 23 to 33.
+  const SimaiProgram program = simai_program(two_layers(), {.gpus = 4, .tp = 2}, {.strict = false});
+  const ReplayResult result = run(program.ranks);
+  EXPECT_EQ(result.end, Time::us(33));
+  const LayerOps& last = program.layers[1];
+  EXPECT_EQ(result.first_rank[static_cast<std::size_t>(last.weight_grad.comm)].end, Time::us(23));
+}
+
+TEST(SimaiProgram, StrictHasOneQueueAndTicks) {
+  // 4096 B at least: a lap takes 4.096 + 1 us; three ticks of 1 ns a layer.
+  // Forward 2 * (1 + 5.096) = 12.192; b: 2 + 5.096 + 3 = 22.288, its all-reduce runs 10 us to
+  // 32.288. a's ig ends at 24.288, but its reduce-scatter waits in the queue until 32.288 and ends
+  // at 37.384; wg 3: 40.384; all-reduce to 50.384. Ticks: forward 2, b 2, a 1 = 5 before it.
+  const SimaiProgram program = simai_program(two_layers(), {.gpus = 4, .tp = 2}, {.strict = true});
+  const ReplayResult result = run(program.ranks);
+  EXPECT_EQ(result.end, Time::us(50) + Time::ns(384 + 4));
+}
+
+TEST(SimaiProgram, RecomputesFromTheKeptLayer) {
+  LayerTable table = two_layers();
+  for (Layer& layer : table.layers) {
+    layer.forward.comm = layer.input_grad.comm = layer.weight_grad.comm = CommType::kNone;
+  }
+  EXPECT_EQ(run(simai_program(table, {.gpus = 1}, {}).ranks).end, Time::us(12));
+  table.checkpoints = {0};
+  table.checkpoint_initiates = {1};  // forward of layer 0 once more before layer 1's backward
+  EXPECT_EQ(run(simai_program(table, {.gpus = 1}, {}).ranks).end, Time::us(13));
+}
+
+TEST(ParallelGroups, AreThoseOfTheOrderTpDpPp) {
+  const auto families = parallel_groups({.gpus = 16, .tp = 2, .ep = 2, .pp = 2});
+  const auto members = [&](GroupKind kind, std::int32_t rank) {
+    const CommFamily& family = families[static_cast<std::size_t>(kind)];
+    return family.groups()[static_cast<std::size_t>(family.group_of(rank))];
+  };
+  EXPECT_EQ(members(GroupKind::kTp, 5), (std::vector<std::int32_t>{4, 5}));
+  EXPECT_EQ(members(GroupKind::kDp, 5), (std::vector<std::int32_t>{1, 3, 5, 7}));
+  EXPECT_EQ(members(GroupKind::kEp, 5), (std::vector<std::int32_t>{5, 7}));
+  EXPECT_EQ(members(GroupKind::kDpEp, 5), (std::vector<std::int32_t>{1, 5}));
+  EXPECT_EQ(members(GroupKind::kPp, 5), (std::vector<std::int32_t>{5, 13}));
+}
+
+TEST(ParallelGroups, WrongShapesNameTheRule) {
+  EXPECT_THROW(parallel_groups({.gpus = 10, .tp = 4}), Error);
+  try {
+    parallel_groups({.gpus = 16, .tp = 2, .ep = 3});
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("ep 3 does not divide the 8 data-parallel ranks"));
+    EXPECT_THAT(error.what(), HasSubstr("ep 2 would fit"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

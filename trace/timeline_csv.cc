@@ -1,0 +1,51 @@
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/gzip_file.h"
+#include "trace/timeline.h"
+
+namespace lockstep {
+namespace {
+
+/// A field of RFC 4180: quoted when it holds a separator, a quote or a line end.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) {
+    return text;
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    out += c;
+    if (c == '"') {
+      out += '"';
+    }
+  }
+  return out + '"';
+}
+
+std::string seconds(Time time) {
+  return fmt::format("{}.{:012}", time.count_ps() / 1'000'000'000'000,
+                     time.count_ps() % 1'000'000'000'000);
+}
+
+}  // namespace
+
+void write_timeline_csv(const Timeline& timeline, const std::string& path) {
+  GzipFile file(path);
+  std::string text = "rank,track,kind,name,begin_s,end_s,bytes\n";
+  for (const TimelineEvent& event : timeline.events) {
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{}\n", event.rank,
+                   csv_field(timeline.tracks[static_cast<std::size_t>(event.track)]),
+                   csv_field(timeline.kinds[static_cast<std::size_t>(event.kind)]),
+                   csv_field(timeline.names[static_cast<std::size_t>(event.name)]),
+                   seconds(event.begin), seconds(event.end), event.bytes.count());
+    if (text.size() > (1U << 20)) {
+      file.write(text);
+      text.clear();
+    }
+  }
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace lockstep
