@@ -33,8 +33,8 @@ struct Path {
 /// Each m / C is rounded up to the picosecond; with whole_ns it is cut to whole nanoseconds.
 ///
 /// Paths of connections that occur again are kept (at most about 4 million hops in all); nothing is
-/// kept with fresh_ports. ERRORS: Error for same-node transfers, node ids out of range, pairs
-/// without a route and ports without bandwidth (naming the link).
+/// kept with fresh_ports. ERRORS: Error for same-node transfers, ends that are no GPU or NVSwitch,
+/// pairs without a route and ports without bandwidth (naming the link).
 class PathFinder {
  public:
   PathFinder(const Topology& topology, const FlowOptions& options);
