@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-/// How a job is cut over its GPUs. Degrees are at least 1.
+/// How a job is cut over its GPUs. Degrees are at least 1, but AICB may write 0 for vpp and ga (a
+/// batch or a model too small for the cut).
 struct Parallelism {
   std::int64_t gpus = 1;  ///< world size; 0 where the file does not say
   std::int64_t tp = 1, ep = 1, pp = 1;
@@ -20,7 +21,8 @@ struct Parallelism {
   friend bool operator==(const Parallelism&, const Parallelism&) = default;
 };
 
-/// One of a layer's three phases: compute, then a communication.
+/// One of a layer's three phases: compute, then a communication. Without a communication (kNone)
+/// `group` is kTp (weight_grad: kDp) and `bytes` may be anything: AICB leaves sizes there.
 struct LayerPhase {
   Time compute;
   Bytes bytes;  ///< the full tensor: all-gather output, reduce-scatter input, all-to-all buffer
@@ -38,15 +40,46 @@ struct Layer {
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
-/// What SimAI's text holds beyond the layers: policy, keys and their order. See simai_txt.h.
+/// A key of the first line of SimAI's text.
+enum class SimaiKey : std::uint8_t {
+  kTp,  ///< model_parallel_NPU_group:
+  kEp,
+  kPp,
+  kVpp,
+  kGa,
+  kAllGpus,
+  kMode,
+  kCheckpoints,
+  kCheckpointInitiates,
+  kPpComm,
+  kPpCommNoColon,  ///< "pp_comm 50331648", as in SimAI's own example
+  kOther,          ///< any other word
+};
+
+/// How the first line of SimAI's text was written, so that it can be written back the same. The
+/// default is what AICB writes for training.
+struct SimaiHeader {
+  struct Field {
+    SimaiKey key = SimaiKey::kOther;
+    std::string text;  ///< kOther: the word as it stands
+    friend bool operator==(const Field&, const Field&) = default;
+  };
+  std::vector<Field> fields;   ///< in the file's order; empty: the usual ones of the policy
+  bool pp_comm_float = false;  ///< a whole pp_comm is written "4194304.0", as Python's floats are
+  friend bool operator==(const SimaiHeader&, const SimaiHeader&) = default;
+};
+
+/// A job as SimAI describes it: layers that all ranks walk through, forward and then backward.
 struct LayerTable {
-  std::string policy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
-  double pp_comm_bytes =
-      0;  ///< sent between stages per microbatch and chunk; AICB may write a fraction
+  std::string policy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";  ///< one of simai_policies()
+  double pp_comm_bytes = 0;  ///< sent to the next stage per microbatch; AICB may write a fraction
+  std::int64_t mode = 0;     ///< 1: inference (AICB)
   std::vector<std::int32_t> checkpoints;           ///< layers whose input is kept
   std::vector<std::int32_t> checkpoint_initiates;  ///< layers that start a recomputation
-  std::vector<std::string> names;                  ///< each name once
+  std::vector<std::string> names;                  ///< each name once, in order of first use
   std::vector<Layer> layers;
+  std::vector<std::string> layer_policies;  ///< HYBRID_CUSTOMIZED only: one a layer; else empty
+  SimaiHeader header;
   friend bool operator==(const LayerTable&, const LayerTable&) = default;
 };
 
