@@ -1,0 +1,290 @@
+#include "simulator/replay/analytic_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "simulator/network/analytic/collective_time.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kOutsidePipeline = "embedding_layer";
+constexpr std::int64_t kMaxCount = 2'147'483'647;
+enum class Column : std::uint8_t { kForward, kInputGrad, kWeightGrad };
+
+std::size_t index_of(GroupKind kind) { return static_cast<std::size_t>(kind); }
+
+void check_degrees(const Parallelism& p, std::int64_t gpus) {
+  const auto check = [](std::int64_t value, std::int64_t low, std::string_view field) {
+    if (value < low || value > kMaxCount) {
+      throw Error(fmt::format("{} is out of range", value))
+          .field(field)
+          .expected(fmt::format("{} to {}", low, kMaxCount));
+    }
+  };
+  check(gpus, 1, "gpus");
+  check(p.tp, 1, "tp");
+  check(p.ep, 1, "ep");
+  check(p.pp, 1, "pp");
+  check(p.vpp, 0, "vpp");
+  check(p.ga, 0, "ga");
+}
+
+/// SimAI's: integer division, and the group of a column decides only between two sizes.
+std::int64_t simai_group_size(Column column, GroupKind group, const Parallelism& p,
+                              std::int64_t gpus) {
+  const std::int64_t dp = gpus / (p.tp * p.pp);
+  if (column == Column::kWeightGrad) {
+    return group == GroupKind::kDpEp ? dp / p.ep : dp;
+  }
+  return group == GroupKind::kEp ? p.ep : p.tp;
+}
+
+std::int64_t exact_quotient(std::int64_t whole, std::int64_t part, std::string_view what) {
+  if (whole % part != 0) {
+    throw Error(fmt::format("{} do not divide into {}", whole, what))
+        .field("gpus")
+        .expected(fmt::format("a multiple of {}", part));
+  }
+  return whole / part;
+}
+
+std::int64_t group_size(GroupKind group, const Parallelism& p, std::int64_t gpus) {
+  switch (group) {
+    case GroupKind::kTp:
+      return p.tp;
+    case GroupKind::kEp:
+      return p.ep;
+    case GroupKind::kPp:
+      return p.pp;
+    case GroupKind::kWorld:
+      return gpus;
+    case GroupKind::kDp:
+      return exact_quotient(gpus, p.tp * p.pp, fmt::format("tp {} x pp {}", p.tp, p.pp));
+    case GroupKind::kDpEp: {
+      const std::int64_t dp = group_size(GroupKind::kDp, p, gpus);
+      return exact_quotient(dp, p.ep, fmt::format("ep {}", p.ep));
+    }
+    case GroupKind::kCp:
+      break;
+  }
+  throw Error("the analytic engine knows no degree for this group")
+      .field(name_of(group))
+      .expected("tp, ep, dp, dp_ep, pp or world");
+}
+
+/// SimAI scales whole nanoseconds in single precision.
+Time simai_exposed(Time comm, double overlap) {
+  const float ns = static_cast<float>(comm.count_ns()) * (1 - static_cast<float>(overlap));
+  return Time::ns(static_cast<std::int64_t>(ns));
+}
+
+Time scaled(Time time, double factor) { return Time::seconds(time.seconds() * factor); }
+
+class Step {
+ public:
+  Step(const LayerTable& table, const Parallelism& parallel, const AnalyticOptions& options)
+      : table_(table), parallel_(parallel), options_(options) {
+    validate(options);
+    if (options_.gpus == 0) {
+      options_.gpus = parallel.gpus;
+    }
+    check_degrees(parallel_, options_.gpus);
+    simai_ = options_.flavour == Flavour::kSimai;
+    chunks_ = parallel_.vpp;
+    result_.parallel = parallel_;
+    if (!simai_) {
+      settle_pipeline();
+    }
+  }
+
+  StepResult run() {
+    result_.engine = "analytic";
+    result_.semantics = "simai";
+    result_.flavour = name_of(options_.flavour);
+    result_.gpus = static_cast<std::int32_t>(options_.gpus);
+    result_.names = table_.names;
+    result_.layers.reserve(table_.layers.size());
+    const std::vector<std::int64_t> runs = forward_runs(table_);
+    for (std::size_t i = 0; i < table_.layers.size(); ++i) {
+      const std::string& name = table_.names[static_cast<std::size_t>(table_.layers[i].name)];
+      with_context(fmt::format("in layer {} ({})", i, name),
+                   [&] { add_layer(table_.layers[i], runs[i], name != kOutsidePipeline); });
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  /// Flavour default: no micro-batch means one, and vpp of AICB's files is not what it seems.
+  void settle_pipeline() {
+    if (parallel_.ga == 0) {
+      result_.warnings.push_back("ga is 0; counted as 1 micro-batch");
+    }
+    if (options_.chunks_per_stage) {
+      chunks_ = *options_.chunks_per_stage;
+    } else if (parallel_.pp > 1 && chunks_ > 1) {
+      result_.warnings.push_back(
+          fmt::format("vpp {} is taken as {} model chunks per stage; AICB writes the layers per "
+                      "stage there",
+                      chunks_, chunks_));
+    }
+    parallel_.ga = std::max<std::int64_t>(parallel_.ga, 1);
+    chunks_ = std::max<std::int64_t>(chunks_, 1);
+  }
+
+  PhaseResult phase(Column column, const LayerPhase& in, std::int64_t runs) const {
+    PhaseResult out;
+    out.compute = in.compute * runs;
+    out.bytes = in.bytes;
+    out.comm_type = in.comm;
+    out.group = in.group;
+    if (simai_) {
+      constexpr std::int64_t kSmallest = 4096;
+      if (column == Column::kForward && in.bytes > Bytes(0) && in.bytes < Bytes(kSmallest)) {
+        out.bytes = Bytes(kSmallest);
+      }
+      runs = 1;
+    }
+    if (!simai_ && in.comm == CommType::kNone) {
+      return out;
+    }
+    const std::int64_t ranks = simai_ ? simai_group_size(column, in.group, parallel_, options_.gpus)
+                                      : group_size(in.group, parallel_, options_.gpus);
+    out.group_size = static_cast<std::int32_t>(ranks);
+    const GroupDegrees degrees{options_.gpus, parallel_.tp, parallel_.ep, parallel_.pp};
+    out.comm = collective_time({in.comm, in.group, ranks, out.bytes}, degrees, options_) * runs;
+    return out;
+  }
+
+  double overlap_of(Column column, GroupKind group) const {
+    if (column == Column::kWeightGrad) {
+      return options_.overlap.dp;
+    }
+    return group == GroupKind::kEp ? options_.overlap.ep : options_.overlap.tp;
+  }
+
+  /// `group` is where the exposure is booked.
+  void expose(Column column, GroupKind group, PhaseResult& phase) {
+    const double overlap = overlap_of(column, group);
+    phase.exposed = simai_ ? simai_exposed(phase.comm, overlap) : scaled(phase.comm, 1 - overlap);
+    result_.exposed_by_group[index_of(group)] += phase.exposed;
+    result_.exposed += phase.exposed;
+  }
+
+  void add_layer(const Layer& layer, std::int64_t runs, bool in_pipeline) {
+    LayerResult out;
+    out.name = layer.name;
+    out.forward = phase(Column::kForward, layer.forward, runs);
+    out.input_grad = phase(Column::kInputGrad, layer.input_grad, 1);
+    out.weight_grad = phase(Column::kWeightGrad, layer.weight_grad, 1);
+    if (simai_) {  // books by the forward column's group, and knows four groups
+      const GroupKind forward = has_comm(layer.forward) && layer.forward.group == GroupKind::kEp
+                                    ? GroupKind::kEp
+                                    : GroupKind::kTp;
+      expose(Column::kForward, forward, out.forward);
+      expose(Column::kInputGrad, forward, out.input_grad);
+      expose(Column::kWeightGrad,
+             has_comm(layer.weight_grad) && layer.weight_grad.group == GroupKind::kDpEp
+                 ? GroupKind::kDpEp
+                 : GroupKind::kDp,
+             out.weight_grad);
+    } else {
+      expose(Column::kForward, out.forward.group, out.forward);
+      expose(Column::kInputGrad, out.input_grad.group, out.input_grad);
+      expose(Column::kWeightGrad, out.weight_grad.group, out.weight_grad);
+    }
+    const Time compute = out.forward.compute + out.input_grad.compute + out.weight_grad.compute;
+    result_.compute += compute;
+    if (in_pipeline) {
+      pipelined_ += compute + (simai_ ? out.forward.comm + out.input_grad.comm
+                                      : out.forward.exposed + out.input_grad.exposed);
+    }
+    result_.layers.push_back(out);
+  }
+
+  static bool has_comm(const LayerPhase& phase) { return phase.comm != CommType::kNone; }
+
+  Time pipeline_transfers() const {
+    const double sends = 2 * static_cast<double>(chunks_) * static_cast<double>(parallel_.ga);
+    if (!simai_) {
+      if (parallel_.pp == 1) {
+        return Time();
+      }
+      const Bandwidth rate = stage_bandwidth(options_.gpus, options_);
+      return Time::seconds(sends * table_.pp_comm_bytes / rate.bytes_per_second() *
+                           (1 - options_.overlap.pp.value_or(0)));
+    }
+    // SimAI divides by the overlap where it means the bandwidth, in GiB/s; counts whole us.
+    const float overlap = static_cast<float>(options_.overlap.pp.value_or(1));
+    if (overlap == 0) {
+      return Time();  // it divides by zero, and the cut to whole us makes 0 of infinity
+    }
+    const double us =
+        sends * (std::trunc(table_.pp_comm_bytes) / 1073741824.0 / overlap * 1e9) / 1000;
+    if (!(us < 9e12)) {
+      throw_overflow("time");
+    }
+    const float exposed = static_cast<float>(static_cast<std::int64_t>(us)) * (1 - overlap);
+    return Time::us(static_cast<std::int64_t>(exposed));
+  }
+
+  void finish() {
+    const double slots = static_cast<double>(parallel_.ga) * static_cast<double>(chunks_);
+    if (slots > 0) {
+      result_.bubble = scaled(pipelined_, static_cast<double>(parallel_.pp - 1) / slots);
+    }
+    const Time transfers = pipeline_transfers();
+    result_.exposed_by_group[index_of(GroupKind::kPp)] += transfers;
+    result_.exposed += transfers;
+    result_.total = result_.compute + result_.exposed + result_.bubble;
+    result_.first_rank_end = result_.last_rank_end = result_.total;
+  }
+
+  const LayerTable& table_;
+  Parallelism parallel_;
+  AnalyticOptions options_;
+  bool simai_ = false;
+  std::int64_t chunks_ = 1;
+  Time pipelined_;
+  StepResult result_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> forward_runs(const LayerTable& table) {
+  const auto sorted = [&](std::vector<std::int32_t> layers, std::string_view field) {
+    std::sort(layers.begin(), layers.end());
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    if (!layers.empty() &&
+        (layers.front() < 0 || static_cast<std::size_t>(layers.back()) >= table.layers.size())) {
+      throw Error("a layer index is outside the workload")
+          .field(field)
+          .expected(fmt::format("0 to {}", static_cast<std::int64_t>(table.layers.size()) - 1));
+    }
+    return layers;
+  };
+  const std::vector<std::int32_t> checkpoints = sorted(table.checkpoints, "checkpoints");
+  std::vector<std::int64_t> runs(table.layers.size(), 0);  // first: less those of the layer before
+  for (const std::int32_t end : sorted(table.checkpoint_initiates, "checkpoint_initiates")) {
+    const auto after = std::upper_bound(checkpoints.begin(), checkpoints.end(), end);
+    const std::int32_t begin = after == checkpoints.begin() ? 0 : *std::prev(after);
+    runs[static_cast<std::size_t>(begin)] += 1;
+    runs[static_cast<std::size_t>(end)] -= 1;
+  }
+  std::int64_t current = 1;
+  for (std::int64_t& run : runs) {
+    run = current += run;
+  }
+  return runs;
+}
+
+StepResult analytic_step(const LayerTable& table, const Parallelism& parallel,
+                         const AnalyticOptions& options) {
+  return Step(table, parallel, options).run();
+}
+
+}  // namespace lockstep
