@@ -1,29 +1,68 @@
+# One line adds a test; tests/README.md shows each kind.
+find_package(GTest REQUIRED)
+
 # lockstep_test(<name> SOURCES <file>... LIBS <library>... [LABELS <label>...])
 # One GoogleTest program, run by ctest as <name>. A program whose every case was skipped (reference
 # data absent, for example) is reported as skipped, not as passed.
-find_package(GTest REQUIRED)
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} lockstep::test_support lockstep::warnings GTest::gtest_main
                                         GTest::gmock)
+  add_dependencies(${name} lockstep)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
                        SKIP_REGULAR_EXPRESSION "REFERENCE DATA ABSENT")
 endfunction()
 
+# lockstep_cli_test(<name> ARGS <argument>... [EXIT <code>] [OUT <regex>...] [ERR <regex>...]
+#                   [GOLDEN <file>] [STDOUT_TO <file>] [LABELS <label>...])
+# Runs `lockstep <argument>...` from the root of the sources and compares how it ends. @OUT@ in an
+# argument is a fresh folder, and is put back in place of that folder's name in what is printed.
+#   EXIT       expected exit code, 0 unless given; from 2 on stderr must begin with "lockstep: "
+#   OUT, ERR   each regular expression (ECMAScript; ^ and $ are a line's ends) occurs in stdout,
+#              stderr; without ERR a successful run must leave stderr empty
+#   GOLDEN     stdout equals tests/golden/<file>; LOCKSTEP_UPDATE_GOLDEN=1 ctest -R <name> writes it
+#   STDOUT_TO  where stdout goes instead ("/dev/full")
+#   LABELS     "fast" unless given
+function(lockstep_cli_test name)
+  cmake_parse_arguments(ARG "" "EXIT;GOLDEN;STDOUT_TO" "ARGS;OUT;ERR;LABELS" ${ARGN})
+  set(flags "")
+  foreach(pattern IN LISTS ARG_OUT)
+    list(APPEND flags "--out=${pattern}")
+  endforeach()
+  foreach(pattern IN LISTS ARG_ERR)
+    list(APPEND flags "--err=${pattern}")
+  endforeach()
+  foreach(flag EXIT GOLDEN STDOUT_TO)
+    if(DEFINED ARG_${flag})
+      string(TOLOWER ${flag} spelling)
+      string(REPLACE "_" "-" spelling ${spelling})
+      list(APPEND flags "--${spelling}=${ARG_${flag}}")
+    endif()
+  endforeach()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS fast)
+  endif()
+  add_test(NAME ${name} COMMAND lockstep-expect ${flags} -- ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 180)
+endfunction()
+
 # lockstep_fuzz_target(<name> SOURCES <file>... LIBS <library>... CORPUS <folder>)
 # One reader's fuzz target. In a normal build it has a plain main that runs over the corpus (and so
-# never rots); with -DLOCKSTEP_FUZZ=ON it is a libFuzzer program.
+# never rots); with -DLOCKSTEP_FUZZ=ON it is a libFuzzer program, whose test runs the corpus too.
 function(lockstep_fuzz_target name)
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} lockstep::warnings)
+  set(flags "")
   if(LOCKSTEP_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set(flags -runs=0)
   else()
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/plain_main.cc)
   endif()
-  add_test(NAME ${name} COMMAND ${name} ${ARG_CORPUS})
+  cmake_path(ABSOLUTE_PATH ARG_CORPUS BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  add_test(NAME ${name} COMMAND ${name} ${flags} ${ARG_CORPUS})
   set_tests_properties(${name} PROPERTIES LABELS "fast;fuzz" TIMEOUT 300)
 endfunction()

@@ -1,0 +1,82 @@
+#include "app/usage.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+    for (const std::string& name : option->get_snames()) {
+      names.push_back("-" + name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> subcommands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(sub->get_name());
+  }
+  return names;
+}
+
+std::string help_hint(const CLI::App& app) {
+  return fmt::format("'{} --help' shows what there is, with examples", full_name(app));
+}
+
+Error unknown_word(const CLI::App& app, const std::string& word) {
+  const bool is_flag = word.size() > 1 && word[0] == '-';
+  const std::string name = word.substr(0, is_flag ? word.find('=') : std::string::npos);
+  const std::vector<std::string> known = is_flag ? flags_of(app) : subcommands_of(app);
+  const std::vector<std::string_view> candidates(known.begin(), known.end());
+  const char* kind = is_flag ? "flag" : candidates.empty() ? "argument" : "command";
+  const std::string_view near = closest(name, candidates);
+  return Error(fmt::format("{}: unknown {} '{}'", full_name(app), kind, printable(name)))
+      .hint(near.empty() ? help_hint(app) : fmt::format("did you mean '{}'?", near));
+}
+
+}  // namespace
+
+const CLI::App& chosen(const CLI::App& root) {
+  const CLI::App* app = &root;
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().back();
+  }
+  return *app;
+}
+
+std::string full_name(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name()
+                                     : full_name(*app.get_parent()) + " " + app.get_name();
+}
+
+Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
+  const CLI::App& app = chosen(root);
+  // CLI11 looks for missing flags first; but a missing flag is often only a mistyped one.
+  const std::vector<std::string> unknown = root.remaining(true);
+  if (!unknown.empty()) {
+    return unknown_word(app, unknown.front());
+  }
+  const std::vector<std::string> commands = subcommands_of(app);
+  if (dynamic_cast<const CLI::RequiredError*>(&problem) != nullptr && !commands.empty()) {
+    return Error(full_name(app) + ": a command is missing")
+        .expected(fmt::format("{}", fmt::join(commands, ", ")))
+        .hint(help_hint(app));
+  }
+  return Error(fmt::format("{}: {}", full_name(app), printable(problem.what(), 400)))
+      .hint(help_hint(app));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+/// A wrong command line told in our own words: the first unknown word with the nearest known one,
+/// else what CLI11 found. `root` is the application that threw `problem` from parse().
+Error usage_error(const CLI::App& root, const CLI::ParseError& problem);
+
+/// The innermost subcommand the command line chose so far; `root` itself if none.
+const CLI::App& chosen(const CLI::App& root);
+
+/// "lockstep topology check": the application's name with those of its parents before it.
+std::string full_name(const CLI::App& app);
+
+}  // namespace lockstep

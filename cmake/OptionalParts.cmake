@@ -1,0 +1,46 @@
+# Parts the project can do without. For each: LOCKSTEP_<PART>_VERSION, empty where it is absent or
+# was left out. `lockstep --version` and `lockstep doctor` report them.
+set(LOCKSTEP_NS3_VERSION "")
+set(LOCKSTEP_ARROW_VERSION "")
+set(LOCKSTEP_CUDA_VERSION "")
+set(LOCKSTEP_NCCL_VERSION "")
+
+if(LOCKSTEP_NS3)
+  find_package(NS3 3.37 QUIET COMPONENTS core network)
+  if(NS3_FOUND)
+    set(LOCKSTEP_NS3_VERSION ${NS3_VERSION})
+  endif()
+endif()
+if(LOCKSTEP_ARROW)
+  find_package(ArrowWheel QUIET)
+  if(ArrowWheel_FOUND)
+    set(LOCKSTEP_ARROW_VERSION ${ArrowWheel_VERSION})
+  endif()
+endif()
+find_package(CUDAToolkit QUIET)
+if(CUDAToolkit_FOUND)
+  set(LOCKSTEP_CUDA_VERSION ${CUDAToolkit_VERSION})
+endif()
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(NCCL_INCLUDE_DIR)
+if(NCCL_INCLUDE_DIR)
+  file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h nccl_defines REGEX "define NCCL_(MAJOR|MINOR|PATCH) ")
+  string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*PATCH ([0-9]+).*" "\\1.\\2.\\3" LOCKSTEP_NCCL_VERSION
+                       "${nccl_defines}")
+endif()
+
+foreach(part NS3 ARROW CUDA NCCL)
+  if(LOCKSTEP_${part}_VERSION)
+    message(STATUS "${part}: ${LOCKSTEP_${part}_VERSION}")
+  else()
+    message(STATUS "${part}: not found or left out; everything else builds and runs without it")
+  endif()
+endforeach()
+
+set(LOCKSTEP_REVISION "")
+find_package(Git QUIET)
+if(GIT_FOUND)
+  execute_process(COMMAND ${GIT_EXECUTABLE} describe --always --dirty --tags
+                  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE LOCKSTEP_REVISION
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
