@@ -36,6 +36,13 @@ std::string help_hint(const CLI::App& app) {
   return fmt::format("'{} --help' shows what there is, with examples", full_name(app));
 }
 
+/// An Error that names the subcommand; main puts "lockstep: " before it.
+Error about(const CLI::App& app, const std::string& message) {
+  const std::string name = full_name(app);
+  const std::size_t blank = name.find(' ');
+  return Error(blank == std::string::npos ? message : name.substr(blank + 1) + ": " + message);
+}
+
 Error unknown_word(const CLI::App& app, const std::string& word) {
   const bool is_flag = word.size() > 1 && word[0] == '-';
   const std::string name = word.substr(0, is_flag ? word.find('=') : std::string::npos);
@@ -43,7 +50,7 @@ Error unknown_word(const CLI::App& app, const std::string& word) {
   const std::vector<std::string_view> candidates(known.begin(), known.end());
   const char* kind = is_flag ? "flag" : candidates.empty() ? "argument" : "command";
   const std::string_view near = closest(name, candidates);
-  return Error(fmt::format("{}: unknown {} '{}'", full_name(app), kind, printable(name)))
+  return about(app, fmt::format("unknown {} '{}'", kind, printable(name)))
       .hint(near.empty() ? help_hint(app) : fmt::format("did you mean '{}'?", near));
 }
 
@@ -71,12 +78,11 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   }
   const std::vector<std::string> commands = subcommands_of(app);
   if (dynamic_cast<const CLI::RequiredError*>(&problem) != nullptr && !commands.empty()) {
-    return Error(full_name(app) + ": a command is missing")
+    return about(app, "a command is missing")
         .expected(fmt::format("{}", fmt::join(commands, ", ")))
         .hint(help_hint(app));
   }
-  return Error(fmt::format("{}: {}", full_name(app), printable(problem.what(), 400)))
-      .hint(help_hint(app));
+  return about(app, printable(problem.what(), 400)).hint(help_hint(app));
 }
 
 }  // namespace lockstep
