@@ -156,8 +156,9 @@ FlagValues FlagValues::from_words(const TopologyBuilder& builder,
 }
 
 std::size_t FlagValues::index(std::string_view name) const {
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> known, first;
   for (std::size_t i = 0; i < builder_->flags.size(); ++i) {
+    first.push_back(first_name(builder_->flags[i].names));
     if (names_include(builder_->flags[i].names, name)) {
       return i;
     }
@@ -167,7 +168,7 @@ std::size_t FlagValues::index(std::string_view name) const {
   }
   const std::string_view near = closest(normal(name), known);
   throw Error(fmt::format("the template {} has no flag '{}'", builder_->name, printable(name)))
-      .expected("one of " + join(known, ", "))
+      .expected("one of " + join(first, ", "))
       .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 
