@@ -72,6 +72,13 @@ void check_links(const Topology& topology) {
   }
 }
 
+/// Whether traffic passes over a link between two switching nodes: NVSwitches forward only inside
+/// their server (as Router does).
+bool forwards(const Node& a, const Node& b) {
+  return a.kind == b.kind &&
+         (a.kind == NodeKind::kSwitch || (a.kind == NodeKind::kNvSwitch && a.server == b.server));
+}
+
 /// Switching nodes joined by links without crossing a GPU: islands[i] is the island of node i.
 std::vector<std::int32_t> switch_islands(const Topology& topology) {
   std::vector<std::int32_t> parent(topology.nodes.size());
@@ -85,8 +92,7 @@ std::vector<std::int32_t> switch_islands(const Topology& topology) {
     return i;
   };
   for (const Link& link : topology.links) {
-    if (topology.nodes[link.a.index()].kind != NodeKind::kGpu &&
-        topology.nodes[link.b.index()].kind != NodeKind::kGpu) {
+    if (forwards(topology.nodes[link.a.index()], topology.nodes[link.b.index()])) {
       const std::int32_t a = root(link.a.value);
       const std::int32_t b = root(link.b.value);
       parent[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
@@ -140,7 +146,9 @@ class Reachability {
   std::vector<std::int32_t> islands_of(NodeId gpu) const {
     std::vector<std::int32_t> islands;
     for (const Neighbour& n : adjacency_.of(gpu)) {
-      if (topology_.nodes[n.node.index()].kind != NodeKind::kGpu) {
+      const Node& node = topology_.nodes[n.node.index()];
+      if (node.kind == NodeKind::kSwitch || (node.kind == NodeKind::kNvSwitch &&
+                                             node.server == topology_.nodes[gpu.index()].server)) {
         islands.push_back(island_[n.node.index()]);
       }
     }

@@ -115,7 +115,7 @@ TEST(TopologyBuilders, TorusWrapsAround) {
 TEST(TopologyBuilders, DragonflyUsesEveryGlobalPortOnce) {
   // a = 2, h = 1, so 3 groups of 2 routers with one global link each: routers 6 to 11.
   // Group 0: router 6 to group 1, router 7 to group 2. Group 1: port 0 to group 0, port 1 to 2.
-  const Topology t = topology_from("dragonfly:p=1,a=2,h=1,gps=1,nsps=0");
+  const Topology t = topology_from("dragonfly:p=1,a=2,gl=1,gps=1,nsps=0");
   ASSERT_EQ(t.links.size(), 6U + 3U + 3U);
   const auto ends = [&](std::size_t i) {
     return std::pair(t.links[i].a.value, t.links[i].b.value);

@@ -13,7 +13,7 @@ constexpr auto kFlags =
         {"gpus-per-router p", kCount, "8", "GPUs on each router (p)", 1, 4096},
         {"routers-per-group a", kCount, "4", "routers in a group (a), all linked to each other", 1,
          1024},
-        {"global-links h", kCount, "2", "links of a router to other groups (h)", 1, 1024},
+        {"global-links gl", kCount, "2", "links of a router to other groups (h)", 1, 1024},
         {"groups", kCount, "0", "groups; 0 for the most, a * h + 1", 0, 1 << 20},
         {"local-rate ap_bandwidth apbw", kRate, "400Gbps", "rate inside a group", 0, 0},
         {"global-rate", kRate, "400Gbps", "rate between groups", 0, 0},

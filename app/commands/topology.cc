@@ -1,0 +1,184 @@
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/command.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "topologies/builder.h"
+#include "topologies/simai_topology.h"
+#include "topologies/topology_file.h"
+#include "topologies/topology_json.h"
+
+namespace lockstep {
+namespace {
+
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& text : warnings) {
+    fmt::print(stderr, "lockstep: warning: {}\n", text);
+  }
+}
+
+Topology load(const std::string& from) {
+  std::vector<std::string> warnings;
+  Topology topology = topology_from(from, &warnings);
+  warn(warnings);
+  return topology;
+}
+
+std::string one_line(const Topology& t) {
+  return fmt::format("{} GPUs, {} NVSwitches, {} switches, {} links", t.count(NodeKind::kGpu),
+                     t.count(NodeKind::kNvSwitch), t.count(NodeKind::kSwitch), t.links.size());
+}
+
+// build ------------------------------------------------------------------------------------------
+
+struct BuildFlags {
+  std::string topology_template = "plain", output, format;
+  bool help = false;
+  CLI::App* app = nullptr;
+};
+
+/// SimAI's generator has flags such as -gps, which CLI11 would read as -g -p -s; so the template's
+/// flags arrive as words that CLI11 did not know, and the template's own table reads them.
+std::vector<std::string> take_template(std::vector<std::string> words, std::string& name) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "-topo") {
+      if (i + 1 == words.size()) {
+        throw Error("the flag needs a value").field("-topo");
+      }
+      name = words[i + 1];
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
+                  words.begin() + static_cast<std::ptrdiff_t>(i + 2));
+      return words;
+    }
+  }
+  return words;
+}
+
+const TopologyBuilder& named_template(const std::string& name) {
+  if (const TopologyBuilder* builder = find_topology_builder(name)) {
+    return *builder;
+  }
+  const std::string_view near = closest_topology_builder(name);
+  throw Error(fmt::format("there is no topology template '{}'", printable(name)))
+      .expected("one of " + topology_builder_names())
+      .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
+}
+
+std::string build_help(const BuildFlags& flags, const TopologyBuilder& builder) {
+  const CLI::App* root = flags.app;
+  while (root->get_parent() != nullptr) {
+    root = root->get_parent();
+  }
+  std::string text = root->help();
+  text += "\nTemplates (--template):\n";
+  for (const TopologyBuilder* each : topology_builders()) {
+    text += fmt::format("  {:<16} {}\n", each->name, each->summary);
+  }
+  return text +
+         fmt::format("\nFlags of {} (see another template's with --template NAME --help):\n{}",
+                     builder.name, flag_help(builder));
+}
+
+ExitCode build(const BuildFlags& flags) {
+  std::string name = flags.topology_template;
+  const std::vector<std::string> words = take_template(flags.app->remaining(), name);
+  const TopologyBuilder& builder = named_template(name);
+  if (flags.help) {
+    write_file("-", build_help(flags, builder));
+    return ExitCode::kDone;
+  }
+  if (!flags.format.empty() && flags.format != "simai" && flags.format != "json") {
+    throw Error(fmt::format("there is no topology format '{}'", printable(flags.format)))
+        .field("--format")
+        .expected("simai or json");
+  }
+  if (flags.output.empty()) {
+    throw Error("topology build: no output is named")
+        .expected("-o FILE, -o DIR (the template's own file name in that folder) or -o -");
+  }
+  const BuiltTopology built = build_topology(builder, FlagValues::from_words(builder, words));
+  warn(built.warnings);
+  std::string path = flags.output;
+  bool json = flags.format == "json" || (flags.format.empty() && path.ends_with(".json"));
+  if (path.ends_with('/') || std::filesystem::is_directory(path)) {
+    json = json || (flags.format.empty() && built.topology.gpu_types.size() > 1);
+    path = std::filesystem::path(path) / (built.file_name + (json ? ".json" : ""));
+  }
+  write_file(path, json ? to_json_text(built.topology) : to_simai_text(built.topology));
+  if (path != "-") {
+    fmt::print(stderr, "{}: {}\n", path, one_line(built.topology));
+  }
+  return ExitCode::kDone;
+}
+
+CommandBody define_build(CLI::App& app) {
+  auto flags = std::make_shared<BuildFlags>();
+  flags->app = &app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.footer("");
+  app.add_option("--template,--topology", flags->topology_template,
+                 "The template, by default plain; -topo is taken too")
+      ->expected(0, 1);
+  app.add_option("-o,--output", flags->output,
+                 "File to write: SimAI's text, or our JSON if it ends in .json; a folder gets the "
+                 "template's own file name; - is standard output")
+      ->expected(0, 1);
+  app.add_option("--format", flags->format, "simai or json, whatever the file's name")
+      ->expected(0, 1);
+  app.add_flag("-h,--help", flags->help, "The templates, and the flags of the one that is named");
+  return [flags] { return build(*flags); };
+}
+
+// check ------------------------------------------------------------------------------------------
+
+CommandBody define_check(CLI::App& app) {
+  auto from = std::make_shared<std::string>();
+  app.add_option("topology", *from, "A topology file, or TEMPLATE[:flag=value,…]")->required();
+  return [from] {
+    const Topology topology = load(*from);  // throws what is wrong
+    fmt::print("{}: ok, {}\n", *from, one_line(topology));
+    return ExitCode::kDone;
+  };
+}
+
+// ------------------------------------------------------------------------------------------------
+
+CommandBody define(CLI::App& app) {
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, CommandBody>> bodies;
+  const auto add = [&](const char* name, const char* summary, CommandBody (*part)(CLI::App&)) {
+    CLI::App* sub = app.add_subcommand(name, summary);
+    bodies.emplace_back(sub, part(*sub));
+  };
+  add("build", "Writes a topology from a template", define_build);
+  add("check", "Reads a topology and says whether it is sound", define_check);
+  return [bodies] {
+    for (const auto& [sub, body] : bodies) {
+      if (sub->parsed()) {
+        return body();
+      }
+    }
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace
+
+extern const Command kTopologyCommand;
+const Command kTopologyCommand{"topology", "Builds, checks, describes and draws cluster topologies",
+                               R"(Examples:
+  lockstep topology build --template Spectrum-X -g 128 -o cluster.txt
+  lockstep topology build --template fat-tree --ports 8 -o fat-tree.json
+  lockstep topology build --template dragonfly --help
+  lockstep topology check cluster.txt
+)",
+                               define};
+
+}  // namespace lockstep
