@@ -1,0 +1,98 @@
+#include "app/simulate/simulate_options.h"
+
+namespace lockstep {
+
+void define_simulate_options(CLI::App& app, SimulateOptions& options) {
+  const auto share = CLI::Range(0.0, 1.0);
+  const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1} << 24);
+
+  app.add_option("-w,--workload", options.workload, "SimAI/AICB workload .txt or our .json")
+      ->required()
+      ->group("Input");
+  app.add_option("-n,--topology", options.topology,
+                 "topology file, or TEMPLATE[:flags] such as Spectrum-X:g=128")
+      ->group("Input");
+  app.add_option("--gpus", options.gpus, "GPUs of the job (default: as the workload says)")
+      ->check(count)
+      ->group("Input");
+
+  app.add_option("-e,--engine", options.engine, "analytic, flow or packet")
+      ->check(CLI::IsMember({"analytic", "flow", "packet"}))
+      ->capture_default_str()
+      ->group("Model");
+  app.add_option("--semantics", options.semantics,
+                 "how layers become a step; simai: all forward, then all backward")
+      ->check(CLI::IsMember({"simai"}))
+      ->capture_default_str()
+      ->group("Model");
+  app.add_option("--flavour", options.flavour,
+                 "default, or simai for SimAI's rules to the letter (docs/models.md)")
+      ->check(CLI::IsMember({"default", "simai"}))
+      ->capture_default_str()
+      ->group("Model");
+
+  app.add_option("--send-latency", options.send_latency, "software and NIC time of every transfer")
+      ->capture_default_str()
+      ->group("Flow engine");
+  app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
+      ->group("Flow engine");
+  app.add_option("--header", options.header,
+                 "wire bytes a packet adds (default 62B; simai 52B)")
+      ->group("Flow engine");
+  app.add_flag("--pxn", options.pxn, "cross-rail traffic takes NVLink to the destination's rail")
+      ->group("Flow engine");
+  app.add_flag("--spray", options.spray, "spread every transfer over all shortest paths")
+      ->group("Flow engine");
+  app.add_flag("--rail-affinity", options.rail_affinity,
+               "GPUs with several NICs choose by channel, not by hash")
+      ->group("Flow engine");
+
+  const char* analytic = "Analytic engine (bandwidths default to the topology's, else the GPU's)";
+  app.add_option("--gpus-per-server", options.gpus_per_server, "GPUs in a server")
+      ->check(count)
+      ->group(analytic);
+  app.add_option("--nics-per-server", options.nics_per_server, "NICs of a server")
+      ->check(count)
+      ->group(analytic);
+  app.add_option("--nvlink", options.nvlink, "NVLink bandwidth of a GPU, such as 360GBps")
+      ->group(analytic);
+  app.add_option("--nic", options.nic, "bandwidth of one NIC, such as 48.5GBps")->group(analytic);
+  app.add_option("--gpu-type", options.gpu_type, "A100, A800, H100, H800 or H20")->group(analytic);
+  app.add_option("--nic-type", options.nic_type, "cx6, cx7 or bf3")->group(analytic);
+  app.add_option("--busbw", options.busbw, "measured bus bandwidths (SimAI's busbw.yaml)")
+      ->group(analytic);
+  app.add_option("--ratios", options.ratios,
+                 "folder with nic_ratio.csv, nvlink_ratio.csv and ata_ratio.csv")
+      ->group(analytic);
+  app.add_option("--dp-overlap", options.dp_overlap, "share of DP communication hidden, 0 to 1")
+      ->check(share)
+      ->group(analytic);
+  app.add_option("--tp-overlap", options.tp_overlap, "the same for TP")
+      ->check(share)
+      ->group(analytic);
+  app.add_option("--ep-overlap", options.ep_overlap, "the same for EP")
+      ->check(share)
+      ->group(analytic);
+  app.add_option("--pp-overlap", options.pp_overlap, "the same for PP (flow engine too)")
+      ->check(share)
+      ->group(analytic);
+
+  app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");
+  app.add_option("--csv", options.csv_dir, "folder for SimAI's EndToEnd.csv")->group("Output");
+  app.add_option("--csv-prefix", options.csv_prefix,
+                 "what its name starts with (default: the workload's name and '-')")
+      ->group("Output");
+  app.add_option("--trace", options.trace,
+                 "time line for Perfetto (.json or .json.gz) or as a table (.csv)")
+      ->group("Output");
+  app.add_option("--trace-ranks", options.trace_ranks, "draw the first so many ranks")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str()
+      ->group("Output");
+  app.add_option("--top", options.top_layers, "layers shown in the table")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str()
+      ->group("Output");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace lockstep {
+
+/// The flags of `lockstep simulate`, as typed. Quantities stay text until the engine is known.
+struct SimulateOptions {
+  std::string workload, topology;
+  std::string engine = "flow", semantics = "simai", flavour = "default";
+  std::string send_latency = "6us";
+  bool pxn = false, spray = false, rail_affinity = false;
+  std::string mtu, header;  // empty: by flavour
+
+  std::int64_t gpus = 0;
+  std::int64_t gpus_per_server = 0, nics_per_server = 0;  // 0: from the topology, else 8
+  std::string nvlink, nic, gpu_type, nic_type, busbw, ratios;
+  double dp_overlap = 0, ep_overlap = 0, tp_overlap = 0;
+  std::optional<double> pp_overlap;
+
+  std::string csv_dir, csv_prefix, trace;
+  std::int32_t trace_ranks = 8;
+  std::int32_t top_layers = 10, top_links = 10;
+  bool json = false;
+};
+
+/// Declares the flags; `options` must outlive the parsing.
+void define_simulate_options(CLI::App& app, SimulateOptions& options);
+
+}  // namespace lockstep
