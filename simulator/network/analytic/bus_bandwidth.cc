@@ -4,7 +4,7 @@ namespace lockstep {
 
 // The order of the operations is SimAI's: in single precision it decides the last digit.
 template <class Real>
-BusBandwidth<Real> bus_bandwidth(CommType op, const GroupShape<Real>& shape, Real nvlink,
+BusBandwidth<Real> bus_bandwidth(CommType op, const GroupPlacement<Real>& shape, Real nvlink,
                                  Real nic) {
   const Real g = shape.ranks_per_node;
   if (shape.nodes <= 1) {
@@ -24,7 +24,8 @@ BusBandwidth<Real> bus_bandwidth(CommType op, const GroupShape<Real>& shape, Rea
   return {through_nics, false};
 }
 
-template BusBandwidth<float> bus_bandwidth(CommType, const GroupShape<float>&, float, float);
-template BusBandwidth<double> bus_bandwidth(CommType, const GroupShape<double>&, double, double);
+template BusBandwidth<float> bus_bandwidth(CommType, const GroupPlacement<float>&, float, float);
+template BusBandwidth<double> bus_bandwidth(CommType, const GroupPlacement<double>&, double,
+                                            double);
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@ namespace lockstep {
 
 /// How the ranks of one group lie on servers.
 template <class Real>
-struct GroupShape {
+struct GroupPlacement {
   Real nodes = 1;           ///< servers the group spans
   Real ranks_per_node = 1;  ///< on each of them
   Real nics_per_node = 1;   ///< the group's share of a server's NICs
@@ -31,6 +31,7 @@ struct BusBandwidth {
 ///   all-to-all          B x / g * (n - 1) / (n - g),  n = nodes g:  each GPU sends the part
 ///                       (n - g) / n of its buffer through its share B x / g of the NICs
 template <class Real>
-BusBandwidth<Real> bus_bandwidth(CommType op, const GroupShape<Real>& shape, Real nvlink, Real nic);
+BusBandwidth<Real> bus_bandwidth(CommType op, const GroupPlacement<Real>& shape, Real nvlink,
+                                 Real nic);
 
 }  // namespace lockstep

@@ -61,7 +61,7 @@ std::int64_t stride_of(GroupKind group, const GroupDegrees& d) {
 }
 
 /// Ranks `stride` apart fill server after server; groups that start in one server share its NICs.
-GroupShape<double> shape_of(std::int64_t ranks, std::int64_t stride, const AnalyticOptions& o) {
+GroupPlacement<double> shape_of(std::int64_t ranks, std::int64_t stride, const AnalyticOptions& o) {
   const double per_server = static_cast<double>(o.gpus_per_server);
   const std::int64_t fit = std::max<std::int64_t>(o.gpus_per_server / stride, 1);
   if (ranks <= fit) {
@@ -71,8 +71,8 @@ GroupShape<double> shape_of(std::int64_t ranks, std::int64_t stride, const Analy
           static_cast<double>(o.nics_per_server * fit) / per_server};
 }
 
-double efficiency(const Collective& c, const GroupShape<double>& shape, const EfficiencyTables& t,
-                  bool nvlink_limited) {
+double efficiency(const Collective& c, const GroupPlacement<double>& shape,
+                  const EfficiencyTables& t, bool nvlink_limited) {
   const bool gathers = c.op == CommType::kAllGather || c.op == CommType::kReduceScatter;
   if (c.group == GroupKind::kTp && gathers) {
     return relative_efficiency(nvlink_limited ? t.nvlink : t.nic, c.bytes, shape.nodes);
@@ -89,7 +89,7 @@ double effective_bandwidth(const Collective& c, const GroupDegrees& d, const Ana
   if (const auto measured = o.measured.find(c.group, c.op)) {
     return measured->bytes_per_second();
   }
-  const GroupShape<double> shape = shape_of(c.ranks, stride_of(c.group, d), o);
+  const GroupPlacement<double> shape = shape_of(c.ranks, stride_of(c.group, d), o);
   const BusBandwidth<double> bus = bus_bandwidth(c.op, shape, o.nvlink_rate().bytes_per_second(),
                                                  o.nic_rate().bytes_per_second());
   return bus.rate * efficiency(c, shape, o.efficiency, bus.nvlink_limited || shape.nodes <= 1);

@@ -102,9 +102,9 @@ float effective_bandwidth(const Collective& c, const GroupDegrees& d, const Anal
         .field("nics-per-server")
         .hint("the default flavour lets groups share NICs");
   }
-  const GroupShape<float> real{static_cast<float>(shape.nodes),
-                               static_cast<float>(shape.ranks_per_node),
-                               static_cast<float>(shape.nics_per_node)};
+  const GroupPlacement<float> real{static_cast<float>(shape.nodes),
+                                   static_cast<float>(shape.ranks_per_node),
+                                   static_cast<float>(shape.nics_per_node)};
   const BusBandwidth<float> bus = bus_bandwidth(c.op, real, gigabytes_per_second(o.nvlink_rate()),
                                                 gigabytes_per_second(o.nic_rate()));
   return efficiency(c, d, o, bus.nvlink_limited) * bus.rate;
