@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "simulator/network/flow/flow_engine.h"
+#include "simulator/network/flow/max_min_certificate.h"
+#include "tests/support/flow_run.h"
+#include "tests/support/random_flows.h"
+
+namespace lockstep {
+namespace {
+
+using testing::outcomes;
+using testing::random_flows;
+using testing::run_to_end;
+
+/// 4 servers of 4 GPUs, 2 spines, 2 servers a segment: NVLink, leaf and spine routes, ECMP.
+Topology fabric() {
+  Topology topology = testing::rail_optimised(4, 4, 2, 2);
+  // NVLink at 2880 Gbps: the first 16 links.
+  topology.link_classes.push_back({Bandwidth::gbps(2880), Time::ns(25), 0, "", "", ""});
+  for (std::size_t i = 0; i < 16; ++i) {
+    topology.links[i].link_class = 1;
+  }
+  return topology;
+}
+
+std::vector<FlowSpec> some_flows(Rng& rng, int count = 60) {
+  return random_flows(rng, count, 16, 2'000'000, Time::us(100));
+}
+
+FlowOptions options_of(int round) {
+  FlowOptions options = round % 4 == 3 ? simai_flow_options() : FlowOptions{};
+  options.routes.spray = round % 4 == 1;
+  options.wait_for_ack = round % 4 >= 2;
+  return options;
+}
+
+std::vector<NetworkEvent> run(const Topology& topology, const FlowOptions& options,
+                              const std::vector<FlowSpec>& flows) {
+  FlowEngine engine(topology, options);
+  for (const FlowSpec& flow : flows) {
+    engine.start(flow);
+  }
+  return run_to_end(engine);
+}
+
+TEST(FlowEngineProperty, EveryPortCarriesItsFlowsToTheByte) {
+  // Expected: sum over the flows of wire bytes times the share that the route gives the port.
+  const Topology topology = fabric();
+  for (int round = 0; round < 12; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "conservation");
+    FlowOptions options = options_of(round);
+    options.fresh_ports = false;
+    const std::vector<FlowSpec> flows = some_flows(rng);
+    FlowEngine engine(topology, options);
+    Router router(topology, options.routes);
+    std::vector<double> expected(2 * topology.links.size());
+    for (const FlowSpec& flow : flows) {
+      engine.start(flow);
+      const std::int64_t payload = options.payload.count();
+      const std::int64_t packets =
+          std::max<std::int64_t>(1, (flow.bytes.count() + payload - 1) / payload);
+      Route route;
+      router.route({flow.source, flow.destination, static_cast<std::uint16_t>(10000 + flow.channel),
+                    100, flow.channel},
+                   route);
+      for (const Hop& hop : route.hops) {
+        expected[hop.port.index()] +=
+            static_cast<double>(flow.bytes.count() + packets * options.header.count()) * hop.share;
+      }
+    }
+    run_to_end(engine);
+    const std::vector<PortUse> use = engine.port_use();
+    for (std::size_t port = 0; port < use.size(); ++port) {
+      ASSERT_NEAR(static_cast<double>(use[port].bytes.count()), expected[port], 1) << port;
+    }
+  }
+}
+
+TEST(FlowEngineProperty, PortsCarryTheIntegralOfTheRates) {
+  // Between two stops the rates are constant; what a port carried must be their integral. A stop at
+  // every start and event; advance(now()) brings the rates up to date without moving the clock.
+  const Topology topology = fabric();
+  for (int round = 0; round < 8; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "integral");
+    const std::vector<FlowSpec> flows = some_flows(rng);
+    FlowEngine engine(topology, options_of(round));
+    std::set<Time> starts;
+    for (const FlowSpec& flow : flows) {
+      engine.start(flow);
+      starts.insert(flow.start);
+    }
+    std::vector<double> integral(2 * topology.links.size());
+    std::vector<NetworkEvent> events;
+    while (events.size() < 2 * flows.size()) {
+      const Time before = engine.now();
+      engine.advance(before, events);
+      std::vector<double> rate(integral.size());
+      for (std::size_t port = 0; port < rate.size(); ++port) {
+        for (const MaxMin::User& user : engine.rates().users(ConstraintId(port))) {
+          rate[port] +=
+              engine.rates().coefficient(user) * engine.rates().rate(VariableId(user.variable));
+        }
+      }
+      const auto next = starts.upper_bound(before);
+      engine.advance(next == starts.end() ? Time::max() : *next, events);
+      const double seconds = (engine.now() - before).seconds();
+      const std::vector<PortUse> use = engine.port_use();
+      for (std::size_t port = 0; port < rate.size(); ++port) {
+        integral[port] += rate[port] / 8 * seconds;
+        // Half a byte of rounding, and less than a picosecond of rate for each completion.
+        ASSERT_NEAR(integral[port], static_cast<double>(use[port].bytes.count()), 20);
+      }
+    }
+  }
+}
+
+TEST(FlowEngineProperty, EachSolveHoldsTheCertificate) {
+  // Which includes that no capacity is left over where it could be used.
+  const Topology topology = fabric();
+  for (int round = 0; round < 8; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "certificate");
+    FlowEngine engine(topology, options_of(round));
+    const std::vector<FlowSpec> flows = some_flows(rng);
+    for (const FlowSpec& flow : flows) {
+      engine.start(flow);
+    }
+    std::vector<NetworkEvent> events;
+    while (events.size() < 2 * flows.size()) {
+      engine.advance(Time::max(), events);
+      engine.advance(engine.now(), events);
+      std::set<std::int32_t> active;
+      for (std::size_t port = 0; port < engine.rates().constraint_count(); ++port) {
+        for (const MaxMin::User& user : engine.rates().users(ConstraintId(port))) {
+          active.insert(user.variable);
+        }
+      }
+      ASSERT_EQ(max_min_violation(engine.rates(), std::vector(active.begin(), active.end()), 1e-11),
+                "");
+    }
+  }
+}
+
+TEST(FlowEngineProperty, ScalingBandwidthsScalesTransferTimes) {
+  // All start at 0. Each completion is rounded up by less than 1 ps, and a flow's end depends on at
+  // most all others: k times the faster end differs by at most k * flows.
+  for (int round = 0; round < 8; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "scaling");
+    std::vector<FlowSpec> flows = some_flows(rng);
+    for (FlowSpec& flow : flows) {
+      flow.start = Time();
+    }
+    const Topology topology = fabric();
+    FlowOptions options = options_of(round % 3);
+    const auto slow = outcomes(run(topology, options, flows));
+    for (const std::int64_t k : {2, 5}) {
+      Topology faster = topology;
+      for (LinkClass& link_class : faster.link_classes) {
+        link_class.rate = Bandwidth::bits_per_second(k * link_class.rate.bits_per_second());
+      }
+      const auto fast = outcomes(run(faster, options, flows));
+      for (const FlowSpec& flow : flows) {
+        const std::int64_t scaled = k * fast.at(flow.tag).sent.count_ps();
+        ASSERT_LE(std::abs(scaled - slow.at(flow.tag).sent.count_ps()), k * 60);
+      }
+    }
+  }
+}
+
+TEST(FlowEngineProperty, OrderOfStartCallsChangesNoTime) {
+  const Topology topology = fabric();
+  for (int round = 0; round < 8; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "relabelling");
+    FlowOptions options = options_of(round);
+    options.fresh_ports = false;  // those are numbered in the order of the calls
+    std::vector<FlowSpec> flows = some_flows(rng);
+    const auto expected = outcomes(run(topology, options, flows));
+    for (std::size_t i = flows.size(); i > 1; --i) {
+      std::swap(flows[i - 1], flows[rng.below(i)]);
+    }
+    ASSERT_EQ(outcomes(run(topology, options, flows)), expected);
+  }
+}
+
+TEST(FlowEngineProperty, EventsComeInOrderAndTheSameEachTime) {
+  const Topology topology = fabric();
+  for (int round = 0; round < 8; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "order");
+    const std::vector<FlowSpec> flows = some_flows(rng);  // tag = order of start
+    const std::vector<NetworkEvent> events = run(topology, options_of(round), flows);
+    const std::vector<NetworkEvent> again = run(topology, options_of(round), flows);
+    ASSERT_EQ(events.size(), 2 * flows.size());
+    const auto key = [](const NetworkEvent& e) { return std::tuple(e.when, e.tag, e.kind); };
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      ASSERT_EQ(key(events[i]), key(again[i]));
+      ASSERT_TRUE(i == 0 || key(events[i - 1]) < key(events[i]));
+    }
+  }
+}
+
+TEST(FlowEngineProperty, StoppingOnTheWayChangesNothing) {
+  const Topology topology = fabric();
+  for (int round = 0; round < 8; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "stops");
+    const std::vector<FlowSpec> flows = some_flows(rng);
+    const auto expected = outcomes(run(topology, options_of(round), flows));
+    FlowEngine engine(topology, options_of(round));
+    for (const FlowSpec& flow : flows) {
+      engine.start(flow);
+    }
+    std::vector<NetworkEvent> events;
+    while (events.size() < 2 * flows.size()) {
+      const Time limit = engine.now() + Time::ps(rng.between(0, 3'000'000));
+      ASSERT_LE(engine.advance(limit, events), limit);
+    }
+    ASSERT_EQ(outcomes(events), expected);
+  }
+}
+
+TEST(FlowEngineProperty, StartingLateEqualsStartingInAdvance) {
+  // As a replay does it: each flow is handed over only when its time has come.
+  const Topology topology = fabric();
+  for (int round = 0; round < 8; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "late");
+    std::vector<FlowSpec> flows = some_flows(rng);
+    std::stable_sort(flows.begin(), flows.end(),
+                     [](const FlowSpec& a, const FlowSpec& b) { return a.start < b.start; });
+    const auto expected = outcomes(run(topology, options_of(round), flows));
+    FlowEngine engine(topology, options_of(round));
+    std::vector<NetworkEvent> events;
+    for (const FlowSpec& flow : flows) {
+      while (engine.now() < flow.start) {
+        engine.advance(flow.start, events);
+      }
+      engine.start(flow);
+    }
+    while (events.size() < 2 * flows.size()) {
+      engine.advance(Time::max(), events);
+    }
+    ASSERT_EQ(outcomes(events), expected);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
