@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,12 +14,24 @@ struct GroupShape {
   std::int32_t ranks = 0;
   /// Server of each rank, numbered from 0 in order of first appearance. One entry a rank.
   std::vector<std::int32_t> server;
+  friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
+};
+
+/// The shape of a group whose ranks sit in these servers, which may be numbered in any way.
+GroupShape group_shape(std::span<const std::int32_t> servers);
+
+enum class CollectiveFlavour : std::uint8_t {
+  kDefault,  ///< every byte is sent; rings change servers on one rail
+  kSimai     ///< as SimAI's MockNccl: S/n/C with the remainder dropped, cross-rail rings
 };
 
 struct CollectiveRequest {
   CommType op = CommType::kNone;
   Bytes bytes;                ///< the full tensor, as in LayerPhase::bytes
   std::int32_t channels = 0;  ///< 0: the algorithm's own choice
+  CollectiveFlavour flavour = CollectiveFlavour::kDefault;
+  std::int32_t root = 0;  ///< of broadcast and reduce
+  friend auto operator<=>(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
 /// A way to carry out collectives: one file in simulator/collectives/algorithms.
@@ -28,8 +39,10 @@ struct CollectiveAlgorithm {
   std::string_view name;     ///< "ring"
   std::string_view summary;  ///< one line
   std::span<const CommType> ops;
-  /// Builds the DAG. Every group of equal shape gets the same one. PRECONDITION: op is in `ops`,
-  /// shape.ranks >= 2, bytes >= 0.
+  /// Builds the DAG. Every group of equal shape gets the same one. Zero bytes are an empty schedule
+  /// (a barrier's excepted); zero-byte pieces of a small tensor are transfers still, since they
+  /// cost their latency. PRECONDITION: op is in `ops`, shape.ranks >= 2, bytes >= 0,
+  /// 0 <= root < ranks. ERRORS: Error when it would have more than kMaxTransfers.
   Schedule (*build)(const CollectiveRequest& request, const GroupShape& shape);
 };
 

@@ -1,0 +1,40 @@
+#include "simulator/collectives/algorithm.h"
+
+namespace lockstep {
+namespace {
+
+constexpr CommType kOps[] = {CommType::kBarrier};
+
+/// Hensgen, Finkel and Manber: Two algorithms for barrier synchronization, 1988. In round k every
+/// rank that has heard all earlier rounds sends one byte to the rank 2^k after it; after
+/// ceil(log2 n) rounds each has heard, directly or not, of all.
+Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
+  Schedule schedule;
+  schedule.op = request.op;
+  schedule.ranks = shape.ranks;
+  schedule.chunks = 1;
+  const std::int64_t n = shape.ranks;
+  std::vector<std::int32_t> heard;
+  for (std::int64_t round = 0; (std::int64_t{1} << round) < n; ++round) {
+    for (std::int64_t rank = 0; rank < n; ++rank) {
+      heard.clear();
+      for (std::int64_t earlier = 0; earlier < round; ++earlier) {
+        const std::int64_t from = (rank + n - (std::int64_t{1} << earlier)) % n;
+        heard.push_back(static_cast<std::int32_t>(earlier * n + from));
+      }
+      Transfer transfer;
+      transfer.source = static_cast<std::int32_t>(rank);
+      transfer.destination = static_cast<std::int32_t>((rank + (std::int64_t{1} << round)) % n);
+      transfer.bytes = Bytes(1);
+      schedule.add(transfer, heard);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm kDisseminationCollectiveAlgorithm = {
+    "dissemination", "round k tells the rank 2^k further on", kOps, build};
+
+}  // namespace lockstep

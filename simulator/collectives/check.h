@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "simulator/collectives/schedule.h"
+
+namespace lockstep {
+
+/// Proves a schedule right, or says in one sentence what is wrong with it; empty when it is right.
+///
+/// Form: ranks, chunks and dependencies are in range and dependencies come first; a rank waits only
+/// for what it can see, its own sends and its arrivals; all transfers of one chunk have one size.
+///
+/// Data, by symbolic execution: a rank's copy of a chunk is the set of ranks whose contribution is
+/// in it. A rank sends no chunk that it does not have; a reduction never adds a contribution that
+/// is there already; at the end every rank has what the operation promises (Schedule says what the
+/// chunks are). A barrier carries no data: there, every rank's exit must follow every rank's entry.
+///
+/// Order: the result is the same in whatever order the dependencies allow. Of two transfers that
+/// touch one copy, at least one writing it, one is an ancestor of the other; only two reductions
+/// into one copy may go either way.
+///
+/// Cost: per conflict a walk back over dependencies, O(ranks) in a ring; memory ranks²·chunks bits.
+std::string check_schedule(const Schedule& schedule);
+
+}  // namespace lockstep

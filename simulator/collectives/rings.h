@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/collectives/algorithm.h"
+
+namespace lockstep {
+
+/// Over how many rings a request goes: what it says, or else the fewest ranks that any server of
+/// the group has, so that each channel leaves a server over a NIC of its own. (NCCL would choose
+/// more for a group with one rank a server.) ERRORS: channels outside 0 … kMaxChannels.
+std::int32_t channel_count(const CollectiveRequest& request, const GroupShape& shape);
+inline constexpr std::int32_t kMaxChannels = 1024;
+
+/// The rings of a group, one a channel: rings[c][j] is the rank at place j of channel c; place j
+/// sends to place j + 1, the last to the first. Where the request asks for more channels than the
+/// fewest ranks C of a server, channel c has the order of channel c mod C.
+///
+/// Order: server after server, each server's ranks in a row. With L ranks in every server, channel
+/// c
+///   simai     enters each server at local rank c, runs c, c+1, …, c-1 and leaves at c-1, so it
+///             changes rails on its way to local rank c of the next server
+///   default   leaves each server at the local rank at which it enters the next one, so that it
+///             stays on a rail: server k is entered at a(k) and left at a(k+1), a(0) = c, by steps
+///             a(k+1) - a(k) = -1, +1, -1, +1, … (for an odd number of servers the last three are
+///             -1, -1, +2). Two ranks in each of an odd number of servers cannot close without one
+///             change of rail.
+/// Where servers have unequal numbers of ranks, both take simai's order with the rotation c mod
+/// that server's number.
+std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& request,
+                                                  const GroupShape& shape);
+
+/// Size of part `i` when `total` is cut into `parts`: equal, the first total mod parts of them one
+/// byte larger; SimAI drops that remainder. PRECONDITION: 0 <= i < parts.
+Bytes part_size(Bytes total, std::int64_t parts, std::int64_t i, CollectiveFlavour flavour);
+
+}  // namespace lockstep

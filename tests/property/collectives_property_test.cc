@@ -1,0 +1,127 @@
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "simulator/collectives/algorithm.h"
+#include "simulator/collectives/check.h"
+#include "tests/support/shapes.h"
+
+namespace lockstep {
+namespace {
+
+using testing::in_servers_of;
+
+/// What must cross the network as distinct data: all-to-all keeps each rank's own piece at home.
+std::int64_t expected_data(const CollectiveRequest& request, const Schedule& schedule) {
+  const std::int64_t bytes = request.bytes.count(), n = schedule.ranks;
+  const bool simai = request.flavour == CollectiveFlavour::kSimai;
+  switch (request.op) {
+    case CommType::kAllToAll:
+      return simai ? n * (n - 1) * (bytes / n) : (n - 1) * bytes;
+    case CommType::kSendRecv:
+      return bytes * schedule.chunks;
+    case CommType::kBarrier:
+      return 1;
+    default:
+      return simai && schedule.chunks > 0 ? bytes / schedule.chunks * schedule.chunks : bytes;
+  }
+}
+
+void expect_right(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request,
+                  const GroupShape& shape) {
+  const Schedule schedule = algorithm.build(request, shape);
+  const std::string what = std::string(algorithm.name) + " " + std::string(name_of(request.op)) +
+                           " of " + std::to_string(request.bytes.count()) + " bytes on " +
+                           std::to_string(shape.ranks) + " ranks";
+  ASSERT_EQ(schedule.op, request.op) << what;
+  ASSERT_EQ(schedule.ranks, shape.ranks) << what;
+  if (request.bytes == Bytes(0) && request.op != CommType::kBarrier) {
+    ASSERT_TRUE(schedule.transfers.empty()) << what;
+    return;
+  }
+  ASSERT_EQ(check_schedule(schedule), "") << what;
+  std::set<std::int32_t> seen;
+  std::int64_t data = 0, least = request.bytes.count(), most = 0;
+  for (const Transfer& t : schedule.transfers) {
+    if (seen.insert(t.chunk).second) {
+      data += t.bytes.count();
+      least = std::min(least, t.bytes.count());
+      most = std::max(most, t.bytes.count());
+    }
+  }
+  ASSERT_EQ(data, expected_data(request, schedule)) << what;
+  ASSERT_LE(most - least, 1) << what;
+  ASSERT_EQ(algorithm.build(request, shape), schedule) << what;
+}
+
+/// Every algorithm, operation and flavour, with some sizes, channels and roots.
+void expect_all_right(const GroupShape& shape, bool thorough) {
+  const std::int64_t n = shape.ranks;
+  const std::vector<std::int64_t> sizes =
+      thorough ? std::vector<std::int64_t>{0, 1, n - 1, 7919, (1 << 20) + 1, 4 << 20}
+               : std::vector<std::int64_t>{(1 << 20) + 1};
+  for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+    for (const CommType op : algorithm->ops) {
+      for (const std::int64_t bytes : sizes) {
+        for (const auto flavour : {CollectiveFlavour::kDefault, CollectiveFlavour::kSimai}) {
+          for (const std::int32_t channels : thorough ? std::vector{0, 1, 3} : std::vector{0}) {
+            CollectiveRequest request;
+            request.op = op;
+            request.bytes = Bytes(bytes);
+            request.flavour = flavour;
+            request.channels = channels;
+            request.root = op == CommType::kBroadcast || op == CommType::kReduce
+                               ? static_cast<std::int32_t>(bytes % n)
+                               : 0;
+            expect_right(*algorithm, request, shape);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CollectivesProperty, SmallGroupsOfEveryShape) {
+  for (std::int32_t n = 2; n <= 9; ++n) {
+    for (const std::int32_t per_server : {1, 2, 3, 4, 8}) {
+      expect_all_right(in_servers_of(per_server, n), true);
+    }
+  }
+}
+
+TEST(CollectivesProperty, LargerGroups) {
+  for (const std::int32_t n : {12, 16, 24}) {
+    for (const std::int32_t per_server : {1, 4, 8}) {
+      expect_all_right(in_servers_of(per_server, n), false);
+    }
+  }
+}
+
+TEST(CollectivesProperty, SixtyFourRanks) { expect_all_right(in_servers_of(8, 64), false); }
+
+TEST(CollectivesProperty, AnyPlacement) {
+  Rng rng(1, "collectives/placement");
+  for (int i = 0; i < 30; ++i) {
+    std::vector<std::int32_t> servers(2 + rng.below(10));
+    for (std::int32_t& server : servers) {
+      server = static_cast<std::int32_t>(rng.below(4));
+    }
+    expect_all_right(group_shape(servers), false);
+  }
+}
+
+TEST(CollectivesProperty, TableIsSortedAndNamesAreUnique) {
+  std::string last;
+  for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+    EXPECT_LT(last, algorithm->name);
+    EXPECT_FALSE(algorithm->summary.empty());
+    EXPECT_FALSE(algorithm->ops.empty());
+    last = algorithm->name;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
