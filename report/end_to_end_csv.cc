@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 
 namespace lockstep {
 namespace {
@@ -27,10 +28,12 @@ std::string fixed(double value, int decimals) {
   return {text.begin(), end};
 }
 
-/// Microseconds; whole nanoseconds are divided as SimAI divides them.
+/// Microseconds; whole nanoseconds are divided as SimAI divides them. It holds them unsigned: a
+/// negative time (see collective_time) wraps around.
 double us(Time time) {
-  return time.count_ps() % 1000 == 0 ? static_cast<double>(time.count_ns()) / 1000.0
-                                     : static_cast<double>(time.count_ps()) / 1e6;
+  return time.count_ps() % 1000 == 0
+             ? static_cast<double>(static_cast<std::uint64_t>(time.count_ns())) / 1000.0
+             : static_cast<double>(time.count_ps()) / 1e6;
 }
 
 /// All in us.

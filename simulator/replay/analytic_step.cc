@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -76,8 +77,19 @@ std::int64_t group_size(GroupKind group, const Parallelism& p, std::int64_t gpus
       .expected("tp, ep, dp, dp_ep, pp or world");
 }
 
-/// SimAI scales whole nanoseconds in single precision.
+/// SimAI scales whole nanoseconds in single precision. Of a negative time, which it holds unsigned
+/// and so near 2^64, nothing is left: rounded to 2^64 it becomes 0 on the way back.
 Time simai_exposed(Time comm, double overlap) {
+  if (comm < Time()) {
+    if (overlap > 0) {
+      throw Error(
+          "a server has fewer NICs than groups that share them; with an overlap SimAI "
+          "prints a time of centuries for that")
+          .field("nics-per-server")
+          .hint("the default flavour lets groups share NICs");
+    }
+    return Time();
+  }
   const float ns = static_cast<float>(comm.count_ns()) * (1 - static_cast<float>(overlap));
   return Time::ns(static_cast<std::int64_t>(ns));
 }
@@ -108,7 +120,8 @@ class Step {
     result_.gpus = static_cast<std::int32_t>(options_.gpus);
     result_.names = table_.names;
     result_.layers.reserve(table_.layers.size());
-    const std::vector<std::int64_t> runs = forward_runs(table_);
+    const std::vector<std::int64_t> runs = forward_runs(
+        table_.layers.size(), listed(table_.checkpoints), listed(table_.checkpoint_initiates));
     for (std::size_t i = 0; i < table_.layers.size(); ++i) {
       const std::string& name = table_.names[static_cast<std::size_t>(table_.layers[i].name)];
       with_context(fmt::format("in layer {} ({})", i, name),
@@ -119,6 +132,11 @@ class Step {
   }
 
  private:
+  /// SimAI reads the first entry of a list of layers again and again.
+  std::span<const std::int32_t> listed(std::span<const std::int32_t> layers) const {
+    return simai_ && !layers.empty() ? layers.first(1) : layers;
+  }
+
   /// Flavour default: no micro-batch means one, and vpp of AICB's files is not what it seems.
   void settle_pipeline() {
     if (parallel_.ga == 0) {
@@ -136,7 +154,7 @@ class Step {
     chunks_ = std::max<std::int64_t>(chunks_, 1);
   }
 
-  PhaseResult phase(Column column, const LayerPhase& in, std::int64_t runs) const {
+  PhaseResult phase(Column column, const LayerPhase& in, std::int64_t runs) {
     PhaseResult out;
     out.compute = in.compute * runs;
     out.bytes = in.bytes;
@@ -157,6 +175,12 @@ class Step {
     out.group_size = static_cast<std::int32_t>(ranks);
     const GroupDegrees degrees{options_.gpus, parallel_.tp, parallel_.ep, parallel_.pp};
     out.comm = collective_time({in.comm, in.group, ranks, out.bytes}, degrees, options_) * runs;
+    if (out.comm < Time() && !std::exchange(short_of_nics_, true)) {
+      result_.warnings.push_back(
+          fmt::format("the {} NICs of a server are fewer than its {} groups: as in SimAI, their "
+                      "communication counts as nothing",
+                      options_.nics_per_server, name_of(in.group)));
+    }
     return out;
   }
 
@@ -248,6 +272,7 @@ class Step {
   Parallelism parallel_;
   AnalyticOptions options_;
   bool simai_ = false;
+  bool short_of_nics_ = false;
   std::int64_t chunks_ = 1;
   Time pipelined_;
   StepResult result_;
@@ -255,23 +280,26 @@ class Step {
 
 }  // namespace
 
-std::vector<std::int64_t> forward_runs(const LayerTable& table) {
-  const auto sorted = [&](std::vector<std::int32_t> layers, std::string_view field) {
-    std::sort(layers.begin(), layers.end());
-    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-    if (!layers.empty() &&
-        (layers.front() < 0 || static_cast<std::size_t>(layers.back()) >= table.layers.size())) {
+std::vector<std::int64_t> forward_runs(std::size_t layers,
+                                       std::span<const std::int32_t> checkpoints,
+                                       std::span<const std::int32_t> initiates) {
+  const auto sorted = [&](std::span<const std::int32_t> list, std::string_view field) {
+    std::vector<std::int32_t> indices(list.begin(), list.end());
+    std::sort(indices.begin(), indices.end());
+    indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+    if (!indices.empty() &&
+        (indices.front() < 0 || static_cast<std::size_t>(indices.back()) >= layers)) {
       throw Error("a layer index is outside the workload")
           .field(field)
-          .expected(fmt::format("0 to {}", static_cast<std::int64_t>(table.layers.size()) - 1));
+          .expected(fmt::format("0 to {}", static_cast<std::int64_t>(layers) - 1));
     }
-    return layers;
+    return indices;
   };
-  const std::vector<std::int32_t> checkpoints = sorted(table.checkpoints, "checkpoints");
-  std::vector<std::int64_t> runs(table.layers.size(), 0);  // first: less those of the layer before
-  for (const std::int32_t end : sorted(table.checkpoint_initiates, "checkpoint_initiates")) {
-    const auto after = std::upper_bound(checkpoints.begin(), checkpoints.end(), end);
-    const std::int32_t begin = after == checkpoints.begin() ? 0 : *std::prev(after);
+  const std::vector<std::int32_t> starts = sorted(checkpoints, "checkpoints");
+  std::vector<std::int64_t> runs(layers, 0);  // at first: more than the layer before
+  for (const std::int32_t end : sorted(initiates, "checkpoint_initiates")) {
+    const auto after = std::upper_bound(starts.begin(), starts.end(), end);
+    const std::int32_t begin = after == starts.begin() ? 0 : *std::prev(after);
     runs[static_cast<std::size_t>(begin)] += 1;
     runs[static_cast<std::size_t>(end)] -= 1;
   }

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "simulator/network/analytic/analytic_options.h"
 #include "simulator/replay/step_result.h"
 #include "workloads/workload.h"
@@ -26,10 +30,12 @@ namespace lockstep {
 StepResult analytic_step(const LayerTable& table, const Parallelism& parallel,
                          const AnalyticOptions& options);
 
-/// How often each layer's forward pass runs in a step: once, and once more for each layer of
-/// checkpoint_initiates whose nearest checkpoint at or before it is at or before this layer, and
-/// which comes after this layer. Without such a checkpoint it runs again from the first layer.
-/// ERRORS: Error when an index is outside the table.
-std::vector<std::int64_t> forward_runs(const LayerTable& table);
+/// How often each of `layers` layers' forward passes runs in a step: once, and once more for each
+/// layer of `initiates` that comes after it while the nearest of `checkpoints` at or before that
+/// one is at or before this one. Without such a checkpoint it runs again from the first layer.
+/// O(layers + k log k). ERRORS: Error when an index is not below `layers`.
+std::vector<std::int64_t> forward_runs(std::size_t layers,
+                                       std::span<const std::int32_t> checkpoints,
+                                       std::span<const std::int32_t> initiates);
 
 }  // namespace lockstep

@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "report/end_to_end_csv.h"
 #include "simulator/replay/analytic_step.h"
 #include "tests/support/reference.h"
-#include "tests/support/simai_rows.h"
+#include "workloads/simai_txt.h"
 
 namespace lockstep {
 namespace {
@@ -61,8 +62,10 @@ Command parse_command(std::string_view line) {
 void expect_same_csv(std::string_view command_line, const std::string& workload,
                      const std::string& expected) {
   const Command command = parse_command(command_line);
-  const testing::SimaiJob job = testing::simai_job(workload);
-  const StepResult result = analytic_step(job.table, job.parallel, command.options);
+  const Workload read = read_simai_txt(workload, "workload.txt");
+  const WorkloadJob& job = read.jobs.front();
+  const StepResult result =
+      analytic_step(std::get<LayerTable>(job.work), job.parallel, command.options);
   EXPECT_EQ(end_to_end_csv(result, EndToEndLayout::kAnalytical, command.prefix), expected);
 }
 

@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "report/end_to_end_csv.h"
 #include "tests/support/reference.h"
-#include "tests/support/simai_rows.h"
+#include "workloads/simai_txt.h"
 
 namespace lockstep {
 namespace {
@@ -25,15 +26,16 @@ std::int32_t group_size(const LayerPhase& phase, const Parallelism& p, bool weig
   return static_cast<std::int32_t>(size);
 }
 
-StepResult take_apart(const std::string& csv, const testing::SimaiJob& job) {
+StepResult take_apart(const std::string& csv, const WorkloadJob& job) {
   StepResult result;
   result.flavour = "simai";
   result.parallel = job.parallel;
-  result.names = job.table.names;
+  const LayerTable& table = std::get<LayerTable>(job.work);
+  result.names = table.names;
   const auto lines = split(csv, '\n');
-  for (std::size_t i = 0; i < job.table.layers.size(); ++i) {
+  for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const auto fields = split(lines[3 + i], ',');
-    const Layer& in = job.table.layers[i];
+    const Layer& in = table.layers[i];
     LayerResult out;
     out.name = in.name;
     const auto fill = [&](PhaseResult& to, const LayerPhase& from, std::size_t column) {
@@ -64,8 +66,11 @@ TEST(SimaiNs3Csv, EveryFileByteByByte) {
     }
     SCOPED_TRACE(file);
     const std::string csv = testing::slurp(file);
-    const testing::SimaiJob job = testing::simai_job(testing::slurp(entry.path() / "workload.txt"));
-    EXPECT_EQ(end_to_end_csv(take_apart(csv, job), EndToEndLayout::kNs3, "ncclFlowModel_"), csv);
+    const Workload workload =
+        read_simai_txt(testing::slurp(entry.path() / "workload.txt"), "workload.txt");
+    EXPECT_EQ(end_to_end_csv(take_apart(csv, workload.jobs.front()), EndToEndLayout::kNs3,
+                             "ncclFlowModel_"),
+              csv);
     ++cases;
   }
   EXPECT_GE(cases, 20);

@@ -25,10 +25,12 @@ struct GroupDegrees {
 /// How long a collective takes when it is alone; docs/models.md gives the formulas.
 ///
 /// Flavour simai: SimAI's single-precision arithmetic in its order, cut to whole nanoseconds.
+/// Negative where a server has fewer NICs than groups that share them: SimAI then divides by an
+/// error code.
 /// Flavour default: the same structure in double precision, rounded to the picosecond; never
 /// decreasing in bytes; all bandwidths times k give 1/k of the time above the latency floor.
 ///
-/// ERRORS (simai): fewer NICs than groups in a server; a size above the efficiency table.
+/// ERRORS (simai): a size above the efficiency table. Both: a time out of range.
 /// PRECONDITION: validate(options) passes; degrees and ranks are at least 1 (simai: ranks 0 is a
 /// group of nobody and takes no time).
 Time collective_time(const Collective& collective, const GroupDegrees& degrees,

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
-#include <fmt/format.h>
-
-#include "base/error.h"
 #include "simulator/network/analytic/bus_bandwidth.h"
 #include "simulator/network/analytic/collective_time.h"
 
@@ -95,12 +94,11 @@ float effective_bandwidth(const Collective& c, const GroupDegrees& d, const Anal
     return gigabytes_per_second(*measured);
   }
   const Shape shape = shape_of(c, d, o);
-  if (shape.nics_per_node < 1) {
-    throw Error(fmt::format("the {} NICs of a server leave none for each {} group in it; SimAI "
-                            "has no answer here",
-                            o.nics_per_server, name_of(c.group)))
-        .field("nics-per-server")
-        .hint("the default flavour lets groups share NICs");
+  if (shape.nodes * shape.ranks_per_node == 1) {  // a group of several, rounded down to one
+    return efficiency(c, d, o, false) * std::numeric_limits<float>::infinity();
+  }
+  if (shape.nics_per_node < 1) {  // SimAI's error code, which it divides by
+    return efficiency(c, d, o, false) * -1;
   }
   const GroupPlacement<float> real{static_cast<float>(shape.nodes),
                                    static_cast<float>(shape.ranks_per_node),
@@ -133,7 +131,7 @@ Time simai_collective_time(const Collective& c, const GroupDegrees& degrees,
   }
   ns = ns * (n - 1) / n;
   constexpr double kMaxNs = 9e15;
-  if (!(ns < kMaxNs)) {
+  if (!(std::abs(ns) < kMaxNs)) {
     throw_overflow("time");
   }
   return Time::ns(static_cast<std::int64_t>(ns));
