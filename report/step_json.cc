@@ -1,0 +1,132 @@
+#include "report/step_json.h"
+
+#include "base/json.h"
+#include "report/port_loads.h"
+
+namespace lockstep {
+namespace {
+
+/// The double nearest to the time, so that 1.5 ms is written 0.0015.
+double seconds(Time time) { return static_cast<double>(time.count_ps()) / 1e12; }
+
+/// Bytes that cross the bus per byte of the tensor, as nccl-tests defines bus bandwidth.
+double bus_factor(const PhaseResult& phase) {
+  const double n = phase.group_size;
+  switch (phase.comm_type) {
+    case CommType::kAllReduce:
+      return 2 * (n - 1) / n;
+    case CommType::kAllGather:
+    case CommType::kReduceScatter:
+    case CommType::kAllToAll:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
+Json phase_json(const PhaseResult& phase) {
+  Json json = {{"compute_s", seconds(phase.compute)}};
+  if (phase.comm_type == CommType::kNone) {
+    return json;
+  }
+  json["comm"] = name_of(phase.comm_type);
+  json["group"] = name_of(phase.group);
+  json["ranks"] = phase.group_size;
+  json["size_bytes"] = phase.bytes.count();
+  json["comm_s"] = seconds(phase.comm);
+  json["exposed_s"] = seconds(phase.exposed);
+  if (phase.comm > Time()) {
+    const double rate = static_cast<double>(phase.bytes.count()) / seconds(phase.comm);
+    json["algorithm_Bps"] = rate;
+    json["bus_Bps"] = rate * bus_factor(phase);
+  }
+  return json;
+}
+
+Json parallel_json(const StepResult& result) {
+  const Parallelism& p = result.parallel;
+  Json json = {{"tp", p.tp}, {"ep", p.ep}, {"pp", p.pp}, {"vpp", p.vpp}, {"ga", p.ga}};
+  if (p.tp > 0 && p.pp > 0) {
+    json["dp"] = result.gpus / (p.tp * p.pp);
+  }
+  return json;
+}
+
+Json groups_json(const StepResult& result) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < result.exposed_by_group.size(); ++i) {
+    json[std::string(name_of(static_cast<GroupKind>(i))) + "_s"] =
+        seconds(result.exposed_by_group[i]);
+  }
+  return json;
+}
+
+Json layers_json(const StepResult& result) {
+  Json json = Json::array();
+  for (const LayerResult& layer : result.layers) {
+    json.push_back({{"name", result.names[static_cast<std::size_t>(layer.name)]},
+                    {"forward", phase_json(layer.forward)},
+                    {"input_grad", phase_json(layer.input_grad)},
+                    {"weight_grad", phase_json(layer.weight_grad)}});
+  }
+  return json;
+}
+
+Json jobs_json(const StepResult& result) {
+  Json json = Json::array();
+  for (const JobResult& job : result.jobs) {
+    json.push_back({{"name", job.name},
+                    {"first_rank", job.first_rank},
+                    {"ranks", job.ranks},
+                    {"end_s", seconds(job.end)}});
+  }
+  return json;
+}
+
+Json links_json(const StepResult& result, const Topology* topology) {
+  Json json = Json::array();
+  for (const PortLoad& load : busiest_ports(result)) {
+    Json link = {{"port", load.port.value}};
+    if (topology != nullptr) {
+      const PortEnds ends = ends_of(*topology, load.port);
+      link["from"] = node_name(*topology, ends.from);
+      link["to"] = node_name(*topology, ends.to);
+      link["rate_Bps"] = topology->class_of(LinkId(load.port.index() / 2)).rate.bytes_per_second();
+    }
+    link["carried_bytes"] = load.bytes.count();
+    link["busy_s"] = seconds(load.busy);
+    link["utilisation"] = load.utilisation;
+    json.push_back(std::move(link));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string step_json(const StepResult& result, const Topology* topology) {
+  const Json json = {
+      {"schema", "lockstep-simulate/1"},
+      {"workload", result.workload},
+      {"topology", result.topology},
+      {"engine", result.engine},
+      {"semantics", result.semantics},
+      {"flavour", result.flavour},
+      {"gpus", result.gpus},
+      {"parallel", parallel_json(result)},
+      {"total_s", seconds(result.total)},
+      {"compute_s", seconds(result.compute)},
+      {"exposed_s", seconds(result.exposed)},
+      {"bubble_s", seconds(result.bubble)},
+      {"exposed_by_group", groups_json(result)},
+      {"first_rank_end_s", seconds(result.first_rank_end)},
+      {"last_rank_end_s", seconds(result.last_rank_end)},
+      {"flows", result.flows},
+      {"layers", layers_json(result)},
+      {"jobs", jobs_json(result)},
+      {"links", links_json(result, topology)},
+      {"warnings", result.warnings},
+  };
+  return to_text(json);
+}
+
+}  // namespace lockstep

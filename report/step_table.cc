@@ -1,0 +1,253 @@
+#include "report/step_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "report/port_loads.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMinWidth = 60;
+constexpr std::size_t kTop = 10;
+constexpr std::size_t kLabelWidth = 26, kTimeWidth = 13, kShareWidth = 9;
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+std::size_t characters(std::string_view text) {
+  return text.size() -
+         static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_character));
+}
+
+/// Exactly `width` characters: cut with ".." or padded on the right.
+std::string left(std::string_view text, std::size_t width) {
+  if (characters(text) <= width) {
+    return std::string(text) + std::string(width - characters(text), ' ');
+  }
+  std::size_t end = 0;
+  for (std::size_t begun = 0; end < text.size(); ++end) {
+    if (!continues_character(text[end]) && ++begun > width - 2) {
+      break;
+    }
+  }
+  return std::string(text.substr(0, end)) + "..";
+}
+
+std::string right(std::string_view text, std::size_t width) {
+  return std::string(width - std::min(width, characters(text)), ' ') + std::string(text);
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// One unit for the whole table, by the step's time, so that figures can be compared at a glance.
+struct Unit {
+  const char* name;
+  double ps;
+};
+Unit unit_for(Time total) {
+  if (total >= Time::us(10'000'000)) {
+    return {"s", 1e12};
+  }
+  return total >= Time::us(10'000) ? Unit{"ms", 1e9} : Unit{"us", 1e6};
+}
+
+double share_of(Time part, Time whole) { return whole > Time() ? part / whole : 0; }
+
+struct NameCost {
+  std::string_view name;
+  std::int64_t count = 0;
+  Time compute, exposed;
+  Time cost() const { return compute + exposed; }
+};
+
+/// Layers of one name together, the most expensive first (ties by first appearance).
+std::vector<NameCost> cost_by_name(const StepResult& result) {
+  std::vector<NameCost> costs(result.names.size());
+  for (const LayerResult& layer : result.layers) {
+    const auto name = static_cast<std::size_t>(layer.name);
+    NameCost& cost = costs[name];
+    cost.name = result.names[name];
+    ++cost.count;
+    for (const PhaseResult* phase : {&layer.forward, &layer.input_grad, &layer.weight_grad}) {
+      cost.compute += phase->compute;
+      cost.exposed += phase->exposed;
+    }
+  }
+  std::stable_sort(costs.begin(), costs.end(),
+                   [](const NameCost& a, const NameCost& b) { return a.cost() > b.cost(); });
+  return costs;
+}
+
+class Writer {
+ public:
+  Writer(const StepResult& result, const Topology* topology, std::size_t width)
+      : result_(result),
+        topology_(topology),
+        width_(std::max(width, kMinWidth)),
+        unit_(unit_for(result.total)) {}
+
+  std::string write() {
+    headline();
+    breakdown();
+    layers();
+    jobs();
+    links();
+    return std::move(text_);
+  }
+
+ private:
+  void line(std::string_view text) {
+    const std::string cut = characters(text) > width_ ? left(text, width_) : std::string(text);
+    text_ += cut.substr(0, cut.find_last_not_of(' ') + 1) + '\n';
+  }
+
+  std::string in_unit(Time time) const {
+    return time == Time() ? "-"
+                          : fmt::format("{:.3f}", static_cast<double>(time.count_ps()) / unit_.ps);
+  }
+  std::string titled(std::string_view title) const {
+    return fmt::format("{} {}", title, unit_.name);
+  }
+
+  void headline() {
+    line(fmt::format("step time  {}", to_text(result_.total)));
+    std::string what = fmt::format("{} engine", result_.engine);
+    if (result_.flavour == "simai") {
+      what += ", flavour simai";
+    }
+    if (!result_.workload.empty()) {
+      what = printable(base_name(result_.workload)) +
+             (result_.topology.empty() ? "" : " on " + printable(base_name(result_.topology))) +
+             ", " + what;
+    }
+    line(what);
+    const Parallelism& p = result_.parallel;
+    std::string job = fmt::format("{} GPUs: tp {}, pp {}", result_.gpus, p.tp, p.pp);
+    if (p.tp > 0 && p.pp > 0) {
+      job += fmt::format(", dp {}", result_.gpus / (p.tp * p.pp));
+    }
+    line(job + fmt::format(", ep {}, {} micro-batch{}", p.ep, p.ga, p.ga == 1 ? "" : "es"));
+    if (result_.first_rank_end != result_.last_rank_end) {
+      line(fmt::format("ranks end between {} and {}", to_text(result_.first_rank_end),
+                       to_text(result_.last_rank_end)));
+    }
+  }
+
+  void row(std::string_view label, Time time, bool with_bar = true) {
+    const std::size_t bar_room = width_ - kLabelWidth - kTimeWidth - kShareWidth - 2;
+    const double share = share_of(time, result_.total);
+    const double bar = with_bar ? std::clamp(share, 0.0, 1.0) * static_cast<double>(bar_room) : 0;
+    line(left(label, kLabelWidth) + right(in_unit(time), kTimeWidth) +
+         right(percent(share), kShareWidth) + "  " +
+         std::string(static_cast<std::size_t>(std::lround(bar)), '#'));
+  }
+
+  void breakdown() {
+    text_ += '\n';
+    line(left("where the time goes", kLabelWidth) + right(unit_.name, kTimeWidth) +
+         right("share", kShareWidth));
+    row("  compute", result_.compute);
+    row("  exposed communication", result_.exposed);
+    for (std::size_t i = 0; i < result_.exposed_by_group.size(); ++i) {
+      if (result_.exposed_by_group[i] > Time()) {
+        row("    " + to_upper(name_of(static_cast<GroupKind>(i))), result_.exposed_by_group[i]);
+      }
+    }
+    if (result_.bubble > Time()) {
+      row("  pipeline bubble", result_.bubble);
+    }
+    row("  step", result_.total, false);
+  }
+
+  static std::string to_upper(std::string_view text) {
+    std::string upper(text);
+    std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
+      return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    });
+    return upper;
+  }
+
+  void layers() {
+    const std::vector<NameCost> costs = cost_by_name(result_);
+    if (result_.layers.empty()) {
+      return;
+    }
+    const std::size_t count_width = 8;
+    const std::size_t name_width = width_ - count_width - 2 * kTimeWidth - kShareWidth;
+    text_ += '\n';
+    line(left(costs.size() > kTop ? fmt::format("layers (top {} of {})", kTop, costs.size())
+                                  : std::string("layers"),
+              name_width) +
+         right("count", count_width) + right(titled("compute"), kTimeWidth) +
+         right(titled("exposed"), kTimeWidth) + right("share", kShareWidth));
+    for (std::size_t i = 0; i < std::min(kTop, costs.size()); ++i) {
+      const NameCost& cost = costs[i];
+      line(left("  " + printable(cost.name), name_width) +
+           right(std::to_string(cost.count), count_width) +
+           right(in_unit(cost.compute), kTimeWidth) + right(in_unit(cost.exposed), kTimeWidth) +
+           right(percent(share_of(cost.cost(), result_.total)), kShareWidth));
+    }
+  }
+
+  void jobs() {
+    if (result_.jobs.size() < 2) {
+      return;
+    }
+    const std::size_t name_width = width_ - 2 * kTimeWidth - 10;
+    text_ += '\n';
+    line(left("jobs", name_width) + right("first rank", kTimeWidth) + right("ranks", 10) +
+         right(titled("end"), kTimeWidth));
+    for (const JobResult& job : result_.jobs) {
+      line(left("  " + printable(job.name), name_width) +
+           right(std::to_string(job.first_rank), kTimeWidth) +
+           right(std::to_string(job.ranks), 10) + right(in_unit(job.end), kTimeWidth));
+    }
+  }
+
+  void links() {
+    const std::vector<PortLoad> loads = busiest_ports(result_);
+    if (loads.empty()) {
+      return;
+    }
+    const std::size_t name_width = width_ - 2 * kTimeWidth - kShareWidth;
+    text_ += '\n';
+    line(left(loads.size() > kTop ? fmt::format("links (busiest {} of {})", kTop, loads.size())
+                                  : std::string("links"),
+              name_width) +
+         right("carried", kTimeWidth) + right(titled("busy"), kTimeWidth) +
+         right("share", kShareWidth));
+    for (std::size_t i = 0; i < std::min(kTop, loads.size()); ++i) {
+      const PortLoad& load = loads[i];
+      line(left("  " + port_name(load.port), name_width) + right(to_text(load.bytes), kTimeWidth) +
+           right(in_unit(load.busy), kTimeWidth) + right(percent(load.utilisation), kShareWidth));
+    }
+  }
+
+  std::string port_name(PortId port) const {
+    if (topology_ == nullptr) {
+      return fmt::format("port {}", port.value);
+    }
+    const PortEnds ends = ends_of(*topology_, port);
+    return node_name(*topology_, ends.from) + " -> " + node_name(*topology_, ends.to);
+  }
+
+  const StepResult& result_;
+  const Topology* topology_;
+  std::size_t width_;
+  Unit unit_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string step_table(const StepResult& result, const Topology* topology, std::size_t width) {
+  return Writer(result, topology, width).write();
+}
+
+}  // namespace lockstep
