@@ -1,7 +1,6 @@
 #include "workloads/simai_txt.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <unordered_map>
@@ -11,32 +10,15 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "workloads/simai_header.h"
+#include "workloads/simai_line.h"
 #include "workloads/simai_names.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 12> kColumns{
-    "name",
-    "dependency",
-    "forward compute time",
-    "forward comm type",
-    "forward comm size",
-    "input-gradient compute time",
-    "input-gradient comm type",
-    "input-gradient comm size",
-    "weight-gradient compute time",
-    "weight-gradient comm type",
-    "weight-gradient comm size",
-    "update time",
-};
-constexpr std::string_view kPolicyColumn = "policy";
 /// "a -1 0 NONE 0 0 NONE 0 0 NONE 0 0" and a line end.
 constexpr std::size_t kShortestLine = 33;
-constexpr std::int64_t kMaxTimeNs = std::numeric_limits<std::int64_t>::max() / 1'000;
-
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
-bool is_word(char c) { return static_cast<unsigned char>(c) > ' '; }
 
 /// Each name once, numbered by first use.
 class NameTable {
@@ -55,207 +37,6 @@ class NameTable {
  private:
   std::vector<std::string>& names_;
   std::unordered_map<std::string_view, std::int32_t> ids_;
-};
-
-/// One layer line in its common shape: plain decimal numbers of at most 15 digits, the usual
-/// spellings. Anything else is left to SlowLine, which reads every valid line and explains the
-/// others.
-class FastLine {
- public:
-  FastLine(const char* begin, const char* end) : at_(begin), end_(end) {}
-
-  /// Whether the line was read. Then at() is behind it, and name() its first column.
-  bool read(Layer& layer) {
-    return word(name_) && integer(layer.dependency) && phase(layer.forward, GroupKind::kTp) &&
-           phase(layer.input_grad, GroupKind::kTp) && phase(layer.weight_grad, GroupKind::kDp) &&
-           time(layer.update) && line_end();
-  }
-  std::string_view name() const { return name_; }
-  const char* at() const { return at_; }
-
- private:
-  void skip_blanks() {
-    while (at_ != end_ && is_blank(*at_)) {
-      ++at_;
-    }
-  }
-
-  bool word(std::string_view& out) {
-    skip_blanks();
-    const char* begin = at_;
-    while (at_ != end_ && is_word(*at_)) {
-      ++at_;
-    }
-    out = {begin, static_cast<std::size_t>(at_ - begin)};
-    return !out.empty();
-  }
-
-  bool number(std::int64_t& out) {
-    skip_blanks();
-    constexpr std::ptrdiff_t kMaxDigits = 15;
-    const char* begin = at_;
-    std::int64_t value = 0;
-    while (at_ != end_ && *at_ >= '0' && *at_ <= '9' && at_ - begin <= kMaxDigits) {
-      value = value * 10 + (*at_ - '0');
-      ++at_;
-    }
-    out = value;
-    return at_ != begin && at_ - begin <= kMaxDigits && (at_ == end_ || !is_word(*at_));
-  }
-
-  bool integer(std::int32_t& out) {
-    skip_blanks();
-    const bool negative = at_ != end_ && *at_ == '-';
-    at_ += negative ? 1 : 0;
-    std::int64_t value = 0;
-    if (at_ == end_ || is_blank(*at_) || !number(value) ||
-        value > std::numeric_limits<std::int32_t>::max()) {
-      return false;
-    }
-    out = static_cast<std::int32_t>(negative ? -value : value);
-    return true;
-  }
-
-  bool time(Time& out) {
-    std::int64_t ns = 0;
-    if (!number(ns)) {
-      return false;
-    }
-    out = Time::ps(ns * 1'000);  // below 10^18
-    return true;
-  }
-
-  bool phase(LayerPhase& phase, GroupKind plain) {
-    std::string_view type;
-    std::int64_t bytes = 0;
-    if (!time(phase.compute) || !word(type) || !number(bytes)) {
-      return false;
-    }
-    phase.bytes = Bytes(bytes);
-    if (type == "NONE") {
-      phase.comm = CommType::kNone;
-      phase.group = plain;
-      return true;
-    }
-    const std::optional<SimaiComm> comm = parse_simai_comm(type, plain);
-    if (!comm) {
-      return false;
-    }
-    phase.comm = comm->comm;
-    phase.group = comm->group;
-    return true;
-  }
-
-  bool line_end() {
-    skip_blanks();
-    if (at_ == end_) {
-      return true;
-    }
-    return *at_++ == '\n';
-  }
-
-  const char* at_;
-  const char* end_;
-  std::string_view name_;
-};
-
-/// One layer line with everything that may be in it; throws an Error about the first fault.
-class SlowLine {
- public:
-  SlowLine(std::string_view line, LinePlace place, bool customized, bool at_file_end)
-      : line_(line), place_(place), words_(split_blanks(line)) {
-    const std::size_t wanted = kColumns.size() + (customized ? 1 : 0);
-    if (words_.size() == wanted) {
-      return;
-    }
-    Error problem = Error(fmt::format("the line has {} columns", words_.size()))
-                        .at(place_.file, place_.line)
-                        .expected(fmt::format("{} columns: {}{}", wanted, join(kColumns, ", "),
-                                              customized ? ", policy" : ""));
-    if (at_file_end && words_.size() < wanted) {
-      throw std::move(problem).hint("the file ends here; was it cut off?");
-    }
-    throw problem;
-  }
-
-  std::string_view read(Layer& layer) const {
-    layer.dependency = static_cast<std::int32_t>(integer(
-        1, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
-    layer.forward = phase(2, GroupKind::kTp);
-    layer.input_grad = phase(5, GroupKind::kTp);
-    layer.weight_grad = phase(8, GroupKind::kDp);
-    layer.update = time(11);
-    return words_[0];
-  }
-
-  /// Column 13 of HYBRID_CUSTOMIZED.
-  std::string_view policy() const {
-    const std::string_view word = words_.back();
-    if (!is_simai_policy(word)) {
-      const std::string_view near = closest(word, simai_policies());
-      throw error(words_.size() - 1,
-                  fmt::format("unknown parallelism policy '{}'", printable(word)))
-          .expected(join(simai_policies(), ", "))
-          .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
-    }
-    return word;
-  }
-
-  /// Checked once a name.
-  void check_name() const {
-    for (const char c : words_[0]) {
-      if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') {
-        throw error(0, fmt::format("'{}' has control characters in it", printable(words_[0])))
-            .expected("a name without blanks and control characters")
-            .hint("is this a text file?");
-      }
-    }
-  }
-
- private:
-  LayerPhase phase(std::size_t first, GroupKind plain) const {
-    LayerPhase out;
-    out.compute = time(first);
-    const std::optional<SimaiComm> comm = parse_simai_comm(words_[first + 1], plain);
-    if (!comm) {
-      const std::string_view near = closest_simai_comm(words_[first + 1]);
-      throw error(first + 1,
-                  fmt::format("unknown communication type '{}'", printable(words_[first + 1])))
-          .expected(
-              "NONE, or ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST with nothing, "
-              "_EP or _DP_EP behind")
-          .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
-    }
-    out.comm = comm->comm;
-    out.group = comm->group;
-    out.bytes = Bytes(integer(first + 2, 0, std::numeric_limits<std::int64_t>::max(), " of bytes"));
-    return out;
-  }
-
-  Time time(std::size_t column) const {
-    return Time::ns(integer(column, 0, kMaxTimeNs, " of nanoseconds"));
-  }
-
-  std::int64_t integer(std::size_t column, std::int64_t low, std::int64_t high,
-                       std::string_view unit = "") const {
-    const std::optional<std::int64_t> value = to_int(words_[column]);
-    if (!value || *value < low || *value > high) {
-      throw error(column, fmt::format("'{}' is not a valid value", printable(words_[column])))
-          .expected(fmt::format("a whole number{} from {} to {}", unit, low, high));
-    }
-    return *value;
-  }
-
-  Error error(std::size_t column, std::string message) const {
-    const auto offset = static_cast<std::size_t>(words_[column].data() - line_.data());
-    return Error(std::move(message))
-        .at(place_.file, place_.line, offset + 1)
-        .field(column < kColumns.size() ? kColumns[column] : kPolicyColumn);
-  }
-
-  std::string_view line_;
-  LinePlace place_;
-  std::vector<std::string_view> words_;
 };
 
 class SimaiReader {
@@ -315,18 +96,19 @@ class SimaiReader {
                           line_);
       }
       Layer& layer = table.layers.emplace_back();
-      FastLine fast(at_, end_);
-      if (!customized && fast.read(layer)) {
-        const auto [id, is_new] = names.intern(fast.name());
+      std::string_view name;
+      const char* behind = customized ? nullptr : scan_simai_line(at_, end_, layer, name);
+      if (behind != nullptr) {
+        const auto [id, is_new] = names.intern(name);
         layer.name = id;
         if (is_new) {
           slow_line(customized).check_name();
         }
-        at_ = fast.at();
+        at_ = behind;
         ++line_;
         continue;
       }
-      const SlowLine slow = slow_line(customized);
+      const SimaiLine slow = slow_line(customized);
       layer.name = names.intern(slow.read(layer)).first;
       slow.check_name();
       if (customized) {
@@ -342,7 +124,7 @@ class SimaiReader {
   }
 
   /// The line that at_ is in.
-  SlowLine slow_line(bool customized) const {
+  SimaiLine slow_line(bool customized) const {
     const std::string_view rest(line_begin_, static_cast<std::size_t>(end_ - line_begin_));
     const std::string_view line = rest.substr(0, rest.find('\n'));
     return {line, {file_, line_}, customized, line.size() == rest.size()};

@@ -11,6 +11,9 @@
 
 namespace lockstep {
 
+/// More GPUs than any job may have; keeps what is allocated per GPU within bounds.
+inline constexpr std::int64_t kMaxGpus = std::int64_t{1} << 24;
+
 /// How a job is cut over its GPUs. Degrees are at least 1, but AICB may write 0 for vpp and ga (a
 /// batch or a model too small for the cut).
 struct Parallelism {
@@ -90,8 +93,9 @@ struct RankRange {
 };
 
 /// One operation of a rank: compute for `compute`, or communicate `bytes` over the rank's group
-/// of family `group`, after the operations `after` of the same program have ended. Operations on
-/// one stream run one at a time, in program order.
+/// of family `group`, or send to (receive from) `peer`; after the operations `after` of the same
+/// program have ended. Operations on one stream run one at a time, in program order. What does not
+/// belong to its kind is left at its default.
 struct Op {
   std::string name;
   std::int32_t stream = 0;  ///< index into OpProgram::streams
@@ -120,7 +124,7 @@ struct GroupFamily {
   friend bool operator==(const GroupFamily&, const GroupFamily&) = default;
 };
 
-/// Work given rank by rank; ranks that do the same share a program.
+/// Work given rank by rank; ranks that do the same share a program, ranks in none do nothing.
 struct OpTable {
   std::vector<GroupFamily> groups;
   std::vector<OpProgram> programs;
