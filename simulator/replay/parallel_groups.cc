@@ -1,5 +1,7 @@
 #include "simulator/replay/parallel_groups.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -34,21 +36,23 @@ std::vector<CommFamily> parallel_groups(const Parallelism& parallel) {
         .expected("a number of GPUs that is a multiple of tp * pp");
   }
   const std::int64_t d = n / (t * p);
-  if (d % e != 0) {
-    std::int64_t lower = e < d ? e : d;
+  const bool over_tp = d % e != 0;  // experts on the TP ranks too
+  if (over_tp && t * d % e != 0) {
+    std::int64_t lower = std::min(e, d);
     while (d % lower != 0) {
       --lower;
     }
-    throw Error(fmt::format("ep {} does not divide the {} data-parallel ranks ({} GPUs / tp {} / "
-                            "pp {})",
-                            e, d, n, t, p))
+    throw Error(fmt::format("ep {} divides neither the {} data-parallel ranks ({} GPUs / tp {} / "
+                            "pp {}) nor the {} ranks of a stage",
+                            e, d, n, t, p, t * d))
         .hint(fmt::format("ep {} would fit", lower));
   }
+  const std::int64_t ep_stride = over_tp ? 1 : t;
   std::vector<CommFamily> families;
   families.push_back(strided(GroupKind::kTp, n, t, 1));
   families.push_back(strided(GroupKind::kDp, n, d, t));
-  families.push_back(strided(GroupKind::kEp, n, e, t));
-  families.push_back(strided(GroupKind::kDpEp, n, d / e, t * e));
+  families.push_back(strided(GroupKind::kEp, n, e, ep_stride));
+  families.push_back(strided(GroupKind::kDpEp, n, (over_tp ? t * d : d) / e, ep_stride * e));
   families.push_back(strided(GroupKind::kPp, n, p, n / p));
   families.push_back(strided(GroupKind::kCp, n, 1, 1));
   families.push_back(strided(GroupKind::kWorld, n, n, 1));

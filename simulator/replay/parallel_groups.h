@@ -18,8 +18,10 @@ namespace lockstep {
 ///     DP_EP  same place in every E-th TP group;                  D/E ranks, stride T E
 ///     PP     same place in every stage;                          P ranks, stride N/P
 ///
-/// (SimAI, section "groups": the same with P = 1.) CP is one rank each, WORLD all ranks.
-/// ERRORS: Error when T P does not divide N or E does not divide D, with the nearest E that does.
+/// (SimAI: the same with P = 1.) CP is one rank each, WORLD all ranks.
+/// Where E does not divide D but divides T D, experts are spread over the TP ranks too (no expert
+/// tensor parallelism): EP is a block of E consecutive ranks, DP_EP strides E.
+/// ERRORS: Error when T P does not divide N, or E neither D nor T D, with the nearest E that does.
 std::vector<CommFamily> parallel_groups(const Parallelism& parallel);
 
 }  // namespace lockstep

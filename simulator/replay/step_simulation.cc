@@ -31,15 +31,16 @@ struct Compiled {
   RankPrograms work;
 };
 
-Compiled compile(const Workload& workload, std::int64_t gpus, bool strict) {
+Compiled compile(const Workload& workload, std::int64_t gpus, const StepOptions& options) {
+  const bool strict = options.simai_flavour;
   Compiled compiled;
   std::vector<RankPrograms> parts;
   std::int32_t first_rank = 0;
   for (const WorkloadJob& source : workload.jobs) {
     Job job{&source, first_rank, 0, {}};
     Parallelism parallel = source.parallel;
-    if (parallel.gpus == 0 || (strict && workload.jobs.size() == 1)) {
-      parallel.gpus = gpus;  // SimAI runs every GPU of the topology
+    if (parallel.gpus == 0 || (options.all_gpus && workload.jobs.size() == 1)) {
+      parallel.gpus = gpus - first_rank;
     }
     if (parallel.gpus > gpus - first_rank) {
       throw Error(fmt::format("the topology has {} GPUs, but the workload needs {}", gpus,
@@ -205,7 +206,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                          const StepOptions& options) {
   const bool strict = options.simai_flavour;
   std::vector<NodeId> nodes = topology.gpus();
-  const Compiled compiled = compile(workload, std::ssize(nodes), strict);
+  const Compiled compiled = compile(workload, std::ssize(nodes), options);
   nodes.resize(static_cast<std::size_t>(compiled.work.ranks()));
   const OpNames names(compiled);
 

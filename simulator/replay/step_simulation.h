@@ -16,6 +16,8 @@ struct StepOptions {
   /// SimAI's rules to the letter (see docs/models.md): one queue of collectives a rank, no
   /// pipeline groups, rank 0's time as the step's, bubble and stage-to-stage transfers not added.
   bool simai_flavour = false;
+  /// The job takes all GPUs of the topology, whatever the workload says (SimAI).
+  bool all_gpus = false;
   Time send_latency = Time::us(6);
   double pp_overlap = 0;  ///< share of stage-to-stage transfers hidden behind compute, 0 to 1
   Timeline* timeline = nullptr;     ///< filled when given

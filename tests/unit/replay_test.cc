@@ -216,13 +216,22 @@ TEST(ParallelGroups, AreThoseOfTheOrderTpDpPp) {
   EXPECT_EQ(members(GroupKind::kPp, 5), (std::vector<std::int32_t>{5, 13}));
 }
 
+TEST(ParallelGroups, ExpertsSpreadOverTpRanksWhereTheyMust) {
+  // D = 2 is no multiple of ep 4, but the 8 ranks of the job are.
+  const auto families = parallel_groups({.gpus = 8, .tp = 4, .ep = 4});
+  const CommFamily& ep = families[static_cast<std::size_t>(GroupKind::kEp)];
+  const CommFamily& dp_ep = families[static_cast<std::size_t>(GroupKind::kDpEp)];
+  EXPECT_EQ(ep.groups()[1], (std::vector<std::int32_t>{4, 5, 6, 7}));
+  EXPECT_EQ(dp_ep.groups()[1], (std::vector<std::int32_t>{1, 5}));
+}
+
 TEST(ParallelGroups, WrongShapesNameTheRule) {
   EXPECT_THROW(parallel_groups({.gpus = 10, .tp = 4}), Error);
   try {
     parallel_groups({.gpus = 16, .tp = 2, .ep = 3});
     FAIL() << "expected an Error";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("ep 3 does not divide the 8 data-parallel ranks"));
+    EXPECT_THAT(error.what(), HasSubstr("ep 3 divides neither the 8 data-parallel ranks"));
     EXPECT_THAT(error.what(), HasSubstr("ep 2 would fit"));
   }
 }
