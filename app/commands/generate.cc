@@ -1,0 +1,157 @@
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/command.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "generator/generator.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct GenerateFlags {
+  std::string generator, output, format, flavour = "aicb";
+  bool script_compat = false, help = false;
+  CLI::App* app = nullptr;
+};
+
+std::string help_text(const GenerateFlags& flags) {
+  const CLI::App* root = flags.app;
+  while (root->get_parent() != nullptr) {
+    root = root->get_parent();
+  }
+  std::string text = root->help() + "\nGenerators (--generator):\n";
+  for (const Generator* each : generators()) {
+    text += fmt::format("  {:<16} {} ({})\n", each->name, each->summary, each->format);
+  }
+  if (flags.generator.empty()) {
+    return text + "\n'lockstep generate --generator NAME --help' lists that one's flags.\n";
+  }
+  const Generator& generator = generator_named(flags.generator);
+  return text + fmt::format("\nFlags of {}:\n{}", generator.name, args_help(generator.flags()));
+}
+
+void check_form(const GenerateFlags& flags, const Generator& generator) {
+  if (!flags.format.empty() && flags.format != generator.format) {
+    std::vector<std::string_view> fitting;
+    for (const Generator* each : generators()) {
+      if (each->format == flags.format) {
+        fitting.push_back(each->name);
+      }
+    }
+    throw Error(fmt::format("{} does not write '{}'", generator.name, printable(flags.format)))
+        .field("--format")
+        .expected(std::string(generator.format))
+        .hint(fitting.empty() ? std::string()
+                              : fmt::format("--generator {} does", join(fitting, " or ")));
+  }
+  if (flags.flavour != "aicb") {
+    throw Error(fmt::format("unknown flavour '{}'", printable(flags.flavour)))
+        .field("--flavour")
+        .expected("aicb");
+  }
+}
+
+/// The file to write. A folder (or a name that ends in '/', which is made) gets AICB's file name.
+/// Without -o it is that name here, where nothing may be overwritten that the user did not name.
+std::string output_path(const std::string& output, const std::string& file_name) {
+  std::error_code ignored;
+  const bool folder = output.empty() || output.ends_with('/') || fs::is_directory(output, ignored);
+  if (!folder) {
+    return output;
+  }
+  if (file_name.find('/') != std::string::npos) {
+    throw Error(fmt::format("'{}' cannot name a file", printable(file_name)))
+        .field("--model_name")
+        .expected("a name without '/'");
+  }
+  const std::string path = (fs::path(output) / file_name).string();
+  if (output.empty() && fs::exists(path, ignored)) {
+    throw Error("the file exists").at(path).hint("name the output: -o DIR, -o FILE or -o -");
+  }
+  if (output.ends_with('/') && !fs::exists(output, ignored)) {
+    std::error_code problem;
+    fs::create_directory(output.substr(0, output.find_last_not_of('/') + 1), problem);
+    if (problem) {
+      throw Error(fmt::format("cannot make the folder: {}", problem.message())).at(output);
+    }
+  }
+  return path;
+}
+
+ExitCode generate(const GenerateFlags& flags) {
+  if (flags.help) {
+    write_file("-", help_text(flags));
+    return ExitCode::kDone;
+  }
+  if (flags.generator.empty()) {
+    std::vector<std::string_view> names;
+    for (const Generator* each : generators()) {
+      names.push_back(each->name);
+    }
+    throw Error("no generator is named").field("--generator").expected(join(names, ", "));
+  }
+  const Generator& generator = generator_named(flags.generator);
+  check_form(flags, generator);
+  GenerateRequest request;
+  request.words = flags.app->remaining();
+  request.script_compat = flags.script_compat;
+  const GeneratedWorkload workload = generator.generate(request);
+  for (const Warnings::Entry& warning : workload.warnings.entries()) {
+    fmt::print(stderr, "lockstep: warning: {}\n", warning.text);
+  }
+  AtomicFile file(output_path(flags.output, workload.file_name));
+  std::size_t bytes = 0;
+  BlockWriter writer([&](std::string_view piece) {
+    file.write(piece);
+    bytes += piece.size();
+  });
+  workload.write(writer);
+  writer.flush();
+  file.commit();
+  if (file.path() != "-") {
+    fmt::print(stderr, "{}: {} bytes\n", file.path(), bytes);
+  }
+  return ExitCode::kDone;
+}
+
+CommandBody define(CLI::App& app) {
+  auto flags = std::make_shared<GenerateFlags>();
+  flags->app = &app;
+  app.set_help_flag();
+  app.allow_extras();  // a generator's flags: its own table reads them
+  app.add_option("--generator", flags->generator, "What to imitate; see below")->expected(0, 1);
+  app.add_option("-o,--output", flags->output,
+                 "File to write; a folder gets AICB's file name; - is standard output")
+      ->expected(0, 1);
+  app.add_option("--format", flags->format, "simai, csv or vidur: checked against the generator")
+      ->expected(0, 1);
+  app.add_option("--flavour", flags->flavour, "aicb: byte for byte what AICB writes")
+      ->expected(0, 1);
+  app.add_flag("--script-compat", flags->script_compat,
+               "Read the flags as AICB's script does: its presets override them");
+  app.add_flag("-h,--help", flags->help, "This, and the flags of the generator that is named");
+  return [flags] { return generate(*flags); };
+}
+
+}  // namespace
+
+extern const Command kGenerateCommand;
+const Command kGenerateCommand{"generate",
+                               "Writes workloads from model and parallelism flags, as AICB does",
+                               R"(Examples:
+  lockstep generate --generator simai-training --model gpt-13b --world_size 32 --tp 8 --sp -o gpt13b.txt
+  lockstep generate --generator megatron --model gpt-7b --world_size 8 --tp 2 --global_batch 8 -o -
+  lockstep generate --generator simai-training --help
+)",
+                               define};
+
+}  // namespace lockstep

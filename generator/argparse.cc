@@ -1,0 +1,212 @@
+#include "generator/argparse.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "generator/python_text.h"
+
+namespace lockstep {
+namespace {
+
+std::string normalised(std::string_view name) {
+  std::string result(name);
+  std::replace(result.begin(), result.end(), '-', '_');
+  return result;
+}
+
+const ArgSpec* find_exact(const ArgTable& table, std::string_view name) {
+  for (const ArgSpec& flag : table.flags) {
+    if (flag.name == name) {
+      return &flag;
+    }
+  }
+  for (const ArgSpec& flag : table.flags) {
+    const std::vector<std::string_view> aliases = split_blanks(flag.aliases);
+    if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) {
+      return &flag;
+    }
+  }
+  return nullptr;
+}
+
+Error unknown_flag(const ArgTable& table, std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const ArgSpec& flag : table.flags) {
+    names.push_back(flag.name);
+    const std::vector<std::string_view> aliases = split_blanks(flag.aliases);
+    names.insert(names.end(), aliases.begin(), aliases.end());
+  }
+  const std::string_view near = closest(normalised(word), names);
+  return Error(fmt::format("unknown flag '--{}'", printable(word)))
+      .hint(near.empty() ? std::string("--help lists this generator's flags")
+                         : fmt::format("did you mean '--{}'?", near));
+}
+
+const ArgSpec& find_flag(const ArgTable& table, std::string_view word) {
+  const std::string name = normalised(word);
+  if (const ArgSpec* exact = find_exact(table, name); exact != nullptr) {
+    return *exact;
+  }
+  std::vector<std::string_view> matches;
+  for (const ArgSpec& flag : table.flags) {
+    if (!name.empty() && flag.name.starts_with(name)) {
+      matches.push_back(flag.name);
+    }
+  }
+  if (matches.empty()) {
+    throw unknown_flag(table, word);
+  }
+  if (matches.size() > 1) {
+    throw Error(fmt::format("the flag '--{}' is ambiguous", printable(word)))
+        .expected("--" + join(matches, ", --"));
+  }
+  return *find_exact(table, matches.front());
+}
+
+/// `word` without its value: "--name", or "-x" for an alias of one letter.
+const ArgSpec& flag_of_word(const ArgTable& table, std::string_view word) {
+  if (word.starts_with("--")) {
+    return find_flag(table, word.substr(2));
+  }
+  const ArgSpec* flag = word.size() == 2 ? find_exact(table, word.substr(1)) : nullptr;
+  if (flag == nullptr) {
+    throw unknown_flag(table, word.substr(1));
+  }
+  return *flag;
+}
+
+const ArgSpec& spec_of(const ArgTable& table, std::string_view name) {
+  const ArgSpec* flag = find_exact(table, name);
+  LOCKSTEP_CHECK(flag != nullptr, fmt::format("no flag '{}'", name));
+  return *flag;
+}
+
+bool looks_like_flag(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && !to_double(word).has_value();
+}
+
+void check_value(const ArgSpec& flag, std::string_view value) {
+  const std::string field = fmt::format("--{}", flag.name);
+  if (flag.kind == ArgKind::kInteger) {
+    const std::optional<std::int64_t> number = python_int(value);
+    const std::string range =
+        flag.high == std::numeric_limits<std::int64_t>::max()
+            ? fmt::format("a whole number of {} or more", flag.low)
+            : fmt::format("a whole number from {} to {}", flag.low, flag.high);
+    if (!number.has_value()) {
+      throw Error(fmt::format("'{}' is no whole number we can hold", printable(value)))
+          .field(field)
+          .expected(range);
+    }
+    if (*number < flag.low || *number > flag.high) {
+      throw Error(fmt::format("{} is out of range", *number)).field(field).expected(range);
+    }
+  }
+  const std::vector<std::string_view> choices = split_blanks(flag.choices);
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
+    const std::string_view near = closest(value, choices);
+    throw Error(fmt::format("invalid choice '{}'", printable(value)))
+        .field(field)
+        .expected(join(choices, ", "))
+        .hint(near.empty() ? std::string() : fmt::format("did you mean '{}'?", near));
+  }
+}
+
+}  // namespace
+
+void ArgValues::set(std::string_view name, std::string_view value) {
+  const ArgSpec& flag = spec_of(table_, name);
+  check_value(flag, value);
+  values_.insert_or_assign(std::string(flag.name), std::string(value));
+}
+
+void ArgValues::set_default(std::string_view name, std::string_view value) {
+  if (!given(name)) {
+    set(name, value);
+  }
+}
+
+std::optional<std::string> ArgValues::text_if(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found != values_.end()) {
+    return found->second;
+  }
+  const ArgSpec& flag = spec_of(table_, name);
+  return flag.fallback.empty() ? std::nullopt : std::optional(std::string(flag.fallback));
+}
+
+std::string ArgValues::text(std::string_view name) const {
+  const std::optional<std::string> value = text_if(name);
+  LOCKSTEP_CHECK(value.has_value(), fmt::format("flag '{}' has no value", name));
+  return *value;
+}
+
+std::optional<std::int64_t> ArgValues::integer_if(std::string_view name) const {
+  const std::optional<std::string> value = text_if(name);
+  return value.has_value() ? python_int(*value) : std::nullopt;
+}
+
+std::int64_t ArgValues::integer(std::string_view name) const {
+  const std::optional<std::int64_t> value = integer_if(name);
+  LOCKSTEP_CHECK(value.has_value(), fmt::format("flag '{}' has no number", name));
+  return *value;
+}
+
+ArgValues parse_args(const ArgTable& table, std::span<const std::string> words) {
+  ArgValues values(table);
+  std::size_t positional = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (!looks_like_flag(word)) {
+      if (positional == table.positionals.size()) {
+        throw Error(fmt::format("unexpected argument '{}'", printable(word)))
+            .hint("flags begin with '--'");
+      }
+      values.set(table.positionals[positional++], word);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    const ArgSpec& flag = flag_of_word(table, word.substr(0, equals));
+    if (flag.kind == ArgKind::kSwitch) {
+      if (equals != std::string_view::npos) {
+        throw Error("this flag takes no value").field(fmt::format("--{}", flag.name));
+      }
+      values.set(flag.name, "");
+    } else if (equals != std::string_view::npos) {
+      values.set(flag.name, word.substr(equals + 1));
+    } else if (i + 1 < words.size() && !looks_like_flag(words[i + 1])) {
+      values.set(flag.name, words[++i]);
+    } else {
+      throw Error("this flag needs a value").field(fmt::format("--{}", flag.name));
+    }
+  }
+  return values;
+}
+
+std::string args_help(const ArgTable& table) {
+  std::string text;
+  for (const ArgSpec& flag : table.flags) {
+    std::string names = fmt::format("--{}", flag.name);
+    for (const std::string_view alias : split_blanks(flag.aliases)) {
+      names += fmt::format(", {}{}", alias.size() == 1 ? "-" : "--", alias);
+    }
+    if (flag.kind != ArgKind::kSwitch) {
+      names += flag.kind == ArgKind::kInteger ? " N" : " TEXT";
+    }
+    std::string help(flag.help);
+    if (!flag.choices.empty()) {
+      help += fmt::format(": {}", join(split_blanks(flag.choices), ", "));
+    }
+    if (!flag.fallback.empty()) {
+      help += fmt::format(" ({})", flag.fallback);
+    }
+    text += names.size() < 38 ? fmt::format("  {:<38}{}\n", names, help)
+                              : fmt::format("  {}\n{:40}{}\n", names, "", help);
+  }
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,183 @@
+#include "generator/compute_profile.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "generator/python_text.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 5> kLatentLinears = {
+    "attention_linear_q_lora", "attention_q_column", "attention_linear_kv_lora",
+    "attention_kv_column", "attention_o_row"};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/// The number after the first "<key>" in `line` that blanks and digits follow.
+std::optional<double> value_after(std::string_view line, std::string_view key) {
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    std::size_t i = at + key.size();
+    const std::size_t blanks = i;
+    while (i < line.size() && is_blank(line[i])) {
+      ++i;
+    }
+    const std::size_t begin = i;
+    while (i < line.size() && is_digit(line[i])) {
+      ++i;
+    }
+    if (begin == blanks || i == begin) {
+      continue;
+    }
+    if (i + 1 < line.size() && line[i] == '.' && is_digit(line[i + 1])) {
+      for (++i; i < line.size() && is_digit(line[i]);) {
+        ++i;
+      }
+    }
+    if (const auto value = to_double(line.substr(begin, i - begin)); value.has_value()) {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Sums in file order, each name in the order it first came.
+class Table {
+ public:
+  double& operator[](std::string_view name) {
+    const auto found = index_.find(name);
+    if (found != index_.end()) {
+      return entries_[found->second].second;
+    }
+    index_.emplace(name, entries_.size());
+    return entries_.emplace_back(name, 0.0).second;
+  }
+  const std::vector<std::pair<std::string, double>>& entries() const { return entries_; }
+
+ private:
+  std::vector<std::pair<std::string, double>> entries_;
+  std::map<std::string, std::size_t, std::less<>> index_;
+};
+
+}  // namespace
+
+std::vector<AiobSection> read_aiob_sections(std::string_view text) {
+  std::vector<AiobSection> sections;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    std::size_t word = 0;
+    while (word < line.size() && is_word(line[word])) {
+      ++word;
+    }
+    if (word > 0 && word < line.size() && line[word] == ':') {
+      sections.push_back({std::string(line.substr(0, word)), {}});
+    }
+    if (sections.empty()) {
+      continue;
+    }
+    if (const auto us = value_after(line, "time_gpu_avg:"); us.has_value()) {
+      sections.back().values.push_back({true, *us});
+    }
+    if (const auto us = value_after(line, "time_gpu_min:"); us.has_value()) {
+      sections.back().values.push_back({false, *us});
+    }
+  }
+  return sections;
+}
+
+ComputeProfile ComputeProfile::from_aiob(std::string_view text, bool recompute) {
+  double attention = 0;
+  double mlp = 0;
+  double grad_min = 0;
+  double grad_avg = 0;
+  Table others;
+  std::array<double, kLatentLinears.size()> latent{};
+  for (const AiobSection& section : read_aiob_sections(text)) {
+    const std::string_view name = section.name;
+    const bool is_attention = name.find("atten") != std::string_view::npos || name == "layernorm";
+    const bool is_mlp = name.find("mlp") != std::string_view::npos || name == "layernorm2";
+    const double weight =
+        recompute && name.find("flash") != std::string_view::npos ? 2000.0 : 1000.0;
+    for (const AiobSection::Value& value : section.values) {
+      if (name == "param_time") {
+        (value.average ? grad_avg : grad_min) = value.us * 1000;
+      } else if (!value.average) {
+        continue;
+      } else if (is_attention) {
+        attention += value.us * weight;
+      } else if (is_mlp) {
+        mlp += value.us * 1000;
+      } else {
+        others[name] = value.us * 1000;
+      }
+      const auto* const linear = std::find(kLatentLinears.begin(), kLatentLinears.end(), name);
+      if (linear != kLatentLinears.end()) {
+        latent[static_cast<std::size_t>(linear - kLatentLinears.begin())] = value.us * 1000;
+      }
+    }
+  }
+  ComputeProfile profile;
+  const auto add = [&](std::string_view name, double ns) {
+    profile.entries_.push_back({std::string(name), python_round(ns)});
+  };
+  add("attention_forward", attention);
+  add("attention_backward", attention);
+  add("mlp_forward", mlp);
+  add("mlp_backward", mlp);
+  add("grad_forward", grad_min);
+  add("grad_backward", grad_avg);
+  for (const auto& [name, ns] : others.entries()) {
+    add(name, ns);
+  }
+  for (std::size_t i = 0; i < latent.size(); ++i) {
+    add(kLatentLinears[i], latent[i]);
+  }
+  return profile;
+}
+
+std::optional<std::int64_t> ComputeProfile::find(std::string_view name) const {
+  // A later entry of one name replaces an earlier one, as in a dictionary.
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+    if (entry->name == name) {
+      return entry->ns;
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t ComputeProfile::stage_time(std::string_view stage, Pass pass) const {
+  if (const auto own = find(stage); own.has_value()) {
+    return *own;
+  }
+  if (stage == "embedding") {
+    return find("Emb").value_or(1);
+  }
+  return find(fmt::format("{}_{}", stage == "final" ? "attention" : stage,
+                          pass == Pass::kForward ? "forward" : "backward"))
+      .value_or(1);
+}
+
+std::int64_t ComputeProfile::layer_time(std::string_view layer, Pass pass) const {
+  std::optional<std::int64_t> own = find(layer);
+  if (!own.has_value()) {
+    own = find(fmt::format("{}_", layer));
+  }
+  if (own.has_value() && *own != 1) {
+    return *own;
+  }
+  return stage_time(layer.substr(0, layer.find('_')), pass);
+}
+
+}  // namespace lockstep

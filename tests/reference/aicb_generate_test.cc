@@ -1,0 +1,164 @@
+// Every workload AICB wrote, from the same flags, byte for byte; and no crash where AICB failed.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "generator/generator.h"
+#include "tests/support/reference.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  std::string id, output, error;
+  bool completed = false;
+  std::vector<std::string> words;
+};
+
+std::string_view generator_of(char kind) {
+  switch (kind) {
+    case 'S':
+    case 'X':
+      return "simai-training";
+    case 'G':
+    case 'A':
+      return "megatron";
+    case 'Z':
+      return "deepspeed12";
+    case 'T':
+      return "deepspeed3";
+    case 'C':
+      return "collective";
+    case 'M':
+      return "micro";
+    case 'I':
+      return "inference";
+    case 'V':
+      return "vidur";
+    default:
+      return "trace-replay";
+  }
+}
+
+/// The rows of index.tsv that are generated workloads; L002 onwards are logs and analyses.
+std::vector<Case> cases() {
+  std::vector<Case> found;
+  const std::string index = testing::slurp(testing::reference_dir() + "/aicb/index.tsv");
+  for (const std::string_view line : split(index, '\n')) {
+    const std::vector<std::string_view> cells = split(line, '\t');
+    if (cells.size() < 11 || cells[0] == "case" || (cells[0][0] == 'L' && cells[0] > "L002")) {
+      continue;
+    }
+    Case one{
+        std::string(cells[0]), std::string(cells[5]), std::string(cells[10]), cells[2] == "0", {}};
+    for (const std::string_view word : split_blanks(cells[9])) {
+      if (word != "sh" && !word.starts_with("scripts/") && !word.starts_with("drivers/")) {
+        one.words.emplace_back(word);
+      }
+    }
+    const auto all = generators();
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const Generator* each) { return each->name == generator_of(one.id[0]); })) {
+      found.push_back(std::move(one));
+    }
+  }
+  return found;
+}
+
+std::string folder_of(const Case& one) {
+  return testing::reference_dir() + "/aicb/" + one.id + "/in";
+}
+
+/// The DeepSpeed log has its name in AICB's source; ours is told.
+std::vector<std::string> words_of(const Case& one) {
+  if (one.id[0] != 'L') {
+    return one.words;
+  }
+  std::string log = "missing.txt";
+  if (fs::is_directory(folder_of(one))) {
+    for (const auto& entry : fs::directory_iterator(folder_of(one))) {
+      log = entry.is_regular_file() ? entry.path().filename().string() : log;
+    }
+  }
+  return {log};
+}
+
+GeneratedWorkload generate(const Case& one) {
+  GenerateRequest request{words_of(one), folder_of(one), one.id[0] == 'X'};
+  if (one.id[0] == 'A') {
+    request.words.emplace_back("--fill_times");
+  }
+  return generator_named(generator_of(one.id[0])).generate(request);
+}
+
+std::string expected_text(const Case& one) {
+  const std::string path = testing::reference_dir() + "/aicb/" + one.id + "/out/" + one.output;
+  return testing::slurp(fs::exists(path) ? path : path + ".gz");
+}
+
+std::string first_difference(const std::string& ours, const std::string& theirs) {
+  const std::vector<std::string_view> a = split(ours, '\n');
+  const std::vector<std::string_view> b = split(theirs, '\n');
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i] != b[i]) {
+      return fmt::format("line {}\n  ours   {}\n  theirs {}", i + 1, a[i], b[i]);
+    }
+  }
+  return fmt::format("{} lines instead of {}", a.size(), b.size());
+}
+
+TEST(AicbReference, CompletingCasesByteForByte) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  std::map<char, std::pair<int, int>> counts;
+  for (const Case& one : cases()) {
+    if (!one.completed) {
+      continue;
+    }
+    auto& [passed, total] = counts[one.id[0]];
+    ++total;
+    try {
+      const GeneratedWorkload workload = generate(one);
+      const std::string ours = to_text(workload);
+      const std::string theirs = expected_text(one);
+      EXPECT_EQ(workload.file_name, fs::path(one.output).filename().string()) << one.id;
+      EXPECT_TRUE(ours == theirs) << one.id << ": " << first_difference(ours, theirs);
+      passed += ours == theirs ? 1 : 0;
+    } catch (const Error& error) {
+      ADD_FAILURE() << one.id << ": " << error.what();
+    }
+  }
+  for (const auto& [kind, count] : counts) {
+    fmt::print("{} {}: {} of {}\n", kind, generator_of(kind), count.first, count.second);
+  }
+  EXPECT_FALSE(counts.empty());
+}
+
+TEST(AicbReference, FailingCasesGetOurErrorOrAWorkload) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  for (const Case& one : cases()) {
+    if (one.completed) {
+      continue;
+    }
+    try {
+      const std::string text = to_text(generate(one));
+      fmt::print("{}: a workload of {} bytes where AICB says: {}\n", one.id, text.size(),
+                 one.error);
+      EXPECT_FALSE(text.empty()) << one.id;
+    } catch (const Error& error) {
+      fmt::print("{}: {}\n", one.id, error.what());
+      EXPECT_EQ(error.code(), ExitCode::kBadInput) << one.id;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
