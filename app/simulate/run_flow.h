@@ -3,14 +3,13 @@
 #include "app/simulate/simulate_options.h"
 #include "simulator/replay/step_result.h"
 #include "topologies/topology.h"
+#include "trace/timeline.h"
 #include "workloads/workload.h"
 
 namespace lockstep {
 
-class Timeline;
-
 /// `lockstep simulate --engine flow`; fills `timeline` when it is given.
 StepResult run_flow(const Workload& workload, const Topology& topology,
-                    const SimulateOptions& options, struct Timeline* timeline);
+                    const SimulateOptions& options, Timeline* timeline);
 
 }  // namespace lockstep

@@ -15,6 +15,11 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("--gpus", options.gpus, "GPUs of the job (default: as the workload says)")
       ->check(count)
       ->group("Input");
+  app.add_option("--chunks-per-stage", options.chunks_per_stage,
+                 "model chunks of a pipeline stage (default: the workload's vpp, where AICB\n"
+                 "writes layers)")
+      ->check(count)
+      ->group("Input");
 
   app.add_option("-e,--engine", options.engine, "analytic, flow or packet")
       ->check(CLI::IsMember({"analytic", "flow", "packet"}))
@@ -36,8 +41,7 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group("Flow engine");
   app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
       ->group("Flow engine");
-  app.add_option("--header", options.header,
-                 "wire bytes a packet adds (default 62B; simai 52B)")
+  app.add_option("--header", options.header, "wire bytes a packet adds (default 62B; simai 52B)")
       ->group("Flow engine");
   app.add_flag("--pxn", options.pxn, "cross-rail traffic takes NVLink to the destination's rail")
       ->group("Flow engine");
@@ -87,10 +91,6 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group("Output");
   app.add_option("--trace-ranks", options.trace_ranks, "draw the first so many ranks")
       ->check(CLI::Range(1, 1 << 24))
-      ->capture_default_str()
-      ->group("Output");
-  app.add_option("--top", options.top_layers, "layers shown in the table")
-      ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str()
       ->group("Output");
 }

@@ -17,6 +17,7 @@ struct SimulateOptions {
   std::string mtu, header;  // empty: by flavour
 
   std::int64_t gpus = 0;
+  std::int64_t chunks_per_stage = 0;                      // 0: the workload's vpp
   std::int64_t gpus_per_server = 0, nics_per_server = 0;  // 0: from the topology, else 8
   std::string nvlink, nic, gpu_type, nic_type, busbw, ratios;
   double dp_overlap = 0, ep_overlap = 0, tp_overlap = 0;
@@ -24,7 +25,6 @@ struct SimulateOptions {
 
   std::string csv_dir, csv_prefix, trace;
   std::int32_t trace_ranks = 8;
-  std::int32_t top_layers = 10, top_links = 10;
   bool json = false;
 };
 

@@ -1,0 +1,167 @@
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/command.h"
+#include "app/simulate/run_analytic.h"
+#include "app/simulate/run_flow.h"
+#include "app/simulate/simulate_options.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "report/end_to_end_csv.h"
+#include "report/step_json.h"
+#include "report/step_table.h"
+#include "topologies/topology_file.h"
+#include "trace/timeline.h"
+#include "workloads/read_workload.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kExamples =
+    R"(Examples:
+  lockstep simulate --workload workloads/samples/tiny-8gpu-tp8.txt --topology Spectrum-X:g=8
+  lockstep simulate --workload workloads/samples/gpt13b-128gpu-tp8.txt \
+      --topology Spectrum-X:g=128 --trace step.json.gz
+  lockstep simulate --engine analytic --workload workloads/samples/tiny-8gpu-tp8.txt \
+      --nvlink 360GBps --nic 48.5GBps --csv .
+)";
+
+namespace fs = std::filesystem;
+
+/// Refuses an output path that cannot work before the simulation rather than after it.
+void check_outputs(const SimulateOptions& options) {
+  if (!options.trace.empty()) {
+    const fs::path folder = fs::path(options.trace).parent_path();
+    if (!folder.empty() && !fs::is_directory(folder)) {
+      throw Error("there is no such folder").at(folder.string()).field("--trace");
+    }
+    const bool csv = options.trace.ends_with(".csv") || options.trace.ends_with(".csv.gz");
+    const bool json = options.trace.ends_with(".json") || options.trace.ends_with(".json.gz");
+    if (!csv && !json) {
+      throw Error("cannot tell the format of a trace by this name")
+          .at(options.trace)
+          .field("--trace")
+          .expected("a name that ends in .json, .json.gz, .csv or .csv.gz");
+    }
+    if (options.engine == "analytic") {
+      throw Error("the analytic engine has no time line")
+          .field("--trace")
+          .hint("use --engine flow");
+    }
+  }
+  if (!options.csv_dir.empty() && fs::exists(options.csv_dir) &&
+      !fs::is_directory(options.csv_dir)) {
+    throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
+  }
+}
+
+void make_folder(const std::string& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) {
+    throw Error(fmt::format("cannot make the folder: {}", problem.message()))
+        .at(path)
+        .field("--csv");
+  }
+}
+
+Workload load_workload(const SimulateOptions& options, std::vector<std::string>& warnings) {
+  Warnings found;
+  Workload workload = read_workload(options.workload, &found);
+  for (const Warnings::Entry& entry : found.entries()) {
+    warnings.push_back(entry.count == 1 ? entry.text
+                                        : fmt::format("{} ({} times)", entry.text, entry.count));
+  }
+  if (options.gpus > 0) {
+    if (workload.jobs.size() != 1) {
+      throw Error("several jobs: --gpus cannot say whose GPUs it means").at(options.workload);
+    }
+    workload.jobs.front().parallel.gpus = options.gpus;
+  }
+  for (WorkloadJob& job : workload.jobs) {
+    job.parallel.vpp = options.chunks_per_stage > 0 ? options.chunks_per_stage : job.parallel.vpp;
+  }
+  return workload;
+}
+
+StepResult run_engine(const SimulateOptions& options, const Workload& workload,
+                      const Topology* topology, Timeline* timeline) {
+  if (options.engine == "analytic") {
+    return run_analytic(workload, topology, options);
+  }
+  if (options.engine == "packet") {
+    throw Error("the packet engine is not part of this build", ExitCode::kMissingPart)
+        .hint("use --engine flow, or see `lockstep doctor`");
+  }
+  if (topology == nullptr) {
+    throw Error("the flow engine needs a topology")
+        .field("--topology")
+        .expected("a file, or a template such as Spectrum-X:g=128");
+  }
+  return run_flow(workload, *topology, options, timeline);
+}
+
+/// Everything is worked out before the first output is touched.
+void write_outputs(const SimulateOptions& options, const StepResult& result,
+                   const Topology* topology, const Timeline& timeline) {
+  if (!options.csv_dir.empty()) {
+    const std::string prefix = !options.csv_prefix.empty()
+                                   ? options.csv_prefix
+                                   : fs::path(options.workload).stem().string() + "-";
+    const EndToEndLayout layout =
+        options.engine == "analytic" ? EndToEndLayout::kAnalytical : EndToEndLayout::kNs3;
+    const std::string text = end_to_end_csv(result, layout, prefix);
+    make_folder(options.csv_dir);
+    write_file((fs::path(options.csv_dir) / end_to_end_name(prefix)).string(), text);
+  }
+  if (!options.trace.empty()) {
+    if (options.trace.find(".csv") != std::string::npos) {
+      write_timeline_csv(timeline, options.trace);
+    } else {
+      write_chrome_trace(timeline, options.trace);
+    }
+  }
+  write_file("-", options.json ? step_json(result, topology) : step_table(result, topology));
+}
+
+ExitCode simulate(const SimulateOptions& options) {
+  check_outputs(options);
+  std::vector<std::string> warnings;
+  const Workload workload = load_workload(options, warnings);
+  std::optional<Topology> topology;
+  if (!options.topology.empty()) {
+    topology = topology_from(options.topology, &warnings);
+  }
+  Timeline timeline;
+  const Topology* given = topology ? &*topology : nullptr;
+  StepResult result =
+      run_engine(options, workload, given, options.trace.empty() ? nullptr : &timeline);
+  result.workload = options.workload;
+  result.topology = options.topology;
+  result.engine = options.engine;
+  result.semantics = options.semantics;
+  result.flavour = options.flavour;
+  result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
+  write_outputs(options, result, given, timeline);
+  return ExitCode::kDone;
+}
+
+CommandBody define(CLI::App& app) {
+  const auto options = std::make_shared<SimulateOptions>();
+  define_simulate_options(app, *options);
+  return [options] { return simulate(*options); };
+}
+
+}  // namespace
+
+extern const Command kSimulateCommand;
+const Command kSimulateCommand = {
+    "simulate", "workload + topology + engine -> step time, and where the time goes", kExamples,
+    define};
+
+}  // namespace lockstep
