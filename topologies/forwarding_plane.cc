@@ -168,8 +168,8 @@ std::int32_t ForwardingPlane::intern(const std::vector<NextHop>& list) {
   return place->second;
 }
 
-void ForwardingPlane::trim() {
-  if (table_bytes_ <= kTableBudget) {
+void ForwardingPlane::trim(std::size_t budget) {
+  if (table_bytes_ <= budget) {
     return;
   }
   for (Table& table : tables_) {

@@ -23,12 +23,11 @@ struct NextHop {
 ///
 /// A *target* is a distinct set of forwarders on which a destination hangs: all GPUs below one leaf
 /// share it. Per target there is a table of hop counts and next hops over the forwarders of its
-/// domain, made on first use, so memory is O(targets * forwarders), at most kTableBudget: beyond
-/// that trim() drops all tables and they are made anew as needed.
+/// domain, made on first use, so memory is O(targets * forwarders); where that exceeds a budget,
+/// trim() drops all tables and they are made anew as needed.
 class ForwardingPlane {
  public:
   static constexpr std::uint16_t kUnreachable = 0xffff;
-  static constexpr std::size_t kTableBudget = std::size_t{512} << 20;  ///< bytes
 
   /// `kind` is kNvSwitch or kSwitch. Keeps no reference. O(nodes + links).
   ForwardingPlane(const Topology& topology, const Adjacency& adjacency, NodeKind kind);
@@ -51,8 +50,8 @@ class ForwardingPlane {
   /// then link. Valid until the next call. PRECONDITION: 0 < distance < kUnreachable.
   std::span<const NextHop> next_hops(std::int32_t target, std::int32_t forwarder);
 
-  /// Keeps the tables within the budget. Call between routes.
-  void trim();
+  /// Drops the tables if they take more than `budget` bytes. Call between routes.
+  void trim(std::size_t budget);
   /// Bytes in tables and next-hop lists now.
   std::size_t table_bytes() const { return table_bytes_; }
 

@@ -23,36 +23,57 @@ std::string described(const Topology& topology, NodeId node) {
   return n.server < 0 ? text : text + " (server " + std::to_string(n.server) + ")";
 }
 
-/// The GPUs of each server in ascending id, and each GPU's place among them: its rail.
+/// The GPUs of each server and their rails, for PXN.
 class Rails {
  public:
-  explicit Rails(const Topology& topology) : gpus_(topology.gpus()), place_(topology.nodes.size()) {
-    std::stable_sort(gpus_.begin(), gpus_.end(), [&](NodeId a, NodeId b) {
-      return topology.nodes[a.index()].server < topology.nodes[b.index()].server;
-    });
-    std::size_t first = 0;
-    for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      if (topology.nodes[gpus_[i].index()].server != topology.nodes[gpus_[first].index()].server) {
+  Rails(const Topology& topology, const ForwardingPlane& fabric)
+      : gpus_(topology.gpus()), place_(topology.nodes.size()) {
+    const auto server = [&](NodeId gpu) { return topology.nodes[gpu.index()].server; };
+    std::stable_sort(gpus_.begin(), gpus_.end(),
+                     [&](NodeId a, NodeId b) { return server(a) < server(b); });
+    std::vector<std::int32_t> leaves;  // the server's distinct sets of leaves so far
+    for (std::size_t i = 0, first = 0; i < gpus_.size(); ++i) {
+      if (server(gpus_[i]) != server(gpus_[first])) {
         first = i;
+        leaves.clear();
       }
-      place_[gpus_[i].index()] = {first, i - first};
+      auto rail = std::find(leaves.begin(), leaves.end(), fabric.target(gpus_[i]));
+      if (rail == leaves.end()) {
+        rail = leaves.insert(leaves.end(), fabric.target(gpus_[i]));
+      }
+      place_[gpus_[i].index()] = {first, i - first, rail - leaves.begin()};
     }
   }
-  std::size_t rail(NodeId gpu) const { return place_[gpu.index()].rail; }
-  /// The GPU on `rail` in the server of `gpu`; invalid if that server has none.
-  NodeId beside(NodeId gpu, std::size_t rail, const Topology& topology) const {
-    const std::size_t i = place_[gpu.index()].first + rail;
-    const bool same = i < gpus_.size() &&
-                      topology.nodes[gpus_[i].index()].server == topology.nodes[gpu.index()].server;
-    return same ? gpus_[i] : NodeId();
+
+  bool same(NodeId a, NodeId b) const { return at(a).rail == at(b).rail; }
+  /// The GPU of `source`'s server on the rail of `destination`; invalid if there is none.
+  NodeId relay(NodeId source, NodeId destination) const {
+    const auto on_rail = [&](std::size_t i) {
+      return i < gpus_.size() && at(gpus_[i]).first == at(source).first &&
+             same(gpus_[i], destination);
+    };
+    const std::size_t opposite = at(source).first + at(destination).index;
+    if (on_rail(opposite)) {
+      return gpus_[opposite];
+    }
+    for (std::size_t i = at(source).first;
+         i < gpus_.size() && at(gpus_[i]).first == at(source).first; ++i) {
+      if (on_rail(i)) {
+        return gpus_[i];
+      }
+    }
+    return NodeId();
   }
 
  private:
   struct Place {
-    std::size_t first = 0;  // of the server, in gpus_
-    std::size_t rail = 0;
+    std::size_t first = 0;  // GPU of the server, in gpus_
+    std::size_t index = 0;  // in the server
+    std::ptrdiff_t rail = 0;
   };
-  std::vector<NodeId> gpus_;
+  const Place& at(NodeId gpu) const { return place_[gpu.index()]; }
+
+  std::vector<NodeId> gpus_;  // by server, then by id
   std::vector<Place> place_;
 };
 
@@ -91,7 +112,7 @@ struct Router::State {
         adjacency(t),
         nvlink(t, adjacency, NodeKind::kNvSwitch),
         fabric(t, adjacency, NodeKind::kSwitch),
-        rails(t),
+        rails(t, fabric),
         amount(static_cast<std::size_t>(std::max(nvlink.size(), fabric.size()))) {}
 
   bool same_server(NodeId a, NodeId b) const {
@@ -170,7 +191,7 @@ bool Router::State::find_exits(ForwardingPlane& plane, const FlowKey& key) {
 }
 
 bool Router::State::over(ForwardingPlane& plane, const FlowKey& key, Route& route) {
-  plane.trim();
+  plane.trim(options.table_budget);
   if (!find_exits(plane, key)) {
     return false;
   }
@@ -260,10 +281,10 @@ void Router::State::spray(ForwardingPlane& plane, const FlowKey& key, Route& rou
 /// PXN: over NVLink to the GPU on the destination's rail, then on from there.
 bool Router::State::relayed(const FlowKey& key, Route& route) {
   if (!options.pxn || same_server(key.source, key.destination) ||
-      rails.rail(key.source) == rails.rail(key.destination)) {
+      rails.same(key.source, key.destination)) {
     return false;
   }
-  const NodeId relay = rails.beside(key.source, rails.rail(key.destination), topology);
+  const NodeId relay = rails.relay(key.source, key.destination);
   if (!relay.valid()) {
     return false;
   }

@@ -12,9 +12,14 @@ namespace lockstep {
 struct RouteOptions {
   bool spray = false;          ///< split a flow evenly over all shortest paths (packet spraying)
   bool rail_affinity = false;  ///< a GPU with several NIC ports picks by channel, not by hash
-  /// To another server and another rail, go over NVLink to the local GPU on the destination's rail
-  /// first (NCCL's PXN). A GPU's rail is its place among the GPUs of its server.
+  /// To another server and another rail, go over NVLink to a local GPU on the destination's rail
+  /// first (NCCL's PXN): the one at the destination's place in its server, or else the first. GPUs
+  /// of a server that hang on the same leaves are on one rail; rails are numbered in order of their
+  /// first GPU.
   bool pxn = false;
+  /// Bytes of routing tables above which they are dropped and made anew. 65,536 GPUs need 13 MB on
+  /// a leaf-spine fabric, 70 MB on a fat tree; a torus of 8192 routers comes near the default.
+  std::size_t table_budget = std::size_t{512} << 20;
 };
 
 /// A share of a flow on one port. ECMP paths have share 1 on each hop; sprayed flows less. A
@@ -51,7 +56,7 @@ struct FlowKey {
 /// among its nearest ones.
 ///
 /// A route takes about a microsecond and, once the tables are warm, allocates nothing. Tables: see
-/// ForwardingPlane; memory is bounded and never GPUs squared. The topology must be valid and
+/// ForwardingPlane; memory is bounded, never GPUs squared. The topology must be valid and
 /// outlive the router. Not for two threads at once; routers are independent of each other.
 class Router {
  public:

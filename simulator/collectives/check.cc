@@ -60,6 +60,12 @@ class Ancestry {
       : schedule_(schedule), seen_(schedule.transfers.size(), 0) {}
 
   bool precedes(std::int32_t ancestor, std::int32_t transfer) {
+    while (schedule_.dependencies(at(transfer)).size() == 1) {  // a chain needs no search
+      transfer = schedule_.dependencies(at(transfer)).front();
+      if (transfer <= ancestor) {
+        return transfer == ancestor;
+      }
+    }
     ++stamp_;
     stack_.assign(1, transfer);
     while (!stack_.empty()) {

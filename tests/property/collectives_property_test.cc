@@ -67,7 +67,7 @@ void expect_all_right(const GroupShape& shape, bool thorough) {
     for (const CommType op : algorithm->ops) {
       for (const std::int64_t bytes : sizes) {
         for (const auto flavour : {CollectiveFlavour::kDefault, CollectiveFlavour::kSimai}) {
-          for (const std::int32_t channels : thorough ? std::vector{0, 1, 3} : std::vector{0}) {
+          for (const std::int32_t channels : thorough ? std::vector{0, 3} : std::vector{0}) {
             CollectiveRequest request;
             request.op = op;
             request.bytes = Bytes(bytes);
@@ -86,7 +86,7 @@ void expect_all_right(const GroupShape& shape, bool thorough) {
 
 TEST(CollectivesProperty, SmallGroupsOfEveryShape) {
   for (std::int32_t n = 2; n <= 9; ++n) {
-    for (const std::int32_t per_server : {1, 2, 3, 4, 8}) {
+    for (const std::int32_t per_server : {1, 2, 3, 8}) {
       expect_all_right(in_servers_of(per_server, n), true);
     }
   }

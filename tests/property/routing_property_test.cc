@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <sys/resource.h>
 #include <vector>
@@ -7,22 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "tests/support/allocations.h"
 #include "tests/support/fabrics.h"
 #include "topologies/routing.h"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) {
-    return memory;
-  }
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace lockstep {
 namespace {
@@ -138,6 +124,26 @@ TEST(RoutingProperty, OrderOfQuestionsDoesNotMatter) {
   }
 }
 
+TEST(RoutingProperty, ATinyBudgetChangesNoRoute) {
+  for (const Topology& topology : fabrics()) {
+    const std::int32_t gpus = topology.count(NodeKind::kGpu);
+    RouteOptions options;
+    Router roomy(topology, options);
+    options.table_budget = 1000;
+    Router tight(topology, options);
+    Rng rng(8, "routing/budget");
+    Route one, other;
+    for (int i = 0; i < 300; ++i) {
+      const FlowKey key = random_key(gpus, rng);
+      roomy.route(key, one);
+      tight.route(key, other);
+      ASSERT_EQ(ports(one), ports(other));
+      ASSERT_LT(tight.table_bytes(), 5000U);  // the budget and what one route adds
+    }
+    EXPECT_GT(roomy.table_bytes(), 5000U);
+  }
+}
+
 // At every node: what comes in (1 at the source) goes out (1 at the destination), and the parts
 // that leave one node are equal.
 TEST(RoutingProperty, SprayConservesShares) {
@@ -184,12 +190,12 @@ TEST(RoutingProperty, WarmRoutesAllocateNothing) {
       std::size_t before = 0;
       for (int pass = 0; pass < 2; ++pass) {
         Rng rng(6, "routing/allocations");
-        before = allocations;
+        before = testing::allocations();
         for (int i = 0; i < 500; ++i) {
           router.route(random_key(gpus, rng), route);
         }
       }
-      EXPECT_EQ(allocations, before);
+      EXPECT_EQ(testing::allocations(), before);
     }
   }
 }
@@ -217,26 +223,6 @@ TEST(RoutingProperty, EcmpSpreadsSourcePorts) {
     chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
   }
   EXPECT_LT(chi_square, 44.3);
-}
-
-TEST(RoutingProperty, A65536GpuFabricFitsInMemory) {
-  // Spectrum-X's wiring: 128 segments of 64 servers of 8, so 1024 leaves; 64 spines.
-  const Topology topology = testing::rail_optimised(8192, 8, 64, 64);
-  Router router(topology);
-  Rng rng(5, "routing/large");
-  Route route;
-  std::size_t hops = 0;
-  for (int i = 0; i < 200'000; ++i) {
-    router.route(random_key(65536, rng), route);
-    hops += route.hops.size();
-  }
-  // Cross-segment or cross-rail pairs take 4 hops: all but about 1 in 1024.
-  EXPECT_GT(hops, std::size_t{799'000});
-  // 1024 targets x 1088 switches x 6 bytes, plus the lists of next hops.
-  EXPECT_LT(router.table_bytes(), std::size_t{16} << 20);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  EXPECT_LT(usage.ru_maxrss, 2'000'000);  // in KiB: 2 GB for the whole process
 }
 
 }  // namespace

@@ -106,17 +106,49 @@ TEST(Routing, PxnWithoutARelayGoesTheUsualWay) {
   // Server 0 has one GPU, server 1 two: GPU 2 is on rail 1, which server 0 lacks.
   FabricMaker maker;
   const NodeId a = maker.gpu(0), b = maker.gpu(1), c = maker.gpu(1);
-  const NodeId nvs = maker.nvswitch(1), leaf = maker.leaf();
+  const NodeId nvs = maker.nvswitch(1), left = maker.leaf(), right = maker.leaf();
   maker.link(b, nvs);
   maker.link(c, nvs);
-  for (const NodeId gpu : {a, b, c}) {
-    maker.link(gpu, leaf);
-  }
+  maker.link(a, left);
+  maker.link(b, left);
+  maker.link(c, right);
+  maker.link(left, right);
   RouteOptions options;
   options.pxn = true;
   Router router(maker.topology, options);
-  EXPECT_THAT(path(router, key(0, 2)), ElementsAre(0, leaf.value, 2));
-  EXPECT_THAT(path(router, key(2, 0)), ElementsAre(2, nvs.value, 1, leaf.value, 0));
+  EXPECT_THAT(path(router, key(0, 2)), ElementsAre(0, left.value, right.value, 2));
+  EXPECT_THAT(path(router, key(2, 0)), ElementsAre(2, nvs.value, 1, left.value, 0));
+}
+
+TEST(Routing, PxnKnowsRailsThatSeveralGpusShare) {
+  // Two servers of 4 on two leaves by turns: GPUs 0 and 2 are on one rail, 1 and 3 on the other.
+  FabricMaker maker;
+  maker.servers(2, 4);  // NVSwitches 8 and 9
+  const NodeId leaves[] = {maker.leaf(), maker.leaf()};
+  for (std::int32_t i = 0; i < 8; ++i) {
+    maker.link(NodeId(i), leaves[i % 2]);
+  }
+  maker.link(leaves[0], leaves[1]);
+  RouteOptions options;
+  options.pxn = true;
+  Router router(maker.topology, options);
+  EXPECT_THAT(path(router, key(0, 6)), ElementsAre(0, 10, 6));        // one rail already
+  EXPECT_THAT(path(router, key(0, 7)), ElementsAre(0, 8, 3, 11, 7));  // to the like place
+}
+
+TEST(Routing, PxnServesAGpuWithoutANic) {
+  FabricMaker maker;
+  maker.servers(2, 2);  // NVSwitches 4 and 5
+  const NodeId leaf = maker.leaf();
+  for (const std::int32_t i : {0, 2, 3}) {
+    maker.link(NodeId(i), leaf);
+  }
+  RouteOptions options;
+  Route route;
+  EXPECT_THROW(Router(maker.topology, options).route(key(1, 3), route), Error);
+  options.pxn = true;
+  Router router(maker.topology, options);
+  EXPECT_THAT(path(router, key(1, 3)), ElementsAre(1, 4, 0, leaf.value, 3));
 }
 
 TEST(Routing, DualPlaneKeepsToThePlaneTheHostHashes) {
