@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "generator/model/model.h"
+
+namespace lockstep {
+
+enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
+enum class Precision : std::uint8_t { kBf16, kFp16, kFp32, kFp8 };
+/// Which of parameters, gradients and optimizer state are cut over the data-parallel ranks.
+enum class Sharding : std::uint8_t { kNone, kZero1, kZero2, kZero3 };
+/// How context-parallel ranks get each other's keys and values.
+enum class ContextComm : std::uint8_t { kRing, kAllGather, kAllToAll };
+
+/// What is trained and how it is cut: everything a workload follows from.
+struct Job {
+  Model model;
+  std::int64_t gpus = 1;
+  std::int64_t tp = 1, cp = 1, ep = 1, pp = 1;
+  std::int64_t expert_tp = 0;      ///< tensor parallelism inside experts; 0: tp
+  std::int64_t vpp = 1;            ///< model chunks a stage
+  std::int64_t hsdp_replicas = 1;  ///< kZero3: copies of the sharded model (hybrid sharding)
+  std::int64_t seq = 4096, micro_batch = 1, global_batch = 1;
+  bool sequence_parallel = false;
+  Recompute recompute = Recompute::kNone;
+  Precision precision = Precision::kBf16;
+  Sharding sharding = Sharding::kNone;
+  ContextComm context_comm = ContextComm::kRing;
+  std::int64_t gradient_bucket = 0;  ///< parameters a bucket; 0: Megatron's max(40e6, 1e6 dp)
+  bool overlap_gradients = true, overlap_parameters = true;
+  double moe_capacity = 0;   ///< capacity factor; 0: dropless
+  double moe_imbalance = 1;  ///< tokens of the fullest expert rank over the mean
+  std::string schedule = "1f1b";
+  std::string gpu_type = "H100";
+
+  std::int64_t dp() const { return gpus / (tp * cp * pp); }
+  std::int64_t microbatches() const { return global_batch / (micro_batch * dp()); }
+};
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// What a module of a model is, as far as cost and communication are concerned.
+enum class ModuleKind : std::uint8_t {
+  kEmbedding,     ///< table of `in` rows (vocabulary, positions) by `out`; cut by rows over tp
+  kColumnLinear,  ///< in -> out, cut over tp by output (Megatron's ColumnParallelLinear)
+  kRowLinear,     ///< in -> out, cut over tp by input; its result is reduced over tp
+  kPlainLinear,   ///< in -> out, on every tp rank whole
+  kNorm,        ///< over `out` elements a token; LayerNorm has 2 parameters an element, RMS norm 1
+  kAttention,   ///< heads, kv_heads, head_dim (of queries and keys), value_dim; no parameters
+  kActivation,  ///< elementwise; `in` elements a token in, `out` out (gated: in = 2 out)
+  kMoe,         ///< router, dispatch, experts, combine: the Moe fields
+  kHead,        ///< hidden -> vocabulary, cut by output; may share the embedding's table
+  kCustom,      ///< params, flops and bytes given by the model's author
+};
+
+/// One module with its sizes worked out, for the whole model (before any cut) and one token.
+struct Module {
+  std::string name;  ///< "attention.qkv"
+  ModuleKind kind = ModuleKind::kPlainLinear;
+  std::int64_t in = 0, out = 0;
+  bool bias = false;
+  bool shared = false;  ///< its parameters are those of an earlier module (tied head)
+  // kNorm
+  bool rms = true;
+  // kAttention
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;
+  std::int64_t window = 0;  ///< sliding window in tokens; 0: whole sequence
+  bool causal = true;
+  // kMoe: experts are gated MLPs of width expert_ffn, in -> in
+  std::int64_t experts = 0, topk = 0, expert_ffn = 0;
+  std::int64_t shared_ffn = 0;  ///< width of the always-active experts together; 0: none
+  bool gated = true;
+  // kCustom: whole model, a token (parameters: once)
+  std::int64_t custom_parameters = 0;
+  double custom_flops = 0, custom_bytes = 0;
+};
+
+/// Equal layers in a row.
+struct LayerBlock {
+  std::string name;  ///< "decoder", "dense decoder", "encoder", …
+  std::int64_t layers = 1;
+  std::vector<Module> modules;  ///< in order of execution
+};
+
+/// A model as data: what is before the layers, the layers, what is after. Pipeline stages are cut
+/// between layers; `before` stays with the first layer and `after` with the last.
+struct Model {
+  std::string name;
+  std::map<std::string, double> variables;  ///< hidden, layers, heads, … as given
+  std::vector<Module> before;
+  std::vector<LayerBlock> blocks;
+  std::vector<Module> after;
+  double published_parameters = 0;  ///< 0: not known
+  std::string source;               ///< where the figures come from
+};
+
+}  // namespace lockstep
