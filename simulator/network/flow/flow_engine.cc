@@ -43,7 +43,11 @@ void FlowEngine::start(const FlowSpec& spec) {
   flow.rate = 0;
   flow.state = State::kFuture;
   ++live_;
-  starts_.push({spec.start, flow.order, id});
+  if (spec.start == now_ && flow.wire_bits > 0) {
+    begin(id);
+  } else {
+    starts_.push({spec.start, flow.order, id});
+  }
 }
 
 Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kKeptHops = std::size_t{1} << 22;
+constexpr std::size_t kKeptHops = std::size_t{1} << 20;
 constexpr std::uint16_t kFirstPort = 10000;
 constexpr std::uint16_t kListenPort = 100;
 

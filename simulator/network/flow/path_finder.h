@@ -32,7 +32,7 @@ struct Path {
 /// forward gives. A sprayed flow crosses several ports at the same distance; the slowest counts.
 /// Each m / C is rounded up to the picosecond; with whole_ns it is cut to whole nanoseconds.
 ///
-/// Paths of connections that occur again are kept (at most about 4 million hops in all); nothing is
+/// Paths of connections that occur again are kept (at most about a million hops in all); nothing is
 /// kept with fresh_ports. ERRORS: Error for same-node transfers, ends that are no GPU or NVSwitch,
 /// pairs without a route and ports without bandwidth (naming the link).
 class PathFinder {
