@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "simulator/replay/exposure.h"
 #include "simulator/replay/layer_report.h"
 #include "simulator/replay/op_table_program.h"
@@ -16,6 +17,7 @@
 namespace lockstep {
 namespace {
 
+constexpr std::string_view kSimulatedPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
 constexpr Time kBusLatency = Time::ns(10);     // SimAI: before every transfer
 constexpr Time kReduceLatency = Time::ns(30);  // SimAI: three memory accesses of 10 ns
 
@@ -246,6 +248,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     result.compute += op.comm == CommType::kNone ? op.compute : Time();
   }
   result.total = strict ? run.rank_end.front() : run.end;
+  Time job_end = compiled.jobs.size() > 1 ? result.jobs.front().end : result.total;
   if (const auto* table = std::get_if<LayerTable>(&job.source->work)) {
     report_layers(*table, job.layers, program, compiled.work.families, run.first_rank, strict,
                   result);
@@ -258,12 +261,17 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                         static_cast<double>(result.parallel.ga) * (1 - options.pp_overlap));
       result.exposed_by_group[static_cast<std::size_t>(GroupKind::kPp)] = pp;
       result.total += result.bubble + pp;
+      job_end += pp;
     }
-    result.exposed = result.total - result.compute - (strict ? Time() : result.bubble);
+    result.exposed = job_end - result.compute;
+    if (table->policy != kSimulatedPolicy) {
+      result.warnings.push_back(fmt::format("policy {} runs by the rules of {}",
+                                            printable(table->policy), kSimulatedPolicy));
+    }
   } else {
     const Exposure exposure = exposure_of(program, compiled.work.families, run.first_rank);
     result.exposed_by_group = exposure.by_group;
-    result.exposed = result.total - exposure.compute;
+    result.exposed = job_end - exposure.compute;
     result.compute = exposure.compute;
   }
   return result;
