@@ -210,8 +210,11 @@ std::string to_text(Bandwidth rate) {
   if (bps < 1e9) {
     return fmt::format("{:.4g} Mbps", bps / 1e6);
   }
-  return bps < 1e13 ? fmt::format("{:.4g} Gbps", bps / 1e9)
-                    : fmt::format("{:.4g} Tbps", bps / 1e12);
+  if (bps < 1e13) {
+    return fmt::format("{:.4g} Gbps", bps / 1e9);
+  }
+  return bps < 1e16 ? fmt::format("{:.4g} Tbps", bps / 1e12)
+                    : fmt::format("{:.4g} Pbps", bps / 1e15);
 }
 
 }  // namespace lockstep

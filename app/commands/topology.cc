@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "topologies/builder.h"
+#include "topologies/describe.h"
+#include "topologies/draw.h"
 #include "topologies/simai_topology.h"
 #include "topologies/topology_file.h"
 #include "topologies/topology_json.h"
@@ -148,6 +150,41 @@ CommandBody define_check(CLI::App& app) {
   };
 }
 
+// describe ---------------------------------------------------------------------------------------
+
+CommandBody define_describe(CLI::App& app) {
+  struct Flags {
+    std::string from;
+    bool json = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("topology", flags->from, "A topology file, or TEMPLATE[:flag=value,…]")
+      ->required();
+  app.add_flag("--json", flags->json, "One JSON document instead of a table");
+  return [flags] {
+    const TopologyDescription description = describe(load(flags->from));
+    write_file("-", flags->json ? to_json_text(description) : to_text(description));
+    return ExitCode::kDone;
+  };
+}
+
+// draw -------------------------------------------------------------------------------------------
+
+CommandBody define_draw(CLI::App& app) {
+  struct Flags {
+    std::string from, output;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("topology", flags->from, "A topology file, or TEMPLATE[:flag=value,…]")
+      ->required();
+  app.add_option("-o,--output", flags->output, "SVG file to write; - is standard output")
+      ->required();
+  return [flags] {
+    write_file(flags->output, draw(load(flags->from)));
+    return ExitCode::kDone;
+  };
+}
+
 // ------------------------------------------------------------------------------------------------
 
 CommandBody define(CLI::App& app) {
@@ -159,6 +196,8 @@ CommandBody define(CLI::App& app) {
   };
   add("build", "Writes a topology from a template", define_build);
   add("check", "Reads a topology and says whether it is sound", define_check);
+  add("draw", "Draws a topology as an SVG picture", define_draw);
+  add("describe", "Counts, rates, bisection, oversubscription and distances", define_describe);
   return [bodies] {
     for (const auto& [sub, body] : bodies) {
       if (sub->parsed()) {
@@ -178,6 +217,8 @@ const Command kTopologyCommand{"topology", "Builds, checks, describes and draws 
   lockstep topology build --template fat-tree --ports 8 -o fat-tree.json
   lockstep topology build --template dragonfly --help
   lockstep topology check cluster.txt
+  lockstep topology describe AlibabaHPN:gpus=1024 --json
+  lockstep topology draw Spectrum-X:gpus=4096 -o spectrum.svg
 )",
                                define};
 
