@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -129,6 +131,17 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
   write_file("-", options.json ? step_json(result, topology) : step_table(result, topology));
 }
 
+void print_warnings(const std::vector<std::string>& warnings) {
+  constexpr std::size_t kShown = 10;
+  for (std::size_t i = 0; i < std::min(warnings.size(), kShown); ++i) {
+    fmt::print(stderr, "lockstep: warning: {}\n", warnings[i]);
+  }
+  if (warnings.size() > kShown) {
+    fmt::print(stderr, "lockstep: and {} more warnings; --json lists them\n",
+               warnings.size() - kShown);
+  }
+}
+
 ExitCode simulate(const SimulateOptions& options) {
   check_outputs(options);
   std::vector<std::string> warnings;
@@ -147,6 +160,7 @@ ExitCode simulate(const SimulateOptions& options) {
   result.semantics = options.semantics;
   result.flavour = options.flavour;
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
+  print_warnings(result.warnings);
   write_outputs(options, result, given, timeline);
   return ExitCode::kDone;
 }
