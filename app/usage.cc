@@ -54,6 +54,19 @@ Error unknown_word(const CLI::App& app, const std::string& word) {
       .hint(near.empty() ? help_hint(app) : fmt::format("did you mean '{}'?", near));
 }
 
+/// The words no application on the way to the chosen one could use.
+std::vector<std::string> unknown_words(const CLI::App& root) {
+  std::vector<std::string> words;
+  for (const CLI::App* app = &root; app != nullptr;
+       app = app->get_subcommands().empty() ? nullptr : app->get_subcommands().back()) {
+    if (!app->get_allow_extras()) {
+      const std::vector<std::string> own = app->remaining();
+      words.insert(words.end(), own.begin(), own.end());
+    }
+  }
+  return words;
+}
+
 }  // namespace
 
 const CLI::App& chosen(const CLI::App& root) {
@@ -72,7 +85,7 @@ std::string full_name(const CLI::App& app) {
 Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   const CLI::App& app = chosen(root);
   // CLI11 looks for missing flags first; but a missing flag is often only a mistyped one.
-  const std::vector<std::string> unknown = root.remaining(true);
+  const std::vector<std::string> unknown = unknown_words(root);
   if (!unknown.empty()) {
     return unknown_word(app, unknown.front());
   }

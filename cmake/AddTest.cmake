@@ -48,6 +48,16 @@ function(lockstep_cli_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 180)
 endfunction()
 
+# lockstep_script_test(<name> COMMAND <script> <argument>... [LABELS <label>...])
+# A script of this folder, run from the root of the sources; it fails by its exit code.
+function(lockstep_script_test name)
+  cmake_parse_arguments(ARG "" "" "COMMAND;LABELS" ${ARGN})
+  list(POP_FRONT ARG_COMMAND script)
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_COMMAND}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()
+
 # lockstep_fuzz_target(<name> SOURCES <file>... LIBS <library>... CORPUS <folder>)
 # One reader's fuzz target. In a normal build it has a plain main that runs over the corpus (and so
 # never rots); with -DLOCKSTEP_FUZZ=ON it is a libFuzzer program, whose test runs the corpus too.

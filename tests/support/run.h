@@ -1,34 +1,19 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/process.h"
+
 namespace lockstep::testing {
 
-/// How a program ended and what it said.
-struct RunResult {
-  int exit_code = 0;  ///< 128 + the signal if a signal ended it
-  std::string out;
-  std::string err;
-};
+using RunResult = ProcessResult;
+using RunOptions = ProcessOptions;
 
-/// Where a program runs and what its standard streams are.
-struct RunOptions {
-  std::string input;                         ///< text on standard input
-  std::string folder = LOCKSTEP_SOURCE_DIR;  ///< working directory
-  std::optional<std::string> out_to;         ///< file that takes stdout, "/dev/full" say
-  std::vector<std::string> environment;      ///< "NAME=value", beside our own
-  int seconds = 120;                         ///< then it is killed
-};
-
-/// Runs a program (found on PATH unless it has a slash) to its end.
-/// ERRORS: Error if it cannot be started or does not end in time.
-RunResult run_program(const std::vector<std::string>& command, const RunOptions& options = {});
-
-/// Runs the `lockstep` of this build: run({"topology", "check", file}).
-RunResult run(std::vector<std::string> arguments, const RunOptions& options = {});
+/// Runs the `lockstep` of this build, in the root of the sources unless the options name another
+/// folder: run({"topology", "check", file}).
+RunResult run(std::vector<std::string> arguments, RunOptions options = {});
 
 /// A fresh empty folder, removed with all it holds at the end.
 class ScratchFolder {

@@ -1,0 +1,150 @@
+#include "base/process.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+extern char** environ;
+
+namespace lockstep {
+namespace {
+
+/// A file without a name, in memory: one standard stream of the other program. Unlike a pipe it
+/// never fills and never raises SIGPIPE.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view text = {}) : fd_(::memfd_create("stream", MFD_CLOEXEC)) {
+    if (fd_ < 0 || ::write(fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ::lseek(fd_, 0, SEEK_SET) != 0) {
+      const int problem = errno;
+      ::close(fd_);
+      throw Error(fmt::format("cannot pass a stream on: {}", std::strerror(problem)));
+    }
+  }
+  ~MemoryFile() { ::close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  int descriptor() const { return fd_; }
+
+  std::string text() const {
+    std::string all;
+    std::array<char, 1 << 14> chunk{};
+    for (ssize_t got = 0;
+         (got = ::pread(fd_, chunk.data(), chunk.size(), static_cast<off_t>(all.size()))) > 0;) {
+      all.append(chunk.data(), static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+
+ private:
+  int fd_;
+};
+
+class FileActions {
+ public:
+  FileActions() { posix_spawn_file_actions_init(&actions_); }
+  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+
+  posix_spawn_file_actions_t* get() { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+};
+
+std::vector<std::string> environment_with(const std::vector<std::string>& ours) {
+  std::vector<std::string> all = ours;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view inherited = *entry;
+    const std::string_view name = inherited.substr(0, inherited.find('=') + 1);
+    bool replaced = false;
+    for (const std::string& own : ours) {
+      replaced = replaced || own.starts_with(name);
+    }
+    if (!replaced) {
+      all.emplace_back(inherited);
+    }
+  }
+  return all;
+}
+
+/// The null-terminated list that C wants; it lives as long as `texts` stays unchanged.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) {
+    list.push_back(text.data());
+  }
+  list.push_back(nullptr);
+  return list;
+}
+
+int wait_for(pid_t child, int seconds, const std::string& name) {
+  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  int polled = 1;
+  if (handle >= 0) {  // a kernel without it (before 5.3) means no time limit
+    pollfd ended{handle, POLLIN, 0};
+    do {
+      polled = ::poll(&ended, 1, seconds * 1000);
+    } while (polled < 0 && errno == EINTR);
+    ::close(handle);
+  }
+  if (polled == 0) {
+    ::kill(child, SIGKILL);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (polled == 0) {
+    throw Error(fmt::format("{} did not end within {} s", name, seconds));
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options) {
+  LOCKSTEP_CHECK(!command.empty(), "no program to run");
+  const MemoryFile in(options.input);
+  const MemoryFile out;
+  const MemoryFile err;
+  FileActions actions;
+  posix_spawn_file_actions_adddup2(actions.get(), in.descriptor(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(actions.get(), out.descriptor(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(actions.get(), err.descriptor(), STDERR_FILENO);
+  if (options.out_to) {
+    posix_spawn_file_actions_addopen(actions.get(), STDOUT_FILENO, options.out_to->c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  }
+  posix_spawn_file_actions_addchdir_np(actions.get(), options.folder.c_str());
+
+  std::vector<std::string> arguments = command;
+  std::vector<std::string> environment = environment_with(options.environment);
+  pid_t child = 0;
+  const int problem = posix_spawnp(&child, command.front().c_str(), actions.get(), nullptr,
+                                   pointers_to(arguments).data(), pointers_to(environment).data());
+  if (problem != 0) {
+    throw Error(fmt::format("cannot start {}: {}", command.front(), std::strerror(problem)));
+  }
+  ProcessResult result;
+  result.exit_code = wait_for(child, options.seconds, command.front());
+  result.out = out.text();
+  result.err = err.text();
+  return result;
+}
+
+}  // namespace lockstep

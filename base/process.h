@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// How another program ended and what it said.
+struct ProcessResult {
+  int exit_code = 0;  ///< 128 + the signal if a signal ended it
+  std::string out;
+  std::string err;
+};
+
+struct ProcessOptions {
+  std::string input;                     ///< text on standard input
+  std::string folder = ".";              ///< working directory
+  std::optional<std::string> out_to;     ///< file that takes standard output; result.out is empty
+  std::vector<std::string> environment;  ///< "NAME=value", beside our own or in its place
+  int seconds = 120;                     ///< then it is killed
+};
+
+/// Runs a program to its end and keeps all it says in memory. The first word is its path, or a name
+/// to find on PATH.
+/// PRECONDITION: the command is not empty.
+/// ERRORS: Error if it cannot be started or does not end in time.
+ProcessResult run_process(const std::vector<std::string>& command,
+                          const ProcessOptions& options = {});
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# What a shell can do to the standard streams: close them, fill the disk behind them, stop reading.
+# Usage: streams_test.sh <lockstep>
+set -uo pipefail
+lockstep=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+
+# expect <what> <wanted exit code> <exit code> <wanted text on stderr>
+expect() {
+  local said
+  said=$(<"$scratch/err")
+  if [[ $2 != "$3" || $said != *"$4"* || ($4 == "" && $said != "") ]]; then
+    printf 'FAILED: %s: exit code %s, expected %s; stderr: %s\n' "$1" "$3" "$2" "$said"
+    failures=$((failures + 1))
+  fi
+}
+
+"$lockstep" --help 2>"$scratch/err" >/dev/full
+expect "full disk" 2 $? "No space left"
+
+"$lockstep" --help 2>"$scratch/err" >&-
+expect "closed stdout" 2 $? "standard output"
+
+# With stdout closed, the next file opened must not become stdout.
+"$lockstep" topology build --template Spectrum-X -g 8 -o "$scratch/t.txt" 2>"$scratch/err" >&-
+expect "closed stdout, a file written" 0 $? "8 GPUs"
+head -c 2 "$scratch/t.txt" | grep -q '^[0-9]' || {
+  printf 'FAILED: closed stdout spoilt the file: %s\n' "$(head -c 80 "$scratch/t.txt")"
+  failures=$((failures + 1))
+}
+
+# A reader that stops early ends us quietly, by SIGPIPE, whatever our parent did with that signal.
+(
+  trap '' PIPE
+  "$lockstep" topology build --template Spectrum-X -g 4096 -o - 2>"$scratch/err" | head -n 1
+  exit "${PIPESTATUS[0]}"
+) >/dev/null
+expect "a reader that stops" $((128 + 13)) $? ""
+
+exit $((failures > 0))
