@@ -34,7 +34,7 @@ head -c 2 "$scratch/t.txt" | grep -q '^[0-9]' || {
 # A reader that stops early ends us quietly, by SIGPIPE, whatever our parent did with that signal.
 (
   trap '' PIPE
-  "$lockstep" topology build --template Spectrum-X -g 4096 -o - 2>"$scratch/err" | head -n 1
+  "$lockstep" topology build --template fat-tree --ports 16 -o - 2>"$scratch/err" | head -n 1
   exit "${PIPESTATUS[0]}"
 ) >/dev/null
 expect "a reader that stops" $((128 + 13)) $? ""

@@ -149,7 +149,7 @@ TEST(TopologyFrom, SaysWhatIsWrong) {
   EXPECT_THAT(problem_of("Spectrum-Y"), HasSubstr("did you mean Spectrum-X?"));
   EXPECT_THAT(problem_of("no/such/file.txt"), HasSubstr("neither a file nor"));
   EXPECT_THAT(problem_of(""), HasSubstr("neither a file nor"));
-  EXPECT_THAT(problem_of("Spectrum-X:gpsu=8"), HasSubstr("did you mean gpu?"));
+  EXPECT_THAT(problem_of("Spectrum-X:gpsu=8"), HasSubstr("did you mean gpus?"));
   EXPECT_THAT(problem_of("Spectrum-X:g"), HasSubstr("needs a value"));
   EXPECT_THAT(problem_of("Spectrum-X:g="), HasSubstr("from 1 to"));
   EXPECT_THAT(problem_of("Spectrum-X:g=8,"), HasSubstr("no flag ''"));
