@@ -78,7 +78,7 @@ class HeaderReader {
   void refuse_second(SimaiKey key) const {
     for (const SimaiHeader::Field& field : table_.header.fields) {
       if (meaning_of(field.key) == meaning_of(key)) {
-        throw error("the key stands twice", text_of_key(key)).expected("each key at most once");
+        throw error("the key stands twice", name_of_key(key)).expected("each key at most once");
       }
     }
   }
@@ -125,7 +125,7 @@ class HeaderReader {
   std::string_view take(SimaiKey key, std::string_view expected) {
     if (next_ == words_.size() || simai_key_named(words_[next_]) != SimaiKey::kOther) {
       --next_;  // point at the key
-      throw error("the value is missing", text_of_key(key)).expected(expected);
+      throw error("the value is missing", name_of_key(key)).expected(expected);
     }
     return words_[next_++];
   }
@@ -180,7 +180,7 @@ class HeaderReader {
   /// About the last word taken.
   Error bad_value(std::string_view word, SimaiKey key) {
     --next_;
-    return error(fmt::format("'{}' is not a valid value", printable(word)), text_of_key(key));
+    return error(fmt::format("'{}' is not a valid value", printable(word)), name_of_key(key));
   }
 
   /// About the word at next_.

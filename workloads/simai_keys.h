@@ -32,6 +32,12 @@ inline std::string_view text_of_key(SimaiKey key) {
   return kSimaiKeyTexts[static_cast<std::size_t>(key)];
 }
 
+/// For messages.
+inline std::string_view name_of_key(SimaiKey key) {
+  const std::string_view text = text_of_key(key);
+  return text.substr(0, text.find(':'));
+}
+
 inline SimaiKey simai_key_named(std::string_view word) {
   const auto found = std::find(kSimaiKeyTexts.begin(), kSimaiKeyTexts.end(), word);
   return static_cast<SimaiKey>(std::distance(kSimaiKeyTexts.begin(), found));  // the end is kOther

@@ -142,7 +142,7 @@ class SimaiReader {
       if (static_cast<std::size_t>(id) >= table.layers.size()) {
         throw Error(fmt::format("there is no layer {}", id))
             .at(file_, header_line_)
-            .field(key == SimaiKey::kCheckpoints ? "checkpoints:" : "checkpoint_initiates:")
+            .field(key == SimaiKey::kCheckpoints ? "checkpoints" : "checkpoint_initiates")
             .expected(fmt::format("layers from 0 to {}", table.layers.size() - 1));
       }
     }
