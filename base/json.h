@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+
 namespace lockstep {
 
 /// Keys keep their order, so that what we write is stable.
