@@ -115,6 +115,9 @@ class Writer {
     return fmt::format("{} {}", title, unit_.name);
   }
 
+  /// Without control characters; longer than a line only if it is to be cut.
+  std::string shown(std::string_view name) const { return printable(name, 4 * width_); }
+
   void headline() {
     line(fmt::format("step time  {}", to_text(result_.total)));
     std::string what = fmt::format("{} engine", result_.engine);
@@ -122,9 +125,9 @@ class Writer {
       what += ", flavour simai";
     }
     if (!result_.workload.empty()) {
-      what = printable(base_name(result_.workload)) +
-             (result_.topology.empty() ? "" : " on " + printable(base_name(result_.topology))) +
-             ", " + what;
+      what = shown(base_name(result_.workload)) +
+             (result_.topology.empty() ? "" : " on " + shown(base_name(result_.topology))) + ", " +
+             what;
     }
     line(what);
     const Parallelism& p = result_.parallel;
@@ -188,7 +191,7 @@ class Writer {
          right(titled("exposed"), kTimeWidth) + right("share", kShareWidth));
     for (std::size_t i = 0; i < std::min(kTop, costs.size()); ++i) {
       const NameCost& cost = costs[i];
-      line(left("  " + printable(cost.name), name_width) +
+      line(left("  " + shown(cost.name), name_width) +
            right(std::to_string(cost.count), count_width) +
            right(in_unit(cost.compute), kTimeWidth) + right(in_unit(cost.exposed), kTimeWidth) +
            right(percent(share_of(cost.cost(), result_.total)), kShareWidth));
@@ -204,7 +207,7 @@ class Writer {
     line(left("jobs", name_width) + right("first rank", kTimeWidth) + right("ranks", 10) +
          right(titled("end"), kTimeWidth));
     for (const JobResult& job : result_.jobs) {
-      line(left("  " + printable(job.name), name_width) +
+      line(left("  " + shown(job.name), name_width) +
            right(std::to_string(job.first_rank), kTimeWidth) +
            right(std::to_string(job.ranks), 10) + right(in_unit(job.end), kTimeWidth));
     }

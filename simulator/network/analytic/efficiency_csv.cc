@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kMaxRows = 10'000;
-constexpr double kMaxEfficiency = 10;
+constexpr double kMinEfficiency = 1e-9, kMaxEfficiency = 10;
 
 std::string column_name(std::size_t column) {
   return column == kMultiColumn ? "Multi 16"
@@ -33,11 +33,12 @@ EfficiencyRow parse_row(std::string_view line, const std::string& file, std::siz
       continue;
     }
     row.efficiency[c] = to_double(text);
-    if (!row.efficiency[c] || *row.efficiency[c] <= 0 || *row.efficiency[c] > kMaxEfficiency) {
+    if (!row.efficiency[c] || *row.efficiency[c] < kMinEfficiency ||
+        *row.efficiency[c] > kMaxEfficiency) {
       throw Error(fmt::format("'{}' is no efficiency", printable(text)))
           .at(file, number)
           .field(column_name(c))
-          .expected("a number above 0 (1 is the full bandwidth), or nothing");
+          .expected("a number from 1e-9 to 10 (1 is the full bandwidth), or nothing");
     }
   }
   return row;

@@ -57,7 +57,7 @@ double relative_multi_efficiency(const EfficiencyTable& table, Bytes size);
 double simai_relative_efficiency(const EfficiencyTable& table, Bytes size, std::int64_t nodes);
 
 /// Reads SimAI's layout: a line of titles, then "size,1,2,4,8,16,32,64,128,Multi 16,…" with sizes
-/// in bytes, ascending, and efficiencies above 0 (at most 10), empty where not measured. Columns
+/// in bytes, ascending, and efficiencies from 1e-9 to 10, empty where not measured. Columns
 /// after the tenth are ignored. At most 10,000 rows.
 /// ERRORS: Error with file, line and column name.
 EfficiencyTable parse_efficiency_csv(std::string_view text, const std::string& file);
