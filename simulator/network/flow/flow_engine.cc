@@ -11,8 +11,8 @@ namespace lockstep {
 namespace {
 
 constexpr double kPsPerSecond = 1e12;
-/// A quotient that misses a whole picosecond by no more than the error of its own rounding is that
-/// picosecond.
+/// A flow is done when it has less than this part of its bits left, which is the error of what is
+/// kept about it: flows that are equal but for the last bit of a rate end at one moment.
 constexpr double kRounding = 1e-14;
 
 }  // namespace
@@ -97,8 +97,8 @@ double FlowEngine::drained_bits(const Flow& flow) const {
 /// A later end leaves the queued entry as it is: it is looked at again when its time comes.
 void FlowEngine::reschedule(VariableId id) {
   Flow& flow = flows_[id.index()];
-  const double ps = flow.left_bits * kPsPerSecond / flow.rate;
-  const double whole = std::ceil(ps * (1 - kRounding));
+  const double bits = std::max(0.0, flow.left_bits - kRounding * flow.wire_bits);
+  const double whole = std::ceil(bits * kPsPerSecond / flow.rate);
   const auto room = static_cast<double>((Time::max() - now_).count_ps());
   flow.end = whole < room ? now_ + Time::ps(static_cast<std::int64_t>(whole)) : Time::max();
   if (flow.end < flow.queued) {
