@@ -98,6 +98,7 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
     {"q_lora_rank", "", kInteger, "1536", "DeepSeek: rank of the query", "", 0, kSize},
     {"kv_lora_rank", "", kInteger, "512", "DeepSeek: rank of key and value", "", 0, kSize},
     {"v_head_dim", "", kInteger, "128", "DeepSeek: value size of a head", "", 0, kSize},
+    {"fill_times", "", kSwitch, "", "megatron: write the times of --comp_filepath into the rows"},
     {"model", "m model_size", kText, "", "preset of AICB's scripts; other flags go before it"},
 });
 constexpr ArgTable kTable{kFlags};

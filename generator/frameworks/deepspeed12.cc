@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "generator/csv_program.h"
+#include "generator/csv_row.h"
+#include "generator/deepspeed_parameters.h"
+#include "generator/generator.h"
+#include "generator/presets.h"
+#include "generator/rules.h"
+
+namespace lockstep {
+namespace {
+
+/// ZeRO 1 and 2 (Rajbhandari et al., ZeRO, arXiv 1910.02054) as AICB imitates DeepSpeed: gradients
+/// are reduced bucket by bucket in the backward pass, each microbatch anew; the bucket is carried
+/// from one microbatch to the next and flushed in the step.
+class Zero12 {
+ public:
+  explicit Zero12(const TrainingArgs& args)
+      : args_(args), parameters_(args), part_(ceil_div(parameters_.total(), args.dp)) {}
+
+  void init(BlockWriter& out) {
+    const std::int64_t count = parameters_.size();
+    for (std::int64_t i = 0; !args_.amp && i < count; ++i) {
+      comm(out, "broadcast", "dp_group", 2 * parameters_[i].elements(), "init");
+    }
+    comm(out, "barrier", "all", 2 * parameters_[count - 1].elements(), "init.__init__");
+  }
+
+  void forward(BlockWriter& out) {
+    for (std::int64_t i = 0; args_.computation && i < parameters_.size(); ++i) {
+      out.text(rows([&](std::string& text) {
+        append_forward_product(text, args_, parameters_[i], "forward.computation");
+      }));
+    }
+  }
+
+  void backward(BlockWriter& out) {
+    for (std::int64_t i = parameters_.size() - 1; i >= 0; --i) {
+      const DeepSpeedParameter parameter = parameters_[i];
+      if (parameter.elements() + bucket_ > args_.reduce_bucket) {
+        flush(out, "backward");
+      }
+      bucket_ += parameter.elements();
+      if (partitioned()) {
+        in_bucket_.push_back(i);
+      }
+      if (args_.computation) {
+        out.text(rows([&](std::string& text) {
+          append_forward_product(text, args_, parameter, "backward.computation");
+          append_gradient_product(text, args_, parameter, "backward.computation");
+        }));
+      }
+    }
+  }
+
+  void step(BlockWriter& out) {
+    flush(out, "step");
+    comm(out, "all_reduce", "dp_group", 1, "step.has_overflow");
+    const Count total = parameters_.total();
+    const Count shards = std::max(total / args_.allgather_bucket, Count(1));
+    const Count shard = total / shards;
+    for (Count i = 0; i < shards; i += 1) {
+      const Count elements = i + 1 < shards ? shard : total - shard * i;
+      comm(out, "all_gather", "dp_group", 2 * round_up(elements, args_.dp),
+           "step.all_gather_dp_groups");
+    }
+  }
+
+  long double row_estimate() const {
+    const auto real = [](Count count) { return static_cast<long double>(count.value); };
+    const auto count = static_cast<long double>(parameters_.size());
+    const long double pieces = partitioned() ? real(args_.dp) + 2 * count : count;
+    const long double microbatch = pieces + (args_.computation ? 3 * count : 0);
+    return count + real(args_.epochs) * (real(args_.microbatches) * microbatch +
+                                         real(parameters_.total() / args_.allgather_bucket) + 3);
+  }
+
+ private:
+  bool partitioned() const { return args_.stage >= 2 && args_.contiguous_gradients; }
+
+  void comm(BlockWriter& out, std::string_view type, std::string_view group, Count bytes,
+            std::string_view stage) const {
+    out.text(
+        rows([&](std::string& text) { append_comm(text, type, group, args_.dp, bytes, stage); }));
+  }
+
+  void flush(BlockWriter& out, std::string_view operation) {
+    if (partitioned()) {
+      reduce_to_owners(out, fmt::format("{}.average_tensor", operation));
+    } else {
+      comm(out, "all_reduce", "dp_group", 2 * bucket_,
+           fmt::format("{}.allreduce_bucket", operation));
+    }
+    bucket_ = 0;
+    in_bucket_.clear();
+  }
+
+  /// Every rank owns `part_` elements of the flattened model. A parameter is cut where owners
+  /// change; one that begins on such a border also has an empty piece of the owner before it. The
+  /// pieces of one owner that follow each other are reduced together.
+  void reduce_to_owners(BlockWriter& out, const std::string& stage) const {
+    Count owner = -1;
+    Count elements;
+    const auto reduce = [&] {
+      if (owner >= 0) {
+        const std::string size = fmt::format("{}", (2 * elements).value);
+        CsvRow row{"reduce", "dp_group", args_.dp, size, stage};
+        row.dst = owner;
+        out.text(rows([&](std::string& text) { append(text, row); }));
+      }
+    };
+    const auto piece = [&](Count rank, Count length) {
+      if (rank != owner) {
+        reduce();
+        owner = rank;
+        elements = 0;
+      }
+      elements += length;
+    };
+    for (auto i = in_bucket_.rbegin(); i != in_bucket_.rend(); ++i) {
+      Count at = parameters_.offset(*i);
+      const Count end = parameters_.offset(*i + 1);
+      Count rank = at > 0 ? ceil_div(at, part_) - 1 : 0;
+      for (; (rank + 1) * part_ < end; rank += 1) {
+        piece(rank, (rank + 1) * part_ - at);
+        at = (rank + 1) * part_;
+      }
+      piece(rank, end - at);
+    }
+    reduce();
+  }
+
+  const TrainingArgs& args_;
+  DeepSpeedParameters parameters_;
+  Count part_;                           ///< elements of one owner
+  Count bucket_;                         ///< elements waiting
+  std::vector<std::int64_t> in_bucket_;  ///< their parameters, in backward order
+};
+
+GeneratedWorkload generate(const GenerateRequest& request) {
+  ArgValues flags = parse_args(training_flag_table(), request.words);
+  apply_preset(flags, PresetFamily::kDeepSpeed);
+  const auto args = std::make_shared<const TrainingArgs>(training_args(flags));
+  require_row_limit(Zero12(*args).row_estimate());
+  GeneratedWorkload workload;
+  workload.file_name =
+      training_csv_name(args->stage == 1 ? "deepspeed_stage1" : "deepspeed_stage2", *args);
+  workload.write = [args](BlockWriter& out) {
+    Zero12 zero(*args);
+    write_csv(*args,
+              {[&](BlockWriter& to) { zero.init(to); },
+               [&](BlockWriter& to) { zero.forward(to); },
+               [&](BlockWriter& to) { zero.backward(to); },
+               [&](BlockWriter& to) { zero.step(to); },
+               {}},
+              out);
+  };
+  return workload;
+}
+
+}  // namespace
+
+extern const Generator kDeepspeed12Generator;
+const Generator kDeepspeed12Generator = {"deepspeed12",
+                                         "operations of a rank of DeepSpeed ZeRO 1 or 2", "csv",
+                                         training_flag_table, generate};
+
+}  // namespace lockstep
