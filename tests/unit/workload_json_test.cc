@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/support/reference.h"
 #include "workloads/describe.h"
 
 namespace lockstep {
@@ -237,6 +238,19 @@ TEST(WorkloadJsonErrors, GroupsAndRanks) {
             job +
                 "programs[0].streams[2]: the name \"comm\" stands twice\n"
                 "  expected: a name of its own");
+}
+
+/// What stands in the first fence of docs/formats/workload.md that opens with `opening`.
+std::string documented(const std::string& opening) {
+  const std::string page = testing::slurp(LOCKSTEP_SOURCE_DIR "/docs/formats/workload.md");
+  const std::size_t begin = page.find("\n" + opening + "\n") + opening.size() + 2;
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+TEST(WorkloadDocumentation, ExamplesAreValid) {
+  EXPECT_EQ(error_of(documented("```json")), "no error");
+  const std::string text = documented("```");
+  EXPECT_EQ(to_simai_txt(read_simai_txt(text, "example.txt")), text);
 }
 
 }  // namespace
