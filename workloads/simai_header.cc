@@ -17,6 +17,8 @@
 namespace lockstep {
 namespace {
 
+/// Unknown words that are still taken for keys of another version.
+constexpr int kMaxOthers = 100;
 constexpr std::int64_t kMaxCount = std::numeric_limits<std::int32_t>::max();
 
 class HeaderReader {
@@ -64,6 +66,11 @@ class HeaderReader {
   }
 
   void keep_other(std::string_view word) {
+    if (++others_ > kMaxOthers) {
+      throw error(fmt::format("more than {} unknown words", kMaxOthers), "first line")
+          .expected("a policy, then keys with their values")
+          .hint("is this a workload text of SimAI or AICB?");
+    }
     table_.header.fields.push_back({SimaiKey::kOther, std::string(word)});
     if (warnings_ == nullptr) {
       return;
@@ -193,6 +200,7 @@ class HeaderReader {
   LinePlace place_;
   std::vector<std::string_view> words_;
   std::size_t next_ = 0;
+  int others_ = 0;
   WorkloadJob& job_;
   LayerTable& table_;
   Warnings* warnings_;

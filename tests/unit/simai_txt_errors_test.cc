@@ -87,6 +87,18 @@ TEST(SimaiTxtErrors, HeaderKeys) {
   }
 }
 
+TEST(SimaiTxtErrors, ALineOfProseIsNoHeader) {
+  std::string line = "MICRO";
+  for (int i = 0; i < 100; ++i) {
+    line += " x";
+  }
+  EXPECT_EQ(header_error(line), "no error");
+  EXPECT_EQ(header_error(line + " y"),
+            "w.txt:1:207: first line: more than 100 unknown words\n"
+            "  expected: a policy, then keys with their values\n"
+            "  hint: is this a workload text of SimAI or AICB?");
+}
+
 TEST(SimaiTxtErrors, CheckpointLists) {
   const std::string layers = "\n  expected: a whole number from 0 to 2147483647";
   EXPECT_EQ(header_error("MICRO checkpoints: 2 0"),
