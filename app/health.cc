@@ -62,14 +62,14 @@ HealthCheck check_program() {
 /// Beside this program first, then on PATH.
 fs::path find_packet_program() {
   std::error_code ignored;
-  const fs::path beside =
+  fs::path beside =
       fs::read_symlink("/proc/self/exe", ignored).parent_path() / "lockstep-packet";
   if (fs::exists(beside, ignored)) {
     return beside;
   }
   const char* path = std::getenv("PATH");
   for (const std::string_view folder : split(path == nullptr ? "" : path, ':')) {
-    const fs::path candidate = fs::path(folder) / "lockstep-packet";
+    fs::path candidate = fs::path(folder) / "lockstep-packet";
     if (!folder.empty() && fs::exists(candidate, ignored)) {
       return candidate;
     }

@@ -101,8 +101,7 @@ void all_to_all(benchmark::State& state) {
   }
   state.SetItemsProcessed(completions / 2);  // each is sent and delivered
 }
-BENCHMARK(all_to_all)->Args({64, 0})->Args({256, 0})
-    ->Args({512, 0})->Unit(benchmark::kMillisecond);
+BENCHMARK(all_to_all)->Args({64, 0})->Args({256, 0})->Args({512, 0})->Unit(benchmark::kMillisecond);
 
 /// Args: GPUs. As all_to_all, but each GPU has 8 peers in flight: the next starts when one is sent.
 void windowed_all_to_all(benchmark::State& state) {

@@ -1,8 +1,7 @@
 // Arrow C++ and Parquet as the build found them: headers and libraries belong together.
-#include <gtest/gtest.h>
-
 #include <arrow/api.h>
 #include <arrow/io/memory.h>
+#include <gtest/gtest.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/writer.h>
 

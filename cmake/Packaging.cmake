@@ -1,0 +1,24 @@
+# What `cmake --install` installs beside the programs, and the packages of
+# `cpack --config build/CPackConfig.cmake`: .tar.gz and .deb.
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN *.md)
+install(DIRECTORY workloads/samples DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
+        FILES_MATCHING PATTERN *.txt PATTERN *.json PATTERN README.md PATTERN CMakeLists.txt EXCLUDE)
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_VENDOR "Lockstep contributors")
+set(CPACK_PACKAGE_CONTACT "Lockstep contributors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_RESOURCE_FILE_README ${PROJECT_SOURCE_DIR}/README.md)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+# The libraries a .deb depends on are read from the programs, by a tool of Debian's.
+find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
+mark_as_advanced(DPKG_SHLIBDEPS)
+if(DPKG_SHLIBDEPS)
+  list(APPEND CPACK_GENERATOR DEB)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
+include(CPack)
