@@ -62,8 +62,7 @@ HealthCheck check_program() {
 /// Beside this program first, then on PATH.
 fs::path find_packet_program() {
   std::error_code ignored;
-  fs::path beside =
-      fs::read_symlink("/proc/self/exe", ignored).parent_path() / "lockstep-packet";
+  fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / "lockstep-packet";
   if (fs::exists(beside, ignored)) {
     return beside;
   }
