@@ -1,8 +1,7 @@
 #include "generator/megatron_model.h"
 
 #include <algorithm>
-
-#include <fmt/format.h>
+#include <string>
 
 #include "base/error.h"
 #include "generator/rules.h"
@@ -12,14 +11,17 @@ namespace {
 
 constexpr std::string_view kTpFlag = "tensor_model_parallel_size";
 
-Linear column(const TrainingArgs& args, std::string_view name, Count in, Count out) {
-  require_divides(fmt::format("the output size of {}", name), out, kTpFlag, args.tp);
+/// `what` says in the user's flags what the size is that tp cuts.
+Linear column(const TrainingArgs& args, std::string_view name, Count in, Count out,
+              std::string_view what) {
+  require_divides(what, out, kTpFlag, args.tp);
   const Count share = out / args.tp;
   return {name, LinearKind::kColumn, in, out, in * share + (args.bias ? share : 0)};
 }
 
-Linear row(const TrainingArgs& args, std::string_view name, Count in, Count out) {
-  require_divides(fmt::format("the input size of {}", name), in, kTpFlag, args.tp);
+Linear row(const TrainingArgs& args, std::string_view name, Count in, Count out,
+           std::string_view what) {
+  require_divides(what, in, kTpFlag, args.tp);
   return {name, LinearKind::kRow, in, out, out * (in / args.tp) + (args.bias ? out : 0)};
 }
 
@@ -28,14 +30,15 @@ Linear plain(const TrainingArgs& args, std::string_view name, Count in, Count ou
 }
 
 std::vector<Linear> dense_mlp(const TrainingArgs& args) {
-  return {column(args, "mlp_column", args.hidden, args.ffn),
-          row(args, "mlp_row", args.ffn, args.hidden)};
+  return {column(args, "mlp_column", args.hidden, args.ffn, "ffn_hidden_size"),
+          row(args, "mlp_row", args.ffn, args.hidden, "ffn_hidden_size")};
 }
 
 void add_attention(LayerShape& shape, const TrainingArgs& args) {
   const Count width = args.hidden / args.heads * args.heads;  // of all heads together
-  shape.attention = {column(args, "attention_column", args.hidden, width * 3),
-                     row(args, "attention_row", width, args.hidden)};
+  const std::string what = width == args.hidden ? "hidden_size" : "num_attention_heads x head size";
+  shape.attention = {column(args, "attention_column", args.hidden, width * 3, "3 x " + what),
+                     row(args, "attention_row", width, args.hidden, what)};
 }
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1).
@@ -44,10 +47,13 @@ void add_latent_attention(LayerShape& shape, const TrainingArgs& args) {
   shape.mla = true;
   shape.attention = {
       plain(args, "attention_linear_q_lora", args.hidden, args.q_lora),
-      column(args, "attention_q_column", args.q_lora, args.heads * q_head),
+      column(args, "attention_q_column", args.q_lora, args.heads * q_head,
+             "num_attention_heads x (qk_nope_dim + qk_rope_dim)"),
       plain(args, "attention_linear_kv_lora", args.hidden, args.kv_lora + args.rope_dim),
-      column(args, "attention_kv_column", args.kv_lora, args.heads * (args.nope_dim + args.v_dim)),
-      row(args, "attention_o_row", args.heads * args.v_dim, args.hidden)};
+      column(args, "attention_kv_column", args.kv_lora, args.heads * (args.nope_dim + args.v_dim),
+             "num_attention_heads x (qk_nope_dim + v_head_dim)"),
+      row(args, "attention_o_row", args.heads * args.v_dim, args.hidden,
+          "num_attention_heads x v_head_dim")};
   shape.attention_norms = args.q_lora * 2 + args.kv_lora * 2;
 }
 
@@ -121,7 +127,8 @@ MegatronModel megatron_model(const TrainingArgs& args) {
     model.runs.push_back({model.shapes.size(), args.layers - dense});
     model.shapes.push_back(deepseek_layer(args, true));
   }
-  model.head = column(args, "final_column", args.hidden, args.padded_vocab);
+  model.head =
+      column(args, "final_column", args.hidden, args.padded_vocab, "the padded vocabulary");
   return model;
 }
 

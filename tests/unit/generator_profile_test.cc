@@ -1,0 +1,103 @@
+// AIOB compute-time files with AICB's exact parsing, and DeepSpeed logs.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "generator/compute_profile.h"
+#include "generator/deepspeed_log.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Pass = ComputeProfile::Pass;
+
+constexpr const char* kFile =
+    "train_iter:1\n"
+    "Emb:\n    time_gpu_max: 9\n    time_gpu_min: 7\n    time_gpu_avg: 8\n"
+    "layernorm:\n    time_gpu_avg: 1.5\n"
+    "atten_qkv:\n    time_gpu_avg: 10\n"
+    "atten_flash:\n    time_gpu_avg: 20\n"
+    "layernorm2:\n    time_gpu_avg: 2\n"
+    "mlp_linear_1:\n    time_gpu_avg: 30\n"
+    "param_time:\n    time_gpu_min: 4\n    time_gpu_avg: 5\n";
+
+// attention = 1.5 + 10 + 20 us, with recompute 20 us more; mlp = 2 + 30.
+TEST(ComputeProfile, SumsOfSections) {
+  const ComputeProfile profile = ComputeProfile::from_aiob(kFile, false);
+  EXPECT_EQ(profile.layer_time("attention_column", Pass::kForward), 31500);
+  EXPECT_EQ(profile.layer_time("mlp_row", Pass::kBackward), 32000);
+  EXPECT_EQ(profile.layer_time("final_column", Pass::kForward), 31500);
+  EXPECT_EQ(profile.embedding_time(), 8000);
+  EXPECT_EQ(profile.grad_time(Pass::kForward), 4000);
+  EXPECT_EQ(profile.grad_time(Pass::kBackward), 5000);
+  EXPECT_EQ(profile.layer_time("unheard_of", Pass::kForward), 1);
+  EXPECT_EQ(ComputeProfile::from_aiob(kFile, true).layer_time("attention_row", Pass::kForward),
+            51500);
+}
+
+TEST(ComputeProfile, AnEntryOfTheLayersOwnName) {
+  const ComputeProfile profile = ComputeProfile::from_aiob(
+      "final_column:\n time_gpu_avg: 0.001\nattention_q_column:\n time_gpu_avg: 3\n"
+      "embedding_layer:\n time_gpu_avg: 6\n",
+      false);
+  EXPECT_EQ(profile.layer_time("final_column", Pass::kForward), 3000);  // 1 counts as missing
+  EXPECT_EQ(profile.layer_time("attention_q_column", Pass::kForward), 3000);
+  EXPECT_EQ(profile.layer_time("attention_o_row", Pass::kForward), 0);  // listed as 0 when absent
+  EXPECT_EQ(profile.embedding_time(), 1);                               // that section is ignored
+}
+
+TEST(ComputeProfile, WhatCountsAsANumber) {
+  const auto value = [](const std::string& text) {
+    return ComputeProfile::from_aiob("Emb:\n " + text + "\n", false).find("Emb");
+  };
+  EXPECT_EQ(value("time_gpu_avg: 1e-05"), 1000);
+  EXPECT_EQ(value("x time_gpu_avg:\t2.5x"), 2500);
+  EXPECT_EQ(value("time_gpu_avg: 3."), 3000);
+  EXPECT_EQ(value("time_gpu_avg: .5"), std::nullopt);
+  EXPECT_EQ(value("time_gpu_avg:3"), std::nullopt);
+  EXPECT_EQ(value("time_gpu_avg: -3"), std::nullopt);
+  EXPECT_EQ(value("time_gpu_avg: 0.0005"), 0);  // half to even
+  EXPECT_EQ(value("time_gpu_avg: 0.0015"), 2);
+  EXPECT_EQ(value("time_gpu_avg: 1\n time_gpu_avg: 2"), 2000);  // the last one
+}
+
+TEST(ComputeProfile, RepeatedLinesOfAttentionAddUp) {
+  EXPECT_EQ(ComputeProfile::from_aiob("atten_a:\n time_gpu_avg: 7\n time_gpu_avg: 8\n", false)
+                .find("attention_forward"),
+            15000);
+}
+
+TEST(ComputeProfile, NothingIsNoError) {
+  EXPECT_EQ(ComputeProfile::from_aiob("", false).find("mlp_forward"), 0);
+  EXPECT_EQ(ComputeProfile::from_aiob(" time_gpu_avg: 5\n", false).find("mlp_forward"), 0);
+  // At the beginning of a line the key itself is a section.
+  EXPECT_EQ(ComputeProfile::from_aiob("mlp:\ntime_gpu_avg: 5\n", false).find("mlp_forward"), 0);
+  EXPECT_THROW(ComputeProfile::from_aiob("mlp:\n time_gpu_avg: 99999999999999999999\n", false),
+               Error);
+}
+
+TEST(DeepSpeedLog, LinesWithAllThreeParts) {
+  const std::string log =
+      "[INFO] comm op: all_gather | time (ms): 1.0 | msg size: 9.77 KB | algbw (Gbps): 0.08 | b\n"
+      "noise\ncomm op: all_reduce | msg size: 1 MB |\n";
+  EXPECT_THAT(read_deepspeed_log(log, "a.txt"),
+              ElementsAre(DeepSpeedLogEntry{"all_gather", "9.77 KB", "0.08"}));
+  EXPECT_TRUE(read_deepspeed_log("", "a.txt").empty());
+}
+
+TEST(DeepSpeedLog, AnUnknownOperationHasALine) {
+  try {
+    read_deepspeed_log("\ncomm op: all_gater | msg size: 1 B | algbw (Gbps): 1 \n", "a.txt");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a.txt:2"));
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'all_gather'"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
