@@ -1,6 +1,7 @@
 #include "topologies/topology_maker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -67,7 +68,7 @@ std::int16_t TopologyMaker::gpu_type(std::string_view type) {
 std::int32_t TopologyMaker::link_class(std::string_view rate, std::string_view delay,
                                        std::string_view error) {
   std::vector<LinkClass>& classes = topology_.link_classes;
-  const auto key = std::tie(rate, delay, error);
+  Key key(rate, delay, error);
   if (const auto known = classes_.find(key); known != classes_.end()) {
     return known->second;
   }
@@ -80,7 +81,7 @@ std::int32_t TopologyMaker::link_class(std::string_view rate, std::string_view d
   made.error_text = error;
   const auto index = static_cast<std::int32_t>(classes.size());
   classes.push_back(std::move(made));
-  classes_.emplace(Key(rate, delay, error), index);
+  classes_.emplace(std::move(key), index);
   return index;
 }
 

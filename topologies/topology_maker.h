@@ -47,7 +47,7 @@ class TopologyMaker {
   using Key = std::tuple<std::string, std::string, std::string>;
 
   Topology topology_;
-  std::map<Key, std::int32_t, std::less<>> classes_;
+  std::map<Key, std::int32_t> classes_;
 };
 
 /// Sets every switch's tier to its distance from the nearest GPU in links (1 = linked to a GPU),
