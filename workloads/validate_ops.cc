@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -41,7 +42,7 @@ void check_kind(const Op& op, const Place& place) {
   const bool computes = op.comm == CommType::kNone;
   const bool sends = op.comm == CommType::kSendRecv;
   const bool mixed = (!computes && op.compute != Time()) || (computes && op.bytes != Bytes()) ||
-                     ((computes || sends) && op.group != -1) || (!sends && op.peer != -1) ||
+                     (computes && op.group != -1) || (!sends && op.peer != -1) ||
                      (!sends && op.send);
   if (negative || mixed) {
     throw Error(negative ? "a time or a size is negative"
@@ -59,11 +60,12 @@ void check_op(const OpTable& table, const OpProgram& program, std::size_t index,
   if (op.stream < 0 || static_cast<std::size_t>(op.stream) >= program.streams.size()) {
     throw Error("there is no such stream").field(place() + ".stream");
   }
-  const bool collective = op.comm != CommType::kNone && op.comm != CommType::kSendRecv;
-  if (collective && (op.group < 0 || static_cast<std::size_t>(op.group) >= table.groups.size())) {
+  const bool sends = op.comm == CommType::kSendRecv;
+  const bool in_group = op.comm != CommType::kNone && (!sends || op.group != -1);
+  if (in_group && (op.group < 0 || static_cast<std::size_t>(op.group) >= table.groups.size())) {
     throw Error("there is no such family of groups").field(place() + ".group");
   }
-  if (op.comm == CommType::kSendRecv && (op.peer < 0 || op.peer >= gpus)) {
+  if (sends && op.group == -1 && (op.peer < 0 || op.peer >= gpus)) {
     throw Error(fmt::format("there is no rank {}", op.peer))
         .field(place() + (op.send ? ".send_to" : ".recv_from"))
         .expected(fmt::format("a rank from 0 to {}", gpus - 1));
@@ -188,7 +190,8 @@ class FamilyChecker {
     }
   }
 
-  /// All ranks of a group enter the same collectives in the same order.
+  /// All ranks of a group enter the same collectives in the same order. (Sends and receives are
+  /// check_peers' part.)
   void check_order(std::size_t family) const {
     std::set<std::pair<std::int32_t, std::int32_t>> agreed;
     const auto& lists = table_.groups[family].members;
@@ -205,8 +208,8 @@ class FamilyChecker {
   }
 
   void compare(std::size_t family, std::size_t group, std::int32_t a, std::int32_t b) const {
-    const std::span<const std::int32_t> ops_a = ops_of(family, a);
-    const std::span<const std::int32_t> ops_b = ops_of(family, b);
+    const FamilyOps ops_a = collectives_of(family, a);
+    const FamilyOps ops_b = collectives_of(family, b);
     for (std::size_t i = 0; i < std::max(ops_a.size(), ops_b.size()); ++i) {
       const Op* in_a = i < ops_a.size() ? &op(a, ops_a[i]) : nullptr;
       const Op* in_b = i < ops_b.size() ? &op(b, ops_b[i]) : nullptr;
@@ -221,9 +224,15 @@ class FamilyChecker {
     }
   }
 
-  std::span<const std::int32_t> ops_of(std::size_t family, std::int32_t rank) const {
+  FamilyOps collectives_of(std::size_t family, std::int32_t rank) const {
     const auto found = ops_[family].find(owner_[static_cast<std::size_t>(rank)]);
-    return found == ops_[family].end() ? std::span<const std::int32_t>() : found->second;
+    FamilyOps collectives;
+    if (found != ops_[family].end()) {
+      std::ranges::copy_if(found->second, std::back_inserter(collectives), [&](std::int32_t index) {
+        return op(rank, index).comm != CommType::kSendRecv;
+      });
+    }
+    return collectives;
   }
 
   const Op& op(std::int32_t rank, std::int32_t index) const {

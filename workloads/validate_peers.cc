@@ -33,10 +33,11 @@ class PeerChecker {
       : table_(table), owner_(owner), path_(path) {}
 
   void check() {
+    check_places();
     for (std::size_t p = 0; p < table_.programs.size(); ++p) {
       const std::vector<Op>& ops = table_.programs[p].ops;
       for (std::size_t i = 0; i < ops.size(); ++i) {
-        if (ops[i].comm == CommType::kSendRecv) {
+        if (ops[i].comm == CommType::kSendRecv && ops[i].group < 0) {
           add(static_cast<std::int32_t>(p), i);
         }
       }
@@ -53,6 +54,90 @@ class PeerChecker {
   }
 
  private:
+  /// Peers within groups: whatever a rank sends k places on, the rank there must receive from k
+  /// places back, and the other way round. O(ranks x different places).
+  void check_places() {
+    std::map<std::int32_t, std::vector<PlaceTraffic>> families;  // by program in each
+    for (std::size_t p = 0; p < table_.programs.size(); ++p) {
+      const std::vector<Op>& ops = table_.programs[p].ops;
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        if (ops[i].comm == CommType::kSendRecv && ops[i].group >= 0) {
+          add_place(families, p, i);
+        }
+      }
+    }
+    for (const auto& [family, traffic] : families) {
+      for (const std::vector<std::int32_t>& members :
+           table_.groups[static_cast<std::size_t>(family)].members) {
+        compare_places(traffic, members);
+      }
+    }
+  }
+
+  /// By places on (1 … size - 1) and whether it is sent.
+  using PlaceTraffic = std::map<std::pair<std::int32_t, bool>, Traffic>;
+
+  void add_place(std::map<std::int32_t, std::vector<PlaceTraffic>>& families, std::size_t program,
+                 std::size_t index) const {
+    const Op& op = table_.programs[program].ops[index];
+    const auto& lists = table_.groups[static_cast<std::size_t>(op.group)].members;
+    const std::string place = fmt::format("{}.programs[{}].ops[{}]", path_, program, index);
+    const auto size = static_cast<std::int32_t>(lists.front().size());
+    if (!std::ranges::all_of(lists, [&](const auto& members) {
+          return static_cast<std::int32_t>(members.size()) == size;
+        })) {
+      throw Error("peers are counted in places, but the groups of the family differ in size")
+          .field(place + ".group");
+    }
+    if (op.peer % size == 0) {
+      throw Error(fmt::format("{} places on in a group of {} is the rank itself", op.peer, size))
+          .field(place + (op.send ? ".send_to" : ".recv_from"))
+          .expected("another rank of the group");
+    }
+    std::vector<PlaceTraffic>& traffic = families[op.group];
+    traffic.resize(table_.programs.size());
+    Traffic& sum = traffic[program][{(op.peer % size + size) % size, op.send}];
+    ++sum.messages;
+    sum.bytes += op.bytes;
+  }
+
+  void compare_places(const std::vector<PlaceTraffic>& traffic,
+                      const std::vector<std::int32_t>& members) const {
+    const std::size_t size = members.size();
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::int32_t program = owner_[static_cast<std::size_t>(members[i])];
+      if (program < 0) {
+        continue;
+      }
+      for (const auto& [key, mine] : traffic[static_cast<std::size_t>(program)]) {
+        const auto [places, sends] = key;
+        const std::int32_t other = members[(i + static_cast<std::size_t>(places)) % size];
+        const std::int32_t other_program = owner_[static_cast<std::size_t>(other)];
+        const auto back = static_cast<std::int32_t>(size) - places;
+        Traffic its;
+        if (other_program >= 0) {
+          const PlaceTraffic& all = traffic[static_cast<std::size_t>(other_program)];
+          const auto found = all.find({back, !sends});
+          its = found == all.end() ? Traffic() : found->second;
+        }
+        if (!(mine == its)) {
+          disagree(sends ? members[i] : other, sends ? mine : its, sends ? other : members[i],
+                   sends ? its : mine);
+        }
+      }
+    }
+  }
+
+  [[noreturn]] void disagree(std::int32_t from, const Traffic& out, std::int32_t to,
+                             const Traffic& in) const {
+    throw Error(fmt::format("rank {} sends {} messages ({} bytes) to rank {}, which receives "
+                            "{} ({} bytes) from it",
+                            from, out.messages, out.bytes.count(), to, in.messages,
+                            in.bytes.count()))
+        .field(path_ + ".programs")
+        .expected("sends and receives that agree for each pair of ranks");
+  }
+
   void add(std::int32_t program, std::size_t index) {
     const Op& op = table_.programs[static_cast<std::size_t>(program)].ops[index];
     const std::int32_t other = owner_[static_cast<std::size_t>(op.peer)];
@@ -80,12 +165,7 @@ class PeerChecker {
         const Traffic out = traffic_with(sent, to);
         const Traffic in = traffic_with(received, from);
         if (!(out == in)) {
-          throw Error(fmt::format("rank {} sends {} messages ({} bytes) to rank {}, which receives "
-                                  "{} ({} bytes) from it",
-                                  from, out.messages, out.bytes.count(), to, in.messages,
-                                  in.bytes.count()))
-              .field(path_ + ".programs")
-              .expected("sends and receives that agree for each pair of ranks");
+          disagree(from, out, to, in);
         }
       }
     }

@@ -93,16 +93,19 @@ struct RankRange {
 };
 
 /// One operation of a rank: compute for `compute`, or communicate `bytes` over the rank's group
-/// of family `group`, or send to (receive from) `peer`; after the operations `after` of the same
-/// program have ended. Operations on one stream run one at a time, in program order. What does not
-/// belong to its kind is left at its default.
+/// of family `group`, or send to (receive from) another rank; after the operations `after` of the
+/// same program have ended. The other rank is `peer`; or, where `group` is given, the one `peer`
+/// places on in the rank's group of that family, round its end: 1 is the next, -1 the one before.
+/// So each of the ranks that share a program has its own peer. Messages from one rank to another
+/// are matched in program order, those within each family for themselves. Operations on one stream
+/// run one at a time, in program order. What does not belong to its kind is left at its default.
 struct Op {
   std::string name;
   std::int32_t stream = 0;  ///< index into OpProgram::streams
   Time compute;
   CommType comm = CommType::kNone;
-  std::int32_t group = -1;  ///< index into OpTable::groups; -1 for compute and send/receive
-  std::int32_t peer = -1;   ///< send/receive: the other rank
+  std::int32_t group = -1;  ///< index into OpTable::groups; -1: compute, or `peer` is a rank
+  std::int32_t peer = -1;   ///< send/receive: the other rank, or places to it in the group
   bool send = false;        ///< send/receive: true on the sender
   Bytes bytes;
   std::vector<std::int32_t> after;  ///< indices of earlier operations of the program

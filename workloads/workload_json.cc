@@ -218,10 +218,15 @@ Op read_op(const JsonView& view, const Numbers& streams, const Numbers& families
     op.group = number_of(view["group"], families, "family of groups");
     op.bytes = Bytes(integer_or(view, "bytes", 0, kMax64, 0));
   } else {
-    allow(view, {"name", "stream", kind, "bytes", "after"});
+    allow(view, {"name", "stream", kind, "group", "bytes", "after"});
     op.comm = CommType::kSendRecv;
     op.send = kind == "send_to";
-    op.peer = int32_of(view[kind]);
+    if (view.has("group")) {
+      op.group = number_of(view["group"], families, "family of groups");
+      op.peer = static_cast<std::int32_t>(view[kind].integer(-kMax32, kMax32));
+    } else {
+      op.peer = int32_of(view[kind]);
+    }
     op.bytes = Bytes(view["bytes"].integer(0, kMax64));
   }
   op.name = view.has("name") ? view["name"].string() : std::string();

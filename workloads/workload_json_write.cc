@@ -146,6 +146,9 @@ Json op_json(const OpTable& table, const OpProgram& program, const Op& op) {
     json["compute_ps"] = op.compute.count_ps();
   } else if (op.comm == CommType::kSendRecv) {
     json[op.send ? "send_to" : "recv_from"] = op.peer;
+    if (op.group >= 0) {
+      json["group"] = table.groups[static_cast<std::size_t>(op.group)].name;
+    }
     json["bytes"] = op.bytes.count();
   } else {
     json["comm"] = name_of(op.comm);

@@ -54,6 +54,13 @@ CollectiveRuns::Key CollectiveRuns::key_of(std::int32_t rank, const ProgramOp& o
     return {-1, op.send ? rank : op.peer, op.send ? op.peer : rank, op.sequence};
   }
   const CommFamily& family = work_.families[static_cast<std::size_t>(op.family)];
+  if (op.comm == CommType::kSendRecv && op.peer >= 0) {
+    const auto& members = family.groups()[static_cast<std::size_t>(family.group_of(rank))];
+    const std::int32_t place =
+        (family.place_of(rank) + op.peer) % static_cast<std::int32_t>(members.size());
+    const std::int32_t other = members[static_cast<std::size_t>(place)];
+    return {-2 - op.family, op.send ? rank : other, op.send ? other : rank, op.sequence};
+  }
   return {op.family, family.group_of(rank), 0, op.sequence};
 }
 

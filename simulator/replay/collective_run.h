@@ -47,7 +47,7 @@ class CollectiveRuns {
   };
   /// What tells a collective from all others: the communicator and the how-manieth on it.
   struct Key {
-    std::int32_t family = -1;  // -1: send/receive
+    std::int32_t family = -1;  // -1: send/receive; -2 - f: one within family f
     std::int32_t group = 0;    // or the sender
     std::int32_t other = 0;    // or the receiver
     std::int32_t sequence = 0;

@@ -1,12 +1,19 @@
 #include "simulator/replay/op_table_program.h"
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace lockstep {
 namespace {
 
-Program compile(const OpProgram& source) {
+/// The group kind of a family: its name up to the first '.' ("dp.shard" is of kind dp).
+GroupKind kind_of(const GroupFamily& family) {
+  return group_kind_named(std::string_view(family.name).substr(0, family.name.find('.')))
+      .value_or(GroupKind::kWorld);
+}
+
+Program compile(const OpTable& table, const OpProgram& source) {
   Program program(std::vector<StreamOrder>(source.streams.size(), StreamOrder::kProgram));
   for (const Op& from : source.ops) {
     ProgramOp op;
@@ -16,6 +23,11 @@ Program compile(const OpProgram& source) {
     op.stream = from.stream;
     op.family = from.group;
     op.peer = from.peer;
+    if (from.comm == CommType::kSendRecv && from.group >= 0) {
+      const GroupFamily& family = table.groups[static_cast<std::size_t>(from.group)];
+      const auto size = static_cast<std::int32_t>(family.members.front().size());
+      op.peer = (from.peer % size + size) % size;
+    }
     op.send = from.send;
     program.add(op, from.after);
   }
@@ -33,7 +45,7 @@ RankPrograms op_table_program(const OpTable& table, std::int64_t gpus) {
   work.program_of_rank.assign(static_cast<std::size_t>(gpus), 0);
   for (const OpProgram& source : table.programs) {
     const auto index = static_cast<std::int32_t>(work.programs.size());
-    work.programs.push_back(compile(source));
+    work.programs.push_back(compile(table, source));
     for (const RankRange& range : source.ranks) {
       for (std::int32_t rank = range.first; rank < range.end; rank += range.stride) {
         work.program_of_rank[static_cast<std::size_t>(rank)] = index;
@@ -41,8 +53,7 @@ RankPrograms op_table_program(const OpTable& table, std::int64_t gpus) {
     }
   }
   for (const GroupFamily& family : table.groups) {
-    work.families.emplace_back(group_kind_named(family.name).value_or(GroupKind::kWorld),
-                               family.members, static_cast<std::int32_t>(gpus));
+    work.families.emplace_back(kind_of(family), family.members, static_cast<std::int32_t>(gpus));
   }
   return work;
 }

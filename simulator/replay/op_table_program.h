@@ -8,8 +8,9 @@
 namespace lockstep {
 
 /// The programs of a rank-by-rank job; operation i of OpProgram p becomes operation i of program p.
-/// Ranks that no program names do nothing. PRECONDITION: validate() accepted the workload.
-/// O(operations + ranks).
+/// Ranks that no program names do nothing. A family's kind is its name up to the first '.': the
+/// family "dp.shard" counts as dp; what is no kind's name counts as world. PRECONDITION: validate()
+/// accepted the workload. O(operations + ranks).
 RankPrograms op_table_program(const OpTable& table, std::int64_t gpus);
 
 /// Puts jobs side by side on the cluster: the ranks of job i follow those of job i - 1.

@@ -51,7 +51,7 @@ void Program::finish() {
 void Program::shift(std::int32_t families, std::int32_t ranks) {
   for (ProgramOp& op : ops_) {
     op.family += op.family >= 0 ? families : 0;
-    op.peer += op.peer >= 0 ? ranks : 0;
+    op.peer += op.peer >= 0 && op.family < 0 ? ranks : 0;
   }
 }
 

@@ -24,8 +24,10 @@ struct ProgramOp {
   Bytes bytes;
   CommType comm = CommType::kNone;
   std::int32_t stream = 0;
-  std::int32_t family = -1;  ///< index into RankPrograms::families; -1 for compute, send/receive
-  std::int32_t peer = -1;    ///< send/receive: the other rank
+  std::int32_t family = -1;  ///< index into RankPrograms::families; -1: compute, `peer` is a rank
+  /// Send/receive: the other rank, or with a family how many places on it is in the rank's group:
+  /// 1 … size - 1, the same size for all groups.
+  std::int32_t peer = -1;
   bool send = false;
   std::int32_t sequence =
       -1;  ///< how many earlier operations use the same communicator; set by add()
