@@ -85,9 +85,6 @@ Workload load_workload(const SimulateOptions& options, std::vector<std::string>&
     }
     workload.jobs.front().parallel.gpus = options.gpus;
   }
-  for (WorkloadJob& job : workload.jobs) {
-    job.parallel.vpp = options.chunks_per_stage > 0 ? options.chunks_per_stage : job.parallel.vpp;
-  }
   return workload;
 }
 

@@ -75,6 +75,9 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   }
   analytic.overlap = {options.dp_overlap, options.ep_overlap, options.tp_overlap,
                       options.pp_overlap};
+  if (options.chunks_per_stage > 0) {
+    analytic.chunks_per_stage = options.chunks_per_stage;
+  }
   if (!options.busbw.empty()) {
     analytic.measured = read_busbw_yaml(options.busbw);
   }

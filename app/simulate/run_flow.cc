@@ -44,6 +44,9 @@ StepResult run_flow(const Workload& workload, const Topology& topology,
   step.simai_flavour = strict;
   step.all_gpus = strict && options.gpus == 0;
   step.send_latency = flag("--send-latency", options.send_latency, parse_time);
+  if (options.chunks_per_stage > 0) {
+    step.chunks_per_stage = options.chunks_per_stage;
+  }
   step.pp_overlap = options.pp_overlap.value_or(0);
   step.timeline = timeline;
   step.timeline_ranks = options.trace_ranks;

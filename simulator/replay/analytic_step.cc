@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "simulator/network/analytic/collective_time.h"
+#include "simulator/replay/pipeline.h"
 
 namespace lockstep {
 namespace {
@@ -106,11 +107,11 @@ class Step {
     }
     check_degrees(parallel_, options_.gpus);
     simai_ = options_.flavour == Flavour::kSimai;
-    chunks_ = parallel_.vpp;
     result_.parallel = parallel_;
     if (!simai_) {
-      settle_pipeline();
+      settle_pipeline(parallel_, options_.chunks_per_stage, result_.warnings);
     }
+    chunks_ = parallel_.vpp;
   }
 
   StepResult run() {
@@ -135,23 +136,6 @@ class Step {
   /// SimAI reads the first entry of a list of layers again and again.
   std::span<const std::int32_t> listed(std::span<const std::int32_t> layers) const {
     return simai_ && !layers.empty() ? layers.first(1) : layers;
-  }
-
-  /// Flavour default: no micro-batch means one, and vpp of AICB's files is not what it seems.
-  void settle_pipeline() {
-    if (parallel_.ga == 0) {
-      result_.warnings.push_back("ga is 0; counted as 1 micro-batch");
-    }
-    if (options_.chunks_per_stage) {
-      chunks_ = *options_.chunks_per_stage;
-    } else if (parallel_.pp > 1 && chunks_ > 1) {
-      result_.warnings.push_back(
-          fmt::format("vpp {} is taken as {} model chunks per stage; AICB writes the layers per "
-                      "stage there",
-                      chunks_, chunks_));
-    }
-    parallel_.ga = std::max<std::int64_t>(parallel_.ga, 1);
-    chunks_ = std::max<std::int64_t>(chunks_, 1);
   }
 
   PhaseResult phase(Column column, const LayerPhase& in, std::int64_t runs) {

@@ -12,6 +12,7 @@
 #include "simulator/replay/exposure.h"
 #include "simulator/replay/layer_report.h"
 #include "simulator/replay/op_table_program.h"
+#include "simulator/replay/pipeline.h"
 #include "simulator/replay/simai_program.h"
 
 namespace lockstep {
@@ -250,6 +251,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.total = strict ? run.rank_end.front() : run.end;
   Time job_end = compiled.jobs.size() > 1 ? result.jobs.front().end : result.total;
   if (const auto* table = std::get_if<LayerTable>(&job.source->work)) {
+    if (!strict) {
+      settle_pipeline(result.parallel, options.chunks_per_stage, result.warnings);
+    }
     report_layers(*table, job.layers, program, compiled.work.families, run.first_rank, strict,
                   result);
     result.bubble = pipeline_bubble(result);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/replay.h"
@@ -19,6 +20,7 @@ struct StepOptions {
   /// The job takes all GPUs of the topology, whatever the workload says (SimAI).
   bool all_gpus = false;
   Time send_latency = Time::us(6);
+  std::optional<std::int64_t> chunks_per_stage;  ///< in place of the workload's vpp
   double pp_overlap = 0;  ///< share of stage-to-stage transfers hidden behind compute, 0 to 1
   Timeline* timeline = nullptr;     ///< filled when given
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
