@@ -1,0 +1,93 @@
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string problem_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string parse_problem(const std::string& text) {
+  return problem_of([&] { parse_json(text, "f.json"); });
+}
+
+TEST(Json, SyntaxErrorsHaveLineAndColumn) {
+  // The second comma is the tenth character of line 2.
+  EXPECT_THAT(parse_problem("{\n  \"a\": 1,,\n}"),
+              StartsWith("f.json:2:10: this is not valid JSON"));
+  EXPECT_THAT(parse_problem(""), StartsWith("f.json:1:1: "));
+  EXPECT_THAT(parse_problem("[1, 2"), StartsWith("f.json:1:6: "));
+  EXPECT_THAT(parse_problem("{\"a\": nan}"), StartsWith("f.json:1:"));
+}
+
+TEST(Json, RefusesADuplicateKeyAtItsDepthOnly) {
+  EXPECT_THAT(parse_problem(R"({"a": 1, "b": {"a": 2}, "a": 3})"), HasSubstr("\"a\" stands twice"));
+  EXPECT_EQ(parse_problem(R"({"a": 1, "b": [{"a": 2}, {"a": 3}]})"), "no error");
+}
+
+TEST(Json, ADepthBombIsRefusedEarly) {
+  EXPECT_THAT(parse_problem(std::string(1'000'000, '[')),
+              HasSubstr("nested deeper than 64 levels"));
+  EXPECT_EQ(parse_problem(std::string(64, '[') + std::string(64, ']')), "no error");
+  EXPECT_NE(parse_problem(std::string(65, '[') + std::string(65, ']')), "no error");
+}
+
+TEST(Json, NumbersOutOfRangeAreErrors) {
+  EXPECT_NE(parse_problem("1e400"), "no error");
+  const Json json = parse_json(R"([18446744073709551615, 1.5, "3", -1, 11, 10])", "f.json");
+  const JsonView view(json, "f.json");
+  for (const std::size_t i : {0U, 1U, 2U, 3U, 4U}) {
+    EXPECT_EQ(problem_of([&] { (void)view[i].integer(0, 10); }),
+              "f.json: [" + std::to_string(i) + "]: expected a whole number from 0 to 10");
+  }
+  EXPECT_EQ(view[5U].integer(0, 10), 10);
+}
+
+TEST(Json, WrongValuesAreNamedByTheirPath) {
+  const Json json = parse_json(R"({"links": [{"rate": "400Gbps"}, {"rate": "fast"}]})", "t.json");
+  const JsonView links = JsonView(json, "t.json")["links"];
+  EXPECT_EQ(links.size(), 2U);
+  EXPECT_EQ(links[0]["rate"].parse(parse_bandwidth), Bandwidth::gbps(400));
+  EXPECT_THAT(problem_of([&] { (void)links[1]["rate"].parse(parse_bandwidth); }),
+              AllOf(StartsWith("t.json: links[1].rate: "), HasSubstr("expected: a bandwidth")));
+  EXPECT_THAT(problem_of([&] { (void)links[0]["latency"]; }),
+              HasSubstr("links[0]: the field \"latency\" is missing"));
+  EXPECT_THAT(problem_of([&] { (void)links[2]; }), HasSubstr("more than 2 elements"));
+  EXPECT_THAT(problem_of([&] { (void)links[0].string(); }), HasSubstr("links[0]: expected a text"));
+  EXPECT_THAT(problem_of([&] { (void)links[0]["rate"].boolean(); }), HasSubstr("true or false"));
+  EXPECT_THAT(problem_of([&] { (void)links[0]["rate"].number(); }), HasSubstr("expected a number"));
+}
+
+TEST(Json, AnUnknownKeyGetsTheNearestOne) {
+  const Json json = parse_json(R"({"gpsu": 8})", "t.json");
+  constexpr std::array<std::string_view, 2> kKeys{"gpus", "links"};
+  EXPECT_EQ(
+      problem_of([&] { JsonView(json, "t.json").allow_keys(kKeys); }),
+      "t.json: unknown field \"gpsu\"\n  expected: gpus, links\n  hint: did you mean \"gpus\"?");
+}
+
+TEST(Json, TextKeepsTheOrderOfKeysAndMendsBrokenUtf8) {
+  EXPECT_EQ(to_text(Json{{"z", 1}, {"a", "x"}}), "{\n  \"z\": 1,\n  \"a\": \"x\"\n}\n");
+  EXPECT_EQ(to_text(Json("\xff")), "\"\xEF\xBF\xBD\"\n");
+}
+
+}  // namespace
+}  // namespace lockstep
