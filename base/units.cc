@@ -72,7 +72,7 @@ struct Quantity {
 Quantity split_quantity(std::string_view text, std::string_view help) {
   long double number = 0;
   const char* end = text.data() + text.size();
-  auto [rest, problem] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  auto [rest, problem] = std::from_chars(text.data(), end, number);
   if (problem != std::errc() || !std::isfinite(number)) {
     throw Error(fmt::format("'{}' is no number with a unit", text)).expected(help);
   }

@@ -76,6 +76,9 @@ TEST(SimaiTopology, TakesAnyBlanksAndKeepsSpellings) {
   EXPECT_EQ(t.class_of(LinkId(8)).rate, t.class_of(LinkId(9)).rate);
   EXPECT_EQ(t.class_of(LinkId(8)).rate_text, "100GB/s");
   EXPECT_EQ(to_simai_text(t), replaced("800Gbps", "100GB/s"));
+  // ns-3 takes exponents in times: 5e-4 ms = 500 ns.
+  const Topology e = parse_topology(replaced("0.0005ms", "5e-4ms"), "t.txt");
+  EXPECT_EQ(e.class_of(LinkId(1)).delay, Time::ns(500));
 }
 
 TEST(SimaiTopology, NodesMayBeNumberedInAnyOrder) {
