@@ -67,6 +67,9 @@ class Compiler {
         families_[family].groups()[0].size() < 2) {
       return -1;
     }
+    if (strict_ && phase.comm == CommType::kBroadcast) {
+      return -1;  // SimAI takes it for no communication
+    }
     ProgramOp op;
     op.compute = update;
     op.bytes = strict_ ? std::max(phase.bytes, kSmallestMessage) : phase.bytes;

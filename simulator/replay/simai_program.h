@@ -7,8 +7,8 @@ namespace lockstep {
 
 struct SimaiProgramOptions {
   /// SimAI to the letter: one queue of collectives a rank, newest first, one at a time; 3 ns of
-  /// clock ticks a layer; messages of 1 … 4095 bytes grow to 4096. Otherwise each communicator has
-  /// its own stream in program order, as NCCL's have, and there are no ticks.
+  /// clock ticks a layer; messages of 1 … 4095 bytes grow to 4096; broadcasts do nothing. Otherwise
+  /// each communicator has its own stream in program order, as NCCL's have, and there are no ticks.
   bool strict = false;
 };
 

@@ -192,6 +192,16 @@ TEST(SimaiProgram, StrictHasOneQueueAndTicks) {
   EXPECT_EQ(result.end, Time::us(50) + Time::ns(384 + 4));
 }
 
+TEST(SimaiProgram, StrictTakesABroadcastForNothing) {
+  LayerTable table = two_layers();
+  for (Layer& layer : table.layers) {
+    layer.forward.comm = CommType::kBroadcast;
+  }
+  EXPECT_GE(simai_program(table, {.gpus = 4, .tp = 2}, {}).layers[0].forward.comm, 0);
+  EXPECT_EQ(simai_program(table, {.gpus = 4, .tp = 2}, {.strict = true}).layers[0].forward.comm,
+            -1);
+}
+
 TEST(SimaiProgram, RecomputesFromTheKeptLayer) {
   LayerTable table = two_layers();
   for (Layer& layer : table.layers) {
