@@ -1,7 +1,7 @@
 #include "generator/simai_layers.h"
 
 #include "base/error.h"
-#include "generator/simai_line.h"
+#include "generator/simai_row.h"
 
 namespace lockstep {
 namespace {
@@ -33,7 +33,7 @@ SimaiLayers::SimaiLayers(const MegatronModel& model, const TrainingArgs& args,
   }
 }
 
-void SimaiLayers::add(SimaiBlock& block, SimaiLine line) const {
+void SimaiLayers::add(SimaiBlock& block, SimaiRow line) const {
   if (profile_ != nullptr) {  // with times AICB clears the sizes of absent communication
     for (SimaiPhase* phase : {&line.forward, &line.input_grad}) {
       phase->bytes = phase->comm == "NONE" ? 0 : phase->bytes;

@@ -32,7 +32,7 @@ class SimaiLayers {
   SimaiBlock after_layers() const;
 
  private:
-  void add(SimaiBlock& block, struct SimaiLine line) const;
+  void add(SimaiBlock& block, struct SimaiRow line) const;
   void add_linear(SimaiBlock& block, const Linear& linear) const;
   void add_moe(SimaiBlock& block) const;
   void add_whole(SimaiBlock& block, std::string_view name) const;

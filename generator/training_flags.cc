@@ -222,8 +222,30 @@ TrainingArgs training_args(const ArgValues& flags) {
              : args.swiglu   ? swiglu_width(args.hidden)
                              : args.hidden * 4;
   check_experts(args);
+  args.lost_layers = args.layers % args.pp;
   args.layers = args.layers / args.pp;
   return args;
+}
+
+void warn_of_losses(const TrainingArgs& args, Warnings& warnings) {
+  const Count group = args.dp * args.micro_batch;
+  if (args.lost_layers > 0) {
+    warnings.add(fmt::format(
+        "pipeline_model_parallel {} does not divide num_layers: {} layers of "
+        "{} are left out, as in AICB",
+        args.pp.value, args.lost_layers.value, (args.layers * args.pp + args.lost_layers).value));
+  }
+  if (args.microbatches == 0) {
+    warnings.add(
+        fmt::format("global_batch {} is smaller than dp x micro_batch = {}: the workload has no "
+                    "layers",
+                    args.global_batch.value, group.value));
+  } else if (args.global_batch % group != 0) {
+    warnings.add(
+        fmt::format("global_batch {} is no multiple of dp x micro_batch = {}: {} sequences "
+                    "are left out, as in AICB",
+                    args.global_batch.value, group.value, (args.global_batch % group).value));
+  }
 }
 
 Count activation_bytes(const TrainingArgs& args) {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/warnings.h"
 #include "generator/argparse.h"
 #include "generator/count.h"
 
@@ -23,7 +24,8 @@ struct TrainingArgs {
   std::int64_t pp_rank = -1;
   Count global_batch, micro_batch, epochs;
   Count microbatches;  ///< global_batch / (dp micro_batch): 0 for a batch that is too small
-  Count layers;        ///< of one pipeline stage; a remainder is lost
+  Count layers;        ///< of one pipeline stage
+  Count lost_layers;   ///< the remainder, in no stage
   Count hidden, ffn, heads, seq, vocab;
   Count padded_vocab;  ///< smallest multiple of make_vocab_size_divisible_by x tp not below vocab
   bool bias = false, flash = false, swiglu = false, sequence_parallel = false;
@@ -47,6 +49,10 @@ struct TrainingArgs {
 /// Derives a job from flags, with AICB's rules (specification section 2.1, in its order).
 /// ERRORS: Error naming the broken rule, the flag and the nearest values that work.
 TrainingArgs training_args(const ArgValues& flags);
+
+/// Tells what AICB drops without a word: layers that no stage gets, sequences that fill no
+/// microbatch; all layers, if there is no microbatch.
+void warn_of_losses(const TrainingArgs& args, Warnings& warnings);
 
 /// Sizes of a tensor of one microbatch's activations, in bytes of a 2-byte type: 2 b s h.
 Count activation_bytes(const TrainingArgs& args);

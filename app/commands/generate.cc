@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/generator.h"
+#include "generator/to_workload.h"
+#include "workloads/workload_json.h"
 
 namespace lockstep {
 namespace {
@@ -39,17 +42,20 @@ std::string help_text(const GenerateFlags& flags) {
   return text + fmt::format("\nFlags of {}:\n{}", generator.name, args_help(generator.flags()));
 }
 
+bool as_json(const GenerateFlags& flags) { return flags.format == "json"; }
+
 void check_form(const GenerateFlags& flags, const Generator& generator) {
-  if (!flags.format.empty() && flags.format != generator.format) {
+  const bool layers = generator.format == "simai";
+  if (!flags.format.empty() && flags.format != generator.format && !(layers && as_json(flags))) {
     std::vector<std::string_view> fitting;
     for (const Generator* each : generators()) {
-      if (each->format == flags.format) {
+      if (each->format == flags.format || (each->format == "simai" && as_json(flags))) {
         fitting.push_back(each->name);
       }
     }
     throw Error(fmt::format("{} does not write '{}'", generator.name, printable(flags.format)))
         .field("--format")
-        .expected(std::string(generator.format))
+        .expected(std::string(generator.format) + (layers ? " or json" : ""))
         .hint(fitting.empty() ? std::string()
                               : fmt::format("--generator {} does", join(fitting, " or ")));
   }
@@ -108,14 +114,25 @@ ExitCode generate(const GenerateFlags& flags) {
   for (const Warnings::Entry& warning : workload.warnings.entries()) {
     fmt::print(stderr, "lockstep: warning: {}\n", warning.text);
   }
-  AtomicFile file(output_path(flags.output, workload.file_name));
+  std::string name = workload.file_name;
+  std::optional<Workload> layers;
+  if (as_json(flags)) {
+    layers = to_workload(workload);
+    name = fs::path(name).replace_extension(".json").string();
+  }
+  AtomicFile file(output_path(flags.output, name));
   std::size_t bytes = 0;
-  BlockWriter writer([&](std::string_view piece) {
+  const auto take = [&](std::string_view piece) {
     file.write(piece);
     bytes += piece.size();
-  });
-  workload.write(writer);
-  writer.flush();
+  };
+  if (layers.has_value()) {
+    write_workload_json(*layers, take);
+  } else {
+    BlockWriter writer(take);
+    workload.write(writer);
+    writer.flush();
+  }
   file.commit();
   if (file.path() != "-") {
     fmt::print(stderr, "{}: {} bytes\n", file.path(), bytes);
@@ -132,7 +149,9 @@ CommandBody define(CLI::App& app) {
   app.add_option("-o,--output", flags->output,
                  "File to write; a folder gets AICB's file name; - is standard output")
       ->expected(0, 1);
-  app.add_option("--format", flags->format, "simai, csv or vidur: checked against the generator")
+  app.add_option("--format", flags->format,
+                 "json: the layer table as our JSON instead of SimAI's text; else simai, "
+                 "csv or vidur, as the generator has it")
       ->expected(0, 1);
   app.add_option("--flavour", flags->flavour, "aicb: byte for byte what AICB writes")
       ->expected(0, 1);

@@ -150,6 +150,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
   GeneratedWorkload workload;
   workload.file_name =
       training_csv_name(args->stage == 1 ? "deepspeed_stage1" : "deepspeed_stage2", *args);
+  warn_of_losses(*args, workload.warnings);
   workload.write = [args](BlockWriter& out) {
     Zero12 zero(*args);
     write_csv(*args,

@@ -194,6 +194,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
   require_row_limit(Zero3(*args).row_estimate());
   GeneratedWorkload workload;
   workload.file_name = training_csv_name("deepspeed_stage3", *args);
+  warn_of_losses(*args, workload.warnings);
   workload.write = [args](BlockWriter& out) {
     Zero3 zero(*args);
     write_csv(*args,

@@ -5,14 +5,14 @@
 
 #include "generator/generator.h"
 #include "generator/inference_model.h"
-#include "generator/simai_line.h"
+#include "generator/simai_row.h"
 
 namespace lockstep {
 namespace {
 
-SimaiLine line_of(const InferenceModel& model, const InferenceModel::Item& item) {
+SimaiRow line_of(const InferenceModel& model, const InferenceModel::Item& item) {
   const SimaiPhase nothing{0, "NONE", 0};
-  SimaiLine line{item.name, {item.ns, "NONE", 0}, nothing, nothing};
+  SimaiRow line{item.name, {item.ns, "NONE", 0}, nothing, nothing};
   switch (item.op) {
     case InferenceOp::kAttentionNorm:
     case InferenceOp::kMoeNorm:

@@ -202,6 +202,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
   }
   GeneratedWorkload workload;
   workload.file_name = training_csv_name("megatron", args);
+  warn_of_losses(args, workload.warnings);
   const auto plan =
       std::make_shared<const Plan>(make_plan(args, times.has_value() ? &*times : nullptr));
   workload.write = [plan](BlockWriter& out) { write_csv(plan->args, program_of(*plan), out); };

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "generator/generator.h"
 #include "generator/message_sizes.h"
-#include "generator/simai_line.h"
+#include "generator/simai_row.h"
 #include "generator/training_flags.h"
 
 namespace lockstep {

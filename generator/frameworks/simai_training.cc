@@ -13,7 +13,7 @@
 #include "generator/python_text.h"
 #include "generator/rules.h"
 #include "generator/simai_layers.h"
-#include "generator/simai_line.h"
+#include "generator/simai_row.h"
 #include "generator/training_flags.h"
 
 namespace lockstep {
@@ -28,7 +28,7 @@ struct Plan {
   std::string header;
 };
 
-void add(SimaiBlock& block, const SimaiLine& line) {
+void add(SimaiBlock& block, const SimaiRow& line) {
   append(block.text, line);
   ++block.lines;
 }
@@ -162,11 +162,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
   }
   GeneratedWorkload workload;
   workload.file_name = file_name(args);
-  if (args.microbatches == 0) {
-    workload.warnings.add(fmt::format(
-        "global_batch {} is smaller than dp x micro_batch = {}: the workload has no layers",
-        args.global_batch.value, (args.dp * args.micro_batch).value));
-  }
+  warn_of_losses(args, workload.warnings);
   const auto plan =
       std::make_shared<const Plan>(make_plan(args, profile.has_value() ? &*profile : nullptr));
   workload.write = [plan](BlockWriter& out) { write_plan(*plan, out); };

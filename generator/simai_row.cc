@@ -1,4 +1,4 @@
-#include "generator/simai_line.h"
+#include "generator/simai_row.h"
 
 #include <iterator>
 
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-void append(std::string& text, const SimaiLine& line) {
+void append(std::string& text, const SimaiRow& line) {
   const auto phase = [&](const SimaiPhase& p) {
     fmt::format_to(std::back_inserter(text), "\t{}\t{}\t{}", p.time.value, p.comm, p.bytes.value);
   };
@@ -17,7 +17,7 @@ void append(std::string& text, const SimaiLine& line) {
   fmt::format_to(std::back_inserter(text), "\t{}\n", line.update.value);
 }
 
-std::string to_text(const SimaiLine& line) {
+std::string to_text(const SimaiRow& line) {
   std::string text;
   append(text, line);
   return text;

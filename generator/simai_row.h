@@ -15,14 +15,14 @@ struct SimaiPhase {
 };
 
 /// One line of SimAI's workload text, as AICB writes it: twelve columns, tabs between.
-struct SimaiLine {
+struct SimaiRow {
   std::string_view name;
   SimaiPhase forward, input_grad, weight_grad;
   Count update = 100;
 };
 
-void append(std::string& text, const SimaiLine& line);
-std::string to_text(const SimaiLine& line);
+void append(std::string& text, const SimaiRow& line);
+std::string to_text(const SimaiRow& line);
 
 inline constexpr std::string_view kSimaiPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
 
