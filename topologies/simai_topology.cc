@@ -125,6 +125,12 @@ Header read_header(Scanner& in, const std::string& file) {
       whole_number(in, "switch_num", kHeaderHelp, 0, header.nodes - 1 - header.nvswitches);
   header.links = whole_number(in, "link_num", kHeaderHelp, 0, kMost);
   header.gpu_type = required_word(in, "gpu_type", kHeaderHelp);
+  if (std::any_of(header.gpu_type.begin(), header.gpu_type.end(),
+                  [](char c) { return c < '!' || c > '~'; })) {
+    throw in.error("the name has characters that are not plain ASCII")
+        .field("gpu_type")
+        .expected("a name such as H100");
+  }
   end_of_line(in, kHeaderHelp);
   return header;
 }

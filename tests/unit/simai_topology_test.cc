@@ -100,6 +100,7 @@ TEST(SimaiTopology, BadFilesGetOneClearError) {
       {"\n \n", {"t.txt", "empty"}},
       {replaced("10 H100", "10"), {"t.txt:1:11", "gpu_type", "six fields"}},
       {replaced("10 H100", "10 H100 7"), {"t.txt:1:17", "one field too many"}},
+      {replaced("H100", "H1\xff"), {"t.txt:1:12", "gpu_type", "plain ASCII"}},
       {replaced("9 2 2", "9x 2 2"), {"t.txt:1:1", "node_num", "'9x'"}},
       {replaced("9 2 2", "0 2 2"), {"t.txt:1:1", "node_num", "from 1"}},
       {replaced("9 2 2", "9 0 2"), {"t.txt:1:3", "gpus_per_server", "from 1"}},
