@@ -8,6 +8,9 @@
 
 namespace lockstep {
 
+/// Larger AIOB files are refused; real ones have a kilobyte.
+inline constexpr std::int64_t kMaxAiobBytes = std::int64_t{16} << 20;
+
 /// What an AIOB file says: the averages and minima of its sections, in file order, as AICB scans
 /// it. Values are in the file's microseconds.
 struct AiobSection {

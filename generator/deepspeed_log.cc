@@ -26,8 +26,8 @@ std::optional<std::string_view> between(std::string_view line, std::string_view 
 
 }  // namespace
 
-std::vector<DeepSpeedLogEntry> read_deepspeed_log(std::string_view text, const std::string& file) {
-  std::vector<DeepSpeedLogEntry> entries;
+void read_deepspeed_log(std::string_view text, const std::string& file,
+                        const std::function<void(const DeepSpeedLogEntry&)>& take) {
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -48,9 +48,8 @@ std::vector<DeepSpeedLogEntry> read_deepspeed_log(std::string_view text, const s
           .expected(join(aicb_operations(), ", "))
           .hint(near.empty() ? std::string() : fmt::format("did you mean '{}'?", near));
     }
-    entries.push_back({std::string(*operation), std::string(*size), std::string(*bandwidth)});
+    take({*operation, *size, *bandwidth});
   }
-  return entries;
 }
 
 }  // namespace lockstep

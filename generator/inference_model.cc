@@ -175,7 +175,7 @@ Times find_times(const InferenceModel& model, const ArgValues& flags, const std:
                           model.name, model.world_size.value, model.tp.value, model.pp.value,
                           model.ep.value, model.micro_batch.value, model.seq.value, model.phase));
   if (std::filesystem::exists(path)) {
-    return read_times(FileText(path, 1 << 30).view());
+    return read_times(FileText(path, kMaxAiobBytes).view());
   }
   if (flags.on("aiob_enable")) {
     throw Error("the compute-time file is missing")

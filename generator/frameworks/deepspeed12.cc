@@ -47,7 +47,7 @@ class Zero12 {
       }
       bucket_ += parameter.elements();
       if (partitioned()) {
-        in_bucket_.push_back(i);
+        remember(i);
       }
       if (args_.computation) {
         out.text(rows([&](std::string& text) {
@@ -81,6 +81,25 @@ class Zero12 {
   }
 
  private:
+  /// Parameters first, first - 1 … last, all of it `times` over: whole microbatches in one bucket.
+  struct Run {
+    std::int64_t first = 0, last = 0, times = 1;
+  };
+
+  void remember(std::int64_t i) {
+    if (!in_bucket_.empty() && in_bucket_.back().last == i + 1) {
+      in_bucket_.back().last = i;
+    } else {
+      in_bucket_.push_back({i, i});
+    }
+    const std::size_t n = in_bucket_.size();
+    if (i == 0 && n > 1 && in_bucket_[n - 2].first == in_bucket_[n - 1].first &&
+        in_bucket_[n - 2].last == 0) {
+      in_bucket_.pop_back();
+      ++in_bucket_.back().times;
+    }
+  }
+
   bool partitioned() const { return args_.stage >= 2 && args_.contiguous_gradients; }
 
   void comm(BlockWriter& out, std::string_view type, std::string_view group, Count bytes,
@@ -122,24 +141,31 @@ class Zero12 {
       }
       elements += length;
     };
-    for (auto i = in_bucket_.rbegin(); i != in_bucket_.rend(); ++i) {
-      Count at = parameters_.offset(*i);
-      const Count end = parameters_.offset(*i + 1);
+    const auto cut = [&](std::int64_t i) {
+      Count at = parameters_.offset(i);
+      const Count end = parameters_.offset(i + 1);
       Count rank = at > 0 ? ceil_div(at, part_) - 1 : 0;
       for (; (rank + 1) * part_ < end; rank += 1) {
         piece(rank, (rank + 1) * part_ - at);
         at = (rank + 1) * part_;
       }
       piece(rank, end - at);
+    };
+    for (auto run = in_bucket_.rbegin(); run != in_bucket_.rend(); ++run) {
+      for (std::int64_t k = 0; k < run->times; ++k) {
+        for (std::int64_t i = run->last; i <= run->first; ++i) {
+          cut(i);
+        }
+      }
     }
     reduce();
   }
 
   const TrainingArgs& args_;
   DeepSpeedParameters parameters_;
-  Count part_;                           ///< elements of one owner
-  Count bucket_;                         ///< elements waiting
-  std::vector<std::int64_t> in_bucket_;  ///< their parameters, in backward order
+  Count part_;                  ///< elements of one owner
+  Count bucket_;                ///< elements waiting
+  std::vector<Run> in_bucket_;  ///< their parameters, in backward order
 };
 
 GeneratedWorkload generate(const GenerateRequest& request) {

@@ -197,7 +197,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
           .field("--fill_times")
           .expected("--comp_filepath FILE");
     }
-    const FileText file(path_in(request.folder, args.comp_filepath), 1 << 30);
+    const FileText file(path_in(request.folder, args.comp_filepath), kMaxAiobBytes);
     times = ComputeProfile::from_aiob(file.view(), args.recompute);
   }
   GeneratedWorkload workload;

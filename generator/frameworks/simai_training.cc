@@ -157,7 +157,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
           .field("--aiob_enable")
           .expected("--comp_filepath FILE, as AICB's AIOB measures on a GPU");
     }
-    const FileText file(path_in(request.folder, args.comp_filepath), 1 << 30);
+    const FileText file(path_in(request.folder, args.comp_filepath), kMaxAiobBytes);
     profile = ComputeProfile::from_aiob(file.view(), args.recompute);
   }
   GeneratedWorkload workload;

@@ -2,7 +2,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include "base/file.h"
 #include "generator/deepspeed_log.h"
 #include "generator/generator.h"
+#include "generator/rules.h"
 
 namespace lockstep {
 namespace {
@@ -29,20 +29,21 @@ GeneratedWorkload generate(const GenerateRequest& request) {
     throw Error("no log is named").field("log").expected("a DeepSpeed log file");
   }
   const std::string path = path_in(request.folder, log);
-  const FileText file(path);
-  const auto entries =
-      std::make_shared<const std::vector<DeepSpeedLogEntry>>(read_deepspeed_log(file.view(), path));
+  const auto file = std::make_shared<const FileText>(path);
+  std::int64_t entries = 0;
+  read_deepspeed_log(file->view(), path, [&](const DeepSpeedLogEntry&) { ++entries; });
+  require_row_limit(static_cast<long double>(entries));
   GeneratedWorkload workload;
   workload.file_name = "deepspeed_trace.csv";
-  if (entries->empty()) {
+  if (entries == 0) {
     workload.warnings.add(path + ": no line of the log names a communication");
   }
-  workload.write = [entries](BlockWriter& out) {
+  workload.write = [file, path](BlockWriter& out) {
     out.text("operation,comm_type,msg_size,comm_group,bw\n");
-    for (const DeepSpeedLogEntry& entry : *entries) {
+    read_deepspeed_log(file->view(), path, [&](const DeepSpeedLogEntry& entry) {
       out.text(
           fmt::format("trace,{},{},dp_group,{}\n", entry.operation, entry.size, entry.bandwidth));
-    }
+    });
   };
   return workload;
 }

@@ -9,9 +9,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    for (const lockstep::DeepSpeedLogEntry& entry : lockstep::read_deepspeed_log(text, "fuzz")) {
+    lockstep::read_deepspeed_log(text, "fuzz", [](const lockstep::DeepSpeedLogEntry& entry) {
       LOCKSTEP_CHECK(lockstep::is_aicb_operation(entry.operation), "a known operation");
-    }
+    });
   } catch (const lockstep::Error&) {
   }
   return 0;

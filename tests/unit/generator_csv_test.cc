@@ -106,6 +106,19 @@ TEST(DeepSpeedCsv, OwnersOfStage2) {
                           "all_gather dp 440"));
 }
 
+// Three microbatches in one bucket: each is cut anew, and the last piece of one is not the first of
+// the next.
+TEST(DeepSpeedCsv, AStage2BucketOverMicrobatches) {
+  EXPECT_THAT(
+      first_epoch("deepspeed12",
+                  "--frame DeepSpeed --hidden_size 4 --num_attention_heads 1 --vocab_size 2 "
+                  "--num_layers 0 --stage 2 --contiguous_gradients --world_size 2 "
+                  "--global_batch 6"),
+      ElementsAre("reduce dp 20 to 0", "reduce dp 20 to 1", "reduce dp 20 to 0",
+                  "reduce dp 20 to 1", "reduce dp 20 to 0", "reduce dp 20 to 1", "all_reduce dp 1",
+                  "all_gather dp 40"));
+}
+
 // Embedding 0..8, norm 8..12, head 12..20 over five owners of 4. The bucket of 12 holds norm and
 // head, and the norm begins where owner 1 ends: an empty piece goes to it.
 TEST(DeepSpeedCsv, AnEmptyPieceOfTheOwnerBefore) {
