@@ -21,11 +21,16 @@ struct Job {
   std::int64_t tp = 1, cp = 1, ep = 1, pp = 1;
   std::int64_t expert_tp = 0;      ///< tensor parallelism inside experts; 0: tp
   std::int64_t vpp = 1;            ///< model chunks a stage
+  /// Layers of the first and of the last stage; 0: as many as the others (exact/stages.h).
+  std::int64_t first_stage_layers = 0, last_stage_layers = 0;
+  std::string rank_order = "tp-cp-ep-dp-pp";  ///< dimensions from the fastest (exact/groups.h)
   std::int64_t hsdp_replicas = 1;  ///< kZero3: copies of the sharded model (hybrid sharding)
   std::int64_t seq = 4096, micro_batch = 1, global_batch = 1;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kNone;
   Precision precision = Precision::kBf16;
+  bool flash_attention = true;  ///< scores are never kept in memory
+  bool dropout = false;         ///< on attention's scores and on what joins the residual
   Sharding sharding = Sharding::kNone;
   ContextComm context_comm = ContextComm::kRing;
   std::int64_t gradient_bucket = 0;  ///< parameters a bucket; 0: Megatron's max(40e6, 1e6 dp)

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "generator/exact/groups.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+/// The group families of an OpTable, each made when first asked for.
+class Families {
+ public:
+  /// PRECONDITION: check_layout(layout); `replicas` divides dp x cp.
+  Families(RankLayout layout, std::int64_t replicas);
+
+  std::int32_t of(RankGroup kind);
+  /// First and last stage of each pipeline.
+  std::int32_t embedding();
+  /// The pipelines once more, for messages that go backward where forward ones go between the same
+  /// ranks in the same direction: two stages with several chunks.
+  std::int32_t pipeline_back();
+  /// Among the ranks with the same dense parameters: those that cut them among each other, and
+  /// those that hold the same part. Replicas are consecutive blocks of the dp x cp group.
+  std::int32_t shard();
+  std::int32_t replica();
+
+  std::vector<GroupFamily> take() { return std::move(families_); }
+
+ private:
+  using Groups = std::vector<std::vector<std::int32_t>>;
+  template <class Make>
+  std::int32_t get(std::string name, Make make);
+  Groups split_replicas(bool across) const;
+
+  RankLayout layout_;
+  std::int64_t replicas_;
+  std::map<std::string, std::int32_t> index_;
+  std::vector<GroupFamily> families_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "generator/exact/moe_pass.h"
+
+namespace lockstep {
+namespace {
+
+/// The transfers around the experts of one MoE.
+class ExpertTransfers {
+ public:
+  ExpertTransfers(PassBuilder& out, const Module& module, const RankSizes& sizes)
+      : out_(out), module_(module), sizes_(sizes), rows_(dispatched_rows(module, sizes)) {}
+
+  /// To the ranks of the experts, then to all ranks that share each of them.
+  void outwards(const std::string& name, int element) {
+    all_to_all(name, element);
+    expert_tp(name + " gather", CommType::kAllGather, element);
+  }
+  void back(const std::string& name) {
+    expert_tp(name + " scatter", CommType::kReduceScatter, sizes_.activation);
+    all_to_all(name, sizes_.activation);
+  }
+  /// The shared experts' input or output over tp.
+  void shared(const std::string& name, CommType comm, int element) {
+    if (sizes_.tp > 1) {
+      out_.transfer(module_.name + name,
+                    {comm, RankGroup::kTp, Bytes(sizes_.tokens) * module_.in * element, false});
+    }
+  }
+
+ private:
+  void all_to_all(const std::string& name, int element) {
+    if (sizes_.ep > 1) {
+      out_.transfer(module_.name + name, {CommType::kAllToAll, RankGroup::kEp,
+                                          Bytes(rows_) * module_.in * element, false});
+    }
+  }
+  void expert_tp(const std::string& name, CommType comm, int element) {
+    if (sizes_.etp > 1) {
+      out_.transfer(module_.name + name, {comm, RankGroup::kExpertTp,
+                                          Bytes(rows_) * sizes_.etp * module_.in * element, false});
+    }
+  }
+
+  PassBuilder& out_;
+  const Module& module_;
+  const RankSizes& sizes_;
+  std::int64_t rows_;
+};
+
+void gradients(PassBuilder& out, const ModuleOperators& ops, ParameterCount ready) {
+  out.compute_all(ops.input_grad);
+  out.compute_all(ops.weight_grad, ready);
+}
+
+}  // namespace
+
+void moe_forward(PassBuilder& out, const Module& module, const PassOptions& options) {
+  const RankSizes& sizes = options.sizes;
+  const MoeOperators moe = moe_operators(module, sizes);
+  ExpertTransfers transfers(out, module, sizes);
+  out.compute_all(moe.router.forward);
+  out.compute_all(moe.permute.forward);
+  transfers.outwards(".dispatch", sizes.operand);
+  out.compute_all(moe.expert_in.forward);
+  out.compute_all(moe.expert_activation.forward);
+  out.compute_all(moe.expert_out.forward);
+  transfers.back(".combine");
+  out.compute_all(moe.unpermute.forward);
+  if (module.shared_ffn > 0) {
+    transfers.shared(".shared gather", CommType::kAllGather, sizes.operand);
+    out.compute_all(moe.shared_in.forward);
+    out.compute_all(moe.shared_activation.forward);
+    out.compute_all(moe.shared_out.forward);
+    transfers.shared(".shared scatter", CommType::kReduceScatter, sizes.activation);
+  }
+}
+
+void moe_backward(PassBuilder& out, const Module& module, const PassOptions& options) {
+  const RankSizes& sizes = options.sizes;
+  const MoeOperators moe = moe_operators(module, sizes);
+  const ParameterCount all = parameters_of(module, sizes);
+  const std::int64_t matrices = module.gated ? 3 : 2;
+  ExpertTransfers transfers(out, module, sizes);
+  if (module.shared_ffn > 0) {
+    const std::int64_t shared = all.dense - all.replicated;
+    transfers.shared(".shared gradient gather", CommType::kAllGather, sizes.operand);
+    gradients(out, moe.shared_out, {shared / matrices, 0, 0});
+    out.compute_all(moe.shared_activation.input_grad);
+    gradients(out, moe.shared_in, {shared - shared / matrices, 0, 0});
+    transfers.shared(".shared gradient scatter", CommType::kReduceScatter, sizes.activation);
+  }
+  out.compute_all(moe.unpermute.input_grad);
+  transfers.outwards(".combine gradient", sizes.activation);
+  gradients(out, moe.expert_out, {0, all.expert / matrices, 0});
+  out.compute_all(moe.expert_activation.input_grad);
+  gradients(out, moe.expert_in, {0, all.expert - all.expert / matrices, 0});
+  transfers.back(".dispatch gradient");
+  out.compute_all(moe.permute.input_grad);
+  gradients(out, moe.router, {all.replicated, 0, all.replicated});
+}
+
+}  // namespace lockstep

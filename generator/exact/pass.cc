@@ -1,0 +1,233 @@
+#include "generator/exact/pass.h"
+
+#include <utility>
+
+#include "generator/exact/context_attention.h"
+#include "generator/exact/moe_pass.h"
+#include "generator/exact/pass_builder.h"
+
+namespace lockstep {
+namespace {
+
+bool reads_columns(const Module& module) {
+  return module.kind == ModuleKind::kColumnLinear || module.kind == ModuleKind::kHead;
+}
+
+/// Linears in a row that read the same input share its all-gather and its gradient's reduction.
+struct SharedInput {
+  bool first = true, last = true;  ///< of those that share, in forward order
+  std::int64_t width = 0;          ///< what is gathered
+};
+
+/// By module. A column linear behind a plain one reads that one's output, whole (DeepSeek's
+/// compressed keys and values with their rotary part); linears that stand side by side share.
+std::vector<SharedInput> shared_inputs(std::span<const Module> modules) {
+  std::vector<SharedInput> inputs(modules.size());
+  std::int64_t plain_output = 0;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const Module& module = modules[i];
+    if (module.kind == ModuleKind::kPlainLinear) {
+      plain_output = module.out;
+    } else if (!reads_columns(module)) {
+      plain_output = module.kind == ModuleKind::kNorm ? plain_output : 0;
+    } else {
+      const bool shares = i > 0 && reads_columns(modules[i - 1]) && modules[i - 1].in == module.in;
+      inputs[i].width = plain_output > module.in ? plain_output : module.in;
+      inputs[i].first = !shares;
+      if (shares) {
+        inputs[i - 1].last = false;
+        inputs[i].width = inputs[i - 1].width;
+      }
+      plain_output = 0;
+    }
+  }
+  return inputs;
+}
+
+/// What both directions know about a list of modules.
+class ModuleList {
+ public:
+  ModuleList(std::span<const Module> modules, const PassOptions& options)
+      : modules_(modules),
+        options_(options),
+        regions_(regions_of(modules)),
+        inputs_(shared_inputs(modules)) {}
+
+  std::size_t size() const { return modules_.size(); }
+  const Module& module(std::size_t i) const { return modules_[i]; }
+  const SharedInput& input(std::size_t i) const { return inputs_[i]; }
+  ModuleOperators operators(std::size_t i) const {
+    return operators_of(modules_[i], options_.sizes, regions_[i]);
+  }
+  ParameterCount parameters(std::size_t i) const {
+    return parameters_of(modules_.subspan(i, 1), options_);
+  }
+  /// Embeddings in a row (words, positions) are added up before they are reduced.
+  bool last_embedding(std::size_t i) const {
+    return i + 1 == modules_.size() || modules_[i + 1].kind != ModuleKind::kEmbedding;
+  }
+  PassComm over_tp(CommType comm, std::int64_t width, int element) const {
+    return {comm, RankGroup::kTp, Bytes(options_.sizes.tokens) * width * element, false};
+  }
+  /// Adds a module's output to the residual, or its gradient to the residual's.
+  Operator residual(const Module& module, bool backward) const {
+    Operator op;
+    const std::int64_t width = module.kind == ModuleKind::kMoe ? module.in : module.out;
+    op.name = module.name + (backward ? " residual backward" : " residual forward");
+    op.bytes = 3.0 * options_.sizes.activation * static_cast<double>(options_.sizes.local_tokens) *
+               static_cast<double>(width);
+    op.element_bytes = options_.sizes.activation;
+    op.backward = backward;
+    return op;
+  }
+
+ private:
+  std::span<const Module> modules_;
+  const PassOptions& options_;
+  std::vector<Region> regions_;
+  std::vector<SharedInput> inputs_;
+};
+
+void forward_steps(PassBuilder& out, std::span<const Module> modules, const PassOptions& options) {
+  const ModuleList list(modules, options);
+  const RankSizes& sizes = options.sizes;
+  const bool cut = sizes.tp > 1, gathers = sizes.sequence_parallel;
+  const CommType reduce = gathers ? CommType::kReduceScatter : CommType::kAllReduce;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Module& module = list.module(i);
+    if (module.kind == ModuleKind::kAttention) {
+      attention_forward(out, module, options);
+      continue;
+    }
+    if (module.kind == ModuleKind::kMoe) {
+      moe_forward(out, module, options);
+      out.compute(list.residual(module, false));
+      continue;
+    }
+    if (reads_columns(module) && gathers && list.input(i).first) {
+      out.transfer(
+          module.name + " gather",
+          list.over_tp(CommType::kAllGather, list.input(i).width,
+                       module.kind == ModuleKind::kHead ? sizes.activation : sizes.operand));
+    }
+    out.compute_all(list.operators(i).forward);
+    if (module.kind == ModuleKind::kHead && cut) {
+      for (const char* what : {" maximum", " target", " sum"}) {
+        out.transfer(module.name + what, list.over_tp(CommType::kAllReduce, 1, 4));
+      }
+    }
+    const bool partial = module.kind == ModuleKind::kRowLinear ||
+                         (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
+    if (partial && cut) {
+      out.transfer(module.name + " reduce", list.over_tp(reduce, module.out, sizes.activation));
+    }
+    if (module.kind == ModuleKind::kRowLinear) {
+      out.compute(list.residual(module, false));
+    }
+  }
+}
+
+/// The backward pass of linears that read columns: the reduction of the input's gradient and the
+/// second gathering of the input run beside the products.
+void column_backward(PassBuilder& out, const ModuleList& list, std::size_t i,
+                     const RankSizes& sizes, std::int32_t& gathered) {
+  const Module& module = list.module(i);
+  const SharedInput& input = list.input(i);
+  const ModuleOperators ops = list.operators(i);
+  if (input.last) {
+    gathered = sizes.sequence_parallel
+                   ? out.beside(module.name + " gather again",
+                                list.over_tp(CommType::kAllGather, input.width,
+                                             module.kind == ModuleKind::kHead ? sizes.activation
+                                                                              : sizes.operand),
+                                out.tail())
+                   : -1;
+  }
+  out.compute_all(ops.input_grad);
+  std::int32_t reduced = -1;
+  if (input.first && sizes.tp > 1) {
+    reduced = out.beside(
+        module.name + " gradient reduce",
+        list.over_tp(sizes.sequence_parallel ? CommType::kReduceScatter : CommType::kAllReduce,
+                     input.width, sizes.activation),
+        out.tail());
+  }
+  if (gathered >= 0) {
+    out.join(gathered);
+  }
+  out.compute_all(ops.weight_grad, list.parameters(i));
+  if (reduced >= 0) {
+    out.join(reduced);
+  }
+}
+
+void backward_steps(PassBuilder& out, std::span<const Module> modules, const PassOptions& options) {
+  const ModuleList list(modules, options);
+  const RankSizes& sizes = options.sizes;
+  std::int32_t gathered = -1;
+  for (std::size_t i = list.size(); i-- > 0;) {
+    const Module& module = list.module(i);
+    switch (module.kind) {
+      case ModuleKind::kAttention:
+        if (options.recompute == Recompute::kSelective) {
+          attention_forward(out, module, options);
+        }
+        attention_backward(out, module, options);
+        continue;
+      case ModuleKind::kMoe:
+        out.compute(list.residual(module, true));
+        moe_backward(out, module, options);
+        continue;
+      case ModuleKind::kColumnLinear:
+      case ModuleKind::kHead:
+        column_backward(out, list, i, sizes, gathered);
+        continue;
+      case ModuleKind::kRowLinear:
+        out.compute(list.residual(module, true));
+        break;
+      default:
+        break;
+    }
+    const bool partial = module.kind == ModuleKind::kRowLinear ||
+                         (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
+    if (partial && sizes.sequence_parallel) {
+      out.transfer(module.name + " gradient gather",
+                   list.over_tp(CommType::kAllGather, module.out, sizes.operand));
+    }
+    const ModuleOperators ops = list.operators(i);
+    const bool weights = !ops.weight_grad.empty();
+    out.compute_all(ops.input_grad, weights ? ParameterCount() : list.parameters(i));
+    out.compute_all(ops.weight_grad, list.parameters(i));
+  }
+}
+
+}  // namespace
+
+Pass forward_pass(std::span<const Module> modules, const PassOptions& options) {
+  PassBuilder out;
+  forward_steps(out, modules, options);
+  return out.take();
+}
+
+Pass backward_pass(std::span<const Module> modules, const PassOptions& options) {
+  PassBuilder out;
+  const bool edge = !modules.empty() && (modules.front().kind == ModuleKind::kEmbedding ||
+                                         modules.back().kind == ModuleKind::kHead);
+  if (options.recompute == Recompute::kFull && !edge) {
+    forward_steps(out, modules, options);
+  }
+  backward_steps(out, modules, options);
+  return out.take();
+}
+
+ParameterCount parameters_of(std::span<const Module> modules, const PassOptions& options) {
+  ParameterCount sum;
+  for (const Module& module : modules) {
+    Module own = module;
+    own.shared = module.shared && !options.tied_copy;
+    sum += parameters_of(own, options.sizes);
+  }
+  return sum;
+}
+
+}  // namespace lockstep

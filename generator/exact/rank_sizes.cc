@@ -1,0 +1,41 @@
+#include "generator/exact/rank_sizes.h"
+
+namespace lockstep {
+
+std::int64_t expert_tp(const Job& job) { return job.expert_tp > 0 ? job.expert_tp : job.tp; }
+
+RankLayout layout_of(const Job& job) {
+  RankLayout layout;
+  layout.gpus = job.gpus;
+  layout.tp = job.tp;
+  layout.cp = job.cp;
+  layout.pp = job.pp;
+  layout.ep = job.ep;
+  layout.etp = expert_tp(job);
+  layout.order = job.rank_order;
+  return layout;
+}
+
+RankSizes rank_sizes(const Job& job) {
+  RankSizes sizes;
+  sizes.tp = job.tp;
+  sizes.cp = job.cp;
+  sizes.ep = job.ep;
+  sizes.etp = expert_tp(job);
+  sizes.sequence_parallel = job.sequence_parallel && job.tp > 1;
+  sizes.micro_batch = job.micro_batch;
+  sizes.seq = job.seq;
+  sizes.tokens = job.micro_batch * (job.seq / job.cp);
+  sizes.local_tokens = sizes.sequence_parallel ? sizes.tokens / job.tp : sizes.tokens;
+  sizes.routed = job.moe_capacity > 0 ? job.moe_capacity : job.moe_imbalance;
+  sizes.capacity = job.moe_capacity > 0;
+  sizes.flash_attention = job.flash_attention;
+  const bool fp32 = job.precision == Precision::kFp32;
+  sizes.activation = fp32 ? 4 : 2;
+  sizes.operand = job.precision == Precision::kFp8 ? 1 : sizes.activation;
+  sizes.parameter = fp32 ? 4 : 2;
+  sizes.gradient = job.precision == Precision::kFp16 ? 2 : 4;
+  return sizes;
+}
+
+}  // namespace lockstep

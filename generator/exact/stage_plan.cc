@@ -1,0 +1,110 @@
+#include "generator/exact/stage_plan.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+std::int64_t residual_width(const std::vector<Module>& modules) {
+  std::int64_t width = 0;
+  for (const Module& module : modules) {
+    if (module.kind == ModuleKind::kMoe) {
+      width = module.in;
+    } else if (module.kind == ModuleKind::kRowLinear || module.kind == ModuleKind::kEmbedding) {
+      width = module.out;
+    }
+  }
+  return width;
+}
+
+ModelUnit make_unit(const std::vector<Module>& modules, const PassOptions& options,
+                    const OperatorTime& time) {
+  ModelUnit unit;
+  unit.forward = fold(forward_pass(modules, options), time);
+  unit.backward = fold(backward_pass(modules, options), time);
+  unit.parameters = parameters_of(modules, options);
+  unit.residual_width = residual_width(modules);
+  return unit;
+}
+
+}  // namespace
+
+std::int64_t layer_count(const Model& model) {
+  std::int64_t layers = 0;
+  for (const LayerBlock& block : model.blocks) {
+    layers += block.layers;
+  }
+  return layers;
+}
+
+std::vector<std::vector<ModelChunk>> stages_of(const Job& job) {
+  return cut_into_stages({.layers = layer_count(job.model),
+                          .pp = job.pp,
+                          .vpp = job.vpp,
+                          .first_layers = job.first_stage_layers,
+                          .last_layers = job.last_stage_layers});
+}
+
+StagePlan::StagePlan(const Job& job, const OperatorTime& time)
+    : sizes_(rank_sizes(job)), chunks_(stages_of(job)) {
+  PassOptions options;
+  options.sizes = sizes_;
+  options.context_comm = job.context_comm;
+  options.recompute = job.recompute;
+  options.tied_copy = job.pp > 1;
+  has_before_ = !job.model.before.empty();
+  has_after_ = !job.model.after.empty();
+  before_ = make_unit(job.model.before, options, time);
+  after_ = make_unit(job.model.after, options, time);
+  std::int64_t end = 0;
+  for (const LayerBlock& block : job.model.blocks) {
+    blocks_.push_back(make_unit(block.modules, options, time));
+    end += block.layers;
+    block_end_.push_back(end);
+  }
+  for (const Module& module : job.model.after) {
+    if (module.shared) {
+      Module table = module;
+      table.shared = false;
+      tied_parameters_ += lockstep::parameters_of(table, sizes_).dense;
+    }
+  }
+}
+
+std::vector<PlacedUnit> StagePlan::units(std::int64_t stage, std::int64_t chunk) const {
+  const ModelChunk& what =
+      chunks_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
+  std::vector<PlacedUnit> units;
+  if (what.embedding && has_before_) {
+    units.push_back({"embedding", &before_});
+  }
+  for (std::int64_t layer = what.first; layer < what.first + what.layers; ++layer) {
+    const auto block = std::ranges::upper_bound(block_end_, layer) - block_end_.begin();
+    units.push_back({"layer " + std::to_string(layer), &blocks_[static_cast<std::size_t>(block)]});
+  }
+  if (what.head && has_after_) {
+    units.push_back({"head", &after_});
+  }
+  return units;
+}
+
+ParameterCount StagePlan::parameters(std::int64_t stage) const {
+  ParameterCount sum;
+  const auto chunks = static_cast<std::int64_t>(chunks_[static_cast<std::size_t>(stage)].size());
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    for (const PlacedUnit& placed : units(stage, chunk)) {
+      sum += placed.unit->parameters;
+    }
+  }
+  return sum;
+}
+
+Bytes StagePlan::output_bytes(std::int64_t stage, std::int64_t chunk) const {
+  std::int64_t width = 0;
+  for (const PlacedUnit& placed : units(stage, chunk)) {
+    width = placed.unit->residual_width > 0 ? placed.unit->residual_width : width;
+  }
+  return Bytes(sizes_.local_tokens) * width * sizes_.activation;
+}
+
+}  // namespace lockstep

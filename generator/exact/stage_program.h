@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "generator/exact/families.h"
+#include "generator/exact/reduction.h"
+#include "generator/exact/schedule.h"
+#include "generator/exact/stage_plan.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+/// Writes the program of one pipeline stage (see exact_workload.h).
+class StageProgram {
+ public:
+  /// `plan`, `families` and `time` must outlive it. PRECONDITION: check_job(job).
+  StageProgram(const Job& job, const StagePlan& plan, const OperatorTime& time, Families& families,
+               std::int64_t stage);
+
+  /// The whole program but its ranks.
+  OpProgram build(std::vector<PipelineSlot> slots);
+
+ private:
+  using Ops = std::vector<std::int32_t>;
+
+  std::int32_t add(Op op);
+  std::int32_t compute(const Operator& op, Ops after);
+  std::int32_t collective(std::string name, std::int32_t stream, CommType comm, std::int32_t family,
+                          Bytes bytes, Ops after);
+  std::int32_t message(const PipelineSlot& slot, bool send, Bytes bytes, Ops after);
+  std::int32_t step_op(const FoldedStep& step, const std::string& prefix, Ops after);
+
+  void run(const PipelineSlot& slot, bool first, bool last);
+  Ops run_pass(const FoldedPass& pass, const std::string& prefix, const Ops& entry,
+               ChunkReduction* reduction, std::size_t unit);
+  void reduce_complete(const ChunkReduction& reduction, std::size_t item, std::int32_t op);
+  void reduce(std::int64_t parameters, bool expert, Ops after);
+  Ops gather(const std::string& what, const ParameterCount& parameters, const Ops& after);
+  void gather_buckets(Ops after);
+  void reduce_unit(const PlacedUnit& unit, bool last, const Ops& after);
+  void finish();
+
+  const Job& job_;
+  const StagePlan& plan_;
+  const OperatorTime& time_;
+  Families& families_;
+  std::int64_t stage_;
+  std::int64_t dense_ranks_, expert_ranks_;     ///< that hold the same parameters
+  std::vector<std::vector<PlacedUnit>> units_;  ///< by chunk
+  std::vector<ChunkReduction> reductions_;      ///< by chunk
+  std::vector<std::vector<Ops>> gathered_;      ///< by chunk and unit: what its first pass awaits
+  std::size_t next_item_ = 0;                   ///< of the chunk under way
+  OpProgram program_;
+  Ops exits_;    ///< of the pass before
+  Ops reduced_;  ///< all gradient reductions
+};
+
+}  // namespace lockstep

@@ -1,0 +1,158 @@
+// The part of StageProgram that keeps the ranks' parameters the same: gradients and optimizer.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "generator/exact/stage_program.h"
+#include "generator/exact/stage_streams.h"
+
+namespace lockstep {
+namespace {
+
+Operator memory_operator(std::string name, double bytes) {
+  Operator op;
+  op.name = std::move(name);
+  op.bytes = bytes;
+  op.element_bytes = 4;
+  return op;
+}
+
+}  // namespace
+
+/// Starts the reduction of the buckets that `item` completes, after `op` did.
+void StageProgram::reduce_complete(const ChunkReduction& reduction, std::size_t item,
+                                   std::int32_t op) {
+  for (const bool expert : {false, true}) {
+    for (const GradientBucket& bucket : expert ? reduction.expert : reduction.dense) {
+      if (bucket.last == item) {
+        reduce(bucket.parameters, expert, {op});
+      }
+    }
+  }
+}
+
+void StageProgram::reduce(std::int64_t parameters, bool expert, Ops after) {
+  if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
+    return;
+  }
+  const bool scatter = job_.sharding == Sharding::kZero1 || job_.sharding == Sharding::kZero2;
+  reduced_.push_back(collective(expert ? "reduce expert gradients" : "reduce gradients", kDpStream,
+                                scatter ? CommType::kReduceScatter : CommType::kAllReduce,
+                                families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp),
+                                Bytes(parameters) * plan_.sizes().gradient, std::move(after)));
+}
+
+/// Gathers fully sharded parameters.
+StageProgram::Ops StageProgram::gather(const std::string& what, const ParameterCount& parameters,
+                                       const Ops& after) {
+  Ops gathers;
+  const int width = plan_.sizes().parameter;
+  if (parameters.dense > 0 && dense_ranks_ > job_.hsdp_replicas) {
+    gathers.push_back(collective(fmt::format("gather {}", what), kDpStream, CommType::kAllGather,
+                                 families_.shard(), Bytes(parameters.dense) * width, after));
+  }
+  if (parameters.expert > 0 && expert_ranks_ > 1) {
+    gathers.push_back(collective(fmt::format("gather experts of {}", what), kDpStream,
+                                 CommType::kAllGather, families_.of(RankGroup::kExpertDp),
+                                 Bytes(parameters.expert) * width, after));
+  }
+  return gathers;
+}
+
+/// Gathers what a distributed optimizer has updated, in the order in which it is needed.
+void StageProgram::gather_buckets(Ops after) {
+  if (job_.sharding != Sharding::kZero1 && job_.sharding != Sharding::kZero2) {
+    return;
+  }
+  for (std::size_t chunk = 0; chunk < reductions_.size(); ++chunk) {
+    const ChunkReduction& reduction = reductions_[chunk];
+    for (const bool expert : {false, true}) {
+      const std::vector<GradientBucket>& buckets = expert ? reduction.expert : reduction.dense;
+      if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
+        continue;
+      }
+      for (std::size_t i = buckets.size(); i-- > 0;) {
+        const std::int32_t op = collective(
+            expert ? "gather expert parameters" : "gather parameters", kDpStream,
+            CommType::kAllGather, families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp),
+            Bytes(buckets[i].parameters) * plan_.sizes().parameter, after);
+        for (std::size_t item = buckets[i].first; item <= buckets[i].last; ++item) {
+          Ops& awaited = gathered_[chunk][reduction.items[item].unit];
+          if (awaited.empty() || awaited.back() != op) {
+            awaited.push_back(op);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Reduces a fully sharded unit's gradients.
+void StageProgram::reduce_unit(const PlacedUnit& placed, bool last, const Ops& after) {
+  const ParameterCount& parameters = placed.unit->parameters;
+  const std::int64_t shards = dense_ranks_ / job_.hsdp_replicas;
+  const Bytes bytes = Bytes(parameters.dense) * plan_.sizes().gradient;
+  Ops done = after;
+  if (parameters.dense > 0 && shards > 1) {
+    done = {collective(fmt::format("reduce gradients of {}", placed.name), kDpStream,
+                       CommType::kReduceScatter, families_.shard(), bytes, after)};
+    reduced_.push_back(done.front());
+  }
+  if (parameters.dense > 0 && job_.hsdp_replicas > 1 && last) {
+    reduced_.push_back(collective(fmt::format("replicate gradients of {}", placed.name), kDpStream,
+                                  CommType::kAllReduce, families_.replica(),
+                                  Bytes((bytes.count() + shards - 1) / shards), done));
+  }
+  if (parameters.expert > 0 && expert_ranks_ > 1) {
+    reduced_.push_back(collective(fmt::format("reduce expert gradients of {}", placed.name),
+                                  kDpStream, CommType::kReduceScatter,
+                                  families_.of(RankGroup::kExpertDp),
+                                  Bytes(parameters.expert) * plan_.sizes().gradient, after));
+  }
+}
+
+void StageProgram::finish() {
+  const RankSizes& sizes = plan_.sizes();
+  const ParameterCount parameters = plan_.parameters(stage_);
+  Ops tail = exits_;
+  tail.insert(tail.end(), reduced_.begin(), reduced_.end());
+  const auto step = [&](std::string name, std::int32_t stream, std::int32_t family, Bytes bytes) {
+    tail = {
+        collective(std::move(name), stream, CommType::kAllReduce, family, bytes, std::move(tail))};
+  };
+  if (sizes.sequence_parallel && parameters.replicated > 0) {
+    step("reduce replicated gradients", kTpStream, families_.of(RankGroup::kTp),
+         Bytes(parameters.replicated) * sizes.gradient);
+  }
+  if (plan_.tied_parameters() > 0 && job_.pp > 1 && (stage_ == 0 || stage_ == job_.pp - 1)) {
+    step("reduce tied embedding", kGlobalStream, families_.embedding(),
+         Bytes(plan_.tied_parameters()) * sizes.gradient);
+  }
+  const bool sharded = job_.sharding != Sharding::kNone;
+  const RankGroup copy = sharded ? RankGroup::kWorld : RankGroup::kModel;
+  const std::int64_t ranks = sharded ? job_.gpus : job_.tp * job_.pp;
+  if (job_.precision == Precision::kFp16 && ranks > 1) {
+    step("any infinite gradient", kGlobalStream, families_.of(copy), Bytes(4));
+  }
+  const auto owned =
+      static_cast<double>(parameters.dense / (sharded ? dense_ranks_ / job_.hsdp_replicas : 1) +
+                          parameters.expert / (sharded ? expert_ranks_ : 1));
+  tail = {compute(memory_operator("gradient norm", owned * sizes.gradient), std::move(tail))};
+  if (ranks > 1) {
+    step("sum of gradient norms", kGlobalStream, families_.of(copy), Bytes(4));
+  }
+  const RankLayout layout = layout_of(job_);
+  if (!sharded && parameters.expert > 0 && layout.ep * layout.etp * layout.pp > 1) {
+    step("sum of expert gradient norms", kGlobalStream, families_.of(RankGroup::kExpertModel),
+         Bytes(4));
+  }
+  // Reads gradient, fp32 parameter and both moments, writes the latter three and the parameter.
+  tail = {compute(memory_operator("optimizer", owned * (sizes.gradient + 24 + sizes.parameter)),
+                  std::move(tail))};
+  if (!job_.overlap_parameters) {
+    gather_buckets(std::move(tail));
+  }
+}
+
+}  // namespace lockstep
