@@ -129,7 +129,8 @@ TEST(ValidateOps, OperationsAreOfOneKind) {
       "  expected: a computation, a collective over a group, or a send or receive with a peer";
   EXPECT_EQ(error_after([](OpTable& table) { table.programs[0].ops[0].compute = Time::ps(1); }),
             expected);
-  EXPECT_EQ(error_after([](OpTable& table) { table.programs[0].ops[0].group = 0; }), expected);
+  EXPECT_EQ(error_after([](OpTable& table) { table.programs[0].ops[0].group = 0; }),
+            "jobs[0].op_table.programs[0].ops[0].group: there is no such family of groups");
   EXPECT_EQ(error_after([](OpTable& table) { table.programs[0].ops[0].comm = CommType::kNone; }),
             expected);
   EXPECT_EQ(error_after([](OpTable& table) { table.programs[0].ops[0].bytes = Bytes(-1); }),
