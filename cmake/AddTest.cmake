@@ -9,7 +9,6 @@ function(lockstep_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} lockstep::test_support lockstep::warnings GTest::gtest_main
                                         GTest::gmock)
-  add_dependencies(${name} lockstep)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
                        SKIP_REGULAR_EXPRESSION "REFERENCE DATA ABSENT")
