@@ -19,8 +19,8 @@ struct Job {
   Model model;
   std::int64_t gpus = 1;
   std::int64_t tp = 1, cp = 1, ep = 1, pp = 1;
-  std::int64_t expert_tp = 0;      ///< tensor parallelism inside experts; 0: tp
-  std::int64_t vpp = 1;            ///< model chunks a stage
+  std::int64_t expert_tp = 0;  ///< tensor parallelism inside experts; 0: tp
+  std::int64_t vpp = 1;        ///< model chunks a stage
   /// Layers of the first and of the last stage; 0: as many as the others (exact/stages.h).
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;
   std::string rank_order = "tp-cp-ep-dp-pp";  ///< dimensions from the fastest (exact/groups.h)
