@@ -5,44 +5,10 @@
 #include "generator/exact/context_attention.h"
 #include "generator/exact/moe_pass.h"
 #include "generator/exact/pass_builder.h"
+#include "generator/exact/shared_input.h"
 
 namespace lockstep {
 namespace {
-
-bool reads_columns(const Module& module) {
-  return module.kind == ModuleKind::kColumnLinear || module.kind == ModuleKind::kHead;
-}
-
-/// Linears in a row that read the same input share its all-gather and its gradient's reduction.
-struct SharedInput {
-  bool first = true, last = true;  ///< of those that share, in forward order
-  std::int64_t width = 0;          ///< what is gathered
-};
-
-/// By module. A column linear behind a plain one reads that one's output, whole (DeepSeek's
-/// compressed keys and values with their rotary part); linears that stand side by side share.
-std::vector<SharedInput> shared_inputs(std::span<const Module> modules) {
-  std::vector<SharedInput> inputs(modules.size());
-  std::int64_t plain_output = 0;
-  for (std::size_t i = 0; i < modules.size(); ++i) {
-    const Module& module = modules[i];
-    if (module.kind == ModuleKind::kPlainLinear) {
-      plain_output = module.out;
-    } else if (!reads_columns(module)) {
-      plain_output = module.kind == ModuleKind::kNorm ? plain_output : 0;
-    } else {
-      const bool shares = i > 0 && reads_columns(modules[i - 1]) && modules[i - 1].in == module.in;
-      inputs[i].width = plain_output > module.in ? plain_output : module.in;
-      inputs[i].first = !shares;
-      if (shares) {
-        inputs[i - 1].last = false;
-        inputs[i].width = inputs[i - 1].width;
-      }
-      plain_output = 0;
-    }
-  }
-  return inputs;
-}
 
 /// What both directions know about a list of modules.
 class ModuleList {

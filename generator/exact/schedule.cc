@@ -1,5 +1,7 @@
 #include "generator/exact/schedule.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -22,17 +24,12 @@ const PipelineSchedule& pipeline_schedule_named(std::string_view name) {
       .hint(near.empty() ? std::string() : fmt::format("did you mean {}?", near));
 }
 
-std::vector<std::int64_t> peak_in_flight(std::span<const PipelineSlot> slots, std::int64_t vpp) {
-  std::vector<std::int64_t> now(static_cast<std::size_t>(vpp), 0), peak = now;
-  std::int64_t sum = 0, most = 0;
+Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_chunk) {
+  Bytes now, peak;
   for (const PipelineSlot& slot : slots) {
-    const std::int64_t step = slot.backward ? -1 : 1;
-    now[static_cast<std::size_t>(slot.chunk)] += step;
-    sum += step;
-    if (sum > most) {
-      most = sum;
-      peak = now;
-    }
+    const Bytes kept = by_chunk[static_cast<std::size_t>(slot.chunk)];
+    now = slot.backward ? now - kept : now + kept;
+    peak = std::max(peak, now);
   }
   return peak;
 }

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
+
 namespace lockstep {
 
 /// A forward or backward pass of one microbatch through one chunk of a stage.
@@ -26,15 +28,14 @@ struct PipelineSchedule {
   std::vector<PipelineSlot> (*order)(const PipelineShape& shape, std::int64_t stage);
 };
 
-/// The most forward passes, of each chunk, whose backward pass has not come yet, at the moment when
-/// their sum over chunks is largest (the first such moment). That is what a stage keeps activations
-/// for.
-std::vector<std::int64_t> peak_in_flight(std::span<const PipelineSlot> slots, std::int64_t vpp);
-
 /// Sorted by file name.
 std::span<const PipelineSchedule* const> pipeline_schedules();
 
 /// ERRORS: Error with field schedule for an unknown name.
 const PipelineSchedule& pipeline_schedule_named(std::string_view name);
+
+/// The most that a stage keeps at a time when each forward pass of chunk c adds by_chunk[c] and its
+/// backward pass takes it away again.
+Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_chunk);
 
 }  // namespace lockstep

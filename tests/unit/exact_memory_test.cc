@@ -1,0 +1,152 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "generator/exact/memory.h"
+#include "tests/support/exact_models.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kHidden = 1024, kHeads = 16, kSeq = 512, kBatch = 4, kVocabulary = 4096;
+constexpr std::int64_t kSbh = kSeq * kBatch * kHidden;
+constexpr std::int64_t kScores = 5 * kHeads * kSeq * kSeq * kBatch;  // 5 a s^2 b
+
+Job gpt_job(std::int64_t tp, bool sequence_parallel) {
+  Job job;
+  job.model = testing::gpt(8, kHidden, kHeads, kVocabulary, kSeq);
+  job.gpus = job.tp = tp;
+  job.sequence_parallel = sequence_parallel;
+  job.seq = kSeq;
+  job.micro_batch = job.global_batch = kBatch;
+  job.flash_attention = false;
+  job.dropout = true;
+  return job;
+}
+
+Bytes layer(const Job& job) { return kept_activations(job.model.blocks[0].modules, job); }
+
+// Korthikanti et al. 2022, table 2.
+TEST(ExactMemory, ActivationsOfALayerAsPublished) {
+  EXPECT_EQ(layer(gpt_job(1, false)), Bytes(34 * kSbh + kScores));
+  EXPECT_EQ(layer(gpt_job(8, false)), Bytes(10 * kSbh + 24 * kSbh / 8 + kScores / 8));
+  EXPECT_EQ(layer(gpt_job(8, true)), Bytes(34 * kSbh / 8 + kScores / 8));
+  Job job = gpt_job(8, true);
+  job.recompute = Recompute::kSelective;
+  EXPECT_EQ(layer(job), Bytes(34 * kSbh / 8));
+  job = gpt_job(8, false);
+  job.recompute = Recompute::kFull;
+  EXPECT_EQ(layer(job), Bytes(2 * kSbh));
+}
+
+// Section 4.3: with one stage, outside the layers: the embedding's dropout mask s b h / t, and 4 s
+// b h / t (1 + v / h) for the last norm, the head's input and the fp32 logits.
+TEST(ExactMemory, ActivationsOutsideTheLayersAsPublished) {
+  const Job job = gpt_job(8, true);
+  EXPECT_EQ(kept_activations(job.model.before, job), Bytes(kSbh / 8));
+  EXPECT_EQ(kept_activations(job.model.after, job),
+            Bytes(4 * kSbh / 8 + 4 * kSeq * kBatch * kVocabulary / 8));
+  EXPECT_EQ(memory_by_stage(job)[0].activations,
+            Bytes(8 * (34 * kSbh / 8 + kScores / 8) + kSbh / 8 + 4 * kSbh / 8 +
+                  4 * kSeq * kBatch * kVocabulary / 8));
+}
+
+// Section 4.2.3: the first of pp stages keeps pp microbatches of its layers, L / pp each: as much
+// as one microbatch of all L. Stage s keeps pp - s. Interleaved: 1 + (pp - 1) / (pp vpp) times
+// that.
+TEST(ExactMemory, PipelineKeepsMicrobatchesInFlight) {
+  Job job = gpt_job(1, false);
+  job.gpus = job.pp = 4;
+  job.global_batch = 8 * kBatch;
+  const Bytes one = layer(job);
+  std::vector<StageMemory> stages = memory_by_stage(job);
+  EXPECT_EQ(stages[0].activations, one * 8 + Bytes(4 * kSbh));
+  EXPECT_EQ(stages[1].activations, one * (2 * 3));
+  EXPECT_EQ(stages[2].activations, one * (2 * 2));
+  job.vpp = 2;
+  stages = memory_by_stage(job);
+  // 2 (pp - 1) + (vpp - 1) pp + 1 = 11 passes of one layer: 8 (1 + 3 / 8). Most embeddings' masks
+  // are kept when the second forward pass of the steady state has made it 8 of the first chunk (the
+  // first backward pass took one of the second chunk's four).
+  EXPECT_EQ(stages[0].activations, one * 11 + Bytes(8 * kSbh));
+  job.vpp = 1;
+  job.schedule = "gpipe";
+  EXPECT_EQ(memory_by_stage(job)[1].activations, one * (2 * 8));
+}
+
+// Megatron Core, dist_optimizer.md: bytes a parameter with d data-parallel ranks.
+TEST(ExactMemory, StatesOfAParameterAsPublished) {
+  struct Row {
+    Precision precision;
+    std::int64_t whole, fixed, cut;
+  };
+  for (const Row& row : {Row{Precision::kFp16, 20, 4, 16}, Row{Precision::kBf16, 18, 6, 12},
+                         Row{Precision::kFp32, 16, 8, 8}}) {
+    Job job = gpt_job(1, false);
+    job.precision = row.precision;
+    job.gpus = 4;
+    job.global_batch = 4 * kBatch;
+    StageMemory memory = memory_by_stage(job)[0];
+    const std::int64_t parameters = memory.parameters.dense;
+    ASSERT_EQ(parameters % 4, 0);
+    EXPECT_EQ(memory.weights + memory.gradients + memory.optimizer, Bytes(parameters * row.whole));
+    job.sharding = Sharding::kZero1;
+    memory = memory_by_stage(job)[0];
+    EXPECT_EQ(memory.weights + memory.gradients, Bytes(parameters * row.fixed));
+    EXPECT_EQ(memory.optimizer, Bytes(parameters / 4 * row.cut));
+    job.sharding = Sharding::kZero2;
+    EXPECT_EQ(memory_by_stage(job)[0].gradients, Bytes(memory.gradients.count() / 4));
+    job.sharding = Sharding::kZero3;
+    EXPECT_EQ(memory_by_stage(job)[0].weights, Bytes(memory.weights.count() / 4));
+  }
+}
+
+// GPT-3 175B: 96 layers, hidden 12288, vocabulary 51200, 2048 positions: 12 L h^2 (1 + 13 / (12 h)
+// + (v + s) / (12 L h)) parameters (SC'21, equation 2) and the last norm's 2 h.
+TEST(ExactMemory, ParametersOfAllRanksAreTheModels) {
+  for (const std::int64_t tp : {1, 8}) {
+    for (const std::int64_t pp : {1, 8}) {
+      Job job;
+      job.model = testing::gpt(96, 12288, 96, 51200, 2048);
+      job.tp = tp;
+      job.pp = pp;
+      job.gpus = tp * pp;
+      std::int64_t sum = 0;
+      for (const StageMemory& stage : memory_by_stage(job)) {
+        sum += (stage.parameters.dense - stage.parameters.replicated) * tp +
+               stage.parameters.replicated;
+      }
+      const std::int64_t tied_copy = pp > 1 ? 51200LL * 12288 : 0;
+      EXPECT_EQ(sum, 96 * (12LL * 12288 * 12288 + 13LL * 12288) + (51200 + 2048) * 12288LL +
+                         2 * 12288 + tied_copy);
+    }
+  }
+}
+
+TEST(ExactMemory, ExpertsOfAllRanksAreTheModels) {
+  Job job;
+  job.model = testing::llama(4, 64, 8, 4, 128, 256, 8);
+  job.gpus = 8;
+  job.tp = 2;
+  job.ep = 4;
+  job.expert_tp = 2;
+  job.sequence_parallel = true;
+  job.global_batch = 4;
+  const StageMemory memory = memory_by_stage(job)[0];
+  // 8 experts of 3 matrices 64 x 128 in each of 4 layers.
+  EXPECT_EQ(memory.parameters.expert * job.ep * job.expert_tp, 4 * 8 * 3 * 64 * 128);
+}
+
+TEST(ExactMemory, TableJoinsStagesThatAreAlike) {
+  Job job = gpt_job(1, false);
+  job.gpus = job.pp = 4;
+  job.recompute = Recompute::kFull;
+  job.schedule = "gpipe";
+  const std::string table = memory_table(memory_by_stage(job));
+  EXPECT_THAT(table, HasSubstr("      1-2 "));
+  EXPECT_EQ(std::ranges::count(table, '\n'), 4);
+}
+
+}  // namespace
+}  // namespace lockstep
