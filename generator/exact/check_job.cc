@@ -19,6 +19,7 @@ namespace {
 constexpr std::int64_t kMaxSeq = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxMicroBatch = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxBatch = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxPasses = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxWidth = std::int64_t{1} << 31;
 
 void check_range(std::int64_t value, std::int64_t low, std::int64_t high, std::string_view field) {
@@ -133,6 +134,7 @@ void check_model(const Job& job) {
 }
 
 void check_batch(const Job& job) {
+  check_range(job.vpp, 1, kMaxPasses, "vpp");
   check_range(job.seq, 1, kMaxSeq, "seq");
   check_range(job.micro_batch, 1, kMaxMicroBatch, "micro_batch");
   check_range(job.global_batch, 1, kMaxBatch, "global_batch");
@@ -142,6 +144,12 @@ void check_batch(const Job& job) {
                             job.micro_batch, job.dp()))
         .field("global_batch")
         .expected(nearest_text(nearest_multiples(job.global_batch, unit)));
+  }
+  if (job.microbatches() > kMaxPasses / job.vpp) {
+    throw Error(fmt::format("{} microbatches of {} chunks a stage", job.microbatches(), job.vpp))
+        .field("global_batch")
+        .expected(fmt::format("at most {} passes", kMaxPasses))
+        .hint("fewer microbatches: a smaller global_batch or a larger micro_batch");
   }
   if (job.cp > 1 && job.seq % (2 * job.cp) != 0) {
     throw Error(fmt::format("{} tokens do not divide into 2 x cp = {} chunks", job.seq, 2 * job.cp))

@@ -312,6 +312,9 @@ TEST(ExactWorkload, BrokenRulesAreNamed) {
   EXPECT_THAT(error_with([](Job& job) { job.seq = 1'000'000'000'000'000'000; }), HasSubstr("seq"));
   EXPECT_THAT(error_with([](Job& job) { job.global_batch = std::int64_t{1} << 39; }),
               HasSubstr("fewer microbatches"));
+  EXPECT_THAT(error_with([](Job& job) { job.global_batch = 2 * 4'000'000; }),
+              HasSubstr("at most 20000000"));
+  EXPECT_THAT(error_with([](Job& job) { job.vpp = -1; }), HasSubstr("vpp: -1 is out of range"));
   EXPECT_THAT(error_with([](Job& job) {
                 job.vpp = 2;
                 job.global_batch = 6;

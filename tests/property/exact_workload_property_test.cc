@@ -1,0 +1,145 @@
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "generator/exact/exact_workload.h"
+#include "generator/exact/memory.h"
+#include "generator/exact/schedule.h"
+#include "tests/support/exact_models.h"
+#include "tests/support/free_network.h"
+#include "workloads/validate.h"
+
+namespace lockstep {
+namespace {
+
+template <class T>
+T pick(Rng& rng, std::initializer_list<T> values) {
+  return values.begin()[rng.below(values.size())];
+}
+
+/// A random job that keeps all rules, of at most 64 ranks.
+Job random_job(Rng& rng) {
+  Job job;
+  job.tp = pick<std::int64_t>(rng, {1, 2, 4});
+  job.cp = pick<std::int64_t>(rng, {1, 1, 2});
+  job.pp = pick<std::int64_t>(rng, {1, 2, 3, 4});
+  job.vpp = job.pp > 1 ? rng.between(1, 3) : 1;
+  const std::int64_t dp = pick<std::int64_t>(rng, {1, 2});
+  job.gpus = job.tp * job.cp * job.pp * dp;
+  job.sequence_parallel = rng.below(2) == 0;
+  const bool moe = job.tp == 1 || job.sequence_parallel ? rng.below(2) == 0 : false;
+  if (moe) {
+    job.ep = pick<std::int64_t>(rng, {1, 2, 4});
+    job.expert_tp = pick<std::int64_t>(rng, {0, 1, 2});
+    const std::int64_t etp = job.expert_tp > 0 ? job.expert_tp : job.tp;
+    const std::int64_t stage = job.tp * job.cp * dp;
+    const std::int64_t unit = std::lcm(stage, job.ep * etp);
+    job.gpus = unit * job.pp;
+  }
+  job.model = testing::llama(rng.between(job.pp * job.vpp, 14), 64, 8,
+                             pick<std::int64_t>(rng, {2, 8}), 128, 256, moe ? 8 : 0);
+  job.seq = 64;
+  job.micro_batch = rng.between(1, 2);
+  job.global_batch =
+      job.micro_batch * job.dp() * (job.vpp > 1 ? job.pp * rng.between(1, 2) : rng.between(1, 6));
+  job.recompute = pick(rng, {Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+  job.precision =
+      pick(rng, {Precision::kBf16, Precision::kFp16, Precision::kFp32, Precision::kFp8});
+  job.sharding = pick(rng, {Sharding::kNone, Sharding::kZero1, Sharding::kZero2, Sharding::kZero3});
+  job.context_comm =
+      pick(rng, {ContextComm::kRing, ContextComm::kAllGather, ContextComm::kAllToAll});
+  job.gradient_bucket = pick<std::int64_t>(rng, {0, 1, 20'000});
+  job.overlap_gradients = rng.below(2) == 0;
+  job.overlap_parameters = rng.below(2) == 0;
+  job.schedule = pick<const char*>(rng, {"1f1b", "gpipe"});
+  return job;
+}
+
+Time some_time(const Operator& op) {
+  return Time::ps(static_cast<std::int64_t>(op.flops + op.bytes));
+}
+
+TEST(ExactWorkloadProperty, RandomJobsAreValidAndRunToTheirEnd) {
+  Rng rng(1, "exact workload");
+  for (int round = 0; round < 60; ++round) {
+    const Job job = random_job(rng);
+    const Workload workload = exact_workload(job, some_time);
+    ASSERT_NO_THROW(validate(workload)) << round;
+    try {
+      const StepResult result = testing::simulate_free(workload);
+      // Communication is free, so no rank takes less than it computes, and the slowest sets the
+      // pace.
+      ASSERT_GE(result.total, result.compute) << round;
+    } catch (const Error& error) {
+      FAIL() << "round " << round << ": " << error.what();
+    }
+  }
+}
+
+TEST(ExactWorkloadProperty, SameJobSameWorkload) {
+  Rng rng(2, "exact workload");
+  for (int round = 0; round < 20; ++round) {
+    const Job job = random_job(rng);
+    ASSERT_EQ(exact_workload(job, some_time), exact_workload(job, some_time));
+  }
+}
+
+/// Stages together hold each parameter once, but for a tied head's copy; more cutting never takes
+/// more memory for them.
+TEST(ExactWorkloadProperty, CuttingNeverAddsToTheStates) {
+  Rng rng(3, "exact workload");
+  for (int round = 0; round < 60; ++round) {
+    Job job = random_job(rng);
+    Bytes before = Bytes(std::numeric_limits<std::int64_t>::max());
+    for (const Sharding sharding :
+         {Sharding::kNone, Sharding::kZero1, Sharding::kZero2, Sharding::kZero3}) {
+      job.sharding = sharding;
+      const StageMemory memory = memory_by_stage(job).front();
+      const Bytes states = memory.weights + memory.gradients + memory.optimizer;
+      ASSERT_LE(states, before);
+      before = states;
+    }
+    std::int64_t sum = 0;
+    for (const StageMemory& memory : memory_by_stage(job)) {
+      sum += (memory.parameters.dense - memory.parameters.replicated) * job.tp +
+             memory.parameters.replicated + memory.parameters.expert * job.ep * expert_tp(job);
+    }
+    Job whole;
+    whole.model = job.model;
+    const ParameterCount all = memory_by_stage(whole).front().parameters;
+    ASSERT_EQ(sum, all.dense + all.expert) << round;
+  }
+}
+
+TEST(PipelineScheduleProperty, EveryPassOnceForwardFirst) {
+  Rng rng(4, "pipeline schedule");
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
+    for (int round = 0; round < 100; ++round) {
+      PipelineShape shape;
+      shape.pp = rng.between(1, 6);
+      shape.vpp = shape.pp > 1 ? rng.between(1, 3) : 1;
+      shape.microbatches = shape.vpp > 1 ? shape.pp * rng.between(1, 4) : rng.between(1, 20);
+      for (std::int64_t stage = 0; stage < shape.pp; ++stage) {
+        std::map<std::pair<std::int32_t, std::int32_t>, int> passes;  // 1 forward, 2 both
+        for (const PipelineSlot& slot : schedule->order(shape, stage)) {
+          int& done = passes[{slot.chunk, slot.microbatch}];
+          ASSERT_EQ(done, slot.backward ? 1 : 0) << schedule->name;
+          ++done;
+        }
+        ASSERT_EQ(std::ssize(passes), shape.vpp * shape.microbatches);
+        for (const auto& [pass, done] : passes) {
+          ASSERT_EQ(done, 2) << schedule->name;
+          ASSERT_LT(pass.first, shape.vpp);
+          ASSERT_LT(pass.second, shape.microbatches);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,212 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "generator/exact/folded_pass.h"
+#include "generator/exact/pass.h"
+#include "tests/support/exact_models.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kSeq = 256, kHidden = 512;
+constexpr Bytes kRows = Bytes(kSeq * kHidden * 2);  // a microbatch of hidden states in bf16
+
+PassOptions options(std::int64_t tp, bool sequence_parallel, std::int64_t cp = 1) {
+  Job job;
+  job.gpus = tp * cp;
+  job.tp = tp;
+  job.cp = cp;
+  job.seq = kSeq * cp;
+  job.sequence_parallel = sequence_parallel;
+  PassOptions result;
+  result.sizes = rank_sizes(job);
+  return result;
+}
+
+/// "what bytes group" of each transfer, in order.
+std::vector<std::string> transfers(const Pass& pass) {
+  std::vector<std::string> texts;
+  for (const PassStep& step : pass.steps) {
+    if (step.transfer.comm != CommType::kNone) {
+      texts.push_back(std::string(name_of(step.transfer.comm)) + " " +
+                      std::to_string(step.transfer.bytes.count() / kRows.count()) + " " +
+                      std::string(name_of(step.transfer.group)));
+    }
+  }
+  return texts;
+}
+
+const std::vector<Module>& gpt_layer() {
+  static const std::vector<Module> kLayer =
+      testing::gpt(1, kHidden, 8, 1024, 256).blocks[0].modules;
+  return kLayer;
+}
+
+// Shoeybi et al.: two all-reduces forward, two backward. Korthikanti et al.: all-gather and
+// reduce-scatter instead, twice each way, and two more all-gathers backward.
+TEST(ExactPass, TensorParallelLayerCommunicatesAsPublished) {
+  const PassOptions plain = options(4, false), sequence = options(4, true);
+  EXPECT_THAT(transfers(forward_pass(gpt_layer(), plain)),
+              ElementsAre("allreduce 1 tp", "allreduce 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(gpt_layer(), plain)),
+              ElementsAre("allreduce 1 tp", "allreduce 1 tp"));
+  EXPECT_THAT(
+      transfers(forward_pass(gpt_layer(), sequence)),
+      ElementsAre("allgather 1 tp", "reducescatter 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(gpt_layer(), sequence)),
+              ElementsAre("allgather 1 tp", "allgather 1 tp", "reducescatter 1 tp",
+                          "allgather 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
+  EXPECT_THAT(transfers(forward_pass(gpt_layer(), options(1, false))), IsEmpty());
+}
+
+TEST(ExactPass, FullRecomputationRepeatsForwardCommunication) {
+  PassOptions full = options(4, true);
+  full.recompute = Recompute::kFull;
+  EXPECT_EQ(transfers(backward_pass(gpt_layer(), full)).size(), 4U + 6U);
+  full.recompute = Recompute::kSelective;
+  EXPECT_EQ(transfers(backward_pass(gpt_layer(), full)).size(), 6U);
+}
+
+// Ring on 3 ranks, keys and values of 512 features each: twice the rows of hidden states a chunk.
+// Forward 2 rounds, each a send and a receive; backward those and 3 of gradients.
+TEST(ExactPass, ContextParallelAttention) {
+  PassOptions ring = options(1, false, 3);
+  EXPECT_EQ(transfers(forward_pass(gpt_layer(), ring)),
+            std::vector<std::string>(4, "sendrecv 2 cp"));
+  EXPECT_EQ(transfers(backward_pass(gpt_layer(), ring)),
+            std::vector<std::string>(10, "sendrecv 2 cp"));
+  ring.recompute = Recompute::kSelective;
+  EXPECT_EQ(transfers(backward_pass(gpt_layer(), ring)).size(), 14U);
+  PassOptions gather = options(1, false, 3);
+  gather.context_comm = ContextComm::kAllGather;
+  EXPECT_THAT(transfers(forward_pass(gpt_layer(), gather)), ElementsAre("allgather 6 cp"));
+  EXPECT_THAT(transfers(backward_pass(gpt_layer(), gather)),
+              ElementsAre("allgather 6 cp", "reducescatter 6 cp"));
+  PassOptions ulysses = options(1, false, 2);
+  ulysses.context_comm = ContextComm::kAllToAll;
+  EXPECT_THAT(transfers(forward_pass(gpt_layer(), ulysses)),
+              ElementsAre("alltoall 3 cp", "alltoall 1 cp"));
+  EXPECT_THAT(transfers(backward_pass(gpt_layer(), ulysses)),
+              ElementsAre("alltoall 1 cp", "alltoall 3 cp"));
+}
+
+// DeepSeek's attention: the compressed queries (1.5 times the hidden rows here) and the compressed
+// keys and values with their rotary part (twice) are gathered, each on its own.
+TEST(ExactPass, CompressedProjectionsAreGatheredApart) {
+  using testing::linear;
+  const std::vector<Module> mla{linear(ModuleKind::kPlainLinear, "q.down", 512, 768),
+                                testing::norm("q.norm", 768),
+                                linear(ModuleKind::kColumnLinear, "q.up", 768, 2048),
+                                linear(ModuleKind::kPlainLinear, "kv.down", 512, 1024),
+                                testing::norm("kv.norm", 960),
+                                linear(ModuleKind::kColumnLinear, "kv.up", 960, 4096)};
+  const Pass pass = forward_pass(mla, options(4, true));
+  std::vector<Bytes> gathered;
+  for (const PassStep& step : pass.steps) {
+    if (step.transfer.comm == CommType::kAllGather) {
+      gathered.push_back(step.transfer.bytes);
+    }
+    if (step.name == "kv.down forward" || step.name == "kv.norm forward") {
+      EXPECT_EQ(step.op.kind == OperatorKind::kGemm ? step.op.m : kSeq / 4, kSeq / 4);
+    }
+  }
+  EXPECT_THAT(gathered, ElementsAre(Bytes(256 * 768 * 2), Bytes(256 * 1024 * 2)));
+}
+
+// Side by side, gate and up read the same input.
+TEST(ExactPass, LinearsSideBySideShareTheirInput) {
+  using testing::linear;
+  const std::vector<Module> mlp{linear(ModuleKind::kColumnLinear, "gate", 512, 1024),
+                                linear(ModuleKind::kColumnLinear, "up", 512, 1024),
+                                linear(ModuleKind::kActivation, "silu", 2048, 1024),
+                                linear(ModuleKind::kRowLinear, "down", 1024, 512)};
+  EXPECT_THAT(transfers(forward_pass(mlp, options(4, true))),
+              ElementsAre("allgather 1 tp", "reducescatter 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(mlp, options(4, true))),
+              ElementsAre("allgather 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
+}
+
+// 8 experts, top-2, ep 4, expert tp 2: each rank sends two copies of its 128 rows (sequence
+// parallel), so a buffer of 1 in units of the 256 rows; gathered over two ranks 2.
+TEST(ExactPass, ExpertsDispatchAndCombine) {
+  const std::vector<Module> layer =
+      testing::llama(1, kHidden, 8, 8, 1024, 1024, 8).blocks[0].modules;
+  const std::span moe = std::span(layer).last(1);
+  PassOptions some = options(2, true);
+  some.sizes.ep = 4;
+  some.sizes.etp = 2;
+  const std::vector<std::string> both{"alltoall 1 ep", "allgather 2 tp.expert",
+                                      "reducescatter 2 tp.expert", "alltoall 1 ep"};
+  EXPECT_EQ(transfers(forward_pass(moe, some)), both);
+  EXPECT_EQ(transfers(backward_pass(moe, some)), both);
+  some.sizes.routed = 2;  // twice the mean on this rank
+  EXPECT_EQ(transfers(forward_pass(moe, some)).front(), "alltoall 2 ep");
+  some.sizes.capacity = true;
+  some.sizes.routed = 1.25;  // 256 copies x 1.25 over 8 experts: 40 each
+  EXPECT_EQ(dispatched_rows(moe.front(), some.sizes), 320);
+}
+
+TEST(ExactPass, Fp8GathersAndDispatchesOneByte) {
+  PassOptions fp8 = options(4, true);
+  fp8.sizes.operand = 1;
+  const Pass pass = forward_pass(gpt_layer(), fp8);
+  std::vector<Bytes> bytes;
+  for (const PassStep& step : pass.steps) {
+    if (step.transfer.comm != CommType::kNone) {
+      bytes.push_back(step.transfer.bytes);
+    }
+  }
+  EXPECT_THAT(bytes, ElementsAre(kRows / 2, kRows, kRows / 2, kRows));
+}
+
+// Three all-reduces of one fp32 number a token.
+TEST(ExactPass, HeadReducesTheLossOverTheVocabulary) {
+  const Model model = testing::gpt(1, kHidden, 8, 1024, 256);
+  const Pass pass = forward_pass(model.after, options(4, false));
+  std::int64_t reductions = 0;
+  for (const PassStep& step : pass.steps) {
+    if (step.transfer.comm == CommType::kAllReduce) {
+      EXPECT_EQ(step.transfer.bytes, Bytes(kSeq * 4));
+      ++reductions;
+    }
+  }
+  EXPECT_EQ(reductions, 3);
+}
+
+// The gradients of all parameters become ready, each once.
+TEST(ExactPass, ParametersBecomeReadyOnce) {
+  for (const std::int64_t experts : {0, 8}) {
+    const Model model = testing::llama(1, kHidden, 8, 2, 1024, 1024, experts);
+    const PassOptions some = options(2, true);
+    for (const auto* modules : {&model.before, &model.blocks[0].modules, &model.after}) {
+      ParameterCount ready;
+      for (const PassStep& step : backward_pass(*modules, some).steps) {
+        ready += step.ready;
+      }
+      EXPECT_EQ(ready, parameters_of(*modules, some));
+    }
+  }
+}
+
+// A GEMM and what follows without communication become one step; the gather again is beside the
+// input's gradient, which it is not waited for.
+TEST(ExactPass, FoldedStepsKeepTheOverlap) {
+  const auto one = [](const Operator&) { return Time::us(1); };
+  const FoldedPass alone = fold(forward_pass(gpt_layer(), options(1, false)), one);
+  ASSERT_EQ(alone.steps.size(), 1U);
+  EXPECT_EQ(alone.steps[0].compute, Time::us(10));  // 8 modules and two residual additions
+  const std::vector<Module> column{testing::linear(ModuleKind::kColumnLinear, "column", 512, 1024)};
+  const FoldedPass cut = fold(backward_pass(column, options(4, true)), one);
+  // 0: gather again, 1: input's gradient, 2: its reduce-scatter, 3: weight's gradient.
+  ASSERT_EQ(cut.steps.size(), 4U);
+  EXPECT_THAT(cut.steps[1].after, IsEmpty());
+  EXPECT_THAT(cut.steps[2].after, ElementsAre(1));
+  EXPECT_THAT(cut.steps[3].after, ElementsAre(1, 0));
+  EXPECT_THAT(cut.exits, ElementsAre(3, 2));
+}
+
+}  // namespace
+}  // namespace lockstep
