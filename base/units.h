@@ -18,6 +18,13 @@ constexpr std::int64_t checked_add(std::int64_t a, std::int64_t b, const char* t
   }
   return sum;
 }
+constexpr std::int64_t checked_sub(std::int64_t a, std::int64_t b, const char* type) {
+  std::int64_t difference = 0;
+  if (__builtin_sub_overflow(a, b, &difference)) {
+    throw_overflow(type);
+  }
+  return difference;
+}
 constexpr std::int64_t checked_mul(std::int64_t a, std::int64_t b, const char* type) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) {
@@ -51,7 +58,7 @@ class Time {
     return Time(detail::checked_add(a.ps_, b.ps_, "time"));
   }
   friend constexpr Time operator-(Time a, Time b) {
-    return Time(detail::checked_add(a.ps_, -b.ps_, "time"));
+    return Time(detail::checked_sub(a.ps_, b.ps_, "time"));
   }
   friend constexpr Time operator*(Time a, std::int64_t k) {
     return Time(detail::checked_mul(a.ps_, k, "time"));
@@ -81,7 +88,7 @@ class Bytes {
     return Bytes(detail::checked_add(a.bytes_, b.bytes_, "size"));
   }
   friend constexpr Bytes operator-(Bytes a, Bytes b) {
-    return Bytes(detail::checked_add(a.bytes_, -b.bytes_, "size"));
+    return Bytes(detail::checked_sub(a.bytes_, b.bytes_, "size"));
   }
   friend constexpr Bytes operator*(Bytes a, std::int64_t k) {
     return Bytes(detail::checked_mul(a.bytes_, k, "size"));

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The packed .tar.gz holds the program, its papers and the samples, and the program runs from there.
+# The packed .tar.gz holds the program, its papers and the samples, and the program runs from there;
+# the .deb, where Debian's tools are here, holds the program and names the libraries it needs.
 # Usage: package_test.sh <build folder>
 set -euo pipefail
 scratch=$(mktemp -d)
@@ -19,5 +20,12 @@ strays=$(find "$root" -name CMakeLists.txt -o -name '*.cc' -o -name '*.h')
 if [[ -f $root/bin/lockstep-packet ]]; then
   "$root/bin/lockstep-packet" --version >/dev/null || failures=1
   [[ -f $root/share/doc/lockstep/LICENSE.lockstep-packet ]] || { echo "FAILED: no GPL text"; failures=1; }
+fi
+if command -v dpkg-shlibdeps >/dev/null; then
+  cpack --config "$1/CPackConfig.cmake" -G DEB -B "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+  dpkg-deb --contents "$scratch"/lockstep_*.deb | grep -q '/bin/lockstep$' ||
+    { echo "FAILED: the .deb lacks the program"; failures=1; }
+  dpkg-deb --field "$scratch"/lockstep_*.deb Depends | grep -q libfmt ||
+    { echo "FAILED: the .deb does not name its libraries"; failures=1; }
 fi
 exit "$failures"

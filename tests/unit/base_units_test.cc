@@ -94,6 +94,7 @@ TEST(Units, OverflowIsAnErrorNotAWrap) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   EXPECT_THROW(Time::max() + Time::ps(1), Error);
   EXPECT_THROW(Time::ps(-kMax) - Time::ps(2), Error);
+  EXPECT_THROW(Time() - Time::ps(std::numeric_limits<std::int64_t>::min()), Error);
   EXPECT_THROW(Time::max() * 2, Error);
   EXPECT_THROW(Time::us(kMax), Error);
   EXPECT_THROW(Time::seconds(1e7), Error);  // 116 days
