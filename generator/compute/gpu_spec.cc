@@ -1,0 +1,161 @@
+#include "generator/compute/gpu_spec.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kTera = 1e12;
+constexpr Bytes gb(std::int64_t v) { return Bytes(v * 1'000'000'000); }
+constexpr Bandwidth gigabytes(std::int64_t v) { return Bandwidth::gbps(8 * v); }
+
+// Data sheets that state rates with sparsity are halved. Powers of ten throughout.
+constexpr std::array kSpecs{
+    GpuSpec{"V100", GpuFamily::kVolta, 15.7 * kTera, 0, 125 * kTera, 0, 0, gigabytes(900), gb(32),
+            80, "NVIDIA V100 data sheet (SXM2)"},
+    GpuSpec{"A100", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
+            gigabytes(2039), gb(80), 108, "NVIDIA A100 80GB data sheet (SXM4)"},
+    GpuSpec{"A800", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
+            gigabytes(2039), gb(80), 108, "NVIDIA A800 80GB data sheet: an A100 with less NVLink"},
+    GpuSpec{"H100", GpuFamily::kHopper, 66.9 * kTera, 494.7 * kTera, 989.4 * kTera, 989.4 * kTera,
+            1978.9 * kTera, gigabytes(3350), gb(80), 132,
+            "NVIDIA H100 architecture white paper, table 2 (SXM5)"},
+    GpuSpec{"H800", GpuFamily::kHopper, 66.9 * kTera, 494.7 * kTera, 989.4 * kTera, 989.4 * kTera,
+            1978.9 * kTera, gigabytes(3350), gb(80), 132,
+            "NVIDIA H800 data sheet (SXM5): an H100 with less NVLink and FP64"},
+    GpuSpec{"H20", GpuFamily::kHopper, 44 * kTera, 74 * kTera, 148 * kTera, 148 * kTera,
+            296 * kTera, gigabytes(4000), gb(96), 78, "NVIDIA H20 product brief, as reported"},
+    GpuSpec{"H200", GpuFamily::kHopper, 66.9 * kTera, 494.7 * kTera, 989.4 * kTera, 989.4 * kTera,
+            1978.9 * kTera, gigabytes(4800), gb(141), 132,
+            "NVIDIA H200 data sheet (SXM5): the H100's chip"},
+    GpuSpec{"B200", GpuFamily::kBlackwell, 75 * kTera, 1125 * kTera, 2250 * kTera, 2250 * kTera,
+            4500 * kTera, gigabytes(7700), gb(180), 148,
+            "NVIDIA Blackwell architecture brief and DGX B200 data sheet (1000 W)"},
+    GpuSpec{"GB200", GpuFamily::kBlackwell, 80 * kTera, 1250 * kTera, 2500 * kTera, 2500 * kTera,
+            5000 * kTera, gigabytes(8000), gb(186), 148,
+            "NVIDIA GB200 NVL72 data sheet, one of 72 GPUs (1200 W)"},
+    GpuSpec{"B300", GpuFamily::kBlackwell, 75 * kTera, 1125 * kTera, 2250 * kTera, 2250 * kTera,
+            4500 * kTera, gigabytes(8000), gb(288), 148,
+            "NVIDIA Blackwell Ultra: HGX B300 data sheet"},
+    GpuSpec{"MI300X", GpuFamily::kCdna3, 163.4 * kTera, 653.7 * kTera, 1307.4 * kTera,
+            1307.4 * kTera, 2614.9 * kTera, gigabytes(5300), gb(192), 304,
+            "AMD Instinct MI300X data sheet"},
+};
+
+std::string letters_and_digits(std::string_view text) {
+  std::string kept;
+  for (const char c : to_lower(text)) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      kept += c;
+    }
+  }
+  return kept;
+}
+
+double rate(const GpuSpec& gpu, Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+      return gpu.bf16;
+    case Precision::kFp16:
+      return gpu.fp16;
+    case Precision::kFp32:
+      return gpu.tf32 > 0 ? gpu.tf32 : gpu.fp32;
+    case Precision::kFp8:
+      return gpu.fp8;
+  }
+  return 0;
+}
+
+// Whether `text` is `name` alone, or followed by what is no part of a name: "sxm5", "80gb".
+bool names(std::string_view text, std::string_view name) {
+  for (const std::string_view vendor : {"nvidia", "amd", "instinct", "tesla"}) {
+    if (text.starts_with(vendor)) {
+      text.remove_prefix(vendor.size());
+    }
+  }
+  if (!text.starts_with(name)) {
+    return false;
+  }
+  text.remove_prefix(name.size());
+  if (text.starts_with("sxm")) {
+    text.remove_prefix(3);
+    if (!text.empty() && text.front() >= '2' && text.front() <= '6') {
+      text.remove_prefix(1);
+    }
+  }
+  if (text.ends_with("gb")) {
+    text.remove_suffix(2);
+    while (!text.empty() && text.back() >= '0' && text.back() <= '9') {
+      text.remove_suffix(1);
+    }
+  }
+  return text.empty();
+}
+
+}  // namespace
+
+std::span<const GpuSpec> gpu_specs() { return kSpecs; }
+
+const GpuSpec& gpu_spec(std::string_view name) {
+  const std::string wanted = letters_and_digits(name);
+  std::vector<std::string_view> known;
+  for (const GpuSpec& gpu : kSpecs) {
+    if (names(wanted, to_lower(gpu.name))) {
+      return gpu;
+    }
+    known.push_back(gpu.name);
+  }
+  Error error("unknown GPU type '" + printable(name) + "'");
+  std::move(error).expected("one of " + join(known, ", "));
+  const std::string_view near = closest(wanted, known);
+  if (!near.empty()) {
+    std::move(error).hint("did you mean " + std::string(near) + "?");
+  }
+  throw error;
+}
+
+double peak_flops(const GpuSpec& gpu, Precision precision) {
+  const double peak = rate(gpu, precision);
+  if (peak > 0) {
+    return peak;
+  }
+  std::vector<std::string_view> able;
+  for (const GpuSpec& other : kSpecs) {
+    if (rate(other, precision) > 0) {
+      able.push_back(other.name);
+    }
+  }
+  throw Error(std::string(gpu.name) + " has no " + std::string(to_text(precision)))
+      .expected("a GPU that has it: " + join(able, ", "));
+}
+
+std::string_view to_text(Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp16:
+      return "fp16";
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kFp8:
+      return "fp8";
+  }
+  return "";
+}
+
+std::optional<Precision> precision_of(std::string_view text) {
+  for (const Precision precision :
+       {Precision::kBf16, Precision::kFp16, Precision::kFp32, Precision::kFp8}) {
+    if (to_lower(text) == to_text(precision)) {
+      return precision;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep
