@@ -26,10 +26,10 @@ namespace {
 
 constexpr std::string_view kExamples =
     R"(Examples:
-  lockstep simulate --workload workloads/samples/tiny-8gpu-tp8.txt --topology Spectrum-X:g=8
+  lockstep simulate --workload workloads/samples/gpt-tiny-8gpu-tp8.txt --topology Spectrum-X:g=8
   lockstep simulate --workload workloads/samples/gpt13b-128gpu-tp8.txt \
       --topology Spectrum-X:g=128 --trace step.json.gz
-  lockstep simulate --engine analytic --workload workloads/samples/tiny-8gpu-tp8.txt \
+  lockstep simulate --engine analytic --workload workloads/samples/gpt-tiny-8gpu-tp8.txt \
       --nvlink 360GBps --nic 48.5GBps --csv .
 )";
 
