@@ -7,14 +7,14 @@ Shapes are split by the parity of the FNV-1a hash of "min(m,n),max(m,n),k": a sh
 its batches are all on one side, so the held-out half holds no near copy of what was fitted. Fitted is
 the mean of |log(model / measured)| over the fitting half by Nelder-Mead, from several starts. Where
 there are a few rows only (A100, FP8) two parameters are fitted and the others are Hopper's in 16 bits.
-Needs Python's standard library only; takes some seconds.
+Needs Python's standard library only; takes two seconds.
 """
 import csv
 import math
 import sys
 
 NAMES = ("launch_us", "depth_ns", "compute", "input", "output")
-# name, predicate on (gpu, dtype), SMs, peak FLOP/s, bytes an element, start (None: fit two on the first)
+# name, how gpu begins, type of the operands, SMs, peak FLOP/s, bytes an element
 SETS = (
     ("Hopper 16-bit", "sm_90", "BF16", 132, 989.4e12, 2),
     ("Hopper TF32", "sm_90", "F32", 132, 494.7e12, 4),

@@ -101,18 +101,27 @@ bool names(std::string_view text, std::string_view name) {
 
 std::span<const GpuSpec> gpu_specs() { return kSpecs; }
 
-const GpuSpec& gpu_spec(std::string_view name) {
+const GpuSpec* find_gpu_spec(std::string_view name) {
   const std::string wanted = letters_and_digits(name);
-  std::vector<std::string_view> known;
   for (const GpuSpec& gpu : kSpecs) {
     if (names(wanted, to_lower(gpu.name))) {
-      return gpu;
+      return &gpu;
     }
+  }
+  return nullptr;
+}
+
+const GpuSpec& gpu_spec(std::string_view name) {
+  if (const GpuSpec* gpu = find_gpu_spec(name)) {
+    return *gpu;
+  }
+  std::vector<std::string_view> known;
+  for (const GpuSpec& gpu : kSpecs) {
     known.push_back(gpu.name);
   }
   Error error("unknown GPU type '" + printable(name) + "'");
   std::move(error).expected("one of " + join(known, ", "));
-  const std::string_view near = closest(wanted, known);
+  const std::string_view near = closest(letters_and_digits(name), known);
   if (!near.empty()) {
     std::move(error).hint("did you mean " + std::string(near) + "?");
   }

@@ -37,6 +37,8 @@ std::span<const GpuSpec> gpu_specs();
 ///
 /// ERRORS: Error that lists the known types, with the nearest one as a hint.
 const GpuSpec& gpu_spec(std::string_view name);
+/// The same, or nullptr.
+const GpuSpec* find_gpu_spec(std::string_view name);
 
 /// Peak FLOP/s of matrix products in `precision`. fp32 is TF32 where the GPU has it, which is what
 /// training frameworks are told to use; else the vector units.

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/units.h"
+#include "generator/compute/gpu_spec.h"
+#include "generator/compute/profile_json.h"
+#include "generator/exact/operator.h"
+
+namespace lockstep {
+
+/// Times of a job's operators: measured where the profile has exactly that operator, else by the
+/// roofline. Counts which, so that a report can say what a prediction rests on. Calls count, so an
+/// object serves one thread; wrap it in std::ref where a function object is copied.
+class ComputeTimes {
+ public:
+  struct Counts {
+    std::int64_t measured = 0, modelled = 0;
+    friend bool operator==(const Counts&, const Counts&) = default;
+  };
+
+  /// ERRORS: the GPU has not the precision; a profile of another GPU type (a name that gpu_spec()
+  /// does not know is taken as it is).
+  ComputeTimes(const GpuSpec& gpu, Precision precision,
+               std::optional<OperatorProfile> profile = std::nullopt);
+
+  /// The median of the profile, or operator_time(). ERRORS: as operator_time().
+  Time operator()(const Operator& op);
+  const Counts& counts() const { return counts_; }
+
+ private:
+  GpuSpec gpu_;
+  Precision precision_;
+  std::optional<OperatorProfile> profile_;
+  Counts counts_;
+};
+
+}  // namespace lockstep

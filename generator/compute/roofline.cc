@@ -1,0 +1,120 @@
+#include "generator/compute/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "generator/compute/gemm_efficiency.h"
+
+namespace lockstep {
+namespace {
+
+constexpr Time kLaunch = Time::us(3);
+
+constexpr AttentionEfficiency kHopper{
+    0.655, 0.55, 150, "FlashAttention-3 on an H100 (Shah et al. 2024, figures 5 and 6)"};
+constexpr AttentionEfficiency kAmpere{
+    0.65, 0.55, 150,
+    "FlashAttention-2 on an A100 (Dao 2023, section 4.1: 50-73 %, backward to 63 %)"};
+constexpr AttentionEfficiency kBlackwell{0.655, 0.55, 150,
+                                         "taken over from the H100: not measured"};
+constexpr AttentionEfficiency kVolta{0.35, 0.30, 150, "assumed: no FlashAttention-2 on Volta"};
+constexpr AttentionEfficiency kCdna3{0.40, 0.30, 150, "assumed"};
+
+void check(const Operator& op) {
+  for (const std::int64_t size : {op.m, op.n, op.k, op.groups, op.batch, op.heads, op.kv_heads,
+                                  op.queries, op.keys, op.head_dim, op.value_dim}) {
+    if (size < 0) {
+      throw Error("operator '" + printable(op.name) + "' has size " + std::to_string(size))
+          .expected("sizes of at least 0");
+    }
+  }
+  for (const double amount : {op.flops, op.bytes}) {
+    if (!(amount >= 0) || !std::isfinite(amount)) {
+      throw Error("operator '" + printable(op.name) + "' has " + std::to_string(amount) +
+                  " operations or bytes")
+          .expected("a finite number of at least 0");
+    }
+  }
+}
+
+double memory_seconds(const Operator& op, const GpuSpec& gpu) {
+  return op.bytes / (kMemoryEfficiency * gpu.memory_bandwidth.bytes_per_second());
+}
+
+Time product_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
+  const GemmShape shape{op.kind == OperatorKind::kGroupedGemm ? op.groups : 1, op.m, op.n, op.k};
+  if (std::min({shape.batch, shape.m, shape.n, shape.k}) == 0) {
+    return {};
+  }
+  return std::max(gemm_time(shape, gpu, precision), gemm_efficiency(gpu.family, precision).launch +
+                                                        Time::seconds(memory_seconds(op, gpu)));
+}
+
+Time attention_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
+  if (op.flops == 0 && op.bytes == 0) {
+    return {};
+  }
+  const AttentionEfficiency& fit = attention_efficiency(gpu.family);
+  // Two products a key forward; five of the backward's half its size each (Dao 2023, section 3.1).
+  const double key = 2.0 * static_cast<double>(op.batch) * static_cast<double>(op.heads) *
+                     static_cast<double>(op.queries) *
+                     (static_cast<double>(op.head_dim) + static_cast<double>(op.value_dim)) *
+                     (op.backward ? 2.5 : 1.0);
+  const double arithmetic =
+      (op.flops + fit.extra_keys * key) /
+      ((op.backward ? fit.backward : fit.forward) * peak_flops(gpu, precision));
+  return kLaunch + Time::seconds(std::max(arithmetic, memory_seconds(op, gpu)));
+}
+
+Time memory_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
+  if (op.flops == 0 && op.bytes == 0) {
+    return {};
+  }
+  const double arithmetic = op.flops == 0
+                                ? 0
+                                : op.flops / (gemm_efficiency(gpu.family, precision).compute *
+                                              peak_flops(gpu, precision));
+  return kLaunch + Time::seconds(std::max(arithmetic, memory_seconds(op, gpu)));
+}
+
+}  // namespace
+
+const AttentionEfficiency& attention_efficiency(GpuFamily family) {
+  switch (family) {
+    case GpuFamily::kVolta:
+      return kVolta;
+    case GpuFamily::kAmpere:
+      return kAmpere;
+    case GpuFamily::kHopper:
+      return kHopper;
+    case GpuFamily::kBlackwell:
+      return kBlackwell;
+    case GpuFamily::kCdna3:
+      break;
+  }
+  return kCdna3;
+}
+
+Precision precision_of(const Operator& op, Precision job) {
+  return job == Precision::kFp8 && op.element_bytes != 1 ? Precision::kBf16 : job;
+}
+
+Time operator_time(const Operator& op, const GpuSpec& gpu, Precision job) {
+  check(op);
+  const Precision precision = precision_of(op, job);
+  switch (op.kind) {
+    case OperatorKind::kGemm:
+    case OperatorKind::kGroupedGemm:
+      return product_time(op, gpu, precision);
+    case OperatorKind::kAttention:
+      return attention_time(op, gpu, precision);
+    case OperatorKind::kMemory:
+      break;
+  }
+  return memory_time(op, gpu, precision);
+}
+
+}  // namespace lockstep
