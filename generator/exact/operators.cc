@@ -267,6 +267,7 @@ MoeOperators moe_operators(const Module& module, const RankSizes& sizes) {
 ParameterCount parameters_of(const Module& module, const RankSizes& sizes) {
   ParameterCount count;
   if (module.shared) {
+    count.dense = module.bias ? ceil_div(module.out, sizes.tp) : 0;
     return count;
   }
   const std::int64_t in = module.in, out = module.out;
@@ -288,7 +289,7 @@ ParameterCount parameters_of(const Module& module, const RankSizes& sizes) {
       count.dense = count.replicated = out * (in + (module.bias ? 1 : 0));
       break;
     case ModuleKind::kNorm:
-      count.dense = count.replicated = module.rms ? out : 2 * out;
+      count.dense = count.replicated = module.rms ? in : 2 * in;
       break;
     case ModuleKind::kMoe: {
       const std::int64_t matrices = module.gated ? 3 : 2;

@@ -71,8 +71,9 @@ struct ParameterCount {
   friend bool operator==(const ParameterCount&, const ParameterCount&) = default;
 };
 
-/// A shared module (tied head) has none of its own here. Embeddings and heads have their rows
-/// padded up to a multiple of tp.
+/// A shared module (tied head) has none of its own but its bias. A norm has `in` weights (queries'
+/// and keys' have those of one head) over `out` elements a token. Embeddings and heads have their
+/// rows padded up to a multiple of tp.
 ParameterCount parameters_of(const Module& module, const RankSizes& sizes);
 
 /// Rows and width of what a rank keeps of `elements` features in a region.

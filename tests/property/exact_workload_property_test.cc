@@ -55,7 +55,7 @@ Job random_job(Rng& rng) {
   job.gradient_bucket = pick<std::int64_t>(rng, {0, 1, 20'000});
   job.overlap_gradients = rng.below(2) == 0;
   job.overlap_parameters = rng.below(2) == 0;
-  job.schedule = pick<const char*>(rng, {"1f1b", "gpipe"});
+  job.schedule = pipeline_schedules()[rng.below(pipeline_schedules().size())]->name;
   return job;
 }
 

@@ -125,6 +125,16 @@ TEST(ExactOperators, LayerTotalsAsPublished) {
   EXPECT_DOUBLE_EQ(backward, 2 * forward);
 }
 
+// A norm over the heads of queries: 16 heads of 64 on 4 ranks, the weights of one head on each.
+TEST(ExactOperators, NormOverHeads) {
+  Module module = testing::norm("q.norm", 16 * 64);
+  module.in = 64;
+  const RankSizes sizes = sizes_of(4);
+  EXPECT_EQ(operators_of(module, sizes, Region::kTensor).forward.front().bytes,
+            2.0 * 2 * 2048 * 16 * 64 / 4);
+  EXPECT_EQ(parameters_of(module, sizes), (ParameterCount{64, 0, 64}));
+}
+
 // Rows of a vocabulary that tp does not divide are padded.
 TEST(ExactOperators, VocabularyIsPadded) {
   const Module module = linear(ModuleKind::kEmbedding, "words", 1001, 512);
