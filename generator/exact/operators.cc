@@ -90,8 +90,11 @@ ModuleOperators attention(const Module& module, const RankSizes& sizes, std::int
   op.element_bytes = sizes.activation;
   const auto seq = static_cast<double>(sizes.seq);
   const double window = module.window > 0 ? std::min(static_cast<double>(module.window), seq) : seq;
-  // Mean keys a query sees: all, half (causal), or of a causal window w: w - w^2 / (2 seq).
-  const double keys = module.causal ? window - window * window / (2 * seq) : window;
+  // Mean keys a query sees: all, half (causal), or of a causal window w: w - w^2 / (2 seq). Only
+  // flash attention leaves the others out.
+  const double keys = !sizes.flash_attention ? seq
+                      : module.causal        ? window - window * window / (2 * seq)
+                                             : window;
   const double scores =
       product({op.batch, op.heads, op.queries}) * keys / static_cast<double>(parts);
   op.flops = 2 * scores * static_cast<double>(module.head_dim + module.value_dim);
@@ -99,14 +102,16 @@ ModuleOperators attention(const Module& module, const RankSizes& sizes, std::int
   const double q = product({op.batch, op.queries, op.heads, module.head_dim});
   const double out = product({op.batch, op.queries, op.heads, module.value_dim});
   const double kv = product({op.batch, op.keys, op.kv_heads, module.head_dim + module.value_dim});
-  const double passes = sizes.flash_attention ? 0 : 4;
+  const double dropout = sizes.dropout ? 2.5 : 0;
+  const double passes = sizes.flash_attention ? 0 : 4 + dropout;
   op.bytes = element * (q + kv + out + passes * scores);
   ModuleOperators ops;
   ops.forward = {op};
+  const double back = sizes.flash_attention ? 0 : 7 + dropout;
   op.name = module.name + " backward";
   op.backward = true;
   op.flops *= sizes.flash_attention ? 2.5 : 2.0;
-  op.bytes = element * (2 * q + 2 * kv + 2 * out + 1.5 * passes * scores);
+  op.bytes = element * (2 * q + 2 * kv + 2 * out + back * scores);
   ops.input_grad = {op};
   return ops;
 }

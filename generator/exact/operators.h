@@ -33,13 +33,14 @@ struct ModuleOperators {
 
 /// Everything but an MoE. Bytes are the operands read and results written once each; a norm reads
 /// and writes its elements (backward: reads two, writes one), flash attention reads q, k, v and
-/// writes its output (Dao et al. 2022); without it the scores pass through memory four times
-/// forward and six times backward (product, scale and mask, softmax, dropout).
-/// Attention does 2 (head_dim + value_dim) operations a head, query and key, half of that when
-/// causal, only `window` keys with a sliding window; backward twice that, flash attention 2.5
-/// times (it computes the scores again: Dao 2023, section 3.1). The head includes the fp32
-/// cross-entropy over its share of the vocabulary, in one pass over the logits.
-/// `parts`: attention is split into that many equal parts, of which one is returned (ring steps).
+/// writes its output (Dao et al. 2022). Without it the scores pass through memory: forward 4 times
+/// (written by the product, read and written by the softmax, read by the next product), backward 7
+/// times, and with dropout 2.5 times more each way.
+/// Attention does 2 (head_dim + value_dim) operations a head, query and key; flash attention leaves
+/// out what a causal mask (half) or a sliding window hides. Backward twice that, flash
+/// attention 2.5 times (it computes the scores again: Dao 2023, section 3.1). The head includes the
+/// fp32 cross-entropy over its share of the vocabulary, in one pass over the logits. `parts`:
+/// attention is split into that many equal parts, of which one is returned (ring steps).
 ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Region region,
                              std::int64_t parts = 1);
 

@@ -40,8 +40,9 @@ class ModuleList {
     Operator op;
     const std::int64_t width = module.kind == ModuleKind::kMoe ? module.in : module.out;
     op.name = module.name + (backward ? " residual backward" : " residual forward");
-    op.bytes = 3.0 * options_.sizes.activation * static_cast<double>(options_.sizes.local_tokens) *
-               static_cast<double>(width);
+    const double mask = options_.sizes.dropout ? 1 : 0;  // a byte an element
+    op.bytes = (3.0 * options_.sizes.activation + mask) *
+               static_cast<double>(options_.sizes.local_tokens) * static_cast<double>(width);
     op.element_bytes = options_.sizes.activation;
     op.backward = backward;
     return op;

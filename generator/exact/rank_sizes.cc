@@ -30,6 +30,7 @@ RankSizes rank_sizes(const Job& job) {
   sizes.routed = job.moe_capacity > 0 ? job.moe_capacity : job.moe_imbalance;
   sizes.capacity = job.moe_capacity > 0;
   sizes.flash_attention = job.flash_attention;
+  sizes.dropout = job.dropout;
   const bool fp32 = job.precision == Precision::kFp32;
   sizes.activation = fp32 ? 4 : 2;
   sizes.operand = job.precision == Precision::kFp8 ? 1 : sizes.activation;

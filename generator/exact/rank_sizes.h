@@ -16,7 +16,7 @@ struct RankSizes {
   std::int64_t local_tokens = 1;  ///< tokens / tp with sequence parallelism: rows between them
   double routed = 1;              ///< token copies in an MoE over those of an even, dropless router
   bool capacity = false;          ///< `routed` is a capacity factor: experts are padded to it
-  bool flash_attention = true;
+  bool flash_attention = true, dropout = false;
 
   // Bytes of an element.
   int activation = 2;  ///< 4 in fp32; fp8 keeps bf16 between its matrix products

@@ -57,6 +57,19 @@ TEST(ExactOperators, Attention) {
   module.window = 256;  // a query sees 256 keys, the first 256 queries half of that
   EXPECT_EQ(operators_of(module, sizes, Region::kTensor).forward.front().flops,
             2.0 * 4 * 1024 * (256 - 32) * 256);
+  // Without flash attention all scores are made: 4 passes forward, 7 backward, 2.5 more each way
+  // with dropout.
+  RankSizes plain = sizes;
+  plain.flash_attention = false;
+  const ModuleOperators unfused = operators_of(module, plain, Region::kTensor);
+  EXPECT_EQ(unfused.forward.front().flops, scores * 256);
+  EXPECT_EQ(unfused.input_grad.front().flops, scores * 512);
+  const double operands = 2.0 * 2 * 1024 * 64 * (4 + 4 + 2);
+  EXPECT_EQ(unfused.forward.front().bytes, operands + 2 * 4 * scores);
+  EXPECT_EQ(unfused.input_grad.front().bytes, 2 * operands + 2 * 7 * scores);
+  plain.dropout = true;
+  EXPECT_EQ(operators_of(module, plain, Region::kTensor).forward.front().bytes,
+            operands + 2 * 6.5 * scores);
   module.window = 0;
   module.causal = false;
   EXPECT_EQ(operators_of(module, sizes, Region::kTensor).forward.front().flops, scores * 256);
