@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/exact/operator_parts.h"
 #include "generator/exact/pass.h"
 #include "generator/exact/schedule.h"
 #include "generator/exact/shared_input.h"
@@ -152,8 +153,6 @@ class JobMemory {
   const Job& job_;
   PassOptions options_;
 };
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 void fill_states(const Job& job, StageMemory& memory) {
   const RankSizes sizes = rank_sizes(job);

@@ -1,79 +1,12 @@
 #include "generator/exact/operators.h"
 
 #include <algorithm>
-#include <cmath>
-#include <string>
 #include <utility>
+
+#include "generator/exact/operator_parts.h"
 
 namespace lockstep {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-double product(std::initializer_list<std::int64_t> factors) {
-  double result = 1;
-  for (const std::int64_t factor : factors) {
-    result *= static_cast<double>(factor);
-  }
-  return result;
-}
-
-/// The sizes of a matrix product, `groups` of them.
-struct Gemm {
-  std::int64_t m = 0, n = 0, k = 0, groups = 1;
-};
-
-Operator gemm(std::string name, const Gemm& size, const RankSizes& sizes, int operand) {
-  Operator op;
-  op.name = std::move(name);
-  op.kind = size.groups > 1 ? OperatorKind::kGroupedGemm : OperatorKind::kGemm;
-  op.m = size.m;
-  op.n = size.n;
-  op.k = size.k;
-  op.groups = size.groups;
-  op.flops = 2 * product({size.m, size.n, size.k, size.groups});
-  op.bytes =
-      static_cast<double>(size.groups) *
-      (static_cast<double>(operand) * (product({size.m, size.k}) + product({size.k, size.n})) +
-       static_cast<double>(sizes.activation) * product({size.m, size.n}));
-  op.element_bytes = operand;
-  return op;
-}
-
-/// rows x in -> rows x out, with both gradients. The weight gradient is accumulated in the
-/// gradients' precision: read and written.
-ModuleOperators linear(const std::string& name, std::int64_t rows, std::int64_t in,
-                       std::int64_t out, const RankSizes& sizes, int operand,
-                       std::int64_t groups = 1) {
-  ModuleOperators ops;
-  ops.forward = {gemm(name + " forward", {rows, out, in, groups}, sizes, operand)};
-  ops.input_grad = {gemm(name + " input gradient", {rows, in, out, groups}, sizes, operand)};
-  Operator weight = gemm(name + " weight gradient", {out, in, rows, groups}, sizes, operand);
-  weight.bytes += product({groups, out, in}) * (2.0 * sizes.gradient - sizes.activation);
-  ops.weight_grad = {std::move(weight)};
-  for (auto* backward : {&ops.input_grad, &ops.weight_grad}) {
-    backward->front().backward = true;
-  }
-  return ops;
-}
-
-Operator memory(std::string name, double bytes, bool backward, int element_bytes) {
-  Operator op;
-  op.name = std::move(name);
-  op.bytes = bytes;
-  op.backward = backward;
-  op.element_bytes = element_bytes;
-  return op;
-}
-
-/// Bound by memory both ways.
-ModuleOperators elementwise(const std::string& name, double forward, double backward,
-                            int element_bytes) {
-  ModuleOperators ops;
-  ops.forward = {memory(name + " forward", forward, false, element_bytes)};
-  ops.input_grad = {memory(name + " backward", backward, true, element_bytes)};
-  return ops;
-}
 
 ModuleOperators attention(const Module& module, const RankSizes& sizes, std::int64_t parts) {
   Operator op;
@@ -96,12 +29,13 @@ ModuleOperators attention(const Module& module, const RankSizes& sizes, std::int
                       : module.causal        ? window - window * window / (2 * seq)
                                              : window;
   const double scores =
-      product({op.batch, op.heads, op.queries}) * keys / static_cast<double>(parts);
+      product_of({op.batch, op.heads, op.queries}) * keys / static_cast<double>(parts);
   op.flops = 2 * scores * static_cast<double>(module.head_dim + module.value_dim);
   const double element = sizes.activation;
-  const double q = product({op.batch, op.queries, op.heads, module.head_dim});
-  const double out = product({op.batch, op.queries, op.heads, module.value_dim});
-  const double kv = product({op.batch, op.keys, op.kv_heads, module.head_dim + module.value_dim});
+  const double q = product_of({op.batch, op.queries, op.heads, module.head_dim});
+  const double out = product_of({op.batch, op.queries, op.heads, module.value_dim});
+  const double kv =
+      product_of({op.batch, op.keys, op.kv_heads, module.head_dim + module.value_dim});
   const double dropout = sizes.dropout ? 2.5 : 0;
   const double passes = sizes.flash_attention ? 0 : 4 + dropout;
   op.bytes = element * (q + kv + out + passes * scores);
@@ -120,7 +54,7 @@ ModuleOperators head(const Module& module, const RankSizes& sizes) {
   const std::int64_t share = ceil_div(module.out, sizes.tp);
   ModuleOperators ops =
       linear(module.name, sizes.tokens, module.in, share, sizes, sizes.activation);
-  const double logits = product({sizes.tokens, share});
+  const double logits = product_of({sizes.tokens, share});
   const ModuleOperators loss = elementwise("cross entropy", logits * (sizes.activation + 4),
                                            logits * (sizes.activation + 4), 4);
   ops.forward.push_back(loss.forward.front());
@@ -185,7 +119,7 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
   const double element = sizes.activation;
   switch (module.kind) {
     case ModuleKind::kEmbedding: {
-      const double output = product({sizes.tokens, module.out});
+      const double output = product_of({sizes.tokens, module.out});
       ModuleOperators ops =
           elementwise(module.name, 2 * output * element, output * (element + 2.0 * sizes.gradient),
                       sizes.activation);
@@ -202,14 +136,14 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
     case ModuleKind::kHead:
       return head(module, sizes);
     case ModuleKind::kNorm: {
-      const double elements = product({rows, width_in(region, module.out, sizes)}) * element;
+      const double elements = product_of({rows, width_in(region, module.out, sizes)}) * element;
       return elementwise(module.name, 2 * elements, 3 * elements, sizes.activation);
     }
     case ModuleKind::kAttention:
       return attention(module, sizes, parts);
     case ModuleKind::kActivation: {
-      const double in = product({rows, width_in(region, module.in, sizes)}) * element;
-      const double out = product({rows, width_in(region, module.out, sizes)}) * element;
+      const double in = product_of({rows, width_in(region, module.in, sizes)}) * element;
+      const double out = product_of({rows, width_in(region, module.out, sizes)}) * element;
       return elementwise(module.name, in + out, 2 * in + out, sizes.activation);
     }
     case ModuleKind::kCustom:
@@ -218,55 +152,6 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
       break;
   }
   return {};
-}
-
-std::int64_t dispatched_rows(const Module& module, const RankSizes& sizes) {
-  const double copies = product({sizes.local_tokens, module.topk}) * sizes.routed;
-  // Capacity is set per expert and padded; an imbalance just makes more of them.
-  const auto experts = static_cast<double>(module.experts);
-  return static_cast<std::int64_t>(sizes.capacity ? std::ceil(copies / experts) * experts
-                                                  : std::ceil(copies));
-}
-
-MoeOperators moe_operators(const Module& module, const RankSizes& sizes) {
-  const std::string& name = module.name;
-  const double element = sizes.activation;
-  const std::int64_t width = module.in, tokens = sizes.local_tokens;
-  const std::int64_t halves = module.gated ? 2 : 1;
-  MoeOperators moe;
-  moe.rows = dispatched_rows(module, sizes);
-  moe.router = linear(name + ".router", tokens, width, module.experts, sizes, sizes.activation);
-  const double scores = product({tokens, module.experts}) * 4;  // softmax and top-k in fp32
-  moe.router.forward.push_back(memory(name + ".topk forward", 2 * scores, false, 4));
-  moe.router.input_grad.push_back(memory(name + ".topk backward", 2 * scores, true, 4));
-  std::swap(moe.router.input_grad.front(), moe.router.input_grad.back());
-  const double moved = (product({tokens, width}) + product({moe.rows, width})) * element;
-  moe.permute = elementwise(name + ".permute", moved, moved, sizes.activation);
-  moe.unpermute = elementwise(name + ".unpermute", moved, moved, sizes.activation);
-
-  const std::int64_t local_experts = module.experts / sizes.ep;
-  const std::int64_t rows = ceil_div(moe.rows * sizes.etp, local_experts);
-  const std::int64_t ffn = module.expert_ffn / sizes.etp;
-  moe.expert_in =
-      linear(name + ".experts.in", rows, width, halves * ffn, sizes, sizes.operand, local_experts);
-  moe.expert_out =
-      linear(name + ".experts.out", rows, ffn, width, sizes, sizes.operand, local_experts);
-  const double inner = product({rows, local_experts, ffn}) * element;
-  const auto in = static_cast<double>(halves) * inner;
-  moe.expert_activation =
-      elementwise(name + ".experts.activation", in + inner, 2 * in + inner, sizes.activation);
-  if (module.shared_ffn > 0) {
-    const std::int64_t shared = module.shared_ffn / sizes.tp;
-    moe.shared_in =
-        linear(name + ".shared.in", sizes.tokens, width, halves * shared, sizes, sizes.operand);
-    moe.shared_out =
-        linear(name + ".shared.out", sizes.tokens, shared, width, sizes, sizes.operand);
-    const double middle = product({sizes.tokens, shared}) * element;
-    const auto before = static_cast<double>(halves) * middle;
-    moe.shared_activation = elementwise(name + ".shared.activation", before + middle,
-                                        2 * before + middle, sizes.activation);
-  }
-  return moe;
 }
 
 ParameterCount parameters_of(const Module& module, const RankSizes& sizes) {

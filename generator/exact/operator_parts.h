@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "generator/exact/operators.h"
+
+namespace lockstep {
+
+/// What the operators of modules are made from.
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b);
+double product_of(std::initializer_list<std::int64_t> factors);
+
+/// rows x in -> rows x out, `groups` of them, with both gradients; `operand` bytes an element. The
+/// weight's gradient is accumulated in the gradients' precision: read and written.
+ModuleOperators linear(const std::string& name, std::int64_t rows, std::int64_t in,
+                       std::int64_t out, const RankSizes& sizes, int operand,
+                       std::int64_t groups = 1);
+
+/// One operator bound by memory.
+Operator memory_bound(std::string name, double bytes, bool backward, int element_bytes);
+
+/// Bound by memory both ways, with so many bytes each.
+ModuleOperators elementwise(const std::string& name, double forward, double backward,
+                            int element_bytes);
+
+}  // namespace lockstep
