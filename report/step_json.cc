@@ -117,6 +117,7 @@ std::string step_json(const StepResult& result, const Topology* topology) {
       {"compute_s", seconds(result.compute)},
       {"exposed_s", seconds(result.exposed)},
       {"bubble_s", seconds(result.bubble)},
+      {"skew_s", seconds(result.skew)},
       {"exposed_by_group", groups_json(result)},
       {"first_rank_end_s", seconds(result.first_rank_end)},
       {"last_rank_end_s", seconds(result.last_rank_end)},

@@ -162,6 +162,9 @@ class Writer {
         row("    " + to_upper(name_of(static_cast<GroupKind>(i))), result_.exposed_by_group[i]);
       }
     }
+    if (result_.skew > Time()) {
+      row("    slower ranks", result_.skew);
+    }
     if (result_.bubble > Time()) {
       row("  pipeline bubble", result_.bubble);
     }

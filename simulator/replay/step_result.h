@@ -43,10 +43,11 @@ struct StepResult {
   Parallelism parallel;
   std::int32_t gpus = 0;
 
-  Time total;                              ///< the step's time
-  Time compute;                            ///< of the reporting rank
-  Time exposed;                            ///< communication not hidden behind compute, PP included
-  Time bubble;                             ///< pipeline bubble
+  Time total;    ///< the step's time
+  Time compute;  ///< of the reporting rank
+  Time exposed;  ///< communication not hidden behind compute, PP included
+  Time skew;     ///< part of `exposed`: from the end of the reporting rank to that of the last
+  Time bubble;   ///< pipeline bubble
   std::array<Time, 7> exposed_by_group{};  ///< by GroupKind
   std::vector<std::string> names;
   std::vector<LayerResult> layers;     ///< of the reporting rank (rank 0)

@@ -250,6 +250,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   }
   result.total = strict ? run.rank_end.front() : run.end;
   Time job_end = compiled.jobs.size() > 1 ? result.jobs.front().end : result.total;
+  result.skew = strict ? Time() : job_end - run.rank_end.front();
   if (const auto* table = std::get_if<LayerTable>(&job.source->work)) {
     if (!strict) {
       settle_pipeline(result.parallel, options.chunks_per_stage, result.warnings);

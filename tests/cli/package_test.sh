@@ -23,9 +23,9 @@ if [[ -f $root/bin/lockstep-packet ]]; then
 fi
 if command -v dpkg-shlibdeps >/dev/null; then
   cpack --config "$1/CPackConfig.cmake" -G DEB -B "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
-  dpkg-deb --contents "$scratch"/lockstep_*.deb | grep -q '/bin/lockstep$' ||
-    { echo "FAILED: the .deb lacks the program"; failures=1; }
-  dpkg-deb --field "$scratch"/lockstep_*.deb Depends | grep -q libfmt ||
-    { echo "FAILED: the .deb does not name its libraries"; failures=1; }
+  contents=$(dpkg-deb --contents "$scratch"/lockstep_*.deb)
+  [[ $contents == *bin/lockstep$'\n'* ]] || { echo "FAILED: the .deb lacks the program"; failures=1; }
+  needs=$(dpkg-deb --field "$scratch"/lockstep_*.deb Depends)
+  [[ $needs == *libfmt* ]] || { echo "FAILED: the .deb does not name its libraries"; failures=1; }
 fi
 exit "$failures"

@@ -173,6 +173,7 @@ TEST(StepJson, Golden) {
   "compute_s": 0.0065,
   "exposed_s": 0.0013,
   "bubble_s": 0.0002,
+  "skew_s": 0.0,
   "exposed_by_group": {
     "tp_s": 0.0003,
     "dp_s": 0.001,
