@@ -13,7 +13,8 @@ enum class ModuleKind : std::uint8_t {
   kColumnLinear,  ///< in -> out, cut over tp by output (Megatron's ColumnParallelLinear)
   kRowLinear,     ///< in -> out, cut over tp by input; its result is reduced over tp
   kPlainLinear,   ///< in -> out, on every tp rank whole
-  kNorm,        ///< over `out` elements a token; LayerNorm has 2 parameters an element, RMS norm 1
+  kNorm,  ///< over `out` elements a token; weights `in` long (a head's, if by head), twice that for
+          ///< LayerNorm
   kAttention,   ///< heads, kv_heads, head_dim (of queries and keys), value_dim; no parameters
   kActivation,  ///< elementwise; `in` elements a token in, `out` out (gated: in = 2 out)
   kMoe,         ///< router, dispatch, experts, combine: the Moe fields

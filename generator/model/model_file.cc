@@ -1,0 +1,289 @@
+#include "generator/model/model_file.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "generator/model/yaml_fields.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kMaxText = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxLayers = 100'000;
+constexpr std::size_t kMaxModules = 10'000;
+
+struct Kind {
+  std::string_view name;
+  ModuleKind kind;
+  std::vector<std::string_view> keys;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> table{
+      {"embedding", ModuleKind::kEmbedding, {"in", "out", "shared"}},
+      {"column_linear", ModuleKind::kColumnLinear, {"in", "out", "bias", "shared"}},
+      {"row_linear", ModuleKind::kRowLinear, {"in", "out", "bias", "shared"}},
+      {"plain_linear", ModuleKind::kPlainLinear, {"in", "out", "bias", "shared"}},
+      {"norm", ModuleKind::kNorm, {"width", "weights", "rms", "shared"}},
+      {"attention",
+       ModuleKind::kAttention,
+       {"heads", "kv_heads", "head_dim", "value_dim", "window", "causal"}},
+      {"activation", ModuleKind::kActivation, {"in", "out"}},
+      {"moe",
+       ModuleKind::kMoe,
+       {"width", "experts", "topk", "expert_ffn", "shared_ffn", "gated", "shared"}},
+      {"head", ModuleKind::kHead, {"in", "out", "bias", "shared"}},
+      {"custom", ModuleKind::kCustom, {"parameters", "flops", "bytes", "shared"}},
+  };
+  return table;
+}
+
+class Reader {
+ public:
+  Reader(std::string file, const Variables& given) : file_(std::move(file)), given_(given) {}
+
+  Model read(const YAML::Node& root) {
+    const YamlFields fields(root, file_, "");
+    constexpr std::array<std::string_view, 7> kKeys{
+        "name", "variables", "before", "blocks", "after", "source", "published_parameters"};
+    fields.allow(kKeys);
+    model_.name = fields.text("name");
+    Variables variables;
+    if (fields.has("variables")) {
+      variables = read_variables(fields.at("variables"), {}, "variables", true);
+    }
+    check_given(variables);
+    model_.variables = variables;
+    if (fields.has("source")) {
+      model_.source = fields.text("source");
+    }
+    if (fields.has("published_parameters")) {
+      model_.published_parameters = fields.number("published_parameters", variables);
+    }
+    if (fields.has("before")) {
+      model_.before = read_modules(fields.at("before"), variables, "before");
+    }
+    read_blocks(fields.at("blocks"), variables, "blocks", true);
+    if (model_.blocks.empty()) {
+      throw fields.error("no layer at all", "blocks").expected("a block with layers above 0");
+    }
+    if (fields.has("after")) {
+      model_.after = read_modules(fields.at("after"), variables, "after");
+    }
+    return std::move(model_);
+  }
+
+ private:
+  /// Each may use those above it (and `outer`).
+  Variables read_variables(const YAML::Node& node, Variables outer, const std::string& field,
+                           bool overridable) {
+    const YamlFields fields(node, file_, field);
+    for (const auto& entry : node) {
+      const std::string& name = entry.first.Scalar();
+      if (!is_variable_name(name)) {
+        throw yaml_error(fmt::format("'{}' cannot name a variable", printable(name)), entry.first,
+                         file_, field)
+            .expected("letters, digits and _, no digit first, no function's name");
+      }
+      const auto given = given_.find(name);
+      const bool replaced = overridable && given != given_.end();
+      outer[name] = replaced ? given->second : fields.number(name, outer);
+    }
+    return outer;
+  }
+
+  void check_given(const Variables& variables) const {
+    std::vector<std::string_view> known;
+    for (const auto& [name, value] : variables) {
+      known.push_back(name);
+    }
+    for (const auto& [name, value] : given_) {
+      if (variables.count(name) == 0) {
+        Error error = Error(fmt::format("the model has no variable '{}'", printable(name)))
+                          .at(file_)
+                          .expected(join(known, ", "));
+        const std::string_view near = closest(name, known);
+        throw near.empty() ? error : std::move(error).hint(fmt::format("did you mean {}?", near));
+      }
+    }
+  }
+
+  void check_list(const YAML::Node& node, const std::string& field) const {
+    if (!node.IsSequence()) {
+      throw yaml_error("not a list", node, file_, field).expected("- …");
+    }
+  }
+
+  void read_blocks(const YAML::Node& list, const Variables& variables, const std::string& field,
+                   bool may_repeat) {
+    check_list(list, field);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string name = fmt::format("{}[{}]", field, i);
+      const YamlFields block(list[i], file_, name);
+      if (may_repeat && block.has("repeat")) {
+        constexpr std::array<std::string_view, 2> kKeys{"repeat", "blocks"};
+        block.allow(kKeys);
+        const std::int64_t times = block.whole("repeat", variables, 0, kMaxLayers);
+        for (std::int64_t turn = 0; turn < times; ++turn) {
+          const std::size_t blocks = model_.blocks.size();
+          read_blocks(block.at("blocks"), variables, name, false);
+          if (model_.blocks.size() == blocks) {
+            break;  // nothing in it: the other turns are as empty
+          }
+        }
+        continue;
+      }
+      constexpr std::array<std::string_view, 4> kKeys{"name", "layers", "with", "modules"};
+      block.allow(kKeys);
+      LayerBlock read;
+      read.name = block.text("name");
+      const Variables inner =
+          block.has("with") ? read_variables(block.at("with"), variables, name + ".with", false)
+                            : variables;
+      read.layers = block.whole("layers", inner, 0, kMaxLayers);
+      if (read.layers == 0) {
+        continue;
+      }
+      read.modules = read_modules(block.at("modules"), inner, name);
+      if (read.modules.empty()) {
+        throw block.error("a layer without modules", "modules");
+      }
+      model_.blocks.push_back(std::move(read));
+    }
+  }
+
+  std::vector<Module> read_modules(const YAML::Node& list, const Variables& variables,
+                                   const std::string& field) {
+    check_list(list, field);
+    std::vector<Module> modules;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (++modules_ > kMaxModules) {
+        throw yaml_error("too many modules", list[i], file_, field)
+            .expected(fmt::format("at most {}, after repetition", kMaxModules));
+      }
+      const YamlFields fields(list[i], file_, fmt::format("{}[{}]", field, i));
+      if (fields.flag_or("when", variables, true)) {
+        modules.push_back(read_module(fields, variables));
+      }
+    }
+    return modules;
+  }
+
+  static const Kind& kind_of(const YamlFields& fields) {
+    const std::string word = fields.text("kind");
+    std::vector<std::string_view> names;
+    for (const Kind& kind : kinds()) {
+      if (kind.name == word) {
+        return kind;
+      }
+      names.push_back(kind.name);
+    }
+    Error error = fields.error(fmt::format("unknown kind '{}'", printable(word)), "kind")
+                      .expected(join(names, ", "));
+    const std::string_view near = closest(word, names);
+    throw near.empty() ? error : std::move(error).hint(fmt::format("did you mean {}?", near));
+  }
+
+  static Module read_module(const YamlFields& fields, const Variables& variables) {
+    const Kind& kind = kind_of(fields);
+    std::vector<std::string_view> keys{"kind", "name", "when"};
+    keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
+    fields.allow(keys);
+    const auto size = [&](std::string_view key) {
+      return fields.whole(key, variables, 1, kMaxSize);
+    };
+    Module module;
+    module.kind = kind.kind;
+    module.name = fields.text("name");
+    module.bias = fields.flag_or("bias", variables, false);
+    module.shared = fields.flag_or("shared", variables, false);
+    switch (kind.kind) {
+      case ModuleKind::kNorm:
+        module.out = size("width");
+        module.in = fields.whole_or("weights", variables, 1, module.out, module.out);
+        module.rms = fields.flag_or("rms", variables, true);
+        break;
+      case ModuleKind::kAttention:
+        read_attention(fields, variables, module);
+        break;
+      case ModuleKind::kMoe:
+        module.in = module.out = size("width");
+        module.experts = size("experts");
+        module.topk = fields.whole("topk", variables, 1, module.experts);
+        module.expert_ffn = size("expert_ffn");
+        module.shared_ffn = fields.whole_or("shared_ffn", variables, 0, kMaxSize, 0);
+        module.gated = fields.flag_or("gated", variables, true);
+        break;
+      case ModuleKind::kCustom:
+        module.custom_parameters =
+            fields.whole_or("parameters", variables, 0, std::int64_t{1} << 53, 0);
+        module.custom_flops = amount(fields, "flops", variables);
+        module.custom_bytes = amount(fields, "bytes", variables);
+        break;
+      default:
+        module.in = size("in");
+        module.out = size("out");
+        break;
+    }
+    return module;
+  }
+
+  static void read_attention(const YamlFields& fields, const Variables& variables, Module& module) {
+    module.heads = fields.whole("heads", variables, 1, kMaxSize);
+    module.kv_heads = fields.whole_or("kv_heads", variables, 1, module.heads, module.heads);
+    if (module.heads % module.kv_heads != 0) {
+      throw fields.error(
+          fmt::format("{} does not divide the {} heads", module.kv_heads, module.heads),
+          "kv_heads");
+    }
+    module.head_dim = fields.whole("head_dim", variables, 1, kMaxSize);
+    module.value_dim = fields.whole_or("value_dim", variables, 1, kMaxSize, module.head_dim);
+    module.window = fields.whole_or("window", variables, 0, kMaxSize, 0);
+    module.causal = fields.flag_or("causal", variables, true);
+  }
+
+  static double amount(const YamlFields& fields, std::string_view key, const Variables& variables) {
+    const double value = fields.has(key) ? fields.number(key, variables) : 0;
+    if (value < 0) {
+      throw fields.error(fmt::format("{} is below 0", value), key);
+    }
+    return value;
+  }
+
+  std::string file_;
+  const Variables& given_;
+  Model model_;
+  std::size_t modules_ = 0;
+};
+
+}  // namespace
+
+Model parse_model(std::string_view text, const std::string& file, const Variables& given) {
+  if (text.size() > static_cast<std::size_t>(kMaxText)) {
+    throw Error(fmt::format("a model file of {} bytes", text.size()))
+        .at(file)
+        .expected(fmt::format("at most {}", kMaxText));
+  }
+  try {
+    return Reader(file, given).read(YAML::Load(std::string(text)));
+  } catch (const YAML::Exception& problem) {
+    const bool known = !problem.mark.is_null();
+    throw Error(fmt::format("no YAML: {}", problem.msg))
+        .at(file, known ? static_cast<std::size_t>(problem.mark.line) + 1 : 0,
+            known ? static_cast<std::size_t>(problem.mark.column) + 1 : 0);
+  }
+}
+
+Model read_model(const std::string& path, const Variables& given) {
+  const FileText text(path, kMaxText);
+  return parse_model(text.view(), path, given);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,117 @@
+#include "generator/model/model_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "generator/model/parameters.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kSmall = R"(name: small
+variables:
+  hidden: 8
+  layers: 3
+  ffn: 4 * hidden
+  gate: 0
+before:
+  - {kind: embedding, name: words, in: 100, out: hidden}
+blocks:
+  - name: decoder
+    layers: layers
+    modules:
+      - {kind: norm, name: norm, width: hidden}
+      - {kind: column_linear, name: in, in: hidden, out: ffn, bias: true}
+      - {kind: plain_linear, name: gate, in: hidden, out: 1, when: gate}
+      - {kind: row_linear, name: out, in: ffn, out: hidden}
+after:
+  - {kind: head, name: head, in: hidden, out: 100, shared: true}
+)";
+
+std::string failure(std::string text, std::string_view from, std::string_view to,
+                    const Variables& given = {}) {
+  const std::size_t found = text.find(from);
+  EXPECT_NE(found, std::string::npos) << from;
+  text.replace(found, from.size(), to);
+  try {
+    parse_model(text, "small.yaml", given);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string failure(std::string_view from, std::string_view to) {
+  return failure(std::string(kSmall), from, to);
+}
+
+TEST(ModelFile, ReadsBlocksAndExpressions) {
+  const Model model = parse_model(kSmall, "small.yaml");
+  EXPECT_EQ(model.name, "small");
+  ASSERT_EQ(model.blocks.size(), 1U);
+  EXPECT_EQ(model.blocks[0].layers, 3);
+  ASSERT_EQ(model.blocks[0].modules.size(), 3U);  // the gate is left out
+  EXPECT_EQ(model.blocks[0].modules[1].out, 32);
+  EXPECT_TRUE(model.blocks[0].modules[1].bias);
+  // 100 * 8, three times 8 + (8 * 32 + 32) + 32 * 8; the head shares the embedding.
+  EXPECT_EQ(model_parameters(model).total, 800 + 3 * (8 + 288 + 256));
+}
+
+TEST(ModelFile, WhatFollowsFromAGivenVariableFollows) {
+  const Model model = parse_model(kSmall, "small.yaml", {{"hidden", 16}, {"gate", 1}});
+  EXPECT_EQ(model.variables.at("ffn"), 64);
+  EXPECT_EQ(model.blocks[0].modules.size(), 4U);
+}
+
+TEST(ModelFile, JsonIsReadToo) {
+  const Model model = parse_model(
+      R"({"name": "j", "variables": {"n": 2}, "blocks": [{"name": "b", "layers": "n",
+          "modules": [{"kind": "moe", "name": "m", "width": 4, "experts": 8, "topk": "n",
+                       "expert_ffn": 3, "shared_ffn": 5}]}]})",
+      "j.json");
+  // router 4 * 8; an expert 3 * 4 * 3; shared 3 * 4 * 5
+  const ParameterTotals counted = model_parameters(model);
+  EXPECT_EQ(counted.total, 2 * (32 + 8 * 36 + 60));
+  EXPECT_EQ(counted.active, 2 * (32 + 2 * 36 + 60));
+}
+
+TEST(ModelFile, ErrorsNameFileLineAndField) {
+  const std::string text = failure("out: ffn,", "out: fnn,");
+  EXPECT_THAT(text, HasSubstr("small.yaml:14"));
+  EXPECT_THAT(text, HasSubstr("blocks[0][1].out"));
+  EXPECT_THAT(text, HasSubstr("did you mean ffn?"));
+  EXPECT_THAT(failure("kind: norm", "kind: nrom"), HasSubstr("did you mean norm?"));
+  EXPECT_THAT(failure("width: hidden", "widht: hidden"), HasSubstr("did you mean width?"));
+  EXPECT_THAT(failure(", width: hidden", ""), HasSubstr("'width' is missing"));
+  EXPECT_THAT(failure("width: hidden", "width: hidden / 3"), HasSubstr("no whole number"));
+  EXPECT_THAT(failure("width: hidden", "width: 0"), HasSubstr("from 1 to"));
+  EXPECT_THAT(failure("width: hidden", "width: [1]"), HasSubstr("not a single value"));
+  EXPECT_THAT(failure("layers: layers", "layers: 0"), HasSubstr("no layer at all"));
+  EXPECT_THAT(failure("layers: layers", "layers: 1e12"), HasSubstr("from 0 to 100000"));
+  EXPECT_THAT(failure("hidden: 8", "min: 8"), HasSubstr("cannot name a variable"));
+  EXPECT_THAT(failure("  layers: 3", "  hidden: 3"), HasSubstr("stands twice"));
+  EXPECT_THAT(failure("gate: 0", "gate: {"), HasSubstr("no YAML"));
+  EXPECT_THAT(failure("name: small", "- x"), HasSubstr("small.yaml:"));
+  EXPECT_THAT(failure("blocks:", "block:"), HasSubstr("did you mean blocks?"));
+  EXPECT_THAT(failure(std::string(kSmall), "3", "3", {{"hiden", 3}}),
+              HasSubstr("did you mean hidden?"));
+}
+
+TEST(ModelFile, RepetitionIsBounded) {
+  EXPECT_THAT(failure("  - name: decoder",
+                      "  - repeat: 100000\n    blocks:\n      - {name: b, layers: 1, modules: "
+                      "[{kind: custom, name: c}]}\n  - name: decoder"),
+              HasSubstr("too many modules"));
+}
+
+TEST(ModelFile, HeadsThatDoNotDivide) {
+  EXPECT_THAT(failure("{kind: norm, name: norm, width: hidden}",
+                      "{kind: attention, name: a, heads: 8, kv_heads: 3, head_dim: 4}"),
+              HasSubstr("3 does not divide the 8 heads"));
+}
+
+}  // namespace
+}  // namespace lockstep

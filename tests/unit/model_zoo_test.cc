@@ -1,0 +1,105 @@
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "generator/model/parameters.h"
+#include "generator/model/zoo.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string failure(std::string_view name, const Variables& given = {}) {
+  try {
+    find_model(name, given);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Half a percent, as the rounding of "671B" allows.
+TEST(ModelZoo, ParametersAreThoseThatArePublished) {
+  const std::vector<ZooEntry> entries = list_models();
+  EXPECT_GE(entries.size(), 30U);
+  for (const ZooEntry& entry : entries) {
+    const ParameterTotals counted = model_parameters(find_model(entry.name));
+    EXPECT_NEAR(counted.total / entry.published_parameters, 1, 0.005) << entry.name;
+    EXPECT_FALSE(entry.source.empty()) << entry.name;
+  }
+}
+
+/// "22B" is rounded to 2.3 %.
+TEST(ModelZoo, ActiveParametersAreThoseThatArePublished) {
+  int seen = 0;
+  for (const ZooEntry& entry : list_models()) {
+    if (entry.published_active_parameters > 0) {
+      const ParameterTotals counted = model_parameters(find_model(entry.name));
+      EXPECT_NEAR(counted.active / entry.published_active_parameters, 1, 0.025) << entry.name;
+      ++seen;
+    }
+  }
+  EXPECT_GE(seen, 5);
+}
+
+TEST(ModelZoo, Llama3To8BillionExactly) {
+  // 2 * 128256 * 4096 + 4096 outside, a layer: 2 norms, qkv 4096 (32 + 16) 128, out 4096^2,
+  // 3 * 4096 * 14336.
+  const double layer = 2 * 4096 + 4096. * 6144 + 4096. * 4096 + 3 * 4096. * 14336;
+  const double whole = 2 * 128256. * 4096 + 4096 + 32 * layer;
+  EXPECT_EQ(model_parameters(find_model("llama3-8b")).total, whole);
+  EXPECT_EQ(whole, 8'030'261'248);
+}
+
+TEST(ModelZoo, VariablesMayBeReplaced) {
+  const Model shallow = find_model("llama3-8b", {{"layers", 2}});
+  EXPECT_EQ(shallow.blocks.at(0).layers, 2);
+  EXPECT_EQ(shallow.published_parameters, 0);
+  EXPECT_EQ(find_model("Llama3.1-8B").blocks.at(0).layers, 32);
+  EXPECT_EQ(find_model("llama").blocks.at(0).layers, 32);
+}
+
+TEST(ModelZoo, DeepSeekHasDenseLayersThenExperts) {
+  const Model model = find_model("deepseek-r1");
+  ASSERT_EQ(model.blocks.size(), 2U);
+  EXPECT_EQ(model.blocks[0].layers, 3);
+  EXPECT_EQ(model.blocks[1].layers, 58);
+  EXPECT_EQ(model.blocks[1].modules.back().experts, 256);
+}
+
+TEST(ModelZoo, Gemma3SeesEverythingEverySixthLayer) {
+  const Model model = find_model("gemma3-27b");  // 62 = 10 (5 + 1) + 2
+  ASSERT_EQ(model.blocks.size(), 21U);
+  EXPECT_EQ(model.blocks[0].layers, 5);
+  EXPECT_EQ(model.blocks[1].layers, 1);
+  EXPECT_EQ(model.blocks[20].layers, 2);
+  const auto window = [&](std::size_t block) {
+    for (const Module& module : model.blocks[block].modules) {
+      if (module.kind == ModuleKind::kAttention) {
+        return module.window;
+      }
+    }
+    return std::int64_t{-1};
+  };
+  EXPECT_EQ(window(0), 1024);
+  EXPECT_EQ(window(1), 0);
+}
+
+TEST(ModelZoo, EveryArchitectureIsAModelByItself) {
+  EXPECT_GE(list_architectures().size(), 9U);
+  for (const std::string_view name : list_architectures()) {
+    EXPECT_GT(model_parameters(find_model(name)).total, 1e6) << name;
+  }
+}
+
+TEST(ModelZoo, ErrorsHelp) {
+  EXPECT_THAT(failure("lama3-8b"), HasSubstr("did you mean llama3-8b?"));
+  EXPECT_THAT(failure("llama3-8b", {{"layer", 2}}), HasSubstr("did you mean layers?"));
+  EXPECT_THAT(failure("llama3-8b", {{"kv_heads", 5}}), HasSubstr("kv_heads"));
+}
+
+}  // namespace
+}  // namespace lockstep
