@@ -1,0 +1,97 @@
+#include "generator/model/hf_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "generator/model/parameters.h"
+#include "generator/model/zoo.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+double total(std::string_view config) {
+  return model_parameters(parse_hf_config(config, "config.json")).total;
+}
+
+std::string failure(std::string_view config) {
+  try {
+    parse_hf_config(config, "config.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+double zoo(std::string_view name) { return model_parameters(find_model(name)).total; }
+
+TEST(HfConfig, AgreesWithTheZoo) {
+  EXPECT_EQ(total(R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
+                      "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+                      "intermediate_size": 14336, "head_dim": null, "rope_theta": 500000.0})"),
+            zoo("llama3-8b"));
+  EXPECT_EQ(total(R"({"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32,
+                      "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
+                      "intermediate_size": 14336, "num_local_experts": 8,
+                      "num_experts_per_tok": 2, "sliding_window": null})"),
+            zoo("mixtral-8x7b"));
+  EXPECT_EQ(total(R"({"model_type": "deepseek_v2", "hidden_size": 2048, "num_hidden_layers": 27,
+                      "num_attention_heads": 16, "vocab_size": 102400, "intermediate_size": 10944,
+                      "first_k_dense_replace": 1, "q_lora_rank": null, "kv_lora_rank": 512,
+                      "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                      "n_routed_experts": 64, "num_experts_per_tok": 6, "moe_layer_freq": 1,
+                      "moe_intermediate_size": 1408, "n_shared_experts": 2})"),
+            zoo("deepseek-v2-lite"));
+  EXPECT_EQ(total(R"({"model_type": "gemma2", "hidden_size": 3584, "num_hidden_layers": 42,
+                      "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
+                      "intermediate_size": 14336, "vocab_size": 256000,
+                      "sliding_window": 4096})"),
+            zoo("gemma2-9b"));
+}
+
+/// GPT-2 small: 124,439,808 parameters (Radford et al. 2019; its released weights).
+TEST(HfConfig, Gpt2) {
+  EXPECT_EQ(total(R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12,
+                      "n_inner": null, "vocab_size": 50257, "n_positions": 1024})"),
+            124'439'808);
+}
+
+/// T5 1.1 small: 76,961,152 parameters, gated and with a head of its own.
+TEST(HfConfig, GatedT5) {
+  EXPECT_EQ(total(R"({"model_type": "t5", "d_model": 512, "num_layers": 8, "num_heads": 6,
+                      "num_decoder_layers": 8, "d_kv": 64, "d_ff": 1024, "vocab_size": 32128,
+                      "feed_forward_proj": "gated-gelu", "tie_word_embeddings": false})"),
+            76'961'152);
+}
+
+/// The defaults of Hugging Face, not those of our architecture, stand in for what is absent.
+TEST(HfConfig, AbsentHeadsFollowFromTheOthers) {
+  const Model model =
+      parse_hf_config(R"({"model_type": "mixtral", "hidden_size": 256, "num_hidden_layers": 1,
+                          "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 32,
+                          "num_local_experts": 4, "num_experts_per_tok": 1})",
+                      "config.json");
+  EXPECT_EQ(model.variables.at("kv_heads"), 4);
+  EXPECT_EQ(model.variables.at("head_dim"), 64);
+}
+
+TEST(HfConfig, ErrorsNameTheField) {
+  EXPECT_THAT(failure(R"({"model_type": "lama"})"), HasSubstr("did you mean llama?"));
+  EXPECT_THAT(failure(R"({"model_type": "mamba"})"), HasSubstr("qwen3_moe"));
+  EXPECT_THAT(failure("{}"), HasSubstr("model_type"));
+  EXPECT_THAT(failure(R"({"model_type": "gpt2", "n_embd": 768})"), HasSubstr("n_layer"));
+  EXPECT_THAT(failure(R"({"model_type": "gpt2", "n_embd": "768"})"), HasSubstr("n_embd"));
+  EXPECT_THAT(failure(R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 2, "n_head": 0,
+                          "vocab_size": 10, "n_positions": 8})"),
+              HasSubstr("heads: 0"));
+  EXPECT_THAT(failure(R"({"model_type": "qwen3_moe", "decoder_sparse_step": 2})"),
+              HasSubstr("decoder_sparse_step"));
+  EXPECT_THAT(failure(R"({"model_type": "qwen3_moe", "mlp_only_layers": [3]})"),
+              HasSubstr("mlp_only_layers"));
+  EXPECT_THAT(failure("[1"), HasSubstr("config.json:1"));
+}
+
+}  // namespace
+}  // namespace lockstep
