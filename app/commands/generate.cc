@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/generator.h"
+#include "generator/model/model_table.h"
 #include "generator/to_workload.h"
 #include "workloads/workload_json.h"
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 struct GenerateFlags {
   std::string generator, output, format, flavour = "aicb";
-  bool script_compat = false, help = false;
+  bool script_compat = false, help = false, list_models = false;
   CLI::App* app = nullptr;
 };
 
@@ -98,6 +99,10 @@ ExitCode generate(const GenerateFlags& flags) {
     write_file("-", help_text(flags));
     return ExitCode::kDone;
   }
+  if (flags.list_models) {
+    write_file("-", model_table());
+    return ExitCode::kDone;
+  }
   if (flags.generator.empty()) {
     std::vector<std::string_view> names;
     for (const Generator* each : generators()) {
@@ -157,6 +162,8 @@ CommandBody define(CLI::App& app) {
       ->expected(0, 1);
   app.add_flag("--script-compat", flags->script_compat,
                "Read the flags as AICB's script does: its presets override them");
+  app.add_flag("--list-models", flags->list_models,
+               "The models that come with Lockstep, with their parameter counts");
   app.add_flag("-h,--help", flags->help, "This, and the flags of the generator that is named");
   return [flags] { return generate(*flags); };
 }
