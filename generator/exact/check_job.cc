@@ -80,6 +80,7 @@ void check_moe(const Module& module, const Job& job) {
 void check_module(const Module& module, const Job& job) {
   check_range(module.in, 0, kMaxWidth, module.name + ".in");
   check_range(module.out, 0, kMaxWidth, module.name + ".out");
+  check_range(module.custom_parameters, 0, kMaxWidth * kMaxWidth, module.name + ".parameters");
   switch (module.kind) {
     case ModuleKind::kColumnLinear:
       check_divides(job.tp, "tp", module.out, fmt::format("the output of {}", module.name));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/count.h"
 #include "generator/exact/operator_parts.h"
 #include "generator/exact/pass.h"
 #include "generator/exact/schedule.h"
@@ -145,7 +146,8 @@ class JobMemory {
       memory.recomputed = std::max(memory.recomputed, kept_without_recompute(modules, job_));
     }
     memory.parameters +=
-        {parameters.dense * times, parameters.expert * times, parameters.replicated * times};
+        {(Count(parameters.dense) * times).value, (Count(parameters.expert) * times).value,
+         (Count(parameters.replicated) * times).value};
     memory.largest_dense = std::max(memory.largest_dense, parameters.dense);
     memory.largest_expert = std::max(memory.largest_expert, parameters.expert);
   }

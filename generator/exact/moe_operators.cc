@@ -3,16 +3,29 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "generator/exact/operator_parts.h"
 
 namespace lockstep {
+namespace {
+
+constexpr double kMaxRows = 0x1p38;
+
+}  // namespace
 
 std::int64_t dispatched_rows(const Module& module, const RankSizes& sizes) {
   const double copies = product_of({sizes.local_tokens, module.topk}) * sizes.routed;
   // Capacity is set per expert and padded; an imbalance just makes more of them.
   const auto experts = static_cast<double>(module.experts);
-  return static_cast<std::int64_t>(sizes.capacity ? std::ceil(copies / experts) * experts
-                                                  : std::ceil(copies));
+  const double rows = sizes.capacity ? std::ceil(copies / experts) * experts : std::ceil(copies);
+  if (rows > kMaxRows) {
+    throw Error(fmt::format("{:.3g} token copies go through {} on a rank", rows, module.name))
+        .field("micro_batch")
+        .expected(fmt::format("at most {:.3g}", kMaxRows));
+  }
+  return static_cast<std::int64_t>(rows);
 }
 
 MoeOperators moe_operators(const Module& module, const RankSizes& sizes) {

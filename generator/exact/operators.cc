@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "generator/count.h"
 #include "generator/exact/operator_parts.h"
 
 namespace lockstep {
@@ -182,10 +183,10 @@ ParameterCount parameters_of(const Module& module, const RankSizes& sizes) {
       count.dense = count.replicated = module.rms ? in : 2 * in;
       break;
     case ModuleKind::kMoe: {
-      const std::int64_t matrices = module.gated ? 3 : 2;
-      count.replicated = in * module.experts;
-      count.dense = count.replicated + matrices * in * (module.shared_ffn / sizes.tp);
-      count.expert = module.experts / sizes.ep * matrices * in * (module.expert_ffn / sizes.etp);
+      const Count matrix = Count(module.gated ? 3 : 2) * in;
+      count.replicated = (Count(in) * module.experts).value;
+      count.dense = (matrix * (module.shared_ffn / sizes.tp) + count.replicated).value;
+      count.expert = (matrix * (module.expert_ffn / sizes.etp) * (module.experts / sizes.ep)).value;
       break;
     }
     case ModuleKind::kCustom:

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/units.h"
 #include "generator/exact/operator.h"
 #include "generator/exact/rank_sizes.h"
 #include "generator/model/model.h"
@@ -66,7 +67,9 @@ struct ParameterCount {
   std::int64_t expert = 0;      ///< of the routed experts
   std::int64_t replicated = 0;  ///< of `dense`: those that every tensor-parallel rank holds whole
   friend ParameterCount operator+(const ParameterCount& a, const ParameterCount& b) {
-    return {a.dense + b.dense, a.expert + b.expert, a.replicated + b.replicated};
+    return {detail::checked_add(a.dense, b.dense, "number of parameters"),
+            detail::checked_add(a.expert, b.expert, "number of parameters"),
+            detail::checked_add(a.replicated, b.replicated, "number of parameters")};
   }
   ParameterCount& operator+=(const ParameterCount& b) { return *this = *this + b; }
   friend bool operator==(const ParameterCount&, const ParameterCount&) = default;

@@ -314,6 +314,21 @@ TEST(ExactWorkload, BrokenRulesAreNamed) {
               HasSubstr("fewer microbatches"));
   EXPECT_THAT(error_with([](Job& job) { job.global_batch = 2 * 4'000'000; }),
               HasSubstr("at most 20000000"));
+  EXPECT_THAT(error_with([](Job& job) {
+                job.tp = 1;
+                job.gpus = 2;
+                job.global_batch = job.micro_batch = std::int64_t{1} << 20;
+                job.seq = std::int64_t{1} << 30;
+                job.model = testing::llama(8, 64, 8, 4, 128, 256, 4);
+              }),
+              HasSubstr("token copies go through moe"));
+  EXPECT_THAT(error_with([](Job& job) {
+                for (Module& module : job.model.blocks[0].modules) {
+                  module.in = module.out = std::int64_t{1} << 31;
+                }
+                job.model.blocks[0].layers = 100;
+              }),
+              HasSubstr("left the range"));
   EXPECT_THAT(error_with([](Job& job) { job.vpp = -1; }), HasSubstr("vpp: -1 is out of range"));
   EXPECT_THAT(error_with([](Job& job) {
                 job.vpp = 2;
