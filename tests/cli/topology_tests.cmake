@@ -2,9 +2,9 @@
 set(catalogue ${PROJECT_SOURCE_DIR}/topologies/catalogue)
 
 # The catalogue is what its README's commands write.
-lockstep_cli_test(cli_topology_server8 ARGS topology build --template Spectrum-X -g 8 -psn 1 -o - GOLDEN ../../topologies/catalogue/server8.txt)
+lockstep_cli_test(cli_topology_server8 ARGS topology build --template Spectrum-X -g 8 -psn 2 -o - GOLDEN ../../topologies/catalogue/server8.txt)
 lockstep_cli_test(cli_topology_spectrum16 ARGS topology build --template Spectrum-X -g 16 -psn 8 -o - GOLDEN ../../topologies/catalogue/spectrum16.txt)
-lockstep_cli_test(cli_topology_rail128 ARGS topology build --template rail-optimised -o - GOLDEN ../../topologies/catalogue/rail128.txt)
+lockstep_cli_test(cli_topology_rail128 ARGS topology build --template rail-optimised -psn 16 -o - GOLDEN ../../topologies/catalogue/rail128.txt)
 lockstep_cli_test(cli_topology_hpn64 ARGS topology build -topo AlibabaHPN -g 64 -asn 16 -psn 8 --dp -o - GOLDEN ../../topologies/catalogue/hpn64.txt)
 lockstep_cli_test(cli_topology_nvl72x2 ARGS topology build --template nvl72 --racks 2 --racks-per-leaf=2 --spine-switches 4 --format json -o - GOLDEN ../../topologies/catalogue/nvl72x2.json)
 lockstep_cli_test(cli_topology_mixed32 ARGS topology build --template heterogeneous --gpus-a 16 --gpus-b 16 --spine-switches 4 --format json -o - GOLDEN ../../topologies/catalogue/mixed32.json)
@@ -14,7 +14,7 @@ lockstep_cli_test(cli_topology_mixed32 ARGS topology build --template heterogene
 lockstep_cli_test(cli_topology_describe ARGS topology describe ${catalogue}/rail128.txt GOLDEN describe_rail128.txt)
 lockstep_cli_test(cli_topology_describe_json ARGS topology describe torus:shape=2x3 --json GOLDEN describe_torus.json)
 lockstep_cli_test(cli_topology_draw ARGS topology draw Spectrum-X:asn=64 -o - OUT "segment × 8, each 8 switches of tier 1, 512 GPUs")
-lockstep_cli_test(cli_topology_check ARGS topology check ${catalogue}/rail128.txt OUT "rail128.txt: ok, 128 GPUs, 16 NVSwitches, 72 switches, 768 links")
+lockstep_cli_test(cli_topology_check ARGS topology check ${catalogue}/rail128.txt OUT "rail128.txt: ok, 128 GPUs, 16 NVSwitches, 24 switches, 384 links")
 lockstep_cli_test(cli_topology_build_help ARGS topology build --template dragonfly --help OUT "^Templates" "^Flags of dragonfly" "--global-links")
 lockstep_cli_test(cli_topology_folder ARGS topology build -g 8 -o @OUT@/ ERR "No_Rail_Opti_8g_8gps_SingleToR_400Gbps_H100: 8 GPUs")
 lockstep_cli_test(cli_topology_warning ARGS topology build --template Spectrum-X -g 1024 -o /dev/null ERR "warning: .*The correct asw_switch_num is set to 16")
