@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/command.h"
+#include "app/generate_exact.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -63,7 +64,7 @@ void check_form(const GenerateFlags& flags, const Generator& generator) {
   if (flags.flavour != "aicb") {
     throw Error(fmt::format("unknown flavour '{}'", printable(flags.flavour)))
         .field("--flavour")
-        .expected("aicb");
+        .expected("aicb, or exact with --model and without --generator");
   }
 }
 
@@ -94,7 +95,22 @@ std::string output_path(const std::string& output, const std::string& file_name)
   return path;
 }
 
+ExitCode generate_exact(const GenerateFlags& flags) {
+  if (flags.help) {
+    write_file("-", "Flags of --flavour exact:\n" + exact_flags_help());
+    return ExitCode::kDone;
+  }
+  const Workload workload = exact_from_flags(flags.app->remaining());
+  AtomicFile file(output_path(flags.output, workload.jobs.front().name + ".json"));
+  write_workload_json(workload, [&](std::string_view piece) { file.write(piece); });
+  file.commit();
+  return ExitCode::kDone;
+}
+
 ExitCode generate(const GenerateFlags& flags) {
+  if (flags.flavour == "exact" && flags.generator.empty() && !flags.list_models) {
+    return generate_exact(flags);
+  }
   if (flags.help) {
     write_file("-", help_text(flags));
     return ExitCode::kDone;
@@ -158,7 +174,8 @@ CommandBody define(CLI::App& app) {
                  "json: the layer table as our JSON instead of SimAI's text; else simai, "
                  "csv or vidur, as the generator has it")
       ->expected(0, 1);
-  app.add_option("--flavour", flags->flavour, "aicb: byte for byte what AICB writes")
+  app.add_option("--flavour", flags->flavour,
+                 "aicb: byte for byte what AICB writes; exact: the step as it is, from --model")
       ->expected(0, 1);
   app.add_flag("--script-compat", flags->script_compat,
                "Read the flags as AICB's script does: its presets override them");
@@ -177,6 +194,7 @@ const Command kGenerateCommand{"generate",
   lockstep generate --generator simai-training --model gpt-13b --world_size 32 --tp 8 --sp -o gpt13b.txt
   lockstep generate --generator megatron --model gpt-7b --world_size 8 --tp 2 --global_batch 8 -o -
   lockstep generate --generator simai-training --help
+  lockstep generate --flavour exact --model llama3-8b --gpus 16 --tp 2 --pp 2 --sp --gbs 16 -o llama.json
 )",
                                define};
 
