@@ -162,7 +162,7 @@ class Writer {
         row("    " + to_upper(name_of(static_cast<GroupKind>(i))), result_.exposed_by_group[i]);
       }
     }
-    if (result_.skew > Time()) {
+    if (result_.skew * 1000 > result_.total) {
       row("    slower ranks", result_.skew);
     }
     if (result_.bubble > Time()) {

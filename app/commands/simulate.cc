@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 
 #include "app/command.h"
+#include "app/generate_exact.h"
 #include "app/simulate/run_analytic.h"
 #include "app/simulate/run_flow.h"
 #include "app/simulate/simulate_options.h"
+#include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "report/end_to_end_csv.h"
@@ -29,6 +31,8 @@ constexpr std::string_view kExamples =
   lockstep simulate --workload workloads/samples/gpt-tiny-8gpu-tp8.txt --topology Spectrum-X:g=8
   lockstep simulate --workload workloads/samples/gpt13b-128gpu-tp8.txt \
       --topology Spectrum-X:g=128 --trace step.json.gz
+  lockstep simulate --model llama3-8b --gpus 64 --tp 8 --pp 2 --global-batch 64 --sp \
+      --topology Spectrum-X:g=64
   lockstep simulate --engine analytic --workload workloads/samples/gpt-tiny-8gpu-tp8.txt \
       --nvlink 360GBps --nic 48.5GBps --csv .
 )";
@@ -72,7 +76,22 @@ void make_folder(const std::string& path) {
   }
 }
 
+/// The workload of a model and a job. --gpus and --gpu-type are flags of both commands.
+Workload exact_from_options(const SimulateOptions& options) {
+  std::vector<std::string> words = options.job;
+  if (options.gpus > 0) {
+    words.insert(words.end(), {"--gpus", std::to_string(options.gpus)});
+  }
+  if (!options.gpu_type.empty()) {
+    words.insert(words.end(), {"--gpu-type", options.gpu_type});
+  }
+  return exact_from_flags(words);
+}
+
 Workload load_workload(const SimulateOptions& options, std::vector<std::string>& warnings) {
+  if (options.workload.empty()) {
+    return exact_from_options(options);
+  }
   Warnings found;
   Workload workload = read_workload(options.workload, &found);
   for (const Warnings::Entry& entry : found.entries()) {
@@ -111,7 +130,7 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
   if (!options.csv_dir.empty()) {
     const std::string prefix = !options.csv_prefix.empty()
                                    ? options.csv_prefix
-                                   : fs::path(options.workload).stem().string() + "-";
+                                   : fs::path(result.workload).stem().string() + "-";
     const EndToEndLayout layout =
         options.engine == "analytic" ? EndToEndLayout::kAnalytical : EndToEndLayout::kNs3;
     const std::string text = end_to_end_csv(result, layout, prefix);
@@ -151,7 +170,8 @@ ExitCode simulate(const SimulateOptions& options) {
   const Topology* given = topology ? &*topology : nullptr;
   StepResult result =
       run_engine(options, workload, given, options.trace.empty() ? nullptr : &timeline);
-  result.workload = options.workload;
+  result.workload =
+      options.workload.empty() ? fmt::format("{}", fmt::join(options.job, " ")) : options.workload;
   result.topology = options.topology;
   result.engine = options.engine;
   result.semantics = options.semantics;
@@ -162,10 +182,28 @@ ExitCode simulate(const SimulateOptions& options) {
   return ExitCode::kDone;
 }
 
+/// Words that are no flags of ours describe a job, if there is no workload file.
+void take_job(CLI::App& app, SimulateOptions& options) {
+  options.job = app.remaining();
+  if (options.workload.empty() && options.job.empty()) {
+    throw Error("simulate: no workload is given")
+        .expected("--workload FILE, or --model NAME with the flags of a job")
+        .hint("'lockstep simulate --help' shows what there is, with examples");
+  }
+  if (!options.workload.empty() && !options.job.empty()) {
+    app.allow_extras(false);
+    throw usage_error(*app.get_parent(), CLI::ExtrasError(app.get_name(), options.job));
+  }
+}
+
 CommandBody define(CLI::App& app) {
   const auto options = std::make_shared<SimulateOptions>();
+  app.allow_extras();
   define_simulate_options(app, *options);
-  return [options] { return simulate(*options); };
+  return [options, &app] {
+    take_job(app, *options);
+    return simulate(*options);
+  };
 }
 
 }  // namespace

@@ -6,8 +6,9 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   const auto share = CLI::Range(0.0, 1.0);
   const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1} << 24);
 
-  app.add_option("-w,--workload", options.workload, "SimAI/AICB workload .txt or our .json")
-      ->required()
+  app.add_option("-w,--workload", options.workload,
+                 "SimAI/AICB workload .txt or our .json; or a model and a job, as\n"
+                 "'lockstep generate --flavour exact' takes them: --model NAME --gpus N --tp N …")
       ->group("Input");
   app.add_option("-n,--topology", options.topology,
                  "topology file, or TEMPLATE[:flags] such as Spectrum-X:g=128")

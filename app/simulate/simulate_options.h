@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -11,6 +12,7 @@ namespace lockstep {
 /// The flags of `lockstep simulate`, as typed. Quantities stay text until the engine is known.
 struct SimulateOptions {
   std::string workload, topology;
+  std::vector<std::string> job;  // words that describe a model and a job instead of a workload
   std::string engine = "flow", semantics = "simai", flavour = "default";
   std::string send_latency = "6us";
   bool pxn = false, spray = false, rail_affinity = false;
