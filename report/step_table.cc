@@ -136,9 +136,10 @@ class Writer {
       job += fmt::format(", dp {}", result_.gpus / (p.tp * p.pp));
     }
     line(job + fmt::format(", ep {}, {} micro-batch{}", p.ep, p.ga, p.ga == 1 ? "" : "es"));
-    if (result_.first_rank_end != result_.last_rank_end) {
-      line(fmt::format("ranks end between {} and {}", to_text(result_.first_rank_end),
-                       to_text(result_.last_rank_end)));
+    const std::string first = to_text(result_.first_rank_end);
+    const std::string last = to_text(result_.last_rank_end);
+    if (first != last) {
+      line(fmt::format("ranks end between {} and {}", first, last));
     }
   }
 
