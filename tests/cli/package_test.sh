@@ -21,7 +21,7 @@ if [[ -f $root/bin/lockstep-packet ]]; then
   "$root/bin/lockstep-packet" --version >/dev/null || failures=1
   [[ -f $root/share/doc/lockstep/LICENSE.lockstep-packet ]] || { echo "FAILED: no GPL text"; failures=1; }
 fi
-if command -v dpkg-shlibdeps >/dev/null; then
+if command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null; then
   cpack --config "$1/CPackConfig.cmake" -G DEB -B "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
   contents=$(dpkg-deb --contents "$scratch"/lockstep_*.deb)
   [[ $contents == *bin/lockstep$'\n'* ]] || { echo "FAILED: the .deb lacks the program"; failures=1; }
