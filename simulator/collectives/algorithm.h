@@ -21,7 +21,7 @@ struct GroupShape {
 GroupShape group_shape(std::span<const std::int32_t> servers);
 
 enum class CollectiveFlavour : std::uint8_t {
-  kDefault,  ///< every byte is sent; rings change servers on one rail
+  kDefault,  ///< chunks are rounded up; rings change servers on one rail
   kSimai     ///< as SimAI's MockNccl: S/n/C with the remainder dropped, cross-rail rings
 };
 
@@ -40,9 +40,9 @@ struct CollectiveAlgorithm {
   std::string_view summary;  ///< one line
   std::span<const CommType> ops;
   /// Builds the DAG. Every group of equal shape gets the same one. Zero bytes are an empty schedule
-  /// (a barrier's excepted); zero-byte pieces of a small tensor are transfers still, since they
+  /// (a barrier's excepted); zero-byte chunks of SimAI's rounding are transfers still, since they
   /// cost their latency. PRECONDITION: op is in `ops`, shape.ranks >= 2, bytes >= 0,
-  /// 0 <= root < ranks. ERRORS: Error when it would have more than kMaxTransfers.
+  /// 0 <= root < ranks. ERRORS: Error when it would have more than kMaxSlots.
   Schedule (*build)(const CollectiveRequest& request, const GroupShape& shape);
 };
 

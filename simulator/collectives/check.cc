@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "simulator/collectives/transfer_list.h"
+
 namespace lockstep {
 namespace {
 
@@ -56,12 +59,11 @@ class RankSets {
 /// Answers whether one transfer is an ancestor of another.
 class Ancestry {
  public:
-  explicit Ancestry(const Schedule& schedule)
-      : schedule_(schedule), seen_(schedule.transfers.size(), 0) {}
+  explicit Ancestry(const TransferList& list) : list_(list), seen_(list.transfers.size(), 0) {}
 
   bool precedes(std::int32_t ancestor, std::int32_t transfer) {
-    while (schedule_.dependencies(at(transfer)).size() == 1) {  // a chain needs no search
-      transfer = schedule_.dependencies(at(transfer)).front();
+    while (list_.dependencies(at(transfer)).size() == 1) {  // a chain needs no search
+      transfer = list_.dependencies(at(transfer)).front();
       if (transfer <= ancestor) {
         return transfer == ancestor;
       }
@@ -71,7 +73,7 @@ class Ancestry {
     while (!stack_.empty()) {
       const std::int32_t here = stack_.back();
       stack_.pop_back();
-      for (const std::int32_t before : schedule_.dependencies(at(here))) {
+      for (const std::int32_t before : list_.dependencies(at(here))) {
         if (before == ancestor) {
           return true;
         }
@@ -85,76 +87,81 @@ class Ancestry {
   }
 
  private:
-  const Schedule& schedule_;
+  const TransferList& list_;
   std::vector<std::uint32_t> seen_;
   std::uint32_t stamp_ = 0;
   std::vector<std::int32_t> stack_;
 };
 
 std::string form_problem(const Schedule& s) {
-  const std::size_t count = s.transfers.size();
-  if (count > 0 && (s.dependency_begin.size() != count + 1 || s.dependency_begin.front() != 0 ||
-                    at(s.dependency_begin.back()) != s.dependency.size())) {
-    return "the dependency table does not fit the transfers";
+  if (!s.chunk_sizes.empty() && s.chunk_sizes.size() != at(s.chunks)) {
+    return fmt::format("{} chunks have {} sizes", s.chunks, s.chunk_sizes.size());
   }
-  std::vector<std::optional<Bytes>> size(at(s.chunks));
-  for (std::size_t i = 0; i < count; ++i) {
-    const Transfer& t = s.transfers[i];
-    const auto is_rank = [&](std::int32_t rank) { return rank >= 0 && rank < s.ranks; };
-    if (!is_rank(t.source) || !is_rank(t.destination) || t.source == t.destination) {
-      return fmt::format("transfer {} goes from rank {} to rank {} of {}", i, t.source,
-                         t.destination, s.ranks);
+  for (std::size_t i = 0; i < s.slots.size(); ++i) {
+    const Slot& slot = s.slots[i];
+    const auto is_place = [&](std::int32_t place) { return place >= 0 && place < s.places(); };
+    if (!is_place(slot.source) || !is_place(slot.destination) || slot.source == slot.destination) {
+      return fmt::format("slot {} goes from place {} to place {} of {}", i, slot.source,
+                         slot.destination, s.places());
     }
-    if (t.chunk < 0 || t.chunk >= s.chunks || t.channel < 0 || t.bytes < Bytes(0)) {
-      return fmt::format("transfer {} has chunk {} of {}, channel {}, {} bytes", i, t.chunk,
-                         s.chunks, t.channel, t.bytes.count());
+    if (slot.count < 1 || slot.run < 1 || slot.run > s.chunks || slot.channel < 0 ||
+        slot.reduces < 0 || slot.cycle < -1 || at(slot.cycle + 1) >= s.cycle_begin.size()) {
+      return fmt::format("slot {} has count {}, run {}, channel {}, cycle {}", i, slot.count,
+                         slot.run, slot.channel, slot.cycle);
     }
-    if (size[at(t.chunk)].value_or(t.bytes) != t.bytes) {
-      return fmt::format("transfer {} has another size than chunk {} had before", i, t.chunk);
-    }
-    size[at(t.chunk)] = t.bytes;
-    for (const std::int32_t d : s.dependencies(i)) {
-      if (d < 0 || at(d) >= i) {
-        return fmt::format("transfer {} waits for transfer {}, which does not come before it", i,
-                           d);
+    for (const SlotWait& wait : s.waits(i)) {
+      if (wait.slot < 0 || at(wait.slot) >= s.slots.size()) {
+        return fmt::format("slot {} waits for slot {} of {}", i, wait.slot, s.slots.size());
       }
-      if (s.transfers[at(d)].source != t.source && s.transfers[at(d)].destination != t.source) {
-        return fmt::format("transfer {} waits for transfer {}, which its source cannot see", i, d);
+      const Slot& other = s.slots[at(wait.slot)];
+      if (other.source != slot.source && other.destination != slot.source) {
+        return fmt::format("slot {} waits for slot {}, which its source cannot see", i, wait.slot);
       }
+    }
+  }
+  for (const std::int32_t chunk : s.cycle_chunks) {
+    if (chunk < 0 || chunk >= s.chunks) {
+      return fmt::format("a cycle has chunk {} of {}", chunk, s.chunks);
     }
   }
   return {};
 }
 
-/// Symbolic execution: copy (rank, chunk) is place rank * chunks + chunk.
+/// Symbolic execution: copy (place, chunk) has index place * chunks + chunk. A switch starts with
+/// empty copies.
 class Execution {
  public:
-  explicit Execution(const Schedule& schedule)
-      : schedule_(schedule), copies_(at(schedule.ranks) * at(schedule.chunks), schedule.ranks) {
+  Execution(const Schedule& schedule, const TransferList& list)
+      : schedule_(schedule),
+        list_(list),
+        copies_(at(schedule.places()) * at(schedule.chunks), schedule.ranks) {
     for (std::int32_t rank = 0; rank < schedule.ranks; ++rank) {
       for (std::int32_t chunk = 0; chunk < schedule.chunks; ++chunk) {
         if (provides(rank, chunk)) {
-          copies_.insert(place(rank, chunk), rank);
+          copies_.insert(copy(rank, chunk), rank);
         }
       }
     }
   }
 
   std::string problem() {
-    for (std::size_t i = 0; i < schedule_.transfers.size(); ++i) {
-      const Transfer& t = schedule_.transfers[i];
-      const std::size_t from = place(t.source, t.chunk), to = place(t.destination, t.chunk);
-      if (copies_.count(from) == 0) {
-        return fmt::format("transfer {} sends chunk {}, which rank {} does not have", i, t.chunk,
-                           t.source);
-      }
-      if (!t.reduce) {
-        copies_.copy(to, from);
-      } else if (copies_.intersects(to, from)) {
-        return fmt::format("transfer {} adds a contribution to chunk {} that rank {} already has",
-                           i, t.chunk, t.destination);
-      } else {
-        copies_.unite(to, from, copies_);
+    for (std::size_t i = 0; i < list_.transfers.size(); ++i) {
+      const Transfer& t = list_.transfers[i];
+      for (const std::int32_t chunk : list_.chunks(i)) {
+        const std::size_t from = copy(t.source, chunk), to = copy(t.destination, chunk);
+        if (copies_.count(from) == 0) {
+          return fmt::format("transfer {} sends chunk {}, which place {} does not have", i, chunk,
+                             t.source);
+        }
+        if (!t.reduce) {
+          copies_.copy(to, from);
+        } else if (copies_.intersects(to, from)) {
+          return fmt::format(
+              "transfer {} adds a contribution to chunk {} that place {} already has", i, chunk,
+              t.destination);
+        } else {
+          copies_.unite(to, from, copies_);
+        }
       }
     }
     for (std::int32_t rank = 0; rank < schedule_.ranks; ++rank) {
@@ -168,8 +175,8 @@ class Execution {
   }
 
  private:
-  std::size_t place(std::int32_t rank, std::int32_t chunk) const {
-    return at(rank) * at(schedule_.chunks) + at(chunk);
+  std::size_t copy(std::int32_t place, std::int32_t chunk) const {
+    return at(place) * at(schedule_.chunks) + at(chunk);
   }
   std::int32_t shard_owner(std::int32_t chunk) const {
     return chunk / (schedule_.chunks / schedule_.ranks);
@@ -190,11 +197,11 @@ class Execution {
   }
   /// Whether the rank's copy is what the operation promises it, if it promises anything.
   bool complete(std::int32_t rank, std::int32_t chunk) const {
-    const std::size_t copy = place(rank, chunk);
+    const std::size_t own = copy(rank, chunk);
     const auto only = [&](std::int32_t from) {
-      return copies_.count(copy) == 1 && copies_.contains(copy, from);
+      return copies_.count(own) == 1 && copies_.contains(own, from);
     };
-    const bool all = copies_.count(copy) == schedule_.ranks;
+    const bool all = copies_.count(own) == schedule_.ranks;
     switch (schedule_.op) {
       case CommType::kAllReduce:
         return all;
@@ -216,6 +223,7 @@ class Execution {
   }
 
   const Schedule& schedule_;
+  const TransferList& list_;
   RankSets copies_;
 };
 
@@ -228,27 +236,30 @@ struct CopyHistory {
 
 class Hazards {
  public:
-  explicit Hazards(const Schedule& schedule)
-      : schedule_(schedule),
-        ancestry_(schedule),
-        histories_(at(schedule.ranks) * at(schedule.chunks)) {}
+  Hazards(const Schedule& schedule, const TransferList& list)
+      : chunks_(at(schedule.chunks)),
+        list_(list),
+        ancestry_(list),
+        histories_(at(schedule.places()) * chunks_) {}
 
   std::string problem() {
-    for (std::size_t i = 0; i < schedule_.transfers.size(); ++i) {
-      const Transfer& t = schedule_.transfers[i];
+    for (std::size_t i = 0; i < list_.transfers.size(); ++i) {
+      const Transfer& t = list_.transfers[i];
       const auto self = static_cast<std::int32_t>(i);
-      if (!read(history(t.source, t.chunk), self) ||
-          !write(history(t.destination, t.chunk), self, t.reduce)) {
-        return fmt::format("transfers {} and {} may touch chunk {} in either order", culprit_, i,
-                           t.chunk);
+      for (const std::int32_t chunk : list_.chunks(i)) {
+        if (!read(history(t.source, chunk), self) ||
+            !write(history(t.destination, chunk), self, t.reduce)) {
+          return fmt::format("transfers {} and {} may touch chunk {} in either order", culprit_, i,
+                             chunk);
+        }
       }
     }
     return {};
   }
 
  private:
-  CopyHistory& history(std::int32_t rank, std::int32_t chunk) {
-    return histories_[at(rank) * at(schedule_.chunks) + at(chunk)];
+  CopyHistory& history(std::int32_t place, std::int32_t chunk) {
+    return histories_[at(place) * chunks_ + at(chunk)];
   }
   bool follows(std::int32_t transfer, const std::vector<std::int32_t>& others) {
     const auto loose = std::find_if(others.begin(), others.end(), [&](std::int32_t other) {
@@ -274,21 +285,24 @@ class Hazards {
     return follows(transfer, copy.before);
   }
 
-  const Schedule& schedule_;
+  std::size_t chunks_;
+  const TransferList& list_;
   Ancestry ancestry_;
   std::vector<CopyHistory> histories_;
   std::int32_t culprit_ = -1;
 };
 
-std::string barrier_problem(const Schedule& s) {
-  RankSets heard(s.transfers.size(), s.ranks);  // entries that precede the end of each transfer
-  RankSets exits(at(s.ranks), s.ranks);
-  for (std::size_t i = 0; i < s.transfers.size(); ++i) {
-    heard.insert(i, s.transfers[i].source);
-    for (const std::int32_t d : s.dependencies(i)) {
+std::string barrier_problem(const Schedule& s, const TransferList& list) {
+  RankSets heard(list.transfers.size(), s.ranks);  // entries that precede the end of each transfer
+  RankSets exits(at(s.places()), s.ranks);
+  for (std::size_t i = 0; i < list.transfers.size(); ++i) {
+    if (list.transfers[i].source < s.ranks) {
+      heard.insert(i, list.transfers[i].source);
+    }
+    for (const std::int32_t d : list.dependencies(i)) {
       heard.unite(i, at(d), heard);
     }
-    exits.unite(at(s.transfers[i].destination), i, heard);
+    exits.unite(at(list.transfers[i].destination), i, heard);
   }
   for (std::int32_t rank = 0; rank < s.ranks; ++rank) {
     exits.insert(at(rank), rank);
@@ -303,13 +317,20 @@ std::string barrier_problem(const Schedule& s) {
 
 std::string check_schedule(const Schedule& schedule) {
   std::string problem = form_problem(schedule);
-  if (problem.empty() && schedule.op == CommType::kBarrier) {
-    return barrier_problem(schedule);
+  if (!problem.empty()) {
+    return problem;
   }
-  if (problem.empty()) {
-    problem = Execution(schedule).problem();
+  TransferList list;
+  try {
+    list = write_out(schedule);
+  } catch (const Error& error) {
+    return error.what();
   }
-  return problem.empty() ? Hazards(schedule).problem() : problem;
+  if (schedule.op == CommType::kBarrier) {
+    return barrier_problem(schedule, list);
+  }
+  problem = Execution(schedule, list).problem();
+  return problem.empty() ? Hazards(schedule, list).problem() : problem;
 }
 
 }  // namespace lockstep

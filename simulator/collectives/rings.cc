@@ -112,9 +112,9 @@ std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& reque
   return rings;
 }
 
-Bytes part_size(Bytes total, std::int64_t parts, std::int64_t i, CollectiveFlavour flavour) {
-  const bool larger = flavour == CollectiveFlavour::kDefault && i < total.count() % parts;
-  return Bytes(total.count() / parts + (larger ? 1 : 0));
+Bytes part_size(Bytes total, std::int64_t parts, CollectiveFlavour flavour) {
+  const bool round_up = flavour == CollectiveFlavour::kDefault && total.count() % parts != 0;
+  return Bytes(total.count() / parts + (round_up ? 1 : 0));
 }
 
 }  // namespace lockstep

@@ -31,8 +31,8 @@ inline constexpr std::int32_t kMaxChannels = 1024;
 std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& request,
                                                   const GroupShape& shape);
 
-/// Size of part `i` when `total` is cut into `parts`: equal, the first total mod parts of them one
-/// byte larger; SimAI drops that remainder. PRECONDITION: 0 <= i < parts.
-Bytes part_size(Bytes total, std::int64_t parts, std::int64_t i, CollectiveFlavour flavour);
+/// Size of the chunks when `total` is cut into `parts`: rounded up, as NCCL pads; SimAI rounds down
+/// and drops the rest.
+Bytes part_size(Bytes total, std::int64_t parts, CollectiveFlavour flavour);
 
 }  // namespace lockstep

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "simulator/collectives/rings.h"
 
@@ -12,7 +11,8 @@ constexpr std::int64_t kMaxPieces = 64;           // per channel
 
 /// A pipeline along each channel's ring, opened at the root: a broadcast starts there, a reduce
 /// ends there. Every rank passes a channel's pieces on one after the other, each as soon as it has
-/// it. Pieces are of about 512 KiB, at most 64 a channel.
+/// it. Pieces are of about 512 KiB, at most 64 a channel; piece p of channel c is chunk
+/// p * channels + c.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   Schedule schedule;
   schedule.op = request.op;
@@ -21,45 +21,33 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   if (request.bytes == Bytes(0)) {
     return schedule;
   }
-  const std::int64_t channels = channel_count(request, shape);
-  const std::int64_t pieces =
-      std::clamp(request.bytes.count() / channels / kPieceBytes, std::int64_t{1}, kMaxPieces);
-  const std::int64_t hops = shape.ranks - 1;
+  const std::int32_t channels = channel_count(request, shape);
+  const auto pieces = static_cast<std::int32_t>(
+      std::clamp(request.bytes.count() / channels / kPieceBytes, std::int64_t{1}, kMaxPieces));
+  const std::int32_t hops = shape.ranks - 1;
   const bool reduce = request.op == CommType::kReduce;
-  schedule.reserve(static_cast<double>(pieces * channels) * static_cast<double>(hops));
-  schedule.chunks = static_cast<std::int32_t>(pieces * channels);
-  auto rings = make_rings(request, shape);
-  for (auto& ring : rings) {
+  schedule.reserve(static_cast<double>(channels) * hops);
+  schedule.chunks = pieces * channels;
+  schedule.chunk_bytes = part_size(request.bytes, schedule.chunks, request.flavour);
+  std::int32_t channel = 0;
+  for (auto& ring : make_rings(request, shape)) {
     std::rotate(ring.begin(), std::find(ring.begin(), ring.end(), request.root), ring.end());
     if (reduce) {
       std::rotate(ring.begin(), ring.begin() + 1, ring.end());
     }
-  }
-
-  for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const std::vector<std::int32_t>& ring = rings[static_cast<std::size_t>(c)];
-      for (std::int64_t hop = 0; hop < hops; ++hop) {
-        const std::int64_t chunk = piece * channels + c;
-        Transfer transfer;
-        transfer.source = ring[static_cast<std::size_t>(hop)];
-        transfer.destination = ring[static_cast<std::size_t>(hop + 1)];
-        transfer.channel = static_cast<std::int32_t>(c);
-        transfer.chunk = static_cast<std::int32_t>(chunk);
-        transfer.bytes = part_size(request.bytes, pieces * channels, chunk, request.flavour);
-        transfer.reduce = reduce;
-        std::array<std::int32_t, 2> waits_for{};
-        std::size_t count = 0;
-        const std::int64_t self = chunk * hops + hop;
-        if (piece > 0) {  // the rank's previous piece has left
-          waits_for[count++] = static_cast<std::int32_t>(self - channels * hops);
-        }
-        if (hop > 0) {  // this piece has come
-          waits_for[count++] = static_cast<std::int32_t>(self - 1);
-        }
-        schedule.add(transfer, std::span(waits_for).first(count));
-      }
+    for (std::int32_t hop = 0; hop < hops; ++hop) {
+      Slot slot;
+      slot.source = ring[static_cast<std::size_t>(hop)];
+      slot.destination = ring[static_cast<std::size_t>(hop) + 1];
+      slot.channel = channel;
+      slot.count = pieces;
+      slot.reduces = reduce ? pieces : 0;
+      slot.start = channel;
+      slot.step = channels;
+      const SlotWait before{channel * hops + hop - 1, 0};
+      schedule.add(slot, {&before, hop > 0 ? std::size_t{1} : std::size_t{0}});
     }
+    ++channel;
   }
   return schedule;
 }

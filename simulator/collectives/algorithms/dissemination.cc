@@ -13,20 +13,20 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   schedule.op = request.op;
   schedule.ranks = shape.ranks;
   schedule.chunks = 1;
+  schedule.chunk_bytes = Bytes(1);
   const std::int64_t n = shape.ranks;
-  std::vector<std::int32_t> heard;
+  std::vector<SlotWait> heard;
   for (std::int64_t round = 0; (std::int64_t{1} << round) < n; ++round) {
     for (std::int64_t rank = 0; rank < n; ++rank) {
       heard.clear();
       for (std::int64_t earlier = 0; earlier < round; ++earlier) {
         const std::int64_t from = (rank + n - (std::int64_t{1} << earlier)) % n;
-        heard.push_back(static_cast<std::int32_t>(earlier * n + from));
+        heard.push_back({static_cast<std::int32_t>(earlier * n + from), 0});
       }
-      Transfer transfer;
-      transfer.source = static_cast<std::int32_t>(rank);
-      transfer.destination = static_cast<std::int32_t>((rank + (std::int64_t{1} << round)) % n);
-      transfer.bytes = Bytes(1);
-      schedule.add(transfer, heard);
+      Slot slot;
+      slot.source = static_cast<std::int32_t>(rank);
+      slot.destination = static_cast<std::int32_t>((rank + (std::int64_t{1} << round)) % n);
+      schedule.add(slot, heard);
     }
   }
   return schedule;

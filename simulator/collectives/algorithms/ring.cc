@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "simulator/collectives/rings.h"
 
 namespace lockstep {
@@ -7,10 +9,14 @@ constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommTyp
 
 /// Patarasuk and Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009.
 ///
-/// In n-1 steps place j of a ring passes on, and the next place adds, the piece that ends at place
-/// j - 1 - step (reduce-scatter); in n-1 more steps place j passes on the finished piece of place
-/// j - step (all-gather). A transfer waits for the one that brought its piece: the previous step
-/// from the previous place. Piece p of channel c is chunk p * channels + c.
+/// In n-1 steps place j of a ring passes on, and the next place adds, the chunk that ends at place
+/// j - 1 - step (reduce-scatter); in n-1 more steps place j passes on the finished chunk of place
+/// j - step (all-gather), which is the same walk backwards over the ring carried on. Each step
+/// waits for the one that brought its chunk: the previous step from the previous place. The chunk
+/// of rank r on channel c is r * channels + c.
+///
+/// SimAI starts a new flow for every step, whether or not the one before has left, so there each is
+/// a slot of its own.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   Schedule schedule;
   schedule.op = request.op;
@@ -18,34 +24,43 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   if (request.bytes == Bytes(0)) {
     return schedule;
   }
-  const std::int64_t n = shape.ranks;
-  const std::int64_t channels = channel_count(request, shape);
-  const std::int64_t reducing = request.op == CommType::kAllGather ? 0 : n - 1;
-  const std::int64_t gathering = request.op == CommType::kReduceScatter ? 0 : n - 1;
-  schedule.reserve(static_cast<double>((reducing + gathering) * n) * static_cast<double>(channels));
-  schedule.chunks = static_cast<std::int32_t>(n * channels);
+  const std::int32_t n = shape.ranks;
+  const std::int32_t channels = channel_count(request, shape);
+  const std::int32_t reducing = request.op == CommType::kAllGather ? 0 : n - 1;
+  const std::int32_t steps = reducing + (request.op == CommType::kReduceScatter ? 0 : n - 1);
+  const bool step_by_step = request.flavour == CollectiveFlavour::kSimai;
+  schedule.reserve(static_cast<double>(n) * channels * (step_by_step ? steps : 1));
+  schedule.chunks = n * channels;
+  schedule.chunk_bytes = part_size(request.bytes, std::int64_t{n} * channels, request.flavour);
   const auto rings = make_rings(request, shape);
+  std::vector<std::int32_t> cycle(static_cast<std::size_t>(n));
+  for (std::int32_t c = 0; c < channels; ++c) {
+    std::ranges::transform(rings[static_cast<std::size_t>(c)], cycle.begin(),
+                           [&](std::int32_t rank) { return rank * channels + c; });
+    schedule.add_cycle(cycle);
+  }
 
-  for (std::int64_t step = 0; step < reducing + gathering; ++step) {
-    const bool reduce = step < reducing;
-    const std::int64_t back = reduce ? step + 1 : step - reducing;  // how far the piece's end lies
-    for (std::int64_t c = 0; c < channels; ++c) {
+  for (std::int32_t step = 0; step < (step_by_step ? steps : 1); ++step) {
+    for (std::int32_t c = 0; c < channels; ++c) {
       const std::vector<std::int32_t>& ring = rings[static_cast<std::size_t>(c)];
-      const auto rank_at = [&](std::int64_t place) {
-        return ring[static_cast<std::size_t>((place + n) % n)];
-      };
-      for (std::int64_t place = 0; place < n; ++place) {
-        const std::int64_t chunk = rank_at(place - back) * channels + c;
-        Transfer transfer;
-        transfer.source = rank_at(place);
-        transfer.destination = rank_at(place + 1);
-        transfer.channel = static_cast<std::int32_t>(c);
-        transfer.chunk = static_cast<std::int32_t>(chunk);
-        transfer.bytes = part_size(request.bytes, n * channels, chunk, request.flavour);
-        transfer.reduce = reduce;
-        const auto bringer =
-            static_cast<std::int32_t>(((step - 1) * channels + c) * n + (place + n - 1) % n);
-        schedule.add(transfer, {&bringer, step == 0 ? std::size_t{0} : std::size_t{1}});
+      for (std::int32_t place = 0; place < n; ++place) {
+        Slot slot;
+        slot.source = ring[static_cast<std::size_t>(place)];
+        slot.destination = ring[static_cast<std::size_t>((place + 1) % n)];
+        slot.channel = c;
+        slot.cycle = c;
+        slot.start = place - step - (reducing > 0 ? 1 : 0);
+        slot.step = -1;
+        slot.count = step_by_step ? 1 : steps;
+        slot.reduces = step_by_step ? (step < reducing ? 1 : 0) : reducing;
+        const std::int32_t before = c * n + (place + n - 1) % n;
+        if (!step_by_step) {
+          schedule.add(slot, {{{before, 1}}});
+        } else if (step == 0) {
+          schedule.add(slot, {});
+        } else {
+          schedule.add(slot, {{{(step - 1) * n * channels + before, 0}}});
+        }
       }
     }
   }

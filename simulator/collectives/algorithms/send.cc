@@ -14,10 +14,10 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
     return schedule;
   }
   schedule.chunks = 1;
-  Transfer transfer;
-  transfer.destination = 1;
-  transfer.bytes = request.bytes;
-  schedule.add(transfer, {});
+  schedule.chunk_bytes = request.bytes;
+  Slot slot;
+  slot.destination = 1;
+  schedule.add(slot, {});
   return schedule;
 }
 

@@ -16,13 +16,13 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   }
   schedule.reserve(shape.ranks);
   schedule.chunks = shape.ranks;
+  schedule.chunk_bytes = request.bytes;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
-    Transfer transfer;
-    transfer.source = rank;
-    transfer.destination = (rank + 1) % shape.ranks;
-    transfer.chunk = rank;
-    transfer.bytes = request.bytes;
-    schedule.add(transfer, {});
+    Slot slot;
+    slot.source = rank;
+    slot.destination = (rank + 1) % shape.ranks;
+    slot.start = rank;
+    schedule.add(slot, {});
   }
   return schedule;
 }
