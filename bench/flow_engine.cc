@@ -29,28 +29,29 @@ std::int32_t ring_next(std::int32_t rank, std::int32_t channel, std::int32_t ran
   return (server + 1) % (ranks / kLocal) * kLocal + channel;
 }
 
-/// Args: GPUs, steps. A ring all-reduce of 1 GiB on 8 channels, cut after that many steps: each
+/// Args: GPUs, steps, channels. A ring all-reduce of 1 GiB, cut after that many steps: each
 /// delivery starts the next step's transfer from there.
 void ring(benchmark::State& state) {
-  constexpr std::int32_t kChannels = 8;
   const auto ranks = static_cast<std::int32_t>(state.range(0));
   const auto steps = static_cast<std::uint64_t>(state.range(1));
+  const auto channels = static_cast<std::int32_t>(state.range(2));
   const Topology topology = spectrum_x(ranks);
-  const Bytes chunk(kGiB / ranks / kChannels);
-  // Tag: (step, channel, source).
-  const auto flow = [&](std::uint64_t step, std::int32_t channel, std::int32_t source, Time start) {
-    const auto place = static_cast<std::uint64_t>(channel * ranks + source);
-    return FlowSpec{NodeId(source), NodeId(ring_next(source, channel, ranks)),
-                    chunk,          start,
-                    channel,        step * static_cast<std::uint64_t>(kChannels * ranks) + place};
-  };
+  const Bytes chunk(kGiB / ranks / channels);
   std::int64_t completions = 0;
   for (auto _ : state) {
     FlowEngine engine(topology);
-    for (std::int32_t channel = 0; channel < kChannels; ++channel) {
+    std::vector<ConnectionId> pairs;  // by channel and source; the tag is the index
+    std::vector<std::uint64_t> after;
+    for (std::int32_t channel = 0; channel < channels; ++channel) {
       for (std::int32_t rank = 0; rank < ranks; ++rank) {
-        engine.start(flow(0, channel, rank, Time()));
+        const std::int32_t next = ring_next(rank, channel, ranks);
+        pairs.push_back(engine.connect(NodeId(rank), NodeId(next), channel));
+        after.push_back(static_cast<std::uint64_t>(channel * ranks + next));
       }
+    }
+    std::vector<std::uint64_t> step(pairs.size(), 1);
+    for (std::uint64_t i = 0; i < pairs.size(); ++i) {
+      engine.start(pairs[i], chunk, Time(), i);
     }
     std::vector<NetworkEvent> events;
     while (events.clear(), engine.advance(Time::max(), events), !events.empty()) {
@@ -59,12 +60,10 @@ void ring(benchmark::State& state) {
           continue;
         }
         ++completions;
-        const auto width = static_cast<std::uint64_t>(kChannels * ranks);
-        const std::uint64_t step = event.tag / width;
-        if (step + 1 < steps) {
-          const auto channel = static_cast<std::int32_t>(event.tag % width) / ranks;
-          const auto source = static_cast<std::int32_t>(event.tag % width) % ranks;
-          engine.start(flow(step + 1, channel, ring_next(source, channel, ranks), event.when));
+        const std::uint64_t next = after[event.tag];
+        if (step[next] < steps) {
+          ++step[next];
+          engine.start(pairs[next], chunk, event.when, next);
         }
       }
     }
@@ -73,10 +72,12 @@ void ring(benchmark::State& state) {
   state.SetItemsProcessed(completions);
 }
 BENCHMARK(ring)
-    ->Args({64, 126})
-    ->Args({256, 510})
-    ->Args({1024, 200})
-    ->Args({4096, 50})
+    ->Args({1024, 2046, 1})
+    ->Args({4096, 500, 1})
+    ->Args({64, 126, 8})
+    ->Args({256, 510, 8})
+    ->Args({1024, 200, 8})
+    ->Args({4096, 50, 8})
     ->Unit(benchmark::kMillisecond);
 
 /// Args: GPUs, spray. Every GPU sends 1 GiB / GPUs to every other, all at once.
@@ -101,7 +102,12 @@ void all_to_all(benchmark::State& state) {
   }
   state.SetItemsProcessed(completions / 2);  // each is sent and delivered
 }
-BENCHMARK(all_to_all)->Args({64, 0})->Args({256, 0})->Args({512, 0})->Unit(benchmark::kMillisecond);
+BENCHMARK(all_to_all)
+    ->Args({64, 0})
+    ->Args({256, 0})
+    ->Args({512, 0})
+    ->Args({1024, 0})
+    ->Unit(benchmark::kMillisecond);
 
 /// Args: GPUs. As all_to_all, but each GPU has 8 peers in flight: the next starts when one is sent.
 void windowed_all_to_all(benchmark::State& state) {
@@ -136,7 +142,7 @@ void windowed_all_to_all(benchmark::State& state) {
   }
   state.SetItemsProcessed(completions);
 }
-BENCHMARK(windowed_all_to_all)->Arg(64)->Arg(128)->Unit(benchmark::kMillisecond);
+BENCHMARK(windowed_all_to_all)->Arg(64)->Arg(128)->Arg(256)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace lockstep

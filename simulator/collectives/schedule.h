@@ -93,6 +93,9 @@ struct Schedule {
   }
   /// The i-th chunk (0 … run-1) that transfer k of a slot carries.
   std::int32_t chunk(const Slot& slot, std::int32_t k, std::int32_t i = 0) const;
+  Bytes chunk_size(std::int32_t chunk) const {
+    return chunk_sizes.empty() ? chunk_bytes : chunk_sizes[static_cast<std::size_t>(chunk)];
+  }
   /// What transfer k of a slot carries. O(1), or O(run) with chunk_sizes.
   Bytes bytes(const Slot& slot, std::int32_t k) const;
   /// Transfers of all slots.

@@ -17,6 +17,9 @@ struct FlowSpec {
   std::uint64_t tag = 0;     ///< comes back in the events
 };
 
+/// A queue pair: it carries one transfer after the other, in order of the starts.
+using ConnectionId = Id<struct ConnectionTag>;
+
 struct NetworkEvent {
   enum class Kind : std::uint8_t {
     kSent,      ///< the last bit left the source
@@ -36,17 +39,26 @@ struct PortUse {
 /// Moves bytes over a Topology and owns the network's clock; the replay owns everything else and
 /// drives the engine:
 ///
-///     engine.start(flow);                                // any number, at or after now()
+///     ConnectionId pair = engine.connect(source, destination, channel);
+///     engine.start(pair, bytes, when, tag);              // any number, at or after now()
 ///     Time now = engine.advance(next_own_event, events); // stops early at the first events
 ///
-/// Deterministic: same calls, same events in the same order (ties by order of start()).
+/// Deterministic: same calls, same events in the same order.
 class NetworkEngine {
  public:
   virtual ~NetworkEngine() = default;
 
   virtual Time now() const = 0;
-  /// ERRORS: Error when there is no route.
-  virtual void start(const FlowSpec& flow) = 0;
+  /// A new connection between two nodes. The channel tells rails and ECMP draws apart: connections
+  /// with the same arguments take the same way. ERRORS: Error when there is no route.
+  virtual ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) = 0;
+  /// Sends `bytes` over a connection, not before `when`, which is not before now(), nor before what
+  /// was started on it earlier has left. `tag` comes back in the events.
+  virtual void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) = 0;
+  /// A single transfer on a connection of its own.
+  void start(const FlowSpec& flow) {
+    start(connect(flow.source, flow.destination, flow.channel), flow.bytes, flow.start, flow.tag);
+  }
   /// Moves the clock to `limit`, or to the first moment at which something is sent or delivered if
   /// that comes earlier; appends everything that happens at that moment. Returns now().
   /// With limit Time::max() and nothing under way the clock stays and no event is appended.

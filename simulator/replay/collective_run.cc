@@ -6,12 +6,16 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "simulator/replay/switch_node.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::uint64_t tag_of(std::int32_t run, std::int32_t transfer) {
-  return (static_cast<std::uint64_t>(run) << 32) | static_cast<std::uint32_t>(transfer);
+/// Bytes of schedules above which those that no run uses are dropped.
+constexpr std::size_t kPreparedBudget = std::size_t{256} << 20;
+
+constexpr std::uint64_t tag_of(std::int32_t run, std::int32_t slot) {
+  return (static_cast<std::uint64_t>(run) << 32) | static_cast<std::uint32_t>(slot);
 }
 
 /// Turns per-slot counts (stored one slot up) into CSR begins and returns the cursor to fill with.
@@ -95,48 +99,104 @@ std::int32_t CollectiveRuns::shape_of(const Key& key, const std::vector<std::int
   return shape;
 }
 
-const CollectiveRuns::Prepared& CollectiveRuns::prepare(const ProgramOp& op, std::int32_t shape) {
-  const auto [place, is_new] = prepared_.try_emplace({op.comm, op.bytes, shape});
-  Prepared& prepared = place->second;
-  if (!is_new) {
-    return prepared;
+std::size_t CollectiveRuns::Prepared::memory_bytes() const {
+  return schedule->memory_bytes() + (waiter.size() + waiter_begin.size() + from.size()) * 4 +
+         shares.size() * 8;
+}
+
+std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramOp& op,
+                                                                  std::int32_t shape) {
+  std::shared_ptr<Prepared>& known = prepared_[{op.comm, op.bytes, shape}];
+  if (known) {
+    return known;
   }
   const auto servers =
-      std::ranges::find_if(shapes_, [&](const auto& known) { return known.second == shape; });
+      std::ranges::find_if(shapes_, [&](const auto& entry) { return entry.second == shape; });
   const GroupShape group{static_cast<std::int32_t>(servers->first.size()), servers->first};
+  known = std::make_shared<Prepared>();
+  std::shared_ptr<Prepared> result = known;
+  Prepared& prepared = *result;
   prepared.schedule = schedules_(op.comm, op.bytes, group);
   const Schedule& schedule = *prepared.schedule;
-  const std::size_t count = schedule.transfers.size();
-  const auto ranks = static_cast<std::size_t>(schedule.ranks);
+  const std::size_t count = schedule.slots.size();
   LOCKSTEP_CHECK(schedule.ranks == group.ranks, "a schedule is built for the group's size");
-  prepared.waits.resize(count);
-  prepared.shares.assign(ranks, 0);
-  prepared.successor_begin.assign(count + 1, 0);
-  prepared.from_begin.assign(ranks + 1, 0);
+  prepared.shares.assign(static_cast<std::size_t>(schedule.ranks), 0);
+  prepared.waiter_begin.assign(count + 1, 0);
+  prepared.from_begin.assign(static_cast<std::size_t>(schedule.places()) + 1, 0);
   for (std::size_t i = 0; i < count; ++i) {
-    const Transfer& transfer = schedule.transfers[i];
-    ++prepared.shares[static_cast<std::size_t>(transfer.source)];
-    ++prepared.shares[static_cast<std::size_t>(transfer.destination)];
-    prepared.waits[i] = static_cast<std::int32_t>(schedule.dependencies(i).size());
-    for (const std::int32_t earlier : schedule.dependencies(i)) {
-      ++prepared.successor_begin[static_cast<std::size_t>(earlier) + 1];
+    const Slot& slot = schedule.slots[i];
+    for (const std::int32_t place : {slot.source, slot.destination}) {
+      if (place < schedule.ranks) {
+        prepared.shares[static_cast<std::size_t>(place)] += slot.count;
+      }
     }
-    ++prepared.from_begin[static_cast<std::size_t>(transfer.source) + 1];
+    for (const SlotWait& wait : schedule.waits(i)) {
+      ++prepared.waiter_begin[static_cast<std::size_t>(wait.slot) + 1];
+    }
+    ++prepared.from_begin[static_cast<std::size_t>(slot.source) + 1];
   }
-  std::vector<std::int32_t> next_successor = to_begins(prepared.successor_begin);
+  std::vector<std::int32_t> next_waiter = to_begins(prepared.waiter_begin);
   std::vector<std::int32_t> next_from = to_begins(prepared.from_begin);
-  prepared.successor.resize(schedule.dependency.size());
-  prepared.from.resize(static_cast<std::size_t>(prepared.from_begin.back()));
+  prepared.waiter.resize(schedule.wait.size());
+  prepared.from.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto index = static_cast<std::int32_t>(i);
-    for (const std::int32_t earlier : schedule.dependencies(i)) {
-      prepared.successor[static_cast<std::size_t>(
-          next_successor[static_cast<std::size_t>(earlier)]++)] = index;
+    for (const SlotWait& wait : schedule.waits(i)) {
+      prepared
+          .waiter[static_cast<std::size_t>(next_waiter[static_cast<std::size_t>(wait.slot)]++)] =
+          index;
     }
-    const auto source = static_cast<std::size_t>(schedule.transfers[i].source);
+    const auto source = static_cast<std::size_t>(schedule.slots[i].source);
     prepared.from[static_cast<std::size_t>(next_from[source]++)] = index;
   }
-  return prepared;
+  prepared_bytes_ += prepared.memory_bytes();
+  if (prepared_bytes_ > kPreparedBudget) {
+    forget_unused();
+  }
+  return result;
+}
+
+void CollectiveRuns::forget_unused() {
+  std::erase_if(prepared_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  prepared_bytes_ = 0;
+  for (const auto& [key, prepared] : prepared_) {
+    prepared_bytes_ += prepared->memory_bytes();
+  }
+}
+
+NodeId CollectiveRuns::node_of(const Run& run, std::int32_t place) const {
+  const auto rank_at = [&](std::int32_t member) {
+    return node_of_rank_[static_cast<std::size_t>(
+        (*run.members)[static_cast<std::size_t>(member)])];
+  };
+  const Schedule& schedule = *run.prepared->schedule;
+  if (place < schedule.ranks) {
+    return rank_at(place);
+  }
+  const SwitchPlace& place_of_switch =
+      schedule.switches[static_cast<std::size_t>(place - schedule.ranks)];
+  return switch_node(topology_, rank_at(place_of_switch.near), place_of_switch);
+}
+
+/// The connections of a group are made once and used by all its collectives of this kind.
+void CollectiveRuns::connect(Run& run) {
+  const Schedule& schedule = *run.prepared->schedule;
+  const std::int32_t group = run.key.family >= 0 ? run.key.group : -1;
+  std::vector<ConnectionId>* known =
+      group >= 0 ? &run.prepared->connections[{run.key.family, group}] : nullptr;
+  run.slots.assign(schedule.slots.size(), {});
+  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
+    if (known != nullptr && known->size() > i) {
+      run.slots[i].connection = (*known)[i];
+      continue;
+    }
+    const Slot& slot = schedule.slots[i];
+    run.slots[i].connection =
+        network_.connect(node_of(run, slot.source), node_of(run, slot.destination), slot.channel);
+    if (known != nullptr) {
+      known->push_back(run.slots[i].connection);
+    }
+  }
 }
 
 std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
@@ -159,10 +219,10 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
     run.members = &work_.families[static_cast<std::size_t>(key.family)]
                        .groups()[static_cast<std::size_t>(key.group)];
   }
-  run.prepared = &prepare(op, shape_of(key, *run.members));
+  run.prepared = prepare(op, shape_of(key, *run.members));
   run.op.assign(run.members->size(), -1);
   run.shares = run.prepared->shares;
-  run.waits = run.prepared->waits;
+  connect(run);
   run.unfinished = static_cast<std::int32_t>(run.members->size());
   return index;
 }
@@ -188,42 +248,50 @@ void CollectiveRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   }
   const std::int32_t place = place_of(run, rank);
   run.op[static_cast<std::size_t>(place)] = op_index;
-  const Prepared& prepared = *run.prepared;
-  const auto begin = static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place)]);
-  const auto end =
-      static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place) + 1]);
-  for (std::size_t i = begin; i < end; ++i) {
-    // Those that wait for nothing, and those whose data came before the rank did.
-    if (run.waits[static_cast<std::size_t>(prepared.from[i])] == 0) {
-      start(index, prepared.from[i], now);
-    }
-  }
+  start_from(index, place, now);
   if (run.shares[static_cast<std::size_t>(place)] == 0) {
     ++run.shares[static_cast<std::size_t>(place)];
     share_done(index, place);
   }
 }
 
-void CollectiveRuns::start(std::int32_t run_index, std::int32_t transfer_index, Time now) {
-  const Run& run = *runs_[static_cast<std::size_t>(run_index)];
-  const auto i = static_cast<std::size_t>(transfer_index);
-  const Transfer& transfer = run.prepared->schedule->transfers[i];
-  const auto node = [&](std::int32_t place) {
-    const std::int32_t rank = (*run.members)[static_cast<std::size_t>(place)];
-    return node_of_rank_[static_cast<std::size_t>(rank)];
-  };
-  FlowSpec flow;
-  flow.source = node(transfer.source);
-  flow.destination = node(transfer.destination);
-  flow.bytes = transfer.bytes;
-  flow.start = now + options_.send_latency;
-  if (run.comm == CommType::kReduceScatter && run.prepared->waits[i] > 0) {
-    flow.start += options_.reduce_latency;
+/// Starts what a place may send: what waits for nothing, and whose data came before it entered.
+void CollectiveRuns::start_from(std::int32_t run_index, std::int32_t place, Time now) {
+  const Prepared& prepared = *runs_[static_cast<std::size_t>(run_index)]->prepared;
+  const auto begin = static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place)]);
+  const auto end =
+      static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place) + 1]);
+  for (std::size_t i = begin; i < end; ++i) {
+    start_ready(run_index, prepared.from[i], now);
   }
-  flow.channel = transfer.channel;
-  flow.tag = tag_of(run_index, transfer_index);
-  network_.start(flow);
-  ++transfers_;
+}
+
+/// Starts the slot's next transfers as far as what they wait for has arrived. The connection keeps
+/// them in order.
+void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index, Time now) {
+  Run& run = *runs_[static_cast<std::size_t>(run_index)];
+  const Schedule& schedule = *run.prepared->schedule;
+  const Slot& slot = schedule.slots[static_cast<std::size_t>(slot_index)];
+  SlotState& state = run.slots[static_cast<std::size_t>(slot_index)];
+  const auto waits = schedule.waits(static_cast<std::size_t>(slot_index));
+  for (; state.started < slot.count; ++state.started) {
+    bool forwards = false;
+    for (const SlotWait& wait : waits) {
+      const auto other = static_cast<std::size_t>(wait.slot);
+      const std::int32_t needed = wait.needed(state.started, schedule.slots[other].count);
+      if (run.slots[other].delivered < needed) {
+        return;
+      }
+      forwards = forwards || needed > 0;
+    }
+    Time when = now + options_.send_latency;
+    if (forwards && run.comm == CommType::kReduceScatter) {
+      when += options_.reduce_latency;
+    }
+    network_.start(state.connection, schedule.bytes(slot, state.started), when,
+                   tag_of(run_index, slot_index));
+    ++transfers_;
+  }
 }
 
 void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
@@ -231,21 +299,26 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
   const auto i = static_cast<std::size_t>(event.tag & 0xFFFFFFFFU);
   Run& run = *runs_[static_cast<std::size_t>(run_index)];
   const Prepared& prepared = *run.prepared;
-  const Transfer& transfer = prepared.schedule->transfers[i];
+  const Slot& slot = prepared.schedule->slots[i];
   if (event.kind == NetworkEvent::Kind::kSent) {
-    share_done(run_index, transfer.source);
+    if (slot.source < prepared.schedule->ranks) {
+      share_done(run_index, slot.source);
+    }
     return;
   }
-  const auto begin = static_cast<std::size_t>(prepared.successor_begin[i]);
-  const auto end = static_cast<std::size_t>(prepared.successor_begin[i + 1]);
-  for (std::size_t s = begin; s < end; ++s) {
-    const auto next = static_cast<std::size_t>(prepared.successor[s]);
-    const std::int32_t source = prepared.schedule->transfers[next].source;
-    if (--run.waits[next] == 0 && run.op[static_cast<std::size_t>(source)] >= 0) {
-      start(run_index, prepared.successor[s], now);
+  ++run.slots[i].delivered;
+  const auto begin = static_cast<std::size_t>(prepared.waiter_begin[i]);
+  const auto end = static_cast<std::size_t>(prepared.waiter_begin[i + 1]);
+  for (std::size_t w = begin; w < end; ++w) {
+    const std::int32_t next = prepared.waiter[w];
+    const std::int32_t source = prepared.schedule->slots[static_cast<std::size_t>(next)].source;
+    if (source >= prepared.schedule->ranks || run.op[static_cast<std::size_t>(source)] >= 0) {
+      start_ready(run_index, next, now);
     }
   }
-  share_done(run_index, transfer.destination);
+  if (slot.destination < prepared.schedule->ranks) {
+    share_done(run_index, slot.destination);
+  }
 }
 
 void CollectiveRuns::share_done(std::int32_t run_index, std::int32_t place) {

@@ -18,7 +18,8 @@ namespace lockstep {
 
 /// The collectives under way: who has entered, which transfers may start, who has finished.
 /// Entering and network events go in; transfers go to the engine; finished ranks come out through
-/// a callback. Finished collectives give their memory back. O(1) amortised per transfer event.
+/// a callback. Finished collectives give their memory back; their schedules are kept for the next
+/// as long as they take less than 256 MiB together. O(1) amortised per transfer event.
 class CollectiveRuns {
  public:
   /// `finished(rank, op)` is called when a rank's share of what it entered as `op` is done.
@@ -37,13 +38,15 @@ class CollectiveRuns {
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const;
 
  private:
-  /// A schedule with what running it needs, made once.
+  /// A schedule with what running it needs, made once for all groups of a shape.
   struct Prepared {
     std::shared_ptr<const Schedule> schedule;
-    std::vector<std::int32_t> waits;  // per transfer: number of dependencies
-    std::vector<std::int32_t> successor_begin, successor;
-    std::vector<std::int32_t> from_begin, from;  // per rank: the transfers it sends
-    std::vector<std::int32_t> shares;            // per rank: transfers to it and from it
+    std::vector<std::int32_t> waiter_begin, waiter;  // per slot: the slots that wait for it
+    std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
+    std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<ConnectionId>>
+        connections;  // per family and group: one a slot
+    std::size_t memory_bytes() const;
   };
   /// What tells a collective from all others: the communicator and the how-manieth on it.
   struct Key {
@@ -56,25 +59,33 @@ class CollectiveRuns {
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept;
   };
+  struct SlotState {
+    ConnectionId connection;
+    std::int32_t started = 0, delivered = 0;  // transfers
+  };
   struct Run {
-    const Prepared* prepared = nullptr;
+    std::shared_ptr<Prepared> prepared;
     const std::vector<std::int32_t>* members = nullptr;
     std::vector<std::int32_t> pair;  // storage of `members` for send/receive
     CommType comm = CommType::kNone;
     Bytes bytes;
     Key key;
-    std::vector<std::int32_t> op;      // per place: the operation it entered as, -1 before
-    std::vector<std::int32_t> shares;  // per place: what is left
-    std::vector<std::int32_t> waits;   // per transfer
-    std::int32_t unfinished = 0;       // places
+    std::vector<std::int32_t> op;      // per rank's place: the operation it entered as, -1 before
+    std::vector<std::int64_t> shares;  // per rank's place: what is left
+    std::vector<SlotState> slots;
+    std::int32_t unfinished = 0;  // places
   };
 
   Key key_of(std::int32_t rank, const ProgramOp& op) const;
   std::int32_t open_run(const Key& key, const ProgramOp& op);
   std::int32_t place_of(const Run& run, std::int32_t rank) const;
   std::int32_t shape_of(const Key& key, const std::vector<std::int32_t>& members);
-  const Prepared& prepare(const ProgramOp& op, std::int32_t shape);
-  void start(std::int32_t run, std::int32_t transfer, Time now);
+  std::shared_ptr<Prepared> prepare(const ProgramOp& op, std::int32_t shape);
+  void forget_unused();
+  void connect(Run& run);
+  NodeId node_of(const Run& run, std::int32_t place) const;
+  void start_from(std::int32_t run, std::int32_t place, Time now);
+  void start_ready(std::int32_t run, std::int32_t slot, Time now);
   void share_done(std::int32_t run, std::int32_t place);
   [[noreturn]] void disagree(const Run& run, std::int32_t rank, std::int32_t op) const;
 
@@ -90,7 +101,9 @@ class CollectiveRuns {
   std::unordered_map<Key, std::int32_t, KeyHash> open_;       // never iterated
   std::map<std::vector<std::int32_t>, std::int32_t> shapes_;  // servers of a group's ranks
   std::vector<std::vector<std::int32_t>> shape_of_group_;     // by family and group; -1 unknown
-  std::map<std::tuple<CommType, Bytes, std::int32_t>, Prepared> prepared_;  // by shape
+  std::map<std::tuple<CommType, Bytes, std::int32_t>, std::shared_ptr<Prepared>>
+      prepared_;  // by shape
+  std::size_t prepared_bytes_ = 0;
   std::int64_t transfers_ = 0;
 };
 

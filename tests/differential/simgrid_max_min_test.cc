@@ -110,7 +110,7 @@ void run_in_simgrid(std::vector<Case>& cases) {
 
 /// The same with MaxMin, in seconds.
 std::vector<double> ends_of(const Case& c) {
-  MaxMin solver = testing::to_max_min(c.system);
+  MaxMin solver = testing::to_max_min(c.system, 0x1p20);  // capacities up to 1e10
   std::vector<double> left(c.sizes.begin(), c.sizes.end()), ends(left.size());
   double now = 0;
   for (std::size_t open = left.size(); open > 0;) {

@@ -52,7 +52,7 @@ TEST(MaxMinProperty, HoldsTheCertificate) {
     const System system = random_system(rng, random_shape(rng));
     MaxMin solver = to_max_min(system);
     solver.solve();
-    ASSERT_EQ(max_min_violation(solver, all_variables(system), 1e-11), "") << "round " << round;
+    ASSERT_EQ(max_min_violation(solver, all_variables(system), 1e-9), "") << "round " << round;
   }
 }
 
@@ -73,7 +73,7 @@ TEST(MaxMinProperty, RelabellingVariablesChangesNoBit) {
 }
 
 TEST(MaxMinProperty, ScalingCapacitiesScalesRates) {
-  // By a power of two every operation scales exactly; by 3 to rounding.
+  // To the rounding of rates to multiples of 2^-36.
   Rng rng(1, "scaling");
   for (int round = 0; round < 300; ++round) {
     SystemShape shape = random_shape(rng);
@@ -87,16 +87,16 @@ TEST(MaxMinProperty, ScalingCapacitiesScalesRates) {
       }
       const std::vector<double> more = solved(scaled);
       for (std::size_t i = 0; i < rates.size(); ++i) {
-        ASSERT_NEAR(more[i], factor * rates[i], factor == 4 ? 0 : 1e-12 * more[i]);
+        ASSERT_NEAR(more[i], factor * rates[i], 1e-9 * more[i]);
       }
     }
   }
 }
 
 TEST(MaxMinProperty, SolvingAfterEachChangeEqualsSolvingAtOnce) {
-  // A solver lives through random additions, removals and capacity changes, solving only touched
-  // components; after each solve a fresh solver of the same system must have the same rates, to the
-  // bit, and all others must have been reported as unchanged.
+  // A solver lives through random additions, removals and capacity changes, solving only what
+  // a change reaches; after each solve a fresh solver of the same system must have the same rates,
+  // to rounding, and all others must have been reported as unchanged.
   Rng rng(1, "incremental");
   for (int round = 0; round < 40; ++round) {
     SystemShape shape = random_shape(rng);
@@ -134,9 +134,11 @@ TEST(MaxMinProperty, SolvingAfterEachChangeEqualsSolvingAtOnce) {
       const auto changed = solver.solve();
       const std::vector<double> expected = solved(system);
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        ASSERT_EQ(solver.rate(ids[i]), expected[i]) << "round " << round << ", step " << step;
+        ASSERT_NEAR(solver.rate(ids[i]), expected[i], 1e-9 * expected[i])
+            << "round " << round << ", step " << step;
         const bool reported = std::find(changed.begin(), changed.end(), ids[i]) != changed.end();
-        ASSERT_EQ(reported, solver.rate(ids[i]) != before[i]);
+        // (A change below a double's precision may be reported too.)
+        ASSERT_TRUE(reported || solver.rate(ids[i]) == before[i]);
         before[i] = solver.rate(ids[i]);
       }
     }

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/collectives/transfer_list.h"
 #include "tests/support/reference.h"
 
 namespace lockstep {
@@ -61,7 +62,7 @@ Flows our_flows(const std::vector<Repeated>& collectives) {
       }
       const Schedule schedule =
           choose_algorithm(c.op, c.ranks).build(request, group_shape(servers));
-      for (const Transfer& t : schedule.transfers) {
+      for (const Transfer& t : write_out(schedule).transfers) {
         flows[{node(t.source), node(t.destination), t.bytes.count()}] += c.times;
       }
     }

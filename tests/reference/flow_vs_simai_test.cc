@@ -45,7 +45,7 @@ constexpr Case kCases[] = {
     {"ar_16M_32", "6us", 1, 1},
     {"ar_16M_64", "6us", 1, 1},
     {"ar_16M_128", "6us", 1, 1},
-    {"ar_128M_64", "6us", 11, 24},
+    {"ar_128M_64", "6us", 11, 25},
 };
 
 /// The number that follows `key` in the text.

@@ -12,10 +12,13 @@ class FakeNetwork : public NetworkEngine {
  public:
   Time now() const override { return now_; }
 
-  void start(const FlowSpec& flow) override {
-    const Time sent = flow.start + Time::ns(flow.bytes.count());
-    pending_.push_back({sent, flow.tag, NetworkEvent::Kind::kSent});
-    pending_.push_back({sent + Time::us(1), flow.tag, NetworkEvent::Kind::kDelivered});
+  ConnectionId connect(NodeId, NodeId, std::int32_t) override { return ConnectionId(0); }
+
+  using NetworkEngine::start;
+  void start(ConnectionId, Bytes bytes, Time when, std::uint64_t tag) override {
+    const Time sent = when + Time::ns(bytes.count());
+    pending_.push_back({sent, tag, NetworkEvent::Kind::kSent});
+    pending_.push_back({sent + Time::us(1), tag, NetworkEvent::Kind::kDelivered});
     std::ranges::stable_sort(pending_, {}, &NetworkEvent::when);
   }
 

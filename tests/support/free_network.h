@@ -14,9 +14,12 @@ class FreeNetwork : public NetworkEngine {
  public:
   Time now() const override { return now_; }
 
-  void start(const FlowSpec& flow) override {
-    pending_.push_back({flow.start, flow.tag, NetworkEvent::Kind::kSent});
-    pending_.push_back({flow.start, flow.tag, NetworkEvent::Kind::kDelivered});
+  ConnectionId connect(NodeId, NodeId, std::int32_t) override { return ConnectionId(0); }
+
+  using NetworkEngine::start;
+  void start(ConnectionId, Bytes, Time when, std::uint64_t tag) override {
+    pending_.push_back({when, tag, NetworkEvent::Kind::kSent});
+    pending_.push_back({when, tag, NetworkEvent::Kind::kDelivered});
   }
 
   Time advance(Time limit, std::vector<NetworkEvent>& events) override {
@@ -50,9 +53,10 @@ inline StepResult simulate_free(const Workload& workload) {
     auto schedule = std::make_shared<Schedule>();
     schedule->op = op;
     schedule->ranks = shape.ranks;
+    schedule->chunk_bytes = bytes;
     const std::int32_t senders = op == CommType::kSendRecv ? 1 : shape.ranks;
     for (std::int32_t i = 0; i < senders; ++i) {
-      schedule->add({i, (i + 1) % shape.ranks, 0, 0, bytes, false}, {});
+      schedule->add({.source = i, .destination = (i + 1) % shape.ranks}, {});
     }
     return std::shared_ptr<const Schedule>(schedule);
   };

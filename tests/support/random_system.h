@@ -61,8 +61,8 @@ inline System random_system(Rng& rng, const SystemShape& shape) {
 }
 
 /// Adds everything; variable i of the system gets id i in a fresh solver.
-inline MaxMin to_max_min(const System& system) {
-  MaxMin solver;
+inline MaxMin to_max_min(const System& system, double units = 0x1p36) {
+  MaxMin solver(units);
   for (const double capacity : system.capacities) {
     solver.add_constraint(capacity);
   }

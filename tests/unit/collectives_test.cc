@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "simulator/collectives/check.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/collectives/transfer_list.h"
 #include "tests/support/shapes.h"
 
 namespace lockstep {
@@ -52,31 +53,43 @@ TEST(FlowCounts, AreSimais) {
   };
   for (const Case& c : cases) {
     const Schedule schedule = build(c.op, c.bytes, in_servers_of(c.per_server, c.ranks));
-    EXPECT_EQ(schedule.transfers.size(), c.flows);
-    for (const Transfer& transfer : schedule.transfers) {
-      ASSERT_EQ(transfer.bytes, Bytes(c.size));
+    EXPECT_EQ(schedule.transfer_count(), static_cast<std::int64_t>(c.flows));
+    for (const Slot& slot : schedule.slots) {
+      ASSERT_EQ(schedule.bytes(slot, 0), Bytes(c.size));
     }
   }
 }
 
 // Three ranks on one channel, one byte a piece. Reduce-scatter: in step 0 place j sends the piece
 // of place j-1, in step 1 that of place j-2; all-gather: first its own, then that of place j-1.
+// Three ranks on one channel, one byte a piece. Reduce-scatter: in step 0 place j sends the piece
+// of place j-1, in step 1 that of place j-2; all-gather: first its own, then that of place j-1.
 TEST(Ring, AllReduceOfThreeWrittenOut) {
-  const Schedule s =
-      build(CommType::kAllReduce, 3, in_servers_of(8, 3), CollectiveFlavour::kDefault, 1);
+  const TransferList list = write_out(
+      build(CommType::kAllReduce, 3, in_servers_of(8, 3), CollectiveFlavour::kDefault, 1));
   using Row = std::tuple<int, int, int, bool>;  // source, destination, chunk, reduce
   std::vector<Row> rows;
-  for (const Transfer& t : s.transfers) {
-    rows.emplace_back(t.source, t.destination, t.chunk, t.reduce);
+  for (std::size_t i = 0; i < list.transfers.size(); ++i) {
+    const Transfer& t = list.transfers[i];
+    ASSERT_EQ(list.chunks(i).size(), 1U);
+    rows.emplace_back(t.source, t.destination, list.chunks(i)[0], t.reduce);
   }
   EXPECT_THAT(rows, ElementsAre(Row{0, 1, 2, true}, Row{1, 2, 0, true}, Row{2, 0, 1, true},  //
                                 Row{0, 1, 1, true}, Row{1, 2, 2, true}, Row{2, 0, 0, true},  //
                                 Row{0, 1, 0, false}, Row{1, 2, 1, false}, Row{2, 0, 2, false},
                                 Row{0, 1, 2, false}, Row{1, 2, 0, false}, Row{2, 0, 1, false}));
-  EXPECT_TRUE(s.dependencies(0).empty());
-  EXPECT_THAT(s.dependencies(4), ElementsAre(0));   // rank 1 passes chunk 2 on
-  EXPECT_THAT(s.dependencies(6), ElementsAre(5));   // rank 0 has chunk 0 complete
-  EXPECT_THAT(s.dependencies(11), ElementsAre(7));  // rank 2 passes chunk 1 on
+  EXPECT_TRUE(list.dependencies(0).empty());
+  EXPECT_THAT(list.dependencies(4), ElementsAre(1, 0));   // rank 1 passes chunk 2 on
+  EXPECT_THAT(list.dependencies(6), ElementsAre(3, 5));   // rank 0 has chunk 0 complete
+  EXPECT_THAT(list.dependencies(11), ElementsAre(8, 7));  // rank 2 passes chunk 1 on
+}
+
+TEST(Ring, OneSlotAConnection) {
+  const Schedule s =
+      build(CommType::kAllReduce, 1 << 20, in_servers_of(8, 16), CollectiveFlavour::kDefault);
+  EXPECT_EQ(s.slots.size(), 16U * 8U);
+  EXPECT_EQ(s.slots[0].count, 30);
+  EXPECT_EQ(s.slots[0].reduces, 15);
 }
 
 TEST(Chain, BroadcastIsAPipeline) {
@@ -87,36 +100,40 @@ TEST(Chain, BroadcastIsAPipeline) {
   request.root = 2;
   request.channels = 1;
   const Schedule s = choose_algorithm(CommType::kBroadcast, 3).build(request, in_servers_of(8, 3));
-  ASSERT_EQ(s.transfers.size(), 8U);
-  EXPECT_EQ(s.transfers[0].source, 2);
-  EXPECT_EQ(s.transfers[1].source, 0);
-  EXPECT_EQ(s.transfers[1].destination, 1);
-  EXPECT_TRUE(s.dependencies(0).empty());
-  EXPECT_THAT(s.dependencies(1), ElementsAre(0));
-  EXPECT_THAT(s.dependencies(2), ElementsAre(0));     // piece 1 leaves after piece 0
-  EXPECT_THAT(s.dependencies(3), ElementsAre(1, 2));  // and goes on when it has come
+  ASSERT_EQ(s.slots.size(), 2U);
+  EXPECT_EQ(s.slots[0].source, 2);
+  EXPECT_EQ(s.slots[1].source, 0);
+  EXPECT_EQ(s.slots[1].destination, 1);
+  EXPECT_EQ(s.slots[1].count, 4);
+  EXPECT_TRUE(s.waits(0).empty());
+  EXPECT_THAT(s.waits(1), ElementsAre(SlotWait{0, 0}));
+  const TransferList list = write_out(s);  // 0.0 | 0.1 1.0 | 0.2 1.1 | 0.3 1.2 | 1.3
+  ASSERT_EQ(list.transfers.size(), 8U);
+  EXPECT_TRUE(list.dependencies(0).empty());
+  EXPECT_THAT(list.dependencies(1), ElementsAre(0));
+  EXPECT_THAT(list.dependencies(7), ::testing::SizeIs(2));
 }
 
 TEST(SendRecv, TwoRanksAreOneSend) {
   const Schedule s = build(CommType::kSendRecv, 1000, in_servers_of(1, 2));
-  ASSERT_EQ(s.transfers.size(), 1U);
-  EXPECT_EQ(s.transfers[0].destination, 1);
-  EXPECT_EQ(build(CommType::kSendRecv, 1000, in_servers_of(1, 3)).transfers.size(), 3U);
+  ASSERT_EQ(s.slots.size(), 1U);
+  EXPECT_EQ(s.slots[0].destination, 1);
+  EXPECT_EQ(build(CommType::kSendRecv, 1000, in_servers_of(1, 3)).slots.size(), 3U);
 }
 
 TEST(Barrier, TakesLogarithmicRounds) {
   // 5 ranks: rounds of distance 1, 2, 4.
-  EXPECT_EQ(build(CommType::kBarrier, 0, in_servers_of(8, 5)).transfers.size(), 15U);
+  EXPECT_EQ(build(CommType::kBarrier, 0, in_servers_of(8, 5)).slots.size(), 15U);
 }
 
-TEST(Build, TooManyTransfersAreAnError) {
-  // 2·65535·65536·8 = 6.87e10.
+TEST(Build, TooManySlotsAreAnError) {
+  // SimAI's ring, a slot a step: 2·65535·65536·8 = 6.87e10.
   const GroupShape shape = in_servers_of(8, 65536);
   try {
     build(CommType::kAllReduce, 1 << 30, shape);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("6.87e+10 transfers"));
+    EXPECT_THAT(error.what(), HasSubstr("6.87e+10 connections"));
   }
   EXPECT_THROW(build(CommType::kAllToAll, 1 << 30, shape), Error);
   EXPECT_THROW(build(CommType::kAllReduce, 1 << 30, in_servers_of(65536, 65536)), Error);
@@ -153,15 +170,15 @@ TEST(Cache, GroupsOfEqualShapeShareOneSchedule) {
   request.bytes = Bytes(2 << 20);
   EXPECT_NE(cache.get(request, group_shape(here)), first);
   request.flavour = CollectiveFlavour::kSimai;
-  EXPECT_EQ(cache.get(request, group_shape(here))->transfers[0].bytes, Bytes(262144));
+  EXPECT_EQ(cache.get(request, group_shape(here))->chunk_bytes, Bytes(262144));
   EXPECT_EQ(cache.size(), 4U);
 }
 
 TEST(Cache, DropsTheLeastRecentlyUsedOverBudget) {
   CollectiveRequest request;
   request.op = CommType::kAllGather;
-  const GroupShape shape = in_servers_of(8, 8);  // 448 transfers, about 18 kB
-  ScheduleCache cache(40'000);
+  const GroupShape shape = in_servers_of(8, 8);  // 64 slots, about 3.5 kB
+  ScheduleCache cache(8'000);
   const auto get = [&](std::int64_t bytes) {
     request.bytes = Bytes(bytes);
     return cache.get(request, shape);
@@ -175,7 +192,8 @@ TEST(Cache, DropsTheLeastRecentlyUsedOverBudget) {
   EXPECT_EQ(*get(2), *two);
 }
 
-// The checker finds what is broken on purpose in a right schedule.
+// The checker finds what is broken on purpose in a right schedule: slot j goes from rank j to the
+// next one and carries four transfers, two of them reductions.
 class Broken : public ::testing::Test {
  protected:
   Schedule schedule_ =
@@ -185,46 +203,57 @@ class Broken : public ::testing::Test {
 TEST_F(Broken, NotAtAll) { EXPECT_EQ(check_schedule(schedule_), ""); }
 
 TEST_F(Broken, RankOutOfRange) {
-  schedule_.transfers[0].destination = 3;
-  EXPECT_THAT(check_schedule(schedule_), HasSubstr("transfer 0 goes from rank 0 to rank 3 of 3"));
+  schedule_.slots[0].destination = 3;
+  EXPECT_THAT(check_schedule(schedule_), HasSubstr("slot 0 goes from place 0 to place 3 of 3"));
 }
 
-TEST_F(Broken, DependencyForward) {
-  schedule_.dependency[0] = 11;
-  EXPECT_THAT(check_schedule(schedule_), HasSubstr("does not come before"));
+TEST_F(Broken, WaitForASlotThatIsNotThere) {
+  schedule_.wait[0].slot = 11;
+  EXPECT_THAT(check_schedule(schedule_), HasSubstr("slot 0 waits for slot 11 of 3"));
 }
 
-TEST_F(Broken, DependencyOnWhatAnotherRankSees) {
-  schedule_.dependency[1] = 2;  // transfer 4 (from rank 1) waits for rank 2's to rank 0
-  EXPECT_THAT(check_schedule(schedule_), HasSubstr("cannot see"));
+TEST_F(Broken, WaitInACircle) {
+  for (SlotWait& wait : schedule_.wait) {
+    wait.lag = 0;
+  }
+  EXPECT_THAT(check_schedule(schedule_), HasSubstr("can never send transfer 0"));
 }
 
-TEST_F(Broken, SizeOfAChunkDiffers) {
-  schedule_.transfers[4].bytes = Bytes(2);
-  EXPECT_THAT(check_schedule(schedule_), HasSubstr("another size"));
+TEST_F(Broken, WaitForWhatAnotherRankSees) {
+  Schedule s = build(CommType::kAllReduce, 4, in_servers_of(8, 4), CollectiveFlavour::kDefault, 1);
+  s.wait[0].slot = 2;  // from rank 2 to rank 3
+  EXPECT_THAT(check_schedule(s), HasSubstr("cannot see"));
+}
+
+TEST_F(Broken, RunOfNoChunks) {
+  schedule_.slots[1].run = 0;
+  EXPECT_THAT(check_schedule(schedule_), HasSubstr("slot 1 has count 4, run 0"));
+}
+
+TEST_F(Broken, SizesOfSomeChunksOnly) {
+  schedule_.chunk_sizes = {Bytes(1), Bytes(1)};
+  EXPECT_THAT(check_schedule(schedule_), HasSubstr("3 chunks have 2 sizes"));
 }
 
 TEST_F(Broken, ContributionReducedTwice) {
-  schedule_.transfers[6].reduce = true;
+  schedule_.slots[0].reduces = 3;
   EXPECT_THAT(check_schedule(schedule_), HasSubstr("already has"));
 }
 
 TEST_F(Broken, ContributionLost) {
-  schedule_.transfers[3].reduce = false;
+  schedule_.slots[0].reduces = 1;
   EXPECT_THAT(check_schedule(schedule_), HasSubstr("ends without"));
 }
 
 TEST_F(Broken, LastStepMissing) {
-  schedule_.transfers.pop_back();
-  schedule_.dependency.pop_back();
-  schedule_.dependency_begin.pop_back();
+  schedule_.slots[2].count = 3;
   EXPECT_THAT(check_schedule(schedule_), HasSubstr("rank 0 ends without"));
 }
 
-// Right in index order, but rank 1 may pass chunk 2 on before it has arrived.
+// Right in the order written, but rank 1 may pass chunk 2 on before it has arrived.
 TEST_F(Broken, MissingDependency) {
-  schedule_.dependency[1] = 1;  // transfer 4 waits for rank 1's own first send instead
-  EXPECT_THAT(check_schedule(schedule_), HasSubstr("transfers 0 and 4 may touch chunk 2"));
+  schedule_.wait[1].lag = 4;
+  EXPECT_THAT(check_schedule(schedule_), HasSubstr("may touch chunk"));
 }
 
 TEST(BrokenBroadcast, SendsWhatItDoesNotHave) {
@@ -232,9 +261,10 @@ TEST(BrokenBroadcast, SendsWhatItDoesNotHave) {
   s.op = CommType::kBroadcast;
   s.ranks = 3;
   s.chunks = 1;
-  s.add({1, 2, 0, 0, Bytes(1), false}, {});
-  s.add({0, 1, 0, 0, Bytes(1), false}, {});
-  EXPECT_THAT(check_schedule(s), HasSubstr("rank 1 does not have"));
+  s.chunk_bytes = Bytes(1);
+  s.add({.source = 1, .destination = 2}, {});
+  s.add({.source = 0, .destination = 1}, {});
+  EXPECT_THAT(check_schedule(s), HasSubstr("place 1 does not have"));
 }
 
 TEST(Reduction, TwoMayArriveInEitherOrder) {
@@ -242,19 +272,36 @@ TEST(Reduction, TwoMayArriveInEitherOrder) {
   s.op = CommType::kReduce;
   s.ranks = 3;
   s.chunks = 1;
-  s.add({1, 0, 0, 0, Bytes(1), true}, {});
-  s.add({2, 0, 0, 0, Bytes(1), true}, {});
+  s.chunk_bytes = Bytes(1);
+  s.add({.source = 1, .destination = 0, .reduces = 1}, {});
+  s.add({.source = 2, .destination = 0, .reduces = 1}, {});
   EXPECT_EQ(check_schedule(s), "");
-  s.transfers[1].reduce = false;  // now the second may be overwritten or not
+  s.slots[1].reduces = 0;  // now the second may be overwritten or not
   EXPECT_NE(check_schedule(s), "");
+}
+
+TEST(Switches, ReduceAndMulticast) {
+  Schedule s;  // both ranks add into the switch, which sends the sum to both
+  s.op = CommType::kAllReduce;
+  s.ranks = 2;
+  s.chunks = 1;
+  s.chunk_bytes = Bytes(1);
+  s.switches.push_back({0, 1, 0});
+  s.add({.source = 0, .destination = 2, .reduces = 1}, {});
+  s.add({.source = 1, .destination = 2, .reduces = 1}, {});
+  s.add({.source = 2, .destination = 0}, {{{0, 0}, {1, 0}}});
+  s.add({.source = 2, .destination = 1}, {{{0, 0}, {1, 0}}});
+  EXPECT_EQ(check_schedule(s), "");
+  s.wait[0] = {1, 0};  // the copy to rank 0 may leave before rank 0's own part is in it
+  EXPECT_THAT(check_schedule(s), HasSubstr("may touch chunk 0"));
 }
 
 TEST(BrokenBarrier, OneRoundTooFew) {
   Schedule s = build(CommType::kBarrier, 0, in_servers_of(8, 5));
   EXPECT_EQ(check_schedule(s), "");
-  s.transfers.resize(10);
-  s.dependency_begin.resize(11);
-  s.dependency.resize(static_cast<std::size_t>(s.dependency_begin.back()));
+  s.slots.resize(10);
+  s.wait_begin.resize(11);
+  s.wait.resize(static_cast<std::size_t>(s.wait_begin.back()));
   EXPECT_THAT(check_schedule(s), HasSubstr("may leave the barrier"));
 }
 

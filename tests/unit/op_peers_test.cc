@@ -83,7 +83,8 @@ std::shared_ptr<const Schedule> one_transfer(CommType op, Bytes bytes, const Gro
   auto schedule = std::make_shared<Schedule>();
   schedule->op = op;
   schedule->ranks = shape.ranks;
-  schedule->add({0, 1, 0, 0, bytes, false}, {});
+  schedule->chunk_bytes = bytes;
+  schedule->add({.source = 0, .destination = 1}, {});
   return schedule;
 }
 

@@ -19,9 +19,10 @@ std::shared_ptr<const Schedule> one_lap(CommType op, Bytes bytes, const GroupSha
   auto schedule = std::make_shared<Schedule>();
   schedule->op = op;
   schedule->ranks = shape.ranks;
+  schedule->chunk_bytes = bytes;
   const std::int32_t senders = op == CommType::kSendRecv ? 1 : shape.ranks;
   for (std::int32_t i = 0; i < senders; ++i) {
-    schedule->add({i, (i + 1) % shape.ranks, 0, 0, bytes, false}, {});
+    schedule->add({.source = i, .destination = (i + 1) % shape.ranks}, {});
   }
   return schedule;
 }

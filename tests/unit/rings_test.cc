@@ -118,12 +118,10 @@ TEST(Rings, RailsForManyShapes) {
   }
 }
 
-TEST(PartSize, SharesTheRemainderOrDropsIt) {
-  // 11 bytes in 4 parts: 3 3 3 2, SimAI 2 2 2 2.
-  for (std::int64_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(part_size(Bytes(11), 4, i, CollectiveFlavour::kDefault), Bytes(i < 3 ? 3 : 2));
-    EXPECT_EQ(part_size(Bytes(11), 4, i, CollectiveFlavour::kSimai), Bytes(2));
-  }
+TEST(PartSize, RoundsUpOrDropsTheRemainder) {
+  EXPECT_EQ(part_size(Bytes(11), 4, CollectiveFlavour::kDefault), Bytes(3));
+  EXPECT_EQ(part_size(Bytes(11), 4, CollectiveFlavour::kSimai), Bytes(2));
+  EXPECT_EQ(part_size(Bytes(12), 4, CollectiveFlavour::kDefault), Bytes(3));
 }
 
 }  // namespace

@@ -3,219 +3,157 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace lockstep {
-namespace {
-
-constexpr double kPsPerSecond = 1e12;
-/// A flow is done when it has less than this part of its bits left, which is the error of what is
-/// kept about it: flows that are equal but for the last bit of a rate end at one moment.
-constexpr double kRounding = 1e-14;
-
-}  // namespace
 
 FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
-    : paths_(topology, options), sent_bits_(2 * topology.links.size()) {
-  for (std::size_t port = 0; port < sent_bits_.size(); ++port) {
+    : paths_(topology, options),
+      fresh_ports_(options.fresh_ports),
+      full_packet_(options.payload + options.header),
+      capacity_(2 * topology.links.size()),
+      inflow_(2 * topology.links.size()),
+      earlier_bits_(2 * topology.links.size()) {
+  for (std::size_t port = 0; port < capacity_.size(); ++port) {
     // A port without bandwidth carries nothing: PathFinder refuses routes over it.
     const double capacity = paths_.capacity(PortId(port));
-    rates_.add_constraint(capacity > 0 ? capacity : 1);
+    capacity_[port] = capacity > 0 ? capacity : 1;
+    network_.add_constraint(capacity_[port]);
   }
 }
 
-void FlowEngine::start(const FlowSpec& spec) {
-  LOCKSTEP_CHECK(spec.start >= now_, "a flow starts now or later");
-  const Bytes wire = paths_.wire_bytes(spec.bytes);
-  const Path& path = paths_.next(spec.source, spec.destination, spec.channel);
-  const VariableId id = rates_.add_variable(path.ports, MaxMin::kUnbounded, /*active=*/false);
-  if (flows_.size() <= id.index()) {
-    flows_.resize(id.index() + 1);
-  }
-  Flow& flow = flows_[id.index()];
-  flow.order = next_order_++;
-  flow.tag = spec.tag;
-  flow.latency = paths_.latency(path, wire);
-  flow.wire_bits = static_cast<double>(wire.count()) * 8;
-  flow.left_bits = flow.wire_bits;
-  flow.rate = 0;
-  flow.state = State::kFuture;
-  ++live_;
-  if (spec.start == now_ && flow.wire_bits > 0) {
-    begin(id);
-  } else {
-    starts_.push({spec.start, flow.order, id});
-  }
+ConnectionId FlowEngine::connect(NodeId source, NodeId destination, std::int32_t channel) {
+  const Path& path = paths_.next(source, destination, channel);
+  const auto id = static_cast<std::int32_t>(connections_.size());
+  connections_.push_back({source, destination, channel});
+  lay_path(id, path);
+  const ConnectionId connection = network_.connect(terms_);
+  LOCKSTEP_CHECK(connection.value == id, "one connection for one");
+  return connection;
 }
 
-Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
-  while (true) {
-    update_rates();
-    const Time next = next_change();
-    if (next > limit || next == Time::max()) {
-      if (limit < Time::max()) {
-        now_ = std::max(now_, limit);
-      } else if (draining_ > 0) {
-        throw Error(fmt::format("{} transfers would end after the clock's 106 days", draining_))
-            .hint("look for a size that is far too large or a bandwidth that is far too small");
-      }
-      return now_;
-    }
-    now_ = next;
-    process_now();
-    if (!happened_.empty()) {
-      std::sort(happened_.begin(), happened_.end(), [](const Ordered& a, const Ordered& b) {
-        return a.order != b.order ? a.order < b.order : a.event.kind < b.event.kind;
-      });
-      for (const Ordered& ordered : happened_) {
-        events.push_back(ordered.event);
-      }
-      return now_;
+/// Notes a connection's path; leaves the terms that bind in terms_.
+void FlowEngine::lay_path(std::int32_t id, const Path& path) {
+  Connection& connection = connections_[static_cast<std::size_t>(id)];
+  connection.base = path.propagation + path.ack;
+  connection.pipeline = path.pipeline;
+  connection.wire = Bytes(-1);
+  const auto count = static_cast<std::int32_t>(path.ports.size());
+  if (count > connection.hops) {
+    connection.first_hop = static_cast<std::int32_t>(hops_.size());
+    hops_.resize(hops_.size() + path.ports.size());
+  }
+  connection.hops = count;
+  terms_.clear();
+  for (std::size_t i = 0; i < path.ports.size(); ++i) {
+    const MaxMin::Term& term = path.ports[i];
+    hops_[static_cast<std::size_t>(connection.first_hop) + i] = {term.constraint.value,
+                                                                 term.coefficient};
+    if (binds(path, i, id)) {
+      terms_.push_back(term);
     }
   }
 }
 
-void FlowEngine::update_rates() {
-  for (const VariableId id : rates_.solve()) {
-    Flow& flow = flows_[id.index()];
-    flow.left_bits = flow.wire_bits - drained_bits(flow);
-    flow.since = now_;
-    flow.rate = rates_.rate(id);
-    reschedule(id);
+/// Whether the port of this hop counts for the new connection. Where the connection makes it
+/// count, those that came before get their term.
+bool FlowEngine::binds(const Path& path, std::size_t hop, std::int32_t connection) {
+  const MaxMin::Term& term = path.ports[hop];
+  Inflow& inflow = inflow_[term.constraint.index()];
+  if (inflow.binds) {
+    return true;
   }
-  drop_stale_finishes();
-}
-
-double FlowEngine::drained_bits(const Flow& flow) const {
-  const double since = static_cast<double>((now_ - flow.since).count_ps());
-  const double left = flow.left_bits - flow.rate * since / kPsPerSecond;
-  return flow.wire_bits - std::max(0.0, left);
-}
-
-/// A later end leaves the queued entry as it is: it is looked at again when its time comes.
-void FlowEngine::reschedule(VariableId id) {
-  Flow& flow = flows_[id.index()];
-  const double bits = std::max(0.0, flow.left_bits - kRounding * flow.wire_bits);
-  const double whole = std::ceil(bits * kPsPerSecond / flow.rate);
-  const auto room = static_cast<double>((Time::max() - now_).count_ps());
-  flow.end = whole < room ? now_ + Time::ps(static_cast<std::int64_t>(whole)) : Time::max();
-  if (flow.end < flow.queued) {
-    flow.queued = flow.end;
-    finishes_.push({flow.end, id.value, ++flow.version});
-  }
-}
-
-/// Keeps the heap in proportion to the flows when rates rise often.
-void FlowEngine::drop_stale_finishes() {
-  constexpr std::size_t kSlack = 1024;
-  if (finishes_.size() > 2 * draining_ + kSlack) {
-    finishes_.remove_if([&](const Finish& entry) {
-      return entry.version != flows_[static_cast<std::size_t>(entry.flow)].version;
-    });
-  }
-}
-
-Time FlowEngine::next_change() {
-  while (!finishes_.empty()) {
-    const Finish entry = finishes_.top();
-    Flow& flow = flows_[static_cast<std::size_t>(entry.flow)];
-    if (entry.version == flow.version && entry.when == flow.end) {
-      break;
+  const bool comes_over_a_port =
+      hop > 0 && term.coefficient == 1 && path.ports[hop - 1].coefficient == 1;
+  if (!fresh_ports_ && comes_over_a_port) {
+    const std::int32_t before = path.ports[hop - 1].constraint.value;
+    if (std::ranges::find(inflow.ports_before, before) == inflow.ports_before.end()) {
+      inflow.ports_before.push_back(before);
     }
-    finishes_.pop();
-    if (entry.version == flow.version) {
-      flow.queued = flow.end;
-      if (flow.end < Time::max()) {
-        finishes_.push({flow.end, entry.flow, entry.version});
-      }
+    if (fits(term.constraint.index())) {
+      inflow.connections.push_back(connection);
+      return false;
     }
   }
-  Time next = Time::max();
-  if (!finishes_.empty()) {
-    next = std::min(next, finishes_.top().when);
-  }
-  if (!starts_.empty()) {
-    next = std::min(next, starts_.top().when);
-  }
-  if (!deliveries_.empty()) {
-    next = std::min(next, deliveries_.top().when);
-  }
-  return next;
+  bind(term.constraint);
+  return true;
 }
 
-void FlowEngine::process_now() {
-  happened_.clear();
-  while (!finishes_.empty() && finishes_.top().when == now_) {
-    const Finish entry = finishes_.top();
-    finishes_.pop();
-    Flow& flow = flows_[static_cast<std::size_t>(entry.flow)];
-    if (entry.version != flow.version) {
-      continue;
+bool FlowEngine::fits(std::size_t port) const {
+  double capacity = 0;
+  for (const std::int32_t before : inflow_[port].ports_before) {
+    capacity += capacity_[static_cast<std::size_t>(before)];
+  }
+  return capacity <= capacity_[port];
+}
+
+void FlowEngine::bind(ConstraintId port) {
+  Inflow& inflow = inflow_[port.index()];
+  inflow.binds = true;
+  for (const std::int32_t connection : inflow.connections) {
+    network_.add_term(ConnectionId(connection), {port, 1});
+  }
+  inflow.connections = {};
+  inflow.ports_before = {};
+}
+
+void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t tag) {
+  Connection& connection = connections_[id.index()];
+  if (fresh_ports_ && connection.used) {
+    const double bits = network_.take_carried_bits(id);
+    for (const UsedPort& hop : hops_of(connection)) {
+      earlier_bits_[static_cast<std::size_t>(hop.port)] += bits * hop.share;
     }
-    if (flow.end == now_) {
-      finish(VariableId(entry.flow));
-    } else {
-      flow.queued = flow.end;
-      finishes_.push({flow.end, entry.flow, entry.version});
+    lay_path(id.value, paths_.next(connection.source, connection.destination, connection.channel));
+    network_.reroute(id, terms_);
+  }
+  connection.used = true;
+  const Bytes wire = paths_.wire_bytes(bytes);
+  if (wire != connection.wire) {
+    connection.wire = wire;
+    connection.latency = latency(connection, wire);
+  }
+  network_.start(id, static_cast<double>(wire.count()) * 8, connection.latency, when, tag);
+}
+
+Time FlowEngine::latency(const Connection& connection, Bytes wire) {
+  if (wire >= full_packet_) {
+    return connection.base + connection.pipeline;
+  }
+  terms_.clear();
+  for (const UsedPort& hop : hops_of(connection)) {
+    terms_.push_back({ConstraintId(hop.port), hop.share});
+  }
+  return connection.base + paths_.pipeline(terms_, wire);
+}
+
+std::span<const FlowEngine::UsedPort> FlowEngine::hops_of(const Connection& connection) const {
+  return std::span(hops_).subspan(static_cast<std::size_t>(connection.first_hop),
+                                  static_cast<std::size_t>(connection.hops));
+}
+
+void FlowEngine::set_capacity(PortId port, double bits_per_second) {
+  capacity_[port.index()] = bits_per_second;
+  network_.set_capacity(ConstraintId(port.value), bits_per_second);
+  for (std::size_t other = 0; other < inflow_.size(); ++other) {
+    if (!inflow_[other].binds && !fits(other)) {
+      bind(ConstraintId(other));
     }
   }
-  while (!starts_.empty() && starts_.top().when == now_) {
-    const VariableId id = starts_.top().flow;
-    starts_.pop();
-    begin(id);
-  }
-  while (!deliveries_.empty() && deliveries_.top().when == now_) {
-    const Delivery& delivery = deliveries_.top();
-    happened_.push_back(
-        {delivery.order, {delivery.when, delivery.tag, NetworkEvent::Kind::kDelivered}});
-    deliveries_.pop();
-  }
-}
-
-void FlowEngine::begin(VariableId id) {
-  Flow& flow = flows_[id.index()];
-  flow.since = now_;
-  flow.queued = Time::max();
-  flow.state = State::kDraining;
-  ++draining_;
-  if (flow.wire_bits > 0) {
-    rates_.activate(id);
-  } else {
-    finish(id);
-  }
-}
-
-void FlowEngine::finish(VariableId id) {
-  Flow& flow = flows_[id.index()];
-  for (const MaxMin::Element& element : rates_.elements(id)) {
-    sent_bits_[static_cast<std::size_t>(element.constraint)] +=
-        flow.wire_bits * element.coefficient;
-  }
-  rates_.remove_variable(id);
-  happened_.push_back({flow.order, {now_, flow.tag, NetworkEvent::Kind::kSent}});
-  deliveries_.push({now_ + flow.latency, flow.order, flow.tag});
-  flow.state = State::kNone;
-  ++flow.version;  // whatever still stands in finishes_ is void
-  --draining_;
-  --live_;
 }
 
 std::vector<PortUse> FlowEngine::port_use() const {
-  std::vector<double> bits = sent_bits_;
-  for (std::size_t i = 0; i < flows_.size(); ++i) {
-    if (flows_[i].state == State::kDraining) {
-      const double drained = drained_bits(flows_[i]);
-      for (const MaxMin::Element& element : rates_.elements(VariableId(i))) {
-        bits[static_cast<std::size_t>(element.constraint)] += drained * element.coefficient;
-      }
+  std::vector<double> bits = earlier_bits_;
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    const double carried = network_.carried_bits(ConnectionId(i));
+    for (const UsedPort& hop : hops_of(connections_[i])) {
+      bits[static_cast<std::size_t>(hop.port)] += carried * hop.share;
     }
   }
   std::vector<PortUse> use(bits.size());
   for (std::size_t port = 0; port < use.size(); ++port) {
     use[port].bytes = Bytes(std::llround(bits[port] / 8));
-    use[port].busy = Time::seconds(bits[port] / rates_.capacity(ConstraintId(port)));
+    use[port].busy = Time::seconds(bits[port] / capacity_[port]);
   }
   return use;
 }

@@ -37,19 +37,23 @@ using ConstraintId = Id<struct MaxMinConstraintTag>;
 /// constraint 1 at level 3: x_1 = x_2 = 3. What is left is x_0 <= 10 - 3, so x_0 = 7. Certificate:
 /// x_1 and x_2 are the largest on constraint 1 (3 + 2 * 3 = 9), x_0 on constraint 0 (7 + 3 = 10).
 ///
-/// A change (variable added or removed, capacity set) affects only the variables that are connected
-/// to it through shared constraints. solve() collects these components and fills each one by
-/// itself.
+/// A change (variable activated, deactivated, capacity set) is solved locally: at first only the
+/// variables that the changed constraints limit are filled again, all others stay as they are; then
+/// the certificate of every constraint touched is tested, the variables that break it join, and so
+/// on until it holds. As the certificate has one solution, that is the one that filling everything
+/// would find.
 ///
-/// Complexity: with E the terms and c the constraints of the touched components, O(E + r log c),
-/// where r >= c counts the looks at the smallest constraint; adding and removing are O(terms). No
-/// allocation once the arrays have grown to the largest state met.
+/// Whole numbers. Rates are whole multiples of 1 / units, levels are rounded down to that, and the
+/// load of a constraint is an exact sum. Every decision depends on values alone, never on ids or on
+/// an order: all constraints that fill up at one level do so together. So variables that play the
+/// same role get the same rate to the last bit, and a system in which they are merged into one
+/// with the sum of their coefficients gives it too (docs/models.md, symmetry). What a constraint
+/// leaves unused by rounding is less than one unit for each of its users.
 ///
-/// Determinism: the rates are a function of the present system alone, not of the order in which it
-/// was built or of what had been removed, provided that the coefficients are multiples of one power
-/// of two and their sum on a constraint is below 2^53 times it. Then every sum that depends on an
-/// order is a sum of coefficients and exact; capacity used up at one level is subtracted at once,
-/// as level times sum. (Otherwise rates are right to rounding.) Ties go by constraint id.
+/// Complexity: with S the variables filled again, h their terms and u the users of the constraints
+/// that limit some of them, O(S h log(S h) + u) a round, in few rounds; a variable that meets no
+/// other costs O(h). Adding and removing are O(terms). No allocation once the arrays have grown to
+/// the largest state met.
 class MaxMin {
  public:
   /// a_cv of one constraint. A constraint that stands twice in a variable counts twice.
@@ -58,10 +62,16 @@ class MaxMin {
     double coefficient = 1;
   };
   static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-  /// The smallest coefficient; far below what packet spraying over 65,536 paths gives.
+  /// The smallest coefficient; far below what packet spraying over 65,536 paths gives. Coefficients
+  /// are kept to 2^-40.
   static constexpr double kMinCoefficient = 1.0 / (1 << 20);
+  /// Capacity times units may not be more: 1.1e18.
+  static constexpr double kMaxUnits = 1LL << 60;
 
-  /// PRECONDITION: capacity > 0 and finite.
+  /// Rates are multiples of 1 / units.
+  explicit MaxMin(double units = 0x1p36) : units_(units) {}
+
+  /// PRECONDITION: 0 < capacity <= kMaxUnits / units.
   ConstraintId add_constraint(double capacity);
   void set_capacity(ConstraintId constraint, double capacity);
 
@@ -70,7 +80,10 @@ class MaxMin {
   /// PRECONDITION: at least one term, coefficients >= kMinCoefficient, bound > 0.
   VariableId add_variable(std::span<const Term> terms, double bound = kUnbounded,
                           bool active = true);
+  /// A further term of a variable, active or not.
+  void add_term(VariableId variable, Term term);
   void activate(VariableId variable);
+  void deactivate(VariableId variable);
   void remove_variable(VariableId variable);
 
   /// Brings all rates up to date. Returns the variables whose rate is not what it was (new ones
@@ -78,11 +91,13 @@ class MaxMin {
   std::span<const VariableId> solve();
 
   /// The rate of an active variable as of the last solve().
-  double rate(VariableId variable) const { return variables_[variable.index()].rate; }
+  double rate(VariableId variable) const {
+    return static_cast<double>(variables_[variable.index()].rate) / units_;
+  }
 
   // The system as it stands, for certificates and tests.
   struct Element {
-    double coefficient;
+    std::int64_t weight;  ///< the coefficient in 2^-40
     std::int32_t constraint;
     std::int32_t place;  ///< where the constraint lists it; -1 while the variable is inactive
   };
@@ -92,65 +107,102 @@ class MaxMin {
   };
   std::size_t constraint_count() const { return constraints_.size(); }
   double capacity(ConstraintId constraint) const {
-    return constraints_[constraint.index()].capacity;
+    return static_cast<double>(constraints_[constraint.index()].capacity) / units_;
   }
-  double bound(VariableId variable) const { return variables_[variable.index()].bound; }
+  double bound(VariableId variable) const {
+    const std::int64_t bound = variables_[variable.index()].bound;
+    return bound == kNone ? kUnbounded : static_cast<double>(bound) / units_;
+  }
   /// The active variables on a constraint.
   std::span<const User> users(ConstraintId constraint) const {
     return constraints_[constraint.index()].users;
   }
   double coefficient(const User& user) const {
-    return elements_[static_cast<std::size_t>(user.element)].coefficient;
+    return static_cast<double>(elements_[static_cast<std::size_t>(user.element)].weight) /
+           static_cast<double>(kOne);
   }
   std::span<const Element> elements(VariableId variable) const {
     const Variable& v = variables_[variable.index()];
     return std::span(elements_).subspan(static_cast<std::size_t>(v.first),
                                         static_cast<std::size_t>(v.count));
   }
+  /// Variables filled again so far, and rounds of that: what solving has cost.
+  std::int64_t filled_variables() const { return filled_variables_; }
+  std::int64_t rounds() const { return rounds_; }
 
  private:
+  __extension__ using Wide = __int128;
+  static constexpr std::int64_t kOne = std::int64_t{1} << 40;  ///< weight of coefficient 1
+  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+
   struct Variable {
-    double rate = 0;
-    double bound = kUnbounded;
-    std::int32_t first = 0, count = 0;  // its elements
-    std::uint32_t reached = 0;          // epoch in which solve() came here
+    std::int64_t rate = 0;
+    std::int64_t bound = kNone;
+    std::int64_t trial = 0;  ///< the rate of the present round
+    std::int32_t first = 0, count = 0;
+    std::uint32_t reached = 0;  ///< the solve in which it was last filled again
+    std::uint32_t fixed = 0;    ///< the round in which it last got its rate
     bool active = false;
-    bool fixed = false;
   };
   struct Constraint {
-    double capacity = 0;
-    std::vector<User> users;
+    Wide load = 0;  ///< weight times rate of all users as of the last solve, or, once
+                    ///< reached, of those that are not filled again
+    Wide used = 0;  ///< that, and of the variables fixed in this round
+    std::int64_t capacity = 0;
+    std::int64_t level = kNone;  ///< the rate of the variables that it limits, if it does
+    std::int64_t trial = kNone;  ///< the same in the present round
+    std::int64_t weight = 0;     ///< of the variables filled again
+    std::int64_t open = 0;       ///< of those not fixed yet
+    std::int32_t refilled = 0;   ///< number of the variables filled again
+    std::int32_t links = -1;     ///< list of them
     std::uint32_t reached = 0;
     bool dirty = false;
-    // While filling: `spare` of the capacity is left by rates below `level`; variables of total
-    // coefficient `level_weight` are fixed at `level` and `open` ones, of `weight`, are not fixed.
-    std::int32_t open = 0;
-    double spare = 0, level = 0, level_weight = 0, weight = 0;
+    std::vector<User> users;
+  };
+  /// A variable filled again, in the list of one of its constraints.
+  struct Link {
+    std::int32_t variable, next;
   };
   struct Candidate {
-    double share;
+    std::int64_t share;
     std::int32_t constraint;
   };
 
-  static double share_of(const Constraint& constraint);
+  std::int64_t to_units(double value) const;
+  static std::int64_t share_of(const Constraint& constraint);
   void mark_dirty(std::int32_t constraint);
   std::int32_t allocate_elements(std::size_t count);
-  void collect_component(std::int32_t seed);
-  void fill_component();
-  void fix(std::int32_t variable, double rate);
+  void attach(std::int32_t variable, std::int32_t element);
+  void detach(const Element& element);
+  void begin_epoch();
+  void seed();
+  void refill(std::int32_t variable);
+  bool fill_single();
+  void fill();
+  bool certify();
+  void certify_lower(const Constraint& constraint);
+  void certify_held(Constraint& constraint);
+  void fix(std::int32_t variable, std::int64_t rate);
+  void commit();
 
+  double units_;
   std::vector<Variable> variables_;
   std::vector<Constraint> constraints_;
   std::vector<Element> elements_;
   std::vector<std::int32_t> free_variables_;
   std::vector<std::vector<std::int32_t>> free_elements_;  // first element of free runs, by length
-  std::vector<std::int32_t> dirty_;
+  std::vector<std::int32_t> dirty_, fresh_;
 
-  std::uint32_t epoch_ = 0;
-  std::vector<std::int32_t> component_constraints_, component_variables_, bounded_;
+  std::uint32_t epoch_ = 0, round_ = 0;
+  std::vector<std::int32_t> set_;      // the variables filled again
+  std::vector<std::int32_t> touched_;  // their constraints
+  std::vector<Link> links_;
+  std::vector<std::int32_t> joining_;  // those that break the certificate
+  std::vector<std::int32_t> bounded_;
+  std::vector<std::int32_t> tied_;
   std::vector<Candidate> candidates_;  // a heap, smallest share first
-  std::size_t open_variables_ = 0;
   std::vector<VariableId> changed_;
+  std::int64_t filled_variables_ = 0, rounds_ = 0;
 };
 
 }  // namespace lockstep

@@ -103,12 +103,6 @@ Time PathFinder::pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) 
   return sum - slowest;
 }
 
-Time PathFinder::latency(const Path& path, Bytes wire) const {
-  const Time pipeline_time =
-      wire < options_.payload + options_.header ? pipeline(path.ports, wire) : path.pipeline;
-  return path.propagation + pipeline_time + path.ack;
-}
-
 const Path& PathFinder::next(NodeId source, NodeId destination, std::int32_t channel) {
   check_nodes(source, destination);
   if (options_.fresh_ports) {

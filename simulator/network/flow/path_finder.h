@@ -43,8 +43,8 @@ class PathFinder {
   const Path& next(NodeId source, NodeId destination, std::int32_t channel);
 
   Bytes wire_bytes(Bytes data) const;
-  /// From the moment the last bit has left the source to delivery.
-  Time latency(const Path& path, Bytes wire) const;
+  /// What store-and-forward of a packet of this many wire bytes adds.
+  Time pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const;
   /// What a port carries at most, in bits per second. With whole_ns a full packet takes whole
   /// nanoseconds: 9052 B at 2880 Gbps go in 25 ns instead of 25.14. (Where a full packet takes less
   /// than 1 ns the nominal rate holds.)
@@ -54,7 +54,6 @@ class PathFinder {
   const Topology& topology() const { return router_.topology(); }
   const LinkClass& class_of(PortId port) const;
   Time transmission(PortId port, Bytes size) const;
-  Time pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const;
   void check_nodes(NodeId source, NodeId destination) const;
   void find(NodeId source, NodeId destination, std::uint16_t source_port, std::int32_t channel,
             Path& path);

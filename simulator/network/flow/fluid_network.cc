@@ -1,0 +1,230 @@
+#include "simulator/network/flow/fluid_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kPsPerSecond = 1e12;
+/// A flow is done when it has less than this part of its bits left, which is the error of what is
+/// kept about it: flows that are equal but for the last bit of a product end at one moment.
+constexpr double kRounding = 1e-14;
+
+}  // namespace
+
+ConnectionId FluidNetwork::connect(std::span<const MaxMin::Term> terms) {
+  const VariableId variable = rates_.add_variable(terms, MaxMin::kUnbounded, /*active=*/false);
+  LOCKSTEP_CHECK(variable.index() == connections_.size(), "connections are variables");
+  connections_.emplace_back();
+  return ConnectionId(variable.value);
+}
+
+void FluidNetwork::add_term(ConnectionId connection, MaxMin::Term term) {
+  rates_.add_term(VariableId(connection.value), term);
+}
+
+void FluidNetwork::reroute(ConnectionId connection, std::span<const MaxMin::Term> terms) {
+  if (connections_[connection.index()].state != State::kDraining) {
+    rates_.remove_variable(VariableId(connection.value));
+    const VariableId again = rates_.add_variable(terms, MaxMin::kUnbounded, /*active=*/false);
+    LOCKSTEP_CHECK(again.value == connection.value, "a variable's id is used again");
+  }
+}
+
+void FluidNetwork::start(ConnectionId id, double bits, Time latency, Time when, std::uint64_t tag) {
+  LOCKSTEP_CHECK(when >= now_, "a flow starts now or later");
+  Connection& connection = connections_[id.index()];
+  ++live_;
+  if (connection.state == State::kIdle) {
+    drain(connection, bits, latency, tag);
+    if (when == now_ && bits > 0) {
+      begin(id.value);
+    } else {
+      connection.state = State::kFuture;
+      starts_.push(when, id.value);
+    }
+    return;
+  }
+  std::int32_t post = free_post_;
+  if (post < 0) {
+    post = static_cast<std::int32_t>(posts_.size());
+    posts_.emplace_back();
+  } else {
+    free_post_ = posts_[static_cast<std::size_t>(post)].next;
+  }
+  posts_[static_cast<std::size_t>(post)] = {bits, latency, when, tag, -1};
+  (connection.first_post < 0 ? connection.first_post
+                             : posts_[static_cast<std::size_t>(connection.last_post)].next) = post;
+  connection.last_post = post;
+}
+
+Time FluidNetwork::advance(Time limit, std::vector<NetworkEvent>& events) {
+  const std::size_t before = events.size();
+  while (true) {
+    update_rates();
+    const Time next = next_change();
+    if (next > limit || next == Time::max()) {
+      if (limit < Time::max()) {
+        now_ = std::max(now_, limit);
+      } else if (draining_ > 0) {
+        throw Error(fmt::format("{} transfers would end after the clock's 106 days", draining_))
+            .hint("look for a size that is far too large or a bandwidth that is far too small");
+      }
+      return now_;
+    }
+    now_ = next;
+    process_now(events);
+    if (events.size() > before) {
+      return now_;
+    }
+  }
+}
+
+void FluidNetwork::update_rates() {
+  for (const VariableId id : rates_.solve()) {
+    Connection& connection = connections_[id.index()];
+    connection.left_bits = left_bits(connection);
+    connection.since = now_;
+    connection.rate = rates_.rate(id);
+    reschedule(id.value);
+  }
+  // Keeps the queue in proportion to the flows when rates rise often.
+  constexpr std::size_t kSlack = 1024;
+  if (finishes_.size() > 2 * draining_ + kSlack) {
+    finishes_.remove_if([&](const Finish& entry) {
+      return entry.version != connections_[static_cast<std::size_t>(entry.connection)].version;
+    });
+  }
+}
+
+double FluidNetwork::left_bits(const Connection& connection) const {
+  const auto since = static_cast<double>((now_ - connection.since).count_ps());
+  return std::max(0.0, connection.left_bits - connection.rate * since / kPsPerSecond);
+}
+
+/// A later end leaves the queued entry as it is: it is looked at again when its time comes.
+void FluidNetwork::reschedule(std::int32_t id) {
+  Connection& connection = connections_[static_cast<std::size_t>(id)];
+  const double bits = std::max(0.0, connection.left_bits - kRounding * connection.bits);
+  const double whole = std::ceil(bits * kPsPerSecond / connection.rate);
+  const auto room = static_cast<double>((Time::max() - now_).count_ps());
+  connection.end = whole < room ? now_ + Time::ps(static_cast<std::int64_t>(whole)) : Time::max();
+  if (connection.end < connection.queued) {
+    connection.queued = connection.end;
+    finishes_.push(connection.end, {id, ++connection.version});
+  }
+}
+
+Time FluidNetwork::next_change() const {
+  Time next = finishes_.empty() ? Time::max() : finishes_.first();
+  next = starts_.empty() ? next : std::min(next, starts_.first());
+  return deliveries_.empty() ? next : std::min(next, deliveries_.first());
+}
+
+void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
+  if (!finishes_.empty() && finishes_.first() == now_) {
+    finishing_.clear();
+    finishes_.pop(finishing_);
+    for (const Finish& entry : finishing_) {
+      Connection& connection = connections_[static_cast<std::size_t>(entry.connection)];
+      if (entry.version != connection.version) {
+        continue;
+      }
+      if (connection.end == now_) {
+        finish(entry.connection, events);
+      } else {
+        connection.queued = connection.end;
+        if (connection.end < Time::max()) {
+          finishes_.push(connection.end, entry);
+        }
+      }
+    }
+  }
+  if (!starts_.empty() && starts_.first() == now_) {
+    starting_.clear();
+    starts_.pop(starting_);
+    for (const std::int32_t id : starting_) {
+      if (connections_[static_cast<std::size_t>(id)].bits > 0) {
+        begin(id);
+      } else {
+        finish(id, events);
+      }
+    }
+  }
+  if (!deliveries_.empty() && deliveries_.first() == now_) {
+    delivered_.clear();
+    deliveries_.pop(delivered_);
+    for (const std::uint64_t tag : delivered_) {
+      events.push_back({now_, tag, NetworkEvent::Kind::kDelivered});
+    }
+  }
+}
+
+void FluidNetwork::drain(Connection& connection, double bits, Time latency, std::uint64_t tag) {
+  connection.bits = connection.left_bits = bits;
+  connection.latency = latency;
+  connection.tag = tag;
+  connection.since = now_;
+  connection.queued = Time::max();
+}
+
+void FluidNetwork::begin(std::int32_t id) {
+  Connection& connection = connections_[static_cast<std::size_t>(id)];
+  connection.since = now_;
+  connection.rate = 0;
+  connection.state = State::kDraining;
+  ++draining_;
+  rates_.activate(VariableId(id));
+}
+
+void FluidNetwork::finish(std::int32_t id, std::vector<NetworkEvent>& events) {
+  Connection& connection = connections_[static_cast<std::size_t>(id)];
+  connection.carried += connection.bits;
+  ++connection.version;  // whatever still stands in finishes_ is void
+  --live_;
+  events.push_back({now_, connection.tag, NetworkEvent::Kind::kSent});
+  deliveries_.push(now_ + connection.latency, connection.tag);
+  start_next(id);
+}
+
+/// The connection's next flow, if one waits. If it may start at once nothing changes for the
+/// others.
+void FluidNetwork::start_next(std::int32_t id) {
+  Connection& connection = connections_[static_cast<std::size_t>(id)];
+  const bool was_draining = connection.state == State::kDraining;
+  const std::int32_t index = connection.first_post;
+  const Post post = index < 0 ? Post{} : posts_[static_cast<std::size_t>(index)];
+  const bool goes_on = index >= 0 && post.when <= now_ && post.bits > 0 && was_draining;
+  if (was_draining && !goes_on) {
+    rates_.deactivate(VariableId(id));
+    --draining_;
+  }
+  if (index < 0) {
+    connection.bits = connection.left_bits = 0;
+    connection.state = State::kIdle;
+    return;
+  }
+  connection.first_post = post.next;
+  posts_[static_cast<std::size_t>(index)].next = free_post_;
+  free_post_ = index;
+  drain(connection, post.bits, post.latency, post.tag);
+  if (goes_on) {
+    reschedule(id);
+  } else {
+    connection.state = State::kFuture;
+    starts_.push(std::max(post.when, now_), id);
+  }
+}
+
+double FluidNetwork::carried_bits(ConnectionId id) const {
+  const Connection& connection = connections_[id.index()];
+  return connection.carried +
+         (connection.state == State::kDraining ? connection.bits - left_bits(connection) : 0.0);
+}
+
+}  // namespace lockstep

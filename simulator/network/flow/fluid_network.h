@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "simulator/network/flow/max_min.h"
+#include "simulator/network/flow/stamp_queue.h"
+#include "simulator/network/network_engine.h"
+
+namespace lockstep {
+
+/// Fluid flows over shared constraints, on a clock. It knows connections (a set of terms of a
+/// max-min system) but neither topologies nor routes: FlowEngine gives it those of a fabric, the
+/// collective simulation those of a fabric folded by symmetry.
+///
+/// A connection carries one flow at a time, in order of the starts. A flow drains at its max-min
+/// fair rate from its start, or the end of the one before, until its last bit has left:
+///
+///     sent      = the moment at which the integral of the rate reaches its bits
+///     delivered = sent + its latency
+///
+/// Sent is rounded up to the picosecond. Rates change only when a connection starts or stops
+/// draining; all changes of one time stamp go into one solve. What a flow has left is kept as a
+/// double since the last change of its rate, never rounded to the clock, so long flows do not
+/// drift; it depends on differences of time only, so the same situation at another time goes on in
+/// the same way, to the last bit.
+///
+/// Complexity: a flow costs its terms, three queue operations (StampQueue) and the two solves of
+/// MaxMin around it. Memory: 110 B a connection, 36 B a flow that waits for its connection, and
+/// MaxMin's 60 B a connection and 24 B a term. No allocation per flow once the arrays have grown.
+class FluidNetwork {
+ public:
+  /// Rates are multiples of this part of a bit per second.
+  static constexpr double kRateUnits = 256;
+
+  FluidNetwork() : rates_(kRateUnits) {}
+
+  /// In bits per second. PRECONDITION: 0 < capacity <= 4.5e15.
+  ConstraintId add_constraint(double capacity) { return rates_.add_constraint(capacity); }
+  void set_capacity(ConstraintId constraint, double capacity) {
+    rates_.set_capacity(constraint, capacity);
+  }
+  ConnectionId connect(std::span<const MaxMin::Term> terms);
+  void add_term(ConnectionId connection, MaxMin::Term term);
+  /// New terms for a connection that is not draining(); else nothing happens.
+  void reroute(ConnectionId connection, std::span<const MaxMin::Term> terms);
+
+  /// PRECONDITION: bits >= 0, when >= now().
+  void start(ConnectionId connection, double bits, Time latency, Time when, std::uint64_t tag);
+  /// As NetworkEngine::advance().
+  Time advance(Time limit, std::vector<NetworkEvent>& events);
+  Time now() const { return now_; }
+
+  /// Bits that have left over a connection from time 0 to now.
+  double carried_bits(ConnectionId connection) const;
+  /// Those of its finished flows, counted from here on anew.
+  double take_carried_bits(ConnectionId connection) {
+    return std::exchange(connections_[connection.index()].carried, 0.0);
+  }
+  /// Flows that have not been sent completely, future ones included.
+  std::size_t live_flows() const { return live_; }
+  /// The present rates, for checks and tests; variables are connections.
+  const MaxMin& rates() const { return rates_; }
+
+ private:
+  enum class State : std::uint8_t { kIdle, kFuture, kDraining };
+  struct Connection {
+    std::uint64_t tag = 0;
+    Time latency;
+    double bits = 0;       ///< of the present flow
+    double left_bits = 0;  ///< of them, at `since`
+    double rate = 0;       ///< bits per second since then
+    double carried = 0;    ///< by earlier flows
+    Time since;
+    Time end;                   ///< at this rate
+    Time queued;                ///< when finishes_ will look at it; not after `end`
+    std::uint32_t version = 0;  ///< of that entry
+    std::int32_t first_post = -1, last_post = -1;  ///< flows that wait for this one
+    State state = State::kIdle;
+  };
+  struct Post {
+    double bits;
+    Time latency, when;
+    std::uint64_t tag;
+    std::int32_t next;
+  };
+  /// Valid while its version is the connection's.
+  struct Finish {
+    std::int32_t connection;
+    std::uint32_t version;
+  };
+
+  void update_rates();
+  void process_now(std::vector<NetworkEvent>& events);
+  Time next_change() const;
+  void begin(std::int32_t connection);
+  void drain(Connection& connection, double bits, Time latency, std::uint64_t tag);
+  void finish(std::int32_t connection, std::vector<NetworkEvent>& events);
+  void start_next(std::int32_t connection);
+  double left_bits(const Connection& connection) const;
+  void reschedule(std::int32_t connection);
+
+  MaxMin rates_;
+  std::vector<Connection> connections_;
+  std::vector<Post> posts_;
+  std::int32_t free_post_ = -1;
+  StampQueue<std::int32_t> starts_;
+  StampQueue<Finish> finishes_;
+  StampQueue<std::uint64_t> deliveries_;
+  std::vector<std::int32_t> starting_;
+  std::vector<Finish> finishing_;
+  std::vector<std::uint64_t> delivered_;
+  Time now_;
+  std::size_t live_ = 0, draining_ = 0;
+};
+
+}  // namespace lockstep
