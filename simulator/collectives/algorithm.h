@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "simulator/collectives/protocol.h"
 #include "simulator/collectives/schedule.h"
 
 namespace lockstep {
@@ -31,6 +33,15 @@ struct CollectiveRequest {
   std::int32_t channels = 0;  ///< 0: the algorithm's own choice
   CollectiveFlavour flavour = CollectiveFlavour::kDefault;
   std::int32_t root = 0;  ///< of broadcast and reduce
+  Protocol protocol = Protocol::kSimple;
+  /// Each step of a ring goes in so many slices, so that one travels while the next is sent.
+  std::int32_t slices = 1;
+  /// Software latency by kind of hop; unset: what the simulation charges every transfer alike.
+  std::optional<HopLatency> hop_latency;
+  /// What the ranks give or get where that is not equal: all-gather and reduce-scatter one size a
+  /// rank, all-to-all ranks x ranks (from rank q / ranks to rank q mod ranks). Their sum, or for an
+  /// all-to-all the largest sum that a rank sends, is `bytes`.
+  std::vector<Bytes> sizes;
   friend auto operator<=>(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
@@ -45,6 +56,11 @@ struct CollectiveAlgorithm {
   /// 0 <= root < ranks. ERRORS: Error when it would have more than kMaxSlots.
   Schedule (*build)(const CollectiveRequest& request, const GroupShape& shape);
 };
+
+/// Builds a schedule and marks it with the request's protocol and latencies and with the servers
+/// of the ranks, which algorithms need not care about. Use this, not `build`.
+Schedule build_schedule(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request,
+                        const GroupShape& shape);
 
 /// All algorithms, by file name.
 std::span<const CollectiveAlgorithm* const> collective_algorithms();

@@ -9,12 +9,14 @@ namespace lockstep {
 /// Proves a schedule right, or says in one sentence what is wrong with it; empty when it is right.
 ///
 /// Form: places, chunks and waits are in range, no slots wait for each other in a circle, and a
-/// place waits only for what it can see, its own sends and its arrivals.
+/// place waits only for what it can see: its own sends, its arrivals, and what its receiver has
+/// passed on and thus made room for.
 ///
 /// Data, by symbolic execution of the transfers written out: a place's copy of a chunk is the set
 /// of ranks whose contribution is in it; a switch's copies start empty. A rank sends no chunk that
 /// it does not have; a reduction never adds a contribution that is there already; at the end every
-/// rank has what the operation promises (Schedule says what the chunks are). A barrier carries no
+/// rank has what the operation promises (Schedule says what the chunks are; one of no bytes may be
+/// left out). A barrier carries no
 /// data: there, every rank's exit must follow every rank's entry.
 ///
 /// Order: the result is the same in whatever order the dependencies allow. Of two transfers that

@@ -65,7 +65,7 @@ std::shared_ptr<const Schedule> ScheduleCache::get(const CollectiveRequest& requ
   Key key(algorithm->name, request, shape);
   auto place = entries_.find(key);
   if (place == entries_.end()) {
-    auto schedule = std::make_shared<const Schedule>(algorithm->build(request, shape));
+    auto schedule = std::make_shared<const Schedule>(build_schedule(*algorithm, request, shape));
     make_room(schedule->memory_bytes());
     held_ += schedule->memory_bytes();
     place = entries_.emplace(std::move(key), Entry{std::move(schedule)}).first;

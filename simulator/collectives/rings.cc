@@ -5,35 +5,12 @@
 #include <string>
 
 #include "base/error.h"
+#include "simulator/collectives/building.h"
 
 namespace lockstep {
 namespace {
 
 using Ranks = std::vector<std::int32_t>;
-
-std::vector<Ranks> ranks_by_server(const GroupShape& shape) {
-  std::vector<Ranks> servers;
-  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
-    const auto server = static_cast<std::size_t>(shape.server[static_cast<std::size_t>(rank)]);
-    if (server == servers.size()) {
-      servers.emplace_back();
-    }
-    servers[server].push_back(rank);
-  }
-  return servers;
-}
-
-std::int32_t fewest_a_server(const GroupShape& shape) {
-  std::vector<std::int32_t> count(shape.server.size());
-  for (const std::int32_t server : shape.server) {
-    ++count[static_cast<std::size_t>(server)];
-  }
-  std::int32_t fewest = shape.ranks;
-  for (const std::int32_t c : count) {
-    fewest = c == 0 ? fewest : std::min(fewest, c);
-  }
-  return fewest;
-}
 
 /// Appends all of `ranks`, from local rank `enter` to `leave`, those between in cyclic order after
 /// `leave`. enter == leave only where there is one rank.

@@ -17,7 +17,7 @@ std::int32_t Schedule::chunk(const Slot& slot, std::int32_t k, std::int32_t i) c
   return cycle_chunks[static_cast<std::size_t>(begin + wrap(cycle_begin[cycle + 1] - begin))];
 }
 
-Bytes Schedule::bytes(const Slot& slot, std::int32_t k) const {
+Bytes Schedule::data_bytes(const Slot& slot, std::int32_t k) const {
   if (chunk_sizes.empty()) {
     return chunk_bytes * slot.run;
   }
@@ -26,6 +26,37 @@ Bytes Schedule::bytes(const Slot& slot, std::int32_t k) const {
     total += chunk_sizes[static_cast<std::size_t>(chunk(slot, k, i))];
   }
   return total;
+}
+
+Bytes Schedule::bytes(const Slot& slot, std::int32_t k) const {
+  const auto grown = [](std::int64_t bytes, std::int64_t by, std::int64_t of) {
+    return by == of ? Bytes(bytes) : Bytes((Bytes(bytes) * by).count() / of + (bytes % of != 0));
+  };
+  const WireRatio ratio = wire_ratio(protocol);
+  const Bytes wire = grown(data_bytes(slot, k).count(), ratio.wire, ratio.data);
+  const auto in_nvswitch = [&](std::int32_t place) {
+    return place >= ranks && switches[static_cast<std::size_t>(place - ranks)].level == 0;
+  };
+  if (nvswitch_percent == 100 || (!in_nvswitch(slot.source) && !in_nvswitch(slot.destination))) {
+    return wire;
+  }
+  return grown(wire.count(), 100, nvswitch_percent);
+}
+
+Time Schedule::start_latency(const Slot& slot, Time otherwise) const {
+  if (!hop_latency) {
+    return otherwise;
+  }
+  const auto server_of = [&](std::int32_t place) {  // -1: a switch outside all servers
+    if (place < ranks) {
+      return server[static_cast<std::size_t>(place)];
+    }
+    const SwitchPlace& at = switches[static_cast<std::size_t>(place - ranks)];
+    return at.level > 0 ? -1 : server[static_cast<std::size_t>(at.near)];
+  };
+  const std::int32_t from = server_of(slot.source);
+  return from >= 0 && from == server_of(slot.destination) ? hop_latency->local
+                                                          : hop_latency->network;
 }
 
 std::int64_t Schedule::transfer_count() const {
@@ -64,8 +95,9 @@ std::int32_t Schedule::add_cycle(std::span<const std::int32_t> chunk_list) {
 
 std::size_t Schedule::memory_bytes() const {
   return slots.capacity() * sizeof(Slot) + wait.capacity() * sizeof(SlotWait) +
-         chunk_sizes.capacity() * sizeof(Bytes) +
-         (wait_begin.capacity() + cycle_begin.capacity() + cycle_chunks.capacity()) *
+         chunk_sizes.capacity() * sizeof(Bytes) + switches.capacity() * sizeof(SwitchPlace) +
+         (wait_begin.capacity() + cycle_begin.capacity() + cycle_chunks.capacity() +
+          server.capacity()) *
              sizeof(std::int32_t);
 }
 

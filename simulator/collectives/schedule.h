@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/units.h"
+#include "simulator/collectives/protocol.h"
 #include "workloads/comm.h"
 
 namespace lockstep {
@@ -77,6 +79,11 @@ struct Schedule {
   std::int32_t root = 0;  ///< of broadcast and reduce
   Bytes chunk_bytes;
   std::vector<Bytes> chunk_sizes;
+  Protocol protocol = Protocol::kSimple;
+  /// What an NVSwitch's own reduction and multicast reach of the links' bandwidth, in percent.
+  std::int32_t nvswitch_percent = 100;
+  std::optional<HopLatency> hop_latency;  ///< see start_latency()
+  std::vector<std::int32_t> server;       ///< of each rank; empty where hop_latency is unset
   std::vector<SwitchPlace> switches;
   std::vector<Slot> slots;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots.size() + 1
@@ -96,8 +103,13 @@ struct Schedule {
   Bytes chunk_size(std::int32_t chunk) const {
     return chunk_sizes.empty() ? chunk_bytes : chunk_sizes[static_cast<std::size_t>(chunk)];
   }
-  /// What transfer k of a slot carries. O(1), or O(run) with chunk_sizes.
+  /// The data that transfer k of a slot carries. O(1), or O(run) with chunk_sizes.
+  Bytes data_bytes(const Slot& slot, std::int32_t k) const;
+  /// What it puts on the wire for that, with the protocol's flags, before packet headers.
   Bytes bytes(const Slot& slot, std::int32_t k) const;
+  /// From the moment a transfer of this slot may start to its first bit, by the protocol and what
+  /// it crosses; `otherwise` where the schedule has no latencies of its own.
+  Time start_latency(const Slot& slot, Time otherwise) const;
   /// Transfers of all slots.
   std::int64_t transfer_count() const;
 

@@ -284,7 +284,7 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
       }
       forwards = forwards || needed > 0;
     }
-    Time when = now + options_.send_latency;
+    Time when = now + schedule.start_latency(slot, options_.send_latency);
     if (forwards && run.comm == CommType::kReduceScatter) {
       when += options_.reduce_latency;
     }

@@ -118,10 +118,11 @@ TEST(Rings, RailsForManyShapes) {
   }
 }
 
-TEST(PartSize, RoundsUpOrDropsTheRemainder) {
+TEST(PartSize, IsRoundedUpOrDropsTheRest) {
+  // 11 bytes in 4 parts: 3 each, SimAI 2 each.
   EXPECT_EQ(part_size(Bytes(11), 4, CollectiveFlavour::kDefault), Bytes(3));
-  EXPECT_EQ(part_size(Bytes(11), 4, CollectiveFlavour::kSimai), Bytes(2));
   EXPECT_EQ(part_size(Bytes(12), 4, CollectiveFlavour::kDefault), Bytes(3));
+  EXPECT_EQ(part_size(Bytes(11), 4, CollectiveFlavour::kSimai), Bytes(2));
 }
 
 }  // namespace

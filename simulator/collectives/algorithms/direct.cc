@@ -1,4 +1,4 @@
-#include "simulator/collectives/rings.h"
+#include "simulator/collectives/building.h"
 
 namespace lockstep {
 namespace {
@@ -9,16 +9,13 @@ constexpr CommType kOps[] = {CommType::kAllToAll};
 /// are listed, and numbered as channels, by round: in round d every rank sends to the d-th after
 /// it.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
-  Schedule schedule;
-  schedule.op = request.op;
-  schedule.ranks = shape.ranks;
+  Schedule schedule = empty_schedule(request, shape);
   if (request.bytes == Bytes(0)) {
     return schedule;
   }
   const std::int32_t n = shape.ranks;
   schedule.reserve(static_cast<double>(n) * (n - 1));
-  schedule.chunks = n * n;
-  schedule.chunk_bytes = part_size(request.bytes, n, request.flavour);
+  set_shards(schedule, request);
   for (std::int32_t round = 1; round < n; ++round) {
     for (std::int32_t source = 0; source < n; ++source) {
       Slot slot;
@@ -26,7 +23,9 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
       slot.destination = (source + round) % n;
       slot.channel = round - 1;
       slot.start = source * n + slot.destination;
-      schedule.add(slot, {});
+      if (schedule.chunk_sizes.empty() || schedule.chunk_size(slot.start) > Bytes(0)) {
+        schedule.add(slot, {});
+      }
     }
   }
   return schedule;

@@ -1,4 +1,4 @@
-#include "simulator/collectives/algorithm.h"
+#include "simulator/collectives/building.h"
 
 namespace lockstep {
 namespace {
@@ -9,9 +9,7 @@ constexpr CommType kOps[] = {CommType::kBarrier};
 /// rank that has heard all earlier rounds sends one byte to the rank 2^k after it; after
 /// ceil(log2 n) rounds each has heard, directly or not, of all.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
-  Schedule schedule;
-  schedule.op = request.op;
-  schedule.ranks = shape.ranks;
+  Schedule schedule = empty_schedule(request, shape);
   schedule.chunks = 1;
   schedule.chunk_bytes = Bytes(1);
   const std::int64_t n = shape.ranks;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "simulator/collectives/building.h"
 #include "simulator/collectives/rings.h"
 
 namespace lockstep {
@@ -18,9 +19,7 @@ constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommTyp
 /// SimAI starts a new flow for every step, whether or not the one before has left, so there each is
 /// a slot of its own.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
-  Schedule schedule;
-  schedule.op = request.op;
-  schedule.ranks = shape.ranks;
+  Schedule schedule = empty_schedule(request, shape);
   if (request.bytes == Bytes(0)) {
     return schedule;
   }

@@ -1,4 +1,4 @@
-#include "simulator/collectives/algorithm.h"
+#include "simulator/collectives/building.h"
 
 namespace lockstep {
 namespace {
@@ -7,9 +7,7 @@ constexpr CommType kOps[] = {CommType::kSendRecv};
 
 /// Rank 0 sends the buffer to rank 1: a lone send and receive, as between pipeline stages.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
-  Schedule schedule;
-  schedule.op = request.op;
-  schedule.ranks = shape.ranks;
+  Schedule schedule = empty_schedule(request, shape);
   if (request.bytes == Bytes(0)) {
     return schedule;
   }

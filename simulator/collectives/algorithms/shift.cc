@@ -1,4 +1,4 @@
-#include "simulator/collectives/algorithm.h"
+#include "simulator/collectives/building.h"
 
 namespace lockstep {
 namespace {
@@ -8,9 +8,7 @@ constexpr CommType kOps[] = {CommType::kSendRecv};
 /// Every rank sends the whole buffer to the next one, the last to the first (sendrecv_perf of
 /// nccl-tests).
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
-  Schedule schedule;
-  schedule.op = request.op;
-  schedule.ranks = shape.ranks;
+  Schedule schedule = empty_schedule(request, shape);
   if (request.bytes == Bytes(0)) {
     return schedule;
   }

@@ -1,0 +1,116 @@
+#include "simulator/collectives/building.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "simulator/collectives/rings.h"
+
+namespace lockstep {
+
+Schedule build_schedule(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request,
+                        const GroupShape& shape) {
+  Schedule schedule = algorithm.build(request, shape);
+  schedule.protocol = request.protocol;
+  schedule.hop_latency = request.hop_latency;
+  if (request.hop_latency) {
+    schedule.server = shape.server;
+  }
+  return schedule;
+}
+
+Schedule empty_schedule(const CollectiveRequest& request, const GroupShape& shape) {
+  Schedule schedule;
+  schedule.op = request.op;
+  schedule.ranks = shape.ranks;
+  schedule.root = request.root;
+  return schedule;
+}
+
+std::vector<std::vector<std::int32_t>> ranks_by_server(const GroupShape& shape) {
+  std::vector<std::vector<std::int32_t>> servers;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+    const auto server = static_cast<std::size_t>(shape.server[static_cast<std::size_t>(rank)]);
+    if (server == servers.size()) {
+      servers.emplace_back();
+    }
+    servers[server].push_back(rank);
+  }
+  return servers;
+}
+
+std::int32_t fewest_a_server(const GroupShape& shape) {
+  std::vector<std::int32_t> count(shape.server.size());
+  for (const std::int32_t server : shape.server) {
+    ++count[static_cast<std::size_t>(server)];
+  }
+  std::int32_t fewest = shape.ranks;
+  for (const std::int32_t c : count) {
+    fewest = c == 0 ? fewest : std::min(fewest, c);
+  }
+  return fewest;
+}
+
+std::int32_t piece_count(Bytes bytes, Bytes limit) {
+  return static_cast<std::int32_t>(
+      std::max<std::int64_t>(1, (bytes.count() + limit.count() - 1) / limit.count()));
+}
+
+void set_shards(Schedule& schedule, const CollectiveRequest& request) {
+  const std::int32_t n = schedule.ranks;
+  schedule.chunks = request.op == CommType::kAllToAll ? n * n : n;
+  schedule.chunk_bytes = part_size(request.bytes, n, request.flavour);
+  if (!request.sizes.empty()) {
+    if (request.sizes.size() != static_cast<std::size_t>(schedule.chunks)) {
+      throw Error(std::to_string(request.sizes.size()) + " sizes are given for " +
+                  std::string(name_of(request.op)) + " on " + std::to_string(n) + " ranks")
+          .expected(std::to_string(schedule.chunks));
+    }
+    schedule.chunk_sizes = request.sizes;
+  }
+}
+
+void require_even(const CollectiveRequest& request, std::string_view algorithm) {
+  if (!request.sizes.empty()) {
+    throw Error("algorithm '" + std::string(algorithm) + "' cannot give ranks different sizes")
+        .hint(
+            "direct, pairwise and bruck can in an all-to-all, ring in an all-gather or "
+            "reduce-scatter");
+  }
+}
+
+Rounds::Rounds(Schedule& schedule)
+    : schedule_(schedule), before_(static_cast<std::size_t>(schedule.places())) {}
+
+void Rounds::send(std::int32_t from, std::int32_t to, std::int32_t start, std::int32_t run,
+                  bool reduce, std::int32_t cycle) {
+  Slot slot;
+  slot.source = from;
+  slot.destination = to;
+  slot.reduces = reduce ? 1 : 0;
+  slot.start = start;
+  slot.run = run;
+  slot.cycle = cycle;
+  now_.emplace_back(to, schedule_.add(slot, waits(from)));
+}
+
+void Rounds::send(std::int32_t from, std::int32_t to, std::span<const std::int32_t> chunks,
+                  bool reduce) {
+  if (!chunks.empty()) {
+    send(from, to, 0, static_cast<std::int32_t>(chunks.size()), reduce,
+         schedule_.add_cycle(chunks));
+  }
+}
+
+void Rounds::next_round() {
+  for (const auto& [place, slot] : now_) {
+    arrived(place, slot);
+  }
+  now_.clear();
+}
+
+void Rounds::arrived(std::int32_t place, std::int32_t slot) {
+  before_[static_cast<std::size_t>(place)].push_back({slot, SlotWait::kAll});
+}
+
+}  // namespace lockstep
