@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "generator/generator.h"
 #include "generator/model/model_table.h"
+#include "generator/process/ops_csv.h"
 #include "generator/to_workload.h"
 #include "workloads/workload_json.h"
 
@@ -100,9 +101,29 @@ ExitCode generate_exact(const GenerateFlags& flags) {
     write_file("-", "Flags of --flavour exact:\n" + exact_flags_help());
     return ExitCode::kDone;
   }
-  const Workload workload = exact_from_flags(flags.app->remaining());
-  AtomicFile file(output_path(flags.output, workload.jobs.front().name + ".json"));
-  write_workload_json(workload, [&](std::string_view piece) { file.write(piece); });
+  const bool csv = flags.format == "csv";
+  if (!csv && !flags.format.empty() && !as_json(flags)) {
+    throw Error(fmt::format("flavour exact does not write '{}'", printable(flags.format)))
+        .field("--format")
+        .expected("json or csv");
+  }
+  const ProcessWorkload result = exact_from_flags(flags.app->remaining());
+  const WorkloadJob& job = result.workload.jobs.front();
+  AtomicFile file(output_path(flags.output, job.name + (csv ? ".csv" : ".json")));
+  const auto take = [&](std::string_view piece) { file.write(piece); };
+  if (csv) {
+    BlockWriter writer(take);
+    const std::size_t init_ops = result.init_ops.empty() ? 0 : result.init_ops.front();
+    for (const auto& [group, count] : write_ops_csv(job, init_ops, writer)) {
+      fmt::print(stderr,
+                 "lockstep: warning: {} operations over the group {} are left out: AICB's CSV has "
+                 "no word for it\n",
+                 count, group);
+    }
+    writer.flush();
+  } else {
+    write_workload_json(result.workload, take);
+  }
   file.commit();
   return ExitCode::kDone;
 }
@@ -172,7 +193,7 @@ CommandBody define(CLI::App& app) {
       ->expected(0, 1);
   app.add_option("--format", flags->format,
                  "json: the layer table as our JSON instead of SimAI's text; else simai, "
-                 "csv or vidur, as the generator has it")
+                 "csv or vidur, as the generator has it; flavour exact: json or csv")
       ->expected(0, 1);
   app.add_option("--flavour", flags->flavour,
                  "aicb: byte for byte what AICB writes; exact: the step as it is, from --model")

@@ -85,7 +85,7 @@ Workload exact_from_options(const SimulateOptions& options) {
   if (!options.gpu_type.empty()) {
     words.insert(words.end(), {"--gpu-type", options.gpu_type});
   }
-  return exact_from_flags(words);
+  return exact_from_flags(words).workload;
 }
 
 Workload load_workload(const SimulateOptions& options, std::vector<std::string>& warnings) {

@@ -1,40 +1,14 @@
 #include "generator/exact/stage_program.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "generator/exact/pass_ops.h"
 #include "generator/exact/stage_streams.h"
 
 namespace lockstep {
-namespace {
-
-std::int32_t stream_of(const PassComm& transfer) {
-  if (transfer.comm == CommType::kSendRecv) {
-    return transfer.send ? kCpSendStream : kCpReceiveStream;
-  }
-  switch (transfer.group) {
-    case RankGroup::kCp:
-      return kCpStream;
-    case RankGroup::kEp:
-    case RankGroup::kExpertTp:
-      return kEpStream;
-    default:
-      return kTpStream;
-  }
-}
-
-std::vector<std::int32_t> joined(std::vector<std::int32_t> a, const std::vector<std::int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  std::ranges::sort(a);
-  const auto twice = std::ranges::unique(a);
-  a.erase(twice.begin(), twice.end());
-  return a;
-}
-
-}  // namespace
 
 StageProgram::StageProgram(const Job& job, const StagePlan& plan, const OperatorTime& time,
                            Families& families, std::int64_t stage)
@@ -109,27 +83,6 @@ std::int32_t StageProgram::message(const PipelineSlot& slot, bool send, Bytes by
   return add(std::move(op));
 }
 
-std::int32_t StageProgram::step_op(const FoldedStep& step, const std::string& prefix, Ops after) {
-  Op op;
-  op.name = prefix + step.name;
-  op.after = std::move(after);
-  const PassComm& transfer = step.transfer;
-  op.comm = transfer.comm;
-  if (transfer.comm == CommType::kNone) {
-    op.stream = kComputeStream;
-    op.compute = step.compute;
-    return add(std::move(op));
-  }
-  op.stream = stream_of(transfer);
-  op.group = families_.of(transfer.group);
-  op.bytes = transfer.bytes;
-  if (transfer.comm == CommType::kSendRecv) {
-    op.send = transfer.send;
-    op.peer = transfer.send ? 1 : -1;
-  }
-  return add(std::move(op));
-}
-
 StageProgram::Ops StageProgram::run_pass(const FoldedPass& pass, const std::string& prefix,
                                          const Ops& entry, ChunkReduction* reduction,
                                          std::size_t unit) {
@@ -141,7 +94,9 @@ StageProgram::Ops StageProgram::run_pass(const FoldedPass& pass, const std::stri
     for (const std::int32_t earlier : step.after) {
       after.push_back(place[static_cast<std::size_t>(earlier)]);
     }
-    place.push_back(step_op(step, prefix, step.after.empty() ? entry : std::move(after)));
+    Op op = op_of(step, prefix + step.name, families_);
+    op.after = step.after.empty() ? entry : std::move(after);
+    place.push_back(add(std::move(op)));
     if (reduction == nullptr || next_item_ == reduction->items.size()) {
       continue;
     }

@@ -30,7 +30,6 @@ class StageProgram {
   std::int32_t collective(std::string name, std::int32_t stream, CommType comm, std::int32_t family,
                           Bytes bytes, Ops after);
   std::int32_t message(const PipelineSlot& slot, bool send, Bytes bytes, Ops after);
-  std::int32_t step_op(const FoldedStep& step, const std::string& prefix, Ops after);
 
   void run(const PipelineSlot& slot, bool first, bool last);
   Ops run_pass(const FoldedPass& pass, const std::string& prefix, const Ops& entry,

@@ -51,8 +51,9 @@ class Reader {
 
   Model read(const YAML::Node& root) {
     const YamlFields fields(root, file_, "");
-    constexpr std::array<std::string_view, 7> kKeys{
-        "name", "variables", "before", "blocks", "after", "source", "published_parameters"};
+    constexpr std::array<std::string_view, 8> kKeys{
+        "name",   "variables", "before", "blocks", "after", "source", "published_parameters",
+        "process"};  // generator/process reads the last
     fields.allow(kKeys);
     model_.name = fields.text("name");
     Variables variables;

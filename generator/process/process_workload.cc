@@ -1,0 +1,29 @@
+#include "generator/process/process_workload.h"
+
+#include <utility>
+
+#include "generator/exact/workload_of_stages.h"
+#include "generator/process/process_program.h"
+
+namespace lockstep {
+
+ProcessWorkload process_workload(const Job& job, const OperatorTime& time, const Process& process,
+                                 bool with_init, std::int64_t max_ops) {
+  check_job(job);
+  const StagePlan plan(job, time);
+  Families families(layout_of(job), job.hsdp_replicas);
+  const PipelineSchedule& schedule = pipeline_schedule_named(job.schedule);
+  const PipelineShape shape{job.pp, job.vpp, job.microbatches()};
+  ProcessWorkload result;
+  std::vector<OpProgram> programs;
+  for (std::int64_t stage = 0; stage < job.pp; ++stage) {
+    ProcessProgram program(job, plan, time, families, process, stage, {max_ops, 4 * max_ops});
+    programs.push_back(program.build(schedule.order(shape, stage), with_init));
+    max_ops -= static_cast<std::int64_t>(programs.back().ops.size());
+    result.init_ops.push_back(program.init_ops());
+  }
+  result.workload = workload_of_stages(job, std::move(programs), families.take());
+  return result;
+}
+
+}  // namespace lockstep
