@@ -1,6 +1,7 @@
 #include "report/step_json.h"
 
 #include "base/json.h"
+#include "report/collective_report.h"
 #include "report/port_loads.h"
 
 namespace lockstep {
@@ -8,21 +9,6 @@ namespace {
 
 /// The double nearest to the time, so that 1.5 ms is written 0.0015.
 double seconds(Time time) { return static_cast<double>(time.count_ps()) / 1e12; }
-
-/// Bytes that cross the bus per byte of the tensor, as nccl-tests defines bus bandwidth.
-double bus_factor(const PhaseResult& phase) {
-  const double n = phase.group_size;
-  switch (phase.comm_type) {
-    case CommType::kAllReduce:
-      return 2 * (n - 1) / n;
-    case CommType::kAllGather:
-    case CommType::kReduceScatter:
-    case CommType::kAllToAll:
-      return (n - 1) / n;
-    default:
-      return 1;
-  }
-}
 
 Json phase_json(const PhaseResult& phase) {
   Json json = {{"compute_s", seconds(phase.compute)}};
@@ -38,7 +24,7 @@ Json phase_json(const PhaseResult& phase) {
   if (phase.comm > Time()) {
     const double rate = static_cast<double>(phase.bytes.count()) / seconds(phase.comm);
     json["algorithm_Bps"] = rate;
-    json["bus_Bps"] = rate * bus_factor(phase);
+    json["bus_Bps"] = rate * bus_factor(phase.comm_type, phase.group_size);
   }
   return json;
 }

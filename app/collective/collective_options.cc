@@ -1,0 +1,76 @@
+#include "app/collective/collective_options.h"
+
+namespace lockstep {
+
+void define_collective_options(CLI::App& app, CollectiveOptions& options) {
+  app.add_option("--op", options.op,
+                 "allreduce, allgather, reducescatter, alltoall, broadcast, reduce, sendrecv or\n"
+                 "barrier; nccl-tests' spellings (all_reduce) do as well")
+      ->required()
+      ->group("What");
+  app.add_option("--size,--sweep", options.size,
+                 "bytes of the whole tensor as nccl-tests counts them, or FROM:TO by factors of 2")
+      ->capture_default_str()
+      ->group("What");
+  app.add_option("--root", options.root, "rank that a broadcast starts and a reduce ends at")
+      ->check(CLI::Range(0, 1 << 24))
+      ->group("What");
+
+  app.add_option("-n,--topology", options.topology,
+                 "topology file, or TEMPLATE[:flags] such as Spectrum-X:g=128")
+      ->required()
+      ->group("Where");
+  app.add_option("--gpus", options.gpus, "ranks (default: all GPUs of the topology)")
+      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 24))
+      ->group("Where");
+  app.add_option("--placement", options.placement,
+                 "first; spread (one GPU a server in turn); stride:K; random (by --seed); or the\n"
+                 "GPUs of rank 0, 1, … as 0-3,8-11")
+      ->capture_default_str()
+      ->group("Where");
+
+  app.add_option("-e,--engine", options.engines, "analytic, flow, packet; several side by side")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"analytic", "flow", "packet"}))
+      ->capture_default_str()
+      ->group("How");
+  app.add_option("--flavour", options.flavour,
+                 "default, or simai for SimAI's rules to the letter (docs/models.md)")
+      ->check(CLI::IsMember({"default", "simai"}))
+      ->capture_default_str()
+      ->group("How");
+  app.add_option("--algorithm", options.algorithm, "default: as NCCL chooses")->group("How");
+  app.add_option("--channels", options.channels, "default: as NCCL chooses")
+      ->check(CLI::Range(0, 1024))
+      ->group("How");
+
+  app.add_option("--send-latency", options.send_latency,
+                 "software and NIC time of every transfer (default: NCCL's by protocol and hop;\n"
+                 "6us for algorithms that NCCL does not have)")
+      ->group("Network");
+  app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
+      ->group("Network");
+  app.add_option("--header", options.header, "wire bytes a packet adds (default 62B; simai 52B)")
+      ->group("Network");
+  app.add_flag("--pxn", options.pxn, "cross-rail traffic takes NVLink to the destination's rail")
+      ->group("Network");
+  app.add_flag("--spray", options.spray, "spread every transfer over all shortest paths")
+      ->group("Network");
+  app.add_flag("--rail-affinity", options.rail_affinity,
+               "GPUs with several NICs choose by channel, not by hash")
+      ->group("Network");
+  app.add_option("--jitter", options.jitter,
+                 "ranks enter at random moments from 0 to this long after (flow engine)")
+      ->group("Network");
+  app.add_option("--seed", options.seed, "of --jitter and --placement random")
+      ->capture_default_str()
+      ->group("Network");
+  app.add_option("--nvlink", options.nvlink,
+                 "analytic engine: NVLink bandwidth of a GPU (default: the topology's)")
+      ->group("Network");
+  app.add_option("--nic", options.nic, "analytic engine: bandwidth of one NIC")->group("Network");
+
+  app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace lockstep {
+
+/// The flags of `lockstep collective`, as typed.
+struct CollectiveOptions {
+  std::string op, size = "8B:1GiB", topology, placement = "first", split;
+  std::int64_t gpus = 0;  ///< 0: all of the topology
+  std::int32_t root = 0;
+  std::vector<std::string> engines = {"flow"};
+  std::string flavour = "default";
+
+  std::string algorithm, protocol, nccl_version, algorithm_file;  // empty: chosen
+  std::int32_t channels = 0;
+
+  std::string send_latency;  // empty: by protocol, 6 us without one
+  std::string mtu, header, jitter;
+  std::uint64_t seed = 1;
+  bool pxn = false, spray = false, rail_affinity = false;
+  std::string nvlink, nic;
+  bool json = false;
+};
+
+/// Declares the flags; `options` must outlive the parsing.
+void define_collective_options(CLI::App& app, CollectiveOptions& options);
+
+}  // namespace lockstep

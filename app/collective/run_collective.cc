@@ -1,0 +1,207 @@
+#include "app/collective/run_collective.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/collective/collective_plan.h"
+#include "app/collective/placement.h"
+#include "app/simulate/analytic_topology.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "simulator/network/analytic/collective_time.h"
+#include "simulator/network/flow/flow_engine.h"
+#include "simulator/replay/lone_collective.h"
+#include "topologies/topology_file.h"
+
+namespace lockstep {
+namespace {
+
+constexpr Time kDefaultSendLatency = Time::us(6);
+
+/// Runs a parser of the unit library on a flag's value; its error names the flag.
+template <class Parse>
+auto flag(const char* name, std::string_view text, Parse parse) {
+  try {
+    return parse(text);
+  } catch (Error& error) {
+    throw std::move(error).field(name);
+  }
+}
+
+CommType parse_op(const std::string& text) {
+  std::string name = to_lower(text);
+  std::erase_if(name, [](char c) { return c == '_' || c == '-'; });
+  const auto op = comm_type_named(name);
+  if (!op || *op == CommType::kNone) {
+    throw Error(fmt::format("unknown collective '{}'", printable(text)))
+        .field("--op")
+        .expected(
+            "allreduce, allgather, reducescatter, alltoall, broadcast, reduce, sendrecv or "
+            "barrier");
+  }
+  return *op;
+}
+
+/// "S" or "FROM:TO", by factors of 2.
+std::vector<Bytes> parse_sizes(const std::string& text) {
+  const auto parts = split(text, ':');
+  if (parts.size() > 2) {
+    throw Error(fmt::format("'{}' is no range of sizes", printable(text)))
+        .field("--size")
+        .expected("a size such as 1GiB, or FROM:TO such as 8B:16GiB");
+  }
+  const Bytes first = flag("--size", parts.front(), parse_bytes);
+  const Bytes last = flag("--size", parts.back(), parse_bytes);
+  if (first < Bytes(1) || last < first) {
+    throw Error(fmt::format("'{}' is no range of sizes", printable(text)))
+        .field("--size")
+        .expected("at least 1 byte, and FROM not above TO");
+  }
+  std::vector<Bytes> sizes;
+  for (Bytes size = first; size <= last; size = size * 2) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+/// Everything about a run that does not change with the size.
+struct Setting {
+  const CollectiveOptions& options;
+  CommType op;
+  const Topology& topology;
+  std::vector<NodeId> nodes;
+  GroupShape shape;
+  std::vector<Time> entry;  // with --jitter
+  FlowOptions flow;
+  AnalyticOptions analytic;
+};
+
+FlowOptions flow_options(const CollectiveOptions& options) {
+  FlowOptions flow = options.flavour == "simai" ? simai_flow_options() : FlowOptions{};
+  if (!options.mtu.empty()) {
+    flow.payload = flag("--mtu", options.mtu, parse_bytes);
+  }
+  if (!options.header.empty()) {
+    flow.header = flag("--header", options.header, parse_bytes);
+  }
+  flow.routes.pxn = options.pxn;
+  flow.routes.spray = options.spray;
+  flow.routes.rail_affinity = options.rail_affinity;
+  return flow;
+}
+
+AnalyticOptions analytic_options(const CollectiveOptions& options, const Topology& topology) {
+  AnalyticOptions analytic;
+  take_from_topology(topology, analytic);
+  analytic.flavour = parse_flavour(options.flavour);
+  analytic.gpus = topology.count(NodeKind::kGpu);
+  if (!options.nvlink.empty()) {
+    analytic.nvlink = flag("--nvlink", options.nvlink, parse_bandwidth);
+  }
+  if (!options.nic.empty()) {
+    analytic.nic = flag("--nic", options.nic, parse_bandwidth);
+  }
+  return analytic;
+}
+
+std::vector<Time> jittered(const CollectiveOptions& options, std::size_t ranks) {
+  std::vector<Time> entry;
+  const Time most = options.jitter.empty() ? Time() : flag("--jitter", options.jitter, parse_time);
+  if (most > Time()) {
+    Rng rng(options.seed, "collective/jitter");
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      entry.push_back(Time::ps(rng.between(0, most.count_ps())));
+    }
+  }
+  return entry;
+}
+
+/// The time of one collective in the flow engine: the one place where it is worked out.
+CollectiveTiming flow_time(const Setting& setting, const CollectivePlan& plan, Bytes bytes) {
+  LoneCollective collective;
+  collective.schedule = plan.schedule;
+  collective.bytes = bytes;
+  collective.nodes = setting.nodes;
+  collective.entry = setting.entry;
+  const std::string& latency = setting.options.send_latency;
+  collective.send_latency =
+      latency.empty() ? kDefaultSendLatency : flag("--send-latency", latency, parse_time);
+  if (setting.options.flavour == "simai") {
+    collective.send_latency += Time::ns(10);  // SimAI's bus, before every transfer
+  }
+  FlowEngine network(setting.topology, setting.flow);
+  const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, network);
+  return {result.end + plan.launch, result.transfers};
+}
+
+CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
+  if (!setting.entry.empty()) {
+    throw Error("the analytic engine has a formula, no ranks that could be late")
+        .field("--jitter")
+        .hint("use --engine flow");
+  }
+  if (setting.op == CommType::kBarrier) {
+    throw Error("the analytic engine has no formula for a barrier").hint("use --engine flow");
+  }
+  const std::int64_t n = setting.shape.ranks;
+  return {collective_time({setting.op, GroupKind::kTp, n, bytes}, {.gpus = n, .tp = n},
+                          setting.analytic),
+          0};
+}
+
+void check_engines(const CollectiveOptions& options) {
+  if (std::ranges::find(options.engines, "packet") != options.engines.end()) {
+    throw Error("the packet engine is not part of this build", ExitCode::kMissingPart)
+        .hint("use --engine flow, or see `lockstep doctor`");
+  }
+}
+
+}  // namespace
+
+CollectiveSweep run_collective(const CollectiveOptions& options) {
+  check_engines(options);
+  CollectiveSweep sweep;
+  sweep.op = parse_op(options.op);
+  const std::vector<Bytes> sizes =
+      sweep.op == CommType::kBarrier ? std::vector{Bytes(0)} : parse_sizes(options.size);
+  const Topology topology = topology_from(options.topology, &sweep.warnings);
+  Setting setting{options, sweep.op, topology, {}, {}, {}, {}, {}};
+  setting.nodes = place_ranks(topology, options.placement, options.gpus, options.seed);
+  setting.shape = shape_of_nodes(topology, setting.nodes);
+  setting.entry = jittered(options, setting.nodes.size());
+  setting.flow = flow_options(options);
+  setting.analytic = analytic_options(options, topology);
+  sweep.ranks = setting.shape.ranks;
+  sweep.servers = *std::ranges::max_element(setting.shape.server) + 1;
+  sweep.topology = options.topology;
+  sweep.flavour = options.flavour;
+  sweep.placement = options.placement;
+  sweep.engines = options.engines;
+  for (const Bytes bytes : sizes) {
+    CollectivePoint point;
+    point.bytes = bytes;
+    std::optional<CollectivePlan> plan;
+    for (const std::string& engine : options.engines) {
+      if (engine == "analytic") {
+        point.timings.push_back(analytic_time(setting, bytes));
+        continue;
+      }
+      if (!plan) {
+        plan = plan_collective(options, sweep.op, bytes, setting.shape);
+        point.algorithm = plan->algorithm;
+        point.protocol = plan->protocol;
+        point.channels = plan->channels;
+      }
+      point.timings.push_back(flow_time(setting, *plan, bytes));
+    }
+    sweep.points.push_back(std::move(point));
+  }
+  return sweep;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+#include "report/collective_report.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+
+namespace lockstep {
+namespace {
+
+/// Bytes a second; 0 for no time.
+double rate_of(Bytes bytes, Time time) {
+  return time > Time() ? static_cast<double>(bytes.count()) / time.seconds() : 0;
+}
+
+std::string number(double value) {
+  return fmt::format("{:.{}f}", value, value < 10 ? 3 : value < 1000 ? 2 : 1);
+}
+
+std::string algorithm_text(const CollectivePoint& point) {
+  return point.algorithm.empty()
+             ? std::string("-")
+             : fmt::format(
+                   "{} {}{}", point.algorithm, point.protocol,
+                   point.channels > 0 ? fmt::format(" x{}", point.channels) : std::string());
+}
+
+double seconds(Time time) { return static_cast<double>(time.count_ps()) / 1e12; }
+
+}  // namespace
+
+double bus_factor(CommType op, std::int64_t ranks) {
+  const auto n = static_cast<double>(ranks);
+  switch (op) {
+    case CommType::kAllReduce:
+      return 2 * (n - 1) / n;
+    case CommType::kAllGather:
+    case CommType::kReduceScatter:
+    case CommType::kAllToAll:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
+std::string collective_table(const CollectiveSweep& sweep) {
+  std::string text =
+      fmt::format("# {} on {} GPUs in {} server{}, {}\n", name_of(sweep.op), sweep.ranks,
+                  sweep.servers, sweep.servers == 1 ? "" : "s", sweep.topology);
+  std::string over = fmt::format("# {:>14}", ""), head = fmt::format("# {:>14}", "size"),
+              units = fmt::format("# {:>14}", "(B)");
+  for (const std::string& engine : sweep.engines) {
+    over += fmt::format("  {:-^33}", " " + engine + " ");
+    head += fmt::format("  {:>13} {:>9} {:>9}", "time", "algbw", "busbw");
+    units += fmt::format("  {:>13} {:>9} {:>9}", "(us)", "(GB/s)", "(GB/s)");
+  }
+  text += over + "\n" + head + "  algorithm\n" + units + "\n";
+  for (const CollectivePoint& point : sweep.points) {
+    text += fmt::format("  {:>14}", point.bytes.count());
+    for (const CollectiveTiming& timing : point.timings) {
+      const double rate = rate_of(point.bytes, timing.time) / 1e9;
+      text += fmt::format("  {:>13} {:>9} {:>9}", number(timing.time.us()), number(rate),
+                          number(rate * bus_factor(sweep.op, sweep.ranks)));
+    }
+    text += "  " + algorithm_text(point) + "\n";
+  }
+  return text;
+}
+
+std::string collective_json(const CollectiveSweep& sweep) {
+  Json points = Json::array();
+  for (const CollectivePoint& point : sweep.points) {
+    Json engines = Json::object();
+    for (std::size_t i = 0; i < sweep.engines.size(); ++i) {
+      const CollectiveTiming& timing = point.timings[i];
+      const double rate = rate_of(point.bytes, timing.time);
+      engines[sweep.engines[i]] = {{"time_s", seconds(timing.time)},
+                                   {"algorithm_Bps", rate},
+                                   {"bus_Bps", rate * bus_factor(sweep.op, sweep.ranks)},
+                                   {"transfers", timing.transfers}};
+    }
+    Json line = {{"size_bytes", point.bytes.count()}};
+    if (!point.algorithm.empty()) {
+      line["algorithm"] = point.algorithm;
+      line["protocol"] = point.protocol;
+      line["channels"] = point.channels;
+    }
+    line["engines"] = std::move(engines);
+    points.push_back(std::move(line));
+  }
+  return to_text(Json{{"schema", "lockstep-collective/1"},
+                      {"op", name_of(sweep.op)},
+                      {"gpus", sweep.ranks},
+                      {"servers", sweep.servers},
+                      {"topology", sweep.topology},
+                      {"flavour", sweep.flavour},
+                      {"placement", sweep.placement},
+                      {"engines", sweep.engines},
+                      {"points", std::move(points)},
+                      {"warnings", sweep.warnings}});
+}
+
+}  // namespace lockstep

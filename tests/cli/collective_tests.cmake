@@ -1,0 +1,16 @@
+# lockstep collective
+lockstep_cli_test(cli_collective_help ARGS collective --help OUT "^Examples:" "--placement TEXT" "busbw")
+# Two engines side by side; the flow engine's all-reduce of 64 MiB in a server is near the formula.
+lockstep_cli_test(cli_collective_engines ARGS collective --op allreduce --size 1MiB:64MiB --topology Spectrum-X:g=8 --algorithm ring --send-latency 1us --engine analytic,flow GOLDEN collective/allreduce.txt)
+lockstep_cli_test(cli_collective_json ARGS collective --op all_to_all --size 1MiB --gpus 4 --topology Spectrum-X:g=16 --placement spread --algorithm direct --send-latency 6us --json GOLDEN collective/alltoall.json)
+lockstep_cli_test(cli_collective_barrier ARGS collective --op barrier --topology Spectrum-X:g=8 OUT "^ +0 .*dissemination")
+lockstep_cli_test(cli_collective_jitter ARGS collective --op broadcast --root 3 --size 1MiB --topology Spectrum-X:g=8 --jitter 1ms --seed 3 OUT "^ +1048576 ")
+lockstep_cli_test(cli_collective_bad_op ARGS collective --op gather --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--op: unknown collective 'gather'" "expected: allreduce")
+lockstep_cli_test(cli_collective_bad_range ARGS collective --op reduce --size 2MiB:1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--size: '2MiB:1MiB' is no range" "FROM not above TO")
+lockstep_cli_test(cli_collective_bad_algorithm ARGS collective --op alltoall --algorithm ring --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--algorithm: no algorithm 'ring' for alltoall" "expected: .*direct")
+lockstep_cli_test(cli_collective_bad_root ARGS collective --op reduce --root 8 --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--root: there is no rank 8" "expected: 0 to 7")
+lockstep_cli_test(cli_collective_too_many ARGS collective --op allreduce --gpus 9 --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--gpus: 9 ranks have only 8 GPUs")
+lockstep_cli_test(cli_collective_bad_placement ARGS collective --op allreduce --placement 0,8 --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--placement: there is no GPU 8; the topology has 8")
+lockstep_cli_test(cli_collective_twice ARGS collective --op allreduce --placement 0-3,2 --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--placement: GPU 2 is named twice")
+lockstep_cli_test(cli_collective_packet ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet EXIT 3 ERR "the packet engine is not part of this build")
+lockstep_cli_test(cli_collective_analytic_jitter ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine analytic --jitter 1us EXIT 2 ERR "--jitter: the analytic engine has a formula")
