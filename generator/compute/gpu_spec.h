@@ -26,7 +26,9 @@ struct GpuSpec {
   Bandwidth memory_bandwidth;
   Bytes memory;
   int multiprocessors = 0;  ///< SMs (NVIDIA) or compute units (AMD) that are switched on
-  std::string_view source;  ///< which document the figures are from, and what in them is derived
+  std::string_view source;  ///< which documents the figures are from, and pages that repeat them
+  /// What no page that was looked at has, or has otherwise; empty: all is there.
+  std::string_view unconfirmed = {};
 };
 
 /// All known types, in the order of the vendors' generations.

@@ -42,6 +42,9 @@ ZooEntry read_entry(const JsonView& json) {
     entry.published_active_parameters = json["published_active_parameters"].number();
   }
   entry.source = json["source"].string();
+  if (json.has("unconfirmed")) {
+    entry.unconfirmed = json["unconfirmed"].string();
+  }
   return entry;
 }
 

@@ -15,9 +15,10 @@ struct ZooEntry {
   std::string architecture;  ///< "llama"
   Variables variables;       ///< its values of the architecture's variables
   std::vector<std::string> aliases;
-  double published_parameters = 0;
+  double published_parameters = 0;         ///< of its released weights where those were counted
   double published_active_parameters = 0;  ///< a token; 0: not published (or all of them)
-  std::string source;                      ///< where sizes and totals are published
+  std::string source;                      ///< public pages that have sizes and totals
+  std::string unconfirmed;  ///< what of it no page that was looked at has; empty: all is there
 };
 
 /// All of them, in the order of zoo.json (by family, then size). Complexity: one reading of it.
