@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "workloads/comm.h"
+#include "workloads/op_type.h"
 
 namespace lockstep {
 
@@ -109,6 +110,9 @@ struct Op {
   bool send = false;        ///< send/receive: true on the sender
   Bytes bytes;
   std::vector<std::int32_t> after;  ///< indices of earlier operations of the program
+  OpType type = OpType::kOther;     ///< this and what follows only describe it, for traces
+  std::int32_t microbatch = -1;     ///< -1: of none
+  std::int32_t chunk = -1;          ///< of the stage's model chunks; -1: of none
   friend bool operator==(const Op&, const Op&) = default;
 };
 

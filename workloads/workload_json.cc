@@ -84,6 +84,14 @@ CommType comm_of(const JsonView& view) {
   return comm;
 }
 
+OpType op_type_of(const JsonView& view) {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < kOpTypes; ++i) {
+    names.push_back(name_of(static_cast<OpType>(i)));
+  }
+  return choice<OpType>(view, op_type_named, names);
+}
+
 GroupKind group_of(const JsonView& view) {
   static constexpr std::array<std::string_view, 7> kNames{"tp", "dp", "ep",   "dp_ep",
                                                           "pp", "cp", "world"};
@@ -207,10 +215,11 @@ Op read_op(const JsonView& view, const Numbers& streams, const Numbers& families
   Op op;
   const std::string_view kind = kind_of(view);
   if (kind == "compute_ps") {
-    allow(view, {"name", "stream", "compute_ps", "after"});
+    allow(view, {"name", "stream", "compute_ps", "after", "type", "microbatch", "chunk"});
     op.compute = Time::ps(view["compute_ps"].integer(0, kMax64));
   } else if (kind == "comm") {
-    allow(view, {"name", "stream", "comm", "group", "bytes", "after"});
+    allow(view,
+          {"name", "stream", "comm", "group", "bytes", "after", "type", "microbatch", "chunk"});
     op.comm = comm_of(view["comm"]);
     if (op.comm == CommType::kNone) {
       throw view["comm"].error("an operation must not communicate \"none\"");
@@ -218,7 +227,7 @@ Op read_op(const JsonView& view, const Numbers& streams, const Numbers& families
     op.group = number_of(view["group"], families, "family of groups");
     op.bytes = Bytes(integer_or(view, "bytes", 0, kMax64, 0));
   } else {
-    allow(view, {"name", "stream", kind, "group", "bytes", "after"});
+    allow(view, {"name", "stream", kind, "group", "bytes", "after", "type", "microbatch", "chunk"});
     op.comm = CommType::kSendRecv;
     op.send = kind == "send_to";
     if (view.has("group")) {
@@ -234,6 +243,11 @@ Op read_op(const JsonView& view, const Numbers& streams, const Numbers& families
   if (view.has("after")) {
     op.after = int32_list(view["after"]);
   }
+  if (view.has("type")) {
+    op.type = op_type_of(view["type"]);
+  }
+  op.microbatch = static_cast<std::int32_t>(integer_or(view, "microbatch", 0, kMax32, -1));
+  op.chunk = static_cast<std::int32_t>(integer_or(view, "chunk", 0, kMax32, -1));
   return op;
 }
 

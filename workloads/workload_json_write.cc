@@ -156,6 +156,15 @@ Json op_json(const OpTable& table, const OpProgram& program, const Op& op) {
     json["bytes"] = op.bytes.count();
   }
   put_unless_empty(json, "after", Json(op.after));
+  if (op.type != OpType::kOther) {
+    json["type"] = name_of(op.type);
+  }
+  if (op.microbatch >= 0) {
+    json["microbatch"] = op.microbatch;
+  }
+  if (op.chunk >= 0) {
+    json["chunk"] = op.chunk;
+  }
   return json;
 }
 

@@ -37,17 +37,25 @@ OpProgram StageProgram::build(std::vector<PipelineSlot> slots) {
     ++done;
     run(slot, done == 1, done == job_.microbatches());
   }
+  type_ = OpType::kOther;
+  microbatch_ = chunk_ = -1;
   finish();
   return std::move(program_);
 }
 
 std::int32_t StageProgram::add(Op op) {
+  if (op.type == OpType::kOther) {
+    op.type = type_;
+  }
+  op.microbatch = microbatch_;
+  op.chunk = chunk_;
   program_.ops.push_back(std::move(op));
   return static_cast<std::int32_t>(program_.ops.size()) - 1;
 }
 
-std::int32_t StageProgram::compute(const Operator& op, Ops after) {
+std::int32_t StageProgram::compute(OpType type, const Operator& op, Ops after) {
   Op out;
+  out.type = type;
   out.name = op.name;
   out.stream = kComputeStream;
   out.compute = time_(op);
@@ -55,10 +63,11 @@ std::int32_t StageProgram::compute(const Operator& op, Ops after) {
   return add(std::move(out));
 }
 
-std::int32_t StageProgram::collective(std::string name, std::int32_t stream, CommType comm,
-                                      std::int32_t family, Bytes bytes, Ops after) {
+std::int32_t StageProgram::collective(OpType type, std::string name, std::int32_t stream,
+                                      CommType comm, std::int32_t family, Bytes bytes, Ops after) {
   Op op;
   op.name = std::move(name);
+  op.type = type;
   op.stream = stream;
   op.comm = comm;
   op.group = family;
@@ -71,6 +80,8 @@ std::int32_t StageProgram::message(const PipelineSlot& slot, bool send, Bytes by
   Op op;
   op.name = fmt::format("{} {} chunk {} {}", slot.backward ? "backward" : "forward",
                         slot.microbatch, slot.chunk, send ? "out" : "in");
+  op.type = slot.backward ? (send ? OpType::kBackwardSend : OpType::kBackwardReceive)
+                          : (send ? OpType::kForwardSend : OpType::kForwardReceive);
   op.stream = slot.backward ? (send ? kBackwardOutStream : kBackwardInStream)
                             : (send ? kForwardOutStream : kForwardInStream);
   op.comm = CommType::kSendRecv;
@@ -116,6 +127,9 @@ StageProgram::Ops StageProgram::run_pass(const FoldedPass& pass, const std::stri
 
 void StageProgram::run(const PipelineSlot& slot, bool first, bool last) {
   const auto chunk = static_cast<std::size_t>(slot.chunk);
+  type_ = slot.backward ? OpType::kBackward : OpType::kForward;
+  microbatch_ = slot.microbatch;
+  chunk_ = slot.chunk;
   const bool entry_stage = stage_ == 0 && slot.chunk == 0;
   const bool final_stage = stage_ == job_.pp - 1 && slot.chunk == job_.vpp - 1;
   // What this chunk gets from the one before (or gives it back), and what it hands on.
@@ -162,8 +176,8 @@ void StageProgram::run(const PipelineSlot& slot, bool first, bool last) {
     message(slot, true, slot.backward ? before() : behind(), exits_);
   }
   if (!slot.backward && final_stage && last && dense_ranks_ > 1) {
-    collective("loss", kGlobalStream, CommType::kAllReduce, families_.of(RankGroup::kDpCp),
-               Bytes(8), exits_);
+    collective(OpType::kLoss, "loss", kGlobalStream, CommType::kAllReduce,
+               families_.of(RankGroup::kDpCp), Bytes(8), exits_);
   }
 }
 

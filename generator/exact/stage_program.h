@@ -26,9 +26,9 @@ class StageProgram {
   using Ops = std::vector<std::int32_t>;
 
   std::int32_t add(Op op);
-  std::int32_t compute(const Operator& op, Ops after);
-  std::int32_t collective(std::string name, std::int32_t stream, CommType comm, std::int32_t family,
-                          Bytes bytes, Ops after);
+  std::int32_t compute(OpType type, const Operator& op, Ops after);
+  std::int32_t collective(OpType type, std::string name, std::int32_t stream, CommType comm,
+                          std::int32_t family, Bytes bytes, Ops after);
   std::int32_t message(const PipelineSlot& slot, bool send, Bytes bytes, Ops after);
 
   void run(const PipelineSlot& slot, bool first, bool last);
@@ -51,6 +51,8 @@ class StageProgram {
   std::vector<ChunkReduction> reductions_;      ///< by chunk
   std::vector<std::vector<Ops>> gathered_;      ///< by chunk and unit: what its first pass awaits
   std::size_t next_item_ = 0;                   ///< of the chunk under way
+  OpType type_ = OpType::kOther;                ///< of what is added, unless it has its own
+  std::int32_t microbatch_ = -1, chunk_ = -1;   ///< of what is added
   OpProgram program_;
   Ops exits_;    ///< of the pass before
   Ops reduced_;  ///< all gradient reductions

@@ -37,7 +37,8 @@ void StageProgram::reduce(std::int64_t parameters, bool expert, Ops after) {
     return;
   }
   const bool scatter = job_.sharding == Sharding::kZero1 || job_.sharding == Sharding::kZero2;
-  reduced_.push_back(collective(expert ? "reduce expert gradients" : "reduce gradients", kDpStream,
+  reduced_.push_back(collective(OpType::kReduceGradients,
+                                expert ? "reduce expert gradients" : "reduce gradients", kDpStream,
                                 scatter ? CommType::kReduceScatter : CommType::kAllReduce,
                                 families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp),
                                 Bytes(parameters) * plan_.sizes().gradient, std::move(after)));
@@ -49,11 +50,13 @@ StageProgram::Ops StageProgram::gather(const std::string& what, const ParameterC
   Ops gathers;
   const int width = plan_.sizes().parameter;
   if (parameters.dense > 0 && dense_ranks_ > job_.hsdp_replicas) {
-    gathers.push_back(collective(fmt::format("gather {}", what), kDpStream, CommType::kAllGather,
-                                 families_.shard(), Bytes(parameters.dense) * width, after));
+    gathers.push_back(collective(OpType::kGatherParameters, fmt::format("gather {}", what),
+                                 kDpStream, CommType::kAllGather, families_.shard(),
+                                 Bytes(parameters.dense) * width, after));
   }
   if (parameters.expert > 0 && expert_ranks_ > 1) {
-    gathers.push_back(collective(fmt::format("gather experts of {}", what), kDpStream,
+    gathers.push_back(collective(OpType::kGatherParameters,
+                                 fmt::format("gather experts of {}", what), kDpStream,
                                  CommType::kAllGather, families_.of(RankGroup::kExpertDp),
                                  Bytes(parameters.expert) * width, after));
   }
@@ -74,8 +77,9 @@ void StageProgram::gather_buckets(Ops after) {
       }
       for (std::size_t i = buckets.size(); i-- > 0;) {
         const std::int32_t op = collective(
-            expert ? "gather expert parameters" : "gather parameters", kDpStream,
-            CommType::kAllGather, families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp),
+            OpType::kGatherParameters, expert ? "gather expert parameters" : "gather parameters",
+            kDpStream, CommType::kAllGather,
+            families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp),
             Bytes(buckets[i].parameters) * plan_.sizes().parameter, after);
         for (std::size_t item = buckets[i].first; item <= buckets[i].last; ++item) {
           Ops& awaited = gathered_[chunk][reduction.items[item].unit];
@@ -95,20 +99,21 @@ void StageProgram::reduce_unit(const PlacedUnit& placed, bool last, const Ops& a
   const Bytes bytes = Bytes(parameters.dense) * plan_.sizes().gradient;
   Ops done = after;
   if (parameters.dense > 0 && shards > 1) {
-    done = {collective(fmt::format("reduce gradients of {}", placed.name), kDpStream,
-                       CommType::kReduceScatter, families_.shard(), bytes, after)};
+    done = {collective(OpType::kReduceGradients, fmt::format("reduce gradients of {}", placed.name),
+                       kDpStream, CommType::kReduceScatter, families_.shard(), bytes, after)};
     reduced_.push_back(done.front());
   }
   if (parameters.dense > 0 && job_.hsdp_replicas > 1 && last) {
-    reduced_.push_back(collective(fmt::format("replicate gradients of {}", placed.name), kDpStream,
+    reduced_.push_back(collective(OpType::kReduceGradients,
+                                  fmt::format("replicate gradients of {}", placed.name), kDpStream,
                                   CommType::kAllReduce, families_.replica(),
                                   Bytes((bytes.count() + shards - 1) / shards), done));
   }
   if (parameters.expert > 0 && expert_ranks_ > 1) {
-    reduced_.push_back(collective(fmt::format("reduce expert gradients of {}", placed.name),
-                                  kDpStream, CommType::kReduceScatter,
-                                  families_.of(RankGroup::kExpertDp),
-                                  Bytes(parameters.expert) * plan_.sizes().gradient, after));
+    reduced_.push_back(collective(
+        OpType::kReduceGradients, fmt::format("reduce expert gradients of {}", placed.name),
+        kDpStream, CommType::kReduceScatter, families_.of(RankGroup::kExpertDp),
+        Bytes(parameters.expert) * plan_.sizes().gradient, after));
   }
 }
 
@@ -117,38 +122,41 @@ void StageProgram::finish() {
   const ParameterCount parameters = plan_.parameters(stage_);
   Ops tail = exits_;
   tail.insert(tail.end(), reduced_.begin(), reduced_.end());
-  const auto step = [&](std::string name, std::int32_t stream, std::int32_t family, Bytes bytes) {
-    tail = {
-        collective(std::move(name), stream, CommType::kAllReduce, family, bytes, std::move(tail))};
+  const auto step = [&](OpType type, std::string name, std::int32_t stream, std::int32_t family,
+                        Bytes bytes) {
+    tail = {collective(type, std::move(name), stream, CommType::kAllReduce, family, bytes,
+                       std::move(tail))};
   };
   if (sizes.sequence_parallel && parameters.replicated > 0) {
-    step("reduce replicated gradients", kTpStream, families_.of(RankGroup::kTp),
-         Bytes(parameters.replicated) * sizes.gradient);
+    step(OpType::kReplicatedGradients, "reduce replicated gradients", kTpStream,
+         families_.of(RankGroup::kTp), Bytes(parameters.replicated) * sizes.gradient);
   }
   if (plan_.tied_parameters() > 0 && job_.pp > 1 && (stage_ == 0 || stage_ == job_.pp - 1)) {
-    step("reduce tied embedding", kGlobalStream, families_.embedding(),
+    step(OpType::kTiedEmbedding, "reduce tied embedding", kGlobalStream, families_.embedding(),
          Bytes(plan_.tied_parameters()) * sizes.gradient);
   }
   const bool sharded = job_.sharding != Sharding::kNone;
   const RankGroup copy = sharded ? RankGroup::kWorld : RankGroup::kModel;
   const std::int64_t ranks = sharded ? job_.gpus : job_.tp * job_.pp;
   if (job_.precision == Precision::kFp16 && ranks > 1) {
-    step("any infinite gradient", kGlobalStream, families_.of(copy), Bytes(4));
+    step(OpType::kClip, "any infinite gradient", kGlobalStream, families_.of(copy), Bytes(4));
   }
   const auto owned =
       static_cast<double>(parameters.dense / (sharded ? dense_ranks_ / job_.hsdp_replicas : 1) +
                           parameters.expert / (sharded ? expert_ranks_ : 1));
-  tail = {compute(memory_operator("gradient norm", owned * sizes.gradient), std::move(tail))};
+  tail = {compute(OpType::kClip, memory_operator("gradient norm", owned * sizes.gradient),
+                  std::move(tail))};
   if (ranks > 1) {
-    step("sum of gradient norms", kGlobalStream, families_.of(copy), Bytes(4));
+    step(OpType::kClip, "sum of gradient norms", kGlobalStream, families_.of(copy), Bytes(4));
   }
   const RankLayout layout = layout_of(job_);
   if (!sharded && parameters.expert > 0 && layout.ep * layout.etp * layout.pp > 1) {
-    step("sum of expert gradient norms", kGlobalStream, families_.of(RankGroup::kExpertModel),
-         Bytes(4));
+    step(OpType::kClip, "sum of expert gradient norms", kGlobalStream,
+         families_.of(RankGroup::kExpertModel), Bytes(4));
   }
   // Reads gradient, fp32 parameter and both moments, writes the latter three and the parameter.
-  tail = {compute(memory_operator("optimizer", owned * (sizes.gradient + 24 + sizes.parameter)),
+  tail = {compute(OpType::kOptimizer,
+                  memory_operator("optimizer", owned * (sizes.gradient + 24 + sizes.parameter)),
                   std::move(tail))};
   if (!job_.overlap_parameters) {
     gather_buckets(std::move(tail));

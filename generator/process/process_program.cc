@@ -90,9 +90,14 @@ OpProgram ProcessProgram::build(const std::vector<PipelineSlot>& slots, bool wit
   for (const PipelineSlot& slot : slots) {
     const Scope scope(variables_);
     add_slot_variables(variables_, job_, plan_, stage_, slot);
+    type_ = slot.backward ? OpType::kBackward : OpType::kForward;
+    microbatch_ = slot.microbatch;
+    chunk_ = slot.chunk;
     prefix_ = fmt::format("{} {} ", slot.backward ? "backward" : "forward", slot.microbatch);
     run(slot.backward ? process_.backward : process_.forward, {&slot, nullptr});
   }
+  type_ = OpType::kOther;
+  microbatch_ = chunk_ = -1;
   prefix_ = "step ";
   run(process_.step, {});
   return std::move(program_);
@@ -194,6 +199,8 @@ void ProcessProgram::message(const ProcessItem& item) {
   const bool backward = send != item.next;
   Op op;
   op.name = prefix_ + item.name;
+  op.type = backward ? (send ? OpType::kBackwardSend : OpType::kBackwardReceive)
+                     : (send ? OpType::kForwardSend : OpType::kForwardReceive);
   op.stream = backward ? (send ? kBackwardOutStream : kBackwardInStream)
                        : (send ? kForwardOutStream : kForwardInStream);
   op.comm = CommType::kSendRecv;
@@ -344,6 +351,11 @@ std::int32_t ProcessProgram::add(Op op) {
         .expected(fmt::format("at most {}", limits_.ops))
         .hint("fewer microbatches or repetitions");
   }
+  if (op.type == OpType::kOther) {
+    op.type = type_;
+  }
+  op.microbatch = microbatch_;
+  op.chunk = chunk_;
   program_.ops.push_back(std::move(op));
   return static_cast<std::int32_t>(program_.ops.size()) - 1;
 }

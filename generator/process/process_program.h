@@ -70,7 +70,9 @@ class ProcessProgram {
   std::vector<std::vector<PlacedUnit>> units_;     ///< by chunk
   std::vector<std::vector<UnitBuckets>> buckets_;  ///< by chunk
   std::vector<PlacedUnit> all_units_;
-  std::string prefix_;  ///< of the operations' names: "forward 0 "
+  std::string prefix_;            ///< of the operations' names: "forward 0 "
+  OpType type_ = OpType::kOther;  ///< of the operations added, unless they have their own
+  std::int32_t microbatch_ = -1, chunk_ = -1;
   OpProgram program_;
   Ops tail_;        ///< what the next item waits for
   Ops overlapped_;  ///< what nothing waits for yet

@@ -1,5 +1,7 @@
 #include "simulator/replay/op_table_program.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,6 +31,9 @@ Program compile(const OpTable& table, const OpProgram& source) {
       op.peer = (from.peer % size + size) % size;
     }
     op.send = from.send;
+    op.type = from.type;
+    op.chunk = static_cast<std::int16_t>(std::min(from.chunk, std::int32_t{INT16_MAX}));
+    op.microbatch = from.microbatch;
     program.add(op, from.after);
   }
   program.finish();

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "workloads/comm.h"
+#include "workloads/op_type.h"
 
 namespace lockstep {
 
@@ -31,6 +32,9 @@ struct ProgramOp {
   bool send = false;
   std::int32_t sequence =
       -1;  ///< how many earlier operations use the same communicator; set by add()
+  OpType type = OpType::kOther;  ///< this and what follows describe it for traces
+  std::int16_t chunk = -1;       ///< of the stage's model chunks; -1: of none
+  std::int32_t microbatch = -1;  ///< -1: of none
 };
 
 /// What a rank does in one step: operations in issue order, each after some earlier ones. Several

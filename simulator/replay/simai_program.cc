@@ -22,9 +22,11 @@ class Compiler {
     const std::size_t count = table_.layers.size();
     layers.assign(count, {});
     find_recomputations();
+    type_ = OpType::kForward;
     for (std::size_t i = 0; i < count; ++i) {
       forward(i, &layers[i].forward);
     }
+    type_ = OpType::kBackward;
     for (std::size_t i = count; i-- > 0;) {
       recompute(i);
       const Layer& layer = table_.layers[i];
@@ -76,14 +78,18 @@ class Compiler {
     op.comm = phase.comm;
     op.family = static_cast<std::int32_t>(family);
     op.stream = strict_ ? 1 : 1 + op.family;
+    const OpType pass = type_;
+    type_ = awaited ? pass : OpType::kReduceGradients;
     const std::int32_t index = add(op);
+    type_ = pass;
     if (awaited) {
       last_ = index;
     }
     return index;
   }
 
-  std::int32_t add(const ProgramOp& op) {
+  std::int32_t add(ProgramOp op) {
+    op.type = type_;
     if (last_ < 0) {
       return program_.add(op, {});
     }
@@ -131,6 +137,7 @@ class Compiler {
   Program program_;
   std::int32_t last_ = -1;  // what the rank's compute waits for
   Time lead_;
+  OpType type_ = OpType::kOther;
   std::vector<std::size_t> recompute_from_;
 };
 

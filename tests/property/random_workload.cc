@@ -180,6 +180,9 @@ class OpJobBuilder {
     for (std::uint64_t n = program.ops.empty() ? 0 : rng_.below(3); n > 0; --n) {
       op.after.push_back(static_cast<std::int32_t>(rng_.below(program.ops.size())));
     }
+    op.type = static_cast<OpType>(rng_.below(kOpTypes));
+    op.microbatch = static_cast<std::int32_t>(rng_.between(-1, 5));
+    op.chunk = static_cast<std::int32_t>(rng_.between(-1, 2));
     program.ops.push_back(std::move(op));
   }
 
