@@ -2,63 +2,71 @@
 
 #include "base/error.h"
 #include "generator/csv_row.h"
+#include "generator/layers/aicb_layers.h"
 
 namespace lockstep {
 
-DeepSpeedParameters::DeepSpeedParameters(const TrainingArgs& args)
-    : hidden_(args.hidden), ffn_(args.ffn), vocab_(args.vocab), layers_(args.layers) {
+namespace {
+
+std::vector<DeepSpeedParameter> tensors_of(const std::vector<Module>& modules) {
+  std::vector<DeepSpeedParameter> tensors;
+  for (const Module& module : modules) {
+    const bool norm = module.kind == ModuleKind::kNorm;
+    tensors.push_back({module.in, norm ? 1 : module.out, norm});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+DeepSpeedParameters::DeepSpeedParameters(const TrainingArgs& args) : layers_(args.layers) {
   if (args.heads < 1) {
     throw Error("a model needs an attention head").field("--num_attention_heads").expected(">= 1");
   }
-  width_ = args.hidden / args.heads * args.heads;
-  for (std::int64_t i = 0; i < kPerLayer; ++i) {
-    per_layer_ += in_layer(i).elements();
+  const Model model = aicb_layers("deepspeed", {{"hidden_size", args.hidden},
+                                                {"ffn_hidden_size", args.ffn},
+                                                {"num_layers", args.layers},
+                                                {"num_attention_heads", args.heads},
+                                                {"vocab_size", args.vocab}});
+  before_ = tensors_of(model.before);
+  after_ = tensors_of(model.after);
+  if (!model.blocks.empty()) {
+    layer_ = tensors_of(model.blocks.front().modules);
   }
+  before_elements_ = elements(before_, count(before_));
+  layer_elements_ = elements(layer_, count(layer_));
   total();
 }
 
-DeepSpeedParameter DeepSpeedParameters::in_layer(std::int64_t i) const {
-  switch (i) {
-    case 0:
-    case 5:
-      return {hidden_, 1, true};
-    case 1:
-    case 2:
-    case 3:
-      return {hidden_, width_};
-    case 4:
-      return {width_, hidden_};
-    case 7:
-      return {ffn_, hidden_};
-    default:
-      return {hidden_, ffn_};
+Count DeepSpeedParameters::elements(const List& list, std::int64_t n) {
+  Count sum;
+  for (std::int64_t i = 0; i < n; ++i) {
+    sum += list[static_cast<std::size_t>(i)].elements();
   }
+  return sum;
 }
 
 DeepSpeedParameter DeepSpeedParameters::operator[](std::int64_t i) const {
-  if (i == 0) {
-    return {vocab_, hidden_};
+  if (i < count(before_)) {
+    return before_[static_cast<std::size_t>(i)];
   }
-  if (i == size() - 1) {
-    return {hidden_, vocab_};
-  }
-  return i == size() - 2 ? DeepSpeedParameter{hidden_, 1, true} : in_layer((i - 1) % kPerLayer);
+  const std::int64_t inner = i - count(before_);
+  const std::int64_t behind = inner - count(layer_) * layers_.value;
+  return behind < 0 ? layer_[static_cast<std::size_t>(inner % count(layer_))]
+                    : after_[static_cast<std::size_t>(behind)];
 }
 
 Count DeepSpeedParameters::offset(std::int64_t i) const {
-  if (i == 0) {
-    return 0;
+  if (i < count(before_)) {
+    return elements(before_, i);
   }
-  const Count embedding = vocab_ * hidden_;
-  const std::int64_t inner = i - 1;
-  Count sum = embedding + per_layer_ * std::min(Count(inner / kPerLayer), layers_);
-  if (inner < kPerLayer * layers_.value) {
-    for (std::int64_t k = 0; k < inner % kPerLayer; ++k) {
-      sum += in_layer(k).elements();
-    }
-    return sum;
+  const std::int64_t inner = i - count(before_);
+  const std::int64_t behind = inner - count(layer_) * layers_.value;
+  if (behind < 0) {
+    return before_elements_ + layer_elements_ * Count(inner / count(layer_)) +
+           elements(layer_, inner % count(layer_));
   }
-  return sum + (i >= size() - 1 ? hidden_ : 0) + (i == size() ? embedding : 0);
+  return before_elements_ + layer_elements_ * layers_ + elements(after_, behind);
 }
 
 void append_forward_product(std::string& text, const TrainingArgs& args,

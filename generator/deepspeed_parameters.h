@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "generator/training_flags.h"
 
@@ -13,24 +14,30 @@ struct DeepSpeedParameter {
   Count elements() const { return rows * columns; }
 };
 
-/// The parameters of the llama model of AICB's DeepSpeed frame in the order of a forward pass:
-/// embedding; each layer's norm, q, k, v, o, norm, gate, down, up; norm; head. Nothing is stored:
-/// element i is computed, and a parameter's first element in the flattened model too.
+/// The parameters of the llama model of AICB's DeepSpeed frame in the order of a forward pass
+/// (generator/layers/deepspeed.yaml): what is before the layers, the layers, what is after. One
+/// layer is stored: element i is computed, and a parameter's first element in the flattened model.
 class DeepSpeedParameters {
  public:
   /// ERRORS: no attention head; the model overflows 64 bits.
   explicit DeepSpeedParameters(const TrainingArgs& args);
 
-  std::int64_t size() const { return 3 + kPerLayer * layers_.value; }
+  std::int64_t size() const {
+    return count(before_) + count(layer_) * layers_.value + count(after_);
+  }
   DeepSpeedParameter operator[](std::int64_t i) const;
   Count offset(std::int64_t i) const;  ///< of the first element; offset(size()) is the total
   Count total() const { return offset(size()); }
 
  private:
-  static constexpr std::int64_t kPerLayer = 9;
-  DeepSpeedParameter in_layer(std::int64_t i) const;
+  using List = std::vector<DeepSpeedParameter>;
+  static std::int64_t count(const List& list) { return static_cast<std::int64_t>(list.size()); }
+  /// Elements of the first `n`.
+  static Count elements(const List& list, std::int64_t n);
 
-  Count hidden_, width_, ffn_, vocab_, layers_, per_layer_;
+  List before_, layer_, after_;
+  Count layers_;
+  Count before_elements_, layer_elements_;
 };
 
 /// The computation rows of a parameter: the forward product, and for the backward pass the product

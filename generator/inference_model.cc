@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "generator/compute_profile.h"
+#include "generator/layers/aicb_layers.h"
 #include "generator/python_text.h"
 #include "generator/rules.h"
 
@@ -91,6 +92,39 @@ Times read_times(std::string_view text) {
   return times;
 }
 
+/// What a line does, by the name AICB gives it.
+Op op_of_line(std::string_view name) {
+  constexpr auto kLines = std::to_array<std::pair<std::string_view, Op>>({
+      {"attention_norm", Op::kAttentionNorm},
+      {"attention_layer", Op::kAttention},
+      {"attention_gdn", Op::kLinearAttention},
+      {"dense_mlp", Op::kDenseMlp},
+      {"shared_experts", Op::kSharedExperts},
+      {"moe_norm", Op::kMoeNorm},
+      {"moe_route", Op::kMoeRoute},
+      {"moe_expert", Op::kMoeExpert},
+  });
+  for (const auto& [line, op] : kLines) {
+    if (line == name) {
+      return op;
+    }
+  }
+  LOCKSTEP_CHECK(false, "a line of a layer list has a known name");
+  return Op::kAttention;
+}
+
+void add_layers(InferenceModel& model, const Model& layers, const Times& times) {
+  std::int64_t layer = 0;
+  for (const LayerBlock& block : layers.blocks) {
+    for (std::int64_t i = 0; i < block.layers; ++i, ++layer) {
+      for (const Module& module : block.modules) {
+        const Op op = op_of_line(module.name);
+        model.items.push_back({module.name, op, layer, time_of(times, op)});
+      }
+    }
+  }
+}
+
 void add_deepseek(InferenceModel& model, const JsonView& config, const Times& times) {
   const Count heads = config["head_num"].integer(1, kSize);
   const Count q = config["d_q"].integer(0, kSize);
@@ -100,41 +134,17 @@ void add_deepseek(InferenceModel& model, const JsonView& config, const Times& ti
   require_divides("head_num x (d_q + d_r)", heads * (q + rope), flag, model.tp);
   require_divides("head_num x (d_q + d_kv)", heads * (q + kv), flag, model.tp);
   require_divides("head_num x d_kv", heads * kv, flag, model.tp);
-  const std::int64_t layers = config["num_layers"].integer(0, kLayers);
-  const std::int64_t dense = config["dense_layer"].integer(0, kSize);
-  const std::int64_t shared = config["shared_experts"].integer(0, 1000);
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const auto add = [&](std::string_view name, Op op) {
-      model.items.push_back({name, op, i, op == Op::kMoeRoute ? 1 : time_of(times, op)});
-    };
-    add("attention_layer", Op::kAttention);
-    if (i < dense) {
-      add("dense_mlp", Op::kDenseMlp);
-      continue;
-    }
-    for (std::int64_t k = 0; k < shared; ++k) {
-      add("shared_experts", Op::kSharedExperts);
-    }
-    add("moe_route", Op::kMoeRoute);
-    add("moe_expert", Op::kMoeExpert);
+  add_layers(model,
+             aicb_layers("inference-deepseek",
+                         {{"num_layers", config["num_layers"].integer(0, kLayers)},
+                          {"dense_layer", config["dense_layer"].integer(0, kSize)},
+                          {"shared_experts", config["shared_experts"].integer(0, 1000)}}),
+             times);
+  // AICB gives DeepSeek's routing no time of its own.
+  for (InferenceModel::Item& item : model.items) {
+    item.ns = item.op == Op::kMoeRoute ? 1 : item.ns;
   }
   model.route_is_timed = false;
-}
-
-void add_qwen(InferenceModel& model, const JsonView& config, const Times& times,
-              std::int64_t full_attention_interval) {
-  const std::int64_t layers = config["num_hidden_layers"].integer(0, kLayers);
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const auto add = [&](std::string_view name, Op op) {
-      model.items.push_back({name, op, i, time_of(times, op)});
-    };
-    const bool full = (i + 1) % full_attention_interval == 0;
-    add("attention_norm", Op::kAttentionNorm);
-    full ? add("attention_layer", Op::kAttention) : add("attention_gdn", Op::kLinearAttention);
-    add("moe_norm", Op::kMoeNorm);
-    add("moe_route", Op::kMoeRoute);
-    add("moe_expert", Op::kMoeExpert);
-  }
 }
 
 enum class Family { kQwenMoe, kQwenNext, kDeepSeek };
@@ -225,10 +235,20 @@ InferenceModel inference_model(const GenerateRequest& request) {
       add_deepseek(model, config, times);
       break;
     case Family::kQwenMoe:
-      add_qwen(model, config, times, 1);
+      add_layers(
+          model,
+          aicb_layers("inference-qwen3-moe",
+                      {{"num_hidden_layers", config["num_hidden_layers"].integer(0, kLayers)}}),
+          times);
       break;
     case Family::kQwenNext:
-      add_qwen(model, config, times, config["full_attention_interval"].integer(1, kLayers));
+      add_layers(
+          model,
+          aicb_layers(
+              "inference-qwen3-next",
+              {{"num_hidden_layers", config["num_hidden_layers"].integer(0, kLayers)},
+               {"full_attention_interval", config["full_attention_interval"].integer(1, kLayers)}}),
+          times);
       break;
   }
   return model;

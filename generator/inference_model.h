@@ -15,7 +15,7 @@ namespace lockstep {
 /// The flags of AICB's inference generators.
 const ArgTable& inference_flag_table();
 
-/// What a layer's line does. The order of Qwen's layers is that of the enumerators.
+/// What a layer's line does. Which lines a layer has: generator/layers/inference-*.yaml.
 enum class InferenceOp : std::uint8_t {
   kAttentionNorm,
   kAttention,        ///< full attention
@@ -30,7 +30,7 @@ enum class InferenceOp : std::uint8_t {
 /// A forward pass as AICB's inference generators see it: names, sizes in bytes, times in ns.
 struct InferenceModel {
   struct Item {
-    std::string_view name;
+    std::string name;
     InferenceOp op = InferenceOp::kAttention;
     std::int64_t layer = 0;
     std::int64_t ns = 1;  ///< 1 where no time is known

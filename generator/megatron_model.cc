@@ -1,9 +1,9 @@
 #include "generator/megatron_model.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/error.h"
+#include "generator/layers/aicb_layers.h"
 #include "generator/rules.h"
 
 namespace lockstep {
@@ -11,81 +11,68 @@ namespace {
 
 constexpr std::string_view kTpFlag = "tensor_model_parallel_size";
 
-/// `what` says in the user's flags what the size is that tp cuts.
-Linear column(const TrainingArgs& args, std::string_view name, Count in, Count out,
-              std::string_view what) {
-  require_divides(what, out, kTpFlag, args.tp);
-  const Count share = out / args.tp;
-  return {name, LinearKind::kColumn, in, out, in * share + (args.bias ? share : 0)};
+/// A linear of the layer list with the parameters of one rank.
+Linear linear_of(const Module& module, Count tp) {
+  const Count in = module.in, out = module.out;
+  const bool row = module.kind == ModuleKind::kRowLinear;
+  if (module.kind == ModuleKind::kPlainLinear) {
+    return {module.name, LinearKind::kPlain, in, out, in * out + (module.bias ? out : 0)};
+  }
+  require_divides(row ? module.in_text : module.out_text, row ? in : out, kTpFlag, tp);
+  if (row) {
+    return {module.name, LinearKind::kRow, in, out, out * (in / tp) + (module.bias ? out : 0)};
+  }
+  const Count share = out / tp;
+  return {module.name, LinearKind::kColumn, in, out, in * share + (module.bias ? share : 0)};
 }
 
-Linear row(const TrainingArgs& args, std::string_view name, Count in, Count out,
-           std::string_view what) {
-  require_divides(what, in, kTpFlag, args.tp);
-  return {name, LinearKind::kRow, in, out, out * (in / args.tp) + (args.bias ? out : 0)};
+Count routed_parameters(const Module& moe, const TrainingArgs& args) {
+  const Count width = moe.expert_ffn * (Count(moe.experts) / args.ep);
+  require_divides("ffn_hidden_size * local experts", width, kTpFlag, args.tp);
+  return Count(moe.gated ? 3 : 2) * moe.in * (width / args.tp);
 }
 
-Linear plain(const TrainingArgs& args, std::string_view name, Count in, Count out) {
-  return {name, LinearKind::kPlain, in, out, in * out + (args.bias ? out : 0)};
-}
-
-std::vector<Linear> dense_mlp(const TrainingArgs& args) {
-  return {column(args, "mlp_column", args.hidden, args.ffn, "ffn_hidden_size"),
-          row(args, "mlp_row", args.ffn, args.hidden, "ffn_hidden_size")};
-}
-
-void add_attention(LayerShape& shape, const TrainingArgs& args) {
-  const Count width = args.hidden / args.heads * args.heads;  // of all heads together
-  const std::string what = width == args.hidden ? "hidden_size" : "num_attention_heads x head size";
-  shape.attention = {column(args, "attention_column", args.hidden, width * 3, "3 x " + what),
-                     row(args, "attention_row", width, args.hidden, what)};
-}
-
-/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1).
-void add_latent_attention(LayerShape& shape, const TrainingArgs& args) {
-  const Count q_head = args.nope_dim + args.rope_dim;
-  shape.mla = true;
-  shape.attention = {
-      plain(args, "attention_linear_q_lora", args.hidden, args.q_lora),
-      column(args, "attention_q_column", args.q_lora, args.heads * q_head,
-             "num_attention_heads x (qk_nope_dim + qk_rope_dim)"),
-      plain(args, "attention_linear_kv_lora", args.hidden, args.kv_lora + args.rope_dim),
-      column(args, "attention_kv_column", args.kv_lora, args.heads * (args.nope_dim + args.v_dim),
-             "num_attention_heads x (qk_nope_dim + v_head_dim)"),
-      row(args, "attention_o_row", args.heads * args.v_dim, args.hidden,
-          "num_attention_heads x v_head_dim")};
-  shape.attention_norms = args.q_lora * 2 + args.kv_lora * 2;
-}
-
-Count routed_parameters(const TrainingArgs& args, Count matrices) {
-  const Count width = args.ffn * (args.experts / args.ep);
-  require_divides("ffn_hidden_size x local experts", width, kTpFlag, args.tp);
-  return matrices * args.hidden * (width / args.tp);
-}
-
-LayerShape megatron_layer(const TrainingArgs& args) {
+/// What AICB calls attention… is attention, the other linears are the MLP or shared experts.
+LayerShape shape_of(const std::vector<Module>& modules, const TrainingArgs& args) {
   LayerShape shape;
-  add_attention(shape, args);
-  if (args.moe) {
-    shape.moe = true;
-    shape.moe_parameters = routed_parameters(args, 2);
-  } else {
-    shape.mlp = dense_mlp(args);
+  for (const Module& module : modules) {
+    const bool attention = module.name.starts_with("attention");
+    if (module.kind == ModuleKind::kNorm) {
+      shape.attention_norms += 2 * Count(module.in);
+    } else if (module.kind == ModuleKind::kMoe) {
+      shape.moe = true;
+      shape.moe_parameters = routed_parameters(module, args);
+    } else {
+      shape.mla = shape.mla || module.kind == ModuleKind::kPlainLinear;
+      (attention ? shape.attention : shape.mlp).push_back(linear_of(module, args.tp));
+    }
+  }
+  if (shape.moe) {
+    shape.moe_parameters += shape.mlp_parameters();
   }
   return shape;
 }
 
-LayerShape deepseek_layer(const TrainingArgs& args, bool moe) {
-  LayerShape shape;
-  add_latent_attention(shape, args);
-  shape.moe = moe;
-  if (!moe || args.shared_experts > 0) {
-    shape.mlp = dense_mlp(args);
+Model layers_of(const TrainingArgs& args) {
+  LayerValues values{{"hidden_size", args.hidden},
+                     {"ffn_hidden_size", args.ffn},
+                     {"num_layers", args.layers},
+                     {"num_attention_heads", args.heads},
+                     {"padded_vocab_size", args.padded_vocab},
+                     {"num_experts", args.experts},
+                     {"add_bias_linear", args.bias ? 1 : 0}};
+  if (args.frame != "DeepSeek") {
+    values["moe_enable"] = args.moe ? 1 : 0;
+    return aicb_layers("megatron", values);
   }
-  if (moe) {
-    shape.moe_parameters = routed_parameters(args, 3) + shape.mlp_parameters();
-  }
-  return shape;
+  values.insert({{"n_dense_layers", args.dense_layers},
+                 {"n_shared_expert", args.shared_experts},
+                 {"q_lora_rank", args.q_lora},
+                 {"kv_lora_rank", args.kv_lora},
+                 {"qk_nope_dim", args.nope_dim},
+                 {"qk_rope_dim", args.rope_dim},
+                 {"v_head_dim", args.v_dim}});
+  return aicb_layers("deepseek", values);
 }
 
 }  // namespace
@@ -114,21 +101,12 @@ MegatronModel megatron_model(const TrainingArgs& args) {
   model.deepseek = args.frame == "DeepSeek";
   model.embedding = 4 * (args.padded_vocab / args.tp) * args.hidden + args.seq * args.hidden;
   model.norm = args.hidden * 2;
-  const Count dense = model.deepseek ? std::min(args.dense_layers, args.layers) : 0;
-  if (!model.deepseek && args.layers > 0) {
-    model.shapes.push_back(megatron_layer(args));
-    model.runs.push_back({0, args.layers});
+  const Model layers = layers_of(args);
+  for (const LayerBlock& block : layers.blocks) {
+    model.runs.push_back({model.shapes.size(), block.layers});
+    model.shapes.push_back(shape_of(block.modules, args));
   }
-  if (model.deepseek && dense > 0) {
-    model.shapes.push_back(deepseek_layer(args, false));
-    model.runs.push_back({0, dense});
-  }
-  if (model.deepseek && args.layers > dense) {
-    model.runs.push_back({model.shapes.size(), args.layers - dense});
-    model.shapes.push_back(deepseek_layer(args, true));
-  }
-  model.head =
-      column(args, "final_column", args.hidden, args.padded_vocab, "the padded vocabulary");
+  model.head = linear_of(layers.after.front(), args.tp);
   return model;
 }
 

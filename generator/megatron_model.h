@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "generator/training_flags.h"
@@ -12,7 +12,7 @@ enum class LinearKind : std::uint8_t { kColumn, kRow, kPlain };
 
 /// A linear layer in -> out. Cut, its output (kColumn) or input (kRow) is divided by tp.
 struct Linear {
-  std::string_view name;
+  std::string name;
   LinearKind kind = LinearKind::kColumn;
   Count in, out;     ///< whole, before the cut
   Count parameters;  ///< of one rank, bias included
@@ -37,6 +37,8 @@ struct LayerRun {
   Count layers;
 };
 
+/// The layer lists are generator/layers/megatron.yaml and deepseek.yaml.
+///
 /// The model of one rank of one pipeline stage as AICB builds it for its frames Megatron and
 /// DeepSeek (specification section 2.2). AICB gives every stage the embedding and the head.
 struct MegatronModel {

@@ -27,6 +27,7 @@ struct Module {
   std::string name;  ///< "attention.qkv"
   ModuleKind kind = ModuleKind::kPlainLinear;
   std::int64_t in = 0, out = 0;
+  std::string in_text, out_text;  ///< of linears, heads, embeddings: as the file has them
   bool bias = false;
   bool shared = false;  ///< its parameters are those of an earlier module (tied head)
   // kNorm

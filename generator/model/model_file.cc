@@ -15,9 +15,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kMaxText = std::int64_t{1} << 20;
-constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
-constexpr std::int64_t kMaxLayers = 100'000;
-constexpr std::size_t kMaxModules = 10'000;
 
 struct Kind {
   std::string_view name;
@@ -47,7 +44,8 @@ const std::vector<Kind>& kinds() {
 
 class Reader {
  public:
-  Reader(std::string file, const Variables& given) : file_(std::move(file)), given_(given) {}
+  Reader(std::string file, const Variables& given, const ModelFileLimits& limits)
+      : file_(std::move(file)), given_(given), limits_(limits) {}
 
   Model read(const YAML::Node& root) {
     const YamlFields fields(root, file_, "");
@@ -72,7 +70,7 @@ class Reader {
       model_.before = read_modules(fields.at("before"), variables, "before");
     }
     read_blocks(fields.at("blocks"), variables, "blocks", true);
-    if (model_.blocks.empty()) {
+    if (model_.blocks.empty() && !limits_.no_layers) {
       throw fields.error("no layer at all", "blocks").expected("a block with layers above 0");
     }
     if (fields.has("after")) {
@@ -131,7 +129,7 @@ class Reader {
       if (may_repeat && block.has("repeat")) {
         constexpr std::array<std::string_view, 2> kKeys{"repeat", "blocks"};
         block.allow(kKeys);
-        const std::int64_t times = block.whole("repeat", variables, 0, kMaxLayers);
+        const std::int64_t times = block.whole("repeat", variables, 0, limits_.layers);
         for (std::int64_t turn = 0; turn < times; ++turn) {
           const std::size_t blocks = model_.blocks.size();
           read_blocks(block.at("blocks"), variables, name, false);
@@ -148,7 +146,7 @@ class Reader {
       const Variables inner =
           block.has("with") ? read_variables(block.at("with"), variables, name + ".with", false)
                             : variables;
-      read.layers = block.whole("layers", inner, 0, kMaxLayers);
+      read.layers = block.whole("layers", inner, 0, limits_.layers);
       if (read.layers == 0) {
         continue;
       }
@@ -165,13 +163,16 @@ class Reader {
     check_list(list, field);
     std::vector<Module> modules;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (++modules_ > kMaxModules) {
-        throw yaml_error("too many modules", list[i], file_, field)
-            .expected(fmt::format("at most {}, after repetition", kMaxModules));
-      }
       const YamlFields fields(list[i], file_, fmt::format("{}[{}]", field, i));
-      if (fields.flag_or("when", variables, true)) {
-        modules.push_back(read_module(fields, variables));
+      const std::int64_t times = fields.whole_or("times", variables, 0, limits_.modules, 1);
+      modules_ += std::max<std::int64_t>(times, 1);
+      if (modules_ > limits_.modules) {
+        throw yaml_error("too many modules", list[i], file_, field)
+            .expected(fmt::format("at most {}, after repetition", limits_.modules));
+      }
+      if (times > 0 && fields.flag_or("when", variables, true)) {
+        modules.insert(modules.end(), static_cast<std::size_t>(times),
+                       read_module(fields, variables));
       }
     }
     return modules;
@@ -192,13 +193,13 @@ class Reader {
     throw near.empty() ? error : std::move(error).hint(fmt::format("did you mean {}?", near));
   }
 
-  static Module read_module(const YamlFields& fields, const Variables& variables) {
+  Module read_module(const YamlFields& fields, const Variables& variables) const {
     const Kind& kind = kind_of(fields);
-    std::vector<std::string_view> keys{"kind", "name", "when"};
+    std::vector<std::string_view> keys{"kind", "name", "when", "times"};
     keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
     fields.allow(keys);
     const auto size = [&](std::string_view key) {
-      return fields.whole(key, variables, 1, kMaxSize);
+      return fields.whole(key, variables, limits_.smallest, limits_.largest);
     };
     Module module;
     module.kind = kind.kind;
@@ -208,7 +209,7 @@ class Reader {
     switch (kind.kind) {
       case ModuleKind::kNorm:
         module.out = size("width");
-        module.in = fields.whole_or("weights", variables, 1, module.out, module.out);
+        module.in = fields.whole_or("weights", variables, limits_.smallest, module.out, module.out);
         module.rms = fields.flag_or("rms", variables, true);
         break;
       case ModuleKind::kAttention:
@@ -217,9 +218,9 @@ class Reader {
       case ModuleKind::kMoe:
         module.in = module.out = size("width");
         module.experts = size("experts");
-        module.topk = fields.whole("topk", variables, 1, module.experts);
+        module.topk = fields.whole("topk", variables, 1, std::max<std::int64_t>(module.experts, 1));
         module.expert_ffn = size("expert_ffn");
-        module.shared_ffn = fields.whole_or("shared_ffn", variables, 0, kMaxSize, 0);
+        module.shared_ffn = fields.whole_or("shared_ffn", variables, 0, limits_.largest, 0);
         module.gated = fields.flag_or("gated", variables, true);
         break;
       case ModuleKind::kCustom:
@@ -231,22 +232,24 @@ class Reader {
       default:
         module.in = size("in");
         module.out = size("out");
+        module.in_text = fields.text("in");
+        module.out_text = fields.text("out");
         break;
     }
     return module;
   }
 
-  static void read_attention(const YamlFields& fields, const Variables& variables, Module& module) {
-    module.heads = fields.whole("heads", variables, 1, kMaxSize);
+  void read_attention(const YamlFields& fields, const Variables& variables, Module& module) const {
+    module.heads = fields.whole("heads", variables, 1, limits_.largest);
     module.kv_heads = fields.whole_or("kv_heads", variables, 1, module.heads, module.heads);
     if (module.heads % module.kv_heads != 0) {
       throw fields.error(
           fmt::format("{} does not divide the {} heads", module.kv_heads, module.heads),
           "kv_heads");
     }
-    module.head_dim = fields.whole("head_dim", variables, 1, kMaxSize);
-    module.value_dim = fields.whole_or("value_dim", variables, 1, kMaxSize, module.head_dim);
-    module.window = fields.whole_or("window", variables, 0, kMaxSize, 0);
+    module.head_dim = fields.whole("head_dim", variables, 1, limits_.largest);
+    module.value_dim = fields.whole_or("value_dim", variables, 1, limits_.largest, module.head_dim);
+    module.window = fields.whole_or("window", variables, 0, limits_.largest, 0);
     module.causal = fields.flag_or("causal", variables, true);
   }
 
@@ -260,20 +263,22 @@ class Reader {
 
   std::string file_;
   const Variables& given_;
+  const ModelFileLimits& limits_;
   Model model_;
-  std::size_t modules_ = 0;
+  std::int64_t modules_ = 0;
 };
 
 }  // namespace
 
-Model parse_model(std::string_view text, const std::string& file, const Variables& given) {
+Model parse_model(std::string_view text, const std::string& file, const Variables& given,
+                  const ModelFileLimits& limits) {
   if (text.size() > static_cast<std::size_t>(kMaxText)) {
     throw Error(fmt::format("a model file of {} bytes", text.size()))
         .at(file)
         .expected(fmt::format("at most {}", kMaxText));
   }
   try {
-    return Reader(file, given).read(YAML::Load(std::string(text)));
+    return Reader(file, given, limits).read(YAML::Load(std::string(text)));
   } catch (const YAML::Exception& problem) {
     const bool known = !problem.mark.is_null();
     throw Error(fmt::format("no YAML: {}", problem.msg))

@@ -66,6 +66,27 @@ TEST(ModelFile, WhatFollowsFromAGivenVariableFollows) {
   EXPECT_EQ(model.blocks[0].modules.size(), 4U);
 }
 
+TEST(ModelFile, AModuleMayStandSeveralTimes) {
+  const std::string text = std::string(kSmall);
+  const std::string from = "name: norm, width: hidden}";
+  std::string changed = text;
+  changed.replace(changed.find(from), from.size(), "name: norm, width: hidden, times: layers}");
+  EXPECT_EQ(parse_model(changed, "small.yaml").blocks[0].modules.size(), 5U);
+  EXPECT_EQ(parse_model(changed, "small.yaml", {{"layers", 1}}).blocks[0].modules.size(), 3U);
+}
+
+TEST(ModelFile, LimitsAreTheCallers) {
+  const std::string text(kSmall);
+  EXPECT_THAT(failure(text, "hidden: 8", "hidden: 0"), HasSubstr("out of range"));
+  std::string empty = text;
+  empty.replace(empty.find("layers: 3"), 9, "layers: 0");
+  EXPECT_THAT(failure(empty, "hidden: 8", "hidden: 8"), HasSubstr("no layer at all"));
+  const Model none =
+      parse_model(empty, "small.yaml", {{"hidden", 0}}, {.smallest = 0, .no_layers = true});
+  EXPECT_TRUE(none.blocks.empty());
+  EXPECT_EQ(none.after.size(), 1U);
+}
+
 TEST(ModelFile, JsonIsReadToo) {
   const Model model = parse_model(
       R"({"name": "j", "variables": {"n": 2}, "blocks": [{"name": "b", "layers": "n",
