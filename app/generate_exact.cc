@@ -2,12 +2,19 @@
 
 #include <functional>
 #include <optional>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "generator/compute/compute_times.h"
 #include "generator/exact/job_flags.h"
+#include "generator/exact/memory_advice.h"
+#include "generator/exact/vocabulary.h"
+#include "generator/megatron_args/megatron_job.h"
+#include "generator/megatron_args/model_flags.h"
+#include "generator/megatron_args/shell_lexer.h"
 #include "generator/model/hf_config.h"
 #include "generator/model/model_file.h"
 #include "generator/model/zoo.h"
@@ -23,23 +30,78 @@ std::vector<ArgSpec> exact_flags() {
       {"process", "", ArgKind::kText, "",
        "the training process: a file, or data-parallel, distributed-optimizer, fully-sharded; "
        "else that of the model file, else the built-in step"},
-      {"with_init", "", ArgKind::kSwitch, "", "the process's init items too, ahead of the step"}};
+      {"with_init", "", ArgKind::kSwitch, "", "the process's init items too, ahead of the step"},
+      {"from_megatron_args", "", ArgKind::kText, "",
+       "a Megatron-LM script or argument file; your own flags go before it"},
+      {"set", "", ArgKind::kText, "",
+       "NAME=VALUE: a variable of that script, set before it begins; may be repeated"},
+      {"profile", "", ArgKind::kText, "", "measured times of operators (docs/formats/profile.md)"}};
+  flags.insert(flags.end(), model_size_flags().begin(), model_size_flags().end());
   flags.insert(flags.end(), job_flags().begin(), job_flags().end());
   return flags;
 }
 
-Model model_of(const ArgValues& args) {
+/// Takes the variables of a script out of a command line: the one flag that may be repeated.
+ShellVariables take_variables(std::vector<std::string>& words) {
+  ShellVariables variables;
+  std::vector<std::string> rest;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string setting;
+    if (words[i].starts_with("--set=")) {
+      setting = words[i].substr(6);
+    } else if (words[i] == "--set" && i + 1 < words.size()) {
+      setting = words[++i];
+    } else {
+      rest.push_back(words[i]);
+      continue;
+    }
+    const std::size_t equals = setting.find('=');
+    if (!is_shell_name(setting.substr(0, equals)) || equals == std::string::npos) {
+      throw Error(fmt::format("'{}' sets no variable", printable(setting)))
+          .field("--set")
+          .expected("NAME=VALUE");
+    }
+    variables.set(setting.substr(0, equals), setting.substr(equals + 1), 0);
+  }
+  words = std::move(rest);
+  return variables;
+}
+
+Model model_of(const ArgValues& args, const MegatronLaunch* launch) {
   const int named =
       int{args.given("model")} + int{args.given("model_file")} + int{args.given("hf_config")};
-  if (named != 1) {
+  if (named > 1 || (named == 0 && launch == nullptr)) {
     throw Error(named == 0 ? "no model is named" : "more than one model is named")
         .field("--model")
-        .expected("one of --model NAME, --model-file F, --hf-config F")
+        .expected("one of --model NAME, --model-file F, --hf-config F, --from-megatron-args SCRIPT")
         .hint("'lockstep generate --list-models' shows the names");
   }
-  return args.given("model")        ? find_model(args.text("model"))
-         : args.given("model_file") ? read_model(args.text("model_file"))
-                                    : read_hf_config(args.text("hf_config"));
+  const Variables sizes = model_sizes(args);
+  return args.given("model")        ? find_model(args.text("model"), sizes)
+         : args.given("model_file") ? read_model(args.text("model_file"), sizes)
+         : args.given("hf_config")  ? read_hf_config(args.text("hf_config"), sizes)
+                                    : megatron_model(*launch, sizes);
+}
+
+std::optional<MegatronLaunch> launch_of(const ArgValues& args, const ShellVariables& variables) {
+  if (!args.given("from_megatron_args")) {
+    if (!variables.values.empty()) {
+      throw Error("there is no script whose variables could be set")
+          .field("--set")
+          .expected("--from-megatron-args SCRIPT beside it");
+    }
+    return std::nullopt;
+  }
+  const std::string path = args.text("from_megatron_args");
+  const FileText text(path);
+  return MegatronLaunch::parse(text.view(), path, variables);
+}
+
+/// Megatron-LM's own: one microbatch for each data-parallel rank, not one for each stage too.
+void take_megatron_batch(const ArgValues& args, Job& job) {
+  if (!args.given("gbs")) {
+    job.global_batch = job.micro_batch * job.dp();
+  }
 }
 
 /// The process that is named, or the model file's own.
@@ -59,21 +121,93 @@ std::optional<Process> process_of(const ArgValues& args) {
 
 }  // namespace
 
-ProcessWorkload exact_from_flags(std::span<const std::string> words) {
+ExactJob exact_job(std::span<const std::string> words) {
+  std::vector<std::string> rest(words.begin(), words.end());
+  const ShellVariables variables = take_variables(rest);
   const std::vector<ArgSpec> flags = exact_flags();
-  const ArgValues args = parse_args({flags}, words);
-  Job job = job_from_flags(args);
-  job.model = model_of(args);
-  ComputeTimes times(gpu_spec(job.gpu_type), job.precision);
-  if (const std::optional<Process> process = process_of(args); process.has_value()) {
-    return process_workload(job, std::ref(times), *process, args.on("with_init"));
+  ArgValues args = parse_args({flags}, rest);
+  const std::optional<MegatronLaunch> launch = launch_of(args, variables);
+  ExactJob exact;
+  Warnings warnings;
+  if (launch) {
+    apply_megatron_job(*launch, args, warnings);
   }
-  if (args.on("with_init")) {
+  exact.job = job_from_flags(args);
+  exact.job.model = model_of(args, launch ? &*launch : nullptr);
+  if (launch) {
+    take_megatron_batch(args, exact.job);
+    if (const std::string unread = unread_flags(*launch); !unread.empty()) {
+      exact.notes.push_back(fmt::format("{}: not used: {}", launch->file(), unread));
+    }
+  }
+  exact.process = process_of(args);
+  exact.with_init = args.on("with_init");
+  if (exact.with_init && !exact.process) {
     throw Error("the built-in step has no init items")
         .field("--with-init")
         .expected("--process F, or a model file with a process");
   }
-  return {exact_workload(job, std::ref(times)), {}};
+  exact.job = with_padded_vocabulary(std::move(exact.job));
+  exact.profile = args.text_if("profile").value_or("");
+  exact.memory = memory_by_stage(exact.job);
+  for (const Warnings::Entry& entry : warnings.entries()) {
+    exact.warnings.push_back(entry.text);
+  }
+  if (const std::string advice = memory_advice(exact.job, exact.memory); !advice.empty()) {
+    exact.warnings.push_back(advice);
+  }
+  return exact;
+}
+
+ProcessWorkload exact_workload_of(ExactJob& exact) {
+  std::optional<OperatorProfile> profile;
+  if (!exact.profile.empty()) {
+    const FileText text(exact.profile);
+    profile = read_profile_json(text.view(), exact.profile);
+  }
+  ComputeTimes times = [&] {
+    try {
+      return ComputeTimes(gpu_spec(exact.job.gpu_type), exact.job.precision, std::move(profile));
+    } catch (Error& error) {
+      error.locate(exact.profile);
+      throw;
+    }
+  }();
+  ProcessWorkload result =
+      exact.process ? process_workload(exact.job, std::ref(times), *exact.process, exact.with_init)
+                    : ProcessWorkload{exact_workload(exact.job, std::ref(times)), {}};
+  const ComputeTimes::Counts& counts = times.counts();
+  if (!exact.profile.empty() && counts.measured == 0) {
+    exact.warnings.push_back(fmt::format(
+        "{}: none of the {} operators of this job is in the profile: all times are the roofline's",
+        exact.profile, counts.modelled));
+  } else if (!exact.profile.empty()) {
+    exact.notes.push_back(fmt::format("{}: {} of {} operators measured, {} by the roofline",
+                                      exact.profile, counts.measured,
+                                      counts.measured + counts.modelled, counts.modelled));
+  }
+  return result;
+}
+
+std::string memory_text(const ExactJob& exact) {
+  const GpuSpec& gpu = gpu_spec(exact.job.gpu_type);
+  return fmt::format("memory of a rank of each stage (one {} has {})\n{}", gpu.name,
+                     to_text(gpu.memory), memory_table(exact.memory));
+}
+
+Json memory_json(const ExactJob& exact) {
+  const GpuSpec& gpu = gpu_spec(exact.job.gpu_type);
+  Json stages = Json::array();
+  for (const StageMemory& stage : exact.memory) {
+    stages.push_back({{"parameters", stage.parameters.dense + stage.parameters.expert},
+                      {"weights_bytes", stage.weights.count()},
+                      {"gradients_bytes", stage.gradients.count()},
+                      {"optimizer_bytes", stage.optimizer.count()},
+                      {"activations_bytes", stage.activations.count()},
+                      {"working_bytes", stage.working.count()},
+                      {"total_bytes", stage.total().count()}});
+  }
+  return {{"gpu", gpu.name}, {"capacity_bytes", gpu.memory.count()}, {"stages", stages}};
 }
 
 std::string exact_flags_help() {

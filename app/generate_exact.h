@@ -1,17 +1,43 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "base/json.h"
+#include "generator/exact/memory.h"
+#include "generator/job.h"
 #include "generator/process/process_workload.h"
 
 namespace lockstep {
 
-/// The workload of flavour exact that a command line describes: a model (--model NAME,
-/// --model-file F, --hf-config F), the flags of a job, and a training process (--process, or the
-/// model file's own) where one is given. `init_ops` is empty without a process.
-/// ERRORS: those of the flags, the model, the process and the workload.
-ProcessWorkload exact_from_flags(std::span<const std::string> words);
+/// A job as a command line describes it, and what follows from it.
+struct ExactJob {
+  Job job;
+  std::vector<StageMemory> memory;    ///< of each pipeline stage
+  std::vector<std::string> warnings;  ///< what is not modelled; what does not fit into memory
+  std::vector<std::string> notes;     ///< what of a script was passed over; for a terminal
+  std::string profile;                ///< file of measured times; empty: none
+  std::optional<Process> process;     ///< nothing: the built-in step
+  bool with_init = false;             ///< the process's init items too
+};
+
+/// A model (--model NAME, --model-file F, --hf-config F, or a Megatron-LM script's own) and the
+/// flags of a job; --from-megatron-args F reads those that the words do not give from a script. The
+/// training process is --process's, or the model file's own, where one is given.
+/// ERRORS: those of the flags, the script, the model, the process and check_job().
+ExactJob exact_job(std::span<const std::string> words);
+
+/// Its workload; `init_ops` is empty without a process. Warns if a profile was given that has none
+/// of its operators. ERRORS: those of the workload, the process and the profile.
+ProcessWorkload exact_workload_of(ExactJob& job);
+
+/// memory_table() with the GPU's memory below.
+std::string memory_text(const ExactJob& job);
+
+/// The same for "memory" of docs/formats/simulate-json.md.
+Json memory_json(const ExactJob& job);
 
 /// The flags, for --help.
 std::string exact_flags_help();

@@ -13,6 +13,13 @@ enum class Precision : std::uint8_t { kBf16, kFp16, kFp32, kFp8 };
 enum class Sharding : std::uint8_t { kNone, kZero1, kZero2, kZero3 };
 /// How context-parallel ranks get each other's keys and values.
 enum class ContextComm : std::uint8_t { kRing, kAllGather, kAllToAll };
+/// Who scales fp8's operands (Megatron-LM, --fp8-recipe; NVIDIA Transformer Engine, common/recipe).
+enum class Fp8Recipe : std::uint8_t {
+  kDelayed,     ///< one scale a tensor, from the largest values of steps before
+  kTensorwise,  ///< one scale a tensor, from its own values
+  kBlockwise,   ///< an fp32 scale for each 128 elements of a row, as in DeepSeek-V3
+  kMxfp8,       ///< a scale of one byte for each 32 elements (OCP microscaling)
+};
 
 /// What is trained and how it is cut: everything a workload follows from.
 struct Job {
@@ -26,9 +33,13 @@ struct Job {
   std::string rank_order = "tp-cp-ep-dp-pp";  ///< dimensions from the fastest (exact/groups.h)
   std::int64_t hsdp_replicas = 1;  ///< kZero3: copies of the sharded model (hybrid sharding)
   std::int64_t seq = 4096, micro_batch = 1, global_batch = 1;
+  /// The vocabulary is padded to a multiple of this x tp (Megatron-LM,
+  /// --make-vocab-size-divisible-by).
+  std::int64_t vocab_multiple = 128;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kNone;
   Precision precision = Precision::kBf16;
+  Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   bool flash_attention = true;  ///< scores are never kept in memory
   bool dropout = false;         ///< on attention's scores and on what joins the residual
   Sharding sharding = Sharding::kNone;

@@ -89,8 +89,8 @@ Json links_json(const StepResult& result, const Topology* topology) {
 
 }  // namespace
 
-std::string step_json(const StepResult& result, const Topology* topology) {
-  const Json json = {
+std::string step_json(const StepResult& result, const Topology* topology, const Json& memory) {
+  Json json = {
       {"schema", "lockstep-simulate/1"},
       {"workload", result.workload},
       {"topology", result.topology},
@@ -113,6 +113,9 @@ std::string step_json(const StepResult& result, const Topology* topology) {
       {"links", links_json(result, topology)},
       {"warnings", result.warnings},
   };
+  if (!memory.is_null()) {
+    json["memory"] = memory;
+  }
   return to_text(json);
 }
 

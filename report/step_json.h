@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/json.h"
 #include "simulator/replay/step_result.h"
 #include "topologies/topology.h"
 
@@ -9,7 +10,9 @@ namespace lockstep {
 
 /// The whole result as a JSON text of schema "lockstep-simulate/1" (docs/formats/simulate-json.md):
 /// totals, exposure by group, one object a layer, a job and a link direction that carried something
-/// (busiest first). With `topology` the ends of links are named.
-std::string step_json(const StepResult& result, const Topology* topology = nullptr);
+/// (busiest first). With `topology` the ends of links are named; `memory`, unless null, is what a
+/// rank of each pipeline stage needs.
+std::string step_json(const StepResult& result, const Topology* topology = nullptr,
+                      const Json& memory = Json());
 
 }  // namespace lockstep

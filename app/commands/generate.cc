@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -24,8 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct GenerateFlags {
-  std::string generator, output, format, flavour = "aicb";
-  bool script_compat = false, help = false, list_models = false;
+  std::string generator, output, format, flavour;
+  bool script_compat = false, help = false, list_models = false, memory = false;
   CLI::App* app = nullptr;
 };
 
@@ -62,10 +63,10 @@ void check_form(const GenerateFlags& flags, const Generator& generator) {
         .hint(fitting.empty() ? std::string()
                               : fmt::format("--generator {} does", join(fitting, " or ")));
   }
-  if (flags.flavour != "aicb") {
-    throw Error(fmt::format("unknown flavour '{}'", printable(flags.flavour)))
+  if (flags.flavour == "exact") {
+    throw Error("a generator imitates AICB's: it has no exact flavour")
         .field("--flavour")
-        .expected("aicb, or exact with --model and without --generator");
+        .expected("--flavour exact without --generator, with --model or --from-megatron-args");
   }
 }
 
@@ -96,6 +97,15 @@ std::string output_path(const std::string& output, const std::string& file_name)
   return path;
 }
 
+void print_remarks(const ExactJob& job) {
+  for (const std::string& note : job.notes) {
+    fmt::print(stderr, "lockstep: {}\n", note);
+  }
+  for (const std::string& warning : job.warnings) {
+    fmt::print(stderr, "lockstep: warning: {}\n", warning);
+  }
+}
+
 ExitCode generate_exact(const GenerateFlags& flags) {
   if (flags.help) {
     write_file("-", "Flags of --flavour exact:\n" + exact_flags_help());
@@ -103,11 +113,22 @@ ExitCode generate_exact(const GenerateFlags& flags) {
   }
   const bool csv = flags.format == "csv";
   if (!csv && !flags.format.empty() && !as_json(flags)) {
-    throw Error(fmt::format("flavour exact does not write '{}'", printable(flags.format)))
+    throw Error(fmt::format("the exact flavour does not write '{}'", printable(flags.format)))
         .field("--format")
-        .expected("json or csv");
+        .expected("json or csv")
+        .hint("--generator simai-training writes SimAI's text");
   }
-  const ProcessWorkload result = exact_from_flags(flags.app->remaining());
+  ExactJob described = exact_job(flags.app->remaining());
+  if (flags.memory && flags.output.empty()) {
+    print_remarks(described);
+    write_file("-", memory_text(described));
+    return ExitCode::kDone;
+  }
+  const ProcessWorkload result = exact_workload_of(described);
+  print_remarks(described);
+  if (flags.memory) {
+    fmt::print(stderr, "{}", memory_text(described));
+  }
   const WorkloadJob& job = result.workload.jobs.front();
   AtomicFile file(output_path(flags.output, job.name + (csv ? ".csv" : ".json")));
   const auto take = [&](std::string_view piece) { file.write(piece); };
@@ -128,8 +149,28 @@ ExitCode generate_exact(const GenerateFlags& flags) {
   return ExitCode::kDone;
 }
 
+/// Without a generator, words that name a model or a script ask for the exact flavour.
+bool is_exact(const GenerateFlags& flags) {
+  if (!flags.flavour.empty() && flags.flavour != "exact" && flags.flavour != "aicb") {
+    throw Error(fmt::format("unknown flavour '{}'", printable(flags.flavour)))
+        .field("--flavour")
+        .expected("aicb, or exact with --model and without --generator");
+  }
+  if (!flags.generator.empty() || flags.list_models || flags.flavour == "aicb") {
+    return false;
+  }
+  const auto names_model = [](const std::string& word) {
+    std::string name = word.substr(0, word.find('='));
+    std::ranges::replace(name, '_', '-');
+    return name == "--model" || name == "--model-file" || name == "--hf-config" ||
+           name == "--from-megatron-args";
+  };
+  const std::vector<std::string> words = flags.app->remaining();
+  return flags.flavour == "exact" || flags.memory || std::ranges::any_of(words, names_model);
+}
+
 ExitCode generate(const GenerateFlags& flags) {
-  if (flags.flavour == "exact" && flags.generator.empty() && !flags.list_models) {
+  if (is_exact(flags)) {
     return generate_exact(flags);
   }
   if (flags.help) {
@@ -145,10 +186,18 @@ ExitCode generate(const GenerateFlags& flags) {
     for (const Generator* each : generators()) {
       names.push_back(each->name);
     }
-    throw Error("no generator is named").field("--generator").expected(join(names, ", "));
+    throw Error("neither a generator nor a model is named")
+        .field("--generator")
+        .expected(join(names, ", "))
+        .hint("or --model NAME --gpus N for the step as it is: 'lockstep generate --help'");
   }
   const Generator& generator = generator_named(flags.generator);
   check_form(flags, generator);
+  if (flags.memory) {
+    throw Error("AICB's generators know nothing of memory")
+        .field("--memory")
+        .expected("--model NAME or --from-megatron-args SCRIPT, without --generator");
+  }
   GenerateRequest request;
   request.words = flags.app->remaining();
   request.script_compat = flags.script_compat;
@@ -196,8 +245,11 @@ CommandBody define(CLI::App& app) {
                  "csv or vidur, as the generator has it; flavour exact: json or csv")
       ->expected(0, 1);
   app.add_option("--flavour", flags->flavour,
-                 "aicb: byte for byte what AICB writes; exact: the step as it is, from --model")
+                 "aicb: byte for byte what AICB writes; exact: the step as it is (what you get\n"
+                 "without --generator)")
       ->expected(0, 1);
+  app.add_flag("--memory", flags->memory,
+               "exact: print what a rank of each stage needs; write the workload only with -o");
   app.add_flag("--script-compat", flags->script_compat,
                "Read the flags as AICB's script does: its presets override them");
   app.add_flag("--list-models", flags->list_models,
@@ -215,7 +267,9 @@ const Command kGenerateCommand{"generate",
   lockstep generate --generator simai-training --model gpt-13b --world_size 32 --tp 8 --sp -o gpt13b.txt
   lockstep generate --generator megatron --model gpt-7b --world_size 8 --tp 2 --global_batch 8 -o -
   lockstep generate --generator simai-training --help
-  lockstep generate --flavour exact --model llama3-8b --gpus 16 --tp 2 --pp 2 --sp --gbs 16 -o llama.json
+  lockstep generate --model llama3-8b --gpus 16 --tp 2 --pp 2 --sp --gbs 16 -o llama.json
+  lockstep generate --model llama3-70b --gpus 64 --tp 8 --pp 2 --sp --memory
+  lockstep generate --from-megatron-args train.sh --gpu-type H200 -o train.json
 )",
                                define};
 

@@ -76,8 +76,8 @@ void make_folder(const std::string& path) {
   }
 }
 
-/// The workload of a model and a job. --gpus and --gpu-type are flags of both commands.
-Workload exact_from_options(const SimulateOptions& options) {
+/// A model and its job. --gpus and --gpu-type are flags of both commands.
+ExactJob job_of(const SimulateOptions& options) {
   std::vector<std::string> words = options.job;
   if (options.gpus > 0) {
     words.insert(words.end(), {"--gpus", std::to_string(options.gpus)});
@@ -85,13 +85,10 @@ Workload exact_from_options(const SimulateOptions& options) {
   if (!options.gpu_type.empty()) {
     words.insert(words.end(), {"--gpu-type", options.gpu_type});
   }
-  return exact_from_flags(words).workload;
+  return exact_job(words);
 }
 
 Workload load_workload(const SimulateOptions& options, std::vector<std::string>& warnings) {
-  if (options.workload.empty()) {
-    return exact_from_options(options);
-  }
   Warnings found;
   Workload workload = read_workload(options.workload, &found);
   for (const Warnings::Entry& entry : found.entries()) {
@@ -126,7 +123,7 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
 
 /// Everything is worked out before the first output is touched.
 void write_outputs(const SimulateOptions& options, const StepResult& result,
-                   const Topology* topology, const Timeline& timeline) {
+                   const Topology* topology, const Timeline& timeline, const ExactJob* job) {
   if (!options.csv_dir.empty()) {
     const std::string prefix = !options.csv_prefix.empty()
                                    ? options.csv_prefix
@@ -144,7 +141,10 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
       write_chrome_trace(timeline, options.trace);
     }
   }
-  write_file("-", options.json ? step_json(result, topology) : step_table(result, topology));
+  const Json memory = job != nullptr ? memory_json(*job) : Json();
+  write_file("-", options.json ? step_json(result, topology, memory)
+                               : step_table(result, topology) +
+                                     (job != nullptr ? "\n" + memory_text(*job) : std::string()));
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
@@ -161,7 +161,18 @@ void print_warnings(const std::vector<std::string>& warnings) {
 ExitCode simulate(const SimulateOptions& options) {
   check_outputs(options);
   std::vector<std::string> warnings;
-  const Workload workload = load_workload(options, warnings);
+  std::optional<ExactJob> job;
+  Workload workload;
+  if (options.workload.empty()) {
+    job = job_of(options);
+    workload = exact_workload_of(*job).workload;
+    warnings = job->warnings;
+    for (const std::string& note : job->notes) {
+      fmt::print(stderr, "lockstep: {}\n", note);
+    }
+  } else {
+    workload = load_workload(options, warnings);
+  }
   std::optional<Topology> topology;
   if (!options.topology.empty()) {
     topology = topology_from(options.topology, &warnings);
@@ -178,7 +189,7 @@ ExitCode simulate(const SimulateOptions& options) {
   result.flavour = options.flavour;
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   print_warnings(result.warnings);
-  write_outputs(options, result, given, timeline);
+  write_outputs(options, result, given, timeline, job ? &*job : nullptr);
   return ExitCode::kDone;
 }
 

@@ -8,7 +8,8 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
 
   app.add_option("-w,--workload", options.workload,
                  "SimAI/AICB workload .txt or our .json; or a model and a job, as\n"
-                 "'lockstep generate --flavour exact' takes them: --model NAME --gpus N --tp N …")
+                 "'lockstep generate --flavour exact' takes them: --model NAME --gpus N --tp N …,\n"
+                 "or --from-megatron-args SCRIPT")
       ->group("Input");
   app.add_option("-n,--topology", options.topology,
                  "topology file, or TEMPLATE[:flags] such as Spectrum-X:g=128")

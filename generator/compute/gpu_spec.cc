@@ -150,6 +150,8 @@ const GpuSpec& gpu_spec(std::string_view name) {
   throw error;
 }
 
+bool supports(const GpuSpec& gpu, Precision precision) { return rate(gpu, precision) > 0; }
+
 double peak_flops(const GpuSpec& gpu, Precision precision) {
   const double peak = rate(gpu, precision);
   if (peak > 0) {

@@ -42,6 +42,9 @@ const GpuSpec& gpu_spec(std::string_view name);
 /// The same, or nullptr.
 const GpuSpec* find_gpu_spec(std::string_view name);
 
+/// Whether it has units for that precision.
+bool supports(const GpuSpec& gpu, Precision precision);
+
 /// Peak FLOP/s of matrix products in `precision`. fp32 is TF32 where the GPU has it, which is what
 /// training frameworks are told to use; else the vector units.
 ///

@@ -1,12 +1,16 @@
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "generator/compute/gpu_spec.h"
 #include "generator/exact/nearest.h"
 #include "generator/exact/rank_sizes.h"
 #include "generator/exact/schedule.h"
@@ -30,33 +34,45 @@ void check_range(std::int64_t value, std::int64_t low, std::int64_t high, std::s
   }
 }
 
-/// `degree` cuts `what`: it must divide `size`.
+/// `degree` cuts `what`: it must divide `size`. The nearest that do divide `ranks` too, so that
+/// they leave the job a cut of its GPUs.
 void check_divides(std::int64_t degree, std::string_view flag, std::int64_t size,
-                   std::string_view what) {
+                   std::string_view what, std::int64_t ranks = 0) {
   if (size % degree != 0) {
+    const std::int64_t both = std::gcd(size, ranks);
     throw Error(fmt::format("{} does not divide {} ({})", degree, what, size))
         .field(flag)
         .expected(fmt::format("a divisor of {}", size))
-        .hint(fmt::format("nearest: {}", nearest_text(nearest_divisors(size, degree))));
+        .hint(fmt::format("nearest: {}", nearest_text(nearest_divisors(both, degree))));
   }
 }
+
+/// What tp, cp, ep and the experts' tp must divide, the other degrees given.
+std::int64_t ranks_for_tp(const Job& job) { return job.gpus / (job.cp * job.pp); }
+std::int64_t ranks_for_cp(const Job& job) { return job.gpus / (job.tp * job.pp); }
+std::int64_t ranks_for_ep(const Job& job) { return job.gpus / (expert_tp(job) * job.pp); }
+std::int64_t ranks_for_expert_tp(const Job& job) { return job.gpus / (job.ep * job.pp); }
 
 void check_attention(const Module& module, const Job& job) {
   check_range(module.heads, 1, kMaxWidth, module.name + ".heads");
   check_range(module.kv_heads, 1, module.heads, module.name + ".kv_heads");
   check_range(module.head_dim, 1, kMaxWidth, module.name + ".head_dim");
   check_range(module.value_dim, 1, kMaxWidth, module.name + ".value_dim");
-  check_divides(job.tp, "tp", module.heads, fmt::format("the heads of {}", module.name));
+  check_divides(job.tp, "--tp", module.heads, fmt::format("the heads of {}", module.name),
+                ranks_for_tp(job));
   if (module.kv_heads % job.tp != 0 && job.tp % module.kv_heads != 0) {
     throw Error(fmt::format("{} and the {} key-value heads of {} do not divide one another", job.tp,
                             module.kv_heads, module.name))
-        .field("tp")
+        .field("--tp")
         .expected(fmt::format("a divisor or a multiple of {}", module.kv_heads))
-        .hint(fmt::format("nearest: {}", nearest_text(nearest_divisors(module.kv_heads, job.tp))));
+        .hint(fmt::format("nearest: {}",
+                          nearest_text(nearest_related(module.kv_heads, job.tp, module.heads,
+                                                       ranks_for_tp(job)))));
   }
   if (job.cp > 1 && job.context_comm == ContextComm::kAllToAll) {
-    check_divides(job.cp, "cp", module.heads / job.tp,
-                  fmt::format("the heads of {} on a rank, as all-to-all needs", module.name));
+    check_divides(job.cp, "--cp", module.heads / job.tp,
+                  fmt::format("the heads of {} on a rank, as all-to-all needs", module.name),
+                  ranks_for_cp(job));
   }
 }
 
@@ -65,14 +81,17 @@ void check_moe(const Module& module, const Job& job) {
   check_range(module.topk, 1, module.experts, module.name + ".topk");
   check_range(module.expert_ffn, 1, kMaxWidth, module.name + ".expert_ffn");
   check_range(module.shared_ffn, 0, kMaxWidth, module.name + ".shared_ffn");
-  check_divides(job.ep, "ep", module.experts, fmt::format("the experts of {}", module.name));
-  check_divides(expert_tp(job), "expert_tp", module.expert_ffn,
-                fmt::format("the width of the experts of {}", module.name));
-  check_divides(job.tp, "tp", module.shared_ffn,
-                fmt::format("the width of the shared experts of {}", module.name));
+  check_divides(job.ep, "--ep", module.experts, fmt::format("the experts of {}", module.name),
+                ranks_for_ep(job));
+  check_divides(expert_tp(job), "--expert_tp", module.expert_ffn,
+                fmt::format("the width of the experts of {}", module.name),
+                ranks_for_expert_tp(job));
+  check_divides(job.tp, "--tp", module.shared_ffn,
+                fmt::format("the width of the shared experts of {}", module.name),
+                ranks_for_tp(job));
   if (job.tp > 1 && !job.sequence_parallel) {
     throw Error("experts with tensor parallelism need sequence parallelism")
-        .field("sequence_parallel")
+        .field("--sequence_parallel")
         .expected("sequence parallelism, or tp 1");
   }
 }
@@ -83,10 +102,12 @@ void check_module(const Module& module, const Job& job) {
   check_range(module.custom_parameters, 0, kMaxWidth * kMaxWidth, module.name + ".parameters");
   switch (module.kind) {
     case ModuleKind::kColumnLinear:
-      check_divides(job.tp, "tp", module.out, fmt::format("the output of {}", module.name));
+      check_divides(job.tp, "--tp", module.out, fmt::format("the output of {}", module.name),
+                    ranks_for_tp(job));
       break;
     case ModuleKind::kRowLinear:
-      check_divides(job.tp, "tp", module.in, fmt::format("the input of {}", module.name));
+      check_divides(job.tp, "--tp", module.in, fmt::format("the input of {}", module.name),
+                    ranks_for_tp(job));
       break;
     case ModuleKind::kAttention:
       check_attention(module, job);
@@ -128,88 +149,110 @@ void check_model(const Job& job) {
   }
   if (job.ep > 1 && !has_experts(job.model)) {
     throw Error(fmt::format("{} has no experts to spread", printable(job.model.name)))
-        .field("ep")
+        .field("--ep")
         .expected("1");
   }
   cut_into_stages(cut);
 }
 
 void check_batch(const Job& job) {
-  check_range(job.vpp, 1, kMaxPasses, "vpp");
-  check_range(job.seq, 1, kMaxSeq, "seq");
-  check_range(job.micro_batch, 1, kMaxMicroBatch, "micro_batch");
-  check_range(job.global_batch, 1, kMaxBatch, "global_batch");
+  check_range(job.vpp, 1, kMaxPasses, "--vpp");
+  check_range(job.seq, 1, kMaxSeq, "--seq");
+  check_range(job.micro_batch, 1, kMaxMicroBatch, "--micro_batch");
+  check_range(job.global_batch, 1, kMaxBatch, "--global_batch");
   const std::int64_t unit = job.micro_batch * job.dp();
   if (job.global_batch % unit != 0) {
     throw Error(fmt::format("{} is no multiple of micro_batch x dp = {} x {}", job.global_batch,
                             job.micro_batch, job.dp()))
-        .field("global_batch")
-        .expected(nearest_text(nearest_multiples(job.global_batch, unit)));
+        .field("--global_batch")
+        .expected(fmt::format("{}, or a multiple of {} sequences",
+                              nearest_text(nearest_multiples(job.global_batch, unit)), unit));
   }
   if (job.microbatches() > kMaxPasses / job.vpp) {
     throw Error(fmt::format("{} microbatches of {} chunks a stage", job.microbatches(), job.vpp))
-        .field("global_batch")
+        .field("--global_batch")
         .expected(fmt::format("at most {} passes", kMaxPasses))
         .hint("fewer microbatches: a smaller global_batch or a larger micro_batch");
   }
   if (job.cp > 1 && job.seq % (2 * job.cp) != 0) {
     throw Error(fmt::format("{} tokens do not divide into 2 x cp = {} chunks", job.seq, 2 * job.cp))
-        .field("seq")
+        .field("--seq")
         .expected(nearest_text(nearest_multiples(job.seq, 2 * job.cp)));
   }
   if (job.sequence_parallel) {
-    check_divides(job.tp, "tp", job.seq / job.cp, "the tokens of a sequence on a rank");
+    check_divides(job.tp, "--tp", job.seq / job.cp, "the tokens of a sequence on a rank",
+                  ranks_for_tp(job));
   }
   if (job.vpp > 1) {
     if (job.pp < 2) {
       throw Error("one stage has nothing to interleave")
-          .field("vpp")
+          .field("--vpp")
           .expected("1, or pp of 2 or more");
     }
-    check_divides(job.pp, "pp", job.microbatches(), "the microbatches, as interleaving needs");
+    check_divides(job.pp, "--pp", job.microbatches(), "the microbatches, as interleaving needs",
+                  job.gpus / (job.tp * job.cp));
   }
 }
 
 void check_sharding(const Job& job) {
-  check_range(job.hsdp_replicas, 1, kMaxGpus, "hsdp_replicas");
+  check_range(job.hsdp_replicas, 1, kMaxGpus, "--hsdp_replicas");
   if (job.hsdp_replicas > 1) {
     if (job.sharding != Sharding::kZero3) {
-      throw Error("only a fully sharded model is replicated").field("hsdp_replicas").expected("1");
+      throw Error("only a fully sharded model is replicated")
+          .field("--hsdp_replicas")
+          .expected("1");
     }
-    check_divides(job.hsdp_replicas, "hsdp_replicas", job.dp() * job.cp, "dp x cp");
+    check_divides(job.hsdp_replicas, "--hsdp_replicas", job.dp() * job.cp, "dp x cp");
   }
-  check_range(job.gradient_bucket, 0, kMaxBatch, "gradient_bucket");
+  check_range(job.gradient_bucket, 0, kMaxBatch, "--gradient_bucket");
   if (!(job.moe_capacity >= 0 && job.moe_capacity <= 1e6)) {
     throw Error("the capacity factor is out of range")
-        .field("moe_capacity")
+        .field("--moe_capacity")
         .expected("a number from 0 (dropless) to 1e6");
   }
   const auto fullest = static_cast<double>(job.ep);
   if (!(job.moe_imbalance >= 1 && job.moe_imbalance <= fullest)) {
     throw Error("the imbalance of experts is out of range")
-        .field("moe_imbalance")
+        .field("--moe_imbalance")
         .expected(fmt::format("a number from 1 (even) to ep = {} (all on one rank)", job.ep));
   }
 }
 
+const GpuSpec& gpu_of(const Job& job) {
+  try {
+    return gpu_spec(job.gpu_type);
+  } catch (Error& error) {
+    throw Error(std::move(error).field("--gpu_type"));
+  }
+}
+
 void check_precision(const Job& job) {
-  const auto is = [&](std::string_view type) { return job.gpu_type == type; };
-  const bool lacks_fp8 = is("V100") || is("A100") || is("A800");
-  if (job.precision == Precision::kFp8 && lacks_fp8) {
-    throw Error(fmt::format("{} has no fp8", job.gpu_type))
-        .field("precision")
-        .expected("bf16, fp16 or fp32")
-        .hint("fp8 needs Hopper (H100, H20, H200, H800), MI300X or later");
+  const GpuSpec& gpu = gpu_of(job);
+  if (supports(gpu, job.precision)) {
+    return;
   }
-  if (job.precision == Precision::kBf16 && is("V100")) {
-    throw Error("V100 has no bf16").field("precision").expected("fp16 or fp32");
+  std::vector<std::string_view> here, able;
+  for (const Precision each :
+       {Precision::kBf16, Precision::kFp16, Precision::kFp32, Precision::kFp8}) {
+    if (supports(gpu, each)) {
+      here.push_back(to_text(each));
+    }
   }
+  for (const GpuSpec& other : gpu_specs()) {
+    if (supports(other, job.precision)) {
+      able.push_back(other.name);
+    }
+  }
+  throw Error(fmt::format("{} has no {}", gpu.name, to_text(job.precision)))
+      .field("--precision")
+      .expected(join(here, ", "))
+      .hint(fmt::format("{} has it", join(able, ", ")));
 }
 
 }  // namespace
 
 void check_job(const Job& job) {
-  check_range(job.expert_tp, 0, kMaxGpus, "expert_tp");
+  check_range(job.expert_tp, 0, kMaxGpus, "--expert_tp");
   check_layout(layout_of(job));
   check_batch(job);
   check_model(job);

@@ -27,7 +27,7 @@ void check_size(const Job& job, const StagePlan& plan) {
   operations *= static_cast<double>(job.microbatches());
   if (operations > static_cast<double>(kMaxExactOps)) {
     throw Error(fmt::format("the step has about {:.3g} operations", operations))
-        .field("global_batch")
+        .field("--global_batch")
         .expected(fmt::format("at most {}", kMaxExactOps))
         .hint("fewer microbatches: a smaller global_batch or a larger micro_batch");
   }

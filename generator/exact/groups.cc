@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -85,9 +86,27 @@ void check_degree(std::int64_t value, std::string_view name) {
   }
 }
 
-void check_product(std::int64_t gpus, std::initializer_list<Dimension> degrees) {
+/// The degree that breaks the rule by itself (the product of the others divides the GPUs), with its
+/// nearest values that do; every one where there are several.
+std::vector<std::pair<Dimension, std::vector<std::int64_t>>> repairs(std::int64_t gpus,
+                                                                     const Grid& degrees) {
+  std::vector<std::pair<Dimension, std::vector<std::int64_t>>> found;
+  for (const Dimension& degree : degrees) {
+    std::int64_t others = 1;
+    bool fits = degree.size > 1;
+    for (const Dimension& other : degrees) {
+      fits = fits && (&other == &degree || !__builtin_mul_overflow(others, other.size, &others));
+    }
+    if (fits && gpus % others == 0) {
+      found.emplace_back(degree, nearest_divisors(gpus / others, degree.size));
+    }
+  }
+  return found;
+}
+
+void check_product(std::int64_t gpus, const Grid& degrees) {
   std::int64_t product = 1;
-  std::vector<std::string> names, values;
+  std::vector<std::string> names, values, advice;
   for (const Dimension& degree : degrees) {
     names.emplace_back(degree.name);
     values.push_back(std::to_string(degree.size));
@@ -95,15 +114,21 @@ void check_product(std::int64_t gpus, std::initializer_list<Dimension> degrees) 
       product = gpus + 1;  // does not divide gpus
     }
   }
-  if (gpus % product != 0) {
-    throw Error(fmt::format("{} = {} does not divide {} GPUs", fmt::join(names, " x "),
-                            fmt::join(values, " x "), gpus))
-        .field(degrees.begin()->name)
-        .hint(
-            product > gpus
-                ? fmt::format("the cut needs more GPUs, or a smaller {}", fmt::join(names, ", "))
-                : fmt::format("{} GPUs would do", nearest_text(nearest_multiples(gpus, product))));
+  if (gpus % product == 0) {
+    return;
   }
+  const auto found = repairs(gpus, degrees);
+  for (const auto& [degree, nearest] : found) {
+    advice.push_back(fmt::format("{} {}", degree.name, nearest_text(nearest)));
+  }
+  throw Error(fmt::format("{} = {} does not divide {} GPUs", fmt::join(names, " x "),
+                          fmt::join(values, " x "), gpus))
+      .field(fmt::format("--{}", found.empty() ? degrees.front().name : found.front().first.name))
+      .expected(advice.empty() ? "degrees whose product divides the GPUs"
+                               : fmt::format("{}", fmt::join(advice, ", or ")))
+      .hint(product > gpus ? std::string("or more GPUs")
+                           : fmt::format("{} GPUs would do too",
+                                         nearest_text(nearest_multiples(gpus, product))));
 }
 
 }  // namespace
@@ -116,18 +141,18 @@ std::string_view name_of(RankGroup kind) {
 }
 
 void check_layout(const RankLayout& layout) {
-  check_degree(layout.gpus, "gpus");
-  check_degree(layout.tp, "tp");
-  check_degree(layout.cp, "cp");
-  check_degree(layout.pp, "pp");
-  check_degree(layout.ep, "ep");
-  check_degree(layout.etp, "expert_tp");
+  check_degree(layout.gpus, "--gpus");
+  check_degree(layout.tp, "--tp");
+  check_degree(layout.cp, "--cp");
+  check_degree(layout.pp, "--pp");
+  check_degree(layout.ep, "--ep");
+  check_degree(layout.etp, "--expert_tp");
   std::vector<std::string_view> order = split(layout.order, '-');
   const bool pp_last = !order.empty() && order.back() == "pp";
   std::ranges::sort(order);
   if (order != std::vector<std::string_view>{"cp", "dp", "ep", "pp", "tp"}) {
     throw Error(fmt::format("'{}' is no order of the parallel dimensions", printable(layout.order)))
-        .field("order")
+        .field("--rank_order")
         .expected("tp, cp, ep, dp and pp, each once, joined by '-': tp-cp-ep-dp-pp");
   }
   check_product(layout.gpus, {{"tp", layout.tp}, {"cp", layout.cp}, {"pp", layout.pp}});
@@ -136,7 +161,7 @@ void check_layout(const RankLayout& layout) {
     throw Error(fmt::format("with the order {} the stages of dense layers and of experts would be "
                             "different ranks",
                             layout.order))
-        .field("order")
+        .field("--rank_order")
         .expected(
             fmt::format("pp last, or expert_tp x ep = {} as tp x cp is", layout.tp * layout.cp));
   }

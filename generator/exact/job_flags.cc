@@ -103,6 +103,16 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
      1,
      kMaxCount},
     {"precision", "", ArgKind::kText, "bf16", "of matrix products", "bf16 fp16 fp32 fp8"},
+    {"fp8_recipe", "", ArgKind::kText, "delayed", "how fp8's operands are scaled",
+     "delayed tensorwise blockwise mxfp8"},
+    {"make_vocab_size_divisible_by",
+     "",
+     ArgKind::kInteger,
+     "128",
+     "the vocabulary is padded to a multiple of this x tp",
+     {},
+     1,
+     kMaxCount},
     {"recompute", "recompute_granularity", ArgKind::kText, "none",
      "what is computed again for the backward pass", "none selective full"},
     {"no_flash_attention", "", ArgKind::kSwitch, "", "attention keeps its scores in memory"},
@@ -168,6 +178,13 @@ Recompute recompute_of(std::string_view text) {
                              : Recompute::kNone;
 }
 
+Fp8Recipe fp8_recipe_of(std::string_view text) {
+  return text == "tensorwise"  ? Fp8Recipe::kTensorwise
+         : text == "blockwise" ? Fp8Recipe::kBlockwise
+         : text == "mxfp8"     ? Fp8Recipe::kMxfp8
+                               : Fp8Recipe::kDelayed;
+}
+
 ContextComm context_comm_of(std::string_view text) {
   return text == "allgather" || text == "all_gather" ? ContextComm::kAllGather
          : text == "alltoall" || text == "a2a"       ? ContextComm::kAllToAll
@@ -212,6 +229,8 @@ Job job_from_flags(const ArgValues& args) {
   job.seq = args.integer("seq");
   job.micro_batch = args.integer("mbs");
   job.precision = precision_of(args.text("precision"));
+  job.fp8_recipe = fp8_recipe_of(args.text("fp8_recipe"));
+  job.vocab_multiple = args.integer("make_vocab_size_divisible_by");
   job.recompute = recompute_of(args.text("recompute"));
   job.flash_attention = !args.on("no_flash_attention");
   job.dropout = args.on("dropout");

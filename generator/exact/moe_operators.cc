@@ -22,7 +22,7 @@ std::int64_t dispatched_rows(const Module& module, const RankSizes& sizes) {
   const double rows = sizes.capacity ? std::ceil(copies / experts) * experts : std::ceil(copies);
   if (rows > kMaxRows) {
     throw Error(fmt::format("{:.3g} token copies go through {} on a rank", rows, module.name))
-        .field("micro_batch")
+        .field("--micro_batch")
         .expected(fmt::format("at most {:.3g}", kMaxRows));
   }
   return static_cast<std::int64_t>(rows);

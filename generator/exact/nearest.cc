@@ -1,13 +1,22 @@
 #include "generator/exact/nearest.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace lockstep {
 
-std::vector<std::int64_t> nearest_divisors(std::int64_t number, std::int64_t value) {
+namespace {
+
+/// The divisors of `number` next to `value` that `fits` accepts.
+template <class F>
+std::vector<std::int64_t> divisors_around(std::int64_t number, std::int64_t value, F&& fits) {
   std::int64_t below = 0, above = 0;
   const auto consider = [&](std::int64_t divisor) {
+    if (!fits(divisor)) {
+      return;
+    }
     if (divisor < value && divisor > below) {
       below = divisor;
     }
@@ -28,6 +37,19 @@ std::vector<std::int64_t> nearest_divisors(std::int64_t number, std::int64_t val
     }
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> nearest_divisors(std::int64_t number, std::int64_t value) {
+  return divisors_around(number, value, [](std::int64_t) { return true; });
+}
+
+std::vector<std::int64_t> nearest_related(std::int64_t number, std::int64_t value,
+                                          std::int64_t size, std::int64_t ranks) {
+  return divisors_around(std::gcd(size, ranks), value, [&](std::int64_t divisor) {
+    return number % divisor == 0 || divisor % number == 0;
+  });
 }
 
 std::vector<std::int64_t> nearest_multiples(std::int64_t number, std::int64_t unit) {

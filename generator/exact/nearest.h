@@ -15,6 +15,11 @@ std::vector<std::int64_t> nearest_divisors(std::int64_t number, std::int64_t val
 /// The multiples of `unit` around `number`; only the upper one where the lower is 0.
 std::vector<std::int64_t> nearest_multiples(std::int64_t number, std::int64_t unit);
 
+/// Around `value`, the divisors of `size` and `ranks` that divide `number` or are a multiple of it.
+/// O(sqrt(gcd)). PRECONDITION: all at least 1.
+std::vector<std::int64_t> nearest_related(std::int64_t number, std::int64_t value,
+                                          std::int64_t size, std::int64_t ranks);
+
 /// "4 or 8".
 std::string nearest_text(const std::vector<std::int64_t>& values);
 

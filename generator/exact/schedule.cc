@@ -19,7 +19,7 @@ const PipelineSchedule& pipeline_schedule_named(std::string_view name) {
   }
   const std::string_view near = closest(name, names);
   throw Error(fmt::format("there is no pipeline schedule '{}'", printable(name)))
-      .field("schedule")
+      .field("--schedule")
       .expected(join(names, ", "))
       .hint(near.empty() ? std::string() : fmt::format("did you mean {}?", near));
 }

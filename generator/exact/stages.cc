@@ -23,7 +23,8 @@ void check_range(std::int64_t value, std::int64_t low, std::int64_t high, std::s
 
 /// Layers of each stage where those of the first or the last are given.
 std::vector<std::int64_t> given_counts(const StageCut& cut) {
-  const std::string_view field = cut.first_layers > 0 ? "first_stage_layers" : "last_stage_layers";
+  const std::string_view field =
+      cut.first_layers > 0 ? "--first_stage_layers" : "--last_stage_layers";
   const std::int64_t others =
       cut.pp - (cut.first_layers > 0 ? 1 : 0) - (cut.last_layers > 0 ? 1 : 0);
   const std::int64_t rest = cut.layers - cut.first_layers - cut.last_layers;
@@ -82,14 +83,14 @@ std::vector<std::int64_t> virtual_counts(const StageCut& cut) {
 
 std::vector<std::vector<ModelChunk>> cut_into_stages(const StageCut& cut) {
   check_range(cut.layers, 1, kMaxLayers, "layers");
-  check_range(cut.pp, 1, kMaxGpus, "pp");
-  check_range(cut.vpp, 1, kMaxLayers, "vpp");
-  check_range(cut.first_layers, 0, cut.layers, "first_stage_layers");
-  check_range(cut.last_layers, 0, cut.layers, "last_stage_layers");
+  check_range(cut.pp, 1, kMaxGpus, "--pp");
+  check_range(cut.vpp, 1, kMaxLayers, "--vpp");
+  check_range(cut.first_layers, 0, cut.layers, "--first_stage_layers");
+  check_range(cut.last_layers, 0, cut.layers, "--last_stage_layers");
   if (cut.pp > cut.layers || cut.vpp > cut.layers / cut.pp) {
     throw Error(fmt::format("{} layers cannot be cut into {} stages of {} chunks", cut.layers,
                             cut.pp, cut.vpp))
-        .field(cut.pp > cut.layers ? "pp" : "vpp")
+        .field(cut.pp > cut.layers ? "--pp" : "--vpp")
         .expected(cut.pp > cut.layers ? fmt::format("at most {} stages", cut.layers)
                                       : fmt::format("at most {} chunks", cut.layers / cut.pp));
   }

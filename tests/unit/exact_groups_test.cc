@@ -64,10 +64,10 @@ TEST(ExactGroups, ExpertsFoldOverTpAndCp) {
 TEST(ExactGroups, BrokenRulesAreNamed) {
   EXPECT_THAT(error_of({.gpus = 12, .tp = 8}),
               AllOf(HasSubstr("tp x cp x pp = 8 x 1 x 1 does not divide 12 GPUs"),
-                    HasSubstr("8 or 16 GPUs would do")));
+                    HasSubstr("expected: tp 6 or 12"), HasSubstr("8 or 16 GPUs would do")));
   EXPECT_THAT(error_of({.gpus = 8, .tp = 2, .ep = 3}),
               HasSubstr("expert_tp x ep x pp = 1 x 3 x 1 does not divide 8 GPUs"));
-  EXPECT_THAT(error_of({.gpus = 8, .tp = 16}), HasSubstr("needs more GPUs"));
+  EXPECT_THAT(error_of({.gpus = 8, .tp = 16}), HasSubstr("or more GPUs"));
   EXPECT_THAT(error_of({.gpus = 0}), HasSubstr("gpus: 0 is out of range"));
   EXPECT_THAT(error_of({.gpus = 8, .tp = -2}), HasSubstr("tp: -2 is out of range"));
   EXPECT_THAT(error_of({.gpus = 1'000'000'000'000'000'000}), HasSubstr("gpus: "));

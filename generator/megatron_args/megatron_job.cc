@@ -1,0 +1,284 @@
+#include "generator/megatron_args/megatron_job.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+namespace {
+
+/// A flag of Megatron-LM whose value ours takes as it is.
+struct SameFlag {
+  std::string_view theirs, ours;
+};
+constexpr auto kSame = std::to_array<SameFlag>({
+    {"tensor-model-parallel-size", "tp"},
+    {"model-parallel-size", "tp"},
+    {"context-parallel-size", "cp"},
+    {"pipeline-model-parallel-size", "pp"},
+    {"num-virtual-stages-per-pipeline-rank", "vpp"},
+    {"expert-model-parallel-size", "ep"},
+    {"expert-tensor-parallel-size", "etp"},
+    {"decoder-first-pipeline-num-layers", "first_stage_layers"},
+    {"decoder-last-pipeline-num-layers", "last_stage_layers"},
+    {"seq-length", "seq"},
+    {"encoder-seq-length", "seq"},
+    {"micro-batch-size", "mbs"},
+    {"batch-size", "mbs"},
+    {"global-batch-size", "gbs"},
+    {"ddp-bucket-size", "gradient_bucket"},
+    {"make-vocab-size-divisible-by", "make_vocab_size_divisible_by"},
+});
+
+/// Flags that change the step in a way that we do not follow, and what we do in their place.
+struct Unmodelled {
+  std::string_view flag, instead;
+};
+constexpr auto kUnmodelled = std::to_array<Unmodelled>({
+    {"tp-comm-overlap", "transfers do not overlap with the product they belong to"},
+    {"rampup-batch-size", "the batch is taken at its full size"},
+    {"pipeline-model-parallel-layout", "layers are spread evenly"},
+    {"account-for-embedding-in-pipeline-split", "the embedding counts as no layer"},
+    {"account-for-loss-in-pipeline-split", "the head counts as no layer"},
+    {"mtp-num-layers", "layers for multi-token prediction are left out"},
+    {"moe-shared-expert-overlap", "shared experts run after the routed ones"},
+    {"overlap-moe-expert-parallel-comm", "dispatch and combine overlap with nothing"},
+    {"delay-wgrad-compute", "weight gradients follow their input's"},
+    {"defer-embedding-wgrad-compute", "the head's weight gradient is not put off"},
+    {"num-distributed-optimizer-instances", "the optimizer is cut over all data-parallel ranks"},
+    {"grad-reduce-in-bf16", "gradients are reduced in fp32"},
+    {"fp8-param-gather", "parameters are gathered in bf16"},
+    {"optimizer-cpu-offload", "the optimizer's state stays on the GPU"},
+    {"cpu-offloading", "activations stay on the GPU"},
+    {"fine-grained-activation-offloading", "activations stay on the GPU"},
+    {"use-precision-aware-optimizer", "the optimizer's state is fp32"},
+    {"fp4-format", "products are in the precision of the other flags"},
+    {"first-last-layers-bf16", "all layers are in fp8"},
+    {"hierarchical-context-parallel-sizes", "context-parallel ranks are one group"},
+    {"linear-attention-freq", "all layers have full attention"},
+    {"heterogeneous-layers-config-path", "all layers are alike"},
+    {"spec", "layers are those of a GPT"},
+    {"yaml-cfg", "the YAML file is not read"},
+    {"moe-extended-tp", "experts are cut as --expert-tensor-parallel-size says"},
+});
+
+/// What every job of ours does anyway.
+constexpr auto kImplied = std::to_array<std::string_view>(
+    {"moe-grouped-gemm", "use-mcore-models", "accumulate-allreduce-grads-in-fp32"});
+
+class JobReader {
+ public:
+  JobReader(const MegatronLaunch& launch, ArgValues& args, Warnings& warnings)
+      : launch_(launch), args_(args), warnings_(warnings) {}
+
+  void run() {
+    for (const SameFlag& flag : kSame) {
+      if (args_.given(flag.ours)) {
+        launch_.pass_over(flag.theirs);
+      } else if (const auto value = launch_.text(flag.theirs, flag.ours)) {
+        set(flag.ours, *value, flag.theirs);
+      }
+    }
+    if (!args_.given("gpus")) {
+      if (const auto processes = launch_.processes()) {
+        args_.set("gpus", std::to_string(*processes));
+      }
+    }
+    turn_on("sequence_parallel", launch_.has("sequence-parallel"));
+    read_virtual_stages();
+    read_order();
+    read_recompute();
+    read_precision();
+    read_sharding();
+    read_attention();
+    read_experts();
+    for (const std::string_view flag : kImplied) {
+      launch_.pass_over(flag);
+    }
+    for (const Unmodelled& flag : kUnmodelled) {
+      if (launch_.has(flag.flag)) {
+        warn(flag.flag, "is not modelled", flag.instead);
+      }
+    }
+    const std::string optimizer = launch_.text("optimizer").value_or("adam");
+    if (optimizer != "adam") {
+      warn("optimizer", printable(optimizer) + " is not modelled", "Adam is taken");
+    }
+  }
+
+ private:
+  /// An error of the flag's own gets the place in the script.
+  void set(std::string_view ours, std::string_view value, std::string_view theirs) {
+    try {
+      args_.set_default(ours, value);
+    } catch (Error& error) {
+      error.locate(launch_.file(), launch_.line_of(theirs));
+      throw;
+    }
+  }
+  void turn_on(std::string_view ours, bool on) {
+    if (on) {
+      args_.set_default(ours, "");
+    }
+  }
+  void warn(std::string_view flag, std::string_view what, std::string_view instead) {
+    const std::size_t line = launch_.line_of(flag);
+    warnings_.add(fmt::format("{}:{}: --{} {}: {}", launch_.file(),
+                              line > 0 ? line : launch_.line(), flag, what, instead));
+  }
+
+  void read_virtual_stages() {
+    const std::string_view name = "num-layers-per-virtual-pipeline-stage";
+    if (args_.given("vpp")) {
+      launch_.pass_over(name);
+      return;
+    }
+    const auto each = launch_.whole(name, 1, "vpp");
+    if (!each) {
+      return;
+    }
+    const auto layers = args_.given("num_layers") ? args_.integer_if("num_layers")
+                                                  : launch_.whole("num-layers", 1, "num-layers");
+    const std::int64_t pp = args_.integer("pp");
+    const std::int64_t stage = layers.value_or(0) / pp;
+    if (stage == 0 || *layers % pp != 0 || stage % *each != 0) {
+      throw Error(fmt::format("{} layers on {} stages do not divide into chunks of {}",
+                              layers.value_or(0), pp, *each))
+          .at(launch_.file(), launch_.line_of(name))
+          .field(fmt::format("--{}", name))
+          .hint("--vpp N in its place: N chunks a stage");
+    }
+    args_.set("vpp", std::to_string(stage / *each));
+  }
+
+  void read_order() {
+    if (launch_.has("use-tp-pp-dp-mapping")) {
+      args_.set_default("rank_order", "tp-cp-ep-pp-dp");
+    }
+    const auto list = launch_.joined("cp-comm-type");
+    if (!list || args_.given("context_comm")) {
+      return;
+    }
+    const std::vector<std::string_view> kinds = split_blanks(*list);
+    if (kinds.size() != 1) {
+      warn("cp-comm-type", "that differs by layer is not modelled", "the first kind is taken");
+    }
+    std::string_view kind = kinds.empty() ? std::string_view() : kinds.front();
+    if (kind == "a2a+p2p") {
+      warn("cp-comm-type", "a2a+p2p is not modelled", "a ring is taken");
+      kind = "p2p";
+    }
+    set("context_comm", kind, "cp-comm-type");
+  }
+
+  void read_recompute() {
+    const bool short_form =
+        launch_.has("recompute-activations") || launch_.has("checkpoint-activations");
+    const std::string granularity =
+        launch_.text("recompute-granularity", "recompute").value_or(short_form ? "selective" : "");
+    const std::string method = launch_.text("recompute-method").value_or("uniform");
+    const std::int64_t count = launch_.whole("recompute-num-layers", 0).value_or(1);
+    const std::string modules = launch_.joined("recompute-modules").value_or("core_attn");
+    if (args_.given("recompute") || granularity.empty()) {
+      return;
+    }
+    set("recompute", granularity, "recompute-granularity");
+    if (granularity == "full" && method == "block") {
+      warn("recompute-method", "block is not modelled", "all layers are computed again");
+    } else if (granularity == "full" && count != 1) {
+      warn("recompute-num-layers", fmt::format("{} is not modelled", count),
+           "the input of every layer is kept");
+    }
+    if (granularity == "selective" && modules != "core_attn") {
+      warn("recompute-modules", printable(modules) + " is not modelled",
+           "attention's core alone is computed again");
+    }
+  }
+
+  void read_precision() {
+    const bool bf16 = launch_.has("bf16"), fp16 = launch_.has("fp16");
+    const bool fp8 =
+        launch_.has("fp8-format") || launch_.has("fp8-hybrid") || launch_.has("fp8-e4m3");
+    args_.set_default("precision", fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+    if (const auto recipe = launch_.text("fp8-recipe"); recipe && !args_.given("fp8_recipe")) {
+      set("fp8_recipe", *recipe, "fp8-recipe");
+    }
+  }
+
+  void read_sharding() {
+    const bool fsdp2 = launch_.has("use-torch-fsdp2");
+    const bool fsdp = launch_.has("use-megatron-fsdp") || launch_.has("use-custom-fsdp");
+    const std::string strategy =
+        launch_.text("data-parallel-sharding-strategy", "zero").value_or("no_shard");
+    const bool distributed = launch_.has("use-distributed-optimizer");
+    std::string_view stage = distributed ? "1" : "0";
+    if (fsdp2) {
+      stage = "3";
+    } else if (fsdp) {
+      stage = strategy == "optim_grads_params" ? "3"
+              : strategy == "optim_grads"      ? "2"
+              : strategy == "optim"            ? "1"
+                                               : "0";
+    }
+    if (!args_.given("use_distributed_optimizer")) {
+      args_.set_default("zero", stage);
+    }
+    const bool sharded = fsdp || fsdp2;  // always overlapped
+    turn_on("no_overlap_gradients", !launch_.has("overlap-grad-reduce") && !sharded);
+    turn_on("no_overlap_parameters", !launch_.has("overlap-param-gather") && !sharded);
+  }
+
+  void read_attention() {
+    const std::string backend = launch_.text("attention-backend").value_or("auto");
+    const bool local =
+        launch_.text("transformer-impl").value_or("") == "local" && !launch_.has("use-flash-attn");
+    launch_.pass_over("use-flash-attn");
+    turn_on("no_flash_attention", backend == "unfused" || backend == "local" || local);
+    const double attention = launch_.number("attention-dropout").value_or(0.1);
+    const double hidden = launch_.number("hidden-dropout").value_or(0.1);
+    turn_on("dropout", attention > 0 || hidden > 0);
+  }
+
+  void read_experts() {
+    if (const auto capacity = launch_.number("moe-expert-capacity-factor");
+        capacity && *capacity > 0 && !args_.given("moe_capacity")) {
+      set("moe_capacity", *launch_.text("moe-expert-capacity-factor"),
+          "moe-expert-capacity-factor");
+    }
+    const std::string dispatcher = launch_.text("moe-token-dispatcher-type").value_or("allgather");
+    if (launch_.line_of("num-experts") > 0 && dispatcher == "allgather" &&
+        args_.integer("ep") > 1) {
+      warn("moe-token-dispatcher-type", "allgather (Megatron's default) is not modelled",
+           "tokens are dispatched by all-to-all");
+    }
+  }
+
+  const MegatronLaunch& launch_;
+  ArgValues& args_;
+  Warnings& warnings_;
+};
+
+}  // namespace
+
+void apply_megatron_job(const MegatronLaunch& launch, ArgValues& args, Warnings& warnings) {
+  for (const Warnings::Entry& entry : launch.warnings().entries()) {
+    warnings.add(entry.text);
+  }
+  JobReader(launch, args, warnings).run();
+}
+
+std::string unread_flags(const MegatronLaunch& launch) {
+  std::string text;
+  for (const std::string& name : launch.unread()) {
+    text += fmt::format("{}--{}", text.empty() ? "" : ", ", printable(name));
+  }
+  return text;
+}
+
+}  // namespace lockstep

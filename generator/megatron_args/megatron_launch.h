@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/warnings.h"
+#include "generator/megatron_args/shell_variables.h"
+
+namespace lockstep {
+
+/// The command line that trains, as a script or an argument file of Megatron-LM has it. Flags are
+/// named without "--" and with '-'; of several the last counts, as in Python's argparse.
+class MegatronLaunch {
+ public:
+  struct Flag {
+    std::vector<ShellWord> values;  ///< the words up to the next flag
+    std::size_t line = 0;
+  };
+
+  /// Reads a shell script (read_shell_script()) in which a Python program is started with
+  /// --num-layers among its flags, or a file of flags alone. `given` are variables that are set
+  /// before the script begins.
+  ///
+  /// ERRORS: those of read_shell_script(); no such command.
+  static MegatronLaunch parse(std::string_view text, const std::string& file,
+                              const ShellVariables& given = {});
+
+  bool has(std::string_view name) const;  ///< and notes that it was looked at
+  /// The value of a flag, if it is there. ERRORS: with file and line: no value, a value that is not
+  /// known, no whole number from `low`. `instead` is the flag of ours that replaces it, for hints.
+  std::optional<std::string> text(std::string_view name, std::string_view instead = {}) const;
+  std::optional<std::int64_t> whole(std::string_view name, std::int64_t low,
+                                    std::string_view instead = {}) const;
+  std::optional<double> number(std::string_view name) const;
+  /// All values of a flag, joined by blanks.
+  std::optional<std::string> joined(std::string_view name) const;
+
+  /// Processes: torchrun's nodes times processes a node, or what mpirun, srun or deepspeed is told.
+  /// Nothing if nobody says. ERRORS: as whole().
+  std::optional<std::int64_t> processes() const;
+
+  /// Notes that a flag needs no reading, since another of ours replaces it.
+  void pass_over(std::string_view name) const { seen_.insert(std::string(name)); }
+  /// Flags that nobody asked for, in order of their names.
+  std::vector<std::string> unread() const;
+
+  std::size_t line_of(std::string_view name) const;  ///< 0: it is not there
+  const std::string& file() const { return file_; }
+  std::size_t line() const { return line_; }               ///< of the command
+  const std::string& program() const { return program_; }  ///< "pretrain_gpt.py"; empty: none
+  const Warnings& warnings() const { return warnings_; }
+
+ private:
+  void take_flags(const std::vector<ShellWord>& words, std::size_t first);
+  std::string known(const ShellWord& word, std::string_view field, std::string_view instead) const;
+  std::optional<std::int64_t> launcher_count(std::string_view name) const;
+
+  std::string file_, program_;
+  std::size_t line_ = 0;
+  std::map<std::string, Flag, std::less<>> flags_;
+  std::vector<ShellWord> launcher_;
+  ShellVariables variables_;
+  Warnings warnings_;
+  mutable std::set<std::string, std::less<>> seen_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,313 @@
+#include "generator/megatron_args/shell_lexer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+Error unclosed(std::string_view what, std::string_view close, const std::string& file,
+               std::size_t line) {
+  return Error("the " + std::string(what) + " that begins here is never closed")
+      .at(file, line)
+      .expected(close);
+}
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_operator(char c) { return std::string_view(";&|()<>\n").find(c) != std::string_view::npos; }
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name_char(char c) { return is_name_start(c) || (c >= '0' && c <= '9'); }
+
+/// `quoted`: inside double quotes, where ' is a letter like any other.
+std::size_t skip_expansion_at(std::string_view text, std::size_t begin, const std::string& file,
+                              std::size_t& line, int depth, bool quoted = false);
+
+std::size_t skip_quoted_at(std::string_view text, std::size_t begin, const std::string& file,
+                           std::size_t& line, int depth) {
+  const char quote = text[begin];
+  const std::size_t first = line;
+  for (std::size_t i = begin + 1; i < text.size();) {
+    const char c = text[i];
+    if (c == quote) {
+      return i + 1;
+    }
+    line += c == '\n' ? 1U : 0U;
+    if (quote == '"' && c == '\\' && i + 1 < text.size()) {
+      line += text[i + 1] == '\n' ? 1U : 0U;
+      i += 2;
+    } else if (quote == '"' && (c == '$' || c == '`')) {
+      i = skip_expansion_at(text, i, file, line, depth + 1, true);
+    } else {
+      ++i;
+    }
+  }
+  throw unclosed("quote", std::string(1, quote), file, first);
+}
+
+/// Behind the `close` that matches the `open` at text[begin].
+std::size_t skip_bracket(std::string_view text, std::size_t begin, char open, char close,
+                         const std::string& file, std::size_t& line, int depth,
+                         bool quoted = false) {
+  const std::size_t first = line;
+  int level = 0;
+  for (std::size_t i = begin; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || (c == '\'' && !quoted)) {
+      i = skip_quoted_at(text, i, file, line, depth + 1);
+      continue;
+    }
+    if (c == '`' || (c == '$' && i + 1 < text.size() && text[i + 1] != open)) {
+      i = skip_expansion_at(text, i, file, line, depth + 1);
+      continue;
+    }
+    if (c == '\\' && i + 1 < text.size()) {
+      line += text[i + 1] == '\n' ? 1U : 0U;
+      i += 2;
+      continue;
+    }
+    line += c == '\n' ? 1U : 0U;
+    level += c == open ? 1 : c == close ? -1 : 0;
+    ++i;
+    if (level == 0) {
+      return i;
+    }
+  }
+  throw unclosed("bracket", std::string(1, close), file, first);
+}
+
+std::size_t skip_expansion_at(std::string_view text, std::size_t begin, const std::string& file,
+                              std::size_t& line, int depth, bool quoted) {
+  if (depth > kMaxDepth) {
+    throw Error("quotes and substitutions are nested too deeply").at(file, line);
+  }
+  if (text[begin] == '`') {
+    const std::size_t first = line;
+    for (std::size_t i = begin + 1; i < text.size(); ++i) {
+      line += text[i] == '\n' ? 1U : 0U;
+      if (text[i] == '\\' && i + 1 < text.size()) {
+        line += text[++i] == '\n' ? 1U : 0U;
+      } else if (text[i] == '`') {
+        return i + 1;
+      }
+    }
+    throw unclosed("backquote", "`", file, first);
+  }
+  const std::size_t next = begin + 1;
+  if (next >= text.size()) {
+    return next;
+  }
+  if (text[next] == '(') {
+    return skip_bracket(text, next, '(', ')', file, line, depth);
+  }
+  if (text[next] == '{') {
+    return skip_bracket(text, next, '{', '}', file, line, depth, quoted);
+  }
+  if (!is_name_start(text[next])) {  // $1, $@, $?, or a dollar alone
+    const bool special =
+        std::string_view("0123456789@*#?$!-").find(text[next]) != std::string_view::npos;
+    return special ? next + 1 : next;
+  }
+  std::size_t end = next;
+  while (end < text.size() && is_name_char(text[end])) {
+    ++end;
+  }
+  return end;
+}
+
+class Lexer {
+ public:
+  Lexer(std::string_view text, const std::string& file, std::size_t line)
+      : text_(text), file_(file), line_(line) {}
+
+  std::vector<ShellToken> all() {
+    while (skip_blanks(), at_ < text_.size()) {
+      next();
+    }
+    return std::move(tokens_);
+  }
+
+ private:
+  bool starts(std::string_view what) const { return text_.substr(at_).starts_with(what); }
+
+  /// Blanks, continued lines and, where a word could begin, comments.
+  void skip_blanks() {
+    for (;;) {
+      if (at_ < text_.size() && is_blank(text_[at_])) {
+        ++at_;
+      } else if (starts("\\\n") || starts("\\\r\n")) {
+        at_ = text_.find('\n', at_) + 1;
+        ++line_;
+      } else if (at_ < text_.size() && text_[at_] == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else {
+        return;
+      }
+    }
+  }
+
+  bool command_begins() const {
+    return tokens_.empty() || (tokens_.back().kind == ShellToken::Kind::kOperator &&
+                               tokens_.back().text != ">" && tokens_.back().text != "<");
+  }
+
+  void next() {
+    if (starts("((") && (command_begins() || tokens_.back().text == "if" ||
+                         tokens_.back().text == "while" || tokens_.back().text == "elif")) {
+      const std::size_t line = line_, begin = at_;
+      at_ = skip_bracket(text_, at_, '(', ')', file_, line_, 0);
+      tokens_.push_back(
+          {ShellToken::Kind::kWord, std::string(text_.substr(begin, at_ - begin)), line, {}});
+    } else if (is_operator(text_[at_])) {
+      take_operator();
+    } else {
+      tokens_.push_back(word());
+      if (at_ < text_.size() && text_[at_] == '(' && opens_array(tokens_.back().text)) {
+        take_elements(tokens_.back());
+      }
+      if (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>') &&
+          tokens_.back().text.find_first_not_of("0123456789") == std::string::npos) {
+        tokens_.pop_back();  // the 2 of 2>file
+      }
+    }
+  }
+
+  static bool opens_array(std::string_view word) {
+    if (!word.ends_with('=')) {
+      return false;
+    }
+    word.remove_suffix(word.ends_with("+=") ? 2 : 1);
+    return is_shell_name(word);
+  }
+
+  void take_elements(ShellToken& array) {
+    array.kind = ShellToken::Kind::kArray;
+    ++at_;
+    for (;;) {
+      skip_blanks();
+      if (at_ >= text_.size()) {
+        throw unclosed("array", ")", file_, array.line);
+      }
+      if (text_[at_] == ')') {
+        ++at_;
+        return;
+      }
+      if (text_[at_] == '\n') {
+        ++at_;
+        ++line_;
+      } else if (is_operator(text_[at_])) {
+        throw Error(std::string("'") + text_[at_] + "' cannot stand in an array")
+            .at(file_, line_)
+            .expected("words, then ')'");
+      } else {
+        array.elements.push_back(word());
+      }
+    }
+  }
+
+  ShellToken word() {
+    ShellToken token;
+    token.line = line_;
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && !is_blank(text_[at_]) && !is_operator(text_[at_])) {
+      const char c = text_[at_];
+      if (c == '\'' || c == '"') {
+        at_ = skip_quoted_at(text_, at_, file_, line_, 0);
+      } else if (c == '$' || c == '`') {
+        at_ = skip_expansion_at(text_, at_, file_, line_, 0);
+      } else if (c == '\\') {
+        line_ += starts("\\\n") ? 1U : 0U;
+        at_ = std::min(at_ + 2, text_.size());
+      } else {
+        ++at_;
+      }
+    }
+    token.text = text_.substr(begin, at_ - begin);
+    return token;
+  }
+
+  void take_operator() {
+    static constexpr auto kOperators = std::to_array<std::string_view>(
+        {"<<<", "<<-", "&>>", "<<", "&&", "||", ";;", "|&", "&>", ">>", ">&",
+         "<&",  ">|",  ";",   "&",  "|",  "(",  ")",  "<",  ">",  "\n"});
+    const std::size_t line = line_;
+    for (const std::string_view each : kOperators) {
+      if (!starts(each)) {
+        continue;
+      }
+      at_ += each.size();
+      if (each == "<<" || each == "<<-") {
+        skip_blanks();
+        if (at_ < text_.size() && !is_operator(text_[at_])) {
+          ends_.push_back(without_quotes(word().text));
+        }
+        return;
+      }
+      tokens_.push_back({ShellToken::Kind::kOperator, std::string(each), line, {}});
+      if (each == "\n") {
+        tokens_.back().text = ";";
+        ++line_;
+        skip_here_documents();
+      }
+      return;
+    }
+  }
+
+  static std::string without_quotes(std::string text) {
+    std::erase_if(text, [](char c) { return c == '\'' || c == '"' || c == '\\'; });
+    return text;
+  }
+
+  void skip_here_documents() {
+    for (const std::string& end : ends_) {
+      while (at_ < text_.size()) {
+        const std::size_t stop = std::min(text_.find('\n', at_), text_.size());
+        std::string_view line = text_.substr(at_, stop - at_);
+        at_ = std::min(stop + 1, text_.size());
+        ++line_;
+        while (!line.empty() && is_blank(line.front())) {
+          line.remove_prefix(1);
+        }
+        if (line == end) {
+          break;
+        }
+      }
+    }
+    ends_.clear();
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t line_;
+  std::size_t at_ = 0;
+  std::vector<ShellToken> tokens_;
+  std::vector<std::string> ends_;  ///< of here-documents that begin on this line
+};
+
+}  // namespace
+
+bool is_shell_name(std::string_view text) {
+  return !text.empty() && is_name_start(text.front()) &&
+         std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+std::size_t skip_expansion(std::string_view text, std::size_t begin, const std::string& file,
+                           std::size_t& line) {
+  return skip_expansion_at(text, begin, file, line, 0);
+}
+
+std::size_t skip_quoted(std::string_view text, std::size_t begin, const std::string& file,
+                        std::size_t& line) {
+  return skip_quoted_at(text, begin, file, line, 0);
+}
+
+std::vector<ShellToken> lex_shell(std::string_view text, const std::string& file,
+                                  std::size_t first_line) {
+  return Lexer(text, file, first_line).all();
+}
+
+}  // namespace lockstep

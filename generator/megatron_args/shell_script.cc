@@ -1,0 +1,441 @@
+#include "generator/megatron_args/shell_script.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "generator/megatron_args/shell_expand.h"
+#include "generator/megatron_args/shell_lexer.h"
+#include "generator/megatron_args/shell_test.h"
+#include "generator/megatron_args/slurm_lines.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = ShellToken::Kind;
+using Answer = std::optional<bool>;
+using Words = std::initializer_list<std::string_view>;
+
+constexpr std::size_t kMaxText = std::size_t{1} << 20;
+constexpr int kMaxDepth = 64;  // of if, case, { } and of scripts inside scripts
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+class Reader {
+ public:
+  Reader(std::vector<ShellToken> tokens, const std::string& file, ShellScript& script,
+         std::vector<ShellWord> launcher, int depth)
+      : tokens_(std::move(tokens)),
+        file_(file),
+        script_(script),
+        launcher_(std::move(launcher)),
+        depth_(depth) {}
+
+  void run() {
+    list({}, true);
+    if (at_ < tokens_.size()) {
+      throw Error(fmt::format("'{}' stands where a command should begin", printable(here().text)))
+          .at(file_, here().line);
+    }
+  }
+
+ private:
+  const ShellToken& here() const { return tokens_[at_]; }
+  bool at_word(std::string_view text) const {
+    return at_ < tokens_.size() && here().kind == Kind::kWord && here().text == text;
+  }
+  bool at_operator(std::string_view text) const {
+    return at_ < tokens_.size() && here().kind == Kind::kOperator && here().text == text;
+  }
+  bool at_end_of(Words ends) const {
+    return std::ranges::any_of(
+        ends, [&](std::string_view end) { return at_word(end) || at_operator(end); });
+  }
+  void warn(std::size_t line, const std::string& text) {
+    script_.warnings.add(fmt::format("{}:{}: {}", file_, line, text));
+  }
+  void expect(std::string_view end, std::string_view what, std::size_t line) {
+    if (!at_word(end) && !at_operator(end)) {
+      throw Error(fmt::format("the '{}' that begins here has no '{}'", what, end)).at(file_, line);
+    }
+    ++at_;
+  }
+
+  /// Commands up to one of `ends`, which is not taken. Returns what the last one says.
+  Answer list(Words ends, bool active) {
+    if (++depth_ > kMaxDepth) {
+      throw Error("commands are nested too deeply").at(file_, tokens_.empty() ? 1 : here().line);
+    }
+    Answer answer = true;
+    bool run_next = active;
+    while (at_ < tokens_.size() && !at_end_of(ends)) {
+      if (here().kind == Kind::kOperator) {
+        const std::string& op = here().text;
+        if (op == ")" || op == ";;") {
+          break;
+        }
+        if (op == "(") {
+          group(")", run_next);
+          continue;
+        }
+        // && and || look at the answer so far; an unknown one runs neither.
+        run_next = active && (op == "&&" ? answer == true : op == "||" ? answer == false : true);
+        ++at_;
+        continue;
+      }
+      const Answer one = command(run_next);
+      answer = run_next ? one : answer;
+    }
+    --depth_;
+    return answer;
+  }
+
+  Answer command(bool active) {
+    const ShellToken& first = here();
+    if (first.kind == Kind::kWord) {
+      if (first.text == "!") {
+        ++at_;
+        const Answer answer =
+            at_ < tokens_.size() && here().kind != Kind::kOperator ? command(active) : Answer();
+        return answer ? Answer(!*answer) : answer;
+      }
+      if (first.text == "if") {
+        return branch(active);
+      }
+      if (first.text == "case") {
+        return selection(active);
+      }
+      if (first.text == "for" || first.text == "while" || first.text == "until" ||
+          first.text == "select") {
+        return loop(active);
+      }
+      if (first.text == "{") {
+        return group("}", active);
+      }
+      if (first.text == "[[") {
+        return long_test(active);
+      }
+      if (first.text == "function" || defines_function()) {
+        return function(active);
+      }
+    }
+    return simple(active);
+  }
+
+  Answer group(std::string_view end, bool active) {
+    const std::size_t line = here().line;
+    const std::string open = here().text;
+    ++at_;
+    const Answer answer = list({end}, active);
+    expect(end, open, line);
+    return answer;
+  }
+
+  Answer branch(bool active) {
+    const std::size_t line = here().line;
+    bool open = active;  // no branch was taken yet
+    bool first = true;
+    while (first || at_word("elif")) {
+      first = false;
+      const std::size_t condition_line = here().line;
+      ++at_;
+      const Answer condition = list({"then"}, open);
+      expect("then", "if", line);
+      if (open && !condition) {
+        warn(condition_line, "this condition cannot be decided: its branch is left out");
+      }
+      const bool taken = open && condition == true;
+      list({"elif", "else", "fi"}, taken);
+      open = open && !taken;
+    }
+    if (at_word("else")) {
+      ++at_;
+      list({"fi"}, open);
+    }
+    expect("fi", "if", line);
+    return true;
+  }
+
+  Answer selection(bool active) {
+    const std::size_t line = here().line;
+    ++at_;
+    if (at_ >= tokens_.size()) {
+      expect("esac", "case", line);
+    }
+    const std::string text = expand_text(here().text, here().line, file_, script_.variables);
+    const std::optional<std::string> subject = script_.variables.as_condition(text);
+    ++at_;
+    skip_separators();
+    expect("in", "case", line);
+    if (active && !subject) {
+      warn(line, "what this 'case' looks at is not known: it is left out");
+    }
+    bool open = active && subject.has_value();
+    skip_separators();
+    while (at_ < tokens_.size() && !at_word("esac")) {
+      bool matches = false;
+      while (at_ < tokens_.size() && !at_operator(")")) {
+        if (here().kind == Kind::kWord && open) {
+          const std::string pattern =
+              expand_text(here().text, here().line, file_, script_.variables);
+          matches = matches || shell_matches(*subject, pattern);
+        }
+        ++at_;
+      }
+      expect(")", "case", line);
+      list({"esac"}, open && matches);
+      open = open && !matches;
+      if (at_operator(";;")) {
+        ++at_;
+      }
+      skip_separators();
+    }
+    expect("esac", "case", line);
+    return true;
+  }
+
+  void skip_separators() {
+    while (at_operator(";")) {
+      ++at_;
+    }
+  }
+
+  Answer loop(bool active) {
+    const std::size_t line = here().line;
+    if (active) {
+      warn(line, "a loop: its body is left out");
+    }
+    const std::string what = here().text;
+    while (at_ < tokens_.size() && !at_word("do")) {
+      ++at_;
+    }
+    expect("do", what, line);
+    list({"done"}, false);
+    expect("done", what, line);
+    return true;
+  }
+
+  bool defines_function() const {
+    return at_ + 2 < tokens_.size() && tokens_[at_ + 1].kind == Kind::kOperator &&
+           tokens_[at_ + 1].text == "(" && tokens_[at_ + 2].text == ")";
+  }
+  Answer function(bool active) {
+    const std::size_t line = here().line;
+    if (active) {
+      warn(line, "a function: its body is left out");
+    }
+    while (at_ < tokens_.size() && !at_word("{")) {
+      ++at_;
+    }
+    expect("{", "function", line);
+    list({"}"}, false);
+    expect("}", "function", line);
+    return true;
+  }
+
+  Answer long_test(bool active) {
+    const std::size_t line = here().line, begin = ++at_;
+    while (at_ < tokens_.size() && !at_word("]]")) {
+      ++at_;
+    }
+    expect("]]", "[[", line);
+    const std::span words(tokens_.data() + begin, at_ - 1 - begin);
+    return active ? shell_test(words, file_, script_.variables) : Answer();
+  }
+
+  /// The tokens of a command up to its end; redirections are left out.
+  std::vector<ShellToken> gather() {
+    std::vector<ShellToken> words;
+    while (at_ < tokens_.size()) {
+      const ShellToken& token = here();
+      if (token.kind == Kind::kOperator) {
+        const bool redirects = token.text.find_first_of("<>") != std::string::npos;
+        if (!redirects) {
+          break;
+        }
+        ++at_;
+        at_ += at_ < tokens_.size() && here().kind == Kind::kWord ? 1U : 0U;
+        continue;
+      }
+      words.push_back(token);
+      ++at_;
+    }
+    if (at_operator("|") || at_operator("|&")) {  // into tee or some such: left out
+      ++at_;
+      skip_separators();
+      if (at_ < tokens_.size() && here().kind == Kind::kWord) {
+        gather();
+      }
+    }
+    return words;
+  }
+
+  Answer simple(bool active) {
+    const std::size_t before = at_;
+    const std::vector<ShellToken> words = gather();
+    at_ += at_ == before ? 1 : 0;
+    if (!active || words.empty()) {
+      return true;
+    }
+    std::size_t k = 0;
+    static constexpr auto kDeclare =
+        std::to_array<std::string_view>({"export", "declare", "local", "readonly", "typeset"});
+    const bool declares = std::ranges::find(kDeclare, words[0].text) != kDeclare.end();
+    k += declares ? 1 : 0;
+    for (; k < words.size(); ++k) {
+      if (!assign(words[k]) && !declares) {
+        break;
+      }
+    }
+    return k < words.size() ? ordinary(std::span(words).subspan(k)) : Answer(true);
+  }
+
+  /// NAME=value, NAME+=value, NAME=( … ). Says whether the token is one.
+  bool assign(const ShellToken& token) {
+    ShellVariables& variables = script_.variables;
+    const std::size_t equals = token.text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return false;
+    }
+    const bool more = token.text[equals - 1] == '+';
+    const std::string name = token.text.substr(0, equals - (more ? 1 : 0));
+    if (!is_shell_name(name)) {
+      return false;
+    }
+    if (token.kind == Kind::kArray) {
+      std::vector<ShellWord> items;
+      for (const ShellToken& element : token.elements) {
+        for (ShellWord& word : expand_word(element.text, element.line, file_, variables)) {
+          items.push_back(std::move(word));
+        }
+      }
+      ShellVariables::Value& value = variables.values[name];
+      if (!more) {
+        value.items.clear();
+      }
+      value.array = true;
+      value.items.insert(value.items.end(), items.begin(), items.end());
+      return true;
+    }
+    const std::string text =
+        expand_text(std::string_view(token.text).substr(equals + 1), token.line, file_, variables);
+    if (more) {
+      variables.append(name, text, token.line);
+    } else {
+      variables.set(name, text, token.line);
+    }
+    return true;
+  }
+
+  Answer ordinary(std::span<const ShellToken> words) {
+    const std::string& name = words[0].text;
+    if (name == "[" || name == "test") {
+      const bool bracket = name == "[" && words.back().text == "]";
+      return shell_test(words.subspan(1, words.size() - 1 - (bracket ? 1 : 0)), file_,
+                        script_.variables);
+    }
+    if (name == "true" || name == ":") {
+      return true;
+    }
+    if (name == "false") {
+      return false;
+    }
+    if (name.starts_with("((")) {
+      const std::string text = expand_text("$" + name, words[0].line, file_, script_.variables);
+      const std::optional<std::int64_t> value = to_int(text);
+      return value ? Answer(*value != 0) : Answer();
+    }
+    if (name == "unset") {
+      for (const ShellToken& word : words.subspan(1)) {
+        const auto found = script_.variables.values.find(word.text);
+        if (found != script_.variables.values.end()) {
+          script_.variables.values.erase(found);
+        }
+      }
+      return true;
+    }
+    if (name == "source" || name == ".") {
+      warn(words[0].line, "another file is read here: its variables are not known");
+      return true;
+    }
+    ShellCommand command;
+    command.line = words[0].line;
+    for (const ShellToken& word : words) {
+      for (ShellWord& each : expand_word(word.text, word.line, file_, script_.variables)) {
+        command.words.push_back(std::move(each));
+      }
+    }
+    keep(std::move(command));
+    return true;
+  }
+
+  /// Looks into `eval` and `bash -c`.
+  void keep(ShellCommand command) {
+    std::vector<ShellWord>& words = command.words;
+    if (words.empty()) {
+      return;
+    }
+    if (words[0].text == "eval") {
+      std::string text;
+      for (const ShellWord& word : std::span(words).subspan(1)) {
+        text += word.text + " ";
+      }
+      read_inside(text, words[0].line, launcher_);
+      return;
+    }
+    for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+      const std::string_view shell = base_name(words[i].text), flag = words[i + 1].text;
+      if ((shell == "bash" || shell == "sh") && flag.size() > 1 && flag[0] == '-' &&
+          flag[1] != '-' && flag.ends_with('c')) {
+        std::vector<ShellWord> launcher = launcher_;
+        launcher.insert(launcher.end(), words.begin(),
+                        words.begin() + static_cast<std::ptrdiff_t>(i));
+        read_inside(words[i + 2].text, words[i + 2].line, std::move(launcher));
+        return;
+      }
+    }
+    words.insert(words.begin(), launcher_.begin(), launcher_.end());
+    script_.commands.push_back(std::move(command));
+  }
+
+  void read_inside(const std::string& text, std::size_t line, std::vector<ShellWord> launcher) {
+    script_.variables.spend(text.size(), file_, line);
+    if (depth_ + 8 > kMaxDepth) {
+      throw Error("scripts stand inside each other too deeply").at(file_, line);
+    }
+    Reader(lex_shell(text, file_, line), file_, script_, std::move(launcher), depth_ + 8).run();
+  }
+
+  std::vector<ShellToken> tokens_;
+  const std::string& file_;
+  ShellScript& script_;
+  std::vector<ShellWord> launcher_;
+  int depth_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+ShellScript read_shell_script(std::string_view text, const std::string& file,
+                              const ShellVariables& given) {
+  if (text.size() > kMaxText) {
+    throw Error("a script of more than 1 MiB").at(file);
+  }
+  std::string clean(text);
+  std::ranges::replace_if(
+      clean,
+      [](char c) { return c == ShellVariables::kMarkBegin || c == ShellVariables::kMarkEnd; }, '?');
+  ShellScript script;
+  script.variables = given;
+  set_slurm_variables(clean, script.variables);
+  Reader(lex_shell(clean, file), file, script, {}, 0).run();
+  return script;
+}
+
+}  // namespace lockstep

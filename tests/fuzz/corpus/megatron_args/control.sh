@@ -1,0 +1,1 @@
+[[ a == b && ( c || ! d ) ]] && case x in (a|b*) y;; *) z;; esac; for i in 1; do if a; then b; fi; done; f() { x; }; python p.py --num-layers 1

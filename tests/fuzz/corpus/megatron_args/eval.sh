@@ -1,0 +1,1 @@
+eval eval eval "eval python x.py --num-layers 3 --hidden-size $((2**70))"

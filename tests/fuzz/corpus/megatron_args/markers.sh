@@ -1,0 +1,1 @@
+0 $ python p.py --num-layers 0

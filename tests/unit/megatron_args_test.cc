@@ -1,0 +1,241 @@
+// Launches of Megatron-LM as jobs and models of ours.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "generator/exact/job_flags.h"
+#include "generator/megatron_args/megatron_job.h"
+#include "generator/megatron_args/moe_layers.h"
+#include "generator/model/parameters.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::string_view kSmall =
+    "torchrun --nnodes=2 --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 "
+    "--num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --vocab-size 100 "
+    "--micro-batch-size 2 ";
+
+MegatronLaunch launch_of(std::string_view text) { return MegatronLaunch::parse(text, "train.sh"); }
+
+struct Read {
+  Job job;
+  std::vector<std::string> warnings;
+};
+
+Read job_of(std::string_view text, std::vector<std::string> own = {}) {
+  Warnings warnings;
+  // --num-layers is a flag of the model's on our side.
+  std::vector<ArgSpec> flags(job_flags().begin(), job_flags().end());
+  flags.push_back({"num_layers", "", ArgKind::kInteger, "", ""});
+  const ArgTable table{flags};
+  ArgValues all = parse_args(table, own);
+  apply_megatron_job(launch_of(text), all, warnings);
+  Read read;
+  read.job = job_from_flags(all);
+  for (const Warnings::Entry& entry : warnings.entries()) {
+    read.warnings.push_back(entry.text);
+  }
+  return read;
+}
+
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string job_error(const std::string& text, std::vector<std::string> own = {}) {
+  return error_of([&] { job_of(text, std::move(own)); });
+}
+std::string model_error(const std::string& text) {
+  return error_of([&] { megatron_model(launch_of(text), {}); });
+}
+
+TEST(MegatronArgs, DefaultsAreMegatrons) {
+  const Read read = job_of(kSmall);
+  EXPECT_EQ(read.job.gpus, 16);
+  EXPECT_EQ(read.job.precision, Precision::kFp32);
+  EXPECT_TRUE(read.job.dropout);
+  EXPECT_TRUE(read.job.flash_attention);
+  EXPECT_FALSE(read.job.overlap_gradients || read.job.overlap_parameters);
+  EXPECT_EQ(read.job.sharding, Sharding::kNone);
+  EXPECT_EQ(read.job.seq, 32);
+  EXPECT_EQ(read.job.micro_batch, 2);
+  EXPECT_THAT(read.warnings, IsEmpty());
+}
+
+TEST(MegatronArgs, EveryFlagReachesTheJob) {
+  const Job job =
+      job_of(
+          std::string(kSmall) +
+          "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "
+          "--num-layers-per-virtual-pipeline-stage 1 --context-parallel-size 2 --sequence-parallel "
+          "--global-batch-size 16 --bf16 --fp8-format hybrid --fp8-recipe mxfp8 "
+          "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
+          "--recompute-granularity selective --cp-comm-type a2a --use-tp-pp-dp-mapping "
+          "--attention-dropout 0 --hidden-dropout 0.0 --attention-backend unfused "
+          "--expert-model-parallel-size 2 --expert-tensor-parallel-size 2 "
+          "--moe-expert-capacity-factor 1.25 --ddp-bucket-size 1000 "
+          "--make-vocab-size-divisible-by 64")
+          .job;
+  EXPECT_EQ(job.tp * 100 + job.pp * 10 + job.vpp, 222);
+  EXPECT_EQ(job.cp, 2);
+  EXPECT_TRUE(job.sequence_parallel);
+  EXPECT_EQ(job.global_batch, 16);
+  EXPECT_EQ(job.precision, Precision::kFp8);
+  EXPECT_EQ(job.fp8_recipe, Fp8Recipe::kMxfp8);
+  EXPECT_EQ(job.sharding, Sharding::kZero1);
+  EXPECT_TRUE(job.overlap_gradients && job.overlap_parameters);
+  EXPECT_EQ(job.recompute, Recompute::kSelective);
+  EXPECT_EQ(job.context_comm, ContextComm::kAllToAll);
+  EXPECT_EQ(job.rank_order, "tp-cp-ep-pp-dp");
+  EXPECT_FALSE(job.dropout || job.flash_attention);
+  EXPECT_EQ(job.ep, 2);
+  EXPECT_EQ(job.expert_tp, 2);
+  EXPECT_EQ(job.moe_capacity, 1.25);
+  EXPECT_EQ(job.gradient_bucket, 1000);
+  EXPECT_EQ(job.vocab_multiple, 64);
+}
+
+TEST(MegatronArgs, TheUsersOwnFlagsWin) {
+  const std::string text = std::string(kSmall) + "--tensor-model-parallel-size $TP --bf16";
+  EXPECT_EQ(job_of(text, {"--tp", "4", "--precision", "fp16", "--gpus", "8"}).job.tp, 4);
+  EXPECT_EQ(job_of(text, {"--tp", "4", "--precision", "fp16"}).job.precision, Precision::kFp16);
+  EXPECT_EQ(job_of(text, {"--tp=4", "--gpus=8"}).job.gpus, 8);
+  EXPECT_THAT(job_error(text),
+              HasSubstr("train.sh:1: --tensor-model-parallel-size: $TP is not set"));
+  EXPECT_THAT(job_error(text), HasSubstr("hint: --set TP=…, or --tp in its place"));
+}
+
+TEST(MegatronArgs, GpusComeFromTheLauncher) {
+  const auto gpus = [](std::string_view launcher) {
+    return launch_of(std::string(launcher) + " pretrain_gpt.py --num-layers 1").processes();
+  };
+  EXPECT_EQ(gpus("torchrun --nproc_per_node 8 --nnodes 4"), 32);
+  EXPECT_EQ(gpus("torchrun --nproc-per-node=8"), 8);
+  EXPECT_EQ(gpus("deepspeed --num_nodes 2 --num_gpus 8"), 16);
+  EXPECT_EQ(gpus("mpirun -np 64 -x A=1 python"), 64);
+  EXPECT_EQ(gpus("srun -N 4 --ntasks-per-node=8 python -u"), 32);
+  EXPECT_EQ(gpus("srun -n 24 python"), 24);
+  EXPECT_EQ(gpus("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\nsrun python"), 8);
+  EXPECT_EQ(gpus("python"), std::nullopt);
+  EXPECT_THAT(error_of([&] { gpus("torchrun --nproc_per_node gpu"); }),
+              HasSubstr("train.sh:1: --nproc_per_node: 'gpu' does not say how many"));
+}
+
+TEST(MegatronArgs, WarnsOfWhatIsNotModelled) {
+  EXPECT_THAT(
+      job_of(std::string(kSmall) + "\\\n --tp-comm-overlap --rampup-batch-size 16 16 100").warnings,
+      ElementsAre(HasSubstr("train.sh:2: --tp-comm-overlap is not modelled"),
+                  HasSubstr("--rampup-batch-size is not modelled: the batch")));
+  EXPECT_THAT(job_of(std::string(kSmall) + "--recompute-granularity full --recompute-method block "
+                                           "--recompute-num-layers 2 --optimizer sgd")
+                  .warnings,
+              ElementsAre(HasSubstr("--recompute-method block"), HasSubstr("--optimizer sgd")));
+}
+
+TEST(MegatronArgs, ListsWhatItDidNotUse) {
+  const MegatronLaunch launch =
+      launch_of(std::string(kSmall) + "--lr 1e-4 --bf16 --no_such_flag 3");
+  ArgValues args = parse_args({job_flags()}, {});
+  Warnings warnings;
+  apply_megatron_job(launch, args, warnings);
+  megatron_model(launch, {});
+  EXPECT_EQ(unread_flags(launch), "--lr, --no-such-flag");
+}
+
+TEST(MegatronArgs, BuildsAGptByDefault) {
+  const Model model = megatron_model(launch_of(kSmall), {});
+  // Tables (100 + 32) 64; a layer 12 h^2 + 13 h (4 biases of 3h, h, 4h, h and two norms of 2h);
+  // the last norm 2h; the head is tied.
+  EXPECT_EQ(model_parameters(model).total, 132.0 * 64 + 4 * (12.0 * 64 * 64 + 13 * 64) + 2 * 64);
+}
+
+TEST(MegatronArgs, BuildsALlama) {
+  const Model model = megatron_model(
+      launch_of(std::string(kSmall) +
+                "--swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type "
+                "rope --untie-embeddings-and-output-weights --group-query-attention "
+                "--num-query-groups 2"),
+      {});
+  // 4h 2/3 = 170 down to 128; a layer: (4 + 4) 16 64 for q, k, v, 64^2, 3 64 128, two norms of 64.
+  EXPECT_EQ(model_parameters(model).total,
+            2 * 100 * 64 + 4 * (8.0 * 16 * 64 + 64 * 64 + 3 * 64 * 128 + 2 * 64) + 64);
+}
+
+TEST(MegatronArgs, PlacesExperts) {
+  const Model model = megatron_model(
+      launch_of(std::string(kSmall) + "--num-experts 8 --moe-layer-freq '([0]*1+[1,1,0])'"), {});
+  ASSERT_EQ(model.blocks.size(), 3U);
+  EXPECT_EQ(model.blocks[0].layers, 1);
+  EXPECT_EQ(model.blocks[1].layers, 2);
+  EXPECT_EQ(model.blocks[1].modules.back().kind, ModuleKind::kMoe);
+  EXPECT_EQ(model.blocks[1].modules.back().topk, 2);  // Megatron's default
+  EXPECT_EQ(model.blocks[2].layers, 1);
+}
+
+TEST(MegatronArgs, ReadsPatternsOfLayers) {
+  EXPECT_THAT(moe_layers("2", 5), ElementsAre(true, false, true, false, true));
+  EXPECT_THAT(moe_layers("([0]*2+[1]*1)*1+[1]", 4), ElementsAre(false, false, true, true));
+  EXPECT_THROW(moe_layers("[0]*3", 4), Error);
+  EXPECT_THROW(moe_layers("[0]*999999999999", 4), Error);
+  EXPECT_THROW(moe_layers("[2]", 1), Error);
+  EXPECT_THROW(moe_layers("[1]*", 1), Error);
+  EXPECT_THROW(moe_layers("0", 1), Error);
+}
+
+TEST(MegatronArgs, TheVocabularyFollowsFromTheTokenizer) {
+  const auto vocabulary = [](const std::string& flags) {
+    return megatron_model(launch_of("python pretrain_gpt.py --num-layers 1 --hidden-size 8 "
+                                    "--num-attention-heads 1 --position-embedding-type rope " +
+                                    flags),
+                          {})
+        .after.back()
+        .out;
+  };
+  EXPECT_EQ(vocabulary("--tokenizer-type GPT2BPETokenizer --vocab-file $V"), 50257);
+  EXPECT_EQ(vocabulary("--tokenizer-type NullTokenizer --vocab-size 99"), 100);
+  EXPECT_EQ(vocabulary("--vocab-size 99"), 99);
+  EXPECT_THAT(error_of([&] { vocabulary("--tokenizer-type HuggingFaceTokenizer"); }),
+              HasSubstr("expected: --vocab-size N"));
+}
+
+TEST(MegatronArgs, ErrorsNameFileAndLine) {
+  EXPECT_THAT(model_error("A=1\npython pretrain_gpt.py --hidden-size 8\n"),
+              HasSubstr("train.sh:2: --num-layers is missing"));
+  EXPECT_THAT(model_error("python pretrain_gpt.py \\\n--num-layers 4x"),
+              HasSubstr("train.sh:2: --num-layers: '4x' is no whole number"));
+  EXPECT_THAT(model_error("python pretrain_gpt.py --num-layers"),
+              HasSubstr("train.sh:1: --num-layers: this flag needs a value"));
+  EXPECT_THAT(model_error("python pretrain_t5.py --num-layers 4"),
+              HasSubstr("pretrain_t5.py trains no GPT"));
+  EXPECT_THAT(error_of([] { launch_of("echo hello\n"); }),
+              HasSubstr("train.sh: no command here starts a training"));
+  EXPECT_THAT(job_error(std::string(kSmall) + "--seq-length $(cat n)"),
+              HasSubstr("train.sh:1: --seq-length: $(cat n) is not known without running"));
+  EXPECT_THAT(job_error(std::string(kSmall) + "\\\n--recompute-granularity some"),
+              HasSubstr("train.sh:2: --recompute: invalid choice 'some'"));
+  EXPECT_THAT(job_error(std::string(kSmall) + "--pipeline-model-parallel-size 2 "
+                                              "--num-layers-per-virtual-pipeline-stage 3"),
+              HasSubstr("4 layers on 2 stages do not divide into chunks of 3"));
+}
+
+TEST(MegatronArgs, AMissingBackslashIsSuspected) {
+  const MegatronLaunch launch = launch_of(std::string(kSmall) + "\n--bf16\n");
+  ASSERT_EQ(launch.warnings().entries().size(), 1U);
+  EXPECT_THAT(launch.warnings().entries()[0].text,
+              HasSubstr("train.sh:2: this line belongs to no"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,171 @@
+// Shell scripts as they are read, never run.
+#include "generator/megatron_args/shell_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "generator/megatron_args/shell_arithmetic.h"
+#include "generator/megatron_args/shell_test.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> words_of(std::string_view text) {
+  const ShellScript script = read_shell_script(text, "train.sh");
+  std::vector<std::string> words;
+  for (const ShellCommand& command : script.commands) {
+    for (const ShellWord& word : command.words) {
+      words.push_back(word.text);
+    }
+  }
+  return words;
+}
+
+std::string error_of(std::string_view text) {
+  try {
+    read_shell_script(text, "train.sh");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ShellScript, CutsWordsAsAShellDoes) {
+  EXPECT_THAT(words_of("run a 'b  c' \"d e\"f\\ g # not this\n"),
+              ElementsAre("run", "a", "b  c", "d ef g"));
+  EXPECT_THAT(words_of("run a \\\n  --b \\\r\n c"), ElementsAre("run", "a", "--b", "c"));
+  EXPECT_THAT(words_of("run a#b --c=#d"), ElementsAre("run", "a#b", "--c=#d"));
+  EXPECT_THAT(words_of("run \"\" ''"), ElementsAre("run", "", ""));
+  EXPECT_THAT(words_of("run '$A' \"\\$A\" \\$A"), ElementsAre("run", "$A", "$A", "$A"));
+}
+
+TEST(ShellScript, PutsVariablesIn) {
+  EXPECT_THAT(words_of("A=3 B='x y'\nrun $A ${A} \"$B\" $B"),
+              ElementsAre("run", "3", "3", "x y", "x", "y"));
+  EXPECT_THAT(words_of("run ${A:-8} ${A-9} \"${A:-a b}\" ${A:-a b}"),
+              ElementsAre("run", "8", "9", "a b", "a", "b"));
+  EXPECT_THAT(words_of("A=; run ${A:-8} x${A-9}x ${A:+y} z${A}"),
+              ElementsAre("run", "8", "xx", "z"));
+  EXPECT_THAT(words_of("B=${A:=5}; run $A $B"), ElementsAre("run", "5", "5"));
+  EXPECT_THAT(words_of("A=1 run\nexport B=2 C=3\ndeclare -i D=4; run $A$B$C$D"),
+              ElementsAre("run", "run", "1234"));
+  EXPECT_THAT(words_of("A=a; A+=b; run $A ${#A}"), ElementsAre("run", "ab", "2"));
+  EXPECT_THAT(words_of("A=1; unset A; run ${A:-gone}"), ElementsAre("run", "gone"));
+}
+
+TEST(ShellScript, ArraysKeepTheirElements) {
+  EXPECT_THAT(words_of("A=(--x 1\n # no\n  \"--y 2\" )\nrun \"${A[@]}\""),
+              ElementsAre("run", "--x", "1", "--y 2"));
+  EXPECT_THAT(words_of("A=(--x 1 \"--y 2\")\nrun ${A[@]} ${A[1]} ${#A[@]} $A"),
+              ElementsAre("run", "--x", "1", "--y", "2", "1", "3", "--x"));
+  EXPECT_THAT(words_of("A=(); A+=(a); B=(b \"${A[@]}\"); A+=(\"${B[@]}\"); run \"${A[@]}\""),
+              ElementsAre("run", "a", "b", "a"));
+  EXPECT_THAT(words_of("A=(); run \"${A[@]}\" x"), ElementsAre("run", "x"));
+}
+
+TEST(ShellScript, WorksOutArithmetic) {
+  EXPECT_THAT(words_of("A=6 B=4; run $((A*B)) $(($A / 4 + 2 ** 3 ** 1)) $((A > B ? 1 : 0))"),
+              ElementsAre("run", "24", "9", "1"));
+  const auto value = [](std::string_view text) {
+    return shell_arithmetic(text, "f", 1, [](std::string_view) { return std::nullopt; });
+  };
+  EXPECT_EQ(value("-7 / 2"), -3);        // bash rounds to zero
+  EXPECT_EQ(value("2 ** 3 ** 2"), 512);  // from the right
+  EXPECT_EQ(value("1 + 2 << 3"), 24);
+  EXPECT_EQ(value("!0 && ~0 == -1"), 1);
+  EXPECT_EQ(value("7 % 4 * 2"), 6);
+  EXPECT_EQ(value("N + 1"), std::nullopt);
+  EXPECT_THROW(value("1 / (3 - 3)"), Error);
+  EXPECT_THROW(value("9223372036854775807 + 1"), Error);
+  EXPECT_THROW(value("(1"), Error);
+  EXPECT_THROW(value("1 2"), Error);
+}
+
+TEST(ShellScript, TakesTheBranchesThatWouldRun) {
+  EXPECT_THAT(words_of("A=7B\nif [ $A = 7B ]; then run 7; elif true; then run 2; else run 1; fi"),
+              ElementsAre("run", "7"));
+  EXPECT_THAT(words_of("if [[ \"$A\" == \"x\" || -n $B ]]\nthen run 1\nelse run 2\nfi"),
+              ElementsAre("run", "2"));
+  EXPECT_THAT(words_of("N=16\nif [[ $N -gt 8 && ! ( $N -ge 32 ) ]]; then run mid; fi"),
+              ElementsAre("run", "mid"));
+  EXPECT_THAT(words_of("case 13B in 7B|8B) run 7;; 13*) run 13 ;; *) run 0;; esac"),
+              ElementsAre("run", "13"));
+  EXPECT_THAT(words_of("[ -z \"$A\" ] && A=4\n[ -z \"$A\" ] && A=5\nrun $A"),
+              ElementsAre("run", "4"));
+  EXPECT_THAT(words_of("false || run a\ntrue || run b\nfalse && run c"), ElementsAre("run", "a"));
+  EXPECT_THAT(words_of("((2 > 1)) && run a; { run b; } ; ( run c )"),
+              ElementsAre("run", "a", "run", "b", "run", "c"));
+}
+
+TEST(ShellScript, LeavesOutWhatItCannotDecide) {
+  const ShellScript script = read_shell_script(
+      "if [ -f x ]; then A=1; else A=2; fi\nfor i in 1 2; do B=1; done\nf() { C=1; }\nrun ${A:-no} "
+      "${B:-no} ${C:-no}\n",
+      "train.sh");
+  ASSERT_EQ(script.commands.size(), 1U);
+  EXPECT_EQ(script.commands[0].words[1].text, "2");
+  EXPECT_EQ(script.commands[0].words[2].text, "no");
+  ASSERT_EQ(script.warnings.entries().size(), 3U);
+  EXPECT_THAT(script.warnings.entries()[0].text, HasSubstr("train.sh:1: this condition"));
+  EXPECT_THAT(script.warnings.entries()[1].text, HasSubstr("train.sh:2: a loop"));
+  EXPECT_THAT(script.warnings.entries()[2].text, HasSubstr("train.sh:3: a function"));
+}
+
+TEST(ShellScript, LooksIntoEvalAndBashC) {
+  EXPECT_THAT(words_of("A='x y'\ncmd=\"run $A\"\neval $cmd"), ElementsAre("run", "x", "y"));
+  EXPECT_THAT(words_of("srun -N 2 bash -c \"cd /x; run a\""),
+              ElementsAre("srun", "-N", "2", "cd", "/x", "srun", "-N", "2", "run", "a"));
+}
+
+TEST(ShellScript, LeavesOutRedirectionsAndHereDocuments) {
+  EXPECT_THAT(words_of("run a >log 2>&1 b < in | tee -a x\nrun 2 > f"),
+              ElementsAre("run", "a", "b", "run", "2"));
+  EXPECT_THAT(words_of("cat > f <<'END'\nrun x\nEND\nrun y"), ElementsAre("cat", "run", "y"));
+}
+
+TEST(ShellScript, NeverRunsACommand) {
+  const ShellScript script = read_shell_script("run $(touch /tmp/x) `id` $A ${A%x} $?", "train.sh");
+  for (std::size_t i = 1; i < script.commands[0].words.size(); ++i) {
+    const ShellUnknown* unknown = script.variables.unknown_in(script.commands[0].words[i].text);
+    ASSERT_NE(unknown, nullptr) << i;
+    EXPECT_EQ(unknown->unset, unknown->what == "$A");
+  }
+}
+
+TEST(ShellScript, SlurmLinesSetItsVariables) {
+  EXPECT_THAT(words_of("#SBATCH --nodes=4\n#SBATCH --ntasks-per-node 8\n#SBATCH --gres=gpu:a100:8\n"
+                       "run $SLURM_NNODES $SLURM_NTASKS ${SLURM_GPUS_ON_NODE}"),
+              ElementsAre("run", "4", "32", "8"));
+}
+
+TEST(ShellScript, ErrorsNameTheLine) {
+  EXPECT_THAT(error_of("a\nrun 'b\nc\n"), HasSubstr("train.sh:2: the quote that begins here"));
+  EXPECT_THAT(error_of("a\n\nA=(b\n"), HasSubstr("train.sh:3: the array that begins here"));
+  EXPECT_THAT(error_of("run ${A\n"), HasSubstr("train.sh:1: the bracket that begins here"));
+  EXPECT_THAT(error_of("if true; then\nrun\n"), HasSubstr("train.sh:1: the 'if' that begins here"));
+  EXPECT_THAT(error_of("case x in\n a) run;;\n"), HasSubstr("has no 'esac'"));
+  EXPECT_THAT(error_of("a\nA=$((1/0))\n"), HasSubstr("train.sh:2: division by zero"));
+  EXPECT_THAT(error_of("A=xxxxxxxx\n" +
+                       [] {
+                         std::string doubled;
+                         for (int i = 0; i < 40; ++i) {
+                           doubled += "A=$A$A\n";
+                         }
+                         return doubled;
+                       }()),
+              HasSubstr("grow without end"));
+}
+
+TEST(ShellTest, MatchesPatterns) {
+  EXPECT_TRUE(shell_matches("llama3-8b", "llama*8?"));
+  EXPECT_TRUE(shell_matches("", "*"));
+  EXPECT_FALSE(shell_matches("abc", "ab"));
+  EXPECT_FALSE(shell_matches("ab", "a?c"));
+}
+
+}  // namespace
+}  // namespace lockstep
