@@ -10,6 +10,7 @@
 
 #include "app/build_facts.h"
 #include "base/error.h"
+#include "base/find_program.h"
 #include "base/process.h"
 #include "base/text.h"
 
@@ -59,26 +60,9 @@ HealthCheck check_program() {
                                       facts.build_type, std::thread::hardware_concurrency()));
 }
 
-/// Beside this program first, then on PATH.
-fs::path find_packet_program() {
-  std::error_code ignored;
-  fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / "lockstep-packet";
-  if (fs::exists(beside, ignored)) {
-    return beside;
-  }
-  const char* path = std::getenv("PATH");
-  for (const std::string_view folder : split(path == nullptr ? "" : path, ':')) {
-    fs::path candidate = fs::path(folder) / "lockstep-packet";
-    if (!folder.empty() && fs::exists(candidate, ignored)) {
-      return candidate;
-    }
-  }
-  return {};
-}
-
 HealthCheck check_packet_program() {
   constexpr std::string_view kPart = "packet engine";
-  const fs::path program = find_packet_program();
+  const fs::path program = find_program("lockstep-packet");
   if (program.empty()) {
     return absent(kPart, "lockstep-packet is neither beside this program nor on PATH",
                   "./setup installs ns-3; then configure and build again");

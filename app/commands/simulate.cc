@@ -12,6 +12,7 @@
 #include "app/generate_exact.h"
 #include "app/simulate/run_analytic.h"
 #include "app/simulate/run_flow.h"
+#include "app/simulate/run_packet.h"
 #include "app/simulate/simulate_options.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
@@ -109,16 +110,13 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
   if (options.engine == "analytic") {
     return run_analytic(workload, topology, options);
   }
-  if (options.engine == "packet") {
-    throw Error("the packet engine is not part of this build", ExitCode::kMissingPart)
-        .hint("use --engine flow, or see `lockstep doctor`");
-  }
   if (topology == nullptr) {
-    throw Error("the flow engine needs a topology")
+    throw Error(fmt::format("the {} engine needs a topology", options.engine))
         .field("--topology")
         .expected("a file, or a template such as Spectrum-X:g=128");
   }
-  return run_flow(workload, *topology, options, timeline);
+  return options.engine == "packet" ? run_packet(workload, *topology, options, timeline)
+                                    : run_flow(workload, *topology, options, timeline);
 }
 
 /// Everything is worked out before the first output is touched.

@@ -40,18 +40,38 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
 
   app.add_option("--send-latency", options.send_latency, "software and NIC time of every transfer")
       ->capture_default_str()
-      ->group("Flow engine");
+      ->group("Flow and packet engine");
   app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
-      ->group("Flow engine");
+      ->group("Flow and packet engine");
   app.add_option("--header", options.header, "wire bytes a packet adds (default 62B; simai 52B)")
-      ->group("Flow engine");
+      ->group("Flow and packet engine");
   app.add_flag("--pxn", options.pxn, "cross-rail traffic takes NVLink to the destination's rail")
-      ->group("Flow engine");
+      ->group("Flow and packet engine");
   app.add_flag("--spray", options.spray, "spread every transfer over all shortest paths")
-      ->group("Flow engine");
+      ->group("Flow and packet engine");
   app.add_flag("--rail-affinity", options.rail_affinity,
                "GPUs with several NICs choose by channel, not by hash")
-      ->group("Flow engine");
+      ->group("Flow and packet engine");
+
+  const char* packet = "Packet engine (docs/models.md)";
+  app.add_option("--conf", options.conf, "SimAI.conf: packets, windows, switches, congestion control")
+      ->group(packet);
+  app.add_option("--congestion", options.congestion, "congestion control: none or dcqcn")
+      ->group(packet);
+  app.add_option("--fabric", options.fabric,
+                 "attribute of the fabric, NAME=VALUE ('lockstep-packet --attributes')")
+      ->group(packet);
+  app.add_option("--congestion-set", options.congestion_settings,
+                 "the same of the congestion control")
+      ->group(packet);
+  app.add_option("--seed", options.seed, "of random marks and losses")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4294944442}))
+      ->capture_default_str()
+      ->group(packet);
+  app.add_option("--fct", options.fct_file, "file for every transfer's completion, as SimAI has it")
+      ->group(packet);
+  app.add_option("--pfc", options.pfc_file, "file for every pause and resume, as SimAI has it")
+      ->group(packet);
 
   const char* analytic = "Analytic engine (bandwidths default to the topology's, else the GPU's)";
   app.add_option("--gpus-per-server", options.gpus_per_server, "GPUs in a server")

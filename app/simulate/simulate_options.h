@@ -17,6 +17,9 @@ struct SimulateOptions {
   std::string send_latency = "6us";
   bool pxn = false, spray = false, rail_affinity = false;
   std::string mtu, header;  // empty: by flavour
+  std::string conf, congestion, fct_file, pfc_file;
+  std::vector<std::string> fabric, congestion_settings;  // NAME=VALUE
+  std::uint64_t seed = 1;
 
   std::int64_t gpus = 0;
   std::int64_t chunks_per_stage = 0;                      // 0: the workload's vpp

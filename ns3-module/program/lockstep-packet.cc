@@ -5,15 +5,20 @@
  * process, so it lives in a program of its own, which the rest of Lockstep speaks to from outside.
  */
 
+#include "packet-server.h"
+
 #include "ns3/data-rate.h"
+#include "ns3/global-value.h"
 #include "ns3/nstime.h"
 #include "ns3/simulator.h"
+#include "ns3/string.h"
 #include "ns3/version.h"
 
 #include <cstdint>
 #include <cstring>
 #include <iostream>
 #include <limits>
+#include <unistd.h>
 
 using namespace ns3;
 
@@ -27,7 +32,10 @@ enum ExitCode
     BAD_INPUT = 2
 };
 
-constexpr const char* USAGE = "Usage: lockstep-packet --version | --help\n";
+constexpr const char* USAGE =
+    "Usage: lockstep-packet --version | --attributes | --serve | --help\n"
+    "  --attributes  what the models can be told, with defaults\n"
+    "  --serve       speaks to 'lockstep simulate --engine packet' (which starts it)\n";
 
 /**
  * What lockstep's doctor asks for. The last line is computed by ns-3 itself: were its clock coarser
@@ -45,16 +53,48 @@ PrintVersion()
               << "  4096 B, 400Gbps  " << transmission.GetPicoSeconds() << " ps" << std::endl;
 }
 
+/** The attributes of the module's types. */
+void
+PrintAttributes()
+{
+    for (uint16_t i = 0; i < TypeId::GetRegisteredN(); ++i)
+    {
+        const TypeId type = TypeId::GetRegistered(i);
+        if (type.GetGroupName() != "Lockstep")
+        {
+            continue;
+        }
+        std::cout << type.GetName() << "\n";
+        for (std::size_t a = 0; a < type.GetAttributeN(); ++a)
+        {
+            const TypeId::AttributeInformation attribute = type.GetAttribute(a);
+            std::cout << "  " << attribute.name << " = "
+                      << attribute.initialValue->SerializeToString(attribute.checker) << "\n      "
+                      << attribute.help << "\n";
+        }
+    }
+}
+
 } // namespace
 
 int
 main(int argc, char** argv)
 {
     Time::SetResolution(Time::PS);
+    GlobalValue::Bind("SimulatorImplementationType", StringValue("ns3::FabricSimulatorImpl"));
     const char* argument = argc == 2 ? argv[1] : "";
+    int code = DONE;
     if (std::strcmp(argument, "--version") == 0)
     {
         PrintVersion();
+    }
+    else if (std::strcmp(argument, "--attributes") == 0)
+    {
+        PrintAttributes();
+    }
+    else if (std::strcmp(argument, "--serve") == 0)
+    {
+        code = PacketServer(STDIN_FILENO, STDOUT_FILENO).Serve();
     }
     else if (std::strcmp(argument, "--help") == 0)
     {
@@ -71,5 +111,5 @@ main(int argc, char** argv)
         std::cerr << "lockstep-packet: standard output: cannot write\n";
         return BAD_INPUT;
     }
-    return DONE;
+    return code;
 }

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "app/simulate/simulate_options.h"
+#include "simulator/replay/step_simulation.h"
+#include "topologies/topology.h"
+#include "trace/timeline.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+/// `lockstep simulate` on an engine that carries out every transfer; fills `timeline` when it is
+/// given.
+StepResult run_on_network(const Workload& workload, const Topology& topology,
+                          const SimulateOptions& options, Timeline* timeline,
+                          const NetworkFactory& network);
+
+}  // namespace lockstep

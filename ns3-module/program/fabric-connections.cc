@@ -1,0 +1,138 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#include "fabric-connections.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+
+using namespace ns3;
+
+FabricConnections::FabricConnections(const lockstep::Topology& topology,
+                                     const lockstep::RouteOptions& options,
+                                     Ptr<Fabric> fabric,
+                                     bool freshPorts)
+    : m_topology(topology),
+      m_router(topology, options),
+      m_fabric(fabric),
+      m_freshPorts(freshPorts)
+{
+}
+
+void
+FabricConnections::Connect(int32_t source, int32_t destination, int32_t channel)
+{
+    const auto nodes = static_cast<int32_t>(m_topology.nodes.size());
+    for (const int32_t node : {source, destination})
+    {
+        if (node < 0 || node >= nodes)
+        {
+            throw lockstep::Error("a transfer names node " + std::to_string(node))
+                .expected("a node of the topology, 0 to " + std::to_string(nodes - 1));
+        }
+        if (m_topology.nodes[static_cast<std::size_t>(node)].kind == lockstep::NodeKind::kSwitch)
+        {
+            throw lockstep::Error("a transfer begins or ends at switch " + std::to_string(node))
+                .expected("GPUs or NVSwitches at both ends");
+        }
+    }
+    if (source == destination)
+    {
+        throw lockstep::Error("a transfer from node " + std::to_string(source) + " to itself")
+            .hint("what stays on one GPU does not cross the network");
+    }
+    m_connections.push_back({source, destination, channel, NONE});
+}
+
+void
+FabricConnections::FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& ports)
+{
+    m_router.route(key, m_route);
+    ports.clear();
+    for (const lockstep::Hop& hop : m_route.hops)
+    {
+        ports.push_back(static_cast<uint32_t>(hop.port.value));
+    }
+}
+
+uint32_t
+FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
+{
+    const lockstep::NodeId source(connection.source);
+    const lockstep::NodeId destination(connection.destination);
+    FindWay({source, destination, sourcePort, LISTEN_PORT, connection.channel}, m_there);
+    FindWay({destination, source, LISTEN_PORT, sourcePort, connection.channel}, m_back);
+    const uint32_t pair = m_fabric->AddQueuePair(m_there, m_back, m_freshPorts);
+    m_endpoints.resize(std::max<std::size_t>(m_endpoints.size(), pair + 1));
+    m_endpoints[pair] = {connection.source, connection.destination, sourcePort};
+    return pair;
+}
+
+void
+FabricConnections::Send(uint32_t number, int64_t bytes, Time when, uint64_t tag)
+{
+    Connection& connection = m_connections.at(number);
+    if (bytes < 0)
+    {
+        throw lockstep::Error("a transfer of " + std::to_string(bytes) + " bytes")
+            .expected("at least 0");
+    }
+    uint32_t pair = connection.pair;
+    if (m_freshPorts)
+    {
+        const uint32_t used = m_used[{connection.source, connection.destination}]++;
+        pair = MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));
+    }
+    else if (pair == NONE)
+    {
+        pair = MakePair(
+            connection,
+            static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
+        connection.pair = pair;
+    }
+    m_fabric->Send(pair, bytes, when, tag);
+}
+
+const FabricConnections::Endpoints&
+FabricConnections::EndpointsOf(uint32_t pair) const
+{
+    return m_endpoints[pair];
+}
+
+std::pair<int64_t, double>
+FabricConnections::RttAndBandwidth(int32_t source, int32_t destination)
+{
+    FindWay({lockstep::NodeId(source), lockstep::NodeId(destination), FIRST_PORT, LISTEN_PORT, 0},
+            m_there);
+    double bandwidth = 0;
+    for (const uint32_t port : m_there)
+    {
+        const lockstep::LinkId link(static_cast<int32_t>(port / 2));
+        const auto rate = static_cast<double>(m_topology.class_of(link).rate.bits_per_second());
+        bandwidth = bandwidth == 0 ? rate : std::min(bandwidth, rate);
+    }
+    return {m_fabric->GetBaseRtt(m_there), bandwidth};
+}
+
+int64_t
+FabricConnections::LargestProduct()
+{
+    // All pairs would be GPUs squared; of a large cluster some senders stand for the rest.
+    constexpr std::size_t SENDERS = 128;
+    const std::vector<lockstep::NodeId> gpus = m_topology.gpus();
+    const std::size_t step = std::max<std::size_t>(1, gpus.size() / SENDERS);
+    double largest = 0;
+    for (std::size_t i = 0; i < gpus.size(); i += step)
+    {
+        for (const lockstep::NodeId to : gpus)
+        {
+            if (to != gpus[i])
+            {
+                const auto [rtt, bandwidth] = RttAndBandwidth(gpus[i].value, to.value);
+                largest = std::max(largest, static_cast<double>(rtt) * bandwidth / 8e12);
+            }
+        }
+    }
+    return static_cast<int64_t>(largest);
+}

@@ -1,0 +1,117 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_CONNECTIONS_H
+#define FABRIC_CONNECTIONS_H
+
+#include "topologies/routing.h"
+
+#include "ns3/fabric.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+/**
+ * The connections of a job: between which nodes, over which ports, by which queue pairs. Ways are
+ * those of lockstep::Router, so the same ECMP draws as in the flow engine.
+ */
+class FabricConnections
+{
+  public:
+    /** Who a message is from and to, as SimAI's records name it. */
+    struct Endpoints
+    {
+        int32_t source;        //!< node
+        int32_t destination;   //!< node
+        uint16_t sourcePort;   //!< UDP
+    };
+
+    /**
+     * \param topology the network; must outlive this object
+     * \param options how ways are chosen
+     * \param fabric where the queue pairs are made
+     * \param freshPorts a source port and a queue pair a message instead of one a connection
+     */
+    FabricConnections(const lockstep::Topology& topology,
+                      const lockstep::RouteOptions& options,
+                      ns3::Ptr<ns3::Fabric> fabric,
+                      bool freshPorts);
+
+    /**
+     * Makes the next connection.
+     * \param source node
+     * \param destination node
+     * \param channel of the collective
+     */
+    void Connect(int32_t source, int32_t destination, int32_t channel);
+
+    /**
+     * Sends a message.
+     * \param connection its number, in the order of Connect()
+     * \param bytes size
+     * \param when start
+     * \param tag comes back
+     */
+    void Send(uint32_t connection, int64_t bytes, ns3::Time when, uint64_t tag);
+
+    /**
+     * \param pair a queue pair
+     * \return whose it is
+     */
+    const Endpoints& EndpointsOf(uint32_t pair) const;
+
+    /**
+     * The largest bandwidth-delay product between two GPUs.
+     * \return bytes
+     */
+    int64_t LargestProduct();
+
+    /**
+     * \param source node
+     * \param destination node
+     * \return ps: propagation there and back and one full packet at each hop; and the bandwidth of
+     * the slowest port, bits per second
+     */
+    std::pair<int64_t, double> RttAndBandwidth(int32_t source, int32_t destination);
+
+  private:
+    /** A connection that has been made. */
+    struct Connection
+    {
+        int32_t source;      //!< node
+        int32_t destination; //!< node
+        int32_t channel;     //!< of the collective
+        uint32_t pair;       //!< its queue pair, or NONE until the first message
+    };
+
+    static constexpr uint32_t NONE = UINT32_MAX; //!< no queue pair yet
+    static constexpr uint16_t FIRST_PORT = 10000; //!< UDP source ports count from here
+    static constexpr uint16_t LISTEN_PORT = 100;  //!< UDP port of receivers
+
+    /**
+     * \param connection a connection
+     * \param sourcePort UDP
+     * \return a new queue pair
+     */
+    uint32_t MakePair(const Connection& connection, uint16_t sourcePort);
+
+    /**
+     * \param key a flow
+     * \param ports gets its way
+     */
+    void FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& ports);
+
+    const lockstep::Topology& m_topology; //!< the network
+    lockstep::Router m_router;            //!< finds ways
+    ns3::Ptr<ns3::Fabric> m_fabric;       //!< has the queue pairs
+    bool m_freshPorts;                    //!< see constructor
+    std::vector<Connection> m_connections; //!< by number
+    std::map<std::pair<int32_t, int32_t>, uint32_t> m_used; //!< source ports used, by node pair
+    std::vector<Endpoints> m_endpoints;   //!< by queue pair
+    lockstep::Route m_route;              //!< reused
+    std::vector<uint32_t> m_there;        //!< reused
+    std::vector<uint32_t> m_back;         //!< reused
+};
+
+#endif /* FABRIC_CONNECTIONS_H */

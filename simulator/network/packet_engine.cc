@@ -1,0 +1,212 @@
+#include "simulator/network/packet_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/find_program.h"
+#include "base/json.h"
+#include "topologies/topology_json.h"
+
+namespace lockstep {
+namespace {
+
+using packet::FrameHeader;
+using packet::FrameType;
+
+std::string program_path(const PacketOptions& options) {
+  if (!options.program.empty()) {
+    return options.program;
+  }
+  const auto path = find_program("lockstep-packet");
+  if (path.empty()) {
+    throw Error("the packet engine needs lockstep-packet, which is neither beside this program nor "
+                "on PATH",
+                ExitCode::kMissingPart)
+        .hint("./setup installs ns-3; then configure and build again, or use --engine flow");
+  }
+  return path.string();
+}
+
+std::string open_text(const Topology& topology, const PacketOptions& options) {
+  Json json;
+  json["schema"] = "lockstep-packet-open/1";
+  json["protocol"] = packet::kProtocolVersion;
+  json["fabric"] = options.fabric;
+  json["congestion"] = options.congestion;
+  json["congestion_attributes"] = options.congestion_attributes;
+  json["ecn"] = Json::array();
+  for (const PacketOptions::EcnRow& row : options.ecn) {
+    json["ecn"].push_back(
+        {row.rate.bits_per_second(), row.kmin.count(), row.kmax.count(), row.pmax});
+  }
+  json["fresh_ports"] = options.fresh_ports;
+  json["global_window"] = options.global_window;
+  json["spray"] = options.routes.spray;
+  json["rail_affinity"] = options.routes.rail_affinity;
+  json["pxn"] = options.routes.pxn;
+  json["seed"] = options.seed;
+  json["lookahead_ps"] = options.lookahead.count_ps();
+  json["fct_file"] = options.fct_file;
+  json["pfc_file"] = options.pfc_file;
+  json["topology"] = to_json_text(topology);
+  return json.dump();
+}
+
+template <class T>
+void append(std::string& text, const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  text.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+template <class T>
+void append_all(std::string& text, const std::vector<T>& values) {
+  text.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+/// The T at the start of a text; what follows is left in `rest`.
+template <class T>
+T take(std::string_view text, std::string_view& rest) {
+  T value{};
+  LOCKSTEP_CHECK(text.size() >= sizeof value, "lockstep-packet sent a whole structure");
+  std::memcpy(&value, text.data(), sizeof value);
+  rest = text.substr(sizeof value);
+  return value;
+}
+
+}  // namespace
+
+struct PacketEngine::Report {
+  std::vector<PortUse> ports;
+  PacketStatistics statistics;
+};
+
+PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& options)
+    : lookahead_(options.lookahead), process_({program_path(options), "--serve"}) {
+  message_ = open_text(topology, options);
+  call(FrameType::kOpen, FrameType::kOpened);
+}
+
+PacketEngine::~PacketEngine() = default;
+
+const std::string& PacketEngine::call(FrameType type, FrameType expected) const {
+  const FrameHeader header{type, static_cast<std::uint32_t>(message_.size())};
+  LOCKSTEP_CHECK(message_.size() == header.size, "a frame is smaller than 4 GiB");
+  process_.write({reinterpret_cast<const char*>(&header), sizeof header});
+  process_.write(message_);
+  FrameHeader reply{};
+  process_.read({reinterpret_cast<char*>(&reply), sizeof reply});
+  answer_.resize(reply.size);
+  process_.read(answer_);
+  if (reply.type == FrameType::kFailed) {
+    std::string_view text;
+    const auto failure = take<packet::Failure>(answer_, text);
+    throw Error(std::string(text), static_cast<ExitCode>(failure.exit_code));
+  }
+  LOCKSTEP_CHECK(reply.type == expected, "lockstep-packet answers what it was asked");
+  return answer_;
+}
+
+std::uint32_t PacketEngine::connection(NodeId source, NodeId destination, std::int32_t channel) {
+  std::uint32_t& number = connections_(source, destination, channel);
+  if (number == 0) {
+    connects_.push_back({source.value, destination.value, channel, 0});
+    number = ++connection_count_;
+  }
+  return number - 1;
+}
+
+void PacketEngine::start(const FlowSpec& flow) {
+  if (flow.start < now_ + lookahead_ || flow.start < reached_) {
+    throw Error(fmt::format("a transfer starts {} after the present time, but the packet engine was "
+                            "promised at least {}",
+                            to_text(flow.start - now_), to_text(lookahead_)),
+                ExitCode::kBug);
+  }
+  starts_.push_back({flow.start.count_ps(), flow.bytes.count(), flow.tag,
+                     connection(flow.source, flow.destination, flow.channel), 0});
+  idle_ = false;
+}
+
+void PacketEngine::run(Time limit) {
+  message_.clear();
+  append(message_, packet::RunRequest{limit.count_ps(), static_cast<std::uint32_t>(connects_.size()),
+                                      static_cast<std::uint32_t>(starts_.size())});
+  append_all(message_, connects_);
+  append_all(message_, starts_);
+  connects_.clear();
+  starts_.clear();
+  std::string_view rest = call(FrameType::kRun, FrameType::kRan);
+  const auto answer = take<packet::RunAnswer>(rest, rest);
+  LOCKSTEP_CHECK(rest.size() == answer.completions * sizeof(packet::Completion),
+                 "lockstep-packet sends as many completions as it says");
+  completions_.resize(answer.completions);
+  if (answer.completions > 0) {
+    std::memcpy(completions_.data(), rest.data(), rest.size());
+  }
+  next_ = 0;
+  reached_ = Time::ps(answer.reached_ps);
+  idle_ = answer.idle != 0;
+}
+
+Time PacketEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
+  if (next_ == completions_.size()) {
+    if (idle_ && starts_.empty()) {
+      now_ = limit == Time::max() ? now_ : std::max(now_, limit);
+      reached_ = std::max(reached_, now_);
+      return now_;
+    }
+    if (limit >= reached_) {
+      run(limit);
+    }
+  }
+  if (next_ == completions_.size()) {
+    if (limit == Time::max()) {
+      LOCKSTEP_CHECK(idle_, "without a limit the network runs until something happens");
+      return now_;
+    }
+    now_ = std::max(now_, limit);
+    return now_;
+  }
+  const Time when = Time::ps(completions_[next_].when_ps);
+  if (when > limit) {
+    now_ = std::max(now_, limit);
+    return now_;
+  }
+  now_ = when;
+  for (; next_ < completions_.size() && completions_[next_].when_ps == when.count_ps(); ++next_) {
+    const packet::Completion& done = completions_[next_];
+    events.push_back({when, done.tag,
+                      done.delivered != 0 ? NetworkEvent::Kind::kDelivered
+                                          : NetworkEvent::Kind::kSent});
+  }
+  return now_;
+}
+
+PacketEngine::Report PacketEngine::report() const {
+  message_.clear();
+  const std::string& text = call(FrameType::kReport, FrameType::kReported);
+  const Json json = parse_json(text, "lockstep-packet");
+  const JsonView view(json, "lockstep-packet");
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const auto count = [&](const char* name) { return view[name].integer(0, kMost); };
+  Report report;
+  report.statistics = {count("events"), count("packets"), count("marks"), count("drops"),
+                       count("pauses")};
+  const JsonView bytes = view["port_bytes"];
+  const JsonView busy = view["port_busy_ps"];
+  for (std::size_t port = 0; port < bytes.size(); ++port) {
+    report.ports.push_back(
+        {Bytes(bytes[port].integer(0, kMost)), Time::ps(busy[port].integer(0, kMost))});
+  }
+  return report;
+}
+
+std::vector<PortUse> PacketEngine::port_use() const { return report().ports; }
+
+PacketStatistics PacketEngine::statistics() const { return report().statistics; }
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/child_process.h"
+#include "simulator/network/flow/connection_table.h"
+#include "simulator/network/network_engine.h"
+#include "simulator/network/packet_engine_options.h"
+#include "simulator/network/packet_engine_protocol.h"
+
+namespace lockstep {
+
+/// Counts of a packet simulation, of the whole run so far.
+struct PacketStatistics {
+  std::int64_t events = 0, packets = 0, marks = 0, drops = 0, pauses = 0;
+};
+
+/// Every packet of every transfer, by ns-3 in a process of its own (`lockstep-packet`, docs/adr/
+/// 0005). Model: ns3-module/doc/fabric.rst. The process runs ahead by PacketOptions::lookahead, so
+/// that the pipe is crossed once for a batch of transfers and completions.
+///
+/// ERRORS: those of the constructor: Error with ExitCode::kMissingPart when there is no
+/// lockstep-packet. start(): no route. Any call: what lockstep-packet objects to (an unknown
+/// attribute, no route). Memory here: 24 B a completion that waits.
+class PacketEngine final : public NetworkEngine {
+ public:
+  PacketEngine(const Topology& topology, const PacketOptions& options);
+  ~PacketEngine() override;
+
+  Time now() const override { return now_; }
+  void start(const FlowSpec& flow) override;
+  Time advance(Time limit, std::vector<NetworkEvent>& events) override;
+  std::vector<PortUse> port_use() const override;
+  PacketStatistics statistics() const;
+
+ private:
+  struct Report;
+
+  std::uint32_t connection(NodeId source, NodeId destination, std::int32_t channel);
+  void run(Time limit);
+  const std::string& call(packet::FrameType type, packet::FrameType expected) const;
+  Report report() const;
+
+  Time lookahead_;
+  mutable ChildProcess process_;
+  mutable std::string message_, answer_;
+  ConnectionTable connections_;  // number + 1
+  std::uint32_t connection_count_ = 0;
+  std::vector<packet::ConnectRecord> connects_;
+  std::vector<packet::StartRecord> starts_;
+  std::vector<packet::Completion> completions_;
+  std::size_t next_ = 0;  // of completions_
+  Time now_;
+  Time reached_;  // all before it has happened
+  bool idle_ = true;
+};
+
+}  // namespace lockstep

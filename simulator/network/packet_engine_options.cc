@@ -1,0 +1,39 @@
+#include "simulator/network/packet_engine_options.h"
+
+namespace lockstep {
+
+PacketOptions simai_packet_options() {
+  PacketOptions options;
+  options.fabric = {
+      {"Payload", "9000"},
+      {"Header", "52"},  // PPP 14, IPv4 20, UDP 8, sequence number and priority group 10
+      {"AckSize", "60"},
+      {"AckInterval", "1"},
+      {"WaitForAck", "true"},
+      {"Rounding", "DownToNanosecond"},
+      {"AckHighPriority", "false"},
+      {"FinishedLeaveWhenMet", "true"},
+      {"NvSwitchFlowControl", "false"},
+      {"Buffer", "33554432"},
+      {"PortReserve", "4096"},
+      {"PfcAlpha", "0.125"},
+      {"ResumeOffset", "3072"},
+      {"Train", "1"},
+  };
+  const auto row = [&](int gbps, std::int64_t kmin_kb, std::int64_t kmax_kb, double pmax) {
+    options.ecn.push_back(
+        {Bandwidth::gbps(gbps), Bytes(kmin_kb * 1000), Bytes(kmax_kb * 1000), pmax});
+  };
+  row(25, 100, 400, 0.2);
+  row(50, 200, 800, 0.2);
+  row(100, 400, 1600, 0.2);
+  row(200, 300, 1200, 0.8);
+  row(400, 800, 3200, 0.2);
+  row(1600, 600, 2400, 0.2);
+  options.congestion = "dcqcn";
+  options.fresh_ports = true;
+  options.global_window = true;
+  return options;
+}
+
+}  // namespace lockstep

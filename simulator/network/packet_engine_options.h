@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "topologies/routing.h"
+
+namespace lockstep {
+
+/// How the packet engine models the fabric. Everything but what stands here by name is an attribute
+/// of the ns-3 module's ns3::Fabric (ns3-module/doc/fabric.rst).
+struct PacketOptions {
+  /// One row: ports of this rate mark between kmin and kmax.
+  struct EcnRow {
+    Bandwidth rate;
+    Bytes kmin, kmax;
+    double pmax = 0;
+  };
+  /// Attributes of ns3::Fabric, such as {"Payload", "9000"}.
+  std::map<std::string, std::string> fabric;
+  /// none, dcqcn, hpcc, timely, swift, dctcp or receiver; and attributes of its type.
+  std::string congestion = "dcqcn";
+  std::map<std::string, std::string> congestion_attributes;
+  std::vector<EcnRow> ecn;
+  /// A new source port, hence a new ECMP draw and a new queue pair, for every transfer (SimAI).
+  bool fresh_ports = false;
+  /// The window of all queue pairs is the largest bandwidth-delay product between two GPUs (SimAI).
+  bool global_window = false;
+  RouteOptions routes;
+  std::uint64_t seed = 1;
+  /// The caller's promise: start() is called with times at least so far after now(). The engine
+  /// then runs ahead and answers many calls at once. 0 is always right and slow.
+  Time lookahead;
+  /// Files that get SimAI's records, if named: one line a transfer, one line a pause or resume.
+  std::string fct_file, pfc_file;
+  /// Path of lockstep-packet; empty: beside the running program, else on PATH.
+  std::string program;
+};
+
+/// SimAI's packet sizes, ACK rule, window, ports and clock.
+PacketOptions simai_packet_options();
+
+}  // namespace lockstep
