@@ -32,9 +32,13 @@ void set_attributes(const char* name, const std::vector<std::string>& settings,
 
 PacketOptions packet_options(const SimulateOptions& options, std::vector<std::string>& warnings) {
   PacketOptions packet = options.flavour == "simai" ? simai_packet_options() : PacketOptions{};
+  if (options.spray) {
+    throw Error("the packet engine does not spray").field("--spray").hint("use --engine flow");
+  }
   if (!options.conf.empty()) {
     Warnings found;
-    apply_simai_conf(read_file(options.conf), options.conf, packet, found);
+    const FileText text(options.conf, 1 << 20);
+    apply_simai_conf(text.view(), options.conf, packet, found);
     for (const Warnings::Entry& entry : found.entries()) {
       warnings.push_back(entry.text);
     }
@@ -54,7 +58,6 @@ PacketOptions packet_options(const SimulateOptions& options, std::vector<std::st
   set_attributes("--fabric", options.fabric, packet.fabric);
   set_attributes("--congestion-set", options.congestion_settings, packet.congestion_attributes);
   packet.routes.pxn = options.pxn;
-  packet.routes.spray = options.spray;
   packet.routes.rail_affinity = options.rail_affinity;
   packet.seed = options.seed;
   packet.lookahead = flag_value("--send-latency", options.send_latency, parse_time);

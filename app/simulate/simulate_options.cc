@@ -54,7 +54,8 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group("Flow and packet engine");
 
   const char* packet = "Packet engine (docs/models.md)";
-  app.add_option("--conf", options.conf, "SimAI.conf: packets, windows, switches, congestion control")
+  app.add_option("--conf", options.conf,
+                 "SimAI.conf: packets, windows, switches, congestion control")
       ->group(packet);
   app.add_option("--congestion", options.congestion, "congestion control: none or dcqcn")
       ->group(packet);

@@ -409,7 +409,7 @@ Fabric::SendData(uint32_t index, FabricQueuePair& pair)
     m_packetCount += packets;
     pair.next += payload;
     Transmit(index, unit);
-    if (pair.rate < pair.lineRate)
+    if (m_pacing && pair.rate < pair.lineRate)
     {
         pair.available =
             m_now + static_cast<int64_t>(static_cast<double>(unit.wire) * 8e12 / pair.rate);

@@ -181,6 +181,16 @@ Fabric::GetTypeId()
                           DoubleValue(0.2),
                           MakeDoubleAccessor(&Fabric::m_pmax),
                           MakeDoubleChecker<double>(0.0, 1.0))
+            .AddAttribute("Pacing",
+                          "Queue pairs keep to their rates; otherwise only windows hold them back.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(&Fabric::m_pacing),
+                          MakeBooleanChecker())
+            .AddAttribute("LossRate",
+                          "Probability that a link damages a packet, added to each link's own.",
+                          DoubleValue(0.0),
+                          MakeDoubleAccessor(&Fabric::m_lossRate),
+                          MakeDoubleChecker<double>(0.0, 1.0))
             .AddAttribute("RetransmitTimeout",
                           "A queue pair whose ACKs make no progress for so long sends again. Only "
                           "where packets may be lost.",
@@ -261,7 +271,7 @@ Fabric::AddLink(uint32_t a, uint32_t b, DataRate rate, Time delay, double lossRa
         port.rate = rate;
         port.delay = delay.GetPicoSeconds();
         port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
-        port.lossRate = lossRate;
+        port.lossRate = lossRate + m_lossRate;
         m_nodes[from].ports.push_back(static_cast<uint32_t>(m_ports.size()));
         m_ports.push_back(std::move(port));
     }

@@ -427,6 +427,8 @@ class Fabric : public Object, public FabricEventSource
     double m_kminFactor;         //!< kB per 25 Gbps where no table row fits
     double m_kmaxFactor;         //!< kB per 25 Gbps
     double m_pmax;               //!< probability
+    bool m_pacing;               //!< rates are kept to
+    double m_lossRate;           //!< of every link
     Time m_retransmit;           //!< timeout
     Time m_nackInterval;         //!< between NACKs for one byte
     Ptr<FabricCongestionControl> m_control; //!< of all queue pairs

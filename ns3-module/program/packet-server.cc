@@ -6,6 +6,8 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "simulator/network/packet_engine_protocol.h"
 #include "topologies/topology_file.h"
 
@@ -98,26 +100,77 @@ Append(std::string& text, const T& value)
 }
 
 /**
+ * ns-3 aborts the process where a text is no value of a type, so that is found out before.
+ * \param type of the attribute's value
+ * \param text the value
+ * \param choices of an enumeration, "A|B|C"
+ * \return whether it can be one
+ */
+bool
+CanBe(const std::string& type, const std::string& text, const std::string& choices)
+{
+    try
+    {
+        if (type == "ns3::UintegerValue")
+        {
+            return lockstep::to_int(text).value_or(-1) >= 0;
+        }
+        if (type == "ns3::DoubleValue")
+        {
+            return lockstep::to_double(text).has_value();
+        }
+        if (type == "ns3::BooleanValue")
+        {
+            return text == "true" || text == "false" || text == "1" || text == "0";
+        }
+        if (type == "ns3::TimeValue")
+        {
+            lockstep::parse_time(text);
+        }
+        if (type == "ns3::DataRateValue")
+        {
+            lockstep::parse_bandwidth(text);
+        }
+        if (type == "ns3::EnumValue")
+        {
+            const auto names = lockstep::split(choices, '|');
+            return std::find(names.begin(), names.end(), text) != names.end();
+        }
+    }
+    catch (const Error&)
+    {
+        return false;
+    }
+    return type != "ns3::PointerValue";
+}
+
+/**
  * \param object an ns-3 object
  * \param attributes names and values
  */
 void
 SetAttributes(Ptr<Object> object, const JsonView& attributes)
 {
+    const TypeId type = object->GetInstanceTypeId();
     for (const auto& [name, value] : attributes.json().items())
     {
         const std::string& text = attributes[name].string();
-        const std::string type = object->GetInstanceTypeId().GetName();
         struct TypeId::AttributeInformation information;
-        if (!object->GetInstanceTypeId().LookupAttributeByName(name, &information))
+        if (!type.LookupAttributeByName(name, &information))
         {
-            throw Error(type + " has no attribute '" + name + "'")
+            throw Error(type.GetName() + " has no attribute '" + lockstep::printable(name) + "'")
                 .hint("'lockstep-packet --attributes' lists them");
         }
-        if (!object->SetAttributeFailSafe(name, StringValue(text)))
+        const Ptr<const AttributeChecker> checker = information.checker;
+        const std::string kind = checker->HasUnderlyingTypeInformation()
+                                     ? checker->GetUnderlyingTypeInformation()
+                                     : checker->GetValueTypeName();
+        if (!CanBe(checker->GetValueTypeName(), text, kind) ||
+            !object->SetAttributeFailSafe(name, StringValue(text)))
         {
-            throw Error("attribute " + name + " of " + type + " cannot be '" + text + "'")
-                .expected(information.checker->GetUnderlyingTypeInformation());
+            throw Error("attribute " + name + " of " + type.GetName() + " cannot be '" +
+                        lockstep::printable(text) + "'")
+                .expected(kind);
         }
     }
 }
@@ -131,6 +184,7 @@ MakeCongestionControl(const std::string& name)
 {
     static const std::map<std::string, std::string> types = {
         {"none", "ns3::FabricCongestionControl"},
+        {"dcqcn", "ns3::DcqcnCongestionControl"},
     };
     const auto found = types.find(name);
     if (found == types.end())

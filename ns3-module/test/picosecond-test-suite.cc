@@ -85,7 +85,10 @@ class PicosecondTestSuite : public TestSuite
     PicosecondTestSuite()
         : TestSuite("lockstep-picosecond", UNIT)
     {
-        Time::SetResolution(Time::PS);
+        if (Time::GetResolution() != Time::PS)
+        {
+            Time::SetResolution(Time::PS);
+        }
         AddTestCase(new TransmissionTimeTestCase, TestCase::QUICK);
         AddTestCase(new PauseTestCase, TestCase::QUICK);
     }

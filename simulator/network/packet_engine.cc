@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -23,9 +24,10 @@ std::string program_path(const PacketOptions& options) {
   }
   const auto path = find_program("lockstep-packet");
   if (path.empty()) {
-    throw Error("the packet engine needs lockstep-packet, which is neither beside this program nor "
-                "on PATH",
-                ExitCode::kMissingPart)
+    throw Error(
+        "the packet engine needs lockstep-packet, which is neither beside this program nor "
+        "on PATH",
+        ExitCode::kMissingPart)
         .hint("./setup installs ns-3; then configure and build again, or use --engine flow");
   }
   return path.string();
@@ -110,31 +112,28 @@ const std::string& PacketEngine::call(FrameType type, FrameType expected) const 
   return answer_;
 }
 
-std::uint32_t PacketEngine::connection(NodeId source, NodeId destination, std::int32_t channel) {
-  std::uint32_t& number = connections_(source, destination, channel);
-  if (number == 0) {
-    connects_.push_back({source.value, destination.value, channel, 0});
-    number = ++connection_count_;
-  }
-  return number - 1;
+ConnectionId PacketEngine::connect(NodeId source, NodeId destination, std::int32_t channel) {
+  connects_.push_back({source.value, destination.value, channel, 0});
+  return ConnectionId(connections_++);
 }
 
-void PacketEngine::start(const FlowSpec& flow) {
-  if (flow.start < now_ + lookahead_ || flow.start < reached_) {
-    throw Error(fmt::format("a transfer starts {} after the present time, but the packet engine was "
-                            "promised at least {}",
-                            to_text(flow.start - now_), to_text(lookahead_)),
+void PacketEngine::start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) {
+  LOCKSTEP_CHECK(connection.valid() && connection.value < connections_, "connect() comes first");
+  if (when < now_ + lookahead_ || when < reached_) {
+    throw Error(fmt::format("a transfer starts {} ps after the present time, but the packet engine "
+                            "was promised at least {}",
+                            (when - now_).count_ps(), to_text(lookahead_)),
                 ExitCode::kBug);
   }
-  starts_.push_back({flow.start.count_ps(), flow.bytes.count(), flow.tag,
-                     connection(flow.source, flow.destination, flow.channel), 0});
-  idle_ = false;
+  starts_.push_back(
+      {when.count_ps(), bytes.count(), tag, static_cast<std::uint32_t>(connection.value), 0});
 }
 
 void PacketEngine::run(Time limit) {
   message_.clear();
-  append(message_, packet::RunRequest{limit.count_ps(), static_cast<std::uint32_t>(connects_.size()),
-                                      static_cast<std::uint32_t>(starts_.size())});
+  append(message_,
+         packet::RunRequest{limit.count_ps(), static_cast<std::uint32_t>(connects_.size()),
+                            static_cast<std::uint32_t>(starts_.size())});
   append_all(message_, connects_);
   append_all(message_, starts_);
   connects_.clear();
@@ -179,9 +178,9 @@ Time PacketEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
   now_ = when;
   for (; next_ < completions_.size() && completions_[next_].when_ps == when.count_ps(); ++next_) {
     const packet::Completion& done = completions_[next_];
-    events.push_back({when, done.tag,
-                      done.delivered != 0 ? NetworkEvent::Kind::kDelivered
-                                          : NetworkEvent::Kind::kSent});
+    events.push_back(
+        {when, done.tag,
+         done.delivered != 0 ? NetworkEvent::Kind::kDelivered : NetworkEvent::Kind::kSent});
   }
   return now_;
 }

@@ -1,13 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/child_process.h"
-#include "simulator/network/flow/connection_table.h"
 #include "simulator/network/network_engine.h"
 #include "simulator/network/packet_engine_options.h"
 #include "simulator/network/packet_engine_protocol.h"
@@ -24,7 +22,7 @@ struct PacketStatistics {
 /// that the pipe is crossed once for a batch of transfers and completions.
 ///
 /// ERRORS: those of the constructor: Error with ExitCode::kMissingPart when there is no
-/// lockstep-packet. start(): no route. Any call: what lockstep-packet objects to (an unknown
+/// lockstep-packet. Any call: what lockstep-packet objects to (an unknown
 /// attribute, no route). Memory here: 24 B a completion that waits.
 class PacketEngine final : public NetworkEngine {
  public:
@@ -32,7 +30,9 @@ class PacketEngine final : public NetworkEngine {
   ~PacketEngine() override;
 
   Time now() const override { return now_; }
-  void start(const FlowSpec& flow) override;
+  ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
+  void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
+  using NetworkEngine::start;
   Time advance(Time limit, std::vector<NetworkEvent>& events) override;
   std::vector<PortUse> port_use() const override;
   PacketStatistics statistics() const;
@@ -40,7 +40,6 @@ class PacketEngine final : public NetworkEngine {
  private:
   struct Report;
 
-  std::uint32_t connection(NodeId source, NodeId destination, std::int32_t channel);
   void run(Time limit);
   const std::string& call(packet::FrameType type, packet::FrameType expected) const;
   Report report() const;
@@ -48,8 +47,7 @@ class PacketEngine final : public NetworkEngine {
   Time lookahead_;
   mutable ChildProcess process_;
   mutable std::string message_, answer_;
-  ConnectionTable connections_;  // number + 1
-  std::uint32_t connection_count_ = 0;
+  std::int32_t connections_ = 0;
   std::vector<packet::ConnectRecord> connects_;
   std::vector<packet::StartRecord> starts_;
   std::vector<packet::Completion> completions_;

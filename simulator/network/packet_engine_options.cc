@@ -31,6 +31,11 @@ PacketOptions simai_packet_options() {
   row(400, 800, 3200, 0.2);
   row(1600, 600, 2400, 0.2);
   options.congestion = "dcqcn";
+  options.congestion_attributes = {
+      {"AlphaInterval", "1us"}, {"DecreaseInterval", "4us"},    {"IncreaseInterval", "900us"},
+      {"FastRecovery", "1"},    {"AdditiveIncrease", "50Mbps"}, {"HyperIncrease", "100Mbps"},
+      {"MinRate", "100Mbps"},   {"Gain", "0.00390625"},         {"ClampTargetRate", "false"},
+  };
   options.fresh_ports = true;
   options.global_window = true;
   return options;

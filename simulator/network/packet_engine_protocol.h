@@ -10,11 +10,11 @@ namespace lockstep::packet {
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
 enum class FrameType : std::uint32_t {
-  kOpen = 1,    ///< to lockstep-packet: JSON text, schema "lockstep-packet-open/1"
-  kOpened = 2,  ///< answer: JSON text
-  kRun = 3,     ///< RunRequest, then its records
-  kRan = 4,     ///< answer: RunAnswer, then its Completions
-  kReport = 5,  ///< nothing
+  kOpen = 1,      ///< to lockstep-packet: JSON text, schema "lockstep-packet-open/1"
+  kOpened = 2,    ///< answer: JSON text
+  kRun = 3,       ///< RunRequest, then its records
+  kRan = 4,       ///< answer: RunAnswer, then its Completions
+  kReport = 5,    ///< nothing
   kReported = 6,  ///< answer: JSON text, schema "lockstep-packet-report/1"
   kFailed = 7     ///< answer to anything: Failure, then the message; the program ends
 };

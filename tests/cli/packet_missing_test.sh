@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Without lockstep-packet the packet engine says so, with exit code 3.
+# Usage: packet_missing_test.sh <lockstep>
+set -uo pipefail
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cp "$1" "$scratch/lockstep"
+PATH=/nowhere "$scratch/lockstep" simulate --engine packet --workload tests/data/simulate/tiny.txt \
+  --topology Spectrum-X:g=8 2>"$scratch/err"
+code=$?
+if ((code != 3)) || [[ $(<"$scratch/err") != *"needs lockstep-packet"*"--engine flow"* ]]; then
+  printf 'exit code %s, expected 3; stderr: %s\n' "$code" "$(<"$scratch/err")"
+  exit 1
+fi

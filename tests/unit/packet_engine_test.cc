@@ -1,0 +1,118 @@
+// The packet engine through its pipe: hand-computed times, and the same as the flow engine where
+// nothing queues.
+#include "simulator/network/packet_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "simulator/network/flow/flow_engine.h"
+#include "tests/support/flow_run.h"
+#include "tests/support/run.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+PacketOptions options_here() {
+  PacketOptions options;
+  options.program = std::string(LOCKSTEP_BINARY) + "-packet";
+  options.congestion = "none";
+  return options;
+}
+
+// Two hops of 400 Gbps and 500 ns; 10 packets of 4096 + 62 B, 83160 ps each:
+// 10 * 83160 until the last bit has left, then 500 ns, another packet, 500 ns.
+TEST(PacketEngine, OneTransferToThePicosecond) {
+  const Topology topology = testing::star(2);
+  for (const Time lookahead : {Time(), Time::us(5)}) {
+    PacketOptions options = options_here();
+    options.lookahead = lookahead;
+    PacketEngine engine(topology, options);
+    const Time start = lookahead + Time::ns(100);
+    engine.start({NodeId(0), NodeId(1), Bytes(40960), start, 0, 7});
+    const auto outcomes = testing::outcomes(testing::run_to_end(engine));
+    EXPECT_EQ(outcomes.at(7).sent, start + Time::ps(831'600));
+    EXPECT_EQ(outcomes.at(7).delivered, start + Time::ps(831'600 + 500'000 + 83'160 + 500'000));
+    const std::vector<PortUse> use = engine.port_use();
+    EXPECT_EQ(use[0].bytes, Bytes(41580));
+    EXPECT_EQ(use[0].busy, Time::ps(831'600));
+    EXPECT_EQ(engine.statistics().packets, 10);
+    EXPECT_EQ(engine.statistics().drops, 0);
+  }
+}
+
+// Equal transfers of whole packets by two senders into one receiver: packets alternate, so fluid
+// and packets end within a packet of each other.
+TEST(PacketEngine, AgreesWithFluidOnSharing) {
+  const Topology topology = testing::star(4);
+  PacketEngine packet(topology, options_here());
+  FlowEngine flow(topology);
+  for (NetworkEngine* engine :
+       {static_cast<NetworkEngine*>(&packet), static_cast<NetworkEngine*>(&flow)}) {
+    for (std::int32_t source = 1; source < 4; ++source) {
+      engine->start({NodeId(source), NodeId(0), Bytes(4096 * 200), Time::ns(10 * source), 0,
+                     static_cast<std::uint64_t>(source)});
+    }
+  }
+  const auto packets = testing::outcomes(testing::run_to_end(packet));
+  const auto fluid = testing::outcomes(testing::run_to_end(flow));
+  Time last_packet, last_fluid;
+  for (std::uint64_t tag = 1; tag < 4; ++tag) {
+    last_packet = std::max(last_packet, packets.at(tag).delivered);
+    last_fluid = std::max(last_fluid, fluid.at(tag).delivered);
+  }
+  EXPECT_NEAR(last_packet / last_fluid, 1.0, 0.002);
+}
+
+TEST(PacketEngine, StopsAtTheLimitAndGoesOn) {
+  const Topology topology = testing::star(2);
+  PacketEngine engine(topology, options_here());
+  engine.start({NodeId(0), NodeId(1), Bytes(4096), Time(), 0, 1});
+  std::vector<NetworkEvent> events;
+  EXPECT_EQ(engine.advance(Time::ns(10), events), Time::ns(10));
+  EXPECT_TRUE(events.empty());
+  EXPECT_EQ(engine.advance(Time::us(1), events), Time::ps(83'160));
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, NetworkEvent::Kind::kSent);
+  EXPECT_EQ(engine.advance(Time::us(1), events), Time::us(1));
+  EXPECT_EQ(engine.advance(Time::max(), events), Time::ps(1'166'320));
+  EXPECT_EQ(engine.advance(Time::max(), events), Time::ps(1'166'320));  // nothing is under way
+  EXPECT_EQ(events.size(), 2U);
+}
+
+std::string error_of(const PacketOptions& options) {
+  try {
+    PacketEngine engine(testing::star(2), options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(PacketEngine, NamesWhatItCannotDo) {
+  PacketOptions options = options_here();
+  options.fabric["Paylod"] = "9000";
+  EXPECT_THAT(error_of(options), HasSubstr("no attribute 'Paylod'"));
+  options = options_here();
+  options.fabric["Payload"] = "many";
+  EXPECT_THAT(error_of(options), HasSubstr("Payload of ns3::Fabric cannot be 'many'"));
+  options.fabric["Payload"] = "0";
+  EXPECT_THAT(error_of(options), HasSubstr("Payload of ns3::Fabric cannot be '0'"));
+  options = options_here();
+  options.fabric["TieOrder"] = "Alphabetical";
+  EXPECT_THAT(error_of(options), HasSubstr("expected: Scheduled|Random"));
+  options = options_here();
+  options.congestion = "luck";
+  EXPECT_THAT(error_of(options), HasSubstr("no congestion control 'luck'"));
+  options = options_here();
+  options.program = "/nowhere/lockstep-packet";
+  EXPECT_THAT(error_of(options), HasSubstr("cannot start"));
+  options = options_here();
+  options.program = "/bin/false";
+  EXPECT_THAT(error_of(options), HasSubstr("has ended unexpectedly"));
+}
+
+}  // namespace
+}  // namespace lockstep
