@@ -85,77 +85,6 @@ constexpr std::string_view kMegatronDefaults =
 constexpr std::string_view kDeepSpeedDefaults =
     "world_size=8 frame=DeepSpeed stage=3 seq_length=2048 micro_batch=4 epoch_num=10";
 
-/// The spellings of AICB's SimAI script and the flag each sets.
-struct ScriptSpelling {
-  std::string_view spelling, flag;
-};
-constexpr auto kScriptSpellings = std::to_array<ScriptSpelling>({
-    {"--gpu_type", "gpu_type"},
-    {"--frame", "frame"},
-    {"--world_size", "world_size"},
-    {"--tensor_model_parallel_size", "tensor_model_parallel_size"},
-    {"--tp", "tensor_model_parallel_size"},
-    {"--pipeline_model_parallel", "pipeline_model_parallel"},
-    {"--pp", "pipeline_model_parallel"},
-    {"--global_batch", "global_batch"},
-    {"--micro_batch", "micro_batch"},
-    {"--num_layers", "num_layers"},
-    {"--seq_length", "seq_length"},
-    {"--hidden_size", "hidden_size"},
-    {"--epoch_num", "epoch_num"},
-    {"--num_attention_heads", "num_attention_heads"},
-    {"--aiob_enable", "aiob_enable"},
-    {"--aiob", "aiob_enable"},
-    {"--use_flash_attn", "use_flash_attn"},
-    {"--flash_attn", "use_flash_attn"},
-    {"--swiglu", "swiglu"},
-    {"--ffn_hidden_size", "ffn_hidden_size"},
-    {"--sp", "enable_sequence_parallel"},
-    {"--sp-enable", "enable_sequence_parallel"},
-    {"--comp_filepath", "comp_filepath"},
-    {"--model", "model"},
-    {"--model_size", "model"},
-    {"-m", "model"},
-    {"--max_position_embeddings", "max_position_embeddings"},
-    {"--moe_enable", "moe_enable"},
-    {"--moe_router_topk", "moe_router_topk"},
-    {"--topk", "moe_router_topk"},
-    {"--num_experts", "num_experts"},
-    {"--experts", "num_experts"},
-    {"--expert_model_parallel_size", "expert_model_parallel_size"},
-    {"--ep", "expert_model_parallel_size"},
-    {"--grouped_gemm", "moe_grouped_gemm"},
-    {"--moe_grouped_gemm", "moe_grouped_gemm"},
-    {"--recompute_activations", "recompute_activations"},
-    {"--recompute", "recompute_activations"},
-});
-
-enum class Over { kKeepGiven, kReplace };
-
-/// Sets "flag=value" words and switches.
-void set_all(ArgValues& flags, std::string_view values, Over over) {
-  for (const std::string_view word : split_blanks(values)) {
-    const std::size_t equals = word.find('=');
-    const std::string_view value =
-        equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
-    if (over == Over::kReplace) {
-      flags.set(word.substr(0, equals), value);
-    } else {
-      flags.set_default(word.substr(0, equals), value);
-    }
-  }
-}
-
-const Preset* find_preset(std::span<const Preset> list, std::string_view name) {
-  const std::string lower = to_lower(name);
-  for (const Preset& preset : list) {
-    if (preset.name == lower || preset.script_key == lower) {
-      return &preset;
-    }
-  }
-  return nullptr;
-}
-
 const Preset& preset_named(std::span<const Preset> list, std::string_view name) {
   if (const Preset* preset = find_preset(list, name); preset != nullptr) {
     return *preset;
@@ -181,6 +110,35 @@ void default_batch(ArgValues& flags, Count per_gpu_group) {
 }
 
 }  // namespace
+
+void set_all(ArgValues& flags, std::string_view values, Over over) {
+  for (const std::string_view word : split_blanks(values)) {
+    const std::size_t equals = word.find('=');
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
+    if (over == Over::kReplace) {
+      flags.set(word.substr(0, equals), value);
+    } else {
+      flags.set_default(word.substr(0, equals), value);
+    }
+  }
+}
+
+const Preset* find_preset(std::span<const Preset> list, std::string_view name) {
+  const std::string lower = to_lower(name);
+  for (const Preset& preset : list) {
+    if (preset.name == lower || preset.script_key == lower) {
+      return &preset;
+    }
+  }
+  return nullptr;
+}
+
+std::string_view script_defaults(PresetFamily family) {
+  return family == PresetFamily::kSimai      ? kSimaiDefaults
+         : family == PresetFamily::kMegatron ? kMegatronDefaults
+                                             : kDeepSpeedDefaults;
+}
 
 std::span<const Preset> presets() { return kPresets; }
 std::span<const Preset> deepspeed_presets() { return kDeepSpeedPresets; }
@@ -208,40 +166,6 @@ void apply_preset(ArgValues& flags, PresetFamily family) {
       default_batch(flags, flags.integer("micro_batch"));
       break;
   }
-}
-
-ArgValues script_flags(const ArgTable& table, std::span<const std::string> words) {
-  ArgValues flags(table);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    std::string_view name;
-    for (const ScriptSpelling& known : kScriptSpellings) {
-      if (words[i] == known.spelling) {
-        name = known.flag;
-      }
-    }
-    if (name.empty()) {
-      break;
-    }
-    bool is_switch = false;
-    for (const ArgSpec& flag : table.flags) {
-      is_switch = is_switch || (flag.name == name && flag.kind == ArgKind::kSwitch);
-    }
-    if (is_switch) {
-      flags.set(name, "");
-    } else if (i + 1 < words.size()) {
-      flags.set(name, words[++i]);
-    } else {
-      throw Error("this flag needs a value").field(words[i]);
-    }
-  }
-  const Preset* preset = find_preset(kPresets, flags.given("model") ? flags.text("model") : "13");
-  if (preset == nullptr || !preset->in_simai_script) {
-    preset = find_preset(kPresets, "13");
-  }
-  set_all(flags, preset->values, Over::kReplace);
-  set_all(flags, preset->simai, Over::kReplace);
-  set_all(flags, kSimaiDefaults, Over::kKeepGiven);
-  return flags;
 }
 
 }  // namespace lockstep

@@ -28,9 +28,15 @@ std::span<const Preset> deepspeed_presets();  ///< llama's
 /// gave none. ERRORS: no such model, with the nearest.
 void apply_preset(ArgValues& flags, PresetFamily family);
 
-/// The command line of AICB's SimAI script, read as that shell script reads it: only the spellings
-/// it knows, values only as the next word, everything from the first unknown word on ignored; then
-/// the preset over the user's values; an unknown model is gpt-13b.
-ArgValues script_flags(const ArgTable& table, std::span<const std::string> words);
+enum class Over { kKeepGiven, kReplace };
+
+/// Sets "flag=value" words and switches, separated by blanks.
+void set_all(ArgValues& flags, std::string_view values, Over over);
+
+/// By our name or the script's key, in any case; nullptr if there is none.
+const Preset* find_preset(std::span<const Preset> list, std::string_view name);
+
+/// The values of a script for what neither its user nor a preset gave.
+std::string_view script_defaults(PresetFamily family);
 
 }  // namespace lockstep

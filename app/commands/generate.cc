@@ -251,7 +251,8 @@ CommandBody define(CLI::App& app) {
   app.add_flag("--memory", flags->memory,
                "exact: print what a rank of each stage needs; write the workload only with -o");
   app.add_flag("--script-compat", flags->script_compat,
-               "Read the flags as AICB's script does: its presets override them");
+               "Read the flags as AICB's script does (megatron_workload_with_aiob.sh, megatron_gpt.sh\n"
+               "or deepspeed_llama.sh, by the generator): its presets override them");
   app.add_flag("--list-models", flags->list_models,
                "The models that come with Lockstep, with their parameter counts");
   app.add_flag("-h,--help", flags->help, "This, and the flags of the generator that is named");

@@ -1,16 +1,13 @@
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "generator/csv_program.h"
 #include "generator/csv_row.h"
 #include "generator/deepspeed_parameters.h"
+#include "generator/deepspeed_workload.h"
 #include "generator/generator.h"
-#include "generator/presets.h"
-#include "generator/rules.h"
 
 namespace lockstep {
 namespace {
@@ -188,24 +185,8 @@ class Zero3 {
 };
 
 GeneratedWorkload generate(const GenerateRequest& request) {
-  ArgValues flags = parse_args(training_flag_table(), request.words);
-  apply_preset(flags, PresetFamily::kDeepSpeed);
-  const auto args = std::make_shared<const TrainingArgs>(training_args(flags));
-  require_row_limit(Zero3(*args).row_estimate());
-  GeneratedWorkload workload;
-  workload.file_name = training_csv_name("deepspeed_stage3", *args);
-  warn_of_losses(*args, workload.warnings);
-  workload.write = [args](BlockWriter& out) {
-    Zero3 zero(*args);
-    write_csv(*args,
-              {[&](BlockWriter& to) { zero.init(to); },
-               [&](BlockWriter& to) { zero.forward(to); },
-               [&](BlockWriter& to) { zero.backward(to); },
-               [&](BlockWriter& to) { zero.step(to); },
-               {}},
-              out);
-  };
-  return workload;
+  return deepspeed_workload<Zero3>(
+      request, [](const TrainingArgs&) -> std::string_view { return "deepspeed_stage3"; });
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "generator/generator.h"
 #include "generator/megatron_model.h"
 #include "generator/megatron_rows.h"
-#include "generator/presets.h"
 #include "generator/rules.h"
+#include "generator/scripts.h"
 
 namespace lockstep {
 namespace {
@@ -182,8 +182,7 @@ CsvProgram program_of(const Plan& plan) {
 }
 
 GeneratedWorkload generate(const GenerateRequest& request) {
-  ArgValues flags = parse_args(training_flag_table(), request.words);
-  apply_preset(flags, PresetFamily::kMegatron);
+  const ArgValues flags = training_flags(request, PresetFamily::kMegatron);
   const TrainingArgs args = training_args(flags);
   if (args.frame == "DeepSpeed") {
     throw Error("this generator writes Megatron's and DeepSeek's workloads")

@@ -9,9 +9,9 @@
 #include "generator/compute_profile.h"
 #include "generator/generator.h"
 #include "generator/megatron_model.h"
-#include "generator/presets.h"
 #include "generator/python_text.h"
 #include "generator/rules.h"
+#include "generator/scripts.h"
 #include "generator/simai_layers.h"
 #include "generator/simai_row.h"
 #include "generator/training_flags.h"
@@ -144,11 +144,7 @@ std::string file_name(const TrainingArgs& args) {
 }
 
 GeneratedWorkload generate(const GenerateRequest& request) {
-  ArgValues flags = request.script_compat ? script_flags(training_flag_table(), request.words)
-                                          : parse_args(training_flag_table(), request.words);
-  if (!request.script_compat) {
-    apply_preset(flags, PresetFamily::kSimai);
-  }
+  const ArgValues flags = training_flags(request, PresetFamily::kSimai);
   const TrainingArgs args = training_args(flags);
   std::optional<ComputeProfile> profile;
   if (args.aiob) {

@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/argparse.h"
-#include "generator/presets.h"
 #include "generator/python_text.h"
 #include "generator/rules.h"
+#include "generator/scripts.h"
 #include "generator/training_flags.h"
 
 namespace lockstep {
@@ -120,15 +120,68 @@ TEST(Presets, MegatronsBatchFollowsTheWorld) {
   EXPECT_EQ(flags.integer("global_batch"), 24);
 }
 
-TEST(Presets, ScriptOverridesTheUserAndStopsAtWhatItDoesNotKnow) {
-  const ArgValues flags = script_flags(training_flag_table(),
-                                       words("-m 7 --tp 2 --pp 2 --sp --bogus 1 --world_size 64"));
+ArgValues script(PresetFamily family, const std::string& line) {
+  return script_flags(family, words(line));
+}
+
+TEST(Scripts, OverrideTheUserAndStopAtWhatTheyDoNotKnow) {
+  const ArgValues flags =
+      script(PresetFamily::kSimai, "-m 7 --tp 2 --pp 2 --sp --bogus 1 --world_size 64");
   EXPECT_EQ(flags.integer("tensor_model_parallel_size"), 4);
   EXPECT_EQ(flags.integer("pipeline_model_parallel"), 2);
   EXPECT_TRUE(flags.on("enable_sequence_parallel"));
   EXPECT_EQ(flags.integer("world_size"), 32);
-  const ArgValues unknown = script_flags(training_flag_table(), words("-m 65"));
-  EXPECT_EQ(unknown.text("model_name"), "gpt_13B");
+  EXPECT_EQ(script(PresetFamily::kSimai, "-m 65").text("model_name"), "gpt_13B");
+}
+
+// The world passed on is nodes x GPUs, the batch that of --world_size: 2 (64 / 8 / 2) 3 = 24.
+TEST(Scripts, MegatronsTakesTheWorldFromTheLauncher) {
+  const ArgValues flags =
+      script(PresetFamily::kMegatron,
+             "--world_size 64 -m 65 --micro_batch 3 --global_batch 7 --nnodes 2 "
+             "--master_addr 10.0.0.1 --sp --recompute --num_layers 3");
+  EXPECT_EQ(flags.text("model_name"), "llama_65B");
+  EXPECT_EQ(flags.integer("num_layers"), 80);  // the preset's; what follows --recompute is ignored
+  EXPECT_EQ(flags.integer("pipeline_model_parallel"), 2);
+  EXPECT_EQ(flags.integer("world_size"), 16);
+  EXPECT_EQ(flags.integer("global_batch"), 24);
+  EXPECT_EQ(flags.integer("seq_length"), 2048);
+  EXPECT_TRUE(flags.on("enable_sequence_parallel") && flags.on("use_distributed_optimizer"));
+  EXPECT_FALSE(flags.on("recompute_activations"));
+}
+
+TEST(Scripts, MegatronsDefaults) {
+  const ArgValues flags = script(PresetFamily::kMegatron, "--nproc_per_node 4 tp_num 2");
+  EXPECT_EQ(flags.text("model_name"), "gpt_13B");
+  EXPECT_EQ(flags.integer("world_size"), 4);
+  EXPECT_EQ(flags.integer("tensor_model_parallel_size"), 2);
+  EXPECT_EQ(flags.integer("global_batch"), 4);  // 2 x dp 2
+  EXPECT_EQ(script(PresetFamily::kMegatron, "").integer("tensor_model_parallel_size"), 8);
+}
+
+TEST(Scripts, DeepSpeedsSwallowsAndForgets) {
+  const ArgValues flags = script(PresetFamily::kDeepSpeed,
+                                 "-m 13 --zero-stage 2 --batch-size 2 --max_live_parameters 5 "
+                                 "--contiguous-gradients --seq-len "
+                                 "--seq-len 512");
+  EXPECT_EQ(flags.text("model_name"), "llama_13b");
+  EXPECT_EQ(flags.integer("stage"), 2);
+  EXPECT_EQ(flags.integer("global_batch"), 16);  // 8 GPUs of 2
+  EXPECT_EQ(flags.integer("max_live_parameters"), 1'000'000'000);
+  EXPECT_TRUE(flags.on("contiguous_gradients"));
+  EXPECT_EQ(flags.integer("seq_length"), 512);
+  EXPECT_EQ(flags.integer("epoch_num"), 10);
+  EXPECT_EQ(script(PresetFamily::kDeepSpeed, "--model_name mine").text("model_name"), "mine");
+  EXPECT_EQ(script(PresetFamily::kDeepSpeed, "-m 9").integer("num_layers"), 32);
+}
+
+TEST(Scripts, ErrorsNameTheFlag) {
+  EXPECT_THAT(error_of([] { script(PresetFamily::kMegatron, "--nnodes"); }),
+              HasSubstr("--nnodes: this flag needs a value"));
+  EXPECT_THAT(error_of([] { script(PresetFamily::kMegatron, "--nnodes x"); }),
+              HasSubstr("--nnodes: 'x' does not say how many"));
+  EXPECT_THAT(error_of([] { script(PresetFamily::kDeepSpeed, "--batch-size 0"); }),
+              HasSubstr("--micro_batch: 0 is out of range"));
 }
 
 TEST(Presets, EveryOneGivesAJob) {
