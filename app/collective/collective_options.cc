@@ -40,13 +40,18 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
       ->capture_default_str()
       ->group("How");
   app.add_option("--algorithm", options.algorithm, "default: as NCCL chooses")->group("How");
+  app.add_option("--protocol", options.protocol, "simple, ll or ll128; default: as NCCL chooses")
+      ->group("How");
   app.add_option("--channels", options.channels, "default: as NCCL chooses")
       ->check(CLI::Range(0, 1024))
       ->group("How");
+  app.add_option("--nccl-version", options.nccl_version,
+                 "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
+      ->group("How");
 
   app.add_option("--send-latency", options.send_latency,
-                 "software and NIC time of every transfer (default: NCCL's by protocol and hop;\n"
-                 "6us for algorithms that NCCL does not have)")
+                 "software and NIC time of every transfer, in place of NCCL's latencies by\n"
+                 "protocol and hop (simai: 6us)")
       ->group("Network");
   app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
       ->group("Network");

@@ -1,35 +1,111 @@
 #include "app/collective/collective_plan.h"
 
+#include <optional>
+#include <utility>
+
 #include "base/error.h"
+#include "base/text.h"
+#include "simulator/collectives/building.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/collectives/nccl_tuner.h"
+#include "simulator/collectives/trees.h"
 
 namespace lockstep {
+namespace {
 
-CollectivePlan plan_collective(const CollectiveOptions& options, CommType op, Bytes bytes,
-                               const GroupShape& shape) {
+/// Above this a ring's chunk goes in two slices, as NCCL's Simple protocol does.
+constexpr std::int64_t kSlicedChunk = 128 * 1024;
+
+/// Calls f; an Error that leaves it names the flag.
+template <class F>
+auto flag(const char* name, F&& f) {
+  try {
+    return f();
+  } catch (Error& error) {
+    throw std::move(error).field(name);
+  }
+}
+
+NcclWishes wishes_of(const CollectiveOptions& options) {
+  NcclWishes wishes;
+  if (!options.nccl_version.empty()) {
+    wishes.version =
+        flag("--nccl-version", [&] { return parse_nccl_version(options.nccl_version); });
+  }
+  if (!options.protocol.empty()) {
+    wishes.protocol = protocol_named(to_lower(options.protocol));
+    if (!wishes.protocol) {
+      throw Error("unknown protocol '" + printable(options.protocol) + "'")
+          .field("--protocol")
+          .expected("simple, ll or ll128");
+    }
+  }
+  return wishes;
+}
+
+/// Channels that differ from each other: a communicator's others repeat them.
+std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm, const GroupShape& shape) {
+  return algorithm.name == "tree" ? tree_channels({}, shape) : fewest_a_server(shape);
+}
+
+}  // namespace
+
+CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetting& setting,
+                               Bytes bytes) {
+  const GroupShape& shape = setting.shape;
   CollectiveRequest request;
-  request.op = op;
+  request.op = setting.op;
   request.bytes = bytes;
   request.channels = options.channels;
   request.root = options.root;
+  request.sizes = setting.sizes;
   if (request.root >= shape.ranks) {
     throw Error("there is no rank " + std::to_string(request.root))
         .field("--root")
         .expected("0 to " + std::to_string(shape.ranks - 1));
   }
-  request.flavour =
-      options.flavour == "simai" ? CollectiveFlavour::kSimai : CollectiveFlavour::kDefault;
+  NcclWishes wishes = wishes_of(options);
   const CollectiveAlgorithm* algorithm = nullptr;
-  try {
-    algorithm = options.algorithm.empty() ? &choose_algorithm(op, shape.ranks)
-                                          : &algorithm_named(options.algorithm, op);
-  } catch (Error& error) {
-    throw std::move(error).field("--algorithm");
+  if (!options.algorithm.empty()) {
+    algorithm =
+        flag("--algorithm", [&] { return &algorithm_named(options.algorithm, setting.op); });
   }
   CollectivePlan plan;
+  if (options.flavour == "simai") {
+    request.flavour = CollectiveFlavour::kSimai;
+    algorithm = algorithm != nullptr ? algorithm : &choose_algorithm(setting.op, shape.ranks);
+  } else {
+    wishes.algorithm = algorithm != nullptr ? nccl_algorithm_named(algorithm->name)
+                                            : std::optional<NcclAlgorithm>();
+    const bool foreign = algorithm != nullptr && !wishes.algorithm;
+    if (foreign) {  // its transfers are as dear as those of send and receive
+      wishes.algorithm = NcclAlgorithm::kPointToPoint;
+      wishes.protocol = wishes.protocol.value_or(Protocol::kSimple);
+    }
+    const NcclChoice choice = flag("--protocol", [&] {
+      return nccl_choice(setting.op, bytes, shape, setting.fabric, wishes);
+    });
+    if (algorithm == nullptr) {
+      algorithm = &algorithm_named(our_name(choice.algorithm, setting.op, shape.ranks), setting.op);
+    }
+    request.protocol = choice.protocol;
+    if (options.send_latency.empty()) {
+      request.hop_latency = choice.hops;
+      plan.launch = choice.launch;
+    }
+    plan.channels = choice.algorithm == NcclAlgorithm::kPointToPoint ? 0 : choice.channels;
+    if (request.channels == 0 && plan.channels < distinct_channels(*algorithm, shape)) {
+      request.channels = plan.channels;
+    }
+    const std::int64_t chunk = bytes.count() / shape.ranks /
+                               (request.channels > 0 ? request.channels : fewest_a_server(shape));
+    request.slices = request.protocol == Protocol::kSimple && chunk > kSlicedChunk ? 2 : 1;
+  }
+  if (options.channels > 0) {
+    plan.channels = options.channels;
+  }
   plan.algorithm = algorithm->name;
   plan.protocol = name_of(request.protocol);
-  plan.channels = request.channels;
   plan.schedule = std::make_shared<const Schedule>(build_schedule(*algorithm, request, shape));
   return plan;
 }

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/collective/collective_options.h"
 #include "simulator/collectives/algorithm.h"
+#include "simulator/collectives/nccl_fabric.h"
 
 namespace lockstep {
 
@@ -16,9 +19,19 @@ struct CollectivePlan {
   std::shared_ptr<const Schedule> schedule;
 };
 
-/// What the flags name, and for the rest what NCCL would choose. ERRORS: Error for names that do
-/// not exist or do not go together, naming the flag.
-CollectivePlan plan_collective(const CollectiveOptions& options, CommType op, Bytes bytes,
-                               const GroupShape& shape);
+/// Where and what, for all sizes.
+struct PlanSetting {
+  CommType op = CommType::kNone;
+  GroupShape shape;
+  NcclFabric fabric;
+  std::vector<Bytes> sizes;  ///< of each rank or pair, if --split gives them
+};
+
+/// What the flags name, and for the rest what NCCL would choose (nccl_tuner.h); in flavour simai
+/// SimAI's algorithms. Channels of NCCL that run the same ring side by side are simulated as one:
+/// they share its links. ERRORS: Error for names that do not exist or do not go together, naming
+/// the flag.
+CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetting& setting,
+                               Bytes bytes);
 
 }  // namespace lockstep

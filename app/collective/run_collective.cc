@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "simulator/network/analytic/collective_time.h"
 #include "simulator/network/flow/flow_engine.h"
+#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/lone_collective.h"
 #include "topologies/topology_file.h"
 
@@ -72,10 +73,9 @@ std::vector<Bytes> parse_sizes(const std::string& text) {
 /// Everything about a run that does not change with the size.
 struct Setting {
   const CollectiveOptions& options;
-  CommType op;
+  PlanSetting plan;
   const Topology& topology;
   std::vector<NodeId> nodes;
-  GroupShape shape;
   std::vector<Time> entry;  // with --jitter
   FlowOptions flow;
   AnalyticOptions analytic;
@@ -145,11 +145,11 @@ CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
         .field("--jitter")
         .hint("use --engine flow");
   }
-  if (setting.op == CommType::kBarrier) {
+  if (setting.plan.op == CommType::kBarrier) {
     throw Error("the analytic engine has no formula for a barrier").hint("use --engine flow");
   }
-  const std::int64_t n = setting.shape.ranks;
-  return {collective_time({setting.op, GroupKind::kTp, n, bytes}, {.gpus = n, .tp = n},
+  const std::int64_t n = setting.plan.shape.ranks;
+  return {collective_time({setting.plan.op, GroupKind::kTp, n, bytes}, {.gpus = n, .tp = n},
                           setting.analytic),
           0};
 }
@@ -170,14 +170,16 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
   const std::vector<Bytes> sizes =
       sweep.op == CommType::kBarrier ? std::vector{Bytes(0)} : parse_sizes(options.size);
   const Topology topology = topology_from(options.topology, &sweep.warnings);
-  Setting setting{options, sweep.op, topology, {}, {}, {}, {}, {}};
+  Setting setting{options, {}, topology, {}, {}, {}, {}};
+  setting.plan.op = sweep.op;
   setting.nodes = place_ranks(topology, options.placement, options.gpus, options.seed);
-  setting.shape = shape_of_nodes(topology, setting.nodes);
+  setting.plan.shape = shape_of_nodes(topology, setting.nodes);
+  setting.plan.fabric = fabric_of(topology, setting.nodes);
   setting.entry = jittered(options, setting.nodes.size());
   setting.flow = flow_options(options);
   setting.analytic = analytic_options(options, topology);
-  sweep.ranks = setting.shape.ranks;
-  sweep.servers = *std::ranges::max_element(setting.shape.server) + 1;
+  sweep.ranks = setting.plan.shape.ranks;
+  sweep.servers = *std::ranges::max_element(setting.plan.shape.server) + 1;
   sweep.topology = options.topology;
   sweep.flavour = options.flavour;
   sweep.placement = options.placement;
@@ -192,7 +194,7 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
         continue;
       }
       if (!plan) {
-        plan = plan_collective(options, sweep.op, bytes, setting.shape);
+        plan = plan_collective(options, setting.plan, bytes);
         point.algorithm = plan->algorithm;
         point.protocol = plan->protocol;
         point.channels = plan->channels;

@@ -114,8 +114,10 @@ std::string form_problem(const Schedule& s) {
         return fmt::format("slot {} waits for slot {} of {}", i, wait.slot, s.slots.size());
       }
       const Slot& other = s.slots[at(wait.slot)];
-      const bool credit = other.source == slot.destination;  // the receiver has made room
-      if (other.source != slot.source && other.destination != slot.source && !credit) {
+      const auto seen_by = [&](std::int32_t place) {
+        return other.source == place || other.destination == place;
+      };
+      if (!seen_by(slot.source) && !seen_by(slot.destination)) {
         return fmt::format("slot {} waits for slot {}, which its source cannot see", i, wait.slot);
       }
     }
@@ -198,7 +200,7 @@ class Execution {
   }
   /// Whether the rank's copy is what the operation promises it, if it promises anything.
   bool complete(std::int32_t rank, std::int32_t chunk) const {
-    if (schedule_.chunk_size(chunk) == Bytes(0)) {
+    if (!schedule_.chunk_sizes.empty() && schedule_.chunk_size(chunk) == Bytes(0)) {
       return true;
     }
     const std::size_t own = copy(rank, chunk);

@@ -9,8 +9,8 @@ namespace lockstep {
 /// Proves a schedule right, or says in one sentence what is wrong with it; empty when it is right.
 ///
 /// Form: places, chunks and waits are in range, no slots wait for each other in a circle, and a
-/// place waits only for what it can see: its own sends, its arrivals, and what its receiver has
-/// passed on and thus made room for.
+/// place waits only for what it can see: its own sends and arrivals, and those of its receiver,
+/// which tells it when there is room.
 ///
 /// Data, by symbolic execution of the transfers written out: a place's copy of a chunk is the set
 /// of ranks whose contribution is in it; a switch's copies start empty. A rank sends no chunk that

@@ -1,8 +1,13 @@
 # lockstep collective
 lockstep_cli_test(cli_collective_help ARGS collective --help OUT "^Examples:" "--placement TEXT" "busbw")
 # Two engines side by side; the flow engine's all-reduce of 64 MiB in a server is near the formula.
-lockstep_cli_test(cli_collective_engines ARGS collective --op allreduce --size 1MiB:64MiB --topology Spectrum-X:g=8 --algorithm ring --send-latency 1us --engine analytic,flow GOLDEN collective/allreduce.txt)
-lockstep_cli_test(cli_collective_json ARGS collective --op all_to_all --size 1MiB --gpus 4 --topology Spectrum-X:g=16 --placement spread --algorithm direct --send-latency 6us --json GOLDEN collective/alltoall.json)
+lockstep_cli_test(cli_collective_engines ARGS collective --op allreduce --size 1MiB:64MiB --topology Spectrum-X:g=8 --algorithm ring --protocol simple --channels 8 --send-latency 1us --engine analytic,flow GOLDEN collective/allreduce.txt)
+# NCCL's choice by size on one and two servers, with its latencies.
+lockstep_cli_test(cli_collective_choice ARGS collective --op allreduce --size 16KiB:64MiB --topology Spectrum-X:g=16 GOLDEN collective/choice.txt)
+lockstep_cli_test(cli_collective_old_nccl ARGS collective --op allreduce --size 64MiB --topology Spectrum-X:g=8 --nccl-version 2.8.4 OUT "ring simple x24")
+lockstep_cli_test(cli_collective_bad_version ARGS collective --op allreduce --size 64MiB --topology Spectrum-X:g=8 --nccl-version 1.3 EXIT 2 ERR "--nccl-version: .1.3. is no version" "expected: 2.8.0 to")
+lockstep_cli_test(cli_collective_bad_protocol ARGS collective --op allreduce --size 64MiB --topology Spectrum-X:g=8 --algorithm nvls --protocol ll EXIT 2 ERR "--protocol: NCCL does nvls by the protocol simple only")
+lockstep_cli_test(cli_collective_json ARGS collective --op all_to_all --size 1MiB --gpus 4 --topology Spectrum-X:g=16 --placement spread --algorithm direct --protocol simple --send-latency 6us --json GOLDEN collective/alltoall.json)
 lockstep_cli_test(cli_collective_barrier ARGS collective --op barrier --topology Spectrum-X:g=8 OUT "^ +0 .*dissemination")
 lockstep_cli_test(cli_collective_jitter ARGS collective --op broadcast --root 3 --size 1MiB --topology Spectrum-X:g=8 --jitter 1ms --seed 3 OUT "^ +1048576 ")
 lockstep_cli_test(cli_collective_bad_op ARGS collective --op gather --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--op: unknown collective 'gather'" "expected: allreduce")

@@ -83,6 +83,7 @@ void expect_all_right(const GroupShape& shape, bool thorough) {
             request.bytes = Bytes(bytes);
             request.flavour = flavour;
             request.channels = channels;
+            request.slices = channels > 0 ? 2 : 1;
             request.root = op == CommType::kBroadcast || op == CommType::kReduce
                                ? static_cast<std::int32_t>(bytes % n)
                                : 0;

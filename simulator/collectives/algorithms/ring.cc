@@ -13,57 +13,105 @@ constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommTyp
 /// In n-1 steps place j of a ring passes on, and the next place adds, the chunk that ends at place
 /// j - 1 - step (reduce-scatter); in n-1 more steps place j passes on the finished chunk of place
 /// j - step (all-gather), which is the same walk backwards over the ring carried on. Each step
-/// waits for the one that brought its chunk: the previous step from the previous place. The chunk
-/// of rank r on channel c is r * channels + c.
+/// waits for the one that brought its chunk: the previous step from the previous place. With
+/// slices, each step is as many transfers, each of which waits for its own slice only. Slice s of
+/// rank r's chunk on channel c is chunk (r * channels + c) * slices + s.
 ///
 /// SimAI starts a new flow for every step, whether or not the one before has left, so there each is
 /// a slot of its own.
-Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
-  Schedule schedule = empty_schedule(request, shape);
-  if (request.bytes == Bytes(0)) {
-    return schedule;
-  }
-  const std::int32_t n = shape.ranks;
-  const std::int32_t channels = channel_count(request, shape);
-  const std::int32_t reducing = request.op == CommType::kAllGather ? 0 : n - 1;
-  const std::int32_t steps = reducing + (request.op == CommType::kReduceScatter ? 0 : n - 1);
-  const bool step_by_step = request.flavour == CollectiveFlavour::kSimai;
-  schedule.reserve(static_cast<double>(n) * channels * (step_by_step ? steps : 1));
-  schedule.chunks = n * channels;
-  schedule.chunk_bytes = part_size(request.bytes, std::int64_t{n} * channels, request.flavour);
-  const auto rings = make_rings(request, shape);
-  std::vector<std::int32_t> cycle(static_cast<std::size_t>(n));
-  for (std::int32_t c = 0; c < channels; ++c) {
-    std::ranges::transform(rings[static_cast<std::size_t>(c)], cycle.begin(),
-                           [&](std::int32_t rank) { return rank * channels + c; });
-    schedule.add_cycle(cycle);
+class Build {
+ public:
+  Build(const CollectiveRequest& request, const GroupShape& shape)
+      : request_(request),
+        n_(shape.ranks),
+        channels_(channel_count(request, shape)),
+        step_by_step_(request.flavour == CollectiveFlavour::kSimai),
+        slices_(step_by_step_ ? 1 : request.slices),
+        reducing_(request.op == CommType::kAllGather ? 0 : n_ - 1),
+        steps_(reducing_ + (request.op == CommType::kReduceScatter ? 0 : n_ - 1)),
+        schedule_(empty_schedule(request, shape)) {
+    schedule_.reserve(static_cast<double>(n_) * channels_ * (step_by_step_ ? steps_ : 1));
+    set_chunks();
+    rings_ = make_rings(request, shape);
+    std::vector<std::int32_t> cycle;
+    for (std::int32_t c = 0; c < channels_; ++c) {
+      cycle.clear();
+      const auto& ring = rings_[static_cast<std::size_t>(c)];
+      for (auto rank = ring.rbegin(); rank != ring.rend(); ++rank) {
+        for (std::int32_t slice = 0; slice < slices_; ++slice) {
+          cycle.push_back((*rank * channels_ + c) * slices_ + slice);
+        }
+      }
+      schedule_.add_cycle(cycle);
+    }
   }
 
-  for (std::int32_t step = 0; step < (step_by_step ? steps : 1); ++step) {
-    for (std::int32_t c = 0; c < channels; ++c) {
-      const std::vector<std::int32_t>& ring = rings[static_cast<std::size_t>(c)];
-      for (std::int32_t place = 0; place < n; ++place) {
-        Slot slot;
-        slot.source = ring[static_cast<std::size_t>(place)];
-        slot.destination = ring[static_cast<std::size_t>((place + 1) % n)];
-        slot.channel = c;
-        slot.cycle = c;
-        slot.start = place - step - (reducing > 0 ? 1 : 0);
-        slot.step = -1;
-        slot.count = step_by_step ? 1 : steps;
-        slot.reduces = step_by_step ? (step < reducing ? 1 : 0) : reducing;
-        const std::int32_t before = c * n + (place + n - 1) % n;
-        if (!step_by_step) {
-          schedule.add(slot, {{{before, 1}}});
-        } else if (step == 0) {
-          schedule.add(slot, {});
-        } else {
-          schedule.add(slot, {{{(step - 1) * n * channels + before, 0}}});
+  Schedule build() {
+    for (std::int32_t step = 0; step < (step_by_step_ ? steps_ : 1); ++step) {
+      for (std::int32_t c = 0; c < channels_; ++c) {
+        for (std::int32_t place = 0; place < n_; ++place) {
+          add(step, c, place);
         }
       }
     }
+    return std::move(schedule_);
   }
-  return schedule;
+
+ private:
+  void set_chunks() {
+    const std::int32_t parts = channels_ * slices_;
+    schedule_.chunks = n_ * parts;
+    schedule_.chunk_bytes = part_size(request_.bytes, schedule_.chunks, request_.flavour);
+    if (request_.sizes.empty()) {
+      return;
+    }
+    if (request_.op == CommType::kAllReduce) {
+      require_even(request_, "ring all-reduce");
+    }
+    Schedule whole;  // one chunk a rank
+    whole.ranks = n_;
+    set_shards(whole, request_);
+    for (const Bytes size : whole.chunk_sizes) {
+      schedule_.chunk_sizes.insert(schedule_.chunk_sizes.end(), static_cast<std::size_t>(parts),
+                                   part_size(size, parts, request_.flavour));
+    }
+  }
+
+  void add(std::int32_t step, std::int32_t c, std::int32_t place) {
+    const std::vector<std::int32_t>& ring = rings_[static_cast<std::size_t>(c)];
+    const std::int32_t first = place - step - (reducing_ > 0 ? 1 : 0);  // whose chunk goes first
+    Slot slot;
+    slot.source = ring[static_cast<std::size_t>(place)];
+    slot.destination = ring[static_cast<std::size_t>((place + 1) % n_)];
+    slot.channel = c;
+    slot.cycle = c;
+    slot.start = (n_ - 1 - first) * slices_;
+    slot.step = 1;
+    slot.count = (step_by_step_ ? 1 : steps_) * slices_;
+    slot.reduces = (step_by_step_ ? (step < reducing_ ? 1 : 0) : reducing_) * slices_;
+    const std::int32_t before = c * n_ + (place + n_ - 1) % n_;
+    if (!step_by_step_) {
+      schedule_.add(slot, {{{before, slices_}}});
+    } else if (step == 0) {
+      schedule_.add(slot, {});
+    } else {
+      schedule_.add(slot, {{{(step - 1) * n_ * channels_ + before, 0}}});
+    }
+  }
+
+  const CollectiveRequest& request_;
+  std::int32_t n_, channels_;
+  bool step_by_step_;
+  std::int32_t slices_, reducing_, steps_;
+  Schedule schedule_;
+  std::vector<std::vector<std::int32_t>> rings_;
+};
+
+Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
+  if (request.bytes == Bytes(0)) {
+    return empty_schedule(request, shape);
+  }
+  return Build(request, shape).build();
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "simulator/collectives/nccl_fabric.h"
+
+namespace lockstep {
+
+/// By protocol: LL, LL128, Simple, as NCCL's tables are written.
+using ByProtocol = std::array<double, 3>;
+/// By number of servers: one, two, more.
+using ByServers = std::array<double, 3>;
+
+/// The constants of NCCL's tuner for a release and an architecture: microseconds and GB/s.
+struct NcclConstants {
+  ByProtocol ring_base, tree_base;
+  ByProtocol ring_nvlink, ring_pci, ring_net;  ///< latency of a hop
+  ByProtocol tree_nvlink, tree_pci, tree_net;
+  double nvls_nvlink, nvls_tree_net, nvls_base;
+  double collnet_direct_nvlink, collnet_direct_net, collnet_chain_nvlink, collnet_chain_net;
+  double pat_base, pat_net, pat_factor;  ///< factor: of bandwidth
+  ByServers ll_most;                     ///< GB/s of a collective by LL; more servers: by host
+  double ring_ll_factor, ring_ll_factor_servers;  ///< of bus bandwidth; all-reduce or servers > 1
+  ByServers ring_ll128_channel, tree_ll128_channel, tree_channel, nvls_tree_channel;
+  double nvls_efficiency;
+  bool has_nvls, has_pat;
+};
+
+NcclConstants nccl_constants(NcclVersion version, const NcclFabric& fabric);
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace lockstep {
+
+enum class GpuArch : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
+
+/// The architecture of a GPU type such as "H100" or "GB200": V100 is Volta; names that start with A
+/// Ampere; H100, H800, H20, H200, GH200 Hopper; names with a B Blackwell; others are taken for
+/// Hopper.
+GpuArch arch_of(std::string_view gpu_type);
+
+/// What NCCL looks at when it chooses how to carry out a collective: the links of one server.
+struct NcclFabric {
+  GpuArch arch = GpuArch::kHopper;
+  Bandwidth nvlink;       ///< of a GPU, all its links, per direction; 0: PCIe only
+  bool nvswitch = false;  ///< NVLinks end at switches, which add and multicast from Hopper on
+  Bandwidth nic;          ///< of one NIC
+  std::int32_t nics = 0;  ///< that the group's ranks of one server have
+  bool amd_host = false;  ///< AMD processors: another cap on LL between servers
+  friend auto operator<=>(const NcclFabric&, const NcclFabric&) = default;
+};
+
+/// A release of NCCL, as 10000 * major + 100 * minor + patch.
+struct NcclVersion {
+  std::int32_t number = 23007;
+  friend auto operator<=>(const NcclVersion&, const NcclVersion&) = default;
+};
+/// Reads "2.27.5". ERRORS: Error outside 2.8 … 2.30.
+NcclVersion parse_nccl_version(std::string_view text);
+
+}  // namespace lockstep

@@ -1,0 +1,405 @@
+#include "simulator/collectives/nccl_tuner.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "simulator/collectives/building.h"
+#include "simulator/collectives/nccl_constants.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kProtocols = {Protocol::kLl, Protocol::kLl128, Protocol::kSimple};
+
+std::size_t index_of(Protocol protocol) {
+  return static_cast<std::size_t>(std::ranges::find(kProtocols, protocol) - kProtocols.begin());
+}
+
+double GBps(Bandwidth rate) { return rate.bytes_per_second() / 1e9; }
+
+/// Speeds that the graph search tries, GB/s a channel.
+constexpr double kIntraOld[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+constexpr double kIntraHopper[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+constexpr double kIntraBlackwell[] = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
+constexpr double kInterOld[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+constexpr double kInterHopper[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3};
+constexpr double kInterBlackwell[] = {96, 86, 80, 48,   45.1, 42, 40, 30,
+                                      24, 22, 20, 17.5, 15,   12, 6,  3};
+
+using Speeds = std::span<const double>;
+Speeds intra_speeds(GpuArch arch) {
+  return arch == GpuArch::kBlackwell ? Speeds(kIntraBlackwell)
+         : arch == GpuArch::kHopper  ? Speeds(kIntraHopper)
+                                     : Speeds(kIntraOld);
+}
+Speeds inter_speeds(GpuArch arch) {
+  return arch == GpuArch::kBlackwell ? Speeds(kInterBlackwell)
+         : arch == GpuArch::kHopper  ? Speeds(kInterHopper)
+                                     : Speeds(kInterOld);
+}
+
+/// What the graph search finds for rings and trees: so many channels of such a speed.
+struct Graph {
+  std::int32_t channels = 1;
+  double speed = 3;  // GB/s
+};
+
+/// On symmetric servers: one server fills its NVLinks with as many channels of one speed as carry
+/// most; several servers have a channel a NIC. Fast channels are halved and doubled in number.
+Graph search(const GroupShape& shape, const NcclFabric& fabric, std::int32_t servers) {
+  Graph graph;
+  if (servers > 1) {
+    graph.channels = std::max(1, std::min(fabric.nics, fewest_a_server(shape)));
+    for (const double speed : inter_speeds(fabric.arch)) {
+      if (speed <= GBps(fabric.nic)) {
+        graph.speed = speed;
+        break;
+      }
+    }
+  } else {
+    const double total = fabric.nvlink > Bandwidth() ? GBps(fabric.nvlink) : 12;
+    for (const double speed : intra_speeds(fabric.arch)) {
+      const auto channels = static_cast<std::int32_t>(total / speed);
+      if (channels * speed > graph.channels * graph.speed) {
+        graph = {channels, speed};
+      }
+    }
+  }
+  const bool hopper = fabric.arch >= GpuArch::kHopper;
+  if (graph.speed >= (hopper ? 50 : 25) && (!hopper || graph.channels > 4) && servers == 1) {
+    graph.channels *= 2;
+    graph.speed /= 2;
+  }
+  return graph;
+}
+
+/// Everything the formulas need.
+struct Model {
+  CommType op;
+  double n, servers, ppn;
+  Graph graph;
+  NcclConstants constants;
+  const NcclFabric& fabric;
+  NcclVersion version;
+
+  std::size_t column() const { return servers < 2 ? 0 : servers < 3 ? 1 : 2; }
+  double steps() const {
+    return op == CommType::kAllReduce                                     ? 2 * (n - 1)
+           : op == CommType::kAllGather || op == CommType::kReduceScatter ? n - 1
+                                                                          : n;
+  }
+  double hop(const ByProtocol& nvlink, const ByProtocol& pci, std::size_t p) const {
+    const double own = fabric.nvlink > Bandwidth() ? nvlink[p] : pci[p];
+    const double post = (fabric.amd_host ? 2.0 : 1.0) * (p == 2 ? 3 : 1);
+    return servers > 1 ? std::max(own, post) : own;
+  }
+  double ring_local(std::size_t p) const {
+    return hop(constants.ring_nvlink, constants.ring_pci, p);
+  }
+  double ring_network(std::size_t p) const {
+    return ppn < 2 && version.number >= 22300 ? constants.tree_net[p] : constants.ring_net[p];
+  }
+  double tree_local(std::size_t p) const {
+    return hop(constants.tree_nvlink, constants.tree_pci, p);
+  }
+
+  double ring_bandwidth(std::size_t p) const {
+    const double bus = graph.channels * graph.speed;
+    double bandwidth = bus;
+    if (p == 0) {
+      const bool far = servers > 1 || op == CommType::kAllReduce;
+      bandwidth =
+          std::min(constants.ll_most[column()],
+                   bus * (far ? constants.ring_ll_factor_servers : constants.ring_ll_factor));
+    } else if (p == 1) {
+      bandwidth = std::min(0.92 * bus, graph.channels * constants.ring_ll128_channel[column()]) *
+                  (ppn < 2 && version.number >= 22000 ? 0.7 : 1);
+    }
+    return bandwidth * n / steps();
+  }
+  double ring_latency(std::size_t p) const {
+    const double base = constants.ring_base[p];
+    if (op == CommType::kBroadcast || op == CommType::kReduce) {
+      return base + (servers > 1 ? ring_network(p) : ring_local(p));
+    }
+    const double across = servers < 2                  ? 0
+                          : op == CommType::kAllReduce ? 2 * (servers - 1)
+                                                       : servers - 1;
+    return base + (steps() - across) * ring_local(p) + across * ring_network(p);
+  }
+  double tree_bandwidth(std::size_t p) const {
+    const double bus = std::min(0.92 * graph.channels * graph.speed,
+                                graph.channels * constants.tree_channel[column()]);
+    double bandwidth = bus;
+    if (p == 0) {
+      bandwidth = std::min(bus / 3.8, constants.ll_most[column()]);
+    } else if (p == 1) {
+      bandwidth = std::min(bus * (servers < 2 ? 7.0 / 9 : 120.0 / 128),
+                           graph.channels * constants.tree_ll128_channel[column()]);
+    }
+    return bandwidth / 2;
+  }
+  double tree_latency(std::size_t p) const {
+    return constants.tree_base[p] +
+           2 * ((ppn - 1) * tree_local(p) + std::floor(std::log2(servers)) * constants.tree_net[p]);
+  }
+  /// One channel a head.
+  double nvls_channels() const { return std::max(ppn, 2.0); }
+  double nvls_intra() const {
+    const double c = nvls_channels();
+    const double gain = op == CommType::kAllReduce ? 2 : (ppn - 1) / ppn;
+    return GBps(fabric.nvlink) / c * constants.nvls_efficiency * (c - 1) / c * gain;
+  }
+  double nvls_bandwidth() const { return nvls_channels() * nvls_intra() * n / steps(); }
+  double nvls_tree_bandwidth() const {
+    const double speed = std::min(
+        {nvls_intra(), graph.speed * (servers < 3 ? 2 : 1), constants.nvls_tree_channel[column()]});
+    return graph.channels * speed * n / steps();
+  }
+  double nvls_tree_latency() const {
+    const double rounds = version.number < 22000 ? servers - 1 : std::floor(std::log2(servers));
+    return constants.nvls_base + constants.nvls_nvlink + 2 * rounds * constants.nvls_tree_net;
+  }
+  double pat_latency() const {
+    return constants.pat_base + std::floor(std::log2(servers)) * constants.pat_net / 3.5 + 2.8 * n;
+  }
+};
+
+/// Of the tree's bandwidth, by floor(log2(size / 64 B)).
+constexpr std::array<std::array<double, 23>, 3> kTreeBySize = {{
+    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
+}};
+
+double tree_by_size(std::size_t protocol, Bytes bytes) {
+  const std::int64_t units = bytes.count() / 64;
+  if (units < 1) {
+    return 1;
+  }
+  const auto place = static_cast<std::size_t>(std::log2(static_cast<double>(units)));
+  return place < kTreeBySize[protocol].size() ? kTreeBySize[protocol][place] : 1;
+}
+
+Model model_of(CommType op, const GroupShape& shape, const NcclFabric& fabric,
+               NcclVersion version) {
+  const std::int32_t servers = *std::ranges::max_element(shape.server) + 1;
+  return {op,
+          static_cast<double>(shape.ranks),
+          static_cast<double>(servers),
+          std::max(1.0, static_cast<double>(shape.ranks) / servers),
+          search(shape, fabric, servers),
+          nccl_constants(version, fabric),
+          fabric,
+          version};
+}
+
+/// Threads of a block and the least bytes for each of them, by protocol.
+std::int32_t channels_for(const NcclChoice& choice, Bytes bytes, std::int32_t all, double n) {
+  if (choice.algorithm == NcclAlgorithm::kNvls || choice.algorithm == NcclAlgorithm::kNvlsTree) {
+    return all;
+  }
+  const std::size_t p = index_of(choice.protocol);
+  const std::array<double, 3> threads = {512, 640, 512};
+  std::array<double, 3> least = {8, 8, 64};
+  if (choice.algorithm == NcclAlgorithm::kRing) {
+    least[0] *= n;
+  }
+  std::int32_t channels = all;
+  while (channels > 1 && static_cast<double>(bytes.count()) < channels * threads[p] * least[p]) {
+    --channels;
+  }
+  return channels;
+}
+
+HopLatency hops_us(double local, double network) {
+  return {Time::seconds(local * 1e-6), Time::seconds(network * 1e-6)};
+}
+
+void set_latencies(const Model& model, NcclChoice& choice) {
+  const std::size_t p = index_of(choice.protocol);
+  const NcclConstants& c = model.constants;
+  double launch = 0;
+  switch (choice.algorithm) {
+    case NcclAlgorithm::kRing:
+    case NcclAlgorithm::kPointToPoint:
+      launch = c.ring_base[p];
+      choice.hops = hops_us(model.ring_local(p), model.ring_network(p));
+      break;
+    case NcclAlgorithm::kTree:
+      launch = c.tree_base[p];
+      choice.hops = hops_us(model.tree_local(p), c.tree_net[p]);
+      break;
+    case NcclAlgorithm::kNvls:  // to the switch, to the head, and the same back
+      launch = c.nvls_base;
+      choice.hops = hops_us(c.nvls_nvlink / 4, 18.0 / 2);
+      break;
+    case NcclAlgorithm::kNvlsTree:
+      launch = c.nvls_base;
+      choice.hops = hops_us(c.nvls_nvlink / 4, c.nvls_tree_net);
+      break;
+    case NcclAlgorithm::kPat:
+      launch = c.pat_base;
+      choice.hops = hops_us(model.tree_local(p), c.pat_net / 3.5);
+      break;
+    case NcclAlgorithm::kCollnetDirect:
+      choice.hops = hops_us(c.collnet_direct_nvlink, c.collnet_direct_net / 2);
+      break;
+    case NcclAlgorithm::kCollnetChain:
+      choice.hops = hops_us(c.collnet_chain_nvlink, c.collnet_chain_net / 2);
+      break;
+  }
+  choice.launch = Time::seconds(launch * 1e-6);
+}
+
+bool point_to_point(CommType op) {
+  return op == CommType::kAllToAll || op == CommType::kSendRecv || op == CommType::kBarrier;
+}
+
+}  // namespace
+
+std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const GroupShape& shape,
+                                           const NcclFabric& fabric, const NcclWishes& wishes) {
+  const Model model = model_of(op, shape, fabric, wishes.version);
+  const bool scatters = op == CommType::kAllGather || op == CommType::kReduceScatter;
+  const bool reduces = op == CommType::kAllReduce;
+  const bool multicasts = model.constants.has_nvls && fabric.nvswitch &&
+                          fabric.arch >= GpuArch::kHopper && model.ppn > 1;
+  std::vector<NcclCandidate> candidates;
+  const auto offer = [&](NcclAlgorithm algorithm, std::size_t p, double latency, double bandwidth) {
+    const Protocol protocol = kProtocols[p];
+    if ((wishes.algorithm && *wishes.algorithm != algorithm) ||
+        (wishes.protocol && *wishes.protocol != protocol)) {
+      return;
+    }
+    double time = latency, share = 1;
+    if (algorithm == NcclAlgorithm::kTree) {
+      share = tree_by_size(p, bytes);
+    }
+    if (algorithm == NcclAlgorithm::kRing && p == 2 && reduces && model.servers > 1 &&
+        static_cast<double>(bytes.count()) >= 64 * model.graph.channels * model.n) {
+      time *= fabric.arch >= GpuArch::kAmpere ? 1.4 : 1.9;
+    }
+    time += static_cast<double>(bytes.count()) / (bandwidth * share * 1e3);
+    candidates.push_back({algorithm, protocol, latency, bandwidth, time});
+  };
+  for (std::size_t p = 0; p < kProtocols.size(); ++p) {
+    const bool ll128_off = p == 1 && fabric.nvlink == Bandwidth() && !wishes.protocol;
+    if (point_to_point(op) || ll128_off) {
+      continue;
+    }
+    offer(NcclAlgorithm::kRing, p, model.ring_latency(p), model.ring_bandwidth(p));
+    if (reduces) {
+      offer(NcclAlgorithm::kTree, p, model.tree_latency(p), model.tree_bandwidth(p));
+    }
+  }
+  if ((reduces || scatters) && multicasts && model.servers < 2) {
+    offer(NcclAlgorithm::kNvls, 2, model.constants.nvls_base + model.constants.nvls_nvlink,
+          model.nvls_bandwidth());
+  }
+  if (reduces && multicasts && model.servers > 1) {
+    offer(NcclAlgorithm::kNvlsTree, 2, model.nvls_tree_latency(), model.nvls_tree_bandwidth());
+  }
+  if (scatters && model.constants.has_pat && model.ppn < 2) {
+    offer(NcclAlgorithm::kPat, 2, model.pat_latency(),
+          model.graph.channels * model.graph.speed * model.constants.pat_factor * model.n /
+              model.steps());
+  }
+  return candidates;
+}
+
+NcclChoice nccl_choice(CommType op, Bytes bytes, const GroupShape& shape, const NcclFabric& fabric,
+                       const NcclWishes& wishes) {
+  NcclChoice choice;
+  const Model model = model_of(op, shape, fabric, wishes.version);
+  const bool in_switches = wishes.algorithm && (*wishes.algorithm == NcclAlgorithm::kCollnetChain ||
+                                                *wishes.algorithm == NcclAlgorithm::kCollnetDirect);
+  const auto candidates = nccl_candidates(op, bytes, shape, fabric, wishes);
+  if (point_to_point(op)) {
+    choice.algorithm = NcclAlgorithm::kPointToPoint;
+    const bool small = op == CommType::kBarrier || bytes.count() / shape.ranks <= 16 * 1024;
+    choice.protocol = wishes.protocol.value_or(small ? Protocol::kLl : Protocol::kSimple);
+  } else if (!candidates.empty()) {
+    const auto best = std::ranges::min_element(candidates, {}, &NcclCandidate::time_us);
+    choice.algorithm = best->algorithm;
+    choice.protocol = best->protocol;
+  } else if (wishes.algorithm) {  // what NCCL would not do here, but the user asks for
+    choice.algorithm = *wishes.algorithm;
+    choice.protocol = wishes.protocol.value_or(Protocol::kSimple);
+  } else {
+    throw Error("NCCL has no way to do " + std::string(name_of(op)) + " here")
+        .hint("name another protocol or an algorithm");
+  }
+  if (in_switches || choice.algorithm == NcclAlgorithm::kNvls ||
+      choice.algorithm == NcclAlgorithm::kNvlsTree || choice.algorithm == NcclAlgorithm::kPat) {
+    if (choice.protocol != Protocol::kSimple) {
+      throw Error("NCCL does " + std::string(our_name(choice.algorithm, op, shape.ranks)) +
+                  " by the protocol simple only");
+    }
+  }
+  choice.channels = channels_for(choice, bytes, nccl_channels(shape, fabric), model.n);
+  set_latencies(model, choice);
+  return choice;
+}
+
+std::int32_t nccl_channels(const GroupShape& shape, const NcclFabric& fabric) {
+  const std::int32_t servers = *std::ranges::max_element(shape.server) + 1;
+  const Graph graph = search(shape, fabric, servers);
+  std::int32_t channels = 2 * graph.channels;
+  if (fabric.arch >= GpuArch::kHopper && servers > 1 && graph.speed > 45 && channels < 16) {
+    channels *= 2;
+  }
+  return std::min(channels, 64);
+}
+
+std::string_view our_name(NcclAlgorithm algorithm, CommType op, std::int32_t ranks) {
+  switch (algorithm) {
+    case NcclAlgorithm::kRing:
+      return op == CommType::kBroadcast || op == CommType::kReduce ? "chain" : "ring";
+    case NcclAlgorithm::kTree:
+      return "tree";
+    case NcclAlgorithm::kNvls:
+      return "nvls";
+    case NcclAlgorithm::kNvlsTree:
+      return "nvls-tree";
+    case NcclAlgorithm::kPat:
+      return "pat";
+    case NcclAlgorithm::kCollnetDirect:
+      return "collnet-direct";
+    case NcclAlgorithm::kCollnetChain:
+      return "collnet-chain";
+    case NcclAlgorithm::kPointToPoint:
+      return op == CommType::kAllToAll   ? "pairwise"
+             : op == CommType::kSendRecv ? (ranks == 2 ? "send" : "shift")
+                                         : "dissemination";
+  }
+  LOCKSTEP_CHECK(false, "every algorithm of NCCL has one of ours");
+}
+
+std::optional<NcclAlgorithm> nccl_algorithm_named(std::string_view our_name) {
+  constexpr std::pair<std::string_view, NcclAlgorithm> kNames[] = {
+      {"ring", NcclAlgorithm::kRing},
+      {"chain", NcclAlgorithm::kRing},
+      {"tree", NcclAlgorithm::kTree},
+      {"nvls", NcclAlgorithm::kNvls},
+      {"nvls-tree", NcclAlgorithm::kNvlsTree},
+      {"pat", NcclAlgorithm::kPat},
+      {"collnet-direct", NcclAlgorithm::kCollnetDirect},
+      {"collnet-chain", NcclAlgorithm::kCollnetChain},
+      {"pairwise", NcclAlgorithm::kPointToPoint},
+      {"direct", NcclAlgorithm::kPointToPoint},
+      {"send", NcclAlgorithm::kPointToPoint},
+      {"shift", NcclAlgorithm::kPointToPoint},
+      {"dissemination", NcclAlgorithm::kPointToPoint}};
+  for (const auto& [name, algorithm] : kNames) {
+    if (name == our_name) {
+      return algorithm;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep

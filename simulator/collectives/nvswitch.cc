@@ -1,0 +1,65 @@
+#include "simulator/collectives/nvswitch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep {
+
+Bytes nvls_piece(Bytes tensor, std::int32_t channels, std::int32_t heads, Bytes most) {
+  Bytes chunk = std::min(Bytes(128 * 1024), most);
+  const std::int64_t at_once = std::int64_t{channels} * heads;
+  for (const auto& [times, smaller] : {std::pair{64, 64 * 1024}, {8, 32 * 1024}, {2, 16 * 1024}}) {
+    if (tensor < chunk * at_once * times && Bytes(smaller) < chunk) {
+      chunk = Bytes(smaller);
+    }
+  }
+  return chunk * channels;
+}
+
+std::int32_t add_switch(Schedule& schedule, std::int32_t near, std::int32_t level,
+                        std::int32_t index) {
+  schedule.switches.push_back({near, level, index});
+  return schedule.places() - 1;
+}
+
+std::vector<SlotWait> reduce_in_nvswitch(Schedule& schedule, const std::vector<std::int32_t>& ranks,
+                                         std::int32_t head, std::int32_t nvswitch,
+                                         const Slot& pieces) {
+  if (ranks.size() < 2) {
+    return {};
+  }
+  Slot slot = pieces;
+  slot.destination = nvswitch;
+  slot.reduces = slot.count;
+  std::vector<SlotWait> added;
+  for (const std::int32_t rank : ranks) {
+    slot.source = rank;
+    added.push_back({schedule.add(slot, {}), 0});
+  }
+  slot.source = nvswitch;
+  slot.destination = head;
+  slot.reduces = 0;
+  return {{schedule.add(slot, added), 0}};
+}
+
+void multicast_in_nvswitch(Schedule& schedule, const std::vector<std::int32_t>& ranks,
+                           std::int32_t head, std::int32_t nvswitch, const Slot& pieces,
+                           const std::vector<SlotWait>& ready) {
+  if (ranks.size() < 2) {
+    return;
+  }
+  Slot slot = pieces;
+  slot.source = head;
+  slot.destination = nvswitch;
+  slot.reduces = 0;
+  const SlotWait stored{schedule.add(slot, ready), 0};
+  slot.source = nvswitch;
+  for (const std::int32_t rank : ranks) {
+    if (rank != head) {
+      slot.destination = rank;
+      schedule.add(slot, {&stored, 1});
+    }
+  }
+}
+
+}  // namespace lockstep

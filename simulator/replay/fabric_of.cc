@@ -1,0 +1,36 @@
+#include "simulator/replay/fabric_of.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus) {
+  const Node& first = topology.nodes[gpus.front().index()];
+  NcclFabric fabric;
+  fabric.arch = arch_of(topology.gpu_types[static_cast<std::size_t>(first.gpu_type)]);
+  fabric.amd_host = fabric.arch == GpuArch::kAmpere;
+  std::vector<bool> here(topology.nodes.size(), false);
+  for (const NodeId gpu : gpus) {
+    here[gpu.index()] = topology.nodes[gpu.index()].server == first.server;
+  }
+  std::int64_t nvlink = 0;
+  const auto see = [&](NodeId from, NodeId to, Bandwidth rate) {
+    const NodeKind kind = topology.nodes[to.index()].kind;
+    if (kind == NodeKind::kSwitch) {
+      fabric.nics += here[from.index()] ? 1 : 0;
+      fabric.nic = here[from.index()] ? rate : fabric.nic;
+    } else if (from == gpus.front()) {
+      nvlink += rate.bits_per_second();
+      fabric.nvswitch = fabric.nvswitch || kind == NodeKind::kNvSwitch;
+    }
+  };
+  for (const Link& link : topology.links) {
+    const Bandwidth rate = topology.link_classes[static_cast<std::size_t>(link.link_class)].rate;
+    see(link.a, link.b, rate);
+    see(link.b, link.a, rate);
+  }
+  fabric.nvlink = Bandwidth::bits_per_second(nvlink);
+  return fabric;
+}
+
+}  // namespace lockstep
