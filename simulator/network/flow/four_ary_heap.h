@@ -14,6 +14,7 @@ class FourAryHeap {
  public:
   bool empty() const { return items_.empty(); }
   std::size_t size() const { return items_.size(); }
+  void clear() { items_.clear(); }
   /// PRECONDITION of top() and pop(): not empty.
   const T& top() const { return items_.front(); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
 #include "simulator/network/flow/max_min_certificate.h"
@@ -76,7 +77,9 @@ void MaxMin::add_term(VariableId id, Term term) {
   if (variable.active) {
     attach(id.value, first + count);
     Constraint& constraint = constraints_[term.constraint.index()];
-    constraint.load += static_cast<Wide>(elements_[at(first + count)].weight) * variable.rate;
+    const Element& element = elements_[at(first + count)];
+    constraint.load += static_cast<Wide>(element.weight) * variable.rate;
+    constraint.level_weight += variable.rate == constraint.level ? element.weight : 0;
     fresh_.push_back(id.value);
   }
 }
@@ -84,7 +87,7 @@ void MaxMin::add_term(VariableId id, Term term) {
 void MaxMin::attach(std::int32_t variable, std::int32_t element) {
   std::vector<User>& users = constraints_[at(elements_[at(element)].constraint)].users;
   elements_[at(element)].place = static_cast<std::int32_t>(users.size());
-  users.push_back({variable, element});
+  users.push_back({variable, element, variables_[at(variable)].rate});
 }
 
 void MaxMin::detach(const Element& element) {
@@ -114,6 +117,7 @@ void MaxMin::deactivate(VariableId id) {
     Constraint& constraint = constraints_[at(element.constraint)];
     constraint.load -= static_cast<Wide>(element.weight) * variable.rate;
     if (constraint.level != kNone) {  // whoever it limits may rise; no others can
+      constraint.level_weight -= variable.rate == constraint.level ? element.weight : 0;
       mark_dirty(element.constraint);
     }
   }
@@ -160,312 +164,319 @@ std::span<const VariableId> MaxMin::solve() {
   }
   begin_epoch();
   seed();
-  if (!set_.empty()) {
-    do {
-      ++rounds_;
-      filled_variables_ += std::ssize(set_);
-      fill();
-    } while (!certify());
-    commit();
+  fill();
+  commit();
 #ifndef NDEBUG
-    const std::string violation = max_min_violation(*this, set_);
-    LOCKSTEP_CHECK(violation.empty(), violation);
+  std::vector<std::int32_t> filled;
+  std::ranges::transform(joined_, std::back_inserter(filled), &Joined::variable);
+  const std::string violation = max_min_violation(*this, filled);
+  LOCKSTEP_CHECK(violation.empty(), violation);
 #endif
-  }
   return changed_;
 }
 
 void MaxMin::begin_epoch() {
-  constexpr std::uint32_t kLast = std::numeric_limits<std::uint32_t>::max() - (1U << 30);
-  if (epoch_ >= kLast || round_ >= kLast) {  // the stamps would wrap around
-    std::ranges::for_each(variables_, [](Variable& v) { v.reached = v.fixed = 0; });
+  if (++epoch_ == 0) {  // the stamps have wrapped around
+    epoch_ = 1;
+    std::ranges::for_each(variables_, [](Variable& v) { v.joined = 0; });
     std::ranges::for_each(constraints_, [](Constraint& c) { c.reached = 0; });
-    epoch_ = round_ = 0;
   }
-  ++epoch_;
-  set_.clear();
   touched_.clear();
+  joined_.clear();
   links_.clear();
+  pending_ = 0;
 }
 
-/// Who is filled again at first: new variables, and those that a changed constraint limits.
-void MaxMin::seed() {
-  for (const std::int32_t c : dirty_) {
-    Constraint& constraint = constraints_[at(c)];
-    constraint.dirty = false;
-    if (constraint.load > static_cast<Wide>(constraint.capacity) * kOne) {
-      constraint.level = 0;  // the capacity was cut: all of its variables
-    }
-  }
-  for (const std::int32_t c : dirty_) {
-    Constraint& constraint = constraints_[at(c)];
-    if (constraint.level == kNone) {
-      continue;
-    }
-    const std::size_t before = set_.size();
-    for (const User& user : constraint.users) {
-      if (variables_[at(user.variable)].rate >= constraint.level) {
-        refill(user.variable);
-      }
-    }
-    if (set_.size() == before && constraint.reached != epoch_) {
-      constraint.level = kNone;  // those that it limited are gone
-    }
-  }
-  dirty_.clear();
-  for (const std::int32_t v : fresh_) {
-    if (variables_[at(v)].active) {
-      refill(v);
-    }
-  }
-  fresh_.clear();
-}
-
-void MaxMin::refill(std::int32_t v) {
+void MaxMin::set_rate(std::int32_t v, std::int64_t rate) {
   Variable& variable = variables_[at(v)];
-  if (variable.reached == epoch_) {
+  if (variable.rate == rate) {
     return;
   }
-  variable.reached = epoch_;
-  set_.push_back(v);
+  variable.rate = rate;
+  changed_.emplace_back(v);
   for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
     const Element& element = elements_[at(e)];
-    Constraint& constraint = constraints_[at(element.constraint)];
-    if (constraint.reached != epoch_) {
-      constraint.reached = epoch_;
-      constraint.weight = 0;
-      constraint.refilled = 0;
-      constraint.links = -1;
-      touched_.push_back(element.constraint);
-    }
-    constraint.load -= static_cast<Wide>(element.weight) * variable.rate;
-    constraint.weight += element.weight;
-    ++constraint.refilled;
-    links_.push_back({v, constraint.links});
-    constraint.links = static_cast<std::int32_t>(links_.size()) - 1;
+    constraints_[at(element.constraint)].users[at(element.place)].rate = rate;
   }
 }
 
-/// The rate that the open variables of a constraint get if it alone limits them.
-std::int64_t MaxMin::share_of(const Constraint& c) {
-  const Wide left = static_cast<Wide>(c.capacity) * kOne - c.used;
-  if (left <= 0) {
-    return 0;
-  }
-  if ((c.open & (kOne - 1)) == 0) {  // whole coefficients: floor(floor(a / b) / c) = floor(a / bc)
-    return static_cast<std::int64_t>(left >> 40) / (c.open >> 40);
-  }
-  return static_cast<std::int64_t>(left / c.open);
-}
-
-void MaxMin::fix(std::int32_t v, std::int64_t rate) {
-  Variable& variable = variables_[at(v)];
-  variable.trial = rate;
-  variable.fixed = round_;
+/// A new variable that meets no other gets the smallest share at once. Most solves of a ring are
+/// this.
+bool MaxMin::fill_alone(std::int32_t v) {
+  const Variable& variable = variables_[at(v)];
+  std::int64_t rate = variable.bound;
   for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
-    const Element& element = elements_[at(e)];
-    Constraint& constraint = constraints_[at(element.constraint)];
-    constraint.used += static_cast<Wide>(element.weight) * rate;
-    constraint.open -= element.weight;
-  }
-}
-
-/// A lone variable: its rate is the smallest share. Most solves of a ring end here.
-bool MaxMin::fill_single() {
-  if (set_.size() != 1) {
-    return false;
-  }
-  std::int64_t rate = variables_[at(set_[0])].bound;
-  const bool bounded = rate != kNone;
-  for (const std::int32_t c : touched_) {
-    Constraint& constraint = constraints_[at(c)];
-    constraint.used = constraint.load;
-    constraint.open = constraint.weight;
-    constraint.trial = share_of(constraint);
-    rate = std::min(rate, constraint.trial);
-  }
-  fix(set_[0], rate);
-  for (const std::int32_t c : touched_) {
-    Constraint& constraint = constraints_[at(c)];
-    if (constraint.trial != rate || (bounded && rate == variables_[at(set_[0])].bound)) {
-      constraint.trial = kNone;
+    const Constraint& constraint = constraints_[at(elements_[at(e)].constraint)];
+    if (constraint.users.size() != 1) {
+      return false;
     }
+    const Wide capacity = static_cast<Wide>(constraint.capacity) * kOne;
+    rate = std::min(rate, divide(capacity, elements_[at(e)].weight));
   }
+  set_rate(v, rate);
+  for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
+    Constraint& constraint = constraints_[at(elements_[at(e)].constraint)];
+    const std::int64_t weight = elements_[at(e)].weight;
+    constraint.load = static_cast<Wide>(weight) * rate;
+    const bool limits = divide(static_cast<Wide>(constraint.capacity) * kOne, weight) == rate;
+    constraint.level = limits ? rate : kNone;
+    constraint.level_weight = limits ? weight : 0;
+  }
+  ++filled_variables_;
   return true;
 }
 
-/// Progressive filling of the set, level by level, all constraints of a level together. The share
-/// of a constraint never falls while others are filled (each takes at most that share from it, and
-/// rounding down keeps this), so a candidate's key is a lower bound that is mended when it comes
-/// up.
-void MaxMin::fill() {
-  ++round_;
-  if (fill_single()) {
+/// What the pass begins with: new variables, and the constraints that have changed.
+void MaxMin::seed() {
+  joining_.clear();
+  for (const std::int32_t v : fresh_) {
+    // Each is alone, joins, or is the second mention of one that did.
+    if (variables_[at(v)].active && !fill_alone(v)) {
+      joining_.push_back(v);
+    }
+  }
+  fresh_.clear();
+  for (const std::int32_t c : dirty_) {
+    Constraint& constraint = constraints_[at(c)];
+    constraint.dirty = false;
+    if (constraint.level_weight == 0) {
+      constraint.level = kNone;  // those that it limited are gone
+    }
+    if (constraint.load > static_cast<Wide>(constraint.capacity) * kOne) {
+      for (const User& user : constraint.users) {  // the capacity was cut
+        joining_.push_back(user.variable);
+      }
+    }
+    if (constraint.level != kNone) {
+      touch(c);
+    }
+  }
+  dirty_.clear();
+  std::ranges::for_each(joining_, [&](std::int32_t v) { join(v); });
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    enqueue(static_cast<std::int32_t>(i));
+  }
+}
+
+std::int32_t MaxMin::touch(std::int32_t c) {
+  Constraint& constraint = constraints_[at(c)];
+  if (constraint.reached != epoch_) {
+    constraint.reached = epoch_;
+    constraint.touched = static_cast<std::int32_t>(touched_.size());
+    Touched& touched = touched_.emplace_back();
+    touched.left = static_cast<Wide>(constraint.capacity) * kOne - constraint.load;
+    touched.level = constraint.level;
+    touched.held = constraint.level == kNone ? 0 : constraint.level_weight;
+    touched.constraint = c;
+    touched.users = static_cast<std::int32_t>(constraint.users.size());
+    pending_ += touched.held > 0 ? 1 : 0;
+  }
+  return constraint.touched;
+}
+
+void MaxMin::join(std::int32_t v) {
+  Variable& variable = variables_[at(v)];
+  if (variable.joined == epoch_) {
     return;
   }
-  const auto later = [](const Candidate& a, const Candidate& b) {
-    return a.share != b.share ? a.share > b.share : a.constraint > b.constraint;
-  };
-  candidates_.clear();
-  for (const std::int32_t c : touched_) {
-    Constraint& constraint = constraints_[at(c)];
-    constraint.used = constraint.load;
-    constraint.open = constraint.weight;
-    constraint.trial = kNone;
-    candidates_.push_back({share_of(constraint), c});
+  variable.joined = epoch_;
+  const auto self = static_cast<std::int32_t>(joined_.size());
+  joined_.push_back({0, v, static_cast<std::int32_t>(links_.size()), variable.count, false});
+  ++pending_;
+  if (variable.bound != kNone) {
+    candidates_.push({variable.bound, ~self});
   }
-  std::make_heap(candidates_.begin(), candidates_.end(), later);
-  bounded_.clear();
-  for (const std::int32_t v : set_) {
-    if (variables_[at(v)].bound != kNone) {
-      bounded_.push_back(v);
-    }
+  for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
+    const Element& element = elements_[at(e)];
+    const std::int32_t index = touch(element.constraint);
+    Touched& touched = touched_[at(index)];
+    const bool was_pending = touched.held > 0 && !touched.settled;
+    touched.left += static_cast<Wide>(element.weight) * variable.rate;
+    touched.held -= variable.rate == touched.level ? element.weight : 0;
+    touched.open += element.weight;
+    touched.settled = false;
+    pending_ += (touched.held > 0 ? 1 : 0) - (was_pending ? 1 : 0);
+    ++touched.joined;
+    links_.push_back({element.weight, self, index, touched.links});
+    touched.links = static_cast<std::int32_t>(links_.size()) - 1;
   }
-  std::ranges::sort(bounded_, {}, [&](std::int32_t v) { return variables_[at(v)].bound; });
-  std::size_t next_bounded = 0;
+}
 
-  std::size_t left = set_.size();
-  const auto pop = [&] {
-    std::pop_heap(candidates_.begin(), candidates_.end(), later);
-    candidates_.pop_back();
-  };
-  while (left > 0) {
-    // Bring the smallest share up, then everything that fills up at the same level.
-    std::int64_t level = kNone;
-    tied_.clear();
-    while (!candidates_.empty() && candidates_.front().share <= level) {
-      const std::int32_t c = candidates_.front().constraint;
-      if (constraints_[at(c)].open == 0) {
-        pop();
+std::int64_t MaxMin::divide(Wide left, std::int64_t weight) {
+  if (left <= 0) {
+    return 0;
+  }
+  if ((weight & (kOne - 1)) == 0) {  // whole coefficients: floor(floor(a / b) / c) = floor(a / bc)
+    return static_cast<std::int64_t>(left >> 40) / (weight >> 40);
+  }
+  return static_cast<std::int64_t>(left / weight);
+}
+
+/// The level at which a constraint is to be looked at: where it fills up with the open variables
+/// or, if some still count on it, where it did before.
+std::int64_t MaxMin::key_of(const Touched& touched) {
+  const std::int64_t share = touched.open > 0 ? divide(touched.left, touched.open) : kNone;
+  return touched.held > 0 && !touched.settled ? std::min(share, touched.level) : share;
+}
+
+void MaxMin::enqueue(std::int32_t index) {
+  Touched& touched = touched_[at(index)];
+  const std::int64_t key = key_of(touched);
+  if (key < touched.queued) {
+    touched.queued = key;
+    candidates_.push({key, index});
+  }
+}
+
+/// Takes the candidates of the lowest level into tied_; kNone if there are none. A key may be
+/// stale, but only too low: while others are filled the share of a constraint never falls (each
+/// takes at most that share from it, and rounding down keeps this).
+std::int64_t MaxMin::next_level() {
+  tied_.clear();
+  std::int64_t level = kNone;
+  while (!candidates_.empty() && candidates_.top().key <= level) {
+    const Candidate candidate = candidates_.top();
+    candidates_.pop();
+    if (candidate.index >= 0) {
+      Touched& touched = touched_[at(candidate.index)];
+      if (candidate.key != touched.queued) {
+        continue;  // a newer entry stands for it
+      }
+      touched.queued = kNone;
+      if (key_of(touched) != candidate.key) {
+        enqueue(candidate.index);
         continue;
       }
-      const std::int64_t share = share_of(constraints_[at(c)]);
-      pop();
-      if (share <= level) {
-        if (share < level) {
-          for (const std::int32_t other : tied_) {
-            candidates_.push_back({level, other});
-            std::push_heap(candidates_.begin(), candidates_.end(), later);
-          }
-          tied_.clear();
-          level = share;
-        }
-        tied_.push_back(c);
+    } else if (joined_[at(~candidate.index)].fixed) {
+      continue;
+    }
+    level = candidate.key;
+    tied_.push_back(candidate.index);
+  }
+  return level;
+}
+
+/// Looks for the variables that were left as they were and break the certificate at this level.
+void MaxMin::find_joining(std::int64_t level) {
+  joining_.clear();
+  for (const std::int32_t index : tied_) {
+    if (index < 0) {
+      continue;
+    }
+    Touched& touched = touched_[at(index)];
+    touched.equal = level == touched.level ? touched.held : 0;
+    if (touched.joined == touched.users) {
+      continue;
+    }
+    if (touched.open == 0 || divide(touched.left, touched.open) > level) {
+      find_held(touched, level);
+    } else if (level < touched.level) {
+      find_above(touched, level);
+    }
+  }
+}
+
+/// The constraint fills up below its old level: whoever is above that joins.
+void MaxMin::find_above(Touched& touched, std::int64_t level) {
+  for (const User& user : constraints_[at(touched.constraint)].users) {
+    if (user.rate >= level && variables_[at(user.variable)].joined != epoch_) {
+      if (user.rate > level) {
+        joining_.push_back(user.variable);
       } else {
-        candidates_.push_back({share, c});
-        std::push_heap(candidates_.begin(), candidates_.end(), later);
+        touched.equal += elements_[at(user.element)].weight;
       }
     }
-    bool bound_met = false;
-    while (next_bounded < bounded_.size()) {
-      const std::int32_t v = bounded_[next_bounded];
-      const Variable& variable = variables_[at(v)];
-      if (variable.fixed != round_) {
-        if (variable.bound > level) {
-          break;
+  }
+}
+
+/// The level is that of variables which the constraint limited: if there is room above, they join.
+void MaxMin::find_held(Touched& touched, std::int64_t level) {
+  const Wide left = touched.left + static_cast<Wide>(touched.held) * level;
+  if (divide(left, touched.open + touched.held) == level) {
+    return;
+  }
+  for (const User& user : constraints_[at(touched.constraint)].users) {
+    if (user.rate == level && variables_[at(user.variable)].joined != epoch_) {
+      joining_.push_back(user.variable);
+    }
+  }
+}
+
+void MaxMin::let_join() {
+  std::size_t link = links_.size();
+  std::ranges::for_each(joining_, [&](std::int32_t v) { join(v); });
+  for (; link < links_.size(); ++link) {
+    enqueue(links_[link].touched);
+  }
+}
+
+/// Progressive filling, level by level, all candidates of a level together.
+void MaxMin::fill() {
+  while (pending_ > 0) {
+    const std::int64_t level = next_level();
+    LOCKSTEP_CHECK(level != kNone, "every variable is fixed by a constraint or its bound");
+    find_joining(level);
+    if (!joining_.empty()) {
+      let_join();
+      for (const std::int32_t index : tied_) {
+        if (index < 0) {
+          candidates_.push({level, index});
+        } else {
+          enqueue(index);
         }
-        fix(v, variable.bound);
-        --left;
-        bound_met = true;
-      }
-      ++next_bounded;
-    }
-    if (bound_met) {  // shares have grown
-      for (const std::int32_t c : tied_) {
-        candidates_.push_back({level, c});
-        std::push_heap(candidates_.begin(), candidates_.end(), later);
       }
       continue;
     }
-    LOCKSTEP_CHECK(!tied_.empty(), "every variable has a constraint");
-    for (const std::int32_t c : tied_) {
-      constraints_[at(c)].trial = level;
-      for (std::int32_t link = constraints_[at(c)].links; link >= 0; link = links_[at(link)].next) {
-        if (variables_[at(links_[at(link)].variable)].fixed != round_) {
-          fix(links_[at(link)].variable, level);
-          --left;
-        }
+    for (const std::int32_t index : tied_) {
+      if (index < 0) {
+        fix(~index, level);
+        continue;
+      }
+      Touched& touched = touched_[at(index)];
+      pending_ -= touched.held > 0 && !touched.settled ? 1 : 0;
+      touched.new_level = level;
+      touched.settled = true;
+      for (std::int32_t link = touched.links; link >= 0; link = links_[at(link)].next) {
+        fix(links_[at(link)].joined, level);
       }
     }
   }
+  candidates_.clear();
 }
 
-/// Tests the certificate of the constraints touched; whoever breaks it joins the set. True when it
-/// holds.
-bool MaxMin::certify() {
-  joining_.clear();
-  for (const std::int32_t c : touched_) {
-    Constraint& constraint = constraints_[at(c)];
-    if (at(constraint.refilled) == constraint.users.size()) {
-      continue;  // nobody was left as it was
-    }
-    if (constraint.trial != kNone &&
-        (constraint.level == kNone || constraint.trial < constraint.level)) {
-      certify_lower(constraint);
-    }
-    if (constraint.level != kNone && constraint.trial != constraint.level) {
-      certify_held(constraint);
-    }
-  }
-  std::ranges::for_each(joining_, [&](std::int32_t v) { refill(v); });
-  return joining_.empty();
-}
-
-/// The constraint now limits to `trial`: nobody on it may be above.
-void MaxMin::certify_lower(const Constraint& constraint) {
-  for (const User& user : constraint.users) {
-    const Variable& variable = variables_[at(user.variable)];
-    if (variable.reached != epoch_ && variable.rate > constraint.trial) {
-      joining_.push_back(user.variable);
-    }
-  }
-}
-
-/// The constraint limited variables to `level` that were left as they were: they stay only if
-/// nobody is above them and what is unused is less than they could share.
-void MaxMin::certify_held(Constraint& constraint) {
-  std::int64_t largest = 0, held = 0, level_weight = 0;
-  for (std::int32_t link = constraint.links; link >= 0; link = links_[at(link)].next) {
-    largest = std::max(largest, variables_[at(links_[at(link)].variable)].trial);
-  }
-  for (const User& user : constraint.users) {
-    const Variable& variable = variables_[at(user.variable)];
-    const std::int64_t weight = elements_[at(user.element)].weight;
-    if (variable.reached != epoch_) {
-      held += variable.rate == constraint.level ? weight : 0;
-    } else {
-      level_weight += variable.trial == constraint.level ? weight : 0;
-    }
-  }
-  if (held == 0) {
+void MaxMin::fix(std::int32_t index, std::int64_t rate) {
+  Joined& joined = joined_[at(index)];
+  if (joined.fixed) {
     return;
   }
-  const Wide unused = static_cast<Wide>(constraint.capacity) * kOne - constraint.used;
-  if (constraint.trial == kNone && largest <= constraint.level && unused >= 0 &&
-      unused < static_cast<Wide>(held) + level_weight) {
-    constraint.trial = constraint.level;
-    return;
-  }
-  for (const User& user : constraint.users) {
-    const Variable& variable = variables_[at(user.variable)];
-    if (variable.reached != epoch_ && variable.rate == constraint.level) {
-      joining_.push_back(user.variable);
-    }
+  joined.fixed = true;
+  joined.rate = rate;
+  --pending_;
+  for (std::int32_t i = joined.first; i < joined.first + joined.count; ++i) {
+    const Link& link = links_[at(i)];
+    Touched& touched = touched_[at(link.touched)];
+    touched.left -= static_cast<Wide>(link.weight) * rate;
+    touched.open -= link.weight;
+    touched.last_weight = touched.last_level == rate ? touched.last_weight : 0;
+    touched.last_weight += link.weight;
+    touched.last_level = rate;
   }
 }
 
 void MaxMin::commit() {
-  for (const std::int32_t c : touched_) {
-    Constraint& constraint = constraints_[at(c)];
-    constraint.load = constraint.used;
-    constraint.level = constraint.trial;
-  }
-  for (const std::int32_t v : set_) {
-    Variable& variable = variables_[at(v)];
-    if (variable.rate != variable.trial) {
-      variable.rate = variable.trial;
-      changed_.emplace_back(v);
+  filled_variables_ += std::ssize(joined_);
+  for (const Touched& touched : touched_) {
+    Constraint& constraint = constraints_[at(touched.constraint)];
+    constraint.load = static_cast<Wide>(constraint.capacity) * kOne - touched.left;
+    constraint.level = touched.new_level;
+    constraint.level_weight =
+        touched.equal + (touched.last_level == touched.new_level ? touched.last_weight : 0);
+    if (constraint.level_weight == 0) {
+      constraint.level = kNone;
     }
+  }
+  for (const Joined& joined : joined_) {
+    set_rate(joined.variable, joined.rate);
   }
 }
 

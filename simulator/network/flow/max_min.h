@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "simulator/network/flow/four_ary_heap.h"
 
 namespace lockstep {
 
@@ -37,11 +38,17 @@ using ConstraintId = Id<struct MaxMinConstraintTag>;
 /// constraint 1 at level 3: x_1 = x_2 = 3. What is left is x_0 <= 10 - 3, so x_0 = 7. Certificate:
 /// x_1 and x_2 are the largest on constraint 1 (3 + 2 * 3 = 9), x_0 on constraint 0 (7 + 3 = 10).
 ///
-/// A change (variable activated, deactivated, capacity set) is solved locally: at first only the
-/// variables that the changed constraints limit are filled again, all others stay as they are; then
-/// the certificate of every constraint touched is tested, the variables that break it join, and so
-/// on until it holds. As the certificate has one solution, that is the one that filling everything
-/// would find.
+/// A change (variable activated, deactivated, capacity set) is solved locally, in one pass from the
+/// lowest level up. Filled again are, at first, new variables; all others stay as they are until
+/// the level comes to where they break the certificate, and then they join:
+///
+///     a constraint fills up at level l   its other variables with rates above l join
+///     the level comes to that of a       if it no longer fills up there, the variables that it
+///     constraint which was touched       limited join
+///
+/// A variable joins at a level not above its old rate, so no level has to be done again, each is
+/// filled once, and the result holds the certificate. As that has one solution, it is the one that
+/// filling everything would find.
 ///
 /// Whole numbers. Rates are whole multiples of 1 / units, levels are rounded down to that, and the
 /// load of a constraint is an exact sum. Every decision depends on values alone, never on ids or on
@@ -51,9 +58,9 @@ using ConstraintId = Id<struct MaxMinConstraintTag>;
 /// leaves unused by rounding is less than one unit for each of its users.
 ///
 /// Complexity: with S the variables filled again, h their terms and u the users of the constraints
-/// that limit some of them, O(S h log(S h) + u) a round, in few rounds; a variable that meets no
-/// other costs O(h). Adding and removing are O(terms). No allocation once the arrays have grown to
-/// the largest state met.
+/// that limited or now limit some of them, O(S h log(S h) + u); a variable that meets no other costs
+/// O(h). Adding and removing are O(terms). No allocation once the arrays have grown to the largest
+/// state met.
 class MaxMin {
  public:
   /// a_cv of one constraint. A constraint that stands twice in a variable counts twice.
@@ -104,6 +111,7 @@ class MaxMin {
   struct User {
     std::int32_t variable;
     std::int32_t element;  ///< that ties it to the constraint; see coefficient()
+    std::int64_t rate;     ///< of the variable, in units
   };
   std::size_t constraint_count() const { return constraints_.size(); }
   double capacity(ConstraintId constraint) const {
@@ -126,9 +134,8 @@ class MaxMin {
     return std::span(elements_).subspan(static_cast<std::size_t>(v.first),
                                         static_cast<std::size_t>(v.count));
   }
-  /// Variables filled again so far, and rounds of that: what solving has cost.
+  /// Variables filled again so far: what solving has cost.
   std::int64_t filled_variables() const { return filled_variables_; }
-  std::int64_t rounds() const { return rounds_; }
 
  private:
   __extension__ using Wide = __int128;
@@ -138,51 +145,79 @@ class MaxMin {
   struct Variable {
     std::int64_t rate = 0;
     std::int64_t bound = kNone;
-    std::int64_t trial = 0;  ///< the rate of the present round
     std::int32_t first = 0, count = 0;
-    std::uint32_t reached = 0;  ///< the solve in which it was last filled again
-    std::uint32_t fixed = 0;    ///< the round in which it last got its rate
+    std::uint32_t joined = 0;  ///< the solve in which it was last filled again
     bool active = false;
   };
   struct Constraint {
-    Wide load = 0;  ///< weight times rate of all users as of the last solve, or, once
-                    ///< reached, of those that are not filled again
-    Wide used = 0;  ///< that, and of the variables fixed in this round
+    Wide load = 0;  ///< weight times rate of all users
     std::int64_t capacity = 0;
-    std::int64_t level = kNone;  ///< the rate of the variables that it limits, if it does
-    std::int64_t trial = kNone;  ///< the same in the present round
-    std::int64_t weight = 0;     ///< of the variables filled again
-    std::int64_t open = 0;       ///< of those not fixed yet
-    std::int32_t refilled = 0;   ///< number of the variables filled again
-    std::int32_t links = -1;     ///< list of them
-    std::uint32_t reached = 0;
-    bool dirty = false;
+    std::int64_t level = kNone;     ///< the rate of the variables that it limits, if it does
+    std::int64_t level_weight = 0;  ///< of the users with that rate
     std::vector<User> users;
+    std::uint32_t reached = 0;
+    std::int32_t touched = 0;  ///< index into touched_ in the solve `reached`
+    bool dirty = false;
   };
-  /// A variable filled again, in the list of one of its constraints.
+
+  // A solve works on small arrays of its own, which stay in cache.
+
+  /// A constraint in a solve.
+  struct Touched {
+    Wide left = 0;             ///< capacity less the load, without that of open variables
+    std::int64_t level = kNone;
+    std::int64_t new_level = kNone;
+    std::int64_t open = 0;     ///< weight of the variables that have joined and are not fixed
+    std::int64_t held = 0;     ///< weight of those at `level` that have not joined
+    std::int64_t equal = 0;    ///< weight of those at `new_level` that have not joined
+    std::int64_t last_level = kNone, last_weight = 0;  ///< users fixed last, and their weight
+    std::int64_t queued = kNone;  ///< its key in candidates_
+    std::int32_t constraint = 0;
+    std::int32_t joined = 0;      ///< number of the variables that have joined
+    std::int32_t users = 0;
+    std::int32_t links = -1;      ///< list of those that have joined
+    bool settled = false;         ///< its level is found, or found to have stayed
+  };
+  /// A variable in a solve; its links, one a term, stand in a row.
+  struct Joined {
+    std::int64_t rate = 0;  ///< the new one, once fixed
+    std::int32_t variable = 0;
+    std::int32_t first = 0, count = 0;
+    bool fixed = false;
+  };
   struct Link {
-    std::int32_t variable, next;
+    std::int64_t weight;
+    std::int32_t joined, touched, next;
   };
+  /// A constraint (index into touched_) or the bound of a variable (~index into joined_), and the
+  /// level at which it is to be looked at.
   struct Candidate {
-    std::int64_t share;
-    std::int32_t constraint;
+    std::int64_t key;
+    std::int32_t index;
+    bool operator<(const Candidate& other) const { return key < other.key; }
   };
 
   std::int64_t to_units(double value) const;
-  static std::int64_t share_of(const Constraint& constraint);
+  static std::int64_t divide(Wide left, std::int64_t weight);
+  static std::int64_t key_of(const Touched& touched);
   void mark_dirty(std::int32_t constraint);
   std::int32_t allocate_elements(std::size_t count);
   void attach(std::int32_t variable, std::int32_t element);
   void detach(const Element& element);
   void begin_epoch();
+  bool fill_alone(std::int32_t variable);
+  void set_rate(std::int32_t variable, std::int64_t rate);
   void seed();
-  void refill(std::int32_t variable);
-  bool fill_single();
+  std::int32_t touch(std::int32_t constraint);
+  void join(std::int32_t variable);
+  void enqueue(std::int32_t touched);
+  std::int64_t next_level();
+  void find_joining(std::int64_t level);
+  void find_above(Touched& touched, std::int64_t level);
+  void find_held(Touched& touched, std::int64_t level);
+  void let_join();
   void fill();
-  bool certify();
-  void certify_lower(const Constraint& constraint);
-  void certify_held(Constraint& constraint);
-  void fix(std::int32_t variable, std::int64_t rate);
+  void fix(std::int32_t joined, std::int64_t rate);
   void commit();
 
   double units_;
@@ -193,16 +228,16 @@ class MaxMin {
   std::vector<std::vector<std::int32_t>> free_elements_;  // first element of free runs, by length
   std::vector<std::int32_t> dirty_, fresh_;
 
-  std::uint32_t epoch_ = 0, round_ = 0;
-  std::vector<std::int32_t> set_;      // the variables filled again
-  std::vector<std::int32_t> touched_;  // their constraints
+  std::uint32_t epoch_ = 0;
+  std::vector<Touched> touched_;
+  std::vector<Joined> joined_;
   std::vector<Link> links_;
-  std::vector<std::int32_t> joining_;  // those that break the certificate
-  std::vector<std::int32_t> bounded_;
-  std::vector<std::int32_t> tied_;
-  std::vector<Candidate> candidates_;  // a heap, smallest share first
+  std::vector<std::int32_t> joining_;  // variables that break the certificate at the present level
+  std::vector<std::int32_t> tied_;     // candidates at the present level
+  FourAryHeap<Candidate> candidates_;
+  std::int32_t pending_ = 0;  // variables not fixed yet, and constraints with held ones not settled
   std::vector<VariableId> changed_;
-  std::int64_t filled_variables_ = 0, rounds_ = 0;
+  std::int64_t filled_variables_ = 0;
 };
 
 }  // namespace lockstep
