@@ -181,21 +181,16 @@ NodeId CollectiveRuns::node_of(const Run& run, std::int32_t place) const {
 /// The connections of a group are made once and used by all its collectives of this kind.
 void CollectiveRuns::connect(Run& run) {
   const Schedule& schedule = *run.prepared->schedule;
-  const std::int32_t group = run.key.family >= 0 ? run.key.group : -1;
-  std::vector<ConnectionId>* known =
-      group >= 0 ? &run.prepared->connections[{run.key.family, group}] : nullptr;
+  std::vector<ConnectionId>& known =
+      run.prepared->connections[{run.key.family, run.key.group, run.key.other}];
   run.slots.assign(schedule.slots.size(), {});
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
-    if (known != nullptr && known->size() > i) {
-      run.slots[i].connection = (*known)[i];
-      continue;
+    if (i >= known.size()) {
+      const Slot& slot = schedule.slots[i];
+      known.push_back(network_.connect(node_of(run, slot.source), node_of(run, slot.destination),
+                                       slot.channel));
     }
-    const Slot& slot = schedule.slots[i];
-    run.slots[i].connection =
-        network_.connect(node_of(run, slot.source), node_of(run, slot.destination), slot.channel);
-    if (known != nullptr) {
-      known->push_back(run.slots[i].connection);
-    }
+    run.slots[i].connection = known[i];
   }
 }
 

@@ -44,8 +44,9 @@ class CollectiveRuns {
     std::vector<std::int32_t> waiter_begin, waiter;  // per slot: the slots that wait for it
     std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
     std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
-    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<ConnectionId>>
-        connections;  // per family and group: one a slot
+    /// Of each group or pair (Key without its sequence): one a slot.
+    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<ConnectionId>>
+        connections;
     std::size_t memory_bytes() const;
   };
   /// What tells a collective from all others: the communicator and the how-manieth on it.

@@ -145,6 +145,7 @@ void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
       }
     }
   }
+  stop_draining();
   if (!starts_.empty() && starts_.first() == now_) {
     starting_.clear();
     starts_.pop(starting_);
@@ -192,6 +193,14 @@ void FluidNetwork::finish(std::int32_t id, std::vector<NetworkEvent>& events) {
   start_next(id);
 }
 
+/// Newest first: what was activated last stands last in the lists, where it leaves no gap to fill.
+void FluidNetwork::stop_draining() {
+  while (!stopping_.empty()) {
+    rates_.deactivate(VariableId(stopping_.back()));
+    stopping_.pop_back();
+  }
+}
+
 /// The connection's next flow, if one waits. If it may start at once nothing changes for the
 /// others.
 void FluidNetwork::start_next(std::int32_t id) {
@@ -201,7 +210,7 @@ void FluidNetwork::start_next(std::int32_t id) {
   const Post post = index < 0 ? Post{} : posts_[static_cast<std::size_t>(index)];
   const bool goes_on = index >= 0 && post.when <= now_ && post.bits > 0 && was_draining;
   if (was_draining && !goes_on) {
-    rates_.deactivate(VariableId(id));
+    stopping_.push_back(id);
     --draining_;
   }
   if (index < 0) {

@@ -99,6 +99,7 @@ class FluidNetwork {
   void drain(Connection& connection, double bits, Time latency, std::uint64_t tag);
   void finish(std::int32_t connection, std::vector<NetworkEvent>& events);
   void start_next(std::int32_t connection);
+  void stop_draining();
   double left_bits(const Connection& connection) const;
   void reschedule(std::int32_t connection);
 
@@ -111,6 +112,7 @@ class FluidNetwork {
   StampQueue<std::uint64_t> deliveries_;
   std::vector<std::int32_t> starting_;
   std::vector<Finish> finishing_;
+  std::vector<std::int32_t> stopping_;
   std::vector<std::uint64_t> delivered_;
   Time now_;
   std::size_t live_ = 0, draining_ = 0;

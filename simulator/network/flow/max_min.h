@@ -58,9 +58,9 @@ using ConstraintId = Id<struct MaxMinConstraintTag>;
 /// leaves unused by rounding is less than one unit for each of its users.
 ///
 /// Complexity: with S the variables filled again, h their terms and u the users of the constraints
-/// that limited or now limit some of them, O(S h log(S h) + u); a variable that meets no other costs
-/// O(h). Adding and removing are O(terms). No allocation once the arrays have grown to the largest
-/// state met.
+/// that limited or now limit some of them, O(S h log(S h) + u); a variable that meets no other
+/// costs O(h). Adding and removing are O(terms). No allocation once the arrays have grown to the
+/// largest state met.
 class MaxMin {
  public:
   /// a_cv of one constraint. A constraint that stands twice in a variable counts twice.
@@ -164,19 +164,19 @@ class MaxMin {
 
   /// A constraint in a solve.
   struct Touched {
-    Wide left = 0;             ///< capacity less the load, without that of open variables
+    Wide left = 0;  ///< capacity less the load, without that of open variables
     std::int64_t level = kNone;
     std::int64_t new_level = kNone;
-    std::int64_t open = 0;     ///< weight of the variables that have joined and are not fixed
-    std::int64_t held = 0;     ///< weight of those at `level` that have not joined
-    std::int64_t equal = 0;    ///< weight of those at `new_level` that have not joined
+    std::int64_t open = 0;   ///< weight of the variables that have joined and are not fixed
+    std::int64_t held = 0;   ///< weight of those at `level` that have not joined
+    std::int64_t equal = 0;  ///< weight of those at `new_level` that have not joined
     std::int64_t last_level = kNone, last_weight = 0;  ///< users fixed last, and their weight
-    std::int64_t queued = kNone;  ///< its key in candidates_
+    std::int64_t queued = kNone;                       ///< its key in candidates_
     std::int32_t constraint = 0;
-    std::int32_t joined = 0;      ///< number of the variables that have joined
+    std::int32_t joined = 0;  ///< number of the variables that have joined
     std::int32_t users = 0;
-    std::int32_t links = -1;      ///< list of those that have joined
-    bool settled = false;         ///< its level is found, or found to have stayed
+    std::int32_t links = -1;  ///< list of those that have joined
+    bool settled = false;     ///< its level is found, or found to have stayed
   };
   /// A variable in a solve; its links, one a term, stand in a row.
   struct Joined {

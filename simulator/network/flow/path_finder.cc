@@ -10,7 +10,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kKeptHops = std::size_t{1} << 20;
 constexpr std::uint16_t kFirstPort = 10000;
 constexpr std::uint16_t kListenPort = 100;
 
@@ -105,23 +104,9 @@ Time PathFinder::pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) 
 
 const Path& PathFinder::next(NodeId source, NodeId destination, std::int32_t channel) {
   check_nodes(source, destination);
-  if (options_.fresh_ports) {
-    const std::uint32_t used = connections_(source, destination, 0)++;
-    find(source, destination, static_cast<std::uint16_t>(kFirstPort + used), channel, path_);
-    return path_;
-  }
-  std::uint32_t& index = connections_(source, destination, channel);
-  if (index > 0) {
-    return kept_[index - 1];
-  }
-  find(source, destination,
-       static_cast<std::uint16_t>(kFirstPort + static_cast<std::uint32_t>(channel)), channel,
-       path_);
-  if (kept_hops_ + path_.ports.size() <= kKeptHops) {
-    kept_hops_ += path_.ports.size();
-    kept_.push_back(path_);
-    index = static_cast<std::uint32_t>(kept_.size());
-  }
+  const std::uint32_t draw =
+      options_.fresh_ports ? drawn_(source, destination, 0)++ : static_cast<std::uint32_t>(channel);
+  find(source, destination, static_cast<std::uint16_t>(kFirstPort + draw), channel, path_);
   return path_;
 }
 

@@ -32,14 +32,13 @@ struct Path {
 /// forward gives. A sprayed flow crosses several ports at the same distance; the slowest counts.
 /// Each m / C is rounded up to the picosecond; with whole_ns it is cut to whole nanoseconds.
 ///
-/// Paths of connections that occur again are kept (at most about a million hops in all); nothing is
-/// kept with fresh_ports. ERRORS: Error for same-node transfers, ends that are no GPU or NVSwitch,
+/// ERRORS: Error for same-node transfers, ends that are no GPU or NVSwitch,
 /// pairs without a route and ports without bandwidth (naming the link).
 class PathFinder {
  public:
   PathFinder(const Topology& topology, const FlowOptions& options);
 
-  /// The path of the next transfer of this connection; valid until the next call.
+  /// The path of a connection, or with fresh_ports of its next transfer; valid until the next call.
   const Path& next(NodeId source, NodeId destination, std::int32_t channel);
 
   Bytes wire_bytes(Bytes data) const;
@@ -60,9 +59,7 @@ class PathFinder {
 
   FlowOptions options_;
   Router router_;
-  ConnectionTable connections_;  // index into kept_ plus 1; with fresh_ports the ports used
-  std::vector<Path> kept_;
-  std::size_t kept_hops_ = 0;
+  ConnectionTable drawn_;  // with fresh_ports: source ports used
   Path path_;
   Route route_;
 };
