@@ -192,6 +192,7 @@ void check_batch(const Job& job) {
     check_divides(job.pp, "--pp", job.microbatches(), "the microbatches, as interleaving needs",
                   job.gpus / (job.tp * job.cp));
   }
+  check_shape(pipeline_schedule_named(job.schedule), {job.pp, job.vpp, job.microbatches()});
 }
 
 void check_sharding(const Job& job) {
@@ -258,7 +259,6 @@ void check_job(const Job& job) {
   check_model(job);
   check_sharding(job);
   check_precision(job);
-  pipeline_schedule_named(job.schedule);
 }
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ void check_size(const Job& job, const StagePlan& plan) {
   double operations = 0;
   for (std::int64_t stage = 0; stage < job.pp; ++stage) {
     plan.parameters(stage);  // throws if a stage's sum, and so a bucket's, leaves 64 bits
-    for (std::int64_t chunk = 0; chunk < job.vpp; ++chunk) {
+    for (std::int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
       for (const PlacedUnit& placed : plan.units(stage, chunk)) {
         operations += static_cast<double>(placed.unit->forward.steps.size() +
                                           placed.unit->backward.steps.size() + 8);

@@ -29,6 +29,18 @@ std::int32_t Families::pipeline_back() {
   return get("pp.back", [&] { return groups_of(layout_, RankGroup::kPp); });
 }
 
+std::int32_t Families::copies() {
+  return get("dp.copies", [&] {
+    Groups pairs;
+    for (const std::vector<std::int32_t>& pipeline : groups_of(layout_, RankGroup::kPp)) {
+      for (std::size_t i = 0; i < pipeline.size() / 2; ++i) {
+        pairs.push_back({pipeline[i], pipeline[pipeline.size() - 1 - i]});
+      }
+    }
+    return pairs;
+  });
+}
+
 std::int32_t Families::shard() {
   return replicas_ == 1 ? of(RankGroup::kDpCp)
                         : get("dp.shard", [&] { return split_replicas(false); });

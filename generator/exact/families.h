@@ -22,6 +22,8 @@ class Families {
   /// The pipelines once more, for messages that go backward where forward ones go between the same
   /// ranks in the same direction: two stages with several chunks.
   std::int32_t pipeline_back();
+  /// The two stages of each pipeline that hold the same layers under a bidirectional schedule.
+  std::int32_t copies();
   /// Among the ranks with the same dense parameters: those that cut them among each other, and
   /// those that hold the same part. Replicas are consecutive blocks of the dp x cp group.
   std::int32_t shard();

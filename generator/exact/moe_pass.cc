@@ -48,7 +48,7 @@ class ExpertTransfers {
 
 void gradients(PassBuilder& out, const ModuleOperators& ops, ParameterCount ready) {
   out.compute_all(ops.input_grad);
-  out.compute_all(ops.weight_grad, ready);
+  out.weight_gradients(ops.weight_grad, ready);
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ void column_backward(PassBuilder& out, const ModuleList& list, std::size_t i,
                                 list.over_tp(CommType::kAllGather, input.width,
                                              module.kind == ModuleKind::kHead ? sizes.activation
                                                                               : sizes.operand),
-                                out.tail())
+                                out.tail(), true)
                    : -1;
   }
   out.compute_all(ops.input_grad);
@@ -122,7 +122,7 @@ void column_backward(PassBuilder& out, const ModuleList& list, std::size_t i,
   if (gathered >= 0) {
     out.join(gathered);
   }
-  out.compute_all(ops.weight_grad, list.parameters(i));
+  out.weight_gradients(ops.weight_grad, list.parameters(i));
   if (reduced >= 0) {
     out.join(reduced);
   }
@@ -164,7 +164,7 @@ void backward_steps(PassBuilder& out, std::span<const Module> modules, const Pas
     const ModuleOperators ops = list.operators(i);
     const bool weights = !ops.weight_grad.empty();
     out.compute_all(ops.input_grad, weights ? ParameterCount() : list.parameters(i));
-    out.compute_all(ops.weight_grad, list.parameters(i));
+    out.weight_gradients(ops.weight_grad, list.parameters(i));
   }
 }
 

@@ -27,6 +27,7 @@ struct PassStep {
   PassComm transfer;
   std::vector<std::int32_t> after;  ///< earlier steps of the pass; none: the pass's start
   ParameterCount ready;             ///< parameters whose gradient is complete when it ends
+  bool weights = false;             ///< serves the weights' gradients alone
 };
 
 /// What one rank does for a microbatch in some consecutive modules, forward or backward. Compute

@@ -25,6 +25,14 @@ class PassBuilder {
       compute(ops[i], i + 1 == ops.size() ? ready : ParameterCount());
     }
   }
+  /// The gradients of weights; `ready` is complete when the last ends.
+  void weight_gradients(const std::vector<Operator>& ops, ParameterCount ready) {
+    const std::size_t first = pass_.steps.size();
+    compute_all(ops, ready);
+    for (std::size_t i = first; i < pass_.steps.size(); ++i) {
+      pass_.steps[i].weights = true;
+    }
+  }
   std::int32_t transfer(std::string name, const PassComm& transfer) {
     PassStep step;
     step.name = std::move(name);
@@ -32,8 +40,10 @@ class PassBuilder {
     return chain(std::move(step));
   }
   /// Beside the chain, after the steps given.
-  std::int32_t beside(std::string name, const PassComm& transfer, std::vector<std::int32_t> after) {
+  std::int32_t beside(std::string name, const PassComm& transfer, std::vector<std::int32_t> after,
+                      bool weights = false) {
     PassStep step;
+    step.weights = weights;
     step.name = std::move(name);
     step.transfer = transfer;
     step.after = std::move(after);

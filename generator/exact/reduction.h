@@ -11,7 +11,8 @@ namespace lockstep {
 /// A step of a chunk's backward pass that completes gradients.
 struct GradientItem {
   std::size_t unit = 0;  ///< in forward order
-  std::size_t step = 0;  ///< of the unit's backward pass
+  std::size_t step = 0;  ///< of the unit's backward pass, or of the part
+  BackwardPart part = BackwardPart::kWhole;
 };
 
 /// How the gradients of one chunk are reduced: dense ones over dp x cp, those of experts over the
@@ -19,9 +20,13 @@ struct GradientItem {
 struct ChunkReduction {
   std::vector<GradientItem> items;  ///< in backward order
   std::vector<GradientBucket> dense, expert;
+
+  /// The first item of a part; the number of items where it has none.
+  std::size_t first_of(BackwardPart part) const;
 };
 
+/// `split`: the backward pass comes in two parts, first that of the input through all units.
 ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& job,
-                               std::int64_t dense_ranks, std::int64_t expert_ranks);
+                               std::int64_t dense_ranks, std::int64_t expert_ranks, bool split);
 
 }  // namespace lockstep

@@ -24,11 +24,38 @@ const PipelineSchedule& pipeline_schedule_named(std::string_view name) {
       .hint(near.empty() ? std::string() : fmt::format("did you mean {}?", near));
 }
 
+void check_shape(const PipelineSchedule& schedule, const PipelineShape& shape) {
+  if (shape.vpp > 1 && schedule.one_chunk) {
+    throw Error(fmt::format("schedule {} knows no interleaving", schedule.name))
+        .field("--vpp")
+        .expected("1");
+  }
+  if (!schedule.bidirectional) {
+    return;
+  }
+  if (shape.pp % 2 != 0) {
+    throw Error(fmt::format("schedule {} folds the pipeline in two, but it has {} stages",
+                            schedule.name, shape.pp))
+        .field("--pp")
+        .expected("an even number");
+  }
+  if (shape.microbatches % 2 != 0 || shape.microbatches < 2 * shape.pp) {
+    throw Error(fmt::format("{} microbatches; schedule {} sends half of them each way",
+                            shape.microbatches, schedule.name))
+        .field("--global-batch")
+        .expected(fmt::format("an even number of at least 2 pp = {} microbatches", 2 * shape.pp));
+  }
+}
+
 Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_chunk) {
   Bytes now, peak;
   for (const PipelineSlot& slot : slots) {
     const Bytes kept = by_chunk[static_cast<std::size_t>(slot.chunk)];
-    now = slot.backward ? now - kept : now + kept;
+    if (!slot.backward) {
+      now = now + kept;
+    } else if (slot.part != BackwardPart::kInput) {
+      now = now - kept;
+    }
     peak = std::max(peak, now);
   }
   return peak;

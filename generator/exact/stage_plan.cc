@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "generator/exact/split_pass.h"
+
 namespace lockstep {
 namespace {
 
@@ -21,7 +23,11 @@ ModelUnit make_unit(const std::vector<Module>& modules, const PassOptions& optio
                     const OperatorTime& time) {
   ModelUnit unit;
   unit.forward = fold(forward_pass(modules, options), time);
-  unit.backward = fold(backward_pass(modules, options), time);
+  const Pass backward = backward_pass(modules, options);
+  const SplitPass parts = split_weights(backward);
+  unit.backward = fold(backward, time);
+  unit.input_backward = fold(parts.input, time);
+  unit.weight_backward = fold(parts.weights, time);
   unit.parameters = parameters_of(modules, options);
   unit.residual_width = residual_width(modules);
   return unit;
@@ -37,12 +43,34 @@ std::int64_t layer_count(const Model& model) {
   return layers;
 }
 
+const FoldedPass& ModelUnit::pass(const PipelineSlot& slot) const {
+  if (!slot.backward) {
+    return forward;
+  }
+  switch (slot.part) {
+    case BackwardPart::kInput:
+      return input_backward;
+    case BackwardPart::kWeights:
+      return weight_backward;
+    default:
+      return backward;
+  }
+}
+
 std::vector<std::vector<ModelChunk>> stages_of(const Job& job) {
-  return cut_into_stages({.layers = layer_count(job.model),
-                          .pp = job.pp,
-                          .vpp = job.vpp,
-                          .first_layers = job.first_stage_layers,
-                          .last_layers = job.last_stage_layers});
+  std::vector<std::vector<ModelChunk>> stages =
+      cut_into_stages({.layers = layer_count(job.model),
+                       .pp = job.pp,
+                       .vpp = job.vpp,
+                       .first_layers = job.first_stage_layers,
+                       .last_layers = job.last_stage_layers});
+  if (pipeline_schedule_named(job.schedule).bidirectional) {
+    const std::vector<std::vector<ModelChunk>> one_way = stages;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      stages[s].push_back(one_way[stages.size() - 1 - s].front());
+    }
+  }
+  return stages;
 }
 
 StagePlan::StagePlan(const Job& job, const OperatorTime& time)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "generator/exact/folded_pass.h"
+#include "generator/exact/schedule.h"
 #include "generator/exact/stages.h"
 #include "generator/job.h"
 
@@ -13,6 +14,8 @@ namespace lockstep {
 /// A layer, or what is before the first or after the last, with its priced passes.
 struct ModelUnit {
   FoldedPass forward, backward;
+  FoldedPass input_backward, weight_backward;  ///< the two parts of `backward`
+  const FoldedPass& pass(const PipelineSlot& slot) const;
   ParameterCount parameters;
   std::int64_t residual_width = 0;  ///< features of a token it hands on
 };
@@ -30,6 +33,7 @@ class StagePlan {
   StagePlan(const Job& job, const OperatorTime& time);
 
   const RankSizes& sizes() const { return sizes_; }
+  std::int64_t chunks() const { return std::ssize(chunks_.front()); }
   /// The units of a chunk in forward order.
   std::vector<PlacedUnit> units(std::int64_t stage, std::int64_t chunk) const;
   ParameterCount parameters(std::int64_t stage) const;
@@ -52,7 +56,8 @@ class StagePlan {
 /// Layers of a model, all blocks together.
 std::int64_t layer_count(const Model& model);
 
-/// Of a checked job.
+/// Of a checked job; with a bidirectional schedule the second chunk is that of the stage as far
+/// from the other end.
 std::vector<std::vector<ModelChunk>> stages_of(const Job& job);
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,10 +31,19 @@ class StageProgram {
   std::int32_t collective(OpType type, std::string name, std::int32_t stream, CommType comm,
                           std::int32_t family, Bytes bytes, Ops after);
   std::int32_t message(const PipelineSlot& slot, bool send, Bytes bytes, Ops after);
+  bool flipped(const PipelineSlot& slot) const { return bidirectional_ && slot.chunk == 1; }
 
-  void run(const PipelineSlot& slot, bool first, bool last);
-  Ops run_pass(const FoldedPass& pass, const std::string& prefix, const Ops& entry,
-               ChunkReduction* reduction, std::size_t unit);
+  /// What a slot is of its chunk's.
+  struct SlotPlace {
+    bool first = false;  ///< forward pass
+    bool last = false;   ///< pass of its direction, or of its part of the last backward pass
+  };
+  std::vector<SlotPlace> places_of(const std::vector<PipelineSlot>& slots) const;
+  void run(const PipelineSlot& slot, const SlotPlace& place);
+  void run_beside(const PipelineSlot& slot, const SlotPlace& place, const Ops& entry,
+                  std::size_t begin);
+  Ops run_pass(const ModelUnit& what, const PipelineSlot& slot, const std::string& prefix,
+               const Ops& entry, ChunkReduction* reduction, std::size_t unit);
   void reduce_complete(const ChunkReduction& reduction, std::size_t item, std::int32_t op);
   void reduce(std::int64_t parameters, bool expert, Ops after);
   Ops gather(const std::string& what, const ParameterCount& parameters, const Ops& after);
@@ -46,13 +56,14 @@ class StageProgram {
   const OperatorTime& time_;
   Families& families_;
   std::int64_t stage_;
-  std::int64_t dense_ranks_, expert_ranks_;     ///< that hold the same parameters
-  std::vector<std::vector<PlacedUnit>> units_;  ///< by chunk
-  std::vector<ChunkReduction> reductions_;      ///< by chunk
-  std::vector<std::vector<Ops>> gathered_;      ///< by chunk and unit: what its first pass awaits
-  std::size_t next_item_ = 0;                   ///< of the chunk under way
-  OpType type_ = OpType::kOther;                ///< of what is added, unless it has its own
-  std::int32_t microbatch_ = -1, chunk_ = -1;   ///< of what is added
+  bool bidirectional_;
+  std::int64_t dense_ranks_, expert_ranks_;                ///< that hold the same parameters
+  std::vector<std::vector<PlacedUnit>> units_;             ///< by chunk
+  std::vector<std::array<ChunkReduction, 2>> reductions_;  ///< by chunk: whole passes, split ones
+  std::vector<std::vector<Ops>> gathered_;     ///< by chunk and unit: what its first pass awaits
+  std::size_t next_item_ = 0;                  ///< of the chunk under way
+  OpType type_ = OpType::kOther;               ///< of what is added, unless it has its own
+  std::int32_t microbatch_ = -1, chunk_ = -1;  ///< of what is added
   OpProgram program_;
   Ops exits_;    ///< of the pass before
   Ops reduced_;  ///< all gradient reductions

@@ -69,7 +69,7 @@ void StageProgram::gather_buckets(Ops after) {
     return;
   }
   for (std::size_t chunk = 0; chunk < reductions_.size(); ++chunk) {
-    const ChunkReduction& reduction = reductions_[chunk];
+    const ChunkReduction& reduction = reductions_[chunk].front();
     for (const bool expert : {false, true}) {
       const std::vector<GradientBucket>& buckets = expert ? reduction.expert : reduction.dense;
       if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
@@ -127,6 +127,13 @@ void StageProgram::finish() {
     tail = {collective(type, std::move(name), stream, CommType::kAllReduce, family, bytes,
                        std::move(tail))};
   };
+  const bool sharded = job_.sharding != Sharding::kNone;
+  const std::int64_t owned = parameters.dense / (sharded ? dense_ranks_ / job_.hsdp_replicas : 1) +
+                             parameters.expert / (sharded ? expert_ranks_ : 1);
+  if (bidirectional_) {
+    step(OpType::kReduceGradients, "reduce copies", kGlobalStream, families_.copies(),
+         Bytes(owned) * sizes.gradient);
+  }
   if (sizes.sequence_parallel && parameters.replicated > 0) {
     step(OpType::kReplicatedGradients, "reduce replicated gradients", kTpStream,
          families_.of(RankGroup::kTp), Bytes(parameters.replicated) * sizes.gradient);
@@ -135,16 +142,13 @@ void StageProgram::finish() {
     step(OpType::kTiedEmbedding, "reduce tied embedding", kGlobalStream, families_.embedding(),
          Bytes(plan_.tied_parameters()) * sizes.gradient);
   }
-  const bool sharded = job_.sharding != Sharding::kNone;
   const RankGroup copy = sharded ? RankGroup::kWorld : RankGroup::kModel;
   const std::int64_t ranks = sharded ? job_.gpus : job_.tp * job_.pp;
   if (job_.precision == Precision::kFp16 && ranks > 1) {
     step(OpType::kClip, "any infinite gradient", kGlobalStream, families_.of(copy), Bytes(4));
   }
-  const auto owned =
-      static_cast<double>(parameters.dense / (sharded ? dense_ranks_ / job_.hsdp_replicas : 1) +
-                          parameters.expert / (sharded ? expert_ranks_ : 1));
-  tail = {compute(OpType::kClip, memory_operator("gradient norm", owned * sizes.gradient),
+  tail = {compute(OpType::kClip,
+                  memory_operator("gradient norm", static_cast<double>(owned) * sizes.gradient),
                   std::move(tail))};
   if (ranks > 1) {
     step(OpType::kClip, "sum of gradient norms", kGlobalStream, families_.of(copy), Bytes(4));
@@ -156,7 +160,8 @@ void StageProgram::finish() {
   }
   // Reads gradient, fp32 parameter and both moments, writes the latter three and the parameter.
   tail = {compute(OpType::kOptimizer,
-                  memory_operator("optimizer", owned * (sizes.gradient + 24 + sizes.parameter)),
+                  memory_operator("optimizer", static_cast<double>(owned) *
+                                                   (sizes.gradient + 24 + sizes.parameter)),
                   std::move(tail))};
   if (!job_.overlap_parameters) {
     gather_buckets(std::move(tail));

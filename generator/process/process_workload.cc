@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "generator/exact/workload_of_stages.h"
 #include "generator/process/process_program.h"
 
@@ -13,6 +16,12 @@ ProcessWorkload process_workload(const Job& job, const OperatorTime& time, const
   const StagePlan plan(job, time);
   Families families(layout_of(job), job.hsdp_replicas);
   const PipelineSchedule& schedule = pipeline_schedule_named(job.schedule);
+  if (schedule.splits_backward || schedule.bidirectional) {
+    throw Error(
+        fmt::format("a process has whole backward passes; schedule {} splits them", schedule.name))
+        .field("schedule")
+        .expected("a schedule of whole passes, such as 1f1b or gpipe");
+  }
   const PipelineShape shape{job.pp, job.vpp, job.microbatches()};
   ProcessWorkload result;
   std::vector<OpProgram> programs;

@@ -55,7 +55,12 @@ Job random_job(Rng& rng) {
   job.gradient_bucket = pick<std::int64_t>(rng, {0, 1, 20'000});
   job.overlap_gradients = rng.below(2) == 0;
   job.overlap_parameters = rng.below(2) == 0;
-  job.schedule = pipeline_schedules()[rng.below(pipeline_schedules().size())]->name;
+  const PipelineSchedule& schedule = *pipeline_schedules()[rng.below(pipeline_schedules().size())];
+  if (schedule.bidirectional && job.pp % 2 == 0) {
+    job.global_batch = job.micro_batch * job.dp() * 2 * (job.pp + rng.between(0, 2));
+  }
+  job.vpp = schedule.one_chunk ? 1 : job.vpp;
+  job.schedule = schedule.bidirectional && job.pp % 2 != 0 ? "1f1b" : schedule.name;
   return job;
 }
 
@@ -65,7 +70,7 @@ Time some_time(const Operator& op) {
 
 TEST(ExactWorkloadProperty, RandomJobsAreValidAndRunToTheirEnd) {
   Rng rng(1, "exact workload");
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 100; ++round) {
     const Job job = random_job(rng);
     const Workload workload = exact_workload(job, some_time);
     ASSERT_NO_THROW(validate(workload)) << round;
@@ -111,7 +116,8 @@ TEST(ExactWorkloadProperty, CuttingNeverAddsToTheStates) {
     Job whole;
     whole.model = job.model;
     const ParameterCount all = memory_by_stage(whole).front().parameters;
-    ASSERT_EQ(sum, all.dense + all.expert) << round;
+    const int copies = pipeline_schedule_named(job.schedule).bidirectional ? 2 : 1;
+    ASSERT_EQ(sum, copies * (all.dense + all.expert)) << round;
   }
 }
 
@@ -120,21 +126,28 @@ TEST(PipelineScheduleProperty, EveryPassOnceForwardFirst) {
   for (const PipelineSchedule* schedule : pipeline_schedules()) {
     for (int round = 0; round < 100; ++round) {
       PipelineShape shape;
-      shape.pp = rng.between(1, 6);
-      shape.vpp = shape.pp > 1 ? rng.between(1, 3) : 1;
+      shape.pp = schedule->bidirectional ? 2 * rng.between(1, 4) : rng.between(1, 6);
+      shape.vpp = shape.pp > 1 && !schedule->one_chunk ? rng.between(1, 3) : 1;
       shape.microbatches = shape.vpp > 1 ? shape.pp * rng.between(1, 4) : rng.between(1, 20);
+      if (schedule->bidirectional) {
+        shape.microbatches = 2 * (shape.pp + rng.between(0, 5));
+      }
+      ASSERT_NO_THROW(check_shape(*schedule, shape));
+      const std::int64_t each_way = shape.microbatches / (schedule->bidirectional ? 2 : 1);
       for (std::int64_t stage = 0; stage < shape.pp; ++stage) {
-        std::map<std::pair<std::int32_t, std::int32_t>, int> passes;  // 1 forward, 2 both
+        // 1 forward, 2 and gradients of the input, 3 and of the weights
+        std::map<std::pair<std::int32_t, std::int32_t>, int> passes;
         for (const PipelineSlot& slot : schedule->order(shape, stage)) {
           int& done = passes[{slot.chunk, slot.microbatch}];
-          ASSERT_EQ(done, slot.backward ? 1 : 0) << schedule->name;
-          ++done;
+          const bool weights = slot.part == BackwardPart::kWeights;
+          ASSERT_EQ(done, slot.backward ? (weights ? 2 : 1) : 0) << schedule->name;
+          done += slot.backward && slot.part == BackwardPart::kWhole ? 2 : 1;
         }
-        ASSERT_EQ(std::ssize(passes), shape.vpp * shape.microbatches);
+        ASSERT_EQ(std::ssize(passes), schedule->chunks(shape) * each_way);
         for (const auto& [pass, done] : passes) {
-          ASSERT_EQ(done, 2) << schedule->name;
-          ASSERT_LT(pass.first, shape.vpp);
-          ASSERT_LT(pass.second, shape.microbatches);
+          ASSERT_EQ(done, 3) << schedule->name;
+          ASSERT_LT(pass.first, schedule->chunks(shape));
+          ASSERT_LT(pass.second, each_way);
         }
       }
     }

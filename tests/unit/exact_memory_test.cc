@@ -75,6 +75,28 @@ TEST(ExactMemory, PipelineKeepsMicrobatchesInFlight) {
   EXPECT_EQ(memory_by_stage(job)[1].activations, one * (2 * 8));
 }
 
+// Qi et al. 2023, section 2.3: ZB-H1 keeps no more than 1F1B's first stage, pp microbatches, on all
+// stages. DeepSeek-V3 report, table 2: DualPipe has all parameters twice and keeps pp + 1.
+TEST(ExactMemory, SchedulesKeepAsManyMicrobatchesAsPublished) {
+  Job job = gpt_job(1, false);
+  job.gpus = job.pp = 4;
+  job.global_batch = 16 * kBatch;
+  job.model.before.clear();
+  job.model.after.clear();
+  const Bytes one = layer(job);
+  const StageMemory first = memory_by_stage(job)[0];
+  job.schedule = "zb-h1";
+  for (const StageMemory& memory : memory_by_stage(job)) {
+    EXPECT_EQ(memory.activations, one * (2 * 4));
+    EXPECT_EQ(memory.parameters, first.parameters);
+  }
+  job.schedule = "dualpipe";
+  for (const StageMemory& memory : memory_by_stage(job)) {
+    EXPECT_EQ(memory.activations, one * (2 * 5));
+    EXPECT_EQ(memory.parameters.dense, 2 * first.parameters.dense);
+  }
+}
+
 // Megatron Core, dist_optimizer.md: bytes a parameter with d data-parallel ranks.
 TEST(ExactMemory, StatesOfAParameterAsPublished) {
   struct Row {

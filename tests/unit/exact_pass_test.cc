@@ -3,6 +3,7 @@
 
 #include "generator/exact/folded_pass.h"
 #include "generator/exact/pass.h"
+#include "generator/exact/split_pass.h"
 #include "tests/support/exact_models.h"
 
 namespace lockstep {
@@ -206,6 +207,31 @@ TEST(ExactPass, FoldedStepsKeepTheOverlap) {
   EXPECT_THAT(cut.steps[2].after, ElementsAre(1));
   EXPECT_THAT(cut.steps[3].after, ElementsAre(1, 0));
   EXPECT_THAT(cut.exits, ElementsAre(3, 2));
+}
+
+// Steps 0 input gradient, 1 gather for the weights, 2 weights after both, 3 next input gradient,
+// which came after 2 and so after 0; 4 the next weights.
+TEST(SplitPass, WeightsWaitForNothingOfTheInputsPart) {
+  const auto step = [](const char* name, std::vector<std::int32_t> after, bool weights) {
+    PassStep out;
+    out.name = name;
+    out.after = std::move(after);
+    out.weights = weights;
+    return out;
+  };
+  Pass pass;
+  pass.steps = {step("input", {}, false), step("gather", {}, true), step("weights", {0, 1}, true),
+                step("next input", {2}, false), step("next weights", {3}, true)};
+  pass.exits = {4};
+  const SplitPass split = split_weights(pass);
+  ASSERT_EQ(split.input.steps.size(), 2U);
+  EXPECT_EQ(split.input.steps[1].name, "next input");
+  EXPECT_EQ(split.input.steps[1].after, std::vector<std::int32_t>{0});
+  EXPECT_EQ(split.input.exits, std::vector<std::int32_t>{1});
+  ASSERT_EQ(split.weights.steps.size(), 3U);
+  EXPECT_EQ(split.weights.steps[1].after, std::vector<std::int32_t>{0});
+  EXPECT_TRUE(split.weights.steps[2].after.empty());
+  EXPECT_EQ(split.weights.exits, (std::vector<std::int32_t>{1, 2}));
 }
 
 }  // namespace

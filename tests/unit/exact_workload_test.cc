@@ -64,6 +64,92 @@ TEST(ExactWorkload, UniformStepsTakeThePublishedTime) {
   }
 }
 
+// Qi et al. 2023, table 1: ZB-H1's bubble is (pp - 1)(F + B - W), with F forward, B and W the
+// gradients of input and weights. Here F = B = W = 1 us: a third of 1F1B's (pp - 1)(F + B + W).
+TEST(ExactWorkload, ZeroBubbleH1TakesThePublishedTime) {
+  for (const std::int64_t pp : {1, 2, 4, 5, 8}) {
+    for (const std::int64_t microbatches : {pp, 2 * pp, 2 * pp + 3}) {
+      Job job = uniform_job(pp, 1, microbatches);
+      job.schedule = "zb-h1";
+      EXPECT_EQ(step_of(exact_workload(job, uniform)), Time::us(3 * microbatches + pp - 1))
+          << pp << " stages, " << microbatches << " microbatches";
+    }
+  }
+}
+
+// The same with B slower than F and W: F = 2, B = 3, W = 1.
+TEST(ExactWorkload, ZeroBubbleH1WithUnequalParts) {
+  const auto time = [](const Operator& op) {
+    if (uniform(op) == Time()) {
+      return Time();
+    }
+    const bool weights = op.name.find("weight") != std::string::npos;
+    return Time::us(!op.backward ? 2 : weights ? 1 : 3);
+  };
+  Job job = uniform_job(4, 1, 12);
+  job.schedule = "zb-h1";
+  EXPECT_EQ(step_of(exact_workload(job, time)), Time::us(12 * 6 + 3 * (2 + 3 - 1)));
+}
+
+// DeepSeek-V3 report, table 2: DualPipe's bubble is (pp/2 - 1)(F&B + B - 3W), with B a whole
+// backward pass. Here a stage has 32 layers of F = W = 1 us and B = 2 us, and side by side nothing
+// is slower: F&B = 3 us. The formula takes a pair's results to be there when both passes end; here
+// the first of the two ends up to a layer earlier, at each of the pairs on the way to the middle.
+TEST(ExactWorkload, DualPipeTakesThePublishedTime) {
+  constexpr std::int64_t kLayers = 32;
+  for (const std::int64_t pp : {2, 4, 8}) {
+    for (const std::int64_t microbatches : {2 * pp, 2 * pp + 2, 4 * pp}) {
+      Job job = uniform_job(pp, 1, microbatches);
+      job.model.blocks.front().layers = kLayers * pp;
+      job.schedule = "dualpipe";
+      const Workload workload = exact_workload(job, uniform);
+      ASSERT_NO_THROW(validate(workload));
+      const std::int64_t us = 3 * microbatches + (pp / 2 - 1) * (3 + 2 - 3);
+      const Time step = step_of(workload);
+      EXPECT_LE(step, Time::us(kLayers * us)) << pp << " stages, " << microbatches;
+      EXPECT_GE(step, Time::us(kLayers * us - 3 * (pp / 2 - 1))) << pp << ", " << microbatches;
+    }
+  }
+}
+
+// In DualPipe a forward and a backward pass take turns, so that transfers of one run beside the
+// computing of the other.
+TEST(ExactWorkload, DualPipeRunsPassesSideBySide) {
+  Job job = uniform_job(2, 1, 8);
+  job.model.blocks.front().layers = 8;
+  job.schedule = "dualpipe";
+  const Workload workload = exact_workload(job, uniform);
+  const std::vector<Op>& ops = std::get<OpTable>(workload.jobs[0].work).programs[0].ops;
+  int changes = 0;
+  const Op* before = nullptr;
+  for (const Op& op : ops) {
+    if (op.comm != CommType::kNone || op.microbatch < 0) {
+      continue;
+    }
+    changes += before != nullptr && before->type != op.type ? 1 : 0;
+    before = &op;
+  }
+  EXPECT_GT(changes, 20);
+}
+
+TEST(ExactWorkload, SchedulesRefuseShapesTheyDoNotKnow) {
+  const auto error_of = [](std::string_view schedule, std::int64_t pp, std::int64_t vpp,
+                           std::int64_t microbatches) -> std::string {
+    Job job = uniform_job(pp, vpp, microbatches);
+    job.schedule = schedule;
+    try {
+      exact_workload(job, uniform);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of("zb-h1", 2, 2, 4), HasSubstr("knows no interleaving"));
+  EXPECT_THAT(error_of("dualpipe", 3, 1, 12), HasSubstr("an even number"));
+  EXPECT_THAT(error_of("dualpipe", 4, 1, 6), HasSubstr("at least 2 pp = 8"));
+  EXPECT_THAT(error_of("dualpipe", 4, 1, 9), HasSubstr("at least 2 pp = 8"));
+}
+
 struct Shape {
   std::int64_t tp = 1, cp = 1, ep = 1, pp = 1, vpp = 1, dp = 1, etp = 0;
   std::int64_t experts = 0;
