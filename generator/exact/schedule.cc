@@ -42,7 +42,7 @@ void check_shape(const PipelineSchedule& schedule, const PipelineShape& shape) {
   if (shape.microbatches % 2 != 0 || shape.microbatches < 2 * shape.pp) {
     throw Error(fmt::format("{} microbatches; schedule {} sends half of them each way",
                             shape.microbatches, schedule.name))
-        .field("--global-batch")
+        .field("--global_batch")
         .expected(fmt::format("an even number of at least 2 pp = {} microbatches", 2 * shape.pp));
   }
 }

@@ -46,7 +46,7 @@ struct PipelineSchedule {
   std::int64_t chunks(const PipelineShape& shape) const { return bidirectional ? 2 : shape.vpp; }
 };
 
-/// What a schedule itself asks of a shape. ERRORS: Error with field --pp, --vpp or --global-batch:
+/// What a schedule itself asks of a shape. ERRORS: Error with field --pp, --vpp or --global_batch:
 /// vpp > 1 where it knows no interleaving; bidirectional ones need an even pp and an even number of
 /// at least 2 pp microbatches.
 void check_shape(const PipelineSchedule& schedule, const PipelineShape& shape);

@@ -19,7 +19,7 @@ ProcessWorkload process_workload(const Job& job, const OperatorTime& time, const
   if (schedule.splits_backward || schedule.bidirectional) {
     throw Error(
         fmt::format("a process has whole backward passes; schedule {} splits them", schedule.name))
-        .field("schedule")
+        .field("--schedule")
         .expected("a schedule of whole passes, such as 1f1b or gpipe");
   }
   const PipelineShape shape{job.pp, job.vpp, job.microbatches()};
