@@ -33,6 +33,10 @@ inline constexpr std::int64_t kMaxExactOps = 20'000'000;
 ///               (norms, biases, routers: Megatron Core, finalize_model_grads.py), tied embeddings
 ///               over first and last stage, the norm of all gradients (4 bytes), Adam, bound by
 ///               memory
+///   fp8         delayed scaling: each pass of a stage ends with an all-reduce over its tp x dp x
+///   cp
+///               ranks of the largest values it saw, 3 fp32 numbers for each weight forward and 2
+///               backward (Transformer Engine, reduce_and_update_fp8_tensors)
 ///   loss        one all-reduce of 8 bytes over dp x cp on the last stage
 ///
 /// The result satisfies validate(). O(operations), memory the same.

@@ -135,8 +135,8 @@ void check_product(std::int64_t gpus, const Grid& degrees) {
 
 std::string_view name_of(RankGroup kind) {
   static constexpr std::array<std::string_view, kRankGroupCount> kNames{
-      "tp", "cp",        "dp.plain", "dp",           "pp",   "tp.model",
-      "ep", "tp.expert", "dp_ep",    "world.expert", "world"};
+      "tp", "cp",        "dp.plain", "dp",           "pp",    "tp.model",
+      "ep", "tp.expert", "dp_ep",    "world.expert", "tp.dp", "world"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -190,6 +190,8 @@ std::vector<std::vector<std::int32_t>> groups_of(const RankLayout& layout, RankG
       return cut(experts, {"dp"});
     case RankGroup::kExpertModel:
       return cut(experts, {"tp", "ep", "pp"});
+    case RankGroup::kTpDpCp:
+      return cut(dense, {"tp", "dp", "cp"});
     case RankGroup::kWorld:
       break;
   }

@@ -21,9 +21,10 @@ enum class RankGroup : std::uint8_t {
   kExpertTp,     ///< tensor parallel inside experts
   kExpertDp,     ///< all that hold the same expert parameters
   kExpertModel,  ///< expert, expert tensor and pipeline parallel: one copy of all experts
+  kTpDpCp,       ///< tensor, data and context parallel: a stage's ranks of the dense cut
   kWorld,
 };
-inline constexpr std::size_t kRankGroupCount = 11;
+inline constexpr std::size_t kRankGroupCount = 12;
 
 /// The family's name in an OpTable: the group kind, a '.' and what tells it from others of that
 /// kind ("tp", "dp", "dp.plain", "tp.expert", …).

@@ -40,13 +40,12 @@ Bytes moe_bytes(const Module& module, const RankSizes& sizes) {
   const std::int64_t halves = module.gated ? 2 : 1;
   Bytes kept = size_of(sizes.local_tokens, module.in, sizes.activation) +
                size_of(sizes.local_tokens, module.experts, 4) +
-               size_of(expert_rows, module.in, sizes.operand) +
+               operand_bytes(expert_rows, module.in, sizes) +
                size_of(expert_rows, halves * ffn, sizes.activation) +
-               size_of(expert_rows, ffn, sizes.operand) +
-               size_of(rows, module.in, sizes.activation);
+               operand_bytes(expert_rows, ffn, sizes) + size_of(rows, module.in, sizes.activation);
   const std::int64_t shared = module.shared_ffn / sizes.tp;
   kept += size_of(sizes.tokens, halves * shared, sizes.activation) +
-          size_of(sizes.tokens, shared, sizes.operand);
+          operand_bytes(sizes.tokens, shared, sizes);
   return kept;
 }
 
@@ -57,14 +56,14 @@ Bytes module_bytes(const Module& module, Region region, bool own_input, const Jo
     case ModuleKind::kEmbedding:
       return {};
     case ModuleKind::kNorm:
-      return size_of(rows, width_in(region, module.out, sizes), sizes.activation);
+      return size_of(rows, norm_width_in(region, module, sizes), sizes.activation);
     case ModuleKind::kActivation:
       return size_of(rows, width_in(region, module.in, sizes), sizes.activation);
     case ModuleKind::kColumnLinear:
     case ModuleKind::kPlainLinear:
-      return own_input ? size_of(rows, module.in, sizes.operand) : Bytes();
+      return own_input ? operand_bytes(rows, module.in, sizes) : Bytes();
     case ModuleKind::kRowLinear:
-      return size_of(rows, width_in(region, module.in, sizes), sizes.operand) +
+      return operand_bytes(rows, width_in(region, module.in, sizes), sizes) +
              size_of(sizes.local_tokens, module.out, job.dropout ? 1 : 0);
     case ModuleKind::kHead:
       return size_of(rows, module.in, sizes.activation) +

@@ -10,33 +10,37 @@ class ExpertTransfers {
       : out_(out), module_(module), sizes_(sizes), rows_(dispatched_rows(module, sizes)) {}
 
   /// To the ranks of the experts, then to all ranks that share each of them.
-  void outwards(const std::string& name, int element) {
-    all_to_all(name, element);
-    expert_tp(name + " gather", CommType::kAllGather, element);
+  void outwards(const std::string& name, bool operands) {
+    all_to_all(name, operands);
+    expert_tp(name + " gather", CommType::kAllGather, operands);
   }
   void back(const std::string& name) {
-    expert_tp(name + " scatter", CommType::kReduceScatter, sizes_.activation);
-    all_to_all(name, sizes_.activation);
+    expert_tp(name + " scatter", CommType::kReduceScatter, false);
+    all_to_all(name, false);
   }
   /// The shared experts' input or output over tp.
-  void shared(const std::string& name, CommType comm, int element) {
+  void shared(const std::string& name, CommType comm, bool operands) {
     if (sizes_.tp > 1) {
       out_.transfer(module_.name + name,
-                    {comm, RankGroup::kTp, Bytes(sizes_.tokens) * module_.in * element, false});
+                    {comm, RankGroup::kTp, bytes(sizes_.tokens, operands), false});
     }
   }
 
  private:
-  void all_to_all(const std::string& name, int element) {
+  Bytes bytes(std::int64_t rows, bool operands) const {
+    return operands ? operand_bytes(rows, module_.in, sizes_)
+                    : Bytes(rows) * module_.in * sizes_.activation;
+  }
+  void all_to_all(const std::string& name, bool operands) {
     if (sizes_.ep > 1) {
-      out_.transfer(module_.name + name, {CommType::kAllToAll, RankGroup::kEp,
-                                          Bytes(rows_) * module_.in * element, false});
+      out_.transfer(module_.name + name,
+                    {CommType::kAllToAll, RankGroup::kEp, bytes(rows_, operands), false});
     }
   }
-  void expert_tp(const std::string& name, CommType comm, int element) {
+  void expert_tp(const std::string& name, CommType comm, bool operands) {
     if (sizes_.etp > 1) {
-      out_.transfer(module_.name + name, {comm, RankGroup::kExpertTp,
-                                          Bytes(rows_) * sizes_.etp * module_.in * element, false});
+      out_.transfer(module_.name + name,
+                    {comm, RankGroup::kExpertTp, bytes(rows_ * sizes_.etp, operands), false});
     }
   }
 
@@ -59,18 +63,18 @@ void moe_forward(PassBuilder& out, const Module& module, const PassOptions& opti
   ExpertTransfers transfers(out, module, sizes);
   out.compute_all(moe.router.forward);
   out.compute_all(moe.permute.forward);
-  transfers.outwards(".dispatch", sizes.operand);
+  transfers.outwards(".dispatch", true);
   out.compute_all(moe.expert_in.forward);
   out.compute_all(moe.expert_activation.forward);
   out.compute_all(moe.expert_out.forward);
   transfers.back(".combine");
   out.compute_all(moe.unpermute.forward);
   if (module.shared_ffn > 0) {
-    transfers.shared(".shared gather", CommType::kAllGather, sizes.operand);
+    transfers.shared(".shared gather", CommType::kAllGather, true);
     out.compute_all(moe.shared_in.forward);
     out.compute_all(moe.shared_activation.forward);
     out.compute_all(moe.shared_out.forward);
-    transfers.shared(".shared scatter", CommType::kReduceScatter, sizes.activation);
+    transfers.shared(".shared scatter", CommType::kReduceScatter, false);
   }
 }
 
@@ -82,14 +86,14 @@ void moe_backward(PassBuilder& out, const Module& module, const PassOptions& opt
   ExpertTransfers transfers(out, module, sizes);
   if (module.shared_ffn > 0) {
     const std::int64_t shared = all.dense - all.replicated;
-    transfers.shared(".shared gradient gather", CommType::kAllGather, sizes.operand);
+    transfers.shared(".shared gradient gather", CommType::kAllGather, true);
     gradients(out, moe.shared_out, {shared / matrices, 0, 0});
     out.compute_all(moe.shared_activation.input_grad);
     gradients(out, moe.shared_in, {shared - shared / matrices, 0, 0});
-    transfers.shared(".shared gradient scatter", CommType::kReduceScatter, sizes.activation);
+    transfers.shared(".shared gradient scatter", CommType::kReduceScatter, false);
   }
   out.compute_all(moe.unpermute.input_grad);
-  transfers.outwards(".combine gradient", sizes.activation);
+  transfers.outwards(".combine gradient", false);
   gradients(out, moe.expert_out, {0, all.expert / matrices, 0});
   out.compute_all(moe.expert_activation.input_grad);
   gradients(out, moe.expert_in, {0, all.expert - all.expert / matrices, 0});

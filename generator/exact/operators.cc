@@ -84,6 +84,11 @@ std::int64_t width_in(Region region, std::int64_t width, const RankSizes& sizes)
   return region == Region::kTensor ? ceil_div(width, sizes.tp) : width;
 }
 
+std::int64_t norm_width_in(Region region, const Module& norm, const RankSizes& sizes) {
+  const std::int64_t width = width_in(region, norm.out, sizes);
+  return norm.in < norm.out ? std::max(width, norm.in) : width;
+}
+
 std::vector<Region> regions_of(std::span<const Module> modules) {
   std::vector<Region> regions;
   Region region = Region::kSequence;
@@ -137,7 +142,7 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
     case ModuleKind::kHead:
       return head(module, sizes);
     case ModuleKind::kNorm: {
-      const double elements = product_of({rows, width_in(region, module.out, sizes)}) * element;
+      const double elements = product_of({rows, norm_width_in(region, module, sizes)}) * element;
       return elementwise(module.name, 2 * elements, 3 * elements, sizes.activation);
     }
     case ModuleKind::kAttention:

@@ -83,5 +83,7 @@ ParameterCount parameters_of(const Module& module, const RankSizes& sizes);
 /// Rows and width of what a rank keeps of `elements` features in a region.
 std::int64_t rows_in(Region region, const RankSizes& sizes);
 std::int64_t width_in(Region region, std::int64_t width, const RankSizes& sizes);
+/// What a norm of heads normalises on a rank: one head at least.
+std::int64_t norm_width_in(Region region, const Module& norm, const RankSizes& sizes);
 
 }  // namespace lockstep

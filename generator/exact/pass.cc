@@ -35,6 +35,27 @@ class ModuleList {
   PassComm over_tp(CommType comm, std::int64_t width, int element) const {
     return {comm, RankGroup::kTp, Bytes(options_.sizes.tokens) * width * element, false};
   }
+  /// Of what a module reads: operands, but for a head, which stays in bf16.
+  PassComm gather_over_tp(const Module& module, std::int64_t width) const {
+    return module.kind == ModuleKind::kHead
+               ? over_tp(CommType::kAllGather, width, options_.sizes.activation)
+               : PassComm{CommType::kAllGather, RankGroup::kTp,
+                          operand_bytes(options_.sizes.tokens, width, options_.sizes), false};
+  }
+  /// With a scale of its own a tensor is cut by the largest value on any rank.
+  bool shares_largest(const Module& module) const {
+    return options_.sizes.shares_largest && module.kind != ModuleKind::kHead &&
+           module.kind != ModuleKind::kEmbedding;
+  }
+  static PassComm largest() { return {CommType::kAllReduce, RankGroup::kTp, Bytes(4), false}; }
+  /// Fewer key and value heads than ranks: a rank's columns of their projection are no whole heads,
+  /// so that all are gathered and the own ones taken (Megatron Core, attention.py).
+  bool gathers_heads(const Module& module) const { return module.kv_heads < options_.sizes.tp; }
+  PassComm heads_over_tp(CommType comm, const Module& module) const {
+    const std::int64_t width =
+        module.heads * module.head_dim + module.kv_heads * (module.head_dim + module.value_dim);
+    return over_tp(comm, width, options_.sizes.activation);
+  }
   /// Adds a module's output to the residual, or its gradient to the residual's.
   Operator residual(const Module& module, bool backward) const {
     Operator op;
@@ -63,6 +84,10 @@ void forward_steps(PassBuilder& out, std::span<const Module> modules, const Pass
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Module& module = list.module(i);
     if (module.kind == ModuleKind::kAttention) {
+      if (list.gathers_heads(module)) {
+        out.transfer(module.name + " gather heads",
+                     list.heads_over_tp(CommType::kAllGather, module));
+      }
       attention_forward(out, module, options);
       continue;
     }
@@ -72,10 +97,10 @@ void forward_steps(PassBuilder& out, std::span<const Module> modules, const Pass
       continue;
     }
     if (reads_columns(module) && gathers && list.input(i).first) {
-      out.transfer(
-          module.name + " gather",
-          list.over_tp(CommType::kAllGather, list.input(i).width,
-                       module.kind == ModuleKind::kHead ? sizes.activation : sizes.operand));
+      if (list.shares_largest(module)) {
+        out.transfer(module.name + " largest value", ModuleList::largest());
+      }
+      out.transfer(module.name + " gather", list.gather_over_tp(module, list.input(i).width));
     }
     out.compute_all(list.operators(i).forward);
     if (module.kind == ModuleKind::kHead && cut) {
@@ -104,10 +129,7 @@ void column_backward(PassBuilder& out, const ModuleList& list, std::size_t i,
   if (input.last) {
     gathered = sizes.sequence_parallel
                    ? out.beside(module.name + " gather again",
-                                list.over_tp(CommType::kAllGather, input.width,
-                                             module.kind == ModuleKind::kHead ? sizes.activation
-                                                                              : sizes.operand),
-                                out.tail(), true)
+                                list.gather_over_tp(module, input.width), out.tail(), true)
                    : -1;
   }
   out.compute_all(ops.input_grad);
@@ -140,6 +162,10 @@ void backward_steps(PassBuilder& out, std::span<const Module> modules, const Pas
           attention_forward(out, module, options);
         }
         attention_backward(out, module, options);
+        if (list.gathers_heads(module)) {
+          out.transfer(module.name + " gradient scatter heads",
+                       list.heads_over_tp(CommType::kReduceScatter, module));
+        }
         continue;
       case ModuleKind::kMoe:
         out.compute(list.residual(module, true));
@@ -158,8 +184,10 @@ void backward_steps(PassBuilder& out, std::span<const Module> modules, const Pas
     const bool partial = module.kind == ModuleKind::kRowLinear ||
                          (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
     if (partial && sizes.sequence_parallel) {
-      out.transfer(module.name + " gradient gather",
-                   list.over_tp(CommType::kAllGather, module.out, sizes.operand));
+      if (list.shares_largest(module)) {
+        out.transfer(module.name + " gradient largest value", ModuleList::largest());
+      }
+      out.transfer(module.name + " gradient gather", list.gather_over_tp(module, module.out));
     }
     const ModuleOperators ops = list.operators(i);
     const bool weights = !ops.weight_grad.empty();

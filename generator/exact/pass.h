@@ -56,7 +56,11 @@ struct PassOptions {
 ///                   3)
 ///   head            as a column linear; its loss all-reduces three fp32 numbers a token over tp:
 ///                   maximum, target's logit, sum of exponentials (Shoeybi et al. 2019, section 3)
-///   attention       with context parallelism. Ring: cp - 1 rounds in which keys and values of a
+///   attention       fewer key and value heads than ranks: the columns of the qkv projection are
+///   cut
+///                   evenly all the same, so its output is all-gathered over tp and each rank takes
+///                   its heads (Megatron Core, attention.py, get_query_key_value_tensors)
+///                   with context parallelism. Ring: cp - 1 rounds in which keys and values of a
 ///                   chunk go to the next rank while the chunk before is used (Liu et al. 2023).
 ///                   All-gather of keys and values before (Llama 3, section 3.3.2). All-to-all of
 ///                   q, k, v before and of the output after (DeepSpeed Ulysses, Jacobs et al. 2023)
@@ -64,6 +68,10 @@ struct PassOptions {
 ///                   experts reduce-scatter and all-to-all back (GShard; Megatron Core, token
 ///                   dispatcher "alltoall"). Dispatched copies are of the operands' width (fp8: 1
 ///                   byte, DeepSeek-V3 report, section 3.3), combined ones bf16.
+///   fp8             what is gathered or dispatched has its blocks' scales with it; with one scale
+///   a
+///                   tensor, from its own values, an all-reduce of 4 bytes finds the largest value
+///                   before a gather (Transformer Engine, with_amax_reduction)
 ///   after a row linear or MoE the residual is added.
 Pass forward_pass(std::span<const Module> modules, const PassOptions& options);
 
@@ -77,7 +85,8 @@ Pass forward_pass(std::span<const Module> modules, const PassOptions& options);
 ///                   product (else all-reduced there)
 ///   row linear, embedding
 ///                   sequence parallel: all-gather of the output's gradient
-///   attention       ring: keys and values with their gradients go round, and the gradients once
+///   attention       gathered heads: the gradient is reduce-scattered. Ring: keys and values with
+///   their gradients go round, and the gradients once
 ///                   more; all-gather: gathered again, gradients reduce-scattered; all-to-all:
 ///                   both ways as forward
 ///   MoE             the forward transfers mirrored

@@ -4,6 +4,14 @@ namespace lockstep {
 
 std::int64_t expert_tp(const Job& job) { return job.expert_tp > 0 ? job.expert_tp : job.tp; }
 
+Bytes operand_bytes(std::int64_t rows, std::int64_t width, const RankSizes& sizes) {
+  const Bytes elements = Bytes(rows) * width;
+  const std::int64_t scales =
+      sizes.scale_sharers == 0 ? 0
+                               : (elements.count() + sizes.scale_sharers - 1) / sizes.scale_sharers;
+  return elements * sizes.operand + Bytes(scales);
+}
+
 RankLayout layout_of(const Job& job) {
   RankLayout layout;
   layout.gpus = job.gpus;
@@ -33,7 +41,12 @@ RankSizes rank_sizes(const Job& job) {
   sizes.dropout = job.dropout;
   const bool fp32 = job.precision == Precision::kFp32;
   sizes.activation = fp32 ? 4 : 2;
-  sizes.operand = job.precision == Precision::kFp8 ? 1 : sizes.activation;
+  const bool fp8 = job.precision == Precision::kFp8;
+  sizes.operand = fp8 ? 1 : sizes.activation;
+  const bool blocks =
+      job.fp8_recipe == Fp8Recipe::kBlockwise || job.fp8_recipe == Fp8Recipe::kMxfp8;
+  sizes.scale_sharers = fp8 && blocks ? 32 : 0;
+  sizes.shares_largest = fp8 && job.fp8_recipe == Fp8Recipe::kTensorwise;
   sizes.parameter = fp32 ? 4 : 2;
   sizes.gradient = job.precision == Precision::kFp16 ? 2 : 4;
   return sizes;

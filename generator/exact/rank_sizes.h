@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/units.h"
 #include "generator/exact/groups.h"
 #include "generator/job.h"
 
@@ -21,12 +22,22 @@ struct RankSizes {
   // Bytes of an element.
   int activation = 2;  ///< 4 in fp32; fp8 keeps bf16 between its matrix products
   int operand = 2;     ///< of matrix products, and of what is gathered for them: 1 in fp8
-  int parameter = 2;   ///< 4 in fp32
+  /// Operands that share a byte of scales, in memory and on the wire: 32 in blockwise fp8 (4 bytes
+  /// for 128: DeepSeek-V3 report, section 3.3.2) and in mxfp8 (1 byte for 32: OCP Microscaling
+  /// Formats 1.0, section 5.2); 0: one scale a tensor.
+  int scale_sharers = 0;
+  /// The largest value of a tensor is looked for over tp before it is cut for a gather (fp8 with
+  /// one scale a tensor, from its own values).
+  bool shares_largest = false;
+  int parameter = 2;  ///< 4 in fp32
   /// Of gradients, in memory and on the wire: 4, but 2 in fp16 (Megatron Core accumulates and
   /// reduces those of bf16 in fp32: arguments.py, accumulate_allreduce_grads_in_fp32).
   int gradient = 4;
   friend bool operator==(const RankSizes&, const RankSizes&) = default;
 };
+
+/// Bytes of operands of matrix products as they are gathered and kept, with their scales.
+Bytes operand_bytes(std::int64_t rows, std::int64_t width, const RankSizes& sizes);
 
 /// Tensor parallelism inside experts: expert_tp, or tp where that is 0.
 std::int64_t expert_tp(const Job& job);

@@ -19,6 +19,25 @@ std::int64_t residual_width(const std::vector<Module>& modules) {
   return width;
 }
 
+std::int64_t products_of(const std::vector<Module>& modules, const RankSizes& sizes) {
+  std::int64_t products = 0;
+  for (const Module& module : modules) {
+    switch (module.kind) {
+      case ModuleKind::kColumnLinear:
+      case ModuleKind::kRowLinear:
+      case ModuleKind::kPlainLinear:
+        ++products;
+        break;
+      case ModuleKind::kMoe:
+        products += 2 * (module.experts / sizes.ep) + (module.shared_ffn > 0 ? 2 : 0);
+        break;
+      default:
+        break;
+    }
+  }
+  return products;
+}
+
 ModelUnit make_unit(const std::vector<Module>& modules, const PassOptions& options,
                     const OperatorTime& time) {
   ModelUnit unit;
@@ -30,6 +49,7 @@ ModelUnit make_unit(const std::vector<Module>& modules, const PassOptions& optio
   unit.weight_backward = fold(parts.weights, time);
   unit.parameters = parameters_of(modules, options);
   unit.residual_width = residual_width(modules);
+  unit.products = products_of(modules, options.sizes);
   return unit;
 }
 

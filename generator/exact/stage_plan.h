@@ -18,6 +18,7 @@ struct ModelUnit {
   const FoldedPass& pass(const PipelineSlot& slot) const;
   ParameterCount parameters;
   std::int64_t residual_width = 0;  ///< features of a token it hands on
+  std::int64_t products = 0;        ///< weights on a rank whose products take fp8 operands
 };
 
 /// A unit at its place in the model.

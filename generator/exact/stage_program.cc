@@ -164,6 +164,24 @@ StageProgram::Ops StageProgram::run_pass(const ModelUnit& what, const PipelineSl
   return exits;
 }
 
+/// Delayed scaling: the largest values of a pass's operands, over all ranks of the stage.
+void StageProgram::share_largest(const std::vector<PlacedUnit>& units, bool backward) {
+  if (job_.precision != Precision::kFp8 || job_.fp8_recipe != Fp8Recipe::kDelayed ||
+      job_.gpus == job_.pp) {
+    return;
+  }
+  std::int64_t products = 0;
+  for (const PlacedUnit& placed : units) {
+    products += placed.unit->products;
+  }
+  if (products > 0) {
+    // Input, weight and output of each product; backward the gradients of output and input.
+    exits_ = {collective(type_, backward ? "largest gradients" : "largest values", kTpStream,
+                         CommType::kAllReduce, families_.of(RankGroup::kTpDpCp),
+                         Bytes(products) * (backward ? 8 : 12), std::move(exits_))};
+  }
+}
+
 void StageProgram::run(const PipelineSlot& slot, const SlotPlace& place) {
   const auto chunk = static_cast<std::size_t>(slot.chunk);
   const bool weights = slot.backward && slot.part == BackwardPart::kWeights;
@@ -216,6 +234,9 @@ void StageProgram::run(const PipelineSlot& slot, const SlotPlace& place) {
     if (shards && slot.backward && slot.part != BackwardPart::kInput) {
       reduce_unit(placed, place.last, exits_);
     }
+  }
+  if (!weights) {
+    share_largest(units, slot.backward);
   }
   if (sends) {
     message(slot, true, slot.backward ? before() : behind(), exits_);

@@ -40,6 +40,7 @@ class StageProgram {
   };
   std::vector<SlotPlace> places_of(const std::vector<PipelineSlot>& slots) const;
   void run(const PipelineSlot& slot, const SlotPlace& place);
+  void share_largest(const std::vector<PlacedUnit>& units, bool backward);
   void run_beside(const PipelineSlot& slot, const SlotPlace& place, const Ops& entry,
                   std::size_t begin);
   Ops run_pass(const ModelUnit& what, const PipelineSlot& slot, const std::string& prefix,

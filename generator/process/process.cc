@@ -22,7 +22,7 @@ constexpr std::int64_t kMaxText = std::int64_t{1} << 20;
 constexpr int kMaxDepth = 8;
 constexpr std::size_t kMaxItems = 10'000;
 
-constexpr std::array<ProcessGroup, 12> kGroups{{{"tp", RankGroup::kTp},
+constexpr std::array<ProcessGroup, 13> kGroups{{{"tp", RankGroup::kTp},
                                                 {"cp", RankGroup::kCp},
                                                 {"dp", RankGroup::kDpCp},
                                                 {"dp.plain", RankGroup::kDp},
@@ -33,6 +33,7 @@ constexpr std::array<ProcessGroup, 12> kGroups{{{"tp", RankGroup::kTp},
                                                 {"tp.expert", RankGroup::kExpertTp},
                                                 {"dp_ep", RankGroup::kExpertDp},
                                                 {"world.expert", RankGroup::kExpertModel},
+                                                {"tp.dp", RankGroup::kTpDpCp},
                                                 {"world", RankGroup::kWorld}}};
 
 constexpr std::array<std::string_view, 7> kCollectives{

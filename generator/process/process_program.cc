@@ -330,6 +330,8 @@ std::int64_t ProcessProgram::members(const ProcessGroup& group) const {
       return layout_.expert_dp();
     case RankGroup::kExpertModel:
       return layout_.ep * layout_.etp * layout_.pp;
+    case RankGroup::kTpDpCp:
+      return layout_.tp * layout_.dp() * layout_.cp;
     case RankGroup::kWorld:
       return layout_.gpus;
   }

@@ -50,6 +50,8 @@ std::size_t expected_size(const RankLayout& layout, RankGroup kind) {
       return static_cast<std::size_t>(layout.expert_dp());
     case RankGroup::kExpertModel:
       return static_cast<std::size_t>(layout.etp * layout.ep * layout.pp);
+    case RankGroup::kTpDpCp:
+      return static_cast<std::size_t>(layout.gpus / layout.pp);
     case RankGroup::kWorld:
       break;
   }
@@ -105,7 +107,7 @@ TEST(ExactGroupsProperty, ExpertCommunicationStaysInTheStage) {
     const RankLayout layout = random_layout(rng);
     const std::vector<std::int32_t> stage = stage_of_ranks(layout);
     for (const RankGroup kind : {RankGroup::kTp, RankGroup::kDpCp, RankGroup::kEp,
-                                 RankGroup::kExpertTp, RankGroup::kExpertDp}) {
+                                 RankGroup::kExpertTp, RankGroup::kExpertDp, RankGroup::kTpDpCp}) {
       for (const auto& members : groups_of(layout, kind)) {
         for (const std::int32_t rank : members) {
           ASSERT_EQ(stage[static_cast<std::size_t>(rank)],

@@ -49,6 +49,8 @@ Job random_job(Rng& rng) {
   job.recompute = pick(rng, {Recompute::kNone, Recompute::kSelective, Recompute::kFull});
   job.precision =
       pick(rng, {Precision::kBf16, Precision::kFp16, Precision::kFp32, Precision::kFp8});
+  job.fp8_recipe = pick(
+      rng, {Fp8Recipe::kDelayed, Fp8Recipe::kTensorwise, Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8});
   job.sharding = pick(rng, {Sharding::kNone, Sharding::kZero1, Sharding::kZero2, Sharding::kZero3});
   job.context_comm =
       pick(rng, {ContextComm::kRing, ContextComm::kAllGather, ContextComm::kAllToAll});

@@ -94,6 +94,70 @@ TEST(ExactPass, ContextParallelAttention) {
               ElementsAre("alltoall 1 cp", "alltoall 3 cp"));
 }
 
+// 8 heads and 2 of keys and values, 64 each, on 4 ranks: half a key head a rank. All 12 64 = 768
+// columns of the projection (1.5 rows of hidden states) are gathered and the gradient goes back;
+// the weights are cut evenly all the same. Selective recomputation starts behind the gather.
+TEST(ExactPass, FewerKeyHeadsThanRanksAreGathered) {
+  const std::vector<Module> modules = testing::attention_modules(kHidden, 8, 2, true, false);
+  const auto heads_of = [&](const Pass& pass) {
+    std::vector<std::string> found;
+    for (const PassStep& step : pass.steps) {
+      if (step.name.find("heads") != std::string::npos) {
+        EXPECT_EQ(step.transfer.bytes, kRows * 3 / 2);
+        found.push_back(std::string(name_of(step.transfer.comm)));
+      }
+    }
+    return found;
+  };
+  PassOptions four = options(4, true);
+  EXPECT_THAT(heads_of(forward_pass(modules, four)), ElementsAre("allgather"));
+  EXPECT_THAT(heads_of(backward_pass(modules, four)), ElementsAre("reducescatter"));
+  EXPECT_EQ(parameters_of(modules[1], four.sizes).dense, kHidden * 768 / 4);
+  four.recompute = Recompute::kSelective;
+  EXPECT_THAT(heads_of(backward_pass(modules, four)), ElementsAre("reducescatter"));
+  four.recompute = Recompute::kFull;
+  EXPECT_THAT(heads_of(backward_pass(modules, four)), ElementsAre("allgather", "reducescatter"));
+  EXPECT_THAT(heads_of(forward_pass(modules, options(2, true))), IsEmpty());
+}
+
+// The norm of key heads sees one head of 64 on each of 4 ranks, not half a head.
+TEST(ExactPass, ANormOfHeadsSeesAHeadAtLeast) {
+  Module norm = testing::norm("k_norm", 2 * 64);
+  norm.in = 64;
+  const RankSizes sizes = options(4, true).sizes;
+  EXPECT_EQ(norm_width_in(Region::kTensor, norm, sizes), 64);
+  EXPECT_EQ(norm_width_in(Region::kTensor, testing::norm("q", 8 * 64), sizes), 128);
+}
+
+/// Bytes of the all-gathers and the number of all-reduces of 4 bytes in a layer's forward pass.
+std::pair<Bytes, int> fp8_gathers(Fp8Recipe recipe) {
+  Job job;
+  job.gpus = job.tp = 4;
+  job.seq = kSeq;
+  job.sequence_parallel = true;
+  job.precision = Precision::kFp8;
+  job.fp8_recipe = recipe;
+  PassOptions fp8;
+  fp8.sizes = rank_sizes(job);
+  Bytes gathered;
+  int largest = 0;
+  for (const PassStep& step : forward_pass(gpt_layer(), fp8).steps) {
+    gathered += step.transfer.comm == CommType::kAllGather ? step.transfer.bytes : Bytes();
+    largest += step.transfer.comm == CommType::kAllReduce && step.transfer.bytes == Bytes(4);
+  }
+  return {gathered, largest};
+}
+
+// Two gathers of hidden states a layer, a byte an element. Blocks add 4 bytes for 128 elements or 1
+// for 32; one scale a tensor, from its own values, needs their largest before each gather.
+TEST(ExactPass, ScalesOfFp8) {
+  const Bytes plain(2 * kSeq * kHidden);
+  EXPECT_EQ(fp8_gathers(Fp8Recipe::kDelayed), std::pair(plain, 0));
+  EXPECT_EQ(fp8_gathers(Fp8Recipe::kTensorwise), std::pair(plain, 2));
+  EXPECT_EQ(fp8_gathers(Fp8Recipe::kBlockwise), std::pair(plain + Bytes(plain.count() / 32), 0));
+  EXPECT_EQ(fp8_gathers(Fp8Recipe::kMxfp8), std::pair(plain + Bytes(plain.count() / 32), 0));
+}
+
 // DeepSeek's attention: the compressed queries (1.5 times the hidden rows here) and the compressed
 // keys and values with their rotary part (twice) are gathered, each on its own.
 TEST(ExactPass, CompressedProjectionsAreGatheredApart) {

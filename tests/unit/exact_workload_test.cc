@@ -287,6 +287,30 @@ TEST(ExactWorkload, MessagesBetweenStages) {
   EXPECT_EQ(ops_on(exact_workload(job, one_us), 0, "pp").front().bytes, Bytes(8192));
 }
 
+// Delayed scaling: each pass ends with an all-reduce over the ranks of its stage, of 3 fp32 numbers
+// for each product forward and 2 backward. A stage of 4 llama layers has 4 4 = 16 products. What
+// goes on to the next stage waits for it.
+TEST(ExactWorkload, DelayedScalingSharesTheLargestValues) {
+  Job job = job_of({.tp = 2, .pp = 2, .dp = 2});
+  job.precision = Precision::kFp8;
+  job.global_batch = 2 * job.dp();
+  const Workload workload = exact_workload(job, one_us);
+  const std::vector<Op> shared = ops_on(workload, 0, "tp.dp");
+  ASSERT_EQ(shared.size(), 4U);
+  std::int64_t bytes = 0;
+  for (const Op& op : shared) {
+    EXPECT_EQ(op.comm, CommType::kAllReduce);
+    bytes += op.bytes.count();
+  }
+  EXPECT_EQ(bytes, 2 * 16 * (12 + 8));
+  const OpProgram& program = std::get<OpTable>(workload.jobs[0].work).programs[0];
+  const auto message = std::ranges::find(program.ops, OpType::kForwardSend, &Op::type);
+  ASSERT_NE(message, program.ops.end());
+  EXPECT_EQ(program.ops[static_cast<std::size_t>(message->after.front())].name, "largest values");
+  job.fp8_recipe = Fp8Recipe::kMxfp8;
+  EXPECT_TRUE(ops_on(exact_workload(job, one_us), 0, "tp.dp").empty());
+}
+
 // A llama layer of hidden 64, 8 heads, 4 of keys and values (of 8), MLP 128 on tp 1:
 // 64 x 128 + 64 x 64 + 64 x 256 + 128 x 64 + 2 x 64 = 36,992 parameters; 8 layers, 256 x 64 for
 // the embedding and the head each, the last norm 64: 328,768. Gradients are fp32.
