@@ -1,0 +1,166 @@
+#include "analysis/whatif/dependency_graph.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "analysis/whatif/in_rank_edges.h"
+#include "analysis/whatif/no_ops.h"
+#include "analysis/whatif/stage_ops.h"
+#include "base/error.h"
+
+namespace lockstep::whatif {
+namespace {
+
+class GroupMaker {
+ public:
+  GroupMaker(const OpTable& table, const std::string& file, DependencyGraph& graph)
+      : table_(table), file_(file), graph_(graph) {
+    graph.group_of.assign(table.nodes.size(), -1);
+  }
+
+  void pairs(const std::vector<StageOps>& stages) {
+    const std::size_t count = stages.size();
+    for (std::size_t s = 0; s < count; ++s) {
+      pair(stages[s], OpType::kForwardSend, stages[(s + 1) % count], OpType::kForwardRecv);
+      pair(stages[s], OpType::kBackwardSend, stages[(s + count - 1) % count],
+           OpType::kBackwardRecv);
+    }
+  }
+
+  void rest() {
+    CommGroup embedding, clip{.members = {}, .dp_synced = true};
+    for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
+      const OpType type = table_.nodes[n].type;
+      if (is_p2p(type) && graph_.no_ops[n] != NoOp::kNone) {
+        add({{n}, false});
+      } else if (type == OpType::kParamsAllGather || type == OpType::kGradsReduceScatter ||
+                 type == OpType::kSeparateGradsAllReduce) {
+        add({{n}, true});
+      } else if (type == OpType::kEmbeddingGradsAllReduce) {
+        embedding.members.push_back(n);
+      } else if (type == OpType::kOptimizerClip) {
+        clip.members.push_back(n);
+      }
+    }
+    add(std::move(embedding));
+    add(std::move(clip));
+  }
+
+ private:
+  void pair(const StageOps& from, OpType send, const StageOps& to, OpType recv) {
+    const NodeList sends = real(from.of(send)), recvs = real(to.of(recv));
+    if (sends.size() != recvs.size()) {
+      throw Error(fmt::format("{} operations {} of stage {} meet {} operations {} of stage {}",
+                              sends.size(), to_text(send), from.stage, recvs.size(), to_text(recv),
+                              to.stage))
+          .at(file_)
+          .expected("a receive for every send");
+    }
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      add({{sends[i], recvs[i]}, false});
+    }
+  }
+
+  NodeList real(const NodeList& all) const {
+    NodeList out;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+                 [this](std::uint32_t n) { return graph_.no_ops[n] == NoOp::kNone; });
+    return out;
+  }
+
+  void add(CommGroup group) {
+    for (const std::uint32_t n : group.members) {
+      graph_.group_of[n] = static_cast<std::int32_t>(graph_.groups.size());
+    }
+    if (!group.members.empty()) {
+      graph_.groups.push_back(std::move(group));
+    }
+  }
+
+  const OpTable& table_;
+  const std::string& file_;
+  DependencyGraph& graph_;
+};
+
+bool has(const OpTable& table, OpType type) {
+  return std::any_of(table.nodes.begin(), table.nodes.end(),
+                     [type](const OpNode& n) { return n.type == type; });
+}
+
+void check_types(const OpTable& table, bool data_parallel, const std::string& file) {
+  if (data_parallel) {
+    return;
+  }
+  for (const OpType type :
+       {OpType::kParamsAllGather, OpType::kGradsReduceScatter, OpType::kSeparateGradsAllReduce}) {
+    if (has(table, type)) {
+      throw Error(fmt::format("the trace has {}, but only one replica", to_text(type)))
+          .at(file)
+          .field("optype")
+          .hint("dp_size * dsp_size of the meta file is 1");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<StageOps> make_stage_ops(const OpTable& table) {
+  NodeList order(table.nodes.size());
+  for (std::uint32_t n = 0; n < order.size(); ++n) {
+    order[n] = n;
+  }
+  const auto start_key = [&table](std::uint32_t n) {
+    const OpNode& node = table.nodes[n];
+    return std::tuple(node.start_s, node.seq, node.type);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return start_key(a) < start_key(b); });
+  std::vector<StageOps> stages(static_cast<std::size_t>(table.stages));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    stages[s].stage = static_cast<std::int32_t>(s);
+  }
+  for (const std::uint32_t n : order) {
+    const OpNode& node = table.nodes[n];
+    StageOps& ops = stages[static_cast<std::size_t>(node.stage)];
+    ops.by_type[index(node.type)].push_back(n);
+    if (is_compute(node.type)) {
+      ops.compute.push_back(n);
+    } else if (node.type == OpType::kParamsAllGather || node.type == OpType::kGradsReduceScatter) {
+      ops.sync.push_back(n);
+    }
+  }
+  return stages;
+}
+
+DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_size,
+                                      const std::string& file, Warnings* warnings) {
+  DependencyGraph graph;
+  graph.data_parallel = table.dp > 1 || dsp_size > 1;
+  graph.overlap = graph.data_parallel && has(table, OpType::kSeparateGradsAllReduce);
+  check_types(table, graph.data_parallel, file);
+  const std::vector<StageOps> stages = make_stage_ops(table);
+  TransferMatches matched = match_transfers(table, stages, file);
+  graph.no_ops = std::move(matched.no_ops);
+
+  std::vector<Edge> edges;
+  for (const StageOps& ops : stages) {
+    const std::vector<Edge> own = in_rank_edges(table, ops, matched.matches, graph.data_parallel,
+                                                graph.overlap, file, warnings);
+    edges.insert(edges.end(), own.begin(), own.end());
+  }
+  std::sort(edges.begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  graph.predecessors.resize(table.nodes.size());
+  for (const Edge& edge : edges) {
+    graph.predecessors[edge.after].push_back(edge.before);
+  }
+
+  GroupMaker maker(table, file, graph);
+  maker.pairs(stages);
+  maker.rest();
+  return graph;
+}
+
+}  // namespace lockstep::whatif

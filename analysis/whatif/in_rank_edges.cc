@@ -1,0 +1,192 @@
+#include "analysis/whatif/in_rank_edges.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep::whatif {
+namespace {
+
+class Drawer {
+ public:
+  Drawer(const OpTable& table, const StageOps& ops, const std::string& file)
+      : table_(table), ops_(ops), file_(file) {}
+
+  void stream(const NodeList& nodes) {
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+      add(nodes[i], nodes[i - 1]);
+    }
+  }
+
+  void transfers(const std::vector<TransferMatch>& matches) {
+    for (const auto& [transfer, compute] : matches) {
+      const OpNode& node = table_.nodes[transfer];
+      if (node.stage != ops_.stage) {
+        continue;
+      }
+      if (node.type == OpType::kForwardSend || node.type == OpType::kBackwardSend) {
+        add(transfer, compute);
+        continue;
+      }
+      add(compute, transfer);
+      const OpNode& served = table_.nodes[compute];
+      const std::size_t previous = table_.find(served.stage, served.type, served.seq - 1);
+      if (previous != OpTable::npos) {
+        add(transfer, static_cast<std::uint32_t>(previous));
+      }
+    }
+  }
+
+  /// Before the first backward pass there is one forward pass more than the transfer waits for.
+  void first_backward() {
+    const auto first = std::find_if(
+        ops_.compute.begin(), ops_.compute.end(),
+        [this](std::uint32_t n) { return table_.nodes[n].type == OpType::kBackwardCompute; });
+    if (first == ops_.compute.end() || first - ops_.compute.begin() < 2) {
+      return;
+    }
+    for (const OpType type : {OpType::kBackwardRecv, OpType::kBackwardSend}) {
+      const std::size_t node = table_.find(ops_.stage, type, 0);
+      if (node != OpTable::npos) {
+        add(static_cast<std::uint32_t>(node), *(first - 2));
+      }
+    }
+  }
+
+  /// The last gathering of a chunk's parameters comes before the chunk's first forward pass.
+  void gathered_parameters(Warnings* warnings) {
+    NodeList gathers = ops_.of(OpType::kParamsAllGather);
+    std::sort(gathers.rbegin(), gathers.rend());  // by seq, last first
+    std::set<std::int32_t> seen;
+    for (const std::uint32_t gather : gathers) {
+      const std::int32_t chunk = table_.nodes[gather].chunk;
+      if (!seen.insert(chunk).second) {
+        continue;
+      }
+      const NodeList& forward = ops_.of(OpType::kForwardCompute);
+      const auto user = std::find_if(forward.begin(), forward.end(), [&](std::uint32_t n) {
+        return table_.nodes[n].chunk == chunk;
+      });
+      if (user != forward.end()) {
+        add(*user, gather);
+      } else if (warnings != nullptr) {
+        warnings->add(fmt::format("{}: no forward pass uses the model chunk of a {}", file_,
+                                  to_text(OpType::kParamsAllGather)));
+      }
+    }
+  }
+
+  /// The first scattering of a chunk's gradients comes after the chunk's last backward pass.
+  void scattered_gradients(Warnings* warnings) {
+    NodeList scatters = ops_.of(OpType::kGradsReduceScatter);
+    std::sort(scatters.begin(), scatters.end());  // by seq
+    std::set<std::int32_t> seen;
+    for (const std::uint32_t scatter : scatters) {
+      const std::int32_t chunk = table_.nodes[scatter].chunk;
+      if (!seen.insert(chunk).second) {
+        continue;
+      }
+      NodeList makers;
+      for (const std::uint32_t n : ops_.of(OpType::kBackwardCompute)) {
+        if (table_.nodes[n].chunk == chunk) {
+          makers.push_back(n);
+        }
+      }
+      if (!makers.empty()) {
+        add(scatter, last_to_end(makers));
+      } else if (warnings != nullptr) {
+        warnings->add(fmt::format("{}: no backward pass makes the model chunk of a {}", file_,
+                                  to_text(OpType::kGradsReduceScatter)));
+      }
+    }
+  }
+
+  /// What follows the last backward pass, up to the optimizer.
+  void tail(bool data_parallel, bool overlap) {
+    if (ops_.compute.empty()) {
+      throw Error(fmt::format("stage {} computes nothing", ops_.stage)).at(file_);
+    }
+    const std::uint32_t gc = need(OpType::kGc);
+    add(gc, last_to_end(ops_.compute));
+    std::uint32_t last = need(OpType::kLayernormGradsAllReduce);
+    add(last, gc);
+    NodeList scatters = ops_.of(OpType::kGradsReduceScatter);
+    std::sort(scatters.begin(), scatters.end());
+    if (data_parallel && overlap && !scatters.empty()) {
+      add(last, scatters.back());
+    }
+    const auto then = [&](std::uint32_t next) {
+      add(next, last);
+      last = next;
+    };
+    if (ops_.stage == 0 || ops_.stage + 1 == table_.stages) {
+      then(need(OpType::kEmbeddingGradsAllReduce));
+    }
+    if (data_parallel && overlap) {
+      then(need(OpType::kSeparateGradsAllReduce));
+    } else if (data_parallel) {
+      for (const std::uint32_t scatter : scatters) {
+        then(scatter);
+      }
+    }
+    then(need(OpType::kOptimizerClip));
+    then(need(OpType::kOptimizer));
+  }
+
+  std::vector<Edge> take() { return std::move(edges_); }
+
+ private:
+  void add(std::uint32_t after, std::uint32_t before) { edges_.push_back({after, before}); }
+
+  /// The first in start order of those that end last.
+  std::uint32_t last_to_end(const NodeList& nodes) const {
+    return *std::max_element(nodes.begin(), nodes.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return table_.nodes[a].end_s < table_.nodes[b].end_s;
+    });
+  }
+
+  std::uint32_t need(OpType type) const {
+    const std::size_t node = table_.find(ops_.stage, type, 0);
+    if (node == OpTable::npos) {
+      throw Error(fmt::format("stage {} has no {} 0", ops_.stage, to_text(type)))
+          .at(file_)
+          .field("optype")
+          .expected("the operations that end a step on every stage");
+    }
+    return static_cast<std::uint32_t>(node);
+  }
+
+  const OpTable& table_;
+  const StageOps& ops_;
+  const std::string& file_;
+  std::vector<Edge> edges_;
+};
+
+}  // namespace
+
+std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
+                                const std::vector<TransferMatch>& matches, bool data_parallel,
+                                bool overlap, const std::string& file, Warnings* warnings) {
+  Drawer drawer(table, ops, file);
+  drawer.stream(ops.compute);
+  for (const OpType type :
+       {OpType::kForwardSend, OpType::kForwardRecv, OpType::kBackwardSend, OpType::kBackwardRecv}) {
+    drawer.stream(ops.of(type));
+  }
+  drawer.transfers(matches);
+  drawer.first_backward();
+  if (data_parallel) {
+    drawer.stream(ops.sync);
+    drawer.gathered_parameters(warnings);
+    if (overlap) {
+      drawer.scattered_gradients(warnings);
+    }
+  }
+  drawer.tail(data_parallel, overlap);
+  return drawer.take();
+}
+
+}  // namespace lockstep::whatif

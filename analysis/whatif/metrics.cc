@@ -1,0 +1,322 @@
+#include "analysis/whatif/metrics.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "analysis/whatif/numbers.h"
+#include "analysis/whatif/values.h"
+
+namespace lockstep::whatif {
+namespace {
+
+std::size_t dp_of(const Scene& scene) { return static_cast<std::size_t>(scene.table.dp); }
+
+std::vector<std::string> numbers(std::int32_t count) {
+  std::vector<std::string> labels;
+  for (std::int32_t i = 0; i < count; ++i) {
+    labels.push_back(std::to_string(i));
+  }
+  return labels;
+}
+
+std::string label_of(OpType type) {
+  if (type == OpType::kForwardSend || type == OpType::kForwardRecv) {
+    return "forward-pp-comm";
+  }
+  if (type == OpType::kBackwardSend || type == OpType::kBackwardRecv) {
+    return "backward-pp-comm";
+  }
+  return std::string(to_text(type));
+}
+
+/// The operation a stage begins its step with.
+bool is_first_op(const OpNode& node) {
+  return node.seq == 0 &&
+         node.type == (node.stage == 0 ? OpType::kForwardCompute : OpType::kForwardRecv);
+}
+
+/// Adds a part's step times, of which `base` are the times without it.
+void add_part(Decomposition& to, const std::vector<double>& times,
+              const std::vector<double>& base) {
+  to.ratio.push_back(pairwise_mean(times) / pairwise_mean(base));
+  to.per_step.resize(times.size());
+  for (std::size_t s = 0; s < times.size(); ++s) {
+    to.per_step[s].push_back(times[s] / base[s]);
+  }
+}
+
+/// E of the ideal timeline in which the chosen nodes are as traced, in all lanes.
+template <class Chosen>
+std::vector<double> ideal_with_nodes(const Scene& scene, Chosen&& chosen) {
+  const Values values(scene);
+  return scene.simulator
+      .run(scene.model.step_start_s, dp_of(scene),
+           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+             if (chosen(scene.table.nodes[node])) {
+               values.traced(node, first, out);
+             } else {
+               values.ideal(node, first, out);
+             }
+           })
+      .optimizer;
+}
+
+/// E of the ideal timelines in each of which the chosen nodes of one dp_rank are as traced,
+/// [step * dp + dp_rank]. One lane is that dp_rank, another stands for all the others.
+template <class Chosen>
+std::vector<double> ideal_with_each_dp_rank(const Scene& scene, Chosen&& chosen) {
+  const Values values(scene);
+  const std::size_t dp = dp_of(scene);
+  const std::size_t lanes = dp > 1 ? 2 : 1;
+  std::vector<double> starts;
+  for (const double start : scene.model.step_start_s) {
+    starts.insert(starts.end(), dp, start);
+  }
+  return scene.simulator
+      .run(starts, lanes,
+           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+             const float* traced = values.traced(node);
+             const bool as_traced = chosen(scene.table.nodes[node]);
+             std::size_t lane = first / lanes;
+             std::size_t step = lane / dp;
+             double ideal = values.ideal(node, step);
+             for (std::size_t i = 0; i < out.size(); i += lanes, ++lane) {
+               if (lane == (step + 1) * dp) {
+                 ideal = values.ideal(node, ++step);
+               }
+               out[i] = as_traced ? static_cast<double>(traced[lane]) : ideal;
+               out[i + lanes - 1] = lanes == 1 ? out[i] : ideal;
+             }
+           })
+      .optimizer;
+}
+
+/// Of [step * dp + dp_rank], those of one dp_rank.
+std::vector<double> of_dp_rank(const std::vector<double>& all, std::size_t dp, std::size_t rank) {
+  std::vector<double> out;
+  for (std::size_t i = rank; i < all.size(); i += dp) {
+    out.push_back(all[i]);
+  }
+  return out;
+}
+
+/// E of T in which the launch delays of the chosen nodes (and lanes) are as traced.
+template <class Chosen>
+std::vector<double> nodelay_with_delays(const Scene& scene, Chosen&& chosen,
+                                        std::optional<std::size_t> only_dp_rank = {}) {
+  const Values values(scene);
+  const std::size_t dp = dp_of(scene);
+  std::vector<float> delays;
+  const auto add_delays = [&](std::uint32_t node, std::size_t first, std::span<double> starts) {
+    if (!chosen(scene.table.nodes[node])) {
+      return;
+    }
+    delays.resize(starts.size());
+    launch_delays(scene.table, scene.graph, scene.traced, node, first, delays);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      if (!only_dp_rank || (first + i) % dp == *only_dp_rank) {
+        starts[i] += static_cast<double>(delays[i]);
+      }
+    }
+  };
+  return scene.simulator
+      .run(
+          scene.model.step_start_s, dp,
+          [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+            values.nodelay(node, first, out);
+          },
+          add_delays, Simulator::NoSink{})
+      .optimizer;
+}
+
+std::vector<std::string> type_labels(const Scene& scene, bool first_op) {
+  std::vector<std::string> labels;
+  for (const OpNode& node : scene.table.nodes) {
+    labels.push_back(first_op && is_first_op(node) ? "first-op" : label_of(node.type));
+  }
+  std::sort(labels.begin(), labels.end());
+  labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+  return labels;
+}
+
+}  // namespace
+
+double mean_nodelay(const Scene& scene) { return pairwise_mean(scene.model.nodelay.span); }
+double mean_ideal(const Scene& scene) { return pairwise_mean(scene.model.ideal.optimizer); }
+
+double blocking_slowdown(const Scene& scene) { return mean_nodelay(scene) / mean_ideal(scene); }
+
+double launch_slowdown(const Scene& scene) {
+  return static_cast<double>(pairwise_mean(scene.traced.step_s)) /
+         pairwise_mean(scene.model.nodelay.optimizer);
+}
+
+Decomposition blocking_by_optype(const Scene& scene) {
+  Decomposition out{.labels = type_labels(scene, false), .ratio = {}, .per_step = {}};
+  for (const std::string& label : out.labels) {
+    const auto times =
+        ideal_with_nodes(scene, [&](const OpNode& node) { return label_of(node.type) == label; });
+    add_part(out, times, scene.model.ideal.optimizer);
+  }
+  return out;
+}
+
+Decomposition blocking_by_stage(const Scene& scene) {
+  Decomposition out{.labels = numbers(scene.table.stages), .ratio = {}, .per_step = {}};
+  for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
+    const auto times =
+        ideal_with_nodes(scene, [&](const OpNode& node) { return node.stage == stage; });
+    add_part(out, times, scene.model.ideal.optimizer);
+  }
+  return out;
+}
+
+Decomposition blocking_by_dp_rank(const Scene& scene) {
+  Decomposition out{.labels = numbers(scene.table.dp), .ratio = {}, .per_step = {}};
+  const auto all = ideal_with_each_dp_rank(scene, [](const OpNode&) { return true; });
+  for (std::size_t d = 0; d < dp_of(scene); ++d) {
+    add_part(out, of_dp_rank(all, dp_of(scene), d), scene.model.ideal.optimizer);
+  }
+  return out;
+}
+
+std::vector<double> blocking_by_worker(const Scene& scene) {
+  std::vector<double> out;
+  const double ideal = mean_ideal(scene);
+  for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
+    const auto all =
+        ideal_with_each_dp_rank(scene, [&](const OpNode& node) { return node.stage == stage; });
+    for (std::size_t d = 0; d < dp_of(scene); ++d) {
+      out.push_back(pairwise_mean(of_dp_rank(all, dp_of(scene), d)) / ideal);
+    }
+  }
+  return out;
+}
+
+std::vector<std::vector<double>> blocking_by_worker_per_step(const Scene& scene) {
+  const std::size_t dp = dp_of(scene);
+  std::vector<std::vector<double>> out(scene.table.steps.size());
+  for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
+    const auto all =
+        ideal_with_each_dp_rank(scene, [&](const OpNode& node) { return node.stage == stage; });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      out[i / dp].push_back(all[i] / scene.model.ideal.optimizer[i / dp]);
+    }
+  }
+  return out;
+}
+
+std::vector<double> approximate_by_worker(const Decomposition& by_dp_rank,
+                                          const Decomposition& by_stage) {
+  std::vector<double> out;
+  for (const double stage : by_stage.ratio) {
+    for (const double dp : by_dp_rank.ratio) {
+      out.push_back(std::min(dp, stage));
+    }
+  }
+  return out;
+}
+
+Decomposition launch_by_optype(const Scene& scene) {
+  Decomposition out{.labels = type_labels(scene, true), .ratio = {}, .per_step = {}};
+  for (const std::string& label : out.labels) {
+    const auto times = nodelay_with_delays(scene, [&](const OpNode& node) {
+      return (is_first_op(node) ? "first-op" : label_of(node.type)) == label;
+    });
+    add_part(out, times, scene.model.nodelay.optimizer);
+  }
+  return out;
+}
+
+Decomposition launch_by_stage(const Scene& scene) {
+  Decomposition out{.labels = numbers(scene.table.stages), .ratio = {}, .per_step = {}};
+  for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
+    const auto times =
+        nodelay_with_delays(scene, [&](const OpNode& node) { return node.stage == stage; });
+    add_part(out, times, scene.model.nodelay.optimizer);
+  }
+  return out;
+}
+
+Decomposition launch_by_dp_rank(const Scene& scene) {
+  Decomposition out{.labels = numbers(scene.table.dp), .ratio = {}, .per_step = {}};
+  for (std::size_t d = 0; d < dp_of(scene); ++d) {
+    const auto times = nodelay_with_delays(
+        scene, [](const OpNode&) { return true; }, d);
+    add_part(out, times, scene.model.nodelay.optimizer);
+  }
+  return out;
+}
+
+Contribution no_contribution(const Scene& scene) {
+  return {.tori = mean_nodelay(scene), .tideal = pairwise_mean(scene.model.ideal.span)};
+}
+
+Contribution contribution(const Scene& scene, const std::vector<bool>& in_w) {
+  const Values values(scene);
+  const std::size_t dp = dp_of(scene);
+  // `w`: what the workers of W do, `others`: what the others do.
+  const auto mixed = [&](auto&& w, auto&& others) {
+    std::vector<double> scratch;
+    return pairwise_mean(
+        scene.simulator
+            .run(scene.model.step_start_s, dp,
+                 [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+                   others(node, first, out);
+                   scratch.resize(out.size());
+                   w(node, first, std::span<double>(scratch));
+                   const auto stage = static_cast<std::size_t>(scene.table.nodes[node].stage);
+                   for (std::size_t i = 0; i < out.size(); ++i) {
+                     if (in_w[stage * dp + (first + i) % dp]) {
+                       out[i] = scratch[i];
+                     }
+                   }
+                 })
+            .span);
+  };
+  const auto ideal = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+    values.ideal(node, first, out);
+  };
+  const auto nodelay = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+    values.nodelay(node, first, out);
+  };
+  Contribution c = no_contribution(scene);
+  c.trem = mixed(ideal, nodelay);
+  c.tadd = mixed(nodelay, ideal);
+  if (c.tori != c.tideal) {
+    c.rem = (c.tori - *c.trem) / (c.tori - c.tideal);
+    c.add = (*c.tadd - c.tideal) / (c.tori - c.tideal);
+  }
+  return c;
+}
+
+std::vector<bool> last_stage(const OpTable& table) {
+  std::vector<bool> in_w(table.ranks.size(), false);
+  std::fill(in_w.end() - table.dp, in_w.end(), true);
+  return in_w;
+}
+
+std::vector<bool> slowest_workers(const OpTable& table, const std::vector<double>& by_worker) {
+  std::vector<std::size_t> workers(table.ranks.size());
+  std::iota(workers.begin(), workers.end(), std::size_t{0});
+  std::sort(workers.begin(), workers.end(), [&](std::size_t a, std::size_t b) {
+    return by_worker[a] != by_worker[b] ? by_worker[a] > by_worker[b]
+                                        : table.ranks[a] < table.ranks[b];
+  });
+  std::vector<bool> in_w(workers.size(), false);
+  for (std::size_t i = 0; i < (3 * workers.size() + 99) / 100; ++i) {
+    in_w[workers[i]] = true;
+  }
+  return in_w;
+}
+
+StepTimes simulate_edited(const Scene& scene, const Edit& edit) {
+  const Values values(scene);
+  return scene.simulator.run(scene.model.step_start_s, dp_of(scene),
+                             [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+                               values.nodelay(node, first, out);
+                               edit(node, first, out);
+                             });
+}
+
+}  // namespace lockstep::whatif

@@ -1,0 +1,216 @@
+#include "analysis/whatif/model.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "analysis/whatif/numbers.h"
+
+namespace lockstep::whatif {
+namespace {
+
+constexpr float kClamp = -0.01F;  // seconds
+
+/// Returns how many were taken as 0.
+std::int64_t group_transfers(const OpTable& table, const CommGroup& group,
+                             std::vector<float>& latest, std::vector<float>& transfer) {
+  std::int64_t clamped = 0;
+  const std::size_t lanes = table.lanes();
+  std::fill(latest.begin(), latest.end(), -std::numeric_limits<float>::infinity());
+  for (const std::uint32_t m : group.members) {
+    const auto start = table.start(m);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      latest[lane] = std::max(latest[lane], start[lane]);
+    }
+  }
+  if (group.dp_synced) {
+    const auto dp = static_cast<std::size_t>(table.dp);
+    for (std::size_t first = 0; first < lanes; first += dp) {
+      const auto begin = latest.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto end = begin + static_cast<std::ptrdiff_t>(dp);
+      std::fill(begin, end, *std::max_element(begin, end));
+    }
+  }
+  for (const std::uint32_t m : group.members) {
+    const auto start = table.start(m), duration = table.duration(m);
+    float* out = transfer.data() + m * lanes;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const float t = (start[lane] + duration[lane]) - latest[lane];
+      clamped += t <= kClamp ? 1 : 0;
+      out[lane] = t <= kClamp ? 0.0F : t;
+    }
+  }
+  return clamped;
+}
+
+/// Workers (stage * dp + dp_rank) by global rank.
+std::vector<std::size_t> by_rank(const OpTable& table) {
+  std::vector<std::size_t> workers(table.ranks.size());
+  std::iota(workers.begin(), workers.end(), std::size_t{0});
+  std::sort(workers.begin(), workers.end(),
+            [&](std::size_t a, std::size_t b) { return table.ranks[a] < table.ranks[b]; });
+  return workers;
+}
+
+/// Means of the local types, added up in the order of the trace's rows: step, rank, seq.
+void ideal_means(const OpTable& table, const std::vector<double>& durations,
+                 std::array<double, kOpTypeCount>& ideal) {
+  constexpr std::array<OpType, 4> kMeans = {OpType::kForwardCompute, OpType::kBackwardCompute,
+                                            OpType::kGc, OpType::kOptimizer};
+  const std::vector<std::size_t> workers = by_rank(table);
+  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t lanes = table.lanes();
+  for (const OpType type : kMeans) {
+    std::vector<std::vector<std::size_t>> nodes(static_cast<std::size_t>(table.stages));
+    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+      if (table.nodes[n].type == type) {
+        nodes[static_cast<std::size_t>(table.nodes[n].stage)].push_back(n);
+      }
+    }
+    KahanSum sum;
+    for (std::size_t s = 0; s < table.steps.size(); ++s) {
+      for (const std::size_t worker : workers) {
+        for (const std::size_t n : nodes[worker / dp]) {
+          sum.add(durations[n * lanes + s * dp + worker % dp]);
+        }
+      }
+    }
+    ideal[index(type)] = sum.count() > 0 ? sum.mean() : 0;
+  }
+}
+
+void ideal_medians(const OpTable& table, const Traced& traced, const std::vector<double>& durations,
+                   std::array<double, kOpTypeCount>& ideal) {
+  const std::size_t lanes = table.lanes();
+  for (std::size_t t = 0; t < kOpTypeCount; ++t) {
+    const auto type = static_cast<OpType>(t);
+    const bool layernorm = type == OpType::kLayernormGradsAllReduce;
+    if (!is_grouped(type) && !layernorm) {
+      continue;
+    }
+    std::vector<float> transfers;
+    std::vector<double> waits;
+    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+      if (table.nodes[n].type != type) {
+        continue;
+      }
+      const auto first = static_cast<std::ptrdiff_t>(n * lanes);
+      const auto last = first + static_cast<std::ptrdiff_t>(lanes);
+      if (layernorm) {
+        waits.insert(waits.end(), durations.begin() + first, durations.begin() + last);
+      } else {
+        transfers.insert(transfers.end(), traced.transfer_s.begin() + first,
+                         traced.transfer_s.begin() + last);
+      }
+    }
+    if (!waits.empty()) {
+      ideal[t] = median(std::span<double>(waits));
+    } else if (!transfers.empty()) {
+      ideal[t] = static_cast<double>(static_cast<float>(median(std::span<float>(transfers))));
+    }
+  }
+}
+
+}  // namespace
+
+bool is_grouped(OpType type) {
+  return is_p2p(type) || type == OpType::kEmbeddingGradsAllReduce ||
+         type == OpType::kGradsReduceScatter || type == OpType::kParamsAllGather ||
+         type == OpType::kSeparateGradsAllReduce || type == OpType::kOptimizerClip;
+}
+
+Traced measure(const OpTable& table, const DependencyGraph& graph) {
+  const std::size_t lanes = table.lanes();
+  const auto dp = static_cast<std::size_t>(table.dp);
+  std::vector<float> earliest(lanes, std::numeric_limits<float>::infinity());
+  std::vector<float> latest(lanes, -std::numeric_limits<float>::infinity());
+  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+    const auto start = table.start(n), duration = table.duration(n);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      earliest[lane] = std::min(earliest[lane], start[lane]);
+      latest[lane] = std::max(latest[lane], start[lane] + duration[lane]);
+    }
+  }
+  Traced traced;
+  for (std::size_t first = 0; first < lanes; first += dp) {
+    const auto offset = static_cast<std::ptrdiff_t>(first);
+    const auto count = static_cast<std::ptrdiff_t>(dp);
+    const float begin =
+        *std::min_element(earliest.begin() + offset, earliest.begin() + offset + count);
+    const float end = *std::max_element(latest.begin() + offset, latest.begin() + offset + count);
+    traced.step_start_s.push_back(begin);
+    traced.step_s.push_back(end - begin);
+  }
+  traced.transfer_s.assign(table.size(), 0.0F);
+  std::vector<float> scratch(lanes);
+  for (const CommGroup& group : graph.groups) {
+    traced.transfers_taken_as_0 += group_transfers(table, group, scratch, traced.transfer_s);
+  }
+  return traced;
+}
+
+std::int64_t launch_delays(const OpTable& table, const DependencyGraph& graph, const Traced& traced,
+                           std::uint32_t node, std::size_t first_lane, std::span<float> out) {
+  const auto& predecessors = graph.predecessors[node];
+  const auto dp = static_cast<std::size_t>(table.dp);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = predecessors.empty() ? traced.step_start_s[(first_lane + i) / dp]
+                                  : -std::numeric_limits<float>::infinity();
+  }
+  for (const std::uint32_t p : predecessors) {
+    const auto start = table.start(p).subspan(first_lane);
+    const auto duration = table.duration(p).subspan(first_lane);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = std::max(out[i], start[i] + duration[i]);
+    }
+  }
+  const auto start = table.start(node).subspan(first_lane);
+  std::int64_t clamped = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const float delay = start[i] - out[i];
+    clamped += delay <= kClamp ? 1 : 0;
+    out[i] = delay <= kClamp ? 0.0F : delay;
+  }
+  return clamped;
+}
+
+Model make_model(const OpTable& table, const DependencyGraph& graph, const Simulator& simulator,
+                 const Traced& traced, std::vector<double> step_start_s) {
+  const std::size_t lanes = table.lanes();
+  const std::size_t steps = table.steps.size();
+  Model model;
+  model.step_start_s = std::move(step_start_s);
+  model.nodelay_duration_s.resize(table.size());
+  const auto as_traced = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+    const float* from = graph.group_of[node] >= 0 ? traced.transfer_s.data() + node * lanes
+                                                  : table.duration_s.data() + node * lanes;
+    std::copy_n(from + first, out.size(), out.begin());
+  };
+  const auto keep_durations = [&](std::uint32_t node, std::size_t first,
+                                  std::span<const double> start, std::span<const double> end) {
+    double* to = model.nodelay_duration_s.data() + node * lanes + first;
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      to[i] = end[i] - start[i];
+    }
+  };
+  model.nodelay = simulator.run(model.step_start_s, static_cast<std::size_t>(table.dp), as_traced,
+                                Simulator::NoDelays{}, keep_durations);
+
+  ideal_means(table, model.nodelay_duration_s, model.ideal_s);
+  ideal_medians(table, traced, model.nodelay_duration_s, model.ideal_s);
+  model.ideal_start_s.resize(table.nodes.size() * steps);
+  model.ideal_end_s.resize(table.nodes.size() * steps);
+  const auto ideal = [&](std::uint32_t node, std::size_t, std::span<double> out) {
+    std::fill(out.begin(), out.end(), model.ideal_s[index(table.nodes[node].type)]);
+  };
+  const auto keep_times = [&](std::uint32_t node, std::size_t first, std::span<const double> start,
+                              std::span<const double> end) {
+    const auto offset = static_cast<std::ptrdiff_t>(node * steps + first);
+    std::copy(start.begin(), start.end(), model.ideal_start_s.begin() + offset);
+    std::copy(end.begin(), end.end(), model.ideal_end_s.begin() + offset);
+  };
+  model.ideal = simulator.run(model.step_start_s, 1, ideal, Simulator::NoDelays{}, keep_times);
+  return model;
+}
+
+}  // namespace lockstep::whatif

@@ -1,0 +1,350 @@
+#include "analysis/whatif/op_table.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep::whatif {
+namespace {
+
+auto key(const OpNode& n) { return std::tuple(n.stage, n.type, n.seq); }
+
+std::string row_text(const Trace& t, std::size_t row) {
+  return fmt::format("step {}, rank {} (stage {}, dp_rank {}): {} {}", t.step[row], t.rank[row],
+                     t.stage[row], t.dp_rank[row], to_text(t.optype[row]), t.seq_id[row]);
+}
+
+/// Fills `table.ranks` and checks that workers and ranks are one to one.
+void find_workers(const Trace& t, const std::string& file, OpTable& table) {
+  const auto stages = *std::max_element(t.stage.begin(), t.stage.end());
+  const auto dps = *std::max_element(t.dp_rank.begin(), t.dp_rank.end());
+  const std::int64_t workers = (std::int64_t{stages} + 1) * (std::int64_t{dps} + 1);
+  if (workers > static_cast<std::int64_t>(t.size())) {
+    throw Error(
+        fmt::format("{} stages and {} dp_ranks, but only {} rows", stages + 1, dps + 1, t.size()))
+        .at(file)
+        .expected("rows of every (stage, dp_rank)");
+  }
+  table.stages = stages + 1;
+  table.dp = dps + 1;
+  table.ranks.assign(static_cast<std::size_t>(workers), -1);
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    std::int32_t& rank =
+        table.ranks[static_cast<std::size_t>(t.stage[i]) * static_cast<std::size_t>(table.dp) +
+                    static_cast<std::size_t>(t.dp_rank[i])];
+    if (rank != -1 && rank != t.rank[i]) {
+      throw Error(fmt::format("(stage {}, dp_rank {}) has the ranks {} and {}", t.stage[i],
+                              t.dp_rank[i], rank, t.rank[i]))
+          .at(file)
+          .field("rank")
+          .expected("one recorded rank a (stage, dp_rank)");
+    }
+    rank = t.rank[i];
+  }
+  std::vector<std::int32_t> sorted = table.ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+      twice != sorted.end() && *twice != -1) {
+    throw Error(fmt::format("rank {} is in two places (stage, dp_rank)", *twice))
+        .at(file)
+        .field("rank");
+  }
+  for (std::size_t w = 0; w < table.ranks.size(); ++w) {
+    if (table.ranks[w] == -1) {
+      throw Error(fmt::format("stage {} has no rows of dp_rank {}",
+                              w / static_cast<std::size_t>(table.dp),
+                              w % static_cast<std::size_t>(table.dp)))
+          .at(file)
+          .expected(
+              fmt::format("rows of each of {} stages and {} dp_ranks", table.stages, table.dp));
+    }
+  }
+}
+
+std::vector<OpNode> find_nodes(const Trace& t, std::size_t rows_of_first_step) {
+  std::vector<OpNode> nodes;
+  for (std::size_t i = 0; i < rows_of_first_step; ++i) {
+    if (t.dp_rank[i] == 0) {
+      nodes.push_back({.stage = t.stage[i],
+                       .type = t.optype[i],
+                       .seq = t.seq_id[i],
+                       .chunk = t.mc[i],
+                       .global_chunk = t.gmc[i],
+                       .microbatch = t.mb_id[i],
+                       .start_s = t.start_s[i],
+                       .end_s = t.start_s[i] + t.duration_s[i]});
+    }
+  }
+  std::sort(nodes.begin(), nodes.end(),
+            [](const OpNode& a, const OpNode& b) { return key(a) < key(b); });
+  nodes.erase(std::unique(nodes.begin(), nodes.end(),
+                          [](const OpNode& a, const OpNode& b) { return key(a) == key(b); }),
+              nodes.end());
+  return nodes;
+}
+
+/// In the first step the operations of a type are numbered 0, 1, 2, ….
+void check_numbering(const OpTable& table, const std::string& file) {
+  for (std::size_t i = 0; i < table.nodes.size(); ++i) {
+    const OpNode& node = table.nodes[i];
+    const bool first = i == 0 || std::tie(table.nodes[i - 1].stage, table.nodes[i - 1].type) !=
+                                     std::tie(node.stage, node.type);
+    const std::int32_t expected = first ? 0 : table.nodes[i - 1].seq + 1;
+    if (node.seq != expected) {
+      throw Error(fmt::format("the first step has no {} {} on stage {}, but a {} {}",
+                              to_text(node.type), expected, node.stage, to_text(node.type),
+                              node.seq))
+          .at(file)
+          .field("seq_id");
+    }
+  }
+}
+
+/// The places of one step's rows, or the text of what is wrong with the step.
+class StepFiller {
+ public:
+  StepFiller(const Trace& trace, OpTable& table) : trace_(trace), table_(table) {
+    const auto& nodes = table.nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (i == 0 || nodes[i].stage != nodes[i - 1].stage) {
+        stage_begin_.push_back(i);
+      }
+    }
+    stage_begin_.push_back(nodes.size());
+  }
+
+  /// Rows [begin, end) are those of step number `index`. Nothing if all is well.
+  std::string fill(std::size_t begin, std::size_t end, std::size_t index, std::int64_t& repeated) {
+    const std::size_t dp = static_cast<std::size_t>(table_.dp);
+    const std::size_t first_lane = index * dp;
+    std::size_t row = begin;
+    workers_ = 0;
+    while (row < end) {
+      std::size_t next = row;
+      while (next < end && trace_.rank[next] == trace_.rank[row]) {
+        ++next;
+      }
+      const std::size_t lane = first_lane + static_cast<std::size_t>(trace_.dp_rank[row]);
+      if (std::string problem = fill_worker(row, next, lane, repeated); !problem.empty()) {
+        return problem;
+      }
+      ++workers_;
+      row = next;
+    }
+    return workers_ == table_.ranks.size() ? "" : missing_worker(begin, end);
+  }
+
+ private:
+  /// Rows of one worker come in the order of its nodes (rank, optype, seq_id are sorted).
+  std::string fill_worker(std::size_t row, std::size_t end, std::size_t lane,
+                          std::int64_t& repeated) {
+    const auto stage = static_cast<std::size_t>(trace_.stage[row]);
+    const std::size_t lanes = table_.lanes();
+    std::size_t node = stage_begin_[stage];
+    const std::size_t last = stage_begin_[stage + 1];
+    const std::size_t first_row = row;
+    for (; row < end; ++row) {
+      if (row > first_row && same_op(row, row - 1)) {
+        if (row_at(trace_, row).start_s != row_at(trace_, row - 1).start_s ||
+            row_at(trace_, row).duration_s != row_at(trace_, row - 1).duration_s) {
+          return row_text(trace_, row) + " stands twice, with different times";
+        }
+        ++repeated;
+        table_.place_of_row[row] = kNoPlace;
+        continue;
+      }
+      if (node == last || table_.nodes[node].type != trace_.optype[row] ||
+          table_.nodes[node].seq != trace_.seq_id[row]) {
+        return mismatch(row, node, last);
+      }
+      const std::size_t place = node * lanes + lane;
+      table_.start_s[place] = trace_.start_s[row];
+      table_.duration_s[place] = trace_.duration_s[row];
+      table_.place_of_row[row] = static_cast<std::uint32_t>(place);
+      ++node;
+    }
+    return node == last ? "" : lacks(end - 1, node);
+  }
+
+  bool same_op(std::size_t a, std::size_t b) const {
+    return trace_.optype[a] == trace_.optype[b] && trace_.seq_id[a] == trace_.seq_id[b];
+  }
+
+  std::string lacks(std::size_t row, std::size_t node) const {
+    return fmt::format("step {}, rank {} (stage {}, dp_rank {}): no {} {}", trace_.step[row],
+                       trace_.rank[row], trace_.stage[row], trace_.dp_rank[row],
+                       to_text(table_.nodes[node].type), table_.nodes[node].seq);
+  }
+
+  std::string mismatch(std::size_t row, std::size_t node, std::size_t last) const {
+    const auto of_row = std::tuple(trace_.optype[row], trace_.seq_id[row]);
+    if (node < last && std::tuple(table_.nodes[node].type, table_.nodes[node].seq) < of_row) {
+      return lacks(row, node);
+    }
+    return row_text(trace_, row) + " is not in the reference step";
+  }
+
+  std::string missing_worker(std::size_t begin, std::size_t end) const {
+    const std::set<std::int32_t> present(trace_.rank.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         trace_.rank.begin() + static_cast<std::ptrdiff_t>(end));
+    for (const std::int32_t rank : table_.ranks) {
+      if (present.count(rank) == 0) {
+        return fmt::format("step {} has no rows of rank {}", trace_.step[begin], rank);
+      }
+    }
+    return fmt::format("step {}: a rank's rows are in two places", trace_.step[begin]);
+  }
+
+  static constexpr std::uint32_t kNoPlace = std::numeric_limits<std::uint32_t>::max();
+  const Trace& trace_;
+  OpTable& table_;
+  std::vector<std::size_t> stage_begin_;
+  std::size_t workers_ = 0;
+};
+
+/// First rows of the steps, and the end.
+std::vector<std::size_t> step_bounds(const Trace& t) {
+  std::vector<std::size_t> bounds;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    if (i == 0 || t.step[i] != t.step[i - 1]) {
+      bounds.push_back(i);
+    }
+  }
+  bounds.push_back(t.size());
+  return bounds;
+}
+
+/// The table's columns cut down to the steps that were kept.
+void squeeze(OpTable& table, std::size_t kept) {
+  const std::size_t before = table.lanes();
+  table.steps.resize(kept);
+  const std::size_t after = table.lanes();
+  const auto move = [&](std::vector<float>& column) {
+    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+      std::copy_n(column.begin() + static_cast<std::ptrdiff_t>(n * before), after,
+                  column.begin() + static_cast<std::ptrdiff_t>(n * after));
+    }
+    column.resize(table.nodes.size() * after);
+  };
+  move(table.start_s);
+  move(table.duration_s);
+  for (std::uint32_t& place : table.place_of_row) {
+    if (place != std::numeric_limits<std::uint32_t>::max()) {
+      place = static_cast<std::uint32_t>(place / before * after + place % before);
+    }
+  }
+}
+
+}  // namespace
+
+std::string to_text(const OpNode& node) {
+  return fmt::format("{} {} of stage {}", to_text(node.type), node.seq, node.stage);
+}
+
+std::size_t OpTable::find(std::int32_t stage, OpType type, std::int32_t seq) const {
+  const std::tuple wanted(stage, type, seq);
+  const auto found = std::lower_bound(nodes.begin(), nodes.end(), wanted,
+                                      [](const OpNode& n, const auto& k) { return key(n) < k; });
+  return found == nodes.end() || key(*found) != wanted
+             ? npos
+             : static_cast<std::size_t>(found - nodes.begin());
+}
+
+OpTable make_op_table(const Trace& trace, const std::string& file, const OpTableOptions& options,
+                      Warnings* warnings) {
+  if (trace.size() == 0) {
+    throw Error("the trace has no rows").at(file);
+  }
+  OpTable table;
+  find_workers(trace, file, table);
+  const std::vector<std::size_t> bounds = step_bounds(trace);
+  table.nodes = find_nodes(trace, bounds[1]);
+  std::int32_t stage = 0;
+  for (const OpNode& node : table.nodes) {
+    stage += node.stage > stage ? 1 : 0;
+    if (node.stage > stage) {
+      break;
+    }
+  }
+  if (table.nodes.empty() || stage + 1 != table.stages || table.nodes.front().stage != 0) {
+    throw Error(fmt::format("step {}: dp_rank 0 has no rows on some stage", trace.step[0]))
+        .at(file)
+        .expected("a first step that is complete: it is the model of the others");
+  }
+  check_numbering(table, file);
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    table.steps.push_back(trace.step[bounds[s]]);
+  }
+  const double instances =
+      static_cast<double>(table.nodes.size()) * static_cast<double>(table.lanes());
+  if (instances > 4e9 || instances > 64.0 * static_cast<double>(trace.size()) + 1e6) {
+    throw Error(fmt::format("{} operations in {} steps of {} dp_ranks, but only {} rows",
+                            table.nodes.size(), table.steps.size(), table.dp, trace.size()))
+        .at(file)
+        .expected("every operation in every step and dp_rank");
+  }
+  table.start_s.resize(table.size());
+  table.duration_s.resize(table.size());
+  table.place_of_row.assign(trace.size(), std::numeric_limits<std::uint32_t>::max());
+  StepFiller filler(trace, table);
+  std::int64_t repeated = 0;
+  std::size_t kept = 0;
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    const std::string problem = filler.fill(bounds[s], bounds[s + 1], kept, repeated);
+    if (problem.empty()) {
+      table.steps[kept++] = trace.step[bounds[s]];
+      continue;
+    }
+    if (!options.drop_incomplete_steps || s == 0) {
+      throw Error(problem).at(file).hint(
+          "every step must have the operations of the first; --drop-incomplete-steps leaves the "
+          "others out");
+    }
+    if (warnings != nullptr) {
+      warnings->add(fmt::format("{}: a step is left out: {}", file, problem));
+    }
+    std::fill(table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s]),
+              table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s + 1]),
+              std::numeric_limits<std::uint32_t>::max());
+  }
+  if (kept < table.steps.size()) {
+    squeeze(table, kept);
+  }
+  if (repeated > 0 && warnings != nullptr) {
+    warnings->add(fmt::format("{}: {} repeated rows left out", file, repeated));
+  }
+  return table;
+}
+
+void keep_steps(Trace& trace, std::span<const StepRange> ranges, const std::string& file) {
+  std::vector<bool> used(ranges.size(), false);
+  Trace kept;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    bool keep = false;
+    for (std::size_t r = 0; r < ranges.size(); ++r) {
+      if (ranges[r].first <= trace.step[i] && trace.step[i] <= ranges[r].last) {
+        keep = true;
+        used[r] = true;
+      }
+    }
+    if (keep) {
+      add_row(kept, row_at(trace, i));
+    }
+  }
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    if (!used[r]) {
+      throw Error(
+          fmt::format("no step of the trace lies in {}-{}", ranges[r].first, ranges[r].last))
+          .at(file)
+          .field("--steps");
+    }
+  }
+  trace = std::move(kept);
+}
+
+}  // namespace lockstep::whatif

@@ -1,0 +1,75 @@
+#include "analysis/whatif/simulator.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep::whatif {
+
+Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const std::string& file)
+    : table_(table) {
+  const std::size_t nodes = table.nodes.size();
+  predecessor_begin_.push_back(0);
+  std::vector<std::vector<std::uint32_t>> successors(nodes);
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    for (const std::uint32_t p : graph.predecessors[n]) {
+      predecessors_.push_back(p);
+      successors[p].push_back(n);
+    }
+    predecessor_begin_.push_back(static_cast<std::uint32_t>(predecessors_.size()));
+  }
+
+  // A group waits for the predecessors of all its members.
+  const std::size_t groups = graph.groups.size();
+  const auto unit_of = [&](std::uint32_t n) {
+    return graph.group_of[n] >= 0 ? static_cast<std::size_t>(graph.group_of[n]) : groups + n;
+  };
+  std::vector<std::size_t> waiting(groups + nodes, 0);
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    waiting[unit_of(n)] += graph.predecessors[n].size();
+  }
+  std::vector<std::size_t> ready;
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    const std::size_t unit = unit_of(n);
+    const bool first = unit >= groups || graph.groups[unit].members.front() == n;
+    if (first && waiting[unit] == 0) {
+      ready.push_back(unit);
+    }
+  }
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    const std::size_t unit = ready[i];
+    Item item{.first = static_cast<std::uint32_t>(order_.size())};
+    if (unit < groups) {
+      const CommGroup& group = graph.groups[unit];
+      order_.insert(order_.end(), group.members.begin(), group.members.end());
+      item.grouped = true;
+      item.dp_synced = group.dp_synced;
+    } else {
+      order_.push_back(static_cast<std::uint32_t>(unit - groups));
+    }
+    item.count = static_cast<std::uint32_t>(order_.size()) - item.first;
+    items_.push_back(item);
+    for (std::uint32_t m = item.first; m < order_.size(); ++m) {
+      for (const std::uint32_t next : successors[order_[m]]) {
+        if (--waiting[unit_of(next)] == 0) {
+          ready.push_back(unit_of(next));
+        }
+      }
+    }
+  }
+  if (order_.size() < nodes) {
+    std::string stuck;
+    int named = 0;
+    for (std::uint32_t n = 0; n < nodes && named < 3; ++n) {
+      if (waiting[unit_of(n)] > 0) {
+        stuck += (named++ == 0 ? "" : ", ") + to_text(table.nodes[n]);
+      }
+    }
+    throw Error(
+        fmt::format("{} operations wait for each other: {} …", nodes - order_.size(), stuck))
+        .at(file)
+        .hint("the order of the operations in the first step is one that cannot run");
+  }
+}
+
+}  // namespace lockstep::whatif

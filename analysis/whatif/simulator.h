@@ -1,0 +1,174 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "analysis/whatif/dependency_graph.h"
+
+namespace lockstep::whatif {
+
+/// Step times of a simulation, one a (virtual) step, in seconds.
+struct StepTimes {
+  std::vector<double> optimizer;  ///< E: from the step's start to the end of the last optimizer
+  std::vector<double> span;       ///< F: from the earliest start to the latest end of all
+};
+
+/// Runs the dependency graph for many lanes at once. A lane is one (step, dp_rank); a step has
+/// `lanes_per_step` of them. Kahn's order, contracted groups; only max and + are used, so that the
+/// order of the work never changes a number.
+///
+///     start(v) = max over predecessors u of end(u), or the step's start if there are none; + delay
+///     local:  end(v) = start(v) + value(v)
+///     group:  G = max over members of start (over all lanes of a step too, if dp-synced);
+///             end(m) = G + value(m)
+class Simulator {
+ public:
+  /// ERRORS: the graph has a cycle (some of its operations are named).
+  Simulator(const OpTable& table, const DependencyGraph& graph, const std::string& file);
+
+  /// values(node, first_lane, out): the durations of local and the transfer times of grouped
+  ///   operations of out.size() lanes.
+  /// delays(node, first_lane, starts): adds to the starts, in place.
+  /// sink(node, first_lane, starts, ends): sees what came out.
+  /// `step_start`: one a step. Lanes come in blocks of whole steps. O(lanes * (nodes + edges)).
+  template <class Values, class Delays, class Sink>
+  StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step, Values&& values,
+                Delays&& delays, Sink&& sink) const;
+
+  /// Without delays, and nobody looks.
+  template <class Values>
+  StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step,
+                Values&& values) const {
+    return run(step_start, lanes_per_step, values, NoDelays{}, NoSink{});
+  }
+
+  struct NoDelays {
+    void operator()(std::uint32_t, std::size_t, std::span<double>) const {}
+  };
+  struct NoSink {
+    void operator()(std::uint32_t, std::size_t, std::span<const double>,
+                    std::span<const double>) const {}
+  };
+
+ private:
+  struct Item {
+    std::uint32_t first = 0, count = 0;  ///< of order_
+    bool grouped = false;
+    bool dp_synced = false;
+  };
+
+  const OpTable& table_;
+  std::vector<std::uint32_t> order_;  ///< nodes, those of a group side by side
+  std::vector<Item> items_;
+  std::vector<std::uint32_t> predecessor_begin_;  ///< by node; one more at the end
+  std::vector<std::uint32_t> predecessors_;
+};
+
+namespace detail {
+
+inline void max_into(double* to, const double* from, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    to[i] = to[i] < from[i] ? from[i] : to[i];
+  }
+}
+inline void min_into(double* to, const double* from, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    to[i] = from[i] < to[i] ? from[i] : to[i];
+  }
+}
+
+/// Every lane of a step gets the largest value of the step.
+inline void sync_steps(double* lanes, std::size_t n, std::size_t lanes_per_step) {
+  for (std::size_t first = 0; first < n; first += lanes_per_step) {
+    const double most = *std::max_element(lanes + first, lanes + first + lanes_per_step);
+    std::fill_n(lanes + first, lanes_per_step, most);
+  }
+}
+
+}  // namespace detail
+
+template <class Values, class Delays, class Sink>
+StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_per_step,
+                         Values&& values, Delays&& delays, Sink&& sink) const {
+  // A block's ends should stay in the cache.
+  constexpr std::size_t kBlockBytes = 192 << 10;
+  const std::size_t steps = step_start.size();
+  const std::size_t wanted = kBlockBytes / (sizeof(double) * (order_.size() + 8));
+  const std::size_t block_steps =
+      std::min(steps, std::max<std::size_t>(1, wanted / lanes_per_step));
+  const std::size_t width = block_steps * lanes_per_step;
+  std::size_t largest = 1;
+  for (const Item& item : items_) {
+    largest = std::max<std::size_t>(largest, item.count);
+  }
+  std::vector<double> ends(order_.size() * width), starts(largest * width), value(width),
+      step_starts(width), latest(width), earliest(width), optimizer(width), group(width);
+  StepTimes times{std::vector<double>(steps), std::vector<double>(steps)};
+
+  for (std::size_t first_step = 0; first_step < steps; first_step += block_steps) {
+    const std::size_t here = std::min(block_steps, steps - first_step);
+    const std::size_t n = here * lanes_per_step;
+    const std::size_t first_lane = first_step * lanes_per_step;
+    for (std::size_t lane = 0; lane < n; ++lane) {
+      step_starts[lane] = step_start[first_step + lane / lanes_per_step];
+    }
+    std::fill_n(latest.begin(), n, -std::numeric_limits<double>::infinity());
+    std::fill_n(optimizer.begin(), n, -std::numeric_limits<double>::infinity());
+    std::fill_n(earliest.begin(), n, std::numeric_limits<double>::infinity());
+    for (const Item& item : items_) {
+      for (std::uint32_t m = 0; m < item.count; ++m) {
+        const std::uint32_t node = order_[item.first + m];
+        double* start = starts.data() + m * width;
+        const std::uint32_t begin = predecessor_begin_[node], end = predecessor_begin_[node + 1];
+        std::copy_n(begin == end ? step_starts.data() : ends.data() + predecessors_[begin] * width,
+                    n, start);
+        for (std::uint32_t p = begin + 1; p < end; ++p) {
+          detail::max_into(start, ends.data() + predecessors_[p] * width, n);
+        }
+        delays(node, first_lane, std::span<double>(start, n));
+        detail::min_into(earliest.data(), start, n);
+      }
+      if (item.grouped) {
+        std::copy_n(starts.data(), n, group.data());
+        for (std::uint32_t m = 1; m < item.count; ++m) {
+          detail::max_into(group.data(), starts.data() + m * width, n);
+        }
+        if (item.dp_synced) {
+          detail::sync_steps(group.data(), n, lanes_per_step);
+        }
+      }
+      for (std::uint32_t m = 0; m < item.count; ++m) {
+        const std::uint32_t node = order_[item.first + m];
+        const double* start = starts.data() + m * width;
+        const double* from = item.grouped ? group.data() : start;
+        double* end = ends.data() + node * width;
+        values(node, first_lane, std::span<double>(value.data(), n));
+        for (std::size_t lane = 0; lane < n; ++lane) {
+          end[lane] = from[lane] + value[lane];
+        }
+        detail::max_into(latest.data(), end, n);
+        if (table_.nodes[node].type == OpType::kOptimizer) {
+          detail::max_into(optimizer.data(), end, n);
+        }
+        sink(node, first_lane, std::span<const double>(start, n), std::span<const double>(end, n));
+      }
+    }
+    for (std::size_t s = 0; s < here; ++s) {
+      const auto lanes = [&](const std::vector<double>& v) {
+        return v.begin() + static_cast<std::ptrdiff_t>(s * lanes_per_step);
+      };
+      const auto step_lanes = static_cast<std::ptrdiff_t>(lanes_per_step);
+      times.optimizer[first_step + s] =
+          *std::max_element(lanes(optimizer), lanes(optimizer) + step_lanes) -
+          step_start[first_step + s];
+      times.span[first_step + s] = *std::max_element(lanes(latest), lanes(latest) + step_lanes) -
+                                   *std::min_element(lanes(earliest), lanes(earliest) + step_lanes);
+    }
+  }
+  return times;
+}
+
+}  // namespace lockstep::whatif

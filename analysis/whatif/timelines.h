@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "analysis/whatif/metrics.h"
+#include "trace/trace.h"
+
+namespace lockstep::whatif {
+
+/// Takes a part of a document.
+using TextSink = std::function<void(std::string_view)>;
+
+/// The traced run as Chrome trace JSON (an array of complete events, microseconds), one event a row
+/// in the order of the rows: process = dp_rank, thread = 5 * rank + lane (compute, pp-comm,
+/// tp-comm, dp-comm, misc). Steps are laid end to end, each followed by a tenth of its length. Of a
+/// grouped operation only the transfer is drawn, not the wait for its peers.
+///
+/// PRECONDITION: `trace` is what scene.table was made from.
+void write_timeline(const Scene& scene, const Trace& trace, const TextSink& sink);
+
+/// The ideal run in the same form; model_chunk and mb_id are null.
+void write_ideal_timeline(const Scene& scene, const Trace& trace, const TextSink& sink);
+
+}  // namespace lockstep::whatif

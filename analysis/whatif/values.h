@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "analysis/whatif/metrics.h"
+
+namespace lockstep::whatif {
+
+/// The values a simulation may give a node: durations of local operations, transfer times of
+/// grouped ones. Lanes are those of the table.
+class Values {
+ public:
+  explicit Values(const Scene& scene)
+      : table_(scene.table),
+        graph_(scene.graph),
+        traced_(scene.traced),
+        model_(scene.model),
+        lanes_(scene.table.lanes()),
+        steps_(scene.table.steps.size()),
+        dp_(static_cast<std::size_t>(scene.table.dp)) {}
+
+  bool grouped(std::uint32_t node) const { return graph_.group_of[node] >= 0; }
+
+  /// As traced, 32 bits.
+  const float* traced(std::uint32_t node) const {
+    return (grouped(node) ? traced_.transfer_s.data() : table_.duration_s.data()) + node * lanes_;
+  }
+  void traced(std::uint32_t node, std::size_t first, std::span<double> out) const {
+    std::copy_n(traced(node) + first, out.size(), out.begin());
+  }
+
+  /// As in T: what the simulation made of local durations, end - start.
+  void nodelay(std::uint32_t node, std::size_t first, std::span<double> out) const {
+    if (grouped(node)) {
+      traced(node, first, out);
+    } else {
+      std::copy_n(model_.nodelay_duration_s.data() + node * lanes_ + first, out.size(),
+                  out.begin());
+    }
+  }
+
+  /// As in I, for one step: what the simulation made of local durations, end - start.
+  double ideal(std::uint32_t node, std::size_t step) const {
+    const std::size_t at = node * steps_ + step;
+    return grouped(node) ? model_.ideal_s[index(table_.nodes[node].type)]
+                         : model_.ideal_end_s[at] - model_.ideal_start_s[at];
+  }
+  void ideal(std::uint32_t node, std::size_t first, std::span<double> out) const {
+    std::size_t lane = first;
+    for (std::size_t i = 0; i < out.size();) {
+      const std::size_t count = std::min(out.size() - i, dp_ - lane % dp_);
+      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(i), count, ideal(node, lane / dp_));
+      i += count;
+      lane += count;
+    }
+  }
+
+ private:
+  const OpTable& table_;
+  const DependencyGraph& graph_;
+  const Traced& traced_;
+  const Model& model_;
+  std::size_t lanes_, steps_, dp_;
+};
+
+}  // namespace lockstep::whatif

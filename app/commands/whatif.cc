@@ -1,0 +1,42 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/command.h"
+#include "app/whatif/run_whatif.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kExamples =
+    R"(Examples:
+  lockstep whatif --trace trace-SE.parquet --meta meta-SE.yaml -o out
+  lockstep whatif --trace trace-SE.parquet --meta meta-SE.yaml --steps 16-40 403 -o out
+)";
+
+CommandBody define(CLI::App& app) {
+  auto options = std::make_shared<WhatIfOptions>();
+  app.add_option("--trace", options->trace, "Trace of training steps: .parquet or .csv")
+      ->required();
+  app.add_option("--meta", options->meta, "The job's meta file (.yaml)")->required();
+  app.add_option("-o,--output", options->output, "Folder for the results; made if absent")
+      ->required();
+  app.add_option("--steps,--step", options->steps,
+                 "Steps to keep: numbers and ranges (16-40, ends included); all unless given")
+      ->expected(1, -1);
+  app.add_option("--decompose-threshold,--decompose-thres", options->decompose_threshold,
+                 "Slowdowns below it are not taken apart")
+      ->capture_default_str();
+  app.add_flag("--drop-incomplete-steps", options->drop_incomplete_steps,
+               "Leave out steps that lack operations of the first one, instead of an error");
+  return [options] { return run_whatif(*options); };
+}
+
+}  // namespace
+
+extern const Command kWhatifCommand;
+const Command kWhatifCommand{"whatif",
+                             "How much faster a job would run without stragglers, and who they are",
+                             kExamples, define};
+
+}  // namespace lockstep

@@ -1,0 +1,126 @@
+#include "app/whatif/run_whatif.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "analysis/whatif/timelines.h"
+#include "analysis/whatif/whatif.h"
+#include "base/atomic_file.h"
+#include "base/file.h"
+#include "base/gzip_file.h"
+#include "base/text.h"
+#include "trace/job_meta.h"
+#include "trace/read_trace.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace whatif;
+
+StepRange parse_range(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  const auto first = to_int(std::string_view(text).substr(0, dash));
+  const auto last =
+      dash == std::string::npos ? first : to_int(std::string_view(text).substr(dash + 1));
+  if (!first || !last || *first < 0 || *first > *last) {
+    throw Error(fmt::format("'{}' is no step and no range of steps", printable(text)))
+        .field("--steps")
+        .expected("numbers such as 403, or ranges such as 16-40");
+  }
+  return {*first, *last};
+}
+
+void make_folder(const std::string& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) {
+    throw Error(fmt::format("cannot make the folder: {}", problem.message())).at(path);
+  }
+}
+
+void print_warnings(const Warnings& warnings) {
+  for (const Warnings::Entry& entry : warnings.entries()) {
+    if (entry.count == 1) {
+      fmt::print(stderr, "lockstep: warning: {}\n", entry.text);
+    } else {
+      fmt::print(stderr, "lockstep: warning: {} ({} times)\n", entry.text, entry.count);
+    }
+  }
+}
+
+/// The two shares, as the original tools take them: with steps that start at 0.
+struct Shares {
+  Contribution stage, workers;
+};
+
+Shares shares_of(const Scene& scene, const Result& result) {
+  Shares shares{contribution(scene, last_stage(scene.table)), no_contribution(scene)};
+  if (result.blocking) {
+    const auto by_worker =
+        approximate_by_worker(result.blocking->by_dp_rank, result.blocking->by_stage);
+    shares.workers = contribution(scene, slowest_workers(scene.table, by_worker));
+  }
+  return shares;
+}
+
+Shares shares_from_zero(const Scene& scene, const Result& result) {
+  const auto& starts = scene.model.step_start_s;
+  if (std::all_of(starts.begin(), starts.end(), [](double start) { return start == 0; })) {
+    return shares_of(scene, result);
+  }
+  const Model model = make_model(scene.table, scene.graph, scene.simulator, scene.traced,
+                                 std::vector<double>(starts.size(), 0.0));
+  return shares_of({scene.table, scene.graph, scene.simulator, scene.traced, model}, result);
+}
+
+}  // namespace
+
+ExitCode run_whatif(const WhatIfOptions& options) {
+  std::vector<StepRange> ranges;
+  for (const std::string& text : options.steps) {
+    ranges.push_back(parse_range(text));
+  }
+  const FileText meta_text(options.meta, 1 << 20);
+  const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
+  Warnings warnings;
+  Trace trace = read_trace(options.trace, &warnings);
+  if (!ranges.empty()) {
+    keep_steps(trace, ranges, options.trace);
+  }
+  sort_rows(trace);
+  const OpTable table = make_op_table(
+      trace, options.trace, {.drop_incomplete_steps = options.drop_incomplete_steps}, &warnings);
+  const DependencyGraph graph =
+      make_dependency_graph(table, meta.dsp_size, options.trace, &warnings);
+  const Simulator simulator(table, graph, options.trace);
+  const Traced traced = measure(table, graph);
+  const Model model =
+      make_model(table, graph, simulator, traced,
+                 std::vector<double>(traced.step_start_s.begin(), traced.step_start_s.end()));
+  const Scene scene{table, graph, simulator, traced, model};
+  const Result result = make_result(
+      scene, meta,
+      {.decompose_threshold = options.decompose_threshold, .picked_steps = !ranges.empty()});
+  const Shares shares = shares_from_zero(scene, result);
+
+  make_folder(options.output);
+  const auto path = [&](const std::string& kind, const std::string& ending) {
+    return (fs::path(options.output) / (kind + "-" + meta.trial_name + ending)).string();
+  };
+  write_file(path("result", ".json"), result_json(result));
+  write_file(path("ms", ".json"), contribution_json(shares.stage, "Ms"));
+  write_file(path("mw", ".json"), contribution_json(shares.workers, "Mw"));
+  GzipFile timeline(path("timeline", ".json.gz"));
+  write_timeline(scene, trace, [&](std::string_view text) { timeline.write(text); });
+  timeline.commit();
+  GzipFile ideal(path("ideal-timeline", ".json.gz"));
+  write_ideal_timeline(scene, trace, [&](std::string_view text) { ideal.write(text); });
+  ideal.commit();
+  print_warnings(warnings);
+  return ExitCode::kDone;
+}
+
+}  // namespace lockstep

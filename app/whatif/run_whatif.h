@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+/// The flags of `lockstep whatif`.
+struct WhatIfOptions {
+  std::string trace, meta, output;
+  std::vector<std::string> steps;
+  double decompose_threshold = 1.03;
+  bool drop_incomplete_steps = false;
+};
+
+/// Analyses the trace and writes the documents into the output folder.
+ExitCode run_whatif(const WhatIfOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// What the meta-NAME.yaml beside a trace says of the job that was traced.
+///
+/// INVARIANT: world_size = dp_size * pp_size * tp_size * dsp_size; all sizes >= 1.
+struct JobMeta {
+  std::string trial_name;
+  std::int64_t run_id = 0;  ///< >= 0
+  std::int64_t dp_size = 1;
+  std::int64_t pp_size = 1;
+  std::int64_t tp_size = 1;
+  std::int64_t dsp_size = 1;  ///< degree of sequence (context) parallelism
+  std::int64_t vpp_size = 1;  ///< model chunks a stage
+  std::int64_t world_size = 1;
+
+  bool operator==(const JobMeta&) const = default;
+};
+
+/// Reads the YAML text; `file` is for messages. Fields that are absent have their defaults.
+/// A field of another name is passed over, unless it looks like a slip of the finger.
+/// ERRORS: no mapping, a mistyped field, a wrong type, a broken invariant, an empty trial_name or
+/// one that cannot stand in a file name.
+JobMeta read_job_meta(std::string_view text, const std::string& file);
+
+std::string to_yaml_text(const JobMeta& meta);
+
+}  // namespace lockstep

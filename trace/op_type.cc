@@ -1,0 +1,40 @@
+#include "trace/op_type.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, kOpTypeCount> kNames = {
+    "backward-compute",
+    "backward-recv",
+    "backward-send",
+    "embedding-grads-all-reduce",
+    "forward-compute",
+    "forward-recv",
+    "forward-send",
+    "gc",
+    "grads-reduce-scatter",
+    "layernorm-grads-all-reduce",
+    "optimizer",
+    "optimizer-clip-main-grad",
+    "params-all-gather",
+    "separate-grads-all-reduce",
+};
+static_assert(std::is_sorted(kNames.begin(), kNames.end()));
+
+}  // namespace
+
+const std::array<std::string_view, kOpTypeCount>& op_type_names() { return kNames; }
+
+std::string_view to_text(OpType type) { return kNames[index(type)]; }
+
+std::optional<OpType> op_type_named(std::string_view name) {
+  const auto found = std::lower_bound(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end() || *found != name) {
+    return std::nullopt;
+  }
+  return static_cast<OpType>(found - kNames.begin());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/warnings.h"
+#include "trace/trace.h"
+
+namespace lockstep {
+
+/// What readers do with rows as they come: chunks of some 10^4 to 10^6 rows, in the file's order.
+using TraceChunk = std::function<void(Trace&&)>;
+
+/// Reads a trace by its name: .parquet or .csv. The columns are found by name; any
+/// order of columns and of rows, and further columns, are fine.
+///
+/// Times of 64 bits are rounded to 32, with a warning that counts them. No other value is mended.
+/// ERRORS: unreadable file, missing columns (all named), nulls, values of the wrong type or range
+/// (the first, with its row), unknown optypes; check_rows. For .parquet in a build without Arrow:
+/// Error with ExitCode::kMissingPart.
+Trace read_trace(const std::string& path, Warnings* warnings = nullptr);
+
+/// The same, chunk by chunk; rows are checked. For traces that do not fit into memory as a whole.
+void read_trace(const std::string& path, const TraceChunk& chunk, Warnings* warnings = nullptr);
+
+/// The readers themselves, over text (of a .csv) and the bytes of a .parquet; `file` is for
+/// messages.
+void read_trace_csv(std::string_view text, const std::string& file, const TraceChunk& chunk,
+                    Warnings* warnings = nullptr);
+void read_trace_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
+                        Warnings* warnings = nullptr);
+
+/// Writes a trace by its name, .parquet or .csv; read_trace gives it back equal.
+/// ERRORS: those of AtomicFile; unknown ending; .parquet in a build without Arrow.
+void write_trace(const Trace& trace, const std::string& path);
+
+/// Whether this build reads and writes Parquet.
+bool has_parquet();
+
+}  // namespace lockstep

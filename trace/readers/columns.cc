@@ -1,0 +1,48 @@
+#include "trace/readers/columns.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "trace/op_type.h"
+
+namespace lockstep {
+
+std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::string> names,
+                                                         const std::string& file) {
+  std::array<int, kTraceColumns.size()> found{};
+  std::vector<std::string_view> missing;
+  for (std::size_t c = 0; c < kTraceColumns.size(); ++c) {
+    found[c] = -1;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] != kTraceColumns[c]) {
+        continue;
+      }
+      if (found[c] >= 0) {
+        throw Error("the column stands twice").at(file).field(kTraceColumns[c]);
+      }
+      found[c] = static_cast<int>(i);
+    }
+    if (found[c] < 0) {
+      missing.push_back(kTraceColumns[c]);
+    }
+  }
+  if (!missing.empty()) {
+    throw Error(fmt::format("no column {}", join(missing, ", ")))
+        .at(file)
+        .expected(join(kTraceColumns, ", "));
+  }
+  return found;
+}
+
+Error unknown_optype(std::string_view name, const std::string& file, std::size_t row) {
+  const std::string_view near = closest(name, op_type_names());
+  return Error(fmt::format("row {}: unknown optype '{}'", row, printable(name)))
+      .at(file)
+      .field("optype")
+      .expected(join(op_type_names(), ", "))
+      .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
+}
+
+}  // namespace lockstep

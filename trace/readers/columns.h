@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+/// The columns of a trace file, in the order of the original tools.
+inline constexpr std::array<std::string_view, 11> kTraceColumns = {
+    "dp_rank",  "stage",  "rank", "step",  "optype", "start_ts",
+    "duration", "seq_id", "mc",   "mb_id", "gmc"};
+
+enum TraceColumn {
+  kDpRankColumn,
+  kStageColumn,
+  kRankColumn,
+  kStepColumn,
+  kOptypeColumn,
+  kStartColumn,
+  kDurationColumn,
+  kSeqIdColumn,
+  kMcColumn,
+  kMbIdColumn,
+  kGmcColumn,
+};
+
+/// Where each column of kTraceColumns is among `names`. ERRORS: some are missing (all are named),
+/// or one stands twice.
+std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::string> names,
+                                                         const std::string& file);
+
+/// The error for an optype that is none of ours. `row` counts from 1.
+Error unknown_optype(std::string_view name, const std::string& file, std::size_t row);
+
+}  // namespace lockstep

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "trace/read_trace.h"
+#include "trace/readers/columns.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kChunkRows = 1 << 16;
+
+/// One line's fields; a quoted field loses its quotes. Our columns need no quoting, so that a
+/// separator inside quotes is not understood.
+void split_fields(std::string_view line, std::vector<std::string_view>& fields) {
+  fields.clear();
+  for (;;) {
+    const std::size_t comma = line.find(',');
+    std::string_view field = trim(line.substr(0, comma));
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') {
+      field = field.substr(1, field.size() - 2);
+    }
+    fields.push_back(field);
+    if (comma == std::string_view::npos) {
+      return;
+    }
+    line.remove_prefix(comma + 1);
+  }
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& file) : rest_(text), file_(file) {
+    if (rest_.starts_with("\xEF\xBB\xBF")) {
+      rest_.remove_prefix(3);
+    }
+    std::string_view line;
+    if (!next_line(line)) {
+      throw Error("the file is empty").at(file).expected("a line that names the columns");
+    }
+    split_fields(line, fields_);
+    const std::vector<std::string> names(fields_.begin(), fields_.end());
+    columns_ = find_trace_columns(names, file);
+    width_ = names.size();
+  }
+
+  void run(const TraceChunk& chunk) {
+    Trace rows;
+    std::string_view line;
+    while (next_line(line)) {
+      if (rows.size() == 0) {
+        rows.reserve(std::min(kChunkRows, rest_.size() / 22 + 1));
+      }
+      split_fields(line, fields_);
+      if (fields_.size() != width_) {
+        throw Error(fmt::format("{} fields", fields_.size()))
+            .at(file_, line_)
+            .expected(fmt::format("{}, as in the first line", width_));
+      }
+      add_row(rows, row());
+      if (rows.size() == kChunkRows) {
+        chunk(std::exchange(rows, {}));
+      }
+    }
+    if (rows.size() > 0) {
+      chunk(std::move(rows));
+    }
+  }
+
+ private:
+  /// The next line that is not blank.
+  bool next_line(std::string_view& line) {
+    while (!rest_.empty()) {
+      const std::size_t end = rest_.find('\n');
+      line = rest_.substr(0, end);
+      rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+      ++line_;
+      if (!trim(line).empty()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  std::string_view text(TraceColumn column) const {
+    return fields_[static_cast<std::size_t>(columns_[column])];
+  }
+
+  [[noreturn]] void wrong(TraceColumn column, const char* expected) const {
+    throw Error(text(column).empty()
+                    ? std::string("the value is missing")
+                    : fmt::format("'{}' is no such value", printable(text(column))))
+        .at(file_, line_)
+        .field(kTraceColumns[column])
+        .expected(expected);
+  }
+
+  template <class T>
+  T whole(TraceColumn column) const {
+    T value = 0;
+    const std::string_view t = text(column);
+    const auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), value);
+    if (problem != std::errc() || end != t.data() + t.size()) {
+      wrong(column, "a whole number");
+    }
+    return value;
+  }
+
+  float seconds(TraceColumn column) const {
+    float value = 0;
+    const std::string_view t = text(column);
+    const auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), value);
+    if (problem != std::errc() || end != t.data() + t.size() || !std::isfinite(value)) {
+      wrong(column, "seconds");
+    }
+    return value;
+  }
+
+  TraceRow row() const {
+    const auto type = op_type_named(text(kOptypeColumn));
+    if (!type) {
+      throw unknown_optype(text(kOptypeColumn), file_, line_);
+    }
+    return {.dp_rank = whole<std::int32_t>(kDpRankColumn),
+            .stage = whole<std::int32_t>(kStageColumn),
+            .rank = whole<std::int32_t>(kRankColumn),
+            .step = whole<std::int64_t>(kStepColumn),
+            .optype = *type,
+            .start_s = seconds(kStartColumn),
+            .duration_s = seconds(kDurationColumn),
+            .seq_id = whole<std::int32_t>(kSeqIdColumn),
+            .mc = whole<std::int32_t>(kMcColumn),
+            .mb_id = whole<std::int32_t>(kMbIdColumn),
+            .gmc = whole<std::int32_t>(kGmcColumn)};
+  }
+
+  std::string_view rest_;
+  const std::string& file_;
+  std::size_t line_ = 0;
+  std::vector<std::string_view> fields_;
+  std::array<int, kTraceColumns.size()> columns_{};
+  std::size_t width_ = 0;
+};
+
+}  // namespace
+
+void read_trace_csv(std::string_view text, const std::string& file, const TraceChunk& chunk,
+                    Warnings*) {
+  Reader(text, file).run([&](Trace&& rows) {
+    check_rows(rows, file);
+    chunk(std::move(rows));
+  });
+}
+
+}  // namespace lockstep

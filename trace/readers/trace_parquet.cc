@@ -1,0 +1,279 @@
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <arrow/api.h>
+#include <arrow/io/memory.h>
+#include <fmt/format.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/file_reader.h>
+
+#include "base/text.h"
+#include "trace/read_trace.h"
+#include "trace/readers/columns.h"
+
+namespace lockstep {
+namespace {
+
+using ArrowType = arrow::Type;
+
+/// Arrow's answer, or our Error with its message.
+template <class T>
+T take(arrow::Result<T> result, const std::string& file) {
+  if (!result.ok()) {
+    throw Error(printable(result.status().message(), 300)).at(file).expected("a Parquet file");
+  }
+  return std::move(result).ValueUnsafe();
+}
+
+void require(const arrow::Status& status, const std::string& file) {
+  if (!status.ok()) {
+    throw Error(printable(status.message(), 300)).at(file).expected("a Parquet file");
+  }
+}
+
+class BatchReader {
+ public:
+  BatchReader(const std::string& file, std::size_t first_row, std::int64_t& narrowed)
+      : file_(file), first_row_(first_row), narrowed_(narrowed) {}
+
+  Trace read(const arrow::RecordBatch& batch) {
+    for (std::size_t c = 0; c < kTraceColumns.size(); ++c) {
+      const auto array = batch.GetColumnByName(std::string(kTraceColumns[c]));
+      LOCKSTEP_CHECK(array != nullptr, "a column that was there");
+      require_no_nulls(*array, c);
+    }
+    const auto column = [&batch](TraceColumn c) {
+      return batch.GetColumnByName(std::string(kTraceColumns[c]));
+    };
+    Trace rows;
+    rows.dp_rank = whole<std::int32_t>(*column(kDpRankColumn), kDpRankColumn);
+    rows.stage = whole<std::int32_t>(*column(kStageColumn), kStageColumn);
+    rows.rank = whole<std::int32_t>(*column(kRankColumn), kRankColumn);
+    rows.step = whole<std::int64_t>(*column(kStepColumn), kStepColumn);
+    rows.optype = op_types(*column(kOptypeColumn));
+    rows.start_s = seconds(*column(kStartColumn), kStartColumn);
+    rows.duration_s = seconds(*column(kDurationColumn), kDurationColumn);
+    rows.seq_id = whole<std::int32_t>(*column(kSeqIdColumn), kSeqIdColumn);
+    rows.mc = whole<std::int32_t>(*column(kMcColumn), kMcColumn);
+    rows.mb_id = whole<std::int32_t>(*column(kMbIdColumn), kMbIdColumn);
+    rows.gmc = whole<std::int32_t>(*column(kGmcColumn), kGmcColumn);
+    return rows;
+  }
+
+ private:
+  void require_no_nulls(const arrow::Array& array, std::size_t column) const {
+    if (array.null_count() == 0) {
+      return;
+    }
+    std::int64_t row = 0;
+    while (row < array.length() && !array.IsNull(row)) {
+      ++row;
+    }
+    throw Error(fmt::format("row {}: the value is missing (null)",
+                            first_row_ + static_cast<std::size_t>(row) + 1))
+        .at(file_)
+        .field(kTraceColumns[column]);
+  }
+
+  Error wrong_type(const arrow::Array& array, TraceColumn column, const char* expected) const {
+    return Error(fmt::format("the column is of type {}", array.type()->ToString()))
+        .at(file_)
+        .field(kTraceColumns[column])
+        .expected(expected);
+  }
+
+  template <class To, class Array>
+  std::vector<To> copy(const arrow::Array& array, TraceColumn column) const {
+    const auto& typed = static_cast<const Array&>(array);
+    const auto* values = typed.raw_values();
+    const auto count = static_cast<std::size_t>(array.length());
+    std::vector<To> out(count);
+    bool fits = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = static_cast<To>(values[i]);
+      fits = fits && std::in_range<To>(values[i]);
+    }
+    if (!fits) {
+      throw Error("a number is too large").at(file_).field(kTraceColumns[column]);
+    }
+    return out;
+  }
+
+  template <class To>
+  std::vector<To> whole(const arrow::Array& array, TraceColumn column) const {
+    switch (array.type_id()) {
+      case ArrowType::INT8:
+        return copy<To, arrow::Int8Array>(array, column);
+      case ArrowType::INT16:
+        return copy<To, arrow::Int16Array>(array, column);
+      case ArrowType::INT32:
+        return copy<To, arrow::Int32Array>(array, column);
+      case ArrowType::INT64:
+        return copy<To, arrow::Int64Array>(array, column);
+      case ArrowType::UINT8:
+        return copy<To, arrow::UInt8Array>(array, column);
+      case ArrowType::UINT16:
+        return copy<To, arrow::UInt16Array>(array, column);
+      case ArrowType::UINT32:
+        return copy<To, arrow::UInt32Array>(array, column);
+      case ArrowType::UINT64:
+        return copy<To, arrow::UInt64Array>(array, column);
+      default:
+        throw wrong_type(array, column, "a column of whole numbers");
+    }
+  }
+
+  std::vector<float> seconds(const arrow::Array& array, TraceColumn column) {
+    const auto count = static_cast<std::size_t>(array.length());
+    if (array.type_id() == ArrowType::FLOAT) {
+      const float* values = static_cast<const arrow::FloatArray&>(array).raw_values();
+      return {values, values + count};
+    }
+    if (array.type_id() == ArrowType::DOUBLE) {
+      const double* values = static_cast<const arrow::DoubleArray&>(array).raw_values();
+      narrowed_ += array.length();
+      std::vector<float> out(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        out[i] = static_cast<float>(values[i]);
+      }
+      return out;
+    }
+    throw wrong_type(array, column, "float or double, seconds");
+  }
+
+  /// The types a dictionary's entries stand for; -1 where none is meant.
+  template <class Strings>
+  static std::vector<int> names(const Strings& strings) {
+    std::vector<int> out;
+    for (std::int64_t i = 0; i < strings.length(); ++i) {
+      const auto type = strings.IsNull(i) ? std::nullopt : op_type_named(strings.GetView(i));
+      out.push_back(type ? static_cast<int>(*type) : -1);
+    }
+    return out;
+  }
+
+  template <class Strings>
+  std::vector<OpType> coded(const arrow::DictionaryArray& array, const Strings& entries) const {
+    const std::vector<int> types = names(entries);
+    std::vector<OpType> out(static_cast<std::size_t>(array.length()));
+    const std::vector<std::int64_t> codes = whole<std::int64_t>(*array.indices(), kOptypeColumn);
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      const auto code = static_cast<std::size_t>(codes[i]);
+      if (code >= types.size()) {
+        throw Error("an optype that is not in the dictionary").at(file_).field("optype");
+      }
+      if (types[code] < 0) {
+        throw unknown_optype(
+            entries.IsNull(codes[i]) ? std::string_view("null") : entries.GetView(codes[i]), file_,
+            first_row_ + i + 1);
+      }
+      out[i] = static_cast<OpType>(types[code]);
+    }
+    return out;
+  }
+
+  template <class Strings>
+  std::vector<OpType> plain(const Strings& strings) const {
+    std::vector<OpType> out(static_cast<std::size_t>(strings.length()));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::string_view name = strings.GetView(static_cast<std::int64_t>(i));
+      const auto type = op_type_named(name);
+      if (!type) {
+        throw unknown_optype(name, file_, first_row_ + i + 1);
+      }
+      out[i] = *type;
+    }
+    return out;
+  }
+
+  std::vector<OpType> op_types(const arrow::Array& array) const {
+    switch (array.type_id()) {
+      case ArrowType::STRING:
+        return plain(static_cast<const arrow::StringArray&>(array));
+      case ArrowType::LARGE_STRING:
+        return plain(static_cast<const arrow::LargeStringArray&>(array));
+      case ArrowType::DICTIONARY: {
+        const auto& coded_array = static_cast<const arrow::DictionaryArray&>(array);
+        const auto& entries = *coded_array.dictionary();
+        if (entries.type_id() == ArrowType::STRING) {
+          return coded(coded_array, static_cast<const arrow::StringArray&>(entries));
+        }
+        if (entries.type_id() == ArrowType::LARGE_STRING) {
+          return coded(coded_array, static_cast<const arrow::LargeStringArray&>(entries));
+        }
+        break;
+      }
+      default:
+        break;
+    }
+    throw wrong_type(array, kOptypeColumn, "text");
+  }
+
+  const std::string& file_;
+  std::size_t first_row_;
+  std::int64_t& narrowed_;
+};
+
+void read(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
+          Warnings* warnings) {
+  const auto source = std::make_shared<arrow::io::BufferReader>(
+      std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                      static_cast<std::int64_t>(bytes.size())));
+  auto parquet_file = parquet::ParquetFileReader::Open(source);
+  const auto metadata = parquet_file->metadata();
+  std::vector<std::string> names;
+  for (int i = 0; i < metadata->schema()->num_columns(); ++i) {
+    names.push_back(metadata->schema()->Column(i)->path()->ToDotString());
+  }
+  const auto columns = find_trace_columns(names, file);
+
+  parquet::ArrowReaderProperties properties(/*use_threads=*/false);
+  properties.set_read_dictionary(columns[kOptypeColumn], true);
+  constexpr std::int64_t kBatchRows = 1 << 17;
+  properties.set_batch_size(kBatchRows);
+  properties.set_pre_buffer(false);
+  std::unique_ptr<parquet::arrow::FileReader> reader =
+      take(parquet::arrow::FileReader::Make(arrow::system_memory_pool(), std::move(parquet_file),
+                                            properties),
+           file);
+  std::vector<int> groups(static_cast<std::size_t>(metadata->num_row_groups()));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i] = static_cast<int>(i);
+  }
+  auto batches = take(
+      reader->GetRecordBatchReader(groups, std::vector<int>(columns.begin(), columns.end())), file);
+  std::size_t row = 0;
+  std::int64_t narrowed = 0;
+  for (;;) {
+    std::shared_ptr<arrow::RecordBatch> batch;
+    require(batches->ReadNext(&batch), file);
+    if (batch == nullptr) {
+      break;
+    }
+    require(batch->Validate(), file);
+    Trace rows = BatchReader(file, row, narrowed).read(*batch);
+    row += rows.size();
+    check_rows(rows, file);
+    chunk(std::move(rows));
+  }
+  if (narrowed > 0 && warnings != nullptr) {
+    warnings->add(fmt::format("{}: {} times of 64 bits rounded to 32", file, narrowed));
+  }
+}
+
+}  // namespace
+
+bool has_parquet() { return true; }
+
+void read_trace_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
+                        Warnings* warnings) {
+  try {
+    read(bytes, file, chunk, warnings);
+  } catch (const parquet::ParquetException& problem) {
+    throw Error(printable(problem.what(), 300)).at(file).expected("a Parquet file");
+  }
+}
+
+}  // namespace lockstep

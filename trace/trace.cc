@@ -1,0 +1,123 @@
+#include "trace/trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+template <class F>
+void for_each_column(Trace& trace, F&& f) {
+  f(trace.dp_rank);
+  f(trace.stage);
+  f(trace.rank);
+  f(trace.step);
+  f(trace.optype);
+  f(trace.start_s);
+  f(trace.duration_s);
+  f(trace.seq_id);
+  f(trace.mc);
+  f(trace.mb_id);
+  f(trace.gmc);
+}
+
+bool before(const Trace& t, std::size_t a, std::size_t b) {
+  return std::tie(t.step[a], t.rank[a], t.optype[a], t.seq_id[a]) <
+         std::tie(t.step[b], t.rank[b], t.optype[b], t.seq_id[b]);
+}
+
+void check_whole(std::int64_t value, std::int64_t low, std::int64_t high, const char* field,
+                 const std::string& file, std::size_t row) {
+  if (value < low || value > high) [[unlikely]] {
+    throw Error(fmt::format("row {}: {} is out of range", row + 1, value))
+        .at(file)
+        .field(field)
+        .expected(fmt::format("{} to {}", low, high));
+  }
+}
+
+}  // namespace
+
+void Trace::reserve(std::size_t rows) {
+  for_each_column(*this, [rows](auto& column) { column.reserve(rows); });
+}
+
+void Trace::resize(std::size_t rows) {
+  for_each_column(*this, [rows](auto& column) { column.resize(rows); });
+}
+
+void add_row(Trace& trace, const TraceRow& row) {
+  trace.dp_rank.push_back(row.dp_rank);
+  trace.stage.push_back(row.stage);
+  trace.rank.push_back(row.rank);
+  trace.step.push_back(row.step);
+  trace.optype.push_back(row.optype);
+  trace.start_s.push_back(row.start_s);
+  trace.duration_s.push_back(row.duration_s);
+  trace.seq_id.push_back(row.seq_id);
+  trace.mc.push_back(row.mc);
+  trace.mb_id.push_back(row.mb_id);
+  trace.gmc.push_back(row.gmc);
+}
+
+TraceRow row_at(const Trace& t, std::size_t i) {
+  return {t.dp_rank[i],    t.stage[i],  t.rank[i], t.step[i],  t.optype[i], t.start_s[i],
+          t.duration_s[i], t.seq_id[i], t.mc[i],   t.mb_id[i], t.gmc[i]};
+}
+
+void check_rows(const Trace& trace, const std::string& file) {
+  constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (!std::isfinite(trace.start_s[i]) || !std::isfinite(trace.duration_s[i])) {
+      throw Error(
+          fmt::format("row {}: {} is no finite number", i + 1,
+                      std::isfinite(trace.start_s[i]) ? trace.duration_s[i] : trace.start_s[i]))
+          .at(file)
+          .field(std::isfinite(trace.start_s[i]) ? "duration" : "start_ts")
+          .expected("seconds");
+    }
+    if (trace.duration_s[i] < 0) {
+      throw Error(fmt::format("row {}: {} is negative", i + 1, trace.duration_s[i]))
+          .at(file)
+          .field("duration")
+          .expected("seconds, 0 or more");
+    }
+    check_whole(trace.dp_rank[i], 0, kMaxTraceRank, "dp_rank", file, i);
+    check_whole(trace.stage[i], 0, kMaxTraceRank, "stage", file, i);
+    check_whole(trace.rank[i], 0, kMaxTraceRank, "rank", file, i);
+    check_whole(trace.step[i], 0, kMaxStep, "step", file, i);
+    check_whole(trace.seq_id[i], 0, kMaxTraceRank, "seq_id", file, i);
+    check_whole(trace.mc[i], -1, kMaxTraceRank, "mc", file, i);
+    check_whole(trace.mb_id[i], -1, kMaxTraceRank, "mb_id", file, i);
+    check_whole(trace.gmc[i], -1, kMaxTraceRank, "gmc", file, i);
+  }
+}
+
+void sort_rows(Trace& trace) {
+  bool sorted = true;
+  for (std::size_t i = 1; sorted && i < trace.size(); ++i) {
+    sorted = !before(trace, i, i - 1);
+  }
+  if (sorted) {
+    return;
+  }
+  std::vector<std::size_t> order(trace.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return before(trace, a, b); });
+  for_each_column(trace, [&order](auto& column) {
+    auto sorted_column = column;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      sorted_column[i] = column[order[i]];
+    }
+    column = std::move(sorted_column);
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/op_type.h"
+
+namespace lockstep {
+
+/// Who did what when in some training steps: one row an operation, kept column by column.
+///
+/// The columns are those of ByteDance's NDTimeline exports (StragglerAnalysis, OSDI '25). Times are
+/// 32-bit floats because the figures derived from them are defined on those. A trace that leaves a
+/// reader satisfies check_rows.
+struct Trace {
+  std::vector<std::int32_t> dp_rank;  ///< data-parallel rank, from 0
+  std::vector<std::int32_t> stage;    ///< pipeline stage, from 0
+  std::vector<std::int32_t> rank;     ///< global rank of the recorded worker of (dp_rank, stage)
+  std::vector<std::int64_t> step;     ///< number of the training step; gaps are allowed
+  std::vector<OpType> optype;
+  std::vector<float> start_s;     ///< seconds since the first operation of the step
+  std::vector<float> duration_s;  ///< seconds, >= 0; communication includes waiting for the peers
+  std::vector<std::int32_t> seq_id;  ///< the how-manieth of (step, rank, optype), from 0
+  std::vector<std::int32_t> mc;      ///< model chunk inside the stage; -1: not applicable
+  std::vector<std::int32_t> mb_id;   ///< microbatch; -1: not applicable
+  std::vector<std::int32_t> gmc;     ///< chunk of the whole model; -1: not applicable
+
+  std::size_t size() const { return step.size(); }
+  void reserve(std::size_t rows);
+  void resize(std::size_t rows);
+  bool operator==(const Trace&) const = default;
+};
+
+/// One row, for building a trace by hand.
+struct TraceRow {
+  std::int32_t dp_rank = 0, stage = 0, rank = 0;
+  std::int64_t step = 0;
+  OpType optype = OpType::kForwardCompute;
+  float start_s = 0, duration_s = 0;
+  std::int32_t seq_id = 0, mc = -1, mb_id = -1, gmc = -1;
+};
+void add_row(Trace& trace, const TraceRow& row);
+TraceRow row_at(const Trace& trace, std::size_t row);
+
+/// ERRORS: the first row (named with `file`, counted from 1) whose times are not finite, whose
+/// duration is negative, or whose ranks, step or seq_id are out of range.
+void check_rows(const Trace& trace, const std::string& file);
+
+/// Rows in the order of the original tools: step, rank, optype, seq_id. Rows that are in order
+/// already cost one pass.
+void sort_rows(Trace& trace);
+
+/// The largest ranks and stages a trace may name; keeps a corrupt file from asking for the moon.
+inline constexpr std::int32_t kMaxTraceRank = 1 << 24;
+
+}  // namespace lockstep

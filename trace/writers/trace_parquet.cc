@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include <arrow/api.h>
+#include <arrow/io/memory.h>
+#include <parquet/arrow/writer.h>
+#include <parquet/properties.h>
+
+#include "base/error.h"
+#include "trace/readers/columns.h"
+#include "trace/writers/parquet_writer.h"
+
+namespace lockstep {
+namespace {
+
+void require(const arrow::Status& status) {
+  if (!status.ok()) {
+    throw Error("Arrow cannot write Parquet: " + status.message());
+  }
+}
+
+template <class T>
+T take(arrow::Result<T> result) {
+  require(result.status());
+  return std::move(result).ValueUnsafe();
+}
+
+/// The narrowest of the integer types that holds all values and is not narrower than `Narrow`.
+template <class Narrow, class... Wider, class T>
+std::shared_ptr<arrow::Array> whole(const std::vector<T>& values) {
+  using Value = typename arrow::CTypeTraits<Narrow>::CType;
+  if constexpr (sizeof...(Wider) > 0) {
+    if (!std::all_of(values.begin(), values.end(),
+                     [](T value) { return std::in_range<Value>(value); })) {
+      return whole<Wider...>(values);
+    }
+  }
+  typename arrow::CTypeTraits<Narrow>::BuilderType builder;
+  require(builder.Reserve(static_cast<std::int64_t>(values.size())));
+  for (const T value : values) {
+    builder.UnsafeAppend(static_cast<Value>(value));
+  }
+  return take(builder.Finish());
+}
+
+std::shared_ptr<arrow::Array> seconds(const std::vector<float>& values) {
+  arrow::FloatBuilder builder;
+  require(builder.AppendValues(values));
+  return take(builder.Finish());
+}
+
+std::shared_ptr<arrow::Array> names(const std::vector<OpType>& types) {
+  arrow::StringBuilder entries;
+  for (const std::string_view name : op_type_names()) {
+    require(entries.Append(name));
+  }
+  arrow::Int8Builder codes;
+  require(codes.Reserve(static_cast<std::int64_t>(types.size())));
+  for (const OpType type : types) {
+    codes.UnsafeAppend(static_cast<std::int8_t>(type));
+  }
+  const auto type = arrow::dictionary(arrow::int8(), arrow::utf8());
+  return take(
+      arrow::DictionaryArray::FromArrays(type, take(codes.Finish()), take(entries.Finish())));
+}
+
+}  // namespace
+
+std::string to_parquet_bytes(const Trace& trace) {
+  using arrow::ArrayVector;
+  // In the order of kTraceColumns.
+  const ArrayVector arrays = {
+      whole<std::int8_t, std::int16_t, std::int32_t>(trace.dp_rank),
+      whole<std::int8_t, std::int16_t, std::int32_t>(trace.stage),
+      whole<std::int16_t, std::int32_t>(trace.rank),
+      whole<std::int64_t>(trace.step),
+      names(trace.optype),
+      seconds(trace.start_s),
+      seconds(trace.duration_s),
+      whole<std::int32_t>(trace.seq_id),
+      whole<std::int8_t, std::int16_t, std::int32_t>(trace.mc),
+      whole<std::int8_t, std::int16_t, std::int32_t>(trace.mb_id),
+      whole<std::int16_t, std::int32_t>(trace.gmc),
+  };
+  arrow::FieldVector fields;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    fields.push_back(arrow::field(std::string(kTraceColumns[i]), arrays[i]->type()));
+  }
+  const auto table = arrow::Table::Make(arrow::schema(fields), arrays);
+  const auto sink = take(arrow::io::BufferOutputStream::Create());
+  const auto properties =
+      parquet::WriterProperties::Builder().compression(parquet::Compression::SNAPPY)->build();
+  const auto arrow_properties = parquet::ArrowWriterProperties::Builder().store_schema()->build();
+  constexpr std::int64_t kRowsPerGroup = 1 << 20;
+  require(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), sink, kRowsPerGroup,
+                                     properties, arrow_properties));
+  return take(sink->Finish())->ToString();
+}
+
+}  // namespace lockstep
