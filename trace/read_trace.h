@@ -17,8 +17,8 @@ using TraceChunk = std::function<void(Trace&&)>;
 ///
 /// Times of 64 bits are rounded to 32, with a warning that counts them. No other value is mended.
 /// ERRORS: unreadable file, missing columns (all named), nulls, values of the wrong type or range
-/// (the first, with its row), unknown optypes; check_rows. For .parquet in a build without Arrow:
-/// Error with ExitCode::kMissingPart.
+/// (the first, with its row), unknown optypes; check_rows. For .parquet where Arrow is
+/// missing: Error with ExitCode::kMissingPart.
 Trace read_trace(const std::string& path, Warnings* warnings = nullptr);
 
 /// The same, chunk by chunk; rows are checked. For traces that do not fit into memory as a whole.
@@ -32,10 +32,10 @@ void read_trace_parquet(std::string_view bytes, const std::string& file, const T
                         Warnings* warnings = nullptr);
 
 /// Writes a trace by its name, .parquet or .csv; read_trace gives it back equal.
-/// ERRORS: those of AtomicFile; unknown ending; .parquet in a build without Arrow.
+/// ERRORS: those of AtomicFile; unknown ending; .parquet where Arrow is missing.
 void write_trace(const Trace& trace, const std::string& path);
 
-/// Whether this build reads and writes Parquet.
+/// Whether Parquet can be read and written here.
 bool has_parquet();
 
 }  // namespace lockstep

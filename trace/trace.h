@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/op_type.h"
+#include "trace/trace_op.h"
 
 namespace lockstep {
 
@@ -19,7 +19,7 @@ struct Trace {
   std::vector<std::int32_t> stage;    ///< pipeline stage, from 0
   std::vector<std::int32_t> rank;     ///< global rank of the recorded worker of (dp_rank, stage)
   std::vector<std::int64_t> step;     ///< number of the training step; gaps are allowed
-  std::vector<OpType> optype;
+  std::vector<TraceOp> optype;
   std::vector<float> start_s;     ///< seconds since the first operation of the step
   std::vector<float> duration_s;  ///< seconds, >= 0; communication includes waiting for the peers
   std::vector<std::int32_t> seq_id;  ///< the how-manieth of (step, rank, optype), from 0
@@ -37,7 +37,7 @@ struct Trace {
 struct TraceRow {
   std::int32_t dp_rank = 0, stage = 0, rank = 0;
   std::int64_t step = 0;
-  OpType optype = OpType::kForwardCompute;
+  TraceOp optype = TraceOp::kForwardCompute;
   float start_s = 0, duration_s = 0;
   std::int32_t seq_id = 0, mc = -1, mb_id = -1, gmc = -1;
 };

@@ -23,24 +23,24 @@ class GroupMaker {
   void pairs(const std::vector<StageOps>& stages) {
     const std::size_t count = stages.size();
     for (std::size_t s = 0; s < count; ++s) {
-      pair(stages[s], OpType::kForwardSend, stages[(s + 1) % count], OpType::kForwardRecv);
-      pair(stages[s], OpType::kBackwardSend, stages[(s + count - 1) % count],
-           OpType::kBackwardRecv);
+      pair(stages[s], TraceOp::kForwardSend, stages[(s + 1) % count], TraceOp::kForwardRecv);
+      pair(stages[s], TraceOp::kBackwardSend, stages[(s + count - 1) % count],
+           TraceOp::kBackwardRecv);
     }
   }
 
   void rest() {
     CommGroup embedding, clip{.members = {}, .dp_synced = true};
     for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
-      const OpType type = table_.nodes[n].type;
+      const TraceOp type = table_.nodes[n].type;
       if (is_p2p(type) && graph_.no_ops[n] != NoOp::kNone) {
         add({{n}, false});
-      } else if (type == OpType::kParamsAllGather || type == OpType::kGradsReduceScatter ||
-                 type == OpType::kSeparateGradsAllReduce) {
+      } else if (type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter ||
+                 type == TraceOp::kSeparateGradsAllReduce) {
         add({{n}, true});
-      } else if (type == OpType::kEmbeddingGradsAllReduce) {
+      } else if (type == TraceOp::kEmbeddingGradsAllReduce) {
         embedding.members.push_back(n);
-      } else if (type == OpType::kOptimizerClip) {
+      } else if (type == TraceOp::kOptimizerClip) {
         clip.members.push_back(n);
       }
     }
@@ -49,7 +49,7 @@ class GroupMaker {
   }
 
  private:
-  void pair(const StageOps& from, OpType send, const StageOps& to, OpType recv) {
+  void pair(const StageOps& from, TraceOp send, const StageOps& to, TraceOp recv) {
     const NodeList sends = real(from.of(send)), recvs = real(to.of(recv));
     if (sends.size() != recvs.size()) {
       throw Error(fmt::format("{} operations {} of stage {} meet {} operations {} of stage {}",
@@ -84,7 +84,7 @@ class GroupMaker {
   DependencyGraph& graph_;
 };
 
-bool has(const OpTable& table, OpType type) {
+bool has(const OpTable& table, TraceOp type) {
   return std::any_of(table.nodes.begin(), table.nodes.end(),
                      [type](const OpNode& n) { return n.type == type; });
 }
@@ -93,8 +93,8 @@ void check_types(const OpTable& table, bool data_parallel, const std::string& fi
   if (data_parallel) {
     return;
   }
-  for (const OpType type :
-       {OpType::kParamsAllGather, OpType::kGradsReduceScatter, OpType::kSeparateGradsAllReduce}) {
+  for (const TraceOp type : {TraceOp::kParamsAllGather, TraceOp::kGradsReduceScatter,
+                             TraceOp::kSeparateGradsAllReduce}) {
     if (has(table, type)) {
       throw Error(fmt::format("the trace has {}, but only one replica", to_text(type)))
           .at(file)
@@ -127,7 +127,8 @@ std::vector<StageOps> make_stage_ops(const OpTable& table) {
     ops.by_type[index(node.type)].push_back(n);
     if (is_compute(node.type)) {
       ops.compute.push_back(n);
-    } else if (node.type == OpType::kParamsAllGather || node.type == OpType::kGradsReduceScatter) {
+    } else if (node.type == TraceOp::kParamsAllGather ||
+               node.type == TraceOp::kGradsReduceScatter) {
       ops.sync.push_back(n);
     }
   }
@@ -138,7 +139,7 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
                                       const std::string& file, Warnings* warnings) {
   DependencyGraph graph;
   graph.data_parallel = table.dp > 1 || dsp_size > 1;
-  graph.overlap = graph.data_parallel && has(table, OpType::kSeparateGradsAllReduce);
+  graph.overlap = graph.data_parallel && has(table, TraceOp::kSeparateGradsAllReduce);
   check_types(table, graph.data_parallel, file);
   const std::vector<StageOps> stages = make_stage_ops(table);
   TransferMatches matched = match_transfers(table, stages, file);

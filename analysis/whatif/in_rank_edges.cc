@@ -27,7 +27,7 @@ class Drawer {
       if (node.stage != ops_.stage) {
         continue;
       }
-      if (node.type == OpType::kForwardSend || node.type == OpType::kBackwardSend) {
+      if (node.type == TraceOp::kForwardSend || node.type == TraceOp::kBackwardSend) {
         add(transfer, compute);
         continue;
       }
@@ -44,11 +44,11 @@ class Drawer {
   void first_backward() {
     const auto first = std::find_if(
         ops_.compute.begin(), ops_.compute.end(),
-        [this](std::uint32_t n) { return table_.nodes[n].type == OpType::kBackwardCompute; });
+        [this](std::uint32_t n) { return table_.nodes[n].type == TraceOp::kBackwardCompute; });
     if (first == ops_.compute.end() || first - ops_.compute.begin() < 2) {
       return;
     }
-    for (const OpType type : {OpType::kBackwardRecv, OpType::kBackwardSend}) {
+    for (const TraceOp type : {TraceOp::kBackwardRecv, TraceOp::kBackwardSend}) {
       const std::size_t node = table_.find(ops_.stage, type, 0);
       if (node != OpTable::npos) {
         add(static_cast<std::uint32_t>(node), *(first - 2));
@@ -58,7 +58,7 @@ class Drawer {
 
   /// The last gathering of a chunk's parameters comes before the chunk's first forward pass.
   void gathered_parameters(Warnings* warnings) {
-    NodeList gathers = ops_.of(OpType::kParamsAllGather);
+    NodeList gathers = ops_.of(TraceOp::kParamsAllGather);
     std::sort(gathers.rbegin(), gathers.rend());  // by seq, last first
     std::set<std::int32_t> seen;
     for (const std::uint32_t gather : gathers) {
@@ -66,7 +66,7 @@ class Drawer {
       if (!seen.insert(chunk).second) {
         continue;
       }
-      const NodeList& forward = ops_.of(OpType::kForwardCompute);
+      const NodeList& forward = ops_.of(TraceOp::kForwardCompute);
       const auto user = std::find_if(forward.begin(), forward.end(), [&](std::uint32_t n) {
         return table_.nodes[n].chunk == chunk;
       });
@@ -74,14 +74,14 @@ class Drawer {
         add(*user, gather);
       } else if (warnings != nullptr) {
         warnings->add(fmt::format("{}: no forward pass uses the model chunk of a {}", file_,
-                                  to_text(OpType::kParamsAllGather)));
+                                  to_text(TraceOp::kParamsAllGather)));
       }
     }
   }
 
   /// The first scattering of a chunk's gradients comes after the chunk's last backward pass.
   void scattered_gradients(Warnings* warnings) {
-    NodeList scatters = ops_.of(OpType::kGradsReduceScatter);
+    NodeList scatters = ops_.of(TraceOp::kGradsReduceScatter);
     std::sort(scatters.begin(), scatters.end());  // by seq
     std::set<std::int32_t> seen;
     for (const std::uint32_t scatter : scatters) {
@@ -90,7 +90,7 @@ class Drawer {
         continue;
       }
       NodeList makers;
-      for (const std::uint32_t n : ops_.of(OpType::kBackwardCompute)) {
+      for (const std::uint32_t n : ops_.of(TraceOp::kBackwardCompute)) {
         if (table_.nodes[n].chunk == chunk) {
           makers.push_back(n);
         }
@@ -99,7 +99,7 @@ class Drawer {
         add(scatter, last_to_end(makers));
       } else if (warnings != nullptr) {
         warnings->add(fmt::format("{}: no backward pass makes the model chunk of a {}", file_,
-                                  to_text(OpType::kGradsReduceScatter)));
+                                  to_text(TraceOp::kGradsReduceScatter)));
       }
     }
   }
@@ -109,11 +109,11 @@ class Drawer {
     if (ops_.compute.empty()) {
       throw Error(fmt::format("stage {} computes nothing", ops_.stage)).at(file_);
     }
-    const std::uint32_t gc = need(OpType::kGc);
+    const std::uint32_t gc = need(TraceOp::kGc);
     add(gc, last_to_end(ops_.compute));
-    std::uint32_t last = need(OpType::kLayernormGradsAllReduce);
+    std::uint32_t last = need(TraceOp::kLayernormGradsAllReduce);
     add(last, gc);
-    NodeList scatters = ops_.of(OpType::kGradsReduceScatter);
+    NodeList scatters = ops_.of(TraceOp::kGradsReduceScatter);
     std::sort(scatters.begin(), scatters.end());
     if (data_parallel && overlap && !scatters.empty()) {
       add(last, scatters.back());
@@ -123,17 +123,17 @@ class Drawer {
       last = next;
     };
     if (ops_.stage == 0 || ops_.stage + 1 == table_.stages) {
-      then(need(OpType::kEmbeddingGradsAllReduce));
+      then(need(TraceOp::kEmbeddingGradsAllReduce));
     }
     if (data_parallel && overlap) {
-      then(need(OpType::kSeparateGradsAllReduce));
+      then(need(TraceOp::kSeparateGradsAllReduce));
     } else if (data_parallel) {
       for (const std::uint32_t scatter : scatters) {
         then(scatter);
       }
     }
-    then(need(OpType::kOptimizerClip));
-    then(need(OpType::kOptimizer));
+    then(need(TraceOp::kOptimizerClip));
+    then(need(TraceOp::kOptimizer));
   }
 
   std::vector<Edge> take() { return std::move(edges_); }
@@ -148,7 +148,7 @@ class Drawer {
     });
   }
 
-  std::uint32_t need(OpType type) const {
+  std::uint32_t need(TraceOp type) const {
     const std::size_t node = table_.find(ops_.stage, type, 0);
     if (node == OpTable::npos) {
       throw Error(fmt::format("stage {} has no {} 0", ops_.stage, to_text(type)))
@@ -172,8 +172,8 @@ std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
                                 bool overlap, const std::string& file, Warnings* warnings) {
   Drawer drawer(table, ops, file);
   drawer.stream(ops.compute);
-  for (const OpType type :
-       {OpType::kForwardSend, OpType::kForwardRecv, OpType::kBackwardSend, OpType::kBackwardRecv}) {
+  for (const TraceOp type : {TraceOp::kForwardSend, TraceOp::kForwardRecv, TraceOp::kBackwardSend,
+                             TraceOp::kBackwardRecv}) {
     drawer.stream(ops.of(type));
   }
   drawer.transfers(matches);

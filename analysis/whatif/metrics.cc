@@ -19,11 +19,11 @@ std::vector<std::string> numbers(std::int32_t count) {
   return labels;
 }
 
-std::string label_of(OpType type) {
-  if (type == OpType::kForwardSend || type == OpType::kForwardRecv) {
+std::string label_of(TraceOp type) {
+  if (type == TraceOp::kForwardSend || type == TraceOp::kForwardRecv) {
     return "forward-pp-comm";
   }
-  if (type == OpType::kBackwardSend || type == OpType::kBackwardRecv) {
+  if (type == TraceOp::kBackwardSend || type == TraceOp::kBackwardRecv) {
     return "backward-pp-comm";
   }
   return std::string(to_text(type));
@@ -32,7 +32,7 @@ std::string label_of(OpType type) {
 /// The operation a stage begins its step with.
 bool is_first_op(const OpNode& node) {
   return node.seq == 0 &&
-         node.type == (node.stage == 0 ? OpType::kForwardCompute : OpType::kForwardRecv);
+         node.type == (node.stage == 0 ? TraceOp::kForwardCompute : TraceOp::kForwardRecv);
 }
 
 /// Adds a part's step times, of which `base` are the times without it.

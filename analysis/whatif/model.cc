@@ -54,13 +54,13 @@ std::vector<std::size_t> by_rank(const OpTable& table) {
 
 /// Means of the local types, added up in the order of the trace's rows: step, rank, seq.
 void ideal_means(const OpTable& table, const std::vector<double>& durations,
-                 std::array<double, kOpTypeCount>& ideal) {
-  constexpr std::array<OpType, 4> kMeans = {OpType::kForwardCompute, OpType::kBackwardCompute,
-                                            OpType::kGc, OpType::kOptimizer};
+                 std::array<double, kTraceOpCount>& ideal) {
+  constexpr std::array<TraceOp, 4> kMeans = {TraceOp::kForwardCompute, TraceOp::kBackwardCompute,
+                                             TraceOp::kGc, TraceOp::kOptimizer};
   const std::vector<std::size_t> workers = by_rank(table);
   const auto dp = static_cast<std::size_t>(table.dp);
   const std::size_t lanes = table.lanes();
-  for (const OpType type : kMeans) {
+  for (const TraceOp type : kMeans) {
     std::vector<std::vector<std::size_t>> nodes(static_cast<std::size_t>(table.stages));
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {
       if (table.nodes[n].type == type) {
@@ -80,11 +80,11 @@ void ideal_means(const OpTable& table, const std::vector<double>& durations,
 }
 
 void ideal_medians(const OpTable& table, const Traced& traced, const std::vector<double>& durations,
-                   std::array<double, kOpTypeCount>& ideal) {
+                   std::array<double, kTraceOpCount>& ideal) {
   const std::size_t lanes = table.lanes();
-  for (std::size_t t = 0; t < kOpTypeCount; ++t) {
-    const auto type = static_cast<OpType>(t);
-    const bool layernorm = type == OpType::kLayernormGradsAllReduce;
+  for (std::size_t t = 0; t < kTraceOpCount; ++t) {
+    const auto type = static_cast<TraceOp>(t);
+    const bool layernorm = type == TraceOp::kLayernormGradsAllReduce;
     if (!is_grouped(type) && !layernorm) {
       continue;
     }
@@ -113,10 +113,10 @@ void ideal_medians(const OpTable& table, const Traced& traced, const std::vector
 
 }  // namespace
 
-bool is_grouped(OpType type) {
-  return is_p2p(type) || type == OpType::kEmbeddingGradsAllReduce ||
-         type == OpType::kGradsReduceScatter || type == OpType::kParamsAllGather ||
-         type == OpType::kSeparateGradsAllReduce || type == OpType::kOptimizerClip;
+bool is_grouped(TraceOp type) {
+  return is_p2p(type) || type == TraceOp::kEmbeddingGradsAllReduce ||
+         type == TraceOp::kGradsReduceScatter || type == TraceOp::kParamsAllGather ||
+         type == TraceOp::kSeparateGradsAllReduce || type == TraceOp::kOptimizerClip;
 }
 
 Traced measure(const OpTable& table, const DependencyGraph& graph) {

@@ -38,8 +38,8 @@ std::int64_t launch_delays(const OpTable& table, const DependencyGraph& graph, c
 struct Model {
   std::vector<double> step_start_s;
   StepTimes nodelay, ideal;
-  std::vector<double> nodelay_duration_s;      ///< [node * lanes + lane], waiting included
-  std::array<double, kOpTypeCount> ideal_s{};  ///< durations of local, transfers of grouped types
+  std::vector<double> nodelay_duration_s;       ///< [node * lanes + lane], waiting included
+  std::array<double, kTraceOpCount> ideal_s{};  ///< durations of local, transfers of grouped types
   // All dp_ranks of a step have the same ideal timeline.
   std::vector<double> ideal_start_s;  ///< [node * steps + step]
   std::vector<double> ideal_end_s;    ///< [node * steps + step]
@@ -50,6 +50,6 @@ Model make_model(const OpTable& table, const DependencyGraph& graph, const Simul
                  const Traced& traced, std::vector<double> step_start_s);
 
 /// Whether the type's operations were traced as members of groups: their ideal is a transfer time.
-bool is_grouped(OpType type);
+bool is_grouped(TraceOp type);
 
 }  // namespace lockstep::whatif

@@ -11,14 +11,16 @@
 namespace lockstep::whatif {
 namespace {
 
-constexpr std::array<OpType, 4> kP2p = {OpType::kForwardSend, OpType::kForwardRecv,
-                                        OpType::kBackwardSend, OpType::kBackwardRecv};
+constexpr std::array<TraceOp, 4> kP2p = {TraceOp::kForwardSend, TraceOp::kForwardRecv,
+                                         TraceOp::kBackwardSend, TraceOp::kBackwardRecv};
 constexpr double kSlack = 5e-5;  // seconds
 
-bool is_recv(OpType type) { return type == OpType::kForwardRecv || type == OpType::kBackwardRecv; }
-OpType compute_of(OpType type) {
-  return type == OpType::kForwardSend || type == OpType::kForwardRecv ? OpType::kForwardCompute
-                                                                      : OpType::kBackwardCompute;
+bool is_recv(TraceOp type) {
+  return type == TraceOp::kForwardRecv || type == TraceOp::kBackwardRecv;
+}
+TraceOp compute_of(TraceOp type) {
+  return type == TraceOp::kForwardSend || type == TraceOp::kForwardRecv ? TraceOp::kForwardCompute
+                                                                        : TraceOp::kBackwardCompute;
 }
 
 /// Chunks of the whole model.
@@ -30,9 +32,9 @@ std::int32_t model_chunks(const OpTable& table) {
   return chunks * table.stages;
 }
 
-bool has_no_peer(OpType type, std::int32_t chunk, std::int32_t chunks) {
-  return type == OpType::kForwardSend || type == OpType::kBackwardRecv ? chunk + 1 >= chunks
-                                                                       : chunk - 1 < 0;
+bool has_no_peer(TraceOp type, std::int32_t chunk, std::int32_t chunks) {
+  return type == TraceOp::kForwardSend || type == TraceOp::kBackwardRecv ? chunk + 1 >= chunks
+                                                                         : chunk - 1 < 0;
 }
 
 class Matcher {
@@ -42,7 +44,7 @@ class Matcher {
     out_.no_ops.assign(table.nodes.size(), NoOp::kNone);
   }
 
-  void match(const StageOps& ops, OpType type) {
+  void match(const StageOps& ops, TraceOp type) {
     const NodeList& all = ops.of(type);
     if (all.empty()) {
       return;
@@ -64,7 +66,7 @@ class Matcher {
   TransferMatches take() { return std::move(out_); }
 
  private:
-  NodeList launched(const NodeList& all, const NodeList& compute, OpType type) {
+  NodeList launched(const NodeList& all, const NodeList& compute, TraceOp type) {
     double last_start = -std::numeric_limits<double>::infinity();
     double first_end = std::numeric_limits<double>::infinity();
     for (const std::uint32_t c : compute) {
@@ -85,7 +87,8 @@ class Matcher {
     return valid;
   }
 
-  void check_count(const StageOps& ops, OpType type, std::size_t valid, std::size_t compute) const {
+  void check_count(const StageOps& ops, TraceOp type, std::size_t valid,
+                   std::size_t compute) const {
     const bool edge = ops.stage == 0 || ops.stage + 1 == table_.stages;
     if (valid == compute || (edge && (valid == 0 || valid + 1 == compute))) {
       return;
@@ -108,7 +111,7 @@ TransferMatches match_transfers(const OpTable& table, std::span<const StageOps> 
                                 const std::string& file) {
   Matcher matcher(table, file);
   for (const StageOps& ops : stages) {
-    for (const OpType type : kP2p) {
+    for (const TraceOp type : kP2p) {
       matcher.match(ops, type);
     }
   }

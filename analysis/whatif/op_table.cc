@@ -246,7 +246,7 @@ std::string to_text(const OpNode& node) {
   return fmt::format("{} {} of stage {}", to_text(node.type), node.seq, node.stage);
 }
 
-std::size_t OpTable::find(std::int32_t stage, OpType type, std::int32_t seq) const {
+std::size_t OpTable::find(std::int32_t stage, TraceOp type, std::int32_t seq) const {
   const std::tuple wanted(stage, type, seq);
   const auto found = std::lower_bound(nodes.begin(), nodes.end(), wanted,
                                       [](const OpNode& n, const auto& k) { return key(n) < k; });

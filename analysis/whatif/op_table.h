@@ -14,7 +14,7 @@ namespace lockstep::whatif {
 /// instance in every step and data-parallel rank.
 struct OpNode {
   std::int32_t stage = 0;
-  OpType type = OpType::kForwardCompute;
+  TraceOp type = TraceOp::kForwardCompute;
   std::int32_t seq = 0;
   // Of the reference step and dp_rank 0, from which the dependencies are drawn:
   std::int32_t chunk = -1;         ///< mc
@@ -53,7 +53,7 @@ struct OpTable {
     return ranks[static_cast<std::size_t>(stage * dp + dp_rank)];
   }
   /// The node, or npos. O(log nodes).
-  std::size_t find(std::int32_t stage, OpType type, std::int32_t seq) const;
+  std::size_t find(std::int32_t stage, TraceOp type, std::int32_t seq) const;
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 };
 

@@ -150,7 +150,7 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
           end[lane] = from[lane] + value[lane];
         }
         detail::max_into(latest.data(), end, n);
-        if (table_.nodes[node].type == OpType::kOptimizer) {
+        if (table_.nodes[node].type == TraceOp::kOptimizer) {
           detail::max_into(optimizer.data(), end, n);
         }
         sink(node, first_lane, std::span<const double>(start, n), std::span<const double>(end, n));

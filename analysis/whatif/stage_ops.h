@@ -13,11 +13,11 @@ using NodeList = std::vector<std::uint32_t>;
 /// The nodes of one stage in start order: by (start, seq, type) of the reference step.
 struct StageOps {
   std::int32_t stage = 0;
-  std::array<NodeList, kOpTypeCount> by_type;
+  std::array<NodeList, kTraceOpCount> by_type;
   NodeList compute;  ///< forward and backward
   NodeList sync;     ///< parameters gathered and gradients scattered
 
-  const NodeList& of(OpType type) const { return by_type[index(type)]; }
+  const NodeList& of(TraceOp type) const { return by_type[index(type)]; }
 };
 
 std::vector<StageOps> make_stage_ops(const OpTable& table);

@@ -17,8 +17,8 @@ constexpr std::uint32_t kNoPlace = std::numeric_limits<std::uint32_t>::max();
 constexpr std::array<const char*, 5> kLanes = {"compute", "pp-comm", "tp-comm", "dp-comm", "misc"};
 constexpr std::int64_t kLanesPerRank = kLanes.size();
 
-int lane_of(OpType type) {
-  if (is_compute(type) || type == OpType::kOptimizer || type == OpType::kGc) {
+int lane_of(TraceOp type) {
+  if (is_compute(type) || type == TraceOp::kOptimizer || type == TraceOp::kGc) {
     return 0;
   }
   return is_p2p(type) ? 1 : 3;
@@ -54,8 +54,8 @@ void append_whole(std::string& out, std::int64_t value) {
 class EventWriter {
  public:
   EventWriter() {
-    for (std::size_t t = 0; t < kOpTypeCount; ++t) {
-      const std::string_view name = op_type_names()[t];
+    for (std::size_t t = 0; t < kTraceOpCount; ++t) {
+      const std::string_view name = trace_op_names()[t];
       heads_[t] = fmt::format(R"({{"name":"{}","cat":"{}","pid":)", name, name);
     }
   }
@@ -63,7 +63,7 @@ class EventWriter {
   /// `times`: the text `"ts":…,"dur":…`; `ids`: `"model_chunk":…,"mb_id":…`.
   void write(std::string& out, const Trace& trace, std::size_t row, std::string_view times,
              std::string_view ids) {
-    const OpType type = trace.optype[row];
+    const TraceOp type = trace.optype[row];
     out += first_ ? '[' : ',';
     first_ = false;
     out += heads_[index(type)];
@@ -82,7 +82,7 @@ class EventWriter {
   }
 
  private:
-  std::array<std::string, kOpTypeCount> heads_;
+  std::array<std::string, kTraceOpCount> heads_;
   bool first_ = true;
 };
 

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "trace/read_trace.h"
-#include "trace/readers/columns.h"
+#include "trace/trace_columns.h"
 
 namespace lockstep {
 namespace {
@@ -121,7 +121,7 @@ class Reader {
   }
 
   TraceRow row() const {
-    const auto type = op_type_named(text(kOptypeColumn));
+    const auto type = trace_op_named(text(kOptypeColumn));
     if (!type) {
       throw unknown_optype(text(kOptypeColumn), file_, line_);
     }

@@ -9,7 +9,7 @@ namespace lockstep {
 
 /// The kinds of operation in a trace of training steps, in the lexicographic order of their names
 /// (which decides ties of start times).
-enum class OpType : std::uint8_t {
+enum class TraceOp : std::uint8_t {
   kBackwardCompute,
   kBackwardRecv,
   kBackwardSend,
@@ -26,23 +26,23 @@ enum class OpType : std::uint8_t {
   kSeparateGradsAllReduce,
 };
 
-inline constexpr std::size_t kOpTypeCount = 14;
+inline constexpr std::size_t kTraceOpCount = 14;
 
 /// "backward-compute", …, "separate-grads-all-reduce".
-std::string_view to_text(OpType type);
+std::string_view to_text(TraceOp type);
 /// The type of that name; nothing if there is none.
-std::optional<OpType> op_type_named(std::string_view name);
+std::optional<TraceOp> trace_op_named(std::string_view name);
 /// All names, in the order of the types.
-const std::array<std::string_view, kOpTypeCount>& op_type_names();
+const std::array<std::string_view, kTraceOpCount>& trace_op_names();
 
-constexpr std::size_t index(OpType type) { return static_cast<std::size_t>(type); }
-constexpr bool is_compute(OpType t) {
-  return t == OpType::kForwardCompute || t == OpType::kBackwardCompute;
+constexpr std::size_t index(TraceOp type) { return static_cast<std::size_t>(type); }
+constexpr bool is_compute(TraceOp t) {
+  return t == TraceOp::kForwardCompute || t == TraceOp::kBackwardCompute;
 }
 /// A send or receive between pipeline stages.
-constexpr bool is_p2p(OpType t) {
-  return t == OpType::kForwardSend || t == OpType::kForwardRecv || t == OpType::kBackwardSend ||
-         t == OpType::kBackwardRecv;
+constexpr bool is_p2p(TraceOp t) {
+  return t == TraceOp::kForwardSend || t == TraceOp::kForwardRecv || t == TraceOp::kBackwardSend ||
+         t == TraceOp::kBackwardRecv;
 }
 
 }  // namespace lockstep

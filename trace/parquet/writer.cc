@@ -9,8 +9,8 @@
 #include <parquet/properties.h>
 
 #include "base/error.h"
-#include "trace/readers/columns.h"
-#include "trace/writers/parquet_writer.h"
+#include "trace/parquet/module.h"
+#include "trace/trace_columns.h"
 
 namespace lockstep {
 namespace {
@@ -51,14 +51,14 @@ std::shared_ptr<arrow::Array> seconds(const std::vector<float>& values) {
   return take(builder.Finish());
 }
 
-std::shared_ptr<arrow::Array> names(const std::vector<OpType>& types) {
+std::shared_ptr<arrow::Array> names(const std::vector<TraceOp>& types) {
   arrow::StringBuilder entries;
-  for (const std::string_view name : op_type_names()) {
+  for (const std::string_view name : trace_op_names()) {
     require(entries.Append(name));
   }
   arrow::Int8Builder codes;
   require(codes.Reserve(static_cast<std::int64_t>(types.size())));
-  for (const OpType type : types) {
+  for (const TraceOp type : types) {
     codes.UnsafeAppend(static_cast<std::int8_t>(type));
   }
   const auto type = arrow::dictionary(arrow::int8(), arrow::utf8());

@@ -10,8 +10,8 @@
 #include <parquet/file_reader.h>
 
 #include "base/text.h"
-#include "trace/read_trace.h"
-#include "trace/readers/columns.h"
+#include "trace/parquet/module.h"
+#include "trace/trace_columns.h"
 
 namespace lockstep {
 namespace {
@@ -148,16 +148,16 @@ class BatchReader {
   static std::vector<int> names(const Strings& strings) {
     std::vector<int> out;
     for (std::int64_t i = 0; i < strings.length(); ++i) {
-      const auto type = strings.IsNull(i) ? std::nullopt : op_type_named(strings.GetView(i));
+      const auto type = strings.IsNull(i) ? std::nullopt : trace_op_named(strings.GetView(i));
       out.push_back(type ? static_cast<int>(*type) : -1);
     }
     return out;
   }
 
   template <class Strings>
-  std::vector<OpType> coded(const arrow::DictionaryArray& array, const Strings& entries) const {
+  std::vector<TraceOp> coded(const arrow::DictionaryArray& array, const Strings& entries) const {
     const std::vector<int> types = names(entries);
-    std::vector<OpType> out(static_cast<std::size_t>(array.length()));
+    std::vector<TraceOp> out(static_cast<std::size_t>(array.length()));
     const std::vector<std::int64_t> codes = whole<std::int64_t>(*array.indices(), kOptypeColumn);
     for (std::size_t i = 0; i < codes.size(); ++i) {
       const auto code = static_cast<std::size_t>(codes[i]);
@@ -169,17 +169,17 @@ class BatchReader {
             entries.IsNull(codes[i]) ? std::string_view("null") : entries.GetView(codes[i]), file_,
             first_row_ + i + 1);
       }
-      out[i] = static_cast<OpType>(types[code]);
+      out[i] = static_cast<TraceOp>(types[code]);
     }
     return out;
   }
 
   template <class Strings>
-  std::vector<OpType> plain(const Strings& strings) const {
-    std::vector<OpType> out(static_cast<std::size_t>(strings.length()));
+  std::vector<TraceOp> plain(const Strings& strings) const {
+    std::vector<TraceOp> out(static_cast<std::size_t>(strings.length()));
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::string_view name = strings.GetView(static_cast<std::int64_t>(i));
-      const auto type = op_type_named(name);
+      const auto type = trace_op_named(name);
       if (!type) {
         throw unknown_optype(name, file_, first_row_ + i + 1);
       }
@@ -188,7 +188,7 @@ class BatchReader {
     return out;
   }
 
-  std::vector<OpType> op_types(const arrow::Array& array) const {
+  std::vector<TraceOp> op_types(const arrow::Array& array) const {
     switch (array.type_id()) {
       case ArrowType::STRING:
         return plain(static_cast<const arrow::StringArray&>(array));
@@ -265,10 +265,8 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
 
 }  // namespace
 
-bool has_parquet() { return true; }
-
-void read_trace_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
-                        Warnings* warnings) {
+void read_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
+                  Warnings* warnings) {
   try {
     read(bytes, file, chunk, warnings);
   } catch (const parquet::ParquetException& problem) {

@@ -1,11 +1,11 @@
-#include "trace/op_type.h"
+#include "trace/trace_op.h"
 
 #include <algorithm>
 
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, kOpTypeCount> kNames = {
+constexpr std::array<std::string_view, kTraceOpCount> kNames = {
     "backward-compute",
     "backward-recv",
     "backward-send",
@@ -25,16 +25,16 @@ static_assert(std::is_sorted(kNames.begin(), kNames.end()));
 
 }  // namespace
 
-const std::array<std::string_view, kOpTypeCount>& op_type_names() { return kNames; }
+const std::array<std::string_view, kTraceOpCount>& trace_op_names() { return kNames; }
 
-std::string_view to_text(OpType type) { return kNames[index(type)]; }
+std::string_view to_text(TraceOp type) { return kNames[index(type)]; }
 
-std::optional<OpType> op_type_named(std::string_view name) {
+std::optional<TraceOp> trace_op_named(std::string_view name) {
   const auto found = std::lower_bound(kNames.begin(), kNames.end(), name);
   if (found == kNames.end() || *found != name) {
     return std::nullopt;
   }
-  return static_cast<OpType>(found - kNames.begin());
+  return static_cast<TraceOp>(found - kNames.begin());
 }
 
 }  // namespace lockstep

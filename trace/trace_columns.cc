@@ -1,11 +1,11 @@
-#include "trace/readers/columns.h"
+#include "trace/trace_columns.h"
 
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "trace/op_type.h"
+#include "trace/trace_op.h"
 
 namespace lockstep {
 
@@ -37,11 +37,11 @@ std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::st
 }
 
 Error unknown_optype(std::string_view name, const std::string& file, std::size_t row) {
-  const std::string_view near = closest(name, op_type_names());
+  const std::string_view near = closest(name, trace_op_names());
   return Error(fmt::format("row {}: unknown optype '{}'", row, printable(name)))
       .at(file)
       .field("optype")
-      .expected(join(op_type_names(), ", "))
+      .expected(join(trace_op_names(), ", "))
       .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 

@@ -4,9 +4,9 @@
 
 #include "base/atomic_file.h"
 #include "base/text.h"
+#include "trace/parquet/module.h"
 #include "trace/read_trace.h"
-#include "trace/readers/columns.h"
-#include "trace/writers/parquet_writer.h"
+#include "trace/trace_columns.h"
 
 namespace lockstep {
 namespace {
@@ -32,7 +32,7 @@ void write_csv(const Trace& t, const std::string& path) {
 
 void write_trace(const Trace& trace, const std::string& path) {
   if (path.ends_with(".parquet")) {
-    write_file(path, to_parquet_bytes(trace));
+    write_file(path, parquet_module().write(trace));
   } else if (path.ends_with(".csv")) {
     write_csv(trace, path);
   } else {
