@@ -1,6 +1,7 @@
 #include "app/collective/run_collective.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "simulator/network/analytic/collective_time.h"
 #include "simulator/network/flow/flow_engine.h"
+#include "simulator/network/packet_engine.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/lone_collective.h"
 #include "topologies/topology_file.h"
@@ -23,6 +25,7 @@ namespace lockstep {
 namespace {
 
 constexpr Time kDefaultSendLatency = Time::us(6);
+constexpr std::uint64_t kMostSeeds = 4294944442;  // of ns-3
 
 /// Runs a parser of the unit library on a flag's value; its error names the flag.
 template <class Parse>
@@ -121,8 +124,29 @@ std::vector<Time> jittered(const CollectiveOptions& options, std::size_t ranks) 
   return entry;
 }
 
-/// The time of one collective in the flow engine: the one place where it is worked out.
-CollectiveTiming flow_time(const Setting& setting, const CollectivePlan& plan, Bytes bytes) {
+/// The packet engine for one collective; it is told how soon a transfer may start after what it
+/// waits for.
+std::unique_ptr<NetworkEngine> packet_engine(const Setting& setting, const Schedule& schedule,
+                                             Time send_latency) {
+  PacketOptions packet =
+      setting.options.flavour == "simai" ? simai_packet_options() : PacketOptions{};
+  if (!setting.options.mtu.empty() || setting.options.flavour != "simai") {
+    packet.fabric["Payload"] = std::to_string(setting.flow.payload.count());
+    packet.fabric["Header"] = std::to_string(setting.flow.header.count());
+  }
+  packet.routes = setting.flow.routes;
+  packet.seed = setting.options.seed % kMostSeeds + 1;
+  packet.lookahead = send_latency;
+  for (const Slot& slot : schedule.slots) {
+    packet.lookahead = std::min(packet.lookahead, schedule.start_latency(slot, send_latency));
+  }
+  return std::make_unique<PacketEngine>(setting.topology, packet);
+}
+
+/// The time of one collective in an engine that carries out its transfers: the one place where it
+/// is worked out.
+CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan, Bytes bytes,
+                              const std::string& engine) {
   LoneCollective collective;
   collective.schedule = plan.schedule;
   collective.bytes = bytes;
@@ -134,8 +158,10 @@ CollectiveTiming flow_time(const Setting& setting, const CollectivePlan& plan, B
   if (setting.options.flavour == "simai") {
     collective.send_latency += Time::ns(10);  // SimAI's bus, before every transfer
   }
-  FlowEngine network(setting.topology, setting.flow);
-  const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, network);
+  const std::unique_ptr<NetworkEngine> network =
+      engine == "packet" ? packet_engine(setting, *plan.schedule, collective.send_latency)
+                         : std::make_unique<FlowEngine>(setting.topology, setting.flow);
+  const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, *network);
   return {result.end + plan.launch, result.transfers};
 }
 
@@ -154,17 +180,9 @@ CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
           0};
 }
 
-void check_engines(const CollectiveOptions& options) {
-  if (std::ranges::find(options.engines, "packet") != options.engines.end()) {
-    throw Error("the packet engine is not part of this build", ExitCode::kMissingPart)
-        .hint("use --engine flow, or see `lockstep doctor`");
-  }
-}
-
 }  // namespace
 
 CollectiveSweep run_collective(const CollectiveOptions& options) {
-  check_engines(options);
   CollectiveSweep sweep;
   sweep.op = parse_op(options.op);
   const std::vector<Bytes> sizes =
@@ -199,7 +217,7 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
         point.protocol = plan->protocol;
         point.channels = plan->channels;
       }
-      point.timings.push_back(flow_time(setting, *plan, bytes));
+      point.timings.push_back(network_time(setting, *plan, bytes, engine));
     }
     sweep.points.push_back(std::move(point));
   }

@@ -32,9 +32,6 @@ void set_attributes(const char* name, const std::vector<std::string>& settings,
 
 PacketOptions packet_options(const SimulateOptions& options, std::vector<std::string>& warnings) {
   PacketOptions packet = options.flavour == "simai" ? simai_packet_options() : PacketOptions{};
-  if (options.spray) {
-    throw Error("the packet engine does not spray").field("--spray").hint("use --engine flow");
-  }
   if (!options.conf.empty()) {
     Warnings found;
     const FileText text(options.conf, 1 << 20);
@@ -58,6 +55,7 @@ PacketOptions packet_options(const SimulateOptions& options, std::vector<std::st
   set_attributes("--fabric", options.fabric, packet.fabric);
   set_attributes("--congestion-set", options.congestion_settings, packet.congestion_attributes);
   packet.routes.pxn = options.pxn;
+  packet.routes.spray = options.spray;
   packet.routes.rail_affinity = options.rail_affinity;
   packet.seed = options.seed;
   packet.lookahead = flag_value("--send-latency", options.send_latency, parse_time);

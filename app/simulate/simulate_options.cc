@@ -57,7 +57,8 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("--conf", options.conf,
                  "SimAI.conf: packets, windows, switches, congestion control")
       ->group(packet);
-  app.add_option("--congestion", options.congestion, "congestion control: none or dcqcn")
+  app.add_option("--congestion", options.congestion,
+                 "congestion control: none, dcqcn, dctcp, hpcc, receiver, swift or timely")
       ->group(packet);
   app.add_option("--fabric", options.fabric,
                  "attribute of the fabric, NAME=VALUE ('lockstep-packet --attributes')")

@@ -16,6 +16,8 @@
  */
 #include "fabric.h"
 
+#include "ns3/simulator.h"
+
 #include <algorithm>
 
 namespace ns3
@@ -117,6 +119,15 @@ Fabric::Arrive(uint32_t index, uint64_t key)
     }
     ++unit.route;
     Forward(next, unit);
+}
+
+int64_t
+Fabric::GetQueue(uint32_t port)
+{
+    m_now = std::max(m_now, Simulator::Now().GetPicoSeconds());
+    Settle(port);
+    UpdatePump();
+    return m_ports[port].queued;
 }
 
 void

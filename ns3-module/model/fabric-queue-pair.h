@@ -60,6 +60,7 @@ struct FabricQueuePair
     int64_t next;      //!< offset of the next byte to send
     int64_t highest;   //!< largest `next` so far
     int64_t acked;     //!< all before it has arrived
+    int64_t requested; //!< offset behind the last packet that asked for an ACK
     int64_t window;    //!< bytes under way at which it stops
     double rate;       //!< pacing, bits per second
     int64_t available; //!< ps, pacing lets it send again

@@ -129,8 +129,8 @@ Fabric::Begin(uint32_t place)
     if (pair.receiving == NONE)
     {
         pair.receiving = place;
+        ++m_nodes[m_ports[m_routes[pair.there + pair.thereHops - 1]].to].receiving;
     }
-    ++m_nodes[m_ports[m_routes[pair.there + pair.thereHops - 1]].to].receiving;
     if (pair.slot == NONE)
     {
         Endpoint& endpoint = EndpointOf(pair.port);
@@ -154,15 +154,25 @@ Fabric::SetEligible(Endpoint& endpoint, uint32_t slot, bool eligible)
     }
 }
 
+bool
+Fabric::IsWindowSmall(const FabricQueuePair& pair) const
+{
+    return m_ackInterval > 1 && pair.window < 2 * int64_t{m_ackInterval} * m_payload;
+}
+
 void
 Fabric::UpdateEligible(FabricQueuePair& pair)
 {
-    if (pair.slot != NONE)
+    if (pair.slot == NONE)
     {
-        SetEligible(m_endpoints[m_ports[pair.port].endpoint],
-                    pair.slot,
-                    pair.sending != NONE && pair.next - pair.acked < pair.window);
+        return;
     }
+    // A window that shrank below what a receiver confirms at once would wait forever: then one
+    // packet that asks for its ACK may go.
+    const bool probe = IsWindowSmall(pair) && pair.requested <= pair.acked;
+    SetEligible(m_endpoints[m_ports[pair.port].endpoint],
+                pair.slot,
+                pair.sending != NONE && (pair.next - pair.acked < pair.window || probe));
 }
 
 void
@@ -408,6 +418,11 @@ Fabric::SendData(uint32_t index, FabricQueuePair& pair)
     ++pair.underWay;
     m_packetCount += packets;
     pair.next += payload;
+    if (IsWindowSmall(pair) && pair.next - pair.acked >= pair.window)
+    {
+        unit.flags = FabricUnit::REQUEST;
+        pair.requested = pair.next;
+    }
     Transmit(index, unit);
     if (m_pacing && pair.rate < pair.lineRate)
     {
@@ -509,13 +524,17 @@ Fabric::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         const uint32_t place = pair.receiving;
         pair.receiving = m_messages[place].next;
         last = true;
-        --m_nodes[m_ports[unit.ingress].to].receiving;
+        if (pair.receiving == NONE)
+        {
+            --m_nodes[m_ports[unit.ingress].to].receiving;
+        }
         if (!m_waitForAck)
         {
             Deliver(place);
         }
     }
-    if (last || marked || pair.unconfirmed >= m_ackInterval)
+    const bool requested = (unit.flags & FabricUnit::REQUEST) != 0;
+    if (last || marked || requested || pair.unconfirmed >= m_ackInterval)
     {
         return SendAck(pair, unit, 0);
     }

@@ -22,7 +22,7 @@ struct FabricUnit
         ACK = 1,  //!< an ACK; otherwise data
         CE = 2,   //!< congestion experienced, or echoed by an ACK
         NACK = 4, //!< an ACK that asks to go back to `sequence`
-        LOST = 8  //!< the link has damaged it
+        REQUEST = 8 //!< data that asks for its ACK
     };
 
     int64_t sequence; //!< data: offset of the first byte; ACK: the next byte expected

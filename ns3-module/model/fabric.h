@@ -167,6 +167,12 @@ class Fabric : public Object, public FabricEventSource
      */
     PortStatistics GetPortStatistics(uint32_t port) const;
 
+    /**
+     * \param port a port of a switch
+     * \return bytes that wait there now
+     */
+    int64_t GetQueue(uint32_t port);
+
     /** \return the number of ports */
     uint32_t GetNPorts() const;
 
@@ -239,7 +245,7 @@ class Fabric : public Object, public FabricEventSource
         int64_t granule;     //!< bytes of a unit that must be there before it is sent on
         int64_t shared;      //!< bytes of the shared buffer
         int64_t sharedUsed;  //!< bytes of it in use
-        uint32_t receiving;  //!< messages on their way to it
+        uint32_t receiving;  //!< queue pairs with data on its way to it
         std::vector<uint32_t> ports; //!< that leave it
     };
 
@@ -356,6 +362,7 @@ class Fabric : public Object, public FabricEventSource
     void DropFinished(Endpoint& endpoint, uint32_t from, uint32_t& chosen);
     uint32_t TrainLength(const FabricQueuePair& pair, int64_t left) const;
     void SendData(uint32_t index, FabricQueuePair& pair);
+    bool IsWindowSmall(const FabricQueuePair& pair) const;
     void UpdateEligible(FabricQueuePair& pair);
     static void SetEligible(Endpoint& endpoint, uint32_t slot, bool eligible);
     uint32_t AllocateTelemetry();

@@ -185,6 +185,11 @@ MakeCongestionControl(const std::string& name)
     static const std::map<std::string, std::string> types = {
         {"none", "ns3::FabricCongestionControl"},
         {"dcqcn", "ns3::DcqcnCongestionControl"},
+        {"dctcp", "ns3::DctcpCongestionControl"},
+        {"hpcc", "ns3::HpccCongestionControl"},
+        {"receiver", "ns3::ReceiverCongestionControl"},
+        {"swift", "ns3::SwiftCongestionControl"},
+        {"timely", "ns3::TimelyCongestionControl"},
     };
     const auto found = types.find(name);
     if (found == types.end())

@@ -17,5 +17,7 @@ lockstep_cli_test(cli_collective_bad_root ARGS collective --op reduce --root 8 -
 lockstep_cli_test(cli_collective_too_many ARGS collective --op allreduce --gpus 9 --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--gpus: 9 ranks have only 8 GPUs")
 lockstep_cli_test(cli_collective_bad_placement ARGS collective --op allreduce --placement 0,8 --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--placement: there is no GPU 8; the topology has 8")
 lockstep_cli_test(cli_collective_twice ARGS collective --op allreduce --placement 0-3,2 --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--placement: GPU 2 is named twice")
-lockstep_cli_test(cli_collective_packet ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet EXIT 3 ERR "the packet engine is not part of this build")
+if(TARGET lockstep-packet)
+  lockstep_cli_test(cli_collective_packet ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet LABELS fast ns3 GOLDEN collective/packet.txt)
+endif()
 lockstep_cli_test(cli_collective_analytic_jitter ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine analytic --jitter 1us EXIT 2 ERR "--jitter: the analytic engine has a formula")

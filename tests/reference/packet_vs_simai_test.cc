@@ -97,6 +97,8 @@ constexpr Case kCases[] = {
     {"llm2_8", "6us", 0.0001},
     {"llm2_16", "6us", 0.001},
     {"llm2_64", "6us", 0.001},
+    {"cc7_ar_16M_16", "6us", 1},
+    {"cc8_ar_16M_16", "6us", 1},
     {"ar_16M_16", "6us", 1},
     {"ar_16M_32", "6us", 1},
     {"ar_16M_64", "6us", 1},
@@ -146,7 +148,7 @@ TEST(PacketAgainstSimai, CollidingChunksSpread) {
 // Runs that crash SimAI (HPCC) or end without a result (a last packet that looks full).
 TEST(PacketAgainstSimai, FinishesWhatSimaiDoesNot) {
   LOCKSTEP_NEEDS_REFERENCE();
-  for (const char* run : {"trap_9000_8"}) {
+  for (const char* run : {"trap_9000_8", "cc3_ar_16M_16"}) {
     const Time latency = Time::us(6);
     const StepResult result = simulate(run, latency, options_of(run, latency));
     EXPECT_GT(result.exposed, Time()) << run;

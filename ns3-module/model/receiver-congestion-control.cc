@@ -1,0 +1,59 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#include "receiver-congestion-control.h"
+
+#include "ns3/boolean.h"
+#include "ns3/double.h"
+#include "ns3/uinteger.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ns3
+{
+
+NS_OBJECT_ENSURE_REGISTERED(ReceiverCongestionControl);
+
+TypeId
+ReceiverCongestionControl::GetTypeId()
+{
+    static TypeId tid =
+        TypeId("ns3::ReceiverCongestionControl")
+            .SetParent<FabricCongestionControl>()
+            .SetGroupName("Lockstep")
+            .AddConstructor<ReceiverCongestionControl>()
+            .AddAttribute("Load",
+                          "Share of the rate that is granted in all.",
+                          DoubleValue(1.0),
+                          MakeDoubleAccessor(&ReceiverCongestionControl::m_load),
+                          MakeDoubleChecker<double>(0.01, 2.0));
+    return tid;
+}
+
+void
+ReceiverCongestionControl::Start(FabricQueuePair& pair, int64_t now)
+{
+    FabricCongestionControl::Start(pair, now);
+    if (m_states.size() <= pair.index)
+    {
+        m_states.resize(pair.index + 1);
+    }
+    m_states[pair.index] = State{1};
+}
+
+void
+ReceiverCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback)
+{
+    State& state = m_states[pair.index];
+    const uint32_t sharers = std::max<uint32_t>(1, feedback.sharers);
+    if (sharers == state.sharers)
+    {
+        return;
+    }
+    state.sharers = sharers;
+    pair.rate = std::min(pair.lineRate, m_load * pair.bottleneck / sharers);
+    pair.window = std::max<int64_t>(1, pair.fullWindow / sharers);
+}
+
+} // namespace ns3
