@@ -1,7 +1,12 @@
 #include "generator/exact/pass.h"
 
+#include <array>
+#include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "generator/exact/context_attention.h"
 #include "generator/exact/moe_pass.h"
 #include "generator/exact/pass_builder.h"
@@ -76,6 +81,29 @@ class ModuleList {
   std::vector<SharedInput> inputs_;
 };
 
+/// What a custom module's author gives, where the group has more than one rank.
+void custom_transfers(PassBuilder& out, const std::string& name,
+                      const std::vector<ModuleComm>& comms, const RankSizes& sizes) {
+  const std::array<std::pair<RankGroup, std::int64_t>, 4> groups{
+      {{RankGroup::kTp, sizes.tp},
+       {RankGroup::kCp, sizes.cp},
+       {RankGroup::kEp, sizes.ep},
+       {RankGroup::kExpertTp, sizes.etp}}};  // as ModuleGroup
+  for (const ModuleComm& comm : comms) {
+    const auto& [group, ranks] = groups.at(static_cast<std::size_t>(comm.group));
+    if (ranks > 1) {
+      const double bytes = std::round(comm.bytes * static_cast<double>(sizes.tokens));
+      if (!(bytes < 9e18)) {
+        throw Error(fmt::format("{} communicates {} bytes", name, bytes))
+            .field(name)
+            .expected("less than 9e18, a microbatch's tokens together");
+      }
+      out.transfer(fmt::format("{} {}", name, name_of(comm.comm)),
+                   {comm.comm, group, Bytes(static_cast<std::int64_t>(bytes)), false});
+    }
+  }
+}
+
 void forward_steps(PassBuilder& out, std::span<const Module> modules, const PassOptions& options) {
   const ModuleList list(modules, options);
   const RankSizes& sizes = options.sizes;
@@ -103,6 +131,7 @@ void forward_steps(PassBuilder& out, std::span<const Module> modules, const Pass
       out.transfer(module.name + " gather", list.gather_over_tp(module, list.input(i).width));
     }
     out.compute_all(list.operators(i).forward);
+    custom_transfers(out, module.name, module.custom_forward, sizes);
     if (module.kind == ModuleKind::kHead && cut) {
       for (const char* what : {" maximum", " target", " sum"}) {
         out.transfer(module.name + what, list.over_tp(CommType::kAllReduce, 1, 4));
@@ -193,6 +222,7 @@ void backward_steps(PassBuilder& out, std::span<const Module> modules, const Pas
     const bool weights = !ops.weight_grad.empty();
     out.compute_all(ops.input_grad, weights ? ParameterCount() : list.parameters(i));
     out.weight_gradients(ops.weight_grad, list.parameters(i));
+    custom_transfers(out, module.name, module.custom_backward, sizes);
   }
 }
 

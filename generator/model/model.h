@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "workloads/comm.h"
+
 namespace lockstep {
 
 /// What a module of a model is, as far as cost and communication are concerned.
@@ -20,6 +22,16 @@ enum class ModuleKind : std::uint8_t {
   kMoe,         ///< router, dispatch, experts, combine: the Moe fields
   kHead,        ///< hidden -> vocabulary, cut by output; may share the embedding's table
   kCustom,      ///< params, flops and bytes given by the model's author
+};
+
+/// The groups within a pass: "tp", "cp", "ep", "tp.expert".
+enum class ModuleGroup : std::uint8_t { kTp, kCp, kEp, kExpertTp };
+
+/// A collective that a custom module's author gives.
+struct ModuleComm {
+  CommType comm = CommType::kAllReduce;
+  ModuleGroup group = ModuleGroup::kTp;
+  double bytes = 0;  ///< a token of the rank's: the full tensor
 };
 
 /// One module with its sizes worked out, for the whole model (before any cut) and one token.
@@ -43,6 +55,7 @@ struct Module {
   // kCustom: whole model, a token (parameters: once)
   std::int64_t custom_parameters = 0;
   double custom_flops = 0, custom_bytes = 0;
+  std::vector<ModuleComm> custom_forward, custom_backward;  ///< behind its work, in order
 };
 
 /// Equal layers in a row.

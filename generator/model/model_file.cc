@@ -16,6 +16,13 @@ namespace {
 
 constexpr std::int64_t kMaxText = std::int64_t{1} << 20;
 
+constexpr std::array<std::string_view, 4> kCollectives{"all_reduce", "all_gather", "reduce_scatter",
+                                                       "all_to_all"};
+constexpr std::array<CommType, 4> kCollectiveTypes{CommType::kAllReduce, CommType::kAllGather,
+                                                   CommType::kReduceScatter, CommType::kAllToAll};
+
+constexpr std::array<std::string_view, 4> kModuleGroups{"tp", "cp", "ep", "tp.expert"};
+
 struct Kind {
   std::string_view name;
   ModuleKind kind;
@@ -37,7 +44,9 @@ const std::vector<Kind>& kinds() {
        ModuleKind::kMoe,
        {"width", "experts", "topk", "expert_ffn", "shared_ffn", "gated", "shared"}},
       {"head", ModuleKind::kHead, {"in", "out", "bias", "shared"}},
-      {"custom", ModuleKind::kCustom, {"parameters", "flops", "bytes", "shared"}},
+      {"custom",
+       ModuleKind::kCustom,
+       {"parameters", "flops", "bytes", "shared", "forward", "backward"}},
   };
   return table;
 }
@@ -179,18 +188,11 @@ class Reader {
   }
 
   static const Kind& kind_of(const YamlFields& fields) {
-    const std::string word = fields.text("kind");
     std::vector<std::string_view> names;
     for (const Kind& kind : kinds()) {
-      if (kind.name == word) {
-        return kind;
-      }
       names.push_back(kind.name);
     }
-    Error error = fields.error(fmt::format("unknown kind '{}'", printable(word)), "kind")
-                      .expected(join(names, ", "));
-    const std::string_view near = closest(word, names);
-    throw near.empty() ? error : std::move(error).hint(fmt::format("did you mean {}?", near));
+    return kinds()[fields.choice("kind", names)];
   }
 
   Module read_module(const YamlFields& fields, const Variables& variables) const {
@@ -228,6 +230,8 @@ class Reader {
             fields.whole_or("parameters", variables, 0, std::int64_t{1} << 53, 0);
         module.custom_flops = amount(fields, "flops", variables);
         module.custom_bytes = amount(fields, "bytes", variables);
+        module.custom_forward = read_comms(fields, "forward", variables);
+        module.custom_backward = read_comms(fields, "backward", variables);
         break;
       default:
         module.in = size("in");
@@ -251,6 +255,31 @@ class Reader {
     module.value_dim = fields.whole_or("value_dim", variables, 1, limits_.largest, module.head_dim);
     module.window = fields.whole_or("window", variables, 0, limits_.largest, 0);
     module.causal = fields.flag_or("causal", variables, true);
+  }
+
+  std::vector<ModuleComm> read_comms(const YamlFields& fields, std::string_view key,
+                                     const Variables& variables) const {
+    std::vector<ModuleComm> comms;
+    if (!fields.has(key)) {
+      return comms;
+    }
+    const YAML::Node list = fields.at(key);
+    const std::string field = fields.place(key).field;
+    check_list(list, field);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const YamlFields item(list[i], file_, fmt::format("{}[{}]", field, i));
+      constexpr std::array<std::string_view, 4> kKeys{"comm", "group", "bytes", "when"};
+      item.allow(kKeys);
+      ModuleComm comm;
+      comm.comm = kCollectiveTypes[item.choice("comm", kCollectives)];
+      comm.group = static_cast<ModuleGroup>(item.choice("group", kModuleGroups));
+      item.at("bytes");
+      comm.bytes = amount(item, "bytes", variables);
+      if (item.flag_or("when", variables, true)) {
+        comms.push_back(std::move(comm));
+      }
+    }
+    return comms;
   }
 
   static double amount(const YamlFields& fields, std::string_view key, const Variables& variables) {

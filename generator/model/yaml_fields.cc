@@ -67,6 +67,19 @@ std::string YamlFields::text(std::string_view key) const {
   return value.Scalar();
 }
 
+std::size_t YamlFields::choice(std::string_view key,
+                               std::span<const std::string_view> words) const {
+  const std::string word = text(key);
+  const auto found = std::ranges::find(words, word);
+  if (found != words.end()) {
+    return static_cast<std::size_t>(found - words.begin());
+  }
+  Error problem =
+      error(fmt::format("unknown {} '{}'", key, printable(word)), key).expected(join(words, ", "));
+  const std::string_view near = closest(word, words);
+  throw near.empty() ? problem : std::move(problem).hint(fmt::format("did you mean {}?", near));
+}
+
 ExpressionPlace YamlFields::place(std::string_view key) const {
   return {file_, line_of(at(key)),
           field_.empty() ? std::string(key) : fmt::format("{}.{}", field_, key)};

@@ -34,6 +34,9 @@ class YamlFields {
   /// "true", "false" or an expression that is 0 or 1.
   bool flag_or(std::string_view key, const Variables& variables, bool otherwise) const;
 
+  /// Which of `words` the value is. ERRORS: none of them (with the nearest).
+  std::size_t choice(std::string_view key, std::span<const std::string_view> words) const;
+
   ExpressionPlace place(std::string_view key) const;
   Error error(std::string message, std::string_view key = {}) const;
   const std::string& file() const { return file_; }

@@ -48,35 +48,16 @@ struct KindKeys {
 
 const std::vector<KindKeys>& kinds() {
   static const std::vector<KindKeys> table{
-      {"comm", Kind::kComm, {"group", "bytes", "overlap"}},
+      {"comm", Kind::kComm, {"group", "bytes", "overlap", "type"}},
       {"send", Kind::kSend, {"bytes"}},
       {"recv", Kind::kReceive, {"bytes"}},
-      {"compute", Kind::kCompute, {"flops", "bytes"}},
+      {"compute", Kind::kCompute, {"flops", "bytes", "type"}},
       {"run", Kind::kRun, {}},
       {"each", Kind::kEach, {"items", "experts"}},
       {"repeat", Kind::kRepeat, {"items"}},
       {"wait", Kind::kWait, {}},
   };
   return table;
-}
-
-Error unknown(const YamlFields& fields, std::string_view key, std::string_view what,
-              std::string_view word, std::span<const std::string_view> known) {
-  Error error = fields.error(fmt::format("unknown {} '{}'", what, printable(word)), key)
-                    .expected(join(known, ", "));
-  const std::string_view near = closest(word, known);
-  return near.empty() ? error : std::move(error).hint(fmt::format("did you mean {}?", near));
-}
-
-/// `words` are all the values a key may have; the place of the one it has.
-std::size_t choice(const YamlFields& fields, std::string_view key,
-                   std::span<const std::string_view> words) {
-  const std::string word = fields.text(key);
-  const auto found = std::ranges::find(words, word);
-  if (found == words.end()) {
-    throw unknown(fields, key, "value", word, words);
-  }
-  return static_cast<std::size_t>(found - words.begin());
 }
 
 class Reader {
@@ -190,6 +171,13 @@ class Reader {
     }
     item.overlap = fields.flag_or("overlap", {}, false);
     item.experts = fields.flag_or("experts", {}, false);
+    if (fields.has("type")) {
+      std::vector<std::string_view> types;
+      for (int i = 0; i < kOpTypes; ++i) {
+        types.push_back(name_of(static_cast<OpType>(i)));
+      }
+      item.type = static_cast<OpType>(fields.choice("type", types));
+    }
     read_kind(fields, item, in_unit);
     if (fields.has("name")) {
       item.name = fields.text("name");
@@ -212,7 +200,7 @@ class Reader {
       case Kind::kSend:
       case Kind::kReceive: {
         const bool send = item.kind == Kind::kSend;
-        item.next = choice(fields, send ? "send" : "recv", kSides) == 0;
+        item.next = fields.choice(send ? "send" : "recv", kSides) == 0;
         item.bytes = expression(fields, "bytes");
         item.name = fmt::format("{} {}", send ? "send" : "recv", item.next ? "next" : "previous");
         return;
@@ -226,7 +214,7 @@ class Reader {
         item.bytes = fields.has("bytes") ? expression(fields, "bytes") : ProcessExpression{"0", {}};
         return;
       case Kind::kRun:
-        if ((choice(fields, "run", kRuns) == 1) != in_unit) {
+        if ((fields.choice("run", kRuns) == 1) != in_unit) {
           throw fields
               .error(in_unit ? "the whole pass for each of its units"
                              : "no unit is at hand outside 'each: unit'",
@@ -235,7 +223,7 @@ class Reader {
         }
         return;
       case Kind::kEach:
-        item.buckets = choice(fields, "each", kEach) == 1;
+        item.buckets = fields.choice("each", kEach) == 1;
         if (fields.has("experts") && !item.buckets) {
           throw fields.error("units have no such choice", "experts").expected("each: bucket");
         }
@@ -253,26 +241,18 @@ class Reader {
   }
 
   static void read_collective(const YamlFields& fields, ProcessItem& item) {
-    const std::string word = fields.text("comm");
-    if (std::ranges::find(kCollectives, word) == kCollectives.end()) {
-      throw unknown(fields, "comm", "collective", word, kCollectives);
-    }
+    const std::string word(kCollectives[fields.choice("comm", kCollectives)]);
     std::string plain = word;
     std::erase(plain, '_');
     item.comm = comm_type_named(plain).value();
-    const std::string group = fields.text("group");
-    const auto found = std::ranges::find(kGroups, group, &ProcessGroup::name);
-    if (found == kGroups.end()) {
-      std::vector<std::string_view> names;
-      for (const ProcessGroup& each : kGroups) {
-        names.push_back(each.name);
-      }
-      throw unknown(fields, "group", "group", group, names);
+    std::vector<std::string_view> groups;
+    for (const ProcessGroup& each : kGroups) {
+      groups.push_back(each.name);
     }
-    item.group = *found;
+    item.group = kGroups[fields.choice("group", groups)];
     const bool barrier = item.comm == CommType::kBarrier && !fields.has("bytes");
     item.bytes = barrier ? ProcessExpression{"0", {}} : expression(fields, "bytes");
-    item.name = fmt::format("{} {}", word, group);
+    item.name = fmt::format("{} {}", word, item.group.name);
   }
 
   std::string file_;

@@ -10,6 +10,7 @@
 #include "generator/exact/groups.h"
 #include "generator/model/expression.h"
 #include "workloads/comm.h"
+#include "workloads/op_type.h"
 
 namespace lockstep {
 
@@ -42,6 +43,7 @@ struct ProcessItem {
   ExpressionPlace place;
   std::optional<ProcessExpression> when;
   std::vector<std::pair<std::string, ProcessExpression>> with;  ///< variables of its own
+  OpType type = OpType::kOther;  ///< what its operation is for, in traces
   CommType comm = CommType::kNone;
   ProcessGroup group;
   bool next = true;  ///< send, receive: the stage after, not the one before

@@ -181,6 +181,7 @@ void ProcessProgram::collective(const ProcessItem& item) {
   }
   Op op;
   op.name = prefix_ + item.name;
+  op.type = item.type;
   op.stream = stream_of(item.group);
   op.comm = item.comm;
   op.group = family(item.group);
@@ -234,6 +235,7 @@ void ProcessProgram::compute(const ProcessItem& item) {
   work.element_bytes = 4;
   Op op;
   op.name = prefix_ + item.name;
+  op.type = item.type;
   op.stream = kComputeStream;
   op.compute = time_(work);
   op.after = tail_;

@@ -63,6 +63,23 @@ TEST(ExactPass, TensorParallelLayerCommunicatesAsPublished) {
   EXPECT_THAT(transfers(forward_pass(gpt_layer(), options(1, false))), IsEmpty());
 }
 
+// 2 kHidden bytes a token are one kRows; what has a group of one is left out.
+TEST(ExactPass, CustomModulesCommunicateWhatTheirAuthorGives) {
+  Module custom = testing::linear(ModuleKind::kCustom, "filter", 0, 0);
+  custom.custom_flops = 1000;
+  custom.custom_forward = {{CommType::kAllToAll, ModuleGroup::kTp, 2. * kHidden},
+                           {CommType::kAllReduce, ModuleGroup::kEp, 2. * kHidden}};
+  custom.custom_backward = {{CommType::kAllGather, ModuleGroup::kTp, 6. * kHidden}};
+  const std::vector<Module> modules{custom};
+  EXPECT_THAT(transfers(forward_pass(modules, options(4, false))), ElementsAre("alltoall 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(modules, options(4, false))), ElementsAre("allgather 3 tp"));
+  EXPECT_THAT(transfers(forward_pass(modules, options(1, false))), IsEmpty());
+  const Pass pass = forward_pass(modules, options(4, false));
+  ASSERT_EQ(pass.steps.size(), 2U);
+  EXPECT_EQ(pass.steps[1].name, "filter alltoall");
+  EXPECT_THAT(pass.steps[1].after, ElementsAre(0));
+}
+
 TEST(ExactPass, FullRecomputationRepeatsForwardCommunication) {
   PassOptions full = options(4, true);
   full.recompute = Recompute::kFull;

@@ -75,6 +75,34 @@ TEST(ModelFile, AModuleMayStandSeveralTimes) {
   EXPECT_EQ(parse_model(changed, "small.yaml", {{"layers", 1}}).blocks[0].modules.size(), 3U);
 }
 
+TEST(ModelFile, CustomModulesMayCommunicate) {
+  const std::string from = "{kind: plain_linear, name: gate, in: hidden, out: 1, when: gate}";
+  const auto with = [&](std::string_view comm) {
+    std::string text(kSmall);
+    text.replace(text.find(from), from.size(),
+                 "{kind: custom, name: c, forward: [" + std::string(comm) + "]}");
+    return text;
+  };
+  const Model model = parse_model(with("{comm: all_to_all, group: tp.expert, bytes: 2 * hidden}, "
+                                       "{comm: all_gather, group: cp, bytes: 1, when: 0}"),
+                                  "small.yaml");
+  const std::vector<ModuleComm>& comms = model.blocks[0].modules[2].custom_forward;
+  ASSERT_EQ(comms.size(), 1U);
+  EXPECT_EQ(comms[0].comm, CommType::kAllToAll);
+  EXPECT_EQ(comms[0].group, ModuleGroup::kExpertTp);
+  EXPECT_EQ(comms[0].bytes, 16);
+  const auto wrong = [&](std::string_view comm) {
+    return failure(with(comm), "name: c", "name: c");
+  };
+  EXPECT_THAT(wrong("{comm: all_reduc, group: tp, bytes: 1}"),
+              HasSubstr("did you mean all_reduce?"));
+  EXPECT_THAT(wrong("{comm: all_reduce, group: dp, bytes: 1}"), HasSubstr("unknown group 'dp'"));
+  EXPECT_THAT(wrong("{comm: all_reduce, group: tp}"), HasSubstr("'bytes' is missing"));
+  EXPECT_THAT(wrong("{comm: all_reduce, group: tp, bytes: 0 - 1}"), HasSubstr("below 0"));
+  EXPECT_THAT(wrong("{comm: all_reduce, group: tp, bytes: hiden}"),
+              HasSubstr("small.yaml:15: blocks[0][2].forward[0].bytes: unknown variable 'hiden'"));
+}
+
 TEST(ModelFile, LimitsAreTheCallers) {
   const std::string text(kSmall);
   EXPECT_THAT(failure(text, "hidden: 8", "hidden: 0"), HasSubstr("out of range"));

@@ -107,6 +107,39 @@ step:
   EXPECT_EQ(table.programs[0].ops[1].name, "step embedding unit");
 }
 
+TEST(Process, OperationsSayWhatTheyAreFor) {
+  const OpTable table = run(small_job(1, 1), R"(
+forward:
+  - {run: pass}
+step:
+  - {comm: all_reduce, group: dp, bytes: 8, type: grads-reduce-scatter}
+  - {compute: x, bytes: 8, type: optimizer}
+  - {comm: all_reduce, group: dp, bytes: 8}
+)");
+  const std::vector<Op>& ops = table.programs[0].ops;
+  EXPECT_EQ(ops[0].type, OpType::kForward);
+  EXPECT_EQ(ops[0].microbatch, 0);
+  EXPECT_EQ(ops[0].chunk, 0);
+  const std::size_t n = ops.size();
+  EXPECT_EQ(ops[n - 3].type, OpType::kReduceGradients);
+  EXPECT_EQ(ops[n - 3].microbatch, -1);
+  EXPECT_EQ(ops[n - 2].type, OpType::kOptimizer);
+  EXPECT_EQ(ops[n - 1].type, OpType::kOther);
+  EXPECT_THAT(failure("step: [{compute: x, bytes: 8, type: optimiser}]"),
+              HasSubstr("did you mean optimizer?"));
+}
+
+TEST(Process, WholeBackwardPassesOnly) {
+  Job job = small_job(1, 2);
+  job.schedule = "zb-h1";
+  try {
+    process_workload(job, a_microsecond, find_process("data-parallel"), false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("1f1b or gpipe"));
+  }
+}
+
 TEST(Process, GroupsOfOneAreLeftOut) {
   Job one_copy = small_job(2, 1);
   one_copy.gpus = 2;
