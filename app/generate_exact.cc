@@ -77,10 +77,21 @@ Model model_of(const ArgValues& args, const MegatronLaunch* launch) {
         .hint("'lockstep generate --list-models' shows the names");
   }
   const Variables sizes = model_sizes(args);
-  return args.given("model")        ? find_model(args.text("model"), sizes)
-         : args.given("model_file") ? read_model(args.text("model_file"), sizes)
-         : args.given("hf_config")  ? read_hf_config(args.text("hf_config"), sizes)
-                                    : megatron_model(*launch, sizes);
+  std::string given;
+  for (const auto& [name, value] : sizes) {
+    given += fmt::format("{}{} = {}", given.empty() ? "" : ", ", name, value);
+  }
+  try {
+    return args.given("model")        ? find_model(args.text("model"), sizes)
+           : args.given("model_file") ? read_model(args.text("model_file"), sizes)
+           : args.given("hf_config")  ? read_hf_config(args.text("hf_config"), sizes)
+                                      : megatron_model(*launch, sizes);
+  } catch (Error& error) {
+    if (!given.empty()) {
+      error.add_context(fmt::format("with the sizes on the command line: {}", given));
+    }
+    throw;
+  }
 }
 
 std::optional<MegatronLaunch> launch_of(const ArgValues& args, const ShellVariables& variables) {

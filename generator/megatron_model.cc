@@ -95,7 +95,10 @@ Count LayerShape::mlp_parameters() const {
 
 MegatronModel megatron_model(const TrainingArgs& args) {
   if (args.heads < 1) {
-    throw Error("a model needs an attention head").field("--num_attention_heads").expected(">= 1");
+    throw Error("a model needs an attention head")
+        .field("--num_attention_heads")
+        .expected("1 or more")
+        .hint("without the flag there are as many heads as layers");
   }
   MegatronModel model;
   model.deepseek = args.frame == "DeepSeek";

@@ -166,6 +166,22 @@ void read_switches(TrainingArgs& args, const ArgValues& flags) {
   args.contiguous_gradients = flags.on("contiguous_gradients");
 }
 
+/// Nearest tensor-parallel degree, else number of stages, that would fit the GPUs.
+std::string nearest_cut(const TrainingArgs& args) {
+  const auto text = [&](std::string_view flag, Count others, Count degree) {
+    const NearDivisors near = nearest_divisors(args.world_size / others, degree);
+    return fmt::format("or --{} {}{}", flag, near.below.value,
+                       near.above > 0 ? fmt::format(" or {}", near.above.value) : "");
+  };
+  if (args.pp <= args.world_size && args.world_size % args.pp == 0) {
+    return text("tp", args.pp, args.tp);
+  }
+  if (args.tp <= args.world_size && args.world_size % args.tp == 0) {
+    return text("pp", args.tp, args.pp);
+  }
+  return "";
+}
+
 void check_world(const TrainingArgs& args) {
   const Count cut = args.tp * args.pp;
   if (args.world_size % cut == 0) {
@@ -177,7 +193,8 @@ void check_world(const TrainingArgs& args) {
       .field("--world_size")
       .expected(low > 0 ? fmt::format("a multiple of {}: {} or {}", cut.value, low.value,
                                       (low + cut).value)
-                        : fmt::format("a multiple of {}", cut.value));
+                        : fmt::format("a multiple of {}", cut.value))
+      .hint(nearest_cut(args));
 }
 
 void check_experts(const TrainingArgs& args) {
@@ -229,6 +246,15 @@ TrainingArgs training_args(const ArgValues& flags) {
 
 void warn_of_losses(const TrainingArgs& args, Warnings& warnings) {
   const Count group = args.dp * args.micro_batch;
+  if (args.tp > 1 && args.heads % args.tp != 0 && args.frame != "DeepSpeed") {
+    const NearDivisors near = nearest_divisors(args.heads, args.tp);
+    warnings.add(
+        fmt::format("tp {} does not divide the {} attention heads: AICB writes it all the same, "
+                    "but Megatron-LM "
+                    "refuses it; tp {}{} would do",
+                    args.tp.value, args.heads.value, near.below.value,
+                    near.above > 0 ? fmt::format(" or {}", near.above.value) : ""));
+  }
   if (args.lost_layers > 0) {
     warnings.add(fmt::format(
         "pipeline_model_parallel {} does not divide num_layers: {} layers of "

@@ -138,8 +138,13 @@ void check_model(const Job& job) {
   for (const LayerBlock& block : job.model.blocks) {
     check_range(block.layers, 1, 1'000'000, block.name + ".layers");
     cut.layers += block.layers;
-    for (const Module& module : block.modules) {
-      check_module(module, job);
+    // Heads first: what they say is plainer than the width of their projections.
+    for (const bool heads : {true, false}) {
+      for (const Module& module : block.modules) {
+        if ((module.kind == ModuleKind::kAttention) == heads) {
+          check_module(module, job);
+        }
+      }
     }
   }
   for (const auto* modules : {&job.model.before, &job.model.after}) {
@@ -180,8 +185,18 @@ void check_batch(const Job& job) {
         .expected(nearest_text(nearest_multiples(job.seq, 2 * job.cp)));
   }
   if (job.sequence_parallel) {
-    check_divides(job.tp, "--tp", job.seq / job.cp, "the tokens of a sequence on a rank",
-                  ranks_for_tp(job));
+    const std::int64_t ranks = job.tp * job.cp;
+    if (job.seq / job.cp % job.tp != 0) {
+      const std::int64_t chunks = job.cp > 1 ? 2 * job.cp : 1;
+      throw Error(fmt::format("{} tokens do not divide by tp x cp = {} x {}, as sequence "
+                              "parallelism needs",
+                              job.seq, job.tp, job.cp))
+          .field("--seq")
+          .expected(nearest_text(nearest_multiples(job.seq, std::lcm(ranks, chunks))))
+          .hint(fmt::format("or --tp {}",
+                            nearest_text(nearest_divisors(
+                                std::gcd(job.seq / job.cp, ranks_for_tp(job)), job.tp))));
+    }
   }
   if (job.vpp > 1) {
     if (job.pp < 2) {
@@ -189,8 +204,12 @@ void check_batch(const Job& job) {
           .field("--vpp")
           .expected("1, or pp of 2 or more");
     }
-    check_divides(job.pp, "--pp", job.microbatches(), "the microbatches, as interleaving needs",
-                  job.gpus / (job.tp * job.cp));
+    if (job.microbatches() % job.pp != 0) {
+      throw Error(fmt::format("{} microbatches do not divide by pp = {}, as interleaving needs",
+                              job.microbatches(), job.pp))
+          .field("--global_batch")
+          .expected(nearest_text(nearest_multiples(job.global_batch, unit * job.pp)));
+    }
   }
   check_shape(pipeline_schedule_named(job.schedule), {job.pp, job.vpp, job.microbatches()});
 }
@@ -247,7 +266,7 @@ void check_precision(const Job& job) {
   throw Error(fmt::format("{} has no {}", gpu.name, to_text(job.precision)))
       .field("--precision")
       .expected(join(here, ", "))
-      .hint(fmt::format("{} has it", join(able, ", ")));
+      .hint(fmt::format("{} have it", join(able, ", ")));
 }
 
 }  // namespace

@@ -444,7 +444,7 @@ TEST(ExactWorkload, BrokenRulesAreNamed) {
                 job.vpp = 2;
                 job.global_batch = 6;
               }),
-              HasSubstr("the microbatches, as interleaving needs (3)"));
+              HasSubstr("3 microbatches do not divide by pp = 2, as interleaving needs"));
   EXPECT_THAT(error_with([](Job& job) { job.model = testing::llama(8, 64, 8, 4, 128, 256, 4); }),
               HasSubstr("need sequence parallelism"));
   EXPECT_THAT(error_with([](Job& job) {
