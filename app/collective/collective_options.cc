@@ -15,6 +15,10 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
   app.add_option("--root", options.root, "rank that a broadcast starts and a reduce ends at")
       ->check(CLI::Range(0, 1 << 24))
       ->group("What");
+  app.add_option("--split", options.split,
+                 "file with the bytes that each rank sends to each (all-to-all), or gives or gets\n"
+                 "(all-gather, reduce-scatter), in place of --size (docs/formats/split.md)")
+      ->group("What");
 
   app.add_option("-n,--topology", options.topology,
                  "topology file, or TEMPLATE[:flags] such as Spectrum-X:g=128")
@@ -47,6 +51,9 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
       ->group("How");
   app.add_option("--nccl-version", options.nccl_version,
                  "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
+      ->group("How");
+  app.add_option("--algorithm-file", options.algorithm_file,
+                 "an algorithm of your own: MSCCL's XML or our JSON (docs/formats/algorithm.md)")
       ->group("How");
 
   app.add_option("--send-latency", options.send_latency,

@@ -50,42 +50,64 @@ std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm, const Group
 
 }  // namespace
 
-CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetting& setting,
-                               Bytes bytes) {
-  const GroupShape& shape = setting.shape;
+namespace {
+
+CollectiveRequest request_of(const CollectiveOptions& options, const PlanSetting& setting,
+                             Bytes bytes) {
   CollectiveRequest request;
   request.op = setting.op;
   request.bytes = bytes;
   request.channels = options.channels;
   request.root = options.root;
   request.sizes = setting.sizes;
-  if (request.root >= shape.ranks) {
-    throw Error("there is no rank " + std::to_string(request.root))
-        .field("--root")
-        .expected("0 to " + std::to_string(shape.ranks - 1));
-  }
-  NcclWishes wishes = wishes_of(options);
-  const CollectiveAlgorithm* algorithm = nullptr;
-  if (!options.algorithm.empty()) {
-    algorithm =
-        flag("--algorithm", [&] { return &algorithm_named(options.algorithm, setting.op); });
-  }
-  CollectivePlan plan;
   if (options.flavour == "simai") {
     request.flavour = CollectiveFlavour::kSimai;
+  }
+  if (request.root >= setting.shape.ranks) {
+    throw Error("there is no rank " + std::to_string(request.root))
+        .field("--root")
+        .expected("0 to " + std::to_string(setting.shape.ranks - 1));
+  }
+  return request;
+}
+
+/// The algorithm that the flags name, if they name one.
+const CollectiveAlgorithm* named_algorithm(const CollectiveOptions& options,
+                                           const PlanSetting& setting) {
+  std::string_view name = options.algorithm;
+  if (name.empty() && !setting.sizes.empty() && setting.op != CommType::kAllToAll) {
+    name = "ring";  // the one that can
+  }
+  if (name.empty() || setting.user) {
+    return nullptr;
+  }
+  return flag("--algorithm", [&] { return &algorithm_named(name, setting.op); });
+}
+
+}  // namespace
+
+CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetting& setting,
+                               Bytes bytes) {
+  const GroupShape& shape = setting.shape;
+  CollectiveRequest request = request_of(options, setting, bytes);
+  NcclWishes wishes = wishes_of(options);
+  const CollectiveAlgorithm* algorithm = named_algorithm(options, setting);
+  CollectivePlan plan;
+  if (request.flavour == CollectiveFlavour::kSimai) {
     algorithm = algorithm != nullptr ? algorithm : &choose_algorithm(setting.op, shape.ranks);
   } else {
-    wishes.algorithm = algorithm != nullptr ? nccl_algorithm_named(algorithm->name)
-                                            : std::optional<NcclAlgorithm>();
-    const bool foreign = algorithm != nullptr && !wishes.algorithm;
-    if (foreign) {  // its transfers are as dear as those of send and receive
+    if (algorithm != nullptr) {
+      wishes.algorithm = nccl_algorithm_named(algorithm->name);
+    }
+    if (setting.user || (algorithm != nullptr && !wishes.algorithm)) {
+      // Not NCCL's: its transfers are as dear as those of send and receive.
       wishes.algorithm = NcclAlgorithm::kPointToPoint;
       wishes.protocol = wishes.protocol.value_or(Protocol::kSimple);
     }
     const NcclChoice choice = flag("--protocol", [&] {
       return nccl_choice(setting.op, bytes, shape, setting.fabric, wishes);
     });
-    if (algorithm == nullptr) {
+    if (algorithm == nullptr && !setting.user) {
       algorithm = &algorithm_named(our_name(choice.algorithm, setting.op, shape.ranks), setting.op);
     }
     request.protocol = choice.protocol;
@@ -93,9 +115,11 @@ CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetti
       request.hop_latency = choice.hops;
       plan.launch = choice.launch;
     }
-    plan.channels = choice.algorithm == NcclAlgorithm::kPointToPoint ? 0 : choice.channels;
-    if (request.channels == 0 && plan.channels < distinct_channels(*algorithm, shape)) {
-      request.channels = plan.channels;
+    if (algorithm != nullptr && choice.algorithm != NcclAlgorithm::kPointToPoint) {
+      plan.channels = choice.channels;
+      if (request.channels == 0 && plan.channels < distinct_channels(*algorithm, shape)) {
+        request.channels = plan.channels;
+      }
     }
     const std::int64_t chunk = bytes.count() / shape.ranks /
                                (request.channels > 0 ? request.channels : fewest_a_server(shape));
@@ -104,9 +128,11 @@ CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetti
   if (options.channels > 0) {
     plan.channels = options.channels;
   }
-  plan.algorithm = algorithm->name;
   plan.protocol = name_of(request.protocol);
-  plan.schedule = std::make_shared<const Schedule>(build_schedule(*algorithm, request, shape));
+  plan.algorithm = setting.user ? setting.user->name() : std::string(algorithm->name);
+  plan.schedule = std::make_shared<const Schedule>(
+      setting.user ? mark_schedule(setting.user->build(request, shape), request, shape)
+                   : build_schedule(*algorithm, request, shape));
   return plan;
 }
 

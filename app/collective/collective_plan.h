@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/collective/collective_options.h"
 #include "simulator/collectives/algorithm.h"
+#include "simulator/collectives/custom/algorithm_file.h"
 #include "simulator/collectives/nccl_fabric.h"
 
 namespace lockstep {
@@ -24,7 +26,8 @@ struct PlanSetting {
   CommType op = CommType::kNone;
   GroupShape shape;
   NcclFabric fabric;
-  std::vector<Bytes> sizes;  ///< of each rank or pair, if --split gives them
+  std::vector<Bytes> sizes;           ///< of each rank or pair, if --split gives them
+  std::optional<UserAlgorithm> user;  ///< of --algorithm-file
 };
 
 /// What the flags name, and for the rest what NCCL would choose (nccl_tuner.h); in flavour simai

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "simulator/collectives/split.h"
 #include "simulator/network/analytic/collective_time.h"
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/network/packet_engine.h"
@@ -71,6 +72,19 @@ std::vector<Bytes> parse_sizes(const std::string& text) {
     sizes.push_back(size);
   }
   return sizes;
+}
+
+/// The sizes of the sweep; with --split, its size, and the split goes into the plan.
+std::vector<Bytes> take_sizes(const CollectiveOptions& options, PlanSetting& plan) {
+  if (plan.op == CommType::kBarrier) {
+    return {Bytes(0)};
+  }
+  if (options.split.empty()) {
+    return parse_sizes(options.size);
+  }
+  Split split = read_split(options.split, plan.op, static_cast<std::size_t>(plan.shape.ranks));
+  plan.sizes = std::move(split.sizes);
+  return {split.bytes};
 }
 
 /// Everything about a run that does not change with the size.
@@ -185,14 +199,15 @@ CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
 CollectiveSweep run_collective(const CollectiveOptions& options) {
   CollectiveSweep sweep;
   sweep.op = parse_op(options.op);
-  const std::vector<Bytes> sizes =
-      sweep.op == CommType::kBarrier ? std::vector{Bytes(0)} : parse_sizes(options.size);
   const Topology topology = topology_from(options.topology, &sweep.warnings);
   Setting setting{options, {}, topology, {}, {}, {}, {}};
   setting.plan.op = sweep.op;
   setting.nodes = place_ranks(topology, options.placement, options.gpus, options.seed);
   setting.plan.shape = shape_of_nodes(topology, setting.nodes);
   setting.plan.fabric = fabric_of(topology, setting.nodes);
+  if (!options.algorithm_file.empty()) {
+    setting.plan.user = read_algorithm_file(options.algorithm_file);
+  }
   setting.entry = jittered(options, setting.nodes.size());
   setting.flow = flow_options(options);
   setting.analytic = analytic_options(options, topology);
@@ -202,7 +217,7 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
   sweep.flavour = options.flavour;
   sweep.placement = options.placement;
   sweep.engines = options.engines;
-  for (const Bytes bytes : sizes) {
+  for (const Bytes bytes : take_sizes(options, setting.plan)) {
     CollectivePoint point;
     point.bytes = bytes;
     std::optional<CollectivePlan> plan;

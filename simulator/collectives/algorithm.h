@@ -61,6 +61,9 @@ struct CollectiveAlgorithm {
 /// of the ranks, which algorithms need not care about. Use this, not `build`.
 Schedule build_schedule(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request,
                         const GroupShape& shape);
+/// The same marks on a schedule that comes from elsewhere.
+Schedule mark_schedule(Schedule schedule, const CollectiveRequest& request,
+                       const GroupShape& shape);
 
 /// All algorithms, by file name.
 std::span<const CollectiveAlgorithm* const> collective_algorithms();

@@ -10,7 +10,11 @@ namespace lockstep {
 
 Schedule build_schedule(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request,
                         const GroupShape& shape) {
-  Schedule schedule = algorithm.build(request, shape);
+  return mark_schedule(algorithm.build(request, shape), request, shape);
+}
+
+Schedule mark_schedule(Schedule schedule, const CollectiveRequest& request,
+                       const GroupShape& shape) {
   schedule.protocol = request.protocol;
   schedule.hop_latency = request.hop_latency;
   if (request.hop_latency) {

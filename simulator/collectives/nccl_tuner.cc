@@ -48,7 +48,8 @@ struct Graph {
 };
 
 /// On symmetric servers: one server fills its NVLinks with as many channels of one speed as carry
-/// most; several servers have a channel a NIC. Fast channels are halved and doubled in number.
+/// most, at no less than half of the highest speed; several servers have a channel a NIC. Fast
+/// channels are halved and doubled in number.
 Graph search(const GroupShape& shape, const NcclFabric& fabric, std::int32_t servers) {
   Graph graph;
   if (servers > 1) {
@@ -60,10 +61,14 @@ Graph search(const GroupShape& shape, const NcclFabric& fabric, std::int32_t ser
       }
     }
   } else {
-    const double total = fabric.nvlink > Bandwidth() ? GBps(fabric.nvlink) : 12;
+    constexpr double kPcie[] = {12, 24, 48, 48};  // x16 of the generation of its time
+    const double total = fabric.nvlink > Bandwidth() ? GBps(fabric.nvlink)
+                                                     : kPcie[static_cast<std::size_t>(fabric.arch)];
+    double fastest = 0;
     for (const double speed : intra_speeds(fabric.arch)) {
       const auto channels = static_cast<std::int32_t>(total / speed);
-      if (channels * speed > graph.channels * graph.speed) {
+      fastest = fastest > 0 || channels == 0 ? fastest : speed;
+      if (speed >= 0.49 * fastest && channels * speed > graph.channels * graph.speed) {
         graph = {channels, speed};
       }
     }

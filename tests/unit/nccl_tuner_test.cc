@@ -1,0 +1,196 @@
+#include "simulator/collectives/nccl_tuner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/shapes.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::in_servers_of;
+
+NcclFabric h100() {
+  NcclFabric fabric;
+  fabric.nvlink = parse_bandwidth("370.8GBps");
+  fabric.nvswitch = true;
+  fabric.nic = parse_bandwidth("400Gbps");
+  fabric.nics = 8;
+  return fabric;
+}
+
+NcclFabric a100() {
+  NcclFabric fabric = h100();
+  fabric.arch = GpuArch::kAmpere;
+  fabric.nvlink = parse_bandwidth("240GBps");
+  fabric.nic = parse_bandwidth("200Gbps");
+  fabric.amd_host = true;
+  return fabric;
+}
+
+NcclCandidate candidate(NcclAlgorithm algorithm, Protocol protocol, CommType op, Bytes bytes,
+                        const GroupShape& shape, const NcclFabric& fabric,
+                        std::string_view version = "2.30.7") {
+  NcclWishes wishes{parse_nccl_version(version), algorithm, protocol};
+  const auto all = nccl_candidates(op, bytes, shape, fabric, wishes);
+  EXPECT_EQ(all.size(), 1U);
+  return all.empty() ? NcclCandidate() : all.front();
+}
+
+// What NCCL's logs say: 24 channels on eight A100 (12 at 20 GB/s) and on eight H100 (12 at 30), 16
+// on two servers of eight H100 with 400G, 8 on two of four with 200G, 2 over PCIe with one NIC.
+TEST(Channels, AreThoseOfLogs) {
+  EXPECT_EQ(nccl_channels(in_servers_of(8, 8), a100()), 24);
+  EXPECT_EQ(nccl_channels(in_servers_of(8, 8), h100()), 24);
+  EXPECT_EQ(nccl_channels(in_servers_of(8, 16), h100()), 16);
+  NcclFabric snellius = h100();
+  snellius.nic = parse_bandwidth("200Gbps");
+  snellius.nics = 4;
+  EXPECT_EQ(nccl_channels(in_servers_of(4, 8), snellius), 8);
+  NcclFabric pcie = a100();
+  pcie.nvlink = Bandwidth();
+  pcie.nics = 1;
+  EXPECT_EQ(nccl_channels(in_servers_of(1, 2), pcie), 2);
+}
+
+// 6.6 + 14 hops of 0.6 us; 6.8 + 2 · (7 · 0.6). One server.
+TEST(Latency, OneServer) {
+  const GroupShape shape = in_servers_of(8, 8);
+  EXPECT_NEAR(
+      candidate(NcclAlgorithm::kRing, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+          .latency_us,
+      15.0, 1e-9);
+  EXPECT_NEAR(
+      candidate(NcclAlgorithm::kTree, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+          .latency_us,
+      15.2, 1e-9);
+}
+
+// Between servers a local LL hop is at least the 1 us of posting to the NIC. Two servers of eight:
+// ring 6.6 + 28 · 1 + 2 · 2.7, tree 6.8 + 2 · (7 · 1 + 5).
+TEST(Latency, TwoServers) {
+  const GroupShape shape = in_servers_of(8, 16);
+  EXPECT_NEAR(
+      candidate(NcclAlgorithm::kRing, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+          .latency_us,
+      40.0, 1e-9);
+  EXPECT_NEAR(
+      candidate(NcclAlgorithm::kTree, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+          .latency_us,
+      30.8, 1e-9);
+}
+
+// 12 channels of 30 GB/s are 360 GB/s on the bus, 8/14 of that for the algorithm; LL128 0.92 of it.
+TEST(Bandwidth, RingOfEightH100) {
+  const GroupShape shape = in_servers_of(8, 8);
+  const auto bandwidth = [&](Protocol protocol) {
+    return candidate(NcclAlgorithm::kRing, protocol, CommType::kAllReduce, Bytes(8), shape, h100())
+        .bandwidth_GBps;
+  };
+  EXPECT_NEAR(bandwidth(Protocol::kSimple), 360.0 * 8 / 14, 1e-6);
+  EXPECT_NEAR(bandwidth(Protocol::kLl128), 0.92 * 360 * 8 / 14, 1e-6);
+  EXPECT_NEAR(bandwidth(Protocol::kLl), 141.0 * 8 / 14, 1e-6);  // below 0.5 · 360
+}
+
+// Eight channels: min(2 · 46.35 · 0.85 · 7/8, 48 · 2, 57.7) on two servers, capped at 45.5 on four.
+TEST(Bandwidth, NvlsTreeIsCappedByChannel) {
+  const auto bus = [&](std::int32_t ranks) {
+    return candidate(NcclAlgorithm::kNvlsTree, Protocol::kSimple, CommType::kAllReduce, Bytes(8),
+                     in_servers_of(8, ranks), h100())
+               .bandwidth_GBps *
+           (2 * (ranks - 1)) / ranks;
+  };
+  EXPECT_NEAR(bus(16), 8 * 57.7, 1e-6);
+  EXPECT_NEAR(bus(32), 8 * 45.5, 1e-6);
+}
+
+TEST(Choice, FollowsSizeAndPlace) {
+  const auto choice = [&](std::int64_t bytes, std::int32_t ranks, const NcclFabric& fabric,
+                          std::string_view version = "2.30.7") {
+    return nccl_choice(CommType::kAllReduce, Bytes(bytes), in_servers_of(8, ranks), fabric,
+                       {parse_nccl_version(version), {}, {}});
+  };
+  EXPECT_EQ(choice(1024, 8, h100()).algorithm, NcclAlgorithm::kRing);
+  EXPECT_EQ(choice(1024, 8, h100()).protocol, Protocol::kLl);
+  EXPECT_EQ(choice(1 << 30, 8, h100()).algorithm, NcclAlgorithm::kNvls);
+  EXPECT_EQ(choice(1 << 30, 16, h100()).algorithm, NcclAlgorithm::kNvlsTree);
+  EXPECT_EQ(choice(1024, 128, h100()).algorithm, NcclAlgorithm::kTree);
+  // No multicast before Hopper, nor before 2.18.
+  EXPECT_EQ(choice(1 << 30, 8, a100()).algorithm, NcclAlgorithm::kRing);
+  EXPECT_EQ(choice(1 << 30, 8, h100(), "2.17.1").algorithm, NcclAlgorithm::kRing);
+}
+
+// 512 threads · 8 B · 8 ranks = 32 KiB a channel for ring LL.
+TEST(Choice, SmallMessagesUseFewerChannels) {
+  const NcclWishes wishes{{}, NcclAlgorithm::kRing, Protocol::kLl};
+  const auto channels = [&](std::int64_t bytes) {
+    return nccl_choice(CommType::kAllReduce, Bytes(bytes), in_servers_of(8, 8), h100(), wishes)
+        .channels;
+  };
+  EXPECT_EQ(channels(1), 1);
+  EXPECT_EQ(channels(64 * 1024 - 1), 1);
+  EXPECT_EQ(channels(64 * 1024), 2);
+  EXPECT_EQ(channels(1 << 20), 24);
+}
+
+TEST(Choice, PatNeedsOneRankAServer) {
+  const NcclWishes wishes{{}, NcclAlgorithm::kPat, {}};
+  const auto count = [&](std::int32_t per_server) {
+    return nccl_candidates(CommType::kAllGather, Bytes(1024), in_servers_of(per_server, 16), h100(),
+                           wishes)
+        .size();
+  };
+  EXPECT_EQ(count(1), 1U);
+  EXPECT_EQ(count(8), 0U);
+}
+
+TEST(Choice, PointToPointIsLlForSmallPieces) {
+  const auto protocol = [&](std::int64_t bytes) {
+    return nccl_choice(CommType::kAllToAll, Bytes(bytes), in_servers_of(8, 8), h100(), {}).protocol;
+  };
+  EXPECT_EQ(protocol(8 * 16 * 1024), Protocol::kLl);
+  EXPECT_EQ(protocol(9 * 16 * 1024), Protocol::kSimple);
+}
+
+TEST(Choice, WrongProtocolIsAnError) {
+  try {
+    nccl_choice(CommType::kAllReduce, Bytes(1024), in_servers_of(8, 8), h100(),
+                {{}, NcclAlgorithm::kNvls, Protocol::kLl128});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nvls by the protocol simple only"));
+  }
+}
+
+TEST(Version, IsChecked) {
+  EXPECT_EQ(parse_nccl_version("2.27.5").number, 22705);
+  EXPECT_EQ(parse_nccl_version("2.18").number, 21800);
+  for (const char* text : {"", "2", "2.7.9", "3.0", "2.x", "2.18.3.1", "2.-1"}) {
+    EXPECT_THROW(parse_nccl_version(text), Error) << text;
+  }
+}
+
+TEST(Arch, ByName) {
+  EXPECT_EQ(arch_of("V100"), GpuArch::kVolta);
+  EXPECT_EQ(arch_of("A800"), GpuArch::kAmpere);
+  EXPECT_EQ(arch_of("H20"), GpuArch::kHopper);
+  EXPECT_EQ(arch_of("GB200"), GpuArch::kBlackwell);
+}
+
+TEST(Names, GoBothWays) {
+  for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+    const auto theirs = nccl_algorithm_named(algorithm->name);
+    for (const CommType op : algorithm->ops) {
+      if (theirs && *theirs != NcclAlgorithm::kPointToPoint) {
+        const std::string_view ours = our_name(*theirs, op, 4);
+        EXPECT_EQ(nccl_algorithm_named(ours), theirs);
+      }
+    }
+  }
+  EXPECT_FALSE(nccl_algorithm_named("bruck"));
+}
+
+}  // namespace
+}  // namespace lockstep
