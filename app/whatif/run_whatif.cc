@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/gzip_file.h"
 #include "base/text.h"
+#include "report/heat_map.h"
 #include "trace/job_meta.h"
 #include "trace/read_trace.h"
 
@@ -76,6 +78,24 @@ Shares shares_from_zero(const Scene& scene, const Result& result) {
   return shares_of({scene.table, scene.graph, scene.simulator, scene.traced, model}, result);
 }
 
+/// The file name of a kind of document, with an ending.
+using PathOf = std::function<std::string(const std::string& kind, const std::string& ending)>;
+
+/// heatmap-NAME: the artifact's min(S of the dp_rank, S of the stage). heatmap-exact-NAME: every
+/// worker alone.
+void write_heat_maps(const Scene& scene, const Result& result, const PathOf& path) {
+  const auto draw = [&](const std::string& kind, const std::vector<double>& slowdown) {
+    const Picture picture = heat_map(slowdown, scene.table.dp);
+    write_file(path(kind, ".svg"), to_svg(picture));
+    write_file(path(kind, ".png"), to_png(picture));
+  };
+  draw("heatmap",
+       result.blocking
+           ? approximate_by_worker(result.blocking->by_dp_rank, result.blocking->by_stage)
+           : approximate_by_worker(blocking_by_dp_rank(scene), blocking_by_stage(scene)));
+  draw("heatmap-exact", blocking_by_worker(scene));
+}
+
 }  // namespace
 
 ExitCode run_whatif(const WhatIfOptions& options) {
@@ -107,12 +127,13 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   const Shares shares = shares_from_zero(scene, result);
 
   make_folder(options.output);
-  const auto path = [&](const std::string& kind, const std::string& ending) {
+  const PathOf path = [&](const std::string& kind, const std::string& ending) {
     return (fs::path(options.output) / (kind + "-" + meta.trial_name + ending)).string();
   };
   write_file(path("result", ".json"), result_json(result));
   write_file(path("ms", ".json"), contribution_json(shares.stage, "Ms"));
   write_file(path("mw", ".json"), contribution_json(shares.workers, "Mw"));
+  write_heat_maps(scene, result, path);
   GzipFile timeline(path("timeline", ".json.gz"));
   write_timeline(scene, trace, [&](std::string_view text) { timeline.write(text); });
   timeline.commit();
