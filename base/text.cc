@@ -103,6 +103,27 @@ std::string to_lower(std::string_view text) {
   return out;
 }
 
+namespace {
+
+constexpr std::size_t kShortestBeginning = 3;
+
+/// The one candidate that begins with `word`, if there is just one.
+std::string_view only_beginning(const std::string& word,
+                                std::span<const std::string_view> candidates) {
+  std::string_view found;
+  for (const std::string_view candidate : candidates) {
+    if (word.size() >= kShortestBeginning && to_lower(candidate).starts_with(word)) {
+      if (!found.empty()) {
+        return {};
+      }
+      found = candidate;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 std::string_view closest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr std::size_t kLongestWord = 64;
   if (word.size() > kLongestWord) {
@@ -118,7 +139,7 @@ std::string_view closest(std::string_view word, std::span<const std::string_view
       best = candidate;
     }
   }
-  return best;
+  return best.empty() ? only_beginning(wanted, candidates) : best;
 }
 
 std::string printable(std::string_view text, std::size_t limit) {

@@ -27,8 +27,8 @@ std::string join(std::span<const std::string_view> parts, std::string_view separ
 std::string to_lower(std::string_view text);
 
 /// The candidate nearest to `word` by edit distance, if near enough to be a slip of the finger
-/// (at most a third of its letters, two swapped neighbours counted as one); empty otherwise. Case
-/// is ignored.
+/// (at most a third of its letters, two swapped neighbours counted as one); else the only one that
+/// begins with it, from three letters on; else empty. Case is ignored.
 std::string_view closest(std::string_view word, std::span<const std::string_view> candidates);
 
 /// A user's text made fit for a message: control characters escaped, cut at `limit` bytes with "…".

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -182,6 +183,16 @@ ExitCode generate(const GenerateFlags& flags) {
     return ExitCode::kDone;
   }
   if (flags.generator.empty()) {
+    constexpr std::array<std::string_view, 6> kStarts{"--generator", "--list-models",
+                                                      "--model",     "--model-file",
+                                                      "--hf-config", "--from-megatron-args"};
+    for (const std::string& word : flags.app->remaining()) {
+      const std::string_view near = word.starts_with("--") ? closest(word, kStarts) : "";
+      if (!near.empty()) {
+        throw Error(fmt::format("unknown flag '{}'", printable(word)))
+            .hint(fmt::format("did you mean '{}'?", near));
+      }
+    }
     std::vector<std::string_view> names;
     for (const Generator* each : generators()) {
       names.push_back(each->name);
@@ -250,9 +261,10 @@ CommandBody define(CLI::App& app) {
       ->expected(0, 1);
   app.add_flag("--memory", flags->memory,
                "exact: print what a rank of each stage needs; write the workload only with -o");
-  app.add_flag("--script-compat", flags->script_compat,
-               "Read the flags as AICB's script does (megatron_workload_with_aiob.sh, megatron_gpt.sh\n"
-               "or deepspeed_llama.sh, by the generator): its presets override them");
+  app.add_flag(
+      "--script-compat", flags->script_compat,
+      "Read the flags as AICB's script does (megatron_workload_with_aiob.sh, megatron_gpt.sh\n"
+      "or deepspeed_llama.sh, by the generator): its presets override them");
   app.add_flag("--list-models", flags->list_models,
                "The models that come with Lockstep, with their parameter counts");
   app.add_flag("-h,--help", flags->help, "This, and the flags of the generator that is named");

@@ -36,7 +36,13 @@ class Parser {
     const double value = comparison();
     skip_blanks();
     if (position_ < text_.size()) {
-      throw problem(fmt::format("'{}' is not expected here", printable(text_.substr(position_))));
+      const char next = text_[position_];
+      Error error =
+          problem(fmt::format("'{}' is not expected here", printable(text_.substr(position_))));
+      throw next == ',' ? std::move(error).hint("numbers are written without separators")
+      : starts_name(next) || is_digit(next) || next == '('
+          ? std::move(error).hint("an operator is missing, such as *")
+          : error;
     }
     return value;
   }
@@ -166,7 +172,11 @@ class Parser {
     if (starts_name(text_[position_])) {
       return name();
     }
-    throw problem(fmt::format("'{}' is not expected here", printable(text_.substr(position_, 1))));
+    Error error =
+        problem(fmt::format("'{}' is not expected here", printable(text_.substr(position_, 1))));
+    const bool power = text_[position_] == '*' && position_ > 0 && text_[position_ - 1] == '*';
+    throw power ? std::move(error).hint("there are no powers: write 2 * 2 * 2, or the number")
+                : error;
   }
 
   double number() {

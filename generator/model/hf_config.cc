@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -190,9 +192,12 @@ const Type& type_of(const JsonView& config, const std::vector<Type>& types) {
                       .error(fmt::format("unknown model_type '{}'", printable(name)))
                       .expected(join(known, ", "));
     const std::string_view near = closest(name, known);
-    throw std::move(error).hint(near.empty()
-                                    ? "a model file says what it is made of: docs/formats/model.md"
-                                    : fmt::format("did you mean {}?", near));
+    const std::string_view other = "a model file says what it is made of: docs/formats/model.md";
+    throw std::move(error).hint(
+        config.has("text_config")
+            ? "its language model stands under text_config: put that part into a file of its own"
+        : near.empty() ? std::string(other)
+                       : fmt::format("did you mean {}? Otherwise {}", near, other));
   }
   return *found;
 }
@@ -222,6 +227,13 @@ std::vector<std::string_view> hf_model_types() {
 }
 
 Model parse_hf_config(std::string_view text, const std::string& file, const Variables& given) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || (text[begin] != '{' && text[begin] != '[')) {
+    throw Error("no JSON object")
+        .at(file)
+        .expected("a Hugging Face config.json")
+        .hint("--model-file reads a model file in YAML");
+  }
   const Json json = parse_json(text, file);
   const JsonView config(json, file);
   const std::vector<Type> types = make_types();
@@ -262,6 +274,13 @@ Model parse_hf_config(std::string_view text, const std::string& file, const Vari
 }
 
 Model read_hf_config(const std::string& path, const Variables& given) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw Error("cannot read the file: there is none")
+        .at(path)
+        .expected("a local config.json; nothing is downloaded")
+        .hint(known_model_hint(path));
+  }
   const FileText text(path, kMaxText);
   return parse_hf_config(text.view(), path, given);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "generator/model/yaml_fields.h"
+#include "generator/model/zoo.h"
 
 namespace lockstep {
 namespace {
@@ -61,6 +64,9 @@ class Reader {
     constexpr std::array<std::string_view, 8> kKeys{
         "name",   "variables", "before", "blocks", "after", "source", "published_parameters",
         "process"};  // generator/process reads the last
+    if (fields.has("model_type") || fields.has("architectures")) {
+      throw Error("a Hugging Face config, not a model file").at(file_).hint("--hf-config reads it");
+    }
     fields.allow(kKeys);
     model_.name = fields.text("name");
     Variables variables;
@@ -317,6 +323,10 @@ Model parse_model(std::string_view text, const std::string& file, const Variable
 }
 
 Model read_model(const std::string& path, const Variables& given) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw Error("cannot read the file: there is none").at(path).hint(known_model_hint(path));
+  }
   const FileText text(path, kMaxText);
   return parse_model(text.view(), path, given);
 }

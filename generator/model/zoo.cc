@@ -56,7 +56,48 @@ bool is_called(const ZooEntry& entry, const std::string& name) {
   return called;
 }
 
+/// A name as the zoo writes it: "meta-llama/Llama_3.1 8B" becomes "llama-3.1-8b".
+std::string plain_name(std::string_view name) {
+  std::string plain = to_lower(name.substr(name.rfind('/') + 1));
+  for (char& c : plain) {
+    c = c == '_' || c == ' ' ? '-' : c;
+  }
+  return plain;
+}
+
+Error unknown_model(std::string_view name, const std::vector<std::string_view>& known) {
+  Error error = Error(fmt::format("unknown model '{}'", printable(name)))
+                    .expected("a name that 'lockstep generate --list-models' shows");
+  if (name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json")) {
+    return std::move(error).hint(
+        "--model-file F reads a model file, --hf-config F a Hugging Face config.json");
+  }
+  const std::string plain = plain_name(name);
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string_view> near;
+  for (const std::string_view each : known) {
+    if (plain.size() > 2 && each.starts_with(plain) && near.size() < kMost) {
+      near.push_back(each);
+    }
+  }
+  if (near.empty() && !closest(plain, known).empty()) {
+    near.push_back(closest(plain, known));
+  }
+  return near.empty() ? error
+                      : std::move(error).hint(fmt::format("did you mean {}?", join(near, ", ")));
+}
+
 }  // namespace
+
+std::string known_model_hint(std::string_view path) {
+  const std::string wanted = plain_name(path);
+  for (const ZooEntry& entry : list_models()) {
+    if (is_called(entry, wanted)) {
+      return fmt::format("--model {} is built in", entry.name);
+    }
+  }
+  return "check the path; relative paths start at the working directory";
+}
 
 std::vector<ZooEntry> list_models() {
   const Json json = parse_json(zoo_text(), kZooFile);
@@ -95,10 +136,7 @@ Model find_model(std::string_view name, const Variables& given) {
       return parse_model(architecture_text(architecture), wanted + ".yaml", given);
     }
   }
-  Error error =
-      Error(fmt::format("unknown model '{}'", printable(name))).expected(join(known, ", "));
-  const std::string_view near = closest(wanted, known);
-  throw near.empty() ? error : std::move(error).hint(fmt::format("did you mean {}?", near));
+  throw unknown_model(name, known);
 }
 
 std::vector<std::string_view> list_architectures() {

@@ -26,8 +26,12 @@ std::vector<ZooEntry> list_models();
 
 /// A model of the zoo by its name or alias (case is ignored), or an architecture with its defaults
 /// by its name. `given` replaces values of its variables ("layers": 4 for a shallow copy); then no
-/// published total is kept. ERRORS: an unknown name (with the nearest), an unknown variable.
+/// published total is kept. ERRORS: an unknown name (with those near), an unknown variable.
 Model find_model(std::string_view name, const Variables& given = {});
+
+/// What to tell somebody whose model file or config is not there: that the zoo has a model of that
+/// name, or to check the path.
+std::string known_model_hint(std::string_view path);
 
 /// Names of the built-in architectures, sorted.
 std::vector<std::string_view> list_architectures();

@@ -51,6 +51,8 @@ TEST(Text, ClosestForgivesASlipOfTheFinger) {
   EXPECT_EQ(closest("chekc", kWords), "check");       // two letters swapped are one slip
   EXPECT_EQ(closest("dcotro", kWords), "doctor");     // two swaps in six letters
   EXPECT_EQ(closest("explode", kWords), "");          // nothing near
+  EXPECT_EQ(closest("TOPO", kWords), "topology");     // the only one that begins so
+  EXPECT_EQ(closest("to", kWords), "");               // too short for that
   EXPECT_EQ(closest("", kWords), "");
   EXPECT_EQ(closest(std::string(1000, 'x'), kWords), "");
 }

@@ -77,6 +77,14 @@ TEST(HfConfig, AbsentHeadsFollowFromTheOthers) {
   EXPECT_EQ(model.variables.at("head_dim"), 64);
 }
 
+TEST(HfConfig, TypicalSlipsGetAHint) {
+  EXPECT_THAT(failure("name: llama"), HasSubstr("--model-file reads a model file"));
+  EXPECT_THAT(failure(R"({"model_type": "llama4", "text_config": {}})"),
+              HasSubstr("stands under text_config"));
+  EXPECT_THAT(failure(R"({"model_type": "llama4"})"),
+              HasSubstr("did you mean llama? Otherwise a model file"));
+}
+
 TEST(HfConfig, ErrorsNameTheField) {
   EXPECT_THAT(failure(R"({"model_type": "lama"})"), HasSubstr("did you mean llama?"));
   EXPECT_THAT(failure(R"({"model_type": "mamba"})"), HasSubstr("qwen3_moe"));

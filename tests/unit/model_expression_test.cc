@@ -51,6 +51,13 @@ TEST(ModelExpression, Functions) {
   EXPECT_EQ(value("(1 < 2) + (2 <= 2) + (3 > 4) + (4 == 4)"), 3);
 }
 
+TEST(ModelExpression, TypicalSlipsGetAHint) {
+  EXPECT_THAT(failure("2 heads"), HasSubstr("an operator is missing, such as *"));
+  EXPECT_THAT(failure("4096k"), HasSubstr("an operator is missing"));
+  EXPECT_THAT(failure("4,096"), HasSubstr("without separators"));
+  EXPECT_THAT(failure("2**13"), HasSubstr("there are no powers"));
+}
+
 TEST(ModelExpression, ErrorsNamePlaceAndCause) {
   const std::string unknown = failure("haeds * 2");
   EXPECT_THAT(unknown, HasSubstr("m.yaml:7"));

@@ -103,6 +103,11 @@ TEST(ModelFile, CustomModulesMayCommunicate) {
               HasSubstr("small.yaml:15: blocks[0][2].forward[0].bytes: unknown variable 'hiden'"));
 }
 
+TEST(ModelFile, AHuggingFaceConfigIsNone) {
+  EXPECT_THAT(failure("variables:", "model_type: llama\nvariables:"),
+              HasSubstr("--hf-config reads it"));
+}
+
 TEST(ModelFile, LimitsAreTheCallers) {
   const std::string text(kSmall);
   EXPECT_THAT(failure(text, "hidden: 8", "hidden: 0"), HasSubstr("out of range"));

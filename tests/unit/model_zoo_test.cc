@@ -118,6 +118,13 @@ TEST(ModelZoo, EveryArchitectureIsAModelByItself) {
 
 TEST(ModelZoo, ErrorsHelp) {
   EXPECT_THAT(failure("lama3-8b"), HasSubstr("did you mean llama3-8b?"));
+  EXPECT_THAT(failure("llama3"), HasSubstr("did you mean llama3-8b, llama3.1-8b, llama3-70b"));
+  EXPECT_THAT(failure("meta-llama/Llama-3.1-8B"), HasSubstr("did you mean llama3.1-8b?"));
+  EXPECT_THAT(failure("deepseek v3"), HasSubstr("did you mean deepseek-v3?"));
+  EXPECT_THAT(failure("nothing like it"), HasSubstr("--list-models"));
+  EXPECT_THAT(failure("mine.yaml"), HasSubstr("--model-file F reads a model file"));
+  EXPECT_THAT(known_model_hint("Qwen/Qwen3-8B"), HasSubstr("--model qwen3-8b"));
+  EXPECT_THAT(known_model_hint("mine.yaml"), HasSubstr("check the path"));
   EXPECT_THAT(failure("llama3-8b", {{"layer", 2}}), HasSubstr("did you mean layers?"));
   EXPECT_THAT(failure("llama3-8b", {{"kv_heads", 5}}), HasSubstr("kv_heads"));
 }
