@@ -140,6 +140,22 @@ TEST(Process, WholeBackwardPassesOnly) {
   }
 }
 
+TEST(Process, JsonIsReadToo) {
+  const OpTable table = run(small_job(1, 1), R"({"step": [{"comm": "all_reduce", "group": "dp",
+      "bytes": "with_eight * 2", "with": {"with_eight": 8}}]})");
+  ASSERT_EQ(table.programs[0].ops.size(), 1U);
+  EXPECT_EQ(table.programs[0].ops[0].bytes, Bytes(16));
+}
+
+TEST(Process, AModelFileMayHoldIt) {
+  EXPECT_TRUE(has_process("name: x\nprocess: {step: [{wait: x}]}", "m.yaml"));
+  EXPECT_FALSE(has_process("name: x\nblocks: []", "m.yaml"));
+  const Process process = parse_process("name: x\nprocess: {step: [{wait: x}]}", "m.yaml");
+  EXPECT_EQ(process.name, "x");
+  EXPECT_EQ(process.step.size(), 1U);
+  EXPECT_THAT(failure("name: x\nprocess: {step: [{wiat: x}]}"), HasSubstr("process.step[0]"));
+}
+
 TEST(Process, GroupsOfOneAreLeftOut) {
   Job one_copy = small_job(2, 1);
   one_copy.gpus = 2;
