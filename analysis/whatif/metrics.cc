@@ -180,27 +180,14 @@ Decomposition blocking_by_dp_rank(const Scene& scene) {
   return out;
 }
 
-std::vector<double> blocking_by_worker(const Scene& scene) {
-  std::vector<double> out;
-  const double ideal = mean_ideal(scene);
+Decomposition blocking_by_worker(const Scene& scene) {
+  Decomposition out;
   for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
     const auto all =
         ideal_with_each_dp_rank(scene, [&](const OpNode& node) { return node.stage == stage; });
     for (std::size_t d = 0; d < dp_of(scene); ++d) {
-      out.push_back(pairwise_mean(of_dp_rank(all, dp_of(scene), d)) / ideal);
-    }
-  }
-  return out;
-}
-
-std::vector<std::vector<double>> blocking_by_worker_per_step(const Scene& scene) {
-  const std::size_t dp = dp_of(scene);
-  std::vector<std::vector<double>> out(scene.table.steps.size());
-  for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
-    const auto all =
-        ideal_with_each_dp_rank(scene, [&](const OpNode& node) { return node.stage == stage; });
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      out[i / dp].push_back(all[i] / scene.model.ideal.optimizer[i / dp]);
+      out.labels.push_back(std::to_string(scene.table.rank(stage, static_cast<std::int32_t>(d))));
+      add_part(out, of_dp_rank(all, dp_of(scene), d), scene.model.ideal.optimizer);
     }
   }
   return out;

@@ -43,10 +43,9 @@ Decomposition blocking_by_stage(const Scene& scene);
 /// The same for a data-parallel rank. All of them cost two simulations: the other ranks of a step
 /// are all alike, so that one stands for them.
 Decomposition blocking_by_dp_rank(const Scene& scene);
-/// S_w for every worker alone (eq. 4, exact), [stage * dp + dp_rank]. Two simulations a stage.
-std::vector<double> blocking_by_worker(const Scene& scene);
-/// The same for every step: [step][stage * dp + dp_rank].
-std::vector<std::vector<double>> blocking_by_worker_per_step(const Scene& scene);
+/// S_w for every worker alone (eq. 4, exact); labels are global ranks, in the order stage * dp +
+/// dp_rank. Two simulations a stage.
+Decomposition blocking_by_worker(const Scene& scene);
 /// The approximation min(S of its dp_rank, S of its stage), [stage * dp + dp_rank].
 std::vector<double> approximate_by_worker(const Decomposition& by_dp_rank,
                                           const Decomposition& by_stage);

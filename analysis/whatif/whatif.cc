@@ -2,7 +2,12 @@
 
 namespace lockstep::whatif {
 
-Result make_result(const Scene& scene, const JobMeta& meta, const ResultOptions& options) {
+Decompositions take_apart(const Scene& scene) {
+  return {blocking_by_dp_rank(scene), blocking_by_stage(scene), blocking_by_optype(scene)};
+}
+
+Result make_result(const Scene& scene, const JobMeta& meta, const Decompositions& blocking,
+                   const ResultOptions& options) {
   Result r{.meta = meta,
            .steps = scene.table.steps,
            .step_t_base = scene.traced.step_s,
@@ -22,7 +27,7 @@ Result make_result(const Scene& scene, const JobMeta& meta, const ResultOptions&
                                      scene.model.nodelay.optimizer[s]);
   }
   if (!(r.blocking_slowdown < options.decompose_threshold)) {
-    r.blocking = {blocking_by_dp_rank(scene), blocking_by_stage(scene), blocking_by_optype(scene)};
+    r.blocking = blocking;
   }
   if (!(r.launch_slowdown < options.decompose_threshold)) {
     r.launch = {launch_by_dp_rank(scene), launch_by_stage(scene), launch_by_optype(scene)};

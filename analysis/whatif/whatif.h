@@ -35,7 +35,12 @@ struct ResultOptions {
   bool picked_steps = false;
 };
 
-Result make_result(const Scene& scene, const JobMeta& meta, const ResultOptions& options);
+/// All three ways, whatever the slowdown.
+Decompositions take_apart(const Scene& scene);
+
+/// `blocking`: what take_apart gives.
+Result make_result(const Scene& scene, const JobMeta& meta, const Decompositions& blocking,
+                   const ResultOptions& options);
 
 /// The artifact's three documents, to the byte.
 std::string result_json(const Result& result);

@@ -27,6 +27,11 @@ CommandBody define(CLI::App& app) {
   app.add_option("--decompose-threshold,--decompose-thres", options->decompose_threshold,
                  "Slowdowns below it are not taken apart")
       ->capture_default_str();
+  app.add_option("--workers", options->workers,
+                 "How slow a worker makes the job: exact (it alone, simulated) or min (the "
+                 "artifact's approximation) in causes-NAME.json")
+      ->check(CLI::IsMember({"exact", "min"}))
+      ->capture_default_str();
   app.add_flag("--drop-incomplete-steps", options->drop_incomplete_steps,
                "Leave out steps that lack operations of the first one, instead of an error");
   return [options] { return run_whatif(*options); };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/whatif/causes.h"
 #include "analysis/whatif/timelines.h"
 #include "analysis/whatif/whatif.h"
 #include "base/atomic_file.h"
@@ -81,19 +82,11 @@ Shares shares_from_zero(const Scene& scene, const Result& result) {
 /// The file name of a kind of document, with an ending.
 using PathOf = std::function<std::string(const std::string& kind, const std::string& ending)>;
 
-/// heatmap-NAME: the artifact's min(S of the dp_rank, S of the stage). heatmap-exact-NAME: every
-/// worker alone.
-void write_heat_maps(const Scene& scene, const Result& result, const PathOf& path) {
-  const auto draw = [&](const std::string& kind, const std::vector<double>& slowdown) {
-    const Picture picture = heat_map(slowdown, scene.table.dp);
-    write_file(path(kind, ".svg"), to_svg(picture));
-    write_file(path(kind, ".png"), to_png(picture));
-  };
-  draw("heatmap",
-       result.blocking
-           ? approximate_by_worker(result.blocking->by_dp_rank, result.blocking->by_stage)
-           : approximate_by_worker(blocking_by_dp_rank(scene), blocking_by_stage(scene)));
-  draw("heatmap-exact", blocking_by_worker(scene));
+void write_heat_map(const std::string& kind, const std::vector<double>& slowdown, std::int32_t dp,
+                    const PathOf& path) {
+  const Picture picture = heat_map(slowdown, dp);
+  write_file(path(kind, ".svg"), to_svg(picture));
+  write_file(path(kind, ".png"), to_png(picture));
 }
 
 }  // namespace
@@ -121,8 +114,9 @@ ExitCode run_whatif(const WhatIfOptions& options) {
       make_model(table, graph, simulator, traced,
                  std::vector<double>(traced.step_start_s.begin(), traced.step_start_s.end()));
   const Scene scene{table, graph, simulator, traced, model};
+  const Decompositions blocking = take_apart(scene);
   const Result result = make_result(
-      scene, meta,
+      scene, meta, blocking,
       {.decompose_threshold = options.decompose_threshold, .picked_steps = !ranges.empty()});
   const Shares shares = shares_from_zero(scene, result);
 
@@ -133,7 +127,14 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   write_file(path("result", ".json"), result_json(result));
   write_file(path("ms", ".json"), contribution_json(shares.stage, "Ms"));
   write_file(path("mw", ".json"), contribution_json(shares.workers, "Mw"));
-  write_heat_maps(scene, result, path);
+  const std::vector<double> approximate =
+      approximate_by_worker(blocking.by_dp_rank, blocking.by_stage);
+  const Decomposition workers = blocking_by_worker(scene);
+  write_heat_map("heatmap", approximate, table.dp, path);
+  write_heat_map("heatmap-exact", workers.ratio, table.dp, path);
+  const Causes causes = find_causes(
+      scene, blocking, options.workers == "min" ? approximate : workers.ratio, workers.per_step);
+  write_file(path("causes", ".json"), causes_json(causes, table, meta));
   GzipFile timeline(path("timeline", ".json.gz"));
   write_timeline(scene, trace, [&](std::string_view text) { timeline.write(text); });
   timeline.commit();

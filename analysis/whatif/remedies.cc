@@ -1,0 +1,279 @@
+#include "analysis/whatif/remedies.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "analysis/whatif/numbers.h"
+
+namespace lockstep::whatif {
+namespace {
+
+Remedy priced(const Scene& scene, std::string name, std::string description, const Edit& edit) {
+  const double now = mean_nodelay(scene);
+  const double then = pairwise_mean(simulate_edited(scene, edit).span);
+  return {std::move(name), std::move(description), then, 1 - then / now};
+}
+
+double stage_median(const OpTable& table, std::int32_t stage, TraceOp type) {
+  std::vector<float> values;
+  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+    if (table.nodes[n].stage == stage && table.nodes[n].type == type) {
+      const auto own = table.duration(n);
+      values.insert(values.end(), own.begin(), own.end());
+    }
+  }
+  return values.empty() ? 0 : median(std::span<float>(values));
+}
+
+/// Mean duration of a type on each stage, and over all of them.
+struct StageMeans {
+  std::vector<double> stage;
+  double all = 0;
+};
+
+StageMeans stage_means(const OpTable& table, TraceOp type) {
+  std::vector<double> sum(static_cast<std::size_t>(table.stages), 0.0), count = sum;
+  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+    if (table.nodes[n].type == type) {
+      const auto stage = static_cast<std::size_t>(table.nodes[n].stage);
+      for (const float d : table.duration(n)) {
+        sum[stage] += static_cast<double>(d);
+        count[stage] += 1;
+      }
+    }
+  }
+  StageMeans means{std::vector<double>(sum.size(), 0.0)};
+  for (std::size_t s = 0; s < sum.size(); ++s) {
+    means.stage[s] = count[s] > 0 ? sum[s] / count[s] : 0;
+  }
+  const double total = std::accumulate(count.begin(), count.end(), 0.0);
+  means.all = total > 0 ? std::accumulate(sum.begin(), sum.end(), 0.0) / total : 0;
+  return means;
+}
+
+/// For each step, where each (microbatch, dp_rank) takes its work from after dealing out.
+class Deal {
+ public:
+  explicit Deal(const OpTable& table) : dp_(static_cast<std::size_t>(table.dp)) {
+    // A microbatch's weight: its forward times relative to its stage's mean, over all stages.
+    const StageMeans means = stage_means(table, TraceOp::kForwardCompute);
+    std::map<std::int32_t, std::vector<std::size_t>> nodes;
+    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+      const OpNode& node = table.nodes[n];
+      if (node.type == TraceOp::kForwardCompute) {
+        nodes[batch_of(node)].push_back(n);
+      }
+    }
+    for (const auto& [batch, own] : nodes) {
+      row_of_[batch] = row_of_.size();
+    }
+    weights_.assign(table.steps.size(), {});
+    for (std::size_t s = 0; s < weights_.size(); ++s) {
+      std::vector<double>& weights = weights_[s];
+      for (const auto& [batch, own] : nodes) {
+        for (std::size_t d = 0; d < dp_; ++d) {
+          double weight = 0;
+          for (const std::size_t n : own) {
+            const double mean = means.stage[static_cast<std::size_t>(table.nodes[n].stage)];
+            weight += mean > 0 ? static_cast<double>(table.duration(n)[s * dp_ + d]) / mean : 0;
+          }
+          weights.push_back(weight / static_cast<double>(own.size()));
+        }
+      }
+      source_.push_back(deal(weights));
+    }
+  }
+
+  /// By how much the work of a node changes in a lane.
+  double factor(const OpNode& node, std::size_t lane) const {
+    const auto row = row_of_.find(batch_of(node));
+    if (row == row_of_.end()) {
+      return 1;
+    }
+    const std::size_t step = lane / dp_;
+    const std::size_t at = row->second * dp_ + lane % dp_;
+    const double before = weights_[step][at];
+    return before > 0 ? weights_[step][source_[step][at]] / before : 1;
+  }
+
+ private:
+  static std::int32_t batch_of(const OpNode& node) {
+    return node.microbatch >= 0 ? node.microbatch : node.seq;
+  }
+
+  /// Greedy: the heaviest first, to the rank with the least so far that has room.
+  std::vector<std::size_t> deal(const std::vector<double>& weights) const {
+    std::vector<std::size_t> order(weights.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+    std::vector<double> load(dp_, 0.0);
+    std::vector<std::size_t> used(dp_, 0), source(weights.size());
+    const std::size_t room = weights.size() / dp_;
+    for (const std::size_t from : order) {
+      std::size_t best = dp_;
+      for (std::size_t d = 0; d < dp_; ++d) {
+        if (used[d] < room && (best == dp_ || load[d] < load[best])) {
+          best = d;
+        }
+      }
+      source[used[best]++ * dp_ + best] = from;
+      load[best] += weights[from];
+    }
+    return source;
+  }
+
+  std::size_t dp_;
+  std::map<std::int32_t, std::size_t> row_of_;
+  std::vector<std::vector<double>> weights_;  ///< [step][microbatch * dp + dp_rank]
+  std::vector<std::vector<std::size_t>> source_;
+};
+
+}  // namespace
+
+std::vector<Outlier> forward_outliers(const OpTable& table) {
+  std::vector<Outlier> out;
+  for (std::int32_t stage = 0; stage < table.stages; ++stage) {
+    const double middle = stage_median(table, stage, TraceOp::kForwardCompute);
+    std::vector<double> deviations;
+    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+      if (table.nodes[n].stage == stage && table.nodes[n].type == TraceOp::kForwardCompute) {
+        for (const float d : table.duration(n)) {
+          deviations.push_back(std::abs(static_cast<double>(d) - middle));
+        }
+      }
+    }
+    if (deviations.empty()) {
+      continue;
+    }
+    const double limit = middle + std::max(0.1, 3 * median(std::span<double>(deviations)));
+    for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
+      if (table.nodes[n].stage != stage || table.nodes[n].type != TraceOp::kForwardCompute) {
+        continue;
+      }
+      const auto own = table.duration(n);
+      for (std::size_t lane = 0; lane < own.size(); ++lane) {
+        if (static_cast<double>(own[lane]) > limit) {
+          out.push_back({n, lane});
+        }
+      }
+    }
+  }
+  return out;
+}
+
+Remedy replace_worker(const Scene& scene, std::size_t worker) {
+  const OpTable& table = scene.table;
+  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t stage = worker / dp, rank = worker % dp;
+  const auto edit = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+    if (static_cast<std::size_t>(table.nodes[node].stage) != stage ||
+        scene.graph.group_of[node] >= 0) {
+      return;
+    }
+    std::vector<float> others;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::size_t lane = first + i;
+      if (lane % dp != rank) {
+        continue;
+      }
+      others.clear();
+      for (std::size_t d = 0; d < dp; ++d) {
+        if (d != rank) {
+          others.push_back(table.duration(node)[lane - rank + d]);
+        }
+      }
+      out[i] = others.empty() ? scene.model.ideal_s[index(table.nodes[node].type)]
+                              : median(std::span<float>(others));
+    }
+  };
+  return priced(
+      scene, "replace-worker",
+      fmt::format("replace rank {} by a worker like the others of its stage", table.ranks[worker]),
+      edit);
+}
+
+Remedy rebalance_stages(const Scene& scene) {
+  std::array<StageMeans, kTraceOpCount> means;
+  for (const TraceOp type : {TraceOp::kForwardCompute, TraceOp::kBackwardCompute}) {
+    means[index(type)] = stage_means(scene.table, type);
+  }
+  return priced(scene, "rebalance-stages", "give every stage the same amount of computation",
+                [&](std::uint32_t node, std::size_t, std::span<double> out) {
+                  const OpNode& own = scene.table.nodes[node];
+                  if (!is_compute(own.type)) {
+                    return;
+                  }
+                  const StageMeans& m = means[index(own.type)];
+                  const double mean = m.stage[static_cast<std::size_t>(own.stage)];
+                  for (double& value : out) {
+                    value *= mean > 0 ? m.all / mean : 1;
+                  }
+                });
+}
+
+Remedy redistribute_sequences(const Scene& scene) {
+  const Deal deal(scene.table);
+  return priced(scene, "redistribute-sequences",
+                "deal the microbatches out so that all dp_ranks have the same work",
+                [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+                  const OpNode& own = scene.table.nodes[node];
+                  if (!is_compute(own.type)) {
+                    return;
+                  }
+                  for (std::size_t i = 0; i < out.size(); ++i) {
+                    out[i] *= deal.factor(own, first + i);
+                  }
+                });
+}
+
+Remedy planned_gc(const Scene& scene) {
+  const std::vector<Outlier> outliers = forward_outliers(scene.table);
+  std::map<std::uint32_t, std::vector<std::size_t>> lanes;
+  for (const Outlier& outlier : outliers) {
+    lanes[outlier.node].push_back(outlier.lane);
+  }
+  std::vector<double> medians;
+  for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
+    medians.push_back(stage_median(scene.table, stage, TraceOp::kForwardCompute));
+  }
+  return priced(scene, "planned-gc",
+                fmt::format("collect garbage at planned steps: {} forward passes are outliers",
+                            outliers.size()),
+                [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+                  const auto own = lanes.find(node);
+                  if (own == lanes.end()) {
+                    return;
+                  }
+                  for (const std::size_t lane : own->second) {
+                    if (lane >= first && lane < first + out.size()) {
+                      out[lane - first] =
+                          medians[static_cast<std::size_t>(scene.table.nodes[node].stage)];
+                    }
+                  }
+                });
+}
+
+Remedy faster_links(const Scene& scene, bool between_stages) {
+  return priced(scene, between_stages ? "faster-links-pp" : "faster-links-dp",
+                between_stages ? "links between stages twice as fast"
+                               : "links of the data-parallel groups twice as fast",
+                [&](std::uint32_t node, std::size_t, std::span<double> out) {
+                  const TraceOp type = scene.table.nodes[node].type;
+                  const bool dp = type == TraceOp::kParamsAllGather ||
+                                  type == TraceOp::kGradsReduceScatter ||
+                                  type == TraceOp::kSeparateGradsAllReduce;
+                  if (between_stages ? is_p2p(type) : dp) {
+                    for (double& value : out) {
+                      value /= 2;
+                    }
+                  }
+                });
+}
+
+}  // namespace lockstep::whatif

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/whatif/metrics.h"
+
+namespace lockstep::whatif {
+
+/// What could be done, and the mean step time the simulation then gives.
+struct Remedy {
+  std::string name;         ///< "replace-worker", "rebalance-stages", …
+  std::string description;  ///< in words
+  double step_time_s = 0;
+  double saves = 0;  ///< 1 - step_time_s / <T>
+};
+
+/// A forward pass that took far longer than its stage's: more than the median + max(100 ms, 3 MAD).
+struct Outlier {
+  std::uint32_t node = 0;
+  std::size_t lane = 0;
+};
+std::vector<Outlier> forward_outliers(const OpTable& table);
+
+// Each costs one simulation.
+
+/// The worker computes as the median of the other dp_ranks of its stage does, in every operation
+/// and step; with one dp_rank, as the ideal does.
+Remedy replace_worker(const Scene& scene, std::size_t worker);
+/// Every stage's forward and backward passes take what they take on average over all stages: layers
+/// moved between stages, as if they could be cut anywhere.
+Remedy rebalance_stages(const Scene& scene);
+/// In each step the microbatches are dealt out anew among the dp_ranks, the longest first, each to
+/// the rank with the least work so far that has room: work (as the forward time says) grows with
+/// the sum of squared sequence lengths.
+Remedy redistribute_sequences(const Scene& scene);
+/// Outlying forward passes take their stage's median: garbage is collected at planned steps, and on
+/// all workers at once.
+Remedy planned_gc(const Scene& scene);
+/// All transfers of the named kind take half the time.
+Remedy faster_links(const Scene& scene, bool between_stages);
+
+}  // namespace lockstep::whatif

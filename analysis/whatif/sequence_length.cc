@@ -1,0 +1,103 @@
+#include "analysis/whatif/sequence_length.h"
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace lockstep::whatif {
+namespace {
+
+/// Forward and backward node of each microbatch of a stage.
+std::vector<std::pair<std::size_t, std::size_t>> pairs_of(const OpTable& table) {
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> forward;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  const auto key = [](const OpNode& n) {
+    return n.microbatch >= 0 ? std::tuple(n.stage, n.chunk, n.microbatch)
+                             : std::tuple(n.stage, -2, n.seq);
+  };
+  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+    if (table.nodes[n].type == TraceOp::kForwardCompute) {
+      forward[key(table.nodes[n])] = n;
+    }
+  }
+  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+    if (table.nodes[n].type != TraceOp::kBackwardCompute) {
+      continue;
+    }
+    if (const auto found = forward.find(key(table.nodes[n])); found != forward.end()) {
+      pairs.emplace_back(found->second, n);
+    }
+  }
+  return pairs;
+}
+
+/// Sums of pairs (x, y), from which their correlation follows.
+struct Moments {
+  double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+
+  void add(double a, double b) {
+    n += 1;
+    x += a;
+    y += b;
+    xx += a * a;
+    yy += b * b;
+    xy += a * b;
+  }
+  double correlation() const {
+    const double vx = xx - x * x / n, vy = yy - y * y / n;
+    const double scale = 1e-12 * (xx + yy);
+    return n < 3 || vx <= scale || vy <= scale ? 0 : (xy - x * y / n) / std::sqrt(vx * vy);
+  }
+};
+
+}  // namespace
+
+SequenceLengthSign sequence_length_sign(const OpTable& table,
+                                        const std::vector<std::size_t>& steps) {
+  std::vector<std::size_t> chosen = steps;
+  if (chosen.empty()) {
+    chosen.resize(table.steps.size());
+    std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+  }
+  const auto dp = static_cast<std::size_t>(table.dp);
+  const auto pairs = pairs_of(table);
+  const auto lane_values = [&](const auto& pair, std::size_t step, std::size_t d) {
+    const std::size_t lane = step * dp + d;
+    return std::pair(static_cast<double>(table.duration(pair.first)[lane]),
+                     static_cast<double>(table.duration(pair.second)[lane]));
+  };
+  std::vector<Moments> workers(table.ranks.size());
+  Moments all;
+  for (const auto& pair : pairs) {
+    const auto stage = static_cast<std::size_t>(table.nodes[pair.first].stage);
+    for (const std::size_t step : chosen) {
+      for (std::size_t d = 0; d < dp; ++d) {
+        const auto [forward, backward] = lane_values(pair, step, d);
+        workers[stage * dp + d].add(forward, backward);
+        all.add(forward, backward);
+      }
+    }
+  }
+  Moments residuals;
+  for (const auto& pair : pairs) {
+    const auto stage = static_cast<std::size_t>(table.nodes[pair.first].stage);
+    for (const std::size_t step : chosen) {
+      for (std::size_t d = 0; d < dp; ++d) {
+        const auto [forward, backward] = lane_values(pair, step, d);
+        const Moments& own = workers[stage * dp + d];
+        residuals.add(forward - own.x / own.n, backward - own.y / own.n);
+      }
+    }
+  }
+  SequenceLengthSign sign;
+  if (all.n > 0 && all.x > 0) {
+    sign.correlation = residuals.correlation();
+    sign.pooled = all.correlation();
+    sign.forward_cv = std::sqrt(residuals.xx / residuals.n) / (all.x / all.n);
+  }
+  return sign;
+}
+
+}  // namespace lockstep::whatif

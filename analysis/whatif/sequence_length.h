@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/whatif/op_table.h"
+
+namespace lockstep::whatif {
+
+/// How the forward and backward times of the same microbatch go together. Long sequences make both
+/// slow (attention is quadratic), a slow worker makes all its own slow; so each worker's mean is
+/// taken off first.
+struct SequenceLengthSign {
+  double correlation = 0;  ///< Pearson's r of the residuals; 0 if one side does not vary
+  double pooled = 0;       ///< r without taking the means off: confounded, for comparison
+  double forward_cv = 0;   ///< standard deviation of the forward residuals / mean forward time
+};
+
+/// Source: Wu et al., OSDI '25, section 5.3, which pools over the workers; the de-meaned form and
+/// the variation are ours. `steps`: indices of the steps to look at; empty: all.
+SequenceLengthSign sequence_length_sign(const OpTable& table,
+                                        const std::vector<std::size_t>& steps);
+
+}  // namespace lockstep::whatif
