@@ -1,8 +1,6 @@
 #include "base/json.h"
 
 #include <cmath>
-#include <set>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,69 +8,6 @@
 #include "base/text.h"
 
 namespace lockstep {
-namespace {
-
-constexpr int kMaxDepth = 64;
-
-struct Position {
-  std::size_t line = 1, column = 1;
-};
-
-Position position_of(std::string_view text, std::size_t byte) {
-  Position at;
-  for (const char c : text.substr(0, byte)) {
-    if (c == '\n') {
-      ++at.line;
-      at.column = 1;
-    } else {
-      ++at.column;
-    }
-  }
-  return at;
-}
-
-}  // namespace
-
-Json parse_json(std::string_view text, const std::string& file) {
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        if (depth >= kMaxDepth) {
-          throw Error(fmt::format("JSON nested deeper than {} levels", kMaxDepth)).at(file);
-        }
-        keys.emplace_back();
-        break;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end:
-        keys.pop_back();
-        break;
-      case Json::parse_event_t::key:
-        if (!keys.back().insert(value.get_ref<const std::string&>()).second) {
-          throw Error(fmt::format("the key \"{}\" stands twice in one object",
-                                  printable(value.get_ref<const std::string&>())))
-              .at(file);
-        }
-        break;
-      case Json::parse_event_t::value:
-        break;
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::parse_error& problem) {
-    const Position at = position_of(text, problem.byte == 0 ? 0 : problem.byte - 1);
-    std::string what = problem.what();
-    const std::size_t colon = what.rfind("- ");
-    throw Error("this is not valid JSON: " +
-                printable(colon == std::string::npos ? what : what.substr(colon + 2), 200))
-        .at(file, at.line, at.column);
-  } catch (const Json::exception& problem) {
-    throw Error(fmt::format("this is not valid JSON: {}", printable(problem.what(), 200))).at(file);
-  }
-}
 
 std::string to_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -97,7 +32,11 @@ JsonView JsonView::operator[](std::size_t index) const {
   if (index >= size() || !value_->is_array()) {
     throw error(fmt::format("expected an array with more than {} elements", index));
   }
-  return {(*value_)[index], file_, fmt::format("{}[{}]", path_, index)};
+  return element_view((*value_)[index], index);
+}
+
+JsonView JsonView::element_view(const Json& element, std::size_t index) const {
+  return {element, file_, fmt::format("{}[{}]", path_, index)};
 }
 
 std::size_t JsonView::size() const {

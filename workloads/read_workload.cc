@@ -8,8 +8,9 @@
 namespace lockstep {
 namespace {
 
-/// A parsed JSON document takes about fifteen times its text.
-constexpr std::size_t kMaxJson = std::size_t{256} << 20;
+/// More than the largest workload of ours (kMaxExactOps operations) takes. Reading one needs about
+/// three times its text in memory.
+constexpr std::size_t kMaxJson = std::size_t{4} << 30;
 
 }  // namespace
 
@@ -23,7 +24,7 @@ Workload read_workload(const std::string& path, Warnings* warnings) {
   if (text.size() > kMaxJson) {
     throw Error("the JSON document is too large")
         .at(path)
-        .expected("at most 256 MiB; SimAI's text may be of any size");
+        .expected("at most 4 GiB; SimAI's text may be of any size");
   }
   return read_workload_json(text, path);
 }

@@ -52,12 +52,7 @@ std::vector<std::int32_t> int32_list(const JsonView& view) {
 /// Calls f with each element of an array.
 template <class F>
 void each(const JsonView& view, F&& f) {
-  if (!view.json().is_array()) {
-    throw view.error("expected an array");
-  }
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    f(view[i]);
-  }
+  view.each(std::forward<F>(f));
 }
 
 template <class Value>
@@ -307,7 +302,7 @@ WorkloadJob read_job(const JsonView& view) {
 }  // namespace
 
 Workload read_workload_json(std::string_view text, const std::string& file) {
-  const Json document = parse_json(text, file);
+  const Json document = parse_json(text, file, "ops");
   const JsonView root(document, file);
   allow(root, {"schema", "jobs"});
   if (root["schema"].string() != kWorkloadSchema) {

@@ -76,6 +76,42 @@ TEST(Json, WrongValuesAreNamedByTheirPath) {
   EXPECT_THAT(problem_of([&] { (void)links[0]["rate"].number(); }), HasSubstr("expected a number"));
 }
 
+TEST(Json, PackedArraysReadAsOthers) {
+  const std::string text =
+      "{\"x\": [1], \"ops\": [{\"a\": 1, \"b\": [5]}, [2, -3], \"t\", null, 1e300], \"y\": "
+      "{\"ops\": []}}";
+  for (const char* packed : {"", "ops"}) {
+    const Json json = parse_json(text, "f.json", packed);
+    const JsonView root(json, "f.json");
+    std::vector<std::string> found;
+    root["ops"].each([&](const JsonView& element) { found.push_back(element.json().dump()); });
+    EXPECT_EQ(found, (std::vector<std::string>{"{\"a\":1,\"b\":[5]}", "[2,-3]", "\"t\"", "null",
+                                               "1e+300"}));
+    int none = 0;
+    root["y"]["ops"].each([&](const JsonView&) { ++none; });
+    EXPECT_EQ(none, 0);
+    EXPECT_EQ(root["x"].size(), 1U);
+    EXPECT_EQ(json["ops"].is_binary(), *packed != 0);
+    EXPECT_THAT(problem_of([&] {
+                  root["ops"].each([](const JsonView& element) { element["a"].integer(0, 9); });
+                }),
+                StartsWith("f.json: ops[1]: expected an object"));
+  }
+  EXPECT_THAT(
+      problem_of([] { parse_json("{\"ops\": [1, {\"a\": 2, \"a\": 3}]}", "f.json", "ops"); }),
+      HasSubstr("\"a\" stands twice"));
+}
+
+TEST(Json, ManyKeysAreComparedToo) {
+  std::string text = "{";
+  for (int i = 0; i < 40; ++i) {
+    text += "\"k" + std::to_string(i) + "\": 0, ";
+  }
+  EXPECT_THAT(parse_problem(text + "\"k3\": 1}"), HasSubstr("\"k3\" stands twice"));
+  EXPECT_THAT(parse_problem(text + "\"k39\": 1}"), HasSubstr("\"k39\" stands twice"));
+  EXPECT_EQ(parse_json(text + "\"k40\": 1}", "f").size(), 41U);
+}
+
 TEST(Json, AnUnknownKeyGetsTheNearestOne) {
   const Json json = parse_json(R"({"gpsu": 8})", "t.json");
   constexpr std::array<std::string_view, 2> kKeys{"gpus", "links"};
