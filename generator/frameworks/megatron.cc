@@ -111,28 +111,60 @@ std::string neighbour_row(const TrainingArgs& args, std::string_view type, std::
   return rows([&](std::string& text) { append(text, row); });
 }
 
-/// One forward, one backward (1F1B) as the first stage runs it.
-void first_stage(const Plan& plan, BlockWriter& out) {
+/// The stage whose rows are written. With --workload_only AICB always takes the first; without it
+/// that of the process it runs in, which --pp_rank names here.
+Count stage_of(const TrainingArgs& args) {
+  if (args.workload_only || args.pp_rank < 0 || !runs_pipeline(args)) {
+    return 0;
+  }
+  if (args.pp_rank >= args.pp.value) {
+    throw Error(fmt::format("there is no stage {} of {}", args.pp_rank, args.pp.value))
+        .field("--pp_rank")
+        .expected(fmt::format("a stage from 0 to {}", args.pp.value - 1));
+  }
+  return args.pp_rank;
+}
+
+/// One forward, one backward (1F1B) as a stage runs it.
+void pipeline_rows(const Plan& plan, BlockWriter& out) {
   const TrainingArgs& args = plan.args;
-  const Count warm_up = std::min(args.pp - 1, args.microbatches);
-  const std::string send = neighbour_row(args, "isend", "send_next", "forward_step");
-  const std::string receive = neighbour_row(args, "irecv", "recv_next", "forward_step");
-  const std::string receive_last = neighbour_row(args, "irecv", "recv_next", "backward_step");
+  const Count stage = stage_of(args);
+  const bool first = stage == 0, last = stage == args.pp - 1;
+  const auto row = [&](bool present, std::string_view type, std::string_view what,
+                       std::string_view step) {
+    return present ? neighbour_row(args, type, what, step) : std::string();
+  };
+  const std::string input = row(!first, "irecv", "recv_prev", "forward_step");
+  const std::string send = row(!last, "isend", "send_next", "forward_step");
+  const std::string gradient = row(!last, "irecv", "recv_next", "forward_step");
+  const std::string last_gradient = row(!last, "irecv", "recv_next", "backward_step");
+  const std::string send_gradient = row(!first, "isend", "send_prev", "backward_step");
+  const std::string next_input = row(!first, "irecv", "recv_prev", "backward_step");
+  const Count warm_up = std::min(args.pp - stage - 1, args.microbatches);
   for (Count i = 0; i < warm_up; i += 1) {
+    out.text(input);
     out.text(plan.inputs);
     model_forward(plan, out);
     out.text(send);
+  }
+  if (warm_up < args.microbatches) {
+    out.text(input);
   }
   for (Count i = warm_up; i < args.microbatches; i += 1) {
     out.text(plan.inputs);
     model_forward(plan, out);
-    out.text(receive);
+    out.text(gradient);
     out.text(send);
     model_backward(plan, out);
+    out.text(send_gradient);
+    if (i + 1 < args.microbatches) {
+      out.text(next_input);
+    }
   }
   for (Count i = 0; i < warm_up; i += 1) {
-    out.text(receive_last);
+    out.text(last_gradient);
     model_backward(plan, out);
+    out.text(send_gradient);
   }
 }
 
@@ -177,7 +209,7 @@ CsvProgram program_of(const Plan& plan) {
   };
   program.backward = [&](BlockWriter& out) { model_backward(plan, out); };
   program.step = [&](BlockWriter& out) { out.text(plan.step); };
-  program.pipeline = [&](BlockWriter& out) { first_stage(plan, out); };
+  program.pipeline = [&](BlockWriter& out) { pipeline_rows(plan, out); };
   return program;
 }
 
@@ -199,6 +231,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
     const FileText file(path_in(request.folder, args.comp_filepath), kMaxAiobBytes);
     times = ComputeProfile::from_aiob(file.view(), args.recompute);
   }
+  stage_of(args);
   GeneratedWorkload workload;
   workload.file_name = training_csv_name("megatron", args);
   warn_of_losses(args, workload.warnings);

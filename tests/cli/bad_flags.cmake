@@ -69,6 +69,7 @@ set(aicb_rules
   "hidden|simai-training --hidden_size 99999999999999999999|--hidden_size: .* is no whole number we can hold"
   "rows|simai-training --global_batch 99999999999|rows|at most 2e9"
   "micro_batch|megatron --micro_batch 0|--micro_batch: 0 is out of range"
+  "stage_of_pipeline|megatron --world_size 2 --pp 2 --pp_rank 2|--pp_rank: there is no stage 2 of 2|a stage from 0 to 1"
   "no_value|simai-training --tp|--tensor_model_parallel_size: this flag needs a value"
   "ambiguous|simai-training --num 3|the flag '--num' is ambiguous|--num_layers, --num_attention_heads"
   "frame|simai-training --frame Megatrn|--frame: invalid choice 'Megatrn'|did you mean 'Megatron'"

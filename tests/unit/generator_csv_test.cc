@@ -80,6 +80,34 @@ TEST(MegatronCsv, FirstStageOfAPipeline) {
   // N = 4 8 8 + 32 + (256 + 24 + 512) + 64 = 1144, 4 N / pp = 2288
 }
 
+/// The messages between stages of one stage of three, "s" and "r" for send and receive, ">" and "<"
+/// for the next stage and the one before.
+std::string messages_of_stage(const std::string& flags) {
+  std::string text;
+  for (const std::string& row :
+       first_epoch("megatron",
+                   "--hidden_size 8 --num_attention_heads 2 --seq_length 4 --num_layers 3 "
+                   "--vocab_size 8 --world_size 3 --pp 3 --global_batch 4 " +
+                       flags)) {
+    if (row.find(" pp 64 ") != std::string::npos) {
+      text += row[1] == 's' ? 's' : 'r';
+      text += row.ends_with("next") ? '>' : '<';
+    }
+  }
+  return text;
+}
+
+// Four microbatches over three stages. Without --workload_only AICB asks the process for its stage;
+// here --pp_rank says it. What a stage sends on, the next one receives, and back.
+TEST(MegatronCsv, EveryStageOfAPipeline) {
+  EXPECT_EQ(messages_of_stage("--pp_rank 0"), "s>s>r>s>r>s>r>r>");
+  EXPECT_EQ(messages_of_stage("--pp_rank 1"), "r<s>r<r>s>s<r<r>s>s<r<r>s>s<r>s<");
+  EXPECT_EQ(messages_of_stage("--pp_rank 2"), "r<s<r<s<r<s<r<s<");
+  EXPECT_EQ(messages_of_stage("--pp_rank 2 --workload_only"), messages_of_stage(""));
+  EXPECT_THROW(messages_of_stage("--pp_rank 3"), Error);
+  EXPECT_NO_THROW(workload_of("megatron", "--pp_rank 3 --num_layers 1"));
+}
+
 TEST(MegatronCsv, NameIsCutAtTheFirstDot) {
   EXPECT_EQ(workload_of("megatron", "--model_name gpt_1.3B").file_name,
             "megatron_gpt_1_workload.csv");
