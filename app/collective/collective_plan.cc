@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "simulator/collectives/building.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/nccl_tuner.h"
+#include "simulator/collectives/rings.h"
 #include "simulator/collectives/trees.h"
 
 namespace lockstep {
@@ -44,8 +44,9 @@ NcclWishes wishes_of(const CollectiveOptions& options) {
 }
 
 /// Channels that differ from each other: a communicator's others repeat them.
-std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm, const GroupShape& shape) {
-  return algorithm.name == "tree" ? tree_channels({}, shape) : fewest_a_server(shape);
+std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm,
+                               const CollectiveRequest& request, const GroupShape& shape) {
+  return algorithm.name == "tree" ? tree_channels(request, shape) : channel_count(request, shape);
 }
 
 }  // namespace
@@ -60,8 +61,10 @@ CollectiveRequest request_of(const CollectiveOptions& options, const PlanSetting
   request.channels = options.channels;
   request.root = options.root;
   request.sizes = setting.sizes;
+  request.mesh = setting.fabric.nvlink > Bandwidth() && !setting.fabric.nvswitch;
   if (options.flavour == "simai") {
     request.flavour = CollectiveFlavour::kSimai;
+    request.mesh = false;
   }
   if (request.root >= setting.shape.ranks) {
     throw Error("there is no rank " + std::to_string(request.root))
@@ -117,12 +120,11 @@ CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetti
     }
     if (algorithm != nullptr && choice.algorithm != NcclAlgorithm::kPointToPoint) {
       plan.channels = choice.channels;
-      if (request.channels == 0 && plan.channels < distinct_channels(*algorithm, shape)) {
+      if (request.channels == 0 && plan.channels < distinct_channels(*algorithm, request, shape)) {
         request.channels = plan.channels;
       }
     }
-    const std::int64_t chunk = bytes.count() / shape.ranks /
-                               (request.channels > 0 ? request.channels : fewest_a_server(shape));
+    const std::int64_t chunk = bytes.count() / shape.ranks / channel_count(request, shape);
     request.slices = request.protocol == Protocol::kSimple && chunk > kSlicedChunk ? 2 : 1;
   }
   if (options.channels > 0) {

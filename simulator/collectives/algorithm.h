@@ -34,6 +34,9 @@ struct CollectiveRequest {
   CollectiveFlavour flavour = CollectiveFlavour::kDefault;
   std::int32_t root = 0;  ///< of broadcast and reduce
   Protocol protocol = Protocol::kSimple;
+  /// A server's GPUs are linked two by two, without a switch: rings in one server then take
+  /// different links (rings.h).
+  bool mesh = false;
   /// Each step of a ring goes in so many slices, so that one travels while the next is sent.
   std::int32_t slices = 1;
   /// Software latency by kind of hop; unset: what the simulation charges every transfer alike.

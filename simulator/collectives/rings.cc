@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include "base/error.h"
@@ -54,6 +55,26 @@ Ranks make_ring(std::size_t channel, const std::vector<Ranks>& servers, bool rai
   return ring;
 }
 
+bool one_mesh(const CollectiveRequest& request, const GroupShape& shape) {
+  return request.mesh && std::ranges::all_of(shape.server, [](auto server) { return server == 0; });
+}
+
+std::vector<Ranks> mesh_rings(std::int32_t n) {
+  if (n == 4) {
+    return {{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3}, {0, 3, 2, 1}, {0, 2, 3, 1}, {0, 3, 1, 2}};
+  }
+  std::vector<Ranks> rings;
+  for (std::int32_t step = 1; step < n; ++step) {
+    if (std::gcd(step, n) == 1) {
+      Ranks& ring = rings.emplace_back();
+      for (std::int64_t i = 0; i < n; ++i) {
+        ring.push_back(static_cast<std::int32_t>(i * step % n));
+      }
+    }
+  }
+  return rings;
+}
+
 }  // namespace
 
 GroupShape group_shape(std::span<const std::int32_t> servers) {
@@ -72,7 +93,11 @@ std::int32_t channel_count(const CollectiveRequest& request, const GroupShape& s
     throw Error("a collective cannot have " + std::to_string(request.channels) + " channels")
         .expected("0 (as many as suit the group) to " + std::to_string(kMaxChannels));
   }
-  return request.channels > 0 ? request.channels : fewest_a_server(shape);
+  if (request.channels > 0) {
+    return request.channels;
+  }
+  return one_mesh(request, shape) ? static_cast<std::int32_t>(mesh_rings(shape.ranks).size())
+                                  : fewest_a_server(shape);
 }
 
 std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& request,
@@ -83,6 +108,13 @@ std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& reque
   const bool rail_aligned = even && request.flavour == CollectiveFlavour::kDefault;
   const auto channels = static_cast<std::size_t>(channel_count(request, shape));
   std::vector<Ranks> rings;
+  if (one_mesh(request, shape)) {
+    const std::vector<Ranks> orders = mesh_rings(shape.ranks);
+    for (std::size_t c = 0; c < channels; ++c) {
+      rings.push_back(orders[c % orders.size()]);
+    }
+    return rings;
+  }
   for (std::size_t c = 0; c < channels; ++c) {
     rings.push_back(c < own ? make_ring(c, servers, rail_aligned) : rings[c - own]);
   }

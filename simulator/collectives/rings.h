@@ -8,7 +8,8 @@
 namespace lockstep {
 
 /// Over how many rings a request goes: what it says, or else the fewest ranks that any server of
-/// the group has, so that each channel leaves a server over a NIC of its own. (NCCL would choose
+/// the group has, so that each channel leaves a server over a NIC of its own; on a mesh in one
+/// server as many as make_rings has orders. (NCCL would choose
 /// more for a group with one rank a server.) ERRORS: channels outside 0 … kMaxChannels.
 std::int32_t channel_count(const CollectiveRequest& request, const GroupShape& shape);
 inline constexpr std::int32_t kMaxChannels = 1024;
@@ -26,8 +27,10 @@ inline constexpr std::int32_t kMaxChannels = 1024;
 ///             a(k+1) - a(k) = -1, +1, -1, +1, … (for an odd number of servers the last three are
 ///             -1, -1, +2). Two ranks in each of an odd number of servers cannot close without one
 ///             change of rail.
-/// Where servers have unequal numbers of ranks, both take simai's order with the rotation c mod
-/// that server's number.
+/// On a mesh in one server the orders are i -> i + s mod n for every s that has no divisor in
+/// common with n, which for a prime n use every link once in each direction; for four ranks the six
+/// rings there are, which use each twice. Where servers have unequal numbers of ranks, both take
+/// simai's order with the rotation c mod that server's number.
 std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& request,
                                                   const GroupShape& shape);
 

@@ -19,7 +19,7 @@ NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus) 
     if (kind == NodeKind::kSwitch) {
       fabric.nics += here[from.index()] ? 1 : 0;
       fabric.nic = here[from.index()] ? rate : fabric.nic;
-    } else if (from == gpus.front()) {
+    } else if (from == gpus.front() && (kind == NodeKind::kNvSwitch || here[to.index()])) {
       nvlink += rate.bits_per_second();
       fabric.nvswitch = fabric.nvswitch || kind == NodeKind::kNvSwitch;
     }

@@ -118,6 +118,24 @@ TEST(Rings, RailsForManyShapes) {
   }
 }
 
+TEST(Mesh, EveryLinkIsUsedAlike) {
+  CollectiveRequest request;
+  request.mesh = true;
+  for (const std::int32_t n : {3, 4, 5, 7}) {
+    std::map<std::pair<std::int32_t, std::int32_t>, int> uses;
+    for (const auto& ring : make_rings(request, in_servers_of(8, n))) {
+      for (std::size_t i = 0; i < ring.size(); ++i) {
+        ++uses[{ring[i], ring[(i + 1) % ring.size()]}];
+      }
+    }
+    EXPECT_EQ(std::ssize(uses), n * (n - 1));
+    for (const auto& [link, count] : uses) {
+      EXPECT_EQ(count, n == 4 ? 2 : 1);
+    }
+  }
+  EXPECT_EQ(make_rings(request, in_servers_of(4, 8)).size(), 4U);  // servers: by rails
+}
+
 TEST(PartSize, IsRoundedUpOrDropsTheRest) {
   // 11 bytes in 4 parts: 3 each, SimAI 2 each.
   EXPECT_EQ(part_size(Bytes(11), 4, CollectiveFlavour::kDefault), Bytes(3));
