@@ -202,4 +202,10 @@ DcqcnCongestionControl::Expire(FabricQueuePair& pair, int64_t now)
     }
 }
 
+bool
+DcqcnCongestionControl::IsSteady(const FabricQueuePair& pair) const
+{
+    return !m_states[pair.index].begun;
+}
+
 } // namespace ns3

@@ -40,6 +40,7 @@ class DcqcnCongestionControl : public FabricCongestionControl
     uint32_t GetNeeds() const override;
     void Start(FabricQueuePair& pair, int64_t now) override;
     void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
+    bool IsSteady(const FabricQueuePair& pair) const override;
     void Expire(FabricQueuePair& pair, int64_t now) override;
 
   private:

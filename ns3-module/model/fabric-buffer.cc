@@ -171,7 +171,7 @@ Fabric::Mark(Port& port, FabricUnit& unit)
             {
                 probability = 1 - std::pow(1 - probability, unit.packets);
             }
-            mark = m_random->GetValue() < probability;
+            mark = Draw() < probability;
         }
     }
     if (mark)

@@ -46,6 +46,12 @@ FabricCongestionControl::Expire(FabricQueuePair& pair, int64_t /* now */)
     pair.timer = NEVER;
 }
 
+bool
+FabricCongestionControl::IsSteady(const FabricQueuePair& /* pair */) const
+{
+    return GetInstanceTypeId() == FabricCongestionControl::GetTypeId();
+}
+
 void
 FabricCongestionControl::SetRateAndWindow(FabricQueuePair& pair, double rate)
 {

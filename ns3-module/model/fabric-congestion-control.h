@@ -57,6 +57,14 @@ class FabricCongestionControl : public Object
      */
     virtual void Expire(FabricQueuePair& pair, int64_t now);
 
+    /**
+     * Whether ACKs without marks change nothing of a queue pair's rate, window and state, however
+     * often and whenever they come, so that fast-forward may leave them out.
+     * \param pair the queue pair
+     * \return false where that is not known
+     */
+    virtual bool IsSteady(const FabricQueuePair& pair) const;
+
     static constexpr int64_t NEVER = INT64_MAX; //!< no timer
 
   protected:

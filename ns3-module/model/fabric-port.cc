@@ -106,7 +106,7 @@ Fabric::Arrive(uint32_t index, uint64_t key)
     }
     unit.tail = unit.end + port.delay;
     unit.ingress = index;
-    if (port.lossRate > 0 && m_random->GetValue() < port.lossRate)
+    if (port.lossRate > 0 && Draw() < port.lossRate)
     {
         Drop(index, unit);
         return;

@@ -79,6 +79,7 @@ struct FabricQueuePair
     uint32_t slot;      //!< place in the round robin of its port, or NONE
     uint32_t underWay;  //!< units in the network
     int64_t progress;   //!< ps, last time that `acked` grew
+    int64_t shift;      //!< bytes, while a jump is being made
     bool oneShot;       //!< freed when its messages are through
     bool retired;       //!< through; freed when nothing is under way
     bool expiryPending; //!< a retransmission timer is set

@@ -107,6 +107,7 @@ Fabric::Send(uint32_t pair, int64_t bytes, Time when, uint64_t tag)
 void
 Fabric::Begin(uint32_t place)
 {
+    ForgetState();
     Message& message = m_messages[place];
     FabricQueuePair& pair = m_pairs[message.pair];
     message.begin = pair.written;
@@ -424,6 +425,13 @@ Fabric::SendData(uint32_t index, FabricQueuePair& pair)
         pair.requested = pair.next;
     }
     Transmit(index, unit);
+    // A message with few packets left ends before anything can be seen to repeat.
+    constexpr int64_t FEW = 12;
+    if (m_looking && m_eventCount >= m_looks.nextEvent && left > FEW * m_payload)
+    {
+        m_looks.reference = m_looks.reference == NONE ? pair.index : m_looks.reference;
+        m_looks.due = m_looks.due || m_looks.reference == pair.index;
+    }
     if (m_pacing && pair.rate < pair.lineRate)
     {
         pair.available =

@@ -154,6 +154,12 @@ Fabric::GetTypeId()
                           UintegerValue(3072),
                           MakeUintegerAccessor(&Fabric::m_resumeOffset),
                           MakeUintegerChecker<uint64_t>())
+            .AddAttribute("FastForward",
+                          "Jump over what repeats exactly; the result is the same. Only under "
+                          "FabricSimulatorImpl.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(&Fabric::m_fastForward),
+                          MakeBooleanChecker())
             .AddAttribute("Ecn",
                           "Switches mark packets, if the congestion control heeds marks.",
                           BooleanValue(true),
@@ -344,6 +350,7 @@ Fabric::Finish()
         node.shared = shared;
     }
     m_direct = FabricSimulatorImpl::Add(this);
+    m_looking = m_direct && m_fastForward && !m_lossy && m_tieOrder != RANDOM;
 }
 
 uint32_t
@@ -414,9 +421,16 @@ Fabric::NextKey()
     ++m_nextKey;
     if (m_tieOrder == RANDOM)
     {
-        return static_cast<uint64_t>(m_random->GetValue() * 0x1p62) << 1 | (m_nextKey & 1);
+        return static_cast<uint64_t>(Draw() * 0x1p62) << 1 | (m_nextKey & 1);
     }
     return m_nextKey;
+}
+
+double
+Fabric::Draw()
+{
+    ++m_draws;
+    return m_random->GetValue();
 }
 
 void
@@ -484,6 +498,11 @@ Fabric::RunUntil(int64_t limit)
         {
             seen = m_completions.size();
             stop = stopping();
+            ForgetState();
+        }
+        else if (m_looks.due && !m_events.IsEmpty() && m_events.Top().time > m_now)
+        {
+            Look(limit);
         }
     }
     m_running = false;

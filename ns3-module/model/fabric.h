@@ -197,6 +197,18 @@ class Fabric : public Object, public FabricEventSource
         return m_liveMessages;
     }
 
+    /** \return how often it jumped over what repeats */
+    uint64_t GetJumps() const
+    {
+        return m_jumps;
+    }
+
+    /** \return ps of simulated time that it jumped over */
+    int64_t GetSkippedTime() const
+    {
+        return m_skippedTime;
+    }
+
     /**
      * Fixes the random streams.
      * \param stream first stream index
@@ -221,6 +233,8 @@ class Fabric : public Object, public FabricEventSource
     void DoDispose() override;
 
   private:
+    static constexpr uint32_t NONE = UINT32_MAX; //!< no index
+
     /** Kinds of FabricEvent. */
     enum What : uint32_t
     {
@@ -317,6 +331,7 @@ class Fabric : public Object, public FabricEventSource
     };
 
     // fabric.cc: clock and construction
+    double Draw();
     void Schedule(What what, uint32_t index, int64_t time, uint64_t key);
     uint64_t NextKey();
     void Dispatch(const FabricEvent& event);
@@ -379,7 +394,50 @@ class Fabric : public Object, public FabricEventSource
     void ArmExpiry(FabricQueuePair& pair);
     void Expire(uint32_t index);
 
-    static constexpr uint32_t NONE = UINT32_MAX; //!< no index
+    // fabric-fast-forward.cc
+    void ForgetState();
+    bool SaveUnit(const FabricUnit& unit);
+    bool SavePair(const FabricQueuePair& pair);
+    bool SaveState();
+    bool IsArrivalPending(const FabricEvent& event) const;
+    void Look(int64_t limit);
+    int64_t LargestJump(int64_t limit) const;
+    void Jump(int64_t periods);
+
+    /** Offsets of a queue pair at a look. */
+    struct PairState
+    {
+        uint32_t index;   //!< queue pair
+        int64_t next;     //!< bytes
+        int64_t acked;    //!< bytes
+        int64_t expected; //!< bytes
+    };
+
+    /** What grows from one look to the next. */
+    struct State
+    {
+        int64_t time{0};      //!< ps
+        uint64_t key{0};      //!< m_nextKey
+        uint64_t draws{0};    //!< random numbers drawn
+        uint64_t packets{0};  //!< m_packetCount
+        int64_t nextBegin{0}; //!< ps, earliest start of a message
+        std::vector<PairState> pairs; //!< with messages under way
+        std::vector<PortStatistics> ports; //!< of all; of an earlier look only
+    };
+
+    /** Brent's search: the state to compare with, and when to take another. */
+    struct Looks
+    {
+        bool have{false};           //!< there is one
+        uint64_t since{0};          //!< looks since it was taken
+        uint64_t distance{1};       //!< after so many another is taken
+        uint64_t nextEvent{0};      //!< no look before this event
+        uint64_t patience{1};       //!< looks in vain since the last jump, at most 16
+        uint32_t reference{NONE};   //!< looks follow a packet of this queue pair
+        bool due{false};            //!< it has just sent one
+        std::vector<int64_t> state; //!< relative to its time
+        State mark;                 //!< the rest
+    };
 
     std::vector<Node> m_nodes;              //!< by number
     std::vector<Port> m_ports;              //!< by number
@@ -399,6 +457,13 @@ class Fabric : public Object, public FabricEventSource
     uint64_t m_currentKey{0};               //!< of the event being carried out
     uint64_t m_nextKey{0};                  //!< counter of SCHEDULED
     uint64_t m_eventCount{0};               //!< carried out
+    uint64_t m_draws{0};                    //!< random numbers
+    std::vector<int64_t> m_state;           //!< of the present look
+    State m_mark;                           //!< of the present look
+    std::vector<FabricEvent> m_pending;     //!< of the present look, but for starts of messages
+    Looks m_looks;                          //!< earlier looks
+    int64_t m_skippedTime{0};               //!< ps
+    uint64_t m_jumps{0};                    //!< how often
     uint64_t m_packetCount{0};              //!< data packets sent
     uint64_t m_liveMessages{0};             //!< not through
     EventId m_pump;                         //!< under another SimulatorImpl
@@ -429,6 +494,7 @@ class Fabric : public Object, public FabricEventSource
     bool m_nvswitchFlow;         //!< NVSwitches hold their GPUs up too
     double m_pfcAlpha;           //!< share of the free buffer at which a pause is sent
     uint64_t m_resumeOffset;     //!< bytes below the threshold
+    bool m_fastForward;          //!< jumps over what repeats
     bool m_ecn;                  //!< switches mark
     bool m_deterministicMarks;   //!< no dice
     double m_kminFactor;         //!< kB per 25 Gbps where no table row fits
@@ -441,6 +507,7 @@ class Fabric : public Object, public FabricEventSource
     Ptr<FabricCongestionControl> m_control; //!< of all queue pairs
     uint32_t m_needs{0};         //!< of m_control
     bool m_controlled{false};    //!< m_control is more than the base class
+    bool m_looking{false};       //!< fast-forward is on and may succeed
     bool m_lossy{false};         //!< units may be lost
     Ptr<UniformRandomVariable> m_random; //!< marks, losses and tie order
 

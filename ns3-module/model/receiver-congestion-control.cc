@@ -56,4 +56,10 @@ ReceiverCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedba
     pair.window = std::max<int64_t>(1, pair.fullWindow / sharers);
 }
 
+bool
+ReceiverCongestionControl::IsSteady(const FabricQueuePair& pair) const
+{
+    return m_states[pair.index].sharers > 0; // sharers change with messages, not with time
+}
+
 } // namespace ns3

@@ -36,6 +36,7 @@ class ReceiverCongestionControl : public FabricCongestionControl
 
     void Start(FabricQueuePair& pair, int64_t now) override;
     void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
+    bool IsSteady(const FabricQueuePair& pair) const override;
 
   private:
     /** Of one queue pair. */

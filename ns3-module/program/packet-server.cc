@@ -484,6 +484,8 @@ PacketServer::Report()
     json["schema"] = "lockstep-packet-report/1";
     json["events"] = m_fabric->GetEventCount();
     json["packets"] = m_fabric->GetPacketCount();
+    json["jumps"] = m_fabric->GetJumps();
+    json["skipped_ps"] = m_fabric->GetSkippedTime();
     uint64_t marks = 0;
     uint64_t drops = 0;
     uint64_t pauses = 0;

@@ -17,7 +17,10 @@
 #include "ns3/test.h"
 #include "ns3/uinteger.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <map>
+#include <string>
 #include <vector>
 
 using namespace ns3;
@@ -401,6 +404,97 @@ class ClockTestCase : public TestCase
     }
 };
 
+/** Jumps over what repeats change nothing. */
+class FastForwardTestCase : public TestCase
+{
+  public:
+    FastForwardTestCase()
+        : TestCase("Fast-forward gives the same times and counts to the last bit")
+    {
+    }
+
+  private:
+    /** What a run leaves behind. */
+    struct Trail
+    {
+        std::map<uint64_t, Outcome> outcomes;  //!< by message
+        std::vector<uint64_t> counts;          //!< of all ports, and of packets
+        uint64_t events{0};                    //!< carried out
+        uint64_t jumps{0};                     //!< made
+    };
+
+    void DoRun() override
+    {
+        Simulator::Destroy();
+        GlobalValue::Bind("SimulatorImplementationType", StringValue("ns3::FabricSimulatorImpl"));
+        // senders, window in packets, train, ACK interval, PFC pauses
+        Compare(1, 8, 1, 1, false);
+        Compare(3, 64, 1, 4, false);
+        Compare(8, 200, 1, 1, false);
+        Compare(8, 40, 4, 4, false);
+        Compare(5, 4096, 1, 2, true);
+        GlobalValue::Bind("SimulatorImplementationType", StringValue("ns3::DefaultSimulatorImpl"));
+    }
+
+    /**
+     * \param senders to host 0
+     * \param window packets
+     * \param train longest train
+     * \param ackInterval packets an ACK
+     * \param small whether the buffer is small enough for pauses
+     */
+    void Compare(uint32_t senders, uint32_t window, uint32_t train, uint32_t ackInterval, bool small)
+    {
+        const auto run = [&](bool jump) {
+            Star star(senders + 1);
+            star.fabric->SetAttribute("FastForward", BooleanValue(jump));
+            star.fabric->SetAttribute("Window", UintegerValue(4096 * window));
+            star.fabric->SetAttribute("Train", UintegerValue(train));
+            star.fabric->SetAttribute("AckInterval", UintegerValue(ackInterval));
+            star.fabric->SetAttribute("Buffer", UintegerValue(small ? 2 << 20 : 256 << 20));
+            star.Build();
+            for (uint32_t i = 1; i <= senders; ++i)
+            {
+                // Starts and sizes differ, and the second message comes in mid-run.
+                const uint32_t pair = star.Connect(i, 0);
+                star.fabric->Send(pair, 4096 * 2000 + 777 * i, NanoSeconds(37 * i), i);
+                star.fabric->Send(pair, 4096 * 700, MicroSeconds(50 * i), 100 + i);
+            }
+            Trail trail;
+            trail.outcomes = star.Run();
+            for (uint32_t port = 0; port < star.fabric->GetNPorts(); ++port)
+            {
+                const Fabric::PortStatistics s = star.fabric->GetPortStatistics(port);
+                trail.counts.insert(trail.counts.end(),
+                                    {s.bytes,
+                                     s.units,
+                                     s.maxQueue,
+                                     s.drops,
+                                     s.pauses,
+                                     static_cast<uint64_t>(s.pausedTime)});
+            }
+            trail.counts.push_back(star.fabric->GetPacketCount());
+            trail.events = star.fabric->GetEventCount();
+            trail.jumps = star.fabric->GetJumps();
+            return trail;
+        };
+        const Trail full = run(false);
+        const Trail jumped = run(true);
+        const std::string what = std::to_string(senders) + " senders, window " +
+                                 std::to_string(window) + ", train " + std::to_string(train);
+        NS_TEST_EXPECT_MSG_EQ((full.outcomes == jumped.outcomes), true, what << ": times");
+        NS_TEST_EXPECT_MSG_EQ((full.counts == jumped.counts), true, what << ": counts");
+        NS_TEST_EXPECT_MSG_EQ(full.jumps, 0, what << ": off by its flag");
+        NS_TEST_EXPECT_MSG_GT(jumped.jumps, 0, what << ": jumps");
+        NS_TEST_EXPECT_MSG_LT(jumped.events, full.events, what << ": events");
+        std::printf("%-40s %8lu events, %8lu with %lu jumps\n",
+                    what.c_str(),
+                    full.events,
+                    jumped.events,
+                    jumped.jumps);
+    }
+};
+
 /** The suite "lockstep-fabric". */
 class FabricTestSuite : public TestSuite
 {
@@ -417,6 +511,7 @@ class FabricTestSuite : public TestSuite
         AddTestCase(new IncastTestCase, TestCase::QUICK);
         AddTestCase(new VictimTestCase, TestCase::QUICK);
         AddTestCase(new ClockTestCase, TestCase::QUICK);
+        AddTestCase(new FastForwardTestCase, TestCase::QUICK);
     }
 };
 
