@@ -1,5 +1,6 @@
 #include "app/generate_exact.h"
 
+#include <array>
 #include <functional>
 #include <optional>
 
@@ -18,12 +19,14 @@
 #include "generator/model/hf_config.h"
 #include "generator/model/model_file.h"
 #include "generator/model/zoo.h"
+#include "generator/presets.h"
 
 namespace lockstep {
 namespace {
 
-std::vector<ArgSpec> exact_flags() {
-  std::vector<ArgSpec> flags{
+/// What a job is described by besides job_flags() and the model's sizes.
+std::span<const ArgSpec> source_flags() {
+  static constexpr auto kFlags = std::to_array<ArgSpec>({
       {"model", "model_name", ArgKind::kText, "", "a model of --list-models"},
       {"model_file", "", ArgKind::kText, "", "a model file, YAML or JSON"},
       {"hf_config", "", ArgKind::kText, "", "a Hugging Face config.json"},
@@ -35,7 +38,13 @@ std::vector<ArgSpec> exact_flags() {
        "a Megatron-LM script or argument file; your own flags go before it"},
       {"set", "", ArgKind::kText, "",
        "NAME=VALUE: a variable of that script, set before it begins; may be repeated"},
-      {"profile", "", ArgKind::kText, "", "measured times of operators (docs/formats/profile.md)"}};
+      {"profile", "", ArgKind::kText, "", "measured times of operators (docs/formats/profile.md)"},
+  });
+  return kFlags;
+}
+
+std::vector<ArgSpec> exact_flags() {
+  std::vector<ArgSpec> flags(source_flags().begin(), source_flags().end());
   flags.insert(flags.end(), model_size_flags().begin(), model_size_flags().end());
   flags.insert(flags.end(), job_flags().begin(), job_flags().end());
   return flags;
@@ -87,6 +96,11 @@ Model model_of(const ArgValues& args, const MegatronLaunch* launch) {
            : args.given("hf_config")  ? read_hf_config(args.text("hf_config"), sizes)
                                       : megatron_model(*launch, sizes);
   } catch (Error& error) {
+    if (const std::string name = args.text_if("model").value_or("");
+        find_preset(presets(), name) != nullptr) {
+      error.add_context(fmt::format(
+          "{} is a preset of AICB's: --generator simai-training or megatron knows it", name));
+    }
     if (!given.empty()) {
       error.add_context(fmt::format("with the sizes on the command line: {}", given));
     }
@@ -222,8 +236,9 @@ Json memory_json(const ExactJob& exact) {
 }
 
 std::string exact_flags_help() {
-  const std::vector<ArgSpec> flags = exact_flags();
-  return args_help({flags});
+  return "Where the job comes from:\n" + args_help({source_flags()}) +
+         "\nSizes in place of the model's:\n" + args_help({model_size_flags()}) +
+         "\nThe job and how it is cut:\n" + args_help({job_flags()});
 }
 
 }  // namespace lockstep

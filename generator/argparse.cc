@@ -84,6 +84,26 @@ const ArgSpec& spec_of(const ArgTable& table, std::string_view name) {
   return *flag;
 }
 
+constexpr std::size_t kHelpColumn = 40, kHelpWidth = 100;
+
+/// Cut into lines that end before kHelpWidth, all but the first indented to kHelpColumn.
+std::string wrapped(std::string_view help) {
+  std::string text;
+  std::size_t column = kHelpColumn;
+  for (const std::string_view word : split_blanks(help)) {
+    if (column > kHelpColumn && column + 1 + word.size() > kHelpWidth) {
+      text += "\n" + std::string(kHelpColumn, ' ');
+      column = kHelpColumn;
+    } else if (column > kHelpColumn) {
+      text += ' ';
+      ++column;
+    }
+    text += word;
+    column += word.size();
+  }
+  return text;
+}
+
 bool looks_like_flag(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && !to_double(word).has_value();
 }
@@ -203,8 +223,8 @@ std::string args_help(const ArgTable& table) {
     if (!flag.fallback.empty()) {
       help += fmt::format(" ({})", flag.fallback);
     }
-    text += names.size() < 38 ? fmt::format("  {:<38}{}\n", names, help)
-                              : fmt::format("  {}\n{:40}{}\n", names, "", help);
+    text += fmt::format("  {:<38}", names);
+    text += (names.size() < 38 ? "" : "\n" + std::string(kHelpColumn, ' ')) + wrapped(help) + "\n";
   }
   return text;
 }

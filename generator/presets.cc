@@ -97,8 +97,8 @@ const Preset& preset_named(std::span<const Preset> list, std::string_view name) 
   throw Error(fmt::format("unknown model '{}'", printable(name)))
       .field("--model")
       .expected(join(names, ", "))
-      .hint(near.empty() ? std::string("without --model, give the sizes themselves")
-                         : fmt::format("did you mean '{}'?", near));
+      .hint(fmt::format("{}the models of --list-models are for use without --generator",
+                        near.empty() ? std::string() : fmt::format("did you mean '{}'? ", near)));
 }
 
 /// Both scripts but SimAI's choose the batch by the size of the job.

@@ -41,7 +41,10 @@ std::string help_text(const GenerateFlags& flags) {
     text += fmt::format("  {:<16} {} ({})\n", each->name, each->summary, each->format);
   }
   if (flags.generator.empty()) {
-    return text + "\n'lockstep generate --generator NAME --help' lists that one's flags.\n";
+    return text +
+           "\n'lockstep generate --generator NAME --help' lists that one's flags.\n"
+           "'lockstep generate --flavour exact --help' lists those of a step as it is: --model,\n"
+           "--hf-config, --from-megatron-args, --gpus, --tp, --pp …\n";
   }
   const Generator& generator = generator_named(flags.generator);
   return text + fmt::format("\nFlags of {}:\n{}", generator.name, args_help(generator.flags()));
@@ -98,6 +101,12 @@ std::string output_path(const std::string& output, const std::string& file_name)
   return path;
 }
 
+void print_size(const AtomicFile& file, std::size_t bytes) {
+  if (file.path() != "-") {
+    fmt::print(stderr, "{}: {} bytes\n", file.path(), bytes);
+  }
+}
+
 void print_remarks(const ExactJob& job) {
   for (const std::string& note : job.notes) {
     fmt::print(stderr, "lockstep: {}\n", note);
@@ -109,7 +118,7 @@ void print_remarks(const ExactJob& job) {
 
 ExitCode generate_exact(const GenerateFlags& flags) {
   if (flags.help) {
-    write_file("-", "Flags of --flavour exact:\n" + exact_flags_help());
+    write_file("-", exact_flags_help());
     return ExitCode::kDone;
   }
   const bool csv = flags.format == "csv";
@@ -132,7 +141,11 @@ ExitCode generate_exact(const GenerateFlags& flags) {
   }
   const WorkloadJob& job = result.workload.jobs.front();
   AtomicFile file(output_path(flags.output, job.name + (csv ? ".csv" : ".json")));
-  const auto take = [&](std::string_view piece) { file.write(piece); };
+  std::size_t bytes = 0;
+  const auto take = [&](std::string_view piece) {
+    file.write(piece);
+    bytes += piece.size();
+  };
   if (csv) {
     BlockWriter writer(take);
     const std::size_t init_ops = result.init_ops.empty() ? 0 : result.init_ops.front();
@@ -147,6 +160,7 @@ ExitCode generate_exact(const GenerateFlags& flags) {
     write_workload_json(result.workload, take);
   }
   file.commit();
+  print_size(file, bytes);
   return ExitCode::kDone;
 }
 
@@ -236,9 +250,7 @@ ExitCode generate(const GenerateFlags& flags) {
     writer.flush();
   }
   file.commit();
-  if (file.path() != "-") {
-    fmt::print(stderr, "{}: {} bytes\n", file.path(), bytes);
-  }
+  print_size(file, bytes);
   return ExitCode::kDone;
 }
 
@@ -252,15 +264,16 @@ CommandBody define(CLI::App& app) {
                  "File to write; a folder gets AICB's file name; - is standard output")
       ->expected(0, 1);
   app.add_option("--format", flags->format,
-                 "json: the layer table as our JSON instead of SimAI's text; else simai, "
-                 "csv or vidur, as the generator has it; flavour exact: json or csv")
+                 "with --generator: json for the layer table as our JSON instead of SimAI's text,\n"
+                 "else simai, csv or vidur, as the generator has it; without: json or csv")
       ->expected(0, 1);
   app.add_option("--flavour", flags->flavour,
                  "aicb: byte for byte what AICB writes; exact: the step as it is (what you get\n"
                  "without --generator)")
       ->expected(0, 1);
   app.add_flag("--memory", flags->memory,
-               "exact: print what a rank of each stage needs; write the workload only with -o");
+               "Without --generator: print what a rank of each stage needs; the workload is\n"
+               "written only with -o");
   app.add_flag(
       "--script-compat", flags->script_compat,
       "Read the flags as AICB's script does (megatron_workload_with_aiob.sh, megatron_gpt.sh\n"
@@ -274,9 +287,9 @@ CommandBody define(CLI::App& app) {
 }  // namespace
 
 extern const Command kGenerateCommand;
-const Command kGenerateCommand{"generate",
-                               "Writes workloads from model and parallelism flags, as AICB does",
-                               R"(Examples:
+const Command kGenerateCommand{
+    "generate", "Writes workloads: a training step as it is, or byte for byte what AICB writes",
+    R"(Examples:
   lockstep generate --generator simai-training --model gpt-13b --world_size 32 --tp 8 --sp -o gpt13b.txt
   lockstep generate --generator megatron --model gpt-7b --world_size 8 --tp 2 --global_batch 8 -o -
   lockstep generate --generator simai-training --help
@@ -284,6 +297,6 @@ const Command kGenerateCommand{"generate",
   lockstep generate --model llama3-70b --gpus 64 --tp 8 --pp 2 --sp --memory
   lockstep generate --from-megatron-args train.sh --gpu-type H200 -o train.json
 )",
-                               define};
+    define};
 
 }  // namespace lockstep
