@@ -1,10 +1,19 @@
 #include "simulator/replay/lone_collective.h"
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "simulator/network/flow/flow_engine.h"
+#include "simulator/replay/flow_graph_run.h"
 #include "simulator/replay/replay.h"
+#include "simulator/replay/switch_node.h"
+#include "simulator/replay/symmetry.h"
+#include "simulator/replay/symmetry_seed.h"
 
 namespace lockstep {
 namespace {
@@ -20,6 +29,20 @@ Program program_of(CommType op, Bytes bytes, Time lead) {
   program.add(entry, {});
   program.finish();
   return program;
+}
+
+/// Runs the whole graph, every transfer, and compares.
+void verify(const FlowGraph& graph, const std::optional<Partition>& partition,
+            const FlowGraphTimes& times) {
+  const FlowGraphTimes full = run_flow_graph(graph, /*fast_forward=*/false);
+  for (std::size_t i = 0; i < graph.slots.size(); ++i) {
+    const std::size_t of = partition ? static_cast<std::size_t>(partition->slot_class[i]) : i;
+    if (times.sent[of] != full.sent[i] || times.delivered[of] != full.delivered[i]) {
+      throw Error(fmt::format("slot {} ends at {} ps with symmetry and fast-forward, at {} ps without",
+                              i, times.delivered[of].count_ps(), full.delivered[i].count_ps()))
+          .hint("this is a defect of the program; --no-symmetry gives the right answer");
+    }
+  }
 }
 
 }  // namespace
@@ -49,7 +72,50 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
   const ReplayResult run = replay(
       work, collective.nodes, topology, network,
       [&](CommType, Bytes, const GroupShape&) { return collective.schedule; }, options);
-  return {run.end, run.transfers};
+  return {run.end, run.transfers, run.transfers, std::ssize(schedule.slots),
+          std::ssize(schedule.slots)};
+}
+
+LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const Topology& topology,
+                                        const FlowOptions& flow,
+                                        const LoneCollectiveOptions& options) {
+  const Schedule& schedule = *collective.schedule;
+  if (flow.fresh_ports || !schedule.chunk_sizes.empty()) {
+    FlowEngine engine(topology, flow);
+    return run_lone_collective(collective, topology, engine);
+  }
+  std::vector<NodeId> nodes = collective.nodes;
+  for (const SwitchPlace& place : schedule.switches) {
+    nodes.push_back(
+        switch_node(topology, collective.nodes[static_cast<std::size_t>(place.near)], place));
+  }
+  const FlowGraph graph = make_flow_graph(schedule, nodes, topology, flow,
+                                          {collective.send_latency, collective.entry});
+  LoneCollectiveResult result;
+  result.slots = result.classes = std::ssize(graph.slots);
+  std::optional<Partition> partition;
+  if (options.symmetry) {
+    partition = find_symmetry(graph, symmetry_seed(schedule, nodes, topology));
+  }
+  FlowGraphTimes times;
+  if (partition) {
+    result.classes = partition->slot_classes;
+    times = run_flow_graph(fold(graph, *partition), options.fast_forward);
+  } else {
+    times = run_flow_graph(graph, options.fast_forward);
+  }
+  result.transfers = times.transfers;
+  result.simulated = times.simulated;
+  for (const Time entry : collective.entry) {
+    result.end = std::max(result.end, entry);
+  }
+  for (std::size_t i = 0; i < times.sent.size(); ++i) {
+    result.end = std::max({result.end, times.sent[i], times.delivered[i]});
+  }
+  if (options.verify) {
+    verify(graph, partition, times);
+  }
+  return result;
 }
 
 GroupShape shape_of_nodes(const Topology& topology, const std::vector<NodeId>& nodes) {

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "simulator/collectives/algorithm.h"
 #include "simulator/collectives/schedule.h"
+#include "simulator/network/flow/flow_options.h"
 #include "simulator/network/network_engine.h"
 #include "topologies/topology.h"
 
@@ -25,12 +26,28 @@ struct LoneCollective {
 struct LoneCollectiveResult {
   Time end;  ///< of the last rank, from time 0
   std::int64_t transfers = 0;
+  std::int64_t simulated = 0;  ///< of those, how many were run one by one
+  std::int64_t slots = 0, classes = 0;  ///< connections, and how many kinds of them behave alike
 };
 
 /// Runs it by the rules of replay(), on a network at time 0. PRECONDITION: nodes and a non-empty
 /// entry have an element for each rank of the schedule. ERRORS: as replay().
 LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const Topology& topology,
                                          NetworkEngine& network);
+
+struct LoneCollectiveOptions {
+  bool symmetry = true;      ///< simulate one of each class of transfers that behave alike
+  bool fast_forward = true;  ///< skip what repeats
+  /// Also run it without either and compare every transfer's end. ERRORS: then Error if any differs.
+  bool verify = false;
+};
+
+/// The same on the flow engine, exactly, but faster: what is alike is simulated once (symmetry.h) and
+/// what repeats is skipped (flow_graph_run.h). With what these cannot do (new ports for every
+/// transfer, transfers of unequal sizes on one connection) it is run_lone_collective().
+LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const Topology& topology,
+                                        const FlowOptions& flow,
+                                        const LoneCollectiveOptions& options);
 
 /// Servers of these GPUs, numbered in order of first appearance.
 GroupShape shape_of_nodes(const Topology& topology, const std::vector<NodeId>& nodes);

@@ -1,6 +1,7 @@
 #include "simulator/network/flow/fluid_network.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -46,6 +47,7 @@ void FluidNetwork::start(ConnectionId id, double bits, Time latency, Time when, 
       begin(id.value);
     } else {
       connection.state = State::kFuture;
+      connection.end = when;
       starts_.push(when, id.value);
     }
     return;
@@ -226,8 +228,86 @@ void FluidNetwork::start_next(std::int32_t id) {
     reschedule(id);
   } else {
     connection.state = State::kFuture;
-    starts_.push(std::max(post.when, now_), id);
+    connection.end = std::max(post.when, now_);
+    starts_.push(connection.end, id);
   }
+}
+
+/// Calls f(value) for the numbers that make up the state of the connections, until it returns false.
+template <class F>
+bool FluidNetwork::each_value(F f) const {
+  for (const Connection& connection : connections_) {
+    if (!f(static_cast<std::int64_t>(connection.state))) {
+      return false;
+    }
+    if (connection.state == State::kIdle) {
+      continue;
+    }
+    if (!f((connection.end - now_).count_ps())) {
+      return false;
+    }
+    if (connection.state == State::kDraining &&
+        !(f((connection.since - now_).count_ps()) &&
+          f(std::bit_cast<std::int64_t>(connection.left_bits)) &&
+          f(std::bit_cast<std::int64_t>(connection.rate)))) {
+      return false;
+    }
+    for (std::int32_t post = connection.first_post; post >= 0;
+         post = posts_[static_cast<std::size_t>(post)].next) {
+      if (!f((posts_[static_cast<std::size_t>(post)].when - now_).count_ps())) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+void FluidNetwork::list_deliveries(std::vector<std::pair<Time, std::uint64_t>>& list) const {
+  list.clear();
+  deliveries_.for_each(
+      [&](Time when, std::uint64_t tag) { list.emplace_back(when - now_, tag); });
+  std::ranges::sort(list);
+}
+
+void FluidNetwork::save_state(Snapshot& snapshot) const {
+  snapshot.values.clear();
+  each_value([&](std::int64_t value) {
+    snapshot.values.push_back(value);
+    return true;
+  });
+  list_deliveries(snapshot.deliveries);
+}
+
+bool FluidNetwork::same_state(const Snapshot& snapshot) {
+  std::size_t next = 0;
+  const bool same = each_value([&](std::int64_t value) {
+    return next < snapshot.values.size() && snapshot.values[next++] == value;
+  });
+  if (!same || next != snapshot.values.size() ||
+      deliveries_.size() != snapshot.deliveries.size()) {
+    return false;
+  }
+  list_deliveries(listed_);
+  return listed_ == snapshot.deliveries;
+}
+
+void FluidNetwork::shift(Time by) {
+  now_ += by;
+  for (Connection& connection : connections_) {
+    if (connection.state == State::kIdle) {
+      continue;
+    }
+    connection.since += by;
+    connection.end += connection.end < Time::max() ? by : Time();
+    connection.queued += connection.queued < Time::max() ? by : Time();
+    for (std::int32_t post = connection.first_post; post >= 0;
+         post = posts_[static_cast<std::size_t>(post)].next) {
+      posts_[static_cast<std::size_t>(post)].when += by;
+    }
+  }
+  starts_.shift(by);
+  finishes_.shift(by);
+  deliveries_.shift(by);
 }
 
 double FluidNetwork::carried_bits(ConnectionId id) const {

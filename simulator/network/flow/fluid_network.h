@@ -53,6 +53,19 @@ class FluidNetwork {
   Time advance(Time limit, std::vector<NetworkEvent>& events);
   Time now() const { return now_; }
 
+  /// What there is to happen, relative to now(): two moments with equal snapshots have equal futures
+  /// but for the shift in time, if the same starts follow.
+  struct Snapshot {
+    std::vector<std::int64_t> values;
+    std::vector<std::pair<Time, std::uint64_t>> deliveries;
+  };
+  /// O(connections + flows under way).
+  void save_state(Snapshot& snapshot) const;
+  /// Compares number for number and stops at the first difference.
+  bool same_state(const Snapshot& snapshot);
+  /// Moves the clock and everything that is under way. PRECONDITION: by >= 0.
+  void shift(Time by);
+
   /// Bits that have left over a connection from time 0 to now.
   double carried_bits(ConnectionId connection) const;
   /// Those of its finished flows, counted from here on anew.
@@ -74,7 +87,7 @@ class FluidNetwork {
     double rate = 0;       ///< bits per second since then
     double carried = 0;    ///< by earlier flows
     Time since;
-    Time end;                   ///< at this rate
+    Time end;                   ///< at this rate; of a future flow its start
     Time queued;                ///< when finishes_ will look at it; not after `end`
     std::uint32_t version = 0;  ///< of that entry
     std::int32_t first_post = -1, last_post = -1;  ///< flows that wait for this one
@@ -92,6 +105,9 @@ class FluidNetwork {
     std::uint32_t version;
   };
 
+  template <class F>
+  bool each_value(F f) const;
+  void list_deliveries(std::vector<std::pair<Time, std::uint64_t>>& list) const;
   void update_rates();
   void process_now(std::vector<NetworkEvent>& events);
   Time next_change() const;
@@ -114,6 +130,7 @@ class FluidNetwork {
   std::vector<Finish> finishing_;
   std::vector<std::int32_t> stopping_;
   std::vector<std::uint64_t> delivered_;
+  std::vector<std::pair<Time, std::uint64_t>> listed_;
   Time now_;
   std::size_t live_ = 0, draining_ = 0;
 };

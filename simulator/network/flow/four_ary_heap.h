@@ -40,6 +40,16 @@ class FourAryHeap {
     }
   }
 
+  /// Calls f(item) for each, in no order of meaning. f must not change how items compare.
+  template <class F>
+  void for_each(F f) {
+    std::for_each(items_.begin(), items_.end(), f);
+  }
+  template <class F>
+  void for_each(F f) const {
+    std::for_each(items_.begin(), items_.end(), f);
+  }
+
   /// Drops every element for which `gone` holds. O(n).
   template <class Predicate>
   void remove_if(Predicate gone) {

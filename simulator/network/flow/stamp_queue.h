@@ -52,6 +52,22 @@ class StampQueue {
     }
   }
 
+  /// Calls f(date, item) for each, in no order of meaning. O(size).
+  template <class F>
+  void for_each(F f) const {
+    dates_.for_each([&](const Date& date) {
+      for (const T& item : buckets_[static_cast<std::size_t>(date.bucket)]) {
+        f(date.when, item);
+      }
+    });
+  }
+
+  /// Moves every date. O(dates).
+  void shift(Time by) {
+    dates_.for_each([&](Date& date) { date.when += by; });
+    recent_ = {};
+  }
+
   /// Drops every item for which `gone` holds; dates may stay without items. O(size).
   template <class Predicate>
   void remove_if(Predicate gone) {

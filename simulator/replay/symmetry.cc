@@ -1,0 +1,256 @@
+#include "simulator/replay/symmetry.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <unordered_map>
+
+namespace lockstep {
+namespace {
+
+using Hash = std::uint64_t;
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// SplitMix64's finaliser: a bijection that spreads every bit.
+Hash mix(Hash x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
+}
+
+Hash mix(Hash a, Hash b) { return mix(a + 0x9E3779B97F4A7C15U * (b + 1)); }
+
+Hash own_hash(const FlowGraph::Slot& slot) {
+  Hash hash = std::bit_cast<Hash>(slot.bits);
+  for (const std::int64_t number :
+       {slot.latency.count_ps(), slot.start_latency.count_ps(), slot.forward_latency.count_ps(),
+        slot.entry.count_ps(), std::int64_t{slot.count}, slot.copies}) {
+    hash = mix(hash, static_cast<Hash>(number));
+  }
+  return hash;
+}
+
+/// Numbers the values in order of first appearance; returns how many there are.
+std::int32_t number(const std::vector<Hash>& values, std::vector<std::int32_t>& classes) {
+  std::unordered_map<Hash, std::int32_t> known;
+  classes.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto next = static_cast<std::int32_t>(known.size());
+    classes[i] = known.try_emplace(values[i], next).first->second;
+  }
+  return static_cast<std::int32_t>(known.size());
+}
+
+/// What a slot or a constraint meets, by class: sorted, to compare.
+using Neighbourhood = std::vector<std::tuple<std::int32_t, double>>;
+
+/// For each constraint the slots that cross it, in order.
+struct Crossings {
+  std::vector<std::int32_t> begin, slot;
+  std::vector<double> coefficient;
+
+  explicit Crossings(const FlowGraph& graph)
+      : begin(graph.capacity.size() + 1), slot(graph.term.size()), coefficient(graph.term.size()) {
+    for (const MaxMin::Term& term : graph.term) {
+      ++begin[term.constraint.index() + 1];
+    }
+    for (std::size_t i = 1; i < begin.size(); ++i) {
+      begin[i] += begin[i - 1];
+    }
+    std::vector<std::int32_t> next(begin.begin(), begin.end() - 1);
+    for (std::size_t s = 0; s < graph.slots.size(); ++s) {
+      for (const MaxMin::Term& term : graph.terms(s)) {
+        const auto place = at(next[term.constraint.index()]++);
+        slot[place] = static_cast<std::int32_t>(s);
+        coefficient[place] = term.coefficient;
+      }
+    }
+  }
+};
+
+bool same_numbers(const FlowGraph::Slot& a, const FlowGraph::Slot& b) {
+  return a.bits == b.bits && a.latency == b.latency && a.start_latency == b.start_latency &&
+         a.forward_latency == b.forward_latency && a.entry == b.entry && a.count == b.count &&
+         a.copies == b.copies;
+}
+
+/// The first element of each class.
+std::vector<std::int32_t> first_of(const std::vector<std::int32_t>& classes, std::int32_t count) {
+  std::vector<std::int32_t> first(at(count), -1);
+  for (std::size_t i = classes.size(); i-- > 0;) {
+    first[at(classes[i])] = static_cast<std::int32_t>(i);
+  }
+  return first;
+}
+
+}  // namespace
+
+std::optional<Partition> find_symmetry(const FlowGraph& graph, const std::vector<Hash>& seed) {
+  const std::size_t slots = graph.slots.size();
+  std::vector<Hash> slot_hash(slots), constraint_hash(graph.capacity.size()), sums, next(slots);
+  for (std::size_t i = 0; i < slots; ++i) {
+    slot_hash[i] = mix(own_hash(graph.slots[i]), seed[i]);
+  }
+  for (std::size_t c = 0; c < constraint_hash.size(); ++c) {
+    constraint_hash[c] = mix(std::bit_cast<Hash>(graph.capacity[c]));
+  }
+  Partition partition;
+  std::int32_t before = -1;
+  while (true) {
+    partition.slot_classes = number(slot_hash, partition.slot_class);
+    if (at(partition.slot_classes) * 4 > slots) {
+      return std::nullopt;
+    }
+    // Constraints see the slots' colours, then slots the constraints' and each other's.
+    sums.assign(constraint_hash.size(), 0);
+    for (std::size_t i = 0; i < slots; ++i) {
+      for (const MaxMin::Term& term : graph.terms(i)) {
+        sums[term.constraint.index()] +=
+            mix(slot_hash[i], std::bit_cast<Hash>(term.coefficient));
+      }
+    }
+    for (std::size_t c = 0; c < constraint_hash.size(); ++c) {
+      constraint_hash[c] = mix(constraint_hash[c], sums[c]);
+    }
+    partition.constraint_classes = number(constraint_hash, partition.constraint_class);
+    if (partition.slot_classes + partition.constraint_classes == before) {
+      break;
+    }
+    before = partition.slot_classes + partition.constraint_classes;
+    for (std::size_t i = 0; i < slots; ++i) {
+      Hash sum = 0;
+      for (const MaxMin::Term& term : graph.terms(i)) {
+        sum += mix(constraint_hash[term.constraint.index()],
+                   std::bit_cast<Hash>(term.coefficient));
+      }
+      for (const SlotWait& wait : graph.waits(i)) {
+        sum += mix(~slot_hash[at(wait.slot)], static_cast<Hash>(wait.lag));
+      }
+      next[i] = mix(slot_hash[i], sum);
+    }
+    slot_hash.swap(next);
+  }
+  return equitable(graph, partition) ? std::optional(std::move(partition)) : std::nullopt;
+}
+
+bool equitable(const FlowGraph& graph, const Partition& partition) {
+  const auto first_slot = first_of(partition.slot_class, partition.slot_classes);
+  Neighbourhood here, there;
+  const auto terms_of = [&](std::size_t slot, Neighbourhood& list) {
+    list.clear();
+    for (const MaxMin::Term& term : graph.terms(slot)) {
+      list.emplace_back(partition.constraint_class[term.constraint.index()], term.coefficient);
+    }
+    std::ranges::sort(list);
+  };
+  const auto waits_of = [&](std::size_t slot, Neighbourhood& list) {
+    list.clear();
+    for (const SlotWait& wait : graph.waits(slot)) {
+      list.emplace_back(partition.slot_class[at(wait.slot)], wait.lag);
+    }
+    std::ranges::sort(list);
+  };
+  for (std::size_t i = 0; i < graph.slots.size(); ++i) {
+    const std::size_t first = at(first_slot[at(partition.slot_class[i])]);
+    if (first == i) {
+      continue;
+    }
+    if (!same_numbers(graph.slots[i], graph.slots[first])) {
+      return false;
+    }
+    terms_of(i, here);
+    terms_of(first, there);
+    if (here != there) {
+      return false;
+    }
+    waits_of(i, here);
+    waits_of(first, there);
+    if (here != there) {
+      return false;
+    }
+  }
+  const Crossings crossings(graph);
+  const auto slots_of = [&](std::size_t constraint, Neighbourhood& list) {
+    list.clear();
+    for (std::size_t i = at(crossings.begin[constraint]); i < at(crossings.begin[constraint + 1]);
+         ++i) {
+      list.emplace_back(partition.slot_class[at(crossings.slot[i])], crossings.coefficient[i]);
+    }
+    std::ranges::sort(list);
+  };
+  const auto first_constraint = first_of(partition.constraint_class, partition.constraint_classes);
+  for (std::size_t c = 0; c < graph.capacity.size(); ++c) {
+    const std::size_t first = at(first_constraint[at(partition.constraint_class[c])]);
+    if (first == c) {
+      continue;
+    }
+    slots_of(c, here);
+    slots_of(first, there);
+    if (graph.capacity[c] != graph.capacity[first] || here != there) {
+      return false;
+    }
+  }
+  return true;
+}
+
+FlowGraph fold(const FlowGraph& graph, const Partition& partition) {
+  FlowGraph folded;
+  const auto first_slot = first_of(partition.slot_class, partition.slot_classes);
+  const auto first_constraint = first_of(partition.constraint_class, partition.constraint_classes);
+  for (const std::int32_t constraint : first_constraint) {
+    folded.capacity.push_back(graph.capacity[at(constraint)]);
+  }
+  // What the slots of each class take of the first constraint of each class, together.
+  const Crossings crossings(graph);
+  std::vector<std::vector<std::pair<std::int32_t, double>>> taken(
+      at(partition.constraint_classes));
+  for (std::size_t c = 0; c < taken.size(); ++c) {
+    const std::size_t constraint = at(first_constraint[c]);
+    for (std::size_t i = at(crossings.begin[constraint]); i < at(crossings.begin[constraint + 1]);
+         ++i) {
+      taken[c].emplace_back(partition.slot_class[at(crossings.slot[i])], crossings.coefficient[i]);
+    }
+    std::ranges::sort(taken[c]);
+  }
+  const auto coefficient = [&](std::int32_t constraint_class, std::int32_t slot_class) {
+    const auto& list = taken[at(constraint_class)];
+    double sum = 0;
+    for (auto place = std::ranges::lower_bound(list, slot_class, {},
+                                               &std::pair<std::int32_t, double>::first);
+         place != list.end() && place->first == slot_class; ++place) {
+      sum += place->second;
+    }
+    return sum;
+  };
+  folded.slots.resize(at(partition.slot_classes));
+  std::vector<std::int32_t> seen;
+  for (std::int32_t c = 0; c < partition.slot_classes; ++c) {
+    const std::size_t slot = at(first_slot[at(c)]);
+    folded.slots[at(c)] = graph.slots[slot];
+    folded.slots[at(c)].copies = 0;
+    seen.clear();
+    for (const MaxMin::Term& term : graph.terms(slot)) {
+      const std::int32_t constraint = partition.constraint_class[term.constraint.index()];
+      if (std::ranges::find(seen, constraint) == seen.end()) {
+        seen.push_back(constraint);
+        folded.term.push_back({ConstraintId(constraint), coefficient(constraint, c)});
+      }
+    }
+    folded.term_begin.push_back(static_cast<std::int32_t>(folded.term.size()));
+    for (const SlotWait& wait : graph.waits(slot)) {
+      const SlotWait mapped{partition.slot_class[at(wait.slot)], wait.lag};
+      const auto begin = folded.wait.begin() + folded.wait_begin.back();
+      if (std::find(begin, folded.wait.end(), mapped) == folded.wait.end()) {
+        folded.wait.push_back(mapped);
+      }
+    }
+    folded.wait_begin.push_back(static_cast<std::int32_t>(folded.wait.size()));
+  }
+  for (std::size_t i = 0; i < graph.slots.size(); ++i) {
+    folded.slots[at(partition.slot_class[i])].copies += graph.slots[i].copies;
+  }
+  return folded;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "simulator/replay/flow_graph.h"
+
+namespace lockstep {
+
+/// A partition of a flow graph's slots and constraints into classes that behave alike. It is
+/// equitable when
+///
+///   slots of a class        have equal numbers (bits, latencies, entry, count), cross constraints
+///                           of the same classes with the same coefficients, and wait for slots of
+///                           the same classes with the same lags;
+///   constraints of a class  have equal capacity and are crossed by as many slots of each class,
+///                           with the same coefficients.
+///
+/// Then all slots of a class do the same at the same time: by induction over the events, as max-min
+/// rates are unique and hence invariant, and MaxMin gives equals the same number to the last bit
+/// (docs/models.md). One slot a class can be simulated for all.
+struct Partition {
+  std::vector<std::int32_t> slot_class, constraint_class;
+  std::int32_t slot_classes = 0, constraint_classes = 0;
+};
+
+/// The coarsest equitable partition not coarser than `seed` (a colour for each slot; slots with
+/// different seeds are never merged), by colour refinement: in each round a slot or constraint takes
+/// a hash of its colour and those of its neighbours, until the number of colours stays. A good seed
+/// (place in the server, place of the server among those of its leaf) needs two rounds. Gives up,
+/// with nothing, as soon as there are more classes than a quarter of the slots.
+///
+/// The result is proved, neighbourhood by neighbourhood, not hash by hash: see equitable().
+/// O(rounds x incidence). ERRORS: none.
+std::optional<Partition> find_symmetry(const FlowGraph& graph,
+                                       const std::vector<std::uint64_t>& seed);
+
+/// Whether a partition is equitable: compares each slot and constraint with the first of its class.
+/// O(incidence log of the longest neighbourhood).
+bool equitable(const FlowGraph& graph, const Partition& partition);
+
+/// The graph with one slot and one constraint for each class: slot c stands for all of class c, with
+/// the coefficient on a constraint that they have together. PRECONDITION: equitable.
+FlowGraph fold(const FlowGraph& graph, const Partition& partition);
+
+}  // namespace lockstep

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/collectives/schedule.h"
+#include "topologies/topology.h"
+
+namespace lockstep {
+
+/// First colours for find_symmetry(), one a slot: where its ends lie, as far as regular fabrics
+/// repeat: the place of each GPU in its server and the place of that server among the servers on
+/// the same leaf switches. On a ring that runs through segment after segment of such servers these
+/// are the classes themselves, and nothing has to be refined. O(links + slots).
+std::vector<std::uint64_t> symmetry_seed(const Schedule& schedule, const std::vector<NodeId>& nodes,
+                                         const Topology& topology);
+
+}  // namespace lockstep
