@@ -81,6 +81,15 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                  "analytic engine: NVLink bandwidth of a GPU (default: the topology's)")
       ->group("Network");
   app.add_option("--nic", options.nic, "analytic engine: bandwidth of one NIC")->group("Network");
+  app.add_flag("--no-symmetry", options.no_symmetry,
+               "flow engine: simulate every connection, not one of each kind")
+      ->group("Speed");
+  app.add_flag("--no-fast-forward", options.no_fast_forward,
+               "flow engine: simulate every transfer, skip no repetition")
+      ->group("Speed");
+  app.add_flag("--verify-symmetry", options.verify_symmetry,
+               "flow engine: run it in full as well and compare every connection to the picosecond")
+      ->group("Speed");
 
   app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");
 }

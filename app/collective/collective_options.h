@@ -24,6 +24,7 @@ struct CollectiveOptions {
   std::uint64_t seed = 1;
   bool pxn = false, spray = false, rail_affinity = false;
   std::string nvlink, nic;
+  bool no_symmetry = false, no_fast_forward = false, verify_symmetry = false;
   bool json = false;
 };
 

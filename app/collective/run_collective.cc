@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "simulator/collectives/split.h"
 #include "simulator/network/analytic/collective_time.h"
-#include "simulator/network/flow/flow_engine.h"
 #include "simulator/network/packet_engine.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/lone_collective.h"
@@ -172,10 +171,16 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   if (setting.options.flavour == "simai") {
     collective.send_latency += Time::ns(10);  // SimAI's bus, before every transfer
   }
-  const std::unique_ptr<NetworkEngine> network =
-      engine == "packet" ? packet_engine(setting, *plan.schedule, collective.send_latency)
-                         : std::make_unique<FlowEngine>(setting.topology, setting.flow);
-  const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, *network);
+  LoneCollectiveResult result;
+  if (engine == "packet") {
+    const auto network = packet_engine(setting, *plan.schedule, collective.send_latency);
+    result = run_lone_collective(collective, setting.topology, *network);
+  } else {
+    result = run_on_flow_engine(collective, setting.topology, setting.flow,
+                                {.symmetry = !setting.options.no_symmetry,
+                                 .fast_forward = !setting.options.no_fast_forward,
+                                 .verify = setting.options.verify_symmetry});
+  }
   return {result.end + plan.launch, result.transfers};
 }
 

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "simulator/network/flow/connection_table.h"
 #include "simulator/network/flow/four_ary_heap.h"
+#include "simulator/network/flow/stamp_queue.h"
 
 namespace lockstep {
 namespace {
@@ -31,6 +32,33 @@ TEST(FourAryHeap, PopsInOrderAlsoAfterRemoval) {
     }
     EXPECT_EQ(popped, expected);
   }
+}
+
+TEST(StampQueue, GivesDatesInOrderAndItemsOfADateInOrderOfEntry) {
+  // More dates than it remembers, so that some dates get several buckets.
+  Rng rng(1, "stamps");
+  StampQueue<std::uint64_t> queue;
+  std::vector<std::pair<Time, std::uint64_t>> expected;
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    const Time when = Time::ps(rng.between(0, 1500));
+    queue.push(when, i);
+    expected.emplace_back(when, i);
+  }
+  EXPECT_EQ(queue.size(), 5000U);
+  std::ranges::stable_sort(expected, {}, &std::pair<Time, std::uint64_t>::first);
+  queue.shift(Time::us(1));
+  std::vector<std::pair<Time, std::uint64_t>> popped;
+  std::vector<std::uint64_t> items;
+  while (!queue.empty()) {
+    const Time when = queue.first();
+    items.clear();
+    queue.pop(items);
+    for (const std::uint64_t item : items) {
+      popped.emplace_back(when - Time::us(1), item);
+    }
+  }
+  EXPECT_EQ(popped, expected);
+  EXPECT_EQ(queue.size(), 0U);
 }
 
 TEST(ConnectionTable, KeepsANumberForEachTriple) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "topologies/topology_file.h"
+
 #include "base/error.h"
 #include "tests/support/flow_run.h"
 
@@ -432,6 +434,52 @@ TEST(FlowEngineErrors, RefusesThePast) {
   std::vector<NetworkEvent> events;
   engine.advance(Time::us(1), events);
   EXPECT_THROW(engine.start(flow(0, 1, 8)), InternalError);
+}
+
+// Two transfers of 125,000 B on a connection of 100 Gbps without headers take 10 us each, one after
+// the other; on two connections they share it and end together.
+TEST(FlowEngineConnections, CarryOneTransferAfterTheOther) {
+  const Topology topology = topology_from("single-switch:g=2,gps=1,bw=100Gbps,l=0ns,nsps=0");
+  FlowOptions options;
+  options.header = Bytes();
+  const Bytes bytes(125'000);
+  for (const bool one : {true, false}) {
+    FlowEngine engine(topology, options);
+    const ConnectionId first = engine.connect(NodeId(0), NodeId(1), 0);
+    const ConnectionId second = one ? first : engine.connect(NodeId(0), NodeId(1), 0);
+    engine.start(first, bytes, Time(), 1);
+    engine.start(second, bytes, Time(), 2);
+    std::vector<NetworkEvent> events;
+    while (events.size() < 4) {
+      engine.advance(Time::max(), events);
+    }
+    std::map<std::uint64_t, Time> sent;
+    for (const NetworkEvent& event : events) {
+      if (event.kind == NetworkEvent::Kind::kSent) {
+        sent[event.tag] = event.when;
+      }
+    }
+    EXPECT_EQ(sent[1], one ? Time::us(10) : Time::us(20));
+    EXPECT_EQ(sent[2], Time::us(20));
+  }
+}
+
+// A link that is cut to a quarter when half of the bits have left: 5 us and 4 times 5 us.
+TEST(FlowEngineConnections, FollowALinkThatSlowsDown) {
+  const Topology topology = topology_from("single-switch:g=2,gps=1,bw=100Gbps,l=0ns,nsps=0");
+  FlowOptions options;
+  options.header = Bytes();
+  FlowEngine engine(topology, options);
+  engine.start({NodeId(0), NodeId(1), Bytes(125'000), Time(), 0, 7});
+  std::vector<NetworkEvent> events;
+  engine.advance(Time::us(5), events);
+  EXPECT_TRUE(events.empty());
+  for (std::size_t port = 0; port < 2 * topology.links.size(); ++port) {
+    engine.set_capacity(PortId(port), 25e9);
+  }
+  engine.advance(Time::max(), events);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].when, Time::us(25));
 }
 
 }  // namespace
