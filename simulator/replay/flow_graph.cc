@@ -83,9 +83,9 @@ FlowGraph make_flow_graph(const Schedule& schedule, const std::vector<NodeId>& n
                                   nodes[static_cast<std::size_t>(slot.destination)], slot.channel);
     const Bytes wire = paths.wire_bytes(schedule.bytes(slot, 0));
     result.bits = static_cast<double>(wire.count()) * 8;
-    result.latency = path.propagation + path.ack +
-                     (wire < flow.payload + flow.header ? paths.pipeline(path.ports, wire)
-                                                        : path.pipeline);
+    result.latency =
+        path.propagation + path.ack +
+        (wire < flow.payload + flow.header ? paths.pipeline(path.ports, wire) : path.pipeline);
     result.start_latency = result.forward_latency =
         schedule.start_latency(slot, options.send_latency);
     if (!options.entry.empty() && slot.source < schedule.ranks) {

@@ -48,9 +48,9 @@ struct FlowGraphOptions {
   std::vector<Time> entry;  ///< of each rank; empty: all at 0
 };
 
-/// The flow graph of a schedule whose place p is on node nodes[p] (ranks, then switches). Ports that
-/// cannot bind are left out, as FlowEngine does. Each slot's transfers have one size.
-/// O(slots x hops). ERRORS: those of PathFinder. PRECONDITION: schedule.chunk_sizes is empty.
+/// The flow graph of a schedule whose place p is on node nodes[p] (ranks, then switches). Ports
+/// that cannot bind are left out, as FlowEngine does. Each slot's transfers have one size. O(slots
+/// x hops). ERRORS: those of PathFinder. PRECONDITION: schedule.chunk_sizes is empty.
 FlowGraph make_flow_graph(const Schedule& schedule, const std::vector<NodeId>& nodes,
                           const Topology& topology, const FlowOptions& flow,
                           const FlowGraphOptions& options);

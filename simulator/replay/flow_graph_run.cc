@@ -153,8 +153,8 @@ class Run {
         }
         if (step == 0 && other > 0 && started < graph_.slots[i].count) {
           // Blocked, and to stay so.
-          const std::int64_t needed = wait.needed(state_[i].started,
-                                                  graph_.slots[at(wait.slot)].count);
+          const std::int64_t needed =
+              wait.needed(state_[i].started, graph_.slots[at(wait.slot)].count);
           const std::int64_t missing = needed - state_[at(wait.slot)].delivered;
           most = std::min(most, std::max<std::int64_t>(0, (missing - 1) / other));
         }

@@ -38,8 +38,9 @@ void verify(const FlowGraph& graph, const std::optional<Partition>& partition,
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     const std::size_t of = partition ? static_cast<std::size_t>(partition->slot_class[i]) : i;
     if (times.sent[of] != full.sent[i] || times.delivered[of] != full.delivered[i]) {
-      throw Error(fmt::format("slot {} ends at {} ps with symmetry and fast-forward, at {} ps without",
-                              i, times.delivered[of].count_ps(), full.delivered[i].count_ps()))
+      throw Error(
+          fmt::format("slot {} ends at {} ps with symmetry and fast-forward, at {} ps without", i,
+                      times.delivered[of].count_ps(), full.delivered[i].count_ps()))
           .hint("this is a defect of the program; --no-symmetry gives the right answer");
     }
   }
@@ -89,8 +90,8 @@ LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const 
     nodes.push_back(
         switch_node(topology, collective.nodes[static_cast<std::size_t>(place.near)], place));
   }
-  const FlowGraph graph = make_flow_graph(schedule, nodes, topology, flow,
-                                          {collective.send_latency, collective.entry});
+  const FlowGraph graph =
+      make_flow_graph(schedule, nodes, topology, flow, {collective.send_latency, collective.entry});
   LoneCollectiveResult result;
   result.slots = result.classes = std::ssize(graph.slots);
   std::optional<Partition> partition;

@@ -26,7 +26,7 @@ struct LoneCollective {
 struct LoneCollectiveResult {
   Time end;  ///< of the last rank, from time 0
   std::int64_t transfers = 0;
-  std::int64_t simulated = 0;  ///< of those, how many were run one by one
+  std::int64_t simulated = 0;           ///< of those, how many were run one by one
   std::int64_t slots = 0, classes = 0;  ///< connections, and how many kinds of them behave alike
 };
 
@@ -38,12 +38,13 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
 struct LoneCollectiveOptions {
   bool symmetry = true;      ///< simulate one of each class of transfers that behave alike
   bool fast_forward = true;  ///< skip what repeats
-  /// Also run it without either and compare every transfer's end. ERRORS: then Error if any differs.
+  /// Also run it without either and compare every transfer's end. ERRORS: then Error if any
+  /// differs.
   bool verify = false;
 };
 
-/// The same on the flow engine, exactly, but faster: what is alike is simulated once (symmetry.h) and
-/// what repeats is skipped (flow_graph_run.h). With what these cannot do (new ports for every
+/// The same on the flow engine, exactly, but faster: what is alike is simulated once (symmetry.h)
+/// and what repeats is skipped (flow_graph_run.h). With what these cannot do (new ports for every
 /// transfer, transfers of unequal sizes on one connection) it is run_lone_collective().
 LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const Topology& topology,
                                         const FlowOptions& flow,

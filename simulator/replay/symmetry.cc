@@ -106,8 +106,7 @@ std::optional<Partition> find_symmetry(const FlowGraph& graph, const std::vector
     sums.assign(constraint_hash.size(), 0);
     for (std::size_t i = 0; i < slots; ++i) {
       for (const MaxMin::Term& term : graph.terms(i)) {
-        sums[term.constraint.index()] +=
-            mix(slot_hash[i], std::bit_cast<Hash>(term.coefficient));
+        sums[term.constraint.index()] += mix(slot_hash[i], std::bit_cast<Hash>(term.coefficient));
       }
     }
     for (std::size_t c = 0; c < constraint_hash.size(); ++c) {
@@ -121,8 +120,7 @@ std::optional<Partition> find_symmetry(const FlowGraph& graph, const std::vector
     for (std::size_t i = 0; i < slots; ++i) {
       Hash sum = 0;
       for (const MaxMin::Term& term : graph.terms(i)) {
-        sum += mix(constraint_hash[term.constraint.index()],
-                   std::bit_cast<Hash>(term.coefficient));
+        sum += mix(constraint_hash[term.constraint.index()], std::bit_cast<Hash>(term.coefficient));
       }
       for (const SlotWait& wait : graph.waits(i)) {
         sum += mix(~slot_hash[at(wait.slot)], static_cast<Hash>(wait.lag));
@@ -203,8 +201,7 @@ FlowGraph fold(const FlowGraph& graph, const Partition& partition) {
   }
   // What the slots of each class take of the first constraint of each class, together.
   const Crossings crossings(graph);
-  std::vector<std::vector<std::pair<std::int32_t, double>>> taken(
-      at(partition.constraint_classes));
+  std::vector<std::vector<std::pair<std::int32_t, double>>> taken(at(partition.constraint_classes));
   for (std::size_t c = 0; c < taken.size(); ++c) {
     const std::size_t constraint = at(first_constraint[c]);
     for (std::size_t i = at(crossings.begin[constraint]); i < at(crossings.begin[constraint + 1]);

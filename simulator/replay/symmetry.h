@@ -26,10 +26,10 @@ struct Partition {
 };
 
 /// The coarsest equitable partition not coarser than `seed` (a colour for each slot; slots with
-/// different seeds are never merged), by colour refinement: in each round a slot or constraint takes
-/// a hash of its colour and those of its neighbours, until the number of colours stays. A good seed
-/// (place in the server, place of the server among those of its leaf) needs two rounds. Gives up,
-/// with nothing, as soon as there are more classes than a quarter of the slots.
+/// different seeds are never merged), by colour refinement: in each round a slot or constraint
+/// takes a hash of its colour and those of its neighbours, until the number of colours stays. A
+/// good seed (place in the server, place of the server among those of its leaf) needs two rounds.
+/// Gives up, with nothing, as soon as there are more classes than a quarter of the slots.
 ///
 /// The result is proved, neighbourhood by neighbourhood, not hash by hash: see equitable().
 /// O(rounds x incidence). ERRORS: none.
@@ -40,8 +40,8 @@ std::optional<Partition> find_symmetry(const FlowGraph& graph,
 /// O(incidence log of the longest neighbourhood).
 bool equitable(const FlowGraph& graph, const Partition& partition);
 
-/// The graph with one slot and one constraint for each class: slot c stands for all of class c, with
-/// the coefficient on a constraint that they have together. PRECONDITION: equitable.
+/// The graph with one slot and one constraint for each class: slot c stands for all of class c,
+/// with the coefficient on a constraint that they have together. PRECONDITION: equitable.
 FlowGraph fold(const FlowGraph& graph, const Partition& partition);
 
 }  // namespace lockstep

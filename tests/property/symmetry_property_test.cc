@@ -1,5 +1,5 @@
-// Folding by symmetry and fast-forward change no time, to the picosecond: random graphs, graphs that
-// are copies of a random graph with shared constraints, and real collectives on real fabrics.
+// Folding by symmetry and fast-forward change no time, to the picosecond: random graphs, graphs
+// that are copies of a random graph with shared constraints, and real collectives on real fabrics.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -38,8 +38,8 @@ FlowGraph random_graph(Rng& rng, const Shape& shape) {
     slots[s].count = count;
     routes[s].push_back(static_cast<std::int32_t>(rng.below(constraints)));
     if (rng.below(2) == 0) {
-      routes[s].push_back(static_cast<std::int32_t>((static_cast<std::uint64_t>(routes[s][0]) + 1) %
-                                                    constraints));
+      routes[s].push_back(
+          static_cast<std::int32_t>((static_cast<std::uint64_t>(routes[s][0]) + 1) % constraints));
     }
   }
   const bool shared = rng.below(2) == 0;
@@ -82,8 +82,7 @@ TEST(SymmetryProperty, FoldedCopiesRunAsTheWhole) {
     const FlowGraph graph = random_graph(rng, shape);
     const FlowGraphTimes full = run_flow_graph(graph, false);
     expect_same_times(full, run_flow_graph(graph, true), {});
-    const auto partition =
-        find_symmetry(graph, std::vector<std::uint64_t>(graph.slots.size()));
+    const auto partition = find_symmetry(graph, std::vector<std::uint64_t>(graph.slots.size()));
     ASSERT_TRUE(partition);
     ASSERT_TRUE(equitable(graph, *partition));
     ASSERT_LE(partition->slot_classes, shape.slots);
@@ -142,8 +141,7 @@ TEST_P(OnFabrics, EveryAlgorithmRunsAsInFull) {
       }
       const GroupShape shape = shape_of_nodes(topology, collective.nodes);
       try {
-        collective.schedule =
-            std::make_shared<const Schedule>(algorithm->build(request, shape));
+        collective.schedule = std::make_shared<const Schedule>(algorithm->build(request, shape));
       } catch (const Error&) {
         continue;  // an algorithm that this shape does not suit
       }

@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "topologies/topology_file.h"
-
 #include "base/error.h"
 #include "tests/support/flow_run.h"
+#include "topologies/topology_file.h"
 
 namespace lockstep {
 namespace {

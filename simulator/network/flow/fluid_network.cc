@@ -233,7 +233,8 @@ void FluidNetwork::start_next(std::int32_t id) {
   }
 }
 
-/// Calls f(value) for the numbers that make up the state of the connections, until it returns false.
+/// Calls f(value) for the numbers that make up the state of the connections, until it returns
+/// false.
 template <class F>
 bool FluidNetwork::each_value(F f) const {
   for (const Connection& connection : connections_) {
@@ -264,8 +265,7 @@ bool FluidNetwork::each_value(F f) const {
 
 void FluidNetwork::list_deliveries(std::vector<std::pair<Time, std::uint64_t>>& list) const {
   list.clear();
-  deliveries_.for_each(
-      [&](Time when, std::uint64_t tag) { list.emplace_back(when - now_, tag); });
+  deliveries_.for_each([&](Time when, std::uint64_t tag) { list.emplace_back(when - now_, tag); });
   std::ranges::sort(list);
 }
 
@@ -283,8 +283,7 @@ bool FluidNetwork::same_state(const Snapshot& snapshot) {
   const bool same = each_value([&](std::int64_t value) {
     return next < snapshot.values.size() && snapshot.values[next++] == value;
   });
-  if (!same || next != snapshot.values.size() ||
-      deliveries_.size() != snapshot.deliveries.size()) {
+  if (!same || next != snapshot.values.size() || deliveries_.size() != snapshot.deliveries.size()) {
     return false;
   }
   list_deliveries(listed_);

@@ -53,8 +53,8 @@ class FluidNetwork {
   Time advance(Time limit, std::vector<NetworkEvent>& events);
   Time now() const { return now_; }
 
-  /// What there is to happen, relative to now(): two moments with equal snapshots have equal futures
-  /// but for the shift in time, if the same starts follow.
+  /// What there is to happen, relative to now(): two moments with equal snapshots have equal
+  /// futures but for the shift in time, if the same starts follow.
   struct Snapshot {
     std::vector<std::int64_t> values;
     std::vector<std::pair<Time, std::uint64_t>> deliveries;
