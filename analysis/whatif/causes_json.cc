@@ -41,22 +41,22 @@ std::string causes_json(const Causes& causes, const OpTable& table, const JobMet
                      {"slowest_stage", step.stage}});
   }
   return lockstep::to_text(Json{{"schema", "lockstep-causes/1"},
-                      {"trial_name", meta.trial_name},
-                      {"slowdown", causes.slowdown},
-                      {"waste", causes.waste},
-                      {"straggling", causes.straggling},
-                      {"causes", std::move(found)},
-                      {"step_time_s", causes.workers.tori},
-                      {"ideal_step_time_s", causes.workers.tideal},
-                      {"slowest_workers_share", optional(causes.workers.rem)},
-                      {"last_stage_share", optional(causes.stage.rem)},
-                      {"sequence_length",
-                       {{"correlation", causes.sequence_length.correlation},
-                        {"pooled_correlation", causes.sequence_length.pooled},
-                        {"forward_variation", causes.sequence_length.forward_cv}}},
-                      {"slowest_workers", std::move(workers)},
-                      {"remedies", std::move(remedies)},
-                      {"steps", std::move(steps)}});
+                                {"trial_name", meta.trial_name},
+                                {"slowdown", causes.slowdown},
+                                {"waste", causes.waste},
+                                {"straggling", causes.straggling},
+                                {"causes", std::move(found)},
+                                {"step_time_s", causes.workers.tori},
+                                {"ideal_step_time_s", causes.workers.tideal},
+                                {"slowest_workers_share", optional(causes.workers.rem)},
+                                {"last_stage_share", optional(causes.stage.rem)},
+                                {"sequence_length",
+                                 {{"correlation", causes.sequence_length.correlation},
+                                  {"pooled_correlation", causes.sequence_length.pooled},
+                                  {"forward_variation", causes.sequence_length.forward_cv}}},
+                                {"slowest_workers", std::move(workers)},
+                                {"remedies", std::move(remedies)},
+                                {"steps", std::move(steps)}});
 }
 
 }  // namespace lockstep::whatif

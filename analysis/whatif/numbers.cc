@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -64,11 +63,13 @@ double median(std::span<float> values) { return median_of(values); }
 double median(std::span<double> values) { return median_of(values); }
 
 void append_python_float(std::string& out, double value) {
-  const std::size_t before = out.size();
-  fmt::format_to(std::back_inserter(out), "{}", value);
-  if (out.find_first_of(".e", before) == std::string::npos) {
-    out += ".0";
+  std::array<char, 40> text;
+  char* end = fmt::format_to(text.data(), "{}", value);
+  if (std::none_of(text.data(), end, [](char c) { return c == '.' || c == 'e'; })) {
+    *end++ = '.';
+    *end++ = '0';
   }
+  out.append(text.data(), end);
 }
 
 }  // namespace lockstep::whatif

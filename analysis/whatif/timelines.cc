@@ -24,74 +24,41 @@ int lane_of(TraceOp type) {
   return is_p2p(type) ? 1 : 3;
 }
 
-/// Collects text and hands it on in large parts.
-class Text {
- public:
-  explicit Text(const TextSink& sink) : sink_(sink) { out_.reserve(kPart + 4096); }
-  std::string& out() { return out_; }
-  void hand_on() {
-    if (out_.size() >= kPart) {
-      flush();
-    }
-  }
-  void flush() {
-    sink_(out_);
-    out_.clear();
-  }
-
- private:
-  static constexpr std::size_t kPart = 1 << 18;
-  const TextSink& sink_;
-  std::string out_;
-};
-
-void append_whole(std::string& out, std::int64_t value) {
-  const fmt::format_int text(value);
-  out.append(text.data(), text.size());
-}
+using Part = RecordGzip::Part;
 
 /// The parts of an event that its type, worker and step decide.
-class EventWriter {
+class EventParts {
  public:
-  EventWriter() {
+  explicit EventParts(const OpTable& table) : dp_(static_cast<std::size_t>(table.dp)) {
     for (std::size_t t = 0; t < kTraceOpCount; ++t) {
       const std::string_view name = trace_op_names()[t];
-      heads_[t] = fmt::format(R"({{"name":"{}","cat":"{}","pid":)", name, name);
+      heads_[t].text = fmt::format(R"({{"name":"{}","cat":"{}","pid":)", name, name);
+    }
+    for (std::size_t w = 0; w < table.ranks.size(); ++w) {
+      for (std::int64_t lane = 0; lane < kLanesPerRank; ++lane) {
+        workers_.push_back({.text = fmt::format(R"({},"tid":{},"ts":)", w % dp_,
+                                                table.ranks[w] * kLanesPerRank + lane)});
+      }
     }
   }
 
-  /// `times`: the text `"ts":…,"dur":…`; `ids`: `"model_chunk":…,"mb_id":…`.
-  void write(std::string& out, const Trace& trace, std::size_t row, std::string_view times,
-             std::string_view ids) {
-    const TraceOp type = trace.optype[row];
-    out += first_ ? '[' : ',';
+  /// From the beginning to `"ts":`.
+  void write(const Trace& trace, std::size_t row, RecordGzip& out) {
+    out.write(std::string_view(first_ ? "[" : ","));
     first_ = false;
-    out += heads_[index(type)];
-    append_whole(out, trace.dp_rank[row]);
-    out += ",\"tid\":";
-    append_whole(out, trace.rank[row] * kLanesPerRank + lane_of(type));
-    out += ',';
-    out += times;
-    out += ",\"ph\":\"X\",\"args\":{\"step\":";
-    append_whole(out, trace.step[row]);
-    out += ',';
-    out += ids;
-    out += ",\"seq_id\":";
-    append_whole(out, trace.seq_id[row]);
-    out += "}}";
+    const TraceOp type = trace.optype[row];
+    out.write(heads_[index(type)]);
+    const std::size_t worker = static_cast<std::size_t>(trace.stage[row]) * dp_ +
+                               static_cast<std::size_t>(trace.dp_rank[row]);
+    out.write(workers_[worker * kLanesPerRank + static_cast<std::size_t>(lane_of(type))]);
   }
 
  private:
-  std::array<std::string, kTraceOpCount> heads_;
+  std::array<Part, kTraceOpCount> heads_;
+  std::vector<Part> workers_;
+  std::size_t dp_;
   bool first_ = true;
 };
-
-void append_times(std::string& out, double start, double duration) {
-  out += "\"ts\":";
-  append_python_float(out, start * 1e6);
-  out += ",\"dur\":";
-  append_python_float(out, duration * 1e6);
-}
 
 /// Names and order of the threads and processes, after all events.
 void write_names(const OpTable& table, const Trace& trace, std::string& out) {
@@ -175,14 +142,22 @@ std::vector<double> ideal_offsets(const Scene& scene) {
 
 }  // namespace
 
-void write_timeline(const Scene& scene, const Trace& trace, const TextSink& sink) {
+void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
   const OpTable& table = scene.table;
   const std::size_t lanes = table.lanes();
   const auto dp = static_cast<std::size_t>(table.dp);
   const std::vector<double> offsets = traced_offsets(table);
-  Text text(sink);
-  EventWriter events;
-  std::string times, ids;
+  EventParts events(table);
+  Part before_duration{.text = ",\"dur\":"};
+  // What follows the duration; the ids of a node hardly ever change.
+  struct Tail {
+    std::int64_t mc = -2, mb = -2;
+    Part part;
+  };
+  std::vector<Tail> tails(table.nodes.size());
+  Part step_part;
+  std::int64_t step = -1;
+  std::string number;
   for (std::size_t row = 0; row < trace.size(); ++row) {
     const std::uint32_t place = table.place_of_row[row];
     if (place == kNoPlace) {
@@ -190,37 +165,49 @@ void write_timeline(const Scene& scene, const Trace& trace, const TextSink& sink
     }
     const std::size_t node = place / lanes;
     const double offset = offsets[place % lanes / dp];
-    const auto start = static_cast<double>(trace.start_s[row]);
-    const auto duration = static_cast<double>(trace.duration_s[row]);
-    times.clear();
+    double start = static_cast<double>(trace.start_s[row]) + offset;
+    auto duration = static_cast<double>(trace.duration_s[row]);
     if (scene.graph.group_of[node] >= 0) {
       const auto transfer = static_cast<double>(scene.traced.transfer_s[place]);
-      append_times(times, start + offset + (duration - transfer), transfer);
-    } else {
-      append_times(times, start + offset, duration);
+      start += duration - transfer;
+      duration = transfer;
     }
-    ids = "\"model_chunk\":";
-    append_whole(ids, trace.mc[row]);
-    ids += ",\"mb_id\":";
-    append_whole(ids, trace.mb_id[row]);
-    events.write(text.out(), trace, row, times, ids);
-    text.hand_on();
+    events.write(trace, row, out);
+    number.clear();
+    append_python_float(number, start * 1e6);
+    out.write(number);
+    out.write(before_duration);
+    number.clear();
+    append_python_float(number, duration * 1e6);
+    out.write(number);
+    if (trace.step[row] != step) {
+      step = trace.step[row];
+      step_part = {.text = fmt::format(R"(,"ph":"X","args":{{"step":{},"model_chunk":)", step)};
+    }
+    out.write(step_part);
+    Tail& tail = tails[node];
+    if (tail.mc != trace.mc[row] || tail.mb != trace.mb_id[row]) {
+      tail = {trace.mc[row],
+              trace.mb_id[row],
+              {.text = fmt::format(R"({},"mb_id":{},"seq_id":{}}}}})", trace.mc[row],
+                                   trace.mb_id[row], trace.seq_id[row])}};
+    }
+    out.write(tail.part);
   }
-  write_names(table, trace, text.out());
-  text.out() += ']';
-  text.flush();
+  std::string names;
+  write_names(table, trace, names);
+  out.write(names + "]");
 }
 
-void write_ideal_timeline(const Scene& scene, const Trace& trace, const TextSink& sink) {
+void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
   const OpTable& table = scene.table;
   const std::size_t lanes = table.lanes();
   const std::size_t steps = table.steps.size();
   const auto dp = static_cast<std::size_t>(table.dp);
   const std::vector<double> offsets = ideal_offsets(scene);
-  Text text(sink);
-  EventWriter events;
+  EventParts events(table);
   // All dp_ranks of a step have the same times.
-  std::vector<std::string> times(table.nodes.size() * steps);
+  std::vector<Part> tails(table.nodes.size() * steps);
   for (std::size_t row = 0; row < trace.size(); ++row) {
     const std::uint32_t place = table.place_of_row[row];
     if (place == kNoPlace) {
@@ -228,23 +215,30 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, const TextSink
     }
     const std::size_t node = place / lanes;
     const std::size_t step = place % lanes / dp;
-    std::string& own = times[node * steps + step];
-    if (own.empty()) {
-      const double start = scene.model.ideal_start_s[node * steps + step];
-      const double duration = scene.model.ideal_end_s[node * steps + step] - start;
+    Part& tail = tails[node * steps + step];
+    if (tail.text.empty()) {
+      double start = scene.model.ideal_start_s[node * steps + step];
+      double duration = scene.model.ideal_end_s[node * steps + step] - start;
+      start += offsets[step];
       if (scene.graph.group_of[node] >= 0) {
         const double transfer = scene.model.ideal_s[index(table.nodes[node].type)];
-        append_times(own, start + offsets[step] + (duration - transfer), transfer);
-      } else {
-        append_times(own, start + offsets[step], duration);
+        start += duration - transfer;
+        duration = transfer;
       }
+      append_python_float(tail.text, start * 1e6);
+      tail.text += ",\"dur\":";
+      append_python_float(tail.text, duration * 1e6);
+      fmt::format_to(
+          std::back_inserter(tail.text),
+          R"(,"ph":"X","args":{{"step":{},"model_chunk":null,"mb_id":null,"seq_id":{}}}}})",
+          trace.step[row], trace.seq_id[row]);
     }
-    events.write(text.out(), trace, row, own, R"("model_chunk":null,"mb_id":null)");
-    text.hand_on();
+    events.write(trace, row, out);
+    out.write(tail);
   }
-  write_names(table, trace, text.out());
-  text.out() += ']';
-  text.flush();
+  std::string names;
+  write_names(table, trace, names);
+  out.write(names + "]");
 }
 
 }  // namespace lockstep::whatif

@@ -1,16 +1,10 @@
 #pragma once
 
-#include <functional>
-#include <string>
-#include <string_view>
-
 #include "analysis/whatif/metrics.h"
+#include "base/record_gzip.h"
 #include "trace/trace.h"
 
 namespace lockstep::whatif {
-
-/// Takes a part of a document.
-using TextSink = std::function<void(std::string_view)>;
 
 /// The traced run as Chrome trace JSON (an array of complete events, microseconds), one event a row
 /// in the order of the rows: process = dp_rank, thread = 5 * rank + lane (compute, pp-comm,
@@ -18,9 +12,9 @@ using TextSink = std::function<void(std::string_view)>;
 /// grouped operation only the transfer is drawn, not the wait for its peers.
 ///
 /// PRECONDITION: `trace` is what scene.table was made from.
-void write_timeline(const Scene& scene, const Trace& trace, const TextSink& sink);
+void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out);
 
 /// The ideal run in the same form; model_chunk and mb_id are null.
-void write_ideal_timeline(const Scene& scene, const Trace& trace, const TextSink& sink);
+void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& out);
 
 }  // namespace lockstep::whatif

@@ -11,7 +11,7 @@
 #include "analysis/whatif/whatif.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
-#include "base/gzip_file.h"
+#include "base/record_gzip.h"
 #include "base/text.h"
 #include "report/heat_map.h"
 #include "trace/job_meta.h"
@@ -135,11 +135,11 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   const Causes causes = find_causes(
       scene, blocking, options.workers == "min" ? approximate : workers.ratio, workers.per_step);
   write_file(path("causes", ".json"), causes_json(causes, table, meta));
-  GzipFile timeline(path("timeline", ".json.gz"));
-  write_timeline(scene, trace, [&](std::string_view text) { timeline.write(text); });
+  RecordGzip timeline(path("timeline", ".json.gz"));
+  write_timeline(scene, trace, timeline);
   timeline.commit();
-  GzipFile ideal(path("ideal-timeline", ".json.gz"));
-  write_ideal_timeline(scene, trace, [&](std::string_view text) { ideal.write(text); });
+  RecordGzip ideal(path("ideal-timeline", ".json.gz"));
+  write_ideal_timeline(scene, trace, ideal);
   ideal.commit();
   print_warnings(warnings);
   return ExitCode::kDone;

@@ -1,0 +1,176 @@
+#include "base/record_gzip.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+#define ZLIB_CONST
+#include <zlib.h>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kWindow = 1 << 15, kShortest = 3, kLongest = 258;
+constexpr std::size_t kTextPart = 1 << 16, kPackedPart = 1 << 18;
+
+/// Bits as they go into the stream, lowest first.
+struct Code {
+  std::uint32_t bits = 0;
+  std::uint8_t count = 0;
+};
+
+constexpr std::uint32_t reversed(std::uint32_t value, unsigned count) {
+  std::uint32_t out = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    out |= (value >> i & 1U) << (count - 1 - i);
+  }
+  return out;
+}
+
+/// The fixed code of a literal or length symbol.
+constexpr Code symbol_code(unsigned symbol) {
+  if (symbol < 144) {
+    return {reversed(0x30 + symbol, 8), 8};
+  }
+  if (symbol < 256) {
+    return {reversed(0x190 + symbol - 144, 9), 9};
+  }
+  if (symbol < 280) {
+    return {reversed(symbol - 256, 7), 7};
+  }
+  return {reversed(0xC0 + symbol - 280, 8), 8};
+}
+
+constexpr std::array<Code, 256> make_literals() {
+  std::array<Code, 256> out{};
+  for (unsigned i = 0; i < 256; ++i) {
+    out[i] = symbol_code(i);
+  }
+  return out;
+}
+
+/// Symbol and extra bits of every length (RFC 1951, section 3.2.5).
+constexpr std::array<Code, kLongest + 1> make_lengths() {
+  std::array<Code, kLongest + 1> out{};
+  unsigned length = kShortest;
+  for (unsigned symbol = 257; symbol < 285; ++symbol) {
+    const unsigned extra = symbol < 265 ? 0 : (symbol - 261) / 4;
+    const Code code = symbol_code(symbol);
+    for (unsigned i = 0; i < 1U << extra && length < kLongest; ++i, ++length) {
+      out[length] = {code.bits | i << code.count, static_cast<std::uint8_t>(code.count + extra)};
+    }
+  }
+  out[kLongest] = symbol_code(285);
+  return out;
+}
+
+constexpr std::array<Code, 256> kLiterals = make_literals();
+constexpr std::array<Code, kLongest + 1> kLengths = make_lengths();
+
+/// Symbol (5 bits) and extra bits of a distance.
+Code distance_code(std::size_t distance) {
+  const auto d = static_cast<std::uint32_t>(distance - 1);
+  if (d < 4) {
+    return {reversed(d, 5), 5};
+  }
+  const auto extra = static_cast<unsigned>(std::bit_width(d)) - 2;
+  const std::uint32_t symbol = 2 * (extra + 1) + (d >> extra & 1U);
+  return {reversed(symbol, 5) | (d & ((1U << extra) - 1)) << 5,
+          static_cast<std::uint8_t>(5 + extra)};
+}
+
+}  // namespace
+
+RecordGzip::RecordGzip(std::string path) : file_(std::move(path)), packed_(kPackedPart + 4096) {
+  text_.reserve(kTextPart + 4096);
+  constexpr std::array<unsigned char, 10> kHeader = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
+  std::memcpy(packed_.data(), kHeader.data(), kHeader.size());
+  packed_size_ = kHeader.size();
+  bits(0b011, 3);  // the last block, fixed codes
+}
+
+void RecordGzip::write(std::string_view text) {
+  literals(text);
+  keep(text);
+}
+
+void RecordGzip::write(Part& part) {
+  const std::size_t length = part.text.size();
+  if (part.written_at != kNever && position_ - part.written_at <= kWindow && length >= kShortest &&
+      length <= kLongest) {
+    reference(length, static_cast<std::size_t>(position_ - part.written_at));
+  } else {
+    literals(part.text);
+  }
+  part.written_at = position_;
+  keep(part.text);
+}
+
+void RecordGzip::commit() {
+  flush_text();
+  const Code end = symbol_code(256);
+  bits(end.bits, end.count);
+  bits(0, (8 - bit_count_ % 8) % 8);
+  const auto little_endian = [this](std::uint32_t value) { bits(value, 32); };
+  little_endian(check_sum_);
+  little_endian(static_cast<std::uint32_t>(position_));
+  bits(0, 0);
+  while (bit_count_ > 0) {
+    packed_[packed_size_++] = static_cast<unsigned char>(bit_buffer_);
+    bit_buffer_ >>= 8;
+    bit_count_ -= 8;
+  }
+  flush_packed();
+  file_.commit();
+}
+
+void RecordGzip::literals(std::string_view text) {
+  for (const char c : text) {
+    const Code code = kLiterals[static_cast<unsigned char>(c)];
+    bits(code.bits, code.count);
+  }
+}
+
+void RecordGzip::reference(std::size_t length, std::size_t distance) {
+  const Code a = kLengths[length], b = distance_code(distance);
+  bits(a.bits | std::uint64_t{b.bits} << a.count, a.count + 0U + b.count);
+}
+
+/// At most 32 bits at a time.
+inline void RecordGzip::bits(std::uint64_t value, unsigned count) {
+  bit_buffer_ |= value << bit_count_;
+  bit_count_ += count;
+  if (bit_count_ >= 32) {
+    const auto word = static_cast<std::uint32_t>(bit_buffer_);
+    for (unsigned i = 0; i < 4; ++i) {
+      packed_[packed_size_ + i] = static_cast<unsigned char>(word >> (8 * i));
+    }
+    packed_size_ += 4;
+    bit_buffer_ >>= 32;
+    bit_count_ -= 32;
+    if (packed_size_ >= kPackedPart) {
+      flush_packed();
+    }
+  }
+}
+
+inline void RecordGzip::keep(std::string_view text) {
+  text_ += text;
+  position_ += text.size();
+  if (text_.size() >= kTextPart) {
+    flush_text();
+  }
+}
+
+void RecordGzip::flush_text() {
+  check_sum_ = static_cast<std::uint32_t>(
+      crc32_z(check_sum_, reinterpret_cast<const unsigned char*>(text_.data()), text_.size()));
+  text_.clear();
+}
+
+void RecordGzip::flush_packed() {
+  file_.write({reinterpret_cast<const char*>(packed_.data()), packed_size_});
+  packed_size_ = 0;
+}
+
+}  // namespace lockstep
