@@ -81,6 +81,34 @@ Code distance_code(std::size_t distance) {
 
 }  // namespace
 
+/// At most 32 bits at a time.
+inline void RecordGzip::bits(std::uint64_t value, unsigned count) {
+  bit_buffer_ |= value << bit_count_;
+  bit_count_ += count;
+  if (bit_count_ >= 32) {
+    const auto word = static_cast<std::uint32_t>(bit_buffer_);
+    unsigned char* to = packed_.data() + packed_size_;
+    to[0] = static_cast<unsigned char>(word);
+    to[1] = static_cast<unsigned char>(word >> 8);
+    to[2] = static_cast<unsigned char>(word >> 16);
+    to[3] = static_cast<unsigned char>(word >> 24);
+    packed_size_ += 4;
+    bit_buffer_ >>= 32;
+    bit_count_ -= 32;
+    if (packed_size_ >= kPackedPart) {
+      flush_packed();
+    }
+  }
+}
+
+inline void RecordGzip::keep(std::string_view text) {
+  text_ += text;
+  position_ += text.size();
+  if (text_.size() >= kTextPart) {
+    flush_text();
+  }
+}
+
 RecordGzip::RecordGzip(std::string path) : file_(std::move(path)), packed_(kPackedPart + 4096) {
   text_.reserve(kTextPart + 4096);
   constexpr std::array<unsigned char, 10> kHeader = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
@@ -125,8 +153,17 @@ void RecordGzip::commit() {
 }
 
 void RecordGzip::literals(std::string_view text) {
-  for (const char c : text) {
-    const Code code = kLiterals[static_cast<unsigned char>(c)];
+  // Three codes of at most 9 bits go in at once.
+  std::size_t i = 0;
+  for (; i + 3 <= text.size(); i += 3) {
+    const Code a = kLiterals[static_cast<unsigned char>(text[i])];
+    const Code b = kLiterals[static_cast<unsigned char>(text[i + 1])];
+    const Code c = kLiterals[static_cast<unsigned char>(text[i + 2])];
+    const unsigned ab = a.count + 0U + b.count;
+    bits(a.bits | std::uint64_t{b.bits} << a.count | std::uint64_t{c.bits} << ab, ab + c.count);
+  }
+  for (; i < text.size(); ++i) {
+    const Code code = kLiterals[static_cast<unsigned char>(text[i])];
     bits(code.bits, code.count);
   }
 }
@@ -134,32 +171,6 @@ void RecordGzip::literals(std::string_view text) {
 void RecordGzip::reference(std::size_t length, std::size_t distance) {
   const Code a = kLengths[length], b = distance_code(distance);
   bits(a.bits | std::uint64_t{b.bits} << a.count, a.count + 0U + b.count);
-}
-
-/// At most 32 bits at a time.
-inline void RecordGzip::bits(std::uint64_t value, unsigned count) {
-  bit_buffer_ |= value << bit_count_;
-  bit_count_ += count;
-  if (bit_count_ >= 32) {
-    const auto word = static_cast<std::uint32_t>(bit_buffer_);
-    for (unsigned i = 0; i < 4; ++i) {
-      packed_[packed_size_ + i] = static_cast<unsigned char>(word >> (8 * i));
-    }
-    packed_size_ += 4;
-    bit_buffer_ >>= 32;
-    bit_count_ -= 32;
-    if (packed_size_ >= kPackedPart) {
-      flush_packed();
-    }
-  }
-}
-
-inline void RecordGzip::keep(std::string_view text) {
-  text_ += text;
-  position_ += text.size();
-  if (text_.size() >= kTextPart) {
-    flush_text();
-  }
 }
 
 void RecordGzip::flush_text() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -30,6 +31,16 @@ void for_each_column(Trace& trace, F&& f) {
 bool before(const Trace& t, std::size_t a, std::size_t b) {
   return std::tie(t.step[a], t.rank[a], t.optype[a], t.seq_id[a]) <
          std::tie(t.step[b], t.rank[b], t.optype[b], t.seq_id[b]);
+}
+
+/// Whether all lie in the range; quick enough to ask first.
+template <class T>
+bool all_within(const std::vector<T>& values, T low, T high) {
+  bool within = true;
+  for (const T value : values) {
+    within &= low <= value && value <= high;  // false for what is no number
+  }
+  return within;
 }
 
 void check_whole(std::int64_t value, std::int64_t low, std::int64_t high, const char* field,
@@ -73,6 +84,15 @@ TraceRow row_at(const Trace& t, std::size_t i) {
 
 void check_rows(const Trace& trace, const std::string& file) {
   constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;
+  constexpr float kMost = std::numeric_limits<float>::max();
+  if (all_within(trace.start_s, -kMost, kMost) && all_within(trace.duration_s, 0.0F, kMost) &&
+      all_within(trace.dp_rank, 0, kMaxTraceRank) && all_within(trace.stage, 0, kMaxTraceRank) &&
+      all_within(trace.rank, 0, kMaxTraceRank) &&
+      all_within(trace.step, std::int64_t{0}, kMaxStep) &&
+      all_within(trace.seq_id, 0, kMaxTraceRank) && all_within(trace.mc, -1, kMaxTraceRank) &&
+      all_within(trace.mb_id, -1, kMaxTraceRank) && all_within(trace.gmc, -1, kMaxTraceRank)) {
+    return;
+  }
   for (std::size_t i = 0; i < trace.size(); ++i) {
     if (!std::isfinite(trace.start_s[i]) || !std::isfinite(trace.duration_s[i])) {
       throw Error(

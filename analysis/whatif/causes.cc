@@ -289,14 +289,14 @@ std::string_view to_text(Pattern pattern) {
 }
 
 Causes find_causes(const Scene& scene, const Decompositions& blocking,
-                   std::vector<double> by_worker,
-                   const std::vector<std::vector<double>>& per_step) {
+                   std::vector<double> by_worker, const std::vector<std::vector<double>>& per_step,
+                   const Contribution& stage) {
   Causes out;
   out.slowdown = blocking_slowdown(scene);
   out.waste = 1 - 1 / out.slowdown;
   out.straggling = out.slowdown >= kStraggling;
   out.workers = contribution(scene, slowest_workers(scene.table, by_worker));
-  out.stage = contribution(scene, last_stage(scene.table));
+  out.stage = stage;
   out.sequence_length = sequence_length_sign(scene.table, {});
 
   out.slowest.resize(by_worker.size());

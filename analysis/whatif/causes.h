@@ -56,9 +56,11 @@ struct Causes {
 /// communication if a transfer type wastes more than computation; else garbage collection if
 /// outlying passes are among the slowest steps; else mixed.
 /// Source of the thresholds: Wu et al., OSDI '25, section 5.
-/// `by_worker`: S_w of each worker, exact or approximate; `per_step`: exact. Some ten simulations.
+/// `by_worker`: S_w of each worker, exact or approximate; `per_step`: exact; `stage`: M_S.
+/// Some ten simulations.
 Causes find_causes(const Scene& scene, const Decompositions& blocking,
-                   std::vector<double> by_worker, const std::vector<std::vector<double>>& per_step);
+                   std::vector<double> by_worker, const std::vector<std::vector<double>>& per_step,
+                   const Contribution& stage);
 
 /// As the document causes-NAME.json.
 std::string causes_json(const Causes& causes, const OpTable& table, const JobMeta& meta);

@@ -132,8 +132,9 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   const Decomposition workers = blocking_by_worker(scene);
   write_heat_map("heatmap", approximate, table.dp, path);
   write_heat_map("heatmap-exact", workers.ratio, table.dp, path);
-  const Causes causes = find_causes(
-      scene, blocking, options.workers == "min" ? approximate : workers.ratio, workers.per_step);
+  const Causes causes =
+      find_causes(scene, blocking, options.workers == "min" ? approximate : workers.ratio,
+                  workers.per_step, shares.stage);
   write_file(path("causes", ".json"), causes_json(causes, table, meta));
   RecordGzip timeline(path("timeline", ".json.gz"));
   write_timeline(scene, trace, timeline);

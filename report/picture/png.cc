@@ -42,7 +42,8 @@ class Canvas {
       for (std::size_t x = left; x < right; ++x) {
         const double px = static_cast<double>(x) + 0.5 - x0, py = static_cast<double>(y) + 0.5 - y0;
         const double t = std::clamp((px * dx + py * dy) / length2, 0.0, 1.0);
-        const double distance = std::hypot(px - t * dx, py - t * dy);
+        const double ex = px - t * dx, ey = py - t * dy;
+        const double distance = std::sqrt(ex * ex + ey * ey);
         blend(x, y, colour, std::clamp(thickness / 2 + 0.5 - distance, 0.0, 1.0));
       }
     }
@@ -58,6 +59,9 @@ class Canvas {
   }
 
   void blend(std::size_t x, std::size_t y, Colour colour, double share) {
+    if (share <= 0) {
+      return;
+    }
     std::uint8_t* pixel = pixels_.data() + (y * width_ + x) * 3;
     const std::array<std::uint8_t, 3> wanted = {colour.red, colour.green, colour.blue};
     for (std::size_t c = 0; c < 3; ++c) {
@@ -120,7 +124,7 @@ std::string encode(const Canvas& canvas) {
   std::string packed(size, '\0');
   const int status =
       compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
-                reinterpret_cast<const Bytef*>(lines.data()), static_cast<uLong>(lines.size()), 6);
+                reinterpret_cast<const Bytef*>(lines.data()), static_cast<uLong>(lines.size()), 3);
   LOCKSTEP_CHECK(status == Z_OK, "zlib packs");
   packed.resize(size);
 
