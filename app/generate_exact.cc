@@ -65,12 +65,15 @@ ShellVariables take_variables(std::vector<std::string>& words) {
       continue;
     }
     const std::size_t equals = setting.find('=');
-    if (!is_shell_name(setting.substr(0, equals)) || equals == std::string::npos) {
+    const std::string name = setting.substr(0, equals);
+    const bool argument =
+        !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+    if ((!is_shell_name(name) && !argument) || equals == std::string::npos) {
       throw Error(fmt::format("'{}' sets no variable", printable(setting)))
           .field("--set")
-          .expected("NAME=VALUE");
+          .expected("NAME=VALUE, or NUMBER=VALUE for an argument of the script");
     }
-    variables.set(setting.substr(0, equals), setting.substr(equals + 1), 0);
+    variables.set(name, setting.substr(equals + 1), 0);
   }
   words = std::move(rest);
   return variables;

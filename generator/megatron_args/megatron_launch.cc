@@ -40,10 +40,14 @@ std::size_t program_of(const std::vector<ShellWord>& words) {
   return words.size();
 }
 
-/// The command that trains: the first with --num-layers; else the last that starts a program.
+/// The command that trains: the first with --num-layers that is not just shown; else the last that
+/// starts a program.
 const ShellCommand* training_command(const std::vector<ShellCommand>& commands) {
   const ShellCommand* last = nullptr;
   for (const ShellCommand& command : commands) {
+    if (command.words[0].text == "echo" || command.words[0].text == "printf") {
+      continue;
+    }
     const bool program = program_of(command.words) + 1 < command.words.size();
     if (has_flag(command.words, "num-layers") && !command.words[0].text.starts_with("--")) {
       return &command;

@@ -14,4 +14,4 @@ lockstep_cli_test(cli_megatron_unset ARGS generate --from-megatron-args ${script
 lockstep_cli_test(cli_megatron_open_quote ARGS generate --from-megatron-args ${scripts}/open-quote.sh EXIT 2 ERR "open-quote.sh:2: the quote that begins here is never closed")
 lockstep_cli_test(cli_megatron_no_layers ARGS generate --from-megatron-args ${scripts}/no-layers.sh EXIT 2 ERR "no-layers.sh:2: --num-layers is missing")
 lockstep_cli_test(cli_megatron_stray_set ARGS generate --model llama3-8b --gpus 8 --set TP=4 EXIT 2 ERR "--set: there is no script")
-lockstep_cli_test(cli_megatron_bad_set ARGS generate --from-megatron-args ${scripts}/unset.sh --set 4 EXIT 2 ERR "--set: '4' sets no variable" "expected: NAME=VALUE")
+lockstep_cli_test(cli_megatron_bad_set ARGS generate --from-megatron-args ${scripts}/unset.sh --set 4 EXIT 2 ERR "--set: .4. sets no variable" "expected: NAME=VALUE, or NUMBER=VALUE")

@@ -230,6 +230,18 @@ TEST(MegatronArgs, ErrorsNameFileAndLine) {
               HasSubstr("4 layers on 2 stages do not divide into chunks of 3"));
 }
 
+TEST(MegatronArgs, ACommandThatIsOnlyShownIsNotTheOne) {
+  EXPECT_EQ(launch_of("run=\"python a.py --num-layers 2\"\necho $run\n\neval $run\n").line(), 4U);
+}
+
+TEST(MegatronArgs, ArgumentsOfTheScriptCanBeGiven) {
+  ShellVariables given;
+  given.set("2", "7", 0);
+  const MegatronLaunch launch =
+      MegatronLaunch::parse("N=${2:-4}\npython a.py --num-layers $N", "train.sh", given);
+  EXPECT_EQ(launch.whole("num-layers", 1), 7);
+}
+
 TEST(MegatronArgs, AMissingBackslashIsSuspected) {
   const MegatronLaunch launch = launch_of(std::string(kSmall) + "\n--bf16\n");
   ASSERT_EQ(launch.warnings().entries().size(), 1U);
