@@ -87,6 +87,34 @@ Json links_json(const StepResult& result, const Topology* topology) {
   return json;
 }
 
+Json stragglers_json(const StepResult& result) {
+  Json json = Json::array();
+  for (const StragglerCost& cost : result.stragglers) {
+    json.push_back({{"spec", cost.spec},
+                    {"without_s", seconds(cost.without)},
+                    {"cost_s", seconds(result.total - cost.without)},
+                    {"slowdown", cost.without > Time() ? result.total / cost.without : 1.0}});
+  }
+  return json;
+}
+
+Json sample_json(const StepSample& sample) {
+  Json totals = Json::array();
+  for (const Time total : sample.totals) {
+    totals.push_back(seconds(total));
+  }
+  return {{"steps", sample.totals.size()},
+          {"seed", sample.seed},
+          {"mean_s", seconds(sample.mean)},
+          {"deviation_s", seconds(sample.deviation)},
+          {"mean_low_s", seconds(sample.mean - sample.half_width)},
+          {"mean_high_s", seconds(sample.mean + sample.half_width)},
+          {"p50_s", seconds(sample.p50)},
+          {"p90_s", seconds(sample.p90)},
+          {"p99_s", seconds(sample.p99)},
+          {"total_s", std::move(totals)}};
+}
+
 }  // namespace
 
 std::string step_json(const StepResult& result, const Topology* topology, const Json& memory) {
@@ -113,6 +141,14 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
       {"links", links_json(result, topology)},
       {"warnings", result.warnings},
   };
+  if (!result.stragglers.empty()) {
+    json["clean_s"] = seconds(result.clean);
+    json["slowdown"] = result.clean > Time() ? result.total / result.clean : 1.0;
+    json["stragglers"] = stragglers_json(result);
+  }
+  if (result.sample) {
+    json["sample"] = sample_json(*result.sample);
+  }
   if (!memory.is_null()) {
     json["memory"] = memory;
   }

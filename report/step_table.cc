@@ -95,6 +95,8 @@ class Writer {
   std::string write() {
     headline();
     breakdown();
+    stragglers();
+    sample();
     layers();
     jobs();
     links();
@@ -178,6 +180,41 @@ class Writer {
       return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     });
     return upper;
+  }
+
+  void stragglers() {
+    if (result_.stragglers.empty()) {
+      return;
+    }
+    const std::size_t name_width = width_ - 2 * kTimeWidth - kShareWidth;
+    text_ += '\n';
+    line(left("stragglers", name_width) + right(titled("without"), kTimeWidth) +
+         right(titled("cost"), kTimeWidth) + right("S", kShareWidth));
+    const auto show = [&](std::string_view name, Time without) {
+      line(left("  " + shown(name), name_width) + right(in_unit(without), kTimeWidth) +
+           right(in_unit(result_.total - without), kTimeWidth) +
+           right(without > Time() ? fmt::format("{:.3f}", result_.total / without) : "-",
+                 kShareWidth));
+    };
+    for (const StragglerCost& cost : result_.stragglers) {
+      show(cost.spec, cost.without);
+    }
+    if (result_.stragglers.size() > 1) {
+      show("all", result_.clean);
+    }
+  }
+
+  void sample() {
+    if (!result_.sample) {
+      return;
+    }
+    const StepSample& sample = *result_.sample;
+    text_ += '\n';
+    line(fmt::format("{} steps (seed {})", sample.totals.size(), sample.seed));
+    line(fmt::format("  mean {} ± {} (95 %), deviation {}", to_text(sample.mean),
+                     to_text(sample.half_width), to_text(sample.deviation)));
+    line(fmt::format("  p50 {}, p90 {}, p99 {}", to_text(sample.p50), to_text(sample.p90),
+                     to_text(sample.p99)));
   }
 
   void layers() {

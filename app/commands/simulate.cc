@@ -3,7 +3,10 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,13 +16,16 @@
 #include "app/simulate/run_analytic.h"
 #include "app/simulate/run_flow.h"
 #include "app/simulate/run_packet.h"
+#include "app/simulate/scenario.h"
 #include "app/simulate/simulate_options.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "report/end_to_end_csv.h"
 #include "report/step_json.h"
 #include "report/step_table.h"
+#include "simulator/replay/step_sample.h"
 #include "topologies/topology_file.h"
 #include "trace/timeline.h"
 #include "workloads/read_workload.h"
@@ -156,8 +162,47 @@ void print_warnings(const std::vector<std::string>& warnings) {
   }
 }
 
-ExitCode simulate(const SimulateOptions& options) {
+/// The stragglers of --straggler and of the scenario, in this order.
+std::vector<Straggler> read_stragglers(const SimulateOptions& options) {
+  std::vector<Straggler> stragglers;
+  for (const std::string& spec : options.straggler_specs) {
+    stragglers.push_back(Straggler::parse(spec));
+  }
+  if (!options.scenario.empty()) {
+    const FileText text(options.scenario);
+    for (Straggler& straggler : parse_scenario(text.view(), options.scenario)) {
+      stragglers.push_back(std::move(straggler));
+    }
+  }
+  return stragglers;
+}
+
+/// What the stragglers cost, and several steps, by further runs.
+void run_again(const SimulateOptions& options, const Workload& workload, const Topology* topology,
+               StepResult& result) {
+  const RunStep run = [&](std::span<const Straggler> stragglers, std::int64_t step) {
+    SimulateOptions other = options;
+    other.stragglers.assign(stragglers.begin(), stragglers.end());
+    other.step = step;
+    other.quiet = true;
+    return run_engine(other, workload, topology, nullptr).total;
+  };
+  price_stragglers(options.stragglers, run, result);
+  if (options.steps > 1) {
+    const int threads = options.threads > 0
+                            ? options.threads
+                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    result.sample = sample_steps(options.stragglers, options.steps, options.seed, threads, run);
+  }
+}
+
+ExitCode simulate(SimulateOptions& options) {
+  if (options.list_stragglers) {
+    write_file("-", straggler_help());
+    return ExitCode::kDone;
+  }
   check_outputs(options);
+  options.stragglers = read_stragglers(options);
   std::vector<std::string> warnings;
   std::optional<ExactJob> job;
   Workload workload;
@@ -179,6 +224,7 @@ ExitCode simulate(const SimulateOptions& options) {
   const Topology* given = topology ? &*topology : nullptr;
   StepResult result =
       run_engine(options, workload, given, options.trace.empty() ? nullptr : &timeline);
+  run_again(options, workload, given, result);
   result.workload =
       options.workload.empty() ? fmt::format("{}", fmt::join(options.job, " ")) : options.workload;
   result.topology = options.topology;
@@ -194,6 +240,9 @@ ExitCode simulate(const SimulateOptions& options) {
 /// Words that are no flags of ours describe a job, if there is no workload file.
 void take_job(CLI::App& app, SimulateOptions& options) {
   options.job = app.remaining();
+  if (options.list_stragglers) {
+    return;
+  }
   if (options.workload.empty() && options.job.empty()) {
     throw Error("simulate: no workload is given")
         .expected("--workload FILE, or --model NAME with the flags of a job")

@@ -3,8 +3,35 @@
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
 #include "simulator/replay/analytic_step.h"
+#include "simulator/replay/parallel_groups.h"
+#include "simulator/replay/straggler_plan.h"
 
 namespace lockstep {
+namespace {
+
+/// Every rank waits for the slowest, so all computation takes its factor.
+LayerTable slowed(LayerTable table, Parallelism parallel, const AnalyticOptions& analytic,
+                  const SimulateOptions& options) {
+  parallel.gpus = analytic.gpus > 0 ? analytic.gpus : parallel.gpus;
+  const std::vector<CommFamily> families = parallel_groups(parallel);
+  StragglerContext context;
+  context.families = families;
+  for (std::int64_t rank = 0; rank < parallel.gpus; ++rank) {
+    context.server_of_rank.push_back(static_cast<std::int32_t>(rank / analytic.gpus_per_server));
+  }
+  context.seed = options.seed;
+  context.step = options.step;
+  const double factor = StragglerPlan(options.stragglers, context).slowest();
+  for (Layer& layer : table.layers) {
+    for (LayerPhase* phase : {&layer.forward, &layer.input_grad, &layer.weight_grad}) {
+      phase->compute = Time::seconds(phase->compute.seconds() * factor);
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
 StepResult run_analytic(const Workload& workload, const Topology* topology,
                         const SimulateOptions& options) {
   const WorkloadJob& job = workload.jobs.front();
@@ -54,7 +81,10 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   if (!options.ratios.empty()) {
     analytic.efficiency = read_efficiency_dir(options.ratios);
   }
-  return analytic_step(*table, job.parallel, analytic);
+  if (options.stragglers.empty()) {
+    return analytic_step(*table, job.parallel, analytic);
+  }
+  return analytic_step(slowed(*table, job.parallel, analytic, options), job.parallel, analytic);
 }
 
 }  // namespace lockstep

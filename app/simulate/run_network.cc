@@ -19,7 +19,10 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.pp_overlap = options.pp_overlap.value_or(0);
   step.timeline = timeline;
   step.timeline_ranks = options.trace_ranks;
-  step.show_progress = true;
+  step.show_progress = !options.quiet;
+  step.stragglers = options.stragglers;
+  step.seed = options.seed;
+  step.step = options.step;
   const auto flavour = strict ? CollectiveFlavour::kSimai : CollectiveFlavour::kDefault;
   ScheduleCache schedules;
   return simulate_step(

@@ -66,10 +66,6 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("--congestion-set", options.congestion_settings,
                  "the same of the congestion control")
       ->group(packet);
-  app.add_option("--seed", options.seed, "of random marks and losses")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4294944442}))
-      ->capture_default_str()
-      ->group(packet);
   app.add_option("--fct", options.fct_file, "file for every transfer's completion, as SimAI has it")
       ->group(packet);
   app.add_option("--pfc", options.pfc_file, "file for every pause and resume, as SimAI has it")
@@ -104,6 +100,29 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("--pp-overlap", options.pp_overlap, "the same for PP (flow engine too)")
       ->check(share)
       ->group(analytic);
+
+  const char* slow = "Stragglers and faults (lockstep simulate --list-stragglers shows the models)";
+  app.add_option("--straggler", options.straggler_specs,
+                 "MODEL:FIELD:…[@FROM[-UNTIL]], such as gpu:3:1.5 or link:12-40:0.5@10ms; may be\n"
+                 "given several times")
+      ->take_all()
+      ->group(slow);
+  app.add_option("--scenario", options.scenario, "YAML file of stragglers (docs/stragglers.md)")
+      ->group(slow);
+  app.add_flag("--list-stragglers", options.list_stragglers, "show the models and their fields")
+      ->group(slow);
+  app.add_option("--steps", options.steps, "simulate so many steps, each with draws of its own")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->capture_default_str()
+      ->group(slow);
+  app.add_option("--seed", options.seed, "of all draws, the packet engine's too")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4294944442}))
+      ->capture_default_str()
+      ->group(slow);
+  app.add_option("--threads", options.threads,
+                 "for --steps (default: one a core); the result does not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->group(slow);
 
   app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");
   app.add_option("--csv", options.csv_dir, "folder for SimAI's EndToEnd.csv")->group("Output");

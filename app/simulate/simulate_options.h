@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "simulator/replay/straggler.h"
+
 namespace lockstep {
 
 /// The flags of `lockstep simulate`, as typed. Quantities stay text until the engine is known.
@@ -27,6 +29,14 @@ struct SimulateOptions {
   std::string nvlink, nic, gpu_type, nic_type, busbw, ratios;
   double dp_overlap = 0, ep_overlap = 0, tp_overlap = 0;
   std::optional<double> pp_overlap;
+
+  std::vector<std::string> straggler_specs;
+  std::string scenario;
+  bool list_stragglers = false;
+  std::vector<Straggler> stragglers;  // those of both, once read
+  std::int64_t steps = 1, step = 0;   // step: the one that is simulated
+  int threads = 0;                    // 0: as many as there are cores
+  bool quiet = false;                 // one of several runs: no progress
 
   std::string csv_dir, csv_prefix, trace;
   std::int32_t trace_ranks = 8;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
 #include "base/ids.h"
 #include "base/units.h"
 
@@ -63,6 +64,11 @@ class NetworkEngine {
   /// that comes earlier; appends everything that happens at that moment. Returns now().
   /// With limit Time::max() and nothing under way the clock stays and no event is appended.
   virtual Time advance(Time limit, std::vector<NetworkEvent>& events) = 0;
+  /// From now on a port has this share of its bandwidth. PRECONDITION: > 0.
+  /// ERRORS: Error where the engine cannot change a link while it runs.
+  virtual void scale_capacity(PortId, double) {
+    throw Error("this engine cannot change links while it runs").hint("use --engine flow");
+  }
   /// One entry a port (2 * links).
   virtual std::vector<PortUse> port_use() const = 0;
 };

@@ -19,7 +19,8 @@ class Reporter {
 
   PhaseResult phase(const LayerPhase& layer, const LayerOps::Phase& ops) const {
     PhaseResult result;
-    result.compute = layer.compute;
+    const OpTiming& computed = timing_[static_cast<std::size_t>(ops.compute)];
+    result.compute = computed.end - computed.begin;
     result.bytes = layer.bytes;
     result.comm_type = layer.comm;
     result.group = layer.group;

@@ -57,9 +57,15 @@ class Replay {
     std::vector<NetworkEvent> events;
     for (;;) {
       events.clear();
-      now_ = network_.advance(own_.empty() ? Time::max() : own_.top().when, events);
-      if (events.empty() && own_.empty()) {
+      const bool changes = change_ < options_.changes.size() && done_ops_ < total_ops_;
+      const Time next_change = changes ? options_.changes[change_].when : Time::max();
+      now_ = network_.advance(std::min(own_.empty() ? Time::max() : own_.top().when, next_change),
+                              events);
+      if (events.empty() && own_.empty() && !changes) {
         break;
+      }
+      if (changes && now_ == next_change) {
+        change_network();
       }
       for (const NetworkEvent& event : events) {
         runs_.handle(event, now_);
@@ -155,9 +161,22 @@ class Replay {
       rank.timing[static_cast<std::size_t>(op)].begin = now_ + what.lead;
     }
     if (what.comm == CommType::kNone) {
-      own_.push({now_ + what.lead + what.compute, ++order_, r, op});
+      const Time begin = now_ + what.lead;
+      const Time taken = options_.duration ? options_.duration(r, op, what, begin) : what.compute;
+      own_.push({begin + taken, ++order_, r, op});
     } else {
       runs_.enter(r, op, now_);
+    }
+  }
+
+  /// Makes the changes that are due.
+  void change_network() {
+    for (; change_ < options_.changes.size() && options_.changes[change_].when == now_; ++change_) {
+      const NetworkChange& change = options_.changes[change_];
+      if (change.error) {
+        throw Error(*change.error);
+      }
+      network_.scale_capacity(change.port, change.share);
     }
   }
 
@@ -234,6 +253,7 @@ class Replay {
   std::priority_queue<OwnEvent, std::vector<OwnEvent>, std::greater<>> own_;
   Time now_;
   std::int64_t order_ = 0;
+  std::size_t change_ = 0;  // the next of options_.changes
   std::int64_t done_ops_ = 0, total_ops_ = 0;
 };
 

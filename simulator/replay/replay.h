@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "simulator/collectives/algorithm.h"
@@ -20,6 +22,15 @@ struct OpTiming {
   Time ready, begin, end;
 };
 
+/// From `when` on a port keeps `share` of its bandwidth. With an error: a run that gets there ends
+/// with it.
+struct NetworkChange {
+  Time when;
+  PortId port;
+  double share = 1;
+  std::optional<Error> error;
+};
+
 struct ReplayOptions {
   /// From the moment a transfer may start to its first bit: software and NIC, per transfer.
   Time send_latency = Time::us(6);
@@ -31,6 +42,9 @@ struct ReplayOptions {
   /// For messages about a run that is stuck: the name of an operation of a rank.
   std::function<std::string(std::int32_t rank, std::int32_t op)> op_name;
   bool show_progress = false;
+  /// How long a computation takes that starts at `begin`; ProgramOp::compute where it is not set.
+  std::function<Time(std::int32_t rank, std::int32_t op, const ProgramOp&, Time begin)> duration;
+  std::vector<NetworkChange> changes;  ///< in order of time
 };
 
 struct ReplayResult {

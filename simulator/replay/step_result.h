@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,21 @@ struct JobResult {
   Time end;  ///< of its last rank
 };
 
+/// What one of the stragglers cost: the same step with all others.
+struct StragglerCost {
+  std::string spec;
+  Time without;  ///< the step's time
+};
+
+/// The times of several steps that draw different numbers.
+struct StepSample {
+  std::uint64_t seed = 0;
+  std::vector<Time> totals;  ///< in the order of the steps
+  Time mean, deviation;      ///< deviation: of a step, with n - 1
+  Time half_width;           ///< of the 95 % interval of the mean: 1.96 deviation / sqrt(n)
+  Time p50, p90, p99;        ///< by nearest rank
+};
+
 /// One simulated training step. Plain data between the simulation and whatever shows it.
 struct StepResult {
   std::string workload, topology;  ///< as the user named them
@@ -55,6 +71,9 @@ struct StepResult {
   std::vector<JobResult> jobs;         ///< in the workload's order; empty for the analytic engine
   std::vector<PortUse> ports;          ///< empty for the analytic engine
   std::int64_t flows = 0;              ///< point-to-point transfers simulated
+  std::vector<StragglerCost> stragglers;  ///< empty where there are none
+  Time clean;                             ///< where there are: the step without any
+  std::optional<StepSample> sample;
   std::vector<std::string> warnings;
 };
 

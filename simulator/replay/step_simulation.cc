@@ -14,6 +14,7 @@
 #include "simulator/replay/op_table_program.h"
 #include "simulator/replay/pipeline.h"
 #include "simulator/replay/simai_program.h"
+#include "simulator/replay/straggler_plan.h"
 
 namespace lockstep {
 namespace {
@@ -171,15 +172,34 @@ class TimelineRecorder {
   std::map<std::string, std::int32_t> known_;
 };
 
+StragglerContext straggler_context(const RankPrograms& work, const std::vector<NodeId>& nodes,
+                                   const Topology& topology, const StepOptions& options) {
+  StragglerContext context;
+  context.families = work.families;
+  context.node_of_rank = nodes;
+  for (const NodeId node : nodes) {
+    context.server_of_rank.push_back(topology.nodes[node.index()].server);
+  }
+  context.topology = &topology;
+  context.seed = options.seed;
+  context.step = options.step;
+  return context;
+}
+
 /// How long `bytes` take from every rank of the first stage to its peer in the second, all at once.
 Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
                     const std::vector<NodeId>& nodes, const NetworkFactory& factory,
-                    Time send_latency) {
+                    const std::vector<NetworkChange>& changes, Time send_latency) {
   const auto bytes = Bytes(static_cast<std::int64_t>(table.pp_comm_bytes));
   if (parallel.pp <= 1 || bytes <= Bytes(0)) {
     return {};
   }
   const std::unique_ptr<NetworkEngine> network = factory();
+  for (const NetworkChange& change : changes) {
+    if (change.when == Time() && !change.error) {
+      network->scale_capacity(change.port, change.share);
+    }
+  }
   const auto stage = static_cast<std::size_t>(parallel.gpus / parallel.pp);
   for (std::size_t rank = 0; rank < stage; ++rank) {
     FlowSpec flow;
@@ -226,6 +246,13 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
       recorder->record(rank, op, timing);
     };
   }
+  const StragglerContext context = straggler_context(compiled.work, nodes, topology, options);
+  const StragglerPlan plan(options.stragglers, context);
+  replay_options.changes = plan.changes();
+  if (!plan.empty()) {
+    replay_options.duration = [&](std::int32_t rank, std::int32_t op, const ProgramOp& what,
+                                  Time begin) { return plan.duration(rank, op, what, begin); };
+  }
   const std::unique_ptr<NetworkEngine> network = factory();
   const ReplayResult run =
       replay(compiled.work, nodes, topology, *network, schedules, replay_options);
@@ -245,8 +272,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                            *std::max_element(first, first + each.ranks)});
   }
   const Program& program = compiled.work.program(0);
-  for (const ProgramOp& op : program.ops()) {
-    result.compute += op.comm == CommType::kNone ? op.compute : Time();
+  for (std::size_t i = 0; i < program.ops().size(); ++i) {
+    const bool computes = program.ops()[i].comm == CommType::kNone;
+    result.compute += computes ? run.first_rank[i].end - run.first_rank[i].begin : Time();
   }
   result.total = strict ? run.rank_end.front() : run.end;
   Time job_end = compiled.jobs.size() > 1 ? result.jobs.front().end : result.total;
@@ -259,8 +287,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                   result);
     result.bubble = pipeline_bubble(result);
     if (!strict) {
-      const Time hop =
-          stage_to_stage(*table, result.parallel, nodes, factory, replay_options.send_latency);
+      const Time hop = stage_to_stage(*table, result.parallel, nodes, factory,
+                                      replay_options.changes, replay_options.send_latency);
       const Time pp =
           Time::seconds(hop.seconds() * 2.0 * static_cast<double>(result.parallel.vpp) *
                         static_cast<double>(result.parallel.ga) * (1 - options.pp_overlap));

@@ -3,10 +3,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/step_result.h"
+#include "simulator/replay/straggler.h"
 #include "topologies/topology.h"
 #include "trace/timeline.h"
 #include "workloads/workload.h"
@@ -25,6 +27,9 @@ struct StepOptions {
   Timeline* timeline = nullptr;     ///< filled when given
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;
+  std::span<const Straggler> stragglers;  ///< what is slower than it should be
+  std::uint64_t seed = 0;                 ///< of what they draw
+  std::int64_t step = 0;                  ///< which step: another one draws other numbers
 };
 
 /// Makes a network at time 0; every call gives an independent one.

@@ -44,6 +44,9 @@ class FlowEngine final : public NetworkEngine {
   /// From now on the port has this bandwidth, in bits per second. Routes stay as they are.
   /// PRECONDITION: > 0.
   void set_capacity(PortId port, double bits_per_second);
+  void scale_capacity(PortId port, double share) override {
+    set_capacity(port, paths_.capacity(port) * share);
+  }
 
   /// Flows that have not been sent completely, future ones included.
   std::size_t live_flows() const { return network_.live_flows(); }

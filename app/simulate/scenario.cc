@@ -1,0 +1,58 @@
+#include "app/simulate/scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "generator/model/yaml_fields.h"
+
+namespace lockstep {
+namespace {
+
+Straggler of_mapping(const YAML::Node& node, const std::string& file) {
+  const YamlFields fields(node, file, "stragglers");
+  const StragglerModel& model = straggler_model_named(fields.text("model"));
+  std::vector<std::string_view> known{"model", "from", "until"};
+  std::vector<Straggler::Value> values;
+  for (const StragglerField& field : model.fields) {
+    known.push_back(field.name);
+    if (fields.has(field.name)) {
+      values.push_back({std::string(field.name), fields.text(field.name)});
+    }
+  }
+  fields.allow(known);
+  const auto date = [&](std::string_view key) {
+    return fields.has(key) ? fields.text(key) : std::string();
+  };
+  return Straggler::make(model, values, date("from"), date("until"));
+}
+
+}  // namespace
+
+std::vector<Straggler> parse_scenario(std::string_view text, const std::string& file) {
+  YAML::Node root;
+  try {
+    root = YAML::Load(std::string(text));
+  } catch (const YAML::Exception& problem) {
+    throw Error(problem.msg).at(file, static_cast<std::size_t>(std::max(0, problem.mark.line)) + 1);
+  }
+  constexpr std::array<std::string_view, 1> kKnown{"stragglers"};
+  const YamlFields fields(root, file, "");
+  fields.allow(kKnown);
+  const YAML::Node list = fields.at("stragglers");
+  if (!list.IsSequence()) {
+    throw yaml_error("is no list", list, file, "stragglers");
+  }
+  std::vector<Straggler> stragglers;
+  for (const YAML::Node& item : list) {
+    try {
+      stragglers.push_back(item.IsScalar() ? Straggler::parse(item.Scalar())
+                                           : of_mapping(item, file));
+    } catch (Error& error) {
+      throw std::move(error).at(file, static_cast<std::size_t>(item.Mark().line) + 1);
+    }
+  }
+  return stragglers;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,179 @@
+#include "simulator/replay/straggler_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace lockstep {
+namespace {
+
+/// What a link that is down still carries: too little for any message, but not nothing.
+constexpr double kLeastShare = 1e-9;
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15U;
+  return hash ^ (hash >> 29);
+}
+
+}  // namespace
+
+const CommFamily* StragglerContext::family(GroupKind kind) const {
+  const auto found = std::ranges::find(families, kind, &CommFamily::kind);
+  return found == families.end() ? nullptr : &*found;
+}
+
+std::int32_t StragglerContext::place(GroupKind kind, std::int32_t rank) const {
+  const CommFamily* groups = family(kind);
+  return groups == nullptr ? 0 : std::max(0, groups->place_of(rank));
+}
+
+std::int32_t StragglerContext::size(GroupKind kind) const {
+  std::size_t size = 1;
+  if (const CommFamily* groups = family(kind)) {
+    for (const std::vector<std::int32_t>& group : groups->groups()) {
+      size = std::max(size, group.size());
+    }
+  }
+  return static_cast<std::int32_t>(size);
+}
+
+StragglerPlan::StragglerPlan(std::span<const Straggler> stragglers, const StragglerContext& context)
+    : context_(context), speed_(static_cast<std::size_t>(context.ranks())) {
+  for (const Straggler& straggler : stragglers) {
+    ++index_;
+    straggler.model().apply(straggler, context, *this);
+  }
+  computes_ = !factors_.empty() ||
+              std::ranges::any_of(speed_, [](const RankSpeed& speed) { return !speed.empty(); });
+}
+
+Rng StragglerPlan::rng(std::uint64_t a, std::uint64_t b, std::uint64_t c) const {
+  std::uint64_t hash = context_.seed;
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(context_.step), a, b, c}) {
+    hash = mixed(hash, part + 1);
+  }
+  return Rng(hash, "straggler");
+}
+
+void StragglerPlan::scale_port(const Straggler& spec, PortId port, double share, Bandwidth taken) {
+  changes_[port.value].push_back({share, taken, spec.from(), spec.until()});
+}
+
+void StragglerPlan::scale_link(const Straggler& spec, LinkId link, double share) {
+  scale_port(spec, PortId(2 * link.value), share);
+  scale_port(spec, PortId(2 * link.value + 1), share);
+}
+
+Time StragglerPlan::duration(std::int32_t rank, std::int32_t op, const ProgramOp& what,
+                             Time begin) const {
+  if (!computes_) {
+    return what.compute;
+  }
+  Time nominal = what.compute;
+  double factor = 1;
+  for (const Factor& each : factors_) {
+    factor *= each(rank, op, what);
+  }
+  if (factor != 1) {
+    nominal = Time::ps(std::llround(static_cast<double>(nominal.count_ps()) * factor));
+  }
+  return speed_[static_cast<std::size_t>(rank)].duration(begin, nominal);
+}
+
+std::vector<NetworkChange> StragglerPlan::changes() const {
+  std::vector<NetworkChange> result;
+  for (const auto& [port, shares] : changes_) {
+    const Bandwidth rate = context_.topology->class_of(LinkId(port / 2)).rate;
+    std::set<Time> dates;
+    for (const Share& share : shares) {
+      dates.insert(share.from);
+      if (share.until < Time::max()) {
+        dates.insert(share.until);
+      }
+    }
+    for (const Time date : dates) {
+      double left = 1, taken = 0;
+      for (const Share& share : shares) {
+        if (share.from <= date && date < share.until) {
+          left *= share.share;
+          taken += share.taken.bytes_per_second() / rate.bytes_per_second();
+        }
+      }
+      result.push_back({date, PortId(port), std::max(left - taken, kLeastShare), {}});
+    }
+  }
+  for (const Hang& hang : hangs_) {
+    result.push_back({hang.when, PortId(), 1, hang.error});
+  }
+  std::ranges::stable_sort(result, {}, &NetworkChange::when);
+  return result;
+}
+
+double StragglerPlan::slowest() const {
+  if (!changes_.empty() || !hangs_.empty()) {
+    throw Error("the analytic engine has no links that could be slow").hint("use --engine flow");
+  }
+  ProgramOp pass;
+  pass.type = OpType::kForward;
+  double slowest = 0;
+  for (std::int32_t rank = 0; rank < context_.ranks(); ++rank) {
+    double factor = 1;
+    for (const Factor& each : factors_) {
+      factor *= each(rank, 0, pass);
+    }
+    for (const SpeedWindow& window : speed_[static_cast<std::size_t>(rank)].windows()) {
+      if (window.period > Time() || window.from > Time() || window.until < Time::max()) {
+        throw Error("the analytic engine has no clock: a straggler cannot come and go")
+            .hint("use --engine flow");
+      }
+      factor *= window.factor;
+    }
+    slowest = std::max(slowest, factor);
+  }
+  return slowest;
+}
+
+std::vector<LinkId> links_of(const Topology& topology, NodeId node) {
+  std::vector<LinkId> links;
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    if (topology.links[i].a == node || topology.links[i].b == node) {
+      links.emplace_back(static_cast<std::int32_t>(i));
+    }
+  }
+  return links;
+}
+
+std::vector<LinkId> links_between(const Straggler& spec, std::size_t field,
+                                  const Topology& topology, std::int64_t a, std::int64_t b) {
+  for (const std::int64_t node : {a, b}) {
+    if (node >= std::ssize(topology.nodes)) {
+      throw spec.error(field, fmt::format("there is no node {}; there are {}, from 0", node,
+                                          topology.nodes.size()));
+    }
+  }
+  std::vector<LinkId> links;
+  for (const LinkId link : links_of(topology, NodeId(static_cast<std::int32_t>(a)))) {
+    const Link& ends = topology.links[link.index()];
+    if (ends.a.value == b || ends.b.value == b) {
+      links.push_back(link);
+    }
+  }
+  if (links.empty()) {
+    throw spec.error(field, fmt::format("no link joins the nodes {} and {}", a, b))
+        .hint("'lockstep topology describe' lists what joins what");
+  }
+  return links;
+}
+
+const Topology& topology_of(const Straggler& spec, const StragglerContext& context) {
+  if (context.topology == nullptr) {
+    throw spec.error("the analytic engine has no links that could be slow")
+        .hint("use --engine flow");
+  }
+  return *context.topology;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "simulator/replay/program.h"
+#include "simulator/replay/rank_speed.h"
+#include "simulator/replay/replay.h"
+#include "simulator/replay/straggler.h"
+#include "topologies/topology.h"
+
+namespace lockstep {
+
+/// What stragglers refer to: the ranks of a run, where they are, and the fabric.
+struct StragglerContext {
+  std::span<const CommFamily> families;
+  std::vector<std::int32_t> server_of_rank;
+  std::vector<NodeId> node_of_rank;    ///< empty without a network
+  const Topology* topology = nullptr;  ///< nullptr: an engine without a network
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
+
+  std::int32_t ranks() const { return static_cast<std::int32_t>(server_of_rank.size()); }
+  /// The first family of a kind; nullptr where there is none.
+  const CommFamily* family(GroupKind kind) const;
+  /// A rank's place in its group of that kind, 0 where it has none; and the largest group's size.
+  std::int32_t place(GroupKind kind, std::int32_t rank) const;
+  std::int32_t size(GroupKind kind) const;
+};
+
+/// What all stragglers of a run together do to it: how fast each rank computes when, factors on
+/// single operations, and what becomes of links. Built by the models, read by the replay.
+class StragglerPlan {
+ public:
+  /// A factor on an operation's duration; computes with equal arguments get equal factors.
+  using Factor = std::function<double(std::int32_t rank, std::int32_t op, const ProgramOp&)>;
+
+  StragglerPlan(std::span<const Straggler> stragglers, const StragglerContext& context);
+
+  // For the models.
+  void slow(std::int32_t rank, const SpeedWindow& window) {
+    speed_[static_cast<std::size_t>(rank)].add(window);
+  }
+  void factor(Factor factor) { factors_.push_back(std::move(factor)); }
+  /// Both directions of a link keep `share` of their bandwidth, or lose `taken`.
+  void scale_link(const Straggler& spec, LinkId link, double share);
+  void scale_port(const Straggler& spec, PortId port, double share, Bandwidth taken = {});
+  /// From then on nothing goes through; a run that still wants it to ends with `error`.
+  void hang(Time when, Error error) { hangs_.push_back({when, std::move(error)}); }
+  /// Of the straggler at hand, for draws of its own.
+  std::uint64_t index() const { return index_; }
+  /// Reproducible draws: equal arguments, equal stream.
+  Rng rng(std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) const;
+
+  // For the replay.
+  bool empty() const { return !computes_ && changes_.empty(); }
+  /// How long a computation that starts at `begin` takes.
+  Time duration(std::int32_t rank, std::int32_t op, const ProgramOp& what, Time begin) const;
+  /// In order of time.
+  std::vector<NetworkChange> changes() const;
+  /// Without a clock: the largest factor of any rank. ERRORS: Error where a straggler comes and
+  /// goes, depends on the microbatch, or is one of links.
+  double slowest() const;
+
+ private:
+  struct Share {
+    double share = 1;
+    Bandwidth taken;
+    Time from, until;
+  };
+  struct Hang {
+    Time when;
+    Error error;
+  };
+
+  const StragglerContext& context_;
+  std::uint64_t index_ = 0;  // of the straggler at hand
+  std::vector<RankSpeed> speed_;
+  std::vector<Factor> factors_;
+  std::map<std::int32_t, std::vector<Share>> changes_;  // by port
+  std::vector<Hang> hangs_;
+  bool computes_ = false;
+};
+
+/// The links between two nodes, and those of one; ERRORS: Error about the field.
+std::vector<LinkId> links_between(const Straggler& spec, std::size_t field,
+                                  const Topology& topology, std::int64_t a, std::int64_t b);
+std::vector<LinkId> links_of(const Topology& topology, NodeId node);
+/// ERRORS: Error where there is no network.
+const Topology& topology_of(const Straggler& spec, const StragglerContext& context);
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+#include "simulator/replay/distribution.h"
+#include "simulator/replay/straggler_plan.h"
+
+namespace lockstep {
+namespace {
+
+constexpr StragglerField kFields[] = {
+    {"share", "", "of a pass that is experts' products with even load, 0 to 1"},
+    {"spread", "0.3", "deviation of the load of an expert-parallel rank, in parts of the mean"},
+    {"distribution", "lognormal", "normal, lognormal, uniform or exponential: of the loads"}};
+
+/// The router gives some experts more tokens than others. Each expert-parallel rank draws a load
+/// for each microbatch; loads of a group are scaled to a mean of 1, and a pass takes
+/// 1 + share (load - 1) of its time. Bytes of the all-to-alls stay even.
+void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
+  const double share = spec.number(0, 0, 1);
+  const Distribution loads = [&] {
+    try {
+      return Distribution::named(spec.value(2), spec.number(1, 0, 10));
+    } catch (Error& error) {
+      throw std::move(error).field("--straggler " + spec.text());
+    }
+  }();
+  if (context.size(GroupKind::kEp) < 2) {
+    throw spec.error("the job has no expert-parallel ranks");
+  }
+  if (spec.timed()) {
+    throw spec.error("experts has no FROM: it is there all the time");
+  }
+  const std::uint64_t index = plan.index();
+  plan.factor([&plan, &context, loads, share, index](std::int32_t rank, std::int32_t,
+                                                     const ProgramOp& what) {
+    const CommFamily& family = *context.family(GroupKind::kEp);
+    const std::int32_t group = family.group_of(rank);
+    if ((what.type != OpType::kForward && what.type != OpType::kBackward) || group < 0) {
+      return 1.0;
+    }
+    Rng rng = plan.rng(index, static_cast<std::uint64_t>(group),
+                       static_cast<std::uint64_t>(what.microbatch + 1));
+    const auto size = family.groups()[static_cast<std::size_t>(group)].size();
+    double sum = 0, own = 0;
+    for (std::size_t place = 0; place < size; ++place) {
+      const double load = loads.draw(rng);
+      sum += load;
+      own = place == static_cast<std::size_t>(family.place_of(rank)) ? load : own;
+    }
+    return 1 + share * (own * static_cast<double>(size) / sum - 1);
+  });
+}
+
+}  // namespace
+
+extern const StragglerModel kExpertsStragglerModel;
+const StragglerModel kExpertsStragglerModel{"experts", "experts with unequal loads", kFields,
+                                            apply};
+
+}  // namespace lockstep

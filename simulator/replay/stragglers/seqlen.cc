@@ -1,0 +1,60 @@
+
+#include "simulator/replay/distribution.h"
+#include "simulator/replay/straggler_plan.h"
+
+namespace lockstep {
+namespace {
+
+constexpr StragglerField kFields[] = {
+    {"share", "", "of a pass that is attention with even lengths, 0 to 1"},
+    {"packed", "8", "sequences that a microbatch packs"},
+    {"distribution", "lognormal", "normal, lognormal, uniform or exponential: of the lengths"},
+    {"spread", "1", "deviation of the lengths, in parts of the mean"}};
+
+/// Sequences of unequal lengths are packed into microbatches of equal tokens; attention costs the
+/// sum of their squares (StragglerAnalysis, OSDI'25, section 5.3). With lengths s_i of a draw,
+/// scaled to the microbatch's tokens n, a pass takes
+///
+///     1 + share (sum s_i^2 / (n^2 / packed) - 1)
+///
+/// of its time with even lengths. A draw is for one data-parallel rank and microbatch: all stages
+/// and tensor-parallel ranks that work on it have the same.
+void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
+  const double share = spec.number(0, 0, 1);
+  const auto packed = static_cast<int>(spec.number(1, 1, 1e6));
+  const Distribution lengths = [&] {
+    try {
+      return Distribution::named(spec.value(2), spec.number(3, 0, 10));
+    } catch (Error& error) {
+      throw std::move(error).field("--straggler " + spec.text());
+    }
+  }();
+  if (spec.timed()) {
+    throw spec.error("seqlen has no FROM: it is there all the time");
+  }
+  const std::uint64_t index = plan.index();
+  plan.factor([&plan, &context, lengths, share, packed, index](std::int32_t rank, std::int32_t,
+                                                               const ProgramOp& what) {
+    if (what.type != OpType::kForward && what.type != OpType::kBackward) {
+      return 1.0;
+    }
+    const auto dp = static_cast<std::uint64_t>(context.place(GroupKind::kDp, rank));
+    Rng rng = plan.rng(index, dp, static_cast<std::uint64_t>(what.microbatch + 1));
+    double sum = 0, squares = 0;
+    for (int i = 0; i < packed; ++i) {
+      const double length = lengths.draw(rng);
+      sum += length;
+      squares += length * length;
+    }
+    return 1 + share * (squares * packed / (sum * sum) - 1);
+  });
+}
+
+}  // namespace
+
+extern const StragglerModel kSeqlenStragglerModel;
+const StragglerModel kSeqlenStragglerModel{
+    "seqlen", "packed sequences of unequal lengths: attention costs the sum of squares", kFields,
+    apply};
+
+}  // namespace lockstep
