@@ -74,7 +74,7 @@ class Reader {
     Process process;
     process.name = fields.has("name")  ? fields.text("name")
                    : whole.has("name") ? whole.text("name")
-                                       : std::string("process");
+                                       : file_;
     if (fields.has("variables")) {
       process.variables = read_variables(fields, "variables");
     }

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "generator/exact/workload_of_stages.h"
 #include "generator/process/process_program.h"
+#include "workloads/validate.h"
 
 namespace lockstep {
 
@@ -32,6 +34,10 @@ ProcessWorkload process_workload(const Job& job, const OperatorTime& time, const
     result.init_ops.push_back(program.init_ops());
   }
   result.workload = workload_of_stages(job, std::move(programs), families.take());
+  // Items may send what nobody receives, or call collectives on some stages of a group only.
+  with_context(fmt::format("while checking what the process '{}' makes the ranks do",
+                           printable(process.name)),
+               [&] { validate(result.workload); });
   return result;
 }
 

@@ -22,9 +22,11 @@ struct ProcessWorkload {
 /// before and nothing waits for it. Collectives of a group of one, and messages of a single stage,
 /// are left out.
 ///
-/// The result satisfies validate(), but for messages that have no counterpart. O(operations).
-/// ERRORS: those of check_job(); Error naming file, line, field and variable for an expression; a
-/// variable that stands twice; more than `max_ops` operations, or four times as many items.
+/// The result satisfies validate(). O(operations).
+/// ERRORS: those of check_job(); messages without a counterpart of as many bytes, and collectives
+/// that not all ranks of a group enter in the same order; Error naming file, line, field and
+/// variable for an expression; a variable that stands twice; more than `max_ops` operations, or
+/// four times as many items.
 ProcessWorkload process_workload(const Job& job, const OperatorTime& time, const Process& process,
                                  bool with_init, std::int64_t max_ops = kMaxExactOps);
 

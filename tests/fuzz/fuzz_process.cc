@@ -1,5 +1,4 @@
-// Training processes: whatever the bytes, a workload that validates but for messages without a
-// counterpart, or an Error.
+// Training processes: whatever the bytes, a workload that validates, or an Error.
 #include <cstdint>
 #include <string_view>
 

@@ -1,7 +1,9 @@
 #include "generator/process/process.h"
 
 #include <map>
+#include <tuple>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +19,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -178,6 +181,46 @@ TEST(Process, PipelineMessagesMeet) {
   const StepResult step = testing::simulate_free(result.workload);
   const StepResult built_in = testing::simulate_free(exact_workload(job, a_microsecond));
   EXPECT_EQ(step.total, built_in.total);
+}
+
+/// Messages meet in every order of passes that a process may have.
+TEST(Process, BuiltInsRunToTheirEnd) {
+  for (const std::string_view name : list_processes()) {
+    for (const auto& [pp, vpp, schedule] : {std::tuple{1, 1, "1f1b"},
+                                            {2, 1, "gpipe"},
+                                            {2, 2, "1f1b"},
+                                            {4, 1, "1f1b"},
+                                            {4, 2, "1f1b"}}) {
+      SCOPED_TRACE(fmt::format("{} pp {} vpp {} {}", name, pp, vpp, schedule));
+      Job job;
+      job.model = testing::gpt(8, 8, 2, 32, 16);
+      job.gpus = 8;
+      job.pp = pp;
+      job.vpp = vpp;
+      job.schedule = schedule;
+      job.seq = 16;
+      job.global_batch = job.dp() * 2 * pp;
+      const ProcessWorkload result =
+          process_workload(job, a_microsecond, find_process(std::string(name)), true);
+      EXPECT_GT(testing::simulate_free(result.workload).total, Time());
+    }
+  }
+}
+
+TEST(Process, MessagesNeedACounterpart) {
+  const auto wrong = [](std::string_view text) -> std::string {
+    try {
+      process_workload(small_job(1, 2), a_microsecond, parse_process(text, "p.yaml"), false);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(wrong("{name: one-way, forward: [{send: next, bytes: 8, when: has_next}]}"),
+              AllOf(HasSubstr("while checking what the process 'one-way'"),
+                    HasSubstr("rank 0 sends 2 messages")));
+  EXPECT_THAT(wrong("step: [{comm: all_reduce, group: world, bytes: 8, when: first_stage}]"),
+              HasSubstr("the ranks of a group disagree"));
 }
 
 TEST(Process, InitIsAheadOfTheStepIfWanted) {
