@@ -100,6 +100,7 @@ Fabric::Send(uint32_t pair, int64_t bytes, Time when, uint64_t tag)
     message.next = NONE;
     NS_ABORT_MSG_IF(message.when < m_now, "a message cannot begin in the past");
     ++m_liveMessages;
+    ++m_pendingBegins;
     Schedule(BEGIN, place, message.when, NextKey());
     UpdatePump();
 }
@@ -108,6 +109,11 @@ void
 Fabric::Begin(uint32_t place)
 {
     ForgetState();
+    --m_pendingBegins;
+    if (m_recording)
+    {
+        RecordBegin(place);
+    }
     Message& message = m_messages[place];
     FabricQueuePair& pair = m_pairs[message.pair];
     message.begin = pair.written;
@@ -225,6 +231,7 @@ Fabric::Pull(uint32_t index)
     Port& port = m_ports[index];
     if (port.finishing != NONE && m_now >= port.finishTime)
     {
+        Note(port.finishing, false);
         Complete(m_messages[port.finishing].tag, false);
         const uint32_t done = port.finishing;
         port.finishing = NONE;
@@ -643,8 +650,19 @@ Fabric::GoBack(FabricQueuePair& pair, int64_t offset)
 }
 
 void
+Fabric::Note(uint32_t place, bool delivered)
+{
+    if (m_recording)
+    {
+        m_recording->completions.push_back(
+            {m_now - m_recording->start, m_messages[place].ordinal, delivered});
+    }
+}
+
+void
 Fabric::Deliver(uint32_t place)
 {
+    Note(place, true);
     Message& message = m_messages[place];
     Complete(message.tag, true);
     message.delivered = true;

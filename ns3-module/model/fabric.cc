@@ -485,6 +485,21 @@ Fabric::RunUntil(int64_t limit)
     std::size_t seen = m_completions.size();
     while (!m_events.IsEmpty())
     {
+        if (m_looking && IsIdle() && m_events.Top().time < limit)
+        {
+            if (m_recording)
+            {
+                CloseEpisode();
+            }
+            const std::size_t pending = m_pendingBegins;
+            OpenEpisode(limit);
+            if (m_pendingBegins != pending)
+            {
+                stop = stopping();
+                seen = m_completions.size();
+                continue;
+            }
+        }
         const FabricEvent event = m_events.Top();
         if (event.time >= limit)
         {

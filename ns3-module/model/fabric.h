@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 namespace ns3
@@ -325,6 +326,7 @@ class Fabric : public Object, public FabricEventSource
         uint64_t tag;    //!< of Send()
         uint32_t pair;   //!< queue pair
         uint32_t next;   //!< of the queue pair, or of the free list
+        uint32_t ordinal; //!< in the episode that is recorded
         bool sent;       //!< reported
         bool delivered;  //!< reported
         bool acked;      //!< the sender knows that all has arrived
@@ -387,6 +389,7 @@ class Fabric : public Object, public FabricEventSource
     bool SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t flags);
     void ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit);
     void GoBack(FabricQueuePair& pair, int64_t offset);
+    void Note(uint32_t place, bool delivered);
     void Deliver(uint32_t place);
     void FreeIfThrough(uint32_t place);
     void Retire(FabricQueuePair& pair);
@@ -403,6 +406,83 @@ class Fabric : public Object, public FabricEventSource
     void Look(int64_t limit);
     int64_t LargestJump(int64_t limit) const;
     void Jump(int64_t periods);
+
+    // fabric-episode.cc
+    /** Whose turn it is at an endpoint when nothing is under way. */
+    struct Turn
+    {
+        uint32_t size;     //!< of the round robin
+        uint32_t last;     //!< place served last
+        uint32_t finished; //!< places of queue pairs that have left
+
+        /** \return whether both are the same */
+        bool operator==(const Turn& other) const
+        {
+            return size == other.size && last == other.last && finished == other.finished;
+        }
+    };
+
+    /** A message that starts in an episode. */
+    struct Opening
+    {
+        int64_t time;               //!< ps, after the first
+        int64_t bytes;              //!< size
+        int64_t window;             //!< of its queue pair
+        double rate;                //!< of its queue pair
+        uint32_t pair;              //!< its queue pair, NONE if that is its own
+        uint32_t slot;              //!< of that in the round robin
+        std::vector<uint32_t> ways; //!< there and back, if the queue pair is its own
+
+        /** \return whether both are the same */
+        bool operator==(const Opening& other) const
+        {
+            return time == other.time && bytes == other.bytes && window == other.window &&
+                   rate == other.rate && pair == other.pair && slot == other.slot &&
+                   ways == other.ways;
+        }
+    };
+
+    /** What happened to a message of an episode. */
+    struct EpisodeCompletion
+    {
+        int64_t time;     //!< ps, after the start
+        uint32_t ordinal; //!< which message
+        bool delivered;   //!< otherwise: sent
+    };
+
+    /** What a port carried in an episode. */
+    struct EpisodeCarried
+    {
+        uint32_t port;  //!< number
+        uint64_t bytes; //!< sent
+        uint64_t units; //!< sent
+    };
+
+    /** From one idle moment to the next. */
+    struct Episode
+    {
+        std::vector<Turn> before;                   //!< at its start
+        std::vector<Turn> after;                    //!< at its end
+        std::vector<Opening> openings;              //!< in order
+        std::vector<EpisodeCompletion> completions; //!< in order
+        std::vector<EpisodeCarried> carried;        //!< ports that carried something
+        uint64_t hash{0};                           //!< of `before`
+        uint64_t key{0};                            //!< keys drawn
+        uint64_t draws{0};                          //!< m_draws at its start
+        uint64_t packets{0};                        //!< sent
+        int64_t start{0};                           //!< ps
+        int64_t end{0};                             //!< ps, last event after the start
+    };
+
+    bool IsIdle() const;
+    void DescribeBegin(const Message& message, int64_t time, Opening& opening) const;
+    uint64_t SaveTurns(std::vector<Turn>& turns) const;
+    void OpenEpisode(int64_t limit);
+    void RecordBegin(uint32_t place);
+    void CloseEpisode();
+    bool Repeat(const Episode& episode, int64_t limit);
+
+    static constexpr std::size_t MOST_OPENINGS = 1 << 20; //!< kept of all episodes
 
     /** Offsets of a queue pair at a look. */
     struct PairState
@@ -462,6 +542,13 @@ class Fabric : public Object, public FabricEventSource
     State m_mark;                           //!< of the present look
     std::vector<FabricEvent> m_pending;     //!< of the present look, but for starts of messages
     Looks m_looks;                          //!< earlier looks
+    std::unique_ptr<Episode> m_recording;   //!< the present one, if it is to be kept
+    std::vector<PortStatistics> m_recorded; //!< at its start
+    std::unordered_map<uint64_t, std::vector<std::unique_ptr<Episode>>> m_episodes; //!< by turns
+    std::size_t m_episodeOpenings{0};       //!< of all of them
+    std::vector<Turn> m_turns;              //!< reused
+    Opening m_opening;                      //!< reused
+    std::size_t m_pendingBegins{0};         //!< messages whose time has not come
     int64_t m_skippedTime{0};               //!< ps
     uint64_t m_jumps{0};                    //!< how often
     uint64_t m_packetCount{0};              //!< data packets sent
