@@ -1,0 +1,297 @@
+// Laws of the what-if analysis on made-up jobs, most with all times exact in binary.
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/whatif/causes.h"
+#include "analysis/whatif/whatif.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "tests/support/made_up_steps.h"
+
+namespace lockstep::whatif {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MadeUpJob;
+using testing::play;
+
+/// All that an analysis holds together.
+struct Analysis {
+  explicit Analysis(Trace rows) : trace(std::move(rows)) {
+    sort_rows(trace);
+    table = make_op_table(trace, "t", {}, &warnings);
+    graph = make_dependency_graph(table, 1, "t", nullptr);
+    simulator = std::make_unique<Simulator>(table, graph, "t");
+    traced = measure(table, graph);
+    model = make_model(table, graph, *simulator, traced,
+                       {traced.step_start_s.begin(), traced.step_start_s.end()});
+  }
+  Scene scene() const { return {table, graph, *simulator, traced, model}; }
+  std::string document() const {
+    return result_json(
+        make_result(scene(), {.trial_name = "t"}, take_apart(scene()), {.decompose_threshold = 0}));
+  }
+
+  Trace trace;
+  Warnings warnings;
+  OpTable table;
+  DependencyGraph graph;
+  std::unique_ptr<Simulator> simulator;
+  Traced traced;
+  Model model;
+};
+
+/// Every operation of a type takes the same; multiples of 1/8 second.
+float uniform(const TraceRow& row) {
+  switch (row.optype) {
+    case TraceOp::kForwardCompute:
+      return 1;
+    case TraceOp::kBackwardCompute:
+      return 2;
+    case TraceOp::kGc:
+      return 0;
+    default:
+      return 0.125F;
+  }
+}
+
+std::vector<MadeUpJob> jobs() {
+  return {{.dp = 1, .stages = 2, .microbatches = 2},
+          {.dp = 2, .stages = 1, .microbatches = 3},
+          {.dp = 2, .stages = 4, .microbatches = 6, .steps = 3},
+          {.dp = 3, .stages = 3, .microbatches = 3, .overlap = true},
+          {.dp = 2, .stages = 4, .microbatches = 2}};
+}
+
+/// A job whose operations all take the ideal time is its own ideal, and the replay of a trace
+/// without launch gaps is the trace: S = 1, <B> = <T>, all parts 1. This pins the dependency graph
+/// against an independent player: a missing edge makes T shorter than the trace, a surplus one
+/// longer.
+TEST(WhatIf, AnEvenJobIsItsOwnIdeal) {
+  for (const MadeUpJob& job : jobs()) {
+    const Analysis a(play(job, uniform));
+    EXPECT_EQ(launch_slowdown(a.scene()), 1);
+    EXPECT_EQ(blocking_slowdown(a.scene()), 1);
+    for (const double ratio : blocking_by_worker(a.scene()).ratio) {
+      EXPECT_EQ(ratio, 1);
+    }
+    EXPECT_FALSE(contribution(a.scene(), last_stage(a.table)).rem.has_value());
+  }
+}
+
+/// Times at random, in multiples of 1/64: the replay gives the trace back, operation by operation.
+TEST(WhatIf, TheReplayIsTheTrace) {
+  Rng rng(11, "whatif property");
+  for (const MadeUpJob& job : jobs()) {
+    const std::uint64_t salt = rng.next();
+    const Analysis a(play(job, [salt](const TraceRow& row) {
+      const std::string name = std::to_string(row.rank) + "/" + std::to_string(row.step) + "/" +
+                               std::to_string(row.seq_id) + std::string(to_text(row.optype));
+      return static_cast<float>(Rng(salt, name).below(64)) / 64;
+    }));
+    for (std::size_t step = 0; step < a.table.steps.size(); ++step) {
+      EXPECT_EQ(a.model.nodelay.span[step], static_cast<double>(a.traced.step_s[step]));
+    }
+    for (std::size_t i = 0; i < a.table.size(); ++i) {
+      ASSERT_EQ(a.model.nodelay_duration_s[i], static_cast<double>(a.table.duration_s[i]))
+          << to_text(a.table.nodes[i / a.table.lanes()]);
+    }
+  }
+}
+
+/// Exact S_w against the definition: the ideal with one worker's values as traced, simulated for
+/// all lanes at once.
+TEST(WhatIf, TwoLanesStandForAllDataParallelRanks) {
+  const MadeUpJob job{.dp = 3, .stages = 2, .microbatches = 3, .steps = 2};
+  Rng rng(5, "two lanes");
+  std::vector<float> draws;
+  for (int i = 0; i < 4096; ++i) {
+    draws.push_back(static_cast<float>(rng.below(64)) / 64);
+  }
+  const Analysis a(play(job, [&](const TraceRow& row) {
+    return draws[static_cast<std::size_t>(row.rank * 131 + row.step * 37 + row.seq_id * 17 +
+                                          static_cast<int>(row.optype)) %
+                 draws.size()];
+  }));
+  const Scene scene = a.scene();
+  const std::vector<double> quick = blocking_by_worker(scene).ratio;
+  const std::vector<double> by_dp = blocking_by_dp_rank(scene).ratio;
+  const std::size_t dp = 3, lanes = a.table.lanes(), steps = a.table.steps.size();
+  const auto slow = [&](auto&& as_traced) {
+    const StepTimes times = scene.simulator.run(
+        scene.model.step_start_s, dp,
+        [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+          const bool grouped = a.graph.group_of[node] >= 0;
+          for (std::size_t i = 0; i < out.size(); ++i) {
+            const std::size_t lane = first + i;
+            const std::size_t at = node * steps + lane / dp;
+            const auto& from = grouped ? a.traced.transfer_s : a.table.duration_s;
+            const double ideal = grouped ? a.model.ideal_s[index(a.table.nodes[node].type)]
+                                         : a.model.ideal_end_s[at] - a.model.ideal_start_s[at];
+            out[i] = as_traced(a.table.nodes[node].stage, lane % dp)
+                         ? static_cast<double>(from[node * lanes + lane])
+                         : ideal;
+          }
+        });
+    return std::accumulate(times.optimizer.begin(), times.optimizer.end(), 0.0) /
+           static_cast<double>(steps) / mean_ideal(scene);
+  };
+  for (std::size_t d = 0; d < dp; ++d) {
+    EXPECT_DOUBLE_EQ(by_dp[d], slow([&](std::int32_t, std::size_t lane) { return lane == d; }));
+    for (std::int32_t stage = 0; stage < 2; ++stage) {
+      EXPECT_DOUBLE_EQ(
+          quick[static_cast<std::size_t>(stage) * dp + d],
+          slow([&](std::int32_t s, std::size_t lane) { return s == stage && lane == d; }));
+    }
+  }
+}
+
+TEST(WhatIf, TheOrderOfTheRowsChangesNothing) {
+  Trace rows = play({.dp = 2, .stages = 2, .microbatches = 3}, uniform);
+  const std::string before = Analysis(rows).document();
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Rng rng(3, "rows");
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[rng.below(i)]);
+  }
+  Trace shuffled;
+  for (const std::size_t i : order) {
+    add_row(shuffled, row_at(rows, i));
+  }
+  EXPECT_EQ(Analysis(shuffled).document(), before);
+}
+
+/// Twice the time for everything: the same ratios, twice the seconds (powers of two are exact).
+TEST(WhatIf, RatiosDoNotDependOnTheUnit) {
+  const MadeUpJob job{.dp = 2, .stages = 3, .microbatches = 4};
+  const auto uneven = [](const TraceRow& row) {
+    return uniform(row) * (row.rank == 1 ? 2.0F : 1.0F);
+  };
+  const Analysis a(play(job, uneven));
+  const Analysis b(play(job, [&](const TraceRow& row) { return 2 * uneven(row); }));
+  EXPECT_EQ(blocking_slowdown(a.scene()), blocking_slowdown(b.scene()));
+  EXPECT_EQ(2 * mean_nodelay(a.scene()), mean_nodelay(b.scene()));
+  EXPECT_EQ(blocking_by_worker(a.scene()).ratio, blocking_by_worker(b.scene()).ratio);
+}
+
+Causes causes_of(const Analysis& a) {
+  const Decomposition workers = blocking_by_worker(a.scene());
+  return find_causes(a.scene(), take_apart(a.scene()), workers.ratio, workers.per_step,
+                     contribution(a.scene(), last_stage(a.table)));
+}
+
+TEST(Causes, ASlowWorkerIsNamed) {
+  const Analysis a(
+      play({.dp = 8, .stages = 2, .microbatches = 8, .steps = 4}, [](const TraceRow& row) {
+        return uniform(row) * (row.rank == 5 && is_compute(row.optype) ? 2.0F : 1.0F);
+      }));
+  const Causes causes = causes_of(a);
+  ASSERT_EQ(causes.causes.size(), 1U);
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kWorker);
+  EXPECT_EQ(causes.causes[0].confidence, 1);
+  EXPECT_THAT(causes.causes[0].evidence,
+              HasSubstr("rank 5 is 2 times slower in forward-compute in 4 of 4 steps"));
+  EXPECT_EQ(causes.remedies.front().name, "replace-worker");
+  // All others are even, so replacing it gives the even job's time.
+  const Analysis even(play({.dp = 8, .stages = 2, .microbatches = 8, .steps = 4}, uniform));
+  EXPECT_EQ(causes.remedies.front().step_time_s, mean_nodelay(even.scene()));
+}
+
+TEST(Causes, AHeavyLastStageIsNamed) {
+  const Analysis a(
+      play({.dp = 4, .stages = 4, .microbatches = 16, .steps = 3}, [](const TraceRow& row) {
+        return uniform(row) * (row.stage == 3 && is_compute(row.optype) ? 2.0F : 1.0F);
+      }));
+  const Causes causes = causes_of(a);
+  ASSERT_EQ(causes.causes.size(), 1U);
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kStage);
+  EXPECT_EQ(causes.remedies.front().name, "rebalance-stages");
+  EXPECT_EQ(causes.steps[0].pattern, Pattern::kStage);
+}
+
+TEST(Causes, UnevenSequencesAreNamed) {
+  Rng rng(9, "sequences");
+  std::vector<float> lengths;
+  for (int i = 0; i < 997; ++i) {
+    lengths.push_back(0.5F + static_cast<float>(rng.below(64)) / 32);
+  }
+  const Analysis a(
+      play({.dp = 8, .stages = 2, .microbatches = 4, .steps = 5}, [&](const TraceRow& row) {
+        const auto at = static_cast<std::size_t>(row.step * 101 + row.dp_rank * 13 + row.seq_id);
+        return uniform(row) * (is_compute(row.optype) ? lengths[at % lengths.size()] : 1.0F);
+      }));
+  const Causes causes = causes_of(a);
+  ASSERT_FALSE(causes.causes.empty());
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kSequenceLength);
+  EXPECT_GT(causes.sequence_length.correlation, 0.99);
+  EXPECT_EQ(causes.remedies.front().name, "redistribute-sequences");
+  EXPECT_GT(causes.remedies.front().saves, 0.05);
+}
+
+TEST(Causes, AnEvenJobHasNone) {
+  const Analysis a(play({.dp = 2, .stages = 2, .microbatches = 4}, uniform));
+  EXPECT_TRUE(causes_of(a).causes.empty());
+}
+
+std::string error_of(const Trace& trace, const OpTableOptions& options = {}) {
+  try {
+    Trace sorted = trace;
+    sort_rows(sorted);
+    Warnings warnings;
+    make_op_table(sorted, "t", options, &warnings);
+    return warnings.entries().empty() ? "" : warnings.entries().front().text;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(OpTable, SaysWhatIsMissingOrTooMuch) {
+  const Trace rows = play({.dp = 2, .stages = 2, .microbatches = 2}, uniform);
+  const auto without = [&](auto&& drop) {
+    Trace kept;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!drop(row_at(rows, i))) {
+        add_row(kept, row_at(rows, i));
+      }
+    }
+    return kept;
+  };
+  const Trace lacking = without([](const TraceRow& row) {
+    return row.step == 2 && row.rank == 3 && row.optype == TraceOp::kBackwardSend &&
+           row.seq_id == 1;
+  });
+  EXPECT_THAT(error_of(lacking),
+              HasSubstr("step 2, rank 3 (stage 1, dp_rank 1): no backward-send 1"));
+  EXPECT_THAT(error_of(lacking, {.drop_incomplete_steps = true}), HasSubstr("a step is left out"));
+  EXPECT_THAT(error_of(without([](const TraceRow& row) { return row.step == 2 && row.rank == 1; })),
+              HasSubstr("step 2 has no rows of rank 1"));
+  EXPECT_THAT(error_of(without([](const TraceRow& row) { return row.rank == 1; })),
+              HasSubstr("stage 0 has no rows of dp_rank 1"));
+  EXPECT_THAT(error_of(without([](const TraceRow& row) { return row.stage == 0; })),
+              HasSubstr("stage 0"));
+  EXPECT_THAT(error_of(Trace{}), HasSubstr("no rows"));
+  Trace twice = rows;
+  add_row(twice, row_at(rows, 3));
+  EXPECT_THAT(error_of(twice), HasSubstr("1 repeated rows left out"));
+  TraceRow other = row_at(rows, 3);
+  other.duration_s += 1;
+  Trace contradicting = rows;
+  add_row(contradicting, other);
+  EXPECT_THAT(error_of(contradicting), HasSubstr("stands twice, with different times"));
+  TraceRow alien = row_at(rows, rows.size() - 1);
+  alien.seq_id = 9;
+  Trace surplus = rows;
+  add_row(surplus, alien);
+  EXPECT_THAT(error_of(surplus), HasSubstr("is not in the reference step"));
+  Trace two_ranks = rows;
+  two_ranks.rank[0] = 77;
+  EXPECT_THAT(error_of(two_ranks), HasSubstr("has the ranks"));
+}
+
+}  // namespace
+}  // namespace lockstep::whatif

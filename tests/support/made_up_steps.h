@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "trace/trace.h"
+
+namespace lockstep::testing {
+
+/// A training job whose trace we make up: one forward, one backward pass in turn (1F1B).
+struct MadeUpJob {
+  std::int32_t dp = 2, stages = 2, microbatches = 4, steps = 2;
+  bool overlap = false;  ///< gradients are scattered during the backward passes
+};
+
+/// Seconds an operation takes: computation, or a transfer without waiting. Small multiples of 1/64
+/// keep all times exact.
+using OpSeconds = std::function<float(const TraceRow& row)>;
+
+/// Plays the job by recursion over its operations ("when can this start?"), which shares nothing
+/// with the analysis. Nothing is launched late. Parameters are gathered and gradients scattered if
+/// dp > 1.
+Trace play(const MadeUpJob& job, const OpSeconds& seconds);
+
+}  // namespace lockstep::testing

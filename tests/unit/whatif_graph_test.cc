@@ -1,0 +1,220 @@
+// The dependency graph's rules on traces small enough to be checked by hand.
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/whatif/dependency_graph.h"
+#include "base/error.h"
+#include "trace/read_trace.h"
+
+namespace lockstep::whatif {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+/// A worker's row; ranks are stage and dp_rank alike.
+TraceRow op(TraceOp type, std::int32_t stage, std::int32_t seq, float start, float end,
+            std::int32_t chunk = -1, std::int32_t global_chunk = -1) {
+  return {.stage = stage,
+          .rank = stage,
+          .step = 1,
+          .optype = type,
+          .start_s = start,
+          .duration_s = end - start,
+          .seq_id = seq,
+          .mc = chunk,
+          .mb_id = chunk < 0 ? -1 : seq,
+          .gmc = global_chunk};
+}
+
+OpTable table_of(const std::vector<TraceRow>& rows) {
+  Trace trace;
+  for (const TraceRow& row : rows) {
+    add_row(trace, row);
+  }
+  sort_rows(trace);
+  return make_op_table(trace, "t", {}, nullptr);
+}
+
+std::set<std::string> before(const OpTable& table, const DependencyGraph& graph, std::int32_t stage,
+                             TraceOp type, std::int32_t seq) {
+  std::set<std::string> out;
+  for (const std::uint32_t p : graph.predecessors[table.find(stage, type, seq)]) {
+    out.insert(to_text(table.nodes[p]));
+  }
+  return out;
+}
+
+/// Operations that end a step, from `start` on.
+void add_tail(std::vector<TraceRow>& rows, std::int32_t stage, bool edge, float start) {
+  rows.push_back(op(TraceOp::kGc, stage, 0, start, start));
+  rows.push_back(op(TraceOp::kLayernormGradsAllReduce, stage, 0, start, start + 1));
+  if (edge) {
+    rows.push_back(op(TraceOp::kEmbeddingGradsAllReduce, stage, 0, start + 1, start + 2));
+  }
+  rows.push_back(op(TraceOp::kOptimizerClip, stage, 0, start + 3, start + 4));
+  rows.push_back(op(TraceOp::kOptimizer, stage, 0, start + 4, start + 5));
+}
+
+/// pp = 2, vpp = 2, two microbatches: stage 0 has the chunks 0 and 2 of the model, stage 1 the
+/// chunks 1 and 3. Forward passes first, then backward passes; times are only an order.
+std::vector<TraceRow> interleaved() {
+  std::vector<TraceRow> rows;
+  for (std::int32_t stage = 0; stage < 2; ++stage) {
+    const float shift = stage == 0 ? 0.0F : 0.5F;
+    for (std::int32_t k = 0; k < 4; ++k) {
+      const auto at = static_cast<float>(k);
+      const std::int32_t forward_chunk = k / 2, backward_chunk = 1 - k / 2;
+      rows.push_back(op(TraceOp::kForwardCompute, stage, k, at + shift, at + shift + 1,
+                        forward_chunk, forward_chunk * 2 + stage));
+      rows.push_back(op(TraceOp::kBackwardCompute, stage, k, 10 + at - shift, 11 + at - shift,
+                        backward_chunk, backward_chunk * 2 + stage));
+      rows.push_back(op(TraceOp::kForwardSend, stage, k, at + shift + 1, at + shift + 1.25F));
+      rows.push_back(op(TraceOp::kBackwardSend, stage, k, 11 + at - shift, 11.25F + at - shift));
+    }
+    add_tail(rows, stage, true, 20);
+  }
+  // Lists that are one short: the first chunk receives no input, the last no gradient.
+  for (std::int32_t k = 0; k < 3; ++k) {
+    const auto at = static_cast<float>(k);
+    rows.push_back(op(TraceOp::kForwardRecv, 0, k, at, at + 0.5F));
+    rows.push_back(op(TraceOp::kBackwardRecv, 1, k, 9 + at, 9.25F + at));
+  }
+  for (std::int32_t k = 0; k < 4; ++k) {
+    const auto at = static_cast<float>(k);
+    rows.push_back(op(TraceOp::kForwardRecv, 1, k, at, at + 0.5F));
+    rows.push_back(op(TraceOp::kBackwardRecv, 0, k, 9 + at, 9.25F + at));
+  }
+  return rows;
+}
+
+/// Expected by hand, as in the table of docs/whatif.md: forward sends of the last chunk and
+/// backward sends of the first have no peer, nor has the first receive of the lists that are one
+/// short (it serves the second pass, still of the first or last chunk).
+TEST(DependencyGraph, InterleavedTransfersWithoutPeers) {
+  const OpTable table = table_of(interleaved());
+  const DependencyGraph graph = make_dependency_graph(table, 1, "t", nullptr);
+  const auto marks = [&](std::int32_t stage, TraceOp type) {
+    std::string out;
+    for (std::int32_t seq = 0; table.find(stage, type, seq) != OpTable::npos; ++seq) {
+      out += graph.no_ops[table.find(stage, type, seq)] == NoOp::kNoPeer ? 'x' : '.';
+    }
+    return out;
+  };
+  EXPECT_EQ(marks(0, TraceOp::kForwardSend), "....");
+  EXPECT_EQ(marks(1, TraceOp::kForwardSend), "..xx");
+  EXPECT_EQ(marks(0, TraceOp::kForwardRecv), "x..");
+  EXPECT_EQ(marks(1, TraceOp::kForwardRecv), "....");
+  EXPECT_EQ(marks(1, TraceOp::kBackwardSend), "....");
+  EXPECT_EQ(marks(0, TraceOp::kBackwardSend), "..xx");
+  EXPECT_EQ(marks(1, TraceOp::kBackwardRecv), "x..");
+  EXPECT_EQ(marks(0, TraceOp::kBackwardRecv), "....");
+
+  // Sends 0 and 1 of stage 1 meet receives 1 and 2 of stage 0.
+  const std::size_t send = table.find(1, TraceOp::kForwardSend, 0);
+  EXPECT_EQ(graph.group_of[send], graph.group_of[table.find(0, TraceOp::kForwardRecv, 1)]);
+  const std::size_t skipped = table.find(1, TraceOp::kForwardSend, 2);
+  EXPECT_EQ(graph.groups[static_cast<std::size_t>(graph.group_of[skipped])].members.size(), 1U);
+  // The list that is one short: receive 0 serves pass 1, so it waits for pass 0.
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kForwardRecv, 0),
+              UnorderedElementsAre("forward-compute 0 of stage 0"));
+  EXPECT_EQ(before(table, graph, 0, TraceOp::kForwardCompute, 1).count("forward-recv 0 of stage 0"),
+            1U);
+}
+
+/// One send more than passes, over before the first backward pass ends: never launched. The others
+/// pair as before, their numbers one higher.
+TEST(DependencyGraph, ASendThatServesNoPass) {
+  std::vector<TraceRow> rows = interleaved();
+  for (TraceRow& row : rows) {
+    if (row.optype == TraceOp::kBackwardSend && row.stage == 0) {
+      ++row.seq_id;
+    }
+  }
+  rows.push_back(op(TraceOp::kBackwardSend, 0, 0, 5, 5.25F));
+  const OpTable table = table_of(rows);
+  const DependencyGraph graph = make_dependency_graph(table, 1, "t", nullptr);
+  EXPECT_EQ(graph.no_ops[table.find(0, TraceOp::kBackwardSend, 0)], NoOp::kUnmatched);
+  EXPECT_EQ(graph.no_ops[table.find(0, TraceOp::kBackwardSend, 1)], NoOp::kNone);
+  EXPECT_EQ(graph.no_ops[table.find(0, TraceOp::kBackwardSend, 3)], NoOp::kNoPeer);
+  EXPECT_EQ(graph.group_of[table.find(0, TraceOp::kBackwardSend, 1)],
+            graph.group_of[table.find(1, TraceOp::kBackwardRecv, 1)]);
+  // It keeps its stream and the wait for the forward pass two before the first backward pass.
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kBackwardSend, 0),
+              UnorderedElementsAre("forward-compute 2 of stage 0"));
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kBackwardSend, 1),
+              UnorderedElementsAre("backward-send 0 of stage 0", "backward-compute 0 of stage 0"));
+}
+
+/// One stage, two chunks, gradients scattered during the backward passes.
+std::vector<TraceRow> overlapped() {
+  std::vector<TraceRow> rows;
+  for (std::int32_t chunk = 0; chunk < 2; ++chunk) {
+    const auto at = static_cast<float>(chunk);
+    rows.push_back(op(TraceOp::kParamsAllGather, 0, chunk, at / 4, at / 4 + 0.25F, chunk));
+    rows.push_back(op(TraceOp::kForwardCompute, 0, chunk, 1 + at, 2 + at, chunk, chunk));
+    rows.push_back(op(TraceOp::kBackwardCompute, 0, chunk, 3 + at, 4 + at, 1 - chunk, 1 - chunk));
+    rows.push_back(op(TraceOp::kGradsReduceScatter, 0, chunk, 4 + at, 5 + at, 1 - chunk));
+  }
+  add_tail(rows, 0, true, 6);
+  rows.push_back(op(TraceOp::kSeparateGradsAllReduce, 0, 0, 8, 9));
+  return rows;
+}
+
+TEST(DependencyGraph, GradientsScatteredDuringTheBackwardPass) {
+  const OpTable table = table_of(overlapped());
+  const DependencyGraph graph = make_dependency_graph(table, 2, "t", nullptr);
+  EXPECT_TRUE(graph.overlap);
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kForwardCompute, 0),
+              UnorderedElementsAre("params-all-gather 0 of stage 0"));
+  EXPECT_THAT(
+      before(table, graph, 0, TraceOp::kForwardCompute, 1),
+      UnorderedElementsAre("params-all-gather 1 of stage 0", "forward-compute 0 of stage 0"));
+  EXPECT_THAT(
+      before(table, graph, 0, TraceOp::kGradsReduceScatter, 0),
+      UnorderedElementsAre("params-all-gather 1 of stage 0", "backward-compute 0 of stage 0"));
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kLayernormGradsAllReduce, 0),
+              UnorderedElementsAre("grads-reduce-scatter 1 of stage 0", "gc 0 of stage 0"));
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kSeparateGradsAllReduce, 0),
+              UnorderedElementsAre("embedding-grads-all-reduce 0 of stage 0"));
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kOptimizerClip, 0),
+              UnorderedElementsAre("separate-grads-all-reduce 0 of stage 0"));
+  EXPECT_TRUE(graph.groups.back().dp_synced);
+}
+
+/// Without replicas nothing is gathered; if the trace says otherwise, one of the two is wrong.
+TEST(DependencyGraph, ReplicasTheMetaFileDoesNotKnow) {
+  const OpTable table = table_of(overlapped());
+  try {
+    make_dependency_graph(table, 1, "t", nullptr);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the trace has params-all-gather, but only one replica"));
+  }
+}
+
+TEST(DependencyGraph, ListsThatFitNoSchedule) {
+  std::vector<TraceRow> rows = interleaved();
+  std::erase_if(rows, [](const TraceRow& row) {
+    return row.optype == TraceOp::kForwardRecv && row.stage == 1 && row.seq_id > 1;
+  });
+  const OpTable table = table_of(rows);
+  try {
+    make_dependency_graph(table, 1, "t", nullptr);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("stage 1: 2 operations forward-recv serve 4 operations"));
+  }
+}
+
+TEST(DependencyGraph, AStepWithoutItsEnd) {
+  std::vector<TraceRow> rows = overlapped();
+  std::erase_if(rows, [](const TraceRow& row) { return row.optype == TraceOp::kOptimizer; });
+  const OpTable table = table_of(rows);
+  EXPECT_THROW(make_dependency_graph(table, 2, "t", nullptr), Error);
+}
+
+}  // namespace
+}  // namespace lockstep::whatif

@@ -1,0 +1,96 @@
+#include <numeric>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/whatif/numbers.h"
+#include "base/rng.h"
+
+namespace lockstep::whatif {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::string python(double value) {
+  std::string out;
+  append_python_float(out, value);
+  return out;
+}
+
+TEST(PythonFloat, IsCPythonsRepr) {
+  EXPECT_EQ(python(1), "1.0");
+  EXPECT_EQ(python(0), "0.0");
+  EXPECT_EQ(python(-2.5), "-2.5");
+  EXPECT_EQ(python(0.1), "0.1");
+  EXPECT_EQ(python(1e-4), "0.0001");
+  EXPECT_EQ(python(1e-5), "1e-05");
+  EXPECT_EQ(python(1e15), "1000000000000000.0");
+  EXPECT_EQ(python(1e16), "1e+16");
+  EXPECT_EQ(python(1.2345e-7), "1.2345e-07");
+  EXPECT_EQ(python(1e100), "1e+100");
+  EXPECT_EQ(python(static_cast<double>(46.670094F)), "46.67009353637695");
+}
+
+/// With eight sums side by side the order shows: 1 + eps/2 twice in a row is 1, but the two halves
+/// added first are eps.
+TEST(PairwiseMean, AddsInNumpysOrder) {
+  const double half = std::numeric_limits<double>::epsilon() / 2;
+  std::vector<double> few = {1, half, half};
+  EXPECT_EQ(pairwise_mean(few), 1.0 / 3);  // fewer than 8: one by one
+  std::vector<double> many(16, 0.0);
+  many[0] = 1;
+  many[1] = half;
+  many[9] = half;  // the same of the eight sums: eps, then added to 1
+  EXPECT_EQ(pairwise_mean(many), (1 + 2 * half) / 16);
+  std::vector<double> long_one(1000);
+  std::iota(long_one.begin(), long_one.end(), 1.0);
+  EXPECT_EQ(pairwise_mean(long_one), 500.5);
+  const std::vector<float> floats(300, 0.1F);
+  EXPECT_NEAR(pairwise_mean(floats), 0.1F, 2e-8F);
+}
+
+TEST(KahanSum, KeepsWhatPlainSumsLose) {
+  KahanSum sum;
+  sum.add(1);
+  for (int i = 0; i < 1000; ++i) {
+    sum.add(1e-17);
+  }
+  EXPECT_EQ(sum.mean() * 1001, 1 + 1e-14);
+}
+
+TEST(Median, MiddleOrMeanOfTheTwo) {
+  std::vector<float> odd = {5, 1, 3};
+  EXPECT_EQ(median(std::span<float>(odd)), 3);
+  std::vector<float> even = {4, 1, 3, 2};
+  EXPECT_EQ(median(std::span<float>(even)), 2.5);
+}
+
+/// CPython 3.11: list(s) after s.add of each.
+TEST(PythonSetOrder, IsCPythons) {
+  const std::vector<std::int64_t> steps = {23, 25, 33, 34, 36};
+  EXPECT_THAT(python_set_order(steps), ElementsAre(33, 34, 36, 23, 25));
+  const std::vector<std::int64_t> small = {3, 1, 2, 1};
+  EXPECT_THAT(python_set_order(small), ElementsAre(1, 2, 3));
+  const std::vector<std::int64_t> ranks = {0, 4, 8, 12, 16, 20, 24, 28, 32, 36};
+  EXPECT_THAT(python_set_order(ranks), ElementsAre(0, 32, 4, 36, 8, 12, 16, 20, 24, 28));
+}
+
+/// The order holds every value once, whatever the values.
+TEST(PythonSetOrder, IsAPermutation) {
+  Rng rng(7, "set order");
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::int64_t> values;
+    for (std::uint64_t n = rng.below(300); n > 0; --n) {
+      values.push_back(rng.between(0, 2000));
+    }
+    std::vector<std::int64_t> order = python_set_order(values);
+    std::sort(order.begin(), order.end());
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    ASSERT_EQ(order, values);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::whatif
