@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::string_view kExamples =
     R"(Examples:
-  lockstep whatif --trace trace-SE.parquet --meta meta-SE.yaml -o out
-  lockstep whatif --trace trace-SE.parquet --meta meta-SE.yaml --steps 16-40 403 -o out
+  lockstep whatif --trace tests/data/whatif/two-stages.csv --meta tests/data/whatif/two-stages.yaml -o out
+  lockstep whatif --trace trace.parquet --meta meta.yaml --steps 16-40 403 -o out
+  lockstep whatif --trace trace.parquet --meta meta.yaml -o out --set 'forward-compute[stage=3] *= 0.8'
 )";
 
 CommandBody define(CLI::App& app) {
@@ -32,6 +33,14 @@ CommandBody define(CLI::App& app) {
                  "artifact's approximation) in causes-NAME.json")
       ->check(CLI::IsMember({"exact", "min"}))
       ->capture_default_str();
+  app.add_option(
+         "--set", options->edits,
+         "What if? Operations and their time: 'forward-compute[stage=3] *= 0.8', 'pp-comm = "
+         "0'; may be given more than once")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--json", options->json, "Print the causes as one JSON document");
   app.add_flag("--drop-incomplete-steps", options->drop_incomplete_steps,
                "Leave out steps that lack operations of the first one, instead of an error");
   return [options] { return run_whatif(*options); };

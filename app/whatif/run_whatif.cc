@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "analysis/whatif/causes.h"
+#include "analysis/whatif/edit.h"
+#include "analysis/whatif/numbers.h"
 #include "analysis/whatif/timelines.h"
 #include "analysis/whatif/whatif.h"
 #include "base/atomic_file.h"
@@ -79,6 +81,73 @@ Shares shares_from_zero(const Scene& scene, const Result& result) {
   return shares_of({scene.table, scene.graph, scene.simulator, scene.traced, model}, result);
 }
 
+EditRule parse_rule(const std::string& text) {
+  try {
+    return parse_edit(text);
+  } catch (Error& error) {
+    error.locate("--set");
+    throw;
+  }
+}
+
+/// Ratios need times.
+void check_times(const Scene& scene, const std::string& file) {
+  for (std::size_t s = 0; s < scene.table.steps.size(); ++s) {
+    if (!(scene.model.ideal.optimizer[s] > 0) || !(scene.model.nodelay.optimizer[s] > 0)) {
+      throw Error(fmt::format("step {} takes no time", scene.table.steps[s]))
+          .at(file)
+          .expected("operations that last");
+    }
+  }
+}
+
+/// What a person wants to know first.
+std::string overview(const Result& result, const Causes& causes, const OpTable& table,
+                     const std::string& output) {
+  std::string text = fmt::format(
+      "{}: S = {:.3f}; {:.1f} % of the time is lost to stragglers; {} steps of {:.4g} s, ideally "
+      "{:.4g} s\n",
+      result.meta.trial_name, causes.slowdown, 100 * causes.waste, result.steps.size(),
+      causes.workers.tori, causes.workers.tideal);
+  for (const Cause& cause : causes.causes) {
+    text += fmt::format("cause: {} ({:.0f} % of the slow steps show it)\n  {}\n",
+                        to_text(cause.pattern), 100 * cause.confidence, cause.evidence);
+  }
+  text +=
+      fmt::format("slowest worker: rank {}, alone {:.3f}\n", table.ranks[causes.slowest.front()],
+                  causes.by_worker[causes.slowest.front()]);
+  for (const Remedy& remedy : causes.remedies) {
+    if (remedy.saves >= 0.001) {
+      text += fmt::format("remedy: {}: saves {:.1f} %\n", remedy.description, 100 * remedy.saves);
+    }
+  }
+  return text +
+         fmt::format("written: {}\n",
+                     (fs::path(output) / ("result-" + result.meta.trial_name + ".json")).string() +
+                         " and others beside it");
+}
+
+std::string python_float(double value) {
+  std::string text;
+  append_python_float(text, value);
+  return text;
+}
+
+std::string edited(const Scene& scene, const std::vector<EditRule>& rules) {
+  if (rules.empty()) {
+    return "";
+  }
+  std::vector<std::int64_t> matched;
+  const double then = pairwise_mean(simulate_edits(scene, rules, &matched).span);
+  std::string text;
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    text += fmt::format("edit: {}: {} operations\n", rules[r].text, matched[r]);
+  }
+  const double now = mean_nodelay(scene);
+  return text + fmt::format("edited: {:.6g} s a step, speedup {}, saves {:.1f} %\n", then,
+                            python_float(now / then), 100 * (1 - then / now));
+}
+
 /// The file name of a kind of document, with an ending.
 using PathOf = std::function<std::string(const std::string& kind, const std::string& ending)>;
 
@@ -95,6 +164,10 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   std::vector<StepRange> ranges;
   for (const std::string& text : options.steps) {
     ranges.push_back(parse_range(text));
+  }
+  std::vector<EditRule> rules;
+  for (const std::string& text : options.edits) {
+    rules.push_back(parse_rule(text));
   }
   const FileText meta_text(options.meta, 1 << 20);
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
@@ -114,6 +187,7 @@ ExitCode run_whatif(const WhatIfOptions& options) {
       make_model(table, graph, simulator, traced,
                  std::vector<double>(traced.step_start_s.begin(), traced.step_start_s.end()));
   const Scene scene{table, graph, simulator, traced, model};
+  check_times(scene, options.trace);
   const Decompositions blocking = take_apart(scene);
   const Result result = make_result(
       scene, meta, blocking,
@@ -142,7 +216,15 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   RecordGzip ideal(path("ideal-timeline", ".json.gz"));
   write_ideal_timeline(scene, trace, ideal);
   ideal.commit();
+  if (traced.transfers_taken_as_0 > 0) {
+    warnings.add(
+        fmt::format("{}: {} transfers that end 10 ms before their group began are taken as 0",
+                    options.trace, traced.transfers_taken_as_0));
+  }
   print_warnings(warnings);
+  write_file("-", options.json
+                      ? causes_json(causes, table, meta)
+                      : overview(result, causes, table, options.output) + edited(scene, rules));
   return ExitCode::kDone;
 }
 

@@ -13,7 +13,9 @@ struct WhatIfOptions {
   std::vector<std::string> steps;
   double decompose_threshold = 1.03;
   bool drop_incomplete_steps = false;
-  std::string workers = "exact";  ///< S_w of the causes: exact, or min as the artifact has it
+  std::string workers = "exact";   ///< S_w of the causes: exact, or min as the artifact has it
+  std::vector<std::string> edits;  ///< "forward-compute[stage=3] *= 0.8"
+  bool json = false;
 };
 
 /// Analyses the trace and writes the documents into the output folder.

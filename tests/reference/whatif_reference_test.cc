@@ -102,6 +102,42 @@ TEST_P(WhatIf, TimelineIsTheRecordedOne) {
   EXPECT_EQ(at, ours.size());
 }
 
+/// The artifact's notebook: T over T with the transfers of some types taking no time.
+TEST_P(WhatIf, SpeedupsWithoutTransfers) {
+  const auto speedup = [&](const std::string& edit) {
+    const testing::RunResult result = testing::run(
+        {"whatif", "--trace", trace(), "--meta", meta(), "-o", scratch_.path(), "--set", edit});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::size_t at = result.out.find("speedup ") + 8;
+    return result.out.substr(at, result.out.find(',', at) - at);
+  };
+  const bool st = name() == "ST";
+  EXPECT_EQ(speedup("pp-comm = 0"), st ? "1.0012516774513014" : "1.004557686711403");
+  EXPECT_EQ(speedup("dp-comm = 0"), st ? "1.0392968710937196" : "1.0045815562146325");
+}
+
+/// The causes that section 5 of the paper and the figures above name.
+TEST_P(WhatIf, NamesTheCauses) {
+  run({});
+  const Json causes = parse_json(out("causes"), "causes");
+  std::vector<std::string> found;
+  for (const Json& cause : causes["causes"]) {
+    found.push_back(cause["cause"].get<std::string>());
+  }
+  const Json& sign = causes["sequence_length"];
+  if (name() == "ST") {
+    EXPECT_THAT(found, ::testing::ElementsAre("stage"));
+    EXPECT_NEAR(sign["correlation"].get<double>(), 0.849, 5e-4);
+    EXPECT_NEAR(sign["pooled_correlation"].get<double>(), 0.995, 5e-4);
+    EXPECT_NEAR(sign["forward_variation"].get<double>(), 0.025, 5e-4);
+  } else {
+    EXPECT_THAT(found, ::testing::ElementsAre("sequence-length", "stage"));
+    EXPECT_NEAR(sign["correlation"].get<double>(), 0.992, 5e-4);
+    EXPECT_NEAR(sign["pooled_correlation"].get<double>(), 0.884, 5e-4);
+    EXPECT_NEAR(sign["forward_variation"].get<double>(), 0.21, 5e-4);
+  }
+}
+
 std::string node_name(const OpNode& node) {
   return std::string(to_text(node.type)) + "_" + std::to_string(node.seq) + "_" +
          std::to_string(node.stage);
