@@ -70,8 +70,15 @@ Fabric::OpenEpisode(int64_t limit)
     {
         return;
     }
-    const uint64_t turns = SaveTurns(m_turns);
-    const auto known = m_episodes.find(turns);
+    const Message& message = m_messages[first.what >> 3];
+    DescribeBegin(message, 0, m_opening);
+    uint64_t hash = SaveTurns(m_turns) ^ static_cast<uint64_t>(m_opening.bytes);
+    for (const uint32_t way : m_opening.ways)
+    {
+        hash = (hash ^ way) * 0xff51afd7ed558ccdU;
+    }
+    hash = (hash ^ m_opening.pair) * 0xc4ceb9fe1a85ec53U;
+    const auto known = m_episodes.find(hash);
     if (known != m_episodes.end())
     {
         for (const std::unique_ptr<Episode>& episode : known->second)
@@ -83,13 +90,13 @@ Fabric::OpenEpisode(int64_t limit)
             }
         }
     }
-    if (m_episodeOpenings > MOST_OPENINGS || (known != m_episodes.end() && known->second.size() >= 8))
+    if (m_episodeOpenings > MOST_OPENINGS || (known != m_episodes.end() && known->second.size() >= 16))
     {
         return;
     }
     m_recording = std::make_unique<Episode>();
     m_recording->before = m_turns;
-    m_recording->hash = turns;
+    m_recording->hash = hash;
     m_recording->start = first.time;
     m_recording->key = m_nextKey;
     m_recording->draws = m_draws;

@@ -466,7 +466,7 @@ class Fabric : public Object, public FabricEventSource
         std::vector<Opening> openings;              //!< in order
         std::vector<EpisodeCompletion> completions; //!< in order
         std::vector<EpisodeCarried> carried;        //!< ports that carried something
-        uint64_t hash{0};                           //!< of `before`
+        uint64_t hash{0};                           //!< of `before` and the first opening
         uint64_t key{0};                            //!< keys drawn
         uint64_t draws{0};                          //!< m_draws at its start
         uint64_t packets{0};                        //!< sent
@@ -544,7 +544,7 @@ class Fabric : public Object, public FabricEventSource
     Looks m_looks;                          //!< earlier looks
     std::unique_ptr<Episode> m_recording;   //!< the present one, if it is to be kept
     std::vector<PortStatistics> m_recorded; //!< at its start
-    std::unordered_map<uint64_t, std::vector<std::unique_ptr<Episode>>> m_episodes; //!< by turns
+    std::unordered_map<uint64_t, std::vector<std::unique_ptr<Episode>>> m_episodes; //!< by hash
     std::size_t m_episodeOpenings{0};       //!< of all of them
     std::vector<Turn> m_turns;              //!< reused
     Opening m_opening;                      //!< reused
