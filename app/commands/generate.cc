@@ -218,6 +218,13 @@ ExitCode generate(const GenerateFlags& flags) {
   }
   const Generator& generator = generator_named(flags.generator);
   check_form(flags, generator);
+  const bool has_script = generator.name == "simai-training" || generator.name == "megatron" ||
+                          generator.name.starts_with("deepspeed");
+  if (flags.script_compat && !has_script) {
+    throw Error(fmt::format("{} reads no script's flags", generator.name))
+        .field("--script-compat")
+        .expected("--generator simai-training, megatron, deepspeed12 or deepspeed3 beside it");
+  }
   if (flags.memory) {
     throw Error("AICB's generators know nothing of memory")
         .field("--memory")
