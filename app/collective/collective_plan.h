@@ -17,7 +17,6 @@ namespace lockstep {
 struct CollectivePlan {
   std::string algorithm, protocol;
   std::int32_t channels = 0;  ///< 0: the algorithm's own number
-  Time launch;                ///< before the first transfer, once
   std::shared_ptr<const Schedule> schedule;
 };
 

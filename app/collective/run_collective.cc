@@ -181,7 +181,7 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
                                  .fast_forward = !setting.options.no_fast_forward,
                                  .verify = setting.options.verify_symmetry});
   }
-  return {result.end + plan.launch, result.transfers};
+  return {result.end, result.transfers};
 }
 
 CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {

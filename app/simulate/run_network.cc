@@ -2,6 +2,8 @@
 
 #include "app/simulate/flag_value.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/collectives/tune.h"
+#include "simulator/replay/fabric_of.h"
 
 namespace lockstep {
 
@@ -12,7 +14,9 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   StepOptions step;
   step.simai_flavour = strict;
   step.all_gpus = strict && options.gpus == 0;
-  step.send_latency = flag_value("--send-latency", options.send_latency, parse_time);
+  if (!options.send_latency.empty()) {
+    step.send_latency = flag_value("--send-latency", options.send_latency, parse_time);
+  }
   if (options.chunks_per_stage > 0) {
     step.chunks_per_stage = options.chunks_per_stage;
   }
@@ -23,12 +27,20 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.stragglers = options.stragglers;
   step.seed = options.seed;
   step.step = options.step;
-  const auto flavour = strict ? CollectiveFlavour::kSimai : CollectiveFlavour::kDefault;
+  const NcclFabric fabric = fabric_of(topology, topology.gpus());
   ScheduleCache schedules;
   return simulate_step(
       workload, topology, network,
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
-        return schedules.get({.op = op, .bytes = bytes, .flavour = flavour}, shape);
+        if (strict) {
+          return schedules.get({.op = op, .bytes = bytes, .flavour = CollectiveFlavour::kSimai},
+                               shape);
+        }
+        TunedRequest tuned = tune({.op = op, .bytes = bytes}, shape, fabric);
+        if (!options.send_latency.empty()) {
+          tuned.request.hop_latency.reset();
+        }
+        return schedules.get(tuned.request, shape, tuned.algorithm);
       },
       step);
 }

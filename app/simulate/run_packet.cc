@@ -58,7 +58,11 @@ PacketOptions packet_options(const SimulateOptions& options, std::vector<std::st
   packet.routes.spray = options.spray;
   packet.routes.rail_affinity = options.rail_affinity;
   packet.seed = options.seed;
-  packet.lookahead = flag_value("--send-latency", options.send_latency, parse_time);
+  // How soon a transfer may start after what it waits for: NCCL's shortest hop is 0.6 us.
+  packet.lookahead = !options.send_latency.empty()
+                         ? flag_value("--send-latency", options.send_latency, parse_time)
+                     : options.flavour == "simai" ? Time::us(6)
+                                                  : Time::ns(600);
   packet.fct_file = options.fct_file;
   packet.pfc_file = options.pfc_file;
   return packet;

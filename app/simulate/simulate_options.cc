@@ -38,8 +38,9 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->capture_default_str()
       ->group("Model");
 
-  app.add_option("--send-latency", options.send_latency, "software and NIC time of every transfer")
-      ->capture_default_str()
+  app.add_option("--send-latency", options.send_latency,
+                 "software and NIC time of every transfer, in place of NCCL's latencies by\n"
+                 "protocol and hop (simai: 6us)")
       ->group("Flow and packet engine");
   app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
       ->group("Flow and packet engine");

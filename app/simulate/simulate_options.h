@@ -16,7 +16,7 @@ struct SimulateOptions {
   std::string workload, topology;
   std::vector<std::string> job;  // words that describe a model and a job instead of a workload
   std::string engine = "flow", semantics = "simai", flavour = "default";
-  std::string send_latency = "6us";
+  std::string send_latency;  // empty: NCCL's; simai 6 us
   bool pxn = false, spray = false, rail_affinity = false;
   std::string mtu, header;  // empty: by flavour
   std::string conf, congestion, fct_file, pfc_file;

@@ -221,7 +221,7 @@ std::int32_t channels_for(const NcclChoice& choice, Bytes bytes, std::int32_t al
 }
 
 HopLatency hops_us(double local, double network) {
-  return {Time::seconds(local * 1e-6), Time::seconds(network * 1e-6)};
+  return {Time::seconds(local * 1e-6), Time::seconds(network * 1e-6), Time()};
 }
 
 void set_latencies(const Model& model, NcclChoice& choice) {
@@ -257,7 +257,7 @@ void set_latencies(const Model& model, NcclChoice& choice) {
       choice.hops = hops_us(c.collnet_chain_nvlink, c.collnet_chain_net / 2);
       break;
   }
-  choice.launch = Time::seconds(launch * 1e-6);
+  choice.hops.launch = Time::seconds(launch * 1e-6);
 }
 
 bool point_to_point(CommType op) {

@@ -36,7 +36,6 @@ struct NcclChoice {
   NcclAlgorithm algorithm = NcclAlgorithm::kRing;
   Protocol protocol = Protocol::kSimple;
   std::int32_t channels = 1;  ///< that this size uses
-  Time launch;                ///< once, before the first transfer
   HopLatency hops;
 };
 

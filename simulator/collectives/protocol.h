@@ -37,6 +37,7 @@ inline constexpr std::int32_t kBufferSlots = 8;
 struct HopLatency {
   Time local;    ///< within a server
   Time network;  ///< between servers
+  Time launch;   ///< of what waits for nothing, besides: the kernel's start
   friend bool operator==(const HopLatency&, const HopLatency&) = default;
   friend auto operator<=>(const HopLatency&, const HopLatency&) = default;
 };

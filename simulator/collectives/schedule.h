@@ -110,6 +110,8 @@ struct Schedule {
   /// From the moment a transfer of this slot may start to its first bit, by the protocol and what
   /// it crosses; `otherwise` where the schedule has no latencies of its own.
   Time start_latency(const Slot& slot, Time otherwise) const;
+  /// What a transfer that waits for nothing takes besides: the start of the collective's kernel.
+  Time launch_latency() const { return hop_latency ? hop_latency->launch : Time(); }
   /// Transfers of all slots.
   std::int64_t transfer_count() const;
 

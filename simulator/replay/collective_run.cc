@@ -280,6 +280,9 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
       forwards = forwards || needed > 0;
     }
     Time when = now + schedule.start_latency(slot, options_.send_latency);
+    if (!forwards) {
+      when += schedule.launch_latency();
+    }
     if (forwards && run.comm == CommType::kReduceScatter) {
       when += options_.reduce_latency;
     }

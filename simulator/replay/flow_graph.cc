@@ -86,8 +86,8 @@ FlowGraph make_flow_graph(const Schedule& schedule, const std::vector<NodeId>& n
     result.latency =
         path.propagation + path.ack +
         (wire < flow.payload + flow.header ? paths.pipeline(path.ports, wire) : path.pipeline);
-    result.start_latency = result.forward_latency =
-        schedule.start_latency(slot, options.send_latency);
+    result.forward_latency = schedule.start_latency(slot, options.send_latency);
+    result.start_latency = result.forward_latency + schedule.launch_latency();
     if (!options.entry.empty() && slot.source < schedule.ranks) {
       result.entry = options.entry[static_cast<std::size_t>(slot.source)];
     }

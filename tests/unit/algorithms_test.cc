@@ -264,7 +264,7 @@ TEST(Protocols, LatencyGoesByWhatIsCrossed) {
   const GroupShape shape = in_servers_of(2, 4);
   Schedule s = build("ring", request, shape);
   EXPECT_EQ(s.start_latency(s.slots[0], Time::us(6)), Time::us(6));
-  request.hop_latency = HopLatency{Time::us(1), Time::us(3)};
+  request.hop_latency = HopLatency{Time::us(1), Time::us(3), Time::us(5)};
   s = build("ring", request, shape);
   for (const Slot& slot : s.slots) {
     EXPECT_EQ(s.start_latency(slot, Time::us(6)),

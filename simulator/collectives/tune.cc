@@ -1,0 +1,53 @@
+#include "simulator/collectives/tune.h"
+
+#include "simulator/collectives/choose.h"
+#include "simulator/collectives/rings.h"
+#include "simulator/collectives/trees.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kSlicedChunk = 128 * 1024;
+
+/// Channels that differ from each other: a communicator's others repeat them.
+std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm,
+                               const CollectiveRequest& request, const GroupShape& shape) {
+  return algorithm.name == "tree" ? tree_channels(request, shape) : channel_count(request, shape);
+}
+
+}  // namespace
+
+TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const NcclFabric& fabric,
+                  NcclWishes wishes, const CollectiveAlgorithm* named, bool own) {
+  request.mesh = fabric.nvlink > Bandwidth() && !fabric.nvswitch;
+  if (named != nullptr) {
+    wishes.algorithm = nccl_algorithm_named(named->name);
+  }
+  if (own || (named != nullptr && !wishes.algorithm)) {
+    wishes.algorithm = NcclAlgorithm::kPointToPoint;
+    wishes.protocol = wishes.protocol.value_or(Protocol::kSimple);
+  }
+  const NcclChoice choice = nccl_choice(request.op, request.bytes, shape, fabric, wishes);
+  TunedRequest tuned;
+  if (!own) {
+    tuned.algorithm =
+        named != nullptr
+            ? named
+            : &algorithm_named(our_name(choice.algorithm, request.op, shape.ranks), request.op);
+  }
+  request.protocol = choice.protocol;
+  request.hop_latency = choice.hops;
+  if (!own && choice.algorithm != NcclAlgorithm::kPointToPoint) {
+    tuned.channels = choice.channels;
+    if (request.channels == 0 &&
+        tuned.channels < distinct_channels(*tuned.algorithm, request, shape)) {
+      request.channels = tuned.channels;
+    }
+  }
+  const std::int64_t chunk = request.bytes.count() / shape.ranks / channel_count(request, shape);
+  request.slices = request.protocol == Protocol::kSimple && chunk > kSlicedChunk ? 2 : 1;
+  tuned.request = std::move(request);
+  return tuned;
+}
+
+}  // namespace lockstep
