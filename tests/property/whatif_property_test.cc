@@ -10,7 +10,9 @@
 #include "analysis/whatif/whatif.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "report/heat_map.h"
 #include "tests/support/made_up_steps.h"
+#include "tests/support/run.h"
 
 namespace lockstep::whatif {
 namespace {
@@ -236,6 +238,31 @@ TEST(Causes, UnevenSequencesAreNamed) {
 TEST(Causes, AnEvenJobHasNone) {
   const Analysis a(play({.dp = 2, .stages = 2, .microbatches = 4}, uniform));
   EXPECT_TRUE(causes_of(a).causes.empty());
+}
+
+/// The three patterns that docs/whatif.md shows, each worker alone.
+TEST(HeatMap, ThreePatterns) {
+  const MadeUpJob job{.dp = 8, .stages = 4, .microbatches = 8, .steps = 3};
+  const auto picture = [&](const std::string& name, const testing::OpSeconds& seconds) {
+    const Analysis a(play(job, seconds));
+    EXPECT_GOLDEN("../../docs/pictures/" + name + ".svg",
+                  to_svg(heat_map(blocking_by_worker(a.scene()).ratio, job.dp)));
+  };
+  picture("slow-worker", [](const TraceRow& row) {
+    return uniform(row) * (row.rank == 13 && is_compute(row.optype) ? 1.5F : 1.0F);
+  });
+  picture("heavy-last-stage", [](const TraceRow& row) {
+    return uniform(row) * (row.stage == 3 && is_compute(row.optype) ? 1.5F : 1.0F);
+  });
+  Rng rng(2, "lengths");
+  std::vector<float> lengths;
+  for (int i = 0; i < 509; ++i) {
+    lengths.push_back(0.5F + static_cast<float>(rng.below(64)) / 32);
+  }
+  picture("uneven-sequences", [&](const TraceRow& row) {
+    const auto at = static_cast<std::size_t>(row.step * 101 + row.dp_rank * 13 + row.seq_id);
+    return uniform(row) * (is_compute(row.optype) ? lengths[at % lengths.size()] : 1.0F);
+  });
 }
 
 std::string error_of(const Trace& trace, const OpTableOptions& options = {}) {
