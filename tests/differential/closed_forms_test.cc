@@ -1,0 +1,149 @@
+// Closed forms on a fabric without contention: one GPU a server, one switch that never blocks, no
+// headers. A transfer of m bytes takes T(m) = a + m / B, with a the latency of an empty one and
+// B = 400 Gbps, 20 ps a byte, so that all times are whole picoseconds and the forms are exact.
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "simulator/collectives/choose.h"
+#include "simulator/network/flow/flow_engine.h"
+#include "simulator/replay/lone_collective.h"
+#include "topologies/topology_file.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kPsPerByte = 20;
+
+class ClosedForms : public ::testing::TestWithParam<std::int32_t> {
+ protected:
+  ClosedForms()
+      : n_(GetParam()),
+        topology_(topology_from("single-switch:g=" + std::to_string(n_) + ",gps=1,nsps=0")) {
+    flow_.header = Bytes(0);
+    flow_.payload = Bytes(1);
+  }
+
+  /// By the replay, and by the path for collectives alone; the two must agree.
+  Time run(std::string_view name, const CollectiveRequest& request) {
+    LoneCollective collective;
+    collective.nodes = topology_.gpus();
+    collective.nodes.resize(static_cast<std::size_t>(name == "send" ? 2 : n_));
+    const GroupShape shape = shape_of_nodes(topology_, collective.nodes);
+    collective.schedule = std::make_shared<const Schedule>(
+        build_schedule(algorithm_named(name, request.op), request, shape));
+    collective.bytes = request.bytes;
+    collective.send_latency = Time::us(2);
+    FlowEngine network(topology_, flow_);
+    const Time end = run_lone_collective(collective, topology_, network).end;
+    EXPECT_EQ(run_on_flow_engine(collective, topology_, flow_, {}).end, end) << name;
+    return end;
+  }
+  Time run(std::string_view name, CommType op, std::int64_t bytes) {
+    CollectiveRequest request;
+    request.op = op;
+    request.bytes = Bytes(bytes);
+    request.channels = 1;
+    return run(name, request);
+  }
+  /// a: what a send takes beyond its bytes.
+  Time latency() { return run("send", CommType::kSendRecv, 1000) - Time::ps(1000 * kPsPerByte); }
+  Time form(std::int64_t latencies, std::int64_t bytes) {
+    return latency() * latencies + Time::ps(bytes * kPsPerByte);
+  }
+  std::int64_t rounds() const {
+    return std::bit_width(static_cast<std::uint32_t>(n_ - 1));  // ceil(log2 n)
+  }
+
+  std::int64_t n_;
+  Topology topology_;
+  FlowOptions flow_;
+};
+
+TEST_P(ClosedForms, Ring) {
+  const std::int64_t chunk = 100'000, s = chunk * n_;
+  EXPECT_EQ(run("ring", CommType::kAllReduce, s), form(2 * (n_ - 1), 2 * (n_ - 1) * chunk));
+  EXPECT_EQ(run("ring", CommType::kAllGather, s), form(n_ - 1, (n_ - 1) * chunk));
+  EXPECT_EQ(run("ring", CommType::kReduceScatter, s), form(n_ - 1, (n_ - 1) * chunk));
+}
+
+// Two slices hide the latency behind each other: a step takes the longer of a slice's whole way,
+// a + m/2B, and both slices' time on the wire, m/B. Here m/2B is above a.
+TEST_P(ClosedForms, SlicedRing) {
+  CollectiveRequest request;
+  request.op = CommType::kAllGather;
+  request.channels = 1;
+  request.slices = 2;
+  const std::int64_t chunk = 1'000'000;
+  request.bytes = Bytes(chunk * n_);
+  EXPECT_EQ(run("ring", request), form(1, (n_ - 1) * chunk));
+}
+
+// The NIC carries (n-1) pieces; all start at once. A share of its rate need not be whole.
+TEST_P(ClosedForms, AllToAll) {
+  const std::int64_t piece = 100'000;
+  const Time off = run("direct", CommType::kAllToAll, piece * n_) - form(1, (n_ - 1) * piece);
+  EXPECT_LE(std::abs(off.count_ps()), 1);
+}
+
+// Bruck's all-gather: rounds of 1, 2, 4, … shards, the last with the rest.
+TEST_P(ClosedForms, Bruck) {
+  const std::int64_t shard = 100'000;
+  EXPECT_EQ(run("bruck", CommType::kAllGather, shard * n_), form(rounds(), (n_ - 1) * shard));
+}
+
+// PAT moves as much, in as many rounds, the other way round.
+TEST_P(ClosedForms, Pat) {
+  const std::int64_t shard = 100'000;
+  const Time time = run("pat", CommType::kAllGather, shard * n_);
+  if (std::has_single_bit(static_cast<std::uint32_t>(n_))) {
+    EXPECT_EQ(time, form(rounds(), (n_ - 1) * shard));
+  } else {
+    EXPECT_GE(time, form(rounds(), (n_ - 1) * shard));
+  }
+}
+
+// Recursive halving and doubling: log2 n rounds each, S/2 + S/4 + … bytes each.
+TEST_P(ClosedForms, RecursiveHalvingDoubling) {
+  if (!std::has_single_bit(static_cast<std::uint32_t>(n_))) {
+    GTEST_SKIP() << "for powers of two";
+  }
+  const std::int64_t s = 100'000 * n_;
+  EXPECT_EQ(run("recursive-halving-doubling", CommType::kAllReduce, s),
+            form(2 * rounds(), 2 * (s - s / n_)));
+}
+
+// A pipeline of p pieces over n-1 hops: the first piece's way, then the others one by one.
+TEST_P(ClosedForms, Chain) {
+  const std::int64_t piece = 524'288, pieces = 16;
+  EXPECT_EQ(run("chain", CommType::kBroadcast, piece * pieces),
+            form(n_ - 1, (n_ - 1 + pieces - 1) * piece));
+  EXPECT_EQ(run("chain", CommType::kReduce, piece * pieces),
+            form(n_ - 1, (n_ - 1 + pieces - 1) * piece));
+}
+
+TEST_P(ClosedForms, Barrier) {
+  EXPECT_EQ(run("dissemination", CommType::kBarrier, 0), form(rounds(), rounds()));
+}
+
+// One tree over servers of one GPU: one piece goes up its deepest branch and down again. Of two
+// children the first to come may share its parent's port with the other, so only bounds hold.
+TEST_P(ClosedForms, Tree) {
+  const std::int64_t s = 100'000;
+  const Time time = run("tree", CommType::kAllReduce, s);
+  const std::int64_t depth = std::bit_width(static_cast<std::uint32_t>(n_ - 1));
+  EXPECT_LE(time, form(2 * depth, 4 * depth * s));
+  EXPECT_GE(time, form(2 * std::max<std::int64_t>(depth - 1, 1), 2 * s));
+  if (n_ == 2) {
+    EXPECT_EQ(time, form(2, 2 * s));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ClosedForms, ::testing::Values(2, 3, 4, 7, 8, 16),
+                         [](const auto& param) { return "n" + std::to_string(param.param); });
+
+}  // namespace
+}  // namespace lockstep
