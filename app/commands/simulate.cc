@@ -27,6 +27,8 @@
 #include "report/step_table.h"
 #include "simulator/replay/step_sample.h"
 #include "topologies/topology_file.h"
+#include "trace/job_meta.h"
+#include "trace/read_trace.h"
 #include "trace/timeline.h"
 #include "workloads/read_workload.h"
 
@@ -46,6 +48,11 @@ constexpr std::string_view kExamples =
 
 namespace fs = std::filesystem;
 
+/// Whether a trace of this name has what-if's columns.
+bool in_columns(const std::string& path) {
+  return path.ends_with(".parquet") || path.ends_with(".csv");
+}
+
 /// Refuses an output path that cannot work before the simulation rather than after it.
 void check_outputs(const SimulateOptions& options) {
   if (!options.trace.empty()) {
@@ -53,13 +60,12 @@ void check_outputs(const SimulateOptions& options) {
     if (!folder.empty() && !fs::is_directory(folder)) {
       throw Error("there is no such folder").at(folder.string()).field("--trace");
     }
-    const bool csv = options.trace.ends_with(".csv") || options.trace.ends_with(".csv.gz");
     const bool json = options.trace.ends_with(".json") || options.trace.ends_with(".json.gz");
-    if (!csv && !json) {
+    if (!in_columns(options.trace) && !json && !options.trace.ends_with(".csv.gz")) {
       throw Error("cannot tell the format of a trace by this name")
           .at(options.trace)
           .field("--trace")
-          .expected("a name that ends in .json, .json.gz, .csv or .csv.gz");
+          .expected("a name that ends in .json, .json.gz, .csv, .csv.gz or .parquet");
     }
     if (options.engine == "analytic") {
       throw Error("the analytic engine has no time line")
@@ -139,7 +145,11 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
     write_file((fs::path(options.csv_dir) / end_to_end_name(prefix)).string(), text);
   }
   if (!options.trace.empty()) {
-    if (options.trace.find(".csv") != std::string::npos) {
+    if (options.rows != nullptr) {
+      write_trace(*options.rows, options.trace);
+      write_file(fs::path(options.trace).replace_extension(".yaml").string(),
+                 to_yaml_text(*options.meta));
+    } else if (options.trace.ends_with(".csv.gz")) {
       write_timeline_csv(timeline, options.trace);
     } else {
       write_chrome_trace(timeline, options.trace);
@@ -184,15 +194,31 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
     SimulateOptions other = options;
     other.stragglers.assign(stragglers.begin(), stragglers.end());
     other.step = step;
+    other.rows = nullptr;
     other.quiet = true;
     return run_engine(other, workload, topology, nullptr).total;
   };
   price_stragglers(options.stragglers, run, result);
   if (options.steps > 1) {
+    std::vector<Trace> traces(static_cast<std::size_t>(options.steps));
+    const RunStep traced = [&](std::span<const Straggler>, std::int64_t step) {
+      SimulateOptions other = options;
+      JobMeta meta;
+      other.step = step;
+      other.quiet = true;
+      other.rows = options.rows != nullptr ? &traces[static_cast<std::size_t>(step)] : nullptr;
+      other.meta = &meta;
+      return run_engine(other, workload, topology, nullptr).total;
+    };
     const int threads = options.threads > 0
                             ? options.threads
                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    result.sample = sample_steps(options.stragglers, options.steps, options.seed, threads, run);
+    result.sample = sample_steps(options.stragglers, options.steps, options.seed, threads, traced);
+    for (std::size_t step = 1; options.rows != nullptr && step < traces.size(); ++step) {
+      for (std::size_t row = 0; row < traces[step].size(); ++row) {
+        add_row(*options.rows, row_at(traces[step], row));
+      }
+    }
   }
 }
 
@@ -222,8 +248,14 @@ ExitCode simulate(SimulateOptions& options) {
   }
   Timeline timeline;
   const Topology* given = topology ? &*topology : nullptr;
-  StepResult result =
-      run_engine(options, workload, given, options.trace.empty() ? nullptr : &timeline);
+  Trace rows;
+  JobMeta meta;
+  if (in_columns(options.trace)) {
+    options.rows = &rows;
+    options.meta = &meta;
+  }
+  const bool drawn = !options.trace.empty() && !in_columns(options.trace);
+  StepResult result = run_engine(options, workload, given, drawn ? &timeline : nullptr);
   run_again(options, workload, given, result);
   result.workload =
       options.workload.empty() ? fmt::format("{}", fmt::join(options.job, " ")) : options.workload;

@@ -130,8 +130,10 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("--csv-prefix", options.csv_prefix,
                  "what its name starts with (default: the workload's name and '-')")
       ->group("Output");
-  app.add_option("--trace", options.trace,
-                 "time line for Perfetto (.json or .json.gz) or as a table (.csv)")
+  app.add_option(
+         "--trace", options.trace,
+         "time line for Perfetto (.json, .json.gz) or as a table (.csv.gz); or a trace for\n"
+         "'lockstep whatif' (.parquet, .csv, and NAME.yaml beside it)")
       ->group("Output");
   app.add_option("--trace-ranks", options.trace_ranks, "draw the first so many ranks")
       ->check(CLI::Range(1, 1 << 24))

@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 
 #include "simulator/replay/straggler.h"
+#include "trace/job_meta.h"
+#include "trace/trace.h"
 
 namespace lockstep {
 
@@ -36,7 +38,9 @@ struct SimulateOptions {
   std::vector<Straggler> stragglers;  // those of both, once read
   std::int64_t steps = 1, step = 0;   // step: the one that is simulated
   int threads = 0;                    // 0: as many as there are cores
-  bool quiet = false;                 // one of several runs: no progress
+  Trace* rows = nullptr;              // filled with the step in what-if columns
+  JobMeta* meta = nullptr;
+  bool quiet = false;  // one of several runs: no progress
 
   std::string csv_dir, csv_prefix, trace;
   std::int32_t trace_ranks = 8;

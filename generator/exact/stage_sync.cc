@@ -70,6 +70,7 @@ void StageProgram::gather_buckets(Ops after) {
   }
   for (std::size_t chunk = 0; chunk < reductions_.size(); ++chunk) {
     const ChunkReduction& reduction = reductions_[chunk].front();
+    chunk_ = static_cast<std::int32_t>(chunk);
     for (const bool expert : {false, true}) {
       const std::vector<GradientBucket>& buckets = expert ? reduction.expert : reduction.dense;
       if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
@@ -90,6 +91,7 @@ void StageProgram::gather_buckets(Ops after) {
       }
     }
   }
+  chunk_ = -1;
 }
 
 /// Reduces a fully sharded unit's gradients.

@@ -14,6 +14,7 @@
 #include "simulator/replay/op_table_program.h"
 #include "simulator/replay/pipeline.h"
 #include "simulator/replay/simai_program.h"
+#include "simulator/replay/step_trace.h"
 #include "simulator/replay/straggler_plan.h"
 
 namespace lockstep {
@@ -241,9 +242,38 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   std::optional<TimelineRecorder> recorder;
   if (options.timeline != nullptr) {
     recorder.emplace(*options.timeline, compiled, names);
-    replay_options.traced = [&](std::int32_t rank) { return rank < options.timeline_ranks; };
-    replay_options.on_op = [&](std::int32_t rank, std::int32_t op, const OpTiming& timing) {
-      recorder->record(rank, op, timing);
+  }
+  std::optional<StepTrace> trace;
+  if (options.trace != nullptr) {
+    const Job& first = compiled.jobs.front();
+    const auto* table = std::get_if<OpTable>(&first.source->work);
+    if (table == nullptr) {
+      throw Error(
+          "a table of layers has no microbatches and stages, which the columns of a trace need")
+          .hint("a trace of this step can be written as .json or .json.gz");
+    }
+    Parallelism parallel = first.source->parallel;
+    parallel.gpus = first.ranks;
+    trace.emplace(*table, parallel);
+    if (options.meta != nullptr) {
+      *options.meta = trace->meta();
+    }
+  }
+  if (recorder || trace) {
+    const auto drawn = [&](std::int32_t rank) { return recorder && rank < options.timeline_ranks; };
+    const auto kept = [&](std::int32_t rank) {
+      return trace && rank < compiled.jobs.front().ranks && trace->records(rank);
+    };
+    replay_options.traced = [=](std::int32_t rank) { return drawn(rank) || kept(rank); };
+    replay_options.on_op = [&, drawn, kept](std::int32_t rank, std::int32_t op,
+                                            const OpTiming& timing) {
+      if (drawn(rank)) {
+        recorder->record(rank, op, timing);
+      }
+      if (kept(rank)) {
+        trace->record(rank, compiled.work.program(rank).ops()[static_cast<std::size_t>(op)],
+                      timing);
+      }
     };
   }
   const StragglerContext context = straggler_context(compiled.work, nodes, topology, options);
@@ -257,6 +287,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   const ReplayResult run =
       replay(compiled.work, nodes, topology, *network, schedules, replay_options);
 
+  if (trace) {
+    trace->add_rows(options.step, *options.trace);
+  }
   const Job& job = compiled.jobs.front();
   StepResult result;
   result.parallel = job.source->parallel;

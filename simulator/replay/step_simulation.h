@@ -10,7 +10,9 @@
 #include "simulator/replay/step_result.h"
 #include "simulator/replay/straggler.h"
 #include "topologies/topology.h"
+#include "trace/job_meta.h"
 #include "trace/timeline.h"
+#include "trace/trace.h"
 #include "workloads/workload.h"
 
 namespace lockstep {
@@ -24,7 +26,11 @@ struct StepOptions {
   Time send_latency = Time::us(6);
   std::optional<std::int64_t> chunks_per_stage;  ///< in place of the workload's vpp
   double pp_overlap = 0;  ///< share of stage-to-stage transfers hidden behind compute, 0 to 1
-  Timeline* timeline = nullptr;     ///< filled when given
+  Timeline* timeline = nullptr;  ///< filled when given
+  /// When given, the first job's step is appended to it (step_trace.h), numbered `step`; and `meta`
+  /// says of what job.
+  Trace* trace = nullptr;
+  JobMeta* meta = nullptr;
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;
   std::span<const Straggler> stragglers;  ///< what is slower than it should be

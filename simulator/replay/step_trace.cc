@@ -1,0 +1,245 @@
+#include "simulator/replay/step_trace.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+struct Span {
+  Time begin = Time::max(), end;
+  void cover(Time from, Time to) {
+    begin = std::min(begin, from);
+    end = std::max(end, to);
+  }
+};
+
+/// Each rank's place in its group of a family, 0 where there is no such family; and the size.
+std::vector<std::int32_t> places(const OpTable& table, std::string_view name, std::int64_t ranks,
+                                 std::int32_t& size) {
+  std::vector<std::int32_t> result(static_cast<std::size_t>(ranks), 0);
+  size = 1;
+  for (const GroupFamily& family : table.groups) {
+    if (family.name != name) {
+      continue;
+    }
+    for (const std::vector<std::int32_t>& group : family.members) {
+      size = std::max(size, static_cast<std::int32_t>(group.size()));
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        result[static_cast<std::size_t>(group[i])] = static_cast<std::int32_t>(i);
+      }
+    }
+  }
+  return result;
+}
+
+std::optional<TraceOp> row_type(OpType type) {
+  switch (type) {
+    case OpType::kForward:
+      return TraceOp::kForwardCompute;
+    case OpType::kBackward:
+      return TraceOp::kBackwardCompute;
+    case OpType::kForwardSend:
+      return TraceOp::kForwardSend;
+    case OpType::kForwardReceive:
+      return TraceOp::kForwardRecv;
+    case OpType::kBackwardSend:
+      return TraceOp::kBackwardSend;
+    case OpType::kBackwardReceive:
+      return TraceOp::kBackwardRecv;
+    case OpType::kGatherParameters:
+      return TraceOp::kParamsAllGather;
+    case OpType::kReduceGradients:
+      return TraceOp::kGradsReduceScatter;
+    case OpType::kTiedEmbedding:
+      return TraceOp::kEmbeddingGradsAllReduce;
+    case OpType::kReplicatedGradients:
+      return TraceOp::kLayernormGradsAllReduce;
+    case OpType::kClip:
+      return TraceOp::kOptimizerClip;
+    case OpType::kOptimizer:
+      return TraceOp::kOptimizer;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel)
+    : worker_(static_cast<std::size_t>(parallel.gpus), -1) {
+  bool known = false;
+  for (const OpProgram& program : table.programs) {
+    for (const Op& op : program.ops) {
+      known = known || op.type != OpType::kOther;
+      chunks_ = std::max(chunks_, op.chunk + 1);
+    }
+  }
+  if (!known) {
+    throw Error("the workload's operations have no types, which the columns of a trace need")
+        .hint("a trace of this step can be written as .json or .json.gz");
+  }
+  const std::vector<std::int32_t> tp = places(table, "tp", parallel.gpus, tp_);
+  const std::vector<std::int32_t> cp = places(table, "cp", parallel.gpus, cp_);
+  const std::vector<std::int32_t> stage = places(table, "pp", parallel.gpus, stages_);
+  std::vector<std::int32_t> next(static_cast<std::size_t>(stages_), 0);
+  for (std::size_t rank = 0; rank < worker_.size(); ++rank) {
+    if (tp[rank] == 0 && cp[rank] == 0) {
+      worker_[rank] = static_cast<std::int32_t>(workers_.size());
+      const std::int32_t dp_rank = next[static_cast<std::size_t>(stage[rank])]++;
+      workers_.push_back({static_cast<std::int32_t>(rank), dp_rank, stage[rank]});
+    }
+  }
+  dp_ = next.front();
+  entries_.resize(workers_.size());
+}
+
+void StepTrace::record(std::int32_t rank, const ProgramOp& op, const OpTiming& timing) {
+  if (op.type != OpType::kOther) {
+    entries_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])].push_back(
+        {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, timing.begin, timing.end});
+  }
+}
+
+void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    const Worker& worker = workers_[w];
+    // One row for each (type, chunk, microbatch); parameters bucket by bucket.
+    std::map<std::tuple<TraceOp, std::int32_t, std::int32_t, std::int32_t>, Span> rows;
+    std::int32_t gathered = 0;
+    Span compute, reduced;
+    for (const Entry& entry : entries_[w]) {
+      const std::optional<TraceOp> type = row_type(entry.type);
+      if (!type) {
+        continue;
+      }
+      const bool pass = is_compute(*type) || is_p2p(*type);
+      const std::int32_t bucket = *type == TraceOp::kParamsAllGather ? gathered++ : 0;
+      const std::int32_t chunk = std::max<std::int32_t>(0, entry.chunk);
+      rows[{*type, chunk, pass ? entry.microbatch : -1, bucket}].cover(entry.begin, entry.end);
+      if (is_compute(*type)) {
+        compute.cover(entry.begin, entry.end);
+      } else if (*type == TraceOp::kGradsReduceScatter) {
+        reduced.cover(entry.begin, entry.end);
+      }
+    }
+    const Time tail = compute.end;
+    const auto empty_row = [&](TraceOp type, Time at) {
+      rows.try_emplace({type, -1, -1, 0}, Span{at, at});
+    };
+    empty_row(TraceOp::kGc, tail);
+    if (rows.lower_bound({TraceOp::kLayernormGradsAllReduce, -1, -1, 0}) ==
+        rows.lower_bound({TraceOp::kOptimizer, -1, -1, 0})) {
+      empty_row(TraceOp::kLayernormGradsAllReduce, std::max(tail, reduced.end));
+    }
+    if (worker.stage == 0 || worker.stage == stages_ - 1) {
+      if (rows.lower_bound({TraceOp::kEmbeddingGradsAllReduce, -1, -1, 0}) ==
+          rows.lower_bound({TraceOp::kForwardCompute, -1, -1, 0})) {
+        empty_row(TraceOp::kEmbeddingGradsAllReduce, std::max(tail, reduced.end));
+      }
+    }
+    if (reduced.end > Time()) {
+      Time before_clip = tail;
+      for (const auto& [key, span] : rows) {
+        if (std::get<0>(key) == TraceOp::kOptimizerClip) {
+          before_clip = span.begin;
+        }
+      }
+      empty_row(TraceOp::kSeparateGradsAllReduce, before_clip);
+    }
+    // Gradients are reduced beside the last pass; the row has what follows that pass.
+    for (auto& [key, span] : rows) {
+      if (std::get<0>(key) != TraceOp::kGradsReduceScatter) {
+        continue;
+      }
+      Time last;
+      for (const auto& [other, pass] : rows) {
+        if (std::get<0>(other) == TraceOp::kBackwardCompute &&
+            std::get<1>(other) == std::get<1>(key)) {
+          last = std::max(last, pass.end);
+        }
+      }
+      span.begin = std::max(span.begin, last);
+      span.end = std::max(span.begin, span.end);
+    }
+    struct Placed {
+      TraceOp type;
+      std::int32_t chunk, microbatch;
+      Span span;
+    };
+    std::vector<Placed> ordered;
+    for (const auto& [key, span] : rows) {
+      ordered.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), span});
+    }
+    std::ranges::stable_sort(ordered, {}, [](const Placed& row) { return row.span.begin; });
+    // Messages in the order of the computations that they serve. With several chunks those that
+    // have no peer are listed too, empty, as the profiler does.
+    const auto messages = [&](TraceOp compute_type, TraceOp receive, TraceOp send) {
+      Time before;
+      for (std::size_t i = 0, count = ordered.size(); i < count; ++i) {
+        const Placed pass = ordered[i];
+        if (pass.type != compute_type) {
+          continue;
+        }
+        const auto in = rows.find({receive, pass.chunk, pass.microbatch, 0});
+        const auto out = rows.find({send, pass.chunk, pass.microbatch, 0});
+        if (in != rows.end() || chunks_ > 1) {
+          Span span{before, before};
+          if (in != rows.end()) {
+            span.begin = std::max(before, in->second.begin);
+            span.end = std::max(span.begin, in->second.end);
+          }
+          ordered.push_back({receive, pass.chunk, pass.microbatch, span});
+        }
+        if (out != rows.end() || chunks_ > 1) {
+          const Span none{pass.span.end, pass.span.end};
+          ordered.push_back(
+              {send, pass.chunk, pass.microbatch, out != rows.end() ? out->second : none});
+        }
+        before = pass.span.end;
+      }
+    };
+    std::erase_if(ordered, [](const Placed& row) { return is_p2p(row.type); });
+    messages(TraceOp::kForwardCompute, TraceOp::kForwardRecv, TraceOp::kForwardSend);
+    messages(TraceOp::kBackwardCompute, TraceOp::kBackwardRecv, TraceOp::kBackwardSend);
+    std::map<TraceOp, std::int32_t> seq;
+    std::ranges::stable_sort(ordered, {}, [](const Placed& row) { return row.type; });
+    for (Placed& row : ordered) {
+      const std::int32_t number = seq[row.type]++;
+      const bool placed = is_compute(row.type);
+      const bool chunked = placed || row.type == TraceOp::kParamsAllGather ||
+                           row.type == TraceOp::kGradsReduceScatter;
+      add_row(trace, {.dp_rank = worker.dp_rank,
+                      .stage = worker.stage,
+                      .rank = worker.rank,
+                      .step = step,
+                      .optype = row.type,
+                      .start_s = static_cast<float>(row.span.begin.seconds()),
+                      .duration_s = static_cast<float>((row.span.end - row.span.begin).seconds()),
+                      .seq_id = number,
+                      .mc = chunked ? std::max(0, row.chunk) : -1,
+                      .mb_id = placed ? row.microbatch : -1,
+                      .gmc = placed ? std::max(0, row.chunk) * stages_ + worker.stage : -1});
+    }
+  }
+}
+
+JobMeta StepTrace::meta() const {
+  JobMeta meta;
+  meta.trial_name = "simulated";
+  meta.dp_size = dp_;
+  meta.pp_size = stages_;
+  meta.tp_size = tp_;
+  meta.dsp_size = cp_;
+  meta.vpp_size = chunks_;
+  meta.world_size = static_cast<std::int64_t>(dp_) * stages_ * tp_ * cp_;
+  return meta;
+}
+
+}  // namespace lockstep

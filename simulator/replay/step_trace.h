@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/replay/program.h"
+#include "simulator/replay/replay.h"
+#include "trace/job_meta.h"
+#include "trace/trace.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+/// Records a simulated step in the form of what-if traces (specification of StragglerAnalysis): one
+/// worker for each data-parallel rank and stage, the one that is first in its tensor- and
+/// context-parallel groups, and one row for each pass, message, bucket and piece of the step's end.
+///
+///   forward-, backward-compute  from the pass's first operation to its last, transfers with
+///                               tensor-, context- and expert-parallel ranks included
+///   …-recv                      from the end of the same direction's computation before, when
+///                               Megatron would post it, to its arrival
+///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last pass
+///   gc                          empty, where the last computation ends
+///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,
+///   which
+///                               the original tells by such rows
+///
+/// Weights' passes of split schedules count as part of backward-compute only where they follow it.
+class StepTrace {
+ public:
+  /// ERRORS: Error where the operations do not say what they are (workloads of SimAI's text, or
+  /// written before they did).
+  StepTrace(const OpTable& table, const Parallelism& parallel);
+
+  bool records(std::int32_t rank) const { return worker_[static_cast<std::size_t>(rank)] >= 0; }
+  void record(std::int32_t rank, const ProgramOp& op, const OpTiming& timing);
+  /// Appends the rows of what was recorded; times count from the step's start.
+  void add_rows(std::int64_t step, Trace& trace) const;
+  JobMeta meta() const;
+
+ private:
+  struct Worker {
+    std::int32_t rank = 0, dp_rank = 0, stage = 0;
+  };
+  struct Entry {
+    OpType type;
+    std::int16_t chunk;
+    std::int32_t microbatch;
+    bool computes;
+    Time begin, end;
+  };
+
+  std::vector<std::int32_t> worker_;  ///< of each rank; -1: not recorded
+  std::vector<Worker> workers_;
+  std::vector<std::vector<Entry>> entries_;  ///< by worker
+  std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,130 @@
+#include "simulator/replay/step_trace.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/whatif/simulator.h"
+#include "analysis/whatif/whatif.h"
+#include "base/error.h"
+#include "generator/exact/exact_workload.h"
+#include "simulator/collectives/choose.h"
+#include "simulator/network/flow/flow_engine.h"
+#include "simulator/replay/step_simulation.h"
+#include "tests/support/exact_models.h"
+
+namespace lockstep {
+namespace {
+
+Job job_of(std::int64_t pp, std::int64_t vpp, std::int64_t dp) {
+  Job job;
+  job.model = testing::llama(8, 64, 8, 4, 128, 256, 0);
+  job.pp = pp;
+  job.vpp = vpp;
+  job.gpus = pp * dp;
+  job.seq = 128;
+  job.global_batch = 8 * dp;
+  job.sharding = Sharding::kZero1;
+  return job;
+}
+
+struct Simulated {
+  Trace trace;
+  JobMeta meta;
+  StepResult result;
+};
+
+/// 8 GPUs on an NVSwitch.
+Simulated simulate(const Job& job, const std::vector<Straggler>& stragglers) {
+  Topology topology;
+  topology.nodes.resize(9);
+  for (Node& node : topology.nodes) {
+    node.server = 0;
+  }
+  topology.nodes[8].kind = NodeKind::kNvSwitch;
+  topology.link_classes.push_back(
+      {Bandwidth::bytes_per_second(450e9), Time::ns(500), 0, "", "", ""});
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    topology.links.push_back({NodeId(gpu), NodeId(8), 0});
+  }
+  Simulated out;
+  StepOptions options;
+  options.stragglers = stragglers;
+  options.trace = &out.trace;
+  options.meta = &out.meta;
+  ScheduleCache schedules;
+  const Workload workload =
+      exact_workload(job, [](const Operator& op) { return Time::us(op.flops > 0 ? 100 : 1); });
+  out.result = simulate_step(
+      workload, topology, [&] { return std::make_unique<FlowEngine>(topology); },
+      [&](CommType op, Bytes bytes, const GroupShape& shape) {
+        return schedules.get({.op = op, .bytes = bytes}, shape);
+      },
+      options);
+  return out;
+}
+
+/// How far what-if's own replay of the trace is from the trace: 1 when all waiting is explained by
+/// its dependencies.
+double launch_slowdown_of(Trace trace, const JobMeta& meta) {
+  using namespace whatif;
+  sort_rows(trace);
+  Warnings warnings;
+  const whatif::OpTable table = make_op_table(trace, "t", {}, &warnings);
+  const DependencyGraph graph = make_dependency_graph(table, meta.dsp_size, "t", &warnings);
+  const Simulator simulator(table, graph, "t");
+  const Traced traced = measure(table, graph);
+  const whatif::Model model =
+      make_model(table, graph, simulator, traced,
+                 std::vector<double>(traced.step_start_s.begin(), traced.step_start_s.end()));
+  return launch_slowdown({table, graph, simulator, traced, model});
+}
+
+struct Shape {
+  std::int64_t pp, vpp, dp;
+};
+
+TEST(StepTrace, WhatIfUnderstandsEveryWait) {
+  for (const Shape shape : {Shape{1, 1, 8}, Shape{2, 1, 4}, Shape{4, 1, 2}, Shape{2, 2, 4}}) {
+    for (const bool slow : {false, true}) {
+      const Simulated run =
+          simulate(job_of(shape.pp, shape.vpp, shape.dp),
+                   slow ? std::vector{Straggler::parse("gpu:3:1.5")} : std::vector<Straggler>());
+      ASSERT_NO_THROW(check_rows(run.trace, "t"));
+      EXPECT_EQ(run.meta.world_size, 8);
+      EXPECT_NEAR(launch_slowdown_of(run.trace, run.meta), 1, 0.005)
+          << shape.pp << " " << shape.vpp << " " << shape.dp;
+    }
+  }
+}
+
+// The slow rank's passes take its factor, everyone else's as long as before, and the step ends
+// where the simulation says.
+TEST(StepTrace, ShowsTheStraggler) {
+  const Simulated clean = simulate(job_of(2, 1, 4), {});
+  const Simulated slow = simulate(job_of(2, 1, 4), {Straggler::parse("gpu:3:1.5")});
+  ASSERT_EQ(clean.trace.size(), slow.trace.size());
+  float end = 0;
+  int seen = 0;
+  for (std::size_t i = 0; i < clean.trace.size(); ++i) {
+    const TraceRow a = row_at(clean.trace, i), b = row_at(slow.trace, i);
+    ASSERT_EQ(a.optype, b.optype);
+    end = std::max(end, b.start_s + b.duration_s);
+    if (is_compute(a.optype)) {
+      EXPECT_NEAR(b.duration_s / a.duration_s, b.rank == 3 ? 1.5 : 1, 1e-3);
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 8 * 2 * 8);
+  EXPECT_NEAR(end, slow.result.total.seconds(), 1e-6);
+}
+
+TEST(StepTrace, RefusesWorkOfUnknownKind) {
+  OpTable table;
+  table.programs.push_back({{{0, 1, 1}}, {"compute"}, {Op{}}});
+  EXPECT_THROW(StepTrace(table, {.gpus = 1}), Error);
+}
+
+}  // namespace
+}  // namespace lockstep
