@@ -50,14 +50,16 @@ template <class Chosen>
 std::vector<double> ideal_with_nodes(const Scene& scene, Chosen&& chosen) {
   const Values values(scene);
   return scene.simulator
-      .run(scene.model.step_start_s, dp_of(scene),
-           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
-             if (chosen(scene.table.nodes[node])) {
-               values.traced(node, first, out);
-             } else {
-               values.ideal(node, first, out);
-             }
-           })
+      .run(
+          scene.model.step_start_s, dp_of(scene),
+          [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+            if (chosen(scene.table.nodes[node])) {
+              values.traced(node, first, out);
+            } else {
+              values.ideal(node, first, out);
+            }
+          },
+          /*spans=*/false)
       .optimizer;
 }
 
@@ -73,21 +75,28 @@ std::vector<double> ideal_with_each_dp_rank(const Scene& scene, Chosen&& chosen)
     starts.insert(starts.end(), dp, start);
   }
   return scene.simulator
-      .run(starts, lanes,
-           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
-             const float* traced = values.traced(node);
-             const bool as_traced = chosen(scene.table.nodes[node]);
-             std::size_t lane = first / lanes;
-             std::size_t step = lane / dp;
-             double ideal = values.ideal(node, step);
-             for (std::size_t i = 0; i < out.size(); i += lanes, ++lane) {
-               if (lane == (step + 1) * dp) {
-                 ideal = values.ideal(node, ++step);
-               }
-               out[i] = as_traced ? static_cast<double>(traced[lane]) : ideal;
-               out[i + lanes - 1] = lanes == 1 ? out[i] : ideal;
-             }
-           })
+      .run(
+          starts, lanes,
+          [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+            const float* traced = values.traced(node);
+            const bool as_traced = chosen(scene.table.nodes[node]);
+            std::size_t lane = first / lanes;
+            for (std::size_t i = 0; i < out.size();) {
+              const std::size_t count = std::min((out.size() - i) / lanes, dp - lane % dp);
+              const double ideal = values.ideal(node, lane / dp);
+              if (!as_traced) {
+                std::fill_n(out.data() + i, count * lanes, ideal);
+              } else {
+                for (std::size_t k = 0; k < count; ++k) {
+                  out[i + k * lanes + lanes - 1] = ideal;  // with one lane it is overwritten
+                  out[i + k * lanes] = static_cast<double>(traced[lane + k]);
+                }
+              }
+              i += count * lanes;
+              lane += count;
+            }
+          },
+          /*spans=*/false)
       .optimizer;
 }
 
@@ -125,7 +134,7 @@ std::vector<double> nodelay_with_delays(const Scene& scene, Chosen&& chosen,
           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
             values.nodelay(node, first, out);
           },
-          add_delays, Simulator::NoSink{})
+          add_delays, Simulator::NoSink{}, /*spans=*/false)
       .optimizer;
 }
 

@@ -67,11 +67,25 @@ void ideal_means(const OpTable& table, const std::vector<double>& durations,
         nodes[static_cast<std::size_t>(table.nodes[n].stage)].push_back(n);
       }
     }
+    // A step's values are brought into the order of its rows first, row by row of the table.
+    std::vector<std::size_t> begin(workers.size() + 1, 0);
+    for (std::size_t w = 0; w < workers.size(); ++w) {
+      begin[w + 1] = begin[w] + nodes[w / dp].size();
+    }
+    std::vector<double> step_values(begin.back());
     KahanSum sum;
     for (std::size_t s = 0; s < table.steps.size(); ++s) {
+      for (std::size_t stage = 0; stage < nodes.size(); ++stage) {
+        for (std::size_t k = 0; k < nodes[stage].size(); ++k) {
+          const double* from = durations.data() + nodes[stage][k] * lanes + s * dp;
+          for (std::size_t d = 0; d < dp; ++d) {
+            step_values[begin[stage * dp + d] + k] = from[d];
+          }
+        }
+      }
       for (const std::size_t worker : workers) {
-        for (const std::size_t n : nodes[worker / dp]) {
-          sum.add(durations[n * lanes + s * dp + worker % dp]);
+        for (std::size_t i = begin[worker]; i < begin[worker + 1]; ++i) {
+          sum.add(step_values[i]);
         }
       }
     }

@@ -70,6 +70,38 @@ Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const s
         .at(file)
         .hint("the order of the operations in the first step is one that cannot run");
   }
+
+  // Slots: a node's is free again after the item in which its last successor starts.
+  std::vector<std::size_t> last_use(nodes, 0);
+  std::vector<std::vector<std::uint32_t>> unused_after(items_.size());
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    for (std::uint32_t m = 0; m < items_[i].count; ++m) {
+      const std::uint32_t node = order_[items_[i].first + m];
+      last_use[node] = i;
+      for (const std::uint32_t p : graph.predecessors[node]) {
+        last_use[p] = i;
+      }
+    }
+  }
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    unused_after[last_use[n]].push_back(n);
+  }
+  slot_.resize(nodes);
+  std::vector<std::uint32_t> free;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    for (std::uint32_t m = 0; m < items_[i].count; ++m) {
+      const std::uint32_t node = order_[items_[i].first + m];
+      if (free.empty()) {
+        slot_[node] = slots_++;
+      } else {
+        slot_[node] = free.back();
+        free.pop_back();
+      }
+    }
+    for (const std::uint32_t n : unused_after[i]) {
+      free.push_back(slot_[n]);
+    }
+  }
 }
 
 }  // namespace lockstep::whatif

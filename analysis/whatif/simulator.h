@@ -33,16 +33,17 @@ class Simulator {
   ///   operations of out.size() lanes.
   /// delays(node, first_lane, starts): adds to the starts, in place.
   /// sink(node, first_lane, starts, ends): sees what came out.
-  /// `step_start`: one a step. Lanes come in blocks of whole steps. O(lanes * (nodes + edges)).
+  /// `step_start`: one a step. Without `spans` StepTimes::span stays empty. Lanes come in blocks of
+  /// whole steps. O(lanes * (nodes + edges)).
   template <class Values, class Delays, class Sink>
   StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step, Values&& values,
-                Delays&& delays, Sink&& sink) const;
+                Delays&& delays, Sink&& sink, bool spans = true) const;
 
   /// Without delays, and nobody looks.
   template <class Values>
-  StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step,
-                Values&& values) const {
-    return run(step_start, lanes_per_step, values, NoDelays{}, NoSink{});
+  StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step, Values&& values,
+                bool spans = true) const {
+    return run(step_start, lanes_per_step, values, NoDelays{}, NoSink{}, spans);
   }
 
   struct NoDelays {
@@ -65,6 +66,9 @@ class Simulator {
   std::vector<Item> items_;
   std::vector<std::uint32_t> predecessor_begin_;  ///< by node; one more at the end
   std::vector<std::uint32_t> predecessors_;
+  /// Where a node's ends are kept until its last successor has started; a few slots do for all.
+  std::vector<std::uint32_t> slot_;
+  std::uint32_t slots_ = 0;
 };
 
 namespace detail {
@@ -92,11 +96,11 @@ inline void sync_steps(double* lanes, std::size_t n, std::size_t lanes_per_step)
 
 template <class Values, class Delays, class Sink>
 StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_per_step,
-                         Values&& values, Delays&& delays, Sink&& sink) const {
+                         Values&& values, Delays&& delays, Sink&& sink, bool spans) const {
   // A block's ends should stay in the cache.
   constexpr std::size_t kBlockBytes = 192 << 10;
   const std::size_t steps = step_start.size();
-  const std::size_t wanted = kBlockBytes / (sizeof(double) * (order_.size() + 8));
+  const std::size_t wanted = kBlockBytes / (sizeof(double) * (slots_ + 8));
   const std::size_t block_steps =
       std::min(steps, std::max<std::size_t>(1, wanted / lanes_per_step));
   const std::size_t width = block_steps * lanes_per_step;
@@ -104,9 +108,9 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
   for (const Item& item : items_) {
     largest = std::max<std::size_t>(largest, item.count);
   }
-  std::vector<double> ends(order_.size() * width), starts(largest * width), value(width),
+  std::vector<double> ends(slots_ * width), starts(largest * width), value(width),
       step_starts(width), latest(width), earliest(width), optimizer(width), group(width);
-  StepTimes times{std::vector<double>(steps), std::vector<double>(steps)};
+  StepTimes times{std::vector<double>(steps), std::vector<double>(spans ? steps : 0)};
 
   for (std::size_t first_step = 0; first_step < steps; first_step += block_steps) {
     const std::size_t here = std::min(block_steps, steps - first_step);
@@ -123,13 +127,16 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
         const std::uint32_t node = order_[item.first + m];
         double* start = starts.data() + m * width;
         const std::uint32_t begin = predecessor_begin_[node], end = predecessor_begin_[node + 1];
-        std::copy_n(begin == end ? step_starts.data() : ends.data() + predecessors_[begin] * width,
-                    n, start);
+        std::copy_n(
+            begin == end ? step_starts.data() : ends.data() + slot_[predecessors_[begin]] * width,
+            n, start);
         for (std::uint32_t p = begin + 1; p < end; ++p) {
-          detail::max_into(start, ends.data() + predecessors_[p] * width, n);
+          detail::max_into(start, ends.data() + slot_[predecessors_[p]] * width, n);
         }
         delays(node, first_lane, std::span<double>(start, n));
-        detail::min_into(earliest.data(), start, n);
+        if (spans) {
+          detail::min_into(earliest.data(), start, n);
+        }
       }
       if (item.grouped) {
         std::copy_n(starts.data(), n, group.data());
@@ -144,12 +151,14 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
         const std::uint32_t node = order_[item.first + m];
         const double* start = starts.data() + m * width;
         const double* from = item.grouped ? group.data() : start;
-        double* end = ends.data() + node * width;
+        double* end = ends.data() + slot_[node] * width;
         values(node, first_lane, std::span<double>(value.data(), n));
         for (std::size_t lane = 0; lane < n; ++lane) {
           end[lane] = from[lane] + value[lane];
         }
-        detail::max_into(latest.data(), end, n);
+        if (spans) {
+          detail::max_into(latest.data(), end, n);
+        }
         if (table_.nodes[node].type == TraceOp::kOptimizer) {
           detail::max_into(optimizer.data(), end, n);
         }
@@ -164,6 +173,9 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
       times.optimizer[first_step + s] =
           *std::max_element(lanes(optimizer), lanes(optimizer) + step_lanes) -
           step_start[first_step + s];
+      if (!spans) {
+        continue;
+      }
       times.span[first_step + s] = *std::max_element(lanes(latest), lanes(latest) + step_lanes) -
                                    *std::min_element(lanes(earliest), lanes(earliest) + step_lanes);
     }
