@@ -113,7 +113,8 @@ Fabric::RecordBegin(uint32_t place)
 {
     Episode& episode = *m_recording;
     const Message& message = m_messages[place];
-    if (episode.openings.size() >= MOST_OPENINGS / 16 || !m_control->IsSteady(m_pairs[message.pair]))
+    const FabricQueuePair& pair = m_pairs[message.pair];
+    if (episode.openings.size() >= MOST_OPENINGS / 16 || pair.ways > 1 || !m_control->IsSteady(pair))
     {
         m_recording = nullptr;
         return;

@@ -84,7 +84,7 @@ Fabric::SavePair(const FabricQueuePair& pair)
                               int64_t{pair.oldest} << 32 | pair.sending,
                               int64_t{pair.receiving} << 32 | pair.slot};
     m_state.insert(m_state.end(), std::begin(values), std::end(values));
-    return m_control->IsSteady(pair) && pair.next == pair.highest;
+    return pair.ways == 1 && m_control->IsSteady(pair) && pair.next == pair.highest;
 }
 
 bool

@@ -51,6 +51,8 @@ struct FabricQueuePair
     uint32_t back;       //!< the way of its ACKs
     uint32_t thereHops;  //!< ports on the way there
     uint32_t backHops;   //!< and back
+    uint32_t ways;       //!< ways there that its packets take in turn
+    uint32_t turn;       //!< which is next
     double lineRate;     //!< bits per second of the first port
     double bottleneck;   //!< of the slowest port on the way
     int64_t baseRtt;     //!< ps without queues: propagation and one full packet at each hop

@@ -47,23 +47,44 @@ Fabric::AddQueuePair(const std::vector<uint32_t>& there,
             std::min(pair.bottleneck, static_cast<double>(m_ports[port].rate.GetBitRate()));
     }
     pair.baseRtt = GetBaseRtt(there);
-    pair.fullWindow = static_cast<int64_t>(m_window);
-    if (pair.fullWindow == 0)
-    {
-        pair.fullWindow = m_globalWindow;
-    }
-    if (pair.fullWindow == 0)
-    {
-        const double product = static_cast<double>(pair.baseRtt) * pair.bottleneck / 8e12;
-        pair.fullWindow = std::max<int64_t>(1, static_cast<int64_t>(m_windowFactor * product));
-    }
+    pair.ways = 1;
     pair.oldest = pair.sending = pair.receiving = pair.newest = NONE;
     pair.slot = NONE;
     pair.oneShot = oneShot;
     pair.nackTime = -1;
     EndpointOf(pair.port);
-    m_control->Start(pair, m_now);
+    SetFullWindow(pair);
     return index;
+}
+
+void
+Fabric::SetFullWindow(FabricQueuePair& pair)
+{
+    pair.fullWindow = m_window > 0 ? m_window : m_globalWindow;
+    if (pair.fullWindow == 0)
+    {
+        const double rate = std::min(pair.lineRate, pair.bottleneck * pair.ways);
+        const double product = static_cast<double>(pair.baseRtt) * rate / 8e12;
+        pair.fullWindow = std::max<int64_t>(1, static_cast<int64_t>(m_windowFactor * product));
+    }
+    m_control->Start(pair, m_now);
+}
+
+void
+Fabric::AddWay(uint32_t index, const std::vector<uint32_t>& there)
+{
+    FabricQueuePair& pair = m_pairs[index];
+    NS_ABORT_MSG_IF(there.empty() || there.front() != pair.port || pair.oneShot,
+                    "ways of a queue pair begin at one port");
+    Spray& spray = m_sprays[index];
+    if (spray.ways.empty())
+    {
+        spray.ways.push_back(pair.there);
+    }
+    spray.ways.push_back(AllocateRoute(there));
+    pair.ways = static_cast<uint32_t>(spray.ways.size());
+    pair.turn = index * 7 % pair.ways; // not all queue pairs begin with the same way
+    SetFullWindow(pair);
 }
 
 Fabric::Endpoint&
@@ -416,6 +437,11 @@ Fabric::SendData(uint32_t index, FabricQueuePair& pair)
     unit.tail = m_now;
     unit.pair = pair.index;
     unit.route = pair.there + 1;
+    if (pair.ways > 1)
+    {
+        unit.route = m_sprays[pair.index].ways[pair.turn] + 1;
+        pair.turn = (pair.turn + 1) % pair.ways;
+    }
     unit.payload = static_cast<uint32_t>(payload);
     unit.wire = unit.payload + m_header * packets;
     unit.packets = static_cast<uint16_t>(packets);
@@ -514,6 +540,10 @@ Fabric::Receive(const FabricUnit& unit)
 bool
 Fabric::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
 {
+    if (unit.sequence > pair.expected && pair.ways > 1)
+    {
+        return ReceiveEarly(pair, unit);
+    }
     if (unit.sequence > pair.expected)
     {
         const bool again = m_now - pair.nackTime < m_nackInterval.GetPicoSeconds();
@@ -530,6 +560,10 @@ Fabric::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         return SendAck(pair, unit, 0); // seen before
     }
     pair.expected = unit.sequence + unit.payload;
+    if (pair.ways > 1)
+    {
+        CatchUp(pair);
+    }
     pair.unconfirmed += unit.packets;
     const bool marked = (unit.flags & FabricUnit::CE) != 0;
     pair.marked = pair.marked || marked;
@@ -554,6 +588,31 @@ Fabric::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         return SendAck(pair, unit, 0);
     }
     return false;
+}
+
+bool
+Fabric::ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit)
+{
+    m_sprays[pair.index].early.emplace(unit.sequence, unit.sequence + unit.payload);
+    pair.unconfirmed += unit.packets;
+    const bool marked = (unit.flags & FabricUnit::CE) != 0;
+    pair.marked = pair.marked || marked;
+    if (marked || pair.unconfirmed >= m_ackInterval)
+    {
+        return SendAck(pair, unit, 0);
+    }
+    return false;
+}
+
+void
+Fabric::CatchUp(FabricQueuePair& pair)
+{
+    std::map<int64_t, int64_t>& early = m_sprays[pair.index].early;
+    while (!early.empty() && early.begin()->first <= pair.expected)
+    {
+        pair.expected = std::max(pair.expected, early.begin()->second);
+        early.erase(early.begin());
+    }
 }
 
 bool

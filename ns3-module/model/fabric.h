@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -131,6 +132,14 @@ class Fabric : public Object, public FabricEventSource
     uint32_t AddQueuePair(const std::vector<uint32_t>& there,
                           const std::vector<uint32_t>& back,
                           bool oneShot);
+
+    /**
+     * Another way for the data of a queue pair, before its first message: packets take its ways in
+     * turn (spraying), and its receiver puts them in order.
+     * \param pair the queue pair; not a one-shot one
+     * \param there ports of the way, from the same first port
+     */
+    void AddWay(uint32_t pair, const std::vector<uint32_t>& there);
 
     /**
      * Hands a message to a queue pair. Messages of a queue pair are sent one after the other.
@@ -369,6 +378,7 @@ class Fabric : public Object, public FabricEventSource
 
     // fabric-transport.cc: queue pairs
     Endpoint& EndpointOf(uint32_t port);
+    void SetFullWindow(FabricQueuePair& pair);
     void Begin(uint32_t message);
     void Pull(uint32_t index);
     void Wake(uint32_t index);
@@ -386,6 +396,8 @@ class Fabric : public Object, public FabricEventSource
     void Discard(const FabricUnit& unit);
     void Receive(const FabricUnit& unit);
     bool ReceiveData(FabricQueuePair& pair, const FabricUnit& unit);
+    bool ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit);
+    void CatchUp(FabricQueuePair& pair);
     bool SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t flags);
     void ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit);
     void GoBack(FabricQueuePair& pair, int64_t offset);
@@ -525,6 +537,14 @@ class Fabric : public Object, public FabricEventSource
     std::vector<FabricQueuePair> m_pairs;   //!< by number
     std::vector<uint32_t> m_freePairs;      //!< numbers to use again
     std::vector<Message> m_messages;        //!< pool
+    /** Of a queue pair whose packets take several ways. */
+    struct Spray
+    {
+        std::vector<uint32_t> ways;   //!< places in the table of routes
+        std::map<int64_t, int64_t> early; //!< begin and end of what came out of order
+    };
+
+    std::unordered_map<uint32_t, Spray> m_sprays; //!< by queue pair
     uint32_t m_freeMessage{UINT32_MAX};     //!< first of the free list
     std::vector<uint32_t> m_routes;         //!< ports; each way ends with END_OF_ROUTE
     std::vector<std::vector<uint32_t>> m_freeRoutes; //!< places by number of hops

@@ -9,12 +9,31 @@
 
 using namespace ns3;
 
+namespace
+{
+
+/**
+ * \param options how ways are chosen
+ * \param spray whether all are found at once
+ * \return the same with that
+ */
+lockstep::RouteOptions
+With(lockstep::RouteOptions options, bool spray)
+{
+    options.spray = spray;
+    return options;
+}
+
+} // namespace
+
 FabricConnections::FabricConnections(const lockstep::Topology& topology,
                                      const lockstep::RouteOptions& options,
                                      Ptr<Fabric> fabric,
                                      bool freshPorts)
     : m_topology(topology),
-      m_router(topology, options),
+      m_router(topology, With(options, false)),
+      m_sprayRouter(topology, With(options, true)),
+      m_spray(options.spray),
       m_fabric(fabric),
       m_freshPorts(freshPorts)
 {
@@ -56,6 +75,55 @@ FabricConnections::FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& 
     }
 }
 
+void
+FabricConnections::Spray(uint32_t pair, const lockstep::FlowKey& key)
+{
+    m_sprayRouter.route(key, m_route);
+    const auto nodeBehind = [this](uint32_t port) {
+        const lockstep::Link& link = m_topology.links[port / 2];
+        return port % 2 == 0 ? link.b : link.a;
+    };
+    const auto nodeBefore = [this](uint32_t port) {
+        const lockstep::Link& link = m_topology.links[port / 2];
+        return port % 2 == 0 ? link.a : link.b;
+    };
+    // Hops come by distance, so each way grows by the hops that leave the node where it ends.
+    const uint32_t first = m_there.front();
+    const std::vector<uint32_t> known = m_there;
+    std::vector<std::vector<uint32_t>> ways = {{first}};
+    for (bool grown = true; grown;)
+    {
+        grown = false;
+        std::vector<std::vector<uint32_t>> longer;
+        for (const std::vector<uint32_t>& way : ways)
+        {
+            const lockstep::NodeId end = nodeBehind(way.back());
+            for (const lockstep::Hop& hop : m_route.hops)
+            {
+                const auto port = static_cast<uint32_t>(hop.port.value);
+                if (end != key.destination && nodeBefore(port) == end && longer.size() < MOST_WAYS)
+                {
+                    longer.push_back(way);
+                    longer.back().push_back(port);
+                    grown = true;
+                }
+            }
+            if (end == key.destination)
+            {
+                longer.push_back(way);
+            }
+        }
+        ways = std::move(longer);
+    }
+    for (const std::vector<uint32_t>& way : ways)
+    {
+        if (way != known)
+        {
+            m_fabric->AddWay(pair, way);
+        }
+    }
+}
+
 uint32_t
 FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
 {
@@ -63,7 +131,11 @@ FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
     const lockstep::NodeId destination(connection.destination);
     FindWay({source, destination, sourcePort, LISTEN_PORT, connection.channel}, m_there);
     FindWay({destination, source, LISTEN_PORT, sourcePort, connection.channel}, m_back);
-    const uint32_t pair = m_fabric->AddQueuePair(m_there, m_back, m_freshPorts);
+    const uint32_t pair = m_fabric->AddQueuePair(m_there, m_back, m_freshPorts && !m_spray);
+    if (m_spray)
+    {
+        Spray(pair, {source, destination, sourcePort, LISTEN_PORT, connection.channel});
+    }
     m_endpoints.resize(std::max<std::size_t>(m_endpoints.size(), pair + 1));
     m_endpoints[pair] = {connection.source, connection.destination, sourcePort};
     return pair;
@@ -79,7 +151,7 @@ FabricConnections::Send(uint32_t number, int64_t bytes, Time when, uint64_t tag)
             .expected("at least 0");
     }
     uint32_t pair = connection.pair;
-    if (m_freshPorts)
+    if (m_freshPorts && !m_spray)
     {
         const uint32_t used = m_used[{connection.source, connection.destination}]++;
         pair = MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));

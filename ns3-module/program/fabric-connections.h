@@ -86,6 +86,7 @@ class FabricConnections
     };
 
     static constexpr uint32_t NONE = UINT32_MAX; //!< no queue pair yet
+    static constexpr std::size_t MOST_WAYS = 256; //!< of one queue pair
     static constexpr uint16_t FIRST_PORT = 10000; //!< UDP source ports count from here
     static constexpr uint16_t LISTEN_PORT = 100;  //!< UDP port of receivers
 
@@ -97,6 +98,13 @@ class FabricConnections
     uint32_t MakePair(const Connection& connection, uint16_t sourcePort);
 
     /**
+     * Gives a queue pair all equally short ways, at most MOST_WAYS of them.
+     * \param pair the queue pair
+     * \param key its flow
+     */
+    void Spray(uint32_t pair, const lockstep::FlowKey& key);
+
+    /**
      * \param key a flow
      * \param ports gets its way
      */
@@ -104,6 +112,8 @@ class FabricConnections
 
     const lockstep::Topology& m_topology; //!< the network
     lockstep::Router m_router;            //!< finds ways
+    lockstep::Router m_sprayRouter;       //!< finds all ways at once
+    bool m_spray;                         //!< packets take all ways in turn
     ns3::Ptr<ns3::Fabric> m_fabric;       //!< has the queue pairs
     bool m_freshPorts;                    //!< see constructor
     std::vector<Connection> m_connections; //!< by number

@@ -351,6 +351,7 @@ PacketServer::Open()
     BuildFabric();
     lockstep::RouteOptions routes;
     routes.pxn = view["pxn"].boolean();
+    routes.spray = view["spray"].boolean();
     routes.rail_affinity = view["rail_affinity"].boolean();
     m_connections = std::make_unique<FabricConnections>(m_topology,
                                                         routes,

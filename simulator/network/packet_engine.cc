@@ -19,9 +19,6 @@ using packet::FrameHeader;
 using packet::FrameType;
 
 std::string program_path(const PacketOptions& options) {
-  if (options.routes.spray) {
-    throw Error("the packet engine does not spray").hint("use --engine flow");
-  }
   if (!options.program.empty()) {
     return options.program;
   }

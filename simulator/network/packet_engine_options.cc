@@ -18,6 +18,8 @@ PacketOptions simai_packet_options() {
       {"PortReserve", "4096"},
       {"PfcAlpha", "0.125"},
       {"ResumeOffset", "3072"},
+      {"KminPerGbps", "0"},  // rates without a row of their own mark whatever waits
+      {"KmaxPerGbps", "0"},
       {"Train", "1"},
   };
   const auto row = [&](int gbps, std::int64_t kmin_kb, std::int64_t kmax_kb, double pmax) {

@@ -9,6 +9,7 @@
 #include "simulator/network/flow/flow_engine.h"
 #include "tests/support/flow_run.h"
 #include "tests/support/run.h"
+#include "topologies/topology_file.h"
 
 namespace lockstep {
 namespace {
@@ -80,6 +81,30 @@ TEST(PacketEngine, StopsAtTheLimitAndGoesOn) {
   EXPECT_EQ(engine.advance(Time::max(), events), Time::ps(1'166'320));
   EXPECT_EQ(engine.advance(Time::max(), events), Time::ps(1'166'320));  // nothing is under way
   EXPECT_EQ(events.size(), 2U);
+}
+
+// Uplinks of 100 Gbps to four spines, NICs of 400 Gbps: by hash a transfer gets one uplink, sprayed
+// it gets all four, as the fluid does. Packets come out of order and are all there.
+TEST(PacketEngine, SpraysOverAllWays) {
+  const Topology topology = topology_from("DCN+:g=32,psn=4,npa=16,apbw=100Gbps");
+  const std::vector<NodeId> gpus = topology.gpus();
+  const Bytes bytes(4096 * 2000);
+  const auto time_of = [&](NetworkEngine& engine) {
+    engine.start({gpus.front(), gpus.back(), bytes, Time(), 0, 1});
+    return testing::outcomes(testing::run_to_end(engine)).at(1).delivered;
+  };
+  PacketOptions options = options_here();
+  PacketEngine hashed(topology, options);
+  options.routes.spray = true;
+  PacketEngine sprayed(topology, options);
+  FlowOptions fluid;
+  fluid.routes.spray = true;
+  FlowEngine flow(topology, fluid);
+  const Time one = time_of(hashed), all = time_of(sprayed), ideal = time_of(flow);
+  EXPECT_NEAR(one / all, 4.0, 0.1);
+  EXPECT_NEAR(all / ideal, 1.0, 0.02);
+  EXPECT_EQ(sprayed.statistics().packets, 2000);
+  EXPECT_EQ(sprayed.statistics().drops, 0);
 }
 
 std::string error_of(const PacketOptions& options) {
