@@ -59,7 +59,7 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
                  "SimAI.conf: packets, windows, switches, congestion control")
       ->group(packet);
   app.add_option("--congestion", options.congestion,
-                 "congestion control: none, dcqcn, dctcp, hpcc, receiver, swift or timely")
+                 "congestion control (default dcqcn): none, dctcp, hpcc, receiver, swift, timely")
       ->group(packet);
   app.add_option("--fabric", options.fabric,
                  "attribute of the fabric, NAME=VALUE ('lockstep-packet --attributes')")

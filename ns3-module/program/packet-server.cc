@@ -11,6 +11,7 @@
 #include "simulator/network/packet_engine_protocol.h"
 #include "topologies/topology_file.h"
 
+#include "ns3/object-factory.h"
 #include "ns3/pointer.h"
 #include "ns3/rng-seed-manager.h"
 #include "ns3/simulator.h"
@@ -176,33 +177,56 @@ SetAttributes(Ptr<Object> object, const JsonView& attributes)
 }
 
 /**
+ * "dcqcn" is ns3::DcqcnCongestionControl; "none" is the base class.
+ * \param type a TypeId
+ * \return its name on the command line, or nothing if it is no congestion control
+ */
+std::string
+CongestionControlName(TypeId type)
+{
+    const TypeId base = FabricCongestionControl::GetTypeId();
+    if (type == base)
+    {
+        return "none";
+    }
+    const std::string prefix = "ns3::";
+    const std::string suffix = "CongestionControl";
+    const std::string name = type.GetName();
+    return type.IsChildOf(base) ? lockstep::to_lower(name.substr(
+                                      prefix.size(),
+                                      name.size() - prefix.size() - suffix.size()))
+                                : "";
+}
+
+/**
  * \param name of a congestion control
  * \return a new one
  */
 Ptr<FabricCongestionControl>
 MakeCongestionControl(const std::string& name)
 {
-    static const std::map<std::string, std::string> types = {
-        {"none", "ns3::FabricCongestionControl"},
-        {"dcqcn", "ns3::DcqcnCongestionControl"},
-        {"dctcp", "ns3::DctcpCongestionControl"},
-        {"hpcc", "ns3::HpccCongestionControl"},
-        {"receiver", "ns3::ReceiverCongestionControl"},
-        {"swift", "ns3::SwiftCongestionControl"},
-        {"timely", "ns3::TimelyCongestionControl"},
-    };
-    const auto found = types.find(name);
-    if (found == types.end())
+    std::vector<std::string> names;
+    for (uint16_t i = 0; i < TypeId::GetRegisteredN(); ++i)
     {
-        std::string names;
-        for (const auto& [known, type] : types)
+        const TypeId type = TypeId::GetRegistered(i);
+        const std::string known = CongestionControlName(type);
+        if (known == name && !name.empty())
         {
-            names += (names.empty() ? "" : ", ") + known;
+            ObjectFactory factory(type.GetName());
+            return factory.Create<FabricCongestionControl>();
         }
-        throw Error("there is no congestion control '" + name + "'").expected(names);
+        if (!known.empty())
+        {
+            names.push_back(known);
+        }
     }
-    ObjectFactory factory(found->second);
-    return factory.Create<FabricCongestionControl>();
+    std::sort(names.begin(), names.end());
+    std::string list;
+    for (const std::string& known : names)
+    {
+        list += (list.empty() ? "" : ", ") + known;
+    }
+    throw Error("there is no congestion control '" + lockstep::printable(name) + "'").expected(list);
 }
 
 /**
