@@ -6,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -46,13 +47,24 @@ std::int64_t whole(const YAML::Node& node, const SizeField& field, const std::st
   return *value;
 }
 
+/// Whether JSON can hold the text.
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(Json(text).dump());
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
 std::string name_of(const YAML::Node& node, const std::string& file) {
   const std::string name = node.IsScalar() ? node.Scalar() : "";
   if (name.empty() || name.size() > 200 || name.find('/') != std::string::npos ||
-      name.find_first_not_of('.') == std::string::npos || printable(name, 400) != name) {
+      name.find_first_not_of('.') == std::string::npos || printable(name, 400) != name ||
+      !is_utf8(name)) {
     throw error_at(node, file, fmt::format("'{}' cannot be a part of file names", printable(name)))
         .field("trial_name")
-        .expected("1 to 200 characters without a slash");
+        .expected("1 to 200 bytes of UTF-8 without a slash");
   }
   return name;
 }
