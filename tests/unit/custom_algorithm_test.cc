@@ -75,6 +75,7 @@ TEST(MscclXml, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_THAT(problem(gather, CommType::kAllGather, 4),
               HasSubstr("is for 3 GPUs, the group has 4"));
   EXPECT_THAT(problem(gather, CommType::kAllReduce, 3), HasSubstr("for allgather, not for"));
+  EXPECT_THAT(gather_problem("s_chunks=\"0\"", "s_chunks=\"1048576\""), HasSubstr("none"));
   EXPECT_THAT(gather_problem("</algo>", ""), HasSubstr("not well-formed XML"));
   EXPECT_THAT(gather_problem("<algo", "<!DOCTYPE algo><algo"), HasSubstr("document type"));
   EXPECT_THAT(gather_problem("nchannels", "channels"), HasSubstr("has no nchannels"));
@@ -115,6 +116,13 @@ TEST(ScheduleJson, ReadsWritesAndChecks) {
               HasSubstr("slots[2].waits[1].slot: there is no such slot"));
   EXPECT_THAT(problem(replaced(text, "\"source\": 1", "\"source\": 3"), CommType::kAllReduce, 3),
               HasSubstr("slots[0].source"));
+  EXPECT_THAT(
+      problem(replaced(replaced(replaced(replaced(text, "\"count\": 4", "\"count\": 16000000"),
+                                         "\"count\": 4", "\"count\": 16000000"),
+                                "\"count\": 4", "\"count\": 16000000"),
+                       "\"count\": 4", "\"count\": 16000000"),
+              CommType::kAllReduce, 3),
+      HasSubstr("too large to be proved right"));
   EXPECT_THAT(problem("algorithm", CommType::kAllReduce, 3), HasSubstr("is no algorithm"));
 }
 

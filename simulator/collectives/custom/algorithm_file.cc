@@ -10,6 +10,9 @@
 namespace lockstep {
 namespace {
 
+constexpr double kMostProofBits = 16e9;
+constexpr std::int64_t kMostProofTransfers = 50'000'000;
+
 Schedule sized(const NamedSchedule& named, const std::string& file,
                const CollectiveRequest& request, const GroupShape& shape) {
   Schedule schedule = named.schedule;
@@ -30,6 +33,13 @@ Schedule sized(const NamedSchedule& named, const std::string& file,
   schedule.chunk_bytes = request.op == CommType::kBarrier
                              ? Bytes(1)
                              : part_size(request.bytes, parts, CollectiveFlavour::kDefault);
+  // check_schedule() keeps a bit for each place, chunk and rank, and every transfer.
+  const double bits = static_cast<double>(schedule.places()) * schedule.chunks * schedule.ranks;
+  if (bits > kMostProofBits || schedule.transfer_count() > kMostProofTransfers) {
+    throw Error("the algorithm is too large to be proved right")
+        .at(file)
+        .expected("places x chunks x ranks up to 16e9, and 50 million transfers");
+  }
   if (const std::string problem = check_schedule(schedule); !problem.empty()) {
     throw Error("the algorithm is wrong: " + problem).at(file);
   }

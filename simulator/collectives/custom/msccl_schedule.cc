@@ -18,6 +18,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::int64_t kMostProof = std::int64_t{1} << 26;  // contributions: 3 GB
+
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// What a location holds: a chunk of the tensor and the ranks whose contributions are in it.
@@ -373,6 +375,16 @@ Schedule msccl_schedule(const MscclProgram& program, const std::string& file,
     throw Error(fmt::format("the algorithm is for {} GPUs, the group has {}", program.gpus.size(),
                             shape.ranks))
         .at(file);
+  }
+  std::int64_t locations = 0;
+  for (const MscclGpu& gpu : program.gpus) {
+    locations += std::int64_t{gpu.input} + gpu.output + gpu.scratch;
+  }
+  if (locations * shape.ranks > kMostProof) {
+    throw Error(fmt::format("{} buffer chunks on {} GPUs are too many to be proved right",
+                            locations, shape.ranks))
+        .at(file)
+        .expected(fmt::format("chunks of all buffers x GPUs up to {}", kMostProof));
   }
   Schedule schedule = empty_schedule(request, shape);
   schedule.chunks = program.chunks * (request.op == CommType::kAllToAll ? shape.ranks : 1);
