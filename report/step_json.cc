@@ -115,6 +115,30 @@ Json sample_json(const StepSample& sample) {
           {"total_s", std::move(totals)}};
 }
 
+Json critical_json(const CriticalPath& path) {
+  Json types = Json::object(), groups = Json::object(), ranks = Json::array();
+  for (std::size_t i = 0; i < path.by_type.size(); ++i) {
+    if (path.by_type[i] > Time()) {
+      types[std::string(name_of(static_cast<OpType>(i))) + "_s"] = seconds(path.by_type[i]);
+    }
+  }
+  for (std::size_t i = 0; i < path.comm_by_group.size(); ++i) {
+    if (path.comm_by_group[i] > Time()) {
+      groups[std::string(name_of(static_cast<GroupKind>(i))) + "_s"] =
+          seconds(path.comm_by_group[i]);
+    }
+  }
+  for (std::size_t rank = 0; rank < path.by_rank.size(); ++rank) {
+    if (path.by_rank[rank] > Time()) {
+      ranks.push_back({{"rank", rank}, {"time_s", seconds(path.by_rank[rank])}});
+    }
+  }
+  return {{"total_s", seconds(path.total)}, {"compute_s", seconds(path.compute)},
+          {"gap_s", seconds(path.gap)},     {"comm_by_group", std::move(groups)},
+          {"by_type", std::move(types)},    {"by_rank", std::move(ranks)},
+          {"pieces", path.pieces.size()}};
+}
+
 }  // namespace
 
 std::string step_json(const StepResult& result, const Topology* topology, const Json& memory) {
@@ -145,6 +169,9 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
     json["clean_s"] = seconds(result.clean);
     json["slowdown"] = result.clean > Time() ? result.total / result.clean : 1.0;
     json["stragglers"] = stragglers_json(result);
+  }
+  if (result.critical) {
+    json["critical_path"] = critical_json(*result.critical);
   }
   if (result.sample) {
     json["sample"] = sample_json(*result.sample);

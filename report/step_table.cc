@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -95,6 +97,7 @@ class Writer {
   std::string write() {
     headline();
     breakdown();
+    critical();
     stragglers();
     sample();
     layers();
@@ -180,6 +183,34 @@ class Writer {
       return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     });
     return upper;
+  }
+
+  void critical() {
+    if (!result_.critical) {
+      return;
+    }
+    const CriticalPath& path = *result_.critical;
+    text_ += '\n';
+    line(left("critical path", kLabelWidth) + right(unit_.name, kTimeWidth) +
+         right("share", kShareWidth));
+    row("  compute", path.compute);
+    for (std::size_t i = 0; i < path.comm_by_group.size(); ++i) {
+      if (path.comm_by_group[i] > Time()) {
+        row("  " + to_upper(name_of(static_cast<GroupKind>(i))), path.comm_by_group[i]);
+      }
+    }
+    if (path.gap > Time()) {
+      row("  nothing", path.gap);
+    }
+    std::vector<std::size_t> ranks(path.by_rank.size());
+    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+    std::ranges::stable_sort(ranks, std::greater<>(),
+                             [&](std::size_t rank) { return path.by_rank[rank]; });
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, ranks.size()); ++i) {
+      if (path.by_rank[ranks[i]] > Time()) {
+        row(fmt::format("  of it on rank {}", ranks[i]), path.by_rank[ranks[i]]);
+      }
+    }
   }
 
   void stragglers() {

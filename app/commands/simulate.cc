@@ -73,6 +73,11 @@ void check_outputs(const SimulateOptions& options) {
           .hint("use --engine flow");
     }
   }
+  if (options.explain && options.engine == "analytic") {
+    throw Error("the analytic engine has no critical path")
+        .field("--explain")
+        .hint("use --engine flow");
+  }
   if (!options.csv_dir.empty() && fs::exists(options.csv_dir) &&
       !fs::is_directory(options.csv_dir)) {
     throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
@@ -195,6 +200,7 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
     other.stragglers.assign(stragglers.begin(), stragglers.end());
     other.step = step;
     other.rows = nullptr;
+    other.explain = false;
     other.quiet = true;
     return run_engine(other, workload, topology, nullptr).total;
   };
@@ -206,6 +212,7 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
       JobMeta meta;
       other.step = step;
       other.quiet = true;
+      other.explain = false;
       other.rows = options.rows != nullptr ? &traces[static_cast<std::size_t>(step)] : nullptr;
       other.meta = &meta;
       return run_engine(other, workload, topology, nullptr).total;

@@ -27,6 +27,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.stragglers = options.stragglers;
   step.seed = options.seed;
   step.step = options.step;
+  step.explain = options.explain;
   step.trace = options.rows;
   step.meta = options.meta;
   const NcclFabric fabric = fabric_of(topology, topology.gpus());

@@ -125,6 +125,8 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->check(CLI::Range(1, 1024))
       ->group(slow);
 
+  app.add_flag("--explain", options.explain, "the critical path: what decides the step's time")
+      ->group("Output");
   app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");
   app.add_option("--csv", options.csv_dir, "folder for SimAI's EndToEnd.csv")->group("Output");
   app.add_option("--csv-prefix", options.csv_prefix,

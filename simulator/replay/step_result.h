@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "simulator/network/network_engine.h"
+#include "simulator/replay/critical_path.h"
 #include "workloads/workload.h"
 
 namespace lockstep {
@@ -74,6 +75,7 @@ struct StepResult {
   std::vector<StragglerCost> stragglers;  ///< empty where there are none
   Time clean;                             ///< where there are: the step without any
   std::optional<StepSample> sample;
+  std::optional<CriticalPath> critical;  ///< where it was asked for
   std::vector<std::string> warnings;
 };
 

@@ -259,14 +259,26 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
       *options.meta = trace->meta();
     }
   }
-  if (recorder || trace) {
+  std::vector<std::vector<OpTiming>> timings;
+  if (options.explain) {
+    timings.resize(nodes.size());
+    for (std::int32_t rank = 0; rank < compiled.work.ranks(); ++rank) {
+      timings[static_cast<std::size_t>(rank)].resize(compiled.work.program(rank).ops().size());
+    }
+  }
+  if (recorder || trace || options.explain) {
     const auto drawn = [&](std::int32_t rank) { return recorder && rank < options.timeline_ranks; };
     const auto kept = [&](std::int32_t rank) {
       return trace && rank < compiled.jobs.front().ranks && trace->records(rank);
     };
-    replay_options.traced = [=](std::int32_t rank) { return drawn(rank) || kept(rank); };
+    replay_options.traced = [=, all = options.explain](std::int32_t rank) {
+      return all || drawn(rank) || kept(rank);
+    };
     replay_options.on_op = [&, drawn, kept](std::int32_t rank, std::int32_t op,
                                             const OpTiming& timing) {
+      if (options.explain) {
+        timings[static_cast<std::size_t>(rank)][static_cast<std::size_t>(op)] = timing;
+      }
       if (drawn(rank)) {
         recorder->record(rank, op, timing);
       }
@@ -299,6 +311,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.last_rank_end = run.end;
   result.ports = network->port_use();
   result.flows = run.transfers;
+  if (options.explain) {
+    result.critical = critical_path(compiled.work, timings);
+  }
   for (const Job& each : compiled.jobs) {
     const auto first = run.rank_end.begin() + each.first_rank;
     result.jobs.push_back({each.source->name, each.first_rank, each.ranks,

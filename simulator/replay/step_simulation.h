@@ -31,6 +31,7 @@ struct StepOptions {
   /// says of what job.
   Trace* trace = nullptr;
   JobMeta* meta = nullptr;
+  bool explain = false;  ///< work out the critical path; keeps 24 B an operation and rank
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;
   std::span<const Straggler> stragglers;  ///< what is slower than it should be
