@@ -123,7 +123,7 @@ Fabric::GetTypeId()
                           MakeBooleanChecker())
             .AddAttribute("Buffer",
                           "Bytes of a switch's shared buffer; 0: without limit, and neither PFC nor "
-                          "drops.",
+                          "drops. What ports reserve takes at most half of it.",
                           UintegerValue(32 << 20),
                           MakeUintegerAccessor(&Fabric::m_buffer),
                           MakeUintegerChecker<uint64_t>())
@@ -132,6 +132,12 @@ Fabric::GetTypeId()
                           UintegerValue(4096),
                           MakeUintegerAccessor(&Fabric::m_portReserve),
                           MakeUintegerChecker<uint64_t>())
+            .AddAttribute("HeadroomPackets",
+                          "Full packets (or trains) of headroom for each port of a switch beside three "
+                          "link delays at line rate.",
+                          UintegerValue(4),
+                          MakeUintegerAccessor(&Fabric::m_headroomPackets),
+                          MakeUintegerChecker<uint32_t>(0, 1000))
             .AddAttribute("Pfc",
                           "Switches pause those who send to them instead of dropping.",
                           BooleanValue(true),
@@ -337,16 +343,25 @@ Fabric::Finish()
             const double perPs = static_cast<double>(ingress.rate.GetBitRate()) / 8e12;
             ingress.headroom =
                 static_cast<int64_t>(3 * static_cast<double>(ingress.delay) * perPs) +
-                4 * static_cast<int64_t>(full) * m_train;
+                static_cast<int64_t>(full) * m_headroomPackets * m_train;
             ingress.reserve = static_cast<int64_t>(m_portReserve);
             ingress.thresholdShare = m_pfcAlpha;
             shared -= ingress.headroom + ingress.reserve;
         }
-        NS_ABORT_MSG_IF(node.finite && shared <= 0,
-                        "the buffer of node " << number << " (" << m_buffer
-                                              << " bytes) is smaller than the reserve and headroom "
-                                                 "of its "
-                                              << node.ports.size() << " ports");
+        const auto half = static_cast<int64_t>(m_buffer / 2);
+        if (shared < half)
+        {
+            // Many ports for this buffer: what is set apart for them gets half of it.
+            const double scale =
+                static_cast<double>(half) / static_cast<double>(static_cast<int64_t>(m_buffer) - shared);
+            for (const uint32_t leaving : node.ports)
+            {
+                Port& ingress = m_ports[leaving ^ 1];
+                ingress.headroom = static_cast<int64_t>(scale * static_cast<double>(ingress.headroom));
+                ingress.reserve = static_cast<int64_t>(scale * static_cast<double>(ingress.reserve));
+            }
+            shared = static_cast<int64_t>(m_buffer) - half;
+        }
         node.shared = shared;
     }
     m_direct = FabricSimulatorImpl::Add(this);

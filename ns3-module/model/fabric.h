@@ -597,6 +597,7 @@ class Fabric : public Object, public FabricEventSource
     bool m_scanOrder;            //!< finished queue pairs leave the round robin when met
     uint64_t m_buffer;           //!< bytes of a switch
     uint64_t m_portReserve;      //!< bytes of a switch port
+    uint32_t m_headroomPackets;  //!< of a switch port
     bool m_pfc;                  //!< lossless
     bool m_nvswitchFlow;         //!< NVSwitches hold their GPUs up too
     double m_pfcAlpha;           //!< share of the free buffer at which a pause is sent

@@ -16,6 +16,7 @@ PacketOptions simai_packet_options() {
       {"NvSwitchFlowControl", "false"},
       {"Buffer", "33554432"},
       {"PortReserve", "4096"},
+      {"HeadroomPackets", "0"},
       {"PfcAlpha", "0.125"},
       {"ResumeOffset", "3072"},
       {"KminPerGbps", "0"},  // rates without a row of their own mark whatever waits

@@ -67,6 +67,17 @@ TEST(PacketEngine, AgreesWithFluidOnSharing) {
   EXPECT_NEAR(last_packet / last_fluid, 1.0, 0.002);
 }
 
+// 600 ports would set apart more than the whole buffer of a switch; they share half of it.
+TEST(PacketEngine, SwitchOfManyPorts) {
+  const Topology topology = testing::star(600);
+  PacketEngine engine(topology, options_here());
+  for (std::int32_t source = 1; source < 600; ++source) {
+    engine.start({NodeId(source), NodeId(0), Bytes(4096 * 4), Time(), 0, 7});
+  }
+  EXPECT_EQ(testing::run_to_end(engine).size(), 2U * 599);
+  EXPECT_EQ(engine.statistics().drops, 0);
+}
+
 TEST(PacketEngine, StopsAtTheLimitAndGoesOn) {
   const Topology topology = testing::star(2);
   PacketEngine engine(topology, options_here());
