@@ -314,6 +314,14 @@ PacketServer::ServeOne()
     {
         return false;
     }
+    const bool known = header.type == packet::FrameType::kOpen ||
+                       header.type == packet::FrameType::kRun ||
+                       header.type == packet::FrameType::kReport;
+    if (!known)
+    {
+        throw Error("standard input has no request that makes sense here")
+            .hint("this program is started by 'lockstep simulate --engine packet'");
+    }
     m_request.resize(header.size);
     if (header.size > 0 && !ReadAll(m_in, m_request.data(), header.size))
     {
