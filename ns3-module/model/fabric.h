@@ -376,7 +376,7 @@ class Fabric : public Object, public FabricEventSource
     int64_t Threshold(const Port& port) const;
     void Hold(Port& port, int64_t bytes);
 
-    // fabric-transport.cc: queue pairs
+    // fabric-queue-pair.cc, fabric-send.cc, fabric-receive.cc: transport
     Endpoint& EndpointOf(uint32_t port);
     void SetFullWindow(FabricQueuePair& pair);
     void Begin(uint32_t message);
