@@ -280,8 +280,11 @@ void Router::State::spray(ForwardingPlane& plane, const FlowKey& key, Route& rou
 
 /// PXN: over NVLink to the GPU on the destination's rail, then on from there.
 bool Router::State::relayed(const FlowKey& key, Route& route) {
-  if (!options.pxn || same_server(key.source, key.destination) ||
-      rails.same(key.source, key.destination)) {
+  const auto is_gpu = [&](NodeId node) {
+    return topology.nodes[node.index()].kind == NodeKind::kGpu;
+  };
+  if (!options.pxn || !is_gpu(key.source) || !is_gpu(key.destination) ||
+      same_server(key.source, key.destination) || rails.same(key.source, key.destination)) {
     return false;
   }
   const NodeId relay = rails.relay(key.source, key.destination);

@@ -65,8 +65,8 @@ class Router {
   Router(Router&&) noexcept;
   Router& operator=(Router&&) noexcept;
 
-  /// Overwrites `route`. PRECONDITION: source != destination; each a GPU, or an NVSwitch of the
-  /// other's server. ERRORS: Error naming both nodes when there is no path.
+  /// Overwrites `route`. PRECONDITION: source != destination; each a GPU, a switch, or an NVSwitch
+  /// of the other's server. ERRORS: Error naming both nodes when there is no path.
   void route(const FlowKey& key, Route& route);
   const Topology& topology() const;
   /// Bytes in the tables made so far.

@@ -27,3 +27,5 @@ lockstep_cli_test(cli_collective_own_json ARGS collective --op allreduce --size 
 lockstep_cli_test(cli_collective_file_op ARGS collective --op alltoall --size 3MiB --gpus 3 --topology Spectrum-X:g=8 --algorithm-file tests/data/collective/reduce3.json EXIT 2 ERR "reduce3.json: the algorithm is for allreduce, not for alltoall")
 lockstep_cli_test(cli_collective_split ARGS collective --op alltoall --gpus 3 --topology Spectrum-X:g=8 --split tests/data/collective/split3.txt OUT "^ +3145728 .*pairwise")
 lockstep_cli_test(cli_collective_split_gpus ARGS collective --op alltoall --gpus 4 --topology Spectrum-X:g=8 --split tests/data/collective/split3.txt EXIT 2 ERR "split3.txt:2: a row of 3 sizes" "expected: 4, one a rank")
+# Leaf switches add between servers.
+lockstep_cli_test(cli_collective_sharp ARGS collective --op allreduce --size 1GiB --topology Spectrum-X:g=16 --algorithm nvls --json OUT "\"algorithm\": \"nvls\"")

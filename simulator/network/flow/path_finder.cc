@@ -117,10 +117,6 @@ void PathFinder::check_nodes(NodeId source, NodeId destination) const {
       throw Error(fmt::format("a transfer names node {}", node.value))
           .expected(fmt::format("a node of the topology, 0 to {}", nodes - 1));
     }
-    if (topology().nodes[node.index()].kind == NodeKind::kSwitch) {
-      throw Error(fmt::format("a transfer begins or ends at switch {}", node.value))
-          .expected("GPUs or NVSwitches at both ends");
-    }
   }
   if (source == destination) {
     throw Error(fmt::format("a transfer from node {} to itself", source.value))
