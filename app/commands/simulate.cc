@@ -25,6 +25,7 @@
 #include "report/end_to_end_csv.h"
 #include "report/step_json.h"
 #include "report/step_table.h"
+#include "simulator/replay/megatron_pipeline.h"
 #include "simulator/replay/step_sample.h"
 #include "topologies/topology_file.h"
 #include "trace/job_meta.h"
@@ -118,6 +119,15 @@ Workload load_workload(const SimulateOptions& options, std::vector<std::string>&
       throw Error("several jobs: --gpus cannot say whose GPUs it means").at(options.workload);
     }
     workload.jobs.front().parallel.gpus = options.gpus;
+  }
+  for (WorkloadJob& each : workload.jobs) {
+    if (options.semantics == "megatron" && std::holds_alternative<LayerTable>(each.work)) {
+      try {
+        each = megatron_pipeline(each);
+      } catch (Error& error) {
+        throw std::move(error).at(options.workload);
+      }
+    }
   }
   return workload;
 }

@@ -28,8 +28,9 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->capture_default_str()
       ->group("Model");
   app.add_option("--semantics", options.semantics,
-                 "how layers become a step; simai: all forward, then all backward")
-      ->check(CLI::IsMember({"simai"}))
+                 "how layers become a step; simai: all forward, then all backward;\n"
+                 "megatron: microbatches in 1F1B order on pipeline stages")
+      ->check(CLI::IsMember({"simai", "megatron"}))
       ->capture_default_str()
       ->group("Model");
   app.add_option("--flavour", options.flavour,
