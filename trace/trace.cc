@@ -82,7 +82,7 @@ TraceRow row_at(const Trace& t, std::size_t i) {
           t.duration_s[i], t.seq_id[i], t.mc[i],   t.mb_id[i], t.gmc[i]};
 }
 
-void check_rows(const Trace& trace, const std::string& file) {
+void check_rows(const Trace& trace, const std::string& file, std::size_t first_row) {
   constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;
   constexpr float kMost = std::numeric_limits<float>::max();
   if (all_within(trace.start_s, -kMost, kMost) && all_within(trace.duration_s, 0.0F, kMost) &&
@@ -96,26 +96,26 @@ void check_rows(const Trace& trace, const std::string& file) {
   for (std::size_t i = 0; i < trace.size(); ++i) {
     if (!std::isfinite(trace.start_s[i]) || !std::isfinite(trace.duration_s[i])) {
       throw Error(
-          fmt::format("row {}: {} is no finite number", i + 1,
+          fmt::format("row {}: {} is no finite number", first_row + i + 1,
                       std::isfinite(trace.start_s[i]) ? trace.duration_s[i] : trace.start_s[i]))
           .at(file)
           .field(std::isfinite(trace.start_s[i]) ? "duration" : "start_ts")
           .expected("seconds");
     }
     if (trace.duration_s[i] < 0) {
-      throw Error(fmt::format("row {}: {} is negative", i + 1, trace.duration_s[i]))
+      throw Error(fmt::format("row {}: {} is negative", first_row + i + 1, trace.duration_s[i]))
           .at(file)
           .field("duration")
           .expected("seconds, 0 or more");
     }
-    check_whole(trace.dp_rank[i], 0, kMaxTraceRank, "dp_rank", file, i);
-    check_whole(trace.stage[i], 0, kMaxTraceRank, "stage", file, i);
-    check_whole(trace.rank[i], 0, kMaxTraceRank, "rank", file, i);
-    check_whole(trace.step[i], 0, kMaxStep, "step", file, i);
-    check_whole(trace.seq_id[i], 0, kMaxTraceRank, "seq_id", file, i);
-    check_whole(trace.mc[i], -1, kMaxTraceRank, "mc", file, i);
-    check_whole(trace.mb_id[i], -1, kMaxTraceRank, "mb_id", file, i);
-    check_whole(trace.gmc[i], -1, kMaxTraceRank, "gmc", file, i);
+    check_whole(trace.dp_rank[i], 0, kMaxTraceRank, "dp_rank", file, first_row + i);
+    check_whole(trace.stage[i], 0, kMaxTraceRank, "stage", file, first_row + i);
+    check_whole(trace.rank[i], 0, kMaxTraceRank, "rank", file, first_row + i);
+    check_whole(trace.step[i], 0, kMaxStep, "step", file, first_row + i);
+    check_whole(trace.seq_id[i], 0, kMaxTraceRank, "seq_id", file, first_row + i);
+    check_whole(trace.mc[i], -1, kMaxTraceRank, "mc", file, first_row + i);
+    check_whole(trace.mb_id[i], -1, kMaxTraceRank, "mb_id", file, first_row + i);
+    check_whole(trace.gmc[i], -1, kMaxTraceRank, "gmc", file, first_row + i);
   }
 }
 

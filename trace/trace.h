@@ -46,7 +46,8 @@ TraceRow row_at(const Trace& trace, std::size_t row);
 
 /// ERRORS: the first row (named with `file`, counted from 1) whose times are not finite, whose
 /// duration is negative, or whose ranks, step or seq_id are out of range.
-void check_rows(const Trace& trace, const std::string& file);
+/// `first_row`: how many rows of the file came before these.
+void check_rows(const Trace& trace, const std::string& file, std::size_t first_row = 0);
 
 /// Rows in the order of the original tools: step, rank, optype, seq_id. Rows that are in order
 /// already cost one pass.

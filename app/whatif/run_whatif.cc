@@ -179,6 +179,12 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   sort_rows(trace);
   const OpTable table = make_op_table(
       trace, options.trace, {.drop_incomplete_steps = options.drop_incomplete_steps}, &warnings);
+  if (table.dp != meta.dp_size || table.stages != meta.pp_size) {
+    warnings.add(
+        fmt::format("{}: dp_size {} and pp_size {}, but the trace has {} dp_ranks and {} "
+                    "stages; the trace's are used",
+                    options.meta, meta.dp_size, meta.pp_size, table.dp, table.stages));
+  }
   const DependencyGraph graph =
       make_dependency_graph(table, meta.dsp_size, options.trace, &warnings);
   const Simulator simulator(table, graph, options.trace);

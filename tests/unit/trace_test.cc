@@ -85,6 +85,16 @@ TEST(TraceCsv, ErrorsSayWhere) {
   EXPECT_THAT(with("-1,0,0,1,forward-compute,0,1,0,0,0,0\n"), HasSubstr("dp_rank: row 1: -1"));
 }
 
+/// Rows are counted over the whole file, not over what is read at a time.
+TEST(TraceCsv, ABadRowFarDown) {
+  std::string text = kHead;
+  for (int i = 0; i < 70000; ++i) {
+    text += "0,0,0,1,forward-compute,0,1,0,0,0,0\n";
+  }
+  text += "0,0,0,1,forward-compute,0,-1,0,0,0,0\n";
+  EXPECT_THAT(error_of([&] { read_csv(text); }), HasSubstr("row 70001: -1 is negative"));
+}
+
 TEST(TraceParquet, ComesBackAsItWent) {
   if (!has_parquet()) {
     GTEST_SKIP() << "this build has no Arrow";

@@ -254,8 +254,8 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
     }
     require(batch->Validate(), file);
     Trace rows = BatchReader(file, row, narrowed).read(*batch);
+    check_rows(rows, file, row);
     row += rows.size();
-    check_rows(rows, file);
     chunk(std::move(rows));
   }
   if (narrowed > 0 && warnings != nullptr) {

@@ -150,8 +150,10 @@ class Reader {
 
 void read_trace_csv(std::string_view text, const std::string& file, const TraceChunk& chunk,
                     Warnings*) {
+  std::size_t before = 0;
   Reader(text, file).run([&](Trace&& rows) {
-    check_rows(rows, file);
+    check_rows(rows, file, before);
+    before += rows.size();
     chunk(std::move(rows));
   });
 }
