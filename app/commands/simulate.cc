@@ -68,6 +68,11 @@ void check_outputs(const SimulateOptions& options) {
           .field("--trace")
           .expected("a name that ends in .json, .json.gz, .csv, .csv.gz or .parquet");
     }
+    if (options.trace.ends_with(".parquet") && !has_parquet()) {
+      throw Error("Parquet needs Apache Arrow, which this build has not", ExitCode::kMissingPart)
+          .field("--trace")
+          .hint("./setup installs it; or take a name that ends in .csv");
+    }
     if (options.engine == "analytic") {
       throw Error("the analytic engine has no time line")
           .field("--trace")
