@@ -5,11 +5,10 @@
 #include "base/error.h"
 
 namespace lockstep {
-namespace {
 
 /// The hops of all slots, and which ports can bind: those where flows begin, that carry parts of
 /// flows, or that the ports before them can fill.
-class Ports {
+class FlowGraphBuilder::Ports {
  public:
   Ports(const Topology& topology, const PathFinder& paths)
       : capacity_(2 * topology.links.size()), ports_(2 * topology.links.size()) {
@@ -61,54 +60,68 @@ class Ports {
   std::vector<Port> ports_;
 };
 
-}  // namespace
+FlowGraphBuilder::FlowGraphBuilder(const Topology& topology, const FlowOptions& flow)
+    : flow_(flow), paths_(topology, flow), ports_(std::make_unique<Ports>(topology, paths_)) {}
 
-FlowGraph make_flow_graph(const Schedule& schedule, const std::vector<NodeId>& nodes,
-                          const Topology& topology, const FlowOptions& flow,
-                          const FlowGraphOptions& options) {
+FlowGraphBuilder::~FlowGraphBuilder() = default;
+
+std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& setting) {
   LOCKSTEP_CHECK(schedule.chunk_sizes.empty(), "transfers of a slot have one size");
-  PathFinder paths(topology, flow);
-  Ports ports(topology, paths);
-  FlowGraph graph;
-  const std::size_t count = schedule.slots.size();
-  graph.slots.resize(count);
-  graph.term_begin.reserve(count + 1);
-  graph.wait_begin = schedule.wait_begin;
-  graph.wait = schedule.wait;
-  std::vector<MaxMin::Term> hops;
-  for (std::size_t i = 0; i < count; ++i) {
+  const auto first = static_cast<std::int32_t>(graph_.slots.size());
+  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
     const Slot& slot = schedule.slots[i];
-    FlowGraph::Slot& result = graph.slots[i];
-    const Path& path = paths.next(nodes[static_cast<std::size_t>(slot.source)],
-                                  nodes[static_cast<std::size_t>(slot.destination)], slot.channel);
-    const Bytes wire = paths.wire_bytes(schedule.bytes(slot, 0));
+    const auto source = static_cast<std::size_t>(slot.source);
+    const auto destination = static_cast<std::size_t>(slot.destination);
+    FlowGraph::Slot& result = graph_.slots.emplace_back();
+    const Path& path =
+        paths_.next(setting.nodes[source], setting.nodes[destination], slot.channel);
+    const Bytes wire = paths_.wire_bytes(schedule.bytes(slot, 0));
     result.bits = static_cast<double>(wire.count()) * 8;
-    result.latency =
-        path.propagation + path.ack +
-        (wire < flow.payload + flow.header ? paths.pipeline(path.ports, wire) : path.pipeline);
-    result.forward_latency = schedule.start_latency(slot, options.send_latency);
-    result.start_latency = result.forward_latency + schedule.launch_latency();
-    if (!options.entry.empty() && slot.source < schedule.ranks) {
-      result.entry = options.entry[static_cast<std::size_t>(slot.source)];
-    }
+    result.latency = path.propagation + path.ack +
+                     (wire < flow_.payload + flow_.header ? paths_.pipeline(path.ports, wire)
+                                                          : path.pipeline);
+    const Time latency = schedule.start_latency(slot, setting.send_latency);
+    result.start_latency = latency + schedule.launch_latency();
+    result.forward_latency = latency + setting.forward_latency;
     result.count = slot.count;
-    ports.add(path.ports);
-    hops.insert(hops.end(), path.ports.begin(), path.ports.end());
-    graph.term_begin.push_back(static_cast<std::int32_t>(hops.size()));
+    result.kind = setting.kind;
+    if (!setting.entry.empty() && slot.source < schedule.ranks) {
+      result.entry = setting.entry[source];
+    }
+    if (!setting.places.empty()) {
+      result.source = slot.source < schedule.ranks ? setting.places[source] : -1;
+      result.destination = slot.destination < schedule.ranks ? setting.places[destination] : -1;
+    }
+    ports_->add(path.ports);
+    for (const MaxMin::Term& hop : path.ports) {
+      hops_.push_back({hop.constraint.value, static_cast<float>(hop.coefficient)});
+      graph_.term.push_back(hop);  // its port, until finish()
+    }
+    hop_begin_.push_back(static_cast<std::int64_t>(hops_.size()));
+    graph_.term_begin.push_back(static_cast<std::int32_t>(graph_.term.size()));
+    for (const SlotWait& wait : schedule.waits(i)) {
+      graph_.wait.push_back({first + wait.slot, wait.lag});
+    }
+    graph_.wait_begin.push_back(static_cast<std::int32_t>(graph_.wait.size()));
   }
-  ports.number(graph.capacity);
-  std::size_t hop = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto end = static_cast<std::size_t>(graph.term_begin[i + 1]);
+  return first;
+}
+
+FlowGraph FlowGraphBuilder::finish() {
+  ports_->number(graph_.capacity);
+  std::size_t kept = 0, hop = 0;
+  for (std::size_t i = 0; i < graph_.slots.size(); ++i) {
+    const auto end = static_cast<std::size_t>(graph_.term_begin[i + 1]);
     for (; hop < end; ++hop) {
-      const std::int32_t constraint = ports.constraint_of(hops[hop].constraint);
+      const std::int32_t constraint = ports_->constraint_of(graph_.term[hop].constraint);
       if (constraint >= 0) {
-        graph.term.push_back({ConstraintId(constraint), hops[hop].coefficient});
+        graph_.term[kept++] = {ConstraintId(constraint), graph_.term[hop].coefficient};
       }
     }
-    graph.term_begin[i + 1] = static_cast<std::int32_t>(graph.term.size());
+    graph_.term_begin[i + 1] = static_cast<std::int32_t>(kept);
   }
-  return graph;
+  graph_.term.resize(kept);
+  return std::move(graph_);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,19 +11,21 @@
 
 namespace lockstep {
 
-/// A collective on a fabric with nothing else on it, reduced to what decides its times: slots
-/// (connections with a number of equal transfers), the constraints that they share, and what each
-/// waits for. It is plain data, so that it can be folded by symmetry (symmetry.h) before it runs
-/// (flow_graph_run.h).
+/// Collectives on a fabric, reduced to what decides their times: slots (connections with a number of
+/// equal transfers), the constraints that they share, what each waits for, and the places that they
+/// leave and reach. It is plain data, so that it can be folded by symmetry (symmetry.h) before it
+/// runs (flow_graph_run.h for a collective alone, folded_runs.h for those of a step).
 struct FlowGraph {
   struct Slot {
-    double bits = 0;          ///< wire bits of a transfer
-    Time latency;             ///< from sent to delivered
-    Time start_latency;       ///< from the moment a transfer may start to its first bit
-    Time forward_latency;     ///< the same of a transfer that waited for another
-    Time entry;               ///< nothing starts earlier
-    std::int32_t count = 0;   ///< transfers
-    std::int64_t copies = 1;  ///< slots that this one stands for
+    double bits = 0;       ///< wire bits of a transfer
+    Time latency;          ///< from sent to delivered
+    Time start_latency;    ///< from the moment a transfer may start to its first bit
+    Time forward_latency;  ///< the same of a transfer that waited for another
+    Time entry;            ///< nothing starts earlier
+    std::int64_t copies = 1;    ///< slots that this one stands for
+    std::int32_t count = 0;     ///< transfers
+    std::int32_t kind = 0;      ///< slots of different kinds are never alike
+    std::int32_t source = -1, destination = -1;  ///< places; -1 where they do not matter
   };
   std::vector<double> capacity;  ///< of constraints, bits per second
   std::vector<Slot> slots;
@@ -30,6 +33,8 @@ struct FlowGraph {
   std::vector<MaxMin::Term> term;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots + 1
   std::vector<SlotWait> wait;
+  /// What is known to tell places apart, one entry a place; none where places do not matter.
+  std::vector<std::uint64_t> place_colour;
 
   std::span<const MaxMin::Term> terms(std::size_t slot) const {
     return std::span(term).subspan(
@@ -43,16 +48,46 @@ struct FlowGraph {
   }
 };
 
-struct FlowGraphOptions {
-  Time send_latency;        ///< where the schedule has none of its own
-  std::vector<Time> entry;  ///< of each rank; empty: all at 0
-};
+/// Makes flow graphs: add() each collective, then finish(). Ports that cannot bind are left out, as
+/// FlowEngine does. O(slots x hops), 8 B a hop. ERRORS: those of PathFinder.
+class FlowGraphBuilder {
+ public:
+  /// Where a collective runs and what else its slots have in common.
+  struct Setting {
+    std::vector<NodeId> nodes;          ///< of its places: ranks, then switches
+    std::vector<std::int32_t> places;   ///< numbers of its places; empty: they do not matter
+    std::vector<Time> entry;            ///< of each rank; empty: all at 0
+    Time send_latency;                  ///< where the schedule has none of its own
+    Time forward_latency;               ///< more than that for a transfer that waited
+    std::int32_t kind = 0;
+  };
+  /// A share of a slot on one port of its path.
+  struct Hop {
+    std::int32_t port;
+    float share;
+  };
 
-/// The flow graph of a schedule whose place p is on node nodes[p] (ranks, then switches). Ports
-/// that cannot bind are left out, as FlowEngine does. Each slot's transfers have one size. O(slots
-/// x hops). ERRORS: those of PathFinder. PRECONDITION: schedule.chunk_sizes is empty.
-FlowGraph make_flow_graph(const Schedule& schedule, const std::vector<NodeId>& nodes,
-                          const Topology& topology, const FlowOptions& flow,
-                          const FlowGraphOptions& options);
+  FlowGraphBuilder(const Topology& topology, const FlowOptions& flow);
+  ~FlowGraphBuilder();
+
+  /// Appends the slots of a schedule; returns the index of the first.
+  /// PRECONDITION: schedule.chunk_sizes is empty, so that transfers of a slot have one size.
+  std::int32_t add(const Schedule& schedule, const Setting& setting);
+  /// The graph; nothing can be added after it.
+  FlowGraph finish();
+  /// The paths of all slots, CSR over slots.
+  std::vector<Hop>& hops() { return hops_; }
+  std::vector<std::int64_t>& hop_begin() { return hop_begin_; }
+
+ private:
+  class Ports;
+
+  FlowOptions flow_;
+  PathFinder paths_;
+  std::unique_ptr<Ports> ports_;
+  FlowGraph graph_;
+  std::vector<Hop> hops_;
+  std::vector<std::int64_t> hop_begin_ = {0};
+};
 
 }  // namespace lockstep

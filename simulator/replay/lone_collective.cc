@@ -90,8 +90,13 @@ LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const 
     nodes.push_back(
         switch_node(topology, collective.nodes[static_cast<std::size_t>(place.near)], place));
   }
-  const FlowGraph graph =
-      make_flow_graph(schedule, nodes, topology, flow, {collective.send_latency, collective.entry});
+  FlowGraphBuilder builder(topology, flow);
+  FlowGraphBuilder::Setting setting;
+  setting.nodes = nodes;
+  setting.entry = collective.entry;
+  setting.send_latency = collective.send_latency;
+  builder.add(schedule, setting);
+  const FlowGraph graph = builder.finish();
   LoneCollectiveResult result;
   result.slots = result.classes = std::ssize(graph.slots);
   std::optional<Partition> partition;

@@ -25,7 +25,7 @@ Hash own_hash(const FlowGraph::Slot& slot) {
   Hash hash = std::bit_cast<Hash>(slot.bits);
   for (const std::int64_t number :
        {slot.latency.count_ps(), slot.start_latency.count_ps(), slot.forward_latency.count_ps(),
-        slot.entry.count_ps(), std::int64_t{slot.count}, slot.copies}) {
+        slot.entry.count_ps(), std::int64_t{slot.count}, std::int64_t{slot.kind}, slot.copies}) {
     hash = mix(hash, static_cast<Hash>(number));
   }
   return hash;
@@ -72,7 +72,7 @@ struct Crossings {
 bool same_numbers(const FlowGraph::Slot& a, const FlowGraph::Slot& b) {
   return a.bits == b.bits && a.latency == b.latency && a.start_latency == b.start_latency &&
          a.forward_latency == b.forward_latency && a.entry == b.entry && a.count == b.count &&
-         a.copies == b.copies;
+         a.kind == b.kind && a.copies == b.copies;
 }
 
 /// The first element of each class.
@@ -82,6 +82,33 @@ std::vector<std::int32_t> first_of(const std::vector<std::int32_t>& classes, std
     first[at(classes[i])] = static_cast<std::int32_t>(i);
   }
   return first;
+}
+
+std::int32_t class_of(const Partition& partition, std::int32_t place) {
+  return place < 0 ? -1 : partition.place_class[at(place)];
+}
+
+/// Whether places of a class have the same colour and the same slots about them.
+bool equitable_places(const FlowGraph& graph, const Partition& partition) {
+  std::vector<Neighbourhood> about(graph.place_colour.size());
+  for (std::size_t i = 0; i < graph.slots.size(); ++i) {
+    const FlowGraph::Slot& slot = graph.slots[i];
+    if (slot.source >= 0) {
+      about[at(slot.source)].emplace_back(partition.slot_class[i], 1);
+    }
+    if (slot.destination >= 0) {
+      about[at(slot.destination)].emplace_back(partition.slot_class[i], 2);
+    }
+  }
+  const auto first = first_of(partition.place_class, partition.place_classes);
+  for (std::size_t p = 0; p < about.size(); ++p) {
+    std::ranges::sort(about[p]);
+    const std::size_t of = at(first[at(partition.place_class[p])]);  // not after p
+    if (graph.place_colour[p] != graph.place_colour[of] || about[p] != about[of]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -95,6 +122,7 @@ std::optional<Partition> find_symmetry(const FlowGraph& graph, const std::vector
   for (std::size_t c = 0; c < constraint_hash.size(); ++c) {
     constraint_hash[c] = mix(std::bit_cast<Hash>(graph.capacity[c]));
   }
+  std::vector<Hash> place_hash = graph.place_colour;
   Partition partition;
   std::int32_t before = -1;
   while (true) {
@@ -113,10 +141,25 @@ std::optional<Partition> find_symmetry(const FlowGraph& graph, const std::vector
       constraint_hash[c] = mix(constraint_hash[c], sums[c]);
     }
     partition.constraint_classes = number(constraint_hash, partition.constraint_class);
-    if (partition.slot_classes + partition.constraint_classes == before) {
+    sums.assign(place_hash.size(), 0);
+    for (std::size_t i = 0; i < slots; ++i) {
+      if (graph.slots[i].source >= 0) {
+        sums[at(graph.slots[i].source)] += mix(slot_hash[i], 1);
+      }
+      if (graph.slots[i].destination >= 0) {
+        sums[at(graph.slots[i].destination)] += mix(slot_hash[i], 2);
+      }
+    }
+    for (std::size_t p = 0; p < place_hash.size(); ++p) {
+      place_hash[p] = mix(place_hash[p], sums[p]);
+    }
+    partition.place_classes = number(place_hash, partition.place_class);
+    const std::int32_t classes =
+        partition.slot_classes + partition.constraint_classes + partition.place_classes;
+    if (classes == before) {
       break;
     }
-    before = partition.slot_classes + partition.constraint_classes;
+    before = classes;
     for (std::size_t i = 0; i < slots; ++i) {
       Hash sum = 0;
       for (const MaxMin::Term& term : graph.terms(i)) {
@@ -124,6 +167,12 @@ std::optional<Partition> find_symmetry(const FlowGraph& graph, const std::vector
       }
       for (const SlotWait& wait : graph.waits(i)) {
         sum += mix(~slot_hash[at(wait.slot)], static_cast<Hash>(wait.lag));
+      }
+      if (graph.slots[i].source >= 0) {
+        sum += mix(place_hash[at(graph.slots[i].source)], 3);
+      }
+      if (graph.slots[i].destination >= 0) {
+        sum += mix(place_hash[at(graph.slots[i].destination)], 4);
       }
       next[i] = mix(slot_hash[i], sum);
     }
@@ -164,7 +213,11 @@ bool equitable(const FlowGraph& graph, const Partition& partition) {
     }
     waits_of(i, here);
     waits_of(first, there);
-    if (here != there) {
+    if (here != there ||
+        class_of(partition, graph.slots[i].source) !=
+            class_of(partition, graph.slots[first].source) ||
+        class_of(partition, graph.slots[i].destination) !=
+            class_of(partition, graph.slots[first].destination)) {
       return false;
     }
   }
@@ -189,7 +242,7 @@ bool equitable(const FlowGraph& graph, const Partition& partition) {
       return false;
     }
   }
-  return true;
+  return equitable_places(graph, partition);
 }
 
 FlowGraph fold(const FlowGraph& graph, const Partition& partition) {
@@ -221,11 +274,16 @@ FlowGraph fold(const FlowGraph& graph, const Partition& partition) {
     return sum;
   };
   folded.slots.resize(at(partition.slot_classes));
+  for (const std::int32_t place : first_of(partition.place_class, partition.place_classes)) {
+    folded.place_colour.push_back(graph.place_colour[at(place)]);
+  }
   std::vector<std::int32_t> seen;
   for (std::int32_t c = 0; c < partition.slot_classes; ++c) {
     const std::size_t slot = at(first_slot[at(c)]);
     folded.slots[at(c)] = graph.slots[slot];
     folded.slots[at(c)].copies = 0;
+    folded.slots[at(c)].source = class_of(partition, graph.slots[slot].source);
+    folded.slots[at(c)].destination = class_of(partition, graph.slots[slot].destination);
     seen.clear();
     for (const MaxMin::Term& term : graph.terms(slot)) {
       const std::int32_t constraint = partition.constraint_class[term.constraint.index()];

@@ -12,17 +12,20 @@ namespace lockstep {
 /// equitable when
 ///
 ///   slots of a class        have equal numbers (bits, latencies, entry, count), cross constraints
-///                           of the same classes with the same coefficients, and wait for slots of
-///                           the same classes with the same lags;
+///                           of the same classes with the same coefficients, wait for slots of the
+///                           same classes with the same lags, from and to places of the same
+///                           classes;
 ///   constraints of a class  have equal capacity and are crossed by as many slots of each class,
-///                           with the same coefficients.
+///                           with the same coefficients;
+///   places of a class       have the same colour and are left and reached by as many slots of each
+///                           class.
 ///
 /// Then all slots of a class do the same at the same time: by induction over the events, as max-min
 /// rates are unique and hence invariant, and MaxMin gives equals the same number to the last bit
 /// (docs/models.md). One slot a class can be simulated for all.
 struct Partition {
-  std::vector<std::int32_t> slot_class, constraint_class;
-  std::int32_t slot_classes = 0, constraint_classes = 0;
+  std::vector<std::int32_t> slot_class, constraint_class, place_class;
+  std::int32_t slot_classes = 0, constraint_classes = 0, place_classes = 0;
 };
 
 /// The coarsest equitable partition not coarser than `seed` (a colour for each slot; slots with
