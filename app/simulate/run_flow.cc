@@ -28,8 +28,9 @@ FlowOptions flow_options(const SimulateOptions& options) {
 StepResult run_flow(const Workload& workload, const Topology& topology,
                     const SimulateOptions& options, Timeline* timeline) {
   const FlowOptions flow = flow_options(options);
-  return run_on_network(workload, topology, options, timeline,
-                        [&] { return std::make_unique<FlowEngine>(topology, flow); });
+  return run_on_network(
+      workload, topology, options, timeline,
+      [&] { return std::make_unique<FlowEngine>(topology, flow); }, flow);
 }
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@ namespace lockstep {
 
 StepResult run_on_network(const Workload& workload, const Topology& topology,
                           const SimulateOptions& options, Timeline* timeline,
-                          const NetworkFactory& network) {
+                          const NetworkFactory& network, const std::optional<FlowOptions>& fold) {
   const bool strict = options.flavour == "simai";
   StepOptions step;
   step.simai_flavour = strict;
@@ -24,6 +24,10 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.timeline = timeline;
   step.timeline_ranks = options.trace_ranks;
   step.show_progress = !options.quiet;
+  if (!options.no_symmetry) {
+    step.fold = fold;
+  }
+  step.verify_symmetry = options.verify_symmetry;
   step.stragglers = options.stragglers;
   step.seed = options.seed;
   step.step = options.step;

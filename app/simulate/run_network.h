@@ -9,9 +9,10 @@
 namespace lockstep {
 
 /// `lockstep simulate` on an engine that carries out every transfer; fills `timeline` when it is
-/// given.
+/// given. With the flow engine's options the step is folded by symmetry where it can be.
 StepResult run_on_network(const Workload& workload, const Topology& topology,
                           const SimulateOptions& options, Timeline* timeline,
-                          const NetworkFactory& network);
+                          const NetworkFactory& network,
+                          const std::optional<FlowOptions>& fold = {});
 
 }  // namespace lockstep

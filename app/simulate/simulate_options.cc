@@ -138,6 +138,12 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
          "time line for Perfetto (.json, .json.gz) or as a table (.csv.gz); or a trace for\n"
          "'lockstep whatif' (.parquet, .csv, and NAME.yaml beside it)")
       ->group("Output");
+  app.add_flag("--no-symmetry", options.no_symmetry,
+               "flow engine: simulate every rank, not one of each kind")
+      ->group("Speed");
+  app.add_flag("--verify-symmetry", options.verify_symmetry,
+               "flow engine: simulate every rank as well and compare, to the picosecond")
+      ->group("Speed");
   app.add_option("--trace-ranks", options.trace_ranks, "draw the first so many ranks")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str()

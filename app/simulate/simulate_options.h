@@ -45,6 +45,7 @@ struct SimulateOptions {
 
   std::string csv_dir, csv_prefix, trace;
   std::int32_t trace_ranks = 8;
+  bool no_symmetry = false, verify_symmetry = false;
   bool json = false;
 };
 

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "simulator/collectives/algorithm.h"
 #include "simulator/network/network_engine.h"
+#include "simulator/replay/communication.h"
 #include "simulator/replay/replay.h"
 
 namespace lockstep {
@@ -20,7 +21,7 @@ namespace lockstep {
 /// Entering and network events go in; transfers go to the engine; finished ranks come out through
 /// a callback. Finished collectives give their memory back; their schedules are kept for the next
 /// as long as they take less than 256 MiB together. O(1) amortised per transfer event.
-class CollectiveRuns {
+class CollectiveRuns final : public Communication {
  public:
   /// `finished(rank, op)` is called when a rank's share of what it entered as `op` is done.
   using Finished = std::function<void(std::int32_t rank, std::int32_t op)>;
@@ -29,13 +30,10 @@ class CollectiveRuns {
                  const Topology& topology, NetworkEngine& network, const ScheduleSource& schedules,
                  const ReplayOptions& options, Finished finished);
 
-  /// A rank reaches communication `op` of its program.
-  void enter(std::int32_t rank, std::int32_t op, Time now);
-  void handle(const NetworkEvent& event, Time now);
-
-  std::int64_t transfers() const { return transfers_; }
-  /// The members of a rank's collective that have not entered it yet.
-  std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const;
+  void enter(std::int32_t rank, std::int32_t op, Time now) override;
+  void handle(const NetworkEvent& event, Time now) override;
+  std::int64_t transfers() const override { return transfers_; }
+  std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
  private:
   /// A schedule with what running it needs, made once for all groups of a shape.

@@ -9,8 +9,8 @@
 namespace lockstep {
 
 /// What NCCL would see of the server that the first of these GPUs is in: architecture by the GPU's
-/// type, NVLink as the sum of its links to NVSwitches or other given GPUs, NICs as the links of the given
-/// GPUs to switches. Hosts of Ampere GPUs are taken for AMD, others for Intel. O(links).
+/// type, NVLink as the sum of its links to NVSwitches or other given GPUs, NICs as the links of the
+/// given GPUs to switches. Hosts of Ampere GPUs are taken for AMD, others for Intel. O(links).
 NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus);
 
 }  // namespace lockstep

@@ -73,13 +73,12 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
     const auto source = static_cast<std::size_t>(slot.source);
     const auto destination = static_cast<std::size_t>(slot.destination);
     FlowGraph::Slot& result = graph_.slots.emplace_back();
-    const Path& path =
-        paths_.next(setting.nodes[source], setting.nodes[destination], slot.channel);
+    const Path& path = paths_.next(setting.nodes[source], setting.nodes[destination], slot.channel);
     const Bytes wire = paths_.wire_bytes(schedule.bytes(slot, 0));
     result.bits = static_cast<double>(wire.count()) * 8;
-    result.latency = path.propagation + path.ack +
-                     (wire < flow_.payload + flow_.header ? paths_.pipeline(path.ports, wire)
-                                                          : path.pipeline);
+    result.latency =
+        path.propagation + path.ack +
+        (wire < flow_.payload + flow_.header ? paths_.pipeline(path.ports, wire) : path.pipeline);
     const Time latency = schedule.start_latency(slot, setting.send_latency);
     result.start_latency = latency + schedule.launch_latency();
     result.forward_latency = latency + setting.forward_latency;

@@ -11,20 +11,20 @@
 
 namespace lockstep {
 
-/// Collectives on a fabric, reduced to what decides their times: slots (connections with a number of
-/// equal transfers), the constraints that they share, what each waits for, and the places that they
-/// leave and reach. It is plain data, so that it can be folded by symmetry (symmetry.h) before it
-/// runs (flow_graph_run.h for a collective alone, folded_runs.h for those of a step).
+/// Collectives on a fabric, reduced to what decides their times: slots (connections with a number
+/// of equal transfers), the constraints that they share, what each waits for, and the places that
+/// they leave and reach. It is plain data, so that it can be folded by symmetry (symmetry.h) before
+/// it runs (flow_graph_run.h for a collective alone, folded_runs.h for those of a step).
 struct FlowGraph {
   struct Slot {
-    double bits = 0;       ///< wire bits of a transfer
-    Time latency;          ///< from sent to delivered
-    Time start_latency;    ///< from the moment a transfer may start to its first bit
-    Time forward_latency;  ///< the same of a transfer that waited for another
-    Time entry;            ///< nothing starts earlier
-    std::int64_t copies = 1;    ///< slots that this one stands for
-    std::int32_t count = 0;     ///< transfers
-    std::int32_t kind = 0;      ///< slots of different kinds are never alike
+    double bits = 0;          ///< wire bits of a transfer
+    Time latency;             ///< from sent to delivered
+    Time start_latency;       ///< from the moment a transfer may start to its first bit
+    Time forward_latency;     ///< the same of a transfer that waited for another
+    Time entry;               ///< nothing starts earlier
+    std::int64_t copies = 1;  ///< slots that this one stands for
+    std::int32_t count = 0;   ///< transfers
+    std::int32_t kind = 0;    ///< slots of different kinds are never alike
     std::int32_t source = -1, destination = -1;  ///< places; -1 where they do not matter
   };
   std::vector<double> capacity;  ///< of constraints, bits per second
@@ -54,11 +54,11 @@ class FlowGraphBuilder {
  public:
   /// Where a collective runs and what else its slots have in common.
   struct Setting {
-    std::vector<NodeId> nodes;          ///< of its places: ranks, then switches
-    std::vector<std::int32_t> places;   ///< numbers of its places; empty: they do not matter
-    std::vector<Time> entry;            ///< of each rank; empty: all at 0
-    Time send_latency;                  ///< where the schedule has none of its own
-    Time forward_latency;               ///< more than that for a transfer that waited
+    std::vector<NodeId> nodes;         ///< of its places: ranks, then switches
+    std::vector<std::int32_t> places;  ///< numbers of its places; empty: they do not matter
+    std::vector<Time> entry;           ///< of each rank; empty: all at 0
+    Time send_latency;                 ///< where the schedule has none of its own
+    Time forward_latency;              ///< more than that for a transfer that waited
     std::int32_t kind = 0;
   };
   /// A share of a slot on one port of its path.

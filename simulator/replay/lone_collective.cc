@@ -101,7 +101,7 @@ LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const 
   result.slots = result.classes = std::ssize(graph.slots);
   std::optional<Partition> partition;
   if (options.symmetry) {
-    partition = find_symmetry(graph, symmetry_seed(schedule, nodes, topology));
+    partition = find_symmetry(graph, symmetry_seed(schedule, nodes, places_in_fabric(topology)));
   }
   FlowGraphTimes times;
   if (partition) {

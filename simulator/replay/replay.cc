@@ -1,6 +1,7 @@
 #include "simulator/replay/replay.h"
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "simulator/replay/collective_run.h"
+#include "simulator/replay/folded_runs.h"
 
 namespace lockstep {
 namespace {
@@ -27,31 +29,34 @@ class Replay {
   Replay(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
          const Topology& topology, NetworkEngine& network, const ScheduleSource& schedules,
          const ReplayOptions& options)
-      : work_(work),
-        network_(network),
-        options_(options),
-        runs_(work, node_of_rank, topology, network, schedules, options,
-              [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); }) {
+      : Replay(work, network, options) {
     LOCKSTEP_CHECK(node_of_rank.size() == static_cast<std::size_t>(work.ranks()),
                    "every rank has a node");
-    ranks_.resize(static_cast<std::size_t>(work.ranks()));
-    for (std::int32_t r = 0; r < work.ranks(); ++r) {
-      Rank& rank = ranks_[static_cast<std::size_t>(r)];
-      const Program& program = work.program(r);
-      rank.waits.assign(program.dependency_counts().begin(), program.dependency_counts().end());
-      rank.streams.resize(program.streams().size());
-      rank.left = program.ops().size();
-      rank.traced = r == 0 || (options.traced && options.traced(r));
-      if (rank.traced) {
-        rank.timing.resize(program.ops().size());
-      }
-      total_ops_ += static_cast<std::int64_t>(rank.left);
+    runs_ = std::make_unique<CollectiveRuns>(
+        work, node_of_rank, topology, network, schedules, options,
+        [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+    simulated_.resize(static_cast<std::size_t>(work.ranks()));
+    std::iota(simulated_.begin(), simulated_.end(), 0);
+    stands_for_ = simulated_;
+    prepare();
+  }
+
+  Replay(const RankPrograms& work, const StepFold& fold, NetworkEngine& network,
+         const ReplayOptions& options)
+      : Replay(work, network, options) {
+    runs_ = std::make_unique<FoldedRuns>(
+        work, fold, network,
+        [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+    simulated_ = fold.representative;
+    for (const std::int32_t of_class : fold.class_of_rank) {
+      stands_for_.push_back(fold.representative[static_cast<std::size_t>(of_class)]);
     }
+    prepare();
   }
 
   ReplayResult run() {
     Progress progress("simulating", options_.show_progress ? total_ops_ : 0);
-    for (std::int32_t r = 0; r < work_.ranks(); ++r) {
+    for (const std::int32_t r : simulated_) {
       begin(r);
     }
     std::vector<NetworkEvent> events;
@@ -68,7 +73,7 @@ class Replay {
         change_network();
       }
       for (const NetworkEvent& event : events) {
-        runs_.handle(event, now_);
+        runs_->handle(event, now_);
       }
       while (!own_.empty() && own_.top().when == now_) {
         const OwnEvent event = own_.top();
@@ -81,18 +86,40 @@ class Replay {
       stuck();
     }
     ReplayResult result;
-    for (const Rank& rank : ranks_) {
-      result.rank_end.push_back(rank.end);
-      result.end = std::max(result.end, rank.end);
+    for (const std::int32_t r : stands_for_) {
+      result.rank_end.push_back(at(r).end);
+      result.end = std::max(result.end, at(r).end);
     }
     if (!ranks_.empty()) {
       result.first_rank = std::move(ranks_[0].timing);
     }
-    result.transfers = runs_.transfers();
+    result.transfers = runs_->transfers();
     return result;
   }
 
  private:
+  Replay(const RankPrograms& work, NetworkEngine& network, const ReplayOptions& options)
+      : work_(work), network_(network), options_(options) {}
+
+  void prepare() {
+    ranks_.resize(static_cast<std::size_t>(work_.ranks()));
+    for (const std::int32_t r : simulated_) {
+      Rank& rank = ranks_[static_cast<std::size_t>(r)];
+      const Program& program = work_.program(r);
+      rank.waits.assign(program.dependency_counts().begin(), program.dependency_counts().end());
+      rank.streams.resize(program.streams().size());
+      rank.left = program.ops().size();
+      total_ops_ += static_cast<std::int64_t>(rank.left);
+    }
+    for (std::int32_t r = 0; r < work_.ranks(); ++r) {
+      if (r == 0 || (options_.traced && options_.traced(r))) {
+        Rank& rank = at(stands_for_[static_cast<std::size_t>(r)]);
+        rank.traced.push_back(r);
+        rank.timing.resize(work_.program(r).ops().size());
+      }
+    }
+  }
+
   struct Stream {
     std::int32_t next = 0;  // kProgram: position of the next operation to start
     bool busy = false;
@@ -104,7 +131,7 @@ class Replay {
     std::vector<OpTiming> timing;  // of traced ranks
     std::size_t left = 0;
     Time end;
-    bool traced = false;
+    std::vector<std::int32_t> traced;  // the ranks it stands for whose operations are reported
   };
 
   const ProgramOp& op_of(std::int32_t rank, std::int32_t op) const {
@@ -123,7 +150,7 @@ class Replay {
 
   void ready(std::int32_t r, std::int32_t op) {
     Rank& rank = at(r);
-    if (rank.traced) {
+    if (!rank.traced.empty()) {
       rank.timing[static_cast<std::size_t>(op)].ready = now_;
     }
     const std::int32_t stream = op_of(r, op).stream;
@@ -157,7 +184,7 @@ class Replay {
     }
     stream.busy = true;
     const ProgramOp& what = op_of(r, op);
-    if (rank.traced) {
+    if (!rank.traced.empty()) {
       rank.timing[static_cast<std::size_t>(op)].begin = now_ + what.lead;
     }
     if (what.comm == CommType::kNone) {
@@ -165,7 +192,7 @@ class Replay {
       const Time taken = options_.duration ? options_.duration(r, op, what, begin) : what.compute;
       own_.push({begin + taken, ++order_, r, op});
     } else {
-      runs_.enter(r, op, now_);
+      runs_->enter(r, op, now_);
     }
   }
 
@@ -187,11 +214,13 @@ class Replay {
 
   void ended(std::int32_t r, std::int32_t op) {
     Rank& rank = at(r);
-    if (rank.traced) {
+    if (!rank.traced.empty()) {
       OpTiming& timing = rank.timing[static_cast<std::size_t>(op)];
       timing.end = now_;
-      if (options_.on_op && options_.traced && options_.traced(r)) {
-        options_.on_op(r, op, timing);
+      for (const std::int32_t traced : rank.traced) {
+        if (options_.on_op && options_.traced && options_.traced(traced)) {
+          options_.on_op(traced, op, timing);
+        }
       }
     }
     --rank.left;
@@ -212,7 +241,7 @@ class Replay {
     constexpr std::size_t kShown = 4;
     std::size_t stuck_ranks = 0;
     std::string text;
-    for (std::int32_t r = 0; r < work_.ranks(); ++r) {
+    for (const std::int32_t r : simulated_) {
       const Rank& rank = ranks_[static_cast<std::size_t>(r)];
       if (rank.left == 0 || ++stuck_ranks > kShown) {
         continue;
@@ -220,7 +249,8 @@ class Replay {
       text += fmt::format("\n  rank {}: {}", r, why_stuck(r));
     }
     throw Error(fmt::format("the step cannot finish: {} of {} ranks wait for each other{}{}",
-                            stuck_ranks, work_.ranks(), text, stuck_ranks > kShown ? "\n  …" : ""))
+                            stuck_ranks, simulated_.size(), text,
+                            stuck_ranks > kShown ? "\n  …" : ""))
         .hint("look for a communication that some rank of the group never reaches");
   }
 
@@ -232,7 +262,7 @@ class Replay {
       if (rank.waits[i] != 0 || program.ops()[i].comm == CommType::kNone) {
         continue;
       }
-      const std::vector<std::int32_t> missing = runs_.missing(r, op);
+      const std::vector<std::int32_t> missing = runs_->missing(r, op);
       if (!missing.empty()) {
         return fmt::format(
             "in {} ({} of {}), waiting for rank {} to enter it",
@@ -249,7 +279,9 @@ class Replay {
   NetworkEngine& network_;
   const ReplayOptions& options_;
   std::vector<Rank> ranks_;
-  CollectiveRuns runs_;
+  std::unique_ptr<Communication> runs_;
+  std::vector<std::int32_t> simulated_;   // ranks
+  std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
   std::priority_queue<OwnEvent, std::vector<OwnEvent>, std::greater<>> own_;
   Time now_;
   std::int64_t order_ = 0;
@@ -263,6 +295,11 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
                     const Topology& topology, NetworkEngine& network,
                     const ScheduleSource& schedules, const ReplayOptions& options) {
   return Replay(work, node_of_rank, topology, network, schedules, options).run();
+}
+
+ReplayResult replay_folded(const RankPrograms& work, const StepFold& fold, NetworkEngine& network,
+                           const ReplayOptions& options) {
+  return Replay(work, fold, network, options).run();
 }
 
 }  // namespace lockstep

@@ -10,10 +10,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "simulator/replay/exposure.h"
+#include "simulator/replay/folded_runs.h"
 #include "simulator/replay/layer_report.h"
 #include "simulator/replay/op_table_program.h"
 #include "simulator/replay/pipeline.h"
 #include "simulator/replay/simai_program.h"
+#include "simulator/replay/step_fold.h"
 #include "simulator/replay/step_trace.h"
 #include "simulator/replay/straggler_plan.h"
 
@@ -223,6 +225,25 @@ Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
   }
 }
 
+void check_fold(const ReplayResult& folded, const ReplayResult& full) {
+  for (std::size_t rank = 0; rank < full.rank_end.size(); ++rank) {
+    if (folded.rank_end[rank] != full.rank_end[rank]) {
+      throw Error(fmt::format("rank {} ends at {} ps when folded by symmetry, at {} ps in full",
+                              rank, folded.rank_end[rank].count_ps(),
+                              full.rank_end[rank].count_ps()))
+          .hint("this is a defect of the program; --no-symmetry gives the right answer");
+    }
+  }
+  const auto same = [](const OpTiming& a, const OpTiming& b) {
+    return a.begin == b.begin && a.end == b.end;
+  };
+  if (!std::ranges::equal(folded.first_rank, full.first_rank, same) ||
+      folded.transfers != full.transfers) {
+    throw Error("rank 0 runs otherwise when folded by symmetry than in full")
+        .hint("this is a defect of the program; --no-symmetry gives the right answer");
+  }
+}
+
 }  // namespace
 
 StepResult simulate_step(const Workload& workload, const Topology& topology,
@@ -295,9 +316,26 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     replay_options.duration = [&](std::int32_t rank, std::int32_t op, const ProgramOp& what,
                                   Time begin) { return plan.duration(rank, op, what, begin); };
   }
-  const std::unique_ptr<NetworkEngine> network = factory();
-  const ReplayResult run =
-      replay(compiled.work, nodes, topology, *network, schedules, replay_options);
+  const auto in_full = [&](NetworkEngine& network) {
+    return replay(compiled.work, nodes, topology, network, schedules, replay_options);
+  };
+  std::optional<StepFold> fold;
+  if (options.fold && plan.empty() && replay_options.changes.empty()) {
+    fold = fold_step(compiled.work, nodes, topology, *options.fold, schedules, replay_options);
+  }
+  std::unique_ptr<NetworkEngine> network;
+  ReplayResult run;
+  if (fold) {
+    network = std::make_unique<FoldedNetwork>(*fold, topology);
+    run = replay_folded(compiled.work, *fold, *network, replay_options);
+    if (options.verify_symmetry) {
+      replay_options.on_op = nullptr;
+      check_fold(run, in_full(*factory()));
+    }
+  } else {
+    network = factory();
+    run = in_full(*network);
+  }
 
   if (trace) {
     trace->add_rows(options.step, *options.trace);

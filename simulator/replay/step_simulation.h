@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "simulator/network/flow/flow_options.h"
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/step_result.h"
@@ -34,6 +35,12 @@ struct StepOptions {
   bool explain = false;  ///< work out the critical path; keeps 24 B an operation and rank
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;
+  /// With the flow engine's options the step is folded by symmetry where it can be (step_fold.h):
+  /// the same result from fewer ranks. Else every rank is simulated on the network given.
+  std::optional<FlowOptions> fold;
+  /// Simulate every rank as well and compare each one's end, and every operation of rank 0, to the
+  /// picosecond. ERRORS: then Error if any differs.
+  bool verify_symmetry = false;
   std::span<const Straggler> stragglers;  ///< what is slower than it should be
   std::uint64_t seed = 0;                 ///< of what they draw
   std::int64_t step = 0;                  ///< which step: another one draws other numbers

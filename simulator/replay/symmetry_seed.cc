@@ -4,11 +4,8 @@
 #include <map>
 
 namespace lockstep {
-namespace {
 
-/// For each node its place in its server and its server's place among those on the same leaves, in
-/// one number.
-std::vector<std::uint32_t> coordinates(const Topology& topology) {
+std::vector<std::uint32_t> places_in_fabric(const Topology& topology) {
   const std::size_t count = topology.nodes.size();
   std::int32_t servers = 0;
   for (const Node& node : topology.nodes) {
@@ -46,16 +43,13 @@ std::vector<std::uint32_t> coordinates(const Topology& topology) {
   return place;
 }
 
-}  // namespace
-
 std::vector<std::uint64_t> symmetry_seed(const Schedule& schedule, const std::vector<NodeId>& nodes,
-                                         const Topology& topology) {
-  const std::vector<std::uint32_t> place = coordinates(topology);
+                                         const std::vector<std::uint32_t>& places) {
   std::vector<std::uint64_t> seed;
   seed.reserve(schedule.slots.size());
   for (const Slot& slot : schedule.slots) {
     const auto at = [&](std::int32_t end) {
-      return std::uint64_t{place[nodes[static_cast<std::size_t>(end)].index()]};
+      return std::uint64_t{places[nodes[static_cast<std::size_t>(end)].index()]};
     };
     seed.push_back(at(slot.source) << 32 | at(slot.destination));
   }
