@@ -1,11 +1,27 @@
 #include "app/simulate/run_network.h"
 
+#include <bit>
+
 #include "app/simulate/flag_value.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
 #include "simulator/replay/fabric_of.h"
 
 namespace lockstep {
+namespace {
+
+/// Where NCCL would take a tree for a small all-reduce (a loss, a norm), recursive doubling: it too
+/// takes a logarithm of steps, but every rank does the same, so that the step folds by symmetry.
+void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
+  constexpr Bytes kSmall(64 * 1024);
+  if (tuned.request.op == CommType::kAllReduce && tuned.request.bytes <= kSmall &&
+      tuned.algorithm->name == "tree" &&
+      std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
+    tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
+  }
+}
+
+}  // namespace
 
 StepResult run_on_network(const Workload& workload, const Topology& topology,
                           const SimulateOptions& options, Timeline* timeline,
@@ -47,6 +63,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
         if (!options.send_latency.empty()) {
           tuned.request.hop_latency.reset();
         }
+        keep_ranks_alike(tuned, shape);
         return schedules.get(tuned.request, shape, tuned.algorithm);
       },
       step);

@@ -13,6 +13,9 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+/// Transfers that a slot must have left for repetition to be looked for at its deliveries.
+constexpr std::int32_t kWorthwhile = 16;
+
 class Run {
  public:
   Run(const FlowGraph& graph, bool fast_forward)
@@ -67,7 +70,9 @@ class Run {
         for (std::int32_t w = waiter_begin_[at(slot)]; w < waiter_begin_[at(slot) + 1]; ++w) {
           start_ready(waiter_[at(w)], now);
         }
-        if (reference < 0 || state_[at(reference)].delivered == graph_.slots[at(reference)].count) {
+        const bool done =
+            reference < 0 || state_[at(reference)].delivered == graph_.slots[at(reference)].count;
+        if (done && graph_.slots[at(slot)].count - state_[at(slot)].delivered >= kWorthwhile) {
           reference = slot;
           saved_.clear();
           steps_ = 0;
