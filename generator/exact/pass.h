@@ -69,7 +69,8 @@ struct PassOptions {
 ///                   dispatcher "alltoall"). Dispatched copies are of the operands' width (fp8: 1
 ///                   byte, DeepSeek-V3 report, section 3.3), combined ones bf16.
 ///   custom          what its author gives, behind its work
-///   fp8             what is gathered or dispatched has its blocks' scales with it; with one scale a
+///   fp8             what is gathered or dispatched has its blocks' scales with it; with one scale
+///   a
 ///                   tensor, from its own values, an all-reduce of 4 bytes finds the largest value
 ///                   before a gather (Transformer Engine, with_amax_reduction)
 ///   after a row linear or MoE the residual is added.

@@ -185,8 +185,8 @@ DcqcnCongestionControl::Expire(FabricQueuePair& pair, int64_t now)
         if (state.stage >= m_fastRecovery)
         {
             const DataRate step = state.stage == m_fastRecovery ? m_additive : m_hyper;
-            state.target = std::min(pair.lineRate,
-                                    state.target + static_cast<double>(step.GetBitRate()));
+            state.target =
+                std::min(pair.lineRate, state.target + static_cast<double>(step.GetBitRate()));
         }
         Apply(pair, (pair.rate + state.target) / 2);
         ++state.stage;

@@ -15,8 +15,8 @@ namespace ns3
 {
 
 /**
- * DCTCP as a rate: Alizadeh et al., Data center TCP, SIGCOMM 2010, section 3. Once a round trip, with F
- * the share of its bytes that were marked:
+ * DCTCP as a rate: Alizadeh et al., Data center TCP, SIGCOMM 2010, section 3. Once a round trip,
+ * with F the share of its bytes that were marked:
  *
  *     a = (1 - g) a + g F
  *     some marked:  R = R (1 - a / 2);   none:  R = R + AdditiveIncrease
@@ -28,11 +28,15 @@ class DctcpCongestionControl : public FabricCongestionControl
      * \brief Get the type ID.
      * \return the object TypeId
      */
-    static TypeId GetTypeId();
+    static TypeId
+    GetTypeId();
 
-    uint32_t GetNeeds() const override;
-    void Start(FabricQueuePair& pair, int64_t now) override;
-    void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
+    uint32_t
+    GetNeeds() const override;
+    void
+    Start(FabricQueuePair& pair, int64_t now) override;
+    void
+    Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
 
   private:
     /** Of one queue pair. */

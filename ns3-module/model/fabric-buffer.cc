@@ -58,7 +58,8 @@ Fabric::Admit(uint32_t egress, const FabricUnit& unit)
     Port& ingress = m_ports[unit.ingress];
     if (!node.pauses)
     {
-        const auto full = [&] {
+        const auto full = [&]
+        {
             const double free = static_cast<double>(node.shared - node.sharedUsed);
             return static_cast<double>(m_ports[egress].queued + unit.wire) > m_pfcAlpha * free;
         };
@@ -114,8 +115,7 @@ Fabric::Release(uint32_t egress, FabricUnit& unit)
         if (ingress.holding)
         {
             const int64_t used = std::max<int64_t>(0, ingress.held - ingress.reserve);
-            if (used == 0 ||
-                used + static_cast<int64_t>(m_resumeOffset) <= Threshold(ingress))
+            if (used == 0 || used + static_cast<int64_t>(m_resumeOffset) <= Threshold(ingress))
             {
                 ingress.holding = false;
                 --node.pausing;

@@ -23,7 +23,8 @@ class FabricCongestionControl : public Object
      * \brief Get the type ID.
      * \return the object TypeId
      */
-    static TypeId GetTypeId();
+    static TypeId
+    GetTypeId();
 
     /** What it needs the network to do. */
     enum Need : uint32_t
@@ -33,21 +34,24 @@ class FabricCongestionControl : public Object
     };
 
     /** \return the sum of its needs */
-    virtual uint32_t GetNeeds() const;
+    virtual uint32_t
+    GetNeeds() const;
 
     /**
      * A queue pair begins, or begins anew under an index used before: sets rate, window and timer.
      * \param pair the queue pair
      * \param now ps
      */
-    virtual void Start(FabricQueuePair& pair, int64_t now);
+    virtual void
+    Start(FabricQueuePair& pair, int64_t now);
 
     /**
      * An ACK has come; `acked` is up to date.
      * \param pair the queue pair
      * \param feedback what it tells
      */
-    virtual void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback);
+    virtual void
+    Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback);
 
     /**
      * The time `pair.timer` has passed; asked before the next packet is sent or ACK evaluated, so
@@ -55,7 +59,8 @@ class FabricCongestionControl : public Object
      * \param pair the queue pair
      * \param now ps
      */
-    virtual void Expire(FabricQueuePair& pair, int64_t now);
+    virtual void
+    Expire(FabricQueuePair& pair, int64_t now);
 
     /**
      * Whether ACKs without marks change nothing of a queue pair's rate, window and state, however
@@ -63,7 +68,8 @@ class FabricCongestionControl : public Object
      * \param pair the queue pair
      * \return false where that is not known
      */
-    virtual bool IsSteady(const FabricQueuePair& pair) const;
+    virtual bool
+    IsSteady(const FabricQueuePair& pair) const;
 
     static constexpr int64_t NEVER = INT64_MAX; //!< no timer
 
@@ -73,7 +79,8 @@ class FabricCongestionControl : public Object
      * \param pair the queue pair
      * \param rate bits per second
      */
-    static void SetRateAndWindow(FabricQueuePair& pair, double rate);
+    static void
+    SetRateAndWindow(FabricQueuePair& pair, double rate);
 };
 
 } // namespace ns3

@@ -4,11 +4,11 @@
  * Episodes of a Fabric: what it does from one idle moment to the next, done once.
  *
  * When nothing is under way, all that matters of the past is whose turn it is at each sender. So if
- * the messages that start now are those of an earlier episode (same queue pairs or ways, same sizes,
- * same times relative to the first, same turns), and nothing else starts before it is over, then it
- * goes as it went: its completions and counts are copied, moved in time. The collectives of layers and
- * microbatches are such repetitions. The comparison is of the whole episode, not of a hash; the result
- * is that of the run without it.
+ * the messages that start now are those of an earlier episode (same queue pairs or ways, same
+ * sizes, same times relative to the first, same turns), and nothing else starts before it is over,
+ * then it goes as it went: its completions and counts are copied, moved in time. The collectives of
+ * layers and microbatches are such repetitions. The comparison is of the whole episode, not of a
+ * hash; the result is that of the run without it.
  */
 #include "fabric.h"
 
@@ -50,10 +50,9 @@ Fabric::SaveTurns(std::vector<Turn>& turns) const
     turns.clear();
     for (const Endpoint& endpoint : m_endpoints)
     {
-        turns.push_back({static_cast<uint32_t>(endpoint.pairs.size()),
-                         endpoint.last,
-                         endpoint.finished});
-        const uint64_t word = uint64_t{turns.back().size} << 42 ^ uint64_t{endpoint.last} << 21 ^
+        turns.push_back(
+            {static_cast<uint32_t>(endpoint.pairs.size()), endpoint.last, endpoint.finished});
+        const uint64_t word = uint64_t{turns.back().size} << 42 ^ uint64_t { endpoint.last } << 21 ^
                               endpoint.finished;
         hash = (hash ^ word) * 0xff51afd7ed558ccdU;
         hash ^= hash >> 32;
@@ -90,7 +89,8 @@ Fabric::OpenEpisode(int64_t limit)
             }
         }
     }
-    if (m_episodeOpenings > MOST_OPENINGS || (known != m_episodes.end() && known->second.size() >= 16))
+    if (m_episodeOpenings > MOST_OPENINGS ||
+        (known != m_episodes.end() && known->second.size() >= 16))
     {
         return;
     }
@@ -114,7 +114,8 @@ Fabric::RecordBegin(uint32_t place)
     Episode& episode = *m_recording;
     const Message& message = m_messages[place];
     const FabricQueuePair& pair = m_pairs[message.pair];
-    if (episode.openings.size() >= MOST_OPENINGS / 16 || pair.ways > 1 || !m_control->IsSteady(pair))
+    if (episode.openings.size() >= MOST_OPENINGS / 16 || pair.ways > 1 ||
+        !m_control->IsSteady(pair))
     {
         m_recording = nullptr;
         return;

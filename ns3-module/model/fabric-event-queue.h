@@ -17,12 +17,13 @@ namespace ns3
  */
 struct FabricEvent
 {
-    int64_t time;    //!< picoseconds
-    uint64_t key;    //!< order among equal times, smallest first
-    uint32_t what;   //!< kind in the low 3 bits, index of port, message or queue pair above
+    int64_t time;  //!< picoseconds
+    uint64_t key;  //!< order among equal times, smallest first
+    uint32_t what; //!< kind in the low 3 bits, index of port, message or queue pair above
 
     /** \return whether this one happens before the other */
-    bool Before(const FabricEvent& other) const
+    bool
+    Before(const FabricEvent& other) const
     {
         return time != other.time ? time < other.time : key < other.key;
     }
@@ -36,25 +37,29 @@ class FabricEventQueue
 {
   public:
     /** \return whether nothing is pending */
-    bool IsEmpty() const
+    bool
+    IsEmpty() const
     {
         return m_heap.empty();
     }
 
     /** \return the earliest event; the queue must not be empty */
-    const FabricEvent& Top() const
+    const FabricEvent&
+    Top() const
     {
         return m_heap.front();
     }
 
     /** \return the number of pending events */
-    std::size_t GetSize() const
+    std::size_t
+    GetSize() const
     {
         return m_heap.size();
     }
 
     /** \return the pending events in no order, to be shifted in time all alike */
-    std::vector<FabricEvent>& Events()
+    std::vector<FabricEvent>&
+    Events()
     {
         return m_heap;
     }
@@ -62,7 +67,8 @@ class FabricEventQueue
     /**
      * \param event the event to add
      */
-    void Push(const FabricEvent& event)
+    void
+    Push(const FabricEvent& event)
     {
         std::size_t hole = m_heap.size();
         m_heap.push_back(event);
@@ -80,7 +86,8 @@ class FabricEventQueue
     }
 
     /** Removes the earliest event. */
-    void Pop()
+    void
+    Pop()
     {
         const FabricEvent last = m_heap.back();
         m_heap.pop_back();
@@ -94,7 +101,8 @@ class FabricEventQueue
      * Pop and Push in one.
      * \param event what takes the place of the earliest event
      */
-    void ReplaceTop(const FabricEvent& event)
+    void
+    ReplaceTop(const FabricEvent& event)
     {
         Sink(event);
     }
@@ -106,7 +114,8 @@ class FabricEventQueue
      * Puts an event into the hole at the top.
      * \param event the event
      */
-    void Sink(const FabricEvent& event)
+    void
+    Sink(const FabricEvent& event)
     {
         const std::size_t size = m_heap.size();
         std::size_t hole = 0;

@@ -19,16 +19,19 @@ class FabricEventSource
     virtual ~FabricEventSource() = default;
 
     /** \return when its next event happens */
-    virtual int64_t GetNextTime() const = 0;
+    virtual int64_t
+    GetNextTime() const = 0;
 
     /** \return its clock; within RunUntil() this is Simulator::Now() */
-    virtual int64_t GetCurrentTime() const = 0;
+    virtual int64_t
+    GetCurrentTime() const = 0;
 
     /**
      * Carries out its events before `limit`; returns early after Simulator::Stop().
      * \param limit the first time not to be reached
      */
-    virtual void RunUntil(int64_t limit) = 0;
+    virtual void
+    RunUntil(int64_t limit) = 0;
 };
 
 } // namespace ns3

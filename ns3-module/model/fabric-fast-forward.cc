@@ -3,20 +3,20 @@
  *
  * Fast-forward of a Fabric: where its state repeats, it jumps.
  *
- * Long messages that share ports soon fall into step: after some time T everything is as it was, each
- * queue pair i is d(i) bytes further, and n keys have been drawn. What happens next depends on
- * nothing but the state relative to now, so it happens again, until something from outside comes or a
- * message ends. So k periods are skipped by adding k T to all times, k d(i) to the offsets, k n to the
- * keys and k times their growth to the counters, with the largest k for which
+ * Long messages that share ports soon fall into step: after some time T everything is as it was,
+ * each queue pair i is d(i) bytes further, and n keys have been drawn. What happens next depends on
+ * nothing but the state relative to now, so it happens again, until something from outside comes or
+ * a message ends. So k periods are skipped by adding k T to all times, k d(i) to the offsets, k n
+ * to the keys and k times their growth to the counters, with the largest k for which
  *
  *     offset(i) + k d(i) + one train < end of the message the offset lies in,   for all offsets
  *     now + k T < the next start of a message, and < the limit of the run.
  *
- * The result is exactly that of the run without jumps. The state is compared in full, not by a hash;
- * it is looked at after the last event of a time stamp in which one queue pair, the reference, has sent
- * a packet, and compared with one taken at a growing distance (Brent's search for
- * cycles), seldom enough to cost little where nothing repeats. Random draws between two looks mean
- * that they are not the same.
+ * The result is exactly that of the run without jumps. The state is compared in full, not by a
+ * hash; it is looked at after the last event of a time stamp in which one queue pair, the
+ * reference, has sent a packet, and compared with one taken at a growing distance (Brent's search
+ * for cycles), seldom enough to cost little where nothing repeats. Random draws between two looks
+ * mean that they are not the same.
  */
 #include "fabric.h"
 
@@ -63,7 +63,8 @@ Fabric::SaveUnit(const FabricUnit& unit)
                               unit.sequence - pair.acked,
                               int64_t{unit.pair} << 32 | unit.route,
                               int64_t{unit.wire} << 32 | unit.ingress,
-                              int64_t{unit.payload} << 32 | int64_t{unit.packets} << 8 | unit.flags};
+                              int64_t{unit.payload} << 32 | int64_t{unit.packets} << 8 |
+                                  unit.flags};
     m_state.insert(m_state.end(), std::begin(values), std::end(values));
     return unit.telemetry == FabricUnit::NO_TELEMETRY;
 }
@@ -172,9 +173,9 @@ Fabric::SaveState()
             m_pending.push_back(event);
         }
     }
-    std::sort(m_pending.begin(), m_pending.end(), [](const FabricEvent& a, const FabricEvent& b) {
-        return a.Before(b);
-    });
+    std::sort(m_pending.begin(),
+              m_pending.end(),
+              [](const FabricEvent& a, const FabricEvent& b) { return a.Before(b); });
     for (const FabricEvent& event : m_pending)
     {
         m_state.push_back(event.time - m_now);
@@ -196,8 +197,8 @@ Fabric::Look(int64_t limit)
 {
     m_looks.due = false;
     const bool saved = SaveState();
-    // A look costs about 2 ns a number and 50 ns an event that is pending, an event 100 ns: with this
-    // distance some 10 %, and the less the longer nothing has repeated.
+    // A look costs about 2 ns a number and 50 ns an event that is pending, an event 100 ns: with
+    // this distance some 10 %, and the less the longer nothing has repeated.
     const uint64_t cost = m_ports.size() / 8 + m_state.size() / 50 + m_pending.size() / 2;
     m_looks.nextEvent = m_eventCount + std::max<uint64_t>(64, 4 * cost * m_looks.patience);
     m_looks.patience = std::min<uint64_t>(m_looks.patience + 1, 16);
@@ -243,7 +244,8 @@ Fabric::LargestJump(int64_t limit) const
     {
         const PairState& now = m_mark.pairs[i];
         const FabricQueuePair& pair = m_pairs[now.index];
-        const auto bound = [&](uint32_t message, int64_t offset, int64_t growth) {
+        const auto bound = [&](uint32_t message, int64_t offset, int64_t growth)
+        {
             if (growth > 0 && message != NONE)
             {
                 const int64_t left = m_messages[message].end - 1 - margin - offset;
@@ -264,13 +266,15 @@ Fabric::Jump(int64_t periods)
     const int64_t shift = periods * (m_now - before.time);
     const auto times = static_cast<uint64_t>(periods);
     const uint64_t keys = times * (m_nextKey - before.key);
-    const auto move = [&](int64_t& time) {
+    const auto move = [&](int64_t& time)
+    {
         if (time != INT64_MAX)
         {
             time += shift;
         }
     };
-    const auto moveUnit = [&](FabricUnit& unit) {
+    const auto moveUnit = [&](FabricUnit& unit)
+    {
         move(unit.start);
         move(unit.end);
         move(unit.tail);

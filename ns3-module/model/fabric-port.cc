@@ -10,9 +10,9 @@
  *
  * where head and tail are the arrivals of its first granule (a full packet when storing and
  * forwarding, 64 bytes when cutting through) and of its last bit. One event a unit and hop is left:
- * the arrival at the other end; and one pending event a port, for its oldest unit. What happens at a
- * unit's start (marks, buffer) is made up for when somebody looks. A pause takes back the times of
- * those that have not started.
+ * the arrival at the other end; and one pending event a port, for its oldest unit. What happens at
+ * a unit's start (marks, buffer) is made up for when somebody looks. A pause takes back the times
+ * of those that have not started.
  */
 #include "fabric.h"
 
@@ -162,8 +162,7 @@ Fabric::Enqueue(uint32_t index, const FabricUnit& unit)
     entry.end = entry.start + TransmissionTime(port, unit.wire);
     if (unit.tail > m_now)
     {
-        entry.end =
-            std::max(entry.end, unit.tail + processing + TransmissionTime(port, granule));
+        entry.end = std::max(entry.end, unit.tail + processing + TransmissionTime(port, granule));
     }
     port.freeAt = entry.end;
     if (port.ring.GetSize() == 1)
@@ -276,8 +275,7 @@ Fabric::Resume(uint32_t index)
         unit.end = free + TransmissionTime(port, unit.wire);
         if (unit.tail > m_now)
         {
-            const auto granule =
-                std::min<uint32_t>(unit.wire, static_cast<uint32_t>(node.granule));
+            const auto granule = std::min<uint32_t>(unit.wire, static_cast<uint32_t>(node.granule));
             unit.end = std::max(unit.end, unit.tail + TransmissionTime(port, granule));
         }
         free = unit.end;

@@ -161,11 +161,9 @@ Fabric::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
         feedback.roundTrip = m_now - unit.sent;
         feedback.newlyAcked = std::max<int64_t>(0, newly);
         feedback.marked = (unit.flags & FabricUnit::CE) != 0;
-        feedback.sharers =
-            m_nodes[m_ports[m_routes[pair.there + pair.thereHops - 1]].to].receiving;
-        feedback.telemetry = unit.telemetry == FabricUnit::NO_TELEMETRY
-                                 ? nullptr
-                                 : &m_telemetry[unit.telemetry];
+        feedback.sharers = m_nodes[m_ports[m_routes[pair.there + pair.thereHops - 1]].to].receiving;
+        feedback.telemetry =
+            unit.telemetry == FabricUnit::NO_TELEMETRY ? nullptr : &m_telemetry[unit.telemetry];
         m_control->Acknowledge(pair, feedback);
     }
     if (pair.next < pair.acked)

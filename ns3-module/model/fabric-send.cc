@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: GPL-2.0-only
  *
- * Sending ends of a Fabric: a port pulls from its queue pairs, one packet (or train) each in turn, as
- * windows and pacing allow; ACKs and forwarded units go before data.
+ * Sending ends of a Fabric: a port pulls from its queue pairs, one packet (or train) each in turn,
+ * as windows and pacing allow; ACKs and forwarded units go before data.
  */
 #include "fabric.h"
 
@@ -104,8 +104,7 @@ Fabric::Pull(uint32_t index)
     if (port.freeAt <= m_now)
     {
         if (endpoint.control.GetSize() > 0 &&
-            (!port.paused ||
-             (m_ackPriority && (endpoint.control[0].flags & FabricUnit::ACK) != 0)))
+            (!port.paused || (m_ackPriority && (endpoint.control[0].flags & FabricUnit::ACK) != 0)))
         {
             const FabricUnit unit = endpoint.control[0];
             endpoint.control.RemoveFirst();
@@ -287,9 +286,8 @@ Fabric::SendData(uint32_t index, FabricQueuePair& pair)
     unit.wire = unit.payload + m_header * packets;
     unit.packets = static_cast<uint16_t>(packets);
     unit.ingress = FabricUnit::NO_PORT;
-    unit.telemetry = (m_needs & FabricCongestionControl::TELEMETRY) != 0
-                         ? AllocateTelemetry()
-                         : FabricUnit::NO_TELEMETRY;
+    unit.telemetry = (m_needs & FabricCongestionControl::TELEMETRY) != 0 ? AllocateTelemetry()
+                                                                         : FabricUnit::NO_TELEMETRY;
     ++pair.underWay;
     m_packetCount += packets;
     pair.next += payload;

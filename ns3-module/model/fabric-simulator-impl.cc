@@ -104,7 +104,8 @@ FabricSimulatorImpl::Run()
             {
                 if (other != source)
                 {
-                    limit = std::min(limit, std::max(other->GetNextTime(), source->GetNextTime() + 1));
+                    limit =
+                        std::min(limit, std::max(other->GetNextTime(), source->GetNextTime() + 1));
                 }
             }
             m_active = source;
@@ -130,7 +131,8 @@ FabricSimulatorImpl::Run()
 Time
 FabricSimulatorImpl::Now() const
 {
-    return TimeStep(m_active != nullptr ? static_cast<uint64_t>(m_active->GetCurrentTime()) : m_now);
+    return TimeStep(m_active != nullptr ? static_cast<uint64_t>(m_active->GetCurrentTime())
+                                        : m_now);
 }
 
 void

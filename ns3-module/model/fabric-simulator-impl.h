@@ -31,44 +31,67 @@ class FabricSimulatorImpl : public SimulatorImpl
      * \brief Get the type ID.
      * \return the object TypeId
      */
-    static TypeId GetTypeId();
+    static TypeId
+    GetTypeId();
 
     /**
      * Runs a source with the Simulator's events.
      * \param source the source
      * \return false, and nothing happens, where another SimulatorImpl is at work
      */
-    static bool Add(FabricEventSource* source);
+    static bool
+    Add(FabricEventSource* source);
 
     /**
      * Undoes Add().
      * \param source the source
      */
-    static void Remove(FabricEventSource* source);
+    static void
+    Remove(FabricEventSource* source);
 
     // SimulatorImpl
-    void Destroy() override;
-    bool IsFinished() const override;
-    void Stop() override;
-    void Stop(const Time& delay) override;
-    EventId Schedule(const Time& delay, EventImpl* event) override;
-    void ScheduleWithContext(uint32_t context, const Time& delay, EventImpl* event) override;
-    EventId ScheduleNow(EventImpl* event) override;
-    EventId ScheduleDestroy(EventImpl* event) override;
-    void Remove(const EventId& id) override;
-    void Cancel(const EventId& id) override;
-    bool IsExpired(const EventId& id) const override;
-    void Run() override;
-    Time Now() const override;
-    Time GetDelayLeft(const EventId& id) const override;
-    Time GetMaximumSimulationTime() const override;
-    void SetScheduler(ObjectFactory schedulerFactory) override;
-    uint32_t GetSystemId() const override;
-    uint32_t GetContext() const override;
-    uint64_t GetEventCount() const override;
+    void
+    Destroy() override;
+    bool
+    IsFinished() const override;
+    void
+    Stop() override;
+    void
+    Stop(const Time& delay) override;
+    EventId
+    Schedule(const Time& delay, EventImpl* event) override;
+    void
+    ScheduleWithContext(uint32_t context, const Time& delay, EventImpl* event) override;
+    EventId
+    ScheduleNow(EventImpl* event) override;
+    EventId
+    ScheduleDestroy(EventImpl* event) override;
+    void
+    Remove(const EventId& id) override;
+    void
+    Cancel(const EventId& id) override;
+    bool
+    IsExpired(const EventId& id) const override;
+    void
+    Run() override;
+    Time
+    Now() const override;
+    Time
+    GetDelayLeft(const EventId& id) const override;
+    Time
+    GetMaximumSimulationTime() const override;
+    void
+    SetScheduler(ObjectFactory schedulerFactory) override;
+    uint32_t
+    GetSystemId() const override;
+    uint32_t
+    GetContext() const override;
+    uint64_t
+    GetEventCount() const override;
 
   protected:
-    void DoDispose() override;
+    void
+    DoDispose() override;
 
   private:
     /** Time and number of an event: the order in which they happen. */
@@ -87,10 +110,12 @@ class FabricSimulatorImpl : public SimulatorImpl
      * \param context node
      * \return its id
      */
-    EventId Insert(const Time& delay, EventImpl* event, uint32_t context);
+    EventId
+    Insert(const Time& delay, EventImpl* event, uint32_t context);
 
     /** \return the source whose next event is the earliest, or nullptr */
-    FabricEventSource* FirstSource() const;
+    FabricEventSource*
+    FirstSource() const;
 
     std::map<Key, Entry> m_events;             //!< pending
     std::vector<EventId> m_destroy;            //!< to do at the end

@@ -19,29 +19,29 @@ struct FabricUnit
     /** What it is and what happened to it. */
     enum Flag : uint8_t
     {
-        ACK = 1,  //!< an ACK; otherwise data
-        CE = 2,   //!< congestion experienced, or echoed by an ACK
-        NACK = 4, //!< an ACK that asks to go back to `sequence`
+        ACK = 1,    //!< an ACK; otherwise data
+        CE = 2,     //!< congestion experienced, or echoed by an ACK
+        NACK = 4,   //!< an ACK that asks to go back to `sequence`
         REQUEST = 8 //!< data that asks for its ACK
     };
 
-    int64_t sequence; //!< data: offset of the first byte; ACK: the next byte expected
-    int64_t sent;     //!< ps, when its data left the sender
-    int64_t tail;     //!< ps, when its last bit came to the present node
-    int64_t start;    //!< ps, first bit into the present port; NOT_STARTED while that is paused
-    int64_t end;      //!< ps, last bit
-    uint64_t key;     //!< order of its arrival among events of the same time
-    uint32_t pair;    //!< the queue pair
-    uint32_t route;   //!< where the next port stands in the table of routes
-    uint32_t wire;    //!< bytes on the wire, headers included
-    uint32_t ingress; //!< port by which it came to the present node, or NO_PORT
-    uint32_t payload; //!< data bytes
+    int64_t sequence;   //!< data: offset of the first byte; ACK: the next byte expected
+    int64_t sent;       //!< ps, when its data left the sender
+    int64_t tail;       //!< ps, when its last bit came to the present node
+    int64_t start;      //!< ps, first bit into the present port; NOT_STARTED while that is paused
+    int64_t end;        //!< ps, last bit
+    uint64_t key;       //!< order of its arrival among events of the same time
+    uint32_t pair;      //!< the queue pair
+    uint32_t route;     //!< where the next port stands in the table of routes
+    uint32_t wire;      //!< bytes on the wire, headers included
+    uint32_t ingress;   //!< port by which it came to the present node, or NO_PORT
+    uint32_t payload;   //!< data bytes
     uint32_t telemetry; //!< its record of in-band telemetry, or none
-    uint16_t packets; //!< 1, or the length of the train
-    uint8_t flags;    //!< of Flag
+    uint16_t packets;   //!< 1, or the length of the train
+    uint8_t flags;      //!< of Flag
 
-    static constexpr int64_t NOT_STARTED = INT64_MAX;  //!< waits in a paused port
-    static constexpr uint32_t NO_PORT = UINT32_MAX;    //!< it began at this node
+    static constexpr int64_t NOT_STARTED = INT64_MAX;    //!< waits in a paused port
+    static constexpr uint32_t NO_PORT = UINT32_MAX;      //!< it began at this node
     static constexpr uint32_t NO_TELEMETRY = UINT32_MAX; //!< it carries none
 };
 
@@ -53,7 +53,8 @@ class FabricRing
 {
   public:
     /** \return the number of units */
-    uint32_t GetSize() const
+    uint32_t
+    GetSize() const
     {
         return m_size;
     }
@@ -62,7 +63,8 @@ class FabricRing
      * \param index 0 for the oldest
      * \return the unit
      */
-    FabricUnit& operator[](uint32_t index)
+    FabricUnit&
+    operator[](uint32_t index)
     {
         return m_units[(m_head + index) & m_mask];
     }
@@ -70,7 +72,8 @@ class FabricRing
     /**
      * \return room for a unit at the end, to be filled
      */
-    FabricUnit& Append()
+    FabricUnit&
+    Append()
     {
         if (m_size == m_capacity)
         {
@@ -80,7 +83,8 @@ class FabricRing
     }
 
     /** Drops the oldest unit. */
-    void RemoveFirst()
+    void
+    RemoveFirst()
     {
         m_head = (m_head + 1) & m_mask;
         --m_size;
@@ -88,7 +92,8 @@ class FabricRing
 
   private:
     /** Doubles the room. */
-    void Grow()
+    void
+    Grow()
     {
         const uint32_t capacity = m_capacity == 0 ? 4 : m_capacity * 2;
         std::unique_ptr<FabricUnit[]> units(new FabricUnit[capacity]);

@@ -55,25 +55,27 @@ Fabric::GetTypeId()
                           UintegerValue(60),
                           MakeUintegerAccessor(&Fabric::m_ackSize),
                           MakeUintegerChecker<uint32_t>(0, 65535))
-            .AddAttribute("AckInterval",
-                          "Packets that one ACK confirms; the last packet of a message and a marked "
-                          "one are confirmed at once.",
-                          UintegerValue(4),
-                          MakeUintegerAccessor(&Fabric::m_ackInterval),
-                          MakeUintegerChecker<uint32_t>(1, 65535))
+            .AddAttribute(
+                "AckInterval",
+                "Packets that one ACK confirms; the last packet of a message and a marked "
+                "one are confirmed at once.",
+                UintegerValue(4),
+                MakeUintegerAccessor(&Fabric::m_ackInterval),
+                MakeUintegerChecker<uint32_t>(1, 65535))
             .AddAttribute("WaitForAck",
                           "A message is delivered when its sender has the last ACK, not when its "
                           "receiver has the last byte.",
                           BooleanValue(false),
                           MakeBooleanAccessor(&Fabric::m_waitForAck),
                           MakeBooleanChecker())
-            .AddAttribute("Window",
-                          "Bytes that a queue pair may have under way (it stops once so many are, so "
-                          "it overshoots by up to a packet). 0: its bandwidth-delay product times "
-                          "WindowFactor.",
-                          UintegerValue(0),
-                          MakeUintegerAccessor(&Fabric::m_window),
-                          MakeUintegerChecker<uint64_t>(0, INT64_MAX))
+            .AddAttribute(
+                "Window",
+                "Bytes that a queue pair may have under way (it stops once so many are, so "
+                "it overshoots by up to a packet). 0: its bandwidth-delay product times "
+                "WindowFactor.",
+                UintegerValue(0),
+                MakeUintegerAccessor(&Fabric::m_window),
+                MakeUintegerChecker<uint64_t>(0, INT64_MAX))
             .AddAttribute("WindowFactor",
                           "Automatic windows are so many bandwidth-delay products.",
                           DoubleValue(2.0),
@@ -121,23 +123,25 @@ Fabric::GetTypeId()
                           BooleanValue(false),
                           MakeBooleanAccessor(&Fabric::m_scanOrder),
                           MakeBooleanChecker())
-            .AddAttribute("Buffer",
-                          "Bytes of a switch's shared buffer; 0: without limit, and neither PFC nor "
-                          "drops. What ports reserve takes at most half of it.",
-                          UintegerValue(32 << 20),
-                          MakeUintegerAccessor(&Fabric::m_buffer),
-                          MakeUintegerChecker<uint64_t>())
+            .AddAttribute(
+                "Buffer",
+                "Bytes of a switch's shared buffer; 0: without limit, and neither PFC nor "
+                "drops. What ports reserve takes at most half of it.",
+                UintegerValue(32 << 20),
+                MakeUintegerAccessor(&Fabric::m_buffer),
+                MakeUintegerChecker<uint64_t>())
             .AddAttribute("PortReserve",
                           "Bytes of the buffer that belong to each port of a switch.",
                           UintegerValue(4096),
                           MakeUintegerAccessor(&Fabric::m_portReserve),
                           MakeUintegerChecker<uint64_t>())
-            .AddAttribute("HeadroomPackets",
-                          "Full packets (or trains) of headroom for each port of a switch beside three "
-                          "link delays at line rate.",
-                          UintegerValue(4),
-                          MakeUintegerAccessor(&Fabric::m_headroomPackets),
-                          MakeUintegerChecker<uint32_t>(0, 1000))
+            .AddAttribute(
+                "HeadroomPackets",
+                "Full packets (or trains) of headroom for each port of a switch beside three "
+                "link delays at line rate.",
+                UintegerValue(4),
+                MakeUintegerAccessor(&Fabric::m_headroomPackets),
+                MakeUintegerChecker<uint32_t>(0, 1000))
             .AddAttribute("Pfc",
                           "Switches pause those who send to them instead of dropping.",
                           BooleanValue(true),
@@ -331,8 +335,8 @@ Fabric::Finish()
         const bool nvlink = node.kind == NVSWITCH && m_nvswitchFlow;
         node.finite = m_buffer > 0 && (node.kind == SWITCH || nvlink);
         node.pauses = node.finite && (nvlink || m_pfc);
-        node.marks = node.kind == SWITCH && m_ecn &&
-                     (m_needs & FabricCongestionControl::MARKS) != 0;
+        node.marks =
+            node.kind == SWITCH && m_ecn && (m_needs & FabricCongestionControl::MARKS) != 0;
         // What comes by a port is held up by that port's buffer share in this node. Headroom: the
         // bytes of a round trip on the wire, and a unit at each end (twice for a pause frame that
         // just missed one).
@@ -352,13 +356,15 @@ Fabric::Finish()
         if (shared < half)
         {
             // Many ports for this buffer: what is set apart for them gets half of it.
-            const double scale =
-                static_cast<double>(half) / static_cast<double>(static_cast<int64_t>(m_buffer) - shared);
+            const double scale = static_cast<double>(half) /
+                                 static_cast<double>(static_cast<int64_t>(m_buffer) - shared);
             for (const uint32_t leaving : node.ports)
             {
                 Port& ingress = m_ports[leaving ^ 1];
-                ingress.headroom = static_cast<int64_t>(scale * static_cast<double>(ingress.headroom));
-                ingress.reserve = static_cast<int64_t>(scale * static_cast<double>(ingress.reserve));
+                ingress.headroom =
+                    static_cast<int64_t>(scale * static_cast<double>(ingress.headroom));
+                ingress.reserve =
+                    static_cast<int64_t>(scale * static_cast<double>(ingress.reserve));
             }
             shared = static_cast<int64_t>(m_buffer) - half;
         }
@@ -484,7 +490,8 @@ Fabric::RunUntil(int64_t limit)
 {
     m_running = true;
     // A stop holds from the first completion on: then the rest of that stamp, or `slack` more.
-    const auto stopping = [this, &limit] {
+    const auto stopping = [this, &limit]
+    {
         if (m_stopAtCompletion && !m_completions.empty())
         {
             const int64_t stop = m_completions.front().time + std::max<int64_t>(m_slack, 1);

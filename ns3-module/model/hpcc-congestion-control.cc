@@ -95,8 +95,8 @@ HpccCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback& 
         }
         const double perPs = hop.rate / 8e12;
         const double queue = static_cast<double>(std::min(hop.queued, before.queued));
-        const double u = queue / (perPs * base) +
-                         static_cast<double>(hop.sent - before.sent) / (perPs * time);
+        const double u =
+            queue / (perPs * base) + static_cast<double>(hop.sent - before.sent) / (perPs * time);
         if (u > load)
         {
             load = u;

@@ -31,11 +31,15 @@ class HpccCongestionControl : public FabricCongestionControl
      * \brief Get the type ID.
      * \return the object TypeId
      */
-    static TypeId GetTypeId();
+    static TypeId
+    GetTypeId();
 
-    uint32_t GetNeeds() const override;
-    void Start(FabricQueuePair& pair, int64_t now) override;
-    void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
+    uint32_t
+    GetNeeds() const override;
+    void
+    Start(FabricQueuePair& pair, int64_t now) override;
+    void
+    Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
 
   private:
     /** Of one queue pair. */

@@ -18,16 +18,15 @@ NS_OBJECT_ENSURE_REGISTERED(ReceiverCongestionControl);
 TypeId
 ReceiverCongestionControl::GetTypeId()
 {
-    static TypeId tid =
-        TypeId("ns3::ReceiverCongestionControl")
-            .SetParent<FabricCongestionControl>()
-            .SetGroupName("Lockstep")
-            .AddConstructor<ReceiverCongestionControl>()
-            .AddAttribute("Load",
-                          "Share of the rate that is granted in all.",
-                          DoubleValue(1.0),
-                          MakeDoubleAccessor(&ReceiverCongestionControl::m_load),
-                          MakeDoubleChecker<double>(0.01, 2.0));
+    static TypeId tid = TypeId("ns3::ReceiverCongestionControl")
+                            .SetParent<FabricCongestionControl>()
+                            .SetGroupName("Lockstep")
+                            .AddConstructor<ReceiverCongestionControl>()
+                            .AddAttribute("Load",
+                                          "Share of the rate that is granted in all.",
+                                          DoubleValue(1.0),
+                                          MakeDoubleAccessor(&ReceiverCongestionControl::m_load),
+                                          MakeDoubleChecker<double>(0.01, 2.0));
     return tid;
 }
 

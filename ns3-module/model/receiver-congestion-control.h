@@ -22,8 +22,8 @@ namespace ns3
  *
  *     R = Load C / n,   W = full window / n, at least one byte (so one packet)
  *
- * Until the first ACK a sender goes blindly at line rate with the full window. Congestion inside the
- * fabric is not seen.
+ * Until the first ACK a sender goes blindly at line rate with the full window. Congestion inside
+ * the fabric is not seen.
  */
 class ReceiverCongestionControl : public FabricCongestionControl
 {
@@ -32,11 +32,15 @@ class ReceiverCongestionControl : public FabricCongestionControl
      * \brief Get the type ID.
      * \return the object TypeId
      */
-    static TypeId GetTypeId();
+    static TypeId
+    GetTypeId();
 
-    void Start(FabricQueuePair& pair, int64_t now) override;
-    void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
-    bool IsSteady(const FabricQueuePair& pair) const override;
+    void
+    Start(FabricQueuePair& pair, int64_t now) override;
+    void
+    Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
+    bool
+    IsSteady(const FabricQueuePair& pair) const override;
 
   private:
     /** Of one queue pair. */

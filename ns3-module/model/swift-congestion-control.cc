@@ -76,9 +76,9 @@ SwiftCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback&
     State& state = m_states[pair.index];
     const double packets = state.window / PACKET;
     const double scale = (1 / std::sqrt(packets) - mostRoot) / (leastRoot - mostRoot);
-    const double target = static_cast<double>(pair.baseRtt + m_targetDelay.GetPicoSeconds()) +
-                          std::max(0.0, std::min(1.0, scale)) *
-                              static_cast<double>(m_scaleRange.GetPicoSeconds());
+    const double target =
+        static_cast<double>(pair.baseRtt + m_targetDelay.GetPicoSeconds()) +
+        std::max(0.0, std::min(1.0, scale)) * static_cast<double>(m_scaleRange.GetPicoSeconds());
     const auto delay = static_cast<double>(feedback.roundTrip);
     if (delay < target)
     {

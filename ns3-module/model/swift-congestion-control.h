@@ -15,14 +15,13 @@ namespace ns3
 {
 
 /**
- * Swift: Kumar et al., Swift: Delay is simple and effective for congestion control in the datacenter,
- * SIGCOMM 2020, algorithm 1, fabric window. With d the round trip and w the window in packets of
- * 4 KiB:
+ * Swift: Kumar et al., Swift: Delay is simple and effective for congestion control in the
+ * datacenter, SIGCOMM 2020, algorithm 1, fabric window. With d the round trip and w the window in
+ * packets of 4 KiB:
  *
- *     target = base round trip + TargetDelay + clamp(ScaleRange (w^-1/2 - Most^-1/2) / (Least^-1/2 -
- *              Most^-1/2), 0, ScaleRange),  Least = 0.1, Most = 100
- *     d < target:  w = w + AdditiveIncrease acked / w
- *     else, once a round trip:  w = w max(1 - Beta (d - target) / d, 1 - MaxDecrease)
+ *     target = base round trip + TargetDelay + clamp(ScaleRange (w^-1/2 - Most^-1/2) / (Least^-1/2
+ * - Most^-1/2), 0, ScaleRange),  Least = 0.1, Most = 100 d < target:  w = w + AdditiveIncrease
+ * acked / w else, once a round trip:  w = w max(1 - Beta (d - target) / d, 1 - MaxDecrease)
  *
  * The rate is the window a round trip, so windows below a packet pace.
  */
@@ -33,10 +32,13 @@ class SwiftCongestionControl : public FabricCongestionControl
      * \brief Get the type ID.
      * \return the object TypeId
      */
-    static TypeId GetTypeId();
+    static TypeId
+    GetTypeId();
 
-    void Start(FabricQueuePair& pair, int64_t now) override;
-    void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
+    void
+    Start(FabricQueuePair& pair, int64_t now) override;
+    void
+    Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
 
   private:
     /** Of one queue pair. */

@@ -98,7 +98,8 @@ TimelyCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback
         return;
     }
     const auto now = static_cast<double>(feedback.roundTrip);
-    state.difference = (1 - m_alpha) * state.difference + m_alpha * (now - static_cast<double>(before));
+    state.difference =
+        (1 - m_alpha) * state.difference + m_alpha * (now - static_cast<double>(before));
     const double gradient = state.difference / static_cast<double>(m_minRtt.GetPicoSeconds());
     double rate = pair.rate;
     const bool low = feedback.roundTrip < m_low.GetPicoSeconds();

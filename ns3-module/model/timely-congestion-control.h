@@ -30,10 +30,13 @@ class TimelyCongestionControl : public FabricCongestionControl
      * \brief Get the type ID.
      * \return the object TypeId
      */
-    static TypeId GetTypeId();
+    static TypeId
+    GetTypeId();
 
-    void Start(FabricQueuePair& pair, int64_t now) override;
-    void Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
+    void
+    Start(FabricQueuePair& pair, int64_t now) override;
+    void
+    Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
 
   private:
     /** Of one queue pair. */

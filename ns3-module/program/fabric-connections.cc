@@ -79,11 +79,13 @@ void
 FabricConnections::Spray(uint32_t pair, const lockstep::FlowKey& key)
 {
     m_sprayRouter.route(key, m_route);
-    const auto nodeBehind = [this](uint32_t port) {
+    const auto nodeBehind = [this](uint32_t port)
+    {
         const lockstep::Link& link = m_topology.links[port / 2];
         return port % 2 == 0 ? link.b : link.a;
     };
-    const auto nodeBefore = [this](uint32_t port) {
+    const auto nodeBefore = [this](uint32_t port)
+    {
         const lockstep::Link& link = m_topology.links[port / 2];
         return port % 2 == 0 ? link.a : link.b;
     };
@@ -158,9 +160,9 @@ FabricConnections::Send(uint32_t number, int64_t bytes, Time when, uint64_t tag)
     }
     else if (pair == NONE)
     {
-        pair = MakePair(
-            connection,
-            static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
+        pair =
+            MakePair(connection,
+                     static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
         connection.pair = pair;
     }
     m_fabric->Send(pair, bytes, when, tag);

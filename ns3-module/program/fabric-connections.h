@@ -22,9 +22,9 @@ class FabricConnections
     /** Who a message is from and to, as SimAI's records name it. */
     struct Endpoints
     {
-        int32_t source;        //!< node
-        int32_t destination;   //!< node
-        uint16_t sourcePort;   //!< UDP
+        int32_t source;      //!< node
+        int32_t destination; //!< node
+        uint16_t sourcePort; //!< UDP
     };
 
     /**
@@ -44,7 +44,8 @@ class FabricConnections
      * \param destination node
      * \param channel of the collective
      */
-    void Connect(int32_t source, int32_t destination, int32_t channel);
+    void
+    Connect(int32_t source, int32_t destination, int32_t channel);
 
     /**
      * Sends a message.
@@ -53,19 +54,22 @@ class FabricConnections
      * \param when start
      * \param tag comes back
      */
-    void Send(uint32_t connection, int64_t bytes, ns3::Time when, uint64_t tag);
+    void
+    Send(uint32_t connection, int64_t bytes, ns3::Time when, uint64_t tag);
 
     /**
      * \param pair a queue pair
      * \return whose it is
      */
-    const Endpoints& EndpointsOf(uint32_t pair) const;
+    const Endpoints&
+    EndpointsOf(uint32_t pair) const;
 
     /**
      * The largest bandwidth-delay product between two GPUs.
      * \return bytes
      */
-    int64_t LargestProduct();
+    int64_t
+    LargestProduct();
 
     /**
      * \param source node
@@ -73,7 +77,8 @@ class FabricConnections
      * \return ps: propagation there and back and one full packet at each hop; and the bandwidth of
      * the slowest port, bits per second
      */
-    std::pair<int64_t, double> RttAndBandwidth(int32_t source, int32_t destination);
+    std::pair<int64_t, double>
+    RttAndBandwidth(int32_t source, int32_t destination);
 
   private:
     /** A connection that has been made. */
@@ -85,7 +90,7 @@ class FabricConnections
         uint32_t pair;       //!< its queue pair, or NONE until the first message
     };
 
-    static constexpr uint32_t NONE = UINT32_MAX; //!< no queue pair yet
+    static constexpr uint32_t NONE = UINT32_MAX;  //!< no queue pair yet
     static constexpr std::size_t MOST_WAYS = 256; //!< of one queue pair
     static constexpr uint16_t FIRST_PORT = 10000; //!< UDP source ports count from here
     static constexpr uint16_t LISTEN_PORT = 100;  //!< UDP port of receivers
@@ -95,33 +100,36 @@ class FabricConnections
      * \param sourcePort UDP
      * \return a new queue pair
      */
-    uint32_t MakePair(const Connection& connection, uint16_t sourcePort);
+    uint32_t
+    MakePair(const Connection& connection, uint16_t sourcePort);
 
     /**
      * Gives a queue pair all equally short ways, at most MOST_WAYS of them.
      * \param pair the queue pair
      * \param key its flow
      */
-    void Spray(uint32_t pair, const lockstep::FlowKey& key);
+    void
+    Spray(uint32_t pair, const lockstep::FlowKey& key);
 
     /**
      * \param key a flow
      * \param ports gets its way
      */
-    void FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& ports);
+    void
+    FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& ports);
 
-    const lockstep::Topology& m_topology; //!< the network
-    lockstep::Router m_router;            //!< finds ways
-    lockstep::Router m_sprayRouter;       //!< finds all ways at once
-    bool m_spray;                         //!< packets take all ways in turn
-    ns3::Ptr<ns3::Fabric> m_fabric;       //!< has the queue pairs
-    bool m_freshPorts;                    //!< see constructor
-    std::vector<Connection> m_connections; //!< by number
+    const lockstep::Topology& m_topology;                   //!< the network
+    lockstep::Router m_router;                              //!< finds ways
+    lockstep::Router m_sprayRouter;                         //!< finds all ways at once
+    bool m_spray;                                           //!< packets take all ways in turn
+    ns3::Ptr<ns3::Fabric> m_fabric;                         //!< has the queue pairs
+    bool m_freshPorts;                                      //!< see constructor
+    std::vector<Connection> m_connections;                  //!< by number
     std::map<std::pair<int32_t, int32_t>, uint32_t> m_used; //!< source ports used, by node pair
-    std::vector<Endpoints> m_endpoints;   //!< by queue pair
-    lockstep::Route m_route;              //!< reused
-    std::vector<uint32_t> m_there;        //!< reused
-    std::vector<uint32_t> m_back;         //!< reused
+    std::vector<Endpoints> m_endpoints;                     //!< by queue pair
+    lockstep::Route m_route;                                //!< reused
+    std::vector<uint32_t> m_there;                          //!< reused
+    std::vector<uint32_t> m_back;                           //!< reused
 };
 
 #endif /* FABRIC_CONNECTIONS_H */

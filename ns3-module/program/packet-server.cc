@@ -192,10 +192,10 @@ CongestionControlName(TypeId type)
     const std::string prefix = "ns3::";
     const std::string suffix = "CongestionControl";
     const std::string name = type.GetName();
-    return type.IsChildOf(base) ? lockstep::to_lower(name.substr(
-                                      prefix.size(),
-                                      name.size() - prefix.size() - suffix.size()))
-                                : "";
+    return type.IsChildOf(base)
+               ? lockstep::to_lower(
+                     name.substr(prefix.size(), name.size() - prefix.size() - suffix.size()))
+               : "";
 }
 
 /**
@@ -226,7 +226,8 @@ MakeCongestionControl(const std::string& name)
     {
         list += (list.empty() ? "" : ", ") + known;
     }
-    throw Error("there is no congestion control '" + lockstep::printable(name) + "'").expected(list);
+    throw Error("there is no congestion control '" + lockstep::printable(name) + "'")
+        .expected(list);
 }
 
 /**
@@ -441,7 +442,8 @@ PacketServer::Run()
 {
     packet::RunRequest request{};
     const char* at = m_request.data();
-    const auto take = [&](auto& value) {
+    const auto take = [&](auto& value)
+    {
         if (static_cast<std::size_t>(m_request.data() + m_request.size() - at) < sizeof value)
         {
             throw Error("a request is cut short");
@@ -501,9 +503,7 @@ PacketServer::Run()
             .hint("a pause deadlock, or a lost packet that is never sent again");
     }
     Append(m_answer,
-           packet::RunAnswer{m_reached,
-                             static_cast<uint32_t>(completions.size()),
-                             idle ? 1U : 0U});
+           packet::RunAnswer{m_reached, static_cast<uint32_t>(completions.size()), idle ? 1U : 0U});
     for (const Fabric::Completion& done : completions)
     {
         Append(m_answer, packet::Completion{done.time, done.tag, done.delivered ? 1U : 0U});

@@ -26,18 +26,18 @@ namespace
 /** What is published of a scheme, as bounds. */
 struct Bounds
 {
-    const char* type;   //!< TypeId name
-    double fairness;    //!< least Jain index of the two flows' bytes, 2 ms after the second came
-    double loss;        //!< most that an incast may take beyond the wire's time, as a share
-    double queue8;      //!< mean queue of the 8:1 incast in bytes, 0.2 to 0.6 ms after it began
-    double queue64;     //!< the same of 64:1
+    const char* type; //!< TypeId name
+    double fairness;  //!< least Jain index of the two flows' bytes, 2 ms after the second came
+    double loss;      //!< most that an incast may take beyond the wire's time, as a share
+    double queue8;    //!< mean queue of the 8:1 incast in bytes, 0.2 to 0.6 ms after it began
+    double queue64;   //!< the same of 64:1
 };
 
-// Without control the queue is all that the windows allow (217 kB a sender). DCQCN and DCTCP keep it
-// below or about where marking begins (0.8 MB at 400 Gbps), with 64 senders between that and where
-// all is marked (3.2 MB). HPCC keeps it near empty and the link at 95 %. Swift keeps it near its
-// target delay (4 us are 200 kB), and halves 64 windows once a round trip until then. TIMELY does
-// nothing below its Low delay (50 us are 2.5 MB). Receiver credit keeps one window in all.
+// Without control the queue is all that the windows allow (217 kB a sender). DCQCN and DCTCP keep
+// it below or about where marking begins (0.8 MB at 400 Gbps), with 64 senders between that and
+// where all is marked (3.2 MB). HPCC keeps it near empty and the link at 95 %. Swift keeps it near
+// its target delay (4 us are 200 kB), and halves 64 windows once a round trip until then. TIMELY
+// does nothing below its Low delay (50 us are 2.5 MB). Receiver credit keeps one window in all.
 const std::vector<Bounds> BOUNDS = {
     {"ns3::FabricCongestionControl", 0.99, 0.01, 1.75e6, 14.0e6},
     {"ns3::DcqcnCongestionControl", 0.95, 0.08, 0.85e6, 4.2e6},
@@ -66,18 +66,20 @@ class CongestionTestCase : public TestCase
   private:
     static constexpr double PACKET_PS = 83160; //!< 4158 B at 400 Gbps
 
-    void DoRun() override
+    void
+    DoRun() override
     {
         const double fairness = Sharing();
         const auto [loss8, queue8] = Incast(8, 4 << 20);
         const auto [loss64, queue64] = Incast(64, 1 << 20);
-        std::printf("%-32s fairness %.3f  8:1 +%.1f %% queue %.0f kB  64:1 +%.1f %% queue %.0f kB\n",
-                    m_bounds.type,
-                    fairness,
-                    100 * loss8,
-                    queue8 / 1e3,
-                    100 * loss64,
-                    queue64 / 1e3);
+        std::printf(
+            "%-32s fairness %.3f  8:1 +%.1f %% queue %.0f kB  64:1 +%.1f %% queue %.0f kB\n",
+            m_bounds.type,
+            fairness,
+            100 * loss8,
+            queue8 / 1e3,
+            100 * loss64,
+            queue64 / 1e3);
         NS_TEST_EXPECT_MSG_GT(fairness, m_bounds.fairness, "Jain index of two flows");
         NS_TEST_EXPECT_MSG_LT(loss8, m_bounds.loss, "8:1: time beyond the wire's");
         NS_TEST_EXPECT_MSG_LT(loss64, m_bounds.loss, "64:1: time beyond the wire's");
@@ -89,7 +91,8 @@ class CongestionTestCase : public TestCase
      * Hosts around a switch, 400 Gbps and 500 ns a link.
      * \param hosts how many
      */
-    void Build(uint32_t hosts)
+    void
+    Build(uint32_t hosts)
     {
         m_fabric = CreateObject<Fabric>();
         ObjectFactory factory(m_bounds.type);
@@ -109,7 +112,8 @@ class CongestionTestCase : public TestCase
     }
 
     /** Ends a simulation. */
-    void Clear()
+    void
+    Clear()
     {
         m_fabric->Dispose();
         m_fabric = nullptr;
@@ -120,7 +124,8 @@ class CongestionTestCase : public TestCase
      * A long flow has the link; a second one comes 1 ms later.
      * \return Jain index of what both got from 2 to 4 ms after that
      */
-    double Sharing()
+    double
+    Sharing()
     {
         Build(3);
         const int64_t piece = 64 * 4096;
@@ -154,7 +159,8 @@ class CongestionTestCase : public TestCase
      * \param bytes of each
      * \return time beyond the wire's as a share, and the mean queue from 0.2 to 0.6 ms
      */
-    std::pair<double, double> Incast(uint32_t senders, int64_t bytes)
+    std::pair<double, double>
+    Incast(uint32_t senders, int64_t bytes)
     {
         Build(senders + 1);
         for (uint32_t from = 1; from <= senders; ++from)
@@ -188,7 +194,8 @@ class CongestionTestCase : public TestCase
     }
 
     /** Looks at the queue every 5 us; by 0.6 ms all senders are still at it. */
-    void Sample()
+    void
+    Sample()
     {
         const int64_t now = Simulator::Now().GetMicroSeconds();
         if (now >= 200)
@@ -202,10 +209,10 @@ class CongestionTestCase : public TestCase
         }
     }
 
-    double m_queue{0};     //!< bytes, sum of samples
-    int m_samples{0};      //!< how many
-    Bounds m_bounds;       //!< what is expected
-    Ptr<Fabric> m_fabric;  //!< the model
+    double m_queue{0};    //!< bytes, sum of samples
+    int m_samples{0};     //!< how many
+    Bounds m_bounds;      //!< what is expected
+    Ptr<Fabric> m_fabric; //!< the model
 };
 
 /** The suite "lockstep-congestion". */

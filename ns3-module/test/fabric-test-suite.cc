@@ -35,7 +35,8 @@ struct Outcome
     int64_t delivered{-1}; //!< all is there
 
     /** \return whether two outcomes are the same */
-    bool operator==(const Outcome& other) const
+    bool
+    operator==(const Outcome& other) const
     {
         return sent == other.sent && delivered == other.delivered;
     }
@@ -63,7 +64,8 @@ class Star
     }
 
     /** Builds the links; call after attributes are set. */
-    void Build()
+    void
+    Build()
     {
         for (uint32_t i = 0; i < m_hosts; ++i)
         {
@@ -93,7 +95,8 @@ class Star
      * \param to host
      * \return ports from one to the other
      */
-    std::vector<uint32_t> Way(uint32_t from, uint32_t to) const
+    std::vector<uint32_t>
+    Way(uint32_t from, uint32_t to) const
     {
         if (m_switches == 0)
         {
@@ -115,13 +118,15 @@ class Star
      * \param to host
      * \return a queue pair
      */
-    uint32_t Connect(uint32_t from, uint32_t to)
+    uint32_t
+    Connect(uint32_t from, uint32_t to)
     {
         return fabric->AddQueuePair(Way(from, to), Way(to, from), false);
     }
 
     /** \return what became of the messages, by tag */
-    std::map<uint64_t, Outcome> Run()
+    std::map<uint64_t, Outcome>
+    Run()
     {
         Simulator::Run();
         std::map<uint64_t, Outcome> outcomes;
@@ -133,8 +138,8 @@ class Star
         return outcomes;
     }
 
-    Ptr<Fabric> fabric;          //!< the model
-    DataRate rate{"400Gbps"};    //!< of every link
+    Ptr<Fabric> fabric;           //!< the model
+    DataRate rate{"400Gbps"};     //!< of every link
     Time delay{NanoSeconds(500)}; //!< of every link
 
   private:
@@ -154,7 +159,8 @@ class HopsTestCase : public TestCase
     }
 
   private:
-    void DoRun() override
+    void
+    DoRun() override
     {
         // 4096 + 62 B are 33264 bits; 400 Gbps are 0.4 bits a ps: 83160 ps. A hop of store and
         // forward takes that and 500 ns.
@@ -181,7 +187,8 @@ class HopsTestCase : public TestCase
      * \param bytes of the message
      * \param expected delivery, ps after it was sent
      */
-    void Check(uint32_t hops, bool cutThrough, int64_t bytes, int64_t expected)
+    void
+    Check(uint32_t hops, bool cutThrough, int64_t bytes, int64_t expected)
     {
         Star star(2, hops - 1);
         star.fabric->SetAttribute("CutThrough", BooleanValue(cutThrough));
@@ -209,7 +216,8 @@ class WindowTestCase : public TestCase
     }
 
   private:
-    void DoRun() override
+    void
+    DoRun() override
     {
         // One link of 400 Gbps and 500 ns; ACKs of 60 B (1200 ps), one a packet; packets of 4158 B.
         // Round trip: 83160 + 500000 + 1200 + 500000 = 1084360 ps. With w packets under way and
@@ -222,8 +230,7 @@ class WindowTestCase : public TestCase
         star.fabric->SetAttribute("Window", UintegerValue(4096 * w));
         star.Build();
         star.fabric->Send(star.Connect(0, 1), 4096 * n, PicoSeconds(0), 1);
-        const int64_t expected =
-            (n - 1) / w * 1084360 + (n - 1) % w * 83160 + 83160 + 500000;
+        const int64_t expected = (n - 1) / w * 1084360 + (n - 1) % w * 83160 + 83160 + 500000;
         NS_TEST_EXPECT_MSG_EQ(star.Run().at(1).delivered, expected, "delivery");
     }
 };
@@ -238,7 +245,8 @@ class IncastTestCase : public TestCase
     }
 
   private:
-    void DoRun() override
+    void
+    DoRun() override
     {
         const uint32_t senders = 64;
         const int64_t bytes = 256 * 4096;
@@ -273,8 +281,7 @@ class IncastTestCase : public TestCase
             // The wire to host 0 is never idle: 64 * 256 packets of 83160 ps, one hop before and
             // the delay after.
             const int64_t wire = int64_t{senders} * 256 * 83160;
-            const auto carried =
-                static_cast<int64_t>(star.fabric->GetPortStatistics(1).bytes);
+            const auto carried = static_cast<int64_t>(star.fabric->GetPortStatistics(1).bytes);
             if (pfc)
             {
                 NS_TEST_EXPECT_MSG_EQ(drops, 0, "lossless");
@@ -312,7 +319,8 @@ class VictimTestCase : public TestCase
         int64_t last;   //!< ps
     };
 
-    void DoRun() override
+    void
+    DoRun() override
     {
         const Times alone = RunOnce(1, false);
         const Times packets = RunOnce(1, true);
@@ -328,7 +336,8 @@ class VictimTestCase : public TestCase
      * \param train longest train
      * \param incast whether 1..8 send
      */
-    Times RunOnce(uint32_t train, bool incast)
+    Times
+    RunOnce(uint32_t train, bool incast)
     {
         Star star(11, 2);
         star.fabric->SetAttribute("Train", UintegerValue(train));
@@ -364,7 +373,8 @@ class ClockTestCase : public TestCase
     }
 
   private:
-    void DoRun() override
+    void
+    DoRun() override
     {
         const auto own = RunOnce("ns3::FabricSimulatorImpl", 1);
         NS_TEST_EXPECT_MSG_EQ((own == RunOnce("ns3::DefaultSimulatorImpl", 1)), true, "two clocks");
@@ -378,7 +388,8 @@ class ClockTestCase : public TestCase
      * \param seed of the losses
      * \return what became of 16 messages over links that lose packets
      */
-    std::map<uint64_t, Outcome> RunOnce(const std::string& implementation, uint32_t seed)
+    std::map<uint64_t, Outcome>
+    RunOnce(const std::string& implementation, uint32_t seed)
     {
         Simulator::Destroy();
         GlobalValue::Bind("SimulatorImplementationType", StringValue(implementation));
@@ -417,13 +428,14 @@ class FastForwardTestCase : public TestCase
     /** What a run leaves behind. */
     struct Trail
     {
-        std::map<uint64_t, Outcome> outcomes;  //!< by message
-        std::vector<uint64_t> counts;          //!< of all ports, and of packets
-        uint64_t events{0};                    //!< carried out
-        uint64_t jumps{0};                     //!< made
+        std::map<uint64_t, Outcome> outcomes; //!< by message
+        std::vector<uint64_t> counts;         //!< of all ports, and of packets
+        uint64_t events{0};                   //!< carried out
+        uint64_t jumps{0};                    //!< made
     };
 
-    void DoRun() override
+    void
+    DoRun() override
     {
         Simulator::Destroy();
         GlobalValue::Bind("SimulatorImplementationType", StringValue("ns3::FabricSimulatorImpl"));
@@ -443,7 +455,8 @@ class FastForwardTestCase : public TestCase
      * \param star the network
      * \return what its messages and ports did
      */
-    static Trail TrailOf(Star& star)
+    static Trail
+    TrailOf(Star& star)
     {
         Trail trail;
         trail.outcomes = star.Run();
@@ -469,7 +482,8 @@ class FastForwardTestCase : public TestCase
      * \param jumped the same with fast-forward
      * \param what they are
      */
-    void Check(const Trail& full, const Trail& jumped, const std::string& what)
+    void
+    Check(const Trail& full, const Trail& jumped, const std::string& what)
     {
         NS_TEST_EXPECT_MSG_EQ((full.outcomes == jumped.outcomes), true, what << ": times");
         NS_TEST_EXPECT_MSG_EQ((full.counts == jumped.counts), true, what << ": counts");
@@ -487,9 +501,11 @@ class FastForwardTestCase : public TestCase
      * \param fresh whether each message has a queue pair of its own, and finished ones stay in the
      * round robin until met
      */
-    void CompareBursts(bool fresh)
+    void
+    CompareBursts(bool fresh)
     {
-        const auto run = [fresh](bool jump) {
+        const auto run = [fresh](bool jump)
+        {
             Star star(5);
             star.fabric->SetAttribute("FastForward", BooleanValue(jump));
             star.fabric->SetAttribute("FinishedLeaveWhenMet", BooleanValue(fresh));
@@ -503,11 +519,11 @@ class FastForwardTestCase : public TestCase
                     {
                         const uint32_t to = (from + i) % 5;
                         const bool known = pairs.count({from, to}) > 0;
-                        const uint32_t pair =
-                            fresh ? star.fabric->AddQueuePair(star.Way(from, to),
-                                                              star.Way(to, from),
-                                                              true)
-                                  : known ? pairs[{from, to}] : star.Connect(from, to);
+                        const uint32_t pair = fresh ? star.fabric->AddQueuePair(star.Way(from, to),
+                                                                                star.Way(to, from),
+                                                                                true)
+                                              : known ? pairs[{from, to}]
+                                                      : star.Connect(from, to);
                         pairs[{from, to}] = pair;
                         star.fabric->Send(pair,
                                           4096 * 6 + 100 * i,
@@ -528,9 +544,11 @@ class FastForwardTestCase : public TestCase
      * \param ackInterval packets an ACK
      * \param small whether the buffer is small enough for pauses
      */
-    void Compare(uint32_t senders, uint32_t window, uint32_t train, uint32_t ackInterval, bool small)
+    void
+    Compare(uint32_t senders, uint32_t window, uint32_t train, uint32_t ackInterval, bool small)
     {
-        const auto run = [&](bool jump) {
+        const auto run = [&](bool jump)
+        {
             Star star(senders + 1);
             star.fabric->SetAttribute("FastForward", BooleanValue(jump));
             star.fabric->SetAttribute("Window", UintegerValue(4096 * window));

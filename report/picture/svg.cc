@@ -1,9 +1,10 @@
+#include "topologies/svg.h"
+
 #include <iterator>
 
 #include <fmt/format.h>
 
 #include "report/picture/picture.h"
-#include "topologies/svg.h"
 
 namespace lockstep {
 namespace {
