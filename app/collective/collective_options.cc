@@ -56,21 +56,7 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                  "an algorithm of your own: MSCCL's XML or our JSON (docs/formats/algorithm.md)")
       ->group("How");
 
-  app.add_option("--send-latency", options.send_latency,
-                 "software and NIC time of every transfer, in place of NCCL's latencies by\n"
-                 "protocol and hop (simai: 6us)")
-      ->group("Network");
-  app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
-      ->group("Network");
-  app.add_option("--header", options.header, "wire bytes a packet adds (default 62B; simai 52B)")
-      ->group("Network");
-  app.add_flag("--pxn", options.pxn, "cross-rail traffic takes NVLink to the destination's rail")
-      ->group("Network");
-  app.add_flag("--spray", options.spray, "spread every transfer over all shortest paths")
-      ->group("Network");
-  app.add_flag("--rail-affinity", options.rail_affinity,
-               "GPUs with several NICs choose by channel, not by hash")
-      ->group("Network");
+  define_network_flags(app, options, "Network");
   app.add_option("--jitter", options.jitter,
                  "ranks enter at random moments from 0 to this long after (flow engine)")
       ->group("Network");

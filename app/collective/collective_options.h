@@ -6,10 +6,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/network_flags.h"
+
 namespace lockstep {
 
 /// The flags of `lockstep collective`, as typed.
-struct CollectiveOptions {
+struct CollectiveOptions : NetworkFlags {
   std::string op, size = "8B:1GiB", topology, placement = "first", split;
   std::int64_t gpus = 0;  ///< 0: all of the topology
   std::int32_t root = 0;
@@ -19,10 +21,8 @@ struct CollectiveOptions {
   std::string algorithm, protocol, nccl_version, algorithm_file;  // empty: chosen
   std::int32_t channels = 0;
 
-  std::string send_latency;  // empty: by protocol, 6 us without one
-  std::string mtu, header, jitter;
+  std::string jitter;
   std::uint64_t seed = 1;
-  bool pxn = false, spray = false, rail_affinity = false;
   std::string nvlink, nic;
   bool no_symmetry = false, no_fast_forward = false, verify_symmetry = false;
   bool json = false;

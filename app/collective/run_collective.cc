@@ -10,6 +10,7 @@
 
 #include "app/collective/collective_plan.h"
 #include "app/collective/placement.h"
+#include "app/flag_value.h"
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
 #include "base/rng.h"
@@ -26,16 +27,6 @@ namespace {
 
 constexpr Time kDefaultSendLatency = Time::us(6);
 constexpr std::uint64_t kMostSeeds = 4294944442;  // of ns-3
-
-/// Runs a parser of the unit library on a flag's value; its error names the flag.
-template <class Parse>
-auto flag(const char* name, std::string_view text, Parse parse) {
-  try {
-    return parse(text);
-  } catch (Error& error) {
-    throw std::move(error).field(name);
-  }
-}
 
 CommType parse_op(const std::string& text) {
   std::string name = to_lower(text);
@@ -59,8 +50,8 @@ std::vector<Bytes> parse_sizes(const std::string& text) {
         .field("--size")
         .expected("a size such as 1GiB, or FROM:TO such as 8B:16GiB");
   }
-  const Bytes first = flag("--size", parts.front(), parse_bytes);
-  const Bytes last = flag("--size", parts.back(), parse_bytes);
+  const Bytes first = flag_value("--size", parts.front(), parse_bytes);
+  const Bytes last = flag_value("--size", parts.back(), parse_bytes);
   if (first < Bytes(1) || last < first) {
     throw Error(fmt::format("'{}' is no range of sizes", printable(text)))
         .field("--size")
@@ -97,37 +88,24 @@ struct Setting {
   AnalyticOptions analytic;
 };
 
-FlowOptions flow_options(const CollectiveOptions& options) {
-  FlowOptions flow = options.flavour == "simai" ? simai_flow_options() : FlowOptions{};
-  if (!options.mtu.empty()) {
-    flow.payload = flag("--mtu", options.mtu, parse_bytes);
-  }
-  if (!options.header.empty()) {
-    flow.header = flag("--header", options.header, parse_bytes);
-  }
-  flow.routes.pxn = options.pxn;
-  flow.routes.spray = options.spray;
-  flow.routes.rail_affinity = options.rail_affinity;
-  return flow;
-}
-
 AnalyticOptions analytic_options(const CollectiveOptions& options, const Topology& topology) {
   AnalyticOptions analytic;
   take_from_topology(topology, analytic);
   analytic.flavour = parse_flavour(options.flavour);
   analytic.gpus = topology.count(NodeKind::kGpu);
   if (!options.nvlink.empty()) {
-    analytic.nvlink = flag("--nvlink", options.nvlink, parse_bandwidth);
+    analytic.nvlink = flag_value("--nvlink", options.nvlink, parse_bandwidth);
   }
   if (!options.nic.empty()) {
-    analytic.nic = flag("--nic", options.nic, parse_bandwidth);
+    analytic.nic = flag_value("--nic", options.nic, parse_bandwidth);
   }
   return analytic;
 }
 
 std::vector<Time> jittered(const CollectiveOptions& options, std::size_t ranks) {
   std::vector<Time> entry;
-  const Time most = options.jitter.empty() ? Time() : flag("--jitter", options.jitter, parse_time);
+  const Time most =
+      options.jitter.empty() ? Time() : flag_value("--jitter", options.jitter, parse_time);
   if (most > Time()) {
     Rng rng(options.seed, "collective/jitter");
     for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -167,7 +145,7 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   collective.entry = setting.entry;
   const std::string& latency = setting.options.send_latency;
   collective.send_latency =
-      latency.empty() ? kDefaultSendLatency : flag("--send-latency", latency, parse_time);
+      latency.empty() ? kDefaultSendLatency : flag_value("--send-latency", latency, parse_time);
   if (setting.options.flavour == "simai") {
     collective.send_latency += Time::ns(10);  // SimAI's bus, before every transfer
   }
@@ -214,7 +192,7 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
     setting.plan.user = read_algorithm_file(options.algorithm_file);
   }
   setting.entry = jittered(options, setting.nodes.size());
-  setting.flow = flow_options(options);
+  setting.flow = flow_options(options, options.flavour == "simai");
   setting.analytic = analytic_options(options, topology);
   sweep.ranks = setting.plan.shape.ranks;
   sweep.servers = *std::ranges::max_element(setting.plan.shape.server) + 1;

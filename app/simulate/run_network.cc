@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "app/simulate/flag_value.h"
+#include "app/flag_value.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
 #include "simulator/replay/fabric_of.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "app/simulate/flag_value.h"
+#include "app/flag_value.h"
 #include "app/simulate/run_network.h"
 #include "base/file.h"
 #include "simulator/network/packet_engine.h"

@@ -39,21 +39,7 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->capture_default_str()
       ->group("Model");
 
-  app.add_option("--send-latency", options.send_latency,
-                 "software and NIC time of every transfer, in place of NCCL's latencies by\n"
-                 "protocol and hop (simai: 6us)")
-      ->group("Flow and packet engine");
-  app.add_option("--mtu", options.mtu, "payload of a full packet (default 4096B; simai 9000B)")
-      ->group("Flow and packet engine");
-  app.add_option("--header", options.header, "wire bytes a packet adds (default 62B; simai 52B)")
-      ->group("Flow and packet engine");
-  app.add_flag("--pxn", options.pxn, "cross-rail traffic takes NVLink to the destination's rail")
-      ->group("Flow and packet engine");
-  app.add_flag("--spray", options.spray, "spread every transfer over all shortest paths")
-      ->group("Flow and packet engine");
-  app.add_flag("--rail-affinity", options.rail_affinity,
-               "GPUs with several NICs choose by channel, not by hash")
-      ->group("Flow and packet engine");
+  define_network_flags(app, options, "Flow and packet engine");
 
   const char* packet = "Packet engine (docs/models.md)";
   app.add_option("--conf", options.conf,

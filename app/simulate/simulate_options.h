@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/network_flags.h"
 #include "simulator/replay/straggler.h"
 #include "trace/job_meta.h"
 #include "trace/trace.h"
@@ -14,13 +15,10 @@
 namespace lockstep {
 
 /// The flags of `lockstep simulate`, as typed. Quantities stay text until the engine is known.
-struct SimulateOptions {
+struct SimulateOptions : NetworkFlags {
   std::string workload, topology;
   std::vector<std::string> job;  // words that describe a model and a job instead of a workload
   std::string engine = "flow", semantics = "simai", flavour = "default";
-  std::string send_latency;  // empty: NCCL's; simai 6 us
-  bool pxn = false, spray = false, rail_affinity = false;
-  std::string mtu, header;  // empty: by flavour
   std::string conf, congestion, fct_file, pfc_file;
   std::vector<std::string> fabric, congestion_settings;  // NAME=VALUE
   std::uint64_t seed = 1;

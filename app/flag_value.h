@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace lockstep {
 
 /// Runs a parser of the unit library on a flag's value; its error names the flag.
 template <class Parse>
-auto flag_value(const char* name, const std::string& text, Parse parse) {
+auto flag_value(const char* name, std::string_view text, Parse parse) {
   try {
     return parse(text);
   } catch (Error& error) {
