@@ -6,64 +6,20 @@
 
 namespace lockstep {
 
-/// The hops of all slots, and which ports can bind: those where flows begin, that carry parts of
-/// flows, or that the ports before them can fill.
-class FlowGraphBuilder::Ports {
- public:
-  Ports(const Topology& topology, const PathFinder& paths)
-      : capacity_(2 * topology.links.size()), ports_(2 * topology.links.size()) {
-    for (std::size_t port = 0; port < capacity_.size(); ++port) {
-      capacity_[port] = paths.capacity(PortId(port));
-    }
-  }
+namespace {
 
-  void add(const std::vector<MaxMin::Term>& path) {
-    for (std::size_t i = 0; i < path.size(); ++i) {
-      Port& port = ports_[path[i].constraint.index()];
-      port.used = true;
-      if (port.binds) {
-        continue;
-      }
-      if (i == 0 || path[i].coefficient != 1 || path[i - 1].coefficient != 1) {
-        port.binds = true;
-        continue;
-      }
-      const std::int32_t before = path[i - 1].constraint.value;
-      if (std::ranges::find(port.before, before) == port.before.end()) {
-        port.before.push_back(before);
-        port.inflow += capacity_[static_cast<std::size_t>(before)];
-        port.binds = port.inflow > capacity_[path[i].constraint.index()];
-      }
-    }
+std::vector<double> capacities(const Topology& topology, const PathFinder& paths) {
+  std::vector<double> capacity(2 * topology.links.size());
+  for (std::size_t port = 0; port < capacity.size(); ++port) {
+    capacity[port] = paths.capacity(PortId(port));
   }
+  return capacity;
+}
 
-  /// Numbers the ports that bind and appends their capacities.
-  void number(std::vector<double>& capacity) {
-    for (std::size_t port = 0; port < ports_.size(); ++port) {
-      if (ports_[port].used && ports_[port].binds) {
-        ports_[port].constraint = static_cast<std::int32_t>(capacity.size());
-        capacity.push_back(capacity_[port]);
-      }
-    }
-  }
-  /// -1 where the port does not bind.
-  std::int32_t constraint_of(ConstraintId port) const { return ports_[port.index()].constraint; }
-
- private:
-  struct Port {
-    bool used = false, binds = false;
-    double inflow = 0;
-    std::vector<std::int32_t> before;
-    std::int32_t constraint = -1;
-  };
-  std::vector<double> capacity_;
-  std::vector<Port> ports_;
-};
+}  // namespace
 
 FlowGraphBuilder::FlowGraphBuilder(const Topology& topology, const FlowOptions& flow)
-    : flow_(flow), paths_(topology, flow), ports_(std::make_unique<Ports>(topology, paths_)) {}
-
-FlowGraphBuilder::~FlowGraphBuilder() = default;
+    : flow_(flow), paths_(topology, flow), ports_(capacities(topology, paths_)) {}
 
 std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& setting) {
   LOCKSTEP_CHECK(schedule.chunk_sizes.empty(), "transfers of a slot have one size");
@@ -91,8 +47,9 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
       result.source = slot.source < schedule.ranks ? setting.places[source] : -1;
       result.destination = slot.destination < schedule.ranks ? setting.places[destination] : -1;
     }
-    ports_->add(path.ports);
-    for (const MaxMin::Term& hop : path.ports) {
+    for (std::size_t hop_index = 0; hop_index < path.ports.size(); ++hop_index) {
+      const MaxMin::Term& hop = path.ports[hop_index];
+      ports_.cross(path.ports, hop_index);
       hops_.push_back({hop.constraint.value, static_cast<float>(hop.coefficient)});
       graph_.term.push_back(hop);  // its port, until finish()
     }
@@ -107,12 +64,18 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
 }
 
 FlowGraph FlowGraphBuilder::finish() {
-  ports_->number(graph_.capacity);
+  std::vector<std::int32_t> constraint_of(ports_.size(), -1);  // numbered where they bind
+  for (std::size_t port = 0; port < constraint_of.size(); ++port) {
+    if (ports_.binds(port)) {
+      constraint_of[port] = static_cast<std::int32_t>(graph_.capacity.size());
+      graph_.capacity.push_back(ports_.capacity(port));
+    }
+  }
   std::size_t kept = 0, hop = 0;
   for (std::size_t i = 0; i < graph_.slots.size(); ++i) {
     const auto end = static_cast<std::size_t>(graph_.term_begin[i + 1]);
     for (; hop < end; ++hop) {
-      const std::int32_t constraint = ports_->constraint_of(graph_.term[hop].constraint);
+      const std::int32_t constraint = constraint_of[graph_.term[hop].constraint.index()];
       if (constraint >= 0) {
         graph_.term[kept++] = {ConstraintId(constraint), graph_.term[hop].coefficient};
       }

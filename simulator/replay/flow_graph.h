@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "simulator/collectives/schedule.h"
+#include "simulator/network/flow/binding_ports.h"
 #include "simulator/network/flow/path_finder.h"
 #include "topologies/topology.h"
 
@@ -48,8 +48,8 @@ struct FlowGraph {
   }
 };
 
-/// Makes flow graphs: add() each collective, then finish(). Ports that cannot bind are left out, as
-/// FlowEngine does. O(slots x hops), 8 B a hop. ERRORS: those of PathFinder.
+/// Makes flow graphs: add() each collective, then finish(). Ports that cannot bind are left out
+/// (BindingPorts). O(slots x hops), 8 B a hop. ERRORS: those of PathFinder.
 class FlowGraphBuilder {
  public:
   /// Where a collective runs and what else its slots have in common.
@@ -68,7 +68,6 @@ class FlowGraphBuilder {
   };
 
   FlowGraphBuilder(const Topology& topology, const FlowOptions& flow);
-  ~FlowGraphBuilder();
 
   /// Appends the slots of a schedule; returns the index of the first.
   /// PRECONDITION: schedule.chunk_sizes is empty, so that transfers of a slot have one size.
@@ -80,11 +79,9 @@ class FlowGraphBuilder {
   std::vector<std::int64_t>& hop_begin() { return hop_begin_; }
 
  private:
-  class Ports;
-
   FlowOptions flow_;
   PathFinder paths_;
-  std::unique_ptr<Ports> ports_;
+  BindingPorts ports_;
   FlowGraph graph_;
   std::vector<Hop> hops_;
   std::vector<std::int64_t> hop_begin_ = {0};

@@ -7,18 +7,29 @@
 
 namespace lockstep {
 
+namespace {
+
+/// A port without bandwidth carries nothing: PathFinder refuses routes over it.
+std::vector<double> capacities(const Topology& topology, const PathFinder& paths) {
+  std::vector<double> capacity(2 * topology.links.size());
+  for (std::size_t port = 0; port < capacity.size(); ++port) {
+    const double nominal = paths.capacity(PortId(port));
+    capacity[port] = nominal > 0 ? nominal : 1;
+  }
+  return capacity;
+}
+
+}  // namespace
+
 FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
     : paths_(topology, options),
       fresh_ports_(options.fresh_ports),
       full_packet_(options.payload + options.header),
-      capacity_(2 * topology.links.size()),
-      inflow_(2 * topology.links.size()),
+      ports_(capacities(topology, paths_)),
+      spared_(2 * topology.links.size()),
       earlier_bits_(2 * topology.links.size()) {
-  for (std::size_t port = 0; port < capacity_.size(); ++port) {
-    // A port without bandwidth carries nothing: PathFinder refuses routes over it.
-    const double capacity = paths_.capacity(PortId(port));
-    capacity_[port] = capacity > 0 ? capacity : 1;
-    network_.add_constraint(capacity_[port]);
+  for (std::size_t port = 0; port < spared_.size(); ++port) {
+    network_.add_constraint(ports_.capacity(port));
   }
 }
 
@@ -58,43 +69,26 @@ void FlowEngine::lay_path(std::int32_t id, const Path& path) {
 /// Whether the port of this hop counts for the new connection. Where the connection makes it
 /// count, those that came before get their term.
 bool FlowEngine::binds(const Path& path, std::size_t hop, std::int32_t connection) {
-  const MaxMin::Term& term = path.ports[hop];
-  Inflow& inflow = inflow_[term.constraint.index()];
-  if (inflow.binds) {
-    return true;
+  const ConstraintId port = path.ports[hop].constraint;
+  const bool did = ports_.binds(port.index());
+  if (fresh_ports_ && !did) {
+    ports_.bind(port.index());  // the next transfer may come another way
   }
-  const bool comes_over_a_port =
-      hop > 0 && term.coefficient == 1 && path.ports[hop - 1].coefficient == 1;
-  if (!fresh_ports_ && comes_over_a_port) {
-    const std::int32_t before = path.ports[hop - 1].constraint.value;
-    if (std::ranges::find(inflow.ports_before, before) == inflow.ports_before.end()) {
-      inflow.ports_before.push_back(before);
-    }
-    if (fits(term.constraint.index())) {
-      inflow.connections.push_back(connection);
-      return false;
-    }
+  if (!ports_.cross(path.ports, hop)) {
+    spared_[port.index()].push_back(connection);
+    return false;
   }
-  bind(term.constraint);
+  if (!did) {
+    bind(port);
+  }
   return true;
 }
 
-bool FlowEngine::fits(std::size_t port) const {
-  double capacity = 0;
-  for (const std::int32_t before : inflow_[port].ports_before) {
-    capacity += capacity_[static_cast<std::size_t>(before)];
-  }
-  return capacity <= capacity_[port];
-}
-
 void FlowEngine::bind(ConstraintId port) {
-  Inflow& inflow = inflow_[port.index()];
-  inflow.binds = true;
-  for (const std::int32_t connection : inflow.connections) {
+  for (const std::int32_t connection : spared_[port.index()]) {
     network_.add_term(ConnectionId(connection), {port, 1});
   }
-  inflow.connections = {};
-  inflow.ports_before = {};
+  spared_[port.index()] = {};
 }
 
 void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t tag) {
@@ -133,12 +127,9 @@ std::span<const FlowEngine::UsedPort> FlowEngine::hops_of(const Connection& conn
 }
 
 void FlowEngine::set_capacity(PortId port, double bits_per_second) {
-  capacity_[port.index()] = bits_per_second;
   network_.set_capacity(ConstraintId(port.value), bits_per_second);
-  for (std::size_t other = 0; other < inflow_.size(); ++other) {
-    if (!inflow_[other].binds && !fits(other)) {
-      bind(ConstraintId(other));
-    }
+  for (const std::int32_t other : ports_.set_capacity(port.index(), bits_per_second)) {
+    bind(ConstraintId(other));
   }
 }
 
@@ -153,7 +144,7 @@ std::vector<PortUse> FlowEngine::port_use() const {
   std::vector<PortUse> use(bits.size());
   for (std::size_t port = 0; port < use.size(); ++port) {
     use[port].bytes = Bytes(std::llround(bits[port] / 8));
-    use[port].busy = Time::seconds(bits[port] / capacity_[port]);
+    use[port].busy = Time::seconds(bits[port] / ports_.capacity(port));
   }
   return use;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/network/flow/binding_ports.h"
 #include "simulator/network/flow/fluid_network.h"
 #include "simulator/network/flow/path_finder.h"
 #include "simulator/network/network_engine.h"
@@ -14,11 +15,8 @@ namespace lockstep {
 ///     bits     8 W, the wire bytes, headers included             (PathFinder::wire_bytes)
 ///     latency  propagation + pipeline [+ ack]                    (PathFinder::latency)
 ///
-/// Ports that cannot bind take no part. A port is spared as long as all that reaches it comes over
-/// other ports of the fabric whose capacities do not add up to more than its own: whatever they let
-/// through fits. (Dropping such a constraint changes no max-min rate: it holds for every allocation
-/// that the others allow.) Where flows come in over enough ports to fill it, it counts from then
-/// on.
+/// Ports that cannot bind take no part (BindingPorts). Where new connections fill one, it counts
+/// from then on.
 ///
 /// What it leaves out: queues, loss and retransmission (link error rates are ignored), congestion
 /// control, PFC; see docs/models.md. ACKs take no bandwidth.
@@ -69,16 +67,8 @@ class FlowEngine final : public NetworkEngine {
     std::int32_t port;
     double share;
   };
-  /// What reaches a port, as long as it cannot fill it.
-  struct Inflow {
-    bool binds = false;
-    std::vector<std::int32_t> ports_before;
-    std::vector<std::int32_t> connections;  ///< that cross the port
-  };
-
   void lay_path(std::int32_t connection, const Path& path);
   bool binds(const Path& path, std::size_t hop, std::int32_t connection);
-  bool fits(std::size_t port) const;
   void bind(ConstraintId port);
   Time latency(const Connection& connection, Bytes wire);
   std::span<const UsedPort> hops_of(const Connection& connection) const;
@@ -87,8 +77,8 @@ class FlowEngine final : public NetworkEngine {
   bool fresh_ports_;
   Bytes full_packet_;
   FluidNetwork network_;
-  std::vector<double> capacity_;  // per port
-  std::vector<Inflow> inflow_;    // per port
+  BindingPorts ports_;
+  std::vector<std::vector<std::int32_t>> spared_;  // per port: connections that it does not limit
   std::vector<Connection> connections_;
   std::vector<UsedPort> hops_;
   std::vector<double> earlier_bits_;  // per port, over paths that connections have left
