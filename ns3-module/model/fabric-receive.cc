@@ -65,10 +65,9 @@ Fabric::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         return SendAck(pair, unit, 0); // seen before
     }
     pair.expected = unit.sequence + unit.payload;
-    if (pair.ways > 1)
-    {
-        CatchUp(pair);
-    }
+    // Closing a gap is confirmed at once (RFC 5681, section 4.2): the sender may have no window
+    // left to send the packets that would make the interval full.
+    const bool closed = pair.ways > 1 && CatchUp(pair);
     pair.unconfirmed += unit.packets;
     const bool marked = (unit.flags & FabricUnit::CE) != 0;
     pair.marked = pair.marked || marked;
@@ -88,7 +87,7 @@ Fabric::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         }
     }
     const bool requested = (unit.flags & FabricUnit::REQUEST) != 0;
-    if (last || marked || requested || pair.unconfirmed >= m_ackInterval)
+    if (last || marked || requested || closed || pair.unconfirmed >= m_ackInterval)
     {
         return SendAck(pair, unit, 0);
     }
@@ -109,15 +108,17 @@ Fabric::ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit)
     return false;
 }
 
-void
+bool
 Fabric::CatchUp(FabricQueuePair& pair)
 {
     std::map<int64_t, int64_t>& early = m_sprays[pair.index].early;
+    const bool closes = !early.empty() && early.begin()->first <= pair.expected;
     while (!early.empty() && early.begin()->first <= pair.expected)
     {
         pair.expected = std::max(pair.expected, early.begin()->second);
         early.erase(early.begin());
     }
+    return closes;
 }
 
 bool

@@ -472,7 +472,7 @@ class Fabric
     ReceiveData(FabricQueuePair& pair, const FabricUnit& unit);
     bool
     ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit);
-    void
+    bool
     CatchUp(FabricQueuePair& pair);
     bool
     SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t flags);
