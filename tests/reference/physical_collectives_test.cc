@@ -16,6 +16,7 @@
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "tests/support/csv_rows.h"
 #include "tests/support/reference.h"
 #include "tests/support/run.h"
 #include "topologies/topology_json.h"
@@ -29,37 +30,6 @@ using testing::ScratchFolder;
 
 constexpr std::int64_t kLeast = 1 << 20;
 constexpr std::int32_t kMostGpus = 256;  // larger runs take long
-
-/// Lines of a CSV file as maps from the header's names.
-std::vector<std::map<std::string, std::string>> read_csv(const std::string& path) {
-  std::vector<std::map<std::string, std::string>> rows;
-  std::vector<std::string> header;
-  const std::string text = testing::slurp(path);
-  for (const std::string_view line : split(text, '\n')) {
-    std::vector<std::string> fields(1);
-    bool quoted = false;
-    for (const char c : line) {
-      if (c == '"') {
-        quoted = !quoted;
-      } else if (c == ',' && !quoted) {
-        fields.emplace_back();
-      } else {
-        fields.back() += c;
-      }
-    }
-    if (header.empty()) {
-      header = fields;
-    } else if (fields.size() == header.size()) {
-      for (std::size_t i = 0; i < header.size(); ++i) {
-        if (i == 0) {
-          rows.emplace_back();
-        }
-        rows.back()[header[i]] = fields[i];
-      }
-    }
-  }
-  return rows;
-}
 
 /// A GPU's NVLinks and whether they end at a switch.
 struct Server {
@@ -191,7 +161,7 @@ TEST(PhysicalCollectives, ErrorTable) {
   LOCKSTEP_NEEDS_REFERENCE();
   const std::string folder = testing::reference_dir() + "/physical/";
   std::map<std::string, std::vector<std::pair<std::int64_t, double>>> measured;
-  for (const auto& row : read_csv(folder + "index.csv")) {
+  for (const auto& row : testing::read_csv(folder + "index.csv")) {
     const auto bytes = to_int(row.at("bytes"));
     const auto time = to_double(row.at("time_us"));
     if (bytes && time && *bytes >= kLeast && *time > 0) {
@@ -202,7 +172,7 @@ TEST(PhysicalCollectives, ErrorTable) {
   std::map<Key, Times> simulated;
   std::map<std::string, Errors> by_system;
   Errors all;
-  for (const auto& table : read_csv(folder + "tables.csv")) {
+  for (const auto& table : testing::read_csv(folder + "tables.csv")) {
     const auto gpus = to_int(table.at("gpus")), nodes = to_int(table.at("nodes"));
     if (table.at("status") != "healthy" || !gpus || !nodes || *gpus > kMostGpus || *gpus < 2) {
       continue;

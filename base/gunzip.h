@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Whether these bytes begin as a gzip file does.
+bool is_gzip(std::string_view bytes);
+
+/// The text of a gzip file (RFC 1952, several members too). `spare`: bytes reserved behind its end
+/// for those who read on past it.
+/// ERRORS: Error naming the file where it is damaged, cut off, or unpacks to more than `limit`.
+std::string gunzip(std::string_view packed, const std::string& file,
+                   std::size_t limit = std::size_t{8} << 30, std::size_t spare = 0);
+
+struct TarMember {
+  std::string name;
+  std::string_view text;  ///< within the archive
+};
+
+/// Whether these bytes begin as a tar archive (POSIX ustar or GNU) does.
+bool is_tar(std::string_view bytes);
+
+/// The regular files of a tar archive, in order. ERRORS: Error naming the file where it is cut off
+/// or no archive.
+std::vector<TarMember> tar_members(std::string_view archive, const std::string& file);
+
+}  // namespace lockstep

@@ -1,0 +1,127 @@
+// Every raw log of the reference collection is read, or refused with a reason; the rows agree with
+// those that the collection's own readers found. Damaged copies are read or refused as well.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/gunzip.h"
+#include "base/text.h"
+#include "tests/support/csv_rows.h"
+#include "tests/support/reference.h"
+#include "trace/log_reader.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_of(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry :
+       fs::directory_iterator(testing::reference_dir() + "/physical/" + folder)) {
+    files.push_back(entry.path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+TEST(PhysicalLogs, RowsAgreeWithTheIndex) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  using Key = std::tuple<std::string, std::int64_t, bool>;
+  std::map<Key, std::vector<double>> indexed;
+  std::map<std::string, std::map<std::string, std::string>> facts;
+  const std::string folder = testing::reference_dir() + "/physical/";
+  for (const auto& row : testing::read_csv(folder + "index.csv")) {
+    indexed[{row.at("id"), *to_int(row.at("bytes")), row.at("in_place") == "1"}].push_back(
+        *to_double(row.at("time_us")));
+    facts[row.at("id")] = row;
+  }
+  std::size_t compared = 0, files = 0;
+  std::vector<std::string> refused;
+  std::set<std::string> untold;  // files that leave the number of ranks or servers open
+  for (const std::string& file : files_of("logs")) {
+    PhysicalLog log;
+    try {
+      log = read_logs(file).at(0);
+    } catch (const Error& error) {
+      refused.push_back(error.what());
+      continue;
+    }
+    ++files;
+    const std::string id = fs::path(file).stem().string();
+    std::map<Key, std::vector<double>> ours;
+    for (const CommRow& row : log.comms) {
+      if (row.op != comm_type_in(facts[id]["op"]) && log.settings.size() > 1) {
+        continue;  // another program's table in the same file
+      }
+      ours[{id, row.bytes.count(), row.in_place}].push_back(row.time_s * 1e6);
+      EXPECT_EQ(row.op, comm_type_in(facts[id]["op"])) << file;
+      const CommSetting& setting = log.settings.at(static_cast<std::size_t>(row.setting));
+      untold.insert(row.ranks == 0 || setting.servers == 0 ? file : "");
+      EXPECT_TRUE(row.ranks == 0 || std::to_string(row.ranks) == facts[id]["gpus"]) << file;
+      EXPECT_TRUE(setting.servers == 0 || std::to_string(setting.servers) == facts[id]["nodes"])
+          << file;
+    }
+    for (const auto& [key, times] : indexed) {
+      if (std::get<0>(key) != id || std::get<1>(key) == 0) {
+        continue;
+      }
+      const auto found = ours.find(key);
+      ASSERT_NE(found, ours.end()) << file << ": " << std::get<1>(key);
+      for (const double time : times) {
+        double nearest = INFINITY;
+        for (const double mine : found->second) {
+          nearest = std::min(nearest, std::abs(mine / time - 1));
+        }
+        EXPECT_LT(nearest, 0.02) << file << ": " << std::get<1>(key) << " " << time;
+        ++compared;
+      }
+    }
+  }
+  for (const std::string& why : refused) {
+    fmt::print("refused: {}\n", why);
+  }
+  untold.erase("");
+  for (const std::string& file : untold) {
+    fmt::print("ranks or servers untold: {}\n", file);
+  }
+  fmt::print("{} files, {} rows compared\n", files, compared);
+  EXPECT_LE(untold.size(), 20U);
+  EXPECT_GT(compared, 7000U);
+  EXPECT_LE(refused.size(), 3U);
+}
+
+/// Neither a crash nor a hang: rows, or one Error.
+void survive(std::string_view text, const std::string& file) {
+  try {
+    read_log(text, file);
+  } catch (const Error&) {
+    return;
+  }
+}
+
+TEST(PhysicalLogs, DamagedCopiesAreReadOrRefused) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  for (const std::string& file : files_of("logs")) {
+    const std::string text = testing::slurp(file);
+    survive(std::string_view(text).substr(0, text.size() / 2), file);
+    survive(std::string_view(text).substr(text.size() / 3), file);
+    std::string dirty = text;
+    for (std::size_t i = 97; i < dirty.size(); i += 211) {
+      dirty[i] = static_cast<char>(dirty[i] * 7 + static_cast<char>(i));
+    }
+    survive(dirty, file);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "base/warnings.h"
+#include "workloads/comm.h"
+
+namespace lockstep {
+
+/// What a log tells about the run behind one table of measurements. Whatever it does not tell stays
+/// empty or 0.
+struct CommSetting {
+  std::string id;       ///< name of the table: the log's own, else its file
+  std::string program;  ///< "all_reduce_perf", "AICB", …
+  std::string gpu_type;
+  std::string nccl_version;  ///< "2.26.2"
+  std::string dtype;
+  std::string transport;  ///< NCCL's word for the network: "IB", "Socket", "AWS Libfabric", …
+  std::int32_t ranks = 0, servers = 0;
+  std::vector<std::string> hosts;  ///< one a rank, as far as listed
+  std::vector<std::string> nics;   ///< one server's, as NCCL names them: "mlx5_0:1/IB"
+  std::vector<std::string> rings;  ///< one a channel: "0 1 2 3"
+  std::int32_t trees = 0;          ///< how many channels have one
+  std::int32_t channels = 0, nvls_channels = 0, p2p_channels = 0, p2p_channels_per_peer = 0;
+  double gpu_link_GBps = 0;                ///< of a GPU, the most that NCCL's graph search found
+  std::optional<bool> nvls;                ///< multicast in the switches
+  std::optional<bool> gdr;                 ///< NICs read GPU memory
+  std::map<std::string, std::string> env;  ///< NCCL_… and what they were set to
+};
+
+/// One measured collective. Sizes are counted as nccl-tests does: the whole tensor for all-gather
+/// and reduce-scatter, what one rank sends for all-to-all.
+struct CommRow {
+  std::int32_t setting = 0;  ///< index into PhysicalLog::settings
+  CommType op = CommType::kNone;
+  std::int32_t name = 0;  ///< index into PhysicalLog::names: the log's word for the operation
+  std::int32_t ranks = 0;
+  std::int32_t group = -1;  ///< index into PhysicalLog::groups ("tp_group"); -1: none
+  Bytes bytes;
+  double time_s = 0;
+  double algbw_Bps = 0, busbw_Bps = 0;  ///< as printed; 0: not
+  double wrong = 0;                     ///< elements that came out wrong
+  bool in_place = false;
+  std::int64_t line = 0;  ///< in the file; 0: not a text of lines
+};
+
+enum class OpKind : std::uint8_t { kCompute, kCommunication, kCopy, kHost };
+
+/// What a rank did on one of its streams at a time.
+struct OpRow {
+  std::int32_t rank = 0, stream = 0;
+  OpKind kind = OpKind::kCompute;
+  CommType op = CommType::kNone;       ///< of communication, where the name tells
+  std::int32_t name = 0;               ///< index into PhysicalLog::names
+  std::int32_t group = -1;             ///< index into PhysicalLog::groups
+  std::int32_t group_size = 0;         ///< 0: unknown
+  std::int64_t bytes = -1;             ///< of communication; -1: unknown
+  double begin_s = 0, duration_s = 0;  ///< since the log's own zero
+};
+
+/// A training step that took so long.
+struct StepRow {
+  std::int64_t step = 0;
+  std::int32_t run = 0;  ///< index into PhysicalLog::groups, or -1
+  double time_s = 0;
+};
+
+/// What a log of a real run holds: plain rows, and what its reader passed over.
+struct PhysicalLog {
+  std::string file, format;  ///< format: the reader's name
+  std::vector<CommSetting> settings;
+  std::vector<CommRow> comms;
+  std::vector<OpRow> ops;
+  std::vector<StepRow> steps;
+  std::vector<std::string> names, groups;
+  std::map<std::string, std::string> facts;  ///< "world_size", "gpu", … where a log tells them
+  Warnings warnings;
+};
+
+/// Index of a text in a table of texts, which gets it if it is new. Keeps its own map: O(log n).
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string>& texts) : texts_(texts) {}
+  std::int32_t index(std::string_view text);
+
+ private:
+  std::vector<std::string>& texts_;
+  std::map<std::string, std::int32_t, std::less<>> known_;
+};
+
+/// The collective that a log means by "AllReduce", "all_reduce_perf", "ncclKernel_AllReduce_RING…",
+/// "nccl:all_to_all" …; kNone if it is none that is known here.
+CommType comm_type_in(std::string_view name);
+
+}  // namespace lockstep
