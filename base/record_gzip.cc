@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 #include <utility>
-#define ZLIB_CONST
-#include <zlib.h>
+
+#include <libdeflate.h>
 
 namespace lockstep {
 namespace {
@@ -174,8 +174,7 @@ void RecordGzip::reference(std::size_t length, std::size_t distance) {
 }
 
 void RecordGzip::flush_text() {
-  check_sum_ = static_cast<std::uint32_t>(
-      crc32_z(check_sum_, reinterpret_cast<const unsigned char*>(text_.data()), text_.size()));
+  check_sum_ = libdeflate_crc32(check_sum_, text_.data(), text_.size());
   text_.clear();
 }
 
