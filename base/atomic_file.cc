@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,6 +95,14 @@ void write_file(const std::string& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void make_folder(const std::string& path) {
+  std::error_code problem;
+  std::filesystem::create_directories(path, problem);
+  if (problem) {
+    throw Error(fmt::format("cannot make the folder: {}", problem.message())).at(path);
+  }
 }
 
 }  // namespace lockstep

@@ -35,4 +35,7 @@ class AtomicFile {
 /// The whole file at once.
 void write_file(const std::string& path, std::string_view text);
 
+/// Makes the folder and those above it, unless they are there. ERRORS: it cannot be made.
+void make_folder(const std::string& path);
+
 }  // namespace lockstep

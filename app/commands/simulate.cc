@@ -90,16 +90,6 @@ void check_outputs(const SimulateOptions& options) {
   }
 }
 
-void make_folder(const std::string& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) {
-    throw Error(fmt::format("cannot make the folder: {}", problem.message()))
-        .at(path)
-        .field("--csv");
-  }
-}
-
 /// A model and its job. --gpus and --gpu-type are flags of both commands.
 ExactJob job_of(const SimulateOptions& options) {
   std::vector<std::string> words = options.job;

@@ -1,21 +1,18 @@
 #include "app/whatif/run_whatif.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "analysis/whatif/causes.h"
 #include "analysis/whatif/edit.h"
+#include "analysis/whatif/job_analysis.h"
 #include "analysis/whatif/numbers.h"
-#include "analysis/whatif/timelines.h"
-#include "analysis/whatif/whatif.h"
+#include "app/whatif/documents.h"
+#include "app/whatif/follow.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
-#include "base/record_gzip.h"
 #include "base/text.h"
-#include "report/heat_map.h"
 #include "trace/job_meta.h"
 #include "trace/read_trace.h"
 
@@ -38,66 +35,12 @@ StepRange parse_range(const std::string& text) {
   return {*first, *last};
 }
 
-void make_folder(const std::string& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) {
-    throw Error(fmt::format("cannot make the folder: {}", problem.message())).at(path);
-  }
-}
-
-void print_warnings(const Warnings& warnings) {
-  for (const Warnings::Entry& entry : warnings.entries()) {
-    if (entry.count == 1) {
-      fmt::print(stderr, "lockstep: warning: {}\n", entry.text);
-    } else {
-      fmt::print(stderr, "lockstep: warning: {} ({} times)\n", entry.text, entry.count);
-    }
-  }
-}
-
-/// The two shares, as the original tools take them: with steps that start at 0.
-struct Shares {
-  Contribution stage, workers;
-};
-
-Shares shares_of(const Scene& scene, const Result& result) {
-  Shares shares{contribution(scene, last_stage(scene.table)), no_contribution(scene)};
-  if (result.blocking) {
-    const auto by_worker =
-        approximate_by_worker(result.blocking->by_dp_rank, result.blocking->by_stage);
-    shares.workers = contribution(scene, slowest_workers(scene.table, by_worker));
-  }
-  return shares;
-}
-
-Shares shares_from_zero(const Scene& scene, const Result& result) {
-  const auto& starts = scene.model.step_start_s;
-  if (std::all_of(starts.begin(), starts.end(), [](double start) { return start == 0; })) {
-    return shares_of(scene, result);
-  }
-  const Model model = make_model(scene.table, scene.graph, scene.simulator, scene.traced,
-                                 std::vector<double>(starts.size(), 0.0));
-  return shares_of({scene.table, scene.graph, scene.simulator, scene.traced, model}, result);
-}
-
 EditRule parse_rule(const std::string& text) {
   try {
     return parse_edit(text);
   } catch (Error& error) {
     error.locate("--set");
     throw;
-  }
-}
-
-/// Ratios need times.
-void check_times(const Scene& scene, const std::string& file) {
-  for (std::size_t s = 0; s < scene.table.steps.size(); ++s) {
-    if (!(scene.model.ideal.optimizer[s] > 0) || !(scene.model.nodelay.optimizer[s] > 0)) {
-      throw Error(fmt::format("step {} takes no time", scene.table.steps[s]))
-          .at(file)
-          .expected("operations that last");
-    }
   }
 }
 
@@ -148,89 +91,43 @@ std::string edited(const Scene& scene, const std::vector<EditRule>& rules) {
                             python_float(now / then), 100 * (1 - then / now));
 }
 
-/// The file name of a kind of document, with an ending.
-using PathOf = std::function<std::string(const std::string& kind, const std::string& ending)>;
-
-void write_heat_map(const std::string& kind, const std::vector<double>& slowdown, std::int32_t dp,
-                    const PathOf& path) {
-  const Picture picture = heat_map(slowdown, dp);
-  write_file(path(kind, ".svg"), to_svg(picture));
-  write_file(path(kind, ".png"), to_png(picture));
-}
-
 }  // namespace
 
 ExitCode run_whatif(const WhatIfOptions& options) {
-  std::vector<StepRange> ranges;
+  AnalysisOptions analysis{.steps = {},
+                           .decompose_threshold = options.decompose_threshold,
+                           .drop_incomplete_steps = options.drop_incomplete_steps,
+                           .approximate_workers = options.workers == "min"};
   for (const std::string& text : options.steps) {
-    ranges.push_back(parse_range(text));
+    analysis.steps.push_back(parse_range(text));
   }
   std::vector<EditRule> rules;
   for (const std::string& text : options.edits) {
     rules.push_back(parse_rule(text));
   }
+  if (!options.follow.empty()) {
+    return follow({.folder = options.follow,
+                   .meta = options.meta,
+                   .output = options.output,
+                   .alert = {options.alert_slowdown, options.alert_steps},
+                   .poll = std::chrono::milliseconds(options.poll_ms),
+                   .settle = std::chrono::milliseconds(options.settle_ms),
+                   .once = options.once,
+                   .json = options.json,
+                   .analysis = std::move(analysis)});
+  }
   const FileText meta_text(options.meta, 1 << 20);
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
   Warnings warnings;
-  Trace trace = read_trace(options.trace, &warnings);
-  if (!ranges.empty()) {
-    keep_steps(trace, ranges, options.trace);
-  }
-  sort_rows(trace);
-  const OpTable table = make_op_table(
-      trace, options.trace, {.drop_incomplete_steps = options.drop_incomplete_steps}, &warnings);
-  if (table.dp != meta.dp_size || table.stages != meta.pp_size) {
-    warnings.add(
-        fmt::format("{}: dp_size {} and pp_size {}, but the trace has {} dp_ranks and {} "
-                    "stages; the trace's are used",
-                    options.meta, meta.dp_size, meta.pp_size, table.dp, table.stages));
-  }
-  const DependencyGraph graph =
-      make_dependency_graph(table, meta.dsp_size, options.trace, &warnings);
-  const Simulator simulator(table, graph, options.trace);
-  const Traced traced = measure(table, graph);
-  const Model model =
-      make_model(table, graph, simulator, traced,
-                 std::vector<double>(traced.step_start_s.begin(), traced.step_start_s.end()));
-  const Scene scene{table, graph, simulator, traced, model};
-  check_times(scene, options.trace);
-  const Decompositions blocking = take_apart(scene);
-  const Result result = make_result(
-      scene, meta, blocking,
-      {.decompose_threshold = options.decompose_threshold, .picked_steps = !ranges.empty()});
-  const Shares shares = shares_from_zero(scene, result);
-
-  make_folder(options.output);
-  const PathOf path = [&](const std::string& kind, const std::string& ending) {
-    return (fs::path(options.output) / (kind + "-" + meta.trial_name + ending)).string();
-  };
-  write_file(path("result", ".json"), result_json(result));
-  write_file(path("ms", ".json"), contribution_json(shares.stage, "Ms"));
-  write_file(path("mw", ".json"), contribution_json(shares.workers, "Mw"));
-  const std::vector<double> approximate =
-      approximate_by_worker(blocking.by_dp_rank, blocking.by_stage);
-  const Decomposition workers = blocking_by_worker(scene);
-  write_heat_map("heatmap", approximate, table.dp, path);
-  write_heat_map("heatmap-exact", workers.ratio, table.dp, path);
-  const Causes causes =
-      find_causes(scene, blocking, options.workers == "min" ? approximate : workers.ratio,
-                  workers.per_step, shares.stage);
-  write_file(path("causes", ".json"), causes_json(causes, table, meta));
-  RecordGzip timeline(path("timeline", ".json.gz"));
-  write_timeline(scene, trace, timeline);
-  timeline.commit();
-  RecordGzip ideal(path("ideal-timeline", ".json.gz"));
-  write_ideal_timeline(scene, trace, ideal);
-  ideal.commit();
-  if (traced.transfers_taken_as_0 > 0) {
-    warnings.add(
-        fmt::format("{}: {} transfers that end 10 ms before their group began are taken as 0",
-                    options.trace, traced.transfers_taken_as_0));
-  }
+  const JobAnalysis job(read_trace(options.trace, &warnings), meta, options.trace, analysis,
+                        &warnings);
+  compare_with_meta(job.table, meta, options.meta, warnings);
+  write_documents(job, options.output);
+  write_timelines(job, options.output);
   print_warnings(warnings);
-  write_file("-", options.json
-                      ? causes_json(causes, table, meta)
-                      : overview(result, causes, table, options.output) + edited(scene, rules));
+  write_file("-", options.json ? causes_json(job.causes, job.table, meta)
+                               : overview(job.result, job.causes, job.table, options.output) +
+                                     edited(job.scene, rules));
   return ExitCode::kDone;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ struct WhatIfOptions {
   std::string workers = "exact";   ///< S_w of the causes: exact, or min as the artifact has it
   std::vector<std::string> edits;  ///< "forward-compute[stage=3] *= 0.8"
   bool json = false;
+  std::string follow;  ///< a folder in which traces land; in place of `trace`
+  bool once = false;
+  double alert_slowdown = 1.1;
+  std::int64_t alert_steps = 3;
+  std::int64_t poll_ms = 1000, settle_ms = 2000;
 };
 
 /// Analyses the trace and writes the documents into the output folder.

@@ -1,0 +1,85 @@
+#include "analysis/whatif/job_analysis.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep::whatif {
+namespace {
+
+Trace picked_and_sorted(Trace trace, const std::vector<StepRange>& steps, const std::string& file) {
+  if (!steps.empty()) {
+    keep_steps(trace, steps, file);
+  }
+  sort_rows(trace);
+  return trace;
+}
+
+std::vector<double> as_traced(const std::vector<float>& starts) {
+  return {starts.begin(), starts.end()};
+}
+
+Shares shares_of(const Scene& scene, const Result& result) {
+  Shares shares{contribution(scene, last_stage(scene.table)), no_contribution(scene)};
+  if (result.blocking) {
+    const auto by_worker =
+        approximate_by_worker(result.blocking->by_dp_rank, result.blocking->by_stage);
+    shares.workers = contribution(scene, slowest_workers(scene.table, by_worker));
+  }
+  return shares;
+}
+
+Shares shares_from_zero(const Scene& scene, const Result& result) {
+  const auto& starts = scene.model.step_start_s;
+  if (std::all_of(starts.begin(), starts.end(), [](double start) { return start == 0; })) {
+    return shares_of(scene, result);
+  }
+  const Model model = make_model(scene.table, scene.graph, scene.simulator, scene.traced,
+                                 std::vector<double>(starts.size(), 0.0));
+  return shares_of({scene.table, scene.graph, scene.simulator, scene.traced, model}, result);
+}
+
+/// Ratios need times.
+Scene checked(const Scene& scene, const std::string& file) {
+  for (std::size_t s = 0; s < scene.table.steps.size(); ++s) {
+    if (!(scene.model.ideal.optimizer[s] > 0) || !(scene.model.nodelay.optimizer[s] > 0)) {
+      throw Error(fmt::format("step {} takes no time", scene.table.steps[s]))
+          .at(file)
+          .expected("operations that last");
+    }
+  }
+  return scene;
+}
+
+}  // namespace
+
+JobAnalysis::JobAnalysis(Trace rows, const JobMeta& meta, const std::string& file,
+                         const AnalysisOptions& options, Warnings* warnings)
+    : trace(picked_and_sorted(std::move(rows), options.steps, file)),
+      table(make_op_table(trace, file, {.drop_incomplete_steps = options.drop_incomplete_steps},
+                          warnings)),
+      graph(make_dependency_graph(table, meta.dsp_size, file, warnings)),
+      simulator(table, graph, file),
+      traced(measure(table, graph)),
+      model(make_model(table, graph, simulator, traced, as_traced(traced.step_start_s))),
+      scene(checked({table, graph, simulator, traced, model}, file)),
+      blocking(take_apart(scene)),
+      result(make_result(scene, meta, blocking,
+                         {.decompose_threshold = options.decompose_threshold,
+                          .picked_steps = !options.steps.empty()})),
+      shares(shares_from_zero(scene, result)),
+      workers(blocking_by_worker(scene)),
+      approximate(approximate_by_worker(blocking.by_dp_rank, blocking.by_stage)),
+      causes(find_causes(scene, blocking, options.approximate_workers ? approximate : workers.ratio,
+                         workers.per_step, shares.stage)) {
+  if (traced.transfers_taken_as_0 > 0 && warnings != nullptr) {
+    warnings->add(
+        fmt::format("{}: {} transfers that end 10 ms before their group began are taken as 0", file,
+                    traced.transfers_taken_as_0));
+  }
+}
+
+}  // namespace lockstep::whatif

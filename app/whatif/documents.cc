@@ -1,0 +1,74 @@
+#include "app/whatif/documents.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "analysis/whatif/timelines.h"
+#include "base/atomic_file.h"
+#include "base/record_gzip.h"
+#include "report/heat_map.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace whatif;
+
+std::string path_of(const JobAnalysis& job, const std::string& folder, const std::string& kind,
+                    const std::string& ending) {
+  return (fs::path(folder) / (kind + "-" + job.result.meta.trial_name + ending)).string();
+}
+
+}  // namespace
+
+void compare_with_meta(const OpTable& table, const JobMeta& meta, const std::string& meta_file,
+                       Warnings& warnings) {
+  if (table.dp != meta.dp_size || table.stages != meta.pp_size) {
+    warnings.add(
+        fmt::format("{}: dp_size {} and pp_size {}, but the trace has {} dp_ranks and {} "
+                    "stages; the trace's are used",
+                    meta_file, meta.dp_size, meta.pp_size, table.dp, table.stages));
+  }
+}
+
+void print_warnings(const Warnings& warnings) {
+  for (const Warnings::Entry& entry : warnings.entries()) {
+    if (entry.count == 1) {
+      fmt::print(stderr, "lockstep: warning: {}\n", entry.text);
+    } else {
+      fmt::print(stderr, "lockstep: warning: {} ({} times)\n", entry.text, entry.count);
+    }
+  }
+}
+
+void write_documents(const JobAnalysis& job, const std::string& folder) {
+  make_folder(folder);
+  const auto write = [&](const std::string& kind, const std::string& ending,
+                         const std::string& text) {
+    write_file(path_of(job, folder, kind, ending), text);
+  };
+  const auto write_heat_map = [&](const std::string& kind, const std::vector<double>& slowdown) {
+    const Picture picture = heat_map(slowdown, job.table.dp);
+    write(kind, ".svg", to_svg(picture));
+    write(kind, ".png", to_png(picture));
+  };
+  write("result", ".json", result_json(job.result));
+  write("ms", ".json", contribution_json(job.shares.stage, "Ms"));
+  write("mw", ".json", contribution_json(job.shares.workers, "Mw"));
+  write_heat_map("heatmap", job.approximate);
+  write_heat_map("heatmap-exact", job.workers.ratio);
+  write("causes", ".json", causes_json(job.causes, job.table, job.result.meta));
+}
+
+void write_timelines(const JobAnalysis& job, const std::string& folder) {
+  make_folder(folder);
+  RecordGzip timeline(path_of(job, folder, "timeline", ".json.gz"));
+  write_timeline(job.scene, job.trace, timeline);
+  timeline.commit();
+  RecordGzip ideal(path_of(job, folder, "ideal-timeline", ".json.gz"));
+  write_ideal_timeline(job.scene, job.trace, ideal);
+  ideal.commit();
+}
+
+}  // namespace lockstep
