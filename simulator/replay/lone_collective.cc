@@ -13,7 +13,6 @@
 #include "simulator/replay/replay.h"
 #include "simulator/replay/switch_node.h"
 #include "simulator/replay/symmetry.h"
-#include "simulator/replay/symmetry_seed.h"
 
 namespace lockstep {
 namespace {
@@ -101,7 +100,7 @@ LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const 
   result.slots = result.classes = std::ssize(graph.slots);
   std::optional<Partition> partition;
   if (options.symmetry) {
-    partition = find_symmetry(graph, symmetry_seed(schedule, nodes, places_in_fabric(topology)));
+    partition = find_symmetry(graph);
   }
   FlowGraphTimes times;
   if (partition) {

@@ -184,8 +184,7 @@ std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<No
     graph.place_colour[at(rank)] =
         program << 32 ^ (rank_colour.empty() ? 0 : rank_colour[at(rank)]);
   }
-  const std::optional<Partition> partition =
-      find_symmetry(graph, std::vector<std::uint64_t>(graph.slots.size()));
+  const std::optional<Partition> partition = find_symmetry(graph);
   if (!partition) {
     return std::nullopt;
   }

@@ -1,46 +1,15 @@
 #include "simulator/replay/symmetry.h"
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
+
+#include "simulator/replay/refinement.h"
 
 namespace lockstep {
 namespace {
 
-using Hash = std::uint64_t;
-
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-/// SplitMix64's finaliser: a bijection that spreads every bit.
-Hash mix(Hash x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31);
-}
-
-Hash mix(Hash a, Hash b) { return mix(a + 0x9E3779B97F4A7C15U * (b + 1)); }
-
-Hash own_hash(const FlowGraph::Slot& slot) {
-  Hash hash = std::bit_cast<Hash>(slot.bits);
-  for (const std::int64_t number :
-       {slot.latency.count_ps(), slot.start_latency.count_ps(), slot.forward_latency.count_ps(),
-        slot.entry.count_ps(), std::int64_t{slot.count}, std::int64_t{slot.kind}, slot.copies}) {
-    hash = mix(hash, static_cast<Hash>(number));
-  }
-  return hash;
-}
-
-/// Numbers the values in order of first appearance; returns how many there are.
-std::int32_t number(const std::vector<Hash>& values, std::vector<std::int32_t>& classes) {
-  std::unordered_map<Hash, std::int32_t> known;
-  classes.resize(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto next = static_cast<std::int32_t>(known.size());
-    classes[i] = known.try_emplace(values[i], next).first->second;
-  }
-  return static_cast<std::int32_t>(known.size());
-}
 
 /// What a slot or a constraint meets, by class: sorted, to compare.
 using Neighbourhood = std::vector<std::tuple<std::int32_t, double>>;
@@ -113,72 +82,10 @@ bool equitable_places(const FlowGraph& graph, const Partition& partition) {
 
 }  // namespace
 
-std::optional<Partition> find_symmetry(const FlowGraph& graph, const std::vector<Hash>& seed) {
-  const std::size_t slots = graph.slots.size();
-  std::vector<Hash> slot_hash(slots), constraint_hash(graph.capacity.size()), sums, next(slots);
-  for (std::size_t i = 0; i < slots; ++i) {
-    slot_hash[i] = mix(own_hash(graph.slots[i]), seed[i]);
-  }
-  for (std::size_t c = 0; c < constraint_hash.size(); ++c) {
-    constraint_hash[c] = mix(std::bit_cast<Hash>(graph.capacity[c]));
-  }
-  std::vector<Hash> place_hash = graph.place_colour;
-  Partition partition;
-  std::int32_t before = -1;
-  while (true) {
-    partition.slot_classes = number(slot_hash, partition.slot_class);
-    if (at(partition.slot_classes) * 4 > slots) {
-      return std::nullopt;
-    }
-    // Constraints see the slots' colours, then slots the constraints' and each other's.
-    sums.assign(constraint_hash.size(), 0);
-    for (std::size_t i = 0; i < slots; ++i) {
-      for (const MaxMin::Term& term : graph.terms(i)) {
-        sums[term.constraint.index()] += mix(slot_hash[i], std::bit_cast<Hash>(term.coefficient));
-      }
-    }
-    for (std::size_t c = 0; c < constraint_hash.size(); ++c) {
-      constraint_hash[c] = mix(constraint_hash[c], sums[c]);
-    }
-    partition.constraint_classes = number(constraint_hash, partition.constraint_class);
-    sums.assign(place_hash.size(), 0);
-    for (std::size_t i = 0; i < slots; ++i) {
-      if (graph.slots[i].source >= 0) {
-        sums[at(graph.slots[i].source)] += mix(slot_hash[i], 1);
-      }
-      if (graph.slots[i].destination >= 0) {
-        sums[at(graph.slots[i].destination)] += mix(slot_hash[i], 2);
-      }
-    }
-    for (std::size_t p = 0; p < place_hash.size(); ++p) {
-      place_hash[p] = mix(place_hash[p], sums[p]);
-    }
-    partition.place_classes = number(place_hash, partition.place_class);
-    const std::int32_t classes =
-        partition.slot_classes + partition.constraint_classes + partition.place_classes;
-    if (classes == before) {
-      break;
-    }
-    before = classes;
-    for (std::size_t i = 0; i < slots; ++i) {
-      Hash sum = 0;
-      for (const MaxMin::Term& term : graph.terms(i)) {
-        sum += mix(constraint_hash[term.constraint.index()], std::bit_cast<Hash>(term.coefficient));
-      }
-      for (const SlotWait& wait : graph.waits(i)) {
-        sum += mix(~slot_hash[at(wait.slot)], static_cast<Hash>(wait.lag));
-      }
-      if (graph.slots[i].source >= 0) {
-        sum += mix(place_hash[at(graph.slots[i].source)], 3);
-      }
-      if (graph.slots[i].destination >= 0) {
-        sum += mix(place_hash[at(graph.slots[i].destination)], 4);
-      }
-      next[i] = mix(slot_hash[i], sum);
-    }
-    slot_hash.swap(next);
-  }
-  return equitable(graph, partition) ? std::optional(std::move(partition)) : std::nullopt;
+std::optional<Partition> find_symmetry(const FlowGraph& graph) {
+  std::optional<Partition> partition =
+      refine(graph, static_cast<std::int32_t>(graph.slots.size() / 2));
+  return partition && equitable(graph, *partition) ? std::move(partition) : std::nullopt;
 }
 
 bool equitable(const FlowGraph& graph, const Partition& partition) {

@@ -28,16 +28,10 @@ struct Partition {
   std::int32_t slot_classes = 0, constraint_classes = 0, place_classes = 0;
 };
 
-/// The coarsest equitable partition not coarser than `seed` (a colour for each slot; slots with
-/// different seeds are never merged), by colour refinement: in each round a slot or constraint
-/// takes a hash of its colour and those of its neighbours, until the number of colours stays. A
-/// good seed (place in the server, place of the server among those of its leaf) needs two rounds.
-/// Gives up, with nothing, as soon as there are more classes than a quarter of the slots.
-///
-/// The result is proved, neighbourhood by neighbourhood, not hash by hash: see equitable().
-/// O(rounds x incidence). ERRORS: none.
-std::optional<Partition> find_symmetry(const FlowGraph& graph,
-                                       const std::vector<std::uint64_t>& seed);
+/// The coarsest equitable partition (refinement.h), proved, neighbourhood by neighbourhood, not
+/// hash by hash: see equitable(). Nothing where it has more classes than half of the slots: folding
+/// would not pay. ERRORS: none.
+std::optional<Partition> find_symmetry(const FlowGraph& graph);
 
 /// Whether a partition is equitable: compares each slot and constraint with the first of its class.
 /// O(incidence log of the longest neighbourhood).

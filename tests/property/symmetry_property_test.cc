@@ -1,5 +1,9 @@
 // Folding by symmetry and fast-forward change no time, to the picosecond: random graphs, graphs
 // that are copies of a random graph with shared constraints, and real collectives on real fabrics.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -8,8 +12,8 @@
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/flow_graph_run.h"
 #include "simulator/replay/lone_collective.h"
+#include "simulator/replay/refinement.h"
 #include "simulator/replay/symmetry.h"
-#include "simulator/replay/symmetry_seed.h"
 #include "topologies/topology_file.h"
 
 namespace lockstep {
@@ -82,7 +86,7 @@ TEST(SymmetryProperty, FoldedCopiesRunAsTheWhole) {
     const FlowGraph graph = random_graph(rng, shape);
     const FlowGraphTimes full = run_flow_graph(graph, false);
     expect_same_times(full, run_flow_graph(graph, true), {});
-    const auto partition = find_symmetry(graph, std::vector<std::uint64_t>(graph.slots.size()));
+    const auto partition = find_symmetry(graph);
     ASSERT_TRUE(partition);
     ASSERT_TRUE(equitable(graph, *partition));
     ASSERT_LE(partition->slot_classes, shape.slots);
@@ -99,14 +103,13 @@ TEST(SymmetryProperty, AStragglerSplitsOnlyWhatItReaches) {
   Rng rng(2, "symmetry/straggler");
   FlowGraph graph = random_graph(rng, {2, 4, 12});
   graph.capacity.back() = 1e15;
-  const std::vector<std::uint64_t> seed(graph.slots.size());
-  const std::int32_t before = find_symmetry(graph, seed)->slot_classes;
+  const std::int32_t before = find_symmetry(graph)->slot_classes;
   graph.slots[4 * 5 + 2].entry = Time::us(50);
   for (std::size_t s = 0; s < graph.slots.size(); ++s) {  // 1e15 never binds: leave it out
     graph.term[static_cast<std::size_t>(graph.term_begin[s + 1]) - 1].constraint =
         graph.term[static_cast<std::size_t>(graph.term_begin[s])].constraint;
   }
-  const auto partition = find_symmetry(graph, seed);
+  const auto partition = find_symmetry(graph);
   ASSERT_TRUE(partition);
   EXPECT_GT(partition->slot_classes, before);
   EXPECT_LE(partition->slot_classes, 2 * 4);
@@ -117,11 +120,99 @@ TEST(SymmetryProperty, AStragglerSplitsOnlyWhatItReaches) {
 TEST(SymmetryProperty, AWrongPartitionIsRefused) {
   Rng rng(3, "symmetry/wrong");
   const FlowGraph graph = random_graph(rng, {2, 4, 5});
-  Partition partition = *find_symmetry(graph, std::vector<std::uint64_t>(graph.slots.size()));
+  Partition partition = *find_symmetry(graph);
   ASSERT_TRUE(equitable(graph, partition));
   ASSERT_GT(partition.slot_classes, 1);
   std::swap(partition.slot_class[0], partition.slot_class[1]);
   EXPECT_FALSE(equitable(graph, partition));
+}
+
+/// The coarsest equitable partition by definition: slots are told apart by all that they see,
+/// written out, until nothing changes. Returns how many classes of slots there are.
+std::size_t classes_by_definition(const FlowGraph& graph) {
+  using Seen = std::vector<std::tuple<int, std::int64_t, double>>;
+  std::vector<std::int64_t> slot(graph.slots.size()), constraint(graph.capacity.size());
+  std::size_t count = 0;
+  while (true) {
+    std::map<std::tuple<std::int64_t, double, Seen>, std::int64_t> constraints;
+    std::vector<Seen> crossed(constraint.size()), seen(slot.size());
+    for (std::size_t i = 0; i < slot.size(); ++i) {
+      for (const MaxMin::Term& term : graph.terms(i)) {
+        crossed[term.constraint.index()].emplace_back(0, slot[i], term.coefficient);
+        seen[i].emplace_back(0, constraint[term.constraint.index()], term.coefficient);
+      }
+      for (const SlotWait& wait : graph.waits(i)) {
+        seen[i].emplace_back(1, slot[static_cast<std::size_t>(wait.slot)], wait.lag);
+      }
+      const FlowGraph::Slot& s = graph.slots[i];
+      seen[i].emplace_back(2, slot[i], s.bits);
+      for (const Time time : {s.latency, s.start_latency, s.forward_latency, s.entry}) {
+        seen[i].emplace_back(static_cast<int>(seen[i].size()) + 10, time.count_ps(), s.count);
+      }
+      std::ranges::sort(seen[i]);
+    }
+    for (std::size_t c = 0; c < constraint.size(); ++c) {
+      std::ranges::sort(crossed[c]);
+      constraint[c] =
+          constraints
+              .try_emplace({constraint[c], graph.capacity[c], crossed[c]}, std::ssize(constraints))
+              .first->second;
+    }
+    std::map<Seen, std::int64_t> slots;
+    for (std::size_t i = 0; i < slot.size(); ++i) {
+      slot[i] = slots.try_emplace(seen[i], std::ssize(slots)).first->second;
+    }
+    if (count == slots.size() + constraints.size()) {
+      return slots.size();
+    }
+    count = slots.size() + constraints.size();
+  }
+}
+
+TEST(SymmetryProperty, TheCoarsestPartitionIsFound) {
+  Rng rng(4, "symmetry/coarsest");
+  for (int round = 0; round < 60; ++round) {
+    FlowGraph graph =
+        random_graph(rng, {static_cast<int>(rng.between(1, 5)), static_cast<int>(rng.between(2, 9)),
+                           static_cast<int>(rng.between(4, 9))});
+    if (round % 2 == 0) {  // copies become unlike one another, a little
+      graph.slots[rng.below(graph.slots.size())].entry = Time::us(3);
+    }
+    const auto partition = refine(graph, static_cast<std::int32_t>(graph.slots.size()));
+    ASSERT_TRUE(partition);
+    EXPECT_TRUE(equitable(graph, *partition));
+    EXPECT_EQ(static_cast<std::size_t>(partition->slot_classes), classes_by_definition(graph));
+  }
+}
+
+/// Slots and classes of a collective on the flow engine, with every transfer's end compared to the
+/// full run's.
+LoneCollectiveResult verified(const char* fabric, const char* algorithm, std::int32_t channels,
+                              const FlowOptions& flow) {
+  const Topology topology = topology_from(fabric);
+  LoneCollective collective;
+  collective.nodes = topology.gpus();
+  CollectiveRequest request;
+  request.op = CommType::kAllReduce;
+  request.bytes = collective.bytes = Bytes(16 << 20);
+  request.channels = channels;
+  collective.schedule = std::make_shared<const Schedule>(build_schedule(
+      algorithm_named(algorithm, request.op), request, shape_of_nodes(topology, collective.nodes)));
+  collective.send_latency = Time::us(2);
+  return run_on_flow_engine(collective, topology, flow, {.verify = true});
+}
+
+TEST(SymmetryProperty, ChannelsThatTurnAndTreesThatMirrorAreAlike) {
+  FlowOptions spray;
+  spray.routes.spray = true;
+  // A double binary tree on a channel and tree for each of 8 rails: turning the rails by one maps
+  // the channels onto each other, and the mirror image of the servers one tree onto the other.
+  const LoneCollectiveResult tree = verified("Spectrum-X:g=256", "tree", 16, spray);
+  EXPECT_EQ(tree.classes * 16, tree.slots);
+  const LoneCollectiveResult half = verified("Spectrum-X:g=256", "tree", 8, spray);
+  EXPECT_EQ(half.classes * 2, half.slots);  // four of eight turns: only the mirror is left
+  const LoneCollectiveResult ring = verified("Spectrum-X:g=256", "ring", 8, {});
+  EXPECT_EQ(ring.classes * 8 * 16, ring.slots);  // rails, and every second server
 }
 
 class OnFabrics : public ::testing::TestWithParam<const char*> {};

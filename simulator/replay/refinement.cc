@@ -1,0 +1,367 @@
+#include "simulator/replay/refinement.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+using Hash = std::uint64_t;
+
+/// Rounds over everything go on as long as each brings so many times the colours.
+constexpr double kGrowth = 1.1;
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// SplitMix64's finaliser: a bijection that spreads every bit.
+constexpr Hash mix(Hash x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
+}
+
+constexpr Hash mix(Hash a, Hash b) { return mix(a + 0x9E3779B97F4A7C15U * (b + 1)); }
+
+/// What kind of thing looks at what kind of thing.
+enum Look : Hash { kTerm = 1, kWait, kLeaves, kReaches };
+
+Hash own_hash(const FlowGraph::Slot& slot) {
+  Hash hash = std::bit_cast<Hash>(slot.bits);
+  for (const std::int64_t number :
+       {slot.latency.count_ps(), slot.start_latency.count_ps(), slot.forward_latency.count_ps(),
+        slot.entry.count_ps(), std::int64_t{slot.count}, std::int64_t{slot.kind}, slot.copies}) {
+    hash = mix(hash, static_cast<Hash>(number));
+  }
+  return hash;
+}
+
+/// Which slots look at something, CSR over the things looked at.
+struct Lookers {
+  std::vector<std::int32_t> begin, slot;
+  std::vector<Hash> label;
+
+  /// each(f) calls f(thing, slot, label) for every look, the same ones each time.
+  template <class Each>
+  void fill(std::size_t things, const Each& each) {
+    begin.resize(things + 1);
+    each([&](std::size_t thing, std::size_t, Hash) { ++begin[thing + 1]; });
+    for (std::size_t i = 1; i < begin.size(); ++i) {
+      begin[i] += begin[i - 1];
+    }
+    slot.resize(at(begin.back()));
+    label.resize(slot.size());
+    std::vector<std::int32_t> next(begin.begin(), begin.end() - 1);
+    each([&](std::size_t thing, std::size_t looker, Hash of) {
+      const std::size_t place = at(next[thing]++);
+      slot[place] = static_cast<std::int32_t>(looker);
+      label[place] = of;
+    });
+  }
+};
+
+/// Vertices are the slots, then the constraints, then the places.
+class Refinement {
+ public:
+  Refinement(const FlowGraph& graph, std::int32_t most)
+      : graph_(graph),
+        most_(most),
+        slots_(graph.slots.size()),
+        constraints_(graph.capacity.size()),
+        vertices_(slots_ + constraints_ + graph.place_colour.size()) {}
+
+  std::optional<Partition> run() {
+    colour();
+    for (std::int32_t before = 0, now = slot_colours(); now > kGrowth * before;) {
+      look_around();
+      before = std::exchange(now, slot_colours());
+      if (now > most_) {
+        return std::nullopt;
+      }
+    }
+    make_classes();
+    find_lookers();
+    for (std::size_t next = 0; next < queue_.size(); ++next) {
+      const std::int32_t splitter = queue_[next];
+      if (splitter < 0) {
+        continue;
+      }
+      queued_[at(splitter)] = false;
+      split_by(splitter);
+      if (slot_classes_ > most_) {
+        return std::nullopt;
+      }
+    }
+    return partition();
+  }
+
+ private:
+  void colour() {
+    hash_.resize(vertices_);
+    for (std::size_t i = 0; i < slots_; ++i) {
+      hash_[i] = own_hash(graph_.slots[i]);
+    }
+    for (std::size_t c = 0; c < constraints_; ++c) {
+      hash_[slots_ + c] = mix(std::bit_cast<Hash>(graph_.capacity[c]), 11);
+    }
+    for (std::size_t p = 0; p < graph_.place_colour.size(); ++p) {
+      hash_[slots_ + constraints_ + p] = mix(graph_.place_colour[p], 12);
+    }
+  }
+
+  /// Calls f(vertex, label) for the vertices that a slot looks at and is looked at by.
+  template <class F>
+  void each_neighbour(std::size_t slot, F f) const {
+    constexpr Hash kWhole = mix(std::bit_cast<Hash>(1.0), kTerm);
+    for (const MaxMin::Term& term : graph_.terms(slot)) {
+      f(slots_ + term.constraint.index(),
+        term.coefficient == 1 ? kWhole : mix(std::bit_cast<Hash>(term.coefficient), kTerm));
+    }
+    const FlowGraph::Slot& s = graph_.slots[slot];
+    if (s.source >= 0) {
+      f(slots_ + constraints_ + at(s.source), mix(kLeaves));
+    }
+    if (s.destination >= 0) {
+      f(slots_ + constraints_ + at(s.destination), mix(kReaches));
+    }
+  }
+
+  /// One round: constraints and places take in the colours of slots, then slots theirs and each
+  /// other's.
+  void look_around() {
+    sum_.assign(vertices_, 0);
+    for (std::size_t i = 0; i < slots_; ++i) {
+      each_neighbour(i,
+                     [&](std::size_t other, Hash label) { sum_[other] += mix(hash_[i] ^ label); });
+    }
+    for (std::size_t v = slots_; v < vertices_; ++v) {
+      hash_[v] = mix(hash_[v], sum_[v]);
+    }
+    for (std::size_t i = 0; i < slots_; ++i) {
+      each_neighbour(i,
+                     [&](std::size_t other, Hash label) { sum_[i] += mix(hash_[other] ^ label); });
+      for (const SlotWait& wait : graph_.waits(i)) {
+        sum_[i] += mix(hash_[at(wait.slot)], mix(static_cast<Hash>(wait.lag), kWait));
+      }
+    }
+    for (std::size_t i = 0; i < slots_; ++i) {
+      hash_[i] = mix(hash_[i], sum_[i]);
+    }
+  }
+
+  /// At least so many colours do slots have: those that differ in some of their bits.
+  std::int32_t slot_colours() const {
+    const std::size_t bits = std::bit_ceil(8 * slots_ + 64);
+    std::vector<Hash> seen(bits / 64);
+    std::int32_t count = 0;
+    for (std::size_t i = 0; i < slots_; ++i) {
+      const Hash bit = hash_[i] & (bits - 1);
+      const Hash mask = Hash{1} << (bit % 64);
+      count += (seen[bit / 64] & mask) == 0 ? 1 : 0;
+      seen[bit / 64] |= mask;
+    }
+    return count;
+  }
+
+  /// Classes of equal colours, all of them to be looked at.
+  void make_classes() {
+    order_.resize(vertices_);
+    for (std::size_t v = 0; v < vertices_; ++v) {
+      order_[v] = static_cast<std::int32_t>(v);
+    }
+    const auto kind = [&](std::int32_t v) { return at(v) < slots_; };
+    std::ranges::sort(order_, {}, [&](std::int32_t v) { return std::tuple(hash_[at(v)], v); });
+    place_.resize(vertices_);
+    class_.resize(vertices_);
+    for (std::size_t i = 0; i < vertices_; ++i) {
+      const std::int32_t v = order_[i];
+      if (i == 0 || hash_[at(v)] != hash_[at(order_[i - 1])] || kind(v) != kind(order_[i - 1])) {
+        add_class(i);
+      }
+      place_[at(v)] = static_cast<std::int32_t>(i);
+      class_[at(v)] = static_cast<std::int32_t>(begin_.size()) - 1;
+      end_.back() = static_cast<std::int32_t>(i) + 1;
+    }
+    hash_ = {};
+    sum_.assign(vertices_, 0);
+    met_.assign(vertices_, false);
+  }
+
+  void find_lookers() {
+    waiters_.fill(slots_, [&](const auto& f) {
+      for (std::size_t i = 0; i < slots_; ++i) {
+        for (const SlotWait& wait : graph_.waits(i)) {
+          f(at(wait.slot), i, mix(static_cast<Hash>(wait.lag), kWait));
+        }
+      }
+    });
+    crossings_.fill(vertices_ - slots_, [&](const auto& f) {
+      for (std::size_t i = 0; i < slots_; ++i) {
+        each_neighbour(i, [&](std::size_t other, Hash label) { f(other - slots_, i, label); });
+      }
+    });
+  }
+
+  void add_class(std::size_t begin) {
+    begin_.push_back(static_cast<std::int32_t>(begin));
+    end_.push_back(static_cast<std::int32_t>(begin));
+    slot_classes_ += at(order_[begin]) < slots_ ? 1 : 0;
+    queued_.push_back(true);
+    queue_.push_back(static_cast<std::int32_t>(begin_.size()) - 1);
+    met_of_.push_back(0);
+  }
+
+  void meet(std::size_t vertex, Hash label) {
+    if (!met_[vertex]) {
+      met_[vertex] = true;
+      touched_.push_back(static_cast<std::int32_t>(vertex));
+    }
+    sum_[vertex] += label;
+  }
+
+  /// Tells apart what sees different numbers of a class's members.
+  void split_by(std::int32_t splitter) {
+    touched_.clear();
+    for (std::int32_t i = begin_[at(splitter)]; i < end_[at(splitter)]; ++i) {
+      const std::size_t member = at(order_[at(i)]);
+      const Lookers& lookers = member < slots_ ? waiters_ : crossings_;
+      const std::size_t thing = member < slots_ ? member : member - slots_;
+      if (member < slots_) {
+        each_neighbour(member, [&](std::size_t other, Hash label) { meet(other, label); });
+      }
+      for (std::int32_t k = lookers.begin[thing]; k < lookers.begin[thing + 1]; ++k) {
+        meet(at(lookers.slot[at(k)]), lookers.label[at(k)]);
+      }
+    }
+    // Classes of which all members saw the same stay; most do.
+    met_classes_.clear();
+    for (const std::int32_t v : touched_) {
+      Met& met = met_of_class(class_[at(v)]);
+      met.sum = met.count == 0 ? sum_[at(v)] : met.sum;
+      met.same = met.same && met.sum == sum_[at(v)];
+      ++met.count;
+    }
+    std::erase_if(touched_, [&](std::int32_t v) {
+      const std::int32_t c = class_[at(v)];
+      const Met& met = met_classes_[at(met_of_[at(c)]) - 1];
+      const bool stays = met.same && met.count == end_[at(c)] - begin_[at(c)];
+      met_[at(v)] = false;
+      sum_[at(v)] = stays ? 0 : sum_[at(v)];
+      return stays;
+    });
+    for (const Met& met : met_classes_) {
+      met_of_[at(met.of)] = 0;
+    }
+    std::ranges::sort(touched_, {},
+                      [&](std::int32_t v) { return std::tuple(class_[at(v)], sum_[at(v)], v); });
+    for (std::size_t i = 0; i < touched_.size();) {
+      i = split_class(i);
+    }
+    for (const std::int32_t v : touched_) {
+      sum_[at(v)] = 0;
+    }
+  }
+
+  struct Met {
+    std::int32_t of, count = 0;
+    Hash sum = 0;
+    bool same = true;
+  };
+  Met& met_of_class(std::int32_t c) {
+    if (met_of_[at(c)] == 0) {
+      met_classes_.push_back({c});
+      met_of_[at(c)] = static_cast<std::int32_t>(met_classes_.size());
+    }
+    return met_classes_[at(met_of_[at(c)]) - 1];
+  }
+
+  /// Splits the class of the touched vertex `first`, whose touched members stand from there on,
+  /// those with equal sums together; returns where the next class begins.
+  std::size_t split_class(std::size_t first) {
+    const std::int32_t old = class_[at(touched_[first])];
+    const bool was_queued = queued_[at(old)];
+    std::int32_t largest = old;
+    std::size_t i = first;
+    while (i < touched_.size() && class_[at(touched_[i])] == old) {
+      std::size_t end = i;
+      while (end < touched_.size() && class_[at(touched_[end])] == old &&
+             sum_[at(touched_[end])] == sum_[at(touched_[i])]) {
+        ++end;
+      }
+      if (at(end_[at(old)] - begin_[at(old)]) == end - i) {
+        i = end;  // the last part keeps the number
+        break;
+      }
+      for (std::size_t k = i; k < end; ++k) {  // to the end of the old class, which shrinks
+        swap_places(place_[at(touched_[k])], --end_[at(old)]);
+      }
+      add_class(at(end_[at(old)]));
+      const auto part = static_cast<std::int32_t>(begin_.size()) - 1;
+      end_[at(part)] = begin_[at(part)] + static_cast<std::int32_t>(end - i);
+      for (std::size_t k = i; k < end; ++k) {
+        class_[at(touched_[k])] = part;
+      }
+      largest = size(part) > size(largest) ? part : largest;
+      i = end;
+    }
+    largest = size(old) >= size(largest) ? old : largest;
+    if (!was_queued && largest != old) {  // all parts are queued but the largest
+      queued_[at(old)] = true;
+      queue_.push_back(old);
+      queued_[at(largest)] = false;
+      *std::ranges::find(queue_.rbegin(), queue_.rend(), largest) = -1;
+    }
+    return i;
+  }
+
+  std::int32_t size(std::int32_t c) const { return end_[at(c)] - begin_[at(c)]; }
+
+  void swap_places(std::int32_t a, std::int32_t b) {
+    std::swap(order_[at(a)], order_[at(b)]);
+    place_[at(order_[at(a)])] = a;
+    place_[at(order_[at(b)])] = b;
+  }
+
+  /// Numbers classes in the order of their first members.
+  std::int32_t number(std::size_t begin, std::size_t end, std::vector<std::int32_t>& classes) {
+    std::vector<std::int32_t> known(begin_.size(), -1);
+    std::int32_t count = 0;
+    classes.resize(end - begin);
+    for (std::size_t v = begin; v < end; ++v) {
+      std::int32_t& number = known[at(class_[v])];
+      number = number < 0 ? count++ : number;
+      classes[v - begin] = number;
+    }
+    return count;
+  }
+
+  Partition partition() {
+    Partition result;
+    result.slot_classes = number(0, slots_, result.slot_class);
+    result.constraint_classes = number(slots_, slots_ + constraints_, result.constraint_class);
+    result.place_classes = number(slots_ + constraints_, vertices_, result.place_class);
+    return result;
+  }
+
+  const FlowGraph& graph_;
+  std::int32_t most_;
+  std::size_t slots_, constraints_, vertices_;
+  std::vector<Hash> hash_, sum_;
+  // Members of class c are order_[begin_[c] … end_[c] - 1].
+  std::vector<std::int32_t> order_, place_, class_, begin_, end_, queue_, touched_;
+  std::vector<bool> queued_, met_;
+  std::vector<std::int32_t> met_of_;  ///< of each class: its index into met_classes_ + 1, or 0
+  std::vector<Met> met_classes_;
+  std::int32_t slot_classes_ = 0;
+  Lookers waiters_, crossings_;
+};
+
+}  // namespace
+
+std::optional<Partition> refine(const FlowGraph& graph, std::int32_t most_slot_classes) {
+  return Refinement(graph, most_slot_classes).run();
+}
+
+}  // namespace lockstep
