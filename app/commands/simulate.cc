@@ -29,6 +29,7 @@
 #include "simulator/replay/step_sample.h"
 #include "topologies/topology_file.h"
 #include "trace/job_meta.h"
+#include "trace/perfetto_proto.h"
 #include "trace/read_trace.h"
 #include "trace/timeline.h"
 #include "workloads/read_workload.h"
@@ -54,6 +55,11 @@ bool in_columns(const std::string& path) {
   return path.ends_with(".parquet") || path.ends_with(".csv");
 }
 
+/// Whether it is Perfetto's own format.
+bool in_proto(const std::string& path) {
+  return path.ends_with(".pftrace") || path.ends_with(".pftrace.gz");
+}
+
 /// Refuses an output path that cannot work before the simulation rather than after it.
 void check_outputs(const SimulateOptions& options) {
   if (!options.trace.empty()) {
@@ -62,11 +68,14 @@ void check_outputs(const SimulateOptions& options) {
       throw Error("there is no such folder").at(folder.string()).field("--trace");
     }
     const bool json = options.trace.ends_with(".json") || options.trace.ends_with(".json.gz");
-    if (!in_columns(options.trace) && !json && !options.trace.ends_with(".csv.gz")) {
+    if (!in_columns(options.trace) && !json && !in_proto(options.trace) &&
+        !options.trace.ends_with(".csv.gz")) {
       throw Error("cannot tell the format of a trace by this name")
           .at(options.trace)
           .field("--trace")
-          .expected("a name that ends in .json, .json.gz, .csv, .csv.gz or .parquet");
+          .expected(
+              "a name that ends in .json, .json.gz, .pftrace, .pftrace.gz, .csv, .csv.gz or "
+              ".parquet");
     }
     if (options.trace.ends_with(".parquet") && !has_parquet()) {
       throw Error("Parquet needs Apache Arrow, which this build has not", ExitCode::kMissingPart)
@@ -161,6 +170,8 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
                  to_yaml_text(*options.meta));
     } else if (options.trace.ends_with(".csv.gz")) {
       write_timeline_csv(timeline, options.trace);
+    } else if (in_proto(options.trace)) {
+      write_perfetto_proto(timeline, options.trace);
     } else {
       write_chrome_trace(timeline, options.trace);
     }

@@ -121,8 +121,9 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group("Output");
   app.add_option(
          "--trace", options.trace,
-         "time line for Perfetto (.json, .json.gz) or as a table (.csv.gz); or a trace for\n"
-         "'lockstep whatif' (.parquet, .csv, and NAME.yaml beside it)")
+         "time line for Perfetto (.json, .json.gz; .pftrace, .pftrace.gz: its own format) or as a\n"
+         "table (.csv.gz); or a trace for 'lockstep whatif' (.parquet, .csv, and NAME.yaml beside\n"
+         "it)")
       ->group("Output");
   app.add_flag("--no-symmetry", options.no_symmetry,
                "flow engine: simulate every rank, not one of each kind")

@@ -16,6 +16,7 @@
 #include "simulator/replay/pipeline.h"
 #include "simulator/replay/simai_program.h"
 #include "simulator/replay/step_fold.h"
+#include "simulator/replay/step_timeline.h"
 #include "simulator/replay/step_trace.h"
 #include "simulator/replay/straggler_plan.h"
 
@@ -91,28 +92,53 @@ class OpNames {
   }
 
   std::string operator()(std::int32_t rank, std::int32_t op) const {
-    for (std::size_t j = 0; j < compiled_.jobs.size(); ++j) {
-      const Job& job = compiled_.jobs[j];
-      if (rank < job.first_rank || rank >= job.first_rank + job.ranks) {
-        continue;
-      }
-      if (!names_[j].empty()) {
-        return names_[j][static_cast<std::size_t>(op)];
-      }
-      for (const OpProgram& program : std::get<OpTable>(job.source->work).programs) {
-        for (const RankRange& range : program.ranks) {
-          const std::int32_t place = rank - job.first_rank;
-          if (place >= range.first && place < range.end &&
-              (place - range.first) % range.stride == 0) {
-            return program.ops[static_cast<std::size_t>(op)].name;
-          }
-        }
-      }
+    const auto [job, program] = of(rank);
+    if (program != nullptr) {
+      return program->ops[static_cast<std::size_t>(op)].name;
     }
-    return fmt::format("operation {}", op);
+    return names_[job][static_cast<std::size_t>(op)];
+  }
+
+  /// The line that it is drawn on: its stream, or for layers what it communicates over.
+  std::string track(std::int32_t rank, std::int32_t op) const {
+    const ProgramOp& what = compiled_.work.program(rank).ops()[static_cast<std::size_t>(op)];
+    const auto [job, program] = of(rank);
+    if (program != nullptr) {
+      return program->streams[static_cast<std::size_t>(what.stream)];
+    }
+    if (what.comm == CommType::kNone) {
+      return "compute";
+    }
+    return std::string(name_of(
+        what.family < 0 ? GroupKind::kPp
+                        : compiled_.work.families[static_cast<std::size_t>(what.family)].kind()));
   }
 
  private:
+  /// A rank's job, and its program where the job is an op table.
+  std::pair<std::size_t, const OpProgram*> of(std::int32_t rank) const {
+    std::size_t j = 0;
+    while (rank >= compiled_.jobs[j].first_rank + compiled_.jobs[j].ranks) {
+      ++j;
+    }
+    const Job& job = compiled_.jobs[j];
+    const auto* table = std::get_if<OpTable>(&job.source->work);
+    if (table == nullptr) {
+      return {j, nullptr};
+    }
+    const std::int32_t place = rank - job.first_rank;
+    for (const OpProgram& program : table->programs) {
+      for (const RankRange& range : program.ranks) {
+        if (place >= range.first && place < range.end &&
+            (place - range.first) % range.stride == 0) {
+          return {j, &program};
+        }
+      }
+    }
+    LOCKSTEP_CHECK(false, "a rank with operations has a program");
+    return {j, nullptr};
+  }
+
   static void name(std::vector<std::string>& names, const LayerOps::Phase& phase,
                    const std::string& text) {
     for (const std::int32_t op : {phase.compute, phase.comm}) {
@@ -124,55 +150,6 @@ class OpNames {
 
   const Compiled& compiled_;
   std::vector<std::vector<std::string>> names_;  // by job; empty for op tables
-};
-
-/// Collects the bars of the ranks that are drawn.
-class TimelineRecorder {
- public:
-  TimelineRecorder(Timeline& timeline, const Compiled& compiled, const OpNames& names)
-      : timeline_(timeline), compiled_(compiled), names_(names) {
-    timeline_.tracks.emplace_back("compute");
-    timeline_.kinds.emplace_back("compute");
-    for (int i = 0; i < 7; ++i) {
-      timeline_.tracks.emplace_back(name_of(static_cast<GroupKind>(i)));
-    }
-    for (int i = 1; i <= static_cast<int>(CommType::kBarrier); ++i) {
-      timeline_.kinds.emplace_back(name_of(static_cast<CommType>(i)));
-    }
-  }
-
-  void record(std::int32_t rank, std::int32_t op, const OpTiming& timing) {
-    const ProgramOp& what = compiled_.work.program(rank).ops()[static_cast<std::size_t>(op)];
-    if (timing.end == timing.begin) {
-      return;
-    }
-    TimelineEvent event;
-    event.rank = rank;
-    event.kind = static_cast<std::int32_t>(what.comm);
-    event.bytes = what.bytes;
-    event.begin = timing.begin;
-    event.end = timing.end;
-    if (what.comm != CommType::kNone) {
-      const GroupKind group =
-          what.family < 0 ? GroupKind::kPp
-                          : compiled_.work.families[static_cast<std::size_t>(what.family)].kind();
-      event.track = 1 + static_cast<std::int32_t>(group);
-    }
-    const std::string name = names_(rank, op);
-    const auto next = static_cast<std::int32_t>(timeline_.names.size());
-    const auto [known, is_new] = known_.try_emplace(name, next);
-    if (is_new) {
-      timeline_.names.push_back(name);
-    }
-    event.name = known->second;
-    timeline_.events.push_back(event);
-  }
-
- private:
-  Timeline& timeline_;
-  const Compiled& compiled_;
-  const OpNames& names_;
-  std::map<std::string, std::int32_t> known_;
 };
 
 StragglerContext straggler_context(const RankPrograms& work, const std::vector<NodeId>& nodes,
@@ -260,9 +237,10 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   replay_options.reduce_latency = strict ? kReduceLatency : Time();
   replay_options.op_name = [&](std::int32_t rank, std::int32_t op) { return names(rank, op); };
   replay_options.show_progress = options.show_progress;
-  std::optional<TimelineRecorder> recorder;
+  std::optional<StepTimeline> recorder;
   if (options.timeline != nullptr) {
-    recorder.emplace(*options.timeline, compiled, names);
+    recorder.emplace(compiled.work, replay_options.op_name,
+                     [&](std::int32_t rank, std::int32_t op) { return names.track(rank, op); });
   }
   std::optional<StepTrace> trace;
   if (options.trace != nullptr) {
@@ -339,6 +317,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
 
   if (trace) {
     trace->add_rows(options.step, *options.trace);
+  }
+  if (recorder) {
+    *options.timeline = recorder->take();
   }
   const Job& job = compiled.jobs.front();
   StepResult result;
