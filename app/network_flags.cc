@@ -1,6 +1,12 @@
 #include "app/network_flags.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "app/flag_value.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "simulator/collectives/choose.h"
 
 namespace lockstep {
 
@@ -34,6 +40,83 @@ FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour) {
   flow.routes.spray = flags.spray;
   flow.routes.rail_affinity = flags.rail_affinity;
   return flow;
+}
+
+void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group) {
+  app.add_option("--algorithm", flags.algorithm,
+                 "NAME, or OP=NAME,… as allreduce=tree,allgather=ring; default: as NCCL chooses")
+      ->group(group);
+  app.add_option("--protocol", flags.protocol, "simple, ll or ll128; default: as NCCL chooses")
+      ->group(group);
+  app.add_option("--channels", flags.channels, "default: as NCCL chooses")
+      ->check(CLI::Range(0, 1024))
+      ->group(group);
+  app.add_option("--nccl-version", flags.nccl_version,
+                 "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
+      ->group(group);
+}
+
+NcclWishes nccl_wishes(const NetworkFlags& flags) {
+  NcclWishes wishes;
+  if (!flags.nccl_version.empty()) {
+    wishes.version = flag_value("--nccl-version", flags.nccl_version, parse_nccl_version);
+  }
+  if (!flags.protocol.empty()) {
+    wishes.protocol = protocol_named(to_lower(flags.protocol));
+    if (!wishes.protocol) {
+      throw Error("unknown protocol '" + printable(flags.protocol) + "'")
+          .field("--protocol")
+          .expected("simple, ll or ll128");
+    }
+  }
+  return wishes;
+}
+
+std::string algorithm_name(const NetworkFlags& flags, CommType op) {
+  if (flags.algorithm.empty()) {
+    return {};
+  }
+  std::string for_all, for_this;
+  for (const std::string_view part : split(flags.algorithm, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string name(trim(equals == part.npos ? part : part.substr(equals + 1)));
+    if (equals == part.npos) {
+      const auto all = collective_algorithms();
+      if (std::ranges::find(all, name, &CollectiveAlgorithm::name) == all.end()) {
+        std::vector<std::string_view> names;
+        std::ranges::transform(all, std::back_inserter(names), &CollectiveAlgorithm::name);
+        throw Error("no algorithm '" + printable(name) + "'")
+            .field("--algorithm")
+            .expected(join(names, ", "));
+      }
+      for_all = name;
+      continue;
+    }
+    const std::string_view what = trim(part.substr(0, equals));
+    const auto of = comm_type_named(to_lower(what));
+    if (!of || *of == CommType::kNone) {
+      throw Error("unknown collective '" + printable(what) + "'")
+          .field("--algorithm")
+          .expected("NAME, or OP=NAME with allreduce, allgather, reducescatter, alltoall, …");
+    }
+    try {
+      algorithm_named(name, *of);
+    } catch (Error& error) {
+      throw std::move(error).field("--algorithm");
+    }
+    for_this = *of == op ? name : for_this;
+  }
+  return for_this.empty() ? for_all : for_this;
+}
+
+const CollectiveAlgorithm* algorithm_if_able(const NetworkFlags& flags, CommType op) {
+  const std::string name = algorithm_name(flags, op);
+  for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+    if (algorithm->name == name && std::ranges::find(algorithm->ops, op) != algorithm->ops.end()) {
+      return algorithm;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace lockstep

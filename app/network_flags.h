@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
+#include "simulator/collectives/nccl_tuner.h"
 #include "simulator/network/flow/flow_options.h"
 
 namespace lockstep {
@@ -13,12 +15,29 @@ struct NetworkFlags {
   std::string send_latency;  // empty: NCCL's by protocol and hop; simai 6 us
   std::string mtu, header;   // empty: by flavour
   bool pxn = false, spray = false, rail_affinity = false;
+  std::string algorithm, protocol, nccl_version;  // empty: chosen
+  std::int32_t channels = 0;                      // 0: chosen
 };
 
 /// Declares them in a group of the help; `flags` must outlive the parsing.
 void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group);
+/// The same for those about how collectives are carried out.
+void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group);
 
 /// What they say to the flow engine, on top of a flavour's defaults. ERRORS: Error naming the flag.
 FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour);
+
+/// What they leave to NCCL, and what not. ERRORS: Error naming the flag.
+NcclWishes nccl_wishes(const NetworkFlags& flags);
+
+/// The name that --algorithm (NAME or OP=NAME, several by commas) gives for an operation: the one
+/// for this operation, else the one for all; empty if there is none.
+/// ERRORS: Error naming the flag where a name or operation does not exist or they do not go
+/// together.
+std::string algorithm_name(const NetworkFlags& flags, CommType op);
+
+/// The same where one flag stands for many operations: nothing, too, where the name for all is of
+/// an algorithm that does not do this one.
+const CollectiveAlgorithm* algorithm_if_able(const NetworkFlags& flags, CommType op);
 
 }  // namespace lockstep

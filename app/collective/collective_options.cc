@@ -43,15 +43,7 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
       ->check(CLI::IsMember({"default", "simai"}))
       ->capture_default_str()
       ->group("How");
-  app.add_option("--algorithm", options.algorithm, "default: as NCCL chooses")->group("How");
-  app.add_option("--protocol", options.protocol, "simple, ll or ll128; default: as NCCL chooses")
-      ->group("How");
-  app.add_option("--channels", options.channels, "default: as NCCL chooses")
-      ->check(CLI::Range(0, 1024))
-      ->group("How");
-  app.add_option("--nccl-version", options.nccl_version,
-                 "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
-      ->group("How");
+  define_choice_flags(app, options, "How");
   app.add_option("--algorithm-file", options.algorithm_file,
                  "an algorithm of your own: MSCCL's XML or our JSON (docs/formats/algorithm.md)")
       ->group("How");

@@ -18,8 +18,7 @@ struct CollectiveOptions : NetworkFlags {
   std::vector<std::string> engines = {"flow"};
   std::string flavour = "default";
 
-  std::string algorithm, protocol, nccl_version, algorithm_file;  // empty: chosen
-  std::int32_t channels = 0;
+  std::string algorithm_file;
 
   std::string jitter;
   std::uint64_t seed = 1;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
 
@@ -20,27 +19,6 @@ auto flag(const char* name, F&& f) {
     throw std::move(error).field(name);
   }
 }
-
-NcclWishes wishes_of(const CollectiveOptions& options) {
-  NcclWishes wishes;
-  if (!options.nccl_version.empty()) {
-    wishes.version =
-        flag("--nccl-version", [&] { return parse_nccl_version(options.nccl_version); });
-  }
-  if (!options.protocol.empty()) {
-    wishes.protocol = protocol_named(to_lower(options.protocol));
-    if (!wishes.protocol) {
-      throw Error("unknown protocol '" + printable(options.protocol) + "'")
-          .field("--protocol")
-          .expected("simple, ll or ll128");
-    }
-  }
-  return wishes;
-}
-
-}  // namespace
-
-namespace {
 
 CollectiveRequest request_of(const CollectiveOptions& options, const PlanSetting& setting,
                              Bytes bytes) {
@@ -64,7 +42,7 @@ CollectiveRequest request_of(const CollectiveOptions& options, const PlanSetting
 /// The algorithm that the flags name, if they name one.
 const CollectiveAlgorithm* named_algorithm(const CollectiveOptions& options,
                                            const PlanSetting& setting) {
-  std::string_view name = options.algorithm;
+  std::string name = algorithm_name(options, setting.op);
   if (name.empty() && !setting.sizes.empty() && setting.op != CommType::kAllToAll) {
     name = "ring";  // the one that can
   }
@@ -80,7 +58,7 @@ CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetti
                                Bytes bytes) {
   const GroupShape& shape = setting.shape;
   CollectiveRequest request = request_of(options, setting, bytes);
-  const NcclWishes wishes = wishes_of(options);
+  const NcclWishes wishes = nccl_wishes(options);
   const CollectiveAlgorithm* algorithm = named_algorithm(options, setting);
   CollectivePlan plan;
   if (request.flavour == CollectiveFlavour::kSimai) {

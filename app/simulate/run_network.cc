@@ -1,8 +1,10 @@
 #include "app/simulate/run_network.h"
 
 #include <bit>
+#include <utility>
 
 #include "app/flag_value.h"
+#include "base/error.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
 #include "simulator/replay/fabric_of.h"
@@ -18,6 +20,16 @@ void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
       tuned.algorithm->name == "tree" &&
       std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
     tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
+  }
+}
+
+TunedRequest tuned_by_flags(CollectiveRequest request, const GroupShape& shape,
+                            const NcclFabric& fabric, const NcclWishes& wishes,
+                            const CollectiveAlgorithm* named) {
+  try {
+    return tune(std::move(request), shape, fabric, wishes, named);
+  } catch (Error& error) {
+    throw std::move(error).field("--protocol");
   }
 }
 
@@ -50,20 +62,26 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.explain = options.explain;
   step.trace = options.rows;
   step.meta = options.meta;
+  algorithm_name(options, CommType::kAllReduce);  // refuses names that do not exist
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
+  const NcclWishes wishes = nccl_wishes(options);
   ScheduleCache schedules;
   return simulate_step(
       workload, topology, network,
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
+        const CollectiveAlgorithm* named = algorithm_if_able(options, op);
+        CollectiveRequest request{.op = op, .bytes = bytes, .channels = options.channels};
         if (strict) {
-          return schedules.get({.op = op, .bytes = bytes, .flavour = CollectiveFlavour::kSimai},
-                               shape);
+          request.flavour = CollectiveFlavour::kSimai;
+          return schedules.get(request, shape, named);
         }
-        TunedRequest tuned = tune({.op = op, .bytes = bytes}, shape, fabric);
+        TunedRequest tuned = tuned_by_flags(std::move(request), shape, fabric, wishes, named);
         if (!options.send_latency.empty()) {
           tuned.request.hop_latency.reset();
         }
-        keep_ranks_alike(tuned, shape);
+        if (named == nullptr) {
+          keep_ranks_alike(tuned, shape);
+        }
         return schedules.get(tuned.request, shape, tuned.algorithm);
       },
       step);

@@ -39,6 +39,7 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->capture_default_str()
       ->group("Model");
 
+  define_choice_flags(app, options, "Flow and packet engine");
   define_network_flags(app, options, "Flow and packet engine");
 
   const char* packet = "Packet engine (docs/models.md)";

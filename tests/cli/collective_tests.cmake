@@ -29,3 +29,12 @@ lockstep_cli_test(cli_collective_split ARGS collective --op alltoall --gpus 3 --
 lockstep_cli_test(cli_collective_split_gpus ARGS collective --op alltoall --gpus 4 --topology Spectrum-X:g=8 --split tests/data/collective/split3.txt EXIT 2 ERR "split3.txt:2: a row of 3 sizes" "expected: 4, one a rank")
 # Leaf switches add between servers.
 lockstep_cli_test(cli_collective_sharp ARGS collective --op allreduce --size 1GiB --topology Spectrum-X:g=16 --algorithm nvls --json OUT "\"algorithm\": \"nvls\"")
+# Flags about how collectives are carried out, for one and for those of a step
+lockstep_cli_test(cli_collective_algorithm_of_op ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=16 --algorithm alltoall=bruck,allreduce=tree EXIT 0 OUT "tree ll128 x16")
+lockstep_cli_test(cli_simulate_algorithm ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm tree --nccl-version 2.18.3 EXIT 0 OUT "step time  1.199 ms")
+lockstep_cli_test(cli_simulate_algorithm_simai ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --flavour simai --algorithm allreduce=tree EXIT 0 OUT "step time  1.902 ms")
+lockstep_cli_test(cli_simulate_algorithm_wrong ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm treee EXIT 2 ERR "--algorithm: no algorithm 'treee'" "expected: .*nvls-tree")
+lockstep_cli_test(cli_simulate_algorithm_of_no_op ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm alreduce=tree EXIT 2 ERR "--algorithm: unknown collective 'alreduce'")
+lockstep_cli_test(cli_simulate_algorithm_unable ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm alltoall=ring EXIT 2 ERR "--algorithm: no algorithm 'ring' for alltoall" "expected: bruck")
+lockstep_cli_test(cli_simulate_protocol_unable ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm nvls --protocol ll EXIT 2 ERR "--protocol: NCCL does nvls by the protocol simple only")
+lockstep_cli_test(cli_simulate_bad_nccl ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --nccl-version 9 EXIT 2 ERR "--nccl-version: '9' is no version")
