@@ -3,25 +3,18 @@
  */
 #include "packet-server.h"
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "packet-attributes.h"
 #include "simulator/network/packet_engine_protocol.h"
 #include "topologies/topology_file.h"
 
-#include "ns3/object-factory.h"
 #include "ns3/pointer.h"
 #include "ns3/rng-seed-manager.h"
 #include "ns3/simulator.h"
-#include "ns3/string.h"
-#include "ns3/uinteger.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <unistd.h>
 
 using namespace ns3;
 using lockstep::Error;
@@ -30,223 +23,8 @@ using lockstep::JsonView;
 
 namespace packet = lockstep::packet;
 
-namespace
-{
-
-/** The other side has closed its end within a message. */
-struct Disconnected
-{
-};
-
-/**
- * \param descriptor where to read
- * \param data where to put it
- * \param size how much
- * \return false if there was nothing at all
- */
-bool
-ReadAll(int descriptor, char* data, std::size_t size)
-{
-    std::size_t have = 0;
-    while (have < size)
-    {
-        const ssize_t got = ::read(descriptor, data + have, size - have);
-        if (got > 0)
-        {
-            have += static_cast<std::size_t>(got);
-        }
-        else if (got == 0 && have == 0)
-        {
-            return false;
-        }
-        else if (got == 0 || errno != EINTR)
-        {
-            throw Disconnected();
-        }
-    }
-    return true;
-}
-
-/**
- * \param descriptor where to write
- * \param text what
- */
-void
-WriteAll(int descriptor, const std::string& text)
-{
-    std::size_t done = 0;
-    while (done < text.size())
-    {
-        const ssize_t put = ::write(descriptor, text.data() + done, text.size() - done);
-        if (put > 0)
-        {
-            done += static_cast<std::size_t>(put);
-        }
-        else if (errno != EINTR)
-        {
-            throw Disconnected();
-        }
-    }
-}
-
-/**
- * \param text where to add
- * \param value its bytes
- */
-template <class T>
-void
-Append(std::string& text, const T& value)
-{
-    text.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-/**
- * ns-3 aborts the process where a text is no value of a type, so that is found out before.
- * \param type of the attribute's value
- * \param text the value
- * \param choices of an enumeration, "A|B|C"
- * \return whether it can be one
- */
-bool
-CanBe(const std::string& type, const std::string& text, const std::string& choices)
-{
-    try
-    {
-        if (type == "ns3::UintegerValue")
-        {
-            return lockstep::to_int(text).value_or(-1) >= 0;
-        }
-        if (type == "ns3::DoubleValue")
-        {
-            return lockstep::to_double(text).has_value();
-        }
-        if (type == "ns3::BooleanValue")
-        {
-            return text == "true" || text == "false" || text == "1" || text == "0";
-        }
-        if (type == "ns3::TimeValue")
-        {
-            lockstep::parse_time(text);
-        }
-        if (type == "ns3::DataRateValue")
-        {
-            lockstep::parse_bandwidth(text);
-        }
-        if (type == "ns3::EnumValue")
-        {
-            const auto names = lockstep::split(choices, '|');
-            return std::find(names.begin(), names.end(), text) != names.end();
-        }
-    }
-    catch (const Error&)
-    {
-        return false;
-    }
-    return type != "ns3::PointerValue";
-}
-
-/**
- * \param object an ns-3 object
- * \param attributes names and values
- */
-void
-SetAttributes(Ptr<Object> object, const JsonView& attributes)
-{
-    const TypeId type = object->GetInstanceTypeId();
-    for (const auto& [name, value] : attributes.json().items())
-    {
-        const std::string& text = attributes[name].string();
-        struct TypeId::AttributeInformation information;
-        if (!type.LookupAttributeByName(name, &information))
-        {
-            throw Error(type.GetName() + " has no attribute '" + lockstep::printable(name) + "'")
-                .hint("'lockstep-packet --attributes' lists them");
-        }
-        const Ptr<const AttributeChecker> checker = information.checker;
-        const std::string kind = checker->HasUnderlyingTypeInformation()
-                                     ? checker->GetUnderlyingTypeInformation()
-                                     : checker->GetValueTypeName();
-        if (!CanBe(checker->GetValueTypeName(), text, kind) ||
-            !object->SetAttributeFailSafe(name, StringValue(text)))
-        {
-            throw Error("attribute " + name + " of " + type.GetName() + " cannot be '" +
-                        lockstep::printable(text) + "'")
-                .expected(kind);
-        }
-    }
-}
-
-/**
- * "dcqcn" is ns3::DcqcnCongestionControl; "none" is the base class.
- * \param type a TypeId
- * \return its name on the command line, or nothing if it is no congestion control
- */
-std::string
-CongestionControlName(TypeId type)
-{
-    const TypeId base = FabricCongestionControl::GetTypeId();
-    if (type == base)
-    {
-        return "none";
-    }
-    const std::string prefix = "ns3::";
-    const std::string suffix = "CongestionControl";
-    const std::string name = type.GetName();
-    return type.IsChildOf(base)
-               ? lockstep::to_lower(
-                     name.substr(prefix.size(), name.size() - prefix.size() - suffix.size()))
-               : "";
-}
-
-/**
- * \param name of a congestion control
- * \return a new one
- */
-Ptr<FabricCongestionControl>
-MakeCongestionControl(const std::string& name)
-{
-    std::vector<std::string> names;
-    for (uint16_t i = 0; i < TypeId::GetRegisteredN(); ++i)
-    {
-        const TypeId type = TypeId::GetRegistered(i);
-        const std::string known = CongestionControlName(type);
-        if (known == name && !name.empty())
-        {
-            ObjectFactory factory(type.GetName());
-            return factory.Create<FabricCongestionControl>();
-        }
-        if (!known.empty())
-        {
-            names.push_back(known);
-        }
-    }
-    std::sort(names.begin(), names.end());
-    std::string list;
-    for (const std::string& known : names)
-    {
-        list += (list.empty() ? "" : ", ") + known;
-    }
-    throw Error("there is no congestion control '" + lockstep::printable(name) + "'")
-        .expected(list);
-}
-
-/**
- * \param node of a topology
- * \return its address as SimAI's records have it
- */
-std::string
-AddressOf(int32_t node)
-{
-    char text[16];
-    std::snprintf(text, sizeof text, "%08x", 0x0b000001U + (static_cast<uint32_t>(node) << 8));
-    return text;
-}
-
-} // namespace
-
 PacketServer::PacketServer(int in, int out)
-    : m_in(in),
-      m_out(out)
+    : m_pipe(in, out)
 {
 }
 
@@ -256,16 +34,6 @@ PacketServer::~PacketServer()
     {
         m_fabric->Dispose();
     }
-}
-
-void
-PacketServer::Answer(uint32_t type)
-{
-    std::string frame;
-    Append(frame,
-           packet::FrameHeader{static_cast<packet::FrameType>(type),
-                               static_cast<uint32_t>(m_answer.size())});
-    WriteAll(m_out, frame + m_answer);
 }
 
 int
@@ -280,7 +48,7 @@ PacketServer::Serve()
         }
         return 0;
     }
-    catch (const Disconnected&)
+    catch (const PacketPipe::Disconnected&)
     {
         return 0; // nobody is left to be told
     }
@@ -299,9 +67,9 @@ PacketServer::Serve()
     m_answer += message;
     try
     {
-        Answer(static_cast<uint32_t>(packet::FrameType::kFailed));
+        m_pipe.Write(packet::FrameType::kFailed, m_answer);
     }
-    catch (const Disconnected&)
+    catch (const PacketPipe::Disconnected&)
     {
     }
     return code;
@@ -310,44 +78,31 @@ PacketServer::Serve()
 bool
 PacketServer::ServeOne()
 {
-    packet::FrameHeader header{};
-    if (!ReadAll(m_in, reinterpret_cast<char*>(&header), sizeof header))
+    packet::FrameType type{};
+    if (!m_pipe.Read(type, m_request))
     {
         return false;
     }
-    const bool known = header.type == packet::FrameType::kOpen ||
-                       header.type == packet::FrameType::kRun ||
-                       header.type == packet::FrameType::kReport;
-    if (!known)
+    if ((type == packet::FrameType::kOpen) == (m_fabric != nullptr))
     {
         throw Error("standard input has no request that makes sense here")
             .hint("this program is started by 'lockstep simulate --engine packet'");
-    }
-    m_request.resize(header.size);
-    if (header.size > 0 && !ReadAll(m_in, m_request.data(), header.size))
-    {
-        throw Disconnected();
     }
     m_answer.clear();
-    if (header.type == packet::FrameType::kOpen && !m_fabric)
+    switch (type)
     {
+    case packet::FrameType::kOpen:
         Open();
-        Answer(static_cast<uint32_t>(packet::FrameType::kOpened));
-    }
-    else if (header.type == packet::FrameType::kRun && m_fabric)
-    {
+        m_pipe.Write(packet::FrameType::kOpened, m_answer);
+        break;
+    case packet::FrameType::kRun:
         Run();
-        Answer(static_cast<uint32_t>(packet::FrameType::kRan));
-    }
-    else if (header.type == packet::FrameType::kReport && m_fabric)
-    {
+        m_pipe.Write(packet::FrameType::kRan, m_answer);
+        break;
+    default:
         Report();
-        Answer(static_cast<uint32_t>(packet::FrameType::kReported));
-    }
-    else
-    {
-        throw Error("standard input has no request that makes sense here")
-            .hint("this program is started by 'lockstep simulate --engine packet'");
+        m_pipe.Write(packet::FrameType::kReported, m_answer);
+        break;
     }
     return true;
 }
@@ -365,8 +120,6 @@ PacketServer::Open()
     m_topology = lockstep::parse_topology(view["topology"].string(), "topology");
     RngSeedManager::SetSeed(static_cast<uint32_t>(view["seed"].integer(1, 4294944442)));
     m_lookahead = view["lookahead_ps"].integer(0, INT64_MAX);
-    m_fctFile = view["fct_file"].string();
-    m_pfcFile = view["pfc_file"].string();
     m_fabric = CreateObject<Fabric>();
     SetAttributes(m_fabric, view["fabric"]);
     const auto control = MakeCongestionControl(view["congestion"].string());
@@ -395,15 +148,11 @@ PacketServer::Open()
         m_fabric->SetGlobalWindow(m_connections->LargestProduct());
     }
     m_fabric->SetStopAtCompletion(true, m_lookahead);
-    if (!m_fctFile.empty())
-    {
-        m_fabric->TraceConnectWithoutContext("Message",
-                                             MakeCallback(&PacketServer::RecordMessage, this));
-    }
-    if (!m_pfcFile.empty())
-    {
-        m_fabric->TraceConnectWithoutContext("Pfc", MakeCallback(&PacketServer::RecordPause, this));
-    }
+    m_records = std::make_unique<PacketRecords>(m_topology,
+                                                *m_connections,
+                                                m_fabric,
+                                                view["fct_file"].string(),
+                                                view["pfc_file"].string());
 }
 
 void
@@ -544,61 +293,5 @@ PacketServer::Report()
     json["port_bytes"] = std::move(bytes);
     json["port_busy_ps"] = std::move(busy);
     m_answer = json.dump();
-    WriteRecords();
-}
-
-void
-PacketServer::RecordMessage(const Fabric::MessageRecord& record)
-{
-    const FabricConnections::Endpoints& ends = m_connections->EndpointsOf(record.pair);
-    auto [place, isNew] = m_rtts.try_emplace({ends.source, ends.destination});
-    if (isNew)
-    {
-        place->second = m_connections->RttAndBandwidth(ends.source, ends.destination);
-    }
-    UintegerValue payload;
-    UintegerValue header;
-    m_fabric->GetAttribute("Payload", payload);
-    m_fabric->GetAttribute("Header", header);
-    const auto packet = static_cast<int64_t>(payload.Get());
-    const int64_t packets = (record.bytes + packet - 1) / packet;
-    const int64_t wire = record.bytes + packets * static_cast<int64_t>(header.Get());
-    const int64_t alone =
-        place->second.first / 1000 +
-        static_cast<int64_t>(static_cast<double>(wire) * 8e9 / place->second.second);
-    m_fct += AddressOf(ends.source) + " " + AddressOf(ends.destination) + " " +
-             std::to_string(ends.sourcePort) + " 100 " + std::to_string(record.bytes) + " " +
-             std::to_string(record.start / 1000) + " " +
-             std::to_string((record.end - record.start) / 1000) + " " + std::to_string(alone) +
-             "\n";
-}
-
-void
-PacketServer::RecordPause(int64_t now, uint32_t node, uint32_t port, bool pause)
-{
-    // SimAI names the node that is told, what kind it is and its interface, counted from 1.
-    static_cast<void>(node);
-    const lockstep::Link& link = m_topology.links[port / 2];
-    const lockstep::NodeId told = port % 2 == 0 ? link.a : link.b;
-    uint32_t interface = 1;
-    for (std::size_t i = 0; i < port / 2; ++i)
-    {
-        interface += m_topology.links[i].a == told || m_topology.links[i].b == told ? 1U : 0U;
-    }
-    const bool host = m_topology.nodes[told.index()].kind == lockstep::NodeKind::kGpu;
-    m_pfc += std::to_string(now / 1000) + " " + std::to_string(told.value) + " " +
-             (host ? "0 " : "1 ") + std::to_string(interface) + (pause ? " 1\n" : " 0\n");
-}
-
-void
-PacketServer::WriteRecords()
-{
-    if (!m_fctFile.empty())
-    {
-        lockstep::write_file(m_fctFile, m_fct);
-    }
-    if (!m_pfcFile.empty())
-    {
-        lockstep::write_file(m_pfcFile, m_pfc);
-    }
+    m_records->Write();
 }

@@ -5,6 +5,8 @@
 #define PACKET_SERVER_H
 
 #include "fabric-connections.h"
+#include "packet-pipe.h"
+#include "packet-records.h"
 #include "topologies/topology.h"
 
 #include "ns3/fabric.h"
@@ -44,34 +46,17 @@ class PacketServer
     Report();
     void
     BuildFabric();
-    void
-    RecordMessage(const ns3::Fabric::MessageRecord& record);
-    void
-    RecordPause(int64_t now, uint32_t node, uint32_t port, bool pause);
-    void
-    WriteRecords();
 
-    /**
-     * \param type of the answer
-     */
-    void
-    Answer(uint32_t type);
-
-    int m_in;              //!< requests
-    int m_out;             //!< answers
+    PacketPipe m_pipe;     //!< to the other side
     std::string m_request; //!< the present one
     std::string m_answer;  //!< to it
 
-    lockstep::Topology m_topology;                                            //!< the network
-    ns3::Ptr<ns3::Fabric> m_fabric;                                           //!< its model
-    std::unique_ptr<FabricConnections> m_connections;                         //!< of the job
-    int64_t m_lookahead{0};                                                   //!< ps
-    int64_t m_reached{0};                                                     //!< ps
-    std::string m_fctFile;                                                    //!< or empty
-    std::string m_pfcFile;                                                    //!< or empty
-    std::string m_fct;                                                        //!< text so far
-    std::string m_pfc;                                                        //!< text so far
-    std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, double>> m_rtts; //!< by node pair
+    lockstep::Topology m_topology;                    //!< the network
+    ns3::Ptr<ns3::Fabric> m_fabric;                   //!< its model
+    std::unique_ptr<FabricConnections> m_connections; //!< of the job
+    int64_t m_lookahead{0};                           //!< ps
+    int64_t m_reached{0};                             //!< ps
+    std::unique_ptr<PacketRecords> m_records;         //!< in SimAI's formats
 };
 
 #endif /* PACKET_SERVER_H */

@@ -1,0 +1,227 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Attributes and trace sources of a Fabric.
+ */
+#include "fabric.h"
+
+#include "ns3/boolean.h"
+#include "ns3/double.h"
+#include "ns3/enum.h"
+#include "ns3/pointer.h"
+#include "ns3/trace-source-accessor.h"
+#include "ns3/uinteger.h"
+
+namespace ns3
+{
+
+NS_OBJECT_ENSURE_REGISTERED(Fabric);
+
+TypeId
+Fabric::GetTypeId()
+{
+    static TypeId tid =
+        TypeId("ns3::Fabric")
+            .SetParent<Object>()
+            .SetGroupName("Lockstep")
+            .AddConstructor<Fabric>()
+            .AddAttribute("Payload",
+                          "Data bytes of a full packet.",
+                          UintegerValue(4096),
+                          MakeUintegerAccessor(Own(&FabricParameters::payload)),
+                          MakeUintegerChecker<uint32_t>(1, 1 << 24))
+            .AddAttribute("Header",
+                          "Bytes on the wire that a data packet adds to its payload.",
+                          UintegerValue(62),
+                          MakeUintegerAccessor(Own(&FabricParameters::header)),
+                          MakeUintegerChecker<uint32_t>(0, 65535))
+            .AddAttribute("AckSize",
+                          "Bytes on the wire of an ACK.",
+                          UintegerValue(60),
+                          MakeUintegerAccessor(Own(&FabricParameters::ackSize)),
+                          MakeUintegerChecker<uint32_t>(0, 65535))
+            .AddAttribute(
+                "AckInterval",
+                "Packets that one ACK confirms; the last packet of a message and a marked "
+                "one are confirmed at once.",
+                UintegerValue(4),
+                MakeUintegerAccessor(Own(&FabricParameters::ackInterval)),
+                MakeUintegerChecker<uint32_t>(1, 65535))
+            .AddAttribute("WaitForAck",
+                          "A message is delivered when its sender has the last ACK, not when its "
+                          "receiver has the last byte.",
+                          BooleanValue(false),
+                          MakeBooleanAccessor(Own(&FabricParameters::waitForAck)),
+                          MakeBooleanChecker())
+            .AddAttribute(
+                "Window",
+                "Bytes that a queue pair may have under way (it stops once so many are, so "
+                "it overshoots by up to a packet). 0: its bandwidth-delay product times "
+                "WindowFactor.",
+                UintegerValue(0),
+                MakeUintegerAccessor(Own(&FabricParameters::window)),
+                MakeUintegerChecker<uint64_t>(0, INT64_MAX))
+            .AddAttribute("WindowFactor",
+                          "Automatic windows are so many bandwidth-delay products.",
+                          DoubleValue(2.0),
+                          MakeDoubleAccessor(Own(&FabricParameters::windowFactor)),
+                          MakeDoubleChecker<double>(0.0))
+            .AddAttribute("Train",
+                          "Longest train: so many packets of a message are carried as one unit "
+                          "where no queue is near. 1: every packet by itself.",
+                          UintegerValue(1),
+                          MakeUintegerAccessor(Own(&FabricParameters::train)),
+                          MakeUintegerChecker<uint32_t>(1, 1024))
+            .AddAttribute("CutThrough",
+                          "Switches send a packet on as soon as its first 64 bytes have come; "
+                          "otherwise once all of it has.",
+                          BooleanValue(false),
+                          MakeBooleanAccessor(Own(&FabricParameters::cutThrough)),
+                          MakeBooleanChecker())
+            .AddAttribute("Processing",
+                          "Time from a packet's arrival at a switch until it may leave.",
+                          TimeValue(PicoSeconds(0)),
+                          MakeTimeAccessor(Own(&FabricParameters::processing)),
+                          MakeTimeChecker(PicoSeconds(0)))
+            .AddAttribute("Rounding",
+                          "How transmission times are made whole.",
+                          EnumValue(FABRIC_UP_TO_PICOSECOND),
+                          MakeEnumAccessor(Own(&FabricParameters::rounding)),
+                          MakeEnumChecker(FABRIC_UP_TO_PICOSECOND,
+                                          "UpToPicosecond",
+                                          FABRIC_DOWN_TO_NANOSECOND,
+                                          "DownToNanosecond"))
+            .AddAttribute("TieOrder",
+                          "In which order simultaneous events happen.",
+                          EnumValue(FABRIC_SCHEDULED),
+                          MakeEnumAccessor(Own(&FabricParameters::tieOrder)),
+                          MakeEnumChecker(FABRIC_SCHEDULED, "Scheduled", FABRIC_RANDOM, "Random"))
+            .AddAttribute("AckHighPriority",
+                          "PFC at a host does not hold up its ACKs.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::ackPriority)),
+                          MakeBooleanChecker())
+            .AddAttribute("FinishedLeaveWhenMet",
+                          "Finished queue pairs stay in their port's round robin until it meets "
+                          "one, and then leave without the turn being adjusted (SimAI); otherwise "
+                          "they leave at once and the turn stays.",
+                          BooleanValue(false),
+                          MakeBooleanAccessor(Own(&FabricParameters::scanOrder)),
+                          MakeBooleanChecker())
+            .AddAttribute(
+                "Buffer",
+                "Bytes of a switch's shared buffer; 0: without limit, and neither PFC nor "
+                "drops. What ports reserve takes at most half of it.",
+                UintegerValue(32 << 20),
+                MakeUintegerAccessor(Own(&FabricParameters::buffer)),
+                MakeUintegerChecker<uint64_t>())
+            .AddAttribute("PortReserve",
+                          "Bytes of the buffer that belong to each port of a switch.",
+                          UintegerValue(4096),
+                          MakeUintegerAccessor(Own(&FabricParameters::portReserve)),
+                          MakeUintegerChecker<uint64_t>())
+            .AddAttribute(
+                "HeadroomPackets",
+                "Full packets (or trains) of headroom for each port of a switch beside three "
+                "link delays at line rate.",
+                UintegerValue(4),
+                MakeUintegerAccessor(Own(&FabricParameters::headroomPackets)),
+                MakeUintegerChecker<uint32_t>(0, 1000))
+            .AddAttribute("Pfc",
+                          "Switches pause those who send to them instead of dropping.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::pfc)),
+                          MakeBooleanChecker())
+            .AddAttribute("NvSwitchFlowControl",
+                          "NVSwitches hold up senders as switches with PFC do; otherwise their "
+                          "buffers have no limit.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::nvswitchFlow)),
+                          MakeBooleanChecker())
+            .AddAttribute("PfcAlpha",
+                          "Share of the free shared buffer that one ingress port may use before it "
+                          "is paused (lossless), or one egress queue before it drops (lossy).",
+                          DoubleValue(0.125),
+                          MakeDoubleAccessor(Own(&FabricParameters::pfcAlpha)),
+                          MakeDoubleChecker<double>(0.0, 64.0))
+            .AddAttribute("ResumeOffset",
+                          "Bytes below the pause threshold at which a port may go on.",
+                          UintegerValue(3072),
+                          MakeUintegerAccessor(Own(&FabricParameters::resumeOffset)),
+                          MakeUintegerChecker<uint64_t>())
+            .AddAttribute("FastForward",
+                          "Jump over what repeats exactly; the result is the same. Only under "
+                          "FabricSimulatorImpl.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::fastForward)),
+                          MakeBooleanChecker())
+            .AddAttribute("Ecn",
+                          "Switches mark packets, if the congestion control heeds marks.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::ecn)),
+                          MakeBooleanChecker())
+            .AddAttribute("DeterministicMarks",
+                          "Marking probabilities are added up and each whole one marks, instead of "
+                          "a draw a packet.",
+                          BooleanValue(false),
+                          MakeBooleanAccessor(Own(&FabricParameters::deterministicMarks)),
+                          MakeBooleanChecker())
+            .AddAttribute("KminPerGbps",
+                          "Bytes of queue per Gbps of the port where marking begins, for rates "
+                          "without a row of their own.",
+                          DoubleValue(2000),
+                          MakeDoubleAccessor(Own(&FabricParameters::kminFactor)),
+                          MakeDoubleChecker<double>(0.0))
+            .AddAttribute("KmaxPerGbps",
+                          "The same where all packets are marked.",
+                          DoubleValue(8000),
+                          MakeDoubleAccessor(Own(&FabricParameters::kmaxFactor)),
+                          MakeDoubleChecker<double>(0.0))
+            .AddAttribute("Pmax",
+                          "Marking probability just below the upper threshold.",
+                          DoubleValue(0.2),
+                          MakeDoubleAccessor(Own(&FabricParameters::pmax)),
+                          MakeDoubleChecker<double>(0.0, 1.0))
+            .AddAttribute("Pacing",
+                          "Queue pairs keep to their rates; otherwise only windows hold them back.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::pacing)),
+                          MakeBooleanChecker())
+            .AddAttribute("LossRate",
+                          "Probability that a link damages a packet, added to each link's own.",
+                          DoubleValue(0.0),
+                          MakeDoubleAccessor(Own(&FabricParameters::lossRate)),
+                          MakeDoubleChecker<double>(0.0, 1.0))
+            .AddAttribute("RetransmitTimeout",
+                          "A queue pair whose ACKs make no progress for so long sends again. Only "
+                          "where packets may be lost.",
+                          TimeValue(MicroSeconds(500)),
+                          MakeTimeAccessor(Own(&FabricParameters::retransmit)),
+                          MakeTimeChecker(PicoSeconds(1)))
+            .AddAttribute("NackInterval",
+                          "A receiver asks for the same byte again after so long at the earliest.",
+                          TimeValue(MicroSeconds(500)),
+                          MakeTimeAccessor(Own(&FabricParameters::nackInterval)),
+                          MakeTimeChecker(PicoSeconds(0)))
+            .AddAttribute("CongestionControl",
+                          "What sets rates and windows; none if not given.",
+                          PointerValue(),
+                          MakePointerAccessor(Own(&FabricParameters::control)),
+                          MakePointerChecker<FabricCongestionControl>())
+            .AddTraceSource("Message",
+                            "A message was delivered.",
+                            MakeTraceSourceAccessor(Own(&FabricTraces::message)),
+                            "ns3::Fabric::MessageTracedCallback")
+            .AddTraceSource("Pfc",
+                            "A port was told to stop or to go on: time in ps, node that holds the "
+                            "packets, port that is told, whether to stop.",
+                            MakeTraceSourceAccessor(Own(&FabricTraces::pause)),
+                            "ns3::Fabric::PfcTracedCallback")
+            .AddTraceSource("Drop",
+                            "A unit was lost: time in ps, port, bytes.",
+                            MakeTraceSourceAccessor(Own(&FabricTraces::drop)),
+                            "ns3::Fabric::DropTracedCallback");
+    return tid;
+}
+
+} // namespace ns3

@@ -1,0 +1,274 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#include "fabric-parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ns3
+{
+
+FabricBuffers::FabricBuffers(FabricParts& parts)
+    : m_parts(parts),
+      m_state(parts.state)
+{
+}
+
+void
+FabricBuffers::AddEcnRow(double rate, double kmin, double kmax, double pmax)
+{
+    m_ecnTable.push_back({rate, kmin, kmax, pmax});
+}
+
+void
+FabricBuffers::Divide()
+{
+    for (FabricPort& port : m_state.ports)
+    {
+        SetMarks(port);
+    }
+    for (FabricNode& node : m_state.nodes)
+    {
+        DivideNode(node);
+    }
+}
+
+void
+FabricBuffers::SetMarks(FabricPort& port) const
+{
+    const FabricParameters& p = m_state.parameters;
+    const double gbps = static_cast<double>(port.rate.GetBitRate()) / 1e9;
+    port.kmin = static_cast<int64_t>(p.kminFactor * gbps);
+    port.kmax = static_cast<int64_t>(p.kmaxFactor * gbps);
+    port.pmax = p.pmax;
+    for (const auto& row : m_ecnTable)
+    {
+        if (row[0] == static_cast<double>(port.rate.GetBitRate()))
+        {
+            port.kmin = static_cast<int64_t>(row[1]);
+            port.kmax = static_cast<int64_t>(row[2]);
+            port.pmax = row[3];
+        }
+    }
+}
+
+void
+FabricBuffers::DivideNode(FabricNode& node)
+{
+    const FabricParameters& p = m_state.parameters;
+    const uint32_t full = p.payload + p.header;
+    node.granule = p.cutThrough ? std::min<uint32_t>(64, full) : full;
+    const bool nvlink = node.kind == FABRIC_NVSWITCH && p.nvswitchFlow;
+    node.finite = p.buffer > 0 && (node.kind == FABRIC_SWITCH || nvlink);
+    node.pauses = node.finite && (nvlink || p.pfc);
+    node.marks = node.kind == FABRIC_SWITCH && p.ecn &&
+                 (m_state.needs & FabricCongestionControl::MARKS) != 0;
+    // What comes by a port is held up by that port's buffer share in this node. Headroom: the
+    // bytes of a round trip on the wire, and a unit at each end (twice for a pause frame that
+    // just missed one).
+    int64_t shared = static_cast<int64_t>(p.buffer);
+    for (const uint32_t leaving : node.ports)
+    {
+        FabricPort& ingress = m_state.ports[leaving ^ 1];
+        const double perPs = static_cast<double>(ingress.rate.GetBitRate()) / 8e12;
+        ingress.headroom = static_cast<int64_t>(3 * static_cast<double>(ingress.delay) * perPs) +
+                           static_cast<int64_t>(full) * p.headroomPackets * p.train;
+        ingress.reserve = static_cast<int64_t>(p.portReserve);
+        ingress.thresholdShare = p.pfcAlpha;
+        shared -= ingress.headroom + ingress.reserve;
+    }
+    const auto half = static_cast<int64_t>(p.buffer / 2);
+    if (shared < half)
+    {
+        // Many ports for this buffer: what is set apart for them gets half of it.
+        const double scale = static_cast<double>(half) /
+                             static_cast<double>(static_cast<int64_t>(p.buffer) - shared);
+        for (const uint32_t leaving : node.ports)
+        {
+            FabricPort& ingress = m_state.ports[leaving ^ 1];
+            ingress.headroom = static_cast<int64_t>(scale * static_cast<double>(ingress.headroom));
+            ingress.reserve = static_cast<int64_t>(scale * static_cast<double>(ingress.reserve));
+        }
+        shared = static_cast<int64_t>(p.buffer) - half;
+    }
+    node.shared = shared;
+}
+
+int64_t
+FabricBuffers::Threshold(const FabricPort& port) const
+{
+    const FabricNode& node = m_state.nodes[port.to];
+    return static_cast<int64_t>(port.thresholdShare *
+                                static_cast<double>(node.shared - node.sharedUsed));
+}
+
+void
+FabricBuffers::Hold(FabricPort& port, int64_t bytes)
+{
+    const int64_t before = std::max<int64_t>(0, port.held - port.reserve);
+    port.held += bytes;
+    const int64_t after = std::max<int64_t>(0, port.held - port.reserve);
+    m_state.nodes[port.to].sharedUsed += after - before;
+}
+
+void
+FabricBuffers::SettleNode(uint32_t node)
+{
+    for (const uint32_t index : m_state.nodes[node].ports)
+    {
+        m_parts.wires.Settle(index);
+    }
+}
+
+bool
+FabricBuffers::Admit(uint32_t egress, const FabricUnit& unit)
+{
+    const uint32_t number = m_state.ports[egress].from;
+    FabricNode& node = m_state.nodes[number];
+    if (!node.finite || unit.ingress == FabricUnit::NO_PORT)
+    {
+        return true;
+    }
+    FabricPort& ingress = m_state.ports[unit.ingress];
+    if (!node.pauses)
+    {
+        const auto full = [&]
+        {
+            const double free = static_cast<double>(node.shared - node.sharedUsed);
+            return static_cast<double>(m_state.ports[egress].queued + unit.wire) >
+                   m_state.parameters.pfcAlpha * free;
+        };
+        if (full())
+        {
+            SettleNode(number);
+            if (full())
+            {
+                return false;
+            }
+        }
+        Hold(ingress, unit.wire);
+        return true;
+    }
+    const auto overflows = [&] {
+        return ingress.holding && ingress.held + unit.wire - ingress.heldAtPause > ingress.headroom;
+    };
+    if (overflows())
+    {
+        SettleNode(number);
+        if (overflows())
+        {
+            return false;
+        }
+    }
+    Hold(ingress, unit.wire);
+    const auto crosses = [&] { return ingress.held - ingress.reserve > Threshold(ingress); };
+    if (!ingress.holding && crosses())
+    {
+        SettleNode(number);
+        if (crosses())
+        {
+            ingress.holding = true;
+            ingress.heldAtPause = ingress.held;
+            ++node.pausing;
+            SendPause(unit.ingress, true);
+            m_parts.wires.Watch(number);
+        }
+    }
+    return true;
+}
+
+void
+FabricBuffers::Release(uint32_t egress, FabricUnit& unit)
+{
+    FabricPort& port = m_state.ports[egress];
+    FabricNode& node = m_state.nodes[port.from];
+    port.queued -= unit.wire;
+    if (node.finite && unit.ingress != FabricUnit::NO_PORT)
+    {
+        FabricPort& ingress = m_state.ports[unit.ingress];
+        Hold(ingress, -static_cast<int64_t>(unit.wire));
+        if (ingress.holding)
+        {
+            const int64_t used = std::max<int64_t>(0, ingress.held - ingress.reserve);
+            if (used == 0 ||
+                used + static_cast<int64_t>(m_state.parameters.resumeOffset) <= Threshold(ingress))
+            {
+                ingress.holding = false;
+                --node.pausing;
+                SendPause(unit.ingress, false);
+            }
+        }
+    }
+    if ((unit.flags & FabricUnit::ACK) != 0)
+    {
+        return;
+    }
+    if (node.marks)
+    {
+        Mark(port, unit);
+    }
+    if (unit.telemetry != FabricUnit::NO_TELEMETRY)
+    {
+        FabricTelemetry& telemetry = m_state.telemetry[unit.telemetry];
+        if (telemetry.hops < FabricTelemetry::MAX_HOPS)
+        {
+            telemetry.hop[telemetry.hops++] = {unit.start,
+                                               port.statistics.bytes,
+                                               static_cast<uint64_t>(port.queued),
+                                               static_cast<double>(port.rate.GetBitRate())};
+        }
+    }
+}
+
+void
+FabricBuffers::Mark(FabricPort& port, FabricUnit& unit)
+{
+    if (port.queued <= port.kmin)
+    {
+        return;
+    }
+    bool mark = port.queued > port.kmax;
+    if (!mark)
+    {
+        double probability = port.pmax * static_cast<double>(port.queued - port.kmin) /
+                             static_cast<double>(port.kmax - port.kmin);
+        if (m_state.parameters.deterministicMarks)
+        {
+            port.markDebt += probability * unit.packets;
+            if (port.markDebt >= 1)
+            {
+                port.markDebt -= std::floor(port.markDebt);
+                mark = true;
+            }
+        }
+        else
+        {
+            if (unit.packets > 1)
+            {
+                probability = 1 - std::pow(1 - probability, unit.packets);
+            }
+            mark = m_state.Draw() < probability;
+        }
+    }
+    if (mark)
+    {
+        unit.flags |= FabricUnit::CE;
+        port.statistics.marks += unit.packets;
+    }
+}
+
+void
+FabricBuffers::SendPause(uint32_t index, bool pause)
+{
+    constexpr uint32_t FRAME = 64; // bytes of a PFC frame
+    const uint32_t reverse = index ^ 1;
+    FabricPort& way = m_state.ports[reverse];
+    m_state.traces->pause(m_state.now, way.from, index, pause);
+    // It goes before all that waits, but not before what is being sent.
+    const int64_t start = std::max(m_state.now, way.startedEnd);
+    const int64_t arrival = start + m_parts.wires.TransmissionTime(way, FRAME) + way.delay;
+    m_state.Schedule(pause ? FABRIC_PAUSE : FABRIC_RESUME, index, arrival, m_state.NextKey());
+}
+
+} // namespace ns3

@@ -1,0 +1,90 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_BUFFERS_H
+#define FABRIC_BUFFERS_H
+
+#include "fabric-state.h"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace ns3
+{
+
+struct FabricParts;
+
+/**
+ * Shared buffers of switches: dynamic thresholds, PFC, drops, ECN.
+ *
+ *     used(i)   = max(0, bytes that came by ingress port i and are still here - reserve)
+ *     threshold = PfcAlpha * (shared buffer - sum of used)
+ *     pause i   when used(i) > threshold;  go on when used(i) + ResumeOffset <= threshold
+ *
+ * (Choudhury and Hahne: Dynamic queue length thresholds for shared-memory packet switches, 1998.)
+ * What comes after a pause goes to the port's headroom. Counts fall when units leave, and that is
+ * made up for lazily, so a count may only be too large: before it leads to anything all ports of
+ * the node are settled.
+ */
+class FabricBuffers
+{
+  public:
+    /**
+     * \param parts those it works with
+     */
+    explicit FabricBuffers(FabricParts& parts);
+
+    /**
+     * A row of the ECN table: ports of this rate mark between kmin and kmax.
+     * \param rate bits per second
+     * \param kmin bytes
+     * \param kmax bytes
+     * \param pmax probability at kmax
+     */
+    void
+    AddEcnRow(double rate, double kmin, double kmax, double pmax);
+
+    /** Divides the buffers of all nodes among their ports, and sets where ports mark. */
+    void
+    Divide();
+
+    /**
+     * \param egress port that a unit is to leave by
+     * \param unit what has come
+     * \return false if there is no room for it
+     */
+    bool
+    Admit(uint32_t egress, const FabricUnit& unit);
+
+    /**
+     * \param egress port
+     * \param unit what starts to leave by it
+     */
+    void
+    Release(uint32_t egress, FabricUnit& unit);
+
+  private:
+    void
+    SetMarks(FabricPort& port) const;
+    void
+    DivideNode(FabricNode& node);
+    void
+    Mark(FabricPort& port, FabricUnit& unit);
+    void
+    SettleNode(uint32_t node);
+    void
+    SendPause(uint32_t port, bool pause);
+    int64_t
+    Threshold(const FabricPort& port) const;
+    void
+    Hold(FabricPort& port, int64_t bytes);
+
+    FabricParts& m_parts;                          //!< those it works with
+    FabricState& m_state;                          //!< of the Fabric
+    std::vector<std::array<double, 4>> m_ecnTable; //!< rate, kmin, kmax, pmax
+};
+
+} // namespace ns3
+
+#endif /* FABRIC_BUFFERS_H */

@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_ENDPOINT_H
+#define FABRIC_ENDPOINT_H
+
+#include "fabric-unit.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace ns3
+{
+
+/** The sending side of a port that has queue pairs. */
+struct FabricEndpoint
+{
+    FabricRing control;             //!< ACKs and forwarded units: they go first
+    std::vector<uint32_t> pairs;    //!< round robin, NONE where one has left
+    std::vector<uint64_t> eligible; //!< bit by place in `pairs`
+    uint32_t eligibleCount{0};      //!< bits set
+    uint32_t finished{0};           //!< pairs to be dropped from the list
+    uint32_t last{0};               //!< place served last
+    int64_t wake{INT64_MAX};        //!< ps, pending WAKE
+
+    /**
+     * \param slot place in the round robin
+     * \param may whether it may send
+     */
+    void
+    SetEligible(uint32_t slot, bool may)
+    {
+        uint64_t& word = eligible[slot / 64];
+        const uint64_t bit = uint64_t{1} << (slot % 64);
+        if (((word & bit) != 0) != may)
+        {
+            word ^= bit;
+            eligibleCount += may ? 1U : UINT32_MAX;
+        }
+    }
+
+    /**
+     * \param slot place in the round robin
+     * \return whether it may send
+     */
+    bool
+    IsEligible(uint32_t slot) const
+    {
+        return (eligible[slot / 64] >> (slot % 64) & 1) != 0;
+    }
+};
+
+/** A message under way. */
+struct FabricMessage
+{
+    int64_t begin;    //!< offset of its first byte
+    int64_t end;      //!< offset behind its last byte
+    int64_t when;     //!< ps, start
+    uint64_t tag;     //!< of Send()
+    uint32_t pair;    //!< queue pair
+    uint32_t next;    //!< of the queue pair, or of the free list
+    uint32_t ordinal; //!< in the episode that is recorded
+    bool sent;        //!< reported
+    bool delivered;   //!< reported
+    bool acked;       //!< the sender knows that all has arrived
+};
+
+/** Of a queue pair whose packets take several ways. */
+struct FabricSpray
+{
+    std::vector<uint32_t> ways;       //!< places in the table of routes
+    std::map<int64_t, int64_t> early; //!< begin and end of what came out of order
+};
+
+} // namespace ns3
+
+#endif /* FABRIC_ENDPOINT_H */

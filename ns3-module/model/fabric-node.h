@@ -1,0 +1,86 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_NODE_H
+#define FABRIC_NODE_H
+
+#include "fabric-records.h"
+#include "fabric-unit.h"
+
+#include "ns3/data-rate.h"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace ns3
+{
+
+/** What a node is. */
+enum FabricNodeKind : uint8_t
+{
+    FABRIC_HOST,     //!< a GPU with its NICs: sends and receives, and forwards for others
+    FABRIC_NVSWITCH, //!< switches within a server; may also send and receive (NVLS)
+    FABRIC_SWITCH    //!< Ethernet switch: shared buffer, ECN, PFC
+};
+
+/** Buffer and marking of a node. */
+struct FabricNode
+{
+    FabricNodeKind kind;         //!< what it is
+    bool finite;                 //!< has a buffer that is accounted for
+    bool marks;                  //!< marks packets
+    bool pauses;                 //!< sends PFC frames
+    uint32_t pausing;            //!< ingress ports that it holds up
+    int64_t granule;             //!< bytes of a unit that must be there before it is sent on
+    int64_t shared;              //!< bytes of the shared buffer
+    int64_t sharedUsed;          //!< bytes of it in use
+    uint32_t receiving;          //!< queue pairs with data on its way to it
+    std::vector<uint32_t> ports; //!< that leave it
+};
+
+/** One direction of a link: the queue before it, what is on the wire, and its share of the buffer
+ * of the node that it leads to. */
+struct FabricPort
+{
+    FabricRing ring;       //!< in the queue and on the wire
+    int64_t freeAt{0};     //!< ps, all that is in the ring has been sent
+    int64_t delay{0};      //!< ps
+    double psPerByte{0};   //!< transmission
+    int64_t startedEnd{0}; //!< ps, end of the last one that has started
+    uint32_t started{0};   //!< units of the ring whose first bit has left, as far as looked at
+    uint32_t from{0};      //!< node
+    uint32_t to{0};        //!< node
+    uint32_t endpoint{UINT32_MAX};       //!< its FabricEndpoint
+    uint64_t arriveKey{0};               //!< key of the pending ARRIVE
+    uint64_t pullKey{0};                 //!< reserved for PULL
+    uint64_t wakeKey{0};                 //!< key of the pending WAKE
+    std::array<uint32_t, 2> knownSize{}; //!< sizes whose transmission time is known
+    std::array<int64_t, 2> knownTime{};  //!< those times
+    bool paused{false};
+    bool arrivePending{false};
+    bool pullPending{false};
+    bool departPending{false};
+    // Switches with a buffer: the queue here, and what came by this port and is still in `to`.
+    bool holding{false};            //!< `to` has sent a pause for this port
+    int64_t queued{0};              //!< bytes that wait here
+    int64_t held{0};                //!< bytes in the buffer of `to` that came by this port
+    int64_t heldAtPause{0};         //!< `held` when the pause was sent
+    int64_t headroom{0};            //!< bytes of `to` that are kept for what comes after the pause
+    int64_t reserve{0};             //!< bytes of `to` that are this port's own
+    int64_t kmin{0};                //!< bytes
+    int64_t kmax{0};                //!< bytes
+    double pmax{0};                 //!< probability at kmax
+    double markDebt{0};             //!< deterministic marking
+    double thresholdShare{0};       //!< of the free shared buffer, at which `to` sends a pause
+    double lossRate{0};             //!< of the link
+    int64_t pausedSince{0};         //!< ps
+    uint32_t finishing{UINT32_MAX}; //!< message whose last bit leaves at finishTime
+    int64_t finishTime{0};          //!< ps
+    DataRate rate;                  //!< bandwidth
+    FabricPortStatistics statistics{};
+};
+
+} // namespace ns3
+
+#endif /* FABRIC_NODE_H */

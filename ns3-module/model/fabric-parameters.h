@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_PARAMETERS_H
+#define FABRIC_PARAMETERS_H
+
+#include "fabric-congestion-control.h"
+
+#include "ns3/nstime.h"
+#include "ns3/ptr.h"
+
+#include <cstdint>
+
+namespace ns3
+{
+
+/** In which order simultaneous events happen. */
+enum FabricTieOrder
+{
+    FABRIC_SCHEDULED, //!< first scheduled, first run, as ns-3 does
+    FABRIC_RANDOM     //!< drawn from the random stream, for runs over tie orders
+};
+
+/** How the transmission time of a unit is made a number. */
+enum FabricRounding
+{
+    FABRIC_UP_TO_PICOSECOND,  //!< exact
+    FABRIC_DOWN_TO_NANOSECOND //!< as a simulation with ns-3's default resolution has it
+};
+
+/** The attributes of a Fabric, as fabric-attributes.cc explains them. */
+struct FabricParameters
+{
+    // Packets
+    uint32_t payload{};        //!< data bytes of a full packet
+    uint32_t header{};         //!< bytes a data packet adds
+    uint32_t ackSize{};        //!< bytes of an ACK
+    uint32_t train{};          //!< longest train
+    bool cutThrough{};         //!< switches forward as soon as the header is there
+    Time processing;           //!< of a switch
+    FabricRounding rounding{}; //!< of transmission times
+    FabricTieOrder tieOrder{}; //!< of simultaneous events
+
+    // Queue pairs
+    uint32_t ackInterval{};               //!< packets an ACK confirms
+    bool waitForAck{};                    //!< delivered when the sender knows
+    int64_t window{};                     //!< bytes, 0: automatic
+    double windowFactor{};                //!< of the automatic window
+    bool pacing{};                        //!< rates are kept to
+    bool ackPriority{};                   //!< ACKs are not held up by PFC at hosts
+    bool scanOrder{};                     //!< finished queue pairs leave the round robin when met
+    Time retransmit;                      //!< timeout
+    Time nackInterval;                    //!< between NACKs for one byte
+    Ptr<FabricCongestionControl> control; //!< of all queue pairs
+
+    // Buffers
+    uint64_t buffer{};          //!< bytes of a switch
+    uint64_t portReserve{};     //!< bytes of a switch port
+    uint32_t headroomPackets{}; //!< of a switch port
+    bool pfc{};                 //!< lossless
+    bool nvswitchFlow{};        //!< NVSwitches hold their GPUs up too
+    double pfcAlpha{};          //!< share of the free buffer at which a pause is sent
+    uint64_t resumeOffset{};    //!< bytes below the threshold
+
+    // Marks
+    bool ecn{};                //!< switches mark
+    bool deterministicMarks{}; //!< no dice
+    double kminFactor{};       //!< bytes per Gbps where no table row fits
+    double kmaxFactor{};       //!< bytes per Gbps
+    double pmax{};             //!< probability
+
+    double lossRate{};  //!< of every link
+    bool fastForward{}; //!< jumps over what repeats
+};
+
+} // namespace ns3
+
+#endif /* FABRIC_PARAMETERS_H */

@@ -1,0 +1,151 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#include "fabric-parts.h"
+
+#include "ns3/abort.h"
+
+#include <algorithm>
+
+namespace ns3
+{
+
+FabricQueuePairs::FabricQueuePairs(FabricParts& parts)
+    : m_parts(parts),
+      m_state(parts.state)
+{
+}
+
+uint32_t
+FabricQueuePairs::Add(const std::vector<uint32_t>& there,
+                      const std::vector<uint32_t>& back,
+                      bool oneShot)
+{
+    NS_ABORT_MSG_IF(there.empty() || back.empty(), "a queue pair needs a way there and back");
+    uint32_t index = 0;
+    if (m_free.empty())
+    {
+        index = static_cast<uint32_t>(m_state.pairs.size());
+        m_state.pairs.emplace_back();
+    }
+    else
+    {
+        index = m_free.back();
+        m_free.pop_back();
+    }
+    FabricQueuePair& pair = m_state.pairs[index];
+    pair = FabricQueuePair{};
+    pair.index = index;
+    pair.port = there.front();
+    pair.there = m_state.routes.Allocate(there);
+    pair.thereHops = static_cast<uint32_t>(there.size());
+    pair.back = m_state.routes.Allocate(back);
+    pair.backHops = static_cast<uint32_t>(back.size());
+    pair.lineRate = static_cast<double>(m_state.ports[pair.port].rate.GetBitRate());
+    pair.bottleneck = pair.lineRate;
+    for (const uint32_t port : there)
+    {
+        pair.bottleneck =
+            std::min(pair.bottleneck, static_cast<double>(m_state.ports[port].rate.GetBitRate()));
+    }
+    pair.baseRtt = GetBaseRtt(there);
+    pair.ways = 1;
+    pair.oldest = pair.sending = pair.receiving = pair.newest = FabricState::NONE;
+    pair.slot = FabricState::NONE;
+    pair.oneShot = oneShot;
+    pair.nackTime = -1;
+    m_state.EndpointOf(pair.port);
+    SetFullWindow(pair);
+    return index;
+}
+
+void
+FabricQueuePairs::SetFullWindow(FabricQueuePair& pair)
+{
+    pair.fullWindow =
+        m_state.parameters.window > 0 ? m_state.parameters.window : m_state.globalWindow;
+    if (pair.fullWindow == 0)
+    {
+        const double rate = std::min(pair.lineRate, pair.bottleneck * pair.ways);
+        const double product = static_cast<double>(pair.baseRtt) * rate / 8e12;
+        pair.fullWindow =
+            std::max<int64_t>(1, static_cast<int64_t>(m_state.parameters.windowFactor * product));
+    }
+    m_state.control->Start(pair, m_state.now);
+}
+
+void
+FabricQueuePairs::AddWay(uint32_t index, const std::vector<uint32_t>& there)
+{
+    FabricQueuePair& pair = m_state.pairs[index];
+    NS_ABORT_MSG_IF(there.empty() || there.front() != pair.port || pair.oneShot,
+                    "ways of a queue pair begin at one port");
+    FabricSpray& spray = m_state.sprays[index];
+    if (spray.ways.empty())
+    {
+        spray.ways.push_back(pair.there);
+    }
+    spray.ways.push_back(m_state.routes.Allocate(there));
+    pair.ways = static_cast<uint32_t>(spray.ways.size());
+    pair.turn = index * 7 % pair.ways; // not all queue pairs begin with the same way
+    SetFullWindow(pair);
+}
+
+int64_t
+FabricQueuePairs::GetBaseRtt(const std::vector<uint32_t>& ports) const
+{
+    int64_t sum = 0;
+    for (const uint32_t number : ports)
+    {
+        FabricPort probe;
+        probe.psPerByte = m_state.ports[number].psPerByte;
+        probe.rate = m_state.ports[number].rate;
+        sum += 2 * m_state.ports[number].delay +
+               m_parts.wires.TransmissionTime(probe, m_state.parameters.payload);
+    }
+    return sum;
+}
+
+void
+FabricQueuePairs::Retire(FabricQueuePair& pair)
+{
+    FabricEndpoint& endpoint = m_state.endpoints[m_state.ports[pair.port].endpoint];
+    endpoint.SetEligible(pair.slot, false);
+    endpoint.pairs[pair.slot] = FabricState::NONE;
+    ++endpoint.finished;
+    pair.slot = FabricState::NONE;
+    pair.retired = true;
+    if (!m_state.parameters.scanOrder && endpoint.finished > 16 &&
+        endpoint.finished * 2 > endpoint.pairs.size())
+    {
+        uint32_t kept = endpoint.last;
+        const auto turn = [&] { // the last one served, or the nearest before it that is still there
+            while (kept > 0 && endpoint.pairs[kept] == FabricState::NONE)
+            {
+                --kept;
+            }
+            return kept;
+        };
+        uint32_t chosen = kept < endpoint.pairs.size() ? turn() : FabricState::NONE;
+        if (chosen != FabricState::NONE && endpoint.pairs[chosen] == FabricState::NONE)
+        {
+            chosen = FabricState::NONE;
+        }
+        m_parts.turns.DropFinished(endpoint, 0, chosen);
+        endpoint.last = chosen == FabricState::NONE ? 0 : chosen;
+    }
+}
+
+void
+FabricQueuePairs::FreeIfIdle(FabricQueuePair& pair)
+{
+    if (pair.retired && pair.underWay == 0)
+    {
+        pair.retired = false;
+        m_state.routes.Free(pair.there, pair.thereHops);
+        m_state.routes.Free(pair.back, pair.backHops);
+        m_free.push_back(pair.index);
+    }
+}
+
+} // namespace ns3

@@ -1,0 +1,253 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#include "fabric-parts.h"
+
+#include <algorithm>
+
+namespace ns3
+{
+
+FabricReceivers::FabricReceivers(FabricParts& parts)
+    : m_parts(parts),
+      m_state(parts.state)
+{
+}
+
+void
+FabricReceivers::Discard(const FabricUnit& unit)
+{
+    if (unit.telemetry != FabricUnit::NO_TELEMETRY)
+    {
+        m_state.telemetry.Free(unit.telemetry);
+    }
+    FabricQueuePair& pair = m_state.pairs[unit.pair];
+    --pair.underWay;
+    m_parts.queuePairs.FreeIfIdle(pair);
+}
+
+void
+FabricReceivers::Receive(const FabricUnit& unit)
+{
+    FabricQueuePair& pair = m_state.pairs[unit.pair];
+    if ((unit.flags & FabricUnit::ACK) != 0)
+    {
+        ReceiveAck(pair, unit);
+        Discard(unit);
+        return;
+    }
+    if (!ReceiveData(pair, unit))
+    {
+        Discard(unit);
+        return;
+    }
+    FabricUnit kept = unit;
+    kept.telemetry = FabricUnit::NO_TELEMETRY; // the ACK has it now
+    Discard(kept);
+}
+
+bool
+FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
+{
+    if (unit.sequence > pair.expected && pair.ways > 1)
+    {
+        return ReceiveEarly(pair, unit);
+    }
+    if (unit.sequence > pair.expected)
+    {
+        const bool again =
+            m_state.now - pair.nackTime < m_state.parameters.nackInterval.GetPicoSeconds();
+        if (pair.nackTime >= 0 && pair.nackOffset == pair.expected && again)
+        {
+            return false;
+        }
+        pair.nackTime = m_state.now;
+        pair.nackOffset = pair.expected;
+        return SendAck(pair, unit, FabricUnit::NACK);
+    }
+    if (unit.sequence + unit.payload <= pair.expected)
+    {
+        return SendAck(pair, unit, 0); // seen before
+    }
+    pair.expected = unit.sequence + unit.payload;
+    // Closing a gap is confirmed at once (RFC 5681, section 4.2): the sender may have no window
+    // left to send the packets that would make the interval full.
+    const bool closed = pair.ways > 1 && CatchUp(pair);
+    pair.unconfirmed += unit.packets;
+    const bool marked = (unit.flags & FabricUnit::CE) != 0;
+    pair.marked = pair.marked || marked;
+    bool last = false;
+    while (pair.receiving != FabricState::NONE &&
+           m_state.messages[pair.receiving].end <= pair.expected)
+    {
+        const uint32_t place = pair.receiving;
+        pair.receiving = m_state.messages[place].next;
+        last = true;
+        if (pair.receiving == FabricState::NONE)
+        {
+            --m_state.nodes[m_state.ports[unit.ingress].to].receiving;
+        }
+        if (!m_state.parameters.waitForAck)
+        {
+            m_parts.messages.Deliver(place);
+        }
+    }
+    const bool requested = (unit.flags & FabricUnit::REQUEST) != 0;
+    if (last || marked || requested || closed || pair.unconfirmed >= m_state.parameters.ackInterval)
+    {
+        return SendAck(pair, unit, 0);
+    }
+    return false;
+}
+
+bool
+FabricReceivers::ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit)
+{
+    m_state.sprays[pair.index].early.emplace(unit.sequence, unit.sequence + unit.payload);
+    pair.unconfirmed += unit.packets;
+    const bool marked = (unit.flags & FabricUnit::CE) != 0;
+    pair.marked = pair.marked || marked;
+    if (marked || pair.unconfirmed >= m_state.parameters.ackInterval)
+    {
+        return SendAck(pair, unit, 0);
+    }
+    return false;
+}
+
+bool
+FabricReceivers::CatchUp(FabricQueuePair& pair)
+{
+    std::map<int64_t, int64_t>& early = m_state.sprays[pair.index].early;
+    const bool closes = !early.empty() && early.begin()->first <= pair.expected;
+    while (!early.empty() && early.begin()->first <= pair.expected)
+    {
+        pair.expected = std::max(pair.expected, early.begin()->second);
+        early.erase(early.begin());
+    }
+    return closes;
+}
+
+bool
+FabricReceivers::SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t flags)
+{
+    FabricUnit unit{};
+    unit.flags = static_cast<uint8_t>(FabricUnit::ACK | flags | (pair.marked ? FabricUnit::CE : 0));
+    unit.sequence = pair.expected;
+    unit.sent = cause.sent;
+    unit.tail = m_state.now;
+    unit.pair = pair.index;
+    unit.route = pair.back + 1;
+    unit.wire = m_state.parameters.ackSize;
+    unit.packets = 1;
+    unit.ingress = FabricUnit::NO_PORT;
+    unit.telemetry = cause.telemetry;
+    pair.unconfirmed = 0;
+    pair.marked = false;
+    ++pair.underWay;
+    m_parts.senders.Forward(m_state.routes[pair.back], unit);
+    return true;
+}
+
+void
+FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
+{
+    const int64_t newly = unit.sequence - pair.acked;
+    if (newly > 0)
+    {
+        pair.acked = unit.sequence;
+        pair.progress = m_state.now;
+    }
+    if (m_state.controlled)
+    {
+        if (m_state.now >= pair.timer)
+        {
+            m_state.control->Expire(pair, m_state.now);
+        }
+        FabricFeedback feedback{};
+        feedback.now = m_state.now;
+        feedback.roundTrip = m_state.now - unit.sent;
+        feedback.newlyAcked = std::max<int64_t>(0, newly);
+        feedback.marked = (unit.flags & FabricUnit::CE) != 0;
+        feedback.sharers = m_state.DestinationOf(pair).receiving;
+        feedback.telemetry = unit.telemetry == FabricUnit::NO_TELEMETRY
+                                 ? nullptr
+                                 : &m_state.telemetry[unit.telemetry];
+        m_state.control->Acknowledge(pair, feedback);
+    }
+    if (pair.next < pair.acked)
+    {
+        GoBack(pair, pair.acked); // it had gone back further than needed
+    }
+    while (pair.oldest != FabricState::NONE && m_state.messages[pair.oldest].end <= pair.acked)
+    {
+        const uint32_t place = pair.oldest;
+        pair.oldest = m_state.messages[place].next;
+        if (m_state.parameters.waitForAck)
+        {
+            m_parts.messages.Deliver(place);
+        }
+        m_state.messages[place].acked = true;
+        m_parts.messages.FreeIfThrough(place);
+    }
+    if ((unit.flags & FabricUnit::NACK) != 0 && unit.sequence == pair.acked &&
+        pair.next > pair.acked)
+    {
+        GoBack(pair, pair.acked);
+    }
+    if (pair.oldest == FabricState::NONE && pair.oneShot)
+    {
+        m_parts.queuePairs.Retire(pair);
+        return;
+    }
+    m_parts.senders.UpdateEligible(pair);
+    if (m_state.endpoints[m_state.ports[pair.port].endpoint].eligibleCount > 0)
+    {
+        m_parts.senders.Kick(pair.port);
+    }
+}
+
+void
+FabricReceivers::GoBack(FabricQueuePair& pair, int64_t offset)
+{
+    pair.next = offset;
+    pair.sending = pair.oldest;
+    while (pair.sending != FabricState::NONE && m_state.messages[pair.sending].end <= offset)
+    {
+        pair.sending = m_state.messages[pair.sending].next;
+    }
+    pair.available = m_state.now;
+    m_parts.senders.UpdateEligible(pair);
+}
+
+void
+FabricReceivers::ArmExpiry(FabricQueuePair& pair)
+{
+    if (!pair.expiryPending)
+    {
+        pair.expiryPending = true;
+        m_state.Schedule(FABRIC_EXPIRE,
+                         pair.index,
+                         m_state.now + m_state.parameters.retransmit.GetPicoSeconds(),
+                         m_state.NextKey());
+    }
+}
+
+void
+FabricReceivers::Expire(uint32_t index)
+{
+    FabricQueuePair& pair = m_state.pairs[index];
+    pair.expiryPending = false;
+    if (pair.oldest == FabricState::NONE || pair.acked == pair.highest)
+    {
+        return;
+    }
+    if (m_state.now - pair.progress >= m_state.parameters.retransmit.GetPicoSeconds())
+    {
+        pair.progress = m_state.now;
+        GoBack(pair, pair.acked);
+        m_parts.senders.Kick(pair.port);
+    }
+    ArmExpiry(pair);
+}
+
+} // namespace ns3

@@ -1,0 +1,224 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#include "fabric-parts.h"
+
+#include <algorithm>
+
+namespace ns3
+{
+
+FabricSenders::FabricSenders(FabricParts& parts)
+    : m_parts(parts),
+      m_state(parts.state)
+{
+}
+
+bool
+FabricSenders::IsWindowSmall(const FabricQueuePair& pair) const
+{
+    return m_state.parameters.ackInterval > 1 &&
+           pair.window < 2 * int64_t{m_state.parameters.ackInterval} * m_state.parameters.payload;
+}
+
+void
+FabricSenders::UpdateEligible(FabricQueuePair& pair)
+{
+    if (pair.slot == FabricState::NONE)
+    {
+        return;
+    }
+    // A window that shrank below what a receiver confirms at once would wait forever: then one
+    // packet that asks for its ACK may go.
+    const bool probe = IsWindowSmall(pair) && pair.requested <= pair.acked;
+    m_state.endpoints[m_state.ports[pair.port].endpoint].SetEligible(
+        pair.slot,
+        pair.sending != FabricState::NONE && (pair.next - pair.acked < pair.window || probe));
+}
+
+void
+FabricSenders::EnsurePull(uint32_t index)
+{
+    FabricPort& port = m_state.ports[index];
+    if (!port.pullPending)
+    {
+        port.pullPending = true;
+        m_state.Schedule(FABRIC_PULL, index, std::max(port.freeAt, m_state.now), port.pullKey);
+    }
+}
+
+void
+FabricSenders::Kick(uint32_t index)
+{
+    const FabricPort& port = m_state.ports[index];
+    if (port.pullPending)
+    {
+        return;
+    }
+    // At the very end of a transmission the port is still busy for events that were scheduled
+    // before that end was.
+    if (port.freeAt < m_state.now ||
+        (port.freeAt == m_state.now && port.pullKey <= m_state.currentKey))
+    {
+        Pull(index);
+    }
+    else
+    {
+        EnsurePull(index);
+    }
+}
+
+void
+FabricSenders::Forward(uint32_t index, const FabricUnit& unit)
+{
+    if (m_state.nodes[m_state.ports[index].from].kind != FABRIC_HOST)
+    {
+        m_parts.wires.Enqueue(index, unit);
+        return;
+    }
+    m_state.EndpointOf(index).control.Append() = unit;
+    Kick(index);
+}
+
+void
+FabricSenders::Pull(uint32_t index)
+{
+    FabricPort& port = m_state.ports[index];
+    if (port.finishing != FabricState::NONE && m_state.now >= port.finishTime)
+    {
+        const uint32_t done = port.finishing;
+        port.finishing = FabricState::NONE;
+        m_parts.messages.ReportSent(done);
+    }
+    FabricEndpoint& endpoint = m_state.endpoints[port.endpoint];
+    if (port.freeAt <= m_state.now)
+    {
+        if (endpoint.control.GetSize() > 0 &&
+            (!port.paused || (m_state.parameters.ackPriority &&
+                              (endpoint.control[0].flags & FabricUnit::ACK) != 0)))
+        {
+            const FabricUnit unit = endpoint.control[0];
+            endpoint.control.RemoveFirst();
+            m_parts.wires.Transmit(index, unit);
+        }
+        else if (!port.paused)
+        {
+            const uint32_t slot = m_parts.turns.Choose(index, endpoint);
+            if (slot == FabricState::NONE)
+            {
+                return;
+            }
+            SendData(index, m_state.pairs[endpoint.pairs[slot]]);
+        }
+        else
+        {
+            return; // m_parts.wires.Resume() or an ACK goes on
+        }
+    }
+    if (port.finishing != FabricState::NONE || endpoint.control.GetSize() > 0 ||
+        endpoint.eligibleCount > 0)
+    {
+        EnsurePull(index);
+    }
+}
+
+void
+FabricSenders::Wake(uint32_t index)
+{
+    m_state.endpoints[m_state.ports[index].endpoint].wake = INT64_MAX;
+    Kick(index);
+}
+
+uint32_t
+FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
+{
+    const auto payload = static_cast<int64_t>(m_state.parameters.payload);
+    const int64_t room = (pair.window - (pair.next - pair.acked) + payload - 1) / payload;
+    const int64_t packets =
+        std::min({static_cast<int64_t>(m_state.parameters.train), left / payload, room});
+    if (packets <= 1 || m_state.lossy)
+    {
+        return 1;
+    }
+    // One by one where a queue is near.
+    for (const uint32_t* port = &m_state.routes[pair.there + 1]; *port != FabricRoutes::END; ++port)
+    {
+        const FabricPort& next = m_state.ports[*port];
+        const double packet =
+            (m_state.parameters.payload + m_state.parameters.header) * next.psPerByte;
+        if (next.paused || static_cast<double>(next.freeAt - m_state.now) > 4 * packet)
+        {
+            return 1;
+        }
+    }
+    return static_cast<uint32_t>(packets);
+}
+
+void
+FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
+{
+    if (m_state.now >= pair.timer)
+    {
+        m_state.control->Expire(pair, m_state.now);
+    }
+    FabricPort& port = m_state.ports[index];
+    FabricMessage& message = m_state.messages[pair.sending];
+    const int64_t left = message.end - pair.next;
+    const uint32_t packets = m_state.parameters.train > 1 ? TrainLength(pair, left) : 1;
+    const auto payload = std::min(left, static_cast<int64_t>(m_state.parameters.payload) * packets);
+    FabricUnit unit{};
+    unit.sequence = pair.next;
+    unit.sent = m_state.now;
+    unit.tail = m_state.now;
+    unit.pair = pair.index;
+    unit.route = pair.there + 1;
+    if (pair.ways > 1)
+    {
+        unit.route = m_state.sprays[pair.index].ways[pair.turn] + 1;
+        pair.turn = (pair.turn + 1) % pair.ways;
+    }
+    unit.payload = static_cast<uint32_t>(payload);
+    unit.wire = unit.payload + m_state.parameters.header * packets;
+    unit.packets = static_cast<uint16_t>(packets);
+    unit.ingress = FabricUnit::NO_PORT;
+    unit.telemetry = (m_state.needs & FabricCongestionControl::TELEMETRY) != 0
+                         ? m_state.telemetry.Allocate()
+                         : FabricUnit::NO_TELEMETRY;
+    ++pair.underWay;
+    m_state.packetCount += packets;
+    pair.next += payload;
+    if (IsWindowSmall(pair) && pair.next - pair.acked >= pair.window)
+    {
+        unit.flags = FabricUnit::REQUEST;
+        pair.requested = pair.next;
+    }
+    m_parts.wires.Transmit(index, unit);
+    // A message with few packets left ends before anything can be seen to repeat.
+    constexpr int64_t FEW = 12;
+    if (m_state.looking && left > FEW * m_state.parameters.payload)
+    {
+        m_parts.jumps.NoteSent(pair.index);
+    }
+    if (m_state.parameters.pacing && pair.rate < pair.lineRate)
+    {
+        pair.available =
+            m_state.now + static_cast<int64_t>(static_cast<double>(unit.wire) * 8e12 / pair.rate);
+    }
+    if (pair.next == message.end)
+    {
+        if (pair.next > pair.highest)
+        {
+            port.finishing = pair.sending;
+            port.finishTime = port.freeAt;
+        }
+        pair.sending = message.next;
+    }
+    pair.highest = std::max(pair.highest, pair.next);
+    UpdateEligible(pair);
+    if (m_state.lossy)
+    {
+        m_parts.receivers.ArmExpiry(pair);
+    }
+}
+
+} // namespace ns3

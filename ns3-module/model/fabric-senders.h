@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_SENDERS_H
+#define FABRIC_SENDERS_H
+
+#include "fabric-state.h"
+
+#include <cstdint>
+
+namespace ns3
+{
+
+struct FabricParts;
+
+/**
+ * Sending ends: a port pulls from its queue pairs, one packet (or train) each in turn, as windows
+ * and pacing allow; ACKs and forwarded units go before data.
+ */
+class FabricSenders
+{
+  public:
+    /**
+     * \param parts those it works with
+     */
+    explicit FabricSenders(FabricParts& parts);
+
+    /**
+     * \param index of the port by which a unit goes on
+     * \param unit that has come to the port's node, or was made there
+     */
+    void
+    Forward(uint32_t index, const FabricUnit& unit);
+
+    /**
+     * A port may send the next unit.
+     * \param index of the port
+     */
+    void
+    Pull(uint32_t index);
+
+    /**
+     * Pacing lets a queue pair of a port send.
+     * \param index of the port
+     */
+    void
+    Wake(uint32_t index);
+
+    /**
+     * There is something new to send: sends it if the port is idle.
+     * \param index of the port
+     */
+    void
+    Kick(uint32_t index);
+
+    /**
+     * \param pair a queue pair whose window, offsets or messages have changed
+     */
+    void
+    UpdateEligible(FabricQueuePair& pair);
+
+  private:
+    void
+    EnsurePull(uint32_t index);
+    uint32_t
+    TrainLength(const FabricQueuePair& pair, int64_t left) const;
+    void
+    SendData(uint32_t index, FabricQueuePair& pair);
+    bool
+    IsWindowSmall(const FabricQueuePair& pair) const;
+
+    FabricParts& m_parts; //!< those it works with
+    FabricState& m_state; //!< of the Fabric
+};
+
+} // namespace ns3
+
+#endif /* FABRIC_SENDERS_H */

@@ -1,0 +1,137 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_STATE_H
+#define FABRIC_STATE_H
+
+#include "fabric-endpoint.h"
+#include "fabric-event-queue.h"
+#include "fabric-node.h"
+#include "fabric-parameters.h"
+#include "fabric-pools.h"
+#include "fabric-queue-pair.h"
+
+#include "ns3/random-variable-stream.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace ns3
+{
+
+/** Kinds of FabricEvent. */
+enum FabricWhat : uint32_t
+{
+    FABRIC_ARRIVE, //!< port: its oldest unit reaches the other end
+    FABRIC_PULL,   //!< port: may send the next unit
+    FABRIC_WAKE,   //!< port: pacing lets a queue pair send
+    FABRIC_BEGIN,  //!< message: its time has come
+    FABRIC_PAUSE,  //!< port: told to stop
+    FABRIC_RESUME, //!< port: told to go on
+    FABRIC_DEPART, //!< port: a unit starts (asked for only where a pause depends on it)
+    FABRIC_EXPIRE  //!< queue pair: retransmission timer
+};
+
+/** All that changes while a Fabric runs, and the parameters it runs by. Plain data: what is done
+ * with it stands in the parts (fabric-parts.h). */
+struct FabricState
+{
+    static constexpr uint32_t NONE = UINT32_MAX; //!< no index
+
+    FabricParameters parameters;        //!< fixed by Finish()
+    FabricCongestionControl* control{}; //!< of all queue pairs
+    FabricTraces* traces{};             //!< who wants to know
+    uint32_t needs{0};                  //!< of the congestion control
+    bool controlled{false};             //!< it is more than the base class
+    bool looking{false};                //!< fast-forward is on and may succeed
+    bool lossy{false};                  //!< units may be lost
+    int64_t globalWindow{0};            //!< bytes, or 0
+
+    std::vector<FabricNode> nodes;                    //!< by number
+    std::vector<FabricPort> ports;                    //!< by number
+    std::vector<FabricEndpoint> endpoints;            //!< of ports that send or receive
+    std::vector<FabricQueuePair> pairs;               //!< by number
+    std::vector<FabricMessage> messages;              //!< pool
+    std::unordered_map<uint32_t, FabricSpray> sprays; //!< by queue pair
+    FabricRoutes routes;                              //!< ways
+    FabricTelemetryPool telemetry;                    //!< of packets under way
+    std::vector<FabricCompletion> completions;        //!< not yet fetched
+
+    FabricEventQueue events;           //!< pending
+    int64_t now{0};                    //!< ps
+    uint64_t currentKey{0};            //!< of the event being carried out
+    uint64_t nextKey{0};               //!< counter of FABRIC_SCHEDULED
+    uint64_t eventCount{0};            //!< carried out
+    uint64_t draws{0};                 //!< random numbers
+    uint64_t packetCount{0};           //!< data packets sent
+    uint64_t liveMessages{0};          //!< not through
+    std::size_t pendingBegins{0};      //!< messages whose time has not come
+    int64_t skippedTime{0};            //!< ps
+    uint64_t jumps{0};                 //!< how often
+    bool stopAtCompletion{false};      //!< see Fabric::SetStopAtCompletion()
+    int64_t slack{0};                  //!< see Fabric::SetStopAtCompletion()
+    Ptr<UniformRandomVariable> random; //!< marks, losses and tie order
+
+    /** \return a random number below 1 */
+    double
+    Draw()
+    {
+        ++draws;
+        return random->GetValue();
+    }
+
+    /** \return the place of a new event among those of the same time */
+    uint64_t
+    NextKey()
+    {
+        ++nextKey;
+        if (parameters.tieOrder == FABRIC_RANDOM)
+        {
+            return static_cast<uint64_t>(Draw() * 0x1p62) << 1 | (nextKey & 1);
+        }
+        return nextKey;
+    }
+
+    /**
+     * \param what happens
+     * \param index of what it happens to
+     * \param time ps
+     * \param key order among equal times
+     */
+    void
+    Schedule(FabricWhat what, uint32_t index, int64_t time, uint64_t key)
+    {
+        events.Push({time, key, index << 3 | what});
+    }
+
+    /**
+     * \param port a port with queue pairs
+     * \return its sending side
+     */
+    FabricEndpoint&
+    EndpointOf(uint32_t port)
+    {
+        uint32_t& place = ports[port].endpoint;
+        if (place == NONE)
+        {
+            place = static_cast<uint32_t>(endpoints.size());
+            endpoints.emplace_back();
+        }
+        return endpoints[place];
+    }
+
+    /**
+     * \param pair a queue pair
+     * \return the node that its data goes to
+     */
+    FabricNode&
+    DestinationOf(const FabricQueuePair& pair)
+    {
+        return nodes[ports[routes[pair.there + pair.thereHops - 1]].to];
+    }
+};
+
+} // namespace ns3
+
+#endif /* FABRIC_STATE_H */

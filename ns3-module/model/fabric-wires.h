@@ -1,0 +1,122 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ */
+#ifndef FABRIC_WIRES_H
+#define FABRIC_WIRES_H
+
+#include "fabric-state.h"
+
+#include <cstdint>
+
+namespace ns3
+{
+
+struct FabricParts;
+
+/**
+ * Ports: queues, transmission, propagation.
+ *
+ * A switch port is a FIFO, so the moment a unit leaves is known when it comes:
+ *
+ *     start = max(the port is free, head + processing)
+ *     end   = max(start + wire / C, tail + processing + granule / C)
+ *
+ * where head and tail are the arrivals of its first granule (a full packet when storing and
+ * forwarding, 64 bytes when cutting through) and of its last bit. One event a unit and hop is left:
+ * the arrival at the other end; and one pending event a port, for its oldest unit. What happens at
+ * a unit's start (marks, buffer) is made up for when somebody looks. A pause takes back the times
+ * of those that have not started.
+ */
+class FabricWires
+{
+  public:
+    /**
+     * \param parts those it works with
+     */
+    explicit FabricWires(FabricParts& parts);
+
+    /**
+     * \param port a port
+     * \param bytes on the wire
+     * \return ps
+     */
+    int64_t
+    TransmissionTime(FabricPort& port, uint32_t bytes) const;
+
+    /**
+     * The oldest unit of a port reaches the other end.
+     * \param index of the port
+     * \param key of the event
+     */
+    void
+    Arrive(uint32_t index, uint64_t key);
+
+    /**
+     * \param index of a switch's port
+     * \param unit what is to leave by it
+     */
+    void
+    Enqueue(uint32_t index, const FabricUnit& unit);
+
+    /**
+     * \param index of an idle port of a host
+     * \param unit what leaves by it now
+     */
+    void
+    Transmit(uint32_t index, const FabricUnit& unit);
+
+    /**
+     * Makes up for what has started at a port.
+     * \param index of the port
+     */
+    void
+    Settle(uint32_t index);
+
+    /**
+     * \param index of the port that is told to stop
+     */
+    void
+    Pause(uint32_t index);
+
+    /**
+     * \param index of the port that is told to go on
+     */
+    void
+    Resume(uint32_t index);
+
+    /**
+     * A unit starts at a port that is watched.
+     * \param index of the port
+     */
+    void
+    Depart(uint32_t index);
+
+    /**
+     * Asks for the starts of units at a node that holds somebody up.
+     * \param node its number
+     */
+    void
+    Watch(uint32_t node);
+
+    /**
+     * \param index of the port in front of which a unit is lost
+     * \param unit what is lost
+     */
+    void
+    Drop(uint32_t index, const FabricUnit& unit);
+
+  private:
+    int64_t
+    HeadTime(FabricPort& port, const FabricUnit& unit) const;
+    void
+    ArmArrival(uint32_t index);
+    void
+    StartNext(uint32_t index);
+
+    FabricParts& m_parts; //!< those it works with
+    FabricState& m_state; //!< of the Fabric
+};
+
+} // namespace ns3
+
+#endif /* FABRIC_WIRES_H */
