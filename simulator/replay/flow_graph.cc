@@ -18,12 +18,19 @@ std::vector<double> capacities(const Topology& topology, const PathFinder& paths
 
 }  // namespace
 
-FlowGraphBuilder::FlowGraphBuilder(const Topology& topology, const FlowOptions& flow)
-    : flow_(flow), paths_(topology, flow), ports_(capacities(topology, paths_)) {}
+FlowGraphBuilder::FlowGraphBuilder(const Topology& topology, const FlowOptions& flow,
+                                   bool keep_hops)
+    : flow_(flow),
+      keep_hops_(keep_hops),
+      paths_(topology, flow),
+      ports_(capacities(topology, paths_)) {}
 
 std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& setting) {
   LOCKSTEP_CHECK(schedule.chunk_sizes.empty(), "transfers of a slot have one size");
   const auto first = static_cast<std::int32_t>(graph_.slots.size());
+  if (first == 0) {
+    graph_.slots.reserve(schedule.slots.size());
+  }
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
     const Slot& slot = schedule.slots[i];
     const auto source = static_cast<std::size_t>(slot.source);
@@ -50,10 +57,14 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
     for (std::size_t hop_index = 0; hop_index < path.ports.size(); ++hop_index) {
       const MaxMin::Term& hop = path.ports[hop_index];
       ports_.cross(path.ports, hop_index);
-      hops_.push_back({hop.constraint.value, static_cast<float>(hop.coefficient)});
+      if (keep_hops_) {
+        hops_.push_back({hop.constraint.value, static_cast<float>(hop.coefficient)});
+      }
       graph_.term.push_back(hop);  // its port, until finish()
     }
-    hop_begin_.push_back(static_cast<std::int64_t>(hops_.size()));
+    if (keep_hops_) {
+      hop_begin_.push_back(static_cast<std::int64_t>(hops_.size()));
+    }
     graph_.term_begin.push_back(static_cast<std::int32_t>(graph_.term.size()));
     for (const SlotWait& wait : schedule.waits(i)) {
       graph_.wait.push_back({first + wait.slot, wait.lag});

@@ -49,7 +49,7 @@ struct FlowGraph {
 };
 
 /// Makes flow graphs: add() each collective, then finish(). Ports that cannot bind are left out
-/// (BindingPorts). O(slots x hops), 8 B a hop. ERRORS: those of PathFinder.
+/// (BindingPorts). O(slots x hops), 16 B a hop. ERRORS: those of PathFinder.
 class FlowGraphBuilder {
  public:
   /// Where a collective runs and what else its slots have in common.
@@ -67,7 +67,8 @@ class FlowGraphBuilder {
     float share;
   };
 
-  FlowGraphBuilder(const Topology& topology, const FlowOptions& flow);
+  /// With keep_hops the paths of all slots are kept for hops(): 8 B a hop.
+  FlowGraphBuilder(const Topology& topology, const FlowOptions& flow, bool keep_hops);
 
   /// Appends the slots of a schedule; returns the index of the first.
   /// PRECONDITION: schedule.chunk_sizes is empty, so that transfers of a slot have one size.
@@ -80,6 +81,7 @@ class FlowGraphBuilder {
 
  private:
   FlowOptions flow_;
+  bool keep_hops_;
   PathFinder paths_;
   BindingPorts ports_;
   FlowGraph graph_;

@@ -32,6 +32,7 @@ class Run {
     }
     waiter_.resize(graph.wait.size());
     std::vector<std::int32_t> next(waiter_begin_.begin(), waiter_begin_.end() - 1);
+    network_.reserve(graph.slots.size(), graph.term.size());
     times_.sent.resize(graph.slots.size());
     times_.delivered.resize(graph.slots.size());
     for (std::size_t i = 0; i < graph.slots.size(); ++i) {
@@ -209,6 +210,13 @@ class Run {
 
 FlowGraphTimes run_flow_graph(const FlowGraph& graph, bool fast_forward) {
   return Run(graph, fast_forward).run();
+}
+
+FlowGraphTimes run_flow_graph(FlowGraph&& graph, bool fast_forward) {
+  Run run(graph, fast_forward);
+  graph.term = {};  // the network has them now
+  graph.term_begin = {};
+  return run.run();
 }
 
 }  // namespace lockstep

@@ -89,13 +89,13 @@ LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const 
     nodes.push_back(
         switch_node(topology, collective.nodes[static_cast<std::size_t>(place.near)], place));
   }
-  FlowGraphBuilder builder(topology, flow);
+  FlowGraphBuilder builder(topology, flow, /*keep_hops=*/false);
   FlowGraphBuilder::Setting setting;
   setting.nodes = nodes;
   setting.entry = collective.entry;
   setting.send_latency = collective.send_latency;
   builder.add(schedule, setting);
-  const FlowGraph graph = builder.finish();
+  FlowGraph graph = builder.finish();
   LoneCollectiveResult result;
   result.slots = result.classes = std::ssize(graph.slots);
   std::optional<Partition> partition;
@@ -106,8 +106,10 @@ LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const 
   if (partition) {
     result.classes = partition->slot_classes;
     times = run_flow_graph(fold(graph, *partition), options.fast_forward);
-  } else {
+  } else if (options.verify) {
     times = run_flow_graph(graph, options.fast_forward);
+  } else {
+    times = run_flow_graph(std::move(graph), options.fast_forward);
   }
   result.transfers = times.transfers;
   result.simulated = times.simulated;

@@ -27,7 +27,7 @@ class Connections {
         topology_(topology),
         schedules_(schedules),
         options_(options),
-        builder_(topology, flow) {}
+        builder_(topology, flow, /*keep_hops=*/true) {}
 
   /// False where a collective cannot be folded.
   bool add_all() {

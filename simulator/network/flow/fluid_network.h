@@ -37,6 +37,12 @@ class FluidNetwork {
 
   FluidNetwork() : rates_(kRateUnits) {}
 
+  /// Makes room for so many connections with so many terms together.
+  void reserve(std::size_t connections, std::size_t terms) {
+    connections_.reserve(connections);
+    rates_.reserve(connections, terms);
+  }
+
   /// In bits per second. PRECONDITION: 0 < capacity <= 4.5e15.
   ConstraintId add_constraint(double capacity) { return rates_.add_constraint(capacity); }
   void set_capacity(ConstraintId constraint, double capacity) {

@@ -62,26 +62,43 @@ class FourAryHeap {
   }
 
  private:
-  void sink(std::size_t hole, T item) {
+  /// Moves the hole down along the least children to a leaf, then the item up from there: it came
+  /// from the bottom and mostly belongs there. Which child is least is worked out without branches,
+  /// since nothing predicts it.
+  void sink(const std::size_t top, T item) {
+    std::size_t hole = top;
+    const std::size_t size = items_.size();
     while (true) {
       const std::size_t first = 4 * hole + 1;
-      if (first >= items_.size()) {
-        break;
-      }
-      const std::size_t end = std::min(first + 4, items_.size());
       std::size_t least = first;
-      for (std::size_t child = first + 1; child < end; ++child) {
-        if (less_(items_[child], items_[least])) {
-          least = child;
+      if (first + 4 <= size) {
+        const std::size_t left = first + less(first + 1, first);
+        const std::size_t right = first + 2 + less(first + 3, first + 2);
+        least = left + (right - left) * less(right, left);
+      } else if (first < size) {
+        for (std::size_t child = first + 1; child < size; ++child) {
+          least = less(child, least) != 0 ? child : least;
         }
-      }
-      if (!less_(items_[least], item)) {
+      } else {
         break;
       }
       items_[hole] = std::move(items_[least]);
       hole = least;
     }
+    while (hole > top) {
+      const std::size_t parent = (hole - 1) / 4;
+      if (!less_(item, items_[parent])) {
+        break;
+      }
+      items_[hole] = std::move(items_[parent]);
+      hole = parent;
+    }
     items_[hole] = std::move(item);
+  }
+
+  /// 1 if item a comes before item b.
+  std::size_t less(std::size_t a, std::size_t b) const {
+    return static_cast<std::size_t>(less_(items_[a], items_[b]));
   }
 
   std::vector<T> items_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <utility>
 
 #include "base/error.h"
 #include "simulator/network/flow/max_min_certificate.h"
@@ -19,16 +19,23 @@ std::int64_t MaxMin::to_units(double value) const {
   return std::max<std::int64_t>(1, std::llround(value * units_));
 }
 
+void MaxMin::reserve(std::size_t variables, std::size_t terms) {
+  variables_.reserve(variables);
+  elements_.reserve(terms);
+}
+
 ConstraintId MaxMin::add_constraint(double capacity) {
   const ConstraintId id(constraints_.size());
+  capacity_.push_back(to_units(capacity));
   constraints_.emplace_back();
-  constraints_.back().capacity = to_units(capacity);
+  constraints_.back().left = static_cast<Wide>(capacity_.back()) * kOne;
   return id;
 }
 
-void MaxMin::set_capacity(ConstraintId constraint, double capacity) {
-  constraints_[constraint.index()].capacity = to_units(capacity);
-  mark_dirty(constraint.value);
+void MaxMin::set_capacity(ConstraintId id, double capacity) {
+  const std::int64_t old = std::exchange(capacity_[id.index()], to_units(capacity));
+  constraints_[id.index()].left += static_cast<Wide>(capacity_[id.index()] - old) * kOne;
+  mark_dirty(id.value);
 }
 
 VariableId MaxMin::add_variable(std::span<const Term> terms, double bound, bool active) {
@@ -78,7 +85,7 @@ void MaxMin::add_term(VariableId id, Term term) {
     attach(id.value, first + count);
     Constraint& constraint = constraints_[term.constraint.index()];
     const Element& element = elements_[at(first + count)];
-    constraint.load += static_cast<Wide>(element.weight) * variable.rate;
+    constraint.left -= static_cast<Wide>(element.weight) * variable.rate;
     constraint.level_weight += variable.rate == constraint.level ? element.weight : 0;
     fresh_.push_back(id.value);
   }
@@ -87,7 +94,7 @@ void MaxMin::add_term(VariableId id, Term term) {
 void MaxMin::attach(std::int32_t variable, std::int32_t element) {
   std::vector<User>& users = constraints_[at(elements_[at(element)].constraint)].users;
   elements_[at(element)].place = static_cast<std::int32_t>(users.size());
-  users.push_back({variable, element, variables_[at(variable)].rate});
+  users.push_back({variable, element, -1});
 }
 
 void MaxMin::detach(const Element& element) {
@@ -115,7 +122,7 @@ void MaxMin::deactivate(VariableId id) {
     detach(element);
     element.place = -1;
     Constraint& constraint = constraints_[at(element.constraint)];
-    constraint.load -= static_cast<Wide>(element.weight) * variable.rate;
+    constraint.left += static_cast<Wide>(element.weight) * variable.rate;
     if (constraint.level != kNone) {  // whoever it limits may rise; no others can
       constraint.level_weight -= variable.rate == constraint.level ? element.weight : 0;
       mark_dirty(element.constraint);
@@ -167,10 +174,7 @@ std::span<const VariableId> MaxMin::solve() {
   fill();
   commit();
 #ifndef NDEBUG
-  std::vector<std::int32_t> filled;
-  std::ranges::transform(joined_, std::back_inserter(filled), &Joined::variable);
-  const std::string violation = max_min_violation(*this, filled);
-  LOCKSTEP_CHECK(violation.empty(), violation);
+  check_certificate();
 #endif
   return changed_;
 }
@@ -183,44 +187,35 @@ void MaxMin::begin_epoch() {
   }
   touched_.clear();
   joined_.clear();
-  links_.clear();
   pending_ = 0;
-}
-
-void MaxMin::set_rate(std::int32_t v, std::int64_t rate) {
-  Variable& variable = variables_[at(v)];
-  if (variable.rate == rate) {
-    return;
-  }
-  variable.rate = rate;
-  changed_.emplace_back(v);
-  for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
-    const Element& element = elements_[at(e)];
-    constraints_[at(element.constraint)].users[at(element.place)].rate = rate;
-  }
 }
 
 /// A new variable that meets no other gets the smallest share at once. Most solves of a ring are
 /// this.
 bool MaxMin::fill_alone(std::int32_t v) {
-  const Variable& variable = variables_[at(v)];
+  Variable& variable = variables_[at(v)];
   std::int64_t rate = variable.bound;
   for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
-    const Constraint& constraint = constraints_[at(elements_[at(e)].constraint)];
-    if (constraint.users.size() != 1) {
+    const Element& element = elements_[at(e)];
+    if (constraints_[at(element.constraint)].users.size() != 1) {
       return false;
     }
-    const Wide capacity = static_cast<Wide>(constraint.capacity) * kOne;
-    rate = std::min(rate, divide(capacity, elements_[at(e)].weight));
+    const Wide capacity = static_cast<Wide>(capacity_[at(element.constraint)]) * kOne;
+    rate = std::min(rate, divide(capacity, element.weight));
   }
-  set_rate(v, rate);
+  if (variable.rate != rate) {
+    variable.rate = rate;
+    changed_.emplace_back(v);
+  }
   for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
-    Constraint& constraint = constraints_[at(elements_[at(e)].constraint)];
-    const std::int64_t weight = elements_[at(e)].weight;
-    constraint.load = static_cast<Wide>(weight) * rate;
-    const bool limits = divide(static_cast<Wide>(constraint.capacity) * kOne, weight) == rate;
+    const Element& element = elements_[at(e)];
+    Constraint& constraint = constraints_[at(element.constraint)];
+    const Wide capacity = static_cast<Wide>(capacity_[at(element.constraint)]) * kOne;
+    constraint.left = capacity - static_cast<Wide>(element.weight) * rate;
+    const bool limits = divide(capacity, element.weight) == rate;
     constraint.level = limits ? rate : kNone;
-    constraint.level_weight = limits ? weight : 0;
+    constraint.level_weight = limits ? element.weight : 0;
+    constraint.dirty = false;  // nobody else is there to mind
   }
   ++filled_variables_;
   return true;
@@ -238,11 +233,14 @@ void MaxMin::seed() {
   fresh_.clear();
   for (const std::int32_t c : dirty_) {
     Constraint& constraint = constraints_[at(c)];
+    if (!constraint.dirty) {
+      continue;
+    }
     constraint.dirty = false;
     if (constraint.level_weight == 0) {
       constraint.level = kNone;  // those that it limited are gone
     }
-    if (constraint.load > static_cast<Wide>(constraint.capacity) * kOne) {
+    if (constraint.left < 0) {
       for (const User& user : constraint.users) {  // the capacity was cut
         joining_.push_back(user.variable);
       }
@@ -252,26 +250,25 @@ void MaxMin::seed() {
     }
   }
   dirty_.clear();
-  std::ranges::for_each(joining_, [&](std::int32_t v) { join(v); });
-  for (std::size_t i = 0; i < touched_.size(); ++i) {
-    enqueue(static_cast<std::int32_t>(i));
-  }
+  stirred_ = touched_;
+  std::ranges::for_each(touched_, [&](std::int32_t c) { constraints_[at(c)].stirred = true; });
+  let_join();
 }
 
-std::int32_t MaxMin::touch(std::int32_t c) {
+MaxMin::Constraint& MaxMin::touch(std::int32_t c) {
   Constraint& constraint = constraints_[at(c)];
   if (constraint.reached != epoch_) {
     constraint.reached = epoch_;
-    constraint.touched = static_cast<std::int32_t>(touched_.size());
-    Touched& touched = touched_.emplace_back();
-    touched.left = static_cast<Wide>(constraint.capacity) * kOne - constraint.load;
-    touched.level = constraint.level;
-    touched.held = constraint.level == kNone ? 0 : constraint.level_weight;
-    touched.constraint = c;
-    touched.users = static_cast<std::int32_t>(constraint.users.size());
-    pending_ += touched.held > 0 ? 1 : 0;
+    constraint.new_level = constraint.last_level = constraint.queued = kNone;
+    constraint.open = constraint.equal = constraint.last_weight = 0;
+    constraint.held = constraint.level == kNone ? 0 : constraint.level_weight;
+    constraint.joined = 0;
+    constraint.first_joined = -1;
+    constraint.settled = constraint.stirred = false;
+    pending_ += constraint.held > 0 ? 1 : 0;
+    touched_.push_back(c);
   }
-  return constraint.touched;
+  return constraint;
 }
 
 void MaxMin::join(std::int32_t v) {
@@ -280,25 +277,28 @@ void MaxMin::join(std::int32_t v) {
     return;
   }
   variable.joined = epoch_;
-  const auto self = static_cast<std::int32_t>(joined_.size());
-  joined_.push_back({0, v, static_cast<std::int32_t>(links_.size()), variable.count, false});
+  variable.open = true;
+  joined_.push_back(v);
   ++pending_;
   if (variable.bound != kNone) {
-    candidates_.push({variable.bound, ~self});
+    candidates_.push({variable.bound, ~v});
   }
   for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
     const Element& element = elements_[at(e)];
-    const std::int32_t index = touch(element.constraint);
-    Touched& touched = touched_[at(index)];
-    const bool was_pending = touched.held > 0 && !touched.settled;
-    touched.left += static_cast<Wide>(element.weight) * variable.rate;
-    touched.held -= variable.rate == touched.level ? element.weight : 0;
-    touched.open += element.weight;
-    touched.settled = false;
-    pending_ += (touched.held > 0 ? 1 : 0) - (was_pending ? 1 : 0);
-    ++touched.joined;
-    links_.push_back({element.weight, self, index, touched.links});
-    touched.links = static_cast<std::int32_t>(links_.size()) - 1;
+    Constraint& constraint = touch(element.constraint);
+    const bool was_pending = constraint.held > 0 && !constraint.settled;
+    constraint.left += static_cast<Wide>(element.weight) * variable.rate;
+    constraint.held -= variable.rate == constraint.level ? element.weight : 0;
+    constraint.open += element.weight;
+    constraint.settled = false;
+    pending_ += (constraint.held > 0 ? 1 : 0) - (was_pending ? 1 : 0);
+    ++constraint.joined;
+    constraint.users[at(element.place)].next = constraint.first_joined;
+    constraint.first_joined = element.place;
+    if (!constraint.stirred) {
+      constraint.stirred = true;
+      stirred_.push_back(element.constraint);
+    }
   }
 }
 
@@ -314,18 +314,26 @@ std::int64_t MaxMin::divide(Wide left, std::int64_t weight) {
 
 /// The level at which a constraint is to be looked at: where it fills up with the open variables
 /// or, if some still count on it, where it did before.
-std::int64_t MaxMin::key_of(const Touched& touched) {
-  const std::int64_t share = touched.open > 0 ? divide(touched.left, touched.open) : kNone;
-  return touched.held > 0 && !touched.settled ? std::min(share, touched.level) : share;
+std::int64_t MaxMin::key_of(const Constraint& constraint) {
+  const std::int64_t share = constraint.open > 0 ? divide(constraint.left, constraint.open) : kNone;
+  return constraint.held > 0 && !constraint.settled ? std::min(share, constraint.level) : share;
 }
 
-void MaxMin::enqueue(std::int32_t index) {
-  Touched& touched = touched_[at(index)];
-  const std::int64_t key = key_of(touched);
-  if (key < touched.queued) {
-    touched.queued = key;
-    candidates_.push({key, index});
+void MaxMin::enqueue(std::int32_t c) {
+  Constraint& constraint = constraints_[at(c)];
+  const std::int64_t key = key_of(constraint);
+  if (key < constraint.queued) {
+    constraint.queued = key;
+    candidates_.push({key, c});
   }
+}
+
+void MaxMin::enqueue_stirred() {
+  for (const std::int32_t c : stirred_) {
+    constraints_[at(c)].stirred = false;
+    enqueue(c);
+  }
+  stirred_.clear();
 }
 
 /// Takes the candidates of the lowest level into tied_; kNone if there are none. A key may be
@@ -338,16 +346,16 @@ std::int64_t MaxMin::next_level() {
     const Candidate candidate = candidates_.top();
     candidates_.pop();
     if (candidate.index >= 0) {
-      Touched& touched = touched_[at(candidate.index)];
-      if (candidate.key != touched.queued) {
+      Constraint& constraint = constraints_[at(candidate.index)];
+      if (candidate.key != constraint.queued) {
         continue;  // a newer entry stands for it
       }
-      touched.queued = kNone;
-      if (key_of(touched) != candidate.key) {
+      constraint.queued = kNone;
+      if (key_of(constraint) != candidate.key) {
         enqueue(candidate.index);
         continue;
       }
-    } else if (joined_[at(~candidate.index)].fixed) {
+    } else if (!variables_[at(~candidate.index)].open) {
       continue;
     }
     level = candidate.key;
@@ -363,51 +371,50 @@ void MaxMin::find_joining(std::int64_t level) {
     if (index < 0) {
       continue;
     }
-    Touched& touched = touched_[at(index)];
-    touched.equal = level == touched.level ? touched.held : 0;
-    if (touched.joined == touched.users) {
+    Constraint& constraint = constraints_[at(index)];
+    constraint.equal = level == constraint.level ? constraint.held : 0;
+    if (constraint.joined == std::ssize(constraint.users)) {
       continue;
     }
-    if (touched.open == 0 || divide(touched.left, touched.open) > level) {
-      find_held(touched, level);
-    } else if (level < touched.level) {
-      find_above(touched, level);
+    if (constraint.open == 0 || divide(constraint.left, constraint.open) > level) {
+      find_held(constraint, level);
+    } else if (level < constraint.level) {
+      find_above(constraint, level);
     }
   }
 }
 
 /// The constraint fills up below its old level: whoever is above that joins.
-void MaxMin::find_above(Touched& touched, std::int64_t level) {
-  for (const User& user : constraints_[at(touched.constraint)].users) {
-    if (user.rate >= level && variables_[at(user.variable)].joined != epoch_) {
-      if (user.rate > level) {
+void MaxMin::find_above(Constraint& constraint, std::int64_t level) {
+  for (const User& user : constraint.users) {
+    const Variable& variable = variables_[at(user.variable)];
+    if (variable.rate >= level && variable.joined != epoch_) {
+      if (variable.rate > level) {
         joining_.push_back(user.variable);
       } else {
-        touched.equal += elements_[at(user.element)].weight;
+        constraint.equal += elements_[at(user.element)].weight;
       }
     }
   }
 }
 
 /// The level is that of variables which the constraint limited: if there is room above, they join.
-void MaxMin::find_held(Touched& touched, std::int64_t level) {
-  const Wide left = touched.left + static_cast<Wide>(touched.held) * level;
-  if (divide(left, touched.open + touched.held) == level) {
+void MaxMin::find_held(Constraint& constraint, std::int64_t level) {
+  const Wide left = constraint.left + static_cast<Wide>(constraint.held) * level;
+  if (divide(left, constraint.open + constraint.held) == level) {
     return;
   }
-  for (const User& user : constraints_[at(touched.constraint)].users) {
-    if (user.rate == level && variables_[at(user.variable)].joined != epoch_) {
+  for (const User& user : constraint.users) {
+    const Variable& variable = variables_[at(user.variable)];
+    if (variable.rate == level && variable.joined != epoch_) {
       joining_.push_back(user.variable);
     }
   }
 }
 
 void MaxMin::let_join() {
-  std::size_t link = links_.size();
   std::ranges::for_each(joining_, [&](std::int32_t v) { join(v); });
-  for (; link < links_.size(); ++link) {
-    enqueue(links_[link].touched);
-  }
+  enqueue_stirred();
 }
 
 /// Progressive filling, level by level, all candidates of a level together.
@@ -430,54 +437,83 @@ void MaxMin::fill() {
     for (const std::int32_t index : tied_) {
       if (index < 0) {
         fix(~index, level);
-        continue;
-      }
-      Touched& touched = touched_[at(index)];
-      pending_ -= touched.held > 0 && !touched.settled ? 1 : 0;
-      touched.new_level = level;
-      touched.settled = true;
-      for (std::int32_t link = touched.links; link >= 0; link = links_[at(link)].next) {
-        fix(links_[at(link)].joined, level);
+      } else {
+        settle(index, level);
       }
     }
   }
   candidates_.clear();
 }
 
-void MaxMin::fix(std::int32_t index, std::int64_t rate) {
-  Joined& joined = joined_[at(index)];
-  if (joined.fixed) {
+/// The constraint is full at this level, or has found its old one again: whoever is open stays
+/// there.
+void MaxMin::settle(std::int32_t c, std::int64_t level) {
+  Constraint& constraint = constraints_[at(c)];
+  pending_ -= constraint.held > 0 && !constraint.settled ? 1 : 0;
+  constraint.new_level = level;
+  constraint.settled = true;
+  for (std::int32_t place = constraint.first_joined; place >= 0;) {
+    const User& user = constraint.users[at(place)];
+    fix(user.variable, level);
+    place = user.next;
+  }
+}
+
+void MaxMin::fix(std::int32_t v, std::int64_t rate) {
+  Variable& variable = variables_[at(v)];
+  if (!variable.open) {
     return;
   }
-  joined.fixed = true;
-  joined.rate = rate;
+  variable.open = false;
   --pending_;
-  for (std::int32_t i = joined.first; i < joined.first + joined.count; ++i) {
-    const Link& link = links_[at(i)];
-    Touched& touched = touched_[at(link.touched)];
-    touched.left -= static_cast<Wide>(link.weight) * rate;
-    touched.open -= link.weight;
-    touched.last_weight = touched.last_level == rate ? touched.last_weight : 0;
-    touched.last_weight += link.weight;
-    touched.last_level = rate;
+  variable.moved = variable.rate != rate;
+  variable.rate = rate;
+  for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
+    const Element& element = elements_[at(e)];
+    Constraint& constraint = constraints_[at(element.constraint)];
+    constraint.left -= static_cast<Wide>(element.weight) * rate;
+    constraint.open -= element.weight;
+    constraint.last_weight = constraint.last_level == rate ? constraint.last_weight : 0;
+    constraint.last_weight += element.weight;
+    constraint.last_level = rate;
   }
 }
 
 void MaxMin::commit() {
   filled_variables_ += std::ssize(joined_);
-  for (const Touched& touched : touched_) {
-    Constraint& constraint = constraints_[at(touched.constraint)];
-    constraint.load = static_cast<Wide>(constraint.capacity) * kOne - touched.left;
-    constraint.level = touched.new_level;
+  for (const std::int32_t v : joined_) {
+    if (variables_[at(v)].moved) {
+      changed_.emplace_back(v);
+    }
+  }
+  for (const std::int32_t c : touched_) {
+    Constraint& constraint = constraints_[at(c)];
+    constraint.level = constraint.new_level;
     constraint.level_weight =
-        touched.equal + (touched.last_level == touched.new_level ? touched.last_weight : 0);
+        constraint.equal +
+        (constraint.last_level == constraint.new_level ? constraint.last_weight : 0);
     if (constraint.level_weight == 0) {
       constraint.level = kNone;
     }
   }
-  for (const Joined& joined : joined_) {
-    set_rate(joined.variable, joined.rate);
+}
+
+/// Of whatever this solve has changed, and of all that share a constraint with it.
+void MaxMin::check_certificate() const {
+  std::vector<std::int32_t> variables = joined_;
+  for (const VariableId v : changed_) {
+    variables.push_back(v.value);
   }
+  for (const std::int32_t c : touched_) {
+    for (const User& user : constraints_[at(c)].users) {
+      variables.push_back(user.variable);
+    }
+  }
+  std::ranges::sort(variables);
+  const auto repeated = std::ranges::unique(variables);
+  variables.erase(repeated.begin(), repeated.end());
+  const std::string violation = max_min_violation(*this, variables);
+  LOCKSTEP_CHECK(violation.empty(), violation);
 }
 
 }  // namespace lockstep

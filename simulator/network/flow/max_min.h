@@ -78,6 +78,8 @@ class MaxMin {
   /// Rates are multiples of 1 / units.
   explicit MaxMin(double units = 0x1p36) : units_(units) {}
 
+  /// Makes room for so many variables with so many terms together.
+  void reserve(std::size_t variables, std::size_t terms);
   /// PRECONDITION: 0 < capacity <= kMaxUnits / units.
   ConstraintId add_constraint(double capacity);
   void set_capacity(ConstraintId constraint, double capacity);
@@ -111,11 +113,11 @@ class MaxMin {
   struct User {
     std::int32_t variable;
     std::int32_t element;  ///< that ties it to the constraint; see coefficient()
-    std::int64_t rate;     ///< of the variable, in units
+    std::int32_t next;     ///< in a solve: the place of the next of those that have joined
   };
   std::size_t constraint_count() const { return constraints_.size(); }
   double capacity(ConstraintId constraint) const {
-    return static_cast<double>(constraints_[constraint.index()].capacity) / units_;
+    return static_cast<double>(capacity_[constraint.index()]) / units_;
   }
   double bound(VariableId variable) const {
     const std::int64_t bound = variables_[variable.index()].bound;
@@ -148,49 +150,30 @@ class MaxMin {
     std::int32_t first = 0, count = 0;
     std::uint32_t joined = 0;  ///< the solve in which it was last filled again
     bool active = false;
+    bool open = false;   ///< in that solve: not fixed yet
+    bool moved = false;  ///< fixed at another rate than before
   };
   struct Constraint {
-    Wide load = 0;  ///< weight times rate of all users
-    std::int64_t capacity = 0;
-    std::int64_t level = kNone;     ///< the rate of the variables that it limits, if it does
+    Wide left = 0;               ///< capacity less weight times rate of all users that are not open
+    std::int64_t level = kNone;  ///< the rate of the variables that it limits, if it does
     std::int64_t level_weight = 0;  ///< of the users with that rate
     std::vector<User> users;
-    std::uint32_t reached = 0;
-    std::int32_t touched = 0;  ///< index into touched_ in the solve `reached`
-    bool dirty = false;
-  };
-
-  // A solve works on small arrays of its own, which stay in cache.
-
-  /// A constraint in a solve.
-  struct Touched {
-    Wide left = 0;  ///< capacity less the load, without that of open variables
-    std::int64_t level = kNone;
+    // In the solve `reached`:
     std::int64_t new_level = kNone;
     std::int64_t open = 0;   ///< weight of the variables that have joined and are not fixed
     std::int64_t held = 0;   ///< weight of those at `level` that have not joined
     std::int64_t equal = 0;  ///< weight of those at `new_level` that have not joined
     std::int64_t last_level = kNone, last_weight = 0;  ///< users fixed last, and their weight
     std::int64_t queued = kNone;                       ///< its key in candidates_
-    std::int32_t constraint = 0;
-    std::int32_t joined = 0;  ///< number of the variables that have joined
-    std::int32_t users = 0;
-    std::int32_t links = -1;  ///< list of those that have joined
-    bool settled = false;     ///< its level is found, or found to have stayed
+    std::int32_t joined = 0;                           ///< number of the users that have joined
+    std::int32_t first_joined = -1;                    ///< place of the last of them
+    std::uint32_t reached = 0;
+    bool settled = false;  ///< its level is found, or found to have stayed
+    bool stirred = false;  ///< in stirred_
+    bool dirty = false;
   };
-  /// A variable in a solve; its links, one a term, stand in a row.
-  struct Joined {
-    std::int64_t rate = 0;  ///< the new one, once fixed
-    std::int32_t variable = 0;
-    std::int32_t first = 0, count = 0;
-    bool fixed = false;
-  };
-  struct Link {
-    std::int64_t weight;
-    std::int32_t joined, touched, next;
-  };
-  /// A constraint (index into touched_) or the bound of a variable (~index into joined_), and the
-  /// level at which it is to be looked at.
+  /// A constraint or the bound of a variable (~index), and the level at which it is to be looked
+  /// at.
   struct Candidate {
     std::int64_t key;
     std::int32_t index;
@@ -199,29 +182,32 @@ class MaxMin {
 
   std::int64_t to_units(double value) const;
   static std::int64_t divide(Wide left, std::int64_t weight);
-  static std::int64_t key_of(const Touched& touched);
+  static std::int64_t key_of(const Constraint& constraint);
   void mark_dirty(std::int32_t constraint);
   std::int32_t allocate_elements(std::size_t count);
   void attach(std::int32_t variable, std::int32_t element);
   void detach(const Element& element);
   void begin_epoch();
   bool fill_alone(std::int32_t variable);
-  void set_rate(std::int32_t variable, std::int64_t rate);
   void seed();
-  std::int32_t touch(std::int32_t constraint);
+  Constraint& touch(std::int32_t constraint);
   void join(std::int32_t variable);
-  void enqueue(std::int32_t touched);
+  void enqueue(std::int32_t constraint);
+  void enqueue_stirred();
   std::int64_t next_level();
   void find_joining(std::int64_t level);
-  void find_above(Touched& touched, std::int64_t level);
-  void find_held(Touched& touched, std::int64_t level);
+  void find_above(Constraint& constraint, std::int64_t level);
+  void find_held(Constraint& constraint, std::int64_t level);
   void let_join();
   void fill();
-  void fix(std::int32_t joined, std::int64_t rate);
+  void settle(std::int32_t constraint, std::int64_t level);
+  void fix(std::int32_t variable, std::int64_t rate);
   void commit();
+  void check_certificate() const;
 
   double units_;
   std::vector<Variable> variables_;
+  std::vector<std::int64_t> capacity_;  // per constraint
   std::vector<Constraint> constraints_;
   std::vector<Element> elements_;
   std::vector<std::int32_t> free_variables_;
@@ -229,9 +215,9 @@ class MaxMin {
   std::vector<std::int32_t> dirty_, fresh_;
 
   std::uint32_t epoch_ = 0;
-  std::vector<Touched> touched_;
-  std::vector<Joined> joined_;
-  std::vector<Link> links_;
+  std::vector<std::int32_t> touched_;  // constraints reached by this solve
+  std::vector<std::int32_t> joined_;   // variables filled again by this solve
+  std::vector<std::int32_t> stirred_;  // constraints of those that joined last
   std::vector<std::int32_t> joining_;  // variables that break the certificate at the present level
   std::vector<std::int32_t> tied_;     // candidates at the present level
   FourAryHeap<Candidate> candidates_;
