@@ -59,6 +59,11 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                  "analytic engine: NVLink bandwidth of a GPU (default: the topology's)")
       ->group("Network");
   app.add_option("--nic", options.nic, "analytic engine: bandwidth of one NIC")->group("Network");
+  app.add_option(
+         "--threads", options.threads,
+         "sizes and engines at once (default: one a core); the result does not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->group("Speed");
   app.add_flag("--no-symmetry", options.no_symmetry,
                "flow engine: simulate every connection, not one of each kind")
       ->group("Speed");

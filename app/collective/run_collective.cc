@@ -13,6 +13,7 @@
 #include "app/flag_value.h"
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "simulator/collectives/split.h"
@@ -177,6 +178,27 @@ CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
           0};
 }
 
+/// One size on every engine.
+CollectivePoint run_size(const Setting& setting, Bytes bytes) {
+  CollectivePoint point;
+  point.bytes = bytes;
+  std::optional<CollectivePlan> plan;
+  for (const std::string& engine : setting.options.engines) {
+    if (engine == "analytic") {
+      point.timings.push_back(analytic_time(setting, bytes));
+      continue;
+    }
+    if (!plan) {
+      plan = plan_collective(setting.options, setting.plan, bytes);
+      point.algorithm = plan->algorithm;
+      point.protocol = plan->protocol;
+      point.channels = plan->channels;
+    }
+    point.timings.push_back(network_time(setting, *plan, bytes, engine));
+  }
+  return point;
+}
+
 }  // namespace
 
 CollectiveSweep run_collective(const CollectiveOptions& options) {
@@ -200,25 +222,13 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
   sweep.flavour = options.flavour;
   sweep.placement = options.placement;
   sweep.engines = options.engines;
-  for (const Bytes bytes : take_sizes(options, setting.plan)) {
-    CollectivePoint point;
-    point.bytes = bytes;
-    std::optional<CollectivePlan> plan;
-    for (const std::string& engine : options.engines) {
-      if (engine == "analytic") {
-        point.timings.push_back(analytic_time(setting, bytes));
-        continue;
-      }
-      if (!plan) {
-        plan = plan_collective(options, setting.plan, bytes);
-        point.algorithm = plan->algorithm;
-        point.protocol = plan->protocol;
-        point.channels = plan->channels;
-      }
-      point.timings.push_back(network_time(setting, *plan, bytes, engine));
-    }
-    sweep.points.push_back(std::move(point));
-  }
+  const std::vector<Bytes> sizes = take_sizes(options, setting.plan);
+  sweep.points.resize(sizes.size());
+  // Large sizes take longest, so they begin.
+  for_each_in_parallel(sizes.size(), options.threads, [&](std::size_t i) {
+    const std::size_t point = sizes.size() - 1 - i;
+    sweep.points[point] = run_size(setting, sizes[point]);
+  });
   return sweep;
 }
 

@@ -216,11 +216,12 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
     other.stragglers.assign(stragglers.begin(), stragglers.end());
     other.step = step;
     other.rows = nullptr;
+    other.meta = nullptr;
     other.explain = false;
     other.quiet = true;
     return run_engine(other, workload, topology, nullptr).total;
   };
-  price_stragglers(options.stragglers, run, result);
+  price_stragglers(options.stragglers, options.threads, run, result);
   if (options.steps > 1) {
     std::vector<Trace> traces(static_cast<std::size_t>(options.steps));
     const RunStep traced = [&](std::span<const Straggler>, std::int64_t step) {
@@ -233,10 +234,8 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
       other.meta = &meta;
       return run_engine(other, workload, topology, nullptr).total;
     };
-    const int threads = options.threads > 0
-                            ? options.threads
-                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    result.sample = sample_steps(options.stragglers, options.steps, options.seed, threads, traced);
+    result.sample =
+        sample_steps(options.stragglers, options.steps, options.seed, options.threads, traced);
     for (std::size_t step = 1; options.rows != nullptr && step < traces.size(); ++step) {
       for (std::size_t row = 0; row < traces[step].size(); ++row) {
         add_row(*options.rows, row_at(traces[step], row));

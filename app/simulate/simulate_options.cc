@@ -108,8 +108,10 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4294944442}))
       ->capture_default_str()
       ->group(slow);
-  app.add_option("--threads", options.threads,
-                 "for --steps (default: one a core); the result does not depend on it")
+  app.add_option(
+         "--threads", options.threads,
+         "for --steps and the price of stragglers (default: one a core); the result does not\n"
+         "depend on it")
       ->check(CLI::Range(1, 1024))
       ->group(slow);
 

@@ -1,28 +1,33 @@
 #include "simulator/replay/step_sample.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace lockstep {
 
-void price_stragglers(std::span<const Straggler> stragglers, const RunStep& run,
+void price_stragglers(std::span<const Straggler> stragglers, int threads, const RunStep& run,
                       StepResult& result) {
   if (stragglers.empty()) {
     return;
   }
-  result.clean = run({}, 0);
+  // Run 0 is without any, run i without straggler i - 1; a lone one's is run 0.
+  const std::size_t runs = stragglers.size() == 1 ? 1 : stragglers.size() + 1;
+  std::vector<Time> totals(runs);
+  for_each_in_parallel(runs, threads, [&](std::size_t i) {
+    std::vector<Straggler> others;
+    if (i > 0) {
+      others.assign(stragglers.begin(), stragglers.end());
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+    }
+    totals[i] = run(others, 0);
+  });
+  result.clean = totals.front();
   for (std::size_t i = 0; i < stragglers.size(); ++i) {
-    std::vector<Straggler> others(stragglers.begin(), stragglers.end());
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    result.stragglers.push_back(
-        {stragglers[i].text(), others.empty() ? result.clean : run(others, 0)});
+    result.stragglers.push_back({stragglers[i].text(), totals[runs == 1 ? 0 : i + 1]});
   }
 }
 
@@ -31,30 +36,9 @@ StepSample sample_steps(std::span<const Straggler> stragglers, std::int64_t coun
   StepSample sample;
   sample.seed = seed;
   sample.totals.resize(static_cast<std::size_t>(count));
-  std::vector<std::exception_ptr> errors(sample.totals.size());
-  std::atomic<std::int64_t> next = 0;
-  const auto work = [&] {
-    for (std::int64_t step = next++; step < count; step = next++) {
-      try {
-        sample.totals[static_cast<std::size_t>(step)] = run(stragglers, step);
-      } catch (...) {
-        errors[static_cast<std::size_t>(step)] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> others;
-  for (int i = 1; i < std::min<std::int64_t>(threads, count); ++i) {
-    others.emplace_back(work);
-  }
-  work();
-  for (std::thread& other : others) {
-    other.join();
-  }
-  for (const std::exception_ptr& error : errors) {
-    if (error) {
-      std::rethrow_exception(error);
-    }
-  }
+  for_each_in_parallel(sample.totals.size(), threads, [&](std::size_t step) {
+    sample.totals[step] = run(stragglers, static_cast<std::int64_t>(step));
+  });
   summarise(sample);
   return sample;
 }

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -288,21 +289,29 @@ TEST(StepSample, SummaryByHand) {
 
 TEST(StepSample, PricesEachByPairedRuns) {
   const std::vector<Straggler> stragglers{Straggler::parse("gpu:0:2"), Straggler::parse("gpu:1:3")};
-  StepResult result;
-  price_stragglers(
-      stragglers,
-      [](std::span<const Straggler> given, std::int64_t) {
-        Time total = Time::us(10);
-        for (const Straggler& each : given) {
-          total = std::max(total, Time::us(10) * std::int64_t(each.number(1, 0, 10)));
-        }
-        return total;
-      },
-      result);
-  EXPECT_EQ(result.clean, Time::us(10));
-  ASSERT_EQ(result.stragglers.size(), 2U);
-  EXPECT_EQ(result.stragglers[0].without, Time::us(30));
-  EXPECT_EQ(result.stragglers[1].without, Time::us(20));
+  std::atomic<int> runs = 0;
+  const RunStep run = [&](std::span<const Straggler> given, std::int64_t) {
+    ++runs;
+    Time total = Time::us(10);
+    for (const Straggler& each : given) {
+      total = std::max(total, Time::us(10) * std::int64_t(each.number(1, 0, 10)));
+    }
+    return total;
+  };
+  for (const int threads : {1, 3}) {
+    StepResult result;
+    price_stragglers(stragglers, threads, run, result);
+    EXPECT_EQ(result.clean, Time::us(10));
+    ASSERT_EQ(result.stragglers.size(), 2U);
+    EXPECT_EQ(result.stragglers[0].without, Time::us(30));
+    EXPECT_EQ(result.stragglers[1].without, Time::us(20));
+  }
+  EXPECT_EQ(runs, 6);
+  StepResult alone;  // without the only one is without any
+  price_stragglers(std::span(stragglers).first(1), 2, run, alone);
+  EXPECT_EQ(runs, 7);
+  ASSERT_EQ(alone.stragglers.size(), 1U);
+  EXPECT_EQ(alone.stragglers[0].without, Time::us(10));
 }
 
 }  // namespace
