@@ -292,6 +292,17 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
   }
 }
 
+Time CollectiveRuns::advance(Time limit) {
+  events_.clear();
+  return network_.advance(limit, events_);
+}
+
+void CollectiveRuns::dispatch(Time now) {
+  for (const NetworkEvent& event : events_) {
+    handle(event, now);
+  }
+}
+
 void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
   const auto run_index = static_cast<std::int32_t>(event.tag >> 32);
   const auto i = static_cast<std::size_t>(event.tag & 0xFFFFFFFFU);

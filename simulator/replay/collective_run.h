@@ -31,7 +31,10 @@ class CollectiveRuns final : public Communication {
                  const ReplayOptions& options, Finished finished);
 
   void enter(std::int32_t rank, std::int32_t op, Time now) override;
-  void handle(const NetworkEvent& event, Time now) override;
+  Time advance(Time limit) override;
+  bool happened() const override { return !events_.empty(); }
+  void dispatch(Time now) override;
+  void scale_capacity(PortId port, double share) override { network_.scale_capacity(port, share); }
   std::int64_t transfers() const override { return transfers_; }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
@@ -86,6 +89,7 @@ class CollectiveRuns final : public Communication {
   void start_from(std::int32_t run, std::int32_t place, Time now);
   void start_ready(std::int32_t run, std::int32_t slot, Time now);
   void share_done(std::int32_t run, std::int32_t place);
+  void handle(const NetworkEvent& event, Time now);
   [[noreturn]] void disagree(const Run& run, std::int32_t rank, std::int32_t op) const;
 
   const RankPrograms& work_;
@@ -95,6 +99,7 @@ class CollectiveRuns final : public Communication {
   const ScheduleSource& schedules_;
   const ReplayOptions& options_;
   Finished finished_;
+  std::vector<NetworkEvent> events_;  // of this moment
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<std::int32_t> free_;
   std::unordered_map<Key, std::int32_t, KeyHash> open_;       // never iterated

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// The collectives under way in a replay: who has entered, which transfers may start, who has
-/// finished. Entering and network events go in; transfers go to a network; finished ranks come out
+/// The collectives under way in a replay and the network that carries them: who has entered, which
+/// transfers may start, who has finished. Ranks that enter go in; those that finish come out
 /// through a callback that the implementation was given.
 class Communication {
  public:
@@ -17,7 +17,16 @@ class Communication {
 
   /// A rank reaches communication `op` of its program.
   virtual void enter(std::int32_t rank, std::int32_t op, Time now) = 0;
-  virtual void handle(const NetworkEvent& event, Time now) = 0;
+  /// Moves the network's clock to `limit`, or to the first moment at which something happens if
+  /// that comes earlier, and returns it. With limit Time::max() and nothing under way the clock
+  /// stays.
+  virtual Time advance(Time limit) = 0;
+  /// Whether something happened at the moment that advance() came to.
+  virtual bool happened() const = 0;
+  /// Deals with that: who has finished is told.
+  virtual void dispatch(Time now) = 0;
+  /// From now on a port has this share of its bandwidth.
+  virtual void scale_capacity(PortId port, double share) = 0;
 
   virtual std::int64_t transfers() const = 0;
   /// The members of a rank's collective that have not entered it yet.

@@ -2,82 +2,46 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 
 namespace lockstep {
 namespace {
 
+/// Nodes of all memos together, about 130 B each.
+constexpr std::size_t kMemoNodes = std::size_t{1} << 19;
+/// Entries after which a session is no more recorded: so many, or four times its places.
+constexpr std::size_t kLongSession = 64;
+
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+std::int64_t code_of(std::int32_t run, std::int32_t place) {
+  return std::int64_t{run} << 32 | place;
+}
 
 }  // namespace
 
-FoldedNetwork::FoldedNetwork(const StepFold& fold, const Topology& topology)
-    : fold_(fold), topology_(topology) {
-  for (const double capacity : fold.graph.capacity) {
-    network_.add_constraint(capacity);
-  }
-  for (std::size_t slot = 0; slot < fold.graph.slots.size(); ++slot) {
-    network_.connect(fold.graph.terms(slot));
-  }
-}
-
-ConnectionId FoldedNetwork::connect(NodeId, NodeId, std::int32_t) {
-  LOCKSTEP_CHECK(false, "a folded network's connections are its slots");
-}
-
-void FoldedNetwork::start(ConnectionId connection, Bytes, Time when, std::uint64_t tag) {
-  const FlowGraph::Slot& slot = fold_.graph.slots[connection.index()];
-  network_.start(connection, slot.bits, slot.latency, when, tag);
-}
-
-std::vector<PortUse> FoldedNetwork::port_use() const {
-  std::vector<double> bits(2 * topology_.links.size());
-  for (std::size_t i = 0; i < fold_.slot_of.size(); ++i) {
-    const double carried = network_.carried_bits(ConnectionId(fold_.slot_of[i]));
-    for (auto hop = static_cast<std::size_t>(fold_.hop_begin[i]);
-         hop < static_cast<std::size_t>(fold_.hop_begin[i + 1]); ++hop) {
-      bits[at(fold_.hops[hop].port)] += carried * static_cast<double>(fold_.hops[hop].share);
-    }
-  }
-  std::vector<PortUse> use(bits.size());
-  for (std::size_t port = 0; port < use.size(); ++port) {
-    use[port].bytes = Bytes(std::llround(bits[port] / 8));
-    const Bandwidth rate = topology_.class_of(LinkId(port / 2)).rate;
-    if (bits[port] > 0) {
-      use[port].busy = Time::seconds(bits[port] / static_cast<double>(rate.bits_per_second()));
-    }
-  }
-  return use;
-}
-
-FoldedRuns::FoldedRuns(const RankPrograms& work, const StepFold& fold, NetworkEngine& network,
-                       Finished finished)
-    : work_(work), fold_(fold), network_(network), finished_(std::move(finished)) {
-  std::vector<std::int32_t> local_of(fold.graph.slots.size());
+FoldedRuns::FoldedRuns(const RankPrograms& work, const StepFold& fold, Finished finished)
+    : work_(work), fold_(fold), finished_(std::move(finished)) {
+  owner_.assign(fold.graph.capacity.size(), -1);
   for (std::size_t c = 0; c < fold.communicators.size(); ++c) {
-    const auto& slots = fold.communicators[c].slots;
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      local_of[at(slots[i])] = static_cast<std::int32_t>(i);
-    }
-    std::vector<LocalSlot>& local = local_.emplace_back(slots.size());
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      const FlowGraph::Slot& slot = fold.graph.slots[at(slots[i])];
-      const auto communicator = static_cast<std::int32_t>(c);
-      local[i].source = slot.source < 0 ? -1 : place_of(communicator, slot.source);
-      local[i].destination = slot.destination < 0 ? -1 : place_of(communicator, slot.destination);
-      for (const SlotWait& wait : fold.graph.waits(at(slots[i]))) {
-        const std::int32_t other = local_of[at(wait.slot)];
-        local[i].waits.push_back({other, wait.lag});
-        local[at(other)].waiters.push_back(static_cast<std::int32_t>(i));
-      }
+    Communicator& communicator = communicators_.emplace_back();
+    communicator.kind = kind_of(shape_of(fold, c, communicator.constraints));
+    for (const std::int32_t slot : fold.communicators[c].slots) {
+      communicator.transfers +=
+          fold.graph.slots[at(slot)].count * fold.graph.slots[at(slot)].copies;
     }
   }
 }
 
-std::int32_t FoldedRuns::place_of(std::int32_t communicator, std::int32_t of_class) const {
-  const auto& classes = fold_.communicators[at(communicator)].classes;
-  return static_cast<std::int32_t>(std::ranges::lower_bound(classes, of_class) - classes.begin());
+FoldedRuns::Kind* FoldedRuns::kind_of(CommunicatorShape shape) {
+  std::unique_ptr<Kind>& kind = kinds_[shape.key()];
+  if (!kind) {
+    kind = std::make_unique<Kind>();
+    kind->shape = std::move(shape);
+  }
+  return kind.get();
 }
 
 void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
@@ -87,119 +51,383 @@ void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
     finished_(rank, op_index);
     return;
   }
-  const StepFold::Communicator& what = fold_.communicators[at(communicator)];
+  std::int32_t index = communicators_[at(communicator)].island;
+  index = index >= 0 ? index : settle(communicator, now);
+  Island& island = *islands_[at(index)];
   const std::int32_t sequence = work_.program(rank).ops()[at(op_index)].sequence;
-  const auto [found, is_new] = open_.try_emplace({communicator, sequence}, -1);
-  if (is_new) {
-    if (free_.empty()) {
-      free_.push_back(static_cast<std::int32_t>(runs_.size()));
-      runs_.emplace_back();
-    }
-    found->second = free_.back();
-    free_.pop_back();
-    Run& run = runs_[at(found->second)];
-    run.communicator = communicator;
-    run.sequence = sequence;
-    run.op.assign(what.classes.size(), -1);
-    run.shares = what.shares;
-    run.slots.assign(what.slots.size(), {});
-    run.unfinished = static_cast<std::int32_t>(what.classes.size());
-  }
-  const std::int32_t index = found->second;
-  const std::int32_t place = place_of(communicator, of_class);
-  runs_[at(index)].op[at(place)] = op_index;
-  const std::vector<LocalSlot>& local = local_[at(communicator)];
-  for (std::size_t slot = 0; slot < local.size(); ++slot) {
-    if (local[slot].source == place) {
-      start_ready(index, static_cast<std::int32_t>(slot), now);
+  std::int32_t run = -1;
+  for (const std::int32_t each : island.open) {
+    if (island.runs[at(each)].communicator == communicator &&
+        island.runs[at(each)].sequence == sequence) {
+      run = each;
     }
   }
-  if (runs_[at(index)].shares[at(place)] == 0) {
-    share_done(index, place, 0);
-  }
+  run = run >= 0 ? run : open_run(island, communicator, sequence);
+  const auto& classes = fold_.communicators[at(communicator)].classes;
+  const auto place =
+      static_cast<std::int32_t>(std::ranges::lower_bound(classes, of_class) - classes.begin());
+  island.runs[at(run)].op[at(place)] = op_index;
+  put_in(index, run, place, now);
 }
 
-/// Starts the slot's next transfers as far as what they wait for has arrived.
-void FoldedRuns::start_ready(std::int32_t run_index, std::int32_t slot_index, Time now) {
-  Run& run = runs_[at(run_index)];
-  const StepFold::Communicator& what = fold_.communicators[at(run.communicator)];
-  const std::int32_t global = what.slots[at(slot_index)];
-  const FlowGraph::Slot& slot = fold_.graph.slots[at(global)];
-  const std::vector<LocalSlot>& local = local_[at(run.communicator)];
-  SlotState& state = run.slots[at(slot_index)];
-  for (; state.started < slot.count; ++state.started) {
-    bool forwards = false;
-    for (const SlotWait& wait : local[at(slot_index)].waits) {
-      const std::int32_t needed =
-          wait.needed(state.started, fold_.graph.slots[at(what.slots[at(wait.slot)])].count);
-      if (run.slots[at(wait.slot)].delivered < needed) {
+/// An island for a communicator that has none: its own, or what those become that it meets.
+std::int32_t FoldedRuns::settle(std::int32_t communicator, Time now) {
+  others_.clear();
+  for (const std::int32_t constraint : communicators_[at(communicator)].constraints) {
+    const std::int32_t owner = owner_[at(constraint)];
+    if (owner >= 0 && std::ranges::find(others_, owner) == others_.end()) {
+      others_.push_back(owner);
+    }
+  }
+  std::int32_t index = -1;
+  if (others_.empty()) {
+    index = new_island();
+    Island& island = *islands_[at(index)];
+    island.communicators = {communicator};
+    island.recording = memo_nodes_ < kMemoNodes;
+    island.base = now;
+  } else {
+    index = join(others_, communicator, now);
+  }
+  for (const std::int32_t each : islands_[at(index)]->communicators) {
+    communicators_[at(each)].island = index;
+    for (const std::int32_t constraint : communicators_[at(each)].constraints) {
+      owner_[at(constraint)] = index;
+    }
+  }
+  return index;
+}
+
+std::int32_t FoldedRuns::new_island() {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::int32_t>(islands_.size()));
+    islands_.push_back(std::make_unique<Island>());
+  }
+  const std::int32_t index = free_.back();
+  free_.pop_back();
+  return index;
+}
+
+std::int32_t FoldedRuns::open_run(Island& island, std::int32_t communicator,
+                                  std::int32_t sequence) {
+  const auto index = static_cast<std::int32_t>(island.run_count++);
+  if (island.runs.size() < island.run_count) {
+    island.runs.emplace_back();
+  }
+  Run& run = island.runs[at(index)];
+  run.communicator = communicator;
+  run.sequence = sequence;
+  run.op.assign(fold_.communicators[at(communicator)].classes.size(), kNotEntered);
+  run.unfinished = static_cast<std::int32_t>(run.op.size());
+  island.open.push_back(index);
+  return index;
+}
+
+/// One island of several and a communicator. What they have under way goes on as it stands.
+std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_t communicator,
+                              Time now) {
+  const std::int32_t index = new_island();
+  Island& joined = *islands_[at(index)];
+  joined.recording = false;
+  joined.simulation = std::make_unique<IslandSimulation>();
+  joined.simulation->begin(now);
+  for (const std::int32_t other : islands) {
+    Island& island = *islands_[at(other)];
+    if (!island.simulation) {
+      simulate(island, now, now);
+    }
+    finishes_.clear();
+    island.simulation->advance(now, finishes_);
+    for (const IslandSimulation::Finish& finish : finishes_) {
+      tell(island, finish.run, finish.place);
+    }
+    for (std::size_t c = 0; c < island.communicators.size(); ++c) {
+      Communicator& each = communicators_[at(island.communicators[c])];
+      joined.communicators.push_back(island.communicators[c]);
+      const std::int32_t added = joined.simulation->add(each.kind->shape, each.constraints);
+      const std::vector<std::int32_t> new_run =
+          joined.simulation->adopt(added, *island.simulation, static_cast<std::int32_t>(c), {}, {});
+      for (std::size_t run = 0; run < new_run.size(); ++run) {
+        if (new_run[run] >= 0) {
+          LOCKSTEP_CHECK(at(new_run[run]) == joined.run_count, "runs are numbered alike");
+          Run& old = island.runs[run];
+          Run& moved = joined.runs[at(open_run(joined, old.communicator, old.sequence))];
+          moved.op = old.op;
+          moved.unfinished = old.unfinished;
+          if (moved.unfinished == 0) {
+            joined.open.pop_back();
+          }
+        }
+      }
+    }
+    close(other);
+  }
+  communicators_[at(communicator)].island = index;
+  joined.communicators.push_back(communicator);
+  joined.simulation->add(communicators_[at(communicator)].kind->shape,
+                         communicators_[at(communicator)].constraints);
+  return index;
+}
+
+void FoldedRuns::put_in(std::int32_t index, std::int32_t run, std::int32_t place, Time now) {
+  Island& island = *islands_[at(index)];
+  if (!island.simulation && !island.recording) {
+    simulate(island, now, now);
+  }
+  if (island.recording) {
+    SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
+    const bool rests = memo.node(island.node).rests;
+    island.base = rests ? now : island.base;
+    const Time when = now - island.base;
+    if (!island.simulation) {
+      const std::int32_t next = memo.find(island.node, when, code_of(run, place));
+      if (next >= 0) {
+        island.node = next;
+        island.log.push_back({now, run, place});
+        schedule(index, next_on_memo(island));
         return;
       }
-      forwards = forwards || needed > 0;
+      simulate(island, now, now);
     }
-    network_.start(
-        ConnectionId(global), Bytes(), now + (forwards ? slot.forward_latency : slot.start_latency),
-        static_cast<std::uint64_t>(run_index) << 32 | static_cast<std::uint32_t>(slot_index));
-    transfers_ += slot.copies;
+    memo.stay_quiet(island.node, when);
+    memo_nodes_ -= memo.size();
+    island.node = memo.enter(island.node, when, code_of(run, place));
+    memo_nodes_ += memo.size();
+    island.log.push_back({now, run, place});
+    island.recording =
+        memo_nodes_ < kMemoNodes &&
+        island.log.size() < std::max(kLongSession, 4 * island.runs[at(run)].op.size());
+  }
+  IslandSimulation& simulation = *island.simulation;
+  if (run == simulation.runs()) {
+    simulation.open(static_cast<std::int32_t>(
+        std::ranges::find(island.communicators, island.runs[at(run)].communicator) -
+        island.communicators.begin()));
+  }
+  simulation.enter(run, place, now);
+  const Time next = simulation.next();
+  if (island.recording && next == Time::max()) {
+    communicators_[at(island.communicators[0])].kind->memo.rest(island.node);
+  }
+  schedule(index, next);
+}
+
+/// Brings a session that followed its memo to where it stands: all entries so far, then up to
+/// `until`. What finishes on the way and has not been told yet finishes next.
+void FoldedRuns::simulate(Island& island, Time now, Time until) {
+  Kind& kind = *communicators_[at(island.communicators[0])].kind;
+  if (kind.idle.empty()) {
+    auto fresh = std::make_unique<IslandSimulation>();
+    std::vector<std::int32_t> names(kind.shape.capacity.size());
+    std::iota(names.begin(), names.end(), 0);
+    fresh->add(kind.shape, names);
+    kind.idle.push_back(std::move(fresh));
+  }
+  island.simulation = std::move(kind.idle.back());
+  kind.idle.pop_back();
+  IslandSimulation& simulation = *island.simulation;
+  simulation.begin(island.log.empty() ? now : island.log.front().when);
+  finishes_.clear();
+  for (const Entry& entry : island.log) {
+    simulation.advance(entry.when, finishes_);
+    if (entry.run == simulation.runs()) {
+      simulation.open(0);
+    }
+    simulation.enter(entry.run, entry.place, entry.when);
+  }
+  simulation.advance(until, finishes_);
+  for (const IslandSimulation::Finish& finish : finishes_) {
+    if (island.runs[at(finish.run)].op[at(finish.place)] != kFinished) {
+      simulation.hold(finish);
+    }
   }
 }
 
-void FoldedRuns::handle(const NetworkEvent& event, Time now) {
-  const auto run_index = static_cast<std::int32_t>(event.tag >> 32);
-  const auto slot_index = static_cast<std::int32_t>(event.tag & 0xFFFFFFFFU);
-  const std::int32_t communicator = runs_[at(run_index)].communicator;
-  const LocalSlot& local = local_[at(communicator)][at(slot_index)];
-  const StepFold::Ends& ends =
-      fold_.ends[at(fold_.communicators[at(communicator)].slots[at(slot_index)])];
-  if (event.kind == NetworkEvent::Kind::kSent) {
-    if (local.source >= 0) {
-      share_done(run_index, local.source, ends.leave);
-    }
-    return;
+Time FoldedRuns::next_on_memo(const Island& island) const {
+  const SessionMemo::Node& node =
+      communicators_[at(island.communicators[0])].kind->memo.node(island.node);
+  if (node.known) {
+    return node.when < Time::max() ? island.base + node.when : Time::max();
   }
-  ++runs_[at(run_index)].slots[at(slot_index)].delivered;
-  for (const std::int32_t next : local.waiters) {
-    const std::int32_t source = local_[at(communicator)][at(next)].source;
-    if (source < 0 || runs_[at(run_index)].op[at(source)] >= 0) {
-      start_ready(run_index, next, now);
+  return island.base + node.quiet + Time::ps(1);
+}
+
+void FoldedRuns::process(std::int32_t index, Time now) {
+  Island& island = *islands_[at(index)];
+  if (!island.simulation) {
+    SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
+    const SessionMemo::Node node = memo.node(island.node);
+    if (node.known) {
+      island.node = node.after;
+      for (const std::int64_t code : memo.finishes(node)) {
+        tell(island, static_cast<std::int32_t>(code >> 32),
+             static_cast<std::int32_t>(code & 0xFFFFFFFF));
+      }
+      if (island.open.empty() && memo.node(island.node).rests) {
+        close(index);
+      } else {
+        schedule(index, next_on_memo(island));
+      }
+      return;
+    }
+    simulate(island, now, now - Time::ps(1));
+  }
+  finishes_.clear();
+  island.simulation->advance(now, finishes_);
+  if (island.recording) {
+    SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
+    memo_nodes_ -= memo.size();
+    if (!finishes_.empty()) {
+      codes_.clear();
+      for (const IslandSimulation::Finish& finish : finishes_) {
+        codes_.push_back(code_of(finish.run, finish.place));
+      }
+      island.node = memo.finish(island.node, now - island.base, codes_);
+    }
+    memo_nodes_ += memo.size();
+    if (island.simulation->next() == Time::max()) {
+      memo.rest(island.node);
     }
   }
-  if (local.destination >= 0) {
-    share_done(run_index, local.destination, ends.reach);
+  for (const IslandSimulation::Finish& finish : finishes_) {
+    tell(island, finish.run, finish.place);
+  }
+  const Time next = island.simulation->next();
+  if (island.open.empty() && next == Time::max()) {
+    close(index);
+  } else {
+    schedule(index, next);
   }
 }
 
-void FoldedRuns::share_done(std::int32_t run_index, std::int32_t place, std::int32_t count) {
-  Run& run = runs_[at(run_index)];
-  run.shares[at(place)] -= count;
-  if (run.shares[at(place)] > 0 || run.op[at(place)] < 0) {
-    return;
-  }
-  const std::int32_t op = run.op[at(place)];
+void FoldedRuns::tell(Island& island, std::int32_t run_index, std::int32_t place) {
+  Run& run = island.runs[at(run_index)];
   const std::int32_t of_class = fold_.communicators[at(run.communicator)].classes[at(place)];
+  told_.emplace_back(fold_.representative[at(of_class)], run.op[at(place)]);
+  run.op[at(place)] = kFinished;
   if (--run.unfinished == 0) {
-    open_.erase({run.communicator, run.sequence});
-    free_.push_back(run_index);
+    std::erase(island.open, run_index);
+    Communicator& communicator = communicators_[at(run.communicator)];
+    ++communicator.runs;
+    transfers_ += communicator.transfers;
   }
-  finished_(fold_.representative[at(of_class)], op);
+}
+
+void FoldedRuns::schedule(std::int32_t index, Time when) {
+  Island& island = *islands_[at(index)];
+  ++island.version;
+  if (when < Time::max()) {
+    due_.push({when, index, island.version});
+  }
+}
+
+/// Gives an island back. Its communicators are as they were before they were entered.
+void FoldedRuns::close(std::int32_t index) {
+  Island& island = *islands_[at(index)];
+  ++island.version;
+  for (const std::int32_t each : island.communicators) {
+    communicators_[at(each)].island = -1;
+    for (const std::int32_t constraint : communicators_[at(each)].constraints) {
+      owner_[at(constraint)] = -1;
+    }
+  }
+  if (island.simulation && island.communicators.size() == 1 && island.simulation->idle()) {
+    communicators_[at(island.communicators[0])].kind->idle.push_back(std::move(island.simulation));
+  }
+  island.simulation.reset();
+  island.communicators.clear();
+  island.run_count = 0;
+  island.open.clear();
+  island.log.clear();
+  island.node = SessionMemo::kRoot;
+  free_.push_back(index);
+}
+
+Time FoldedRuns::advance(Time limit) {
+  while (!due_.empty()) {
+    const Due due = due_.top();
+    if (islands_[at(due.island)]->version != due.version) {
+      due_.pop();
+      continue;
+    }
+    if (due.when > limit || (due.when > now_ && !told_.empty())) {
+      break;
+    }
+    now_ = due.when;
+    due_.pop();
+    process(due.island, now_);
+  }
+  if (told_.empty() && limit < Time::max()) {
+    now_ = std::max(now_, limit);
+  }
+  return now_;
+}
+
+void FoldedRuns::dispatch(Time) {
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    finished_(told_[i].first, told_[i].second);
+  }
+  told_.clear();
+}
+
+void FoldedRuns::scale_capacity(PortId, double) {
+  LOCKSTEP_CHECK(false, "a step whose links change is not folded");
 }
 
 std::vector<std::int32_t> FoldedRuns::missing(std::int32_t rank, std::int32_t op) const {
   std::vector<std::int32_t> ranks;
   const std::int32_t of_class = fold_.class_of_rank[at(rank)];
   const std::int32_t communicator = fold_.communicator_of[at(of_class)][at(op)];
-  const auto found = open_.find({communicator, work_.program(rank).ops()[at(op)].sequence});
-  if (found == open_.end()) {
+  const std::int32_t sequence = work_.program(rank).ops()[at(op)].sequence;
+  if (communicator < 0 || communicators_[at(communicator)].island < 0) {
     return ranks;
   }
-  const Run& run = runs_[at(found->second)];
-  for (std::size_t place = 0; place < run.op.size(); ++place) {
-    if (run.op[place] < 0) {
-      ranks.push_back(
-          fold_.representative[at(fold_.communicators[at(communicator)].classes[place])]);
+  const Island& island = *islands_[at(communicators_[at(communicator)].island)];
+  for (const std::int32_t index : island.open) {
+    const Run& run = island.runs[at(index)];
+    if (run.communicator != communicator || run.sequence != sequence) {
+      continue;
+    }
+    for (std::size_t place = 0; place < run.op.size(); ++place) {
+      if (run.op[place] == kNotEntered) {
+        const std::int32_t missed = fold_.communicators[at(communicator)].classes[place];
+        ranks.push_back(fold_.representative[at(missed)]);
+      }
     }
   }
   return ranks;
+}
+
+std::vector<double> FoldedRuns::carried_bits() const {
+  std::vector<double> bits(fold_.graph.slots.size());
+  for (std::size_t c = 0; c < communicators_.size(); ++c) {
+    for (const std::int32_t slot : fold_.communicators[c].slots) {
+      const FlowGraph::Slot& what = fold_.graph.slots[at(slot)];
+      bits[at(slot)] = what.bits * what.count * static_cast<double>(communicators_[c].runs);
+    }
+  }
+  return bits;
+}
+
+std::vector<PortUse> port_use(const StepFold& fold, const std::vector<double>& carried_bits,
+                              const Topology& topology) {
+  std::vector<double> bits(2 * topology.links.size());
+  for (std::size_t i = 0; i < fold.slot_of.size(); ++i) {
+    const double carried = carried_bits[at(fold.slot_of[i])];
+    for (auto hop = static_cast<std::size_t>(fold.hop_begin[i]);
+         hop < static_cast<std::size_t>(fold.hop_begin[i + 1]); ++hop) {
+      bits[at(fold.hops[hop].port)] += carried * static_cast<double>(fold.hops[hop].share);
+    }
+  }
+  std::vector<PortUse> use(bits.size());
+  for (std::size_t port = 0; port < use.size(); ++port) {
+    use[port].bytes = Bytes(std::llround(bits[port] / 8));
+    const Bandwidth rate = topology.class_of(LinkId(port / 2)).rate;
+    if (bits[port] > 0) {
+      use[port].busy = Time::seconds(bits[port] / static_cast<double>(rate.bits_per_second()));
+    }
+  }
+  return use;
 }
 
 }  // namespace lockstep

@@ -3,85 +3,129 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <utility>
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "simulator/network/flow/fluid_network.h"
-#include "simulator/network/network_engine.h"
+#include "simulator/network/flow/four_ary_heap.h"
 #include "simulator/replay/communication.h"
+#include "simulator/replay/communicator_shape.h"
+#include "simulator/replay/island_simulation.h"
+#include "simulator/replay/session_memo.h"
 #include "simulator/replay/step_fold.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
 
-/// The fluid network of a folded step: connection s is slot s of the fold. port_use() is that of
-/// the whole fabric.
-class FoldedNetwork final : public NetworkEngine {
- public:
-  FoldedNetwork(const StepFold& fold, const Topology& topology);
-
-  Time now() const override { return network_.now(); }
-  /// The connections exist already. ERRORS: InternalError.
-  ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
-  /// `bytes` does not matter: a slot's transfers have one size.
-  void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
-  Time advance(Time limit, std::vector<NetworkEvent>& events) override {
-    return network_.advance(limit, events);
-  }
-  std::vector<PortUse> port_use() const override;
-
- private:
-  const StepFold& fold_;
-  const Topology& topology_;
-  FluidNetwork network_;
-};
-
-/// Communication among the representatives of a folded step's classes. Ranks are representatives.
+/// Communication among the representatives of a folded step's classes, on a fluid network that is
+/// cut where nothing crosses it: communicators that are active and share constraints, directly or
+/// over others, form an island. Islands do not feel each other, so each has a simulation and a
+/// clock of its own; where one with active communicators meets another, they are joined as they
+/// stand.
+///
+/// An island of one communicator is a session. What sessions of equal shape have done is remembered
+/// (session_memo.h), and told again where they are entered in the same way: of the thousands of
+/// equal collectives of a step few are simulated. Ranks are representatives.
 class FoldedRuns final : public Communication {
  public:
   using Finished = std::function<void(std::int32_t rank, std::int32_t op)>;
 
-  FoldedRuns(const RankPrograms& work, const StepFold& fold, NetworkEngine& network,
-             Finished finished);
+  FoldedRuns(const RankPrograms& work, const StepFold& fold, Finished finished);
 
   void enter(std::int32_t rank, std::int32_t op, Time now) override;
-  void handle(const NetworkEvent& event, Time now) override;
+  Time advance(Time limit) override;
+  bool happened() const override { return !told_.empty(); }
+  void dispatch(Time now) override;
+  /// ERRORS: InternalError: a step whose links change is not folded.
+  void scale_capacity(PortId port, double share) override;
   /// Of all ranks, not only of the representatives.
   std::int64_t transfers() const override { return transfers_; }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
+  /// Wire bits that each of the fold's slots has carried, in collectives that are over.
+  std::vector<double> carried_bits() const;
+
  private:
-  struct SlotState {
-    std::int32_t started = 0, delivered = 0;  // transfers
+  /// What communicators of one shape share.
+  struct Kind {
+    CommunicatorShape shape;
+    SessionMemo memo;
+    std::vector<std::unique_ptr<IslandSimulation>> idle;  // simulations to use again
   };
+  struct Communicator {
+    Kind* kind = nullptr;
+    std::vector<std::int32_t> constraints;  // of the fold, by number in the shape
+    std::int32_t island = -1;
+    std::int64_t transfers = 0;  // of one collective, all ranks
+    std::int64_t runs = 0;       // collectives that are over
+  };
+  static constexpr std::int32_t kNotEntered = -1, kFinished = -2;
   struct Run {
     std::int32_t communicator = -1;
     std::int32_t sequence = 0;
-    std::vector<std::int32_t> op;      // per class of the communicator; -1 before it has entered
-    std::vector<std::int64_t> shares;  // per class: what is left
-    std::vector<SlotState> slots;      // per slot of the communicator
-    std::int32_t unfinished = 0;       // classes
+    std::int32_t unfinished = 0;   // places
+    std::vector<std::int32_t> op;  // per place of the communicator
   };
-  /// A slot of a communicator by its place in the communicator's list.
-  struct LocalSlot {
-    std::int32_t source = -1, destination = -1;  // places in the communicator's list of classes
-    std::vector<SlotWait> waits;
-    std::vector<std::int32_t> waiters;
+  struct Entry {
+    Time when;
+    std::int32_t run, place;
+  };
+  struct Island {
+    std::vector<std::int32_t> communicators;
+    std::vector<Run> runs;  // the first run_count
+    std::size_t run_count = 0;
+    std::vector<std::int32_t> open;  // runs that are not over
+    std::uint32_t version = 0;       // of its entry in the queue
+    /// Where it is simulated; else its memo is followed.
+    std::unique_ptr<IslandSimulation> simulation;
+    // Of a session, while it is followed or recorded.
+    bool recording = false;
+    std::int32_t node = SessionMemo::kRoot;
+    Time base;
+    std::vector<Entry> log;
+  };
+  struct Due {
+    Time when;
+    std::int32_t island;
+    std::uint32_t version;
+    bool operator<(const Due& other) const {
+      return when != other.when ? when < other.when : island < other.island;
+    }
   };
 
-  std::int32_t place_of(std::int32_t communicator, std::int32_t of_class) const;
-  void start_ready(std::int32_t run, std::int32_t slot, Time now);
-  void share_done(std::int32_t run, std::int32_t place, std::int32_t count);
+  Kind* kind_of(CommunicatorShape shape);
+  std::int32_t new_island();
+  std::int32_t settle(std::int32_t communicator, Time now);
+  std::int32_t open_run(Island& island, std::int32_t communicator, std::int32_t sequence);
+  std::int32_t join(std::span<const std::int32_t> islands, std::int32_t communicator, Time now);
+  void put_in(std::int32_t island, std::int32_t run, std::int32_t place, Time now);
+  void simulate(Island& island, Time now, Time until);
+  void process(std::int32_t island, Time now);
+  void tell(Island& island, std::int32_t run, std::int32_t place);
+  void schedule(std::int32_t island, Time when);
+  void close(std::int32_t island);
+  Time next_on_memo(const Island& island) const;
 
   const RankPrograms& work_;
   const StepFold& fold_;
-  NetworkEngine& network_;
   Finished finished_;
-  std::vector<std::vector<LocalSlot>> local_;  // per communicator
-  std::vector<Run> runs_;
+  std::map<std::vector<std::int64_t>, std::unique_ptr<Kind>> kinds_;
+  std::size_t memo_nodes_ = 0;
+  std::vector<Communicator> communicators_;
+  std::vector<std::int32_t> owner_;  // per constraint: the island whose communicators cross it
+  std::vector<std::unique_ptr<Island>> islands_;
   std::vector<std::int32_t> free_;
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> open_;  // communicator, sequence
+  FourAryHeap<Due> due_;
+  Time now_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> told_;  // rank, operation
+  std::vector<std::int32_t> others_;
+  std::vector<std::int64_t> codes_;
+  std::vector<IslandSimulation::Finish> finishes_;
   std::int64_t transfers_ = 0;
 };
+
+/// What every port of the fabric has carried, and how long it took at full rate.
+std::vector<PortUse> port_use(const StepFold& fold, const std::vector<double>& carried_bits,
+                              const Topology& topology);
 
 }  // namespace lockstep

@@ -29,7 +29,7 @@ class Replay {
   Replay(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
          const Topology& topology, NetworkEngine& network, const ScheduleSource& schedules,
          const ReplayOptions& options)
-      : Replay(work, network, options) {
+      : Replay(work, options) {
     LOCKSTEP_CHECK(node_of_rank.size() == static_cast<std::size_t>(work.ranks()),
                    "every rank has a node");
     runs_ = std::make_unique<CollectiveRuns>(
@@ -41,12 +41,12 @@ class Replay {
     prepare();
   }
 
-  Replay(const RankPrograms& work, const StepFold& fold, NetworkEngine& network,
-         const ReplayOptions& options)
-      : Replay(work, network, options) {
-    runs_ = std::make_unique<FoldedRuns>(
-        work, fold, network,
-        [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+  Replay(const RankPrograms& work, const StepFold& fold, const ReplayOptions& options)
+      : Replay(work, options) {
+    auto runs = std::make_unique<FoldedRuns>(
+        work, fold, [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+    folded_ = runs.get();
+    runs_ = std::move(runs);
     simulated_ = fold.representative;
     for (const std::int32_t of_class : fold.class_of_rank) {
       stands_for_.push_back(fold.representative[static_cast<std::size_t>(of_class)]);
@@ -59,22 +59,17 @@ class Replay {
     for (const std::int32_t r : simulated_) {
       begin(r);
     }
-    std::vector<NetworkEvent> events;
     for (;;) {
-      events.clear();
       const bool changes = change_ < options_.changes.size() && done_ops_ < total_ops_;
       const Time next_change = changes ? options_.changes[change_].when : Time::max();
-      now_ = network_.advance(std::min(own_.empty() ? Time::max() : own_.top().when, next_change),
-                              events);
-      if (events.empty() && own_.empty() && !changes) {
+      now_ = runs_->advance(std::min(own_.empty() ? Time::max() : own_.top().when, next_change));
+      if (!runs_->happened() && own_.empty() && !changes) {
         break;
       }
       if (changes && now_ == next_change) {
         change_network();
       }
-      for (const NetworkEvent& event : events) {
-        runs_->handle(event, now_);
-      }
+      runs_->dispatch(now_);
       while (!own_.empty() && own_.top().when == now_) {
         const OwnEvent event = own_.top();
         own_.pop();
@@ -97,9 +92,10 @@ class Replay {
     return result;
   }
 
+  std::vector<double> carried_bits() const { return folded_->carried_bits(); }
+
  private:
-  Replay(const RankPrograms& work, NetworkEngine& network, const ReplayOptions& options)
-      : work_(work), network_(network), options_(options) {}
+  Replay(const RankPrograms& work, const ReplayOptions& options) : work_(work), options_(options) {}
 
   void prepare() {
     ranks_.resize(static_cast<std::size_t>(work_.ranks()));
@@ -203,7 +199,7 @@ class Replay {
       if (change.error) {
         throw Error(*change.error);
       }
-      network_.scale_capacity(change.port, change.share);
+      runs_->scale_capacity(change.port, change.share);
     }
   }
 
@@ -276,10 +272,10 @@ class Replay {
   }
 
   const RankPrograms& work_;
-  NetworkEngine& network_;
   const ReplayOptions& options_;
   std::vector<Rank> ranks_;
   std::unique_ptr<Communication> runs_;
+  const FoldedRuns* folded_ = nullptr;    // runs_ of a folded step
   std::vector<std::int32_t> simulated_;   // ranks
   std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
   std::priority_queue<OwnEvent, std::vector<OwnEvent>, std::greater<>> own_;
@@ -297,9 +293,12 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
   return Replay(work, node_of_rank, topology, network, schedules, options).run();
 }
 
-ReplayResult replay_folded(const RankPrograms& work, const StepFold& fold, NetworkEngine& network,
+FoldedResult replay_folded(const RankPrograms& work, const StepFold& fold,
                            const ReplayOptions& options) {
-  return Replay(work, fold, network, options).run();
+  Replay replay(work, fold, options);
+  FoldedResult result{replay.run(), {}};
+  result.carried_bits = replay.carried_bits();
+  return result;
 }
 
 }  // namespace lockstep

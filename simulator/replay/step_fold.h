@@ -51,9 +51,14 @@ std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<No
                                   const ScheduleSource& schedules, const ReplayOptions& options,
                                   const std::vector<std::uint64_t>& rank_colour = {});
 
-/// replay() of a folded step on its FoldedNetwork (folded_runs.h): the same result, at the cost of
-/// its classes.
-ReplayResult replay_folded(const RankPrograms& work, const StepFold& fold, NetworkEngine& network,
+struct FoldedResult {
+  ReplayResult replay;
+  std::vector<double> carried_bits;  ///< by each slot of the fold, on the wire
+};
+
+/// replay() of a folded step on FoldedRuns (folded_runs.h): the same result, at the cost of its
+/// classes.
+FoldedResult replay_folded(const RankPrograms& work, const StepFold& fold,
                            const ReplayOptions& options);
 
 }  // namespace lockstep

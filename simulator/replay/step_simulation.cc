@@ -301,18 +301,20 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   if (options.fold && plan.empty() && replay_options.changes.empty()) {
     fold = fold_step(compiled.work, nodes, topology, *options.fold, schedules, replay_options);
   }
-  std::unique_ptr<NetworkEngine> network;
   ReplayResult run;
+  std::vector<PortUse> ports;
   if (fold) {
-    network = std::make_unique<FoldedNetwork>(*fold, topology);
-    run = replay_folded(compiled.work, *fold, *network, replay_options);
+    FoldedResult folded = replay_folded(compiled.work, *fold, replay_options);
+    run = std::move(folded.replay);
+    ports = port_use(*fold, folded.carried_bits, topology);
     if (options.verify_symmetry) {
       replay_options.on_op = nullptr;
       check_fold(run, in_full(*factory()));
     }
   } else {
-    network = factory();
+    const std::unique_ptr<NetworkEngine> network = factory();
     run = in_full(*network);
+    ports = network->port_use();
   }
 
   if (trace) {
@@ -328,7 +330,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.gpus = compiled.work.ranks();
   result.first_rank_end = *std::ranges::min_element(run.rank_end);
   result.last_rank_end = run.end;
-  result.ports = network->port_use();
+  result.ports = std::move(ports);
   result.flows = run.transfers;
   if (options.explain) {
     result.critical = critical_path(compiled.work, timings);

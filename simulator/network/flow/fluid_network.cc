@@ -52,14 +52,18 @@ void FluidNetwork::start(ConnectionId id, double bits, Time latency, Time when, 
     }
     return;
   }
+  append(connection, {bits, latency, when, tag, -1});
+}
+
+void FluidNetwork::append(Connection& connection, const Post& what) {
   std::int32_t post = free_post_;
   if (post < 0) {
     post = static_cast<std::int32_t>(posts_.size());
-    posts_.emplace_back();
+    posts_.push_back(what);
   } else {
     free_post_ = posts_[static_cast<std::size_t>(post)].next;
+    posts_[static_cast<std::size_t>(post)] = what;
   }
-  posts_[static_cast<std::size_t>(post)] = {bits, latency, when, tag, -1};
   (connection.first_post < 0 ? connection.first_post
                              : posts_[static_cast<std::size_t>(connection.last_post)].next) = post;
   connection.last_post = post;
@@ -69,7 +73,7 @@ Time FluidNetwork::advance(Time limit, std::vector<NetworkEvent>& events) {
   const std::size_t before = events.size();
   while (true) {
     update_rates();
-    const Time next = next_change();
+    const Time next = next_stamp();
     if (next > limit || next == Time::max()) {
       if (limit < Time::max()) {
         now_ = std::max(now_, limit);
@@ -90,6 +94,9 @@ Time FluidNetwork::advance(Time limit, std::vector<NetworkEvent>& events) {
 void FluidNetwork::update_rates() {
   for (const VariableId id : rates_.solve()) {
     Connection& connection = connections_[id.index()];
+    if (connection.rate == rates_.rate(id)) {
+      continue;  // adopted with it
+    }
     connection.left_bits = left_bits(connection);
     connection.since = now_;
     connection.rate = rates_.rate(id);
@@ -122,7 +129,12 @@ void FluidNetwork::reschedule(std::int32_t id) {
   }
 }
 
-Time FluidNetwork::next_change() const {
+Time FluidNetwork::next_change() {
+  update_rates();
+  return next_stamp();
+}
+
+Time FluidNetwork::next_stamp() const {
   Time next = finishes_.empty() ? Time::max() : finishes_.first();
   next = starts_.empty() ? next : std::min(next, starts_.first());
   return deliveries_.empty() ? next : std::min(next, deliveries_.first());

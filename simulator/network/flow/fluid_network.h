@@ -58,6 +58,23 @@ class FluidNetwork {
   /// As NetworkEngine::advance().
   Time advance(Time limit, std::vector<NetworkEvent>& events);
   Time now() const { return now_; }
+  /// When advance() would do something next, events or not; Time::max() where nothing is to come.
+  Time next_change();
+  /// Nothing is under way or to start.
+  bool idle() const { return live_ == 0 && deliveries_.empty(); }
+
+  /// Takes over what a connection of another network has under way, that network's present being
+  /// this one's: nothing about it is computed anew, so it goes on to the last bit as it would have
+  /// gone on there. `tag_of(tag)` are the tags here. What has been sent and not delivered is no
+  /// part of it (for_each_delivery(), add_delivery()). PRECONDITION: `mine` is idle.
+  template <class F>
+  void adopt(ConnectionId mine, const FluidNetwork& from, ConnectionId theirs, F tag_of);
+  /// Calls f(time from now, tag).
+  template <class F>
+  void for_each_delivery(F f) const {
+    deliveries_.for_each([&](Time when, std::uint64_t tag) { f(when - now_, tag); });
+  }
+  void add_delivery(Time after, std::uint64_t tag) { deliveries_.push(now_ + after, tag); }
 
   /// What there is to happen, relative to now(): two moments with equal snapshots have equal
   /// futures but for the shift in time, if the same starts follow.
@@ -116,7 +133,8 @@ class FluidNetwork {
   void list_deliveries(std::vector<std::pair<Time, std::uint64_t>>& list) const;
   void update_rates();
   void process_now(std::vector<NetworkEvent>& events);
-  Time next_change() const;
+  Time next_stamp() const;
+  void append(Connection& connection, const Post& post);
   void begin(std::int32_t connection);
   void drain(Connection& connection, double bits, Time latency, std::uint64_t tag);
   void finish(std::int32_t connection, std::vector<NetworkEvent>& events);
@@ -140,5 +158,40 @@ class FluidNetwork {
   Time now_;
   std::size_t live_ = 0, draining_ = 0;
 };
+
+template <class F>
+void FluidNetwork::adopt(ConnectionId id, const FluidNetwork& from, ConnectionId theirs, F tag_of) {
+  const Connection& old = from.connections_[theirs.index()];
+  if (old.state == State::kIdle) {
+    return;
+  }
+  Connection& connection = connections_[id.index()];
+  const double carried = connection.carried;
+  connection = old;
+  connection.carried = carried;
+  connection.tag = tag_of(old.tag);
+  connection.since = now_ + (old.since - from.now_);
+  connection.end = old.end < Time::max() ? now_ + (old.end - from.now_) : old.end;
+  connection.queued = Time::max();
+  connection.first_post = connection.last_post = -1;
+  ++live_;
+  if (old.state == State::kDraining) {
+    rates_.activate(VariableId(id.value));
+    ++draining_;
+    if (old.rate > 0 && connection.end < Time::max()) {
+      connection.queued = connection.end;
+      finishes_.push(connection.end, {id.value, connection.version});
+    }
+  } else {
+    starts_.push(connection.end, id.value);
+  }
+  for (std::int32_t at = old.first_post; at >= 0;
+       at = from.posts_[static_cast<std::size_t>(at)].next) {
+    const Post& post = from.posts_[static_cast<std::size_t>(at)];
+    append(connection,
+           {post.bits, post.latency, now_ + (post.when - from.now_), tag_of(post.tag), -1});
+    ++live_;
+  }
+}
 
 }  // namespace lockstep

@@ -1,0 +1,107 @@
+#include "simulator/replay/communicator_shape.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+namespace lockstep {
+namespace {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// Turns pairs (row, value), in order of the rows, to CSR.
+void to_rows(std::size_t rows, const std::vector<std::pair<std::int32_t, std::int32_t>>& pairs,
+             std::vector<std::int32_t>& begin, std::vector<std::int32_t>& values) {
+  begin.assign(rows + 1, 0);
+  for (const auto& [row, value] : pairs) {
+    ++begin[at(row) + 1];
+  }
+  for (std::size_t i = 1; i < begin.size(); ++i) {
+    begin[i] += begin[i - 1];
+  }
+  values.resize(pairs.size());
+  std::vector<std::int32_t> next(begin.begin(), begin.end() - 1);
+  for (const auto& [row, value] : pairs) {
+    values[at(next[at(row)]++)] = value;
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> CommunicatorShape::key() const {
+  std::vector<std::int64_t> key;
+  key.reserve(4 + capacity.size() + slots.size() * 11 + term.size() * 2 + wait.size() * 2 +
+              shares.size());
+  for (const std::size_t size : {capacity.size(), slots.size(), shares.size()}) {
+    key.push_back(static_cast<std::int64_t>(size));
+  }
+  for (const double each : capacity) {
+    key.push_back(std::bit_cast<std::int64_t>(each));
+  }
+  key.insert(key.end(), shares.begin(), shares.end());
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const Slot& slot = slots[i];
+    key.insert(key.end(), {std::bit_cast<std::int64_t>(slot.bits), slot.latency.count_ps(),
+                           slot.start_latency.count_ps(), slot.forward_latency.count_ps(),
+                           slot.count, slot.source, slot.destination, slot.leave, slot.reach,
+                           std::ssize(terms(i)), std::ssize(waits(i))});
+    for (const MaxMin::Term& each : terms(i)) {
+      key.push_back(each.constraint.value);
+      key.push_back(std::bit_cast<std::int64_t>(each.coefficient));
+    }
+    for (const SlotWait& each : waits(i)) {
+      key.push_back(each.slot);
+      key.push_back(each.lag);
+    }
+  }
+  return key;
+}
+
+CommunicatorShape shape_of(const StepFold& fold, std::size_t communicator,
+                           std::vector<std::int32_t>& constraints) {
+  const StepFold::Communicator& what = fold.communicators[communicator];
+  CommunicatorShape shape;
+  constraints.clear();
+  shape.shares = what.shares;
+  std::unordered_map<std::int32_t, std::int32_t> local_constraint, local_slot;
+  for (std::size_t i = 0; i < what.slots.size(); ++i) {
+    local_slot.emplace(what.slots[i], static_cast<std::int32_t>(i));
+  }
+  const auto place_of = [&](std::int32_t of_class) {
+    return of_class < 0
+               ? -1
+               : static_cast<std::int32_t>(std::ranges::lower_bound(what.classes, of_class) -
+                                           what.classes.begin());
+  };
+  std::vector<std::pair<std::int32_t, std::int32_t>> waiters, from;
+  for (std::size_t i = 0; i < what.slots.size(); ++i) {
+    const std::size_t global = at(what.slots[i]);
+    const FlowGraph::Slot& slot = fold.graph.slots[global];
+    shape.slots.push_back({slot.bits, slot.latency, slot.start_latency, slot.forward_latency,
+                           slot.count, place_of(slot.source), place_of(slot.destination),
+                           fold.ends[global].leave, fold.ends[global].reach});
+    for (const MaxMin::Term& term : fold.graph.terms(global)) {
+      const auto next = static_cast<std::int32_t>(constraints.size());
+      const auto [known, is_new] = local_constraint.try_emplace(term.constraint.value, next);
+      if (is_new) {
+        constraints.push_back(term.constraint.value);
+        shape.capacity.push_back(fold.graph.capacity[term.constraint.index()]);
+      }
+      shape.term.push_back({ConstraintId(known->second), term.coefficient});
+    }
+    shape.term_begin.push_back(static_cast<std::int32_t>(shape.term.size()));
+    for (const SlotWait& wait : fold.graph.waits(global)) {
+      shape.wait.push_back({local_slot.at(wait.slot), wait.lag});
+      waiters.emplace_back(shape.wait.back().slot, static_cast<std::int32_t>(i));
+    }
+    shape.wait_begin.push_back(static_cast<std::int32_t>(shape.wait.size()));
+    if (shape.slots.back().source >= 0) {
+      from.emplace_back(shape.slots.back().source, static_cast<std::int32_t>(i));
+    }
+  }
+  to_rows(what.slots.size(), waiters, shape.waiter_begin, shape.waiter);
+  to_rows(what.classes.size(), from, shape.from_begin, shape.from);
+  return shape;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,218 @@
+#include "simulator/replay/island_simulation.h"
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+std::uint64_t tag_of(std::int32_t run, std::int32_t slot) {
+  return static_cast<std::uint64_t>(run) << 32 | static_cast<std::uint32_t>(slot);
+}
+std::int32_t run_of(std::uint64_t tag) { return static_cast<std::int32_t>(tag >> 32); }
+std::int32_t slot_of_tag(std::uint64_t tag) { return static_cast<std::int32_t>(tag & 0xFFFFFFFFU); }
+
+}  // namespace
+
+std::int32_t IslandSimulation::add(const CommunicatorShape& shape,
+                                   std::span<const std::int32_t> constraints) {
+  std::vector<ConstraintId> id;
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    const auto [known, is_new] = constraint_.try_emplace(constraints[i]);
+    if (is_new) {
+      known->second = network_.add_constraint(shape.capacity[i]);
+    }
+    id.push_back(known->second);
+  }
+  std::vector<MaxMin::Term> terms;
+  Communicator& added = communicators_.emplace_back(Communicator{&shape, -1});
+  for (std::size_t slot = 0; slot < shape.slots.size(); ++slot) {
+    terms.assign(shape.terms(slot).begin(), shape.terms(slot).end());
+    for (MaxMin::Term& term : terms) {
+      term.constraint = id[term.constraint.index()];
+    }
+    const ConnectionId connection = network_.connect(terms);
+    added.first_connection = slot == 0 ? connection.value : added.first_connection;
+  }
+  return static_cast<std::int32_t>(communicators_.size()) - 1;
+}
+
+void IslandSimulation::set_capacity(std::int32_t constraint, double capacity) {
+  if (const auto found = constraint_.find(constraint); found != constraint_.end()) {
+    network_.set_capacity(found->second, capacity);
+  }
+}
+
+std::int32_t IslandSimulation::open(std::int32_t communicator) {
+  const CommunicatorShape& shape = *communicators_[at(communicator)].shape;
+  Run& run = runs_.emplace_back();
+  run.communicator = communicator;
+  run.left = shape.shares;
+  run.entered.assign(shape.shares.size(), 0);
+  run.slots.assign(shape.slots.size(), {});
+  run.unfinished = static_cast<std::int32_t>(shape.shares.size());
+  return static_cast<std::int32_t>(runs_.size()) - 1;
+}
+
+void IslandSimulation::enter(std::int32_t run, std::int32_t place, Time now) {
+  if (network_.now() < now + offset_) {
+    handle_until(now);
+  }
+  runs_[at(run)].entered[at(place)] = 1;
+  for (const std::int32_t slot : shape_of(runs_[at(run)]).slots_from(at(place))) {
+    start_ready(run, slot);
+  }
+  if (runs_[at(run)].left[at(place)] == 0) {
+    share_done(run, place, 0);
+  }
+}
+
+/// Starts the slot's next transfers as far as what they wait for has arrived.
+void IslandSimulation::start_ready(std::int32_t run_index, std::int32_t slot_index) {
+  Run& run = runs_[at(run_index)];
+  const CommunicatorShape& shape = shape_of(run);
+  const CommunicatorShape::Slot& slot = shape.slots[at(slot_index)];
+  SlotState& state = run.slots[at(slot_index)];
+  const ConnectionId connection(communicators_[at(run.communicator)].first_connection + slot_index);
+  for (; state.started < slot.count; ++state.started) {
+    bool forwards = false;
+    for (const SlotWait& wait : shape.waits(at(slot_index))) {
+      const std::int32_t needed = wait.needed(state.started, shape.slots[at(wait.slot)].count);
+      if (run.slots[at(wait.slot)].delivered < needed) {
+        return;
+      }
+      forwards = forwards || needed > 0;
+    }
+    network_.start(connection, slot.bits, slot.latency,
+                   network_.now() + (forwards ? slot.forward_latency : slot.start_latency),
+                   tag_of(run_index, slot_index));
+  }
+}
+
+void IslandSimulation::handle(const NetworkEvent& event) {
+  const std::int32_t run_index = run_of(event.tag), slot_index = slot_of_tag(event.tag);
+  const CommunicatorShape& shape = shape_of(runs_[at(run_index)]);
+  const CommunicatorShape::Slot& slot = shape.slots[at(slot_index)];
+  SlotState& state = runs_[at(run_index)].slots[at(slot_index)];
+  if (event.kind == NetworkEvent::Kind::kSent) {
+    ++state.sent;
+    if (slot.source >= 0) {
+      share_done(run_index, slot.source, slot.leave);
+    }
+    return;
+  }
+  ++state.delivered;
+  for (const std::int32_t next : shape.waiters(at(slot_index))) {
+    const std::int32_t source = shape.slots[at(next)].source;
+    if (source < 0 || runs_[at(run_index)].entered[at(source)] != 0) {
+      start_ready(run_index, next);
+    }
+  }
+  if (slot.destination >= 0) {
+    share_done(run_index, slot.destination, slot.reach);
+  }
+}
+
+void IslandSimulation::share_done(std::int32_t run_index, std::int32_t place, std::int32_t count) {
+  Run& run = runs_[at(run_index)];
+  run.left[at(place)] -= count;
+  if (run.left[at(place)] > 0 || run.entered[at(place)] == 0) {
+    return;
+  }
+  finished_.push_back({run_index, place});
+  --run.unfinished;
+}
+
+Time IslandSimulation::next() {
+  if (!finished_.empty()) {
+    return network_.now() - offset_;
+  }
+  const Time next = network_.next_change();
+  return next < Time::max() ? next - offset_ : next;
+}
+
+void IslandSimulation::handle_until(Time to) {
+  do {
+    events_.clear();
+    network_.advance(to + offset_, events_);
+    for (const NetworkEvent& event : events_) {
+      handle(event);
+    }
+  } while (!events_.empty());
+}
+
+void IslandSimulation::advance(Time to, std::vector<Finish>& finished) {
+  handle_until(to);
+  finished.insert(finished.end(), finished_.begin(), finished_.end());
+  finished_.clear();
+}
+
+/// Whether everything of it has arrived.
+bool IslandSimulation::over(const IslandSimulation& of, const Run& run) {
+  const CommunicatorShape& shape = of.shape_of(run);
+  for (std::size_t i = 0; i < run.slots.size(); ++i) {
+    if (run.slots[i].delivered < shape.slots[i].count) {
+      return false;
+    }
+  }
+  return run.unfinished == 0;
+}
+
+std::vector<std::int32_t> IslandSimulation::adopt(std::int32_t communicator,
+                                                  const IslandSimulation& from, std::int32_t theirs,
+                                                  std::span<const std::int32_t> slot_of,
+                                                  std::span<const std::int32_t> place_of) {
+  LOCKSTEP_CHECK(from.finished_.empty(), "who has finished has been told");
+  const CommunicatorShape& shape = *communicators_[at(communicator)].shape;
+  const auto their_slot = [&](std::size_t slot) {
+    return slot_of.empty() ? static_cast<std::int32_t>(slot) : slot_of[slot];
+  };
+  std::vector<std::int32_t> new_run(from.runs_.size(), -1);
+  for (std::size_t r = 0; r < from.runs_.size(); ++r) {
+    const Run& old = from.runs_[r];
+    if (old.communicator != theirs || over(from, old)) {
+      continue;
+    }
+    new_run[r] = open(communicator);
+    Run& run = runs_.back();
+    for (std::size_t place = 0; place < run.left.size(); ++place) {
+      const std::size_t other = place_of.empty() ? place : at(place_of[place]);
+      run.entered[place] = old.entered[other];
+    }
+    for (std::size_t i = 0; i < run.slots.size(); ++i) {
+      const CommunicatorShape::Slot& slot = shape.slots[i];
+      const SlotState& state = run.slots[i] = old.slots[at(their_slot(i))];
+      if (slot.source >= 0) {
+        run.left[at(slot.source)] -= std::int64_t{state.sent} * slot.leave;
+      }
+      if (slot.destination >= 0) {
+        run.left[at(slot.destination)] -= std::int64_t{state.delivered} * slot.reach;
+      }
+    }
+    for (std::size_t place = 0; place < run.left.size(); ++place) {
+      run.unfinished -= run.left[place] == 0 && run.entered[place] != 0 ? 1 : 0;
+    }
+  }
+  std::unordered_multimap<std::int32_t, std::int32_t> mine;  // slots, by theirs
+  for (std::size_t i = 0; i < shape.slots.size(); ++i) {
+    const auto slot = static_cast<std::int32_t>(i);
+    mine.emplace(their_slot(i), slot);
+    network_.adopt(ConnectionId(communicators_[at(communicator)].first_connection + slot),
+                   from.network_,
+                   ConnectionId(from.communicators_[at(theirs)].first_connection + their_slot(i)),
+                   [&](std::uint64_t tag) { return tag_of(new_run[at(run_of(tag))], slot); });
+  }
+  from.network_.for_each_delivery([&](Time after, std::uint64_t tag) {
+    const std::int32_t run = new_run[at(run_of(tag))];
+    if (run >= 0) {
+      const auto [first, last] = mine.equal_range(slot_of_tag(tag));
+      for (auto each = first; each != last; ++each) {
+        network_.add_delivery(after, tag_of(run, each->second));
+      }
+    }
+  });
+  return new_run;
+}
+
+}  // namespace lockstep
