@@ -42,6 +42,11 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
     result.latency =
         path.propagation + path.ack +
         (wire < flow_.payload + flow_.header ? paths_.pipeline(path.ports, wire) : path.pipeline);
+    if (const RateLimit limit = paths_.limit(path.window, schedule.bytes(slot, 0));
+        limit != RateLimit{} || !graph_.limits.empty()) {
+      graph_.limits.resize(graph_.slots.size());
+      graph_.limits.back() = limit;
+    }
     const Time latency = schedule.start_latency(slot, setting.send_latency);
     result.start_latency = latency + schedule.launch_latency();
     result.forward_latency = latency + setting.forward_latency;
@@ -75,6 +80,9 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
 }
 
 FlowGraph FlowGraphBuilder::finish() {
+  if (!graph_.limits.empty()) {
+    graph_.limits.resize(graph_.slots.size());
+  }
   std::vector<std::int32_t> constraint_of(ports_.size(), -1);  // numbered where they bind
   for (std::size_t port = 0; port < constraint_of.size(); ++port) {
     if (ports_.binds(port)) {

@@ -29,6 +29,7 @@ struct FlowGraph {
   };
   std::vector<double> capacity;  ///< of constraints, bits per second
   std::vector<Slot> slots;
+  std::vector<RateLimit> limits;               ///< per slot; none where no slot has one
   std::vector<std::int32_t> term_begin = {0};  ///< CSR, slots + 1
   std::vector<MaxMin::Term> term;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots + 1

@@ -36,7 +36,10 @@ class Run {
     times_.sent.resize(graph.slots.size());
     times_.delivered.resize(graph.slots.size());
     for (std::size_t i = 0; i < graph.slots.size(); ++i) {
-      network_.connect(graph.terms(i));
+      const ConnectionId connection = network_.connect(graph.terms(i));
+      if (!graph.limits.empty()) {
+        network_.set_limit(connection, graph.limits[i]);
+      }
       for (const SlotWait& wait : graph.waits(i)) {
         waiter_[at(next[at(wait.slot)]++)] = static_cast<std::int32_t>(i);
       }

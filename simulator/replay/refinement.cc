@@ -28,12 +28,17 @@ constexpr Hash mix(Hash a, Hash b) { return mix(a + 0x9E3779B97F4A7C15U * (b + 1
 /// What kind of thing looks at what kind of thing.
 enum Look : Hash { kTerm = 1, kWait, kLeaves, kReaches };
 
-Hash own_hash(const FlowGraph::Slot& slot) {
+Hash own_hash(const FlowGraph& graph, std::size_t i) {
+  const FlowGraph::Slot& slot = graph.slots[i];
   Hash hash = std::bit_cast<Hash>(slot.bits);
   for (const std::int64_t number :
        {slot.latency.count_ps(), slot.start_latency.count_ps(), slot.forward_latency.count_ps(),
         slot.entry.count_ps(), std::int64_t{slot.count}, std::int64_t{slot.kind}, slot.copies}) {
     hash = mix(hash, static_cast<Hash>(number));
+  }
+  if (!graph.limits.empty()) {
+    hash = mix(hash, std::bit_cast<Hash>(graph.limits[i].fresh));
+    hash = mix(hash, std::bit_cast<Hash>(graph.limits[i].steady));
   }
   return hash;
 }
@@ -101,7 +106,7 @@ class Refinement {
   void colour() {
     hash_.resize(vertices_);
     for (std::size_t i = 0; i < slots_; ++i) {
-      hash_[i] = own_hash(graph_.slots[i]);
+      hash_[i] = own_hash(graph_, i);
     }
     for (std::size_t c = 0; c < constraints_; ++c) {
       hash_[slots_ + c] = mix(std::bit_cast<Hash>(graph_.capacity[c]), 11);

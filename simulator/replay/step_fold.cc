@@ -170,7 +170,7 @@ std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<No
                                   const Topology& topology, const FlowOptions& flow,
                                   const ScheduleSource& schedules, const ReplayOptions& options,
                                   const std::vector<std::uint64_t>& rank_colour) {
-  if (flow.fresh_ports) {
+  if (flow.fresh_ports || flow.transport) {
     return std::nullopt;
   }
   Connections connections(work, node_of_rank, topology, flow, schedules, options);

@@ -42,9 +42,9 @@ struct StepFold {
   std::vector<std::int32_t> slot_of;
 };
 
-/// Folds a step, or finds that it does not pay (then nothing): fresh ports, transfers of unequal
-/// sizes on a connection, or more classes than a quarter of the connections. `rank_colour` tells
-/// ranks apart that a program does not (one that is slower); empty: none.
+/// Folds a step, or finds that it does not pay (then nothing): fresh ports, a transport, transfers
+/// of unequal sizes on a connection, or more classes than a quarter of the connections.
+/// `rank_colour` tells ranks apart that a program does not (one that is slower); empty: none.
 /// O(connections of all collectives x hops x rounds); 150 B a connection. ERRORS: no route.
 std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
                                   const Topology& topology, const FlowOptions& flow,

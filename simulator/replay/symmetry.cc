@@ -38,10 +38,12 @@ struct Crossings {
   }
 };
 
-bool same_numbers(const FlowGraph::Slot& a, const FlowGraph::Slot& b) {
+bool same_numbers(const FlowGraph& graph, std::size_t i, std::size_t j) {
+  const FlowGraph::Slot &a = graph.slots[i], &b = graph.slots[j];
   return a.bits == b.bits && a.latency == b.latency && a.start_latency == b.start_latency &&
          a.forward_latency == b.forward_latency && a.entry == b.entry && a.count == b.count &&
-         a.kind == b.kind && a.copies == b.copies;
+         a.kind == b.kind && a.copies == b.copies &&
+         (graph.limits.empty() || graph.limits[i] == graph.limits[j]);
 }
 
 /// The first element of each class.
@@ -110,7 +112,7 @@ bool equitable(const FlowGraph& graph, const Partition& partition) {
     if (first == i) {
       continue;
     }
-    if (!same_numbers(graph.slots[i], graph.slots[first])) {
+    if (!same_numbers(graph, i, first)) {
       return false;
     }
     terms_of(i, here);
@@ -189,6 +191,9 @@ FlowGraph fold(const FlowGraph& graph, const Partition& partition) {
     const std::size_t slot = at(first_slot[at(c)]);
     folded.slots[at(c)] = graph.slots[slot];
     folded.slots[at(c)].copies = 0;
+    if (!graph.limits.empty()) {
+      folded.limits.push_back(graph.limits[slot]);
+    }
     folded.slots[at(c)].source = class_of(partition, graph.slots[slot].source);
     folded.slots[at(c)].destination = class_of(partition, graph.slots[slot].destination);
     seen.clear();

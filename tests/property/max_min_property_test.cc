@@ -94,9 +94,9 @@ TEST(MaxMinProperty, ScalingCapacitiesScalesRates) {
 }
 
 TEST(MaxMinProperty, SolvingAfterEachChangeEqualsSolvingAtOnce) {
-  // A solver lives through random additions, removals and capacity changes, solving only what
-  // a change reaches; after each solve a fresh solver of the same system must have the same rates,
-  // to rounding, and all others must have been reported as unchanged.
+  // A solver lives through random additions, removals and changes of capacities and bounds, solving
+  // only what a change reaches; after each solve a fresh solver of the same system must have the
+  // same rates, to rounding, and all others must have been reported as unchanged.
   Rng rng(1, "incremental");
   for (int round = 0; round < 40; ++round) {
     SystemShape shape = random_shape(rng);
@@ -111,7 +111,7 @@ TEST(MaxMinProperty, SolvingAfterEachChangeEqualsSolvingAtOnce) {
     system.variables.clear();
     std::vector<double> before;
     for (int step = 0; step < 100; ++step) {
-      const std::uint64_t action = rng.below(8);
+      const std::uint64_t action = rng.below(10);
       if (action < 4 || ids.empty()) {
         system.variables.push_back(pool.variables[rng.below(pool.variables.size())]);
         ids.push_back(
@@ -123,6 +123,11 @@ TEST(MaxMinProperty, SolvingAfterEachChangeEqualsSolvingAtOnce) {
         ids.erase(ids.begin() + victim);
         system.variables.erase(system.variables.begin() + victim);
         before.erase(before.begin() + victim);
+      } else if (action < 9) {
+        const std::size_t v = rng.below(ids.size());
+        system.variables[v].bound =
+            rng.below(3) == 0 ? MaxMin::kUnbounded : 0.01 + 200 * rng.uniform();
+        solver.set_bound(ids[v], system.variables[v].bound);
       } else {
         const std::size_t c = rng.below(system.capacities.size());
         system.capacities[c] = 1 + static_cast<double>(rng.below(1000));

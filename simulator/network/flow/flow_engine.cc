@@ -27,7 +27,8 @@ FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
       full_packet_(options.payload + options.header),
       ports_(capacities(topology, paths_)),
       spared_(2 * topology.links.size()),
-      earlier_bits_(2 * topology.links.size()) {
+      earlier_bits_(2 * topology.links.size()),
+      has_transport_(options.transport.has_value()) {
   for (std::size_t port = 0; port < spared_.size(); ++port) {
     network_.add_constraint(ports_.capacity(port));
   }
@@ -49,6 +50,10 @@ void FlowEngine::lay_path(std::int32_t id, const Path& path) {
   connection.base = path.propagation + path.ack;
   connection.pipeline = path.pipeline;
   connection.wire = Bytes(-1);
+  if (has_transport_) {
+    windows_.resize(connections_.size());
+    windows_[static_cast<std::size_t>(id)] = path.window;
+  }
   const auto count = static_cast<std::int32_t>(path.ports.size());
   if (count > connection.hops) {
     connection.first_hop = static_cast<std::int32_t>(hops_.size());
@@ -106,6 +111,9 @@ void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t ta
   if (wire != connection.wire) {
     connection.wire = wire;
     connection.latency = latency(connection, wire);
+    if (has_transport_) {
+      network_.set_limit(id, paths_.limit(windows_[id.index()], bytes));
+    }
   }
   network_.start(id, static_cast<double>(wire.count()) * 8, connection.latency, when, tag);
 }

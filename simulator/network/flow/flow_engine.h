@@ -83,6 +83,8 @@ class FlowEngine final : public NetworkEngine {
   std::vector<UsedPort> hops_;
   std::vector<double> earlier_bits_;  // per port, over paths that connections have left
   std::vector<MaxMin::Term> terms_;
+  bool has_transport_;
+  std::vector<WindowLimit> windows_;  // per connection, with a transport
 };
 
 }  // namespace lockstep

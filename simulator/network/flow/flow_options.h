@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "base/units.h"
+#include "simulator/network/flow/transport.h"
 #include "topologies/routing.h"
 
 namespace lockstep {
@@ -20,6 +23,9 @@ struct FlowOptions {
   /// A full packet's transmission time is cut to whole nanoseconds (SimAI's ns-3 clock).
   bool whole_ns = false;
   RouteOptions routes;
+  /// What hosts and switches do beside sharing links; without it rates are max-min fair and nothing
+  /// else holds a transfer back (docs/models.md).
+  std::optional<Transport> transport;
 };
 
 /// SimAI's packet sizes, ACK rule, ports and clock (payload 9000 B, header 52 B).

@@ -25,6 +25,23 @@ ConnectionId FluidNetwork::connect(std::span<const MaxMin::Term> terms) {
   return ConnectionId(variable.value);
 }
 
+void FluidNetwork::set_limit(ConnectionId connection, RateLimit limit) {
+  if (limits_.size() <= connection.index()) {
+    if (limit == RateLimit{}) {
+      return;
+    }
+    limits_.resize(std::max(connections_.size(), connection.index() + 1));
+  }
+  limits_[connection.index()] = limit;
+}
+
+/// The limit that its present flow has from now on.
+void FluidNetwork::bound(std::int32_t id, double RateLimit::*kind) {
+  if (static_cast<std::size_t>(id) < limits_.size()) {
+    rates_.set_bound(VariableId(id), limits_[static_cast<std::size_t>(id)].*kind);
+  }
+}
+
 void FluidNetwork::add_term(ConnectionId connection, MaxMin::Term term) {
   rates_.add_term(VariableId(connection.value), term);
 }
@@ -194,6 +211,7 @@ void FluidNetwork::begin(std::int32_t id) {
   connection.rate = 0;
   connection.state = State::kDraining;
   ++draining_;
+  bound(id, &RateLimit::fresh);
   rates_.activate(VariableId(id));
 }
 
@@ -237,6 +255,7 @@ void FluidNetwork::start_next(std::int32_t id) {
   free_post_ = index;
   drain(connection, post.bits, post.latency, post.tag);
   if (goes_on) {
+    bound(id, &RateLimit::steady);
     reschedule(id);
   } else {
     connection.state = State::kFuture;
@@ -257,6 +276,11 @@ bool FluidNetwork::each_value(F f) const {
       continue;
     }
     if (!f((connection.end - now_).count_ps())) {
+      return false;
+    }
+    const auto index = static_cast<std::size_t>(&connection - connections_.data());
+    if (connection.state == State::kDraining && index < limits_.size() &&
+        !f(std::bit_cast<std::int64_t>(rates_.bound(VariableId(index))))) {
       return false;
     }
     if (connection.state == State::kDraining &&

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "simulator/network/flow/max_min.h"
+#include "simulator/network/flow/rate_limit.h"
 #include "simulator/network/flow/stamp_queue.h"
 #include "simulator/network/network_engine.h"
 
@@ -49,6 +50,8 @@ class FluidNetwork {
     rates_.set_capacity(constraint, capacity);
   }
   ConnectionId connect(std::span<const MaxMin::Term> terms);
+  /// What its flows keep to from their start on.
+  void set_limit(ConnectionId connection, RateLimit limit);
   void add_term(ConnectionId connection, MaxMin::Term term);
   /// New terms for a connection that is not draining(); else nothing happens.
   void reroute(ConnectionId connection, std::span<const MaxMin::Term> terms);
@@ -141,10 +144,12 @@ class FluidNetwork {
   void start_next(std::int32_t connection);
   void stop_draining();
   double left_bits(const Connection& connection) const;
+  void bound(std::int32_t connection, double RateLimit::*kind);
   void reschedule(std::int32_t connection);
 
   MaxMin rates_;
   std::vector<Connection> connections_;
+  std::vector<RateLimit> limits_;  // empty while no connection has one
   std::vector<Post> posts_;
   std::int32_t free_post_ = -1;
   StampQueue<std::int32_t> starts_;

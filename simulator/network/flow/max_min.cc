@@ -24,6 +24,10 @@ void MaxMin::reserve(std::size_t variables, std::size_t terms) {
   elements_.reserve(terms);
 }
 
+std::int64_t MaxMin::bound_units(double bound) const {
+  return bound * units_ < kMaxUnits ? to_units(bound) : kNone;
+}
+
 ConstraintId MaxMin::add_constraint(double capacity) {
   const ConstraintId id(constraints_.size());
   capacity_.push_back(to_units(capacity));
@@ -50,7 +54,7 @@ VariableId MaxMin::add_variable(std::span<const Term> terms, double bound, bool 
   }
   const std::int32_t first = allocate_elements(terms.size());
   Variable& variable = variables_[at(id)];
-  variable.bound = bound * units_ < kMaxUnits ? to_units(bound) : kNone;
+  variable.bound = bound_units(bound);
   variable.first = first;
   variable.count = static_cast<std::int32_t>(terms.size());
   for (std::size_t i = 0; i < terms.size(); ++i) {
@@ -88,6 +92,18 @@ void MaxMin::add_term(VariableId id, Term term) {
     constraint.left -= static_cast<Wide>(element.weight) * variable.rate;
     constraint.level_weight += variable.rate == constraint.level ? element.weight : 0;
     fresh_.push_back(id.value);
+  }
+}
+
+void MaxMin::set_bound(VariableId id, double bound) {
+  LOCKSTEP_CHECK(bound > 0, "a bound is positive");
+  Variable& variable = variables_[id.index()];
+  const std::int64_t units = bound_units(bound);
+  if (variable.bound != units) {
+    variable.bound = units;
+    if (variable.active) {
+      fresh_.push_back(id.value);  // it is filled again
+    }
   }
 }
 

@@ -38,9 +38,9 @@ using ConstraintId = Id<struct MaxMinConstraintTag>;
 /// constraint 1 at level 3: x_1 = x_2 = 3. What is left is x_0 <= 10 - 3, so x_0 = 7. Certificate:
 /// x_1 and x_2 are the largest on constraint 1 (3 + 2 * 3 = 9), x_0 on constraint 0 (7 + 3 = 10).
 ///
-/// A change (variable activated, deactivated, capacity set) is solved locally, in one pass from the
-/// lowest level up. Filled again are, at first, new variables; all others stay as they are until
-/// the level comes to where they break the certificate, and then they join:
+/// A change (variable activated, deactivated, capacity or bound set) is solved locally, in one pass
+/// from the lowest level up. Filled again are, at first, new variables; all others stay as they are
+/// until the level comes to where they break the certificate, and then they join:
 ///
 ///     a constraint fills up at level l   its other variables with rates above l join
 ///     the level comes to that of a       if it no longer fills up there, the variables that it
@@ -91,6 +91,8 @@ class MaxMin {
                           bool active = true);
   /// A further term of a variable, active or not.
   void add_term(VariableId variable, Term term);
+  /// A new bound of a variable, active or not. PRECONDITION: bound > 0.
+  void set_bound(VariableId variable, double bound);
   void activate(VariableId variable);
   void deactivate(VariableId variable);
   void remove_variable(VariableId variable);
@@ -181,6 +183,7 @@ class MaxMin {
   };
 
   std::int64_t to_units(double value) const;
+  std::int64_t bound_units(double bound) const;
   static std::int64_t divide(Wide left, std::int64_t weight);
   static std::int64_t key_of(const Constraint& constraint);
   void mark_dirty(std::int32_t constraint);

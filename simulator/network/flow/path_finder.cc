@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -126,7 +127,7 @@ void PathFinder::check_nodes(NodeId source, NodeId destination) const {
 
 void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_port,
                       std::int32_t channel, Path& path) {
-  if (options_.wait_for_ack) {
+  if (options_.wait_for_ack || options_.transport) {
     router_.route({destination, source, kListenPort, source_port, channel}, route_);
   } else {
     route_.hops.clear();
@@ -157,12 +158,69 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
     return sum;
   };
   copy_ports();
-  path.ack = delays(options_.ack_size);
+  const Time back = delays(options_.ack_size);
+  path.ack = options_.wait_for_ack ? back : Time();
 
   router_.route({source, destination, source_port, kListenPort, channel}, route_);
   copy_ports();
   path.propagation = delays(Bytes());
   path.pipeline = pipeline(path.ports, options_.payload + options_.header);
+  if (options_.transport) {
+    path.window.round_trip = delays(options_.payload + options_.header) + back;
+    find_window(path);
+  }
+}
+
+/// The window of a queue pair on this path: as given, or so many products of the bandwidth of the
+/// path and its round trip without headers and ACKs.
+void PathFinder::find_window(Path& path) const {
+  const Transport& transport = *options_.transport;
+  Time round_trip = path.propagation * 2, slowest;
+  double rate = MaxMin::kUnbounded;  // of the narrowest distance, all its ports together
+  for_each_distance(path.ports, [&](std::span<const MaxMin::Term> hops) {
+    Time data, packet;
+    double together = 0;
+    for (const MaxMin::Term& hop : hops) {
+      const PortId port = port_of(hop);
+      data = std::max(data, transmission(port, options_.payload));
+      packet = std::max(packet, transmission(port, options_.payload + options_.header));
+      together += static_cast<double>(class_of(port).rate.bits_per_second());
+    }
+    round_trip += data;
+    slowest = std::max(slowest, packet / std::ssize(hops));
+    rate = std::min(rate, together);
+  });
+  path.window.payload = options_.payload;
+  path.window.ack_interval = transport.ack_interval;
+  path.window.packet = slowest;
+  path.window.pipeline = path.pipeline;
+  path.window.window = transport.window;
+  if (transport.window == Bytes()) {
+    const double product = round_trip.seconds() * rate / 8;
+    path.window.window = Bytes(
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(transport.window_factor * product)));
+  }
+}
+
+RateLimit PathFinder::limit(const WindowLimit& window, Bytes data) const {
+  if (!options_.transport) {
+    return {};
+  }
+  const std::int64_t full = (options_.payload + options_.header).count();
+  const std::int64_t packets = std::max<std::int64_t>(
+      1, (data.count() + options_.payload.count() - 1) / options_.payload.count());
+  const Bytes wire = wire_bytes(data);
+  RateLimit limit;
+  if (window.limits(packets)) {
+    const double part =
+        static_cast<double>(wire.count() - full * (packets - 1)) / static_cast<double>(full);
+    limit.fresh =
+        static_cast<double>(wire.count()) * 8 / window.sender_time(packets, part).seconds();
+  }
+  limit.steady = window.limits(std::numeric_limits<std::int64_t>::max())
+                     ? window.steady_rate() * static_cast<double>(full) * 8
+                     : MaxMin::kUnbounded;
+  return limit;
 }
 
 }  // namespace lockstep

@@ -6,6 +6,8 @@
 #include "simulator/network/flow/connection_table.h"
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/network/flow/max_min.h"
+#include "simulator/network/flow/rate_limit.h"
+#include "simulator/network/flow/window_limit.h"
 #include "simulator/network/network_engine.h"
 
 namespace lockstep {
@@ -14,9 +16,10 @@ namespace lockstep {
 struct Path {
   /// The ports with the share of the flow that each carries: port p is constraint p.
   std::vector<MaxMin::Term> ports;
-  Time propagation;  ///< sum over the hops
-  Time pipeline;     ///< store-and-forward of one full packet, see PathFinder
-  Time ack;          ///< last ACK: propagation and transmission back to the source; or zero
+  Time propagation;    ///< sum over the hops
+  Time pipeline;       ///< store-and-forward of one full packet, see PathFinder
+  Time ack;            ///< last ACK: propagation and transmission back to the source; or zero
+  WindowLimit window;  ///< where FlowOptions has a transport
 };
 
 /// Routes transfers, and turns sizes and routes into wire bytes and latencies:
@@ -42,6 +45,8 @@ class PathFinder {
   const Path& next(NodeId source, NodeId destination, std::int32_t channel);
 
   Bytes wire_bytes(Bytes data) const;
+  /// What the window of a path allows transfers of this size; nothing without a transport.
+  RateLimit limit(const WindowLimit& window, Bytes data) const;
   /// What store-and-forward of a packet of this many wire bytes adds.
   Time pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const;
   /// What a port carries at most, in bits per second. With whole_ns a full packet takes whole
@@ -53,6 +58,7 @@ class PathFinder {
   const Topology& topology() const { return router_.topology(); }
   const LinkClass& class_of(PortId port) const;
   Time transmission(PortId port, Bytes size) const;
+  void find_window(Path& path) const;
   void check_nodes(NodeId source, NodeId destination) const;
   void find(NodeId source, NodeId destination, std::uint16_t source_port, std::int32_t channel,
             Path& path);

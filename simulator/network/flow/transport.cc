@@ -1,0 +1,188 @@
+#include "simulator/network/flow/transport.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "topologies/routing.h"
+
+namespace lockstep {
+namespace {
+
+/// Attributes of ns3::Fabric that change nothing a fluid could see. (Those of packet sizes and of
+/// the moment of delivery have their own place in FlowOptions.)
+constexpr std::array<std::string_view, 14> kWithoutEffect = {"Payload",
+                                                             "Header",
+                                                             "WaitForAck",
+                                                             "Train",
+                                                             "Rounding",
+                                                             "TieOrder",
+                                                             "AckHighPriority",
+                                                             "FinishedLeaveWhenMet",
+                                                             "ResumeOffset",
+                                                             "FastForward",
+                                                             "DeterministicMarks",
+                                                             "NackInterval",
+                                                             "Pacing",
+                                                             "NvSwitchFlowControl"};
+
+/// Attributes of one object, as texts; those that are read are ticked off.
+class Attributes {
+ public:
+  explicit Attributes(std::map<std::string, std::string> left) : left_(std::move(left)) {}
+
+  /// ERRORS: some are left that do have an effect.
+  void finish() const {
+    for (const auto& [name, text] : left_) {
+      if (std::ranges::find(kWithoutEffect, name) == kWithoutEffect.end()) {
+        throw Error(fmt::format("the flow engine does not model attribute '{}'", printable(name)))
+            .hint("--engine packet does, if 'lockstep-packet --attributes' lists it");
+      }
+    }
+  }
+
+  void take(const char* name, double& value) {
+    read(
+        name, [&](const std::string& text) { value = to_double(text).value_or(-1); }, value);
+  }
+  void take(const char* name, std::int64_t& value) {
+    read(
+        name, [&](const std::string& text) { value = to_int(text).value_or(-1); }, value);
+  }
+  void take(const char* name, Bytes& value) {
+    std::int64_t bytes = value.count();
+    take(name, bytes);
+    value = Bytes(bytes);
+  }
+  void take(const char* name, bool& value) {
+    int code = value ? 1 : 0;
+    read(
+        name,
+        [&](const std::string& text) {
+          code = text == "true" || text == "1" ? 1 : text == "false" || text == "0" ? 0 : -1;
+        },
+        code);
+    value = code == 1;
+  }
+  void take(const char* name, Time& value) {
+    double ps = 0;
+    read(
+        name, [&](const std::string& text) { value = parse_time(text); }, ps);
+  }
+  /// In bits per second.
+  void take_rate(const char* name, double& value) {
+    read(
+        name,
+        [&](const std::string& text) {
+          value = static_cast<double>(parse_bandwidth(text).bits_per_second());
+        },
+        value);
+  }
+
+ private:
+  template <class F, class T>
+  void read(const char* name, F set, T& value) {
+    const auto found = left_.find(name);
+    if (found == left_.end()) {
+      return;
+    }
+    try {
+      set(found->second);
+    } catch (Error& problem) {
+      throw std::move(problem).field(name);
+    }
+    if (value < T{}) {
+      throw Error(fmt::format("'{}' cannot be", printable(found->second)))
+          .field(name)
+          .expected("a number from 0, or true or false")
+          .hint("'lockstep-packet --attributes' lists names and defaults");
+    }
+    left_.erase(found);
+  }
+
+  std::map<std::string, std::string> left_;
+};
+
+/// As lockstep-packet finds it: the largest product of rate and round trip of any two GPUs (of a
+/// large cluster some senders stand for the rest).
+Bytes largest_product(const Topology& topology, const RouteOptions& options, Bytes payload) {
+  constexpr std::size_t kSenders = 128;
+  RouteOptions single = options;
+  single.spray = false;
+  Router router(topology, single);
+  Route route;
+  const std::vector<NodeId> gpus = topology.gpus();
+  const std::size_t step = std::max<std::size_t>(1, gpus.size() / kSenders);
+  double largest = 0;
+  for (std::size_t i = 0; i < gpus.size(); i += step) {
+    for (const NodeId to : gpus) {
+      if (to == gpus[i]) {
+        continue;
+      }
+      router.route({gpus[i], to}, route);
+      Time round_trip;
+      double rate = 1e18;
+      for (const Hop& hop : route.hops) {
+        const LinkClass& link = topology.class_of(LinkId(hop.port.value / 2));
+        round_trip += link.delay * 2 + transfer_time(payload, link.rate);
+        rate = std::min(rate, static_cast<double>(link.rate.bits_per_second()));
+      }
+      largest = std::max(largest, round_trip.seconds() * rate / 8);
+    }
+  }
+  return Bytes(std::max<std::int64_t>(1, static_cast<std::int64_t>(largest)));
+}
+
+}  // namespace
+
+Transport transport_of(const PacketOptions& packet, const Topology& topology, Bytes payload) {
+  Transport transport;
+  Attributes fabric(packet.fabric);
+  fabric.take("Window", transport.window);
+  fabric.take("WindowFactor", transport.window_factor);
+  fabric.take("AckInterval", transport.ack_interval);
+  fabric.take("AckSize", transport.ack_size);
+  fabric.take("Ecn", transport.ecn);
+  fabric.take("KminPerGbps", transport.kmin_per_gbps);
+  fabric.take("KmaxPerGbps", transport.kmax_per_gbps);
+  fabric.take("Pmax", transport.pmax);
+  fabric.take("Pfc", transport.pfc);
+  fabric.take("Buffer", transport.buffer);
+  fabric.take("PortReserve", transport.port_reserve);
+  fabric.take("HeadroomPackets", transport.headroom_packets);
+  fabric.take("PfcAlpha", transport.pfc_alpha);
+  fabric.finish();
+  transport.ack_interval = std::max<std::int64_t>(1, transport.ack_interval);
+  transport.ecn_rows = packet.ecn;
+  transport.seed = packet.seed;
+  if (packet.global_window && transport.window == Bytes()) {
+    transport.window = largest_product(topology, packet.routes, payload);
+  }
+  Attributes congestion(packet.congestion_attributes);
+  if (packet.congestion == "dcqcn") {
+    transport.congestion = Transport::Congestion::kDcqcn;
+    DcqcnParameters& dcqcn = transport.dcqcn;
+    congestion.take("Gain", dcqcn.gain);
+    congestion.take("AlphaInterval", dcqcn.alpha_interval);
+    congestion.take("DecreaseInterval", dcqcn.decrease_interval);
+    congestion.take("IncreaseInterval", dcqcn.increase_interval);
+    congestion.take("FastRecovery", dcqcn.fast_recovery);
+    congestion.take_rate("AdditiveIncrease", dcqcn.additive);
+    congestion.take_rate("HyperIncrease", dcqcn.hyper);
+    congestion.take_rate("MinRate", dcqcn.least);
+    congestion.take("ClampTargetRate", dcqcn.clamp_target);
+    congestion.take("ScaleWindow", dcqcn.scale_window);
+  } else if (packet.congestion == "hpcc") {
+    transport.congestion = Transport::Congestion::kHpcc;
+    congestion.take("Target", transport.hpcc_target);
+  } else {
+    transport.congestion = Transport::Congestion::kFair;
+  }
+  return transport;
+}
+
+}  // namespace lockstep
