@@ -32,16 +32,6 @@ void compare_with_meta(const OpTable& table, const JobMeta& meta, const std::str
   }
 }
 
-void print_warnings(const Warnings& warnings) {
-  for (const Warnings::Entry& entry : warnings.entries()) {
-    if (entry.count == 1) {
-      fmt::print(stderr, "lockstep: warning: {}\n", entry.text);
-    } else {
-      fmt::print(stderr, "lockstep: warning: {} ({} times)\n", entry.text, entry.count);
-    }
-  }
-}
-
 void write_documents(const JobAnalysis& job, const std::string& folder) {
   make_folder(folder);
   const auto write = [&](const std::string& kind, const std::string& ending,

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "analysis/whatif/job_analysis.h"
+#include "app/warnings_out.h"
 
 namespace lockstep {
 
@@ -15,8 +16,5 @@ void compare_with_meta(const whatif::OpTable& table, const JobMeta& meta,
 void write_documents(const whatif::JobAnalysis& job, const std::string& folder);
 /// Writes timeline-NAME.json.gz and ideal-timeline-NAME.json.gz.
 void write_timelines(const whatif::JobAnalysis& job, const std::string& folder);
-
-/// Each warning on a line of standard error, with how often it came.
-void print_warnings(const Warnings& warnings);
 
 }  // namespace lockstep

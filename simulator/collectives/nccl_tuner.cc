@@ -345,7 +345,8 @@ NcclChoice nccl_choice(CommType op, Bytes bytes, const GroupShape& shape, const 
                   " by the protocol simple only");
     }
   }
-  choice.channels = channels_for(choice, bytes, nccl_channels(shape, fabric), model.n);
+  choice.channels_of_all = nccl_channels(shape, fabric);
+  choice.channels = channels_for(choice, bytes, choice.channels_of_all, model.n);
   set_latencies(model, choice);
   return choice;
 }

@@ -35,7 +35,8 @@ struct NcclCandidate {
 struct NcclChoice {
   NcclAlgorithm algorithm = NcclAlgorithm::kRing;
   Protocol protocol = Protocol::kSimple;
-  std::int32_t channels = 1;  ///< that this size uses
+  std::int32_t channels = 1;         ///< that this size uses
+  std::int32_t channels_of_all = 1;  ///< that the communicator has
   HopLatency hops;
 };
 

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/compare/errors.h"
+#include "analysis/compare/predict.h"
+
+namespace lockstep::compare {
+
+/// A number that was fitted, in the file's units.
+struct FittedRate {
+  std::string name;
+  double before = 0, after = 0;
+  Interval interval;  ///< 95 %
+};
+
+struct Calibration {
+  Preset preset;  ///< with the fitted rates, intervals and provenance
+  std::vector<FittedRate> fitted;
+  std::vector<std::string> left;  ///< rates that the data do not determine, and why
+  std::size_t training_tables = 0, held_out_tables = 0;
+  ErrorStatistics training, held_out;              ///< all sizes
+  ErrorStatistics training_large, held_out_large;  ///< 1 MiB and more
+  ErrorStatistics before_held_out_large;           ///< of the preset as it was
+};
+
+/// Fits the rates of one cluster to measurements of it: least squares of log(predicted / measured)
+/// with Huber's weights (k = 1.345 of the residuals' scale by the median), Levenberg-Marquardt in
+/// the logarithms of the rates, within their bounds. Trained on every second table (by id; with one
+/// table on every second row), judged on the others. Intervals come from the information matrix.
+///
+/// `names`: which rates; empty: all that the data determine: those that at least three rows per
+/// rate depend on, dropped one by one while the 95 % interval of the worst is wider than a factor
+/// of four. ERRORS: rows of several presets; named rates that the data do not hold; fewer than
+/// six rows.
+Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes& wishes,
+                      const std::vector<std::string>& names);
+
+}  // namespace lockstep::compare

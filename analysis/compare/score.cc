@@ -1,0 +1,233 @@
+#include "analysis/compare/score.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "trace/csv_fields.h"
+#include "trace/log_reader.h"
+#include "trace/nccl_info.h"
+
+namespace lockstep::compare {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kSmall = 1 << 20, kLarge = 64 << 20;
+
+std::string_view band_of(Bytes bytes) {
+  return bytes.count() < kSmall   ? "< 1 MiB"
+         : bytes.count() < kLarge ? "1 to 64 MiB"
+                                  : "from 64 MiB";
+}
+
+/// What tables.csv adds to index.csv: which tables are healthy, and their environment.
+void take_tables(const std::string& path, PhysicalLog& log, std::set<std::int32_t>& unhealthy) {
+  const FileText file(path, 1 << 28);
+  std::string_view text = file.view(), line;
+  std::vector<std::string> fields;
+  std::map<std::string, std::size_t> columns;
+  std::map<std::string, std::int32_t> tables;
+  for (std::size_t i = 0; i < log.settings.size(); ++i) {
+    tables.emplace(log.settings[i].id, static_cast<std::int32_t>(i));
+  }
+  if (next_line(text, line)) {
+    split_csv(line, fields);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      columns.emplace(fields[i], i);
+    }
+  }
+  const auto column = [&](const char* name) {
+    const auto found = columns.find(name);
+    return found != columns.end() && found->second < fields.size() ? fields[found->second] : "";
+  };
+  while (next_line(text, line)) {
+    split_csv(line, fields);
+    const auto table = tables.find(column("id"));
+    if (table == tables.end()) {
+      continue;
+    }
+    take_nccl_environment(column("env"), log.settings[static_cast<std::size_t>(table->second)]);
+    if (column("status") != "healthy") {
+      unhealthy.insert(table->second);
+    }
+  }
+}
+
+struct Bins {
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<double>>
+      groups;
+  std::map<std::string, std::vector<double>> systems_large, systems_small;
+  std::vector<double> large, small, tables_large, tables_small;
+};
+
+double median_size(std::vector<double> errors) { return error_statistics(errors).median; }
+
+void take_log(const PhysicalLog& log, const CompareWishes& wishes,
+              const std::set<std::int32_t>& unhealthy, Bins& bins, Score& score) {
+  const std::vector<ComparedRow> rows = predict_rows(log, wishes, score.left_out);
+  std::map<const CommSetting*, std::pair<std::vector<double>, std::vector<double>>> tables;
+  for (const ComparedRow& row : rows) {
+    if (unhealthy.contains(row.row->setting)) {
+      continue;
+    }
+    const std::string system = table_setting(*row.setting, wishes).preset.name;
+    const std::int32_t each = std::max(1, row.task.ranks / row.task.servers);
+    bins.groups[{system, std::string(name_of(row.task.op)),
+                 fmt::format("{}x{}", row.task.servers, each),
+                 std::string(band_of(row.task.bytes))}]
+        .push_back(row.error());
+    const bool large = row.task.bytes.count() >= kSmall;
+    (large ? bins.large : bins.small).push_back(row.error());
+    (large ? bins.systems_large : bins.systems_small)[system].push_back(row.error());
+    auto& table = tables[row.setting];
+    (large ? table.first : table.second).push_back(row.error());
+  }
+  for (const auto& [setting, errors] : tables) {
+    if (!errors.first.empty()) {
+      bins.tables_large.push_back(median_size(errors.first));
+    }
+    if (!errors.second.empty()) {
+      bins.tables_small.push_back(median_size(errors.second));
+    }
+  }
+  score.tables += tables.size();
+  score.left_out_tables += log.settings.size() - tables.size();
+}
+
+}  // namespace
+
+Score score_folder(const std::string& folder, const CompareWishes& wishes) {
+  std::error_code problem;
+  if (!fs::is_directory(folder, problem)) {
+    throw Error("there is no such folder").at(folder).expected("a folder of measurements");
+  }
+  Score score;
+  Bins bins;
+  if (fs::exists(fs::path(folder) / "index.csv")) {
+    const PhysicalLog index = read_logs((fs::path(folder) / "index.csv").string()).at(0);
+    PhysicalLog log = index;
+    std::set<std::int32_t> unhealthy;
+    const fs::path tables = fs::path(folder) / "tables.csv";
+    if (fs::exists(tables)) {
+      take_tables(tables.string(), log, unhealthy);
+    }
+    take_log(log, wishes, unhealthy, bins, score);
+  } else {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder, problem)) {
+      if (entry.is_regular_file()) {
+        files.push_back(entry.path().string());
+      }
+    }
+    std::ranges::sort(files);
+    for (const std::string& file : files) {
+      try {
+        for (const PhysicalLog& log : read_logs(file)) {
+          take_log(log, wishes, {}, bins, score);
+        }
+      } catch (const Error&) {
+        score.left_out.add("files that are no logs of collectives");
+      }
+    }
+  }
+  if (bins.large.empty() && bins.small.empty()) {
+    throw Error("nothing in this folder can be predicted").at(folder);
+  }
+  score.large = error_statistics(bins.large);
+  score.small = error_statistics(bins.small);
+  score.tables_large = error_statistics(bins.tables_large);
+  score.tables_small = error_statistics(bins.tables_small);
+  for (const auto& [list, band] :
+       {std::pair{&bins.systems_large, "from 1 MiB"}, std::pair{&bins.systems_small, "< 1 MiB"}}) {
+    for (const auto& [system, errors] : *list) {
+      score.systems.push_back({system, "all", band, "all", error_statistics(errors)});
+    }
+  }
+  for (const auto& [key, errors] : bins.groups) {
+    score.groups.push_back({std::get<0>(key), std::get<1>(key), std::get<3>(key), std::get<2>(key),
+                            error_statistics(errors)});
+  }
+  const auto worst_first = [](const ScoreLine& a, const ScoreLine& b) {
+    return a.errors.median > b.errors.median;
+  };
+  std::ranges::stable_sort(score.systems, worst_first);
+  std::ranges::stable_sort(score.groups, worst_first);
+  return score;
+}
+
+std::string score_markdown(const Score& score) {
+  std::string text = fmt::format(
+      "{} tables; {} left out. Error of time, predicted / measured - 1.\n\n"
+      "| | rows | median size | p90 | bias | worst |\n|---|---|---|---|---|---|\n",
+      score.tables, score.left_out_tables);
+  const auto numbers = [](const ErrorStatistics& e) {
+    return fmt::format("{} | {} | {} | {} | {} |\n", e.rows, percent(e.median), percent(e.p90),
+                       percent(e.bias, true), percent(e.worst, true));
+  };
+  text += "| 1 MiB and more, all rows | " + numbers(score.large);
+  text += "| below 1 MiB, all rows | " + numbers(score.small);
+  text += "| 1 MiB and more, medians of the tables | " + numbers(score.tables_large);
+  text += "| below 1 MiB, medians of the tables | " + numbers(score.tables_small);
+  text +=
+      "\n| system | size | rows | median size | p90 | bias | worst "
+      "|\n|---|---|---|---|---|---|---|\n";
+  for (const ScoreLine& line : score.systems) {
+    text += fmt::format("| {} | {} | ", line.system, line.band) + numbers(line.errors);
+  }
+  text +=
+      "\n| system | op | servers x GPUs | size | rows | median size | p90 | bias | worst |\n"
+      "|---|---|---|---|---|---|---|---|---|\n";
+  for (const ScoreLine& line : score.groups) {
+    text += fmt::format("| {} | {} | {} | {} | ", line.system, line.op, line.gpus, line.band) +
+            numbers(line.errors);
+  }
+  return text;
+}
+
+std::string score_json(const Score& score) {
+  const auto numbers = [](const ErrorStatistics& e) {
+    Json json;
+    json["rows"] = e.rows;
+    json["median_error"] = e.median;
+    json["p90_error"] = e.p90;
+    json["bias"] = e.bias;
+    json["worst_error"] = e.worst;
+    return json;
+  };
+  const auto lines = [&](const std::vector<ScoreLine>& list) {
+    Json json = Json::array();
+    for (const ScoreLine& line : list) {
+      Json each;
+      each["system"] = line.system;
+      each["op"] = line.op;
+      each["gpus"] = line.gpus;
+      each["size"] = line.band;
+      each.update(numbers(line.errors));
+      json.push_back(std::move(each));
+    }
+    return json;
+  };
+  Json json;
+  json["schema"] = "lockstep-score/1";
+  json["tables"] = score.tables;
+  json["left_out_tables"] = score.left_out_tables;
+  json["from_1MiB"] = numbers(score.large);
+  json["below_1MiB"] = numbers(score.small);
+  json["from_1MiB_by_table"] = numbers(score.tables_large);
+  json["below_1MiB_by_table"] = numbers(score.tables_small);
+  json["systems"] = lines(score.systems);
+  json["groups"] = lines(score.groups);
+  return to_text(json);
+}
+
+}  // namespace lockstep::compare

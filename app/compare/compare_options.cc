@@ -1,0 +1,67 @@
+#include "app/compare/compare_options.h"
+
+#include <set>
+
+#include "app/flag_value.h"
+#include "base/error.h"
+#include "simulator/replay/fabric_of.h"
+#include "topologies/topology_file.h"
+
+namespace lockstep {
+
+void define_cluster_flags(CLI::App& app, ClusterFlags& flags) {
+  app.add_option(
+      "-p,--preset", flags.preset,
+      "a kind of cluster, or a file that calibrate wrote; default: by what the log tells");
+  app.add_option("-n,--topology", flags.topology,
+                 "topology file, or TEMPLATE[:flags]: its links in place of the preset's");
+  app.add_option("--gpus", flags.gpus, "GPUs of the run, where the log does not tell")
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--gpus-per-server", flags.gpus_per_server, "default: the preset's")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--nccl-version", flags.nccl_version, "default: the log's, else the preset's");
+}
+
+compare::CompareWishes wishes_of(const ClusterFlags& flags) {
+  compare::CompareWishes wishes;
+  wishes.ranks = flags.gpus;
+  wishes.gpus_per_server = flags.gpus_per_server;
+  if (!flags.nccl_version.empty()) {
+    flag_value("--nccl-version", flags.nccl_version, parse_nccl_version);
+    wishes.nccl_version = flags.nccl_version;
+  }
+  if (!flags.preset.empty()) {
+    wishes.preset = flag_value("--preset", flags.preset, [](std::string_view name) {
+      return compare::preset_named(std::string(name));
+    });
+  }
+  if (!flags.topology.empty()) {
+    std::vector<std::string> warnings;
+    const Topology topology = topology_from(flags.topology, &warnings);
+    const std::vector<NodeId> gpus = topology.gpus();
+    if (gpus.empty()) {
+      throw Error("the topology has no GPUs").field("--topology");
+    }
+    const std::int32_t server = topology.nodes[gpus.front().index()].server;
+    std::vector<NodeId> first;
+    for (const NodeId gpu : gpus) {
+      if (topology.nodes[gpu.index()].server == server) {
+        first.push_back(gpu);
+      }
+    }
+    wishes.fabric = fabric_of(topology, first);
+    if (wishes.gpus_per_server == 0) {
+      wishes.gpus_per_server = static_cast<std::int32_t>(first.size());
+    }
+    if (!wishes.preset) {  // rates of the kind of cluster that has such GPUs
+      CommSetting setting;
+      setting.gpu_type = topology.gpu_types.empty() ? "h100" : topology.gpu_types.front();
+      const compare::Preset* preset = compare::match_preset(setting);
+      wishes.preset = preset != nullptr ? *preset : compare::preset_named("dgx-h100");
+      wishes.preset->name = "topology";
+    }
+  }
+  return wishes;
+}
+
+}  // namespace lockstep

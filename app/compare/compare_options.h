@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "analysis/compare/predict.h"
+#include "app/command.h"
+
+namespace lockstep {
+
+/// The flags that compare, calibrate and score share: what to take for granted about the cluster.
+struct ClusterFlags {
+  std::string preset, topology, nccl_version;
+  std::int32_t gpus = 0, gpus_per_server = 0;
+};
+void define_cluster_flags(CLI::App& app, ClusterFlags& flags);
+
+/// What they say to the model. ERRORS: Error naming the flag.
+compare::CompareWishes wishes_of(const ClusterFlags& flags);
+
+/// The subcommands, which also go by their names alone.
+CommandBody define_calibrate(CLI::App& app);
+CommandBody define_score(CLI::App& app);
+
+}  // namespace lockstep

@@ -1,0 +1,115 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "analysis/compare/calibrate.h"
+#include "app/compare/compare_options.h"
+#include "app/warnings_out.h"
+#include "base/atomic_file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "trace/log_reader.h"
+
+namespace lockstep {
+namespace {
+
+using compare::Calibration;
+using compare::ErrorStatistics;
+using compare::percent;
+
+std::string as_table(const Calibration& result) {
+  std::string text = fmt::format("{:<20} {:>12} {:>12}   95 %\n", "rate", "before", "fitted");
+  for (const compare::FittedRate& rate : result.fitted) {
+    text += fmt::format("{:<20} {:>12.4g} {:>12.4g}   {:.4g} to {:.4g}\n", rate.name, rate.before,
+                        rate.after, rate.interval.low, rate.interval.high);
+  }
+  for (const std::string& left : result.left) {
+    text += fmt::format("not fitted: {}\n", left);
+  }
+  const auto line = [](const char* what, const ErrorStatistics& e) {
+    return fmt::format("{:<36} {:>6} rows  median {:>7}  p90 {:>7}  bias {:>7}\n", what, e.rows,
+                       percent(e.median), percent(e.p90), percent(e.bias, true));
+  };
+  text += line("training half, all sizes", result.training);
+  text += line("held-out half, all sizes", result.held_out);
+  text += line("training half, 1 MiB and more", result.training_large);
+  text += line("held-out half, 1 MiB and more", result.held_out_large);
+  text += line("  the same before the fit", result.before_held_out_large);
+  return text;
+}
+
+std::string as_json(const Calibration& result) {
+  const auto numbers = [](const ErrorStatistics& e) {
+    return Json{{"rows", e.rows},
+                {"median_error", e.median},
+                {"p90_error", e.p90},
+                {"bias", e.bias},
+                {"worst_error", e.worst}};
+  };
+  Json json;
+  json["schema"] = "lockstep-calibration/1";
+  json["preset"] = parse_json(to_json_text(result.preset), "preset");
+  json["left"] = result.left;
+  json["training"] = numbers(result.training);
+  json["held_out"] = numbers(result.held_out);
+  json["training_from_1MiB"] = numbers(result.training_large);
+  json["held_out_from_1MiB"] = numbers(result.held_out_large);
+  json["held_out_from_1MiB_before"] = numbers(result.before_held_out_large);
+  return to_text(json);
+}
+
+}  // namespace
+
+CommandBody define_calibrate(CLI::App& app) {
+  struct Flags {
+    ClusterFlags cluster;
+    std::vector<std::string> logs, fit, tables;
+    std::string output, name;
+    bool json = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("logs", flags->logs, "logs of collectives of one cluster")->required();
+  app.add_option("-o,--output", flags->output, "preset file to write; - is standard output")
+      ->required();
+  app.add_option("--name", flags->name, "of the preset (default: that it started from)");
+  app.add_option("--fit", flags->fit, "rates to fit (default: all that the logs determine)")
+      ->delimiter(',');
+  app.add_option("--table", flags->tables, "tables to take: those whose id has this text")
+      ->delimiter(',');
+  app.add_flag("--json", flags->json, "print the result as one JSON document");
+  define_cluster_flags(app, flags->cluster);
+  return [flags] {
+    const compare::CompareWishes wishes = wishes_of(flags->cluster);
+    Warnings left_out;
+    std::vector<PhysicalLog> logs;
+    for (const std::string& path : flags->logs) {
+      for (PhysicalLog& log : read_logs(path)) {
+        logs.push_back(std::move(log));
+      }
+    }
+    std::vector<compare::ComparedRow> rows;
+    for (const PhysicalLog& log : logs) {
+      for (compare::ComparedRow& row : compare::predict_rows(log, wishes, left_out)) {
+        bool taken = flags->tables.empty();
+        for (const std::string& text : flags->tables) {
+          taken = taken || row.setting->id.find(text) != std::string::npos;
+        }
+        if (taken) {
+          rows.push_back(std::move(row));
+        }
+      }
+    }
+    print_warnings(left_out);
+    Calibration result = compare::calibrate(rows, wishes, flags->fit);
+    if (!flags->name.empty()) {
+      result.preset.name = flags->name;
+    }
+    write_file(flags->output, to_json_text(result.preset));
+    if (flags->output != "-") {
+      write_file("-", flags->json ? as_json(result) : as_table(result));
+    }
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+#include "app/warnings_out.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace lockstep {
+
+void print_warnings(const Warnings& warnings) {
+  for (const Warnings::Entry& entry : warnings.entries()) {
+    fmt::print(stderr, "lockstep: warning: {}{}\n", entry.text,
+               entry.count > 1 ? fmt::format(" ({} times)", entry.count) : "");
+  }
+}
+
+}  // namespace lockstep

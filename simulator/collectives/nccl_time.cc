@@ -1,0 +1,249 @@
+#include "simulator/collectives/nccl_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "simulator/collectives/nccl_constants.h"
+
+namespace lockstep {
+namespace {
+
+constexpr NcclRateField kFields[] = {
+    {"floor_s", "a collective that moves nothing", 0.5, 2000, &NcclRates::floor_us, 1e-6},
+    {"local_latency", "of a hop in the server, in NCCL's values", 0.05, 20,
+     &NcclRates::local_latency},
+    {"network_latency", "of a hop between servers, in NCCL's values", 0.05, 50,
+     &NcclRates::network_latency},
+    {"local_efficiency", "data rate in the server, of the nominal", 0.05, 1.3,
+     &NcclRates::local_efficiency},
+    {"nvls_efficiency", "the same where the switches add", 0.05, 1.3, &NcclRates::nvls_efficiency},
+    {"network_efficiency", "data rate of the NICs, of the nominal", 0.01, 1.1,
+     &NcclRates::network_efficiency},
+    {"pair_Bps", "send/receive between two GPUs of different servers", 0.05, 500,
+     &NcclRates::pair_GBps, 1e9},
+    {"fill", "how a pipeline overlaps, 0 to 2", 0, 4, &NcclRates::fill},
+    {"simple_penalty", "of network hops by the protocol Simple", 0.1, 50,
+     &NcclRates::simple_penalty},
+};
+
+double GBps(Bandwidth rate) { return rate.bytes_per_second() / 1e9; }
+
+std::size_t index_of(Protocol protocol) {
+  return protocol == Protocol::kLl ? 0 : protocol == Protocol::kLl128 ? 1 : 2;
+}
+
+/// Payload over wire bytes.
+double payload(Protocol protocol) {
+  const WireRatio ratio = wire_ratio(protocol);
+  return static_cast<double>(ratio.data) / ratio.wire;
+}
+
+/// Everything a formula needs, in microseconds and GB/s.
+struct Setting {
+  CommType op;
+  double bytes, n, servers, k;  // k: ranks of a server
+  const NcclSystem& system;
+  const NcclRates& rates;
+  NcclConstants constants;
+  NcclChoice choice;
+  std::size_t p;
+
+  bool has_nvlink() const { return system.fabric.nvlink > Bandwidth(); }
+  /// What a GPU sends, or gets, within its server.
+  double local() const {
+    constexpr double kPcie[] = {12, 24, 48, 48};
+    return rates.local_efficiency * (has_nvlink()
+                                         ? GBps(system.fabric.nvlink)
+                                         : kPcie[static_cast<std::size_t>(system.fabric.arch)]);
+  }
+  /// What the NICs that the group's ranks use send from one server.
+  double network() const {
+    const double nics = std::max(1.0, std::min(static_cast<double>(system.nics_per_server),
+                                               static_cast<double>(system.fabric.nics)));
+    return rates.network_efficiency * nics * GBps(system.fabric.nic);
+  }
+  double local_hop(const ByProtocol& nvlink, const ByProtocol& pci) const {
+    return rates.local_latency * (has_nvlink() ? nvlink[p] : pci[p]);
+  }
+  double network_hop(const ByProtocol& net) const {
+    return rates.network_latency * net[p] * (p == 2 ? rates.simple_penalty : 1);
+  }
+  double steps() const {
+    return op == CommType::kAllReduce                                     ? 2 * (n - 1)
+           : op == CommType::kAllGather || op == CommType::kReduceScatter ? n - 1
+                                                                          : n;
+  }
+  /// Share of the links that the channels in use can fill: small messages use fewer.
+  double share() const {
+    const double all = std::max(1, choice.channels_of_all);
+    return std::min(1.0, choice.channels / all);
+  }
+};
+
+struct Parts {
+  double hops = 0, local_us = 0, network_us = 0;
+};
+
+double us(double bytes, double rate_GBps) { return bytes / std::max(rate_GBps, 1e-6) / 1e3; }
+
+Parts ring(const Setting& s) {
+  Parts parts;
+  const double local = s.local_hop(s.constants.ring_nvlink, s.constants.ring_pci);
+  const double network = s.network_hop(s.k < 2 ? s.constants.tree_net : s.constants.ring_net);
+  const bool chain = s.op == CommType::kBroadcast || s.op == CommType::kReduce;
+  const double across = s.servers < 2                  ? 0
+                        : s.op == CommType::kAllReduce ? 2 * (s.servers - 1)
+                        : chain                        ? s.servers - 1
+                                                       : s.servers - 1;
+  const double inside = (chain ? s.n - 1 : s.steps()) - across;
+  parts.hops = inside * local + across * network;
+  const double wire = s.bytes * s.steps() / s.n / payload(s.choice.protocol) / s.share();
+  parts.local_us = s.k > 1 ? us(wire, s.local()) : 0;
+  parts.network_us = s.servers > 1 ? us(wire, s.network()) : 0;
+  return parts;
+}
+
+/// Bytes that a server's NICs send in a tree, of those of the tensor: a double binary tree over N
+/// servers has 2(N-1) directed edges a tree and halves the data over two trees.
+double tree_share(const Setting& s) { return s.servers < 3 ? 1 : 2 * (s.servers - 1) / s.servers; }
+
+Parts tree(const Setting& s) {
+  Parts parts;
+  const double local = s.local_hop(s.constants.tree_nvlink, s.constants.tree_pci);
+  const double levels = s.servers < 2 ? 0 : std::log2(s.servers);
+  parts.hops = 2 * ((s.k - 1) * local + levels * s.network_hop(s.constants.tree_net));
+  const double wire = s.bytes / payload(s.choice.protocol) / s.share();
+  parts.local_us = s.k > 1 ? us(2 * wire, s.local()) : 0;
+  parts.network_us = s.servers > 1 ? us(tree_share(s) * wire, s.network()) : 0;
+  return parts;
+}
+
+Parts nvls(const Setting& s) {
+  Parts parts;
+  const bool tree = s.choice.algorithm == NcclAlgorithm::kNvlsTree;
+  const double levels = s.servers < 2 ? 0 : std::log2(s.servers);
+  parts.hops = s.rates.local_latency * s.constants.nvls_nvlink;
+  if (tree) {
+    parts.hops +=
+        2 * levels * s.rates.network_latency * s.rates.simple_penalty * s.constants.nvls_tree_net;
+    parts.network_us = us(tree_share(s) * s.bytes, s.network());
+  }
+  const double rate = GBps(s.system.fabric.nvlink) * s.rates.nvls_efficiency;
+  parts.local_us = us(s.op == CommType::kAllReduce ? s.bytes * (1 + 1 / s.k) : s.bytes, rate);
+  return parts;
+}
+
+Parts pat(const Setting& s) {
+  Parts parts;
+  parts.hops = std::log2(s.n) * s.network_hop(s.constants.tree_net) / 3.5 + 2.8 * s.n;
+  parts.network_us = us(s.bytes * (s.n - 1) / s.n, s.network());
+  return parts;
+}
+
+Parts pairwise(const Setting& s) {
+  Parts parts;
+  const double local = s.local_hop(s.constants.ring_nvlink, s.constants.ring_pci);
+  const double network = s.network_hop(s.constants.ring_net);
+  const double data = s.bytes / payload(s.choice.protocol);
+  if (s.op == CommType::kSendRecv) {  // nccl-tests: rank i to i + 1, the last of a server outside
+    parts.hops = s.servers > 1 ? network : local;
+    parts.local_us = s.k > 1 ? us(data, s.local()) : 0;
+    parts.network_us = s.servers > 1 ? us(data, std::min(s.rates.pair_GBps, s.network())) : 0;
+    return parts;
+  }
+  const double rounds = std::ceil(s.n / 8);  // eight peers under way
+  parts.hops = s.servers > 1 ? rounds * network + local : rounds * local;
+  const double far = data * (s.n - s.k) / s.n, near = data * (s.k - 1) / s.n;
+  parts.local_us = us(near, s.local());
+  const double peers = std::min(8.0, s.n - s.k);
+  parts.network_us =
+      s.servers > 1 ? us(far, std::min(s.network() / s.k, peers * s.rates.pair_GBps)) : 0;
+  return parts;
+}
+
+Parts parts_of(const Setting& s) {
+  switch (s.choice.algorithm) {
+    case NcclAlgorithm::kTree:
+    case NcclAlgorithm::kCollnetChain:
+    case NcclAlgorithm::kCollnetDirect:
+      return tree(s);
+    case NcclAlgorithm::kNvls:
+    case NcclAlgorithm::kNvlsTree:
+      return nvls(s);
+    case NcclAlgorithm::kPat:
+      return pat(s);
+    case NcclAlgorithm::kPointToPoint:
+      return pairwise(s);
+    case NcclAlgorithm::kRing:
+      break;
+  }
+  return ring(s);
+}
+
+GroupShape even_shape(std::int32_t ranks, std::int32_t servers) {
+  GroupShape shape;
+  shape.ranks = ranks;
+  const std::int32_t each = std::max(1, ranks / servers);
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    shape.server.push_back(std::min(rank / each, servers - 1));
+  }
+  return shape;
+}
+
+/// NICs of a server that so many of its ranks use.
+NcclFabric fabric_for(const NcclTask& task, const NcclSystem& system) {
+  NcclFabric fabric = system.fabric;
+  const double share =
+      static_cast<double>(task.ranks) / task.servers / std::max(1, system.gpus_per_server);
+  fabric.nics = std::max(
+      1, static_cast<std::int32_t>(std::lround(std::min(1.0, share) * system.nics_per_server)));
+  return fabric;
+}
+
+}  // namespace
+
+std::span<const NcclRateField> nccl_rate_fields() { return kFields; }
+
+NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system) {
+  LOCKSTEP_CHECK(task.servers >= 1 && task.servers <= task.ranks, "ranks on servers");
+  if (task.ranks < 2) {
+    return {};
+  }
+  return nccl_choice(task.op, task.bytes, even_shape(task.ranks, task.servers),
+                     fabric_for(task, system), task.wishes);
+}
+
+NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclChoice& choice) {
+  NcclTime time;
+  time.choice = choice;
+  if (task.ranks < 2) {
+    time.latency_us = time.time_us = system.rates.floor_us;
+    return time;
+  }
+  NcclSystem here = system;
+  here.fabric = fabric_for(task, system);
+  const Setting setting{task.op,
+                        static_cast<double>(task.bytes.count()),
+                        static_cast<double>(task.ranks),
+                        static_cast<double>(task.servers),
+                        static_cast<double>(task.ranks) / task.servers,
+                        here,
+                        system.rates,
+                        nccl_constants(task.wishes.version, here.fabric),
+                        choice,
+                        index_of(choice.protocol)};
+  const Parts parts = parts_of(setting);
+  time.latency_us = system.rates.floor_us + parts.hops;
+  time.wire_us = std::max(parts.local_us, parts.network_us);
+  time.network_bound = parts.network_us > parts.local_us;
+  time.fill_us = system.rates.fill * std::sqrt(parts.hops * time.wire_us);
+  time.time_us = time.latency_us + time.wire_us + time.fill_us;
+  return time;
+}
+
+NcclTime nccl_time(const NcclTask& task, const NcclSystem& system) {
+  return nccl_time(task, system, nccl_choice_on(task, system));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "simulator/collectives/nccl_tuner.h"
+
+namespace lockstep {
+
+/// What sets a real cluster apart from NCCL's tables: few numbers, each of something physical. They
+/// are what `lockstep compare calibrate` fits; the presets hold those of known systems.
+struct NcclRates {
+  double floor_us = 5;               ///< a collective that moves nothing: kernel start and end
+  double local_latency = 1;          ///< of a hop in the server, in NCCL's tables' values
+  double network_latency = 1;        ///< of a hop between servers, likewise
+  double local_efficiency = 0.95;    ///< data rate of a GPU's links in the server, of the nominal
+  double nvls_efficiency = 0.85;     ///< the same where the switches add and multicast
+  double network_efficiency = 0.95;  ///< data rate of the NICs, of the nominal
+  double pair_GBps = 25;      ///< send/receive between two GPUs of different servers, at most
+  double fill = 0.5;          ///< how well a pipeline overlaps: 0 as one stream, 1 as pieces
+  double simple_penalty = 1;  ///< of the network hops by the protocol Simple (rendezvous)
+};
+
+/// One of NcclRates' numbers: its name in files (where times are seconds and rates bytes per
+/// second: `unit` times ours), bounds of what is sensible, and where it is.
+struct NcclRateField {
+  std::string_view name, meaning;
+  double least, most;
+  double NcclRates::*value;
+  double unit = 1;
+};
+std::span<const NcclRateField> nccl_rate_fields();
+
+/// A cluster as NCCL sees it, with its measured rates.
+struct NcclSystem {
+  NcclFabric fabric;
+  std::int32_t gpus_per_server = 8;
+  std::int32_t nics_per_server = 8;
+  NcclRates rates;
+};
+
+/// What a collective takes, and of what that consists.
+struct NcclTime {
+  NcclChoice choice;
+  double latency_us = 0;       ///< floor and hops
+  double wire_us = 0;          ///< bytes over the rate of the narrowest link
+  double fill_us = 0;          ///< filling and draining the pipeline
+  double time_us = 0;          ///< the sum
+  bool network_bound = false;  ///< the narrowest link is a NIC
+};
+
+/// One collective on `servers` servers with equally many ranks each.
+struct NcclTask {
+  CommType op = CommType::kNone;
+  Bytes bytes;
+  std::int32_t ranks = 2, servers = 1;
+  NcclWishes wishes;
+};
+
+/// What NCCL would do on this system. It depends on the fabric alone, not on the rates.
+/// PRECONDITION: 1 <= servers <= ranks. ERRORS: as nccl_choice. O(ranks).
+NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system);
+
+/// Time of a collective when NCCL does it in this way.
+/// With L = hops, W = bytes / rate: T = floor + L + W + fill * sqrt(L * W), which for fill
+/// = 2 is the time of the best cut into pieces, (sqrt(L) + sqrt(W))^2 (the classic result for a
+/// pipeline; van de Geijn's "Global combine operations", 1994), and for 0 that of one stream.
+///
+///   ring        L = steps of NCCL's tables; rate = min(NVLink, NICs) over nsteps/n
+///   tree        L = 2((k-1) local + log2 N network); network: S per NIC set on two servers, 2S on
+///   more NVLS        a GPU sends S + S/k (S (k-1)/k + S/k for gather and scatter) NVLSTree    NVLS
+///   in the servers, the tree's network part between them pairwise    the part of S that leaves the
+///   server over min(NICs, pair limit), the rest NVLink
+///
+/// k = ranks / servers. O(1).
+NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclChoice& choice);
+/// The same by NCCL's own choice.
+NcclTime nccl_time(const NcclTask& task, const NcclSystem& system);
+
+}  // namespace lockstep
