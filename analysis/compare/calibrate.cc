@@ -324,7 +324,6 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
     const Vector errors = fit.standard_errors();
     std::size_t worst = fields.size();
     std::string why;
-    double widest = std::log(kWidest);
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const double width = 2 * 1.96 * errors[i];
       const std::size_t needed = std::max<std::size_t>(3, fields.size());
@@ -333,9 +332,8 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
         why = fmt::format("fewer than {} rows depend on it", needed);
         break;
       }
-      if (!(width <= widest)) {
+      if (!(width <= std::log(kWidest))) {  // of two that go together the later one is left
         worst = i;
-        widest = width;
         why = "the rows do not tell it from the others";
       }
     }

@@ -93,7 +93,8 @@ std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishe
       left_out.add(table.refused);
       continue;
     }
-    if (row.op == CommType::kNone || row.op == CommType::kBarrier) {
+    const CommType op = row.op == CommType::kNone ? wishes.op : row.op;
+    if (op == CommType::kNone || op == CommType::kBarrier) {
       left_out.add(fmt::format("no model of '{}'", log.names[static_cast<std::size_t>(row.name)]));
       continue;
     }
@@ -105,7 +106,7 @@ std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishe
     compared.row = &row;
     compared.setting = &setting;
     const bool whole = row.ranks == 0 || row.ranks == setting.ranks;
-    compared.task.op = row.op;
+    compared.task.op = op;
     compared.task.bytes = row.bytes;
     compared.task.ranks = whole ? table.ranks : row.ranks;
     // A group of a larger job: as few servers as can hold it.

@@ -27,6 +27,7 @@ struct CompareWishes {
   std::optional<NcclFabric> fabric;  ///< of a topology, in place of the preset's
   std::int32_t gpus_per_server = 0, ranks = 0;
   std::string nccl_version;
+  CommType op = CommType::kNone;  ///< where a log does not tell
 };
 
 /// What the model needs to know about a table, and why it cannot be predicted if so.

@@ -4,6 +4,7 @@
 
 #include "app/flag_value.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "simulator/replay/fabric_of.h"
 #include "topologies/topology_file.h"
 
@@ -17,6 +18,7 @@ void define_cluster_flags(CLI::App& app, ClusterFlags& flags) {
                  "topology file, or TEMPLATE[:flags]: its links in place of the preset's");
   app.add_option("--gpus", flags.gpus, "GPUs of the run, where the log does not tell")
       ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--op", flags.op, "the operation (all_reduce, …), where the log does not tell");
   app.add_option("--gpus-per-server", flags.gpus_per_server, "default: the preset's")
       ->check(CLI::Range(1, 4096));
   app.add_option("--nccl-version", flags.nccl_version, "default: the log's, else the preset's");
@@ -26,6 +28,15 @@ compare::CompareWishes wishes_of(const ClusterFlags& flags) {
   compare::CompareWishes wishes;
   wishes.ranks = flags.gpus;
   wishes.gpus_per_server = flags.gpus_per_server;
+  if (!flags.op.empty()) {
+    wishes.op = comm_type_in(flags.op);
+    if (wishes.op == CommType::kNone) {
+      throw Error("unknown collective '" + printable(flags.op) + "'")
+          .field("--op")
+          .expected(
+              "all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv");
+    }
+  }
   if (!flags.nccl_version.empty()) {
     flag_value("--nccl-version", flags.nccl_version, parse_nccl_version);
     wishes.nccl_version = flags.nccl_version;

@@ -12,7 +12,7 @@ namespace lockstep {
 
 /// The flags that compare, calibrate and score share: what to take for granted about the cluster.
 struct ClusterFlags {
-  std::string preset, topology, nccl_version;
+  std::string preset, topology, nccl_version, op;
   std::int32_t gpus = 0, gpus_per_server = 0;
 };
 void define_cluster_flags(CLI::App& app, ClusterFlags& flags);

@@ -11,20 +11,28 @@ namespace {
 
 constexpr NcclRateField kFields[] = {
     {"floor_s", "a collective that moves nothing", 0.5, 2000, &NcclRates::floor_us, 1e-6},
-    {"local_latency", "of a hop in the server, in NCCL's values", 0.05, 20,
-     &NcclRates::local_latency},
-    {"network_latency", "of a hop between servers, in NCCL's values", 0.05, 50,
-     &NcclRates::network_latency},
+    {"network_efficiency", "data rate of the NICs, of the nominal", 0.01, 1.1,
+     &NcclRates::network_efficiency},
     {"local_efficiency", "data rate in the server, of the nominal", 0.05, 1.3,
      &NcclRates::local_efficiency},
     {"nvls_efficiency", "the same where the switches add", 0.05, 1.3, &NcclRates::nvls_efficiency},
-    {"network_efficiency", "data rate of the NICs, of the nominal", 0.01, 1.1,
-     &NcclRates::network_efficiency},
+    {"network_latency", "of a hop between servers, in NCCL's values", 0.05, 50,
+     &NcclRates::network_latency},
+    {"local_latency", "of a hop in the server, in NCCL's values", 0.05, 20,
+     &NcclRates::local_latency},
     {"pair_Bps", "send/receive between two GPUs of different servers", 0.05, 500,
      &NcclRates::pair_GBps, 1e9},
+    {"channel_Bps", "send/receive within a server by one channel", 0.1, 500,
+     &NcclRates::channel_GBps, 1e9},
+    {"ll_Bps", "payload of LL that one rank sends to the network", 0.01, 100, &NcclRates::ll_GBps,
+     1e9},
+    {"ll128_Bps", "payload of LL128 that one rank sends to the network", 0.01, 200,
+     &NcclRates::ll128_GBps, 1e9},
     {"fill", "how a pipeline overlaps, 0 to 2", 0, 4, &NcclRates::fill},
     {"simple_penalty", "of network hops by the protocol Simple", 0.1, 50,
      &NcclRates::simple_penalty},
+    {"duplex", "data rate of NICs that send and receive at once, of one-way's", 0.3, 1,
+     &NcclRates::duplex},
 };
 
 double GBps(Bandwidth rate) { return rate.bytes_per_second() / 1e9; }
@@ -57,11 +65,14 @@ struct Setting {
                                          ? GBps(system.fabric.nvlink)
                                          : kPcie[static_cast<std::size_t>(system.fabric.arch)]);
   }
-  /// What the NICs that the group's ranks use send from one server.
+  /// What the NICs that the group's ranks use send from one server; of payload by LL and LL128.
   double network() const {
-    const double nics = std::max(1.0, std::min(static_cast<double>(system.nics_per_server),
-                                               static_cast<double>(system.fabric.nics)));
-    return rates.network_efficiency * nics * GBps(system.fabric.nic);
+    const double nics = system.fabric.nics;
+    const bool one_way = op == CommType::kBroadcast || op == CommType::kReduce;
+    const double wire =
+        rates.network_efficiency * (one_way ? 1 : rates.duplex) * nics * GBps(system.fabric.nic);
+    const double proxy = p == 0 ? rates.ll_GBps : rates.ll128_GBps;
+    return p == 2 ? wire : std::min(wire * payload(choice.protocol), std::min(k, nics) * proxy);
   }
   double local_hop(const ByProtocol& nvlink, const ByProtocol& pci) const {
     return rates.local_latency * (has_nvlink() ? nvlink[p] : pci[p]);
@@ -113,9 +124,9 @@ Parts tree(const Setting& s) {
   const double local = s.local_hop(s.constants.tree_nvlink, s.constants.tree_pci);
   const double levels = s.servers < 2 ? 0 : std::log2(s.servers);
   parts.hops = 2 * ((s.k - 1) * local + levels * s.network_hop(s.constants.tree_net));
-  const double wire = s.bytes / payload(s.choice.protocol) / s.share();
-  parts.local_us = s.k > 1 ? us(2 * wire, s.local()) : 0;
-  parts.network_us = s.servers > 1 ? us(tree_share(s) * wire, s.network()) : 0;
+  const double data = s.bytes / s.share();
+  parts.local_us = s.k > 1 ? us(2 * data / payload(s.choice.protocol), s.local()) : 0;
+  parts.network_us = s.servers > 1 ? us(tree_share(s) * data, s.network()) : 0;
   return parts;
 }
 
@@ -141,20 +152,31 @@ Parts pat(const Setting& s) {
   return parts;
 }
 
+/// Channels that NCCL gives to one peer: 16 shared by all peers, twice as many while a channel's
+/// part is above 32 MiB (enqueue.cc: 64 steps of 512 KiB), 32 at most.
+double pair_channels(double ranks, double bytes) {
+  double channels = std::max(1.0, std::exp2(std::floor(std::log2(16 / ranks))));
+  while (bytes / channels > 32.0 * (1 << 20) && channels < 32) {
+    channels *= 2;
+  }
+  return channels;
+}
+
 Parts pairwise(const Setting& s) {
   Parts parts;
   const double local = s.local_hop(s.constants.ring_nvlink, s.constants.ring_pci);
   const double network = s.network_hop(s.constants.ring_net);
-  const double data = s.bytes / payload(s.choice.protocol);
+  const double wire = 1 / payload(s.choice.protocol);
   if (s.op == CommType::kSendRecv) {  // nccl-tests: rank i to i + 1, the last of a server outside
     parts.hops = s.servers > 1 ? network : local;
-    parts.local_us = s.k > 1 ? us(data, s.local()) : 0;
-    parts.network_us = s.servers > 1 ? us(data, std::min(s.rates.pair_GBps, s.network())) : 0;
+    const double rate = std::min(s.local(), pair_channels(s.n, s.bytes) * s.rates.channel_GBps);
+    parts.local_us = s.k > 1 ? us(s.bytes * wire, rate) : 0;
+    parts.network_us = s.servers > 1 ? us(s.bytes, std::min(s.rates.pair_GBps, s.network())) : 0;
     return parts;
   }
   const double rounds = std::ceil(s.n / 8);  // eight peers under way
   parts.hops = s.servers > 1 ? rounds * network + local : rounds * local;
-  const double far = data * (s.n - s.k) / s.n, near = data * (s.k - 1) / s.n;
+  const double far = s.bytes * (s.n - s.k) / s.n, near = s.bytes * wire * (s.k - 1) / s.n;
   parts.local_us = us(near, s.local());
   const double peers = std::min(8.0, s.n - s.k);
   parts.network_us =
@@ -181,16 +203,6 @@ Parts parts_of(const Setting& s) {
   return ring(s);
 }
 
-GroupShape even_shape(std::int32_t ranks, std::int32_t servers) {
-  GroupShape shape;
-  shape.ranks = ranks;
-  const std::int32_t each = std::max(1, ranks / servers);
-  for (std::int32_t rank = 0; rank < ranks; ++rank) {
-    shape.server.push_back(std::min(rank / each, servers - 1));
-  }
-  return shape;
-}
-
 /// NICs of a server that so many of its ranks use.
 NcclFabric fabric_for(const NcclTask& task, const NcclSystem& system) {
   NcclFabric fabric = system.fabric;
@@ -204,6 +216,16 @@ NcclFabric fabric_for(const NcclTask& task, const NcclSystem& system) {
 }  // namespace
 
 std::span<const NcclRateField> nccl_rate_fields() { return kFields; }
+
+GroupShape even_shape(std::int32_t ranks, std::int32_t servers) {
+  GroupShape shape;
+  shape.ranks = ranks;
+  const std::int32_t each = std::max(1, ranks / servers);
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    shape.server.push_back(std::min(rank / each, servers - 1));
+  }
+  return shape;
+}
 
 NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system) {
   LOCKSTEP_CHECK(task.servers >= 1 && task.servers <= task.ranks, "ranks on servers");

@@ -18,8 +18,12 @@ struct NcclRates {
   double local_efficiency = 0.95;    ///< data rate of a GPU's links in the server, of the nominal
   double nvls_efficiency = 0.85;     ///< the same where the switches add and multicast
   double network_efficiency = 0.95;  ///< data rate of the NICs, of the nominal
-  double pair_GBps = 25;      ///< send/receive between two GPUs of different servers, at most
-  double fill = 0.5;          ///< how well a pipeline overlaps: 0 as one stream, 1 as pieces
+  double pair_GBps = 25;     ///< send/receive between two GPUs of different servers, at most
+  double channel_GBps = 40;  ///< send/receive within a server by one channel
+  double ll_GBps = 4;      ///< payload of LL that a rank's proxy, which reads the flags, sends out
+  double ll128_GBps = 20;  ///< the same of LL128
+  double duplex = 1;       ///< data rate of NICs that send and receive at once, of one-way's
+  double fill = 0.5;       ///< how well a pipeline overlaps: 0 as one stream, 1 as pieces
   double simple_penalty = 1;  ///< of the network hops by the protocol Simple (rendezvous)
 };
 
@@ -58,6 +62,9 @@ struct NcclTask {
   std::int32_t ranks = 2, servers = 1;
   NcclWishes wishes;
 };
+
+/// So many ranks, the same number on each server (the last one has the rest), in order.
+GroupShape even_shape(std::int32_t ranks, std::int32_t servers);
 
 /// What NCCL would do on this system. It depends on the fabric alone, not on the rates.
 /// PRECONDITION: 1 <= servers <= ranks. ERRORS: as nccl_choice. O(ranks).

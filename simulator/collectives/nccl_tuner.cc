@@ -136,7 +136,10 @@ struct Model {
     return base + (steps() - across) * ring_local(p) + across * ring_network(p);
   }
   double tree_bandwidth(std::size_t p) const {
-    const double bus = std::min(0.92 * graph.channels * graph.speed,
+    // On two servers NCCL takes the speed within the servers, where a tree's search finds twice
+    // that of its network part.
+    const double speed = graph.speed * (servers == 2 ? 2 : 1);
+    const double bus = std::min(0.92 * graph.channels * speed,
                                 graph.channels * constants.tree_channel[column()]);
     double bandwidth = bus;
     if (p == 0) {

@@ -1,0 +1,124 @@
+#include "app/compare/run_compare.h"
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "analysis/compare/errors.h"
+#include "app/flag_value.h"
+#include "app/warnings_out.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "report/compare_report.h"
+#include "trace/log_reader.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kExplained = 0.15;  // errors above it are explained
+
+struct Flags {
+  ClusterFlags cluster;
+  std::vector<std::string> logs;
+  std::string fail_over, picture;
+  bool json = false;
+};
+
+/// The largest median size of the error among the tables: an operation on a group of a log.
+double worst_table(const std::vector<compare::ComparedRow>& rows) {
+  std::map<std::tuple<const CommSetting*, CommType, std::int32_t>, std::vector<double>> tables;
+  for (const compare::ComparedRow& row : rows) {
+    tables[{row.setting, row.task.op, row.task.ranks}].push_back(row.error());
+  }
+  double worst = 0;
+  for (const auto& [key, errors] : tables) {
+    worst = std::max(worst, compare::error_statistics(errors).median);
+  }
+  return worst;
+}
+
+ExitCode run(const Flags& flags) {
+  std::optional<double> limit;
+  if (!flags.fail_over.empty()) {
+    limit = flag_value("--fail-over", flags.fail_over, parse_share);
+  }
+  CompareReport report;
+  report.wishes = wishes_of(flags.cluster);
+  report.logs = flags.logs;
+  std::vector<PhysicalLog> logs;
+  for (const std::string& path : flags.logs) {
+    for (PhysicalLog& log : read_logs(path)) {
+      logs.push_back(std::move(log));
+    }
+  }
+  Warnings warnings;
+  for (const PhysicalLog& log : logs) {
+    for (const Warnings::Entry& entry : log.warnings.entries()) {
+      warnings.add(fmt::format("{}: {}{}", log.file, entry.text,
+                               entry.count > 1 ? fmt::format(" ({} times)", entry.count) : ""));
+    }
+    for (compare::ComparedRow& row : compare::predict_rows(log, report.wishes, report.left_out)) {
+      report.rows.push_back(std::move(row));
+    }
+  }
+  print_warnings(warnings);
+  if (report.rows.empty()) {
+    std::string why = "the logs hold no collectives";
+    if (!report.left_out.entries().empty()) {
+      why = report.left_out.entries().front().text;
+    }
+    throw Error("there is nothing to compare: " + why).at(flags.logs.front());
+  }
+  compare::explain_rows(report.rows, report.wishes, kExplained);
+  print_warnings(report.left_out);
+  if (!flags.picture.empty()) {
+    const Picture picture = compare_picture(report);
+    write_file(flags.picture, flags.picture.ends_with(".png") ? to_png(picture) : to_svg(picture));
+  }
+  write_file("-", flags.json ? compare_json(report) : compare_table(report));
+  const double worst = worst_table(report.rows);
+  if (limit && worst > *limit) {
+    fmt::print(stderr, "lockstep: the median error of a table is {}, over {}\n",
+               compare::percent(worst), compare::percent(*limit));
+    return ExitCode::kCheckFailed;
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+double parse_share(std::string_view text) {
+  std::string_view number = trim(text);
+  const bool percent = number.ends_with('%');
+  if (percent) {
+    number = trim(number.substr(0, number.size() - 1));
+  }
+  const auto value = to_double(number);
+  if (!value || *value < 0) {
+    throw Error("'" + printable(text) + "' is no share").expected("such as 10% or 0.1");
+  }
+  return percent ? *value / 100 : *value;
+}
+
+CommandBody define_comparison(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("logs", flags->logs, "logs of real runs (docs/compare.md lists the kinds)");
+  app.add_option("--fail-over", flags->fail_over,
+                 "exit code 1 if the median error of a table is over this, such as 10%");
+  app.add_option("--picture", flags->picture, "curves of bus bandwidth: .svg or .png to write");
+  app.add_flag("--json", flags->json, "one JSON document (docs/formats/compare-json.md)");
+  define_cluster_flags(app, flags->cluster);
+  return [flags] {
+    if (flags->logs.empty()) {
+      throw Error("no log is given").field("logs").hint("lockstep compare --help has examples");
+    }
+    return run(*flags);
+  };
+}
+
+}  // namespace lockstep
