@@ -43,6 +43,7 @@ class Run {
       for (const SlotWait& wait : graph.waits(i)) {
         waiter_[at(next[at(wait.slot)]++)] = static_cast<std::int32_t>(i);
       }
+      state_[i].count = graph.slots[i].count;
       times_.transfers += graph.slots[i].count * graph.slots[i].copies;
       left_ += graph.slots[i].count;
     }
@@ -68,15 +69,19 @@ class Run {
           continue;
         }
         times_.delivered[at(slot)] = now;
-        ++state_[at(slot)].delivered;
+        SlotState& state = state_[at(slot)];
+        ++state.delivered;
         --left_;
         ++times_.simulated;
         for (std::int32_t w = waiter_begin_[at(slot)]; w < waiter_begin_[at(slot) + 1]; ++w) {
-          start_ready(waiter_[at(w)], now);
+          const SlotState& waiting = state_[at(waiter_[at(w)])];
+          if (waiting.blocker == slot && state.delivered >= waiting.needed) {
+            start_ready(waiter_[at(w)], now);
+          }
         }
         const bool done =
-            reference < 0 || state_[at(reference)].delivered == graph_.slots[at(reference)].count;
-        if (done && graph_.slots[at(slot)].count - state_[at(slot)].delivered >= kWorthwhile) {
+            reference < 0 || state_[at(reference)].delivered == state_[at(reference)].count;
+        if (done && state.count - state.delivered >= kWorthwhile) {
           reference = slot;
           saved_.clear();
           steps_ = 0;
@@ -93,22 +98,38 @@ class Run {
 
  private:
   struct SlotState {
-    std::int32_t started = 0, delivered = 0;  // transfers
+    std::int32_t started = 0, delivered = 0, count = 0;  // transfers
+    // The next transfer waits until so many of slot `blocker` are delivered; -1 where none is left.
+    std::int32_t blocker = -1, needed = 0;
   };
+
+  /// Whether all that the slot's next transfer waits for has come; if not, notes what has not.
+  bool ready(std::int32_t index) {
+    SlotState& state = state_[at(index)];
+    state.blocker = -1;
+    for (const SlotWait& wait : graph_.waits(at(index))) {
+      const SlotState& other = state_[at(wait.slot)];
+      state.needed = wait.needed(state.started, other.count);
+      if (other.delivered < state.needed) {
+        state.blocker = wait.slot;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Whether the slot's next transfer waits for any.
+  bool forwards(std::int32_t index) const {
+    return std::ranges::any_of(graph_.waits(at(index)), [&](const SlotWait& wait) {
+      return wait.needed(state_[at(index)].started, 1) > 0;
+    });
+  }
 
   void start_ready(std::int32_t index, Time now) {
     const FlowGraph::Slot& slot = graph_.slots[at(index)];
     SlotState& state = state_[at(index)];
-    for (; state.started < slot.count; ++state.started) {
-      bool forwards = false;
-      for (const SlotWait& wait : graph_.waits(at(index))) {
-        const std::int32_t needed = wait.needed(state.started, graph_.slots[at(wait.slot)].count);
-        if (state_[at(wait.slot)].delivered < needed) {
-          return;
-        }
-        forwards = forwards || needed > 0;
-      }
-      const Time latency = forwards ? slot.forward_latency : slot.start_latency;
+    for (; state.started < state.count && ready(index); ++state.started) {
+      const Time latency = forwards(index) ? slot.forward_latency : slot.start_latency;
       network_.start(ConnectionId(index), slot.bits, slot.latency,
                      std::max(now, slot.entry) + latency, static_cast<std::uint64_t>(index));
     }
@@ -153,17 +174,16 @@ class Run {
     for (std::size_t i = 0; i < state_.size(); ++i) {
       const std::int64_t step = step_of(i), started = state_[i].started;
       if (step > 0) {
-        most = std::min(most, (graph_.slots[i].count - 1 - started) / step);
+        most = std::min(most, (state_[i].count - 1 - started) / step);
       }
       for (const SlotWait& wait : graph_.waits(i)) {
         const std::int64_t other = step_of(at(wait.slot));
         if (step > 0 && (other != step || saved_[i].started < wait.lag)) {
           return 0;
         }
-        if (step == 0 && other > 0 && started < graph_.slots[i].count) {
+        if (step == 0 && other > 0 && started < state_[i].count) {
           // Blocked, and to stay so.
-          const std::int64_t needed =
-              wait.needed(state_[i].started, graph_.slots[at(wait.slot)].count);
+          const std::int64_t needed = wait.needed(state_[i].started, state_[at(wait.slot)].count);
           const std::int64_t missing = needed - state_[at(wait.slot)].delivered;
           most = std::min(most, std::max<std::int64_t>(0, (missing - 1) / other));
         }
@@ -184,13 +204,18 @@ class Run {
       state_[i].delivered += moved;
       left_ -= moved;
     }
+    for (std::size_t i = 0; i < state_.size(); ++i) {
+      if (state_[i].blocker >= 0) {
+        ready(static_cast<std::int32_t>(i));
+      }
+    }
   }
 
   [[noreturn]] void stuck() const {
     for (std::size_t i = 0; i < state_.size(); ++i) {
-      if (state_[i].started < graph_.slots[i].count) {
+      if (state_[i].started < state_[i].count) {
         throw Error(fmt::format("slot {} can never send transfer {} of {}", i, state_[i].started,
-                                graph_.slots[i].count))
+                                state_[i].count))
             .hint("look for slots that wait for each other in a circle");
       }
     }

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,7 +37,6 @@ TEST(FourAryHeap, PopsInOrderAlsoAfterRemoval) {
 }
 
 TEST(StampQueue, GivesDatesInOrderAndItemsOfADateInOrderOfEntry) {
-  // More dates than it remembers, so that some dates get several buckets.
   Rng rng(1, "stamps");
   StampQueue<std::uint64_t> queue;
   std::vector<std::pair<Time, std::uint64_t>> expected;
@@ -59,6 +60,64 @@ TEST(StampQueue, GivesDatesInOrderAndItemsOfADateInOrderOfEntry) {
   }
   EXPECT_EQ(popped, expected);
   EXPECT_EQ(queue.size(), 0U);
+}
+
+TEST(StampQueue, IsAMultimapForAClockThatNeverGoesBack) {
+  // Against std::multimap, which too keeps equal keys in order of entry: pushes from now to far
+  // ahead (up to the clock's end), shifts, removals, and pushes at the present moment after its
+  // pop.
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed, "stamps/clock");
+    StampQueue<std::uint64_t> queue;
+    std::multimap<Time, std::uint64_t> model;
+    Time now;
+    for (std::uint64_t i = 0; i < 3000; ++i) {
+      switch (rng.below(8)) {
+        default: {
+          const std::int64_t ahead = std::int64_t{1} << rng.below(rng.below(50) == 0 ? 62 : 24);
+          const Time room = Time::max() - now;
+          const Time when = now + std::min(room, Time::ps(rng.between(0, ahead)));
+          queue.push(when, i);
+          model.emplace(when, i);
+          break;
+        }
+        case 6:
+        case 7: {
+          std::vector<std::uint64_t> items, expected;
+          if (!model.empty() && model.begin()->first < Time::max()) {
+            now = model.begin()->first;
+            ASSERT_EQ(queue.first(), now);
+            queue.pop(items);
+            const auto end = model.upper_bound(now);
+            std::transform(model.begin(), end, std::back_inserter(expected),
+                           [](const auto& entry) { return entry.second; });
+            model.erase(model.begin(), end);
+          }
+          ASSERT_EQ(items, expected);
+          break;
+        }
+        case 5:
+          if (rng.below(20) == 0) {
+            const auto gone = [&](std::uint64_t item) { return item % 3 == 0; };
+            queue.remove_if(gone);
+            std::erase_if(model, [&](const auto& entry) { return gone(entry.second); });
+          } else if (rng.below(20) == 0 &&
+                     (model.empty() || model.rbegin()->first < Time::us(1000))) {
+            const Time by = Time::ps(rng.between(0, 1'000'000));
+            queue.shift(by);
+            std::multimap<Time, std::uint64_t> moved;
+            for (const auto& [when, item] : model) {
+              moved.emplace(when + by, item);
+            }
+            model.swap(moved);
+            now += by;
+          }
+          break;
+      }
+      ASSERT_EQ(queue.size(), model.size());
+      ASSERT_EQ(queue.empty(), model.empty());
+    }
+  }
 }
 
 TEST(ConnectionTable, KeepsANumberForEachTriple) {
