@@ -6,6 +6,7 @@
 #include "app/flag_value.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "simulator/collectives/building.h"
 #include "simulator/collectives/choose.h"
 
 namespace lockstep {
@@ -50,6 +51,9 @@ void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group) 
       ->group(group);
   app.add_option("--channels", flags.channels, "default: as NCCL chooses")
       ->check(CLI::Range(0, 1024))
+      ->group(group);
+  app.add_flag("--nvls", flags.nvls,
+               "all-reduces of whole servers of H100s or H800s add in the NVSwitch")
       ->group(group);
   app.add_option("--nccl-version", flags.nccl_version,
                  "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
@@ -107,6 +111,12 @@ std::string algorithm_name(const NetworkFlags& flags, CommType op) {
     for_this = *of == op ? name : for_this;
   }
   return for_this.empty() ? for_all : for_this;
+}
+
+bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape,
+                  std::string_view gpu_type) {
+  return flags.nvls && op == CommType::kAllReduce && (gpu_type == "H100" || gpu_type == "H800") &&
+         fewest_a_server(shape) >= 8;
 }
 
 const CollectiveAlgorithm* algorithm_if_able(const NetworkFlags& flags, CommType op) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -17,6 +18,7 @@ struct NetworkFlags {
   bool pxn = false, spray = false, rail_affinity = false;
   std::string algorithm, protocol, nccl_version;  // empty: chosen
   std::int32_t channels = 0;                      // 0: chosen
+  bool nvls = false;
 };
 
 /// Declares them in a group of the help; `flags` must outlive the parsing.
@@ -35,6 +37,11 @@ NcclWishes nccl_wishes(const NetworkFlags& flags);
 /// ERRORS: Error naming the flag where a name or operation does not exist or they do not go
 /// together.
 std::string algorithm_name(const NetworkFlags& flags, CommType op);
+
+/// Whether --nvls makes this collective an NVLS one: an all-reduce of at least 8 H100s or H800s of
+/// each of its servers (SimAI's AS_NVLS_ENABLE, which knows one server).
+bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape,
+                  std::string_view gpu_type);
 
 /// The same where one flag stands for many operations: nothing, too, where the name for all is of
 /// an algorithm that does not do this one.

@@ -70,6 +70,9 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
       workload, topology, network,
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
         const CollectiveAlgorithm* named = algorithm_if_able(options, op);
+        if (named == nullptr && nvls_by_flag(options, op, shape, topology.gpu_types.front())) {
+          named = &algorithm_named("nvls", op);
+        }
         CollectiveRequest request{.op = op, .bytes = bytes, .channels = options.channels};
         if (strict) {
           request.flavour = CollectiveFlavour::kSimai;

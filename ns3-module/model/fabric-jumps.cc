@@ -151,6 +151,7 @@ FabricJumps::MovePorts(int64_t periods, int64_t shift, uint64_t keys)
         present.pausedTime += periods * (present.pausedTime - old.pausedTime);
         port.freeAt += shift;
         port.startedEnd += shift;
+        port.sourceFree += shift;
         port.pullKey += keys;
         port.arriveKey += keys;
         port.wakeKey += keys;

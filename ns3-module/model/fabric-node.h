@@ -45,6 +45,7 @@ struct FabricPort
 {
     FabricRing ring;       //!< in the queue and on the wire
     int64_t freeAt{0};     //!< ps, all that is in the ring has been sent
+    int64_t sourceFree{0}; //!< ps, its node may send the next unit of its own
     int64_t delay{0};      //!< ps
     double psPerByte{0};   //!< transmission
     int64_t startedEnd{0}; //!< ps, end of the last one that has started

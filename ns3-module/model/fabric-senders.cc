@@ -43,7 +43,7 @@ FabricSenders::EnsurePull(uint32_t index)
     if (!port.pullPending)
     {
         port.pullPending = true;
-        m_state.Schedule(FABRIC_PULL, index, std::max(port.freeAt, m_state.now), port.pullKey);
+        m_state.Schedule(FABRIC_PULL, index, std::max(port.sourceFree, m_state.now), port.pullKey);
     }
 }
 
@@ -57,8 +57,8 @@ FabricSenders::Kick(uint32_t index)
     }
     // At the very end of a transmission the port is still busy for events that were scheduled
     // before that end was.
-    if (port.freeAt < m_state.now ||
-        (port.freeAt == m_state.now && port.pullKey <= m_state.currentKey))
+    if (port.sourceFree < m_state.now ||
+        (port.sourceFree == m_state.now && port.pullKey <= m_state.currentKey))
     {
         Pull(index);
     }
@@ -91,7 +91,7 @@ FabricSenders::Pull(uint32_t index)
         m_parts.messages.ReportSent(done);
     }
     FabricEndpoint& endpoint = m_state.endpoints[port.endpoint];
-    if (port.freeAt <= m_state.now)
+    if (port.sourceFree <= m_state.now)
     {
         if (endpoint.control.GetSize() > 0 &&
             (!port.paused || (m_state.parameters.ackPriority &&
@@ -192,7 +192,17 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
         unit.flags = FabricUnit::REQUEST;
         pair.requested = pair.next;
     }
-    m_parts.wires.Transmit(index, unit);
+    if (m_state.nodes[port.from].kind == FABRIC_HOST)
+    {
+        m_parts.wires.Transmit(index, unit);
+    }
+    else
+    {
+        // A switch that sends is one more input of the port's queue, at the port's rate.
+        port.sourceFree = m_state.now + m_parts.wires.TransmissionTime(port, unit.wire);
+        port.pullKey = m_state.NextKey();
+        m_parts.wires.Enqueue(index, unit);
+    }
     // A message with few packets left ends before anything can be seen to repeat.
     constexpr int64_t FEW = 12;
     if (m_state.looking && left > FEW * m_state.parameters.payload)
@@ -209,7 +219,7 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
         if (pair.next > pair.highest)
         {
             port.finishing = pair.sending;
-            port.finishTime = port.freeAt;
+            port.finishTime = port.sourceFree;
         }
         pair.sending = message.next;
     }

@@ -73,7 +73,7 @@ FabricSnapshot::SavePort(uint32_t index)
     FabricPort& port = m_state.ports[index];
     const int64_t now = m_state.now;
     const bool idle = port.ring.GetSize() == 0 && port.queued == 0 && port.held == 0 &&
-                      !port.paused && port.freeAt < now;
+                      !port.paused && port.freeAt < now && port.sourceFree < now;
     if (idle)
     {
         return true;
@@ -86,11 +86,12 @@ FabricSnapshot::SavePort(uint32_t index)
     const int64_t flags = (port.paused ? 1 : 0) | (port.arrivePending ? 2 : 0) |
                           (port.pullPending ? 4 : 0) | (port.departPending ? 8 : 0) |
                           (port.holding ? 16 : 0);
-    const bool busy = port.endpoint != FabricState::NONE && port.freeAt >= now;
+    const bool busy = port.endpoint != FabricState::NONE && port.sourceFree >= now;
     const int64_t values[] = {int64_t{index} << 32 | flags,
                               int64_t{port.ring.GetSize()} << 32 | port.started,
                               Ahead(port.freeAt, now),
                               Ahead(port.startedEnd, now),
+                              Ahead(port.sourceFree, now),
                               busy ? static_cast<int64_t>(m_state.nextKey - port.pullKey) : -1,
                               port.queued,
                               port.held,

@@ -172,7 +172,7 @@ FabricWires::Transmit(uint32_t index, const FabricUnit& unit)
             std::min<uint32_t>(unit.wire, static_cast<uint32_t>(m_state.nodes[port.from].granule));
         entry.end = std::max(entry.end, unit.tail + TransmissionTime(port, granule));
     }
-    port.freeAt = entry.end;
+    port.freeAt = port.sourceFree = entry.end;
     port.pullKey = m_state.NextKey();
     entry.key = m_state.NextKey();
     Settle(index);

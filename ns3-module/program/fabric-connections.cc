@@ -50,11 +50,6 @@ FabricConnections::Connect(int32_t source, int32_t destination, int32_t channel)
             throw lockstep::Error("a transfer names node " + std::to_string(node))
                 .expected("a node of the topology, 0 to " + std::to_string(nodes - 1));
         }
-        if (m_topology.nodes[static_cast<std::size_t>(node)].kind == lockstep::NodeKind::kSwitch)
-        {
-            throw lockstep::Error("a transfer begins or ends at switch " + std::to_string(node))
-                .expected("GPUs or NVSwitches at both ends");
-        }
     }
     if (source == destination)
     {

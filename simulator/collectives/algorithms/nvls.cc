@@ -1,4 +1,5 @@
 #include "simulator/collectives/building.h"
+#include "simulator/collectives/nvls_simai.h"
 #include "simulator/collectives/nvswitch.h"
 #include "simulator/collectives/rails.h"
 #include "simulator/collectives/rings.h"
@@ -111,6 +112,11 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   require_even(request, "nvls");
   if (request.bytes == Bytes(0)) {
     return empty_schedule(request, shape);
+  }
+  const bool one_server = ranks_by_server(shape).size() == 1;
+  if (request.flavour == CollectiveFlavour::kSimai && one_server &&
+      request.op == CommType::kAllReduce) {
+    return simai_nvls(request, shape);
   }
   return Build(request, shape).build();
 }
