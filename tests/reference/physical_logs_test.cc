@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "tests/support/csv_rows.h"
 #include "tests/support/reference.h"
+#include "trace/aicb_bandwidth.h"
 #include "trace/log_reader.h"
 
 namespace lockstep {
@@ -32,6 +33,15 @@ std::vector<std::string> files_of(const std::string& folder) {
   }
   std::ranges::sort(files);
   return files;
+}
+
+/// Neither a crash nor a hang: rows, or one Error.
+void survive(std::string_view text, const std::string& file) {
+  try {
+    read_log(text, file);
+  } catch (const Error&) {
+    return;
+  }
 }
 
 TEST(PhysicalLogs, RowsAgreeWithTheIndex) {
@@ -100,13 +110,55 @@ TEST(PhysicalLogs, RowsAgreeWithTheIndex) {
   EXPECT_LE(refused.size(), 3U);
 }
 
-/// Neither a crash nor a hang: rows, or one Error.
-void survive(std::string_view text, const std::string& file) {
-  try {
-    read_log(text, file);
-  } catch (const Error&) {
-    return;
+TEST(PhysicalLogs, TracesAreRead) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  std::size_t ops = 0, communications = 0;
+  for (const std::string& file : files_of("traces")) {
+    for (const PhysicalLog& log : read_logs(file)) {
+      std::size_t own = 0;
+      for (const OpRow& row : log.ops) {
+        own += row.kind == OpKind::kCommunication ? 1U : 0U;
+      }
+      fmt::print("{}: {}, {} operations, {} of communication, {} steps, {} warnings\n",
+                 fs::path(log.file).filename().string(), log.format, log.ops.size(), own,
+                 log.steps.size(), log.warnings.total());
+      EXPECT_FALSE(log.ops.empty()) << log.file;
+      ops += log.ops.size();
+      communications += own;
+    }
   }
+  EXPECT_GT(ops, 10000U);
+  EXPECT_GT(communications, 1000U);
+}
+
+TEST(PhysicalLogs, DamagedTracesAreReadOrRefused) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  for (const std::string& file : files_of("traces")) {
+    const std::string text = testing::slurp(file).substr(0, 4 << 20);
+    survive(text.substr(0, text.size() / 2 + 17), file);
+    std::string dirty = text.substr(0, 1 << 20);
+    for (std::size_t i = 971; i < dirty.size(); i += 2111) {
+      dirty[i] = static_cast<char>(dirty[i] * 7 + static_cast<char>(i));
+    }
+    survive(dirty, file);
+  }
+}
+
+/// AICB's own log analysis on 3,120 lines: type, size, time, group, bandwidths, size text.
+TEST(PhysicalLogs, AicbBandwidthsToTheDigit) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  std::size_t rows = 0;
+  for (const auto& row : testing::read_csv(testing::reference_dir() + "/aicb/L006/out/bw.csv")) {
+    const std::int64_t bytes = *to_int(row.at("size"));
+    const AicbBandwidth ours =
+        aicb_bandwidth(row.at("comm_type"), bytes, *to_double(row.at("duration_ms")),
+                       to_int(row.at("group_size")).value_or(1));
+    EXPECT_EQ(ours.algbw, *to_double(row.at("algbw"))) << rows;
+    EXPECT_EQ(ours.busbw, *to_double(row.at("busbw"))) << rows;
+    EXPECT_EQ(aicb_size_text(bytes), row.at("msg")) << rows;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 3120U);
 }
 
 TEST(PhysicalLogs, DamagedCopiesAreReadOrRefused) {

@@ -1,0 +1,119 @@
+// PyTorch execution traces and Chakra's JSON form: a list of nodes ("nodes" with inputs and attrs,
+// or "workload_graph" with runtimes in microseconds).
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "trace/log_reader.h"
+#include "trace/rank_in_name.h"
+
+namespace lockstep {
+namespace {
+
+bool sniff(std::string_view head, std::string_view) {
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || head[first] != '{' ||
+      head.find("\"traceEvents\"") != std::string_view::npos) {
+    return false;
+  }
+  return (head.find("\"schema\"") != std::string_view::npos &&
+          head.find("\"nodes\"") != std::string_view::npos) ||
+         head.find("\"workload_graph\"") != std::string_view::npos;
+}
+
+/// A member under its name, or under the same with another first letter: "Name", "name".
+const Json* member(const Json& node, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = node.find(name);
+    if (found != node.end()) {
+      return &*found;
+    }
+  }
+  return nullptr;
+}
+
+std::int64_t whole(const Json* json, std::int64_t otherwise) {
+  return json != nullptr && json->is_number_integer() ? json->get<std::int64_t>() : otherwise;
+}
+
+/// Bytes of a tensor of PyTorch's ET: [id, storage, offset, elements, element's bytes, device].
+std::int64_t tensor_bytes(const Json& value) {
+  if (value.is_array() && value.size() >= 5 && value[3].is_number_integer() &&
+      value[4].is_number_integer() && value[3] >= 0 && value[4] > 0 && value[4] <= 16 &&
+      value[3] < (std::int64_t{1} << 48)) {
+    return value[3].get<std::int64_t>() * value[4].get<std::int64_t>();
+  }
+  std::int64_t sum = 0;
+  if (value.is_array() && value.size() < 100000) {
+    for (const Json& each : value) {
+      sum += each.is_array() ? tensor_bytes(each) : 0;
+    }
+  }
+  return sum;
+}
+
+void take_node(const Json& node, std::int32_t rank, TextTable& names, double& clock,
+               PhysicalLog& log) {
+  const Json* name = node.is_object() ? member(node, {"name", "Name"}) : nullptr;
+  if (name == nullptr || !name->is_string()) {
+    log.warnings.add("nodes without a name");
+    return;
+  }
+  const std::string& text = name->get_ref<const std::string&>();
+  OpRow row;
+  row.rank = rank;
+  row.name = names.index(std::string_view(text).substr(0, 200));
+  const std::int64_t type = whole(member(node, {"NodeType", "type"}), 0);
+  const Json* cpu = member(node, {"is_cpu_op"});
+  const bool nccl = text.starts_with("nccl") || text.starts_with("c10d::") ||
+                    text == "record_param_comms" || (type >= 5 && type <= 7);
+  row.op = nccl ? comm_type_in(text) : CommType::kNone;
+  row.kind = nccl                                                       ? OpKind::kCommunication
+             : cpu != nullptr && cpu->is_boolean() && !cpu->get<bool>() ? OpKind::kCompute
+                                                                        : OpKind::kHost;
+  const std::int64_t runtime = whole(member(node, {"runtime", "duration_micros", "duration"}), 0);
+  row.duration_s = static_cast<double>(std::clamp<std::int64_t>(runtime, 0, 1LL << 50)) * 1e-6;
+  row.begin_s = clock;
+  clock += row.duration_s;
+  if (nccl) {
+    const Json* inputs = member(node, {"inputs"});
+    const Json* values =
+        inputs != nullptr && inputs->is_object() ? member(*inputs, {"values"}) : inputs;
+    row.bytes = values != nullptr ? tensor_bytes(*values) : -1;
+    row.bytes = row.bytes == 0 ? -1 : row.bytes;
+  }
+  log.ops.push_back(row);
+}
+
+void read(std::string_view text, PhysicalLog& log) {
+  const Json json = parse_json(text, log.file);
+  const Json* nodes = json.is_object() ? member(json, {"nodes", "workload_graph"}) : nullptr;
+  if (nodes == nullptr || !nodes->is_array()) {
+    throw Error("there is no list of nodes").expected("\"nodes\" or \"workload_graph\"");
+  }
+  for (const char* key : {"schema", "time"}) {
+    if (json.contains(key) && json[key].is_string()) {
+      log.facts.emplace(key, json[key].get<std::string>());
+    }
+  }
+  TextTable names(log.names);
+  const std::int32_t rank = std::max(0, rank_in_name(log.file));
+  double clock = 0;
+  for (const Json& node : *nodes) {
+    take_node(node, rank, names, clock, log);
+  }
+  if (log.ops.empty()) {
+    throw Error("there are no nodes with a name");
+  }
+}
+
+}  // namespace
+
+extern const LogReader kPytorchEtLogReader;
+const LogReader kPytorchEtLogReader{"pytorch-et", "PyTorch execution traces, Chakra's JSON", sniff,
+                                    read};
+
+}  // namespace lockstep
