@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "simulator/network/flow/fluid_network.h"
+#include "simulator/replay/recurrence_run.h"
 
 namespace lockstep {
 namespace {
@@ -237,10 +238,20 @@ class Run {
 }  // namespace
 
 FlowGraphTimes run_flow_graph(const FlowGraph& graph, bool fast_forward) {
+  if (fast_forward) {
+    if (auto times = run_as_recurrence(graph)) {
+      return *std::move(times);
+    }
+  }
   return Run(graph, fast_forward).run();
 }
 
 FlowGraphTimes run_flow_graph(FlowGraph&& graph, bool fast_forward) {
+  if (fast_forward) {
+    if (auto times = run_as_recurrence(graph)) {
+      return *std::move(times);
+    }
+  }
   Run run(graph, fast_forward);
   graph.term = {};  // the network has them now
   graph.term_begin = {};

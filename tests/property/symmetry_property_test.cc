@@ -12,6 +12,7 @@
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/flow_graph_run.h"
 #include "simulator/replay/lone_collective.h"
+#include "simulator/replay/recurrence_run.h"
 #include "simulator/replay/refinement.h"
 #include "simulator/replay/symmetry.h"
 #include "topologies/topology_file.h"
@@ -125,6 +126,80 @@ TEST(SymmetryProperty, AWrongPartitionIsRefused) {
   ASSERT_GT(partition.slot_classes, 1);
   std::swap(partition.slot_class[0], partition.slot_class[1]);
   EXPECT_FALSE(equitable(graph, partition));
+}
+
+/// Slots on constraints of their own, that wait for earlier slots' same transfer and for anyone's
+/// earlier ones.
+FlowGraph lonely_graph(Rng& rng) {
+  FlowGraph graph;
+  const auto slots = static_cast<std::int32_t>(rng.between(1, 12));
+  const bool equal = rng.below(2) == 0;
+  const auto count = static_cast<std::int32_t>(rng.between(1, 400));
+  const std::int64_t grain = rng.below(2) == 0 ? 1 : 1000;  // coarse numbers repeat sooner
+  for (std::int32_t i = 0; i < slots; ++i) {
+    FlowGraph::Slot& slot = graph.slots.emplace_back();
+    slot.bits = static_cast<double>(rng.between(1, 200)) * 4000;
+    slot.latency = Time::ns(rng.between(0, 3) * grain);
+    slot.start_latency = Time::ns(rng.between(0, 5) * grain);
+    slot.forward_latency = Time::ns(rng.between(0, 5) * grain);
+    slot.entry = rng.below(4) == 0 ? Time::ns(rng.between(0, 20'000)) : Time();
+    slot.count = equal ? count : static_cast<std::int32_t>(rng.between(1, 400));
+    for (std::int64_t terms = rng.between(1, 2); terms > 0; --terms) {
+      graph.term.push_back(
+          {ConstraintId(graph.capacity.size()), static_cast<double>(rng.between(1, 3))});
+      graph.capacity.push_back(static_cast<double>(rng.between(1, 9)) * 1e10);
+    }
+    graph.term_begin.push_back(static_cast<std::int32_t>(graph.term.size()));
+    for (std::int64_t waits = rng.between(0, 2); waits > 0; --waits) {
+      const auto other = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(slots)));
+      const auto lag = static_cast<std::int32_t>(rng.between(other < i ? 0 : 1, 9));
+      graph.wait.push_back({other, lag});
+    }
+    graph.wait_begin.push_back(static_cast<std::int32_t>(graph.wait.size()));
+  }
+  return graph;
+}
+
+TEST(SymmetryProperty, ARecurrenceRunsAsTheEvents) {
+  Rng rng(5, "symmetry/recurrence");
+  std::int64_t transfers = 0, simulated = 0;
+  for (int round = 0; round < 400; ++round) {
+    const FlowGraph graph = lonely_graph(rng);
+    const auto times = run_as_recurrence(graph);
+    ASSERT_TRUE(times);
+    expect_same_times(run_flow_graph(graph, false), *times, {});
+    transfers += times->transfers;
+    simulated += times->simulated;
+  }
+  EXPECT_LT(simulated * 10, transfers * 9);  // some of it is skipped
+}
+
+TEST(SymmetryProperty, WhatIsNoRecurrenceIsLeftToTheEvents) {
+  Rng rng(6, "symmetry/no recurrence");
+  FlowGraph graph = lonely_graph(rng);
+  while (graph.slots.size() < 2) {
+    graph = lonely_graph(rng);
+  }
+  ASSERT_TRUE(run_as_recurrence(graph));
+  const auto without = [&](auto change) {
+    FlowGraph other = graph;
+    change(other);
+    return run_as_recurrence(other);
+  };
+  EXPECT_FALSE(without([](FlowGraph& g) { g.term.back().constraint = g.term.front().constraint; }));
+  EXPECT_FALSE(without([](FlowGraph& g) { g.slots[0].bits = 0; }));
+  EXPECT_FALSE(without([](FlowGraph& g) {
+    g.wait.push_back({0, -1});
+    ++g.wait_begin.back();
+  }));
+  EXPECT_FALSE(without([](FlowGraph& g) {  // waits for itself
+    g.wait.push_back({static_cast<std::int32_t>(g.slots.size()) - 1, 0});
+    ++g.wait_begin.back();
+  }));
+  EXPECT_FALSE(without([](FlowGraph& g) {  // months
+    g.slots[0].bits = 1e15;
+    g.slots[0].count = 1000;
+  }));
 }
 
 /// The coarsest equitable partition by definition: slots are told apart by all that they see,

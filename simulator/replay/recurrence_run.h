@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+
+#include "simulator/replay/flow_graph_run.h"
+
+namespace lockstep {
+
+/// Runs a flow graph in which no two slots share a constraint, as the recurrence that it then is.
+/// With D the time that the network takes to send a transfer of a slot that is alone (asked of a
+/// FluidNetwork, so that it is the same to the picosecond), and over the waits w of the slot:
+///
+///     may start   u_k = max over w of delivered_w(k - lag_w)                 nothing where k <
+///     lag_w sent_k      = max(max(u_k, entry) + start or forward latency, sent_(k-1)) + D
+///     delivered_k = sent_k + latency
+///
+/// a linear system over (max, +): no events, no queues, a few nanoseconds a transfer. Such systems
+/// become periodic (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 1992, theorem
+/// 3.109): as soon as all times of the last rounds are those of an earlier round but for one shift,
+/// compared number for number, all periods that fit are added at once. States are kept at rounds 1,
+/// 2, 4, 8, …, for each set of slots that waits connect.
+///
+/// Nothing where the graph is of another kind: slots that share a constraint, waits for later
+/// transfers, lags of more than 64, transfers without bits, times beyond half of the clock.
+/// O(slots and waits) a round, 8 B a slot for each transfer that the longest lag goes back.
+std::optional<FlowGraphTimes> run_as_recurrence(const FlowGraph& graph);
+
+}  // namespace lockstep
