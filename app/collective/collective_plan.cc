@@ -76,9 +76,17 @@ CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetti
   }
   plan.protocol = name_of(request.protocol);
   plan.algorithm = setting.user ? setting.user->name() : std::string(algorithm->name);
-  plan.schedule = std::make_shared<const Schedule>(
-      setting.user ? mark_schedule(setting.user->build(request, shape), request, shape)
-                   : build_schedule(*algorithm, request, shape));
+  if (!setting.user && algorithm->build_leaving != nullptr && request.sizes.empty()) {
+    plan.leaving = [algorithm, request, &shape](std::int32_t rank) {
+      return mark_schedule(algorithm->build_leaving(request, shape, rank), request, shape);
+    };
+  }
+  plan.schedule = [algorithm, request = std::move(request), &setting] {
+    return std::make_shared<const Schedule>(
+        setting.user
+            ? mark_schedule(setting.user->build(request, setting.shape), request, setting.shape)
+            : build_schedule(*algorithm, request, setting.shape));
+  };
   return plan;
 }
 

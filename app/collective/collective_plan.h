@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,11 @@ namespace lockstep {
 struct CollectivePlan {
   std::string algorithm, protocol;
   std::int32_t channels = 0;  ///< 0: the algorithm's own number
-  std::shared_ptr<const Schedule> schedule;
+  /// Builds the schedule, anew each time. Lives as long as the PlanSetting.
+  std::function<std::shared_ptr<const Schedule>()> schedule;
+  /// Builds what leaves one rank, where the algorithm declares that this tells all
+  /// (CollectiveAlgorithm::build_leaving); else empty.
+  std::function<Schedule(std::int32_t rank)> leaving;
 };
 
 /// Where and what, for all sizes.

@@ -19,6 +19,7 @@
 #include "simulator/collectives/split.h"
 #include "simulator/network/analytic/collective_time.h"
 #include "simulator/network/packet_engine.h"
+#include "simulator/replay/declared_fold.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/lone_collective.h"
 #include "topologies/topology_file.h"
@@ -140,7 +141,6 @@ std::unique_ptr<NetworkEngine> packet_engine(const Setting& setting, const Sched
 CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan, Bytes bytes,
                               const std::string& engine) {
   LoneCollective collective;
-  collective.schedule = plan.schedule;
   collective.bytes = bytes;
   collective.nodes = setting.nodes;
   collective.entry = setting.entry;
@@ -150,16 +150,24 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   if (setting.options.flavour == "simai") {
     collective.send_latency += Time::ns(10);  // SimAI's bus, before every transfer
   }
-  LoneCollectiveResult result;
   if (engine == "packet") {
-    const auto network = packet_engine(setting, *plan.schedule, collective.send_latency);
-    result = run_lone_collective(collective, setting.topology, *network);
-  } else {
-    result = run_on_flow_engine(collective, setting.topology, setting.flow,
-                                {.symmetry = !setting.options.no_symmetry,
-                                 .fast_forward = !setting.options.no_fast_forward,
-                                 .verify = setting.options.verify_symmetry});
+    collective.schedule = plan.schedule();
+    const auto network = packet_engine(setting, *collective.schedule, collective.send_latency);
+    const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, *network);
+    return {result.end, result.transfers};
   }
+  const LoneCollectiveOptions how{.symmetry = !setting.options.no_symmetry,
+                                  .fast_forward = !setting.options.no_fast_forward,
+                                  .verify = setting.options.verify_symmetry};
+  if (plan.leaving) {
+    if (const auto result = run_declared(collective, plan.leaving, plan.schedule, setting.topology,
+                                         setting.flow, how)) {
+      return {result->end, result->transfers};
+    }
+  }
+  collective.schedule = plan.schedule();
+  const LoneCollectiveResult result =
+      run_on_flow_engine(std::move(collective), setting.topology, setting.flow, how);
   return {result.end, result.transfers};
 }
 

@@ -58,6 +58,12 @@ struct CollectiveAlgorithm {
   /// cost their latency. PRECONDITION: op is in `ops`, shape.ranks >= 2, bytes >= 0,
   /// 0 <= root < ranks. ERRORS: Error when it would have more than kMaxSlots.
   Schedule (*build)(const CollectiveRequest& request, const GroupShape& shape);
+  /// Declares, where it is set, that no slot waits and that every permutation of the ranks that
+  /// keeps servers together maps the slots onto themselves, but for their channels: then those that
+  /// leave a rank, which it builds, tell what all do, and a fabric that has the symmetry can be
+  /// folded without building the rest (declared_fold.h). PRECONDITION: request.sizes is empty.
+  Schedule (*build_leaving)(const CollectiveRequest& request, const GroupShape& shape,
+                            std::int32_t rank) = nullptr;
 };
 
 /// Builds a schedule and marks it with the request's protocol and latencies and with the servers

@@ -33,31 +33,14 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
   }
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
     const Slot& slot = schedule.slots[i];
-    const auto source = static_cast<std::size_t>(slot.source);
-    const auto destination = static_cast<std::size_t>(slot.destination);
-    FlowGraph::Slot& result = graph_.slots.emplace_back();
-    const Path& path = paths_.next(setting.nodes[source], setting.nodes[destination], slot.channel);
-    const Bytes wire = paths_.wire_bytes(schedule.bytes(slot, 0));
-    result.bits = static_cast<double>(wire.count()) * 8;
-    result.latency =
-        path.propagation + path.ack +
-        (wire < flow_.payload + flow_.header ? paths_.pipeline(path.ports, wire) : path.pipeline);
+    const Path& path =
+        paths_.next(setting.nodes[static_cast<std::size_t>(slot.source)],
+                    setting.nodes[static_cast<std::size_t>(slot.destination)], slot.channel);
+    graph_.slots.push_back(numbers(schedule, slot, setting, flow_, paths_, path));
     if (const RateLimit limit = paths_.limit(path.window, schedule.bytes(slot, 0));
         limit != RateLimit{} || !graph_.limits.empty()) {
       graph_.limits.resize(graph_.slots.size());
       graph_.limits.back() = limit;
-    }
-    const Time latency = schedule.start_latency(slot, setting.send_latency);
-    result.start_latency = latency + schedule.launch_latency();
-    result.forward_latency = latency + setting.forward_latency;
-    result.count = slot.count;
-    result.kind = setting.kind;
-    if (!setting.entry.empty() && slot.source < schedule.ranks) {
-      result.entry = setting.entry[source];
-    }
-    if (!setting.places.empty()) {
-      result.source = slot.source < schedule.ranks ? setting.places[source] : -1;
-      result.destination = slot.destination < schedule.ranks ? setting.places[destination] : -1;
     }
     for (std::size_t hop_index = 0; hop_index < path.ports.size(); ++hop_index) {
       const MaxMin::Term& hop = path.ports[hop_index];
@@ -77,6 +60,32 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
     graph_.wait_begin.push_back(static_cast<std::int32_t>(graph_.wait.size()));
   }
   return first;
+}
+
+FlowGraph::Slot FlowGraphBuilder::numbers(const Schedule& schedule, const Slot& slot,
+                                          const Setting& setting, const FlowOptions& flow,
+                                          const PathFinder& paths, const Path& path) {
+  const auto source = static_cast<std::size_t>(slot.source);
+  const auto destination = static_cast<std::size_t>(slot.destination);
+  FlowGraph::Slot result;
+  const Bytes wire = paths.wire_bytes(schedule.bytes(slot, 0));
+  result.bits = static_cast<double>(wire.count()) * 8;
+  result.latency =
+      path.propagation + path.ack +
+      (wire < flow.payload + flow.header ? paths.pipeline(path.ports, wire) : path.pipeline);
+  const Time latency = schedule.start_latency(slot, setting.send_latency);
+  result.start_latency = latency + schedule.launch_latency();
+  result.forward_latency = latency + setting.forward_latency;
+  result.count = slot.count;
+  result.kind = setting.kind;
+  if (!setting.entry.empty() && slot.source < schedule.ranks) {
+    result.entry = setting.entry[source];
+  }
+  if (!setting.places.empty()) {
+    result.source = slot.source < schedule.ranks ? setting.places[source] : -1;
+    result.destination = slot.destination < schedule.ranks ? setting.places[destination] : -1;
+  }
+  return result;
 }
 
 FlowGraph FlowGraphBuilder::finish() {

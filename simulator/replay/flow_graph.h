@@ -74,6 +74,10 @@ class FlowGraphBuilder {
   /// Appends the slots of a schedule; returns the index of the first.
   /// PRECONDITION: schedule.chunk_sizes is empty, so that transfers of a slot have one size.
   std::int32_t add(const Schedule& schedule, const Setting& setting);
+  /// The numbers of a slot that takes this path.
+  static FlowGraph::Slot numbers(const Schedule& schedule, const Slot& slot, const Setting& setting,
+                                 const FlowOptions& flow, const PathFinder& paths,
+                                 const Path& path);
   /// The graph; nothing can be added after it.
   FlowGraph finish();
   /// The paths of all slots, CSR over slots.

@@ -76,10 +76,10 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
           std::ssize(schedule.slots)};
 }
 
-LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const Topology& topology,
+LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topology& topology,
                                         const FlowOptions& flow,
                                         const LoneCollectiveOptions& options) {
-  const Schedule& schedule = *collective.schedule;
+  const Schedule& schedule = *collective.schedule;  // until there is a graph
   if (flow.fresh_ports || !schedule.chunk_sizes.empty()) {
     FlowEngine engine(topology, flow);
     return run_lone_collective(collective, topology, engine);
@@ -95,6 +95,7 @@ LoneCollectiveResult run_on_flow_engine(const LoneCollective& collective, const 
   setting.entry = collective.entry;
   setting.send_latency = collective.send_latency;
   builder.add(schedule, setting);
+  collective.schedule.reset();
   FlowGraph graph = builder.finish();
   LoneCollectiveResult result;
   result.slots = result.classes = std::ssize(graph.slots);
