@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,32 @@ void add_row(Trace& trace, const TraceRow& row) {
 TraceRow row_at(const Trace& t, std::size_t i) {
   return {t.dp_rank[i],    t.stage[i],  t.rank[i], t.step[i],  t.optype[i], t.start_s[i],
           t.duration_s[i], t.seq_id[i], t.mc[i],   t.mb_id[i], t.gmc[i]};
+}
+
+void append_rows(Trace& to, const Trace& from, std::size_t begin, std::size_t end) {
+  const auto append = [&](auto& column, const auto& other) {
+    column.insert(column.end(), other.begin() + static_cast<std::ptrdiff_t>(begin),
+                  other.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  append(to.dp_rank, from.dp_rank);
+  append(to.stage, from.stage);
+  append(to.rank, from.rank);
+  append(to.step, from.step);
+  append(to.optype, from.optype);
+  append(to.start_s, from.start_s);
+  append(to.duration_s, from.duration_s);
+  append(to.seq_id, from.seq_id);
+  append(to.mc, from.mc);
+  append(to.mb_id, from.mb_id);
+  append(to.gmc, from.gmc);
+}
+
+void append_rows(Trace& to, Trace&& from) {
+  if (to.size() == 0) {
+    to = std::move(from);
+  } else {
+    append_rows(to, from, 0, from.size());
+  }
 }
 
 void check_rows(const Trace& trace, const std::string& file, std::size_t first_row) {

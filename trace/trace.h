@@ -44,6 +44,10 @@ struct TraceRow {
 void add_row(Trace& trace, const TraceRow& row);
 TraceRow row_at(const Trace& trace, std::size_t row);
 
+/// Adds rows [begin, end) of another trace, or all of it.
+void append_rows(Trace& to, const Trace& from, std::size_t begin, std::size_t end);
+void append_rows(Trace& to, Trace&& from);
+
 /// ERRORS: the first row (named with `file`, counted from 1) whose times are not finite, whose
 /// duration is negative, or whose ranks, step or seq_id are out of range.
 /// `first_row`: how many rows of the file came before these.

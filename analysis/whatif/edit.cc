@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -116,7 +117,7 @@ EditRule parse_edit(std::string_view text) {
 
 StepTimes simulate_edits(const Scene& scene, const std::vector<EditRule>& rules,
                          std::vector<std::int64_t>* matched) {
-  std::vector<std::int64_t> counts(rules.size(), 0);
+  std::vector<std::atomic<std::int64_t>> counts(rules.size());
   const StepTimes times =
       simulate_edited(scene, [&](std::uint32_t n, std::size_t first, std::span<double> out) {
         const OpNode& node = scene.table.nodes[n];
@@ -139,7 +140,7 @@ StepTimes simulate_edits(const Scene& scene, const std::vector<EditRule>& rules,
         }
       });
   if (matched != nullptr) {
-    *matched = std::move(counts);
+    matched->assign(counts.begin(), counts.end());
   }
   return times;
 }

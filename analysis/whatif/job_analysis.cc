@@ -10,14 +10,6 @@
 namespace lockstep::whatif {
 namespace {
 
-Trace picked_and_sorted(Trace trace, const std::vector<StepRange>& steps, const std::string& file) {
-  if (!steps.empty()) {
-    keep_steps(trace, steps, file);
-  }
-  sort_rows(trace);
-  return trace;
-}
-
 std::vector<double> as_traced(const std::vector<float>& starts) {
   return {starts.begin(), starts.end()};
 }
@@ -56,11 +48,10 @@ Scene checked(const Scene& scene, const std::string& file) {
 
 }  // namespace
 
-JobAnalysis::JobAnalysis(Trace rows, const JobMeta& meta, const std::string& file,
+JobAnalysis::JobAnalysis(LoadedJob job, const JobMeta& meta, const std::string& file,
                          const AnalysisOptions& options, Warnings* warnings)
-    : trace(picked_and_sorted(std::move(rows), options.steps, file)),
-      table(make_op_table(trace, file, {.drop_incomplete_steps = options.drop_incomplete_steps},
-                          warnings)),
+    : trace(std::move(job.trace)),
+      table(std::move(job.table)),
       graph(make_dependency_graph(table, meta.dsp_size, file, warnings)),
       simulator(table, graph, file),
       traced(measure(table, graph)),
@@ -69,7 +60,7 @@ JobAnalysis::JobAnalysis(Trace rows, const JobMeta& meta, const std::string& fil
       blocking(take_apart(scene)),
       result(make_result(scene, meta, blocking,
                          {.decompose_threshold = options.decompose_threshold,
-                          .picked_steps = !options.steps.empty()})),
+                          .picked_steps = options.picked_steps})),
       shares(shares_from_zero(scene, result)),
       workers(blocking_by_worker(scene)),
       approximate(approximate_by_worker(blocking.by_dp_rank, blocking.by_stage)),

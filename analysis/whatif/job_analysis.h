@@ -4,16 +4,15 @@
 #include <vector>
 
 #include "analysis/whatif/causes.h"
+#include "analysis/whatif/load_job.h"
 #include "analysis/whatif/whatif.h"
 #include "trace/job_meta.h"
-#include "trace/trace.h"
 
 namespace lockstep::whatif {
 
 struct AnalysisOptions {
-  std::vector<StepRange> steps;  ///< to keep; all if empty
   double decompose_threshold = 1.03;
-  bool drop_incomplete_steps = false;
+  bool picked_steps = false;         ///< the trace is a part of the file
   bool approximate_workers = false;  ///< S_w of the causes by the artifact's approximation
 };
 
@@ -28,14 +27,13 @@ struct Shares {
 class JobAnalysis {
  public:
   /// Analyses the trace. Warnings are added as they come; `file` is for messages.
-  /// ERRORS: no step in a range; those of make_op_table, make_dependency_graph and Simulator; a
-  /// step that takes no time.
-  JobAnalysis(Trace trace, const JobMeta& meta, const std::string& file,
+  /// ERRORS: those of make_dependency_graph and Simulator; a step that takes no time.
+  JobAnalysis(LoadedJob job, const JobMeta& meta, const std::string& file,
               const AnalysisOptions& options, Warnings* warnings);
   JobAnalysis(const JobAnalysis&) = delete;
   JobAnalysis& operator=(const JobAnalysis&) = delete;
 
-  const Trace trace;  ///< sorted; what the table's rows refer to
+  const Trace trace;  ///< sorted; what the table's rows refer to, if they are kept
   const OpTable table;
   const DependencyGraph graph;
   const Simulator simulator;

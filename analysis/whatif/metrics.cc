@@ -115,11 +115,11 @@ std::vector<double> nodelay_with_delays(const Scene& scene, Chosen&& chosen,
                                         std::optional<std::size_t> only_dp_rank = {}) {
   const Values values(scene);
   const std::size_t dp = dp_of(scene);
-  std::vector<float> delays;
   const auto add_delays = [&](std::uint32_t node, std::size_t first, std::span<double> starts) {
     if (!chosen(scene.table.nodes[node])) {
       return;
     }
+    thread_local std::vector<float> delays;
     delays.resize(starts.size());
     launch_delays(scene.table, scene.graph, scene.traced, node, first, delays);
     for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -253,12 +253,12 @@ Contribution contribution(const Scene& scene, const std::vector<bool>& in_w) {
   const std::size_t dp = dp_of(scene);
   // `w`: what the workers of W do, `others`: what the others do.
   const auto mixed = [&](auto&& w, auto&& others) {
-    std::vector<double> scratch;
     return pairwise_mean(
         scene.simulator
             .run(scene.model.step_start_s, dp,
                  [&](std::uint32_t node, std::size_t first, std::span<double> out) {
                    others(node, first, out);
+                   thread_local std::vector<double> scratch;
                    scratch.resize(out.size());
                    w(node, first, std::span<double>(scratch));
                    const auto stage = static_cast<std::size_t>(scene.table.nodes[node].stage);

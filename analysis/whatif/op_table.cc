@@ -301,9 +301,7 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
       continue;
     }
     if (!options.drop_incomplete_steps || s == 0) {
-      throw Error(problem).at(file).hint(
-          "every step must have the operations of the first; --drop-incomplete-steps leaves the "
-          "others out");
+      throw Error(problem).at(file).hint(kIncompleteStepHint);
     }
     if (warnings != nullptr) {
       warnings->add(fmt::format("{}: a step is left out: {}", file, problem));
@@ -321,30 +319,33 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   return table;
 }
 
-void keep_steps(Trace& trace, std::span<const StepRange> ranges, const std::string& file) {
-  std::vector<bool> used(ranges.size(), false);
+void keep_steps(Trace& trace, std::span<const StepRange> ranges, std::vector<bool>& met) {
   Trace kept;
   for (std::size_t i = 0; i < trace.size(); ++i) {
     bool keep = false;
     for (std::size_t r = 0; r < ranges.size(); ++r) {
       if (ranges[r].first <= trace.step[i] && trace.step[i] <= ranges[r].last) {
         keep = true;
-        used[r] = true;
+        met[r] = true;
       }
     }
     if (keep) {
       add_row(kept, row_at(trace, i));
     }
   }
+  trace = std::move(kept);
+}
+
+void require_steps(std::span<const StepRange> ranges, const std::vector<bool>& met,
+                   const std::string& file) {
   for (std::size_t r = 0; r < ranges.size(); ++r) {
-    if (!used[r]) {
+    if (!met[r]) {
       throw Error(
           fmt::format("no step of the trace lies in {}-{}", ranges[r].first, ranges[r].last))
           .at(file)
           .field("--steps");
     }
   }
-  trace = std::move(kept);
 }
 
 }  // namespace lockstep::whatif

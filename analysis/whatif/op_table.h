@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/warnings.h"
@@ -72,11 +73,19 @@ struct OpTableOptions {
 OpTable make_op_table(const Trace& trace, const std::string& file, const OpTableOptions& options,
                       Warnings* warnings);
 
-/// The rows of the steps that lie in one of the ranges, ends included.
-/// ERRORS: a range in which no step lies.
+/// What helps against a step that lacks operations.
+inline constexpr std::string_view kIncompleteStepHint =
+    "every step must have the operations of the first; --drop-incomplete-steps leaves the others "
+    "out";
+
 struct StepRange {
   std::int64_t first = 0, last = 0;
 };
-void keep_steps(Trace& trace, std::span<const StepRange> ranges, const std::string& file);
+/// Keeps the rows of the steps that lie in one of the ranges, ends included; `met`, one a range,
+/// becomes true where a row does.
+void keep_steps(Trace& trace, std::span<const StepRange> ranges, std::vector<bool>& met);
+/// ERRORS: a range that no row met.
+void require_steps(std::span<const StepRange> ranges, const std::vector<bool>& met,
+                   const std::string& file);
 
 }  // namespace lockstep::whatif

@@ -71,6 +71,10 @@ Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const s
         .hint("the order of the operations in the first step is one that cannot run");
   }
 
+  for (const Item& item : items_) {
+    largest_item_ = std::max(largest_item_, item.count);
+  }
+
   // Slots: a node's is free again after the item in which its last successor starts.
   std::vector<std::size_t> last_use(nodes, 0);
   std::vector<std::vector<std::uint32_t>> unused_after(items_.size());

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "analysis/whatif/dependency_graph.h"
+#include "base/parallel.h"
 
 namespace lockstep::whatif {
 
@@ -15,6 +17,10 @@ struct StepTimes {
   std::vector<double> optimizer;  ///< E: from the step's start to the end of the last optimizer
   std::vector<double> span;       ///< F: from the earliest start to the latest end of all
 };
+
+namespace detail {
+struct Workspace;
+}
 
 /// Runs the dependency graph for many lanes at once. A lane is one (step, dp_rank); a step has
 /// `lanes_per_step` of them. Kahn's order, contracted groups; only max and + are used, so that the
@@ -34,7 +40,8 @@ class Simulator {
   /// delays(node, first_lane, starts): adds to the starts, in place.
   /// sink(node, first_lane, starts, ends): sees what came out.
   /// `step_start`: one a step. Without `spans` StepTimes::span stays empty. Lanes come in blocks of
-  /// whole steps. O(lanes * (nodes + edges)).
+  /// whole steps, large runs on several threads: the functions may be called for different lanes at
+  /// once. O(lanes * (nodes + edges)).
   template <class Values, class Delays, class Sink>
   StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step, Values&& values,
                 Delays&& delays, Sink&& sink, bool spans = true) const;
@@ -55,6 +62,11 @@ class Simulator {
   };
 
  private:
+  template <class Values, class Delays, class Sink>
+  void play(std::span<const double> step_start, std::size_t first_step, std::size_t here,
+            std::size_t lanes_per_step, Values& values, Delays& delays, Sink& sink,
+            detail::Workspace& space, StepTimes& times) const;
+
   struct Item {
     std::uint32_t first = 0, count = 0;  ///< of order_
     bool grouped = false;
@@ -69,6 +81,7 @@ class Simulator {
   /// Where a node's ends are kept until its last successor has started; a few slots do for all.
   std::vector<std::uint32_t> slot_;
   std::uint32_t slots_ = 0;
+  std::uint32_t largest_item_ = 1;
 };
 
 namespace detail {
@@ -92,6 +105,20 @@ inline void sync_steps(double* lanes, std::size_t n, std::size_t lanes_per_step)
   }
 }
 
+/// Where a thread keeps the lanes of a block while it plays them.
+struct Workspace {
+  explicit Workspace(std::size_t slots, std::size_t largest, std::size_t width)
+      : ends(slots * width),
+        starts(largest * width),
+        value(width),
+        step_starts(width),
+        latest(width),
+        earliest(width),
+        optimizer(width),
+        group(width) {}
+  std::vector<double> ends, starts, value, step_starts, latest, earliest, optimizer, group;
+};
+
 }  // namespace detail
 
 template <class Values, class Delays, class Sink>
@@ -99,88 +126,98 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
                          Values&& values, Delays&& delays, Sink&& sink, bool spans) const {
   // A block's ends should stay in the cache.
   constexpr std::size_t kBlockBytes = 192 << 10;
+  constexpr std::size_t kWorthAThread = 1 << 21;  // operations
   const std::size_t steps = step_start.size();
   const std::size_t wanted = kBlockBytes / (sizeof(double) * (slots_ + 8));
   const std::size_t block_steps =
       std::min(steps, std::max<std::size_t>(1, wanted / lanes_per_step));
-  const std::size_t width = block_steps * lanes_per_step;
-  std::size_t largest = 1;
-  for (const Item& item : items_) {
-    largest = std::max<std::size_t>(largest, item.count);
-  }
-  std::vector<double> ends(slots_ * width), starts(largest * width), value(width),
-      step_starts(width), latest(width), earliest(width), optimizer(width), group(width);
+  const std::size_t blocks = (steps + block_steps - 1) / block_steps;
+  const std::size_t threads = std::min<std::size_t>(
+      {blocks, std::max(1U, std::thread::hardware_concurrency()),
+       1 + steps * lanes_per_step * order_.size() / kWorthAThread});
   StepTimes times{std::vector<double>(steps), std::vector<double>(spans ? steps : 0)};
+  for_each_in_parallel(threads, static_cast<int>(threads), [&](std::size_t share) {
+    detail::Workspace space(slots_, largest_item_, block_steps * lanes_per_step);
+    for (std::size_t block = share; block < blocks; block += threads) {
+      const std::size_t first = block * block_steps;
+      play(step_start, first, std::min(block_steps, steps - first), lanes_per_step, values, delays,
+           sink, space, times);
+    }
+  });
+  return times;
+}
 
-  for (std::size_t first_step = 0; first_step < steps; first_step += block_steps) {
-    const std::size_t here = std::min(block_steps, steps - first_step);
-    const std::size_t n = here * lanes_per_step;
-    const std::size_t first_lane = first_step * lanes_per_step;
-    for (std::size_t lane = 0; lane < n; ++lane) {
-      step_starts[lane] = step_start[first_step + lane / lanes_per_step];
-    }
-    std::fill_n(latest.begin(), n, -std::numeric_limits<double>::infinity());
-    std::fill_n(optimizer.begin(), n, -std::numeric_limits<double>::infinity());
-    std::fill_n(earliest.begin(), n, std::numeric_limits<double>::infinity());
-    for (const Item& item : items_) {
-      for (std::uint32_t m = 0; m < item.count; ++m) {
-        const std::uint32_t node = order_[item.first + m];
-        double* start = starts.data() + m * width;
-        const std::uint32_t begin = predecessor_begin_[node], end = predecessor_begin_[node + 1];
-        std::copy_n(
-            begin == end ? step_starts.data() : ends.data() + slot_[predecessors_[begin]] * width,
-            n, start);
-        for (std::uint32_t p = begin + 1; p < end; ++p) {
-          detail::max_into(start, ends.data() + slot_[predecessors_[p]] * width, n);
-        }
-        delays(node, first_lane, std::span<double>(start, n));
-        if (spans) {
-          detail::min_into(earliest.data(), start, n);
-        }
+template <class Values, class Delays, class Sink>
+void Simulator::play(std::span<const double> step_start, std::size_t first_step, std::size_t here,
+                     std::size_t lanes_per_step, Values& values, Delays& delays, Sink& sink,
+                     detail::Workspace& space, StepTimes& times) const {
+  const bool spans = !times.span.empty();
+  auto& [ends, starts, value, step_starts, latest, earliest, optimizer, group] = space;
+  const std::size_t width = value.size();
+  const std::size_t n = here * lanes_per_step;
+  const std::size_t first_lane = first_step * lanes_per_step;
+  for (std::size_t lane = 0; lane < n; ++lane) {
+    step_starts[lane] = step_start[first_step + lane / lanes_per_step];
+  }
+  std::fill_n(latest.begin(), n, -std::numeric_limits<double>::infinity());
+  std::fill_n(optimizer.begin(), n, -std::numeric_limits<double>::infinity());
+  std::fill_n(earliest.begin(), n, std::numeric_limits<double>::infinity());
+  for (const Item& item : items_) {
+    for (std::uint32_t m = 0; m < item.count; ++m) {
+      const std::uint32_t node = order_[item.first + m];
+      double* start = starts.data() + m * width;
+      const std::uint32_t begin = predecessor_begin_[node], end = predecessor_begin_[node + 1];
+      std::copy_n(
+          begin == end ? step_starts.data() : ends.data() + slot_[predecessors_[begin]] * width, n,
+          start);
+      for (std::uint32_t p = begin + 1; p < end; ++p) {
+        detail::max_into(start, ends.data() + slot_[predecessors_[p]] * width, n);
       }
-      if (item.grouped) {
-        std::copy_n(starts.data(), n, group.data());
-        for (std::uint32_t m = 1; m < item.count; ++m) {
-          detail::max_into(group.data(), starts.data() + m * width, n);
-        }
-        if (item.dp_synced) {
-          detail::sync_steps(group.data(), n, lanes_per_step);
-        }
-      }
-      for (std::uint32_t m = 0; m < item.count; ++m) {
-        const std::uint32_t node = order_[item.first + m];
-        const double* start = starts.data() + m * width;
-        const double* from = item.grouped ? group.data() : start;
-        double* end = ends.data() + slot_[node] * width;
-        values(node, first_lane, std::span<double>(value.data(), n));
-        for (std::size_t lane = 0; lane < n; ++lane) {
-          end[lane] = from[lane] + value[lane];
-        }
-        if (spans) {
-          detail::max_into(latest.data(), end, n);
-        }
-        if (table_.nodes[node].type == TraceOp::kOptimizer) {
-          detail::max_into(optimizer.data(), end, n);
-        }
-        sink(node, first_lane, std::span<const double>(start, n), std::span<const double>(end, n));
+      delays(node, first_lane, std::span<double>(start, n));
+      if (spans) {
+        detail::min_into(earliest.data(), start, n);
       }
     }
-    for (std::size_t s = 0; s < here; ++s) {
-      const auto lanes = [&](const std::vector<double>& v) {
-        return v.begin() + static_cast<std::ptrdiff_t>(s * lanes_per_step);
-      };
-      const auto step_lanes = static_cast<std::ptrdiff_t>(lanes_per_step);
-      times.optimizer[first_step + s] =
-          *std::max_element(lanes(optimizer), lanes(optimizer) + step_lanes) -
-          step_start[first_step + s];
-      if (!spans) {
-        continue;
+    if (item.grouped) {
+      std::copy_n(starts.data(), n, group.data());
+      for (std::uint32_t m = 1; m < item.count; ++m) {
+        detail::max_into(group.data(), starts.data() + m * width, n);
       }
+      if (item.dp_synced) {
+        detail::sync_steps(group.data(), n, lanes_per_step);
+      }
+    }
+    for (std::uint32_t m = 0; m < item.count; ++m) {
+      const std::uint32_t node = order_[item.first + m];
+      const double* start = starts.data() + m * width;
+      const double* from = item.grouped ? group.data() : start;
+      double* end = ends.data() + slot_[node] * width;
+      values(node, first_lane, std::span<double>(value.data(), n));
+      for (std::size_t lane = 0; lane < n; ++lane) {
+        end[lane] = from[lane] + value[lane];
+      }
+      if (spans) {
+        detail::max_into(latest.data(), end, n);
+      }
+      if (table_.nodes[node].type == TraceOp::kOptimizer) {
+        detail::max_into(optimizer.data(), end, n);
+      }
+      sink(node, first_lane, std::span<const double>(start, n), std::span<const double>(end, n));
+    }
+  }
+  const auto step_lanes = static_cast<std::ptrdiff_t>(lanes_per_step);
+  for (std::size_t s = 0; s < here; ++s) {
+    const auto lanes = [&](const std::vector<double>& v) {
+      return v.begin() + static_cast<std::ptrdiff_t>(s) * step_lanes;
+    };
+    times.optimizer[first_step + s] =
+        *std::max_element(lanes(optimizer), lanes(optimizer) + step_lanes) -
+        step_start[first_step + s];
+    if (spans) {
       times.span[first_step + s] = *std::max_element(lanes(latest), lanes(latest) + step_lanes) -
                                    *std::min_element(lanes(earliest), lanes(earliest) + step_lanes);
     }
   }
-  return times;
 }
 
 }  // namespace lockstep::whatif

@@ -23,9 +23,10 @@ CommandBody define(CLI::App& app) {
   app.add_option("--meta", options->meta, "The job's meta file (.yaml)")->required();
   app.add_option("-o,--output", options->output, "Folder for the results; made if absent")
       ->required();
-  app.add_option("--steps,--step", options->steps,
-                 "Steps to keep: numbers and ranges (16-40, ends included); all unless given")
-      ->expected(1, -1);
+  auto* steps =
+      app.add_option("--steps,--step", options->steps,
+                     "Steps to keep: numbers and ranges (16-40, ends included); all unless given");
+  steps->expected(1, -1);
   app.add_option("--decompose-threshold,--decompose-thres", options->decompose_threshold,
                  "Slowdowns below it are not taken apart")
       ->capture_default_str();
@@ -49,7 +50,8 @@ CommandBody define(CLI::App& app) {
       app.add_option("--follow", options->follow,
                      "Folder in which trace files land while the job runs: each is analysed when "
                      "it is there, until Ctrl-C")
-          ->excludes(trace);
+          ->excludes(trace)
+          ->excludes(steps);
   app.add_flag("--once", options->once, "With --follow: what lies there now, and no more")
       ->needs(following);
   app.add_option("--alert-slowdown", options->alert_slowdown,

@@ -15,7 +15,6 @@
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/stop_signal.h"
-#include "trace/read_trace.h"
 
 namespace lockstep {
 namespace {
@@ -140,8 +139,10 @@ class Follower {
     Warnings warnings;
     std::unique_ptr<whatif::JobAnalysis> job;
     try {
-      job = std::make_unique<whatif::JobAnalysis>(read_trace(path, &warnings), meta_, path,
-                                                  options_.analysis, &warnings);
+      job = std::make_unique<whatif::JobAnalysis>(
+          whatif::load_job(path, {.drop_incomplete_steps = options_.drop_incomplete_steps},
+                           &warnings),
+          meta_, path, options_.analysis, &warnings);
       require_whole(job->table, path);
     } catch (const Error& error) {
       if (error.code() == ExitCode::kMissingPart) {

@@ -16,6 +16,7 @@ struct FollowOptions {
   std::chrono::milliseconds settle{2000};  ///< a file that has not changed for so long has landed
   bool once = false;                       ///< what lies in the folder now, and no more
   bool json = false;  ///< events as JSON lines on standard output, instead of text
+  bool drop_incomplete_steps = false;
   whatif::AnalysisOptions analysis;
 };
 

@@ -1,7 +1,6 @@
 #include "app/whatif/run_whatif.h"
 
 #include <filesystem>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,7 +13,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "trace/job_meta.h"
-#include "trace/read_trace.h"
 
 namespace lockstep {
 namespace {
@@ -94,13 +92,13 @@ std::string edited(const Scene& scene, const std::vector<EditRule>& rules) {
 }  // namespace
 
 ExitCode run_whatif(const WhatIfOptions& options) {
-  AnalysisOptions analysis{.steps = {},
-                           .decompose_threshold = options.decompose_threshold,
-                           .drop_incomplete_steps = options.drop_incomplete_steps,
-                           .approximate_workers = options.workers == "min"};
+  std::vector<StepRange> steps;
   for (const std::string& text : options.steps) {
-    analysis.steps.push_back(parse_range(text));
+    steps.push_back(parse_range(text));
   }
+  const AnalysisOptions analysis{.decompose_threshold = options.decompose_threshold,
+                                 .picked_steps = !steps.empty(),
+                                 .approximate_workers = options.workers == "min"};
   std::vector<EditRule> rules;
   for (const std::string& text : options.edits) {
     rules.push_back(parse_rule(text));
@@ -114,16 +112,23 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                    .settle = std::chrono::milliseconds(options.settle_ms),
                    .once = options.once,
                    .json = options.json,
-                   .analysis = std::move(analysis)});
+                   .drop_incomplete_steps = options.drop_incomplete_steps,
+                   .analysis = analysis});
   }
   const FileText meta_text(options.meta, 1 << 20);
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
   Warnings warnings;
-  const JobAnalysis job(read_trace(options.trace, &warnings), meta, options.trace, analysis,
+  const LoadOptions loading{.steps = steps, .drop_incomplete_steps = options.drop_incomplete_steps};
+  const JobAnalysis job(load_job(options.trace, loading, &warnings), meta, options.trace, analysis,
                         &warnings);
   compare_with_meta(job.table, meta, options.meta, warnings);
   write_documents(job, options.output);
-  write_timelines(job, options.output);
+  if (job.trace.size() > 0) {
+    write_timelines(job, options.output);
+  } else {
+    warnings.add(fmt::format("{}: more than {} rows: no timelines are written; --steps picks some",
+                             options.trace, loading.most_rows));
+  }
   print_warnings(warnings);
   write_file("-", options.json ? causes_json(job.causes, job.table, meta)
                                : overview(job.result, job.causes, job.table, options.output) +

@@ -7,12 +7,14 @@
 #include <gtest/gtest.h>
 
 #include "analysis/whatif/causes.h"
+#include "analysis/whatif/load_job.h"
 #include "analysis/whatif/whatif.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "report/heat_map.h"
 #include "tests/support/made_up_steps.h"
 #include "tests/support/run.h"
+#include "trace/read_trace.h"
 
 namespace lockstep::whatif {
 namespace {
@@ -318,6 +320,101 @@ TEST(OpTable, SaysWhatIsMissingOrTooMuch) {
   Trace two_ranks = rows;
   two_ranks.rank[0] = 77;
   EXPECT_THAT(error_of(two_ranks), HasSubstr("has the ranks"));
+}
+
+/// Lanes are on their own: a long run, cut into blocks for several threads, gives every step what a
+/// run of that step alone gives.
+TEST(WhatIf, ThreadsChangeNothing) {
+  const Analysis a(play({.dp = 2, .stages = 3, .microbatches = 4, .steps = 1}, uniform));
+  const std::size_t steps = 30000;
+  const auto values_from = [&](std::size_t shift) {
+    return [&a, shift](std::uint32_t node, std::size_t first, std::span<double> out) {
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        out[i] = static_cast<double>(((shift + first + i) * 7 + node * 13) % 101);
+      }
+    };
+  };
+  const StepTimes all =
+      a.simulator->run(std::vector<double>(steps, 0.0), 2, values_from(0), /*spans=*/true);
+  for (std::size_t s = 0; s < steps; s += 997) {
+    const StepTimes one = a.simulator->run(std::vector<double>(1, 0.0), 2, values_from(2 * s));
+    EXPECT_EQ(all.optimizer[s], one.optimizer[0]);
+    EXPECT_EQ(all.span[s], one.span[0]);
+  }
+}
+
+/// A trace that is taken in step by step gives the same table, whatever the order of the steps and
+/// of the rows within them.
+class StepByStep : public ::testing::Test {
+ protected:
+  StepByStep() : trace(play({.dp = 2, .stages = 2, .microbatches = 3, .steps = 4}, uniform)) {}
+
+  /// The rows of the given steps one after the other, each step's in another order.
+  std::string file_of(const std::vector<std::int64_t>& steps) {
+    Trace out;
+    Rng rng(1, "rows");
+    for (const std::int64_t step : steps) {
+      std::vector<std::size_t> rows;
+      for (std::size_t i = 0; i < trace.size(); ++i) {
+        if (trace.step[i] == step) {
+          rows.push_back(i);
+        }
+      }
+      for (std::size_t i = rows.size(); i > 1; --i) {
+        std::swap(rows[i - 1], rows[rng.next() % i]);
+      }
+      for (const std::size_t row : rows) {
+        add_row(out, row_at(trace, row));
+      }
+    }
+    const std::string path = ::testing::TempDir() + "/steps.csv";
+    write_trace(out, path);
+    return path;
+  }
+
+  Trace trace;
+  Warnings warnings;
+};
+
+TEST_F(StepByStep, GivesTheSameTable) {
+  const std::vector<StepRange> some = {{1, 1}, {3, 3}};
+  for (const auto& ranges : {std::vector<StepRange>{}, some}) {
+    const std::string path = file_of({3, 1, 4, 2});
+    const LoadedJob whole = load_job(path, {.steps = ranges}, &warnings);
+    const LoadedJob streamed = load_job(path, {.steps = ranges, .most_rows = 10}, &warnings);
+    EXPECT_GT(whole.trace.size(), 0U);
+    EXPECT_EQ(streamed.trace.size(), 0U);
+    EXPECT_EQ(streamed.table.steps, whole.table.steps);
+    EXPECT_EQ(streamed.table.ranks, whole.table.ranks);
+    EXPECT_EQ(streamed.table.start_s, whole.table.start_s);
+    EXPECT_EQ(streamed.table.duration_s, whole.table.duration_s);
+    ASSERT_EQ(streamed.table.nodes.size(), whole.table.nodes.size());
+    for (std::size_t n = 0; n < whole.table.nodes.size(); ++n) {
+      EXPECT_EQ(to_text(streamed.table.nodes[n]), to_text(whole.table.nodes[n]));
+      EXPECT_EQ(streamed.table.nodes[n].start_s, whole.table.nodes[n].start_s);
+      EXPECT_EQ(streamed.table.nodes[n].microbatch, whole.table.nodes[n].microbatch);
+    }
+  }
+}
+
+TEST_F(StepByStep, RefusesAStepInTwoPlaces) {
+  const std::string path = file_of({1, 2, 1});
+  EXPECT_THAT([&] { load_job(path, {.most_rows = 10}, nullptr); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("the rows of step 1 are in two places")));
+}
+
+TEST_F(StepByStep, LeavesOutAStepThatLacksAnOperationIfAsked) {
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (trace.step[i] == 2 && trace.optype[i] == TraceOp::kOptimizer) {
+      trace.step[i] = 9;  // which is in no file
+    }
+  }
+  const std::string path = file_of({1, 2, 3, 4});
+  EXPECT_THAT([&] { load_job(path, {.most_rows = 10}, nullptr); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("step 2: no optimizer 0 of stage 0")));
+  const LoadedJob job = load_job(path, {.drop_incomplete_steps = true, .most_rows = 10}, &warnings);
+  EXPECT_EQ(job.table.steps, (std::vector<std::int64_t>{1, 3, 4}));
+  EXPECT_EQ(job.table.start_s.size(), job.table.nodes.size() * 6);
 }
 
 }  // namespace
