@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""A large made-up trace for bench/whatif_large.sh: 16 stages, 1F1B, 48 microbatches, no overlap.
+"""A large made-up trace for bench/whatif_large.sh: the dp_ranks of a small one again and again.
 
-Usage: whatif_large_trace.py <lockstep step of one dp_rank .csv> <out.parquet> <dp_ranks> <steps>
+Usage: whatif_large_trace.py <small trace of one step .csv> <out.parquet> <dp_ranks> <steps>
 
-Each step and dp_rank repeats the operations of the given step; a step is longer by some 64ths, and a
-forward or backward pass of a rank shorter by some 128ths.
+dp_rank d is the small one's d modulo its number; a step is longer by some 64ths. So the large trace is
+as free of contradictions as the small one.
 """
 import csv
-import random
 import sys
 from array import array
 
@@ -18,7 +17,10 @@ source, target, dp, steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.
 rows = list(csv.DictReader(open(source)))
 stages = 1 + max(int(r["stage"]) for r in rows)
 rows.sort(key=lambda r: (int(r["rank"]), r["optype"], int(r["seq_id"])))
-by_stage = [[r for r in rows if int(r["stage"]) == s] for s in range(stages)]
+small_dp = 1 + max(int(r["dp_rank"]) for r in rows)
+workers = {}
+for row in rows:
+    workers.setdefault((int(row["stage"]), int(row["dp_rank"])), []).append(row)
 names = sorted({r["optype"] for r in rows})
 
 
@@ -28,45 +30,37 @@ def column(code, values):
     return pa.Array.from_buffers(types[code], len(data), [None, pa.py_buffer(data)])
 
 
-def per_worker(values_of_stage):
+def per_row(value):
     """Rows come by rank = stage * dp + dp_rank."""
-    out = []
-    for stage, own in enumerate(by_stage):
-        out += values_of_stage(own, stage) * dp
-    return out
+    return [value(r, s, d) for s in range(stages) for d in range(dp) for r in workers[s, d % small_dp]]
 
 
 def whole(key):
-    return per_worker(lambda own, _: [int(r[key]) for r in own])
+    return per_row(lambda r, s, d: int(r[key]))
 
 
 fixed = {
-    "dp_rank": column("h", [d for own in by_stage for d in range(dp) for _ in own]),
-    "stage": column("b", whole("stage")),
-    "rank": column("i", [s * dp + d for s, own in enumerate(by_stage) for d in range(dp) for _ in own]),
+    "dp_rank": column("h", per_row(lambda r, s, d: d)),
+    "stage": column("b", per_row(lambda r, s, d: s)),
+    "rank": column("i", per_row(lambda r, s, d: s * dp + d)),
     "seq_id": column("i", whole("seq_id")),
     "mc": column("b", whole("mc")),
     "mb_id": column("b", whole("mb_id")),
     "gmc": column("h", whole("gmc")),
 }
-codes = column("b", per_worker(lambda own, _: [names.index(r["optype"]) for r in own]))
-optype = pa.DictionaryArray.from_arrays(codes, pa.array(names))
-start = per_worker(lambda own, _: [float(r["start_ts"]) for r in own])
-duration = per_worker(lambda own, _: [float(r["duration"]) for r in own])
-draws = per_worker(lambda own, _: ["compute" in r["optype"] for r in own])
+optype = pa.DictionaryArray.from_arrays(
+    column("b", per_row(lambda r, s, d: names.index(r["optype"]))), pa.array(names))
+start = per_row(lambda r, s, d: float(r["start_ts"]))
+duration = per_row(lambda r, s, d: float(r["duration"]))
 order = ["dp_rank", "stage", "rank", "step", "optype", "start_ts", "duration", "seq_id", "mc", "mb_id", "gmc"]
-rng = random.Random(1)
 writer = None
 for step in range(steps):
     factor = 1 + step % 7 / 64
-    noise = rng.choices([1 - k / 128 for k in range(16)], k=1 << 16)
     table = dict(fixed)
     table["step"] = column("q", [step] * len(start))
     table["optype"] = optype
     table["start_ts"] = column("f", [s * factor for s in start])
-    table["duration"] = column(
-        "f", [d * factor * (noise[(i * 7 + step) & 0xFFFF] if draw else 1)
-              for i, (d, draw) in enumerate(zip(duration, draws))])
+    table["duration"] = column("f", [d * factor for d in duration])
     batch = pa.table({name: table[name] for name in order})
     writer = writer or pq.ParquetWriter(target, batch.schema, compression="snappy")
     writer.write_table(batch)

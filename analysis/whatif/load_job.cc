@@ -133,29 +133,31 @@ class StepByStep {
 
 }  // namespace
 
-LoadedJob load_job(const std::string& path, const LoadOptions& options, Warnings* warnings) {
+LoadedJob load_job(std::span<const std::string> files, const LoadOptions& options,
+                   Warnings* warnings) {
+  const std::string path = files.size() == 1 ? files.front() : files.front() + " and others";
   LoadedJob job;
   std::vector<bool> met(options.steps.size(), false);
   StepByStep streamed(path, options, warnings);
   bool whole = true;
-  read_trace(
-      path,
-      [&](Trace&& rows) {
-        if (!options.steps.empty()) {
-          keep_steps(rows, options.steps, met);
-        }
-        if (whole && job.trace.size() + rows.size() > options.most_rows) {
-          whole = false;
-          streamed.add(job.trace);
-          job.trace = {};
-        }
-        if (whole) {
-          append_rows(job.trace, std::move(rows));
-        } else {
-          streamed.add(rows);
-        }
-      },
-      warnings);
+  const auto take = [&](Trace&& rows) {
+    if (!options.steps.empty()) {
+      keep_steps(rows, options.steps, met);
+    }
+    if (whole && job.trace.size() + rows.size() > options.most_rows) {
+      whole = false;
+      streamed.add(job.trace);
+      job.trace = {};
+    }
+    if (whole) {
+      append_rows(job.trace, std::move(rows));
+    } else {
+      streamed.add(rows);
+    }
+  };
+  for (const std::string& file : files) {
+    read_trace(file, take, warnings);
+  }
   require_steps(options.steps, met, path);
   if (whole) {
     sort_rows(job.trace);

@@ -10,7 +10,7 @@
 
 namespace lockstep::whatif {
 
-/// A trace file as the analysis takes it in.
+/// A trace, of one file or several, as the analysis takes it in.
 struct LoadedJob {
   OpTable table;
   Trace trace;  ///< sorted rows, for the timelines; none if there are too many of them
@@ -24,10 +24,11 @@ struct LoadOptions {
   std::size_t most_rows = 20'000'000;
 };
 
-/// Reads a trace. O(rows) time; 45 bytes a row while they are kept, else 16 bytes an operation and
-/// what one step's rows take.
-/// ERRORS: those of read_trace and make_op_table; no step in a range; a step in two places of a
-/// file that is taken in step by step.
-LoadedJob load_job(const std::string& path, const LoadOptions& options, Warnings* warnings);
+/// Reads a trace: the rows of all files together. O(rows) time; 45 bytes a row while they are kept,
+/// else 16 bytes an operation and what one step's rows take. PRECONDITION: there is a file. ERRORS:
+/// those of read_trace and make_op_table; no step in a range; a step in two places of a file that
+/// is taken in step by step.
+LoadedJob load_job(std::span<const std::string> files, const LoadOptions& options,
+                   Warnings* warnings);
 
 }  // namespace lockstep::whatif

@@ -19,7 +19,9 @@ constexpr std::string_view kExamples =
 CommandBody define(CLI::App& app) {
   auto options = std::make_shared<WhatIfOptions>();
   auto* trace =
-      app.add_option("--trace", options->trace, "Trace of training steps: .parquet or .csv");
+      app.add_option("--trace", options->traces,
+                     "Trace of training steps: .parquet or .csv; several files are one job")
+          ->expected(1, -1);
   app.add_option("--meta", options->meta, "The job's meta file (.yaml)")->required();
   app.add_option("-o,--output", options->output, "Folder for the results; made if absent")
       ->required();
@@ -74,7 +76,7 @@ CommandBody define(CLI::App& app) {
       ->needs(following)
       ->capture_default_str();
   app.callback([options] {
-    if (options->trace.empty() && options->follow.empty()) {
+    if (options->traces.empty() && options->follow.empty()) {
       throw CLI::RequiredError("--trace (or --follow)");
     }
   });

@@ -140,7 +140,7 @@ class Follower {
     std::unique_ptr<whatif::JobAnalysis> job;
     try {
       job = std::make_unique<whatif::JobAnalysis>(
-          whatif::load_job(path, {.drop_incomplete_steps = options_.drop_incomplete_steps},
+          whatif::load_job({&path, 1}, {.drop_incomplete_steps = options_.drop_incomplete_steps},
                            &warnings),
           meta_, path, options_.analysis, &warnings);
       require_whole(job->table, path);

@@ -119,15 +119,15 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
   Warnings warnings;
   const LoadOptions loading{.steps = steps, .drop_incomplete_steps = options.drop_incomplete_steps};
-  const JobAnalysis job(load_job(options.trace, loading, &warnings), meta, options.trace, analysis,
-                        &warnings);
+  const JobAnalysis job(load_job(options.traces, loading, &warnings), meta, options.traces.front(),
+                        analysis, &warnings);
   compare_with_meta(job.table, meta, options.meta, warnings);
   write_documents(job, options.output);
   if (job.trace.size() > 0) {
     write_timelines(job, options.output);
   } else {
     warnings.add(fmt::format("{}: more than {} rows: no timelines are written; --steps picks some",
-                             options.trace, loading.most_rows));
+                             options.traces.front(), loading.most_rows));
   }
   print_warnings(warnings);
   write_file("-", options.json ? causes_json(job.causes, job.table, meta)

@@ -10,14 +10,15 @@ namespace lockstep {
 
 /// The flags of `lockstep whatif`.
 struct WhatIfOptions {
-  std::string trace, meta, output;
+  std::vector<std::string> traces;  ///< of one job
+  std::string meta, output;
   std::vector<std::string> steps;
   double decompose_threshold = 1.03;
   bool drop_incomplete_steps = false;
   std::string workers = "exact";   ///< S_w of the causes: exact, or min as the artifact has it
   std::vector<std::string> edits;  ///< "forward-compute[stage=3] *= 0.8"
   bool json = false;
-  std::string follow;  ///< a folder in which traces land; in place of `trace`
+  std::string follow;  ///< a folder in which traces land; in place of `traces`
   bool once = false;
   double alert_slowdown = 1.1;
   std::int64_t alert_steps = 3;

@@ -1,5 +1,6 @@
 // Laws of the what-if analysis on made-up jobs, most with all times exact in binary.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 
@@ -380,8 +381,8 @@ TEST_F(StepByStep, GivesTheSameTable) {
   const std::vector<StepRange> some = {{1, 1}, {3, 3}};
   for (const auto& ranges : {std::vector<StepRange>{}, some}) {
     const std::string path = file_of({3, 1, 4, 2});
-    const LoadedJob whole = load_job(path, {.steps = ranges}, &warnings);
-    const LoadedJob streamed = load_job(path, {.steps = ranges, .most_rows = 10}, &warnings);
+    const LoadedJob whole = load_job({&path, 1}, {.steps = ranges}, &warnings);
+    const LoadedJob streamed = load_job({&path, 1}, {.steps = ranges, .most_rows = 10}, &warnings);
     EXPECT_GT(whole.trace.size(), 0U);
     EXPECT_EQ(streamed.trace.size(), 0U);
     EXPECT_EQ(streamed.table.steps, whole.table.steps);
@@ -397,10 +398,28 @@ TEST_F(StepByStep, GivesTheSameTable) {
   }
 }
 
+TEST_F(StepByStep, SeveralFilesAreOneTrace) {
+  const std::string whole_path = file_of({1, 2, 3, 4});
+  const LoadedJob whole = load_job({&whole_path, 1}, {}, &warnings);
+  std::vector<std::string> parts;
+  for (const std::int64_t step : {3, 1, 2, 4}) {
+    parts.push_back(::testing::TempDir() + "/part" + std::to_string(step) + ".csv");
+    std::filesystem::rename(file_of({step}), parts.back());
+  }
+  for (const std::size_t most_rows : {10U, 100000U}) {
+    const LoadedJob together = load_job(parts, {.most_rows = most_rows}, &warnings);
+    EXPECT_EQ(together.table.steps, whole.table.steps);
+    EXPECT_EQ(together.table.duration_s, whole.table.duration_s);
+  }
+}
+
 TEST_F(StepByStep, RefusesAStepInTwoPlaces) {
   const std::string path = file_of({1, 2, 1});
-  EXPECT_THAT([&] { load_job(path, {.most_rows = 10}, nullptr); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("the rows of step 1 are in two places")));
+  EXPECT_THAT(
+      [&] {
+        load_job({&path, 1}, {.most_rows = 10}, nullptr);
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("the rows of step 1 are in two places")));
 }
 
 TEST_F(StepByStep, LeavesOutAStepThatLacksAnOperationIfAsked) {
@@ -410,9 +429,13 @@ TEST_F(StepByStep, LeavesOutAStepThatLacksAnOperationIfAsked) {
     }
   }
   const std::string path = file_of({1, 2, 3, 4});
-  EXPECT_THAT([&] { load_job(path, {.most_rows = 10}, nullptr); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("step 2: no optimizer 0 of stage 0")));
-  const LoadedJob job = load_job(path, {.drop_incomplete_steps = true, .most_rows = 10}, &warnings);
+  EXPECT_THAT(
+      [&] {
+        load_job({&path, 1}, {.most_rows = 10}, nullptr);
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("step 2: no optimizer 0 of stage 0")));
+  const LoadedJob job =
+      load_job({&path, 1}, {.drop_incomplete_steps = true, .most_rows = 10}, &warnings);
   EXPECT_EQ(job.table.steps, (std::vector<std::int64_t>{1, 3, 4}));
   EXPECT_EQ(job.table.start_s.size(), job.table.nodes.size() * 6);
 }
