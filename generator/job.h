@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/units.h"
 #include "generator/model/model.h"
 
 namespace lockstep {
@@ -50,6 +51,8 @@ struct Job {
   double moe_imbalance = 1;  ///< tokens of the fullest expert rank over the mean
   std::string schedule = "1f1b";
   std::string gpu_type = "H100";
+  /// What the host needs to launch one operator; it runs ahead of the GPU as far as it can.
+  Time host_launch;
 
   std::int64_t dp() const { return gpus / (tp * cp * pp); }
   std::int64_t microbatches() const { return global_batch / (micro_batch * dp()); }

@@ -38,12 +38,12 @@ void check_names(std::span<const Name> items, const std::string& path, Get name_
 /// `place` makes the operation's path; only called for a message.
 template <class Place>
 void check_kind(const Op& op, const Place& place) {
-  const bool negative = op.compute < Time() || op.bytes < Bytes();
+  const bool negative = op.compute < Time() || op.host < Time() || op.bytes < Bytes();
   const bool computes = op.comm == CommType::kNone;
   const bool sends = op.comm == CommType::kSendRecv;
-  const bool mixed = (!computes && op.compute != Time()) || (computes && op.bytes != Bytes()) ||
-                     (computes && op.group != -1) || (!sends && op.peer != -1) ||
-                     (!sends && op.send);
+  const bool mixed = (!computes && (op.compute != Time() || op.host != Time())) ||
+                     (computes && op.bytes != Bytes()) || (computes && op.group != -1) ||
+                     (!sends && op.peer != -1) || (!sends && op.send);
   if (negative || mixed) {
     throw Error(negative ? "a time or a size is negative"
                          : "the operation is of more than one kind")

@@ -99,7 +99,10 @@ struct RankRange {
 /// places on in the rank's group of that family, round its end: 1 is the next, -1 the one before.
 /// So each of the ranks that share a program has its own peer. Messages from one rank to another
 /// are matched in program order, those within each family for themselves. Operations on one stream
-/// run one at a time, in program order. What does not belong to its kind is left at its default.
+/// run one at a time, in program order. Where computations have `host` times, the rank's host
+/// launches them one after the other in program order, ahead of the GPU, and waits for messages of
+/// type forward-recv and backward-recv: a computation begins no sooner than the host turns to it
+/// and ends no sooner than it is launched. What does not belong to its kind is left at its default.
 struct Op {
   std::string name;
   std::int32_t stream = 0;  ///< index into OpProgram::streams
@@ -110,6 +113,7 @@ struct Op {
   bool send = false;        ///< send/receive: true on the sender
   Bytes bytes;
   std::vector<std::int32_t> after;  ///< indices of earlier operations of the program
+  Time host;                        ///< computation: of the host, to launch it
   OpType type = OpType::kOther;     ///< this and what follows only describe it, for traces
   std::int32_t microbatch = -1;     ///< -1: of none
   std::int32_t chunk = -1;          ///< of the stage's model chunks; -1: of none

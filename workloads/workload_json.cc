@@ -210,8 +210,10 @@ Op read_op(const JsonView& view, const Numbers& streams, const Numbers& families
   Op op;
   const std::string_view kind = kind_of(view);
   if (kind == "compute_ps") {
-    allow(view, {"name", "stream", "compute_ps", "after", "type", "microbatch", "chunk"});
+    allow(view,
+          {"name", "stream", "compute_ps", "host_ps", "after", "type", "microbatch", "chunk"});
     op.compute = Time::ps(view["compute_ps"].integer(0, kMax64));
+    op.host = time_or_zero(view, "host_ps");
   } else if (kind == "comm") {
     allow(view,
           {"name", "stream", "comm", "group", "bytes", "after", "type", "microbatch", "chunk"});

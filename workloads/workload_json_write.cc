@@ -144,6 +144,9 @@ Json op_json(const OpTable& table, const OpProgram& program, const Op& op) {
   json["stream"] = program.streams[static_cast<std::size_t>(op.stream)];
   if (op.comm == CommType::kNone) {
     json["compute_ps"] = op.compute.count_ps();
+    if (op.host != Time()) {
+      json["host_ps"] = op.host.count_ps();
+    }
   } else if (op.comm == CommType::kSendRecv) {
     json[op.send ? "send_to" : "recv_from"] = op.peer;
     if (op.group >= 0) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/compute/roofline.h"
+#include "generator/compute/sustained.h"
 
 namespace lockstep {
 namespace {
@@ -19,7 +20,7 @@ std::string_view type_named(const std::string& text) {
 
 ComputeTimes::ComputeTimes(const GpuSpec& gpu, Precision precision,
                            std::optional<OperatorProfile> profile)
-    : gpu_(gpu), precision_(precision), profile_(std::move(profile)) {
+    : gpu_(under_load(gpu)), precision_(precision), profile_(std::move(profile)) {
   peak_flops(gpu, precision);
   if (profile_) {
     const std::string_view type = type_named(profile_->gpu);

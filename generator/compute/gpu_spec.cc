@@ -19,6 +19,10 @@ constexpr std::array kSpecs{
     GpuSpec{"V100", GpuFamily::kVolta, 15.7 * kTera, 0, 125 * kTera, 0, 0, gigabytes(900), gb(32),
             80, "NVIDIA V100 data sheet (SXM2); https://ozyphus.github.io/gpu-maths.html",
             "number of SMs"},
+    GpuSpec{"A100-40GB", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
+            gigabytes(1555), gb(40), 108,
+            "NVIDIA A100 Tensor Core GPU data sheet (SXM4, 40 GB); Azure's ND A100 v4, AWS's p4d",
+            "tf32"},
     GpuSpec{"A100", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
             gigabytes(2039), gb(80), 108,
             "NVIDIA A100 80GB data sheet (SXM4); https://ozyphus.github.io/gpu-maths.html", "tf32"},
@@ -126,7 +130,7 @@ std::span<const GpuSpec> gpu_specs() { return kSpecs; }
 const GpuSpec* find_gpu_spec(std::string_view name) {
   const std::string wanted = letters_and_digits(name);
   for (const GpuSpec& gpu : kSpecs) {
-    if (names(wanted, to_lower(gpu.name))) {
+    if (names(wanted, letters_and_digits(gpu.name))) {
       return &gpu;
     }
   }

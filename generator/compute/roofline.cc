@@ -69,6 +69,31 @@ Time attention_time(const Operator& op, const GpuSpec& gpu, Precision precision)
   return kLaunch + Time::seconds(std::max(arithmetic, memory_seconds(op, gpu)));
 }
 
+/// Products, softmax and dropout one after the other; of `bytes` the latter two move what the
+/// products do not. Forward the scores' product writes them and the values' one reads them;
+/// backward two products read their gradient, one writes it, one reads the probabilities.
+Time unfused_attention_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
+  if (std::min({op.batch, op.heads, op.queries, op.keys}) == 0) {
+    return {};
+  }
+  const std::int64_t batch = op.batch * op.heads;
+  const std::int64_t head = std::max<std::int64_t>(1, op.head_dim);
+  const std::int64_t value = std::max<std::int64_t>(1, op.value_dim);
+  Time time = gemm_time({batch, op.queries, op.keys, head}, gpu, precision) +
+              gemm_time({batch, op.queries, value, op.keys}, gpu, precision);
+  if (op.backward) {
+    time = gemm_time({batch, op.keys, value, op.queries}, gpu, precision) +
+           gemm_time({batch, op.queries, op.keys, value}, gpu, precision) +
+           gemm_time({batch, op.queries, head, op.keys}, gpu, precision) +
+           gemm_time({batch, op.keys, head, op.queries}, gpu, precision);
+  }
+  const double scores = static_cast<double>(batch) * static_cast<double>(op.queries) *
+                        static_cast<double>(op.keys) * element_bytes(precision);
+  Operator rest;
+  rest.bytes = std::max(0.0, op.bytes - (op.backward ? 4 : 2) * scores);
+  return time + kLaunch + kLaunch + Time::seconds(memory_seconds(rest, gpu));
+}
+
 Time memory_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
   if (op.flops == 0 && op.bytes == 0) {
     return {};
@@ -110,7 +135,8 @@ Time operator_time(const Operator& op, const GpuSpec& gpu, Precision job) {
     case OperatorKind::kGroupedGemm:
       return product_time(op, gpu, precision);
     case OperatorKind::kAttention:
-      return attention_time(op, gpu, precision);
+      return op.fused ? attention_time(op, gpu, precision)
+                      : unfused_attention_time(op, gpu, precision);
     case OperatorKind::kMemory:
       break;
   }

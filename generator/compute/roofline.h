@@ -23,6 +23,8 @@ const AttentionEfficiency& attention_efficiency(GpuFamily family);
 ///   `bytes` attention         launch + max((flops + extra_keys · work of a key) / (efficiency ·
 ///   peak),
 ///                     bytes / (0.9 B)); `flops` says what causality, a window or a ring leave
+///                     not fused: the products (2, backward 4) and launch + bytes / (0.9 B) of
+///                     softmax and dropout
 ///   memory            launch + max(bytes / (0.9 B), flops / (compute efficiency · peak))
 ///
 /// The launch of what is no matrix product takes 3 us (assumed: a kernel's start and end on an

@@ -13,7 +13,7 @@ void add_unique(std::vector<std::int32_t>& list, std::int32_t value) {
 
 }  // namespace
 
-FoldedPass fold(const Pass& pass, const OperatorTime& time) {
+FoldedPass fold(const Pass& pass, const OperatorTime& time, Time launch) {
   FoldedPass folded;
   std::vector<std::int32_t> place;  // of a step among the folded ones
   const auto places = [&](const std::vector<std::int32_t>& steps) {
@@ -31,14 +31,17 @@ FoldedPass fold(const Pass& pass, const OperatorTime& time) {
     if (computes && last >= 0 && folded.steps.back().transfer.comm == CommType::kNone &&
         std::ranges::all_of(after, [&](std::int32_t earlier) { return earlier == last; })) {
       FoldedStep& previous = folded.steps.back();
-      previous.compute += time(step.op);
+      const Time taken = time(step.op);
+      previous.compute += taken;
+      previous.host += taken > Time() ? launch : Time();
       previous.ready += step.ready;
       previous.name = first_name + " to " + step.name;
       place.push_back(last);
       continue;
     }
     first_name = step.name;
-    folded.steps.push_back({step.name, computes ? time(step.op) : Time(), step.transfer,
+    const Time taken = computes ? time(step.op) : Time();
+    folded.steps.push_back({step.name, taken, taken > Time() ? launch : Time(), step.transfer,
                             std::move(after), step.ready});
     place.push_back(last + 1);
   }

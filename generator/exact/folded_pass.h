@@ -17,6 +17,7 @@ using OperatorTime = std::function<Time(const Operator&)>;
 struct FoldedStep {
   std::string name;
   Time compute;
+  Time host;  ///< to launch its operators
   PassComm transfer;
   std::vector<std::int32_t> after;
   ParameterCount ready;
@@ -28,7 +29,8 @@ struct FoldedPass {
 };
 
 /// Prices a pass, and makes one step of operators that run one after the other with no transfer
-/// in between: a transfer that starts after one of them starts after the last. O(steps).
-FoldedPass fold(const Pass& pass, const OperatorTime& time);
+/// in between: a transfer that starts after one of them starts after the last. `launch`: host time
+/// for each operator that takes any. O(steps).
+FoldedPass fold(const Pass& pass, const OperatorTime& time, Time launch = {});
 
 }  // namespace lockstep

@@ -18,8 +18,9 @@ struct Operator {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, head_dim = 0,
                value_dim = 0;
   bool causal = false, backward = false;
-  double flops = 0;  ///< arithmetic it must do
-  double bytes = 0;  ///< memory traffic it must do
+  bool fused = true;  ///< kAttention: one kernel that keeps no scores, else one for each step
+  double flops = 0;   ///< arithmetic it must do
+  double bytes = 0;   ///< memory traffic it must do
   int element_bytes = 2;
 };
 

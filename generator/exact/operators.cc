@@ -21,6 +21,7 @@ ModuleOperators attention(const Module& module, const RankSizes& sizes, std::int
   op.head_dim = module.head_dim;
   op.value_dim = module.value_dim;
   op.causal = module.causal;
+  op.fused = sizes.flash_attention;
   op.element_bytes = sizes.activation;
   const auto seq = static_cast<double>(sizes.seq);
   const double window = module.window > 0 ? std::min(static_cast<double>(module.window), seq) : seq;
@@ -39,15 +40,29 @@ ModuleOperators attention(const Module& module, const RankSizes& sizes, std::int
       product_of({op.batch, op.keys, op.kv_heads, module.head_dim + module.value_dim});
   const double dropout = sizes.dropout ? 2.5 : 0;
   const double passes = sizes.flash_attention ? 0 : 4 + dropout;
-  op.bytes = element * (q + kv + out + passes * scores);
+  // The heads' outputs are put side by side again, and their gradients apart.
+  const double copies = sizes.flash_attention ? 0 : 2;
+  op.bytes = element * (q + kv + out + copies * out + passes * scores);
   ModuleOperators ops;
   ops.forward = {op};
   const double back = sizes.flash_attention ? 0 : 7 + dropout;
   op.name = module.name + " backward";
   op.backward = true;
   op.flops *= sizes.flash_attention ? 2.5 : 2.0;
-  op.bytes = element * (2 * q + 2 * kv + 2 * out + back * scores);
+  op.bytes = element * (2 * q + 2 * kv + 2 * out + copies * (q + kv + out) + back * scores);
   ops.input_grad = {op};
+  return ops;
+}
+
+/// A bias adds nothing to the product; its gradient is the sum of the output's gradients, which
+/// reads them once more.
+ModuleOperators with_bias(const Module& module, std::int64_t rows, std::int64_t width,
+                          const RankSizes& sizes, ModuleOperators ops) {
+  if (module.bias) {
+    ops.weight_grad.push_back(memory_bound(module.name + " bias gradient",
+                                           product_of({rows, width}) * sizes.activation, true,
+                                           sizes.activation));
+  }
   return ops;
 }
 
@@ -132,13 +147,16 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
       return ops;
     }
     case ModuleKind::kColumnLinear:
-      return linear(module.name, sizes.tokens, module.in, module.out / sizes.tp, sizes,
-                    sizes.operand);
+      return with_bias(module, sizes.tokens, module.out / sizes.tp, sizes,
+                       linear(module.name, sizes.tokens, module.in, module.out / sizes.tp, sizes,
+                              sizes.operand));
     case ModuleKind::kRowLinear:
-      return linear(module.name, sizes.tokens, module.in / sizes.tp, module.out, sizes,
-                    sizes.operand);
+      return with_bias(module, rows_in(Region::kSequence, sizes), module.out, sizes,
+                       linear(module.name, sizes.tokens, module.in / sizes.tp, module.out, sizes,
+                              sizes.operand));
     case ModuleKind::kPlainLinear:
-      return linear(module.name, rows, module.in, module.out, sizes, sizes.operand);
+      return with_bias(module, rows, module.out, sizes,
+                       linear(module.name, rows, module.in, module.out, sizes, sizes.operand));
     case ModuleKind::kHead:
       return head(module, sizes);
     case ModuleKind::kNorm: {

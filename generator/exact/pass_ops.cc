@@ -28,6 +28,7 @@ Op op_of(const FoldedStep& step, std::string name, Families& families) {
   if (transfer.comm == CommType::kNone) {
     op.stream = kComputeStream;
     op.compute = step.compute;
+    op.host = step.host;
     return op;
   }
   op.stream = stream_of(transfer);

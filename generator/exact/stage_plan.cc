@@ -39,14 +39,14 @@ std::int64_t products_of(const std::vector<Module>& modules, const RankSizes& si
 }
 
 ModelUnit make_unit(const std::vector<Module>& modules, const PassOptions& options,
-                    const OperatorTime& time) {
+                    const OperatorTime& time, Time launch) {
   ModelUnit unit;
-  unit.forward = fold(forward_pass(modules, options), time);
+  unit.forward = fold(forward_pass(modules, options), time, launch);
   const Pass backward = backward_pass(modules, options);
   const SplitPass parts = split_weights(backward);
-  unit.backward = fold(backward, time);
-  unit.input_backward = fold(parts.input, time);
-  unit.weight_backward = fold(parts.weights, time);
+  unit.backward = fold(backward, time, launch);
+  unit.input_backward = fold(parts.input, time, launch);
+  unit.weight_backward = fold(parts.weights, time, launch);
   unit.parameters = parameters_of(modules, options);
   unit.residual_width = residual_width(modules);
   unit.products = products_of(modules, options.sizes);
@@ -102,11 +102,11 @@ StagePlan::StagePlan(const Job& job, const OperatorTime& time)
   options.tied_copy = job.pp > 1;
   has_before_ = !job.model.before.empty();
   has_after_ = !job.model.after.empty();
-  before_ = make_unit(job.model.before, options, time);
-  after_ = make_unit(job.model.after, options, time);
+  before_ = make_unit(job.model.before, options, time, job.host_launch);
+  after_ = make_unit(job.model.after, options, time, job.host_launch);
   std::int64_t end = 0;
   for (const LayerBlock& block : job.model.blocks) {
-    blocks_.push_back(make_unit(block.modules, options, time));
+    blocks_.push_back(make_unit(block.modules, options, time, job.host_launch));
     end += block.layers;
     block_end_.push_back(end);
   }

@@ -97,6 +97,7 @@ std::int32_t StageProgram::compute(OpType type, const Operator& op, Ops after) {
   out.name = op.name;
   out.stream = kComputeStream;
   out.compute = time_(op);
+  out.host = out.compute > Time() ? job_.host_launch : Time();
   out.after = std::move(after);
   return add(std::move(out));
 }

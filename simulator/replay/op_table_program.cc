@@ -20,6 +20,7 @@ Program compile(const OpTable& table, const OpProgram& source) {
   for (const Op& from : source.ops) {
     ProgramOp op;
     op.compute = from.compute;
+    op.host = from.host;
     op.bytes = from.bytes;
     op.comm = from.comm;
     op.stream = from.stream;

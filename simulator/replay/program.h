@@ -22,6 +22,7 @@ enum class StreamOrder : std::uint8_t {
 struct ProgramOp {
   Time lead;  ///< idle time before it, not counted as compute
   Time compute;
+  Time host;  ///< of the host, to launch a computation (workloads/workload.h)
   Bytes bytes;
   CommType comm = CommType::kNone;
   std::int32_t stream = 0;

@@ -105,6 +105,10 @@ class Replay {
       rank.waits.assign(program.dependency_counts().begin(), program.dependency_counts().end());
       rank.streams.resize(program.streams().size());
       rank.left = program.ops().size();
+      if (std::ranges::any_of(program.ops(),
+                              [](const ProgramOp& op) { return op.host > Time(); })) {
+        rank.launch.resize(program.ops().size());
+      }
       total_ops_ += static_cast<std::int64_t>(rank.left);
     }
     for (std::int32_t r = 0; r < work_.ranks(); ++r) {
@@ -128,6 +132,8 @@ class Replay {
     std::size_t left = 0;
     Time end;
     std::vector<std::int32_t> traced;  // the ranks it stands for whose operations are reported
+    Time host;                         // until then the host is busy launching
+    std::vector<Time> launch;  // per operation: not before its messages came; where hosts count
   };
 
   const ProgramOp& op_of(std::int32_t rank, std::int32_t op) const {
@@ -180,13 +186,18 @@ class Replay {
     }
     stream.busy = true;
     const ProgramOp& what = op_of(r, op);
+    Time begin = now_ + what.lead, launched;
+    if (what.comm == CommType::kNone && !rank.launch.empty()) {
+      begin = std::max({begin, rank.host, rank.launch[static_cast<std::size_t>(op)]});
+      launched = std::max(rank.host, rank.launch[static_cast<std::size_t>(op)]) + what.host;
+      rank.host = launched;
+    }
     if (!rank.traced.empty()) {
-      rank.timing[static_cast<std::size_t>(op)].begin = now_ + what.lead;
+      rank.timing[static_cast<std::size_t>(op)].begin = begin;
     }
     if (what.comm == CommType::kNone) {
-      const Time begin = now_ + what.lead;
       const Time taken = options_.duration ? options_.duration(r, op, what, begin) : what.compute;
-      own_.push({begin + taken, ++order_, r, op});
+      own_.push({std::max(begin + taken, launched), ++order_, r, op});
     } else {
       runs_->enter(r, op, now_);
     }
@@ -224,7 +235,13 @@ class Replay {
     rank.end = now_;
     const std::int32_t stream = op_of(r, op).stream;
     rank.streams[static_cast<std::size_t>(stream)].busy = false;
+    const ProgramOp& what = op_of(r, op);
+    const bool received = !rank.launch.empty() && (what.type == OpType::kForwardReceive ||
+                                                   what.type == OpType::kBackwardReceive);
     for (const std::int32_t next : work_.program(r).successors(op)) {
+      if (received) {
+        rank.launch[static_cast<std::size_t>(next)] = now_;
+      }
       if (--rank.waits[static_cast<std::size_t>(next)] == 0) {
         ready(r, next);
       }

@@ -34,7 +34,7 @@ TEST(GpuSpec, SpellingsOfOneType) {
 
 TEST(GpuSpec, UnknownTypes) {
   EXPECT_THAT(error_of([] { gpu_spec("H10O"); }), HasSubstr("did you mean H100?"));
-  EXPECT_THAT(error_of([] { gpu_spec("TPUv5"); }), HasSubstr("one of V100, A100, A800, H100"));
+  EXPECT_THAT(error_of([] { gpu_spec("TPUv5"); }), HasSubstr("one of V100, A100-40GB, A100, A800, H100"));
   // An H100 PCIe is slower than the SXM module: it must not pass for one.
   EXPECT_THAT(error_of([] { gpu_spec("H100 PCIe"); }), HasSubstr("unknown GPU type"));
   EXPECT_THAT(error_of([] { gpu_spec(""); }), HasSubstr("unknown GPU type ''"));
@@ -78,7 +78,7 @@ TEST(GpuSpec, RatesAreInProportion) {
     EXPECT_GT(fill_s, 0.02);
     EXPECT_LT(fill_s, 0.05);
   }
-  EXPECT_EQ(names.size(), 11U);
+  EXPECT_EQ(names.size(), 12U);
 }
 
 TEST(GpuSpec, PrecisionNames) {

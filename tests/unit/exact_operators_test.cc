@@ -65,11 +65,12 @@ TEST(ExactOperators, Attention) {
   EXPECT_EQ(unfused.forward.front().flops, scores * 256);
   EXPECT_EQ(unfused.input_grad.front().flops, scores * 512);
   const double operands = 2.0 * 2 * 1024 * 64 * (4 + 4 + 2);
-  EXPECT_EQ(unfused.forward.front().bytes, operands + 2 * 4 * scores);
-  EXPECT_EQ(unfused.input_grad.front().bytes, 2 * operands + 2 * 7 * scores);
+  const double copies = 2.0 * 2 * 1024 * 64 * (2 * 4);  // the heads' outputs side by side
+  EXPECT_EQ(unfused.forward.front().bytes, operands + copies + 2 * 4 * scores);
+  EXPECT_EQ(unfused.input_grad.front().bytes, 4 * operands + 2 * 7 * scores);
   plain.dropout = true;
   EXPECT_EQ(operators_of(module, plain, Region::kTensor).forward.front().bytes,
-            operands + 2 * 6.5 * scores);
+            operands + copies + 2 * 6.5 * scores);
   module.window = 0;
   module.causal = false;
   EXPECT_EQ(operators_of(module, sizes, Region::kTensor).forward.front().flops, scores * 256);

@@ -1,0 +1,164 @@
+#include "app/step_score/score_steps.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/command.h"
+#include "app/flag_value.h"
+#include "base/atomic_file.h"
+#include "base/json.h"
+#include "base/progress.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kExamples =
+    R"(Examples:
+  lockstep score-steps ../shared/reference/physical
+  lockstep score-steps ../shared/reference/physical --source vTrain --rows
+)";
+
+struct Options {
+  std::string folder, source, half = "both", launch;
+  std::int64_t every = 1, max_gpus = std::int64_t{1} << 24;
+  bool rows = false, json = false;
+};
+
+Json document(const std::vector<StepScore>& scores, const std::vector<ScoredStep>& steps,
+              const std::map<std::string, std::int64_t>& skipped, bool rows) {
+  Json json{{"schema", "lockstep-score-steps/1"}};
+  json["sources"] = Json::array();
+  for (const StepScore& score : scores) {
+    json["sources"].push_back({{"source", score.source},
+                               {"steps", score.steps},
+                               {"mean", score.mean},
+                               {"median", score.median},
+                               {"p90", score.p90},
+                               {"bias", score.bias}});
+  }
+  json["skipped"] = skipped;
+  if (rows) {
+    json["rows"] = Json::array();
+    for (const ScoredStep& step : steps) {
+      const Job& job = step.step->job;
+      Json row{{"source", step.step->source},
+               {"file", step.step->file},
+               {"row", step.step->row},
+               {"gpus", job.gpus},
+               {"tp", job.tp},
+               {"pp", job.pp},
+               {"dp", job.dp()},
+               {"micro_batch", job.micro_batch},
+               {"microbatches", job.microbatches()},
+               {"measured_s", step.step->measured_s}};
+      if (step.failure.empty()) {
+        row["predicted_s"] = step.predicted_s;
+      } else {
+        row["failure"] = step.failure;
+      }
+      json["rows"].push_back(std::move(row));
+    }
+  }
+  return json;
+}
+
+std::string table(const std::vector<StepScore>& scores, const std::vector<ScoredStep>& steps,
+                  const std::map<std::string, std::int64_t>& skipped, bool rows) {
+  std::string text;
+  if (rows) {
+    for (const ScoredStep& step : steps) {
+      const Job& job = step.step->job;
+      text += fmt::format(
+          "{:<24} row {:>4} {:<10} gpus {:>5} tp {} cp {} pp {:>2} dp {:>4} mb {:>2} x {:>4} ",
+          step.step->source, step.step->row, job.gpu_type, job.gpus, job.tp, job.cp, job.pp,
+          job.dp(), job.micro_batch, job.microbatches());
+      text += step.failure.empty()
+                  ? fmt::format("{:10.4f} s measured {:10.4f} predicted {:+7.1f} %\n",
+                                step.step->measured_s, step.predicted_s, 100 * (step.ratio() - 1))
+                  : step.failure + "\n";
+    }
+    text += '\n';
+  }
+  text += fmt::format("{:<24} {:>6} {:>9} {:>9} {:>9} {:>9}\n", "source", "steps", "mean", "median",
+                      "p90", "bias");
+  for (const StepScore& score : scores) {
+    text += fmt::format("{:<24} {:>6} {:>7.1f} % {:>7.1f} % {:>7.1f} % {:>+7.1f} %\n", score.source,
+                        score.steps, 100 * score.mean, 100 * score.median, 100 * score.p90,
+                        100 * score.bias);
+  }
+  for (const auto& [why, count] : skipped) {
+    text += fmt::format("passed over, {} {}: {}\n", count, count == 1 ? "row" : "rows", why);
+  }
+  return text;
+}
+
+ExitCode score_steps(const Options& options) {
+  std::optional<Time> launch;
+  if (!options.launch.empty()) {
+    launch = flag_value("--host-launch", options.launch, parse_time);
+  }
+  PublishedSteps published = read_published_steps(options.folder);
+  std::vector<const PublishedStep*> chosen;
+  std::map<std::string, std::int64_t> nth;
+  for (const PublishedStep& step : published.steps) {
+    const bool odd = step.row % 2 == 1;
+    if (step.source.find(options.source) != std::string::npos &&
+        step.job.gpus <= options.max_gpus &&
+        (options.half == "both" || odd == (options.half == "odd")) &&
+        nth[step.source]++ % options.every == 0) {
+      chosen.push_back(&step);
+    }
+  }
+  if (chosen.empty()) {
+    throw Error("no step is left to score").at(options.folder);
+  }
+  Progress progress("steps", static_cast<std::int64_t>(chosen.size()));
+  std::vector<ScoredStep> steps;
+  for (const PublishedStep* step : chosen) {
+    progress.update(std::ssize(steps));
+    steps.push_back(predict(*step, launch));
+    if (!steps.back().failure.empty()) {
+      ++published.skipped[fmt::format("{}: {}", step->source, steps.back().failure)];
+    }
+  }
+  const std::vector<StepScore> scores = scores_of(steps);
+  write_file("-", options.json ? to_text(document(scores, steps, published.skipped, options.rows))
+                               : table(scores, steps, published.skipped, options.rows));
+  return ExitCode::kDone;
+}
+
+CommandBody define(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("DIR", options->folder, "folder of tables of published step times")->required();
+  app.add_option("--source", options->source, "only sources whose name has this in it");
+  app.add_option("--half", options->half,
+                 "rows of each table by their number: calibration uses odd ones, scores even ones")
+      ->check(CLI::IsMember({"odd", "even", "both"}))
+      ->capture_default_str();
+  app.add_option("--every", options->every, "one in so many rows of each source")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->capture_default_str();
+  app.add_option("--max-gpus", options->max_gpus, "only steps of at most so many GPUs")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  app.add_option("--host-launch", options->launch,
+                 "host time for each operator where launches are eager, in place of the built-in");
+  app.add_flag("--rows", options->rows, "every step, not the scores alone");
+  app.add_flag("--json", options->json, "machine-readable result");
+  return [options] { return score_steps(*options); };
+}
+
+}  // namespace
+
+extern const Command kScoreStepsCommand;
+const Command kScoreStepsCommand = {
+    "score-steps", "published step times -> how far our predictions are off, by source", kExamples,
+    define};
+
+}  // namespace lockstep
