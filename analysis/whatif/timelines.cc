@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -125,6 +126,41 @@ std::vector<double> traced_offsets(const OpTable& table) {
   return offsets;
 }
 
+/// When a row is drawn: of a grouped operation the transfer, not the wait for its peers.
+struct Drawn {
+  double start = 0, duration = 0;  ///< seconds since the first step's begin
+};
+
+Drawn drawn_as_traced(const Scene& scene, const Trace& trace, std::size_t row,
+                      const std::vector<double>& offsets) {
+  const std::size_t place = scene.table.place_of_row[row];
+  const std::size_t lanes = scene.table.lanes();
+  Drawn drawn{static_cast<double>(trace.start_s[row]) +
+                  offsets[place % lanes / static_cast<std::size_t>(scene.table.dp)],
+              static_cast<double>(trace.duration_s[row])};
+  if (scene.graph.group_of[place / lanes] >= 0) {
+    const auto transfer = static_cast<double>(scene.traced.transfer_s[place]);
+    drawn.start += drawn.duration - transfer;
+    drawn.duration = transfer;
+  }
+  return drawn;
+}
+
+/// All dp_ranks of a step have the same times.
+Drawn drawn_ideally(const Scene& scene, std::size_t node, std::size_t step,
+                    const std::vector<double>& offsets) {
+  const std::size_t at = node * scene.table.steps.size() + step;
+  Drawn drawn{scene.model.ideal_start_s[at],
+              scene.model.ideal_end_s[at] - scene.model.ideal_start_s[at]};
+  drawn.start += offsets[step];
+  if (scene.graph.group_of[node] >= 0) {
+    const double transfer = scene.model.ideal_s[index(scene.table.nodes[node].type)];
+    drawn.start += drawn.duration - transfer;
+    drawn.duration = transfer;
+  }
+  return drawn;
+}
+
 std::vector<double> ideal_offsets(const Scene& scene) {
   const std::size_t steps = scene.table.steps.size();
   std::vector<double> latest(steps, -std::numeric_limits<double>::infinity());
@@ -145,7 +181,6 @@ std::vector<double> ideal_offsets(const Scene& scene) {
 void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
   const OpTable& table = scene.table;
   const std::size_t lanes = table.lanes();
-  const auto dp = static_cast<std::size_t>(table.dp);
   const std::vector<double> offsets = traced_offsets(table);
   EventParts events(table);
   Part before_duration{.text = ",\"dur\":"};
@@ -164,14 +199,7 @@ void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
       continue;
     }
     const std::size_t node = place / lanes;
-    const double offset = offsets[place % lanes / dp];
-    double start = static_cast<double>(trace.start_s[row]) + offset;
-    auto duration = static_cast<double>(trace.duration_s[row]);
-    if (scene.graph.group_of[node] >= 0) {
-      const auto transfer = static_cast<double>(scene.traced.transfer_s[place]);
-      start += duration - transfer;
-      duration = transfer;
-    }
+    const auto [start, duration] = drawn_as_traced(scene, trace, row, offsets);
     events.write(trace, row, out);
     number.clear();
     append_python_float(number, start * 1e6);
@@ -217,14 +245,7 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
     const std::size_t step = place % lanes / dp;
     Part& tail = tails[node * steps + step];
     if (tail.text.empty()) {
-      double start = scene.model.ideal_start_s[node * steps + step];
-      double duration = scene.model.ideal_end_s[node * steps + step] - start;
-      start += offsets[step];
-      if (scene.graph.group_of[node] >= 0) {
-        const double transfer = scene.model.ideal_s[index(table.nodes[node].type)];
-        start += duration - transfer;
-        duration = transfer;
-      }
+      const auto [start, duration] = drawn_ideally(scene, node, step, offsets);
       append_python_float(tail.text, start * 1e6);
       tail.text += ",\"dur\":";
       append_python_float(tail.text, duration * 1e6);
@@ -239,6 +260,58 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
   std::string names;
   write_names(table, trace, names);
   out.write(names + "]");
+}
+
+Timeline whatif_timeline(const Scene& scene, const Trace& trace, bool ideal) {
+  const OpTable& table = scene.table;
+  const std::size_t lanes = table.lanes();
+  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::vector<double> offsets = ideal ? ideal_offsets(scene) : traced_offsets(table);
+  Timeline out;
+  out.keys = {"step", "mb_id", "seq_id"};
+  out.kinds.assign(trace_op_names().begin(), trace_op_names().end());
+  out.names = out.kinds;
+  // A process a dp_rank; below it the lanes that its workers use.
+  for (std::size_t d = 0; d < dp; ++d) {
+    out.tracks.push_back({fmt::format("DP rank {}", d), -1, static_cast<std::int32_t>(d)});
+  }
+  std::vector<std::int32_t> track_of(table.ranks.size() * kLanes.size(), -1);
+  for (std::size_t worker = 0; worker < table.ranks.size(); ++worker) {
+    for (const std::size_t lane : {0U, 1U, 3U}) {
+      track_of[worker * kLanes.size() + lane] = static_cast<std::int32_t>(out.tracks.size());
+      out.tracks.push_back(
+          {fmt::format("stage {}, rank {}, {}", worker / dp, table.ranks[worker], kLanes[lane]),
+           static_cast<std::int32_t>(worker % dp),
+           static_cast<std::int32_t>(table.ranks[worker] * kLanesPerRank +
+                                     static_cast<std::int64_t>(lane))});
+    }
+  }
+  for (std::size_t row = 0; row < trace.size(); ++row) {
+    const std::uint32_t place = table.place_of_row[row];
+    if (place == kNoPlace) {
+      continue;
+    }
+    const TraceOp type = trace.optype[row];
+    const std::size_t worker = static_cast<std::size_t>(trace.stage[row]) * dp +
+                               static_cast<std::size_t>(trace.dp_rank[row]);
+    const auto [start, duration] =
+        ideal ? drawn_ideally(scene, place / lanes, place % lanes / dp, offsets)
+              : drawn_as_traced(scene, trace, row, offsets);
+    const Time begin = Time::ps(std::llround(start * 1e12));
+    const std::int32_t name = static_cast<std::int32_t>(index(type));
+    out.events.push_back(
+        {.track = track_of[worker * kLanes.size() + static_cast<std::size_t>(lane_of(type))],
+         .name = name,
+         .kind = name,
+         .arguments = 3,
+         .first_argument = static_cast<std::int64_t>(out.arguments.size()),
+         .begin = begin,
+         .end = begin + Time::ps(std::max<std::int64_t>(0, std::llround(duration * 1e12)))});
+    out.arguments.push_back({0, trace.step[row]});
+    out.arguments.push_back({1, trace.mb_id[row]});
+    out.arguments.push_back({2, trace.seq_id[row]});
+  }
+  return out;
 }
 
 }  // namespace lockstep::whatif

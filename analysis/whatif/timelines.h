@@ -2,6 +2,7 @@
 
 #include "analysis/whatif/metrics.h"
 #include "base/record_gzip.h"
+#include "trace/timeline.h"
 #include "trace/trace.h"
 
 namespace lockstep::whatif {
@@ -16,5 +17,9 @@ void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out);
 
 /// The ideal run in the same form; model_chunk and mb_id are null.
 void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& out);
+
+/// Either of them as plain data, for Perfetto's own format. Negative transfers, which the
+/// artifact's rules leave, last 0.
+Timeline whatif_timeline(const Scene& scene, const Trace& trace, bool ideal);
 
 }  // namespace lockstep::whatif

@@ -44,6 +44,13 @@ CommandBody define(CLI::App& app) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option(
+         "--timelines", options->timelines,
+         "Forms of the two timelines: json (Chrome trace), perfetto (protobuf, some ten times "
+         "smaller), none")
+      ->check(CLI::IsMember({"json", "perfetto", "none"}))
+      ->delimiter(',')
+      ->capture_default_str();
   app.add_flag("--json", options->json,
                "Print the causes as one JSON document; with --follow, events as JSON lines");
   app.add_flag("--drop-incomplete-steps", options->drop_incomplete_steps,

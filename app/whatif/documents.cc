@@ -8,6 +8,7 @@
 #include "base/atomic_file.h"
 #include "base/record_gzip.h"
 #include "report/heat_map.h"
+#include "trace/perfetto_proto.h"
 
 namespace lockstep {
 namespace {
@@ -51,8 +52,16 @@ void write_documents(const JobAnalysis& job, const std::string& folder) {
   write("causes", ".json", causes_json(job.causes, job.table, job.result.meta));
 }
 
-void write_timelines(const JobAnalysis& job, const std::string& folder) {
+void write_timelines(const JobAnalysis& job, const std::string& folder, bool perfetto) {
   make_folder(folder);
+  if (perfetto) {
+    for (const bool ideal : {false, true}) {
+      write_perfetto_proto(
+          whatif_timeline(job.scene, job.trace, ideal),
+          path_of(job, folder, ideal ? "ideal-timeline" : "timeline", ".pftrace.gz"));
+    }
+    return;
+  }
   RecordGzip timeline(path_of(job, folder, "timeline", ".json.gz"));
   write_timeline(job.scene, job.trace, timeline);
   timeline.commit();

@@ -14,7 +14,8 @@ void compare_with_meta(const whatif::OpTable& table, const JobMeta& meta,
 /// Writes the figures, heat maps and causes into the folder (made if absent): result-NAME.json,
 /// ms-, mw-, causes-, heatmap-, heatmap-exact-. Each is replaced as a whole.
 void write_documents(const whatif::JobAnalysis& job, const std::string& folder);
-/// Writes timeline-NAME.json.gz and ideal-timeline-NAME.json.gz.
-void write_timelines(const whatif::JobAnalysis& job, const std::string& folder);
+/// Writes timeline-NAME.json.gz and ideal-timeline-NAME.json.gz, or (if `perfetto`) both as
+/// NAME.pftrace.gz in Perfetto's own format. PRECONDITION: the job's rows were kept.
+void write_timelines(const whatif::JobAnalysis& job, const std::string& folder, bool perfetto);
 
 }  // namespace lockstep

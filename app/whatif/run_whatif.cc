@@ -1,6 +1,7 @@
 #include "app/whatif/run_whatif.h"
 
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -123,9 +124,13 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                         analysis, &warnings);
   compare_with_meta(job.table, meta, options.meta, warnings);
   write_documents(job, options.output);
+  std::set<std::string> forms(options.timelines.begin(), options.timelines.end());
+  forms.erase("none");
   if (job.trace.size() > 0) {
-    write_timelines(job, options.output);
-  } else {
+    for (const std::string& form : forms) {
+      write_timelines(job, options.output, form == "perfetto");
+    }
+  } else if (!forms.empty()) {
     warnings.add(fmt::format("{}: more than {} rows: no timelines are written; --steps picks some",
                              options.traces.front(), loading.most_rows));
   }

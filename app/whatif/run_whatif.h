@@ -18,6 +18,7 @@ struct WhatIfOptions {
   std::string workers = "exact";   ///< S_w of the causes: exact, or min as the artifact has it
   std::vector<std::string> edits;  ///< "forward-compute[stage=3] *= 0.8"
   bool json = false;
+  std::vector<std::string> timelines = {"json"};  ///< their forms: json, perfetto, none
   std::string follow;  ///< a folder in which traces land; in place of `traces`
   bool once = false;
   double alert_slowdown = 1.1;

@@ -28,4 +28,8 @@ for kind in timeline ideal-timeline; do
   gzip -t "$out/a/$kind-two-stages.json.gz" || failed=1
 done
 [[ $(head -c 4 "$out/a/heatmap-two-stages.png" | tail -c 3) == PNG ]] || { echo "FAILED: no PNG"; failed=1; }
+"$1" whatif --trace tests/data/whatif/two-stages.csv --meta tests/data/whatif/two-stages.yaml \
+  -o "$out/c" --timelines perfetto >/dev/null
+[[ $(cd "$out/c" && echo *timeline*) == "ideal-timeline-two-stages.pftrace.gz timeline-two-stages.pftrace.gz" ]] ||
+  { echo "FAILED: --timelines perfetto"; failed=1; }
 exit "$failed"

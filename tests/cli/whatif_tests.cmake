@@ -16,3 +16,4 @@ lockstep_cli_test(cli_whatif_absent_steps ARGS ${two_stages} --steps 5-9 -o @OUT
 lockstep_cli_test(cli_whatif_no_meta ARGS whatif --trace tests/data/whatif/two-stages.csv --meta tests/data/whatif/two-stages.csv -o @OUT@ EXIT 2 ERR "this is no mapping")
 lockstep_cli_test(cli_whatif_disk ARGS ${two_stages} -o /dev/null EXIT 2 ERR "cannot make the folder")
 lockstep_cli_test(cli_whatif_other_meta ARGS whatif --trace tests/data/whatif/two-stages.csv --meta tests/data/whatif/other-job.yaml -o @OUT@ OUT "S = 1.050" ERR "warning: .*other-job.yaml: dp_size 2 and pp_size 4, but the trace has 1 dp_ranks and 2 stages")
+lockstep_cli_test(cli_whatif_timeline_form ARGS ${two_stages} -o @OUT@ --timelines svg EXIT 2 ERR "--timelines: svg not in")

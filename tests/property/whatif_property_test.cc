@@ -9,6 +9,7 @@
 
 #include "analysis/whatif/causes.h"
 #include "analysis/whatif/load_job.h"
+#include "analysis/whatif/timelines.h"
 #include "analysis/whatif/whatif.h"
 #include "base/error.h"
 #include "base/rng.h"
@@ -321,6 +322,28 @@ TEST(OpTable, SaysWhatIsMissingOrTooMuch) {
   Trace two_ranks = rows;
   two_ranks.rank[0] = 77;
   EXPECT_THAT(error_of(two_ranks), HasSubstr("has the ranks"));
+}
+
+/// The timeline as data: a bar an operation, where the trace has it; of a transfer its last part.
+TEST(WhatIf, TimelineHasABarForEachOperation) {
+  const Analysis a(play({.dp = 2, .stages = 3, .microbatches = 4, .steps = 1}, uniform));
+  for (const bool ideal : {false, true}) {
+    const Timeline timeline = whatif_timeline(a.scene(), a.trace, ideal);
+    ASSERT_EQ(timeline.events.size(), a.trace.size());
+    for (std::size_t row = 0; row < a.trace.size(); ++row) {
+      const TimelineEvent& event = timeline.events[row];
+      const auto seconds = [](Time time) { return static_cast<double>(time.count_ps()) * 1e-12; };
+      const double begin = static_cast<double>(a.trace.start_s[row]);
+      EXPECT_EQ(timeline.names[static_cast<std::size_t>(event.name)], to_text(a.trace.optype[row]));
+      // The job is even, so that its ideal is itself.
+      EXPECT_DOUBLE_EQ(seconds(event.end), begin + static_cast<double>(a.trace.duration_s[row]));
+      EXPECT_DOUBLE_EQ(seconds(event.end - event.begin),
+                       static_cast<double>(uniform(row_at(a.trace, row))));
+      const TimelineTrack& track = timeline.tracks[static_cast<std::size_t>(event.track)];
+      EXPECT_EQ(track.number / 5, a.trace.rank[row]);
+      EXPECT_EQ(track.parent, a.trace.dp_rank[row]);
+    }
+  }
 }
 
 /// Lanes are on their own: a long run, cut into blocks for several threads, gives every step what a
