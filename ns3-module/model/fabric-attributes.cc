@@ -198,6 +198,40 @@ Fabric::GetTypeId()
                           TimeValue(MicroSeconds(500)),
                           MakeTimeAccessor(Own(&FabricParameters::retransmit)),
                           MakeTimeChecker(PicoSeconds(1)))
+            .AddAttribute(
+                "Recovery",
+                "What is sent again after a loss: all from the missing byte on, or what is "
+                "missing, one gap at a time. After a timeout both send all that is not "
+                "confirmed.",
+                EnumValue(FABRIC_GO_BACK_N),
+                MakeEnumAccessor(Own(&FabricParameters::recovery)),
+                MakeEnumChecker(FABRIC_GO_BACK_N,
+                                "GoBackN",
+                                FABRIC_SELECTIVE_REPEAT,
+                                "SelectiveRepeat"))
+            .AddAttribute(
+                "WayChoice",
+                "How a queue pair with several ways chooses: each packet the next one; the "
+                "next one after a gap of FlowletGap; each packet the one whose longest "
+                "queue is shortest.",
+                EnumValue(FABRIC_SPRAY),
+                MakeEnumAccessor(Own(&FabricParameters::wayChoice)),
+                MakeEnumChecker(FABRIC_SPRAY,
+                                "Spray",
+                                FABRIC_FLOWLET,
+                                "Flowlet",
+                                FABRIC_ADAPTIVE,
+                                "Adaptive"))
+            .AddAttribute("FlowletGap",
+                          "A queue pair that has sent nothing for so long may take another way.",
+                          TimeValue(MicroSeconds(10)),
+                          MakeTimeAccessor(Own(&FabricParameters::flowletGap)),
+                          MakeTimeChecker(PicoSeconds(0)))
+            .AddAttribute("StormTime",
+                          "A port that is paused without a break for so long counts a PFC storm.",
+                          TimeValue(MilliSeconds(1)),
+                          MakeTimeAccessor(Own(&FabricParameters::stormTime)),
+                          MakeTimeChecker(PicoSeconds(1)))
             .AddAttribute("NackInterval",
                           "A receiver asks for the same byte again after so long at the earliest.",
                           TimeValue(MicroSeconds(500)),
@@ -217,6 +251,11 @@ Fabric::GetTypeId()
                             "packets, port that is told, whether to stop.",
                             MakeTraceSourceAccessor(Own(&FabricTraces::pause)),
                             "ns3::Fabric::PfcTracedCallback")
+            .AddTraceSource("Storm",
+                            "A port goes on that was paused for StormTime or longer: time in ps, "
+                            "port, ps paused.",
+                            MakeTraceSourceAccessor(Own(&FabricTraces::storm)),
+                            "ns3::Fabric::StormTracedCallback")
             .AddTraceSource("Drop",
                             "A unit was lost: time in ps, port, bytes.",
                             MakeTraceSourceAccessor(Own(&FabricTraces::drop)),

@@ -64,7 +64,13 @@ class FabricBuffers
     void
     Release(uint32_t egress, FabricUnit& unit);
 
+    /** \return ports of a circle of pauses, see Fabric::FindDeadlock() */
+    std::vector<uint32_t>
+    FindDeadlock() const;
+
   private:
+    bool
+    WaitsFor(uint32_t ingress, uint32_t egress) const;
     void
     SetMarks(FabricPort& port) const;
     void

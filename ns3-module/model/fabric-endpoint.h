@@ -22,6 +22,7 @@ struct FabricEndpoint
     uint32_t eligibleCount{0};      //!< bits set
     uint32_t finished{0};           //!< pairs to be dropped from the list
     uint32_t last{0};               //!< place served last
+    uint32_t quantum{0};            //!< packets that this one may still send in its turn
     int64_t wake{INT64_MAX};        //!< ps, pending WAKE
 
     /**
@@ -66,10 +67,10 @@ struct FabricMessage
     bool acked;       //!< the sender knows that all has arrived
 };
 
-/** Of a queue pair whose packets take several ways. */
+/** Of a queue pair whose packets may come out of order. */
 struct FabricSpray
 {
-    std::vector<uint32_t> ways;       //!< places in the table of routes
+    std::vector<uint32_t> ways;       //!< places in the table of routes, if several
     std::map<int64_t, int64_t> early; //!< begin and end of what came out of order
 };
 

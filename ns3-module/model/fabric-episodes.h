@@ -57,6 +57,13 @@ class FabricEpisodes
         return m_recording != nullptr;
     }
 
+    /** Records no more. */
+    void
+    Stop()
+    {
+        m_recording = nullptr;
+    }
+
     /**
      * A message begins.
      * \param place of the message

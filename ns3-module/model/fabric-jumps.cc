@@ -148,6 +148,7 @@ FabricJumps::MovePorts(int64_t periods, int64_t shift, uint64_t keys)
         present.units += times * (present.units - old.units);
         present.marks += times * (present.marks - old.marks);
         present.pauses += times * (present.pauses - old.pauses);
+        present.storms += times * (present.storms - old.storms);
         present.pausedTime += periods * (present.pausedTime - old.pausedTime);
         port.freeAt += shift;
         port.startedEnd += shift;

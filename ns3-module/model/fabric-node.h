@@ -74,7 +74,8 @@ struct FabricPort
     double pmax{0};                 //!< probability at kmax
     double markDebt{0};             //!< deterministic marking
     double thresholdShare{0};       //!< of the free shared buffer, at which `to` sends a pause
-    double lossRate{0};             //!< of the link
+    double ownLoss{0};              //!< of the link
+    double lossRate{0};             //!< the same and that of a failure
     int64_t pausedSince{0};         //!< ps
     uint32_t finishing{UINT32_MAX}; //!< message whose last bit leaves at finishTime
     int64_t finishTime{0};          //!< ps

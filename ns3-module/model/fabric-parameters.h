@@ -28,6 +28,21 @@ enum FabricRounding
     FABRIC_DOWN_TO_NANOSECOND //!< as a simulation with ns-3's default resolution has it
 };
 
+/** What is sent again after a loss. */
+enum FabricRecovery
+{
+    FABRIC_GO_BACK_N,       //!< all from the missing byte on
+    FABRIC_SELECTIVE_REPEAT //!< what is missing
+};
+
+/** How a queue pair with several ways chooses among them. */
+enum FabricWayChoice
+{
+    FABRIC_SPRAY,   //!< each packet the next one
+    FABRIC_FLOWLET, //!< the next one after a gap
+    FABRIC_ADAPTIVE //!< each packet the one with the shortest queues
+};
+
 /** The attributes of a Fabric, as fabric-attributes.cc explains them. */
 struct FabricParameters
 {
@@ -49,6 +64,10 @@ struct FabricParameters
     bool pacing{};                        //!< rates are kept to
     bool ackPriority{};                   //!< ACKs are not held up by PFC at hosts
     bool scanOrder{};                     //!< finished queue pairs leave the round robin when met
+    FabricRecovery recovery{};            //!< after a loss
+    FabricWayChoice wayChoice{};          //!< of queue pairs with several ways
+    Time flowletGap;                      //!< after which a flowlet may take another way
+    Time stormTime;                       //!< a longer pause counts as a storm
     Time retransmit;                      //!< timeout
     Time nackInterval;                    //!< between NACKs for one byte
     Ptr<FabricCongestionControl> control; //!< of all queue pairs

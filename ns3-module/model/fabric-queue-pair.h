@@ -53,20 +53,23 @@ struct FabricQueuePair
     uint32_t backHops;  //!< and back
     uint32_t ways;      //!< ways there that its packets take in turn
     uint32_t turn;      //!< which is next
+    int64_t lastSent;   //!< ps, its last packet (flowlets)
     double lineRate;    //!< bits per second of the first port
     double bottleneck;  //!< of the slowest port on the way
     int64_t baseRtt;    //!< ps without queues: propagation and one full packet at each hop
     int64_t fullWindow; //!< bytes, before congestion control
 
-    int64_t written;   //!< offset behind the last message
-    int64_t next;      //!< offset of the next byte to send
-    int64_t highest;   //!< largest `next` so far
-    int64_t acked;     //!< all before it has arrived
-    int64_t requested; //!< offset behind the last packet that asked for an ACK
-    int64_t window;    //!< bytes under way at which it stops
-    double rate;       //!< pacing, bits per second
-    int64_t available; //!< ps, pacing lets it send again
-    int64_t timer;     //!< ps, when congestion control wants to be asked
+    int64_t written;    //!< offset behind the last message
+    int64_t next;       //!< offset of the next byte to send
+    int64_t highest;    //!< largest `next` so far
+    int64_t acked;      //!< all before it has arrived
+    int64_t repairNext; //!< offset of what is to be sent again
+    int64_t repairEnd;  //!< and where that ends; nothing if not larger
+    int64_t requested;  //!< offset behind the last packet that asked for an ACK
+    int64_t window;     //!< bytes under way at which it stops
+    double rate;        //!< pacing, bits per second
+    int64_t available;  //!< ps, pacing lets it send again
+    int64_t timer;      //!< ps, when congestion control wants to be asked
 
     int64_t expected;     //!< receiver: the next byte in order
     int64_t nackTime;     //!< receiver: ps, last NACK, or -1

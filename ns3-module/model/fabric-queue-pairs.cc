@@ -54,6 +54,7 @@ FabricQueuePairs::Add(const std::vector<uint32_t>& there,
     pair.slot = FabricState::NONE;
     pair.oneShot = oneShot;
     pair.nackTime = -1;
+    pair.lastSent = INT64_MAX; // the first packet changes no way
     m_state.EndpointOf(pair.port);
     SetFullWindow(pair);
     return index;
@@ -89,6 +90,21 @@ FabricQueuePairs::AddWay(uint32_t index, const std::vector<uint32_t>& there)
     pair.ways = static_cast<uint32_t>(spray.ways.size());
     pair.turn = index * 7 % pair.ways; // not all queue pairs begin with the same way
     SetFullWindow(pair);
+}
+
+void
+FabricQueuePairs::Reroute(uint32_t index,
+                          const std::vector<uint32_t>& there,
+                          const std::vector<uint32_t>& back)
+{
+    FabricQueuePair& pair = m_state.pairs[index];
+    NS_ABORT_MSG_IF(there.empty() || back.empty() || there.front() != pair.port || pair.ways > 1,
+                    "a queue pair of one way keeps its first port");
+    // The old ways stay in the table: what is under way still reads them.
+    pair.there = m_state.routes.Allocate(there);
+    pair.thereHops = static_cast<uint32_t>(there.size());
+    pair.back = m_state.routes.Allocate(back);
+    pair.backHops = static_cast<uint32_t>(back.size());
 }
 
 int64_t

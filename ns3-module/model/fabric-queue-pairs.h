@@ -42,6 +42,14 @@ class FabricQueuePairs
     AddWay(uint32_t index, const std::vector<uint32_t>& there);
 
     /**
+     * \param index of a queue pair
+     * \param there ports of the way of its data from now on
+     * \param back ports of the way of its ACKs from now on
+     */
+    void
+    Reroute(uint32_t index, const std::vector<uint32_t>& there, const std::vector<uint32_t>& back);
+
+    /**
      * \param ports a way
      * \return ps, see Fabric::GetBaseRtt()
      */

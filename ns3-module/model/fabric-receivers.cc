@@ -53,8 +53,13 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
     {
         return ReceiveEarly(pair, unit);
     }
+    const bool repeats = m_state.parameters.recovery == FABRIC_SELECTIVE_REPEAT;
     if (unit.sequence > pair.expected)
     {
+        if (repeats)
+        {
+            m_state.sprays[pair.index].early.emplace(unit.sequence, unit.sequence + unit.payload);
+        }
         const bool again =
             m_state.now - pair.nackTime < m_state.parameters.nackInterval.GetPicoSeconds();
         if (pair.nackTime >= 0 && pair.nackOffset == pair.expected && again)
@@ -72,7 +77,7 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
     pair.expected = unit.sequence + unit.payload;
     // Closing a gap is confirmed at once (RFC 5681, section 4.2): the sender may have no window
     // left to send the packets that would make the interval full.
-    const bool closed = pair.ways > 1 && CatchUp(pair);
+    const bool closed = (pair.ways > 1 || (repeats && m_state.lossy)) && CatchUp(pair);
     pair.unconfirmed += unit.packets;
     const bool marked = (unit.flags & FabricUnit::CE) != 0;
     pair.marked = pair.marked || marked;
@@ -137,10 +142,18 @@ FabricReceivers::SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t
     unit.tail = m_state.now;
     unit.pair = pair.index;
     unit.route = pair.back + 1;
-    unit.wire = m_state.parameters.ackSize;
+    // The ACK of a train weighs as much as those of its packets.
+    unit.wire = m_state.parameters.ackSize *
+                std::max(1U, pair.unconfirmed / m_state.parameters.ackInterval);
     unit.packets = 1;
     unit.ingress = FabricUnit::NO_PORT;
     unit.telemetry = cause.telemetry;
+    if ((flags & FabricUnit::NACK) != 0 && m_state.parameters.recovery == FABRIC_SELECTIVE_REPEAT)
+    {
+        // How much is missing; an ACK carries no data, so its payload field is free.
+        const int64_t gap = m_state.sprays[pair.index].early.begin()->first - pair.expected;
+        unit.payload = static_cast<uint32_t>(std::min<int64_t>(gap, INT32_MAX));
+    }
     pair.unconfirmed = 0;
     pair.marked = false;
     ++pair.underWay;
@@ -189,10 +202,19 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
         m_state.messages[place].acked = true;
         m_parts.messages.FreeIfThrough(place);
     }
+    pair.repairNext = std::max(pair.repairNext, pair.acked);
     if ((unit.flags & FabricUnit::NACK) != 0 && unit.sequence == pair.acked &&
         pair.next > pair.acked)
     {
-        GoBack(pair, pair.acked);
+        if (unit.payload > 0)
+        {
+            pair.repairNext = pair.acked;
+            pair.repairEnd = pair.acked + unit.payload;
+        }
+        else
+        {
+            GoBack(pair, pair.acked);
+        }
     }
     if (pair.oldest == FabricState::NONE && pair.oneShot)
     {
@@ -216,6 +238,7 @@ FabricReceivers::GoBack(FabricQueuePair& pair, int64_t offset)
         pair.sending = m_state.messages[pair.sending].next;
     }
     pair.available = m_state.now;
+    pair.repairEnd = 0;
     m_parts.senders.UpdateEligible(pair);
 }
 

@@ -29,6 +29,7 @@ struct FabricPortStatistics
     uint64_t drops;     //!< units dropped in front of it, or damaged on its link
     uint64_t pauses;    //!< how often it was paused
     int64_t pausedTime; //!< ps, time it was paused
+    uint64_t storms;    //!< pauses of StormTime or longer
 };
 
 /** A finished message of a queue pair, for the trace source. */
@@ -46,6 +47,7 @@ struct FabricTraces
 {
     TracedCallback<const FabricMessageRecord&> message;      //!< delivered
     TracedCallback<int64_t, uint32_t, uint32_t, bool> pause; //!< PFC
+    TracedCallback<int64_t, uint32_t, int64_t> storm;        //!< long pauses
     TracedCallback<int64_t, uint32_t, uint32_t> drop;        //!< losses
 };
 

@@ -31,9 +31,11 @@ FabricSenders::UpdateEligible(FabricQueuePair& pair)
     // A window that shrank below what a receiver confirms at once would wait forever: then one
     // packet that asks for its ACK may go.
     const bool probe = IsWindowSmall(pair) && pair.requested <= pair.acked;
-    m_state.endpoints[m_state.ports[pair.port].endpoint].SetEligible(
-        pair.slot,
-        pair.sending != FabricState::NONE && (pair.next - pair.acked < pair.window || probe));
+    const bool mayGoOn =
+        pair.sending != FabricState::NONE && (pair.next - pair.acked < pair.window || probe);
+    m_state.endpoints[m_state.ports[pair.port].endpoint].SetEligible(pair.slot,
+                                                                     mayGoOn || pair.repairNext <
+                                                                                    pair.repairEnd);
 }
 
 void
@@ -134,8 +136,13 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
 {
     const auto payload = static_cast<int64_t>(m_state.parameters.payload);
     const int64_t room = (pair.window - (pair.next - pair.acked) + payload - 1) / payload;
+    // A train is confirmed when all of it has come. So two of them must fit into what the window
+    // leaves beyond a round trip, or the sender stands still for the time of a train.
+    const auto trip =
+        static_cast<int64_t>(static_cast<double>(pair.baseRtt) * pair.bottleneck / 8e12);
+    const int64_t spare = 1 + std::max<int64_t>(0, pair.window - trip) / (2 * payload);
     const int64_t packets =
-        std::min({static_cast<int64_t>(m_state.parameters.train), left / payload, room});
+        std::min({static_cast<int64_t>(m_state.parameters.train), left / payload, room, spare});
     if (packets <= 1 || m_state.lossy)
     {
         return 1;
@@ -154,29 +161,69 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
     return static_cast<uint32_t>(packets);
 }
 
-void
-FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
+uint32_t
+FabricSenders::ChooseWay(FabricQueuePair& pair)
 {
-    if (m_state.now >= pair.timer)
+    if (pair.ways == 1)
     {
-        m_state.control->Expire(pair, m_state.now);
+        return pair.there;
     }
-    FabricPort& port = m_state.ports[index];
-    FabricMessage& message = m_state.messages[pair.sending];
-    const int64_t left = message.end - pair.next;
-    const uint32_t packets = m_state.parameters.train > 1 ? TrainLength(pair, left) : 1;
-    const auto payload = std::min(left, static_cast<int64_t>(m_state.parameters.payload) * packets);
+    const std::vector<uint32_t>& ways = m_state.sprays[pair.index].ways;
+    uint32_t way = pair.turn;
+    switch (m_state.parameters.wayChoice)
+    {
+    case FABRIC_SPRAY:
+        pair.turn = (pair.turn + 1) % pair.ways;
+        break;
+    case FABRIC_FLOWLET:
+        if (m_state.now - pair.lastSent > m_state.parameters.flowletGap.GetPicoSeconds())
+        {
+            way = pair.turn = (pair.turn + 1) % pair.ways;
+        }
+        break;
+    case FABRIC_ADAPTIVE:
+    {
+        // From the one after the last on, so that equal ones take turns.
+        int64_t least = INT64_MAX;
+        for (uint32_t i = 0; i < pair.ways; ++i)
+        {
+            const uint32_t candidate = (pair.turn + 1 + i) % pair.ways;
+            const int64_t longest = LongestQueue(ways[candidate]);
+            if (longest < least)
+            {
+                least = longest;
+                way = candidate;
+            }
+        }
+        pair.turn = way;
+        break;
+    }
+    }
+    pair.lastSent = m_state.now;
+    return ways[way];
+}
+
+int64_t
+FabricSenders::LongestQueue(uint32_t way) const
+{
+    int64_t longest = 0;
+    for (const uint32_t* port = &m_state.routes[way + 1]; *port != FabricRoutes::END; ++port)
+    {
+        const FabricPort& next = m_state.ports[*port];
+        longest = std::max(longest, next.paused ? INT64_MAX - 1 : next.freeAt - m_state.now);
+    }
+    return longest;
+}
+
+FabricUnit
+FabricSenders::MakeData(FabricQueuePair& pair, int64_t sequence, int64_t payload, uint32_t packets)
+{
     FabricUnit unit{};
-    unit.sequence = pair.next;
+    unit.sequence = sequence;
     unit.sent = m_state.now;
     unit.tail = m_state.now;
     unit.pair = pair.index;
-    unit.route = pair.there + 1;
-    if (pair.ways > 1)
-    {
-        unit.route = m_state.sprays[pair.index].ways[pair.turn] + 1;
-        pair.turn = (pair.turn + 1) % pair.ways;
-    }
+    unit.route = ChooseWay(pair) + 1;
     unit.payload = static_cast<uint32_t>(payload);
     unit.wire = unit.payload + m_state.parameters.header * packets;
     unit.packets = static_cast<uint16_t>(packets);
@@ -186,12 +233,13 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
                          : FabricUnit::NO_TELEMETRY;
     ++pair.underWay;
     m_state.packetCount += packets;
-    pair.next += payload;
-    if (IsWindowSmall(pair) && pair.next - pair.acked >= pair.window)
-    {
-        unit.flags = FabricUnit::REQUEST;
-        pair.requested = pair.next;
-    }
+    return unit;
+}
+
+void
+FabricSenders::Put(uint32_t index, FabricQueuePair& pair, const FabricUnit& unit)
+{
+    FabricPort& port = m_state.ports[index];
     if (m_state.nodes[port.from].kind == FABRIC_HOST)
     {
         m_parts.wires.Transmit(index, unit);
@@ -203,16 +251,55 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
         port.pullKey = m_state.NextKey();
         m_parts.wires.Enqueue(index, unit);
     }
+    if (m_state.parameters.pacing && pair.rate < pair.lineRate)
+    {
+        pair.available =
+            m_state.now + static_cast<int64_t>(static_cast<double>(unit.wire) * 8e12 / pair.rate);
+    }
+}
+
+void
+FabricSenders::SendAgain(uint32_t index, FabricQueuePair& pair)
+{
+    const int64_t payload =
+        std::min(pair.repairEnd - pair.repairNext, int64_t{m_state.parameters.payload});
+    const FabricUnit unit = MakeData(pair, pair.repairNext, payload, 1);
+    pair.repairNext += payload;
+    Put(index, pair, unit);
+    UpdateEligible(pair);
+    m_parts.receivers.ArmExpiry(pair);
+}
+
+void
+FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
+{
+    if (m_state.now >= pair.timer)
+    {
+        m_state.control->Expire(pair, m_state.now);
+    }
+    if (pair.repairNext < pair.repairEnd)
+    {
+        SendAgain(index, pair);
+        return;
+    }
+    FabricPort& port = m_state.ports[index];
+    FabricMessage& message = m_state.messages[pair.sending];
+    const int64_t left = message.end - pair.next;
+    const uint32_t packets = m_state.parameters.train > 1 ? TrainLength(pair, left) : 1;
+    const auto payload = std::min(left, static_cast<int64_t>(m_state.parameters.payload) * packets);
+    FabricUnit unit = MakeData(pair, pair.next, payload, packets);
+    pair.next += payload;
+    if (IsWindowSmall(pair) && pair.next - pair.acked >= pair.window)
+    {
+        unit.flags = FabricUnit::REQUEST;
+        pair.requested = pair.next;
+    }
+    Put(index, pair, unit);
     // A message with few packets left ends before anything can be seen to repeat.
     constexpr int64_t FEW = 12;
     if (m_state.looking && left > FEW * m_state.parameters.payload)
     {
         m_parts.jumps.NoteSent(pair.index);
-    }
-    if (m_state.parameters.pacing && pair.rate < pair.lineRate)
-    {
-        pair.available =
-            m_state.now + static_cast<int64_t>(static_cast<double>(unit.wire) * 8e12 / pair.rate);
     }
     if (pair.next == message.end)
     {
@@ -224,6 +311,10 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
         pair.sending = message.next;
     }
     pair.highest = std::max(pair.highest, pair.next);
+    FabricEndpoint& endpoint = m_state.endpoints[port.endpoint];
+    endpoint.quantum = pair.sending == FabricState::NONE
+                           ? 0
+                           : endpoint.quantum - std::min(packets, endpoint.quantum);
     UpdateEligible(pair);
     if (m_state.lossy)
     {

@@ -64,6 +64,16 @@ class FabricSenders
     EnsurePull(uint32_t index);
     uint32_t
     TrainLength(const FabricQueuePair& pair, int64_t left) const;
+    uint32_t
+    ChooseWay(FabricQueuePair& pair);
+    int64_t
+    LongestQueue(uint32_t way) const;
+    FabricUnit
+    MakeData(FabricQueuePair& pair, int64_t sequence, int64_t payload, uint32_t packets);
+    void
+    Put(uint32_t index, FabricQueuePair& pair, const FabricUnit& unit);
+    void
+    SendAgain(uint32_t index, FabricQueuePair& pair);
     void
     SendData(uint32_t index, FabricQueuePair& pair);
     bool

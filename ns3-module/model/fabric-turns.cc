@@ -21,6 +21,13 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
     {
         return FabricState::NONE;
     }
+    // With trains a turn is a train's packets, however they are cut (deficit round robin; Shreedhar
+    // and Varghese, SIGCOMM 1995): a message's short end would else get less than its share.
+    if (endpoint.quantum > 0 && endpoint.last < count && endpoint.IsEligible(endpoint.last) &&
+        m_state.pairs[endpoint.pairs[endpoint.last]].available <= m_state.now)
+    {
+        return endpoint.last;
+    }
     uint32_t chosen = FabricState::NONE;
     uint32_t firstFinished = FabricState::NONE;
     int64_t earliest = INT64_MAX;
@@ -70,6 +77,8 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
     if (chosen != FabricState::NONE)
     {
         endpoint.last = chosen;
+        // One that is alone takes no turns.
+        endpoint.quantum = endpoint.eligibleCount > 1 ? m_state.parameters.train : 0;
     }
     else if (earliest < endpoint.wake)
     {

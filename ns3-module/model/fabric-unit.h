@@ -70,6 +70,16 @@ class FabricRing
     }
 
     /**
+     * \param index 0 for the oldest
+     * \return the unit
+     */
+    const FabricUnit&
+    operator[](uint32_t index) const
+    {
+        return m_units[(m_head + index) & m_mask];
+    }
+
+    /**
      * \return room for a unit at the end, to be filled
      */
     FabricUnit&

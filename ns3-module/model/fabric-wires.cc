@@ -98,7 +98,7 @@ FabricWires::Arrive(uint32_t index, uint64_t key)
     }
     unit.tail = unit.end + port.delay;
     unit.ingress = index;
-    if (port.lossRate > 0 && m_state.Draw() < port.lossRate)
+    if (port.lossRate > 0 && (port.lossRate >= 1 || m_state.Draw() < port.lossRate))
     {
         Drop(index, unit);
         return;
@@ -248,7 +248,13 @@ FabricWires::Resume(uint32_t index)
         return;
     }
     port.paused = false;
-    port.statistics.pausedTime += m_state.now - port.pausedSince;
+    const int64_t duration = m_state.now - port.pausedSince;
+    port.statistics.pausedTime += duration;
+    if (duration >= m_state.parameters.stormTime.GetPicoSeconds())
+    {
+        ++port.statistics.storms;
+        m_state.traces->storm(m_state.now, index, duration);
+    }
     const FabricNode& node = m_state.nodes[port.from];
     int64_t free = std::max(port.freeAt, m_state.now);
     for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)

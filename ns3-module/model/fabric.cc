@@ -70,7 +70,8 @@ Fabric::AddLink(uint32_t a, uint32_t b, DataRate rate, Time delay, double damage
         port.rate = rate;
         port.delay = delay.GetPicoSeconds();
         port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
-        port.lossRate = damage + lossRate;
+        port.ownLoss = damage + lossRate;
+        port.lossRate = port.ownLoss;
         state.nodes[from].ports.push_back(static_cast<uint32_t>(state.ports.size()));
         state.ports.push_back(std::move(port));
     }
@@ -196,6 +197,45 @@ Fabric::SetStopAtCompletion(bool stop, int64_t slack)
 {
     m_parts->state.stopAtCompletion = stop;
     m_parts->state.slack = slack;
+}
+
+void
+Fabric::SetLinkLoss(uint32_t link, double probability)
+{
+    FabricState& state = m_parts->state;
+    NS_ABORT_MSG_UNLESS(2 * link + 1 < state.ports.size(), "there is no such link");
+    NS_ABORT_MSG_UNLESS(probability >= 0 && probability <= 1, "a probability is 0 to 1");
+    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
+    for (const uint32_t port : {2 * link, 2 * link + 1})
+    {
+        state.ports[port].lossRate = std::min(1.0, state.ports[port].ownLoss + probability);
+    }
+    // From now on nothing repeats, and what is lost must be found out.
+    state.lossy = true;
+    state.looking = false;
+    m_parts->episodes.Stop();
+    for (FabricQueuePair& pair : state.pairs)
+    {
+        if (pair.oldest != FabricState::NONE)
+        {
+            m_parts->receivers.ArmExpiry(pair);
+        }
+    }
+    UpdatePump();
+}
+
+void
+Fabric::Reroute(uint32_t pair,
+                const std::vector<uint32_t>& there,
+                const std::vector<uint32_t>& back)
+{
+    m_parts->queuePairs.Reroute(pair, there, back);
+}
+
+std::vector<uint32_t>
+Fabric::FindDeadlock() const
+{
+    return m_parts->buffers.FindDeadlock();
 }
 
 uint32_t

@@ -131,6 +131,32 @@ class Fabric
     GetCompletions();
 
     /**
+     * From now on the link damages packets with this probability; 1: it is down. What is on the
+     * wire counts. Until Reroute() senders know nothing of it.
+     * \param link its number
+     * \param probability of each packet to be lost, beside its own
+     */
+    void
+    SetLinkLoss(uint32_t link, double probability);
+
+    /**
+     * From now on a queue pair's packets go another way; those under way stay on the old one.
+     * \param pair the queue pair; one way, not one-shot or with messages under way
+     * \param there ports of the way of the data, from the same first port
+     * \param back ports of the way of the ACKs
+     */
+    void
+    Reroute(uint32_t pair, const std::vector<uint32_t>& there, const std::vector<uint32_t>& back);
+
+    /**
+     * Looks for a circle of ports each of which is paused because its node's packets wait for the
+     * next: a PFC deadlock. Costs O(units that wait).
+     * \return its ports in order, or nothing
+     */
+    std::vector<uint32_t>
+    FindDeadlock() const;
+
+    /**
      * The largest bandwidth-delay product a queue pair may need: sets the window of all queue pairs
      * where the attribute Window is 0 and GlobalWindow is true.
      * \param bytes the product

@@ -249,7 +249,7 @@ PacketServer::Run()
     {
         throw Error("the network stands still with transfers under way: " +
                     std::to_string(m_fabric->GetLiveMessages()) + " of them cannot finish")
-            .hint("a pause deadlock, or a lost packet that is never sent again");
+            .hint(DescribeDeadlock());
     }
     Append(m_answer,
            packet::RunAnswer{m_reached, static_cast<uint32_t>(completions.size()), idle ? 1U : 0U});
@@ -257,6 +257,21 @@ PacketServer::Run()
     {
         Append(m_answer, packet::Completion{done.time, done.tag, done.delivered ? 1U : 0U});
     }
+}
+
+std::string
+PacketServer::DescribeDeadlock() const
+{
+    std::string circle;
+    for (const uint32_t port : m_fabric->FindDeadlock())
+    {
+        const lockstep::Link& link = m_topology.links[port / 2];
+        const int32_t from = port % 2 == 0 ? link.a.value : link.b.value;
+        const int32_t to = port % 2 == 0 ? link.b.value : link.a.value;
+        circle += (circle.empty() ? "" : ", ") + std::to_string(from) + " -> " + std::to_string(to);
+    }
+    return circle.empty() ? "a lost packet that is never sent again"
+                          : "a PFC deadlock: these links wait for each other: " + circle;
 }
 
 void
@@ -271,6 +286,7 @@ PacketServer::Report()
     uint64_t marks = 0;
     uint64_t drops = 0;
     uint64_t pauses = 0;
+    uint64_t storms = 0;
     uint64_t maxQueue = 0;
     Json bytes = Json::array();
     Json busy = Json::array();
@@ -280,6 +296,7 @@ PacketServer::Report()
         marks += statistics.marks;
         drops += statistics.drops;
         pauses += statistics.pauses;
+        storms += statistics.storms;
         maxQueue = std::max(maxQueue, statistics.maxQueue);
         const lockstep::LinkId link(static_cast<int32_t>(port / 2));
         const auto rate = static_cast<double>(m_topology.class_of(link).rate.bits_per_second());
@@ -289,6 +306,7 @@ PacketServer::Report()
     json["marks"] = marks;
     json["drops"] = drops;
     json["pauses"] = pauses;
+    json["storms"] = storms;
     json["max_queue_bytes"] = maxQueue;
     json["port_bytes"] = std::move(bytes);
     json["port_busy_ps"] = std::move(busy);

@@ -46,6 +46,8 @@ class PacketServer
     Report();
     void
     BuildFabric();
+    std::string
+    DescribeDeadlock() const;
 
     PacketPipe m_pipe;     //!< to the other side
     std::string m_request; //!< the present one

@@ -54,7 +54,8 @@ class FastForwardTestCase : public TestCase
         Compare(1, 8, 1, 1, false);
         Compare(3, 64, 1, 4, false);
         Compare(8, 200, 1, 1, false);
-        Compare(8, 40, 4, 4, false);
+        Compare(2, 64, 4, 4, false);
+        Compare(8, 64, 4, 4, false);
         Compare(5, 4096, 1, 2, true);
         // The same burst ten times; whose turn it is at a sender changes from one to the next.
         CompareBursts(false);
