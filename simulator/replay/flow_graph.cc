@@ -44,7 +44,13 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
     }
     for (std::size_t hop_index = 0; hop_index < path.ports.size(); ++hop_index) {
       const MaxMin::Term& hop = path.ports[hop_index];
-      ports_.cross(path.ports, hop_index);
+      if (spared_.empty()) {
+        ports_.cross(path.ports, hop_index);
+      } else if (spared_[hop.constraint.index()] != 0) {
+        continue;
+      } else {
+        ports_.bind(hop.constraint.index());
+      }
       if (keep_hops_) {
         hops_.push_back({hop.constraint.value, static_cast<float>(hop.coefficient)});
       }
@@ -92,10 +98,10 @@ FlowGraph FlowGraphBuilder::finish() {
   if (!graph_.limits.empty()) {
     graph_.limits.resize(graph_.slots.size());
   }
-  std::vector<std::int32_t> constraint_of(ports_.size(), -1);  // numbered where they bind
-  for (std::size_t port = 0; port < constraint_of.size(); ++port) {
+  constraint_of_.assign(ports_.size(), -1);  // numbered where they bind
+  for (std::size_t port = 0; port < constraint_of_.size(); ++port) {
     if (ports_.binds(port)) {
-      constraint_of[port] = static_cast<std::int32_t>(graph_.capacity.size());
+      constraint_of_[port] = static_cast<std::int32_t>(graph_.capacity.size());
       graph_.capacity.push_back(ports_.capacity(port));
     }
   }
@@ -103,7 +109,7 @@ FlowGraph FlowGraphBuilder::finish() {
   for (std::size_t i = 0; i < graph_.slots.size(); ++i) {
     const auto end = static_cast<std::size_t>(graph_.term_begin[i + 1]);
     for (; hop < end; ++hop) {
-      const std::int32_t constraint = constraint_of[graph_.term[hop].constraint.index()];
+      const std::int32_t constraint = constraint_of_[graph_.term[hop].constraint.index()];
       if (constraint >= 0) {
         graph_.term[kept++] = {ConstraintId(constraint), graph_.term[hop].coefficient};
       }

@@ -34,6 +34,8 @@ struct FlowGraph {
   std::vector<MaxMin::Term> term;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots + 1
   std::vector<SlotWait> wait;
+  /// What tells constraints of equal capacity apart, one entry a constraint; empty: nothing.
+  std::vector<std::uint64_t> constraint_colour;
   /// What is known to tell places apart, one entry a place; none where places do not matter.
   std::vector<std::uint64_t> place_colour;
 
@@ -78,8 +80,13 @@ class FlowGraphBuilder {
   static FlowGraph::Slot numbers(const Schedule& schedule, const Slot& slot, const Setting& setting,
                                  const FlowOptions& flow, const PathFinder& paths,
                                  const Path& path);
+  /// Leaves these ports out (spared_ports.h has which may be), and no others. Before the first
+  /// add().
+  void spare(std::vector<char> ports) { spared_ = std::move(ports); }
   /// The graph; nothing can be added after it.
   FlowGraph finish();
+  /// After finish(): the constraint of a port; -1 where it is none.
+  std::int32_t constraint_of(PortId port) const { return constraint_of_[port.index()]; }
   /// The paths of all slots, CSR over slots.
   std::vector<Hop>& hops() { return hops_; }
   std::vector<std::int64_t>& hop_begin() { return hop_begin_; }
@@ -89,6 +96,8 @@ class FlowGraphBuilder {
   bool keep_hops_;
   PathFinder paths_;
   BindingPorts ports_;
+  std::vector<char> spared_;
+  std::vector<std::int32_t> constraint_of_;
   FlowGraph graph_;
   std::vector<Hop> hops_;
   std::vector<std::int64_t> hop_begin_ = {0};

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "simulator/network/flow/path_finder.h"
 
 namespace lockstep {
 namespace {
@@ -44,10 +45,17 @@ FoldedRuns::Kind* FoldedRuns::kind_of(CommunicatorShape shape) {
   return kind.get();
 }
 
+std::int32_t FoldedRuns::communicator_of(std::int32_t rank, std::int32_t op) const {
+  const auto program = at(work_.program_of_rank[at(rank)]);
+  return fold_
+      .communicator_of[at(fold_.class_of_rank[at(rank)])][at(fold_.kind_of_op[program][at(op)])];
+}
+
 void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   const std::int32_t of_class = fold_.class_of_rank[at(rank)];
-  const std::int32_t communicator = fold_.communicator_of[at(of_class)][at(op_index)];
+  const std::int32_t communicator = communicator_of(rank, op_index);
   if (communicator < 0) {
+    LOCKSTEP_CHECK(communicator == StepFold::kAlone, "what comes later is not entered");
     finished_(rank, op_index);
     return;
   }
@@ -89,13 +97,18 @@ std::int32_t FoldedRuns::settle(std::int32_t communicator, Time now) {
   } else {
     index = join(others_, communicator, now);
   }
+  own(index);
+  return index;
+}
+
+/// Marks what an island consists of.
+void FoldedRuns::own(std::int32_t index) {
   for (const std::int32_t each : islands_[at(index)]->communicators) {
     communicators_[at(each)].island = index;
     for (const std::int32_t constraint : communicators_[at(each)].constraints) {
       owner_[at(constraint)] = index;
     }
   }
-  return index;
 }
 
 std::int32_t FoldedRuns::new_island() {
@@ -225,6 +238,7 @@ void FoldedRuns::simulate(Island& island, Time now, Time until) {
   }
   island.simulation = std::move(kind.idle.back());
   kind.idle.pop_back();
+  island.pooled = true;
   IslandSimulation& simulation = *island.simulation;
   simulation.begin(island.log.empty() ? now : island.log.front().when);
   finishes_.clear();
@@ -331,10 +345,11 @@ void FoldedRuns::close(std::int32_t index) {
       owner_[at(constraint)] = -1;
     }
   }
-  if (island.simulation && island.communicators.size() == 1 && island.simulation->idle()) {
+  if (island.pooled && island.simulation->idle()) {
     communicators_[at(island.communicators[0])].kind->idle.push_back(std::move(island.simulation));
   }
   island.simulation.reset();
+  island.pooled = false;
   island.communicators.clear();
   island.run_count = 0;
   island.open.clear();
@@ -370,14 +385,157 @@ void FoldedRuns::dispatch(Time) {
   told_.clear();
 }
 
-void FoldedRuns::scale_capacity(PortId, double) {
-  LOCKSTEP_CHECK(false, "a step whose links change is not folded");
+void FoldedRuns::scale_capacity(PortId port, double share) {
+  const auto found = fold_.constraint_of_port.find(port.value);
+  if (found == fold_.constraint_of_port.end()) {
+    return;  // it limits nothing, whatever it has left
+  }
+  const std::int32_t constraint = found->second;
+  const double capacity = fold_.graph.capacity[at(constraint)] * share;
+  std::int32_t changed = -1;
+  for (Communicator& communicator : communicators_) {
+    const auto place = std::ranges::find(communicator.constraints, constraint);
+    if (place == communicator.constraints.end()) {
+      continue;
+    }
+    const auto local = static_cast<std::int32_t>(place - communicator.constraints.begin());
+    if (communicator.island >= 0 && communicator.island != changed) {
+      changed = communicator.island;
+      Island& island = *islands_[at(changed)];
+      if (!island.simulation) {
+        simulate(island, now_, now_);
+      }
+      island.recording = false;
+      island.simulation->set_capacity(island.pooled ? local : constraint, capacity);
+      island.pooled = false;
+      schedule(changed, island.simulation->next());
+    }
+    CommunicatorShape shape = communicator.kind->shape;
+    shape.capacity[at(local)] = capacity;
+    communicator.kind = kind_of(std::move(shape));
+  }
+}
+
+void FoldedRuns::go_on_from(FoldedRuns& before, Time now) {
+  now_ = now;
+  transfers_ = before.transfers_;
+  const StepFold& old = before.fold_;
+  std::vector<std::int32_t> communicator_of_slot(old.graph.slots.size());
+  std::vector<std::int32_t> local_slot(old.graph.slots.size());
+  for (std::size_t c = 0; c < old.communicators.size(); ++c) {
+    for (std::size_t i = 0; i < old.communicators[c].slots.size(); ++i) {
+      communicator_of_slot[at(old.communicators[c].slots[i])] = static_cast<std::int32_t>(c);
+      local_slot[at(old.communicators[c].slots[i])] = static_cast<std::int32_t>(i);
+    }
+  }
+  std::vector<std::vector<std::int32_t>> children(old.communicators.size());
+  for (std::size_t c = 0; c < communicators_.size(); ++c) {
+    const std::size_t first = at(fold_.first_of_slot[at(fold_.communicators[c].slots.front())]);
+    if (first < old.slot_of.size()) {
+      children[at(communicator_of_slot[at(old.slot_of[first])])].push_back(
+          static_cast<std::int32_t>(c));
+    }
+  }
+  for (const std::unique_ptr<Island>& island : before.islands_) {
+    if (!island->communicators.empty()) {
+      if (!island->simulation) {
+        before.simulate(*island, now, now);
+      }
+      finishes_.clear();
+      island->simulation->advance(now, finishes_);
+      LOCKSTEP_CHECK(finishes_.empty(), "all that happened has been dealt with");
+      go_on_from(before, *island, children, local_slot, now);
+    }
+  }
+}
+
+/// An island of the phase before: its communicators' parts, as islands of those that share
+/// constraints.
+void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
+                            std::span<const std::vector<std::int32_t>> children,
+                            std::span<const std::int32_t> local_slot, Time now) {
+  std::vector<std::vector<std::int32_t>> parts;  // of communicators
+  std::map<std::int32_t, std::size_t> part_of_constraint;
+  for (const std::int32_t parent : old_island.communicators) {
+    for (const std::int32_t child : children[at(parent)]) {
+      const std::size_t part = parts.size();
+      parts.push_back({child});
+      for (const std::int32_t constraint : communicators_[at(child)].constraints) {
+        const std::size_t other = part_of_constraint.try_emplace(constraint, part).first->second;
+        if (other != part) {  // takes in that one
+          parts[part].insert(parts[part].end(), parts[other].begin(), parts[other].end());
+          for (const std::int32_t each : parts[other]) {
+            for (const std::int32_t its : communicators_[at(each)].constraints) {
+              part_of_constraint[its] = part;
+            }
+          }
+          parts[other].clear();
+        }
+      }
+    }
+  }
+  const StepFold& old = before.fold_;
+  for (const std::vector<std::int32_t>& part : parts) {
+    if (part.empty()) {
+      continue;
+    }
+    const std::int32_t index = new_island();
+    Island& island = *islands_[at(index)];
+    island.recording = false;
+    island.simulation = std::make_unique<IslandSimulation>();
+    island.simulation->begin(now);
+    island.communicators = part;
+    for (const std::int32_t child : part) {
+      const StepFold::Communicator& what = fold_.communicators[at(child)];
+      std::vector<std::int32_t> slot_of, place_of;
+      std::int32_t parent = -1;
+      for (const std::int32_t slot : what.slots) {
+        slot_of.push_back(local_slot[at(old.slot_of[at(fold_.first_of_slot[at(slot)])])]);
+      }
+      for (const std::int32_t each : old_island.communicators) {
+        parent = std::ranges::find(children[at(each)], child) != children[at(each)].end() ? each
+                                                                                          : parent;
+      }
+      const std::vector<std::int32_t>& classes = old.communicators[at(parent)].classes;
+      for (const std::int32_t of_class : what.classes) {
+        const std::int32_t rank = fold_.representative[at(of_class)];
+        place_of.push_back(static_cast<std::int32_t>(
+            std::ranges::lower_bound(classes, old.class_of_rank[at(rank)]) - classes.begin()));
+      }
+      const auto theirs = static_cast<std::int32_t>(
+          std::ranges::find(old_island.communicators, parent) - old_island.communicators.begin());
+      const std::int32_t mine = island.simulation->add(communicators_[at(child)].kind->shape,
+                                                       communicators_[at(child)].constraints);
+      const std::vector<std::int32_t> new_run =
+          island.simulation->adopt(mine, *old_island.simulation, theirs, slot_of, place_of);
+      for (std::size_t r = 0; r < new_run.size(); ++r) {
+        if (new_run[r] < 0) {
+          continue;
+        }
+        LOCKSTEP_CHECK(at(new_run[r]) == island.run_count, "runs are numbered alike");
+        Run& run = island.runs[at(open_run(island, child, old_island.runs[r].sequence))];
+        for (std::size_t place = 0; place < run.op.size(); ++place) {
+          run.op[place] = old_island.runs[r].op[at(place_of[place])];
+          run.unfinished -= run.op[place] == kFinished ? 1 : 0;
+        }
+        if (run.unfinished == 0) {
+          island.open.pop_back();
+        }
+      }
+    }
+    own(index);
+    const Time next = island.simulation->next();
+    if (island.open.empty() && next == Time::max()) {
+      close(index);
+    } else {
+      schedule(index, next);
+    }
+  }
 }
 
 std::vector<std::int32_t> FoldedRuns::missing(std::int32_t rank, std::int32_t op) const {
   std::vector<std::int32_t> ranks;
-  const std::int32_t of_class = fold_.class_of_rank[at(rank)];
-  const std::int32_t communicator = fold_.communicator_of[at(of_class)][at(op)];
+  const std::int32_t communicator = communicator_of(rank, op);
   const std::int32_t sequence = work_.program(rank).ops()[at(op)].sequence;
   if (communicator < 0 || communicators_[at(communicator)].island < 0) {
     return ranks;
@@ -409,25 +567,27 @@ std::vector<double> FoldedRuns::carried_bits() const {
   return bits;
 }
 
-std::vector<PortUse> port_use(const StepFold& fold, const std::vector<double>& carried_bits,
-                              const Topology& topology) {
-  std::vector<double> bits(2 * topology.links.size());
-  for (std::size_t i = 0; i < fold.slot_of.size(); ++i) {
-    const double carried = carried_bits[at(fold.slot_of[i])];
-    for (auto hop = static_cast<std::size_t>(fold.hop_begin[i]);
-         hop < static_cast<std::size_t>(fold.hop_begin[i + 1]); ++hop) {
-      bits[at(fold.hops[hop].port)] += carried * static_cast<double>(fold.hops[hop].share);
+void add_port_bits(const StepFold& fold, const std::vector<double>& carried_bits,
+                   const Topology& topology, const FlowOptions& flow, std::vector<double>& bits) {
+  // Slots of one way together.
+  std::vector<std::int32_t> order(fold.way.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::int32_t i) { return fold.way[at(i)]; });
+  PathFinder paths(topology, flow);
+  for (std::size_t begin = 0; begin < order.size();) {
+    const Way& way = fold.way[at(order[begin])];
+    double carried = 0;
+    std::size_t end = begin;
+    for (; end < order.size() && fold.way[at(order[end])] == way; ++end) {
+      carried += carried_bits[at(fold.slot_of[at(order[end])])];
     }
-  }
-  std::vector<PortUse> use(bits.size());
-  for (std::size_t port = 0; port < use.size(); ++port) {
-    use[port].bytes = Bytes(std::llround(bits[port] / 8));
-    const Bandwidth rate = topology.class_of(LinkId(port / 2)).rate;
-    if (bits[port] > 0) {
-      use[port].busy = Time::seconds(bits[port] / static_cast<double>(rate.bits_per_second()));
+    if (carried > 0) {
+      for (const MaxMin::Term& hop : paths.next(way.source, way.destination, way.channel).ports) {
+        bits[hop.constraint.index()] += carried * hop.coefficient;
+      }
     }
+    begin = end;
   }
-  return use;
 }
 
 }  // namespace lockstep

@@ -32,11 +32,17 @@ class FoldedRuns final : public Communication {
 
   FoldedRuns(const RankPrograms& work, const StepFold& fold, Finished finished);
 
+  /// Goes on from those of the phase before, at `now`, when all that happened has been dealt with.
+  void go_on_from(FoldedRuns& before, Time now);
+  /// Whether an operation belongs to the next phase.
+  bool is_later(std::int32_t rank, std::int32_t op) const {
+    return communicator_of(rank, op) == StepFold::kLater;
+  }
+
   void enter(std::int32_t rank, std::int32_t op, Time now) override;
   Time advance(Time limit) override;
   bool happened() const override { return !told_.empty(); }
   void dispatch(Time now) override;
-  /// ERRORS: InternalError: a step whose links change is not folded.
   void scale_capacity(PortId port, double share) override;
   /// Of all ranks, not only of the representatives.
   std::int64_t transfers() const override { return transfers_; }
@@ -80,6 +86,7 @@ class FoldedRuns final : public Communication {
     std::unique_ptr<IslandSimulation> simulation;
     // Of a session, while it is followed or recorded.
     bool recording = false;
+    bool pooled = false;  // the simulation is one of its kind's
     std::int32_t node = SessionMemo::kRoot;
     Time base;
     std::vector<Entry> log;
@@ -93,7 +100,12 @@ class FoldedRuns final : public Communication {
     }
   };
 
+  std::int32_t communicator_of(std::int32_t rank, std::int32_t op) const;
   Kind* kind_of(CommunicatorShape shape);
+  void own(std::int32_t island);
+  void go_on_from(FoldedRuns& before, Island& island,
+                  std::span<const std::vector<std::int32_t>> children,
+                  std::span<const std::int32_t> local_slot, Time now);
   std::int32_t new_island();
   std::int32_t settle(std::int32_t communicator, Time now);
   std::int32_t open_run(Island& island, std::int32_t communicator, std::int32_t sequence);
@@ -124,8 +136,8 @@ class FoldedRuns final : public Communication {
   std::int64_t transfers_ = 0;
 };
 
-/// What every port of the fabric has carried, and how long it took at full rate.
-std::vector<PortUse> port_use(const StepFold& fold, const std::vector<double>& carried_bits,
-                              const Topology& topology);
+/// Adds what connections of a fold have carried to the bits of each port.
+void add_port_bits(const StepFold& fold, const std::vector<double>& carried_bits,
+                   const Topology& topology, const FlowOptions& flow, std::vector<double>& bits);
 
 }  // namespace lockstep

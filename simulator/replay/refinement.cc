@@ -110,6 +110,9 @@ class Refinement {
     }
     for (std::size_t c = 0; c < constraints_; ++c) {
       hash_[slots_ + c] = mix(std::bit_cast<Hash>(graph_.capacity[c]), 11);
+      if (!graph_.constraint_colour.empty()) {
+        hash_[slots_ + c] = mix(hash_[slots_ + c], graph_.constraint_colour[c]);
+      }
     }
     for (std::size_t p = 0; p < graph_.place_colour.size(); ++p) {
       hash_[slots_ + constraints_ + p] = mix(graph_.place_colour[p], 12);

@@ -1,6 +1,7 @@
 #include "simulator/replay/replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <queue>
 
@@ -41,16 +42,12 @@ class Replay {
     prepare();
   }
 
-  Replay(const RankPrograms& work, const StepFold& fold, const ReplayOptions& options)
+  Replay(const RankPrograms& work, const StepFolder& folder, StepFold first,
+         const ReplayOptions& options)
       : Replay(work, options) {
-    auto runs = std::make_unique<FoldedRuns>(
-        work, fold, [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
-    folded_ = runs.get();
-    runs_ = std::move(runs);
-    simulated_ = fold.representative;
-    for (const std::int32_t of_class : fold.class_of_rank) {
-      stands_for_.push_back(fold.representative[static_cast<std::size_t>(of_class)]);
-    }
+    folder_ = &folder;
+    folds_.push_back(std::make_unique<StepFold>(std::move(first)));
+    fold_runs();
     prepare();
   }
 
@@ -60,6 +57,15 @@ class Replay {
       begin(r);
     }
     for (;;) {
+      if (!later_.empty() && (own_.empty() || own_.top().when > now_)) {
+        now_ = runs_->advance(now_);
+        if (!runs_->happened()) {
+          next_phase();
+        }
+        runs_->dispatch(now_);
+        work_off();
+        continue;
+      }
       const bool changes = change_ < options_.changes.size() && done_ops_ < total_ops_;
       const Time next_change = changes ? options_.changes[change_].when : Time::max();
       now_ = runs_->advance(std::min(own_.empty() ? Time::max() : own_.top().when, next_change));
@@ -70,11 +76,7 @@ class Replay {
         change_network();
       }
       runs_->dispatch(now_);
-      while (!own_.empty() && own_.top().when == now_) {
-        const OwnEvent event = own_.top();
-        own_.pop();
-        ended(event.rank, event.op);
-      }
+      work_off();
       progress.update(done_ops_);
     }
     if (done_ops_ != total_ops_) {
@@ -92,27 +94,122 @@ class Replay {
     return result;
   }
 
-  std::vector<double> carried_bits() const { return folded_->carried_bits(); }
+  /// After run(), of a folded step: its phases and what their slots have carried.
+  const std::vector<std::unique_ptr<StepFold>>& folds() const { return folds_; }
+  std::vector<std::vector<double>> carried_bits() {
+    carried_.push_back(folded_->carried_bits());
+    return std::move(carried_);
+  }
 
  private:
   Replay(const RankPrograms& work, const ReplayOptions& options) : work_(work), options_(options) {}
+
+  /// Communication in the last phase that there is.
+  void fold_runs() {
+    const StepFold& fold = *folds_.back();
+    auto runs = std::make_unique<FoldedRuns>(
+        work_, fold, [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+    folded_ = runs.get();
+    runs_ = std::move(runs);
+    simulated_ = fold.representative;
+    stands_for_.clear();
+    for (const std::int32_t of_class : fold.class_of_rank) {
+      stands_for_.push_back(fold.representative[static_cast<std::size_t>(of_class)]);
+    }
+  }
+
+  /// Splits the classes of ranks. Each part goes on where its class stands.
+  void next_phase() {
+    const std::vector<std::int32_t> stood_for = stands_for_;
+    std::unique_ptr<Communication> before = std::move(runs_);
+    FoldedRuns& folded_before = *folded_;
+    carried_.push_back(folded_before.carried_bits());
+    folds_.push_back(std::make_unique<StepFold>(*folder_->fold(1)));
+    fold_runs();
+    for (std::size_t i = 0; i < change_; ++i) {
+      runs_->scale_capacity(options_.changes[i].port, options_.changes[i].share);
+    }
+    folded_->go_on_from(folded_before, now_);
+    before.reset();
+    StepFold& fold_before = *folds_[folds_.size() - 2];  // of which only what was carried is needed
+    fold_before.graph = {};
+    fold_before.communicators = {};
+
+    std::vector<std::vector<std::int32_t>> parts(ranks_.size());  // of each simulated before
+    for (const std::int32_t r : simulated_) {
+      parts[static_cast<std::size_t>(stood_for[static_cast<std::size_t>(r)])].push_back(r);
+    }
+    for (std::size_t old = 0; old < ranks_.size(); ++old) {
+      if (parts[old].empty()) {
+        continue;
+      }
+      ranks_[old].waits.trim();
+      for (const std::int32_t r : parts[old]) {
+        if (static_cast<std::size_t>(r) != old) {
+          at(r) = ranks_[old];
+        }
+        at(r).traced.clear();
+      }
+    }
+    for (std::int32_t r = 0; r < work_.ranks(); ++r) {
+      if (is_traced(r)) {
+        at(stands_for_[static_cast<std::size_t>(r)]).traced.push_back(r);
+      }
+    }
+    total_ops_ = done_ops_ = 0;
+    for (const std::int32_t r : simulated_) {
+      if (at(r).traced.empty()) {
+        at(r).timing = {};
+      }
+      const auto ops = static_cast<std::int64_t>(work_.program(r).ops().size());
+      total_ops_ += ops;
+      done_ops_ += ops - static_cast<std::int64_t>(at(r).left);
+    }
+    std::vector<OwnEvent> events;
+    for (; !own_.empty(); own_.pop()) {
+      events.push_back(own_.top());
+    }
+    for (const OwnEvent& event : events) {
+      for (const std::int32_t r : parts[static_cast<std::size_t>(event.rank)]) {
+        own_.push({event.when, ++order_, r, event.op});
+      }
+    }
+    const auto later = std::move(later_);
+    later_.clear();
+    for (const auto& [rank, op] : later) {
+      for (const std::int32_t r : parts[static_cast<std::size_t>(rank)]) {
+        runs_->enter(r, op, now_);
+      }
+    }
+  }
+
+  bool is_traced(std::int32_t r) const { return r == 0 || (options_.traced && options_.traced(r)); }
+
+  /// Ends all that ends now.
+  void work_off() {
+    while (!own_.empty() && own_.top().when == now_) {
+      const OwnEvent event = own_.top();
+      own_.pop();
+      ended(event.rank, event.op);
+    }
+  }
 
   void prepare() {
     ranks_.resize(static_cast<std::size_t>(work_.ranks()));
     for (const std::int32_t r : simulated_) {
       Rank& rank = ranks_[static_cast<std::size_t>(r)];
       const Program& program = work_.program(r);
-      rank.waits.assign(program.dependency_counts().begin(), program.dependency_counts().end());
+      rank.waits = Waits(program.dependency_counts());
       rank.streams.resize(program.streams().size());
       rank.left = program.ops().size();
       if (std::ranges::any_of(program.ops(),
                               [](const ProgramOp& op) { return op.host > Time(); })) {
-        rank.launch.resize(program.ops().size());
+        rank.hosts = true;
       }
       total_ops_ += static_cast<std::int64_t>(rank.left);
     }
     for (std::int32_t r = 0; r < work_.ranks(); ++r) {
-      if (r == 0 || (options_.traced && options_.traced(r))) {
+      if (is_traced(r)) {
         Rank& rank = at(stands_for_[static_cast<std::size_t>(r)]);
         rank.traced.push_back(r);
         rank.timing.resize(work_.program(r).ops().size());
@@ -125,15 +222,40 @@ class Replay {
     bool busy = false;
     std::vector<std::int32_t> waiting;  // kNewestFirst: ready operations, newest last
   };
+  /// Per operation: how many predecessors have not ended.
+  class Waits {
+   public:
+    Waits() = default;
+    explicit Waits(std::span<const std::int32_t> counts) : counts_(counts.begin(), counts.end()) {}
+    std::int32_t operator[](std::int32_t op) const {
+      return op < first_ ? 0 : counts_[static_cast<std::size_t>(op - first_)];
+    }
+    /// A predecessor of `op` has ended; how many are left.
+    std::int32_t end_one(std::int32_t op) {
+      return --counts_[static_cast<std::size_t>(op - first_)];
+    }
+    /// Forgets operations at the front that wait for nothing.
+    void trim() {
+      const auto waits = std::ranges::find_if(counts_, [](std::int32_t n) { return n > 0; });
+      first_ += static_cast<std::int32_t>(waits - counts_.begin());
+      counts_ = std::vector<std::int32_t>(waits, counts_.end());
+    }
+
+   private:
+    std::int32_t first_ = 0;
+    std::vector<std::int32_t> counts_;
+  };
   struct Rank {
-    std::vector<std::int32_t> waits;  // per operation: predecessors that have not ended
+    Waits waits;
     std::vector<Stream> streams;
     std::vector<OpTiming> timing;  // of traced ranks
     std::size_t left = 0;
     Time end;
     std::vector<std::int32_t> traced;  // the ranks it stands for whose operations are reported
     Time host;                         // until then the host is busy launching
-    std::vector<Time> launch;  // per operation: not before its messages came; where hosts count
+    bool hosts = false;                // whether launching takes time
+    /// Computations that wait for a message, and when it came: they are not launched before.
+    std::vector<std::pair<std::int32_t, Time>> messages;
   };
 
   const ProgramOp& op_of(std::int32_t rank, std::int32_t op) const {
@@ -174,7 +296,7 @@ class Replay {
     if (program.streams()[static_cast<std::size_t>(stream_index)] == StreamOrder::kProgram) {
       const auto ops = program.stream_ops(stream_index);
       if (static_cast<std::size_t>(stream.next) < ops.size() &&
-          rank.waits[static_cast<std::size_t>(ops[static_cast<std::size_t>(stream.next)])] == 0) {
+          rank.waits[ops[static_cast<std::size_t>(stream.next)]] == 0) {
         op = ops[static_cast<std::size_t>(stream.next++)];
       }
     } else if (!stream.waiting.empty()) {
@@ -187,10 +309,15 @@ class Replay {
     stream.busy = true;
     const ProgramOp& what = op_of(r, op);
     Time begin = now_ + what.lead, launched;
-    if (what.comm == CommType::kNone && !rank.launch.empty()) {
-      begin = std::max({begin, rank.host, rank.launch[static_cast<std::size_t>(op)]});
-      launched = std::max(rank.host, rank.launch[static_cast<std::size_t>(op)]) + what.host;
-      rank.host = launched;
+    if (what.comm == CommType::kNone && rank.hosts) {
+      const auto message =
+          std::ranges::find(rank.messages, op, &std::pair<std::int32_t, Time>::first);
+      if (message != rank.messages.end()) {
+        rank.host = std::max(rank.host, message->second);
+        rank.messages.erase(message);
+      }
+      begin = std::max(begin, rank.host);
+      launched = rank.host += what.host;
     }
     if (!rank.traced.empty()) {
       rank.timing[static_cast<std::size_t>(op)].begin = begin;
@@ -198,6 +325,8 @@ class Replay {
     if (what.comm == CommType::kNone) {
       const Time taken = options_.duration ? options_.duration(r, op, what, begin) : what.compute;
       own_.push({std::max(begin + taken, launched), ++order_, r, op});
+    } else if (folded_ != nullptr && folded_->is_later(r, op)) {
+      later_.emplace_back(r, op);
     } else {
       runs_->enter(r, op, now_);
     }
@@ -236,13 +365,13 @@ class Replay {
     const std::int32_t stream = op_of(r, op).stream;
     rank.streams[static_cast<std::size_t>(stream)].busy = false;
     const ProgramOp& what = op_of(r, op);
-    const bool received = !rank.launch.empty() && (what.type == OpType::kForwardReceive ||
-                                                   what.type == OpType::kBackwardReceive);
+    const bool received = rank.hosts && (what.type == OpType::kForwardReceive ||
+                                         what.type == OpType::kBackwardReceive);
     for (const std::int32_t next : work_.program(r).successors(op)) {
-      if (received) {
-        rank.launch[static_cast<std::size_t>(next)] = now_;
+      if (received && op_of(r, next).comm == CommType::kNone) {
+        rank.messages.emplace_back(next, now_);
       }
-      if (--rank.waits[static_cast<std::size_t>(next)] == 0) {
+      if (rank.waits.end_one(next) == 0) {
         ready(r, next);
       }
     }
@@ -272,7 +401,7 @@ class Replay {
     const Program& program = work_.program(r);
     for (std::size_t i = 0; i < program.ops().size(); ++i) {
       const auto op = static_cast<std::int32_t>(i);
-      if (rank.waits[i] != 0 || program.ops()[i].comm == CommType::kNone) {
+      if (rank.waits[op] != 0 || program.ops()[i].comm == CommType::kNone) {
         continue;
       }
       const std::vector<std::int32_t> missing = runs_->missing(r, op);
@@ -292,8 +421,13 @@ class Replay {
   const ReplayOptions& options_;
   std::vector<Rank> ranks_;
   std::unique_ptr<Communication> runs_;
-  const FoldedRuns* folded_ = nullptr;    // runs_ of a folded step
-  std::vector<std::int32_t> simulated_;   // ranks
+  // Of a folded step: runs_, its phases so far, and what waits for the next one.
+  FoldedRuns* folded_ = nullptr;
+  const StepFolder* folder_ = nullptr;
+  std::vector<std::unique_ptr<StepFold>> folds_;
+  std::vector<std::vector<double>> carried_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> later_;  // rank, operation
+  std::vector<std::int32_t> simulated_;                       // ranks
   std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
   std::priority_queue<OwnEvent, std::vector<OwnEvent>, std::greater<>> own_;
   Time now_;
@@ -310,11 +444,25 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
   return Replay(work, node_of_rank, topology, network, schedules, options).run();
 }
 
-FoldedResult replay_folded(const RankPrograms& work, const StepFold& fold,
+FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder, StepFold first,
+                           const Topology& topology, const FlowOptions& flow,
                            const ReplayOptions& options) {
-  Replay replay(work, fold, options);
-  FoldedResult result{replay.run(), {}};
-  result.carried_bits = replay.carried_bits();
+  Replay replay(work, folder, std::move(first), options);
+  FoldedResult result;
+  result.replay = replay.run();
+  const std::vector<std::vector<double>> carried = replay.carried_bits();
+  std::vector<double> bits(2 * topology.links.size());
+  for (std::size_t phase = 0; phase < carried.size(); ++phase) {
+    add_port_bits(*replay.folds()[phase], carried[phase], topology, flow, bits);
+  }
+  for (std::size_t port = 0; port < bits.size(); ++port) {
+    PortUse& use = result.ports.emplace_back();
+    use.bytes = Bytes(std::llround(bits[port] / 8));
+    const Bandwidth rate = topology.class_of(LinkId(port / 2)).rate;
+    if (bits[port] > 0) {
+      use.busy = Time::seconds(bits[port] / static_cast<double>(rate.bits_per_second()));
+    }
+  }
   return result;
 }
 

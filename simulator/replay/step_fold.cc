@@ -1,8 +1,8 @@
 #include "simulator/replay/step_fold.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -16,64 +16,107 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 bool is_pair(const ProgramOp& op) { return op.family < 0 || op.peer >= 0; }
 
-/// Lays out every connection that the step's programs use.
-class Connections {
+/// What connections of one sort have in common. For pairs `send` and `peer` matter.
+using Kind = std::tuple<std::int32_t, CommType, Bytes, bool, std::int32_t>;
+
+Kind kind_of(const ProgramOp& op) {
+  return is_pair(op) ? Kind{op.family, op.comm, op.bytes, op.send, op.peer}
+                     : Kind{op.family, op.comm, op.bytes, false, -1};
+}
+
+/// A collective or pair whose connections are to be laid out.
+struct Unit {
+  std::shared_ptr<const Schedule> schedule;
+  FlowGraphBuilder::Setting setting;
+  std::int32_t first_slot = -1;  // once it is; -1 as well where nobody sends
+};
+
+/// All collectives and pairs that the step's programs use.
+class Units {
  public:
-  Connections(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
-              const Topology& topology, const FlowOptions& flow, const ScheduleSource& schedules,
-              const ReplayOptions& options)
+  Units(const RankPrograms& work, const std::vector<NodeId>& node_of_rank, const Topology& topology,
+        const ScheduleSource& schedules, const ReplayOptions& options)
       : work_(work),
         node_of_rank_(node_of_rank),
         topology_(topology),
         schedules_(schedules),
-        options_(options),
-        builder_(topology, flow, /*keep_hops=*/true) {}
-
-  /// False where a collective cannot be folded.
-  bool add_all() {
-    for (std::int32_t rank = 0; rank < work_.ranks(); ++rank) {
-      const auto& kinds = kinds_of(work_.program_of_rank[at(rank)]);
-      for (const Kind& kind : kinds) {
-        if (!add(rank, kind)) {
-          return false;
+        options_(options) {
+    for (const Program& program : work.programs) {
+      std::map<Kind, std::int32_t> seen;
+      std::vector<Kind>& kinds = kinds_.emplace_back();
+      std::vector<std::int32_t>& of_op = kind_of_op_.emplace_back();
+      for (const ProgramOp& op : program.ops()) {
+        of_op.push_back(-1);
+        if (op.comm != CommType::kNone) {
+          const auto next = static_cast<std::int32_t>(kinds.size());
+          const auto [known, is_new] = seen.try_emplace(kind_of(op), next);
+          of_op.back() = known->second;
+          if (is_new) {
+            kinds.push_back(known->first);
+          }
         }
       }
     }
+  }
+
+  const std::vector<Kind>& kinds(std::int32_t rank) const {
+    return kinds_[at(work_.program_of_rank[at(rank)])];
+  }
+  std::vector<std::vector<std::int32_t>>& kind_of_op() { return kind_of_op_; }
+  std::vector<Unit>& units() { return units_; }
+  const std::vector<Unit>& units() const { return units_; }
+
+  /// The unit of a rank's communication of some kind; -1 where it is alone in its group.
+  std::int32_t unit_of(std::int32_t rank, const Kind& kind) const {
+    const auto found = unit_.find(key_of(rank, kind));
+    return found == unit_.end() ? -1 : found->second;
+  }
+
+  /// Appends a rank's unit if it is new. False where it cannot be folded.
+  bool add(std::int32_t rank, const Kind& kind) {
+    const Key key = key_of(rank, kind);
+    if (unit_.contains(key)) {
+      return true;
+    }
+    const auto [family, comm, bytes, send, peer] = kind;
+    std::vector<std::int32_t> members;
+    if (family >= 0 && peer < 0) {
+      members = work_.families[at(family)].groups()[at(std::get<1>(key))];
+    } else {
+      members = {std::get<1>(key), std::get<2>(key)};
+    }
+    if (members.size() < 2) {
+      return true;
+    }
+    FlowGraphBuilder::Setting setting;
+    std::vector<std::int32_t> servers;
+    for (const std::int32_t member : members) {
+      setting.nodes.push_back(node_of_rank_[at(member)]);
+      servers.push_back(topology_.nodes[setting.nodes.back().index()].server);
+    }
+    std::shared_ptr<const Schedule> schedule = schedules_(comm, bytes, group_shape(servers));
+    if (!schedule->chunk_sizes.empty()) {
+      return false;
+    }
+    for (const SwitchPlace& place : schedule->switches) {
+      setting.nodes.push_back(switch_node(topology_, setting.nodes[at(place.near)], place));
+    }
+    setting.places = std::move(members);
+    setting.send_latency = options_.send_latency;
+    setting.forward_latency = comm == CommType::kReduceScatter ? options_.reduce_latency : Time();
+    const auto number = static_cast<std::int32_t>(kind_number_.size());
+    setting.kind =
+        kind_number_
+            .try_emplace({family, comm, bytes, false, which_pair(setting.places[0], kind)}, number)
+            .first->second;
+    unit_.emplace(key, static_cast<std::int32_t>(units_.size()));
+    units_.push_back({std::move(schedule), std::move(setting), -1});
     return true;
   }
 
-  /// The first connection of a rank's collective or pair; -1 where it is alone in its group.
-  std::int32_t first_slot(std::int32_t rank, const ProgramOp& op) const {
-    const auto found = first_.find(key_of(rank, kind_of(op)));
-    return found == first_.end() ? -1 : found->second;
-  }
-  /// First slot and number of slots of each collective.
-  const std::map<std::int32_t, std::int32_t>& ranges() const { return count_; }
-  FlowGraphBuilder& builder() { return builder_; }
-
  private:
-  /// What connections of one sort have in common. For pairs `send` and `peer` matter.
-  using Kind = std::tuple<std::int32_t, CommType, Bytes, bool, std::int32_t>;
   /// Family, group or sender, receiver, kind number.
   using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t, CommType, Bytes>;
-
-  static Kind kind_of(const ProgramOp& op) {
-    return is_pair(op) ? Kind{op.family, op.comm, op.bytes, op.send, op.peer}
-                       : Kind{op.family, op.comm, op.bytes, false, -1};
-  }
-
-  const std::vector<Kind>& kinds_of(std::int32_t program) {
-    const auto [place, is_new] = kinds_.try_emplace(program);
-    if (is_new) {
-      std::set<Kind> seen;
-      for (const ProgramOp& op : work_.programs[at(program)].ops()) {
-        if (op.comm != CommType::kNone && seen.insert(kind_of(op)).second) {
-          place->second.push_back(kind_of(op));
-        }
-      }
-    }
-    return place->second;
-  }
 
   Key key_of(std::int32_t rank, const Kind& kind) const {
     const auto [family, comm, bytes, send, peer] = kind;
@@ -106,97 +149,49 @@ class Connections {
     return send ? peer : size - peer;
   }
 
-  bool add(std::int32_t rank, const Kind& kind) {
-    const Key key = key_of(rank, kind);
-    if (first_.contains(key)) {
-      return true;
-    }
-    const auto [family, comm, bytes, send, peer] = kind;
-    std::vector<std::int32_t> members;
-    if (family >= 0 && peer < 0) {
-      members = work_.families[at(family)].groups()[at(std::get<1>(key))];
-    } else {
-      members = {std::get<1>(key), std::get<2>(key)};
-    }
-    if (members.size() < 2) {
-      return true;
-    }
-    FlowGraphBuilder::Setting setting;
-    std::vector<std::int32_t> servers;
-    for (const std::int32_t member : members) {
-      setting.nodes.push_back(node_of_rank_[at(member)]);
-      servers.push_back(topology_.nodes[setting.nodes.back().index()].server);
-    }
-    const std::shared_ptr<const Schedule> schedule = schedules_(comm, bytes, group_shape(servers));
-    if (!schedule->chunk_sizes.empty()) {
-      return false;
-    }
-    for (const SwitchPlace& place : schedule->switches) {
-      setting.nodes.push_back(switch_node(topology_, setting.nodes[at(place.near)], place));
-    }
-    setting.places = members;
-    setting.send_latency = options_.send_latency;
-    setting.forward_latency = comm == CommType::kReduceScatter ? options_.reduce_latency : Time();
-    const auto number = static_cast<std::int32_t>(kind_number_.size());
-    setting.kind =
-        kind_number_.try_emplace({family, comm, bytes, false, which_pair(members[0], kind)}, number)
-            .first->second;
-    if (schedule->slots.empty()) {
-      first_.emplace(key, -1);
-      return true;
-    }
-    const std::int32_t first = builder_.add(*schedule, setting);
-    first_.emplace(key, first);
-    count_.emplace(first, static_cast<std::int32_t>(schedule->slots.size()));
-    return true;
-  }
-
   const RankPrograms& work_;
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
   const ScheduleSource& schedules_;
   const ReplayOptions& options_;
-  FlowGraphBuilder builder_;
-  std::map<std::int32_t, std::vector<Kind>> kinds_;
+  std::vector<std::vector<Kind>> kinds_;  // per program
+  std::vector<std::vector<std::int32_t>> kind_of_op_;
   std::map<Kind, std::int32_t> kind_number_;
-  std::map<Key, std::int32_t> first_;
-  std::map<std::int32_t, std::int32_t> count_;  // slots from each first one on
+  std::map<Key, std::int32_t> unit_;
+  std::vector<Unit> units_;
   std::map<std::int32_t, std::int32_t> pairs_of_;
 };
 
-}  // namespace
+/// Every slot and constraint a class of its own.
+Partition nothing_alike(const FlowGraph& graph) {
+  Partition partition;
+  const auto count = [](std::vector<std::int32_t>& classes, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      classes.push_back(static_cast<std::int32_t>(i));
+    }
+    return static_cast<std::int32_t>(size);
+  };
+  partition.slot_classes = count(partition.slot_class, graph.slots.size());
+  partition.constraint_classes = count(partition.constraint_class, graph.capacity.size());
+  partition.place_classes = count(partition.place_class, graph.place_colour.size());
+  return partition;
+}
 
-std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
-                                  const Topology& topology, const FlowOptions& flow,
-                                  const ScheduleSource& schedules, const ReplayOptions& options,
-                                  const std::vector<std::uint64_t>& rank_colour) {
-  if (flow.fresh_ports || flow.transport) {
-    return std::nullopt;
-  }
-  Connections connections(work, node_of_rank, topology, flow, schedules, options);
-  if (!connections.add_all()) {
-    return std::nullopt;
-  }
-  FlowGraph graph = connections.builder().finish();
-  graph.place_colour.resize(at(work.ranks()));
-  for (std::int32_t rank = 0; rank < work.ranks(); ++rank) {
-    const auto program = static_cast<std::uint64_t>(work.program_of_rank[at(rank)]);
-    graph.place_colour[at(rank)] =
-        program << 32 ^ (rank_colour.empty() ? 0 : rank_colour[at(rank)]);
-  }
-  const std::optional<Partition> partition = find_symmetry(graph);
-  if (!partition) {
-    return std::nullopt;
-  }
-
-  StepFold result;
+/// Folds a graph by a partition. False where slots of a class are those of several collectives,
+/// which cannot be where each is connected.
+template <class Now>
+bool fold_by(const FlowGraph& graph, const Partition& partition_of, const Units& units, Now now,
+             StepFold& result) {
+  const Partition* partition = &partition_of;
+  result.communicators.clear();
+  result.communicator_of.clear();
   result.class_of_rank = partition->place_class;
   result.representative.assign(at(partition->place_classes), -1);
-  for (std::int32_t rank = work.ranks(); rank-- > 0;) {
+  for (auto rank = static_cast<std::int32_t>(result.class_of_rank.size()); rank-- > 0;) {
     result.representative[at(result.class_of_rank[at(rank)])] = rank;
   }
   result.graph = fold(graph, *partition);
-  result.ends.resize(result.graph.slots.size());
+  result.ends.assign(result.graph.slots.size(), {});
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     const FlowGraph::Slot& slot = graph.slots[i];
     const auto is_first = [&](std::int32_t rank) {
@@ -209,7 +204,12 @@ std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<No
 
   // The communicators: what the slots of each collective are folded to.
   std::vector<std::int32_t> communicator(result.graph.slots.size(), -1);
-  for (const auto& [first, count] : connections.ranges()) {
+  for (const Unit& unit : units.units()) {
+    if (unit.first_slot < 0) {
+      continue;
+    }
+    const std::int32_t first = unit.first_slot;
+    const auto count = static_cast<std::int32_t>(unit.schedule->slots.size());
     std::int32_t& known = communicator[at(partition->slot_class[at(first)])];
     const bool is_new = known < 0;
     if (is_new) {
@@ -224,7 +224,7 @@ std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<No
         result.communicators[at(index)].slots.push_back(slot);
       }
       if (communicator[at(slot)] != index) {
-        return std::nullopt;  // cannot happen where every collective is connected
+        return false;
       }
     }
   }
@@ -246,19 +246,145 @@ std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<No
   }
   for (const std::int32_t rank : result.representative) {
     std::vector<std::int32_t>& of = result.communicator_of.emplace_back();
-    for (const ProgramOp& op : work.program(rank).ops()) {
-      const std::int32_t first = op.comm == CommType::kNone ? -1 : connections.first_slot(rank, op);
+    for (const Kind& kind : units.kinds(rank)) {
+      if (!now(kind)) {
+        of.push_back(StepFold::kLater);
+        continue;
+      }
+      const std::int32_t unit = units.unit_of(rank, kind);
+      const std::int32_t first = unit < 0 ? -1 : units.units()[at(unit)].first_slot;
       const std::int32_t index =
           first < 0 ? -1 : communicator[at(partition->slot_class[at(first)])];
       const bool takes_part =
           index >= 0 && std::ranges::binary_search(result.communicators[at(index)].classes,
                                                    result.class_of_rank[at(rank)]);
-      of.push_back(takes_part ? index : -1);
+      of.push_back(takes_part ? index : StepFold::kAlone);
     }
   }
-  result.hops = std::move(connections.builder().hops());
-  result.hop_begin = std::move(connections.builder().hop_begin());
-  result.slot_of = partition->slot_class;
+  return true;
+}
+
+}  // namespace
+
+StepFolder::StepFolder(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+                       const Topology& topology, const FlowOptions& flow,
+                       const ScheduleSource& schedules, const ReplayOptions& options,
+                       std::vector<std::uint64_t> rank_colour)
+    : work_(work),
+      node_of_rank_(node_of_rank),
+      topology_(topology),
+      flow_(flow),
+      schedules_(schedules),
+      options_(options),
+      rank_colour_(std::move(rank_colour)),
+      phase_of_family_(work.families.size() + 1, 1) {
+  for (const Program& program : work.programs) {
+    const std::size_t half = program.ops().size() / 2;
+    for (std::size_t op = 0; op <= half && op < program.ops().size(); ++op) {
+      if (program.ops()[op].comm != CommType::kNone) {
+        const std::int32_t family = program.ops()[op].family;
+        phase_of_family_[family < 0 ? work.families.size() : at(family)] = 0;
+      }
+    }
+  }
+  for (const Program& program : work.programs) {
+    for (const ProgramOp& op : program.ops()) {
+      if (op.comm != CommType::kNone &&
+          phase_of_family_[op.family < 0 ? work.families.size() : at(op.family)] > 0) {
+        phases_ = 2;
+      }
+    }
+  }
+}
+
+std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
+  if (flow_.fresh_ports || flow_.transport) {
+    return std::nullopt;
+  }
+  const auto phase_of = [&](const Kind& kind) {
+    const std::int32_t family = std::get<0>(kind);
+    return phase_of_family_[family < 0 ? work_.families.size() : at(family)];
+  };
+  Units units(work_, node_of_rank_, topology_, schedules_, options_);
+  for (std::int32_t phase = 0; phase <= last_phase; ++phase) {
+    for (std::int32_t rank = 0; rank < work_.ranks(); ++rank) {
+      for (const Kind& kind : units.kinds(rank)) {
+        if (phase_of(kind) == phase && !units.add(rank, kind)) {
+          return std::nullopt;
+        }
+      }
+    }
+  }
+  if (last_phase == 0 && phases_ > 1) {  // those of the next phase must fold, too
+    Units later(work_, node_of_rank_, topology_, schedules_, options_);
+    for (std::int32_t rank = 0; rank < work_.ranks(); ++rank) {
+      for (const Kind& kind : later.kinds(rank)) {
+        if (phase_of(kind) > 0 && !later.add(rank, kind)) {
+          return std::nullopt;
+        }
+      }
+    }
+  }
+  StepFold result;
+  for (const Unit& unit : units.units()) {
+    for (const Slot& slot : unit.schedule->slots) {
+      result.way.push_back({unit.setting.nodes[at(slot.source)],
+                            unit.setting.nodes[at(slot.destination)], slot.channel});
+    }
+  }
+  FlowGraphBuilder builder(topology_, flow_, /*keep_hops=*/false);
+  builder.spare(spared_ports(topology_, flow_, result.way, options_.changes));
+  for (Unit& unit : units.units()) {
+    if (!unit.schedule->slots.empty()) {
+      unit.first_slot = builder.add(*unit.schedule, unit.setting);
+    }
+  }
+  FlowGraph graph = builder.finish();
+  graph.place_colour.resize(at(work_.ranks()));
+  for (std::int32_t rank = 0; rank < work_.ranks(); ++rank) {
+    const auto program = static_cast<std::uint64_t>(work_.program_of_rank[at(rank)]);
+    graph.place_colour[at(rank)] =
+        program << 32 ^ (rank_colour_.empty() ? 0 : rank_colour_[at(rank)]);
+  }
+  if (!options_.changes.empty()) {
+    graph.constraint_colour.resize(graph.capacity.size());
+    for (const NetworkChange& change : options_.changes) {
+      const std::int32_t constraint = builder.constraint_of(change.port);
+      if (constraint >= 0) {
+        std::uint64_t& colour = graph.constraint_colour[at(constraint)];
+        for (const std::uint64_t part : {static_cast<std::uint64_t>(change.when.count_ps()) + 1,
+                                         std::bit_cast<std::uint64_t>(change.share)}) {
+          colour = (colour ^ part) * 0x9E3779B97F4A7C15U;
+          colour ^= colour >> 29;
+        }
+      }
+    }
+  }
+  std::optional<Partition> partition = find_symmetry(graph);
+  const auto phase_of_kind = [&](const Kind& kind) { return phase_of(kind) <= last_phase; };
+  if (partition && !fold_by(graph, *partition, units, phase_of_kind, result)) {
+    partition.reset();
+  }
+  if (!partition) {
+    if (last_phase == 0) {
+      return std::nullopt;
+    }
+    partition = nothing_alike(graph);
+    LOCKSTEP_CHECK(fold_by(graph, *partition, units, phase_of_kind, result),
+                   "slots of their own fold");
+  }
+  result.kind_of_op = std::move(units.kind_of_op());
+  for (const NetworkChange& change : options_.changes) {
+    const std::int32_t constraint = builder.constraint_of(change.port);
+    if (constraint >= 0) {
+      result.constraint_of_port[change.port.value] = partition->constraint_class[at(constraint)];
+    }
+  }
+  result.first_of_slot.assign(result.graph.slots.size(), -1);
+  for (std::size_t i = graph.slots.size(); i-- > 0;) {
+    result.first_of_slot[at(partition->slot_class[i])] = static_cast<std::int32_t>(i);
+  }
+  result.slot_of = std::move(partition->slot_class);
   return result;
 }
 

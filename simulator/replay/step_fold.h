@@ -1,19 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/replay.h"
+#include "simulator/replay/spared_ports.h"
 
 namespace lockstep {
 
-/// A whole step folded by symmetry: ranks that run the same program at equivalent places of the
-/// fabric form a class, one rank of which is simulated for all; the connections of their
-/// collectives are folded with them (symmetry.h has the conditions, which are proved for every
-/// step).
+/// A step folded by symmetry: ranks that run the same program at equivalent places of the fabric
+/// form a class, one rank of which is simulated for all; the connections of their collectives are
+/// folded with them (symmetry.h has the conditions, which are proved for every step).
 struct StepFold {
   std::vector<std::int32_t> class_of_rank;
   std::vector<std::int32_t> representative;  ///< of each class: its first rank
@@ -33,32 +34,62 @@ struct StepFold {
     std::vector<std::int64_t> shares;   ///< of each: transfers that leave or reach one rank
   };
   std::vector<Communicator> communicators;
-  /// Per class and operation of its program: the communicator, or -1.
+  static constexpr std::int32_t kAlone = -1;  ///< nobody to communicate with
+  static constexpr std::int32_t kLater = -2;  ///< not before the next phase
+  /// Per class and kind of its program's communications: the communicator, kAlone or kLater.
   std::vector<std::vector<std::int32_t>> communicator_of;
+  /// Per program and operation: the kind of its communication; -1 of computations.
+  std::vector<std::vector<std::int32_t>> kind_of_op;
 
-  /// For port loads: the paths of all connections before folding, and the slot that each is.
-  std::vector<FlowGraphBuilder::Hop> hops;
-  std::vector<std::int64_t> hop_begin;
-  std::vector<std::int32_t> slot_of;
+  /// All connections before folding, those of earlier phases first: where they go and the slot that
+  /// each is; and of each slot its first one.
+  std::vector<Way> way;
+  std::vector<std::int32_t> slot_of, first_of_slot;
+  /// Constraints of the ports that may change.
+  std::map<std::int32_t, std::int32_t> constraint_of_port;
 };
 
-/// Folds a step, or finds that it does not pay (then nothing): fresh ports, a transport, transfers
-/// of unequal sizes on a connection, or more classes than a quarter of the connections.
-/// `rank_colour` tells ranks apart that a program does not (one that is slower); empty: none.
-/// O(connections of all collectives x hops x rounds); 150 B a connection. ERRORS: no route.
-std::optional<StepFold> fold_step(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
-                                  const Topology& topology, const FlowOptions& flow,
-                                  const ScheduleSource& schedules, const ReplayOptions& options,
-                                  const std::vector<std::uint64_t>& rank_colour = {});
+/// Folds a step in phases. What breaks the symmetry often comes late: gradients are reduced over
+/// rings that run through the whole fabric, and the norm over everything, when all but the last
+/// microbatch are done; a slow GPU is felt by other replicas only then. So the first phase folds by
+/// the communications that begin in the first half of the programs, as if there were no others; the
+/// second one, which begins when a rank gets to another, by all. Classes of the second are parts of
+/// those of the first.
+class StepFolder {
+ public:
+  /// `rank_colour` tells ranks apart that a program does not (one that is slower); empty: none. The
+  /// arguments must outlive this.
+  StepFolder(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+             const Topology& topology, const FlowOptions& flow, const ScheduleSource& schedules,
+             const ReplayOptions& options, std::vector<std::uint64_t> rank_colour = {});
+
+  std::int32_t phases() const { return phases_; }
+  /// Nothing where folding does not pay: fresh ports, a transport, transfers of unequal sizes on a connection,
+  /// or in the first phase more classes than half of the connections. O(connections of all
+  /// collectives so far x hops + refinement); 150 B a connection. ERRORS: no route.
+  std::optional<StepFold> fold(std::int32_t phase) const;
+
+ private:
+  const RankPrograms& work_;
+  const std::vector<NodeId>& node_of_rank_;
+  const Topology& topology_;
+  const FlowOptions& flow_;
+  const ScheduleSource& schedules_;
+  const ReplayOptions& options_;
+  std::vector<std::uint64_t> rank_colour_;
+  std::vector<std::int32_t> phase_of_family_;  // the last entry is that of pairs of no family
+  std::int32_t phases_ = 1;
+};
 
 struct FoldedResult {
   ReplayResult replay;
-  std::vector<double> carried_bits;  ///< by each slot of the fold, on the wire
+  std::vector<PortUse> ports;
 };
 
 /// replay() of a folded step on FoldedRuns (folded_runs.h): the same result, at the cost of its
-/// classes.
-FoldedResult replay_folded(const RankPrograms& work, const StepFold& fold,
+/// classes. `first` is the folder's first phase.
+FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder, StepFold first,
+                           const Topology& topology, const FlowOptions& flow,
                            const ReplayOptions& options);
 
 }  // namespace lockstep

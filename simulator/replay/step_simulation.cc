@@ -298,15 +298,19 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     return replay(compiled.work, nodes, topology, network, schedules, replay_options);
   };
   std::optional<StepFold> fold;
-  if (options.fold && plan.empty() && replay_options.changes.empty()) {
-    fold = fold_step(compiled.work, nodes, topology, *options.fold, schedules, replay_options);
+  std::optional<StepFolder> folder;
+  if (options.fold && plan.folds()) {
+    folder.emplace(compiled.work, nodes, topology, *options.fold, schedules, replay_options,
+                   plan.colours());
+    fold = folder->fold(0);
   }
   ReplayResult run;
   std::vector<PortUse> ports;
   if (fold) {
-    FoldedResult folded = replay_folded(compiled.work, *fold, replay_options);
+    FoldedResult folded = replay_folded(compiled.work, *folder, std::move(*fold), topology,
+                                        *options.fold, replay_options);
     run = std::move(folded.replay);
-    ports = port_use(*fold, folded.carried_bits, topology);
+    ports = std::move(folded.ports);
     if (options.verify_symmetry) {
       replay_options.on_op = nullptr;
       check_fold(run, in_full(*factory()));

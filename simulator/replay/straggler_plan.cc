@@ -1,6 +1,7 @@
 #include "simulator/replay/straggler_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -65,6 +66,21 @@ void StragglerPlan::scale_port(const Straggler& spec, PortId port, double share,
 void StragglerPlan::scale_link(const Straggler& spec, LinkId link, double share) {
   scale_port(spec, PortId(2 * link.value), share);
   scale_port(spec, PortId(2 * link.value + 1), share);
+}
+
+std::vector<std::uint64_t> StragglerPlan::colours() const {
+  std::vector<std::uint64_t> colours;
+  for (const RankSpeed& speed : speed_) {
+    std::uint64_t& colour = colours.emplace_back(0);
+    for (const SpeedWindow& window : speed.windows()) {
+      colour = mixed(colour + 1, std::bit_cast<std::uint64_t>(window.factor));
+      for (const Time part :
+           {window.from, window.until, window.period, window.length, window.phase}) {
+        colour = mixed(colour, static_cast<std::uint64_t>(part.count_ps()));
+      }
+    }
+  }
+  return colours;
 }
 
 Time StragglerPlan::duration(std::int32_t rank, std::int32_t op, const ProgramOp& what,

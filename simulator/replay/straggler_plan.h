@@ -61,6 +61,10 @@ class StragglerPlan {
 
   // For the replay.
   bool empty() const { return !computes_ && changes_.empty(); }
+  /// Whether ranks of equal colours() compute alike.
+  bool folds() const { return factors_.empty(); }
+  /// What tells ranks apart, by how fast they compute when; empty where nothing does.
+  std::vector<std::uint64_t> colours() const;
   /// How long a computation that starts at `begin` takes.
   Time duration(std::int32_t rank, std::int32_t op, const ProgramOp& what, Time begin) const;
   /// In order of time.

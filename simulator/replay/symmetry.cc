@@ -147,7 +147,9 @@ bool equitable(const FlowGraph& graph, const Partition& partition) {
     }
     slots_of(c, here);
     slots_of(first, there);
-    if (graph.capacity[c] != graph.capacity[first] || here != there) {
+    if (graph.capacity[c] != graph.capacity[first] || here != there ||
+        (!graph.constraint_colour.empty() &&
+         graph.constraint_colour[c] != graph.constraint_colour[first])) {
       return false;
     }
   }
