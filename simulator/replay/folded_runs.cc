@@ -136,50 +136,73 @@ std::int32_t FoldedRuns::open_run(Island& island, std::int32_t communicator,
   return index;
 }
 
-/// One island of several and a communicator. What they have under way goes on as it stands.
+/// One island of several and a communicator. What they have under way goes on as it stands; the
+/// largest takes in the others.
 std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_t communicator,
                               Time now) {
-  const std::int32_t index = new_island();
-  Island& joined = *islands_[at(index)];
-  joined.recording = false;
-  joined.simulation = std::make_unique<IslandSimulation>();
-  joined.simulation->begin(now);
-  for (const std::int32_t other : islands) {
-    Island& island = *islands_[at(other)];
+  const auto size = [&](std::int32_t island) {
+    std::size_t constraints = 0;
+    for (const std::int32_t each : islands_[at(island)]->communicators) {
+      constraints += communicators_[at(each)].constraints.size();
+    }
+    return constraints;
+  };
+  for (const std::int32_t each : islands) {
+    Island& island = *islands_[at(each)];
     if (!island.simulation) {
       simulate(island, now, now);
     }
+    island.recording = false;
     finishes_.clear();
     island.simulation->advance(now, finishes_);
     for (const IslandSimulation::Finish& finish : finishes_) {
       tell(island, finish.run, finish.place);
     }
-    for (std::size_t c = 0; c < island.communicators.size(); ++c) {
-      Communicator& each = communicators_[at(island.communicators[c])];
-      joined.communicators.push_back(island.communicators[c]);
-      const std::int32_t added = joined.simulation->add(each.kind->shape, each.constraints);
-      const std::vector<std::int32_t> new_run =
-          joined.simulation->adopt(added, *island.simulation, static_cast<std::int32_t>(c), {}, {});
-      for (std::size_t run = 0; run < new_run.size(); ++run) {
-        if (new_run[run] >= 0) {
-          LOCKSTEP_CHECK(at(new_run[run]) == joined.run_count, "runs are numbered alike");
-          Run& old = island.runs[run];
-          Run& moved = joined.runs[at(open_run(joined, old.communicator, old.sequence))];
-          moved.op = old.op;
-          moved.unfinished = old.unfinished;
-          if (moved.unfinished == 0) {
-            joined.open.pop_back();
-          }
-        }
-      }
-    }
-    close(other);
   }
-  communicators_[at(communicator)].island = index;
+  const std::int32_t index = *std::ranges::max_element(islands, {}, size);
+  Island& joined = *islands_[at(index)];
+  leave_pool(joined);
+  for (const std::int32_t other : islands) {
+    if (other != index) {
+      take_in(joined, *islands_[at(other)]);
+      close(other);
+    }
+  }
   joined.communicators.push_back(communicator);
   joined.simulation->add(communicators_[at(communicator)].kind->shape,
                          communicators_[at(communicator)].constraints);
   return index;
+}
+
+/// From now on its simulation is not like others of its kind.
+void FoldedRuns::leave_pool(Island& island) {
+  if (island.pooled) {
+    island.pooled = false;
+    island.simulation->rename(communicators_[at(island.communicators[0])].constraints);
+  }
+}
+
+void FoldedRuns::take_in(Island& joined, Island& island) {
+  for (std::size_t c = 0; c < island.communicators.size(); ++c) {
+    Communicator& each = communicators_[at(island.communicators[c])];
+    joined.communicators.push_back(island.communicators[c]);
+    const std::int32_t added = joined.simulation->add(each.kind->shape, each.constraints);
+    const std::vector<std::int32_t> new_run =
+        joined.simulation->adopt(added, *island.simulation, static_cast<std::int32_t>(c), {}, {});
+    for (std::size_t run = 0; run < new_run.size(); ++run) {
+      if (new_run[run] < 0) {
+        continue;
+      }
+      LOCKSTEP_CHECK(at(new_run[run]) == joined.run_count, "runs are numbered alike");
+      Run& old = island.runs[run];
+      Run& moved = joined.runs[at(open_run(joined, old.communicator, old.sequence))];
+      moved.op = old.op;
+      moved.unfinished = old.unfinished;
+      if (moved.unfinished == 0) {
+        joined.open.pop_back();
+      }
+    }
+  }
 }
 
 void FoldedRuns::put_in(std::int32_t index, std::int32_t run, std::int32_t place, Time now) {
@@ -406,8 +429,8 @@ void FoldedRuns::scale_capacity(PortId port, double share) {
         simulate(island, now_, now_);
       }
       island.recording = false;
-      island.simulation->set_capacity(island.pooled ? local : constraint, capacity);
-      island.pooled = false;
+      leave_pool(island);
+      island.simulation->set_capacity(constraint, capacity);
       schedule(changed, island.simulation->next());
     }
     CommunicatorShape shape = communicator.kind->shape;

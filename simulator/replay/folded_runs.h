@@ -110,6 +110,8 @@ class FoldedRuns final : public Communication {
   std::int32_t settle(std::int32_t communicator, Time now);
   std::int32_t open_run(Island& island, std::int32_t communicator, std::int32_t sequence);
   std::int32_t join(std::span<const std::int32_t> islands, std::int32_t communicator, Time now);
+  void leave_pool(Island& island);
+  void take_in(Island& joined, Island& island);
   void put_in(std::int32_t island, std::int32_t run, std::int32_t place, Time now);
   void simulate(Island& island, Time now, Time until);
   void process(std::int32_t island, Time now);

@@ -38,6 +38,14 @@ std::int32_t IslandSimulation::add(const CommunicatorShape& shape,
   return static_cast<std::int32_t>(communicators_.size()) - 1;
 }
 
+void IslandSimulation::rename(std::span<const std::int32_t> constraints) {
+  std::unordered_map<std::int32_t, ConstraintId> renamed;
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    renamed.emplace(constraints[i], constraint_.at(static_cast<std::int32_t>(i)));
+  }
+  constraint_ = std::move(renamed);
+}
+
 void IslandSimulation::set_capacity(std::int32_t constraint, double capacity) {
   if (const auto found = constraint_.find(constraint); found != constraint_.end()) {
     network_.set_capacity(found->second, capacity);

@@ -29,6 +29,8 @@ class IslandSimulation {
   /// Adds a communicator; `constraints` names its constraints, so that communicators share those of
   /// equal names. `shape` must outlive this. Returns its number.
   std::int32_t add(const CommunicatorShape& shape, std::span<const std::int32_t> constraints);
+  /// Other names for the constraints of the only communicator, which was added with 0, 1, ….
+  void rename(std::span<const std::int32_t> constraints);
   void set_capacity(std::int32_t constraint, double capacity);
 
   /// A further collective on a communicator, numbered from 0 in order of opening.
