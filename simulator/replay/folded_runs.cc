@@ -311,10 +311,14 @@ void FoldedRuns::process(std::int32_t index, Time now) {
   }
   finishes_.clear();
   island.simulation->advance(now, finishes_);
+  std::erase_if(finishes_, [&](const IslandSimulation::Finish& finish) {
+    return island.runs[at(finish.run)].op[at(finish.place)] == kFinished;  // told by the memo
+  });
   if (island.recording) {
     SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
+    const bool rests = island.simulation->next() == Time::max();
     memo_nodes_ -= memo.size();
-    if (!finishes_.empty()) {
+    if (!finishes_.empty() || rests) {  // to come to rest is something that happens, too
       codes_.clear();
       for (const IslandSimulation::Finish& finish : finishes_) {
         codes_.push_back(code_of(finish.run, finish.place));
@@ -322,7 +326,7 @@ void FoldedRuns::process(std::int32_t index, Time now) {
       island.node = memo.finish(island.node, now - island.base, codes_);
     }
     memo_nodes_ += memo.size();
-    if (island.simulation->next() == Time::max()) {
+    if (rests) {
       memo.rest(island.node);
     }
   }

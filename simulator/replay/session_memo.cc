@@ -30,7 +30,7 @@ std::int32_t SessionMemo::find(std::int32_t from, Time when, std::int64_t code) 
 std::int32_t SessionMemo::enter(std::int32_t from, Time when, std::int64_t code) {
   const auto [place, is_new] = children_.try_emplace({when.count_ps(), code, from}, -1);
   if (is_new) {
-    place->second = add();
+    place->second = add(when);
   }
   return place->second;
 }
@@ -44,7 +44,7 @@ void SessionMemo::rest(std::int32_t node) { at(node).known = at(node).rests = tr
 std::int32_t SessionMemo::finish(std::int32_t index, Time when,
                                  std::span<const std::int64_t> codes) {
   if (!at(index).known) {
-    const std::int32_t after = add();
+    const std::int32_t after = add(when);
     Node& node = at(index);
     node.known = true;
     node.when = when;
@@ -56,8 +56,9 @@ std::int32_t SessionMemo::finish(std::int32_t index, Time when,
   return at(index).after;
 }
 
-std::int32_t SessionMemo::add() {
-  nodes_.emplace_back();
+/// A node that is reached at `when`.
+std::int32_t SessionMemo::add(Time when) {
+  nodes_.emplace_back().quiet = when - Time::ps(1);
   return static_cast<std::int32_t>(nodes_.size()) - 1;
 }
 

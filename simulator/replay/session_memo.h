@@ -23,8 +23,8 @@ class SessionMemo {
   struct Node {
     Time quiet =
         Time::ps(-1);  ///< where `known` is false: nothing finishes until then, this included
-    Time when = Time::max();  ///< where it is true: the next finishes, unless something is entered
-    std::int32_t after = -1;  ///< the node after them
+    Time when = Time::max();            ///< where it is true: the next finishes, or rest
+    std::int32_t after = -1;            ///< the node after them
     std::int32_t first = 0, count = 0;  ///< of finishes()
     bool known = false;
     bool rests = false;  ///< nothing is under way
@@ -52,7 +52,7 @@ class SessionMemo {
   void stay_quiet(std::int32_t node, Time until);
   /// Nothing finishes before something is entered.
   void rest(std::int32_t node);
-  /// What finishes next; returns the node after it.
+  /// What finishes next, or nothing where rest comes; returns the node after it.
   std::int32_t finish(std::int32_t node, Time when, std::span<const std::int64_t> codes);
   std::size_t size() const { return nodes_.size(); }
 
@@ -66,7 +66,7 @@ class SessionMemo {
     std::size_t operator()(const Key& key) const noexcept;
   };
   Node& at(std::int32_t index) { return nodes_[static_cast<std::size_t>(index)]; }
-  std::int32_t add();
+  std::int32_t add(Time when);
 
   std::vector<Node> nodes_;
   std::vector<std::int64_t> finishes_;

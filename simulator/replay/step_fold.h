@@ -64,9 +64,9 @@ class StepFolder {
              const ReplayOptions& options, std::vector<std::uint64_t> rank_colour = {});
 
   std::int32_t phases() const { return phases_; }
-  /// Nothing where folding does not pay: fresh ports, a transport, transfers of unequal sizes on a connection,
-  /// or in the first phase more classes than half of the connections. O(connections of all
-  /// collectives so far x hops + refinement); 150 B a connection. ERRORS: no route.
+  /// Nothing where folding does not pay: fresh ports, a transport, transfers of unequal sizes on a
+  /// connection, or in the first phase more classes than half of the connections. O(connections of
+  /// all collectives so far x hops + refinement); 150 B a connection. ERRORS: no route.
   std::optional<StepFold> fold(std::int32_t phase) const;
 
  private:
