@@ -369,6 +369,7 @@ class Replay {
                                          what.type == OpType::kBackwardReceive);
     for (const std::int32_t next : work_.program(r).successors(op)) {
       if (received && op_of(r, next).comm == CommType::kNone) {
+        std::erase_if(rank.messages, [&](const auto& each) { return each.first == next; });
         rank.messages.emplace_back(next, now_);
       }
       if (rank.waits.end_one(next) == 0) {
