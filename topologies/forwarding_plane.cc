@@ -107,7 +107,9 @@ void ForwardingPlane::make(std::int32_t target) {
     table.distance[index(members_[i]) - first] = 0;
     scratch_queue_.push_back(members_[i]);
   }
-  for (std::size_t head = 0; head < scratch_queue_.size(); ++head) {
+  // Breadth first, until all are reached: behind two tiers that is after two forwarders.
+  for (std::size_t head = 0; head < scratch_queue_.size() && scratch_queue_.size() < count;
+       ++head) {
     const std::size_t from = index(scratch_queue_[head]);
     const int next = table.distance[from - first] + 1;
     LOCKSTEP_CHECK(next < kUnreachable, "a path of more than 65,534 hops");

@@ -64,14 +64,15 @@ class Run {
       }
       bool reference_came = false;
       for (const NetworkEvent& event : events) {
-        const auto slot = static_cast<std::int32_t>(event.tag);
         if (event.kind == NetworkEvent::Kind::kSent) {
-          times_.sent[at(slot)] = now;
           continue;
         }
-        times_.delivered[at(slot)] = now;
+        const auto slot = static_cast<std::int32_t>(event.tag);
         SlotState& state = state_[at(slot)];
-        ++state.delivered;
+        if (++state.delivered == state.count) {
+          times_.delivered[at(slot)] = now;
+          times_.sent[at(slot)] = now - graph_.slots[at(slot)].latency;
+        }
         --left_;
         ++times_.simulated;
         for (std::int32_t w = waiter_begin_[at(slot)]; w < waiter_begin_[at(slot) + 1]; ++w) {
@@ -105,32 +106,31 @@ class Run {
   };
 
   /// Whether all that the slot's next transfer waits for has come; if not, notes what has not.
-  bool ready(std::int32_t index) {
+  /// `forwards`: it waits for any.
+  bool ready(std::int32_t index, bool& forwards) {
     SlotState& state = state_[at(index)];
-    state.blocker = -1;
+    forwards = false;
     for (const SlotWait& wait : graph_.waits(at(index))) {
       const SlotState& other = state_[at(wait.slot)];
-      state.needed = wait.needed(state.started, other.count);
-      if (other.delivered < state.needed) {
+      const std::int32_t needed = wait.needed(state.started, other.count);
+      if (other.delivered < needed) {
         state.blocker = wait.slot;
+        state.needed = needed;
         return false;
       }
+      forwards = forwards || needed > 0;
     }
+    state.blocker = -1;
     return true;
-  }
-
-  /// Whether the slot's next transfer waits for any.
-  bool forwards(std::int32_t index) const {
-    return std::ranges::any_of(graph_.waits(at(index)), [&](const SlotWait& wait) {
-      return wait.needed(state_[at(index)].started, 1) > 0;
-    });
   }
 
   void start_ready(std::int32_t index, Time now) {
     const FlowGraph::Slot& slot = graph_.slots[at(index)];
     SlotState& state = state_[at(index)];
-    for (; state.started < state.count && ready(index); ++state.started) {
-      const Time latency = forwards(index) ? slot.forward_latency : slot.start_latency;
+    state.blocker = -1;
+    for (bool forwards = false; state.started < state.count && ready(index, forwards);
+         ++state.started) {
+      const Time latency = forwards ? slot.forward_latency : slot.start_latency;
       network_.start(ConnectionId(index), slot.bits, slot.latency,
                      std::max(now, slot.entry) + latency, static_cast<std::uint64_t>(index));
     }
@@ -207,7 +207,8 @@ class Run {
     }
     for (std::size_t i = 0; i < state_.size(); ++i) {
       if (state_[i].blocker >= 0) {
-        ready(static_cast<std::int32_t>(i));
+        bool forwards = false;
+        ready(static_cast<std::int32_t>(i), forwards);
       }
     }
   }

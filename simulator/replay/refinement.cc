@@ -12,7 +12,7 @@ namespace {
 using Hash = std::uint64_t;
 
 /// Rounds over everything go on as long as each brings so many times the colours.
-constexpr double kGrowth = 1.1;
+constexpr double kGrowth = 1.5;
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
