@@ -20,6 +20,8 @@ echo '# 8 channels: every transfer, no symmetry; folded'
 "$alone" "$(fabric 4096)" allreduce ring simple 8 1GiB repeat=3
 echo '# double binary tree, Simple (512 KiB pieces), 16 channels, sprayed'
 for size in 256MiB 512MiB 1GiB; do "$alone" "$(fabric 8192)" allreduce tree simple 16 $size spray; done
+echo '# the same, hashed ECMP: nothing folds'
+"$alone" "$(fabric 8192)" allreduce tree simple 16 64MiB
 
 command() { /usr/bin/time -f '%U s user, %S s system, %M KB' "$lockstep" collective --op allreduce "$@" 2>&1 | grep -vE 'warning|^#'; }
 echo '# whole command'
