@@ -78,7 +78,16 @@ class Fit {
  public:
   Fit(const std::vector<const ComparedRow*>& rows, std::vector<const Field*> fields,
       NcclSystem system)
-      : rows_(rows), fields_(std::move(fields)), system_(system) {}
+      : rows_(rows), fields_(std::move(fields)), system_(system) {
+    std::map<const CommSetting*, double> count;
+    for (const ComparedRow* row : rows_) {
+      count[row->setting] += 1;
+    }
+    const double share = static_cast<double>(rows_.size()) / static_cast<double>(count.size());
+    for (const ComparedRow* row : rows_) {
+      balance_.push_back(share / count[row->setting]);
+    }
+  }
 
   void run() {
     double damping = 1e-3;
@@ -176,8 +185,9 @@ class Fit {
   double weigh() {
     scale_ = std::max(1.4826 * median_of_sizes(residuals_), 1e-4);
     weights_.clear();
-    for (const double r : residuals_) {
-      weights_.push_back(std::min(1.0, kHuber * scale_ / std::max(std::abs(r), 1e-12)));
+    for (std::size_t i = 0; i < residuals_.size(); ++i) {
+      const double size = std::max(std::abs(residuals_[i]), 1e-12);
+      weights_.push_back(balance_[i] * std::min(1.0, kHuber * scale_ / size));
     }
     return cost_of(residuals_);
   }
@@ -186,9 +196,9 @@ class Fit {
   double cost_of(const Vector& residuals) const {
     double sum = 0;
     const double knee = kHuber * scale_;
-    for (const double r : residuals) {
-      const double size = std::abs(r);
-      sum += size <= knee ? size * size : knee * (2 * size - knee);
+    for (std::size_t i = 0; i < residuals.size(); ++i) {
+      const double size = std::abs(residuals[i]);
+      sum += balance_[i] * (size <= knee ? size * size : knee * (2 * size - knee));
     }
     return std::isfinite(sum) ? sum : 1e300;
   }
@@ -222,6 +232,7 @@ class Fit {
   const std::vector<const ComparedRow*>& rows_;
   std::vector<const Field*> fields_;
   NcclSystem system_;
+  Vector balance_;  ///< each table counts alike
   Vector residuals_, weights_, gradient_;
   Matrix jacobian_, information_;
   double scale_ = 1;

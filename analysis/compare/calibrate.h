@@ -26,9 +26,10 @@ struct Calibration {
 };
 
 /// Fits the rates of one cluster to measurements of it: least squares of log(predicted / measured)
-/// with Huber's weights (k = 1.345 of the residuals' scale by the median), Levenberg-Marquardt in
-/// the logarithms of the rates, within their bounds. Trained on every second table (by id; with one
-/// table on every second row), judged on the others. Intervals come from the information matrix.
+/// with Huber's weights, each table counting alike (k = 1.345 of the residuals' scale by the
+/// median), Levenberg-Marquardt in the logarithms of the rates, within their bounds. Trained on
+/// every second table (by id; with one table on every second row), judged on the others. Intervals
+/// come from the information matrix.
 ///
 /// `names`: which rates; empty: all that the data determine: those that at least three rows per
 /// rate depend on, dropped one by one while the 95 % interval of the worst is wider than a factor

@@ -49,6 +49,11 @@ TableSetting table_setting(const CommSetting& setting, const CompareWishes& wish
     system.fabric = *wishes.fabric;
     system.nics_per_server = std::max(1, wishes.fabric->nics);
   }
+  // NVLink SHARP is a matter of the switches to NCCL's choice.
+  system.fabric.nvswitch = system.fabric.nvswitch && table.preset.nvls && setting.nvls != false;
+  if (setting_of(setting.env, "NCCL_NVLS_ENABLE") == "0") {
+    system.fabric.nvswitch = false;
+  }
   if (wishes.gpus_per_server > 0) {
     system.gpus_per_server = wishes.gpus_per_server;
   }

@@ -51,10 +51,16 @@ bool is_xname(std::string_view host) {
   return letter == kLetters.size();
 }
 
+/// Whether one of the words stands in the text, not within another word: "efa" is in "4xefa", not
+/// in "default".
 bool has_word(const std::string& text, std::string_view either) {
+  const auto letter = [&](std::size_t i) { return text[i] >= 'a' && text[i] <= 'z'; };
   for (const std::string_view word : split(either, '|')) {
-    if (text.find(word) != std::string::npos) {
-      return true;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      const bool times = at > 1 && text[at - 1] == 'x' && !letter(at - 2);
+      if (at == 0 || times || !letter(at - 1)) {
+        return true;
+      }
     }
   }
   return false;
@@ -65,11 +71,11 @@ bool has_word(const std::string& text, std::string_view either) {
 Preset read_preset(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonView view(json, file);
-  constexpr std::array<std::string_view, 17> kKeys = {
-      "schema",     "name",         "title",   "gpu",     "gpus_per_server",
-      "nvlink_Bps", "nvswitch",     "network", "nic_Bps", "nics_per_server",
-      "amd_host",   "nccl_version", "words",   "without", "rates",
-      "intervals",  "provenance"};
+  constexpr std::array<std::string_view, 18> kKeys = {
+      "schema",     "name",         "title",     "gpu",     "gpus_per_server",
+      "nvlink_Bps", "nvswitch",     "network",   "nic_Bps", "nics_per_server",
+      "amd_host",   "nccl_version", "nvls",      "words",   "without",
+      "rates",      "intervals",    "provenance"};
   view.allow_keys(kKeys);
   if (view["schema"].string() != kSchema) {
     throw view["schema"].error("another kind of file").expected(kSchema);
@@ -87,6 +93,7 @@ Preset read_preset(std::string_view text, const std::string& file) {
   system.fabric.nvlink = Bandwidth::bytes_per_second(within(view["nvlink_Bps"], 0, 1e14));
   system.fabric.nic = Bandwidth::bytes_per_second(within(view["nic_Bps"], 1e6, 1e13));
   system.fabric.nvswitch = view["nvswitch"].boolean();
+  preset.nvls = !view.has("nvls") || view["nvls"].boolean();
   system.fabric.amd_host = view.has("amd_host") && view["amd_host"].boolean();
   if (view.has("nccl_version")) {
     preset.nccl_version = view["nccl_version"].string();
@@ -124,6 +131,9 @@ std::string to_json_text(const Preset& preset) {
   json["gpus_per_server"] = preset.system.gpus_per_server;
   json["nvlink_Bps"] = fabric.nvlink.bytes_per_second();
   json["nvswitch"] = fabric.nvswitch;
+  if (!preset.nvls) {
+    json["nvls"] = false;
+  }
   json["network"] = preset.network;
   json["nic_Bps"] = fabric.nic.bytes_per_second();
   json["nics_per_server"] = preset.system.nics_per_server;

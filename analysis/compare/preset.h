@@ -21,6 +21,7 @@ struct Interval {
 struct Preset {
   std::string name, title, gpu, network;
   NcclSystem system;
+  bool nvls = true;          ///< false: its NCCL is set up not to use multicast in the switches
   std::string nccl_version;  ///< where a log names none
   /// Words that a log's description of GPU, network and hosts must have, "a|b" for either; and
   /// those that it must not have.

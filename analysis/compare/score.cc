@@ -167,7 +167,15 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes) {
 
 std::string score_markdown(const Score& score) {
   std::string text = fmt::format(
-      "{} tables; {} left out. Error of time, predicted / measured - 1.\n\n"
+      "# Accuracy of the model of collectives\n\n"
+      "Written by `lockstep score FOLDER -o docs/accuracy.md`; a test fails when a line gets worse "
+      "than it "
+      "stands here.\n"
+      "{} tables of nccl-tests; {} left out (unhealthy, or of hardware without a preset). Error of "
+      "time, "
+      "predicted / measured - 1;\nrates come from the presets, whose files say what they were "
+      "fitted to. The "
+      "worst first.\n\n"
       "| | rows | median size | p90 | bias | worst |\n|---|---|---|---|---|---|\n",
       score.tables, score.left_out_tables);
   const auto numbers = [](const ErrorStatistics& e) {

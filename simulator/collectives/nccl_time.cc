@@ -11,7 +11,7 @@ namespace {
 
 constexpr NcclRateField kFields[] = {
     {"floor_s", "a collective that moves nothing", 0.5, 2000, &NcclRates::floor_us, 1e-6},
-    {"network_efficiency", "data rate of the NICs, of the nominal", 0.01, 1.1,
+    {"network_efficiency", "data rate of the NICs, of the nominal", 0.01, 1,
      &NcclRates::network_efficiency},
     {"local_efficiency", "data rate in the server, of the nominal", 0.05, 1.3,
      &NcclRates::local_efficiency},
@@ -28,7 +28,11 @@ constexpr NcclRateField kFields[] = {
      1e9},
     {"ll128_Bps", "payload of LL128 that one rank sends to the network", 0.01, 200,
      &NcclRates::ll128_GBps, 1e9},
-    {"fill", "how a pipeline overlaps, 0 to 2", 0, 4, &NcclRates::fill},
+    {"local_overlap", "how hops and bytes in a server overlap", 0.5, 4, &NcclRates::local_overlap},
+    {"network_overlap", "the same where NICs are the narrowest", 0.5, 4,
+     &NcclRates::network_overlap},
+    {"rendezvous_s", "of each network hop of messages above 4 KiB, besides", 0, 1000,
+     &NcclRates::rendezvous_us, 1e-6},
     {"simple_penalty", "of network hops by the protocol Simple", 0.1, 50,
      &NcclRates::simple_penalty},
     {"duplex", "data rate of NICs that send and receive at once, of one-way's", 0.3, 1,
@@ -78,7 +82,9 @@ struct Setting {
     return rates.local_latency * (has_nvlink() ? nvlink[p] : pci[p]);
   }
   double network_hop(const ByProtocol& net) const {
-    return rates.network_latency * net[p] * (p == 2 ? rates.simple_penalty : 1);
+    constexpr double kEager = 4096;
+    return rates.network_latency * net[p] * (p == 2 ? rates.simple_penalty : 1) +
+           (bytes >= kEager ? rates.rendezvous_us : 0);
   }
   double steps() const {
     return op == CommType::kAllReduce                                     ? 2 * (n - 1)
@@ -105,13 +111,12 @@ Parts ring(const Setting& s) {
   const bool chain = s.op == CommType::kBroadcast || s.op == CommType::kReduce;
   const double across = s.servers < 2                  ? 0
                         : s.op == CommType::kAllReduce ? 2 * (s.servers - 1)
-                        : chain                        ? s.servers - 1
                                                        : s.servers - 1;
-  const double inside = (chain ? s.n - 1 : s.steps()) - across;
-  parts.hops = inside * local + across * network;
-  const double wire = s.bytes * s.steps() / s.n / payload(s.choice.protocol) / s.share();
-  parts.local_us = s.k > 1 ? us(wire, s.local()) : 0;
-  parts.network_us = s.servers > 1 ? us(wire, s.network()) : 0;
+  parts.hops =
+      chain ? (s.servers > 1 ? network : local) : (s.steps() - across) * local + across * network;
+  const double data = s.bytes * s.steps() / s.n / s.share();
+  parts.local_us = s.k > 1 ? us(data / payload(s.choice.protocol), s.local()) : 0;
+  parts.network_us = s.servers > 1 ? us(data, s.network()) : 0;
   return parts;
 }
 
@@ -259,8 +264,12 @@ NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclCho
   time.latency_us = system.rates.floor_us + parts.hops;
   time.wire_us = std::max(parts.local_us, parts.network_us);
   time.network_bound = parts.network_us > parts.local_us;
-  time.fill_us = system.rates.fill * std::sqrt(parts.hops * time.wire_us);
-  time.time_us = time.latency_us + time.wire_us + time.fill_us;
+  const double overlap =
+      time.network_bound ? system.rates.network_overlap : system.rates.local_overlap;
+  const double most = std::max({parts.hops, time.wire_us, 1e-9});
+  time.time_us = system.rates.floor_us + most * std::pow(std::pow(parts.hops / most, overlap) +
+                                                             std::pow(time.wire_us / most, overlap),
+                                                         1 / overlap);
   return time;
 }
 

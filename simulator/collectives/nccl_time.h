@@ -23,8 +23,10 @@ struct NcclRates {
   double ll_GBps = 4;      ///< payload of LL that a rank's proxy, which reads the flags, sends out
   double ll128_GBps = 20;  ///< the same of LL128
   double duplex = 1;       ///< data rate of NICs that send and receive at once, of one-way's
-  double fill = 0.5;       ///< how well a pipeline overlaps: 0 as one stream, 1 as pieces
-  double simple_penalty = 1;  ///< of the network hops by the protocol Simple (rendezvous)
+  double local_overlap = 0.9;    ///< how hops and bytes in a server overlap, see nccl_time
+  double network_overlap = 1.2;  ///< the same where NICs are the narrowest
+  double rendezvous_us = 0;      ///< of each network hop of messages above 4 KiB, besides
+  double simple_penalty = 1;     ///< of the network hops by the protocol Simple (rendezvous)
 };
 
 /// One of NcclRates' numbers: its name in files (where times are seconds and rates bytes per
@@ -71,9 +73,9 @@ GroupShape even_shape(std::int32_t ranks, std::int32_t servers);
 NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system);
 
 /// Time of a collective when NCCL does it in this way.
-/// With L = hops, W = bytes / rate: T = floor + L + W + fill * sqrt(L * W), which for fill
-/// = 2 is the time of the best cut into pieces, (sqrt(L) + sqrt(W))^2 (the classic result for a
-/// pipeline; van de Geijn's "Global combine operations", 1994), and for 0 that of one stream.
+/// With L = hops and W = bytes / rate: T = floor + (L^p + W^p)^(1/p). p = 1 is a stream that waits
+/// for every hop, larger p a pipeline whose hops hide behind its bytes, smaller p one whose pieces
+/// are too few to keep it full.
 ///
 ///   ring        L = steps of NCCL's tables; rate = min(NVLink, NICs) over nsteps/n
 ///   tree        L = 2((k-1) local + log2 N network); network: S per NIC set on two servers, 2S on
