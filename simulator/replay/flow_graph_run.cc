@@ -254,8 +254,8 @@ FlowGraphTimes run_flow_graph(FlowGraph&& graph, bool fast_forward) {
     }
   }
   Run run(graph, fast_forward);
-  graph.term = {};  // the network has them now
-  graph.term_begin = {};
+  graph.term = std::vector<MaxMin::Term>();  // the network has them now
+  graph.term_begin = std::vector<std::int32_t>();
   return run.run();
 }
 

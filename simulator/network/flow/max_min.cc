@@ -32,6 +32,7 @@ ConstraintId MaxMin::add_constraint(double capacity) {
   const ConstraintId id(constraints_.size());
   capacity_.push_back(to_units(capacity));
   constraints_.emplace_back();
+  crowds_.emplace_back();
   constraints_.back().left = static_cast<Wide>(capacity_.back()) * kOne;
   return id;
 }
@@ -76,7 +77,7 @@ void MaxMin::add_term(VariableId id, Term term) {
     const Element element = elements_[at(old_first + i)];
     elements_[at(first + i)] = element;
     if (element.place >= 0) {
-      constraints_[at(element.constraint)].users[at(element.place)].element = first + i;
+      crowds_[at(element.constraint)].users[at(element.place)].element = first + i;
     }
   }
   free_elements_[at(count)].push_back(old_first);
@@ -90,7 +91,7 @@ void MaxMin::add_term(VariableId id, Term term) {
     Constraint& constraint = constraints_[term.constraint.index()];
     const Element& element = elements_[at(first + count)];
     constraint.left -= static_cast<Wide>(element.weight) * variable.rate;
-    constraint.level_weight += variable.rate == constraint.level ? element.weight : 0;
+    constraint.held += variable.rate == constraint.level ? element.weight : 0;
     fresh_.push_back(id.value);
   }
 }
@@ -108,13 +109,13 @@ void MaxMin::set_bound(VariableId id, double bound) {
 }
 
 void MaxMin::attach(std::int32_t variable, std::int32_t element) {
-  std::vector<User>& users = constraints_[at(elements_[at(element)].constraint)].users;
+  std::vector<User>& users = crowds_[at(elements_[at(element)].constraint)].users;
   elements_[at(element)].place = static_cast<std::int32_t>(users.size());
-  users.push_back({variable, element, -1});
+  users.push_back({variable, element});
 }
 
 void MaxMin::detach(const Element& element) {
-  std::vector<User>& users = constraints_[at(element.constraint)].users;
+  std::vector<User>& users = crowds_[at(element.constraint)].users;
   users[at(element.place)] = users.back();
   elements_[at(users.back().element)].place = element.place;
   users.pop_back();
@@ -140,7 +141,7 @@ void MaxMin::deactivate(VariableId id) {
     Constraint& constraint = constraints_[at(element.constraint)];
     constraint.left += static_cast<Wide>(element.weight) * variable.rate;
     if (constraint.level != kNone) {  // whoever it limits may rise; no others can
-      constraint.level_weight -= variable.rate == constraint.level ? element.weight : 0;
+      constraint.held -= variable.rate == constraint.level ? element.weight : 0;
       mark_dirty(element.constraint);
     }
   }
@@ -164,7 +165,7 @@ void MaxMin::deactivate(std::span<const std::int32_t> variables) {
     if (const Variable* variable = ahead(i, 1)) {
       for (std::int32_t e = variable->first; e < variable->first + variable->count; ++e) {
         const Element& element = elements_[at(e)];
-        const std::vector<User>& users = constraints_[at(element.constraint)].users;
+        const std::vector<User>& users = crowds_[at(element.constraint)].users;
         __builtin_prefetch(users.data() + element.place);
         // About the one that will fill its place: the lists shrink from the end.
         const std::size_t last = users.size() > kStage ? users.size() - kStage : 0;
@@ -240,7 +241,7 @@ bool MaxMin::fill_alone(std::int32_t v) {
   std::int64_t rate = variable.bound;
   for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
     const Element& element = elements_[at(e)];
-    if (constraints_[at(element.constraint)].users.size() != 1) {
+    if (crowds_[at(element.constraint)].users.size() != 1) {
       return false;
     }
     const Wide capacity = static_cast<Wide>(capacity_[at(element.constraint)]) * kOne;
@@ -257,7 +258,7 @@ bool MaxMin::fill_alone(std::int32_t v) {
     constraint.left = capacity - static_cast<Wide>(element.weight) * rate;
     const bool limits = divide(capacity, element.weight) == rate;
     constraint.level = limits ? rate : kNone;
-    constraint.level_weight = limits ? element.weight : 0;
+    constraint.held = limits ? element.weight : 0;
     constraint.dirty = false;  // nobody else is there to mind
   }
   ++filled_variables_;
@@ -267,24 +268,21 @@ bool MaxMin::fill_alone(std::int32_t v) {
 /// What the pass begins with: new variables, and the constraints that have changed.
 void MaxMin::seed() {
   joining_.clear();
-  for (const std::int32_t v : fresh_) {
-    // Each is alone, joins, or is the second mention of one that did.
-    if (variables_[at(v)].active && !fill_alone(v)) {
-      joining_.push_back(v);
-    }
-  }
-  fresh_.clear();
+  joining_.swap(fresh_);
+  // Each is alone, joins, or is the second mention of one that did.
+  std::erase_if(joining_,
+                [&](std::int32_t v) { return !variables_[at(v)].active || fill_alone(v); });
   for (const std::int32_t c : dirty_) {
     Constraint& constraint = constraints_[at(c)];
     if (!constraint.dirty) {
       continue;
     }
     constraint.dirty = false;
-    if (constraint.level_weight == 0) {
+    if (constraint.held == 0) {
       constraint.level = kNone;  // those that it limited are gone
     }
     if (constraint.left < 0) {
-      for (const User& user : constraint.users) {  // the capacity was cut
+      for (const User& user : crowds_[at(c)].users) {  // the capacity was cut
         joining_.push_back(user.variable);
       }
     }
@@ -302,11 +300,10 @@ MaxMin::Constraint& MaxMin::touch(std::int32_t c) {
   Constraint& constraint = constraints_[at(c)];
   if (constraint.reached != epoch_) {
     constraint.reached = epoch_;
-    constraint.new_level = constraint.last_level = constraint.queued = kNone;
-    constraint.open = constraint.equal = constraint.last_weight = 0;
-    constraint.held = constraint.level == kNone ? 0 : constraint.level_weight;
+    constraint.queued = kNone;
+    constraint.open = 0;
+    constraint.held = constraint.level == kNone ? 0 : constraint.held;
     constraint.joined = 0;
-    constraint.first_joined = -1;
     constraint.settled = constraint.stirred = false;
     pending_ += constraint.held > 0 ? 1 : 0;
     touched_.push_back(c);
@@ -336,8 +333,6 @@ void MaxMin::join(std::int32_t v) {
     constraint.settled = false;
     pending_ += (constraint.held > 0 ? 1 : 0) - (was_pending ? 1 : 0);
     ++constraint.joined;
-    constraint.users[at(element.place)].next = constraint.first_joined;
-    constraint.first_joined = element.place;
     if (!constraint.stirred) {
       constraint.stirred = true;
       stirred_.push_back(element.constraint);
@@ -414,40 +409,43 @@ void MaxMin::find_joining(std::int64_t level) {
     if (index < 0) {
       continue;
     }
-    Constraint& constraint = constraints_[at(index)];
-    constraint.equal = level == constraint.level ? constraint.held : 0;
-    if (constraint.joined == std::ssize(constraint.users)) {
+    const Constraint& constraint = constraints_[at(index)];
+    Crowd& crowd = crowds_[at(index)];
+    crowd.equal = level == constraint.level ? constraint.held : 0;
+    if (constraint.joined == std::ssize(crowd.users)) {
       continue;
     }
     if (constraint.open == 0 || divide(constraint.left, constraint.open) > level) {
-      find_held(constraint, level);
+      find_held(index, level);
     } else if (level < constraint.level) {
-      find_above(constraint, level);
+      find_above(index, level);
     }
   }
 }
 
 /// The constraint fills up below its old level: whoever is above that joins.
-void MaxMin::find_above(Constraint& constraint, std::int64_t level) {
-  for (const User& user : constraint.users) {
+void MaxMin::find_above(std::int32_t c, std::int64_t level) {
+  Crowd& crowd = crowds_[at(c)];
+  for (const User& user : crowd.users) {
     const Variable& variable = variables_[at(user.variable)];
     if (variable.rate >= level && variable.joined != epoch_) {
       if (variable.rate > level) {
         joining_.push_back(user.variable);
       } else {
-        constraint.equal += elements_[at(user.element)].weight;
+        crowd.equal += elements_[at(user.element)].weight;
       }
     }
   }
 }
 
 /// The level is that of variables which the constraint limited: if there is room above, they join.
-void MaxMin::find_held(Constraint& constraint, std::int64_t level) {
+void MaxMin::find_held(std::int32_t c, std::int64_t level) {
+  const Constraint& constraint = constraints_[at(c)];
   const Wide left = constraint.left + static_cast<Wide>(constraint.held) * level;
   if (divide(left, constraint.open + constraint.held) == level) {
     return;
   }
-  for (const User& user : constraint.users) {
+  for (const User& user : crowds_[at(c)].users) {
     const Variable& variable = variables_[at(user.variable)];
     if (variable.rate == level && variable.joined != epoch_) {
       joining_.push_back(user.variable);
@@ -493,12 +491,11 @@ void MaxMin::fill() {
 void MaxMin::settle(std::int32_t c, std::int64_t level) {
   Constraint& constraint = constraints_[at(c)];
   pending_ -= constraint.held > 0 && !constraint.settled ? 1 : 0;
-  constraint.new_level = level;
   constraint.settled = true;
-  for (std::int32_t place = constraint.first_joined; place >= 0;) {
-    const User& user = constraint.users[at(place)];
-    fix(user.variable, level);
-    place = user.next;
+  Crowd& crowd = crowds_[at(c)];
+  crowd.new_level = level;
+  for (std::size_t i = 0; constraint.open > 0 && i < crowd.users.size(); ++i) {
+    fix(crowd.users[i].variable, level);
   }
 }
 
@@ -516,9 +513,10 @@ void MaxMin::fix(std::int32_t v, std::int64_t rate) {
     Constraint& constraint = constraints_[at(element.constraint)];
     constraint.left -= static_cast<Wide>(element.weight) * rate;
     constraint.open -= element.weight;
-    constraint.last_weight = constraint.last_level == rate ? constraint.last_weight : 0;
-    constraint.last_weight += element.weight;
-    constraint.last_level = rate;
+    Crowd& crowd = crowds_[at(element.constraint)];
+    crowd.last_weight = crowd.last_level == rate ? crowd.last_weight : 0;
+    crowd.last_weight += element.weight;
+    crowd.last_level = rate;
   }
 }
 
@@ -531,13 +529,14 @@ void MaxMin::commit() {
   }
   for (const std::int32_t c : touched_) {
     Constraint& constraint = constraints_[at(c)];
-    constraint.level = constraint.new_level;
-    constraint.level_weight =
-        constraint.equal +
-        (constraint.last_level == constraint.new_level ? constraint.last_weight : 0);
-    if (constraint.level_weight == 0) {
+    Crowd& crowd = crowds_[at(c)];
+    constraint.level = crowd.new_level;
+    constraint.held = crowd.equal + (crowd.last_level == crowd.new_level ? crowd.last_weight : 0);
+    if (constraint.held == 0) {
       constraint.level = kNone;
     }
+    crowd.new_level = crowd.last_level = kNone;  // for the next
+    crowd.equal = crowd.last_weight = 0;
   }
 }
 
@@ -548,7 +547,7 @@ void MaxMin::check_certificate() const {
     variables.push_back(v.value);
   }
   for (const std::int32_t c : touched_) {
-    for (const User& user : constraints_[at(c)].users) {
+    for (const User& user : crowds_[at(c)].users) {
       variables.push_back(user.variable);
     }
   }

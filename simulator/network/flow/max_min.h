@@ -117,7 +117,6 @@ class MaxMin {
   struct User {
     std::int32_t variable;
     std::int32_t element;  ///< that ties it to the constraint; see coefficient()
-    std::int32_t next;     ///< in a solve: the place of the next of those that have joined
   };
   std::size_t constraint_count() const { return constraints_.size(); }
   double capacity(ConstraintId constraint) const {
@@ -129,7 +128,7 @@ class MaxMin {
   }
   /// The active variables on a constraint.
   std::span<const User> users(ConstraintId constraint) const {
-    return constraints_[constraint.index()].users;
+    return crowds_[constraint.index()].users;
   }
   double coefficient(const User& user) const {
     return static_cast<double>(elements_[static_cast<std::size_t>(user.element)].weight) /
@@ -157,24 +156,28 @@ class MaxMin {
     bool open = false;   ///< in that solve: not fixed yet
     bool moved = false;  ///< fixed at another rate than before
   };
-  struct Constraint {
+  /// What joining and fixing look at, in one cache line.
+  struct alignas(64) Constraint {
     Wide left = 0;               ///< capacity less weight times rate of all users that are not open
     std::int64_t level = kNone;  ///< the rate of the variables that it limits, if it does
-    std::int64_t level_weight = 0;  ///< of the users with that rate
-    std::vector<User> users;
+    /// Weight of the users with that rate; in a solve of those that have not joined.
+    std::int64_t held = 0;
     // In the solve `reached`:
-    std::int64_t new_level = kNone;
-    std::int64_t open = 0;   ///< weight of the variables that have joined and are not fixed
-    std::int64_t held = 0;   ///< weight of those at `level` that have not joined
-    std::int64_t equal = 0;  ///< weight of those at `new_level` that have not joined
-    std::int64_t last_level = kNone, last_weight = 0;  ///< users fixed last, and their weight
-    std::int64_t queued = kNone;                       ///< its key in candidates_
-    std::int32_t joined = 0;                           ///< number of the users that have joined
-    std::int32_t first_joined = -1;                    ///< place of the last of them
+    std::int64_t open = 0;        ///< weight of the variables that have joined and are not fixed
+    std::int64_t queued = kNone;  ///< its key in candidates_
+    std::int32_t joined = 0;      ///< number of the users that have joined
     std::uint32_t reached = 0;
     bool settled = false;  ///< its level is found, or found to have stayed
     bool stirred = false;  ///< in stirred_
     bool dirty = false;
+  };
+  /// The rest of it.
+  struct alignas(64) Crowd {
+    std::vector<User> users;
+    // In a solve:
+    std::int64_t new_level = kNone;
+    std::int64_t equal = 0;  ///< weight of those at `new_level` that have not joined
+    std::int64_t last_level = kNone, last_weight = 0;  ///< users fixed last, and their weight
   };
   /// A constraint or the bound of a variable (~index), and the level at which it is to be looked
   /// at.
@@ -201,8 +204,8 @@ class MaxMin {
   void enqueue_stirred();
   std::int64_t next_level();
   void find_joining(std::int64_t level);
-  void find_above(Constraint& constraint, std::int64_t level);
-  void find_held(Constraint& constraint, std::int64_t level);
+  void find_above(std::int32_t constraint, std::int64_t level);
+  void find_held(std::int32_t constraint, std::int64_t level);
   void let_join();
   void fill();
   void settle(std::int32_t constraint, std::int64_t level);
@@ -214,6 +217,7 @@ class MaxMin {
   std::vector<Variable> variables_;
   std::vector<std::int64_t> capacity_;  // per constraint
   std::vector<Constraint> constraints_;
+  std::vector<Crowd> crowds_;  // per constraint
   std::vector<Element> elements_;
   std::vector<std::int32_t> free_variables_;
   std::vector<std::vector<std::int32_t>> free_elements_;  // first element of free runs, by length
