@@ -3,15 +3,14 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <utility>
-
 #include <libdeflate.h>
+#include <utility>
 
 namespace lockstep {
 namespace {
 
 constexpr std::size_t kWindow = 1 << 15, kShortest = 3, kLongest = 258;
-constexpr std::size_t kTextPart = 1 << 16, kPackedPart = 1 << 18;
+constexpr std::size_t kTextPart = 1 << 15, kPackedPart = 1 << 18;
 
 /// Bits as they go into the stream, lowest first.
 struct Code {
@@ -64,6 +63,13 @@ constexpr std::array<Code, kLongest + 1> make_lengths() {
   return out;
 }
 
+/// Each byte with its bits the other way round.
+constexpr std::uint64_t reversed_bytes(std::uint64_t v) {
+  v = (v >> 4 & 0x0F0F0F0F0F0F0F0FU) | (v & 0x0F0F0F0F0F0F0F0FU) << 4;
+  v = (v >> 2 & 0x3333333333333333U) | (v & 0x3333333333333333U) << 2;
+  return (v >> 1 & 0x5555555555555555U) | (v & 0x5555555555555555U) << 1;
+}
+
 constexpr std::array<Code, 256> kLiterals = make_literals();
 constexpr std::array<Code, kLongest + 1> kLengths = make_lengths();
 
@@ -102,15 +108,21 @@ inline void RecordGzip::bits(std::uint64_t value, unsigned count) {
 }
 
 inline void RecordGzip::keep(std::string_view text) {
-  text_ += text;
-  position_ += text.size();
-  if (text_.size() >= kTextPart) {
+  if (text.size() > kTextPart) {
     flush_text();
+    check_sum_ = libdeflate_crc32(check_sum_, text.data(), text.size());
+  } else {
+    if (text_size_ + text.size() > kTextPart) {
+      flush_text();
+    }
+    std::memcpy(text_.data() + text_size_, text.data(), text.size());
+    text_size_ += text.size();
   }
+  position_ += text.size();
 }
 
-RecordGzip::RecordGzip(std::string path) : file_(std::move(path)), packed_(kPackedPart + 4096) {
-  text_.reserve(kTextPart + 4096);
+RecordGzip::RecordGzip(std::string path)
+    : file_(std::move(path)), text_(kTextPart), packed_(kPackedPart + 4096) {
   constexpr std::array<unsigned char, 10> kHeader = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
   std::memcpy(packed_.data(), kHeader.data(), kHeader.size());
   packed_size_ = kHeader.size();
@@ -122,16 +134,30 @@ void RecordGzip::write(std::string_view text) {
   keep(text);
 }
 
-void RecordGzip::write(Part& part) {
+inline bool RecordGzip::in_reach(const Part& part) const {
   const std::size_t length = part.text.size();
-  if (part.written_at != kNever && position_ - part.written_at <= kWindow && length >= kShortest &&
-      length <= kLongest) {
-    reference(length, static_cast<std::size_t>(position_ - part.written_at));
+  return part.written_at != kNever && position_ - part.written_at <= kWindow &&
+         length >= kShortest && length <= kLongest;
+}
+
+void RecordGzip::write(Part& part) {
+  if (in_reach(part)) {
+    reference(part.text.size(), static_cast<std::size_t>(position_ - part.written_at));
   } else {
     literals(part.text);
   }
   part.written_at = position_;
   keep(part.text);
+}
+
+void RecordGzip::write(Part& whole, Part& head, Part& tail) {
+  if (in_reach(whole)) {
+    write(whole);
+    return;
+  }
+  whole.written_at = position_;
+  write(head);
+  write(tail);
 }
 
 void RecordGzip::commit() {
@@ -153,14 +179,23 @@ void RecordGzip::commit() {
 }
 
 void RecordGzip::literals(std::string_view text) {
-  // Three codes of at most 9 bits go in at once.
+  // A byte below 128 has the 8 bits of 0x30 + byte, first bit first: eight of them are packed at
+  // once.
   std::size_t i = 0;
-  for (; i + 3 <= text.size(); i += 3) {
-    const Code a = kLiterals[static_cast<unsigned char>(text[i])];
-    const Code b = kLiterals[static_cast<unsigned char>(text[i + 1])];
-    const Code c = kLiterals[static_cast<unsigned char>(text[i + 2])];
-    const unsigned ab = a.count + 0U + b.count;
-    bits(a.bits | std::uint64_t{b.bits} << a.count | std::uint64_t{c.bits} << ab, ab + c.count);
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, text.data() + i, 8);
+    if ((eight & 0x8080808080808080U) != 0 || std::endian::native != std::endian::little) {
+      break;
+    }
+    eight = reversed_bytes(eight + 0x3030303030303030U);
+    const std::uint64_t whole = bit_buffer_ | eight << bit_count_;
+    std::memcpy(packed_.data() + packed_size_, &whole, 8);
+    bit_buffer_ = bit_count_ == 0 ? 0 : eight >> (64 - bit_count_);
+    packed_size_ += 8;
+    if (packed_size_ >= kPackedPart) {
+      flush_packed();
+    }
   }
   for (; i < text.size(); ++i) {
     const Code code = kLiterals[static_cast<unsigned char>(text[i])];
@@ -174,8 +209,8 @@ void RecordGzip::reference(std::size_t length, std::size_t distance) {
 }
 
 void RecordGzip::flush_text() {
-  check_sum_ = libdeflate_crc32(check_sum_, text_.data(), text_.size());
-  text_.clear();
+  check_sum_ = libdeflate_crc32(check_sum_, text_.data(), text_size_);
+  text_size_ = 0;
 }
 
 void RecordGzip::flush_packed() {

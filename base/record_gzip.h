@@ -29,11 +29,16 @@ class RecordGzip {
   /// Text that is new.
   void write(std::string_view text);
   void write(Part& part);
+  /// `whole.text` is that of `head` and `tail` together: one reference where it was written lately,
+  /// else the two on their own.
+  void write(Part& whole, Part& head, Part& tail);
   void commit();
 
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
+  /// Whether the part lies within reach of a reference.
+  bool in_reach(const Part& part) const;
   void literals(std::string_view text);
   void reference(std::size_t length, std::size_t distance);
   void bits(std::uint64_t value, unsigned count);
@@ -42,7 +47,8 @@ class RecordGzip {
   void flush_packed();
 
   AtomicFile file_;
-  std::string text_;                   // not yet in the check sum
+  std::vector<char> text_;  // not yet in the check sum
+  std::size_t text_size_ = 0;
   std::vector<unsigned char> packed_;  // not yet written
   std::size_t packed_size_ = 0;
   std::uint64_t bit_buffer_ = 0;

@@ -251,20 +251,34 @@ Contribution no_contribution(const Scene& scene) {
 Contribution contribution(const Scene& scene, const std::vector<bool>& in_w) {
   const Values values(scene);
   const std::size_t dp = dp_of(scene);
-  // `w`: what the workers of W do, `others`: what the others do.
+  std::vector<std::vector<std::size_t>> members(in_w.size() / dp);  ///< dp_ranks of W by stage
+  for (std::size_t worker = 0; worker < in_w.size(); ++worker) {
+    if (in_w[worker]) {
+      members[worker / dp].push_back(worker % dp);
+    }
+  }
+  // `w`: what the workers of W do, `others`: what the others do. Lanes come as whole steps.
   const auto mixed = [&](auto&& w, auto&& others) {
     return pairwise_mean(
         scene.simulator
             .run(scene.model.step_start_s, dp,
                  [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+                   const auto& own =
+                       members[static_cast<std::size_t>(scene.table.nodes[node].stage)];
+                   if (own.size() == dp) {
+                     w(node, first, out);
+                     return;
+                   }
                    others(node, first, out);
+                   if (own.empty()) {
+                     return;
+                   }
                    thread_local std::vector<double> scratch;
                    scratch.resize(out.size());
                    w(node, first, std::span<double>(scratch));
-                   const auto stage = static_cast<std::size_t>(scene.table.nodes[node].stage);
-                   for (std::size_t i = 0; i < out.size(); ++i) {
-                     if (in_w[stage * dp + (first + i) % dp]) {
-                       out[i] = scratch[i];
+                   for (std::size_t step = 0; step < out.size(); step += dp) {
+                     for (const std::size_t d : own) {
+                       out[step + d] = scratch[step + d];
                      }
                    }
                  })

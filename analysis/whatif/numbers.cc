@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 namespace lockstep::whatif {
@@ -64,8 +67,9 @@ double median(std::span<double> values) { return median_of(values); }
 
 void append_python_float(std::string& out, double value) {
   std::array<char, 40> text;
-  char* end = fmt::format_to(text.data(), "{}", value);
-  if (std::none_of(text.data(), end, [](char c) { return c == '.' || c == 'e'; })) {
+  char* end = fmt::format_to(text.data(), FMT_COMPILE("{}"), value);
+  // Whole numbers have no point yet, but for those with an exponent.
+  if (std::abs(value) < 1e16 && static_cast<double>(static_cast<std::int64_t>(value)) == value) {
     *end++ = '.';
     *end++ = '0';
   }

@@ -27,36 +27,47 @@ int lane_of(TraceOp type) {
 
 using Part = RecordGzip::Part;
 
-/// The parts of an event that its type, worker and step decide.
+/// The parts of an event that its type and worker decide.
 class EventParts {
  public:
   explicit EventParts(const OpTable& table) : dp_(static_cast<std::size_t>(table.dp)) {
     for (std::size_t t = 0; t < kTraceOpCount; ++t) {
       const std::string_view name = trace_op_names()[t];
-      heads_[t].text = fmt::format(R"({{"name":"{}","cat":"{}","pid":)", name, name);
+      heads_[t].text = fmt::format(R"(,{{"name":"{}","cat":"{}","pid":)", name, name);
     }
     for (std::size_t w = 0; w < table.ranks.size(); ++w) {
       for (std::int64_t lane = 0; lane < kLanesPerRank; ++lane) {
         workers_.push_back({.text = fmt::format(R"({},"tid":{},"ts":)", w % dp_,
                                                 table.ranks[w] * kLanesPerRank + lane)});
       }
+      for (std::size_t t = 0; t < kTraceOpCount; ++t) {
+        beginnings_.push_back({.text = heads_[t].text + worker(w, static_cast<TraceOp>(t)).text});
+      }
     }
   }
 
   /// From the beginning to `"ts":`.
   void write(const Trace& trace, std::size_t row, RecordGzip& out) {
-    out.write(std::string_view(first_ ? "[" : ","));
-    first_ = false;
     const TraceOp type = trace.optype[row];
-    out.write(heads_[index(type)]);
-    const std::size_t worker = static_cast<std::size_t>(trace.stage[row]) * dp_ +
-                               static_cast<std::size_t>(trace.dp_rank[row]);
-    out.write(workers_[worker * kLanesPerRank + static_cast<std::size_t>(lane_of(type))]);
+    const std::size_t w = static_cast<std::size_t>(trace.stage[row]) * dp_ +
+                          static_cast<std::size_t>(trace.dp_rank[row]);
+    Part& beginning = beginnings_[w * kTraceOpCount + index(type)];
+    if (first_) {
+      first_ = false;
+      out.write("[" + beginning.text.substr(1));  // no comma before it
+    } else {
+      out.write(beginning, heads_[index(type)], worker(w, type));
+    }
   }
 
  private:
+  Part& worker(std::size_t w, TraceOp type) {
+    return workers_[w * kLanesPerRank + static_cast<std::size_t>(lane_of(type))];
+  }
+
   std::array<Part, kTraceOpCount> heads_;
   std::vector<Part> workers_;
+  std::vector<Part> beginnings_;  ///< head and worker, [worker][type]
   std::size_t dp_;
   bool first_ = true;
 };
@@ -183,42 +194,33 @@ void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
   const std::size_t lanes = table.lanes();
   const std::vector<double> offsets = traced_offsets(table);
   EventParts events(table);
-  Part before_duration{.text = ",\"dur\":"};
-  // What follows the duration; the ids of a node hardly ever change.
+  // What follows the duration; the ids of a node hardly ever change within a step.
   struct Tail {
-    std::int64_t mc = -2, mb = -2;
+    std::int64_t step = -1, mc = -2, mb = -2;
     Part part;
   };
   std::vector<Tail> tails(table.nodes.size());
-  Part step_part;
-  std::int64_t step = -1;
-  std::string number;
+  std::string times;
   for (std::size_t row = 0; row < trace.size(); ++row) {
     const std::uint32_t place = table.place_of_row[row];
     if (place == kNoPlace) {
       continue;
     }
-    const std::size_t node = place / lanes;
     const auto [start, duration] = drawn_as_traced(scene, trace, row, offsets);
     events.write(trace, row, out);
-    number.clear();
-    append_python_float(number, start * 1e6);
-    out.write(number);
-    out.write(before_duration);
-    number.clear();
-    append_python_float(number, duration * 1e6);
-    out.write(number);
-    if (trace.step[row] != step) {
-      step = trace.step[row];
-      step_part = {.text = fmt::format(R"(,"ph":"X","args":{{"step":{},"model_chunk":)", step)};
-    }
-    out.write(step_part);
-    Tail& tail = tails[node];
-    if (tail.mc != trace.mc[row] || tail.mb != trace.mb_id[row]) {
-      tail = {trace.mc[row],
+    times.clear();
+    append_python_float(times, start * 1e6);
+    times += ",\"dur\":";
+    append_python_float(times, duration * 1e6);
+    out.write(times);
+    Tail& tail = tails[place / lanes];
+    if (tail.step != trace.step[row] || tail.mc != trace.mc[row] || tail.mb != trace.mb_id[row]) {
+      tail = {trace.step[row],
+              trace.mc[row],
               trace.mb_id[row],
-              {.text = fmt::format(R"({},"mb_id":{},"seq_id":{}}}}})", trace.mc[row],
-                                   trace.mb_id[row], trace.seq_id[row])}};
+              {.text = fmt::format(
+                   R"(,"ph":"X","args":{{"step":{},"model_chunk":{},"mb_id":{},"seq_id":{}}}}})",
+                   trace.step[row], trace.mc[row], trace.mb_id[row], trace.seq_id[row])}};
     }
     out.write(tail.part);
   }

@@ -2,9 +2,10 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <memory>
 #include <vector>
 #define ZLIB_CONST
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include "base/error.h"
 #include "report/picture/picture.h"
@@ -109,9 +110,21 @@ void append_chunk(std::string& out, const std::string& type, const std::string& 
   append_big_endian(out, static_cast<std::uint32_t>(data.size()));
   const std::string checked = type + data;
   out += checked;
-  append_big_endian(
-      out, static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(checked.data()),
-                                            static_cast<uInt>(checked.size()))));
+  append_big_endian(out, libdeflate_crc32(0, checked.data(), checked.size()));
+}
+
+/// As a zlib stream.
+std::string packed(const std::string& bytes) {
+  constexpr int kLevel = 1;  // of 12: pictures of few colours are small anyway
+  const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor(
+      libdeflate_alloc_compressor(kLevel), libdeflate_free_compressor);
+  LOCKSTEP_CHECK(compressor != nullptr, "memory for packing a picture");
+  std::string out(libdeflate_zlib_compress_bound(compressor.get(), bytes.size()), '\0');
+  const std::size_t size = libdeflate_zlib_compress(compressor.get(), bytes.data(), bytes.size(),
+                                                    out.data(), out.size());
+  LOCKSTEP_CHECK(size > 0, "the bound holds");
+  out.resize(size);
+  return out;
 }
 
 std::string encode(const Canvas& canvas) {
@@ -120,21 +133,13 @@ std::string encode(const Canvas& canvas) {
     lines += '\0';  // no filter
     lines.append(reinterpret_cast<const char*>(canvas.row(y)), canvas.width() * 3);
   }
-  uLongf size = compressBound(static_cast<uLong>(lines.size()));
-  std::string packed(size, '\0');
-  const int status =
-      compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
-                reinterpret_cast<const Bytef*>(lines.data()), static_cast<uLong>(lines.size()), 3);
-  LOCKSTEP_CHECK(status == Z_OK, "zlib packs");
-  packed.resize(size);
-
   std::string header;
   append_big_endian(header, static_cast<std::uint32_t>(canvas.width()));
   append_big_endian(header, static_cast<std::uint32_t>(canvas.height()));
   header += std::string("\x08\x02\0\0\0", 5);  // 8 bits, RGB
   std::string out = "\x89PNG\r\n\x1a\n";
   append_chunk(out, "IHDR", header);
-  append_chunk(out, "IDAT", packed);
+  append_chunk(out, "IDAT", packed(lines));
   append_chunk(out, "IEND", "");
   return out;
 }
