@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kExamples =
     R"(Examples:
+  lockstep plan --aceso-model scale-layer --aceso-size 4layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 1200 --global-batch 16 --micro-batch 1 2
   lockstep plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 4000 --price tests/data/plan/scale-layer/two-stages.json
 )";
 
@@ -31,7 +32,24 @@ CommandBody define(CLI::App& app) {
                  "strict: the system's own cost model, defects included; fixed: them mended")
       ->check(CLI::IsMember({"strict", "fixed"}))
       ->capture_default_str();
-  app.add_option("--price", aceso->price, "Price this plan")->required();
+  app.add_option("--price", aceso->price, "Price this plan instead of a search");
+  app.add_option("--global-batch", aceso->global_batch, "Samples of an iteration")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--micro-batch", aceso->microbatches,
+                 "Microbatches to try: of the pipeline, and of a rank")
+      ->expected(1, -1)
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--max-tp", aceso->max_tp, "Largest tensor-parallel degree; a server's GPUs");
+  app.add_option("--max-stages", aceso->max_stages, "Most pipeline stages")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--spare-memory", aceso->spare_mb, "MB of a GPU to keep free")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--effort", aceso->max_work,
+                 "End the search after so much work, proven or not; the same on every machine")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-o,--output", aceso->output, "Folder for the plans and tables; made if absent");
   app.add_flag("--json", aceso->json, "Print one JSON document");
   return [aceso] { return run_aceso(*aceso); };
 }

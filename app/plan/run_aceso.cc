@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <ctime>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -8,10 +10,12 @@
 #include "base/file.h"
 #include "base/warnings.h"
 #include "planner/aceso/cost.h"
+#include "planner/aceso/search/search.h"
 
 namespace lockstep {
 namespace {
 
+namespace fs = std::filesystem;
 using namespace aceso;
 
 Cluster cluster_of(const AcesoOptions& options) {
@@ -110,11 +114,117 @@ ExitCode price(const AcesoOptions& options, const Model& model) {
   return ExitCode::kDone;
 }
 
+Problem problem_of(const AcesoOptions& options, const Model& model, const Database& database,
+                   const std::vector<std::int64_t>& microbatches, int max_tp) {
+  return {.database = &database,
+          .model = &model,
+          .cluster = cluster_of(options),
+          .flavour = flavour_of(options),
+          .global_batch = options.global_batch,
+          .microbatches = microbatches,
+          .max_tp = max_tp,
+          .max_stages = options.max_stages,
+          .spare_mb = options.spare_mb};
+}
+
+/// Plans as files of Aceso's, best first, and the table of stages, times and memory.
+void write_plans(const std::string& folder, const SearchResult& result, const Model& model) {
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  if (problem) {
+    throw Error(fmt::format("cannot make the folder: {}", problem.message())).at(folder);
+  }
+  std::string table = "stages,microbatch,time_ms,samples_per_s,memory_mb,file\n";
+  for (const RankedPlan& ranked : result.plans) {
+    const std::string name = fmt::format("{}_{}_{}stages_{:.0f}.json", model.name, model.size,
+                                         ranked.plan.stages.size(), ranked.price.time_ms);
+    write_file((fs::path(folder) / name).string(), plan_json(ranked.plan, model));
+    table +=
+        fmt::format("{},{},{},{},{},{}\n", ranked.plan.stages.size(), ranked.plan.microbatch,
+                    ranked.price.time_ms,
+                    static_cast<double>(ranked.plan.global_batch) / ranked.price.time_ms * 1000,
+                    ranked.price.memory_mb, name);
+  }
+  write_file((fs::path(folder) / "plans.csv").string(), table);
+}
+
+std::string search_text(const SearchResult& result, const Model& model, const Cluster& cluster,
+                        double cpu_s) {
+  const RankedPlan& best = result.plans.front();
+  std::string text = fmt::format("{} {} on {} GPUs: ", model.name, model.size, cluster.gpus()) +
+                     aceso_plan_table(best.plan, best.price, cluster);
+  text += result.exact
+              ? fmt::format("proven: no plan of the space is faster\n")
+              : fmt::format("no plan is faster than {:.2f} ms: the gap is {:.2f} %\n",
+                            result.bound_ms, 100 * (best.price.time_ms / result.bound_ms - 1));
+  for (std::size_t p = 1; p < result.plans.size(); ++p) {
+    text += fmt::format("also: {} stages, microbatch {}: {:.2f} ms, {:.2f} MB\n",
+                        result.plans[p].plan.stages.size(), result.plans[p].plan.microbatch,
+                        result.plans[p].price.time_ms, result.plans[p].price.memory_mb);
+  }
+  return text + fmt::format("searched {} labels in {:.2f} s of CPU\n", result.work, cpu_s);
+}
+
+Json search_json(const AcesoOptions& options, const SearchResult& result, const Model& model,
+                 const Cluster& cluster, double cpu_s) {
+  Json plans = Json::array();
+  for (const RankedPlan& ranked : result.plans) {
+    Json one = aceso_plan_json(ranked.plan, ranked.price, cluster);
+    one["plan"] = Json::parse(plan_json(ranked.plan, model));
+    plans.push_back(std::move(one));
+  }
+  return {{"schema", "lockstep-plan/1"},
+          {"model", model.name},
+          {"size", model.size},
+          {"cost", options.cost},
+          {"time_s", result.plans.front().price.time_ms / 1000},
+          {"memory_bytes", result.plans.front().price.memory_mb * (1 << 20)},
+          {"bound_s", result.bound_ms / 1000},
+          {"gap", result.plans.front().price.time_ms / result.bound_ms - 1},
+          {"exact", result.exact},
+          {"search_work", result.work},
+          {"search_cpu_s", cpu_s},
+          {"plans", std::move(plans)},
+          {"left_out", result.removed}};
+}
+
+ExitCode find(const AcesoOptions& options, const Model& model) {
+  if (options.global_batch < 1) {
+    throw Error("the samples of an iteration are missing")
+        .field("--global-batch")
+        .expected("--global-batch N for a search, or --price PLAN.json");
+  }
+  std::vector<std::int64_t> microbatches = options.microbatches;
+  std::sort(microbatches.begin(), microbatches.end());
+  microbatches.erase(std::unique(microbatches.begin(), microbatches.end()), microbatches.end());
+  const Cluster cluster = cluster_of(options);
+  const int max_tp = options.max_tp > 0 ? options.max_tp : cluster.gpus_per_node;
+  const Database database =
+      read_database(options.profiles, model, microbatches, std::min(max_tp, 8));
+  const std::clock_t begin = std::clock();
+  SearchResult result =
+      search(problem_of(options, model, database, microbatches, max_tp), options.max_work);
+  const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  result.removed.insert(result.removed.end(), database.missing.begin(), database.missing.end());
+  if (!options.output.empty()) {
+    write_plans(options.output, result, model);
+  }
+  if (options.json) {
+    write_file("-", to_text(search_json(options, result, model, cluster, cpu_s)));
+    return ExitCode::kDone;
+  }
+  for (const std::string& text : result.removed) {
+    fmt::print(stderr, "lockstep: note: {}\n", text);
+  }
+  write_file("-", search_text(result, model, cluster, cpu_s));
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 ExitCode run_aceso(const AcesoOptions& options) {
   const Model model = find_model(options.model, options.size, options.layers);
-  return price(options, model);
+  return options.price.empty() ? find(options, model) : price(options, model);
 }
 
 }  // namespace lockstep

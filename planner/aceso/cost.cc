@@ -138,10 +138,11 @@ class Pricer {
         (at.first_gpu > 0 && !at.last())) {
       return 0;
     }
-    const Stage& first = plan_.stages.front();
-    const OpPlace& place = first.places.front();
-    const double weights = cost_at(0, plan_.microbatch / place.dp, place).weights_mb;
-    return gradient_us(database_, weights, 2, cluster_.gpus() > cluster_.gpus_per_node);
+    const bool head = at.first_gpu > 0;
+    const OpPlace& place = head ? at.stage.places.back() : at.stage.places.front();
+    const std::int64_t op = head ? at.first_op + at.stage.ops() - 1 : at.first_op;
+    return gradient_us(database_, cost_at(op, plan_.microbatch / place.dp, place).weights_mb, 2,
+                       cluster_.nodes > 1);
   }
 
   const Plan& plan_;

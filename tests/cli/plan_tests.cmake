@@ -5,3 +5,7 @@ lockstep_cli_test(cli_plan_price_fixed ARGS ${scale_layer} --price tests/data/pl
 lockstep_cli_test(cli_plan_no_size ARGS plan --aceso-model gpt --aceso-size 9B --profiles tests/data/plan/scale-layer --price p.json EXIT 2 ERR "--aceso-size: gpt has no size '9B'" "1_3B")
 lockstep_cli_test(cli_plan_other_layers ARGS plan --aceso-model scale-layer --aceso-size 3layers --profiles tests/data/plan/scale-layer --price tests/data/plan/scale-layer/two-stages.json EXIT 2 ERR "two-stages.json: model_size: this plan is for '2layers'")
 lockstep_cli_test(cli_plan_no_profiles ARGS plan --aceso-model gpt --aceso-size 1_3B --profiles nowhere --price tests/data/plan/scale-layer/two-stages.json EXIT 2 ERR "two-stages.json: model_name")
+lockstep_cli_test(cli_plan_search ARGS ${scale_layer} --global-batch 16 --micro-batch 1 2 -o @OUT@ OUT "proven: no plan of the space is faster")
+lockstep_cli_test(cli_plan_no_batch ARGS ${scale_layer} EXIT 2 ERR "--global-batch: the samples of an iteration are missing")
+lockstep_cli_test(cli_plan_too_little ARGS plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --memory-limit 100 --global-batch 16 --micro-batch 1 2 EXIT 2 ERR "no plan fits: microbatch 1: no plan fits 100 MB on 2 GPUs")
+lockstep_cli_test(cli_plan_missing_profile ARGS ${scale_layer} --global-batch 16 --micro-batch 1 2 4 OUT "proven" ERR "gpt_scale-layer_mbs4_tp1_algo0.csv: no file; plans with 4 samples a rank at tp 1 are left out")

@@ -1,0 +1,175 @@
+#include "planner/aceso/search/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep::aceso {
+namespace {
+
+constexpr double kFar = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kManyOps = 1200, kMostOps = 4000;
+constexpr std::int64_t kPassWork = 2'500'000;  ///< of a pass after the first
+
+/// One microbatch's share of the search.
+struct Branch {
+  std::int64_t microbatch = 0;
+  std::unique_ptr<PipelineSearch> pipelines;
+  double bottleneck_us = 0;
+  double bound_us = 0;
+};
+
+std::vector<Branch> branches(const Problem& problem, SearchResult& result) {
+  std::vector<Branch> all;
+  for (const std::int64_t microbatch : problem.microbatches) {
+    if (problem.global_batch % microbatch != 0) {
+      result.removed.push_back(
+          fmt::format("microbatch {}: the global batch of {} is no multiple of it", microbatch,
+                      problem.global_batch));
+      continue;
+    }
+    Branch branch{.microbatch = microbatch,
+                  .pipelines = std::make_unique<PipelineSearch>(problem, microbatch)};
+    if (branch.pipelines->empty()) {
+      result.removed.push_back(
+          fmt::format("microbatch {}: no profile for any number of GPUs", microbatch));
+      continue;
+    }
+    branch.bottleneck_us = branch.pipelines->least_bottleneck_us();
+    if (branch.bottleneck_us == kFar) {
+      result.removed.push_back(fmt::format("microbatch {}: no plan fits {:.0f} MB on {} GPUs",
+                                           microbatch, problem.cluster.memory_limit_mb,
+                                           problem.cluster.gpus()));
+      continue;
+    }
+    branch.bound_us = branch.pipelines->objective(
+        branch.bottleneck_us, std::max(branch.bottleneck_us, branch.pipelines->least_sum_us()));
+    all.push_back(std::move(branch));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Branch& a, const Branch& b) { return a.bound_us < b.bound_us; });
+  return all;
+}
+
+/// Keeps the best plan of each number of stages.
+void keep(SearchResult& result, const Problem& problem, Plan plan) {
+  PlanPrice price =
+      price_plan(plan, *problem.database, *problem.model, problem.cluster, problem.flavour);
+  for (RankedPlan& ranked : result.plans) {
+    if (ranked.plan.stages.size() == plan.stages.size()) {
+      if (price.time_ms < ranked.price.time_ms) {
+        ranked = {std::move(plan), std::move(price)};
+      }
+      return;
+    }
+  }
+  result.plans.push_back({std::move(plan), std::move(price)});
+}
+
+/// What a search knows so far.
+struct State {
+  const Problem& problem;
+  SearchResult& result;
+  double best_us = kFar;
+  double bound_us = kFar;  ///< of what was not proven worse than the best
+};
+
+/// Looks for pipelines of one microbatch that beat the best, with ever slower stages allowed, until
+/// slower ones cannot beat it.
+void explore(State& state, Branch& branch, double first_slack, int most_stages) {
+  PipelineSearch& pipelines = *branch.pipelines;
+  const auto rest = static_cast<double>(std::max<std::int64_t>(1, pipelines.microbatches() - 1));
+  const auto slowest_useful = [&] { return (state.best_us - pipelines.least_sum_us()) / rest; };
+  for (double slack = first_slack;; slack *= 2) {
+    const double time = std::min(branch.bottleneck_us * (1 + slack), slowest_useful());
+    bool proven = true;
+    for (int stages = 1; stages <= most_stages; ++stages) {
+      if (!pipelines.may_reach(stages, time)) {
+        continue;
+      }
+      if (pipelines.exhausted()) {
+        state.bound_us = std::min(state.bound_us, branch.bound_us);
+        return;
+      }
+      PipelineSearch::Found found = pipelines.best(stages, time, state.best_us);
+      if (found.any) {
+        state.best_us = found.objective_us;
+        keep(state.result, state.problem, std::move(found.plan));
+      }
+      if (!found.exact) {
+        proven = false;
+        state.bound_us = std::min(state.bound_us, std::max(branch.bound_us, found.bound_us));
+      }
+    }
+    if (time >= slowest_useful()) {
+      return;
+    }
+    if (!proven && pipelines.exhausted()) {
+      state.bound_us = std::min(state.bound_us, branch.bound_us);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+SearchResult search(const Problem& problem, std::int64_t max_work) {
+  SearchResult result;
+  State state{problem, result};
+  const int most = std::min({problem.max_stages, problem.cluster.gpus(),
+                             static_cast<int>(std::min<std::int64_t>(problem.ops(), 1 << 20))});
+  std::vector<Branch> all = branches(problem, result);
+  // Large models first with cuts between layers alone and few labels: a good plan soon.
+  struct Pass {
+    std::int64_t layers_apart;  ///< 0: cuts anywhere
+    std::int64_t labels;
+    double slack;
+  };
+  std::vector<Pass> passes = {{0, 2300, 0.004}};
+  if (problem.ops() > kManyOps) {
+    passes = {{std::max<std::int64_t>(1, problem.ops() / 1600), 30, 0.06}, {1, 30, 1e9}};
+    if (problem.ops() <= kMostOps) {
+      passes.push_back({0, 500, 1e9});
+    }
+  }
+  for (const Pass& pass : passes) {
+    state.bound_us = kFar;
+    const std::int64_t limit = max_work > 0 || passes.size() == 1 ? max_work : kPassWork;
+    std::int64_t spent = 0;
+    for (Branch& branch : all) {
+      if (branch.bound_us >= state.best_us) {
+        continue;
+      }
+      const std::int64_t before = branch.pipelines->work();
+      // Until there is a plan, nothing ends the search.
+      const bool limited = limit > 0 && state.best_us < kFar;
+      branch.pipelines->limit(limited ? std::max<std::int64_t>(1, limit - spent) : 0, pass.labels,
+                              pass.layers_apart);
+      explore(state, branch, state.best_us == kFar ? std::min(pass.slack, 0.06) : pass.slack, most);
+      spent += branch.pipelines->work() - before;
+      result.work += branch.pipelines->work() - before;
+    }
+    if (pass.layers_apart > 0) {  // it proves nothing of other cuts
+      state.bound_us = all.empty() ? kFar : all.front().bound_us;
+    }
+    result.exact = state.bound_us >= state.best_us;
+  }
+  if (result.plans.empty()) {
+    std::string why;
+    for (const std::string& text : result.removed) {
+      why += (why.empty() ? "" : "; ") + text;
+    }
+    throw Error(fmt::format("no plan fits: {}", why)).at(problem.database->folder);
+  }
+  std::stable_sort(
+      result.plans.begin(), result.plans.end(),
+      [](const RankedPlan& a, const RankedPlan& b) { return a.price.time_ms < b.price.time_ms; });
+  result.bound_ms = std::min(state.bound_us / 1000, result.plans.front().price.time_ms);
+  return result;
+}
+
+}  // namespace lockstep::aceso
