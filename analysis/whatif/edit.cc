@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/whatif/values.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -106,10 +107,14 @@ EditRule parse_edit(std::string_view text) {
     }
   }
   const std::string_view number = trim(text.substr(equals + 1));
+  rule.ideal = number == "ideal" && !rule.scale;
+  if (rule.ideal) {
+    return rule;
+  }
   const auto value = to_double(number);
   if (!value || *value < 0) {
     throw Error(fmt::format("'{}' is no such number", printable(number)))
-        .expected("seconds or a factor, 0 or more");
+        .expected(rule.scale ? "a factor, 0 or more" : "seconds, 0 or more, or 'ideal'");
   }
   rule.value = *value;
   return rule;
@@ -118,6 +123,8 @@ EditRule parse_edit(std::string_view text) {
 StepTimes simulate_edits(const Scene& scene, const std::vector<EditRule>& rules,
                          std::vector<std::int64_t>* matched) {
   std::vector<std::atomic<std::int64_t>> counts(rules.size());
+  const Values values(scene);
+  const auto dp = static_cast<std::size_t>(scene.table.dp);
   const StepTimes times =
       simulate_edited(scene, [&](std::uint32_t n, std::size_t first, std::span<double> out) {
         const OpNode& node = scene.table.nodes[n];
@@ -133,7 +140,9 @@ StepTimes simulate_edits(const Scene& scene, const std::vector<EditRule>& rules,
                   return c.first <= value && value <= c.last;
                 });
             if (meant) {
-              out[i] = rule.scale ? out[i] * rule.value : rule.value;
+              out[i] = rule.ideal   ? values.ideal(n, (first + i) / dp)
+                       : rule.scale ? out[i] * rule.value
+                                    : rule.value;
               ++counts[r];
             }
           }

@@ -14,10 +14,11 @@ namespace lockstep::whatif {
 ///
 ///     forward-compute[stage=3] *= 0.8      params-all-gather = 0
 ///     compute[rank=12] *= 0.5              pp-comm = 0
+///     all[rank=12-15] = ideal
 ///
 /// What stands before the bracket is an optype, or a kind: compute, pp-comm, dp-comm, all. In the
 /// bracket, separated by commas: stage, dp_rank, rank, step, mc, mb_id or seq_id, a number or a
-/// range (2-5). "= X" sets seconds, "*= X" scales. Of a grouped operation it is the transfer that
+/// range (2-5). "= X" sets seconds, "*= X" scales, "= ideal" gives the ideal's time. Of a grouped operation it is the transfer that
 /// is meant.
 struct EditRule {
   struct Condition {
@@ -28,6 +29,7 @@ struct EditRule {
   std::vector<TraceOp> types;  ///< that are meant
   std::vector<Condition> conditions;
   bool scale = false;
+  bool ideal = false;
   double value = 0;  ///< factor, or seconds; >= 0
 };
 

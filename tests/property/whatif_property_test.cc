@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "analysis/whatif/causes.h"
+#include "analysis/whatif/edit.h"
 #include "analysis/whatif/load_job.h"
+#include "analysis/whatif/numbers.h"
 #include "analysis/whatif/timelines.h"
 #include "analysis/whatif/whatif.h"
 #include "base/error.h"
@@ -344,6 +346,24 @@ TEST(WhatIf, TimelineHasABarForEachOperation) {
       EXPECT_EQ(track.parent, a.trace.dp_rank[row]);
     }
   }
+}
+
+/// "= ideal" for everybody is the ideal itself, and for a set of workers what their contribution is
+/// made of.
+TEST(WhatIf, EditsToTheIdeal) {
+  Rng rng(3, "uneven");
+  const Analysis a(
+      play({.dp = 3, .stages = 3, .microbatches = 5, .steps = 2}, [&](const TraceRow& row) {
+        return uniform(row) * (1 + static_cast<float>(rng.next() >> 61) / 8);
+      }));
+  const auto mean_with = [&](const std::string& edit) {
+    return pairwise_mean(simulate_edits(a.scene(), {parse_edit(edit)}).span);
+  };
+  EXPECT_DOUBLE_EQ(mean_with("all = ideal"), pairwise_mean(a.model.ideal.span));
+  EXPECT_EQ(mean_with("all[stage=2] = ideal"),
+            contribution(a.scene(), last_stage(a.table)).trem.value());
+  EXPECT_EQ(mean_with("all[rank=100] = ideal"), mean_nodelay(a.scene()));
+  EXPECT_THROW(parse_edit("all *= ideal"), Error);
 }
 
 /// Lanes are on their own: a long run, cut into blocks for several threads, gives every step what a
