@@ -80,7 +80,8 @@ LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topolog
                                         const FlowOptions& flow,
                                         const LoneCollectiveOptions& options) {
   const Schedule& schedule = *collective.schedule;  // until there is a graph
-  if (flow.fresh_ports || !schedule.chunk_sizes.empty()) {
+  const bool law = flow.transport && flow.transport->has_law();
+  if (flow.fresh_ports || law || !schedule.chunk_sizes.empty()) {
     FlowEngine engine(topology, flow);
     return run_lone_collective(collective, topology, engine);
   }

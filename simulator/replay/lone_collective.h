@@ -45,7 +45,7 @@ struct LoneCollectiveOptions {
 
 /// The same on the flow engine, exactly, but faster: what is alike is simulated once (symmetry.h)
 /// and what repeats is skipped (flow_graph_run.h). With what these cannot do (new ports for every
-/// transfer, transfers of unequal sizes on one connection) it is run_lone_collective().
+/// transfer, transfers of unequal sizes on one connection, a law) it is run_lone_collective().
 LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topology& topology,
                                         const FlowOptions& flow,
                                         const LoneCollectiveOptions& options);

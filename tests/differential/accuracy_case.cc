@@ -126,9 +126,12 @@ AccuracyCase draw_case(Rng& rng) {
   return drawn;
 }
 
-Time time_by_flow(const AccuracyCase& drawn) {
+Time time_by_flow(const AccuracyCase& drawn, const PacketOptions* transport) {
   FlowOptions flow;
   flow.routes = drawn.routes;
+  if (transport != nullptr) {
+    flow.transport = transport_of(*transport, *drawn.topology, flow.payload);
+  }
   FlowEngine engine(*drawn.topology, flow);
   return run_lone_collective(drawn.collective, *drawn.topology, engine).end;
 }

@@ -35,8 +35,9 @@ struct AccuracyCase {
 /// draw of ECMP) and spraying.
 AccuracyCase draw_case(Rng& rng);
 
-/// Its time on the flow engine and on the packet engine.
-Time time_by_flow(const AccuracyCase& accuracy_case);
+/// Its time on the flow engine, by sharing alone or with the transport that the packet engine has
+/// with these options, and on the packet engine.
+Time time_by_flow(const AccuracyCase& accuracy_case, const PacketOptions* transport);
 Time time_by_packets(const AccuracyCase& accuracy_case, PacketOptions packet);
 
 }  // namespace lockstep::testing

@@ -127,6 +127,7 @@ TEST(WindowLimit, FoldsBySymmetry) {
   collective.schedule = schedules.get(request, shape_of_nodes(topology, collective.nodes));
   PacketOptions packet = packet_options(40'000, 4);
   packet.lookahead = collective.send_latency;
+  packet.fabric["Buffer"] = "0";  // no limit, no PFC
   FlowOptions flow;
   const LoneCollectiveResult free = run_on_flow_engine(collective, topology, flow, {});
   flow.transport = transport_of(packet, topology, flow.payload);

@@ -28,7 +28,11 @@ FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
       ports_(capacities(topology, paths_)),
       spared_(2 * topology.links.size()),
       earlier_bits_(2 * topology.links.size()),
-      has_transport_(options.transport.has_value()) {
+      has_windows_(options.transport.has_value()) {
+  if (options.transport && options.transport->has_law()) {
+    law_ = std::make_unique<CongestionLaw>(topology, options);
+    network_.set_law(law_.get());
+  }
   for (std::size_t port = 0; port < spared_.size(); ++port) {
     network_.add_constraint(ports_.capacity(port));
   }
@@ -50,9 +54,12 @@ void FlowEngine::lay_path(std::int32_t id, const Path& path) {
   connection.base = path.propagation + path.ack;
   connection.pipeline = path.pipeline;
   connection.wire = Bytes(-1);
-  if (has_transport_) {
+  if (has_windows_) {
     windows_.resize(connections_.size());
     windows_[static_cast<std::size_t>(id)] = path.window;
+  }
+  if (law_) {
+    law_->connect(ConnectionId(id), path);
   }
   const auto count = static_cast<std::int32_t>(path.ports.size());
   if (count > connection.hops) {
@@ -111,7 +118,7 @@ void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t ta
   if (wire != connection.wire) {
     connection.wire = wire;
     connection.latency = latency(connection, wire);
-    if (has_transport_) {
+    if (has_windows_) {
       network_.set_limit(id, paths_.limit(windows_[id.index()], bytes));
     }
   }

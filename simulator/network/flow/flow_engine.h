@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "simulator/network/flow/binding_ports.h"
+#include "simulator/network/flow/congestion_law.h"
 #include "simulator/network/flow/fluid_network.h"
 #include "simulator/network/flow/path_finder.h"
 #include "simulator/network/network_engine.h"
@@ -83,8 +85,9 @@ class FlowEngine final : public NetworkEngine {
   std::vector<UsedPort> hops_;
   std::vector<double> earlier_bits_;  // per port, over paths that connections have left
   std::vector<MaxMin::Term> terms_;
-  bool has_transport_;
-  std::vector<WindowLimit> windows_;  // per connection, with a transport
+  bool has_windows_;
+  std::unique_ptr<CongestionLaw> law_;  // with a transport that has one
+  std::vector<WindowLimit> windows_;    // per connection, with a transport
 };
 
 }  // namespace lockstep

@@ -37,9 +37,23 @@ void FluidNetwork::set_limit(ConnectionId connection, RateLimit limit) {
 
 /// The limit that its present flow has from now on.
 void FluidNetwork::bound(std::int32_t id, double RateLimit::*kind) {
-  if (static_cast<std::size_t>(id) < limits_.size()) {
-    rates_.set_bound(VariableId(id), limits_[static_cast<std::size_t>(id)].*kind);
+  const auto index = static_cast<std::size_t>(id);
+  if (index >= limits_.size() && law_ == nullptr) {
+    return;
   }
+  double rate = index < limits_.size() ? limits_[index].*kind : MaxMin::kUnbounded;
+  if (law_ != nullptr) {
+    caps_.resize(connections_.size(), MaxMin::kUnbounded);
+    present_.resize(connections_.size(), MaxMin::kUnbounded);
+    present_[index] = rate;
+    rate = std::min(rate, caps_[index]);
+  }
+  rates_.set_bound(VariableId(id), rate);
+}
+
+void FluidNetwork::cap(ConnectionId connection, double rate) {
+  caps_[connection.index()] = rate;
+  rates_.set_bound(VariableId(connection.value), std::min(rate, present_[connection.index()]));
 }
 
 void FluidNetwork::add_term(ConnectionId connection, MaxMin::Term term) {
@@ -109,7 +123,19 @@ Time FluidNetwork::advance(Time limit, std::vector<NetworkEvent>& events) {
 }
 
 void FluidNetwork::update_rates() {
+  law_changed_.clear();
+  solve_rates();
+  if (law_ != nullptr && (!law_changed_.empty() || law_next_ <= now_)) {
+    law_next_ = law_->adjust(*this, law_changed_);
+    solve_rates();
+  }
+}
+
+void FluidNetwork::solve_rates() {
   for (const VariableId id : rates_.solve()) {
+    if (law_ != nullptr) {
+      law_changed_.push_back(id);
+    }
     Connection& connection = connections_[id.index()];
     if (connection.rate == rates_.rate(id)) {
       continue;  // adopted with it
@@ -152,7 +178,7 @@ Time FluidNetwork::next_change() {
 }
 
 Time FluidNetwork::next_stamp() const {
-  Time next = finishes_.empty() ? Time::max() : finishes_.first();
+  Time next = finishes_.empty() ? law_next_ : std::min(law_next_, finishes_.first());
   next = starts_.empty() ? next : std::min(next, starts_.first());
   return deliveries_.empty() ? next : std::min(next, deliveries_.first());
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "simulator/network/flow/max_min.h"
+#include "simulator/network/flow/rate_law.h"
 #include "simulator/network/flow/rate_limit.h"
 #include "simulator/network/flow/stamp_queue.h"
 #include "simulator/network/network_engine.h"
@@ -52,6 +53,16 @@ class FluidNetwork {
   ConnectionId connect(std::span<const MaxMin::Term> terms);
   /// What its flows keep to from their start on.
   void set_limit(ConnectionId connection, RateLimit limit);
+  /// From now on the law may cap rates; it must outlive the network. Snapshots do not know of it.
+  void set_law(RateLaw* law) { law_ = law; }
+  /// For the law: a connection's flows keep to this rate from now on, in bits per second.
+  void cap(ConnectionId connection, double rate);
+  bool is_draining(ConnectionId connection) const {
+    return connections_[connection.index()].state == State::kDraining;
+  }
+  /// Bits of its present flow, and those of them that have not left.
+  double size(ConnectionId connection) const { return connections_[connection.index()].bits; }
+  double left(ConnectionId connection) const { return left_bits(connections_[connection.index()]); }
   void add_term(ConnectionId connection, MaxMin::Term term);
   /// New terms for a connection that is not draining(); else nothing happens.
   void reroute(ConnectionId connection, std::span<const MaxMin::Term> terms);
@@ -135,6 +146,7 @@ class FluidNetwork {
   bool each_value(F f) const;
   void list_deliveries(std::vector<std::pair<Time, std::uint64_t>>& list) const;
   void update_rates();
+  void solve_rates();
   void process_now(std::vector<NetworkEvent>& events);
   Time next_stamp() const;
   void append(Connection& connection, const Post& post);
@@ -150,6 +162,10 @@ class FluidNetwork {
   MaxMin rates_;
   std::vector<Connection> connections_;
   std::vector<RateLimit> limits_;  // empty while no connection has one
+  RateLaw* law_ = nullptr;
+  Time law_next_ = Time::max();
+  std::vector<double> caps_, present_;  // of the law, and of the windows, with a law
+  std::vector<VariableId> law_changed_;
   std::vector<Post> posts_;
   std::int32_t free_post_ = -1;
   StampQueue<std::int32_t> starts_;

@@ -130,9 +130,11 @@ class MaxMin {
   std::span<const User> users(ConstraintId constraint) const {
     return crowds_[constraint.index()].users;
   }
+  double coefficient(const Element& element) const {
+    return static_cast<double>(element.weight) / static_cast<double>(kOne);
+  }
   double coefficient(const User& user) const {
-    return static_cast<double>(elements_[static_cast<std::size_t>(user.element)].weight) /
-           static_cast<double>(kOne);
+    return coefficient(elements_[static_cast<std::size_t>(user.element)]);
   }
   std::span<const Element> elements(VariableId variable) const {
     const Variable& v = variables_[variable.index()];

@@ -69,7 +69,10 @@ Bytes PathFinder::wire_bytes(Bytes data) const {
 }
 
 double PathFinder::capacity(PortId port) const {
-  const double nominal = static_cast<double>(class_of(port).rate.bits_per_second());
+  double nominal = static_cast<double>(class_of(port).rate.bits_per_second());
+  if (options_.transport && options_.transport->congestion == Transport::Congestion::kHpcc) {
+    nominal *= options_.transport->hpcc_target;
+  }
   if (options_.whole_ns && nominal > 0) {
     const Bytes packet = options_.payload + options_.header;
     const Time time = transmission(port, packet);

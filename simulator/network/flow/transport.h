@@ -47,6 +47,12 @@ struct Transport {
   DcqcnParameters dcqcn;
   double hpcc_target = 0.95;
   std::uint64_t seed = 1;  ///< of the marks
+
+  /// Whether rates change between starts and ends of transfers (congestion_law.h). If not, runs can
+  /// be folded by symmetry and repetition skipped.
+  bool has_law() const {
+    return (congestion == Congestion::kDcqcn && ecn) || (pfc && buffer > Bytes());
+  }
 };
 
 /// The transport that the packet engine would model with these options: same names, same defaults.

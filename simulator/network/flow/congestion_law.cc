@@ -1,0 +1,284 @@
+#include "simulator/network/flow/congestion_law.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "simulator/network/flow/fluid_network.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kFull = 1 - 1e-6;  ///< of a port's capacity or level: as good as all
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kLeastShare = 1e-3;
+constexpr std::size_t kShort = 64;  ///< a list that need not be shortened
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+CongestionLaw::CongestionLaw(const Topology& topology, const FlowOptions& options)
+    : dcqcn_(options.transport->dcqcn),
+      has_dcqcn_(options.transport->congestion == Transport::Congestion::kDcqcn &&
+                 options.transport->ecn),
+      scale_window_(has_dcqcn_ && dcqcn_.scale_window),
+      step_(has_dcqcn_ ? std::clamp(dcqcn_.decrease_interval / 2, Time::us(1), Time::us(5))
+                       : Time::us(5)),
+      packet_bits_(8 * static_cast<double>((options.payload + options.header).count())),
+      ports_(2 * topology.links.size()),
+      pfc_(topology, *options.transport, options.payload + options.header),
+      rng_(options.transport->seed, "marks of switches") {
+  const Transport& transport = *options.transport;
+  least_queue_ = pfc_.least();
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    const Link& link = topology.links[i / 2];
+    const Bandwidth rate = topology.class_of(LinkId(i / 2)).rate;
+    Port& port = ports_[i];
+    port.capacity = static_cast<double>(rate.bits_per_second());
+    port.queues = topology.nodes[(i % 2 == 0 ? link.a : link.b).index()].kind == NodeKind::kSwitch;
+    port.kmin = 8 * transport.kmin_per_gbps * port.capacity / 1e9;
+    port.kmax = 8 * transport.kmax_per_gbps * port.capacity / 1e9;
+    port.pmax = transport.pmax;
+    for (const PacketOptions::EcnRow& row : transport.ecn_rows) {
+      if (row.rate == rate) {
+        port.kmin = 8 * static_cast<double>(row.kmin.count());
+        port.kmax = 8 * static_cast<double>(row.kmax.count());
+        port.pmax = row.pmax;
+      }
+    }
+    if (has_dcqcn_ && port.queues) {
+      least_queue_ = std::min(least_queue_, port.kmin);
+    }
+  }
+}
+
+void CongestionLaw::connect(ConnectionId connection, const Path& path) {
+  if (flows_.size() <= connection.index()) {
+    flows_.resize(connection.index() + 1);
+  }
+  Flow& flow = flows_[connection.index()];
+  const double line = ports_[path.ports.front().constraint.index()].capacity;
+  if (flow.line_rate != line) {
+    flow.point = DcqcnPoint(line);
+  }
+  flow.line_rate = line;
+  flow.window = 8 * static_cast<double>(path.window.window.count());
+  flow.round_trip = path.window.round_trip.seconds();
+  flow.way.clear();
+  for (const MaxMin::Term& hop : path.ports) {
+    if (hop.coefficient < 1) {
+      flow.way.clear();
+      return;
+    }
+    flow.way.push_back(hop.constraint.value);
+  }
+}
+
+Time CongestionLaw::adjust(FluidNetwork& network, std::span<const VariableId> changed) {
+  bool watch = next_ < Time::max();
+  for (const VariableId id : changed) {
+    Flow& flow = flows_[id.index()];
+    if (!flow.active && network.is_draining(ConnectionId(id.value))) {
+      flow.active = true;
+      active_.push_back(id.value);
+    }
+    watch = watch || (flow.active && (!flow.point.is_idle() || may_queue(network, id)));
+  }
+  const Time now = network.now();
+  if (!watch) {
+    if (active_.size() < shorten_at_) {
+      return Time::max();
+    }
+    std::erase_if(active_, [&](std::int32_t id) {
+      flows_[at(id)].active = network.is_draining(ConnectionId(id));
+      return !flows_[at(id)].active;
+    });
+    shorten_at_ = 2 * active_.size() + kShort;
+    return Time::max();
+  }
+  if (next_ == Time::max()) {
+    last_ = now;  // queues begin
+    next_ = now;
+  }
+  if (now >= next_) {
+    measure(network);
+    queue(network, (now - last_).seconds());
+    last_ = now;
+    next_ = control(network) ? now + step_ : Time::max();
+  }
+  return next_;
+}
+
+/// Whether those who share a port with it have windows for a queue that leads to anything.
+bool CongestionLaw::may_queue(const FluidNetwork& network, VariableId id) const {
+  const double most = std::min(flows_[id.index()].window, network.left(ConnectionId(id.value)));
+  for (const MaxMin::Element& element : network.rates().elements(id)) {
+    const auto users = network.rates().users(ConstraintId(element.constraint)).size();
+    if (ports_[at(element.constraint)].queues && users > 1 &&
+        static_cast<double>(users) * most > least_queue_) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Load and level of the ports, and who is still under way.
+void CongestionLaw::measure(const FluidNetwork& network) {
+  ++stamp_;
+  std::erase_if(active_, [&](std::int32_t id) {
+    Flow& flow = flows_[at(id)];
+    flow.active = network.is_draining(ConnectionId(id));
+    flow.waiting = flow.active ? flow.waiting : 0;
+    return !flow.active;
+  });
+  for (const std::int32_t id : active_) {
+    const double rate = network.rates().rate(VariableId(id));
+    for (const MaxMin::Element& element : network.rates().elements(VariableId(id))) {
+      Port& port = ports_[at(element.constraint)];
+      if (port.stamp != stamp_) {
+        port.stamp = stamp_;
+        port.users = 0;
+        port.load = port.level = port.queue = port.passing = 0;
+        port.claimed = 0;
+        port.waiting = 0;
+        port.uneven = false;
+      }
+      ++port.users;
+      port.load += rate * network.rates().coefficient(element);
+      port.level = std::max(port.level, rate);
+      port.uneven = port.uneven || !flows_[at(id)].point.is_idle();
+    }
+  }
+}
+
+bool CongestionLaw::is_limiting(const Port& port, double rate, std::int32_t number,
+                                const Flow& flow) const {
+  return port.queues && port.load >= kFull * port.capacity &&
+         (rate >= kFull * port.level || (flow.queue_port == number && flow.waiting > 0));
+}
+
+void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
+  for (const std::int32_t id : active_) {
+    Flow& flow = flows_[at(id)];
+    const double rate = network.rates().rate(VariableId(id));
+    const auto elements = network.rates().elements(VariableId(id));
+    double weight = 0;
+    std::int32_t where = -1;
+    for (const MaxMin::Element& element : elements) {
+      if (is_limiting(ports_[at(element.constraint)], rate, element.constraint, flow)) {
+        weight += network.rates().coefficient(element);
+        where = element.constraint;
+      }
+    }
+    const double left = network.left(ConnectionId(id));
+    const double window = flow.window * (scale_window_ ? flow.point.rate() / flow.line_rate : 1);
+    const double room = std::max(0.0, std::min(window, left) - rate * flow.round_trip);
+    if (where < 0) {
+      flow.waiting = std::max(0.0, flow.waiting - rate * elapsed);
+    } else if (flow.waiting > room) {
+      flow.waiting = std::max(room, flow.waiting - rate * elapsed);
+    } else {
+      Port& nic = ports_[at(elements.front().constraint)];
+      const double share = nic.capacity / nic.users;
+      const double offered =
+          std::min(has_dcqcn_ ? flow.point.rate() : kNever,
+                   std::max(share, rate + std::max(0.0, nic.capacity - nic.load) / nic.users));
+      flow.waiting = std::clamp(flow.waiting + (offered - rate) * elapsed, 0.0, room);
+      if (flow.waiting > 0) {
+        nic.claimed += flow.waiting < room ? offered : rate;
+        ++nic.waiting;
+      }
+    }
+    flow.queue_port = where;
+    for (const MaxMin::Element& element : elements) {
+      Port& port = ports_[at(element.constraint)];
+      const double coefficient = network.rates().coefficient(element);
+      if (where >= 0 && flow.waiting > 0 && is_limiting(port, rate, element.constraint, flow)) {
+        port.queue += flow.waiting * coefficient / weight;
+      } else {
+        port.passing += rate * coefficient;
+      }
+    }
+  }
+}
+
+double CongestionLaw::marked(const Port& port) const {
+  if (port.queue <= port.kmin) {
+    return 0;
+  }
+  return port.queue > port.kmax ? 1
+                                : port.pmax * (port.queue - port.kmin) / (port.kmax - port.kmin);
+}
+
+/// Moves what the network cannot hold back to the senders; fills in the caps of PFC.
+void CongestionLaw::couple(const FluidNetwork& network) {
+  coupled_.clear();
+  for (const std::int32_t id : active_) {
+    const Flow& flow = flows_[at(id)];
+    PfcCoupling::Flow& entry = coupled_.emplace_back();
+    entry.way = flow.way;
+    entry.rate = network.rates().rate(VariableId(id));
+    entry.window = std::min(flow.window, network.size(ConnectionId(id)));
+    entry.round_trip = flow.round_trip;
+    entry.waiting = flow.waiting;
+    const auto found = std::ranges::find(flow.way, flow.queue_port);
+    entry.hop = found == flow.way.end() ? -1 : static_cast<std::int32_t>(found - flow.way.begin());
+    entry.cap = kNever;
+    entry.here = flow.waiting;
+  }
+  if (pfc_.least() == kNever) {
+    return;
+  }
+  pfc_.apply(coupled_);
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    Flow& flow = flows_[at(active_[i])];
+    if (coupled_[i].hop > 0 && flow.waiting > 0) {
+      ports_[at(flow.queue_port)].queue -= flow.waiting - coupled_[i].here;
+      flow.waiting -= coupled_[i].unsent;
+    }
+  }
+}
+
+/// Rates and caps; whether anything is left to watch.
+bool CongestionLaw::control(FluidNetwork& network) {
+  couple(network);
+  bool watch = false;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    const std::int32_t id = active_[i];
+    Flow& flow = flows_[at(id)];
+    const double rate = network.rates().rate(VariableId(id));
+    double share = 0, weight = 0, turn = kNever;
+    for (const MaxMin::Element& element : network.rates().elements(VariableId(id))) {
+      const Port& port = ports_[at(element.constraint)];
+      if (flow.queue_port < 0 || !is_limiting(port, rate, element.constraint, flow)) {
+        continue;
+      }
+      const double coefficient = network.rates().coefficient(element);
+      share += coefficient * marked(port);
+      weight += coefficient;
+      if (flow.waiting > 0 && port.uneven && port.queue > 0) {
+        turn = std::min(turn, std::max(kLeastShare, 1 - port.passing / port.capacity) *
+                                  port.capacity * coupled_[i].here / port.queue);
+      }
+    }
+    double cap = turn / std::max(weight, 1.0);
+    if (has_dcqcn_) {
+      const double hazard = weight > 0 ? share / weight * rate / packet_bits_ : 0;
+      flow.point.advance(dcqcn_, flow.line_rate, network.now(), hazard,
+                         hazard > 0 ? rng_.uniform() : 1);
+      cap = flow.waiting > 0 ? cap : flow.point.rate();
+    }
+    watch =
+        watch || flow.waiting > 0 || !flow.point.is_idle() || may_queue(network, VariableId(id));
+    const Port& nic = ports_[at(network.rates().elements(VariableId(id)).front().constraint)];
+    if (!has_dcqcn_ && flow.waiting <= 0 && nic.waiting > 0 && nic.waiting < nic.users) {
+      cap = std::min(cap, (nic.capacity - nic.claimed) / (nic.users - nic.waiting));
+    }
+    cap = std::max(std::min(cap, coupled_[i].cap), kLeastShare * flow.line_rate);
+    network.cap(ConnectionId(id), cap);
+  }
+  return watch;
+}
+
+}  // namespace lockstep

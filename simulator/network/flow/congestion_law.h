@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/rng.h"
+#include "simulator/network/flow/dcqcn_point.h"
+#include "simulator/network/flow/path_finder.h"
+#include "simulator/network/flow/pfc_coupling.h"
+#include "simulator/network/flow/rate_law.h"
+
+namespace lockstep {
+
+/// Queues at the switch ports that are full, and what they lead to: marks, to which DCQCN's senders
+/// answer, and pauses, which hold up neighbours. Rates stay those of the max-min system with caps;
+/// the queues decide the caps. Every step (2 to 5 us) of a time in which queues may be long enough:
+///
+///     o  bits of a connection that wait in front of the port that limits it; x its rate, R its
+///        DCQCN rate, w its window, A its round trip, s what its NIC has left for it
+///
+///     do/dt = min(R, s) - x   up to the window's room, min(w R / line, left) - x A, and not below
+///     0
+///             -x              while it is above that
+///     q     = sum of o at the port; packets are marked with probability p(q) (RED)
+///     cap   = R where o = 0; where packets wait none, or, once a sender at the port has slowed
+///     down
+///             and windows differ, C o / q (first in, first out; C without what only passes)
+///
+/// DcqcnPoint turns marks into R, PfcCoupling queues into further caps. Without DCQCN a NIC, which
+/// serves its connections in turn, leaves those whose packets do not wait what the others do not
+/// claim until their windows are full.
+///
+/// Holds where transfers are long against a round trip (a few us), because a queue begins to count
+/// one step after it has begun. What DCQCN costs is random: marks are drawn, so with the seed the
+/// time of a collision or an incast scatters by some per cent, as the packet engine's does. Checked
+/// by tests/differential/congestion_packet_test.cc.
+///
+/// Complexity: O(hops) a flow under way and step while a queue could be long, else O(hops) a change
+/// of a rate. Memory: 150 B and 4 B a hop a connection. Nothing of it exists without a transport.
+class CongestionLaw final : public RateLaw {
+ public:
+  CongestionLaw(const Topology& topology, const FlowOptions& options);
+
+  /// A connection and its way; again where that changes.
+  void connect(ConnectionId connection, const Path& path);
+  Time adjust(FluidNetwork& network, std::span<const VariableId> changed) override;
+
+ private:
+  struct Port {
+    double capacity = 0;
+    double kmin = 0, kmax = 0, pmax = 0;  ///< of marks, bits
+    bool queues = false;                  ///< leaves an Ethernet switch
+    // Of the present step:
+    std::uint32_t stamp = 0;
+    std::int32_t users = 0;
+    double load = 0, level = 0, queue = 0, passing = 0;
+    double claimed = 0;        ///< of a NIC: by those whose packets wait in the network
+    std::int32_t waiting = 0;  ///< how many of its users those are
+    bool uneven = false;       ///< some have slowed down
+  };
+  struct Flow {
+    double window = 0, round_trip = 0, line_rate = 0;  ///< bits, s, bit/s
+    double waiting = 0;                                ///< o, bits
+    DcqcnPoint point;
+    std::vector<std::int32_t> way;  ///< ports; none where it is sprayed
+    std::int32_t queue_port = -1;   ///< where it waits
+    bool active = false;
+  };
+
+  bool may_queue(const FluidNetwork& network, VariableId flow) const;
+  void measure(const FluidNetwork& network);
+  void queue(const FluidNetwork& network, double elapsed);
+  bool is_limiting(const Port& port, double rate, std::int32_t number, const Flow& flow) const;
+  double marked(const Port& port) const;
+  void couple(const FluidNetwork& network);
+  bool control(FluidNetwork& network);
+
+  DcqcnParameters dcqcn_;
+  bool has_dcqcn_, scale_window_;
+  Time step_;
+  double packet_bits_;
+  double least_queue_ = 0;  ///< bits below which nothing happens
+  std::vector<Port> ports_;
+  std::vector<Flow> flows_;
+  std::vector<std::int32_t> active_;  // under way; those who have ended stay for a while
+  std::size_t shorten_at_ = 0;
+  PfcCoupling pfc_;
+  std::vector<PfcCoupling::Flow> coupled_;  // as active_, of a step
+  Rng rng_;
+  std::uint32_t stamp_ = 0;
+  Time last_, next_ = Time::max();
+};
+
+}  // namespace lockstep

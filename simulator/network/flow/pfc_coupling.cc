@@ -1,0 +1,221 @@
+#include "simulator/network/flow/pfc_coupling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+PfcCoupling::PfcCoupling(const Topology& topology, const Transport& transport, Bytes packet)
+    : shared_(topology.nodes.size()),
+      to_(2 * topology.links.size()),
+      from_(to_.size()),
+      capacity_(to_.size()),
+      host_(topology.nodes.size()),
+      alpha_(transport.pfc_alpha),
+      least_(kNever),
+      ingress_(to_.size()) {
+  const bool pauses = transport.pfc && transport.buffer > Bytes();
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    host_[node] = topology.nodes[node].kind == NodeKind::kGpu;
+    if (pauses && topology.nodes[node].kind == NodeKind::kSwitch) {
+      shared_[node] = 8 * static_cast<double>(transport.buffer.count());
+    }
+  }
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    const Link& link = topology.links[i];
+    const LinkClass& kind = topology.class_of(LinkId(i));
+    const auto rate = static_cast<double>(kind.rate.bits_per_second());
+    // The headroom of each end: three delays, and packets; and its reserve.
+    const double apart =
+        3 * kind.delay.seconds() * rate +
+        8 * static_cast<double>(
+                (packet * transport.headroom_packets + transport.port_reserve).count());
+    for (const auto& [port, from, to] :
+         {std::tuple(2 * i, link.a, link.b), std::tuple(2 * i + 1, link.b, link.a)}) {
+      from_[port] = from.value;
+      to_[port] = to.value;
+      capacity_[port] = rate;
+      shared_[to.index()] -= shared_[to.index()] > 0 ? apart : 0;
+    }
+  }
+  for (double& bits : shared_) {
+    bits = bits == 0 ? 0 : std::max(bits, 4.0 * static_cast<double>(transport.buffer.count()));
+    if (bits > 0) {
+      least_ = std::min(least_, alpha_ * bits / (1 + alpha_));
+    }
+  }
+}
+
+void PfcCoupling::apply(std::vector<Flow>& flows) {
+  waiting_.clear();
+  paused_.clear();
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    flows[i].here = flows[i].waiting;
+    flows[i].delay = flows[i].unsent = 0;
+    if (flows[i].hop > 0 && flows[i].waiting > 0) {
+      waiting_.push_back({static_cast<std::int32_t>(i), flows[i].hop, flows[i].waiting});
+    }
+  }
+  for (bool first = true; !waiting_.empty(); first = false) {
+    hold(flows);
+    pause();
+    if (first) {
+      share(flows);
+    } else {
+      hold_up_at_switches(flows);
+    }
+    hold_up_at_nics(flows);
+    move_on(flows);
+    for (const std::int32_t port : used_) {
+      ingress_[at(port)] = {};
+    }
+    used_.clear();
+    std::swap(waiting_, further_);
+  }
+}
+
+/// What waits, by the port that it came by.
+void PfcCoupling::hold(const std::vector<Flow>& flows) {
+  for (const Waiting& waiting : waiting_) {
+    const Flow& flow = flows[at(waiting.flow)];
+    const std::int32_t port = flow.way[at(waiting.hop - 1)];
+    Ingress& ingress = ingress_[at(port)];
+    if (ingress.flows == 0) {
+      used_.push_back(port);
+    }
+    ++ingress.flows;
+    ingress.held += waiting.bits;
+    ingress.rate += flow.rate;
+  }
+}
+
+/// Finds T of each switch: with k ports paused and the others holding U, T = a (B - U - k T).
+void PfcCoupling::pause() {
+  std::map<std::int32_t, std::vector<std::int32_t>> by_node;
+  for (const std::int32_t port : used_) {
+    if (shared_[at(to_[at(port)])] > 0) {
+      by_node[to_[at(port)]].push_back(port);
+    }
+  }
+  for (auto& [node, ports] : by_node) {
+    std::ranges::sort(ports, {}, [&](std::int32_t p) { return ingress_[at(p)].held; });
+    double rest = 0;  // held by the ports that are not paused
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      const auto paused = static_cast<double>(ports.size() - i);
+      const double limit = alpha_ * (shared_[at(node)] - rest) / (1 + alpha_ * paused);
+      if (ingress_[at(ports[i])].held <= limit) {
+        rest += ingress_[at(ports[i])].held;
+        continue;
+      }
+      for (; i < ports.size(); ++i) {
+        ingress_[at(ports[i])].paused = true;
+        ingress_[at(ports[i])].limit = limit;
+      }
+    }
+  }
+}
+
+/// Ports that wait for one egress share it by what they hold.
+void PfcCoupling::share(std::vector<Flow>& flows) {
+  std::map<std::int32_t, double> held;  // for each egress
+  for (const Waiting& waiting : waiting_) {
+    const Flow& flow = flows[at(waiting.flow)];
+    held[flow.way[at(waiting.hop)]] += kept(waiting, ingress_[at(flow.way[at(waiting.hop - 1)])]);
+  }
+  for (const Waiting& waiting : waiting_) {
+    Flow& flow = flows[at(waiting.flow)];
+    const Ingress& ingress = ingress_[at(flow.way[at(waiting.hop - 1)])];
+    const std::int32_t egress = flow.way[at(waiting.hop)];
+    flow.here = kept(waiting, ingress);
+    if (ingress.paused) {
+      flow.cap = std::min(flow.cap, flow.here / held[egress] * capacity_[at(egress)]);
+    }
+  }
+}
+
+/// Those who share a paused link with what waits for it at a switch.
+void PfcCoupling::hold_up_at_switches(std::vector<Flow>& flows) {
+  struct Queue {
+    double kept = 0, limit = kNever;
+  };
+  // Of those who come by one ingress for one of these queues, how many wait to no blame of theirs.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> victims;
+  for (const Flow& flow : flows) {
+    for (std::size_t hop = 1; hop + 1 < flow.way.size() && flow.waiting <= 0; ++hop) {
+      if (paused_.contains(flow.way[hop])) {
+        ++victims[{flow.way[hop], flow.way[hop - 1]}];
+      }
+    }
+  }
+  std::map<std::int32_t, Queue> queues;
+  for (const Waiting& waiting : waiting_) {
+    const Flow& flow = flows[at(waiting.flow)];
+    const std::int32_t port = flow.way[at(waiting.hop - 1)];
+    const Ingress& ingress = ingress_[at(port)];
+    Queue& queue = queues[flow.way[at(waiting.hop)]];
+    const auto found = victims.find({flow.way[at(waiting.hop)], port});
+    const double others = found == victims.end() || !ingress.paused ? 0 : found->second;
+    queue.kept += kept(waiting, ingress) * ingress.flows / (ingress.flows + others);
+    queue.limit = ingress.paused ? std::min(queue.limit, ingress.limit) : queue.limit;
+  }
+  for (Flow& flow : flows) {
+    for (std::size_t hop = 0; hop + 1 < flow.way.size(); ++hop) {
+      const auto found = queues.find(flow.way[hop]);
+      const bool to_blame = flow.waiting > 0 && flow.hop > static_cast<std::int32_t>(hop);
+      if (found == queues.end() || to_blame) {
+        continue;
+      }
+      const Queue& queue = found->second;
+      const double delay = queue.kept / paused_.at(found->first);
+      flow.delay += delay;
+      flow.cap =
+          std::min({flow.cap, queue.limit / delay, flow.window / (flow.round_trip + flow.delay)});
+    }
+  }
+}
+
+/// Those who share a paused NIC with what waits beyond it.
+void PfcCoupling::hold_up_at_nics(std::vector<Flow>& flows) {
+  for (Flow& flow : flows) {
+    if (flow.way.empty() || (flow.waiting > 0 && flow.hop > 0)) {
+      continue;
+    }
+    const Ingress& ingress = ingress_[at(flow.way.front())];
+    if (ingress.paused) {
+      flow.cap = std::min(flow.cap, ingress.rate / ingress.flows);
+    }
+  }
+}
+
+/// What waits on the other sides of paused links.
+void PfcCoupling::move_on(std::vector<Flow>& flows) {
+  further_.clear();
+  paused_.clear();
+  for (const Waiting& waiting : waiting_) {
+    Flow& flow = flows[at(waiting.flow)];
+    const std::int32_t port = flow.way[at(waiting.hop - 1)];
+    const Ingress& ingress = ingress_[at(port)];
+    if (!ingress.paused) {
+      continue;
+    }
+    const double bits = waiting.bits - kept(waiting, ingress);
+    if (host_[at(from_[at(port)])] || waiting.hop == 1) {
+      flow.unsent += bits;
+    } else {
+      further_.push_back({waiting.flow, waiting.hop - 1, bits});
+      paused_[port] = ingress.rate;
+    }
+  }
+}
+
+}  // namespace lockstep
