@@ -6,13 +6,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/transport_flags.h"
 #include "simulator/collectives/nccl_tuner.h"
 #include "simulator/network/flow/flow_options.h"
 
 namespace lockstep {
 
 /// The flags about transfers that `simulate` and `collective` share, as typed.
-struct NetworkFlags {
+struct NetworkFlags : TransportFlags {
   std::string send_latency;  // empty: NCCL's by protocol and hop; simai 6 us
   std::string mtu, header;   // empty: by flavour
   bool pxn = false, spray = false, rail_affinity = false;

@@ -49,6 +49,8 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
       ->group("How");
 
   define_network_flags(app, options, "Network");
+  define_transport_flags(app, options,
+                         "Fabric (packet engine; flow engine where given; docs/models.md)");
   app.add_option("--jitter", options.jitter,
                  "ranks enter at random moments from 0 to this long after (flow engine)")
       ->group("Network");

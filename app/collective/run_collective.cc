@@ -121,13 +121,8 @@ std::vector<Time> jittered(const CollectiveOptions& options, std::size_t ranks) 
 /// waits for.
 std::unique_ptr<NetworkEngine> packet_engine(const Setting& setting, const Schedule& schedule,
                                              Time send_latency) {
-  PacketOptions packet =
-      setting.options.flavour == "simai" ? simai_packet_options() : PacketOptions{};
-  if (!setting.options.mtu.empty() || setting.options.flavour != "simai") {
-    packet.fabric["Payload"] = std::to_string(setting.flow.payload.count());
-    packet.fabric["Header"] = std::to_string(setting.flow.header.count());
-  }
-  packet.routes = setting.flow.routes;
+  std::vector<std::string> told;  // for the flow engine's options already
+  PacketOptions packet = packet_options(setting.options, setting.options.flavour == "simai", told);
   packet.seed = setting.options.seed % kMostSeeds + 1;
   packet.lookahead = send_latency;
   for (const Slot& slot : schedule.slots) {
@@ -223,6 +218,8 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
   }
   setting.entry = jittered(options, setting.nodes.size());
   setting.flow = flow_options(options, options.flavour == "simai");
+  add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
+                setting.flow, sweep.warnings);
   setting.analytic = analytic_options(options, topology);
   sweep.ranks = setting.plan.shape.ranks;
   sweep.servers = *std::ranges::max_element(setting.plan.shape.server) + 1;

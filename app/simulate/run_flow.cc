@@ -9,10 +9,15 @@
 namespace lockstep {
 StepResult run_flow(const Workload& workload, const Topology& topology,
                     const SimulateOptions& options, Timeline* timeline) {
-  const FlowOptions flow = flow_options(options, options.flavour == "simai");
-  return run_on_network(
+  const bool simai = options.flavour == "simai";
+  std::vector<std::string> warnings;
+  FlowOptions flow = flow_options(options, simai);
+  add_transport(options, simai, topology, options.seed, flow, warnings);
+  StepResult result = run_on_network(
       workload, topology, options, timeline,
       [&] { return std::make_unique<FlowEngine>(topology, flow); }, flow);
+  result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
+  return result;
 }
 
 }  // namespace lockstep

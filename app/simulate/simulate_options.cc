@@ -42,19 +42,9 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   define_choice_flags(app, options, "Flow and packet engine");
   define_network_flags(app, options, "Flow and packet engine");
 
+  define_transport_flags(app, options,
+                         "Fabric (packet engine; flow engine where given; docs/models.md)");
   const char* packet = "Packet engine (docs/models.md)";
-  app.add_option("--conf", options.conf,
-                 "SimAI.conf: packets, windows, switches, congestion control")
-      ->group(packet);
-  app.add_option("--congestion", options.congestion,
-                 "congestion control (default dcqcn): none, dctcp, hpcc, receiver, swift, timely")
-      ->group(packet);
-  app.add_option("--fabric", options.fabric,
-                 "attribute of the fabric, NAME=VALUE ('lockstep-packet --attributes')")
-      ->group(packet);
-  app.add_option("--congestion-set", options.congestion_settings,
-                 "the same of the congestion control")
-      ->group(packet);
   app.add_option("--fct", options.fct_file, "file for every transfer's completion, as SimAI has it")
       ->group(packet);
   app.add_option("--pfc", options.pfc_file, "file for every pause and resume, as SimAI has it")

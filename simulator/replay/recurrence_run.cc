@@ -274,7 +274,7 @@ class Recurrence {
 }  // namespace
 
 std::optional<FlowGraphTimes> run_as_recurrence(const FlowGraph& graph) {
-  if (graph.slots.empty() || !is_suitable(graph)) {
+  if (graph.slots.empty() || !graph.limits.empty() || !is_suitable(graph)) {
     return std::nullopt;
   }
   const std::vector<std::int32_t> order = order_of(graph);

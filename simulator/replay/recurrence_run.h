@@ -20,9 +20,10 @@ namespace lockstep {
 /// compared number for number, all periods that fit are added at once. States are kept at rounds 1,
 /// 2, 4, 8, …, for each set of slots that waits connect.
 ///
-/// Nothing where the graph is of another kind: slots that share a constraint, waits for later
-/// transfers, lags of more than 64, transfers without bits, times beyond half of the clock.
-/// O(slots and waits) a round, 8 B a slot for each transfer that the longest lag goes back.
+/// Nothing where the graph is of another kind: slots that share a constraint or have rate limits,
+/// waits for later transfers, lags of more than 64, transfers without bits, times beyond half of
+/// the clock. O(slots and waits) a round, 8 B a slot for each transfer that the longest lag goes
+/// back.
 std::optional<FlowGraphTimes> run_as_recurrence(const FlowGraph& graph);
 
 }  // namespace lockstep

@@ -155,6 +155,13 @@ Transport transport_of(const PacketOptions& packet, const Topology& topology, By
   fabric.take("PortReserve", transport.port_reserve);
   fabric.take("HeadroomPackets", transport.headroom_packets);
   fabric.take("PfcAlpha", transport.pfc_alpha);
+  double loss = 0;
+  fabric.take("LossRate", loss);
+  if (loss > 0) {
+    throw Error("the flow engine does not model losses")
+        .field("LossRate")
+        .hint("leave it (ERROR_RATE_PER_LINK in a SimAI.conf) at 0, or use --engine packet");
+  }
   fabric.finish();
   transport.ack_interval = std::max<std::int64_t>(1, transport.ack_interval);
   transport.ecn_rows = packet.ecn;
@@ -180,6 +187,13 @@ Transport transport_of(const PacketOptions& packet, const Topology& topology, By
     transport.congestion = Transport::Congestion::kHpcc;
     congestion.take("Target", transport.hpcc_target);
   } else {
+    constexpr std::array<std::string_view, 5> kFair = {"none", "dctcp", "receiver", "swift",
+                                                       "timely"};
+    if (std::ranges::find(kFair, packet.congestion) == kFair.end()) {
+      throw Error(fmt::format("the flow engine knows no congestion control '{}'",
+                              printable(packet.congestion)))
+          .expected("none, dcqcn, dctcp, hpcc, receiver, swift or timely");
+    }
     transport.congestion = Transport::Congestion::kFair;
   }
   return transport;

@@ -1,0 +1,102 @@
+#include "app/transport_flags.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "app/flag_value.h"
+#include "app/network_flags.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/warnings.h"
+#include "simulator/network/packet_engine_simai_conf.h"
+
+namespace lockstep {
+namespace {
+
+/// "NAME=VALUE" into a map.
+void set_attributes(const char* name, const std::vector<std::string>& settings,
+                    std::map<std::string, std::string>& attributes) {
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw Error(fmt::format("'{}' sets nothing", printable(setting)))
+          .field(name)
+          .expected("NAME=VALUE, such as Payload=4096")
+          .hint("'lockstep-packet --attributes' lists names and defaults");
+    }
+    attributes[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+}
+
+/// An attribute of packets as a size, if it is set.
+void take_size(const std::map<std::string, std::string>& attributes, const char* name,
+               Bytes& value) {
+  const auto found = attributes.find(name);
+  if (found != attributes.end()) {
+    value = flag_value("--fabric", found->second, parse_bytes);
+  }
+}
+
+}  // namespace
+
+void define_transport_flags(CLI::App& app, TransportFlags& flags, const char* group) {
+  app.add_option("--conf", flags.conf, "SimAI.conf: packets, windows, switches, congestion control")
+      ->group(group);
+  app.add_option(
+         "--congestion", flags.congestion,
+         "congestion control (packet engine by default: dcqcn): none, dctcp, hpcc, receiver,\n"
+         "swift, timely")
+      ->group(group);
+  app.add_option("--fabric", flags.fabric,
+                 "attribute of the fabric, NAME=VALUE ('lockstep-packet --attributes')")
+      ->group(group);
+  app.add_option("--congestion-set", flags.congestion_settings,
+                 "the same of the congestion control")
+      ->group(group);
+}
+
+PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
+                             std::vector<std::string>& warnings) {
+  PacketOptions packet = simai_flavour ? simai_packet_options() : PacketOptions{};
+  if (!flags.conf.empty()) {
+    Warnings found;
+    const FileText text(flags.conf, 1 << 20);
+    apply_simai_conf(text.view(), flags.conf, packet, found);
+    for (const Warnings::Entry& entry : found.entries()) {
+      warnings.push_back(entry.text);
+    }
+  }
+  if (!flags.mtu.empty()) {
+    packet.fabric["Payload"] = std::to_string(flag_value("--mtu", flags.mtu, parse_bytes).count());
+  }
+  if (!flags.header.empty()) {
+    packet.fabric["Header"] =
+        std::to_string(flag_value("--header", flags.header, parse_bytes).count());
+  }
+  if (!flags.congestion.empty()) {
+    packet.congestion = flags.congestion;
+    packet.congestion_attributes.clear();
+  }
+  set_attributes("--fabric", flags.fabric, packet.fabric);
+  set_attributes("--congestion-set", flags.congestion_settings, packet.congestion_attributes);
+  packet.routes.pxn = flags.pxn;
+  packet.routes.spray = flags.spray;
+  packet.routes.rail_affinity = flags.rail_affinity;
+  return packet;
+}
+
+void add_transport(const NetworkFlags& flags, bool simai_flavour, const Topology& topology,
+                   std::uint64_t seed, FlowOptions& flow, std::vector<std::string>& warnings) {
+  if (!flags.any()) {
+    return;
+  }
+  PacketOptions packet = packet_options(flags, simai_flavour, warnings);
+  packet.seed = seed;
+  take_size(packet.fabric, "Payload", flow.payload);
+  take_size(packet.fabric, "Header", flow.header);
+  flow.transport = transport_of(packet, topology, flow.payload);
+}
+
+}  // namespace lockstep
