@@ -30,3 +30,4 @@ for gpus in 4096 32768 131072; do
 done
 command --size 1GiB --algorithm ring --channels 1 --jitter 1ms --topology "$(fabric 1024)"
 command --size 1GiB --algorithm tree --protocol simple --spray --topology "$(fabric 8192)"
+command --size 4GiB --algorithm tree --protocol simple --spray --topology "$(fabric 8192)" --error-budget 1%

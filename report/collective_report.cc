@@ -61,7 +61,11 @@ std::string collective_table(const CollectiveSweep& sweep) {
       text += fmt::format("  {:>13} {:>9} {:>9}", number(timing.time.us()), number(rate),
                           number(rate * bus_factor(sweep.op, sweep.ranks)));
     }
-    text += "  " + algorithm_text(point) + "\n";
+    text += "  " + algorithm_text(point);
+    for (const CollectiveTiming& timing : point.timings) {
+      text += timing.error > Time() ? fmt::format("  +-{} us", number(timing.error.us())) : "";
+    }
+    text += "\n";
   }
   return text;
 }
@@ -77,6 +81,9 @@ std::string collective_json(const CollectiveSweep& sweep) {
                                    {"algorithm_Bps", rate},
                                    {"bus_Bps", rate * bus_factor(sweep.op, sweep.ranks)},
                                    {"transfers", timing.transfers}};
+      if (timing.error > Time()) {
+        engines[sweep.engines[i]]["error_s"] = seconds(timing.error);
+      }
     }
     Json line = {{"size_bytes", point.bytes.count()}};
     if (!point.algorithm.empty()) {

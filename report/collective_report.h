@@ -13,6 +13,7 @@ namespace lockstep {
 /// What one engine says about a collective of one size.
 struct CollectiveTiming {
   Time time;                   ///< until the last rank has finished
+  Time error;                  ///< by how much it may be off, as far as told; 0: exact
   std::int64_t transfers = 0;  ///< carried out one by one; 0: a formula
 };
 

@@ -72,6 +72,12 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
   app.add_flag("--no-fast-forward", options.no_fast_forward,
                "flow engine: simulate every transfer, skip no repetition")
       ->group("Speed");
+  app.add_option(
+         "--error-budget", options.error_budget,
+         "flow engine: part of the time, such as 0.1%, by which it may be off where a long\n"
+         "pipeline never repeats exactly and is taken at its steady pace; the error is told\n"
+         "(default: exact)")
+      ->group("Speed");
   app.add_flag("--verify-symmetry", options.verify_symmetry,
                "flow engine: run it in full as well and compare every connection to the picosecond")
       ->group("Speed");

@@ -24,7 +24,8 @@ struct CollectiveOptions : NetworkFlags {
   std::uint64_t seed = 1;
   std::string nvlink, nic;
   bool no_symmetry = false, no_fast_forward = false, verify_symmetry = false;
-  int threads = 0;  ///< 0: as many as there are cores
+  std::string error_budget;  ///< empty: none
+  int threads = 0;           ///< 0: as many as there are cores
   bool json = false;
 };
 

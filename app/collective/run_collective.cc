@@ -10,6 +10,7 @@
 
 #include "app/collective/collective_plan.h"
 #include "app/collective/placement.h"
+#include "app/compare/run_compare.h"
 #include "app/flag_value.h"
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
@@ -88,7 +89,21 @@ struct Setting {
   std::vector<Time> entry;  // with --jitter
   FlowOptions flow;
   AnalyticOptions analytic;
+  double error_budget = 0;
 };
+
+double error_budget(const CollectiveOptions& options) {
+  if (options.error_budget.empty()) {
+    return 0;
+  }
+  const double share = flag_value("--error-budget", options.error_budget, parse_share);
+  if (!(share < 1)) {
+    throw Error(fmt::format("'{}' leaves nothing sure", printable(options.error_budget)))
+        .field("--error-budget")
+        .expected("less than 100%, such as 0.1%");
+  }
+  return share;
+}
 
 AnalyticOptions analytic_options(const CollectiveOptions& options, const Topology& topology) {
   AnalyticOptions analytic;
@@ -149,21 +164,22 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
     collective.schedule = plan.schedule();
     const auto network = packet_engine(setting, *collective.schedule, collective.send_latency);
     const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, *network);
-    return {result.end, result.transfers};
+    return {result.end, result.error, result.transfers};
   }
   const LoneCollectiveOptions how{.symmetry = !setting.options.no_symmetry,
                                   .fast_forward = !setting.options.no_fast_forward,
+                                  .error_budget = setting.error_budget,
                                   .verify = setting.options.verify_symmetry};
   if (plan.leaving) {
     if (const auto result = run_declared(collective, plan.leaving, plan.schedule, setting.topology,
                                          setting.flow, how)) {
-      return {result->end, result->transfers};
+      return {result->end, result->error, result->transfers};
     }
   }
   collective.schedule = plan.schedule();
   const LoneCollectiveResult result =
       run_on_flow_engine(std::move(collective), setting.topology, setting.flow, how);
-  return {result.end, result.transfers};
+  return {result.end, result.error, result.transfers};
 }
 
 CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
@@ -178,7 +194,7 @@ CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
   const std::int64_t n = setting.plan.shape.ranks;
   return {collective_time({setting.plan.op, GroupKind::kTp, n, bytes}, {.gpus = n, .tp = n},
                           setting.analytic),
-          0};
+          Time(), 0};
 }
 
 /// One size on every engine.
@@ -221,6 +237,7 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
   add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
                 setting.flow, sweep.warnings);
   setting.analytic = analytic_options(options, topology);
+  setting.error_budget = error_budget(options);
   sweep.ranks = setting.plan.shape.ranks;
   sweep.servers = *std::ranges::max_element(setting.plan.shape.server) + 1;
   sweep.topology = options.topology;

@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/flow_graph_run.h"
+#include "simulator/replay/recurrence_run.h"
 #include "simulator/replay/replay.h"
+#include "simulator/replay/steady_end.h"
 #include "simulator/replay/switch_node.h"
 #include "simulator/replay/symmetry.h"
 
@@ -28,6 +30,14 @@ Program program_of(CommType op, Bytes bytes, Time lead) {
   program.add(entry, {});
   program.finish();
   return program;
+}
+
+std::int64_t transfer_count(const FlowGraph& graph) {
+  std::int64_t count = 0;
+  for (const FlowGraph::Slot& slot : graph.slots) {
+    count += slot.count * slot.copies;
+  }
+  return count;
 }
 
 /// Runs the whole graph, every transfer, and compares.
@@ -72,7 +82,11 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
   const ReplayResult run = replay(
       work, collective.nodes, topology, network,
       [&](CommType, Bytes, const GroupShape&) { return collective.schedule; }, options);
-  return {run.end, run.transfers, run.transfers, std::ssize(schedule.slots),
+  return {run.end,
+          Time(),
+          run.transfers,
+          run.transfers,
+          std::ssize(schedule.slots),
           std::ssize(schedule.slots)};
 }
 
@@ -104,10 +118,25 @@ LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topolog
   if (options.symmetry) {
     partition = find_symmetry(graph);
   }
-  FlowGraphTimes times;
+  std::optional<FlowGraph> folded;
   if (partition) {
     result.classes = partition->slot_classes;
-    times = run_flow_graph(fold(graph, *partition), options.fast_forward);
+    folded = fold(graph, *partition);
+  }
+  if (options.error_budget > 0 && !options.verify) {
+    const FlowGraph& what = folded ? *folded : graph;
+    if (const auto steady =
+            run_as_recurrence(what) ? std::nullopt : steady_end(what, options.error_budget)) {
+      result.end = steady->end;
+      result.error = steady->error;
+      result.transfers = transfer_count(graph);
+      result.simulated = steady->simulated;
+      return result;
+    }
+  }
+  FlowGraphTimes times;
+  if (folded) {
+    times = run_flow_graph(std::move(*folded), options.fast_forward);
   } else if (options.verify) {
     times = run_flow_graph(graph, options.fast_forward);
   } else {

@@ -24,7 +24,8 @@ struct LoneCollective {
 };
 
 struct LoneCollectiveResult {
-  Time end;  ///< of the last rank, from time 0
+  Time end;    ///< of the last rank, from time 0
+  Time error;  ///< by how much `end` may be off; 0: exact
   std::int64_t transfers = 0;
   std::int64_t simulated = 0;           ///< of those, how many were run one by one
   std::int64_t slots = 0, classes = 0;  ///< connections, and how many kinds of them behave alike
@@ -38,6 +39,9 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
 struct LoneCollectiveOptions {
   bool symmetry = true;      ///< simulate one of each class of transfers that behave alike
   bool fast_forward = true;  ///< skip what repeats
+  /// The part of the end by which it may be off where nothing repeats exactly (steady_end.h); 0:
+  /// exact.
+  double error_budget = 0;
   /// Also run it without either and compare every transfer's end. ERRORS: then Error if any
   /// differs.
   bool verify = false;

@@ -14,6 +14,7 @@
 #include "simulator/replay/lone_collective.h"
 #include "simulator/replay/recurrence_run.h"
 #include "simulator/replay/refinement.h"
+#include "simulator/replay/steady_end.h"
 #include "simulator/replay/symmetry.h"
 #include "topologies/topology_file.h"
 
@@ -288,6 +289,79 @@ TEST(SymmetryProperty, ChannelsThatTurnAndTreesThatMirrorAreAlike) {
   EXPECT_EQ(half.classes * 2, half.slots);  // four of eight turns: only the mirror is left
   const LoneCollectiveResult ring = verified("Spectrum-X:g=256", "ring", 8, {});
   EXPECT_EQ(ring.classes * 8 * 16, ring.slots);  // rails, and every second server
+}
+
+/// The folded graph of an all-reduce by Simple on a sprayed fabric.
+FlowGraph folded_graph(const char* fabric, const char* algorithm, std::int32_t channels,
+                       std::int64_t mib) {
+  const Topology topology = topology_from(fabric);
+  CollectiveRequest request;
+  request.op = CommType::kAllReduce;
+  request.bytes = Bytes(mib << 20);
+  request.channels = channels;
+  FlowOptions flow;
+  flow.routes.spray = true;
+  FlowGraphBuilder::Setting setting;
+  setting.nodes = topology.gpus();
+  setting.send_latency = Time::us(4);
+  FlowGraphBuilder builder(topology, flow, false);
+  builder.add(build_schedule(algorithm_named(algorithm, request.op), request,
+                             shape_of_nodes(topology, setting.nodes)),
+              setting);
+  const FlowGraph graph = builder.finish();
+  const auto partition = find_symmetry(graph);
+  return partition ? fold(graph, *partition) : graph;
+}
+
+Time end_of(const FlowGraph& graph) {
+  return std::ranges::max(run_flow_graph(graph, true).delivered);
+}
+
+TEST(SymmetryProperty, ASteadyEndIsAsCloseAsItTells) {
+  int answers = 0;
+  for (const char* fabric : {"Spectrum-X:g=32", "Spectrum-X:g=64", "DCN+:g=32"}) {
+    for (const auto& [channels, mib] : {std::pair(2, 512), {4, 1024}, {16, 2048}, {16, 4096}}) {
+      const FlowGraph graph = folded_graph(fabric, "tree", channels, mib);
+      const Time exact = end_of(graph);
+      for (const double budget : {5e-2, 1e-2, 3e-3}) {
+        const auto steady = steady_end(graph, budget);
+        if (!steady) {
+          continue;
+        }
+        ++answers;
+        const double off = std::abs((steady->end - exact).seconds());
+        EXPECT_LE(steady->error.seconds(), budget * steady->end.seconds() * (1 + 1e-9));
+        EXPECT_LE(off, steady->error.seconds()) << fabric << " " << channels << " " << mib;
+        std::int64_t all = 0;
+        for (const FlowGraph::Slot& slot : graph.slots) {
+          all += slot.count;
+        }
+        EXPECT_LT(steady->simulated * 2, all);
+      }
+    }
+  }
+  EXPECT_GE(answers, 12);
+  EXPECT_FALSE(steady_end(folded_graph("Spectrum-X:g=32", "tree", 16, 64), 0.5));  // 8 pieces
+  FlowGraph uneven = folded_graph("Spectrum-X:g=32", "tree", 16, 2048);
+  uneven.slots.front().count += 1;
+  EXPECT_FALSE(steady_end(uneven, 0.5));
+}
+
+TEST(SymmetryProperty, NoSteadyEndWhereThePaceIsNotThatOfAPort) {
+  // Two slots that wait for each other's last: 3 us of latency pace them, not the 1 us on the wire.
+  FlowGraph graph;
+  graph.capacity = {8e9};
+  for (std::int32_t i = 0; i < 2; ++i) {
+    FlowGraph::Slot& slot = graph.slots.emplace_back();
+    slot.bits = 4000;
+    slot.latency = slot.start_latency = slot.forward_latency = Time::ns(1500);
+    slot.count = 4000;
+    graph.term.push_back({ConstraintId(0), 1});
+    graph.term_begin.push_back(i + 1);
+    graph.wait.push_back({1 - i, 1});
+    graph.wait_begin.push_back(i + 1);
+  }
+  EXPECT_FALSE(steady_end(graph, 0.01));
 }
 
 class OnFabrics : public ::testing::TestWithParam<const char*> {};
