@@ -16,6 +16,7 @@ CommandBody define(CLI::App& app) {
   };
   add("calibrate", "Fits the model to logs of a cluster and writes a preset", define_calibrate);
   add("score", "The error on all measurements of a folder", define_score);
+  add("health", "Slow nodes, cables and misconfigurations in logs of like tests", define_health);
   CommandBody own = define_comparison(app);
   return [bodies, own] {
     for (const auto& [sub, body] : bodies) {
@@ -38,6 +39,7 @@ const Command kCompareCommand{"compare",
   lockstep compare all_reduce_perf.log --topology Spectrum-X:g=16 --json
   lockstep compare calibrate *.log -o mine.json
   lockstep compare score measurements
+  lockstep compare health pairwise/*.log
 )",
                               define};
 

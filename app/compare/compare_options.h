@@ -22,6 +22,7 @@ compare::CompareWishes wishes_of(const ClusterFlags& flags);
 
 /// The subcommands, which also go by their names alone.
 CommandBody define_calibrate(CLI::App& app);
+CommandBody define_health(CLI::App& app);
 CommandBody define_score(CLI::App& app);
 
 }  // namespace lockstep
