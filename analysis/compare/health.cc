@@ -128,14 +128,8 @@ void judge(std::vector<Table*>& group) {
     slowdowns.push_back(table->health.slowdown);
   }
   const double middle = median(slowdowns);
-  std::vector<double> off;
-  for (const double slowdown : slowdowns) {
-    off.push_back(std::abs(slowdown - middle));
-  }
-  const double spread = 1.4826 * median(off);
   for (Table* table : group) {
-    table->health.slow = group.size() >= kFewest && table->health.slowdown > kSlow * middle &&
-                         table->health.slowdown > middle + 3 * spread;
+    table->health.slow = group.size() >= kFewest && table->health.slowdown > kSlow * middle;
   }
 }
 
