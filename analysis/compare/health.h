@@ -42,11 +42,10 @@ struct Health {
 
 /// Looks for what is slow among tests that should be alike: those of the same operation, GPUs and
 /// servers, GPU type and NCCL release on the same cluster (hosts' names without their numbers). A
-/// test is slow above 1.2 times the median, if that is beyond three times the spread (median
-/// absolute deviation) too. A host is slow if most of its tests in a group are, and the fewest such
-/// hosts that explain the slow tests are named; slow pairs of hosts that are well otherwise point
-/// to what lies between them. Hosts come from the devices that a log lists, else from the table's
-/// id
+/// test is slow above 1.2 times the median. A host is slow if most of its tests in a group are, and
+/// the fewest such hosts that explain the slow tests are named; slow pairs of hosts that are well
+/// otherwise point to what lies between them. Hosts come from the devices that a log lists, else
+/// from the table's id
 /// ("…-g1-node7_node9", "…_node7"). What a single log tells by itself: TCP where there are NICs,
 /// GPU Direct off, fewer NICs than GPUs need, wrong results. O(rows log rows + hosts^2).
 Health check_health(const std::vector<PhysicalLog>& logs);
