@@ -3,8 +3,10 @@
 // B = 400 Gbps, 20 ps a byte, so that all times are whole picoseconds and the forms are exact.
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -145,6 +147,37 @@ TEST_P(ClosedForms, Tree) {
   if (n_ == 2) {
     EXPECT_EQ(time, form(2, 2 * s));
   }
+}
+
+// A broadcast of one piece down a tree: a rank sends to its c children at once, so each has it
+// a + c S / B after the rank itself, and the last of all when the slowest path is through.
+TEST_P(ClosedForms, TreeBroadcast) {
+  CollectiveRequest request;
+  request.op = CommType::kBroadcast;
+  request.bytes = Bytes(100'000);
+  request.channels = 1;
+  std::vector<NodeId> nodes = topology_.gpus();
+  const Schedule schedule = build_schedule(algorithm_named("tree", request.op), request,
+                                           shape_of_nodes(topology_, nodes));
+  std::vector<std::vector<std::int32_t>> children(nodes.size());
+  for (const Slot& slot : schedule.slots) {
+    ASSERT_EQ(slot.count, 1);
+    children[static_cast<std::size_t>(slot.source)].push_back(slot.destination);
+  }
+  ASSERT_EQ(std::ssize(schedule.slots), n_ - 1);  // a tree
+  std::int64_t most = 0;
+  const std::function<Time(std::int32_t)> down = [&](std::int32_t rank) {
+    const auto& below = children[static_cast<std::size_t>(rank)];
+    most = std::max<std::int64_t>(most, std::ssize(below));
+    Time longest;
+    for (const std::int32_t child : below) {
+      longest = std::max(longest, form(1, std::ssize(below) * request.bytes.count()) + down(child));
+    }
+    return longest;
+  };
+  EXPECT_EQ(run("tree", request), down(request.root));
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(most, n_ <= 4 ? 1 : 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ClosedForms, ::testing::Values(2, 3, 4, 7, 8, 16),
