@@ -46,3 +46,8 @@ lockstep_cli_test(cli_collective_budget ARGS collective --op allreduce --size 4G
 lockstep_cli_test(cli_collective_budget_short ARGS collective --op allreduce --size 1MiB --algorithm tree --topology Spectrum-X:g=16 --error-budget 1% OUT "tree ll128 x16\n$")
 lockstep_cli_test(cli_collective_budget_wrong ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=16 --error-budget all EXIT 2 ERR "--error-budget: 'all' is no share" "expected: such as 10%")
 lockstep_cli_test(cli_collective_budget_whole ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=16 --error-budget 1 EXIT 2 ERR "--error-budget: '1' leaves nothing sure")
+# A described fabric on the flow engine: four packets a round trip.
+lockstep_cli_test(cli_collective_window ARGS collective --op sendrecv --gpus 2 --size 1MiB --topology single-switch:g=2,gps=1,nsps=0 --channels 1 --fabric Window=16384 --engine flow OUT "^ +1048576 +176.16 ")
+lockstep_cli_test(cli_collective_bad_congestion ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --congestion cubic --engine flow EXIT 2 ERR "knows no congestion control .cubic." "expected: none, dcqcn")
+lockstep_cli_test(cli_collective_not_modelled ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --fabric CutThrough=true --engine flow EXIT 2 ERR "does not model attribute .CutThrough." "--engine packet does")
+lockstep_cli_test(cli_collective_bad_window ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --fabric Window=-3 --engine flow EXIT 2 ERR "Window: .-3. cannot be")
