@@ -8,17 +8,31 @@ namespace {
 
 constexpr std::string_view kExamples =
     R"(Examples:
+  lockstep plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --layers 4 --gbs 8 --max-tp 2 --max-batch 2
   lockstep plan --aceso-model scale-layer --aceso-size 4layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 1200 --global-batch 16 --micro-batch 1 2
   lockstep plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 4000 --price tests/data/plan/scale-layer/two-stages.json
 )";
 
 CommandBody define(CLI::App& app) {
   auto aceso = std::make_shared<AcesoOptions>();
-  app.add_option("--aceso-model", aceso->model, "Aceso's problem: gpt, t5, resnet or scale-layer")
-      ->required();
+  auto metis = std::make_shared<MetisOptions>();
+  app.add_option("--aceso-model", aceso->model, "Aceso's problem: gpt, t5, resnet or scale-layer");
+  app.add_option("--metis-hostfile", metis->hostfile, "Metis's problem: ADDRESS slots=N a line");
+  app.add_option("--metis-clusterfile", metis->clusterfile,
+                 "GPU type, bandwidths and memory of each address (JSON)");
+  app.add_option("--layers", metis->layers, "Layers of Metis's model, embedding and head included");
+  app.add_option("--gbs", metis->global_batch, "Samples of an iteration, for Metis");
+  app.add_option("--hidden-size", metis->hidden, "For Metis")->capture_default_str();
+  app.add_option("--sequence-length", metis->sequence, "For Metis")->capture_default_str();
+  app.add_option("--vocab-size", metis->vocabulary, "For Metis")->capture_default_str();
+  app.add_option("--max-batch", metis->max_batch, "Most samples a rank, for Metis")
+      ->capture_default_str();
+  app.add_option("--model-profile", metis->model_profile,
+                 "Metis's file in --profiles that optimizer and parameters come from; the smallest "
+                 "of the first type unless given");
   app.add_option("--aceso-size", aceso->size, "The model's size: 1_3B, 770M, 16layers …");
   app.add_option("--num-layers", aceso->layers, "Layers of scale-layer");
-  app.add_option("--profiles", aceso->profiles, "Folder with the profile database")->required();
+  app.add_option("--profiles", aceso->profiles, "Folder with the profiles")->required();
   app.add_option("--gpus-per-node", aceso->gpus_per_node, "GPUs of a server")
       ->check(CLI::Range(1, 1 << 10))
       ->capture_default_str();
@@ -51,7 +65,22 @@ CommandBody define(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("-o,--output", aceso->output, "Folder for the plans and tables; made if absent");
   app.add_flag("--json", aceso->json, "Print one JSON document");
-  return [aceso] { return run_aceso(*aceso); };
+  return [aceso, metis] {
+    if (metis->hostfile.empty() == aceso->model.empty()) {
+      throw Error("no problem is given, or two")
+          .expected("--aceso-model NAME, or --metis-hostfile FILE --metis-clusterfile FILE");
+    }
+    if (!aceso->model.empty()) {
+      return run_aceso(*aceso);
+    }
+    metis->profiles = aceso->profiles;
+    metis->cost = aceso->cost;
+    metis->price = aceso->price;
+    metis->output = aceso->output;
+    metis->json = aceso->json;
+    metis->max_tp = aceso->max_tp > 0 ? aceso->max_tp : metis->max_tp;
+    return run_metis(*metis);
+  };
 }
 
 }  // namespace

@@ -26,6 +26,20 @@ struct AcesoOptions {
   bool json = false;
 };
 
+/// The flags of Metis's problem.
+struct MetisOptions {
+  std::string hostfile, clusterfile, profiles, model_profile;
+  std::int64_t layers = 0, global_batch = 0;
+  std::int64_t hidden = 4096, sequence = 1024, vocabulary = 51200;
+  int max_tp = 4;
+  std::int64_t max_batch = 4;
+  std::string cost = "strict";
+  std::string price;   ///< a plan to price instead of a search
+  std::string output;  ///< folder for the ranking
+  bool json = false;
+};
+ExitCode run_metis(const MetisOptions& options);
+
 /// Prices one plan, or searches. ERRORS: Error naming the flag or file.
 ExitCode run_aceso(const AcesoOptions& options);
 

@@ -11,6 +11,32 @@ namespace {
 constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
 
+/// Every op at its slowest choice and recomputed, with its dearest change of layout, receive and
+/// send.
+double slowest_way(const Space& space) {
+  double total = 0, transfer = 0;
+  for (std::size_t op = 0; !space.empty() && op < space.op_row.size(); ++op) {
+    const auto at = static_cast<std::int64_t>(op);
+    double slowest = 0, step_us = 0;
+    for (std::size_t c = 0; c < space.choices.size(); ++c) {
+      slowest = std::max(slowest, space.at(at, c).time_us + space.at(at, c).forward_us);
+      for (const bool crosses : {false, true}) {
+        transfer = std::max(transfer, space.receive(at, c, crosses, false));
+        for (int t = 0; t <= space.tensor_index.back(); ++t) {
+          transfer = std::max(transfer, space.send(t, at, c, crosses, false));
+        }
+      }
+    }
+    if (space.pair[op] >= 0) {
+      for (const Step& step : space.steps[static_cast<std::size_t>(space.pair[op])]) {
+        step_us = std::max(step_us, step.us);
+      }
+    }
+    total += slowest + step_us;
+  }
+  return total + 2 * transfer;
+}
+
 }  // namespace
 
 PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch)
@@ -31,6 +57,7 @@ PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch)
     spaces_.push_back(make_space(problem, microbatch, gpus));
     const Space& space = spaces_.back();
     ladders_.push_back(space.empty() ? Lanes{} : price_ladder(space));
+    most_stage_ = std::max(most_stage_, slowest_way(space));
     double sum = 0;
     for (std::int64_t op = 0; !space.empty() && op < problem.ops(); ++op) {
       double least = kFar;
@@ -125,7 +152,7 @@ double PipelineSearch::least_bottleneck_us() {
   while (!any(high)) {
     low = high;
     high *= 2;
-    if (high > 1e15) {
+    if (low > most_stage_) {
       return kFar;
     }
   }

@@ -27,6 +27,8 @@ class PipelineSearch {
   double least_bottleneck_us();
   /// Least sum over the stages of any pipeline.
   double least_sum_us() const { return least_sum_; }
+  /// No way to run a stage takes longer, whatever its memory.
+  double most_stage_us() const { return most_stage_; }
   double objective(double slowest_us, double sum_us) const {
     return static_cast<double>(microbatches_ - 1) * slowest_us + sum_us;
   }
@@ -97,7 +99,7 @@ class PipelineSearch {
   int gpus_;
   std::vector<Space> spaces_;  ///< by log2 of the GPUs
   std::vector<Lanes> ladders_;
-  double least_sum_ = 0;
+  double least_sum_ = 0, most_stage_ = 0;
   double reach_time_ = -1;
   std::vector<std::vector<std::int64_t>> start_;  ///< [stages][GPUs]: furthest start, or -1
   std::vector<std::vector<Node>> nodes_;          ///< [stage]

@@ -83,7 +83,9 @@ struct State {
 void explore(State& state, Branch& branch, double first_slack, int most_stages) {
   PipelineSearch& pipelines = *branch.pipelines;
   const auto rest = static_cast<double>(std::max<std::int64_t>(1, pipelines.microbatches() - 1));
-  const auto slowest_useful = [&] { return (state.best_us - pipelines.least_sum_us()) / rest; };
+  const auto slowest_useful = [&] {
+    return std::min((state.best_us - pipelines.least_sum_us()) / rest, pipelines.most_stage_us());
+  };
   for (double slack = first_slack;; slack *= 2) {
     const double time = std::min(branch.bottleneck_us * (1 + slack), slowest_useful());
     bool proven = true;

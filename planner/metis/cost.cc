@@ -1,0 +1,316 @@
+#include "planner/metis/cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep::metis {
+namespace {
+
+double sum_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+  }
+  return sum;
+}
+
+const std::string& type_of(const Problem& problem, const Rank& rank) {
+  return problem.nodes[static_cast<std::size_t>(rank.node)].type;
+}
+
+/// Types of the ranks [first, end), each once.
+std::vector<std::string> types_in(const Problem& problem, const std::vector<Rank>& ranks, int first,
+                                  int end) {
+  std::vector<std::string> types;
+  for (int r = first; r < end; ++r) {
+    const std::string& type = type_of(problem, ranks[static_cast<std::size_t>(r)]);
+    if (std::find(types.begin(), types.end(), type) == types.end()) {
+      types.push_back(type);
+    }
+  }
+  return types;
+}
+
+/// Bandwidth of a group of ranks in GB/s. Metis never uses the one between servers.
+template <class Member>
+double bandwidth(const Problem& problem, const std::vector<Rank>& ranks, int first, int end,
+                 Member&& member) {
+  double intra = std::numeric_limits<double>::infinity(), inter = intra;
+  int node = -1;
+  bool crosses = false;
+  for (int r = first; r < end; ++r) {
+    if (!member(r)) {
+      continue;
+    }
+    const int at = ranks[static_cast<std::size_t>(r)].node;
+    crosses = crosses || (node >= 0 && node != at);
+    node = at;
+    intra = std::min(intra, problem.nodes[static_cast<std::size_t>(at)].intra);
+    inter = std::min(inter, problem.nodes[static_cast<std::size_t>(at)].inter);
+  }
+  return crosses && problem.flavour == Flavour::kFixed ? inter : intra;
+}
+
+double bytes_per_ms(const Problem& problem, double bandwidth_gbps) {
+  return bandwidth_gbps * (problem.flavour == Flavour::kStrict ? 1024.0 * 1024.0 : 1e6);
+}
+
+}  // namespace
+
+int Problem::gpus() const {
+  int count = 0;
+  for (const Node& node : nodes) {
+    count += node.gpus;
+  }
+  return count;
+}
+
+std::vector<std::string> Problem::types() const {
+  std::vector<std::string> all;
+  for (const Node& node : nodes) {
+    if (std::find(all.begin(), all.end(), node.type) == all.end()) {
+      all.push_back(node.type);
+    }
+  }
+  return all;
+}
+
+std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string>& sequence) {
+  std::vector<Rank> ranks;
+  for (std::size_t t = 0; t < sequence.size(); ++t) {
+    for (std::size_t n = 0; n < problem.nodes.size(); ++n) {
+      if (problem.nodes[n].type == sequence[t]) {
+        ranks.insert(ranks.end(), static_cast<std::size_t>(problem.nodes[n].gpus),
+                     {static_cast<int>(t), static_cast<int>(n)});
+      }
+    }
+  }
+  return ranks;
+}
+
+std::vector<std::int64_t> balance(const Problem& problem, const std::vector<Rank>& ranks, int first,
+                                  Strategy strategy, std::int64_t batch) {
+  std::vector<double> speed;
+  for (int d = 0; d < strategy.dp; ++d) {
+    const Rank& rank = ranks[static_cast<std::size_t>(first + d * strategy.tp)];
+    const Profile* profile = problem.profiles.find(type_of(problem, rank), strategy.tp, 1);
+    if (profile == nullptr) {
+      return {};
+    }
+    speed.push_back(1 / sum_of(profile->layer_ms));
+  }
+  const double all = sum_of(speed);
+  std::vector<std::int64_t> shares;
+  std::vector<std::pair<double, std::size_t>> rest;
+  std::int64_t given = 0;
+  for (std::size_t d = 0; d < speed.size(); ++d) {
+    const double exact = static_cast<double>(batch) * (speed[d] / all);
+    shares.push_back(static_cast<std::int64_t>(exact));
+    given += shares.back();
+    rest.emplace_back(exact - static_cast<double>(shares.back()), d);
+  }
+  std::stable_sort(rest.begin(), rest.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; given < batch; ++i, ++given) {
+    ++shares[rest[i % rest.size()].second];
+  }
+  return shares;
+}
+
+std::vector<std::vector<double>> group_times(const Problem& problem, const std::vector<Rank>& ranks,
+                                             int first, int gpus, Strategy strategy,
+                                             std::int64_t batches, std::string* missing) {
+  const auto lookup = [&](const std::string& type, std::int64_t samples) {
+    const Profile* profile = problem.profiles.find(type, strategy.tp, samples);
+    if (profile == nullptr && missing != nullptr) {
+      *missing = fmt::format("DeviceType.{}_tp{}_bs{}.json", type, strategy.tp, samples);
+    }
+    return profile;
+  };
+  const std::vector<std::string> types = types_in(problem, ranks, first, first + gpus);
+  if (types.size() == 1) {
+    const Profile* profile = lookup(types[0], problem.global_batch / strategy.dp / batches);
+    return profile == nullptr ? std::vector<std::vector<double>>{}
+                              : std::vector<std::vector<double>>{profile->layer_ms};
+  }
+  const std::vector<std::int64_t> shares =
+      balance(problem, ranks, first, strategy, problem.global_batch / batches);
+  std::vector<std::vector<double>> groups;
+  std::vector<std::pair<std::string, std::int64_t>> seen;
+  for (std::size_t d = 0; d < shares.size(); ++d) {
+    const std::string& type =
+        type_of(problem,
+                ranks[static_cast<std::size_t>(first) + d * static_cast<std::size_t>(strategy.tp)]);
+    if (std::find(seen.begin(), seen.end(), std::pair(type, shares[d])) != seen.end()) {
+      continue;
+    }
+    seen.emplace_back(type, shares[d]);
+    std::vector<double> times(static_cast<std::size_t>(problem.layers), 0.0);
+    for (std::int64_t piece = std::int64_t{1} << 40; piece > 0; piece /= 2) {
+      if ((shares[d] & piece) == 0) {
+        continue;
+      }
+      const Profile* profile = lookup(type, piece);
+      if (profile == nullptr) {
+        return {};
+      }
+      for (std::size_t l = 0; l < times.size(); ++l) {
+        times[l] += profile->layer_ms[l];
+      }
+    }
+    groups.push_back(std::move(times));
+  }
+  return groups;
+}
+
+double update_ms(const Problem& problem, Strategy strategy, std::int64_t layers) {
+  return 2 * problem.profiles.model.optimizer_ms / strategy.tp * static_cast<double>(layers) /
+         static_cast<double>(problem.layers);
+}
+
+double gradient_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus,
+                   Strategy strategy, std::int64_t begin, std::int64_t end) {
+  const std::vector<double>& parameters = problem.profiles.model.layer_bytes;
+  double bytes = 0;
+  for (std::int64_t layer = begin; layer < end; ++layer) {
+    const bool block = layer > 0 && layer + 1 < problem.layers;
+    bytes += block ? parameters[1] : parameters[static_cast<std::size_t>(layer)];
+  }
+  bytes /= strategy.tp;
+  double slowest = std::numeric_limits<double>::infinity();
+  for (int t = 0; t < strategy.tp; ++t) {
+    slowest =
+        std::min(slowest, bandwidth(problem, ranks, first, first + gpus, [&](int r) {
+                   return problem.flavour == Flavour::kStrict || (r - first) % strategy.tp == t;
+                 }));
+  }
+  return 2.0 * (strategy.dp - 1) / (strategy.dp * bytes_per_ms(problem, slowest)) * bytes;
+}
+
+double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int, int end,
+                   Strategy sender, std::int64_t batches, std::int64_t next_layer) {
+  const std::int64_t samples = problem.global_batch / sender.dp / batches;
+  double elements = static_cast<double>(samples) * static_cast<double>(problem.sequence);
+  elements *= next_layer + 1 == problem.layers ? static_cast<double>(problem.vocabulary) / sender.tp
+                                               : static_cast<double>(problem.hidden);
+  if (problem.flavour == Flavour::kFixed) {
+    elements = 2.0 * static_cast<double>(samples) * static_cast<double>(problem.sequence) *
+               static_cast<double>(problem.hidden);
+  }
+  return elements /
+         bytes_per_ms(problem, bandwidth(problem, ranks, first, end, [](int) { return true; }));
+}
+
+std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
+                              int gpus, Strategy strategy, std::int64_t batches) {
+  double most = 0;
+  for (const std::string& type : types_in(problem, ranks, first, first + gpus)) {
+    const Profile* profile =
+        problem.profiles.find(type, strategy.tp, problem.global_batch / strategy.dp / batches);
+    if (profile == nullptr || profile->sync_ms() == 0) {
+      return std::nullopt;
+    }
+    most = std::max(most, profile->sync_ms());
+  }
+  return static_cast<double>(batches) * most;
+}
+
+std::optional<double> demand_mb(const Problem& problem, Strategy strategy, std::int64_t batches,
+                                std::int64_t begin, std::int64_t end) {
+  const Profile* profile = problem.profiles.find(problem.nodes.front().type, strategy.tp,
+                                                 problem.global_batch / strategy.dp / batches);
+  if (profile == nullptr) {
+    return std::nullopt;
+  }
+  double sum = 0;
+  for (std::int64_t layer = begin; layer < end; ++layer) {
+    sum += profile->layer_mb[static_cast<std::size_t>(layer)];
+  }
+  return 0.001 + 5.0 * sum;
+}
+
+double room_mb(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus) {
+  double room = 0;
+  for (int r = first; r < first + gpus; ++r) {
+    room +=
+        problem.nodes[static_cast<std::size_t>(ranks[static_cast<std::size_t>(r)].node)].memory *
+        1024;
+  }
+  return room;
+}
+
+Price price_plan(const Problem& problem, const Plan& plan) {
+  const std::vector<Rank> ranks = ranks_of(problem, plan.node_sequence);
+  const std::size_t stages = plan.device_groups.size();
+  if (stages == 0 || plan.strategies.size() != stages || plan.partition.size() != stages + 1 ||
+      plan.batches < 1) {
+    throw Error("groups, strategies and partition of the plan have unequal lengths")
+        .expected("a strategy and a first layer for each device group, and the end");
+  }
+  Price price;
+  double slowest = 0, sum = 0;
+  int first = 0;
+  for (std::size_t s = 0; s < stages; ++s) {
+    const int gpus = plan.device_groups[s];
+    const Strategy strategy = plan.strategies[s];
+    const std::int64_t begin = plan.partition[s], end = plan.partition[s + 1];
+    if (gpus < 1 || strategy.dp < 1 || strategy.tp < 1 ||
+        std::int64_t{strategy.dp} * strategy.tp != gpus ||
+        first + gpus > static_cast<int>(ranks.size()) || begin < 0 || begin > end ||
+        end > problem.layers) {
+      throw Error(fmt::format("stage {} has {} GPUs as dp {} x tp {} for the layers {} to {}", s,
+                              gpus, strategy.dp, strategy.tp, begin, end))
+          .expected(fmt::format("dp x tp = GPUs, of {} GPUs and {} layers", ranks.size(),
+                                problem.layers));
+    }
+    std::string missing;
+    double time = 0;
+    if (end > begin) {
+      const auto groups =
+          group_times(problem, ranks, first, gpus, strategy, plan.batches, &missing);
+      if (groups.empty()) {
+        throw Error("no such profile").at(missing).field(fmt::format("stage {}", s));
+      }
+      for (const std::vector<double>& layer : groups) {
+        double total = 0;
+        for (std::int64_t l = begin; l < end; ++l) {
+          total += layer[static_cast<std::size_t>(l)];
+        }
+        time = std::max(time, total);
+      }
+    }
+    slowest = std::max(slowest, time);
+    sum += time;
+    price.update = std::max(price.update, update_ms(problem, strategy, end - begin));
+    price.data_parallel = std::max(price.data_parallel,
+                                   gradient_ms(problem, ranks, first, gpus, strategy, begin, end));
+    if (s + 1 < stages) {
+      const int after = first + gpus + plan.device_groups[s + 1];
+      if (plan.device_groups[s + 1] < 1 || after > static_cast<int>(ranks.size())) {
+        throw Error(fmt::format("stage {} has {} GPUs", s + 1, plan.device_groups[s + 1]));
+      }
+      price.pipeline +=
+          transfer_ms(problem, ranks, first, first + gpus, after, strategy, plan.batches, end);
+    } else {
+      const auto sync = sync_ms(problem, ranks, first, gpus, strategy, plan.batches);
+      if (!sync) {
+        throw Error("no profile for the last stage's samples a rank")
+            .at(problem.profiles.folder)
+            .expected(fmt::format("tp {} and {} samples for each type of GPU", strategy.tp,
+                                  problem.global_batch / strategy.dp / plan.batches));
+      }
+      price.synchronisation = *sync;
+    }
+    first += gpus;
+  }
+  price.execution = static_cast<double>(plan.batches - 1) * slowest + sum;
+  price.batch = static_cast<double>(plan.batches) * problem.profiles.model.batch_generator_ms;
+  return price;
+}
+
+}  // namespace lockstep::metis

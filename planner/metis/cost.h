@@ -1,0 +1,83 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/metis/cluster.h"
+#include "planner/metis/profile.h"
+
+namespace lockstep::metis {
+
+/// Metis's cost model as it is, or mended: bandwidth between servers where a group crosses them,
+/// bytes where it counts elements (two each), 1 GB/s = 10^6 bytes/ms, all layers covered.
+enum class Flavour { kStrict, kFixed };
+
+struct Problem {
+  std::vector<Node> nodes;  ///< in the hostfile's order
+  ProfileSet profiles;
+  std::int64_t layers = 0, global_batch = 0;
+  std::int64_t hidden = 4096, sequence = 1024, vocabulary = 51200;
+  int max_tp = 4;
+  std::int64_t max_batch = 4;
+  Flavour flavour = Flavour::kStrict;
+  int gpus() const;
+  std::vector<std::string> types() const;  ///< each once, in the order they come
+};
+
+struct Strategy {
+  int dp = 1, tp = 1;
+};
+
+struct Plan {
+  std::vector<std::string> node_sequence;  ///< types; the nodes of one follow those of another
+  std::vector<int> device_groups;
+  std::vector<Strategy> strategies;
+  std::int64_t batches = 1;
+  std::vector<std::int64_t> partition;  ///< first layers of the stages, then the end
+};
+
+/// What a step takes, in ms.
+struct Price {
+  double execution = 0, synchronisation = 0, update = 0, data_parallel = 0, pipeline = 0, batch = 0;
+  double total() const {
+    return execution + synchronisation + update + data_parallel + pipeline + batch;
+  }
+};
+
+/// The type and server of each rank when the nodes are in the plan's order.
+struct Rank {
+  int type = 0, node = 0;
+};
+std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string>& sequence);
+
+/// How many samples of `batch` each of the dp groups of a stage gets, by the speed of its GPUs.
+/// Empty if a profile with one sample is missing.
+std::vector<std::int64_t> balance(const Problem& problem, const std::vector<Rank>& ranks, int first,
+                                  Strategy strategy, std::int64_t batch);
+
+/// Time in ms of each layer on a stage's slowest group to come: one list a distinct group, the
+/// stage takes the largest sum. Empty if a profile is missing; `missing` names it.
+std::vector<std::vector<double>> group_times(const Problem& problem, const std::vector<Rank>& ranks,
+                                             int first, int gpus, Strategy strategy,
+                                             std::int64_t batches, std::string* missing);
+
+/// Parts of the price of one stage or of the edge behind it (Metis 4b24046, section 7.5 of its
+/// description in docs/planner.md).
+double update_ms(const Problem& problem, Strategy strategy, std::int64_t layers);
+double gradient_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus,
+                   Strategy strategy, std::int64_t begin, std::int64_t end);
+double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int middle,
+                   int end, Strategy sender, std::int64_t batches, std::int64_t next_layer);
+/// Nothing if a profile is missing.
+std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
+                              int gpus, Strategy strategy, std::int64_t batches);
+/// Memory demand and room of a stage in MB; nothing if the profile is missing.
+std::optional<double> demand_mb(const Problem& problem, Strategy strategy, std::int64_t batches,
+                                std::int64_t begin, std::int64_t end);
+double room_mb(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus);
+
+/// ERRORS: Error that names the profile that is missing, or what of the plan is inconsistent.
+Price price_plan(const Problem& problem, const Plan& plan);
+
+}  // namespace lockstep::metis

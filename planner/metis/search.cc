@@ -1,0 +1,234 @@
+#include "planner/metis/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep::metis {
+namespace {
+
+constexpr double kFar = std::numeric_limits<double>::infinity();
+
+struct Label {
+  double slowest = 0, sum = 0, update = 0, gradient = 0;
+  int parent = -1;
+  int used = 0;
+  std::int64_t layers = 0;
+  int gpus = 0;
+  Strategy strategy;
+};
+
+/// A stage's place and strategy, without its layers.
+struct Option {
+  int gpus = 0;
+  Strategy strategy;
+  std::vector<std::vector<double>> prefix;  ///< of each distinct group
+  double sync = kFar;
+  double room = 0;
+};
+
+class Search {
+ public:
+  Search(const Problem& problem, const std::vector<std::string>& sequence, std::int64_t batches)
+      : problem_(problem),
+        sequence_(sequence),
+        batches_(batches),
+        ranks_(ranks_of(problem, sequence)) {
+    for (int first = 0; first < gpus(); ++first) {
+      options_.push_back(options_at(first));
+    }
+  }
+
+  /// The cheapest plan below `beat`, if there is one.
+  bool run(double beat, Ranked& best) {
+    nodes_.assign(static_cast<std::size_t>(gpus() + 1),
+                  std::vector<std::vector<int>>(static_cast<std::size_t>(problem_.layers + 1)));
+    labels_.push_back({});
+    nodes_[0][0].push_back(0);
+    int winner = -1;
+    for (int used = 0; used < gpus(); ++used) {
+      for (std::int64_t done = 0; done < problem_.layers; ++done) {
+        // Copied: stages are added to later nodes only, but the pool moves.
+        const std::vector<int> here =
+            nodes_[static_cast<std::size_t>(used)][static_cast<std::size_t>(done)];
+        for (const int label : here) {
+          for (const Option& option : options_[static_cast<std::size_t>(used)]) {
+            extend(label, option, beat, winner);
+          }
+        }
+      }
+    }
+    if (winner < 0) {
+      return false;
+    }
+    best.plan = plan_of(winner);
+    best.price = price_plan(problem_, best.plan);
+    return true;
+  }
+
+ private:
+  int gpus() const { return static_cast<int>(ranks_.size()); }
+
+  std::vector<Option> options_at(int first) const {
+    std::vector<Option> found;
+    for (int size = 1; first + size <= gpus(); size *= 2) {
+      for (int tp = 1; tp <= std::min(size, problem_.max_tp); tp *= 2) {
+        Option option{.gpus = size, .strategy = {size / tp, tp}};
+        const std::int64_t samples = problem_.global_batch / option.strategy.dp / batches_;
+        if (samples < 1 || samples > problem_.max_batch ||
+            problem_.global_batch % (option.strategy.dp * batches_) != 0) {
+          continue;
+        }
+        for (const std::vector<double>& layers :
+             group_times(problem_, ranks_, first, size, option.strategy, batches_, nullptr)) {
+          std::vector<double> prefix = {0};
+          for (const double layer : layers) {
+            prefix.push_back(prefix.back() + layer);
+          }
+          option.prefix.push_back(std::move(prefix));
+        }
+        if (!option.prefix.empty()) {
+          option.sync =
+              sync_ms(problem_, ranks_, first, size, option.strategy, batches_).value_or(kFar);
+          option.room = room_mb(problem_, ranks_, first, size);
+          found.push_back(std::move(option));
+        }
+      }
+    }
+    return found;
+  }
+
+  double total(const Label& label, double sync) const {
+    return static_cast<double>(batches_ - 1) * label.slowest + label.sum + label.update +
+           label.gradient + sync +
+           static_cast<double>(batches_) * problem_.profiles.model.batch_generator_ms;
+  }
+
+  void extend(int parent, const Option& option, double& beat, int& winner) {
+    const Label before = labels_[static_cast<std::size_t>(parent)];
+    const int used = before.used + option.gpus;
+    const bool last = used == gpus();
+    Label label = before;
+    label.parent = parent;
+    label.used = used;
+    label.gpus = option.gpus;
+    label.strategy = option.strategy;
+    if (parent > 0) {
+      label.sum += transfer_ms(problem_, ranks_, before.used - before.gpus, before.used, used,
+                               before.strategy, batches_, before.layers);
+    }
+    const double sum = label.sum;
+    for (std::int64_t end = last ? problem_.layers : before.layers + 1; end <= problem_.layers;
+         ++end) {
+      if (!last && end == problem_.layers) {
+        break;
+      }
+      const auto demand = demand_mb(problem_, option.strategy, batches_, before.layers, end);
+      if (!demand || *demand > option.room) {
+        break;
+      }
+      double time = 0;
+      for (const std::vector<double>& prefix : option.prefix) {
+        time = std::max(time, prefix[static_cast<std::size_t>(end)] -
+                                  prefix[static_cast<std::size_t>(before.layers)]);
+      }
+      label.layers = end;
+      label.slowest = std::max(before.slowest, time);
+      label.sum = sum + time;
+      label.update =
+          std::max(before.update, update_ms(problem_, option.strategy, end - before.layers));
+      label.gradient =
+          std::max(before.gradient, gradient_ms(problem_, ranks_, before.used, option.gpus,
+                                                option.strategy, before.layers, end));
+      if (total(label, last ? option.sync : 0) >= beat) {
+        if (last) {
+          continue;
+        }
+        break;  // more layers cost more
+      }
+      if (last) {
+        beat = total(label, option.sync);
+        winner = static_cast<int>(labels_.size());
+        labels_.push_back(label);
+      } else {
+        insert(label);
+      }
+    }
+  }
+
+  /// Keeps the label unless one with the same last stage is no worse in anything.
+  void insert(const Label& label) {
+    std::vector<int>& node =
+        nodes_[static_cast<std::size_t>(label.used)][static_cast<std::size_t>(label.layers)];
+    const auto covers = [](const Label& a, const Label& b) {
+      return a.gpus == b.gpus && a.strategy.tp == b.strategy.tp && a.slowest <= b.slowest &&
+             a.sum <= b.sum && a.update <= b.update && a.gradient <= b.gradient;
+    };
+    for (const int other : node) {
+      if (covers(labels_[static_cast<std::size_t>(other)], label)) {
+        return;
+      }
+    }
+    std::erase_if(
+        node, [&](int other) { return covers(label, labels_[static_cast<std::size_t>(other)]); });
+    node.push_back(static_cast<int>(labels_.size()));
+    labels_.push_back(label);
+  }
+
+  Plan plan_of(int winner) const {
+    Plan plan{.node_sequence = sequence_, .batches = batches_};
+    for (int at = winner; at > 0; at = labels_[static_cast<std::size_t>(at)].parent) {
+      const Label& label = labels_[static_cast<std::size_t>(at)];
+      plan.device_groups.push_back(label.gpus);
+      plan.strategies.push_back(label.strategy);
+      plan.partition.push_back(label.layers);
+    }
+    plan.partition.push_back(0);
+    std::reverse(plan.device_groups.begin(), plan.device_groups.end());
+    std::reverse(plan.strategies.begin(), plan.strategies.end());
+    std::reverse(plan.partition.begin(), plan.partition.end());
+    return plan;
+  }
+
+  const Problem& problem_;
+  const std::vector<std::string>& sequence_;
+  std::int64_t batches_;
+  std::vector<Rank> ranks_;
+  std::vector<std::vector<Option>> options_;
+  std::vector<Label> labels_;
+  std::vector<std::vector<std::vector<int>>> nodes_;  ///< [GPUs used][layers done]
+};
+
+}  // namespace
+
+std::vector<Ranked> search(const Problem& problem) {
+  std::vector<std::string> sequence = problem.types();
+  std::sort(sequence.begin(), sequence.end());
+  std::vector<Ranked> found;
+  do {
+    for (std::int64_t batches = problem.global_batch; batches > 0; --batches) {
+      Ranked best;
+      if (problem.global_batch % batches == 0 &&
+          Search(problem, sequence, batches).run(kFar, best)) {
+        found.push_back(std::move(best));
+      }
+    }
+  } while (std::next_permutation(sequence.begin(), sequence.end()));
+  if (found.empty()) {
+    throw Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
+                            problem.global_batch))
+        .at(problem.profiles.folder)
+        .hint(fmt::format("profiles are used up to tp {} and {} samples a rank", problem.max_tp,
+                          problem.max_batch));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) {
+    return a.price.total() < b.price.total();
+  });
+  return found;
+}
+
+}  // namespace lockstep::metis
