@@ -222,7 +222,7 @@ class Finder {
       }
       if (steps > 0 && sum / steps > largest_ratio) {
         largest_ratio = sum / steps;
-        text = fmt::format("rank {} is {:.2g} times slower in {} in {} of {} steps",
+        text = fmt::format("rank {} is {:.3g} times slower in {} in {} of {} steps",
                            table_.ranks[worker], largest_ratio, to_text(type), slow, steps);
       }
     }

@@ -1,0 +1,90 @@
+// What is put into a simulation comes out of the what-if analysis of its trace: which rank is slow,
+// by which factor, and what it costs. S of the simulations is that of two runs, with the straggler
+// and without; S of the analysis replaces the slow worker by one like the others of its stage,
+// which is the same question (the S of the whole analysis compares with a mean that holds the slow
+// one).
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Recover : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "recover-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Json json_of(const std::string& file) const {
+    const FileText text((folder_ / file).string());
+    return parse_json(text.view(), file);
+  }
+
+  static void run(const std::string& words) {
+    ASSERT_EQ(std::system((LOCKSTEP_PROGRAM " " + words).c_str()), 0) << words;
+  }
+
+  /// 16 ranks: four stages of four data-parallel ranks; rank = 4 stage + dp_rank.
+  void expect(const std::string& straggler, int rank, double factor) {
+    SCOPED_TRACE(straggler);
+    const std::string trace = (folder_ / "s.csv").string();
+    run(fmt::format(
+        "simulate --model llama3-8b --gpus 16 --pp 4 --mbs 1 --global-batch 32 --seq 2048 "
+        "--topology Spectrum-X:g=16 --seed 3 --straggler {} --trace {} --json > {}",
+        straggler, trace, (folder_ / "simulated.json").string()));
+    run(fmt::format("whatif --trace {} --meta {} -o {} > {} 2>&1", trace,
+                    (folder_ / "s.yaml").string(), (folder_ / "out").string(),
+                    (folder_ / "whatif.txt").string()));
+    const Json simulated = json_of("simulated.json");
+    const Json causes = json_of("out/causes-simulated.json");
+    EXPECT_EQ(causes["slowest_workers"][0]["rank"], rank);
+    double replaced_s = 0;
+    for (const Json& remedy : causes["remedies"]) {
+      if (remedy["remedy"] == "replace-worker") {
+        replaced_s = remedy["step_time_s"];
+      }
+    }
+    const double clean_s = simulated["clean_s"];
+    const double wanted = simulated["total_s"].get<double>() / clean_s;
+    EXPECT_NEAR(causes["step_time_s"].get<double>() / replaced_s / wanted, 1, 0.01);
+    if (factor > 0) {
+      const std::string text = causes["causes"].dump();
+      std::smatch found;
+      ASSERT_TRUE(std::regex_search(text, found, std::regex("is ([0-9.]+) times slower"))) << text;
+      EXPECT_NEAR(std::stod(found[1]) / factor, 1, 0.02);
+    }
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Recover, Gpu) {
+  expect("gpu:14:1.2", 14, 1.2);
+  expect("gpu:9:1.63", 9, 1.63);
+}
+
+// Half of the time at 1 / 2: a pass takes 1 / (0.5 + 0.5 / 2) = 1.333 times as long.
+TEST_F(Recover, Thermal) { expect("thermal:13:2:2ms:0.5", 13, 4 / 3.0); }
+
+// A draw whose size only the seed knows.
+TEST_F(Recover, Jitter) { expect("jitter:9:exponential:0.5", 9, 0); }
+
+TEST_F(Recover, GarbageCollection) { expect("gc:6:30ms:60ms", 6, 0); }
+
+}  // namespace
+}  // namespace lockstep
