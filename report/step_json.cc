@@ -141,7 +141,7 @@ Json critical_json(const CriticalPath& path) {
 
 }  // namespace
 
-std::string step_json(const StepResult& result, const Topology* topology, const Json& memory) {
+std::string step_json(const StepResult& result, const Topology* topology, const Json& more) {
   Json json = {
       {"schema", "lockstep-simulate/1"},
       {"workload", result.workload},
@@ -176,8 +176,8 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
   if (result.sample) {
     json["sample"] = sample_json(*result.sample);
   }
-  if (!memory.is_null()) {
-    json["memory"] = memory;
+  for (const auto& [key, value] : more.items()) {
+    json[key] = value;
   }
   return to_text(json);
 }

@@ -10,9 +10,9 @@ namespace lockstep {
 
 /// The whole result as a JSON text of schema "lockstep-simulate/1" (docs/formats/simulate-json.md):
 /// totals, exposure by group, one object a layer, a job and a link direction that carried something
-/// (busiest first). With `topology` the ends of links are named; `memory`, unless null, is what a
-/// rank of each pipeline stage needs.
+/// (busiest first). With `topology` the ends of links are named; `more` has further
+/// members (memory, sensitivity).
 std::string step_json(const StepResult& result, const Topology* topology = nullptr,
-                      const Json& memory = Json());
+                      const Json& more = Json());
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@
 #include "app/simulate/run_flow.h"
 #include "app/simulate/run_packet.h"
 #include "app/simulate/scenario.h"
+#include "app/simulate/sensitivity.h"
 #include "app/simulate/simulate_options.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
@@ -88,6 +89,11 @@ void check_outputs(const SimulateOptions& options) {
           .hint("use --engine flow");
     }
   }
+  if (options.sensitivity && options.engine == "analytic") {
+    throw Error("the analytic engine has no links")
+        .field("--sensitivity")
+        .hint("use --engine flow");
+  }
   if (options.explain && options.engine == "analytic") {
     throw Error("the analytic engine has no critical path")
         .field("--explain")
@@ -152,7 +158,8 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
 
 /// Everything is worked out before the first output is touched.
 void write_outputs(const SimulateOptions& options, const StepResult& result,
-                   const Topology* topology, const Timeline& timeline, const ExactJob* job) {
+                   const Topology* topology, const Timeline& timeline, const ExactJob* job,
+                   const std::vector<Sensitivity>& sensitivity) {
   if (!options.csv_dir.empty()) {
     const std::string prefix = !options.csv_prefix.empty()
                                    ? options.csv_prefix
@@ -176,10 +183,18 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
       write_chrome_trace(timeline, options.trace);
     }
   }
-  const Json memory = job != nullptr ? memory_json(*job) : Json();
-  write_file("-", options.json ? step_json(result, topology, memory)
-                               : step_table(result, topology) +
-                                     (job != nullptr ? "\n" + memory_text(*job) : std::string()));
+  Json more = Json::object();
+  std::string text;
+  if (job != nullptr) {
+    more["memory"] = memory_json(*job);
+    text += "\n" + memory_text(*job);
+  }
+  if (!sensitivity.empty()) {
+    more["sensitivity"] = sensitivity_json(sensitivity, result.total);
+    text += "\n" + sensitivity_text(sensitivity, result.total);
+  }
+  write_file(
+      "-", options.json ? step_json(result, topology, more) : step_table(result, topology) + text);
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
@@ -237,9 +252,7 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
     result.sample =
         sample_steps(options.stragglers, options.steps, options.seed, options.threads, traced);
     for (std::size_t step = 1; options.rows != nullptr && step < traces.size(); ++step) {
-      for (std::size_t row = 0; row < traces[step].size(); ++row) {
-        add_row(*options.rows, row_at(traces[step], row));
-      }
+      append_rows(*options.rows, traces[step], 0, traces[step].size());
     }
   }
 }
@@ -287,7 +300,20 @@ ExitCode simulate(SimulateOptions& options) {
   result.flavour = options.flavour;
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   print_warnings(result.warnings);
-  write_outputs(options, result, given, timeline, job ? &*job : nullptr);
+  std::vector<Sensitivity> sensitivity;
+  if (options.sensitivity) {
+    SimulateOptions other = options;
+    other.rows = nullptr;
+    other.meta = nullptr;
+    other.explain = false;
+    other.quiet = true;
+    other.verify_symmetry = false;
+    sensitivity = sensitivities(workload, *given, options.threads,
+                                [&](const Workload& work, const Topology& fabric) {
+                                  return run_engine(other, work, &fabric, nullptr).total;
+                                });
+  }
+  write_outputs(options, result, given, timeline, job ? &*job : nullptr, sensitivity);
   return ExitCode::kDone;
 }
 

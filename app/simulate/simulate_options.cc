@@ -105,6 +105,11 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->check(CLI::Range(1, 1024))
       ->group(slow);
 
+  app.add_flag(
+         "--sensitivity", options.sensitivity,
+         "what a tenth more of each link tier's bandwidth and latency, kind of computation and\n"
+         "collective would bring: a run each")
+      ->group("Output");
   app.add_flag("--explain", options.explain, "the critical path: what decides the step's time")
       ->group("Output");
   app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");

@@ -37,7 +37,7 @@ struct SimulateOptions : NetworkFlags {
   int threads = 0;                    // 0: as many as there are cores
   Trace* rows = nullptr;              // filled with the step in what-if columns
   JobMeta* meta = nullptr;
-  bool explain = false;
+  bool explain = false, sensitivity = false;
   bool quiet = false;  // one of several runs: no progress
 
   std::string csv_dir, csv_prefix, trace;
