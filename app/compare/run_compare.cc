@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "analysis/compare/errors.h"
+#include "analysis/compare/steps.h"
 #include "app/flag_value.h"
 #include "app/warnings_out.h"
 #include "base/atomic_file.h"
@@ -24,7 +25,7 @@ constexpr double kExplained = 0.15;  // errors above it are explained
 
 struct Flags {
   ClusterFlags cluster;
-  std::vector<std::string> logs;
+  std::vector<std::string> logs, against;
   std::string fail_over, picture;
   bool json = false;
 };
@@ -42,7 +43,27 @@ double worst_table(const std::vector<compare::ComparedRow>& rows) {
   return worst;
 }
 
+std::vector<PhysicalLog> all_logs(const std::vector<std::string>& paths) {
+  std::vector<PhysicalLog> logs;
+  for (const std::string& path : paths) {
+    for (PhysicalLog& log : read_logs(path)) {
+      print_warnings(log.warnings);
+      if (log.ops.empty()) {
+        throw Error("the log holds no operations of a step").at(path).expected("a trace of a step");
+      }
+      logs.push_back(std::move(log));
+    }
+  }
+  return logs;
+}
+
 ExitCode run(const Flags& flags) {
+  if (!flags.against.empty()) {
+    const compare::StepComparison steps =
+        compare::compare_steps(all_logs(flags.logs), all_logs(flags.against));
+    write_file("-", flags.json ? compare::steps_json(steps) : compare::steps_table(steps));
+    return ExitCode::kDone;
+  }
   std::optional<double> limit;
   if (!flags.fail_over.empty()) {
     limit = flag_value("--fail-over", flags.fail_over, parse_share);
@@ -108,6 +129,9 @@ double parse_share(std::string_view text) {
 CommandBody define_comparison(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("logs", flags->logs, "logs of real runs (docs/compare.md lists the kinds)");
+  app.add_option(
+      "--against", flags->against,
+      "logs of another run of the same steps, measured or simulated: where the time differs");
   app.add_option("--fail-over", flags->fail_over,
                  "exit code 1 if the median error of a table is over this, such as 10%");
   app.add_option("--picture", flags->picture, "curves of bus bandwidth: .svg or .png to write");

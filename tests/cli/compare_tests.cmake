@@ -19,3 +19,4 @@ lockstep_cli_test(cli_score_json ARGS compare score tests/data/logs --json OUT "
 lockstep_cli_test(cli_score_no_folder ARGS score nowhere EXIT 2 ERR "nowhere: there is no such folder")
 lockstep_cli_test(cli_health ARGS compare health ${two_tables} OUT "2 tests in 2 sets of like ones; 0 slow")
 lockstep_cli_test(cli_health_json ARGS health ${two_tables} --json OUT "\"schema\": \"lockstep-health/1\"")
+lockstep_cli_test(cli_compare_steps ARGS compare tests/fuzz/corpus/kineto/rank_1.json --against tests/fuzz/corpus/kineto/rank_1.json OUT "3 operations have a counterpart, 0 have none" "^compute .*[+]0.000000")
