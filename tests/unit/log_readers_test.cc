@@ -108,6 +108,9 @@ TEST(LogReaders, KinetoKernelsWithSizes) {
   EXPECT_EQ(log.ops[1].group_size, 2);
   EXPECT_NEAR(log.ops[1].begin_s, 99.75e-6, 1e-12);
   EXPECT_EQ(log.ops[2].kind, OpKind::kCopy);
+  ASSERT_EQ(log.comms.size(), 1U);  // the all-reduce, whose size is known
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 50e-6);
+  EXPECT_EQ(log.comms[0].ranks, 2);
   ASSERT_EQ(log.steps.size(), 1U);
   EXPECT_EQ(log.steps[0].step, 3);
   EXPECT_EQ(log.facts.at("world_size"), "2");

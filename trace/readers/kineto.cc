@@ -77,9 +77,37 @@ class Reader {
       log_.warnings.add("nothing of a GPU was recorded");
     }
     from_zero();
+    add_collectives();
   }
 
  private:
+  /// Communications whose size and group are known are measured collectives, waiting included.
+  void add_collectives() {
+    for (const OpRow& op : log_.ops) {
+      if (op.op == CommType::kNone || op.bytes <= 0 || op.group_size < 2 || op.duration_s <= 0) {
+        continue;
+      }
+      if (log_.settings.empty()) {
+        CommSetting setting;
+        setting.id = log_.file.substr(log_.file.rfind('/') + 1);
+        setting.program = "Kineto";
+        setting.gpu_type = log_.facts["gpu"];
+        setting.nccl_version = log_.facts["nccl_version"];
+        setting.ranks = static_cast<std::int32_t>(
+            std::clamp<std::int64_t>(to_int(log_.facts["world_size"]).value_or(0), 0, 1 << 24));
+        log_.settings.push_back(std::move(setting));
+      }
+      CommRow row;
+      row.op = op.op;
+      row.name = op.name;
+      row.ranks = op.group_size;
+      row.group = op.group;
+      row.bytes = Bytes(op.bytes);
+      row.time_s = op.duration_s;
+      log_.comms.push_back(row);
+    }
+  }
+
   void take(const TraceEvent& event) {
     if (event.ph != "X" || event.dur_us < 0 || !std::isfinite(event.ts_us) ||
         !std::isfinite(event.dur_us)) {
