@@ -40,6 +40,19 @@ class FourAryHeap {
     }
   }
 
+  /// pop() and push() in one: for an item that belongs near the top.
+  void replace_top(T item) {
+    std::size_t hole = 0;
+    for (std::size_t least = least_child(0); least != 0; least = least_child(hole)) {
+      if (!less_(items_[least], item)) {
+        break;
+      }
+      items_[hole] = std::move(items_[least]);
+      hole = least;
+    }
+    items_[hole] = std::move(item);
+  }
+
   /// Calls f(item) for each, in no order of meaning. f must not change how items compare.
   template <class F>
   void for_each(F f) {
@@ -62,26 +75,27 @@ class FourAryHeap {
   }
 
  private:
+  /// The least child of a node, or 0 if it has none. Worked out without branches, since nothing
+  /// predicts it.
+  std::size_t least_child(std::size_t node) const {
+    const std::size_t first = 4 * node + 1, size = items_.size();
+    if (first + 4 <= size) {
+      const std::size_t left = first + less(first + 1, first);
+      const std::size_t right = first + 2 + less(first + 3, first + 2);
+      return left + (right - left) * less(right, left);
+    }
+    std::size_t least = first < size ? first : 0;
+    for (std::size_t child = first + 1; child < size; ++child) {
+      least = less(child, least) != 0 ? child : least;
+    }
+    return least;
+  }
+
   /// Moves the hole down along the least children to a leaf, then the item up from there: it came
-  /// from the bottom and mostly belongs there. Which child is least is worked out without branches,
-  /// since nothing predicts it.
+  /// from the bottom and mostly belongs there.
   void sink(const std::size_t top, T item) {
     std::size_t hole = top;
-    const std::size_t size = items_.size();
-    while (true) {
-      const std::size_t first = 4 * hole + 1;
-      std::size_t least = first;
-      if (first + 4 <= size) {
-        const std::size_t left = first + less(first + 1, first);
-        const std::size_t right = first + 2 + less(first + 3, first + 2);
-        least = left + (right - left) * less(right, left);
-      } else if (first < size) {
-        for (std::size_t child = first + 1; child < size; ++child) {
-          least = less(child, least) != 0 ? child : least;
-        }
-      } else {
-        break;
-      }
+    for (std::size_t least = least_child(hole); least != 0; least = least_child(hole)) {
       items_[hole] = std::move(items_[least]);
       hole = least;
     }

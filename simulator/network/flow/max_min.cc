@@ -382,19 +382,27 @@ std::int64_t MaxMin::next_level() {
   std::int64_t level = kNone;
   while (!candidates_.empty() && candidates_.top().key <= level) {
     const Candidate candidate = candidates_.top();
-    candidates_.pop();
     if (candidate.index >= 0) {
       Constraint& constraint = constraints_[at(candidate.index)];
       if (candidate.key != constraint.queued) {
-        continue;  // a newer entry stands for it
-      }
-      constraint.queued = kNone;
-      if (key_of(constraint) != candidate.key) {
-        enqueue(candidate.index);
+        candidates_.pop();  // a newer entry stands for it
         continue;
       }
-    } else if (!variables_[at(~candidate.index)].open) {
-      continue;
+      constraint.queued = key_of(constraint);
+      if (constraint.queued != candidate.key && constraint.queued != kNone) {
+        candidates_.replace_top({constraint.queued, candidate.index});
+        continue;
+      }
+      candidates_.pop();
+      if (constraint.queued == kNone) {
+        continue;
+      }
+      constraint.queued = kNone;
+    } else {
+      candidates_.pop();
+      if (!variables_[at(~candidate.index)].open) {
+        continue;
+      }
     }
     level = candidate.key;
     tied_.push_back(candidate.index);
