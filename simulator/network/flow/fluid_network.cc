@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "simulator/network/flow/give_back.h"
 
 namespace lockstep {
 namespace {
@@ -185,8 +186,10 @@ Time FluidNetwork::next_stamp() const {
 
 void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
   if (!finishes_.empty() && finishes_.first() == now_) {
-    finishing_.clear();
     finishes_.pop(finishing_);
+    if (finishing_.size() > events.capacity()) {
+      events.reserve(events.size() + finishing_.size());
+    }
     constexpr std::size_t kAhead = 8;  // entries, to have their memory when they come
     for (std::size_t i = 0; i < finishing_.size(); ++i) {
       if (i + kAhead < finishing_.size()) {
@@ -208,10 +211,10 @@ void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
         }
       }
     }
+    give_back(finishing_);
   }
   stop_draining();
   if (!starts_.empty() && starts_.first() == now_) {
-    starting_.clear();
     starts_.pop(starting_);
     for (const std::int32_t id : starting_) {
       if (connections_[static_cast<std::size_t>(id)].bits > 0) {
@@ -220,13 +223,14 @@ void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
         finish(id, events);
       }
     }
+    give_back(starting_);
   }
   if (!deliveries_.empty() && deliveries_.first() == now_) {
-    delivered_.clear();
     deliveries_.pop(delivered_);
     for (const std::uint64_t tag : delivered_) {
       events.push_back({now_, tag, NetworkEvent::Kind::kDelivered});
     }
+    give_back(delivered_);
   }
 }
 
@@ -262,7 +266,7 @@ void FluidNetwork::finish(std::int32_t id, std::vector<NetworkEvent>& events) {
 void FluidNetwork::stop_draining() {
   std::ranges::reverse(stopping_);
   rates_.deactivate(stopping_);
-  stopping_.clear();
+  give_back(stopping_);
 }
 
 /// The connection's next flow, if one waits. If it may start at once nothing changes for the

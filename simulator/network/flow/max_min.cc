@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "simulator/network/flow/give_back.h"
 #include "simulator/network/flow/max_min_certificate.h"
 
 namespace lockstep {
@@ -209,7 +210,7 @@ void MaxMin::mark_dirty(std::int32_t constraint) {
 }
 
 std::span<const VariableId> MaxMin::solve() {
-  changed_.clear();
+  give_back(changed_);
   if (dirty_.empty() && fresh_.empty()) {
     return {};
   }
@@ -230,7 +231,7 @@ void MaxMin::begin_epoch() {
     std::ranges::for_each(constraints_, [](Constraint& c) { c.reached = 0; });
   }
   touched_.clear();
-  joined_.clear();
+  give_back(joined_);
   pending_ = 0;
 }
 
@@ -463,6 +464,7 @@ void MaxMin::find_held(std::int32_t c, std::int64_t level) {
 
 void MaxMin::let_join() {
   std::ranges::for_each(joining_, [&](std::int32_t v) { join(v); });
+  give_back(joining_);
   enqueue_stirred();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "simulator/network/flow/give_back.h"
 
 namespace lockstep {
 
@@ -53,7 +54,7 @@ class StampQueue {
         put(entry.when, entry.item);
       }
     }
-    bucket.clear();
+    give_back(bucket);
     size_ -= items.size() - before;
   }
 
