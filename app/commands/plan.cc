@@ -47,6 +47,10 @@ CommandBody define(CLI::App& app) {
       ->check(CLI::IsMember({"strict", "fixed"}))
       ->capture_default_str();
   app.add_option("--price", aceso->price, "Price this plan instead of a search");
+  app.add_option("--strategy", aceso->strategy,
+                 "search, or megatron: the best of Megatron's regular plans, as a baseline")
+      ->check(CLI::IsMember({"search", "megatron"}))
+      ->capture_default_str();
   app.add_option("--global-batch", aceso->global_batch, "Samples of an iteration")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_option("--micro-batch", aceso->microbatches,

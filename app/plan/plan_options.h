@@ -19,10 +19,11 @@ struct AcesoOptions {
   std::string cost = "strict";
   int max_tp = 0;  ///< 0: the GPUs of a server
   int max_stages = 16;
-  double spare_mb = 0;        ///< kept free of each GPU's memory
-  std::int64_t max_work = 0;  ///< of the search, in labels; 0: until proven
-  std::string price;          ///< a plan to price instead of a search
-  std::string output;         ///< folder for plans and tables
+  double spare_mb = 0;              ///< kept free of each GPU's memory
+  std::int64_t max_work = 0;        ///< of the search, in labels; 0: until proven
+  std::string strategy = "search";  ///< or megatron: regular plans only
+  std::string price;                ///< a plan to price instead of a search
+  std::string output;               ///< folder for plans and tables
   bool json = false;
 };
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/warnings.h"
 #include "planner/aceso/cost.h"
+#include "planner/aceso/megatron_grid.h"
 #include "planner/aceso/search/search.h"
 
 namespace lockstep {
@@ -153,11 +154,15 @@ std::string search_text(const SearchResult& result, const Model& model, const Cl
   const RankedPlan& best = result.plans.front();
   std::string text = fmt::format("{} {} on {} GPUs: ", model.name, model.size, cluster.gpus()) +
                      aceso_plan_table(best.plan, best.price, cluster);
-  text += result.exact
-              ? fmt::format("proven: no plan of the space is faster\n")
-              : fmt::format("no plan is faster than {:.2f} ms: the gap is {:.2f} %\n",
-                            result.bound_ms, 100 * (best.price.time_ms / result.bound_ms - 1));
-  for (std::size_t p = 1; p < result.plans.size(); ++p) {
+  if (result.bound_ms == 0) {
+    text += fmt::format("the best of {} regular plans that fit\n", result.plans.size());
+  } else if (result.exact) {
+    text += "proven: no plan of the space is faster\n";
+  } else {
+    text += fmt::format("no plan is faster than {:.2f} ms: the gap is {:.2f} %\n", result.bound_ms,
+                        100 * (best.price.time_ms / result.bound_ms - 1));
+  }
+  for (std::size_t p = 1; p < std::min<std::size_t>(result.plans.size(), 16); ++p) {
     text += fmt::format("also: {} stages, microbatch {}: {:.2f} ms, {:.2f} MB\n",
                         result.plans[p].plan.stages.size(), result.plans[p].plan.microbatch,
                         result.plans[p].price.time_ms, result.plans[p].price.memory_mb);
@@ -179,8 +184,11 @@ Json search_json(const AcesoOptions& options, const SearchResult& result, const 
           {"cost", options.cost},
           {"time_s", result.plans.front().price.time_ms / 1000},
           {"memory_bytes", result.plans.front().price.memory_mb * (1 << 20)},
-          {"bound_s", result.bound_ms / 1000},
-          {"gap", result.plans.front().price.time_ms / result.bound_ms - 1},
+          {"strategy", options.strategy},
+          {"bound_s", result.bound_ms == 0 ? Json() : Json(result.bound_ms / 1000)},
+          {"gap", result.bound_ms == 0
+                      ? Json()
+                      : Json(result.plans.front().price.time_ms / result.bound_ms - 1)},
           {"exact", result.exact},
           {"search_work", result.work},
           {"search_cpu_s", cpu_s},
@@ -202,8 +210,14 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
   const Database database =
       read_database(options.profiles, model, microbatches, std::min(max_tp, 8));
   const std::clock_t begin = std::clock();
-  SearchResult result =
-      search(problem_of(options, model, database, microbatches, max_tp), options.max_work);
+  const Problem problem = problem_of(options, model, database, microbatches, max_tp);
+  SearchResult result;
+  if (options.strategy == "megatron") {
+    result.plans = megatron_grid(problem);
+    result.exact = false;
+  } else {
+    result = search(problem, options.max_work);
+  }
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   result.removed.insert(result.removed.end(), database.missing.begin(), database.missing.end());
   if (!options.output.empty()) {
