@@ -198,6 +198,11 @@ Fabric::GetTypeId()
                           TimeValue(MicroSeconds(500)),
                           MakeTimeAccessor(Own(&FabricParameters::retransmit)),
                           MakeTimeChecker(PicoSeconds(1)))
+            .AddAttribute("RetryLimit",
+                          "A queue pair gives up after so many timeouts in a row without progress.",
+                          UintegerValue(100),
+                          MakeUintegerAccessor(Own(&FabricParameters::retryLimit)),
+                          MakeUintegerChecker<uint32_t>(1))
             .AddAttribute(
                 "Recovery",
                 "What is sent again after a loss: all from the missing byte on, or what is "

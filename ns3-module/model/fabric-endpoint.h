@@ -4,6 +4,7 @@
 #ifndef FABRIC_ENDPOINT_H
 #define FABRIC_ENDPOINT_H
 
+#include "fabric-queue-pair.h"
 #include "fabric-unit.h"
 
 #include <cstdint>
@@ -24,6 +25,17 @@ struct FabricEndpoint
     uint32_t last{0};               //!< place served last
     uint32_t quantum{0};            //!< packets that this one may still send in its turn
     int64_t wake{INT64_MAX};        //!< ps, pending WAKE
+
+    /**
+     * \param pair gets the last place of the round robin
+     */
+    void
+    Join(FabricQueuePair& pair)
+    {
+        pair.slot = static_cast<uint32_t>(pairs.size());
+        pairs.push_back(pair.index);
+        eligible.resize((pairs.size() + 63) / 64, 0);
+    }
 
     /**
      * \param slot place in the round robin

@@ -78,9 +78,7 @@ FabricMessages::Begin(uint32_t place)
     if (pair.slot == FabricState::NONE)
     {
         FabricEndpoint& endpoint = m_state.EndpointOf(pair.port);
-        pair.slot = static_cast<uint32_t>(endpoint.pairs.size());
-        endpoint.pairs.push_back(pair.index);
-        endpoint.eligible.resize((endpoint.pairs.size() + 63) / 64, 0);
+        endpoint.Join(pair);
     }
     m_parts.senders.UpdateEligible(pair);
     m_parts.senders.Kick(pair.port);

@@ -69,6 +69,7 @@ struct FabricParameters
     Time flowletGap;                      //!< after which a flowlet may take another way
     Time stormTime;                       //!< a longer pause counts as a storm
     Time retransmit;                      //!< timeout
+    uint32_t retryLimit{};                //!< timeouts in a row
     Time nackInterval;                    //!< between NACKs for one byte
     Ptr<FabricCongestionControl> control; //!< of all queue pairs
 

@@ -87,6 +87,8 @@ struct FabricQueuePair
     int64_t shift;      //!< bytes, while a jump is being made
     bool oneShot;       //!< freed when its messages are through
     bool retired;       //!< through; freed when nothing is under way
+    uint32_t retries;   //!< timeouts since `acked` last grew
+    bool gaveUp;        //!< too many of them
     bool expiryPending; //!< a retransmission timer is set
 };
 

@@ -98,13 +98,34 @@ FabricQueuePairs::Reroute(uint32_t index,
                           const std::vector<uint32_t>& back)
 {
     FabricQueuePair& pair = m_state.pairs[index];
-    NS_ABORT_MSG_IF(there.empty() || back.empty() || there.front() != pair.port || pair.ways > 1,
-                    "a queue pair of one way keeps its first port");
+    NS_ABORT_MSG_IF(there.empty() || back.empty() || pair.ways > 1 ||
+                        m_state.ports[there.front()].from != m_state.ports[pair.port].from,
+                    "a queue pair of one way goes another one from the same node");
     // The old ways stay in the table: what is under way still reads them.
     pair.there = m_state.routes.Allocate(there);
     pair.thereHops = static_cast<uint32_t>(there.size());
     pair.back = m_state.routes.Allocate(back);
     pair.backHops = static_cast<uint32_t>(back.size());
+    if (there.front() == pair.port)
+    {
+        return;
+    }
+    const bool waiting = pair.slot != FabricState::NONE;
+    if (waiting)
+    {
+        FabricEndpoint& old = m_state.endpoints[m_state.ports[pair.port].endpoint];
+        old.SetEligible(pair.slot, false);
+        old.pairs[pair.slot] = FabricState::NONE;
+        ++old.finished;
+    }
+    pair.port = there.front();
+    FabricEndpoint& endpoint = m_state.EndpointOf(pair.port);
+    if (waiting)
+    {
+        endpoint.Join(pair);
+        m_parts.senders.UpdateEligible(pair);
+        m_parts.senders.Kick(pair.port);
+    }
 }
 
 int64_t

@@ -169,6 +169,7 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
     {
         pair.acked = unit.sequence;
         pair.progress = m_state.now;
+        pair.retries = 0;
     }
     if (m_state.controlled)
     {
@@ -266,6 +267,11 @@ FabricReceivers::Expire(uint32_t index)
     }
     if (m_state.now - pair.progress >= m_state.parameters.retransmit.GetPicoSeconds())
     {
+        if (++pair.retries > m_state.parameters.retryLimit)
+        {
+            pair.gaveUp = true;
+            return; // its messages stay, which whoever runs this finds out
+        }
         pair.progress = m_state.now;
         GoBack(pair, pair.acked);
         m_parts.senders.Kick(pair.port);

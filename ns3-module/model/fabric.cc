@@ -229,7 +229,24 @@ Fabric::Reroute(uint32_t pair,
                 const std::vector<uint32_t>& there,
                 const std::vector<uint32_t>& back)
 {
+    FabricState& state = m_parts->state;
+    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
     m_parts->queuePairs.Reroute(pair, there, back);
+    UpdatePump();
+}
+
+std::vector<uint32_t>
+Fabric::GetGivenUp() const
+{
+    std::vector<uint32_t> pairs;
+    for (const FabricQueuePair& pair : m_parts->state.pairs)
+    {
+        if (pair.gaveUp)
+        {
+            pairs.push_back(pair.index);
+        }
+    }
+    return pairs;
 }
 
 std::vector<uint32_t>

@@ -141,12 +141,16 @@ class Fabric
 
     /**
      * From now on a queue pair's packets go another way; those under way stay on the old one.
-     * \param pair the queue pair; one way, not one-shot or with messages under way
-     * \param there ports of the way of the data, from the same first port
+     * \param pair the queue pair; one of one way
+     * \param there ports of the way of the data, from the same node
      * \param back ports of the way of the ACKs
      */
     void
     Reroute(uint32_t pair, const std::vector<uint32_t>& there, const std::vector<uint32_t>& back);
+
+    /** \return queue pairs that have given up (RetryLimit) */
+    std::vector<uint32_t>
+    GetGivenUp() const;
 
     /**
      * Looks for a circle of ports each of which is paused because its node's packets wait for the

@@ -31,7 +31,8 @@ FabricConnections::FabricConnections(const lockstep::Topology& topology,
                                      Ptr<Fabric> fabric,
                                      bool freshPorts)
     : m_topology(topology),
-      m_router(topology, With(options, false)),
+      m_options(With(options, false)),
+      m_router(topology, m_options),
       m_sprayRouter(topology, With(options, true)),
       m_spray(options.spray),
       m_fabric(fabric),
@@ -66,8 +67,58 @@ FabricConnections::FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& 
     ports.clear();
     for (const lockstep::Hop& hop : m_route.hops)
     {
-        ports.push_back(static_cast<uint32_t>(hop.port.value));
+        const auto port = static_cast<uint32_t>(hop.port.value);
+        ports.push_back(m_down.empty() ? port : 2 * m_leftLinks[port / 2] + port % 2);
     }
+}
+
+void
+FabricConnections::SetDown(const std::vector<uint32_t>& links, bool down)
+{
+    for (const uint32_t link : links)
+    {
+        if (down)
+        {
+            m_down.insert(link);
+        }
+        else
+        {
+            m_down.erase(link);
+        }
+    }
+    m_left = m_topology;
+    m_left.links.clear();
+    m_leftLinks.clear();
+    for (uint32_t link = 0; link < m_topology.links.size(); ++link)
+    {
+        if (m_down.count(link) == 0)
+        {
+            m_left.links.push_back(m_topology.links[link]);
+            m_leftLinks.push_back(link);
+        }
+    }
+    m_router = lockstep::Router(m_left, m_options);
+    for (uint32_t pair = 0; pair < m_endpoints.size() && !m_spray; ++pair)
+    {
+        try
+        {
+            FindWays(m_endpoints[pair]);
+        }
+        catch (const lockstep::Error&)
+        {
+            continue; // no other way
+        }
+        m_fabric->Reroute(pair, m_there, m_back);
+    }
+}
+
+void
+FabricConnections::FindWays(const Endpoints& ends)
+{
+    const lockstep::NodeId source(ends.source);
+    const lockstep::NodeId destination(ends.destination);
+    FindWay({source, destination, ends.sourcePort, LISTEN_PORT, ends.channel}, m_there);
+    FindWay({destination, source, LISTEN_PORT, ends.sourcePort, ends.channel}, m_back);
 }
 
 void
@@ -124,17 +175,20 @@ FabricConnections::Spray(uint32_t pair, const lockstep::FlowKey& key)
 uint32_t
 FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
 {
-    const lockstep::NodeId source(connection.source);
-    const lockstep::NodeId destination(connection.destination);
-    FindWay({source, destination, sourcePort, LISTEN_PORT, connection.channel}, m_there);
-    FindWay({destination, source, LISTEN_PORT, sourcePort, connection.channel}, m_back);
+    const Endpoints ends{connection.source, connection.destination, sourcePort, connection.channel};
+    FindWays(ends);
     const uint32_t pair = m_fabric->AddQueuePair(m_there, m_back, m_freshPorts && !m_spray);
     if (m_spray)
     {
-        Spray(pair, {source, destination, sourcePort, LISTEN_PORT, connection.channel});
+        Spray(pair,
+              {lockstep::NodeId(ends.source),
+               lockstep::NodeId(ends.destination),
+               sourcePort,
+               LISTEN_PORT,
+               ends.channel});
     }
     m_endpoints.resize(std::max<std::size_t>(m_endpoints.size(), pair + 1));
-    m_endpoints[pair] = {connection.source, connection.destination, sourcePort};
+    m_endpoints[pair] = ends;
     return pair;
 }
 

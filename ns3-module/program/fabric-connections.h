@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 /**
@@ -25,6 +26,7 @@ class FabricConnections
         int32_t source;      //!< node
         int32_t destination; //!< node
         uint16_t sourcePort; //!< UDP
+        int32_t channel;     //!< of the collective
     };
 
     /**
@@ -63,6 +65,15 @@ class FabricConnections
      */
     const Endpoints&
     EndpointsOf(uint32_t pair) const;
+
+    /**
+     * Links are down or up again: from now on connections go other ways, those under way too. Who
+     * has no other way stays.
+     * \param links their numbers
+     * \param down otherwise: up
+     */
+    void
+    SetDown(const std::vector<uint32_t>& links, bool down);
 
     /**
      * The largest bandwidth-delay product between two GPUs.
@@ -118,7 +129,17 @@ class FabricConnections
     void
     FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& ports);
 
+    /**
+     * \param ends of a connection; m_there and m_back get its ways
+     */
+    void
+    FindWays(const Endpoints& ends);
+
     const lockstep::Topology& m_topology;                   //!< the network
+    lockstep::RouteOptions m_options;                       //!< how ways are chosen
+    std::set<uint32_t> m_down;                              //!< links
+    lockstep::Topology m_left;                              //!< without those
+    std::vector<uint32_t> m_leftLinks;                      //!< their numbers in the network
     lockstep::Router m_router;                              //!< finds ways
     lockstep::Router m_sprayRouter;                         //!< finds all ways at once
     bool m_spray;                                           //!< packets take all ways in turn

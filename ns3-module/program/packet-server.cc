@@ -147,12 +147,58 @@ PacketServer::Open()
     {
         m_fabric->SetGlobalWindow(m_connections->LargestProduct());
     }
+    ScheduleFaults(view["faults"], view["rerouting_ps"].integer(0, INT64_MAX));
     m_fabric->SetStopAtCompletion(true, m_lookahead);
     m_records = std::make_unique<PacketRecords>(m_topology,
                                                 *m_connections,
                                                 m_fabric,
                                                 view["fct_file"].string(),
                                                 view["pfc_file"].string());
+}
+
+void
+PacketServer::ScheduleFaults(const JsonView& faults, int64_t rerouting)
+{
+    const auto at = [](int64_t time) { return PicoSeconds(static_cast<uint64_t>(time)); };
+    for (std::size_t i = 0; i < faults.size(); ++i)
+    {
+        const int64_t a = faults[i][0].integer(0, INT32_MAX);
+        const int64_t b = faults[i][1].integer(0, INT32_MAX);
+        const int64_t from = faults[i][2].integer(0, INT64_MAX);
+        const int64_t until = faults[i][3].integer(-1, INT64_MAX);
+        const double loss = faults[i][4].number();
+        std::vector<uint32_t> links;
+        for (uint32_t link = 0; link < m_topology.links.size(); ++link)
+        {
+            const lockstep::Link& ends = m_topology.links[link];
+            if ((ends.a.value == a && ends.b.value == b) ||
+                (ends.a.value == b && ends.b.value == a))
+            {
+                links.push_back(link);
+                Simulator::Schedule(at(from), &Fabric::SetLinkLoss, m_fabric, link, loss);
+                if (until >= 0)
+                {
+                    Simulator::Schedule(at(until), &Fabric::SetLinkLoss, m_fabric, link, 0.0);
+                }
+            }
+        }
+        if (links.empty())
+        {
+            throw Error("a fault names the link between nodes " + std::to_string(a) + " and " +
+                        std::to_string(b))
+                .expected("two nodes of the topology that are linked");
+        }
+        const auto reroute = [this, links](bool down)
+        { return [this, links, down] { m_connections->SetDown(links, down); }; };
+        if (loss >= 1)
+        {
+            Simulator::Schedule(at(from + rerouting), reroute(true));
+        }
+        if (loss >= 1 && until >= 0)
+        {
+            Simulator::Schedule(at(until + rerouting), reroute(false));
+        }
+    }
 }
 
 void
@@ -249,7 +295,7 @@ PacketServer::Run()
     {
         throw Error("the network stands still with transfers under way: " +
                     std::to_string(m_fabric->GetLiveMessages()) + " of them cannot finish")
-            .hint(DescribeDeadlock());
+            .hint(DescribeStandstill());
     }
     Append(m_answer,
            packet::RunAnswer{m_reached, static_cast<uint32_t>(completions.size()), idle ? 1U : 0U});
@@ -260,8 +306,16 @@ PacketServer::Run()
 }
 
 std::string
-PacketServer::DescribeDeadlock() const
+PacketServer::DescribeStandstill() const
 {
+    for (const uint32_t pair : m_fabric->GetGivenUp())
+    {
+        const FabricConnections::Endpoints& ends = m_connections->EndpointsOf(pair);
+        return "from node " + std::to_string(ends.source) + " to node " +
+               std::to_string(ends.destination) +
+               " nothing gets through any more (RetryLimit timeouts in a row): a link that is down "
+               "without another way?";
+    }
     std::string circle;
     for (const uint32_t port : m_fabric->FindDeadlock())
     {

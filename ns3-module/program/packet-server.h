@@ -4,6 +4,7 @@
 #ifndef PACKET_SERVER_H
 #define PACKET_SERVER_H
 
+#include "base/json.h"
 #include "fabric-connections.h"
 #include "packet-pipe.h"
 #include "packet-records.h"
@@ -46,8 +47,10 @@ class PacketServer
     Report();
     void
     BuildFabric();
+    void
+    ScheduleFaults(const lockstep::JsonView& faults, int64_t rerouting);
     std::string
-    DescribeDeadlock() const;
+    DescribeStandstill() const;
 
     PacketPipe m_pipe;     //!< to the other side
     std::string m_request; //!< the present one

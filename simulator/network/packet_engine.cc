@@ -45,6 +45,13 @@ std::string open_text(const Topology& topology, const PacketOptions& options) {
     json["ecn"].push_back(
         {row.rate.bits_per_second(), row.kmin.count(), row.kmax.count(), row.pmax});
   }
+  json["faults"] = Json::array();
+  for (const PacketOptions::LinkFault& fault : options.faults) {
+    json["faults"].push_back({fault.a.value, fault.b.value, fault.from.count_ps(),
+                              fault.until == Time::max() ? -1 : fault.until.count_ps(),
+                              fault.loss});
+  }
+  json["rerouting_ps"] = options.rerouting.count_ps();
   json["fresh_ports"] = options.fresh_ports;
   json["global_window"] = options.global_window;
   json["spray"] = options.routes.spray;

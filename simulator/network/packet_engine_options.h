@@ -20,6 +20,15 @@ struct PacketOptions {
     Bytes kmin, kmax;
     double pmax = 0;
   };
+  /// The links between two nodes lose packets for a while. Where all are lost (the links are down),
+  /// connections take another way `rerouting` later, if there is one, and come back likewise.
+  struct LinkFault {
+    NodeId a, b;
+    Time from, until = Time::max();
+    double loss = 1;  ///< probability, 1: down
+  };
+  std::vector<LinkFault> faults;
+  Time rerouting = Time::us(1000);
   /// Attributes of ns3::Fabric, such as {"Payload", "9000"}.
   std::map<std::string, std::string> fabric;
   /// none, dcqcn, hpcc, timely, swift, dctcp or receiver; and attributes of its type.

@@ -201,9 +201,15 @@ bool Conf::apply(const Entry& entry) {
   } else if (key == "BUFFER_SIZE") {
     fabric["Buffer"] = fmt::format("{}", std::floor(entry.number(1, 1e6)) * 1048576);
   } else if (key == "LINK_DOWN") {
-    const bool fails =
-        entry.number(0, 1e18, 0) + entry.number(0, 1e9, 1) + entry.number(0, 1e9, 2) > 0;
-    not_modelled(entry, fails);
+    // Microseconds after two seconds, and the two nodes; none of it where all are 0.
+    const double after = entry.number(0, 1e12, 0);
+    const auto a = static_cast<std::int32_t>(entry.number(0, 1e9, 1));
+    const auto b = static_cast<std::int32_t>(entry.number(0, 1e9, 2));
+    if (a != b) {
+      const Time when = Time::us(2000000) + Time::ps(std::llround(after * 1e6));
+      options.faults.push_back({NodeId(a), NodeId(b), when, Time::max(), 1});
+      options.rerouting = Time();
+    }
   } else if (key == "KMAX_MAP" || key == "KMIN_MAP" || key == "PMAX_MAP") {
     ecn.read(entry);
   } else {

@@ -67,6 +67,34 @@ TEST(PacketEngine, AgreesWithFluidOnSharing) {
   EXPECT_NEAR(last_packet / last_fluid, 1.0, 0.002);
 }
 
+// The only link of a GPU is down from 20 us to 120 us: what was under way is lost and sent again
+// after a timeout of 50 us. Down for good, the transfer is given up and named.
+TEST(PacketEngine, LinkThatFails) {
+  const Topology topology = testing::star(2);
+  PacketOptions options = options_here();
+  options.fabric["RetransmitTimeout"] = "50us";
+  options.faults = {{NodeId(0), NodeId(2), Time::us(20), Time::us(120), 1}};
+  const Bytes bytes(4096 * 1000);
+  {
+    PacketEngine engine(topology, options);
+    engine.start({NodeId(0), NodeId(1), bytes, Time(), 0, 1});
+    const Time end = testing::outcomes(testing::run_to_end(engine)).at(1).delivered;
+    const Time alone = Time::ps(1001 * 83'160 + 1'000'000);
+    EXPECT_GT(end, alone + Time::us(100));
+    EXPECT_LT(end, alone + Time::us(100) + Time::us(2 * 50));
+    EXPECT_GT(engine.statistics().drops, 0);
+  }
+  options.faults.front().until = Time::max();
+  options.fabric["RetryLimit"] = "3";
+  PacketEngine engine(topology, options);
+  engine.start({NodeId(0), NodeId(1), bytes, Time(), 0, 1});
+  EXPECT_THAT([&] { testing::run_to_end(engine); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("from node 0 to node 1")));
+  options.faults.front().b = NodeId(1);
+  EXPECT_THAT([&] { PacketEngine(topology, options); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("a fault names the link")));
+}
+
 // 600 ports would set apart more than the whole buffer of a switch; they share half of it.
 TEST(PacketEngine, SwitchOfManyPorts) {
   const Topology topology = testing::star(600);
