@@ -99,6 +99,13 @@ void append_rows(Trace& to, const Trace& from, std::size_t begin, std::size_t en
   append(to.mc, from.mc);
   append(to.mb_id, from.mb_id);
   append(to.gmc, from.gmc);
+  if (from.extra.size() > 0) {
+    append(to.extra.bytes, from.extra.bytes);
+    append(to.extra.group, from.extra.group);
+    append(to.extra.tp_rank, from.extra.tp_rank);
+    append(to.extra.cp_rank, from.extra.cp_rank);
+    append(to.extra.ep_rank, from.extra.ep_rank);
+  }
 }
 
 void append_rows(Trace& to, Trace&& from) {
@@ -158,13 +165,21 @@ void sort_rows(Trace& trace) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return before(trace, a, b); });
-  for_each_column(trace, [&order](auto& column) {
+  const auto reorder = [&order](auto& column) {
     auto sorted_column = column;
     for (std::size_t i = 0; i < order.size(); ++i) {
       sorted_column[i] = column[order[i]];
     }
     column = std::move(sorted_column);
-  });
+  };
+  for_each_column(trace, reorder);
+  if (trace.extra.size() > 0) {
+    reorder(trace.extra.bytes);
+    reorder(trace.extra.group);
+    reorder(trace.extra.tp_rank);
+    reorder(trace.extra.cp_rank);
+    reorder(trace.extra.ep_rank);
+  }
 }
 
 }  // namespace lockstep

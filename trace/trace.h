@@ -9,6 +9,17 @@
 
 namespace lockstep {
 
+/// What a trace may say besides, row by row; all empty, or all as long as the trace. The original
+/// tools have no such columns: readers pass them over.
+struct TraceExtra {
+  std::vector<std::int64_t> bytes;  ///< communicated, within a pass too; 0: none
+  std::vector<std::string> group;   ///< of a communication: family and which of it, "dp[3]"; or ""
+  std::vector<std::int32_t> tp_rank, cp_rank, ep_rank;  ///< of the worker, from 0
+
+  std::size_t size() const { return bytes.size(); }
+  bool operator==(const TraceExtra&) const = default;
+};
+
 /// Who did what when in some training steps: one row an operation, kept column by column.
 ///
 /// The columns are those of ByteDance's NDTimeline exports (StragglerAnalysis, OSDI '25). Times are
@@ -26,6 +37,7 @@ struct Trace {
   std::vector<std::int32_t> mc;      ///< model chunk inside the stage; -1: not applicable
   std::vector<std::int32_t> mb_id;   ///< microbatch; -1: not applicable
   std::vector<std::int32_t> gmc;     ///< chunk of the whole model; -1: not applicable
+  TraceExtra extra;                  ///< where the writer knew
 
   std::size_t size() const { return step.size(); }
   void reserve(std::size_t rows);

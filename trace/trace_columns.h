@@ -14,6 +14,10 @@ inline constexpr std::array<std::string_view, 11> kTraceColumns = {
     "dp_rank",  "stage",  "rank", "step",  "optype", "start_ts",
     "duration", "seq_id", "mc",   "mb_id", "gmc"};
 
+/// Those of TraceExtra, behind them where there are any.
+inline constexpr std::array<std::string_view, 5> kTraceExtraColumns = {"bytes", "group", "tp_rank",
+                                                                       "cp_rank", "ep_rank"};
+
 enum TraceColumn {
   kDpRankColumn,
   kStageColumn,

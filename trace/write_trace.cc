@@ -13,12 +13,22 @@ namespace {
 
 void write_csv(const Trace& t, const std::string& path) {
   AtomicFile file(path);
-  std::string text = join(kTraceColumns, ",") + "\n";
+  const TraceExtra& extra = t.extra;
+  std::string text = join(kTraceColumns, ",");
+  if (extra.size() > 0) {
+    text += "," + join(kTraceExtraColumns, ",");
+  }
+  text += "\n";
   for (std::size_t i = 0; i < t.size(); ++i) {
     // The shortest decimals that give the floats back.
-    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{}\n", t.dp_rank[i],
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{}", t.dp_rank[i],
                    t.stage[i], t.rank[i], t.step[i], to_text(t.optype[i]), t.start_s[i],
                    t.duration_s[i], t.seq_id[i], t.mc[i], t.mb_id[i], t.gmc[i]);
+    if (extra.size() > 0) {
+      fmt::format_to(std::back_inserter(text), ",{},{},{},{},{}", extra.bytes[i], extra.group[i],
+                     extra.tp_rank[i], extra.cp_rank[i], extra.ep_rank[i]);
+    }
+    text += '\n';
     if (text.size() > (1U << 20)) {
       file.write(text);
       text.clear();

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace lockstep {
@@ -14,6 +16,8 @@ namespace {
 
 struct Span {
   Time begin = Time::max(), end;
+  Bytes bytes;
+  std::int32_t family = -1;
   void cover(Time from, Time to) {
     begin = std::min(begin, from);
     end = std::max(end, to);
@@ -87,23 +91,37 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel)
   }
   const std::vector<std::int32_t> tp = places(table, "tp", parallel.gpus, tp_);
   const std::vector<std::int32_t> cp = places(table, "cp", parallel.gpus, cp_);
+  std::int32_t experts = 1;
+  const std::vector<std::int32_t> ep = places(table, "ep", parallel.gpus, experts);
   const std::vector<std::int32_t> stage = places(table, "pp", parallel.gpus, stages_);
   std::vector<std::int32_t> next(static_cast<std::size_t>(stages_), 0);
   for (std::size_t rank = 0; rank < worker_.size(); ++rank) {
     if (tp[rank] == 0 && cp[rank] == 0) {
       worker_[rank] = static_cast<std::int32_t>(workers_.size());
       const std::int32_t dp_rank = next[static_cast<std::size_t>(stage[rank])]++;
-      workers_.push_back({static_cast<std::int32_t>(rank), dp_rank, stage[rank]});
+      workers_.push_back(
+          {static_cast<std::int32_t>(rank), dp_rank, stage[rank], tp[rank], cp[rank], ep[rank]});
     }
   }
   dp_ = next.front();
   entries_.resize(workers_.size());
+  for (const GroupFamily& family : table.groups) {
+    Family& last = families_.emplace_back();
+    last.name = family.name;
+    last.group.assign(worker_.size(), -1);
+    for (std::size_t group = 0; group < family.members.size(); ++group) {
+      for (const std::int32_t rank : family.members[group]) {
+        last.group[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(group);
+      }
+    }
+  }
 }
 
 void StepTrace::record(std::int32_t rank, const ProgramOp& op, const OpTiming& timing) {
   if (op.type != OpType::kOther) {
     entries_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])].push_back(
-        {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, timing.begin, timing.end});
+        {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, timing.begin, timing.end,
+         op.family, op.bytes});
   }
 }
 
@@ -122,7 +140,10 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       const bool pass = is_compute(*type) || is_p2p(*type);
       const std::int32_t bucket = *type == TraceOp::kParamsAllGather ? gathered++ : 0;
       const std::int32_t chunk = std::max<std::int32_t>(0, entry.chunk);
-      rows[{*type, chunk, pass ? entry.microbatch : -1, bucket}].cover(entry.begin, entry.end);
+      Span& span = rows[{*type, chunk, pass ? entry.microbatch : -1, bucket}];
+      span.cover(entry.begin, entry.end);
+      span.bytes += entry.bytes;
+      span.family = is_compute(*type) || entry.computes ? span.family : entry.family;
       if (is_compute(*type)) {
         compute.cover(entry.begin, entry.end);
       } else if (*type == TraceOp::kGradsReduceScatter) {
@@ -131,7 +152,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     }
     const Time tail = compute.end;
     const auto empty_row = [&](TraceOp type, Time at) {
-      rows.try_emplace({type, -1, -1, 0}, Span{at, at});
+      rows.try_emplace({type, -1, -1, 0}, Span{at, at, {}, -1});
     };
     empty_row(TraceOp::kGc, tail);
     if (rows.lower_bound({TraceOp::kLayernormGradsAllReduce, -1, -1, 0}) ==
@@ -190,15 +211,17 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         const auto in = rows.find({receive, pass.chunk, pass.microbatch, 0});
         const auto out = rows.find({send, pass.chunk, pass.microbatch, 0});
         if (in != rows.end() || chunks_ > 1) {
-          Span span{before, before};
+          Span span{before, before, {}, -1};
           if (in != rows.end()) {
             span.begin = std::max(before, in->second.begin);
             span.end = std::max(span.begin, in->second.end);
+            span.bytes = in->second.bytes;
+            span.family = in->second.family;
           }
           ordered.push_back({receive, pass.chunk, pass.microbatch, span});
         }
         if (out != rows.end() || chunks_ > 1) {
-          const Span none{pass.span.end, pass.span.end};
+          const Span none{pass.span.end, pass.span.end, {}, -1};
           ordered.push_back(
               {send, pass.chunk, pass.microbatch, out != rows.end() ? out->second : none});
         }
@@ -226,8 +249,22 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
                       .mc = chunked ? std::max(0, row.chunk) : -1,
                       .mb_id = placed ? row.microbatch : -1,
                       .gmc = placed ? std::max(0, row.chunk) * stages_ + worker.stage : -1});
+      TraceExtra& extra = trace.extra;
+      extra.bytes.push_back(row.span.bytes.count());
+      extra.group.push_back(group_of(row.span.family, worker.rank));
+      extra.tp_rank.push_back(worker.tp_rank);
+      extra.cp_rank.push_back(worker.cp_rank);
+      extra.ep_rank.push_back(worker.ep_rank);
     }
   }
+}
+
+std::string StepTrace::group_of(std::int32_t family, std::int32_t rank) const {
+  if (family < 0) {
+    return {};
+  }
+  const Family& of = families_[static_cast<std::size_t>(family)];
+  return fmt::format("{}[{}]", of.name, of.group[static_cast<std::size_t>(rank)]);
 }
 
 JobMeta StepTrace::meta() const {

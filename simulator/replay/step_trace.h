@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "simulator/replay/program.h"
@@ -25,6 +26,9 @@ namespace lockstep {
 ///   which
 ///                               the original tells by such rows
 ///
+/// Each row also has its bytes and communicator, and the worker's places in its tensor-, context-
+/// and expert-parallel groups (TraceExtra).
+///
 /// Weights' passes of split schedules count as part of backward-compute only where they follow it.
 class StepTrace {
  public:
@@ -41,6 +45,7 @@ class StepTrace {
  private:
   struct Worker {
     std::int32_t rank = 0, dp_rank = 0, stage = 0;
+    std::int32_t tp_rank = 0, cp_rank = 0, ep_rank = 0;
   };
   struct Entry {
     OpType type;
@@ -48,11 +53,20 @@ class StepTrace {
     std::int32_t microbatch;
     bool computes;
     Time begin, end;
+    std::int32_t family;  // of a communication; -1: none, or one of ranks
+    Bytes bytes;
   };
+  /// "dp[3]": what of a family a rank is in.
+  std::string group_of(std::int32_t family, std::int32_t rank) const;
 
   std::vector<std::int32_t> worker_;  ///< of each rank; -1: not recorded
   std::vector<Worker> workers_;
   std::vector<std::vector<Entry>> entries_;  ///< by worker
+  struct Family {
+    std::string name;
+    std::vector<std::int32_t> group;  // of each rank; -1: none
+  };
+  std::vector<Family> families_;
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
 };
 

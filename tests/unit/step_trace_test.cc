@@ -126,5 +126,29 @@ TEST(StepTrace, RefusesWorkOfUnknownKind) {
   EXPECT_THROW(StepTrace(table, {.gpus = 1}), Error);
 }
 
+// Two stages of four ranks: messages of 128 tokens, 64 wide, two bytes each.
+TEST(StepTrace, SaysBytesGroupsAndPlaces) {
+  const Trace trace = simulate(job_of(2, 1, 4), {}).trace;
+  ASSERT_EQ(trace.extra.size(), trace.size());
+  std::int64_t messages = 0, reductions = 0;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    const std::string& group = trace.extra.group[i];
+    if (trace.optype[i] == TraceOp::kForwardSend) {
+      EXPECT_EQ(trace.extra.bytes[i], 128 * 64 * 2);
+      EXPECT_EQ(group, "pp[" + std::to_string(trace.dp_rank[i]) + "]");
+      ++messages;
+    } else if (trace.optype[i] == TraceOp::kGradsReduceScatter) {
+      EXPECT_GT(trace.extra.bytes[i], 0);
+      EXPECT_EQ(group, "dp[" + std::to_string(trace.stage[i]) + "]");
+      ++reductions;
+    } else if (is_compute(trace.optype[i])) {
+      EXPECT_EQ(group, "");
+    }
+    EXPECT_EQ(trace.extra.tp_rank[i] + trace.extra.cp_rank[i] + trace.extra.ep_rank[i], 0);
+  }
+  EXPECT_EQ(messages, 4 * 8);
+  EXPECT_EQ(reductions, 8);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -66,12 +68,20 @@ std::shared_ptr<arrow::Array> names(const std::vector<TraceOp>& types) {
       arrow::DictionaryArray::FromArrays(type, take(codes.Finish()), take(entries.Finish())));
 }
 
+std::shared_ptr<arrow::Array> texts(const std::vector<std::string>& values) {
+  arrow::StringDictionaryBuilder builder;
+  for (const std::string& value : values) {
+    require(builder.Append(value));
+  }
+  return take(builder.Finish());
+}
+
 }  // namespace
 
 std::string to_parquet_bytes(const Trace& trace) {
   using arrow::ArrayVector;
   // In the order of kTraceColumns.
-  const ArrayVector arrays = {
+  ArrayVector arrays = {
       whole<std::int8_t, std::int16_t, std::int32_t>(trace.dp_rank),
       whole<std::int8_t, std::int16_t, std::int32_t>(trace.stage),
       whole<std::int16_t, std::int32_t>(trace.rank),
@@ -84,9 +94,18 @@ std::string to_parquet_bytes(const Trace& trace) {
       whole<std::int8_t, std::int16_t, std::int32_t>(trace.mb_id),
       whole<std::int16_t, std::int32_t>(trace.gmc),
   };
+  std::vector<std::string_view> columns(kTraceColumns.begin(), kTraceColumns.end());
+  if (trace.extra.size() > 0) {
+    const TraceExtra& extra = trace.extra;
+    columns.insert(columns.end(), kTraceExtraColumns.begin(), kTraceExtraColumns.end());
+    arrays.insert(
+        arrays.end(),
+        {whole<std::int64_t>(extra.bytes), texts(extra.group), whole<std::int32_t>(extra.tp_rank),
+         whole<std::int32_t>(extra.cp_rank), whole<std::int32_t>(extra.ep_rank)});
+  }
   arrow::FieldVector fields;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    fields.push_back(arrow::field(std::string(kTraceColumns[i]), arrays[i]->type()));
+    fields.push_back(arrow::field(std::string(columns[i]), arrays[i]->type()));
   }
   const auto table = arrow::Table::Make(arrow::schema(fields), arrays);
   const auto sink = take(arrow::io::BufferOutputStream::Create());
