@@ -18,8 +18,8 @@ namespace lockstep::whatif {
 ///
 /// What stands before the bracket is an optype, or a kind: compute, pp-comm, dp-comm, all. In the
 /// bracket, separated by commas: stage, dp_rank, rank, step, mc, mb_id or seq_id, a number or a
-/// range (2-5). "= X" sets seconds, "*= X" scales, "= ideal" gives the ideal's time. Of a grouped operation it is the transfer that
-/// is meant.
+/// range (2-5). "= X" sets seconds, "*= X" scales, "= ideal" gives the ideal's time. Of a grouped
+/// operation it is the transfer that is meant.
 struct EditRule {
   struct Condition {
     std::string key;

@@ -132,9 +132,9 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
   const std::size_t block_steps =
       std::min(steps, std::max<std::size_t>(1, wanted / lanes_per_step));
   const std::size_t blocks = (steps + block_steps - 1) / block_steps;
-  const std::size_t threads = std::min<std::size_t>(
-      {blocks, std::max(1U, std::thread::hardware_concurrency()),
-       1 + steps * lanes_per_step * order_.size() / kWorthAThread});
+  const std::size_t threads =
+      std::min<std::size_t>({blocks, std::max(1U, std::thread::hardware_concurrency()),
+                             1 + steps * lanes_per_step * order_.size() / kWorthAThread});
   StepTimes times{std::vector<double>(steps), std::vector<double>(spans ? steps : 0)};
   for_each_in_parallel(threads, static_cast<int>(threads), [&](std::size_t share) {
     detail::Workspace space(slots_, largest_item_, block_steps * lanes_per_step);

@@ -139,8 +139,8 @@ struct Model {
     // On two servers NCCL takes the speed within the servers, where a tree's search finds twice
     // that of its network part.
     const double speed = graph.speed * (servers == 2 ? 2 : 1);
-    const double bus = std::min(0.92 * graph.channels * speed,
-                                graph.channels * constants.tree_channel[column()]);
+    const double bus =
+        std::min(0.92 * graph.channels * speed, graph.channels * constants.tree_channel[column()]);
     double bandwidth = bus;
     if (p == 0) {
       bandwidth = std::min(bus / 3.8, constants.ll_most[column()]);

@@ -23,8 +23,8 @@ struct FlowGraphTimes {
 /// repeats the past, and as many periods are jumped as leave every slot a transfer to do. States
 /// are compared in full, number for number, at each delivery of one slot against a state saved at
 /// the 1st, 2nd, 4th, 8th, … of them (Brent: An improved Monte Carlo factorization algorithm, 1980,
-/// section 2), so a repetition is found within three times the transient and period. A graph without
-/// shared constraints is not even run event by event: run_as_recurrence().
+/// section 2), so a repetition is found within three times the transient and period. A graph
+/// without shared constraints is not even run event by event: run_as_recurrence().
 ///
 /// Complexity: FluidNetwork's per simulated transfer, and at most O(slots) a step of the reference
 /// slot for comparisons that mostly end at the first difference. ERRORS: Error when slots wait in a

@@ -34,7 +34,8 @@ TEST(GpuSpec, SpellingsOfOneType) {
 
 TEST(GpuSpec, UnknownTypes) {
   EXPECT_THAT(error_of([] { gpu_spec("H10O"); }), HasSubstr("did you mean H100?"));
-  EXPECT_THAT(error_of([] { gpu_spec("TPUv5"); }), HasSubstr("one of V100, A100-40GB, A100, A800, H100"));
+  EXPECT_THAT(error_of([] { gpu_spec("TPUv5"); }),
+              HasSubstr("one of V100, A100-40GB, A100, A800, H100"));
   // An H100 PCIe is slower than the SXM module: it must not pass for one.
   EXPECT_THAT(error_of([] { gpu_spec("H100 PCIe"); }), HasSubstr("unknown GPU type"));
   EXPECT_THAT(error_of([] { gpu_spec(""); }), HasSubstr("unknown GPU type ''"));
