@@ -245,7 +245,7 @@ namespace {
 /// Runs the whole collective, every slot, and compares.
 void verify(const LoneCollective& collective, const Schedule& schedule, const Topology& topology,
             const FlowOptions& flow, DeclaredFold& fold, const FlowGraphTimes& times) {
-  FlowGraphBuilder builder(topology, flow, /*keep_hops=*/false);
+  FlowGraphBuilder builder(topology, flow);
   FlowGraphBuilder::Setting setting;
   setting.nodes = collective.nodes;
   setting.entry = collective.entry;

@@ -18,12 +18,8 @@ std::vector<double> capacities(const Topology& topology, const PathFinder& paths
 
 }  // namespace
 
-FlowGraphBuilder::FlowGraphBuilder(const Topology& topology, const FlowOptions& flow,
-                                   bool keep_hops)
-    : flow_(flow),
-      keep_hops_(keep_hops),
-      paths_(topology, flow),
-      ports_(capacities(topology, paths_)) {}
+FlowGraphBuilder::FlowGraphBuilder(const Topology& topology, const FlowOptions& flow)
+    : flow_(flow), paths_(topology, flow), ports_(capacities(topology, paths_)) {}
 
 std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& setting) {
   LOCKSTEP_CHECK(schedule.chunk_sizes.empty(), "transfers of a slot have one size");
@@ -51,13 +47,7 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
       } else {
         ports_.bind(hop.constraint.index());
       }
-      if (keep_hops_) {
-        hops_.push_back({hop.constraint.value, static_cast<float>(hop.coefficient)});
-      }
       graph_.term.push_back(hop);  // its port, until finish()
-    }
-    if (keep_hops_) {
-      hop_begin_.push_back(static_cast<std::int64_t>(hops_.size()));
     }
     graph_.term_begin.push_back(static_cast<std::int32_t>(graph_.term.size()));
     for (const SlotWait& wait : schedule.waits(i)) {

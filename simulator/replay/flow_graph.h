@@ -64,14 +64,8 @@ class FlowGraphBuilder {
     Time forward_latency;              ///< more than that for a transfer that waited
     std::int32_t kind = 0;
   };
-  /// A share of a slot on one port of its path.
-  struct Hop {
-    std::int32_t port;
-    float share;
-  };
 
-  /// With keep_hops the paths of all slots are kept for hops(): 8 B a hop.
-  FlowGraphBuilder(const Topology& topology, const FlowOptions& flow, bool keep_hops);
+  FlowGraphBuilder(const Topology& topology, const FlowOptions& flow);
 
   /// Appends the slots of a schedule; returns the index of the first.
   /// PRECONDITION: schedule.chunk_sizes is empty, so that transfers of a slot have one size.
@@ -87,20 +81,14 @@ class FlowGraphBuilder {
   FlowGraph finish();
   /// After finish(): the constraint of a port; -1 where it is none.
   std::int32_t constraint_of(PortId port) const { return constraint_of_[port.index()]; }
-  /// The paths of all slots, CSR over slots.
-  std::vector<Hop>& hops() { return hops_; }
-  std::vector<std::int64_t>& hop_begin() { return hop_begin_; }
 
  private:
   FlowOptions flow_;
-  bool keep_hops_;
   PathFinder paths_;
   BindingPorts ports_;
   std::vector<char> spared_;
   std::vector<std::int32_t> constraint_of_;
   FlowGraph graph_;
-  std::vector<Hop> hops_;
-  std::vector<std::int64_t> hop_begin_ = {0};
 };
 
 }  // namespace lockstep

@@ -104,7 +104,7 @@ LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topolog
     nodes.push_back(
         switch_node(topology, collective.nodes[static_cast<std::size_t>(place.near)], place));
   }
-  FlowGraphBuilder builder(topology, flow, /*keep_hops=*/false);
+  FlowGraphBuilder builder(topology, flow);
   FlowGraphBuilder::Setting setting;
   setting.nodes = nodes;
   setting.entry = collective.entry;

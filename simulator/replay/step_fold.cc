@@ -332,7 +332,7 @@ std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
                             unit.setting.nodes[at(slot.destination)], slot.channel});
     }
   }
-  FlowGraphBuilder builder(topology_, flow_, /*keep_hops=*/false);
+  FlowGraphBuilder builder(topology_, flow_);
   builder.spare(spared_ports(topology_, flow_, result.way, options_.changes));
   for (Unit& unit : units.units()) {
     if (!unit.schedule->slots.empty()) {
