@@ -57,10 +57,22 @@ TEST(SimaiConf, ModesOfCongestionControl) {
 
 TEST(SimaiConf, WarnsOfWhatItDoesNotKnowOrModel) {
   Warnings warnings;
-  read("NEW_KEY 3\nLINK_DOWN 10 1 2\nL2_BACK_TO_ZERO 1\n", &warnings);
-  ASSERT_EQ(warnings.entries().size(), 3U);
+  read("NEW_KEY 3\nL2_BACK_TO_ZERO 1\n", &warnings);
+  ASSERT_EQ(warnings.entries().size(), 2U);
   EXPECT_THAT(warnings.entries()[0].text, HasSubstr("unknown key NEW_KEY"));
-  EXPECT_THAT(warnings.entries()[1].text, HasSubstr("LINK_DOWN 10 is not modelled"));
+  EXPECT_THAT(warnings.entries()[1].text, HasSubstr("L2_BACK_TO_ZERO"));
+}
+
+TEST(SimaiConf, LinkDownIsAFaultFromTwoSecondsOn) {
+  const PacketOptions options = read("LINK_DOWN 10 1 2\n");
+  ASSERT_EQ(options.faults.size(), 1U);
+  EXPECT_EQ(options.faults[0].a, NodeId(1));
+  EXPECT_EQ(options.faults[0].b, NodeId(2));
+  EXPECT_EQ(options.faults[0].from, Time::us(2000010));
+  EXPECT_EQ(options.faults[0].until, Time::max());
+  EXPECT_EQ(options.faults[0].loss, 1);
+  EXPECT_EQ(options.rerouting, Time());
+  EXPECT_TRUE(read("LINK_DOWN 0 0 0\n").faults.empty());
 }
 
 TEST(SimaiConf, SaysWhichLineIsWrong) {
