@@ -29,6 +29,7 @@ struct Unit {
   std::shared_ptr<const Schedule> schedule;
   FlowGraphBuilder::Setting setting;
   std::int32_t first_slot = -1;  // once it is; -1 as well where nobody sends
+  bool is_pair = false;
 };
 
 /// All collectives and pairs that the step's programs use.
@@ -110,7 +111,7 @@ class Units {
             .try_emplace({family, comm, bytes, false, which_pair(setting.places[0], kind)}, number)
             .first->second;
     unit_.emplace(key, static_cast<std::int32_t>(units_.size()));
-    units_.push_back({std::move(schedule), std::move(setting), -1});
+    units_.push_back({std::move(schedule), std::move(setting), -1, family < 0 || peer >= 0});
     return true;
   }
 
@@ -162,6 +163,32 @@ class Units {
   std::map<std::int32_t, std::int32_t> pairs_of_;
 };
 
+std::uint64_t mixed(std::uint64_t colour, std::uint64_t part) {
+  colour = (colour ^ part) * 0x9E3779B97F4A7C15U;
+  return colour ^ colour >> 29;
+}
+
+/// Tells the members of a group apart that send to each other, such as those of a ring: what one
+/// rank sends and what it receives are two operations, and a class of both ends would have one.
+std::vector<std::uint64_t> colours_of_pairs(const RankPrograms& work) {
+  std::vector<bool> has_pairs(work.families.size(), false);
+  for (const Program& program : work.programs) {
+    for (const ProgramOp& op : program.ops()) {
+      if (op.family >= 0 && op.peer >= 0) {
+        has_pairs[at(op.family)] = true;
+      }
+    }
+  }
+  std::vector<std::uint64_t> colours(at(work.ranks()), 0);
+  for (std::size_t family = 0; family < has_pairs.size(); ++family) {
+    for (std::int32_t rank = 0; has_pairs[family] && rank < work.ranks(); ++rank) {
+      colours[at(rank)] = mixed(
+          colours[at(rank)], static_cast<std::uint64_t>(work.families[family].place_of(rank)) + 1);
+    }
+  }
+  return colours;
+}
+
 /// Every slot and constraint a class of its own.
 Partition nothing_alike(const FlowGraph& graph) {
   Partition partition;
@@ -178,7 +205,7 @@ Partition nothing_alike(const FlowGraph& graph) {
 }
 
 /// Folds a graph by a partition. False where slots of a class are those of several collectives,
-/// which cannot be where each is connected.
+/// which cannot be where each is connected, or where one class has both ends of a pair.
 template <class Now>
 bool fold_by(const FlowGraph& graph, const Partition& partition_of, const Units& units, Now now,
              StepFold& result) {
@@ -217,6 +244,10 @@ bool fold_by(const FlowGraph& graph, const Partition& partition_of, const Units&
       result.communicators.emplace_back();
     }
     const std::int32_t index = known;
+    const auto& ends = unit.setting.places;
+    if (unit.is_pair && result.class_of_rank[at(ends[0])] == result.class_of_rank[at(ends[1])]) {
+      return false;
+    }
     for (std::int32_t i = first; i < first + count; ++i) {
       const std::int32_t slot = partition->slot_class[at(i)];
       if (is_new && (i == first || communicator[at(slot)] < 0)) {
@@ -340,11 +371,12 @@ std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
     }
   }
   FlowGraph graph = builder.finish();
+  const std::vector<std::uint64_t> pairs = colours_of_pairs(work_);
   graph.place_colour.resize(at(work_.ranks()));
   for (std::int32_t rank = 0; rank < work_.ranks(); ++rank) {
     const auto program = static_cast<std::uint64_t>(work_.program_of_rank[at(rank)]);
     graph.place_colour[at(rank)] =
-        program << 32 ^ (rank_colour_.empty() ? 0 : rank_colour_[at(rank)]);
+        pairs[at(rank)] ^ program << 32 ^ (rank_colour_.empty() ? 0 : rank_colour_[at(rank)]);
   }
   if (!options_.changes.empty()) {
     graph.constraint_colour.resize(graph.capacity.size());
@@ -354,8 +386,7 @@ std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
         std::uint64_t& colour = graph.constraint_colour[at(constraint)];
         for (const std::uint64_t part : {static_cast<std::uint64_t>(change.when.count_ps()) + 1,
                                          std::bit_cast<std::uint64_t>(change.share)}) {
-          colour = (colour ^ part) * 0x9E3779B97F4A7C15U;
-          colour ^= colour >> 29;
+          colour = mixed(colour, part);
         }
       }
     }
