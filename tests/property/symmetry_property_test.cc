@@ -304,7 +304,7 @@ FlowGraph folded_graph(const char* fabric, const char* algorithm, std::int32_t c
   FlowGraphBuilder::Setting setting;
   setting.nodes = topology.gpus();
   setting.send_latency = Time::us(4);
-  FlowGraphBuilder builder(topology, flow, false);
+  FlowGraphBuilder builder(topology, flow);
   builder.add(build_schedule(algorithm_named(algorithm, request.op), request,
                              shape_of_nodes(topology, setting.nodes)),
               setting);
