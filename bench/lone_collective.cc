@@ -91,7 +91,7 @@ int bench(int argc, char** argv) {
       return build_schedule(*tuned.algorithm, tuned.request, shape);
     });
     const FlowGraph graph = timed(stages.graph, [&] {
-      FlowGraphBuilder builder(topology, flow, false);
+      FlowGraphBuilder builder(topology, flow);
       FlowGraphBuilder::Setting setting;
       setting.nodes = nodes;
       for (const SwitchPlace& place : schedule.switches) {
