@@ -84,7 +84,7 @@ TEST_F(FollowJournalTest, CutOffAnywhereItGoesOnAsIfItHadNotBeen) {
   write_rest();
   const std::string whole = text();
   // Every byte of the text is a place to be cut off at; flushing to disk makes all of them slow.
-  for (std::size_t length = 0; length <= whole.size(); length += length % 13 == 0 ? 1 : 12) {
+  for (std::size_t length = 0; length <= whole.size(); length += length % 13 == 0 ? 1U : 12U) {
     set_text(whole.substr(0, length));
     write_rest();
     ASSERT_EQ(text(), whole) << "cut off after " << length << " bytes";
