@@ -149,7 +149,7 @@ TEST(PhysicalLogs, AicbBandwidthsToTheDigit) {
   LOCKSTEP_NEEDS_REFERENCE();
   std::size_t rows = 0;
   for (const auto& row : testing::read_csv(testing::reference_dir() + "/aicb/L006/out/bw.csv")) {
-    const std::int64_t bytes = *to_int(row.at("size"));
+    const auto bytes = static_cast<std::int64_t>(to_double(row.at("size")).value());
     const AicbBandwidth ours =
         aicb_bandwidth(row.at("comm_type"), bytes, *to_double(row.at("duration_ms")),
                        to_int(row.at("group_size")).value_or(1));
