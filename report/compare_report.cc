@@ -127,13 +127,6 @@ std::string compare_table(const CompareReport& report) {
 }
 
 std::string compare_json(const CompareReport& report) {
-  const auto numbers = [](const ErrorStatistics& e) {
-    return Json{{"rows", e.rows},
-                {"median_error", e.median},
-                {"p90_error", e.p90},
-                {"bias", e.bias},
-                {"worst_error", e.worst}};
-  };
   Json json;
   json["schema"] = "lockstep-compare/1";
   json["logs"] = report.logs;
@@ -148,7 +141,7 @@ std::string compare_json(const CompareReport& report) {
     table["preset"] = panel.preset;
     table["gpu_type"] = panel.setting->gpu_type;
     table["nccl_version"] = panel.setting->nccl_version;
-    table["error"] = numbers(statistics_of(panel.rows, true, true));
+    table["error"] = to_json(statistics_of(panel.rows, true, true));
     table["rows"] = Json::array();
     for (const ComparedRow* row : panel.rows) {
       all.push_back(row);
@@ -172,9 +165,9 @@ std::string compare_json(const CompareReport& report) {
     }
     json["tables"].push_back(std::move(table));
   }
-  json["error"] = numbers(statistics_of(all, true, true));
-  json["error_from_1MiB"] = numbers(statistics_of(all, true, false));
-  json["error_below_1MiB"] = numbers(statistics_of(all, false, true));
+  json["error"] = to_json(statistics_of(all, true, true));
+  json["error_from_1MiB"] = to_json(statistics_of(all, true, false));
+  json["error_below_1MiB"] = to_json(statistics_of(all, false, true));
   json["left_out"] = Json::array();
   for (const Warnings::Entry& entry : report.left_out.entries()) {
     json["left_out"].push_back({{"why", entry.text}, {"rows", entry.count}});

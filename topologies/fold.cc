@@ -6,31 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "topologies/sets.h"
+
 namespace lockstep {
 namespace {
-
-/// Sets of nodes that grow together (union-find with path halving).
-class Sets {
- public:
-  explicit Sets(std::size_t size) : parent_(size) {
-    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
-  }
-  std::size_t find(std::size_t i) {
-    while (parent_[i] != i) {
-      i = parent_[i] = parent_[parent_[i]];
-    }
-    return i;
-  }
-  /// The lower root stays, so that a set is named by its first node.
-  void join(std::size_t a, std::size_t b) {
-    a = find(a);
-    b = find(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<std::size_t> parent_;
-};
 
 class Folder {
  public:

@@ -34,4 +34,12 @@ std::string percent(double share, bool sign) {
   return sign ? fmt::format("{:+.1f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
 
+Json to_json(const ErrorStatistics& errors) {
+  return {{"rows", errors.rows},
+          {"median_error", errors.median},
+          {"p90_error", errors.p90},
+          {"bias", errors.bias},
+          {"worst_error", errors.worst}};
+}
+
 }  // namespace lockstep::compare

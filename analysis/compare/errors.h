@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+
 namespace lockstep::compare {
 
 /// Statistics of relative errors of times: predicted / measured - 1.
@@ -21,5 +23,8 @@ ErrorStatistics error_statistics(const std::vector<double>& errors);
 
 /// Percent with one digit and a sign where asked: "+4.2 %".
 std::string percent(double share, bool sign = false);
+
+/// rows, median_error, p90_error, bias, worst_error.
+Json to_json(const ErrorStatistics& errors);
 
 }  // namespace lockstep::compare

@@ -39,22 +39,15 @@ std::string as_table(const Calibration& result) {
 }
 
 std::string as_json(const Calibration& result) {
-  const auto numbers = [](const ErrorStatistics& e) {
-    return Json{{"rows", e.rows},
-                {"median_error", e.median},
-                {"p90_error", e.p90},
-                {"bias", e.bias},
-                {"worst_error", e.worst}};
-  };
   Json json;
   json["schema"] = "lockstep-calibration/1";
   json["preset"] = parse_json(to_json_text(result.preset), "preset");
   json["left"] = result.left;
-  json["training"] = numbers(result.training);
-  json["held_out"] = numbers(result.held_out);
-  json["training_from_1MiB"] = numbers(result.training_large);
-  json["held_out_from_1MiB"] = numbers(result.held_out_large);
-  json["held_out_from_1MiB_before"] = numbers(result.before_held_out_large);
+  json["training"] = to_json(result.training);
+  json["held_out"] = to_json(result.held_out);
+  json["training_from_1MiB"] = to_json(result.training_large);
+  json["held_out_from_1MiB"] = to_json(result.held_out_large);
+  json["held_out_from_1MiB_before"] = to_json(result.before_held_out_large);
   return to_text(json);
 }
 

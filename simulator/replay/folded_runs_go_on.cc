@@ -1,0 +1,131 @@
+// How folded collectives go on from a coarser fold to a finer one, with what is under way.
+#include <algorithm>
+
+#include "base/error.h"
+#include "simulator/replay/folded_runs.h"
+
+namespace lockstep {
+namespace {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+void FoldedRuns::go_on_from(FoldedRuns& before, Time now) {
+  now_ = now;
+  transfers_ = before.transfers_;
+  const StepFold& old = before.fold_;
+  std::vector<std::int32_t> communicator_of_slot(old.graph.slots.size());
+  std::vector<std::int32_t> local_slot(old.graph.slots.size());
+  for (std::size_t c = 0; c < old.communicators.size(); ++c) {
+    for (std::size_t i = 0; i < old.communicators[c].slots.size(); ++i) {
+      communicator_of_slot[at(old.communicators[c].slots[i])] = static_cast<std::int32_t>(c);
+      local_slot[at(old.communicators[c].slots[i])] = static_cast<std::int32_t>(i);
+    }
+  }
+  std::vector<std::vector<std::int32_t>> children(old.communicators.size());
+  for (std::size_t c = 0; c < communicators_.size(); ++c) {
+    const std::size_t first = at(fold_.first_of_slot[at(fold_.communicators[c].slots.front())]);
+    if (first < old.slot_of.size()) {
+      children[at(communicator_of_slot[at(old.slot_of[first])])].push_back(
+          static_cast<std::int32_t>(c));
+    }
+  }
+  for (const std::unique_ptr<Island>& island : before.islands_) {
+    if (!island->communicators.empty()) {
+      if (!island->simulation) {
+        before.simulate(*island, now, now);
+      }
+      finishes_.clear();
+      island->simulation->advance(now, finishes_);
+      LOCKSTEP_CHECK(finishes_.empty(), "all that happened has been dealt with");
+      go_on_from(before, *island, children, local_slot, now);
+    }
+  }
+}
+
+/// An island of the phase before: its communicators' parts, as islands of those that share
+/// constraints.
+void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
+                            std::span<const std::vector<std::int32_t>> children,
+                            std::span<const std::int32_t> local_slot, Time now) {
+  std::vector<std::vector<std::int32_t>> parts;  // of communicators
+  std::map<std::int32_t, std::size_t> part_of_constraint;
+  for (const std::int32_t parent : old_island.communicators) {
+    for (const std::int32_t child : children[at(parent)]) {
+      const std::size_t part = parts.size();
+      parts.push_back({child});
+      for (const std::int32_t constraint : communicators_[at(child)].constraints) {
+        const std::size_t other = part_of_constraint.try_emplace(constraint, part).first->second;
+        if (other != part) {  // takes in that one
+          parts[part].insert(parts[part].end(), parts[other].begin(), parts[other].end());
+          for (const std::int32_t each : parts[other]) {
+            for (const std::int32_t its : communicators_[at(each)].constraints) {
+              part_of_constraint[its] = part;
+            }
+          }
+          parts[other].clear();
+        }
+      }
+    }
+  }
+  const StepFold& old = before.fold_;
+  for (const std::vector<std::int32_t>& part : parts) {
+    if (part.empty()) {
+      continue;
+    }
+    const std::int32_t index = new_island();
+    Island& island = *islands_[at(index)];
+    island.recording = false;
+    island.simulation = std::make_unique<IslandSimulation>();
+    island.simulation->begin(now);
+    island.communicators = part;
+    for (const std::int32_t child : part) {
+      const StepFold::Communicator& what = fold_.communicators[at(child)];
+      std::vector<std::int32_t> slot_of, place_of;
+      std::int32_t parent = -1;
+      for (const std::int32_t slot : what.slots) {
+        slot_of.push_back(local_slot[at(old.slot_of[at(fold_.first_of_slot[at(slot)])])]);
+      }
+      for (const std::int32_t each : old_island.communicators) {
+        parent = std::ranges::find(children[at(each)], child) != children[at(each)].end() ? each
+                                                                                          : parent;
+      }
+      const std::vector<std::int32_t>& classes = old.communicators[at(parent)].classes;
+      for (const std::int32_t of_class : what.classes) {
+        const std::int32_t rank = fold_.representative[at(of_class)];
+        place_of.push_back(static_cast<std::int32_t>(
+            std::ranges::lower_bound(classes, old.class_of_rank[at(rank)]) - classes.begin()));
+      }
+      const auto theirs = static_cast<std::int32_t>(
+          std::ranges::find(old_island.communicators, parent) - old_island.communicators.begin());
+      const std::int32_t mine = island.simulation->add(communicators_[at(child)].kind->shape,
+                                                       communicators_[at(child)].constraints);
+      const std::vector<std::int32_t> new_run =
+          island.simulation->adopt(mine, *old_island.simulation, theirs, slot_of, place_of);
+      for (std::size_t r = 0; r < new_run.size(); ++r) {
+        if (new_run[r] < 0) {
+          continue;
+        }
+        LOCKSTEP_CHECK(at(new_run[r]) == island.run_count, "runs are numbered alike");
+        Run& run = island.runs[at(open_run(island, child, old_island.runs[r].sequence))];
+        for (std::size_t place = 0; place < run.op.size(); ++place) {
+          run.op[place] = old_island.runs[r].op[at(place_of[place])];
+          run.unfinished -= run.op[place] == kFinished ? 1 : 0;
+        }
+        if (run.unfinished == 0) {
+          island.open.pop_back();
+        }
+      }
+    }
+    own(index);
+    const Time next = island.simulation->next();
+    if (island.open.empty() && next == Time::max()) {
+      close(index);
+    } else {
+      schedule(index, next);
+    }
+  }
+}
+
+}  // namespace lockstep
