@@ -30,6 +30,18 @@ std::size_t label_stride(std::size_t count) {
   return static_cast<std::size_t>(std::max(1.0, std::ceil(widest / kCell)));
 }
 
+std::string column_text(const HeatColumns& of, std::size_t column) {
+  const auto at = static_cast<std::int32_t>(column);
+  std::string text = fmt::format("DP rank {}", at / (of.cp * of.tp));
+  if (of.cp > 1) {
+    text += fmt::format(", CP rank {}", at / of.tp % of.cp);
+  }
+  if (of.tp > 1) {
+    text += fmt::format(", TP rank {}", at % of.tp);
+  }
+  return text;
+}
+
 void add_colour_bar(Picture& picture, double width, double height) {
   constexpr int kSteps = 256;
   const double pixels = std::min<double>(kSteps, width);
@@ -74,8 +86,9 @@ Colour heat_colour(double slowdown) {
   return {mix(a.red, b.red), mix(a.green, b.green), mix(a.blue, b.blue)};
 }
 
-Picture heat_map(const std::vector<double>& slowdown, std::int32_t dp) {
-  const auto columns = static_cast<std::size_t>(dp);
+Picture heat_map(const std::vector<double>& slowdown, const HeatColumns& of) {
+  const auto peers = static_cast<std::size_t>(of.cp * of.tp);
+  const std::size_t columns = static_cast<std::size_t>(of.dp) * peers;
   const std::size_t rows = slowdown.size() / columns;
   const double width = kCell * static_cast<double>(columns);
   const double bar = std::max(2.0, std::round(width / 25));
@@ -89,20 +102,27 @@ Picture heat_map(const std::vector<double>& slowdown, std::int32_t dp) {
     const double x = kLeft + kCell * static_cast<double>(i % columns);
     const double y = top + kCell * static_cast<double>(i / columns);
     const Colour colour = heat_colour(slowdown[i]);
-    picture.rectangles.push_back(
-        {x, y, kCell - kGap, kCell - kGap, colour,
-         fmt::format("PP rank {}, DP rank {}: {}", i / columns, i % columns, slowdown[i])});
+    picture.rectangles.push_back({x, y, kCell - kGap, kCell - kGap, colour,
+                                  fmt::format("PP rank {}, {}: {}", i / columns,
+                                              column_text(of, i % columns), slowdown[i])});
     picture.texts.push_back({.x = x + kCell / 2,
                              .y = y + kCell / 2,
                              .text = fmt::format("{:.2g}", slowdown[i]),
                              .size = kFont,
                              .colour = luminance(colour) > 0.408 ? kDark : kWhite});
   }
-  for (std::size_t d = 0; d < columns; d += label_stride(columns)) {
-    const double x = kLeft + kCell * (static_cast<double>(d) + 0.5);
+  const auto dp = static_cast<std::size_t>(of.dp);
+  const double cells = static_cast<double>(peers);
+  const std::size_t stride = (label_stride(dp) + peers - 1) / peers;
+  for (std::size_t d = 0; d < dp; d += stride) {
+    const double x = kLeft + kCell * (static_cast<double>(d) + 0.5) * cells;
     picture.rectangles.push_back({x, bottom, 1, 4, kBlack, ""});
     picture.texts.push_back(
         {.x = x, .y = bottom + 16, .text = std::to_string(d), .size = kFont, .colour = kBlack});
+  }
+  for (std::size_t d = 1; peers > 1 && d < dp; ++d) {
+    const double x = kLeft + kCell * static_cast<double>(d) * cells - kGap;
+    picture.rectangles.push_back({x, top, kGap, bottom - top, kBlack, ""});
   }
   for (std::size_t p = 0; p < rows; p += label_stride(rows)) {
     const double y = top + kCell * (static_cast<double>(p) + 0.5);
@@ -114,11 +134,12 @@ Picture heat_map(const std::vector<double>& slowdown, std::int32_t dp) {
                              .upwards = true,
                              .colour = kBlack});
   }
-  picture.texts.push_back({.x = kLeft + width / 2,
-                           .y = bottom + 36,
-                           .text = "DP rank",
-                           .size = kFont,
-                           .colour = kBlack});
+  picture.texts.push_back(
+      {.x = kLeft + width / 2,
+       .y = bottom + 36,
+       .text = peers > 1 ? fmt::format("DP rank, {} workers each", peers) : std::string("DP rank"),
+       .size = kFont,
+       .colour = kBlack});
   picture.texts.push_back({.x = 14,
                            .y = (top + bottom) / 2,
                            .text = "PP rank",

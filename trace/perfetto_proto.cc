@@ -17,13 +17,18 @@ namespace {
 // Field numbers of the messages in perfetto/protos/perfetto/trace, by message.
 enum Trace : protozero::pbf_tag_type { kPacket = 1 };
 enum Packet : protozero::pbf_tag_type {
+  kClockSnapshot = 6,
   kTimestamp = 8,
   kSequenceId = 10,
   kTrackEvent = 11,
   kInternedData = 12,
   kSequenceFlags = 13,
+  kDefaults = 59,
   kTrackDescriptor = 60,
 };
+enum Snapshot : protozero::pbf_tag_type { kClocks = 1 };
+enum Clock : protozero::pbf_tag_type { kClockId = 1, kReading = 2, kIncremental = 3 };
+enum Defaults : protozero::pbf_tag_type { kEventDefaults = 11, kTimestampClock = 58 };
 enum Descriptor : protozero::pbf_tag_type {
   kUuid = 1,
   kName = 2,
@@ -44,7 +49,8 @@ enum Annotation : protozero::pbf_tag_type { kKeyIid = 1, kInt = 4 };
 enum Interned : protozero::pbf_tag_type { kCategories = 1, kNames = 2, kKeys = 3 };
 enum InternedText : protozero::pbf_tag_type { kIid = 1, kText = 2 };
 
-constexpr std::uint32_t kSequence = 1;  // of packets; any number but 0
+constexpr std::uint32_t kTraceClock = 6;   // boot time, Perfetto's own
+constexpr std::uint32_t kDeltaClock = 64;  // the first of those that a sequence may define
 constexpr std::uint32_t kStateCleared = 1, kNeedsState = 2;
 constexpr std::int32_t kExplicitOrder = 3;
 constexpr std::int32_t kSliceBegin = 1, kSliceEnd = 2;
@@ -81,7 +87,6 @@ class ProtoTrace {
         next_uuid_(timeline.tracks.size() + 1) {}
 
   void write() {
-    interned();
     for (std::size_t track = 0; track < timeline_.tracks.size(); ++track) {
       descriptor(uuid_of(track), track);
     }
@@ -105,21 +110,33 @@ class ProtoTrace {
   }
 
  private:
-  /// A track's bars that have begun and not ended, the innermost last.
+  /// Texts that a sequence knows by number.
+  struct Known {
+    std::vector<bool> kinds, names, keys;
+  };
+  /// A line of bars. Its packets are a sequence of their own, in which a time is the one since the
+  /// packet before, and the track need not be named.
   struct Lane {
     std::uint64_t uuid = 0;
-    std::vector<std::size_t> open;
+    std::vector<std::size_t> open = {};  ///< bars that have begun and not ended, innermost last
+    Known known = {};
+    std::uint64_t last_ns = 0;
+    bool begun = false;
   };
 
   static std::uint64_t uuid_of(std::size_t track) { return track + 1; }
+  /// Descriptors are sequence 1.
+  static std::uint32_t sequence_of(const Lane& lane) {
+    return static_cast<std::uint32_t>(lane.uuid) + 1;
+  }
 
   /// Writes one packet that `fill(writer)` fills.
   template <class Fill>
-  void packet(std::uint32_t flags, Fill&& fill) {
+  void packet(std::uint32_t sequence, std::uint32_t flags, Fill&& fill) {
     Writer trace(buffer_);
     {
       Writer packet(trace, kPacket);
-      packet.add_uint32(kSequenceId, kSequence);
+      packet.add_uint32(kSequenceId, sequence);
       packet.add_uint32(kSequenceFlags, flags);
       fill(packet);
     }
@@ -129,25 +146,76 @@ class ProtoTrace {
     }
   }
 
-  void interned() {
-    packet(kStateCleared | kNeedsState, [&](Writer& packet) {
-      Writer data(packet, kInternedData);
-      const auto texts = [&](Interned field, const std::vector<std::string>& all) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-          Writer text(data, field);
-          text.add_uint64(kIid, i + 1);
-          text.add_string(kText, all[i]);
+  /// Opens the sequence of a lane, whose times count from `now`.
+  void open(Lane& lane, std::uint64_t now) {
+    lane.begun = true;
+    lane.last_ns = now;
+    lane.known = {std::vector<bool>(timeline_.kinds.size()),
+                  std::vector<bool>(timeline_.names.size()),
+                  std::vector<bool>(timeline_.keys.size())};
+    packet(sequence_of(lane), kStateCleared, [&](Writer& packet) {
+      {
+        Writer snapshot(packet, kClockSnapshot);
+        {
+          Writer clock(snapshot, kClocks);
+          clock.add_uint32(kClockId, kTraceClock);
+          clock.add_uint64(kReading, now);
         }
-      };
-      texts(kCategories, timeline_.kinds);
-      texts(kNames, timeline_.names);
-      texts(kKeys, timeline_.keys);
+        Writer clock(snapshot, kClocks);
+        clock.add_uint32(kClockId, kDeltaClock);
+        clock.add_uint64(kReading, now);
+        clock.add_bool(kIncremental, true);
+      }
+      Writer defaults(packet, kDefaults);
+      {
+        Writer event(defaults, kEventDefaults);
+        event.add_uint64(kTrackUuid, lane.uuid);
+      }
+      defaults.add_uint32(kTimestampClock, kDeltaClock);
+    });
+  }
+
+  /// Whether a category says more than the name does.
+  bool categorised(const TimelineEvent& what) const {
+    return timeline_.kinds[static_cast<std::size_t>(what.kind)] !=
+           timeline_.names[static_cast<std::size_t>(what.name)];
+  }
+
+  /// Writes what of the bar's texts the lane's sequence does not know yet.
+  void intern(Lane& lane, const TimelineEvent& what, Writer& packet) {
+    Known& known = lane.known;
+    const auto for_each_text = [&](auto&& f) {
+      if (categorised(what)) {
+        f(kCategories, known.kinds, timeline_.kinds, static_cast<std::size_t>(what.kind));
+      }
+      f(kNames, known.names, timeline_.names, static_cast<std::size_t>(what.name));
+      for (std::int64_t i = 0; i < what.arguments; ++i) {
+        const auto at = static_cast<std::size_t>(what.first_argument + i);
+        f(kKeys, known.keys, timeline_.keys, static_cast<std::size_t>(timeline_.arguments[at].key));
+      }
+    };
+    bool all_known = true;
+    for_each_text([&](Interned, const std::vector<bool>& own, const auto&, std::size_t i) {
+      all_known = all_known && own[i];
+    });
+    if (all_known) {
+      return;
+    }
+    Writer data(packet, kInternedData);
+    for_each_text([&](Interned field, std::vector<bool>& own, const std::vector<std::string>& all,
+                      std::size_t i) {
+      if (!own[i]) {
+        own[i] = true;
+        Writer text(data, field);
+        text.add_uint64(kIid, i + 1);
+        text.add_string(kText, all[i]);
+      }
     });
   }
 
   void descriptor(std::uint64_t uuid, std::size_t track) {
     const TimelineTrack& what = timeline_.tracks[track];
-    packet(kNeedsState, [&](Writer& packet) {
+    packet(1, 0, [&](Writer& packet) {
       Writer out(packet, kTrackDescriptor);
       out.add_uint64(kUuid, uuid);
       out.add_string(kName, what.name);
@@ -160,7 +228,7 @@ class ProtoTrace {
   }
 
   void slices(std::size_t track, std::span<const std::size_t> events) {
-    std::vector<Lane> lanes{{uuid_of(track), {}}};
+    std::vector<Lane> lanes{{.uuid = uuid_of(track)}};
     for (const std::size_t event : events) {
       const TimelineEvent& what = timeline_.events[event];
       for (Lane& lane : lanes) {
@@ -173,7 +241,7 @@ class ProtoTrace {
       });
       if (lane == lanes.end()) {
         descriptor(next_uuid_, track);
-        lane = lanes.insert(lane, {next_uuid_++, {}});
+        lane = lanes.insert(lane, {.uuid = next_uuid_++});
       }
       begin(*lane, event);
     }
@@ -186,9 +254,14 @@ class ProtoTrace {
 
   void begin(Lane& lane, std::size_t event) {
     const TimelineEvent& what = timeline_.events[event];
-    slice(what.begin, lane.uuid, kSliceBegin, [&](Writer& out) {
+    if (!lane.begun) {
+      open(lane, nanoseconds(what.begin));
+    }
+    slice(lane, what.begin, kSliceBegin, &what, [&](Writer& out) {
       out.add_uint64(kNameIid, static_cast<std::uint64_t>(what.name) + 1);
-      out.add_uint64(kCategoryIid, static_cast<std::uint64_t>(what.kind) + 1);
+      if (categorised(what)) {
+        out.add_uint64(kCategoryIid, static_cast<std::uint64_t>(what.kind) + 1);
+      }
       for (std::int64_t i = 0; i < what.arguments; ++i) {
         const TimelineArgument& argument =
             timeline_.arguments[static_cast<std::size_t>(what.first_argument + i)];
@@ -204,17 +277,22 @@ class ProtoTrace {
   void end(Lane& lane) {
     const std::size_t event = lane.open.back();
     lane.open.pop_back();
-    slice(timeline_.events[event].end, lane.uuid, kSliceEnd,
+    slice(lane, timeline_.events[event].end, kSliceEnd, nullptr,
           [&](Writer& out) { flows(out, kTerminatingFlowIds, ending_, event); });
   }
 
+  /// `texts_of`: a bar whose texts the packet has to make known.
   template <class Fill>
-  void slice(Time when, std::uint64_t uuid, std::int32_t type, Fill&& fill) {
-    packet(kNeedsState, [&](Writer& packet) {
-      packet.add_uint64(kTimestamp, nanoseconds(when));
+  void slice(Lane& lane, Time when, std::int32_t type, const TimelineEvent* texts_of, Fill&& fill) {
+    packet(sequence_of(lane), kNeedsState, [&](Writer& packet) {
+      const std::uint64_t now = nanoseconds(when);
+      packet.add_uint64(kTimestamp, now - lane.last_ns);
+      lane.last_ns = now;
+      if (texts_of != nullptr) {
+        intern(lane, *texts_of, packet);
+      }
       Writer out(packet, kTrackEvent);
       out.add_enum(kType, type);
-      out.add_uint64(kTrackUuid, uuid);
       fill(out);
     });
   }

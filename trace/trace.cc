@@ -99,13 +99,16 @@ void append_rows(Trace& to, const Trace& from, std::size_t begin, std::size_t en
   append(to.mc, from.mc);
   append(to.mb_id, from.mb_id);
   append(to.gmc, from.gmc);
-  if (from.extra.size() > 0) {
-    append(to.extra.bytes, from.extra.bytes);
-    append(to.extra.group, from.extra.group);
-    append(to.extra.tp_rank, from.extra.tp_rank);
-    append(to.extra.cp_rank, from.extra.cp_rank);
-    append(to.extra.ep_rank, from.extra.ep_rank);
-  }
+  const auto append_if_any = [&](auto& column, const auto& other) {
+    if (!other.empty()) {
+      append(column, other);
+    }
+  };
+  append_if_any(to.extra.bytes, from.extra.bytes);
+  append_if_any(to.extra.group, from.extra.group);
+  append_if_any(to.extra.tp_rank, from.extra.tp_rank);
+  append_if_any(to.extra.cp_rank, from.extra.cp_rank);
+  append_if_any(to.extra.ep_rank, from.extra.ep_rank);
 }
 
 void append_rows(Trace& to, Trace&& from) {
@@ -124,7 +127,10 @@ void check_rows(const Trace& trace, const std::string& file, std::size_t first_r
       all_within(trace.rank, 0, kMaxTraceRank) &&
       all_within(trace.step, std::int64_t{0}, kMaxStep) &&
       all_within(trace.seq_id, 0, kMaxTraceRank) && all_within(trace.mc, -1, kMaxTraceRank) &&
-      all_within(trace.mb_id, -1, kMaxTraceRank) && all_within(trace.gmc, -1, kMaxTraceRank)) {
+      all_within(trace.mb_id, -1, kMaxTraceRank) && all_within(trace.gmc, -1, kMaxTraceRank) &&
+      all_within(trace.extra.tp_rank, 0, kMaxTraceRank) &&
+      all_within(trace.extra.cp_rank, 0, kMaxTraceRank) &&
+      all_within(trace.extra.ep_rank, 0, kMaxTraceRank)) {
     return;
   }
   for (std::size_t i = 0; i < trace.size(); ++i) {
@@ -150,6 +156,14 @@ void check_rows(const Trace& trace, const std::string& file, std::size_t first_r
     check_whole(trace.mc[i], -1, kMaxTraceRank, "mc", file, first_row + i);
     check_whole(trace.mb_id[i], -1, kMaxTraceRank, "mb_id", file, first_row + i);
     check_whole(trace.gmc[i], -1, kMaxTraceRank, "gmc", file, first_row + i);
+    const auto check_if_any = [&](const std::vector<std::int32_t>& ranks, const char* field) {
+      if (!ranks.empty()) {
+        check_whole(ranks[i], 0, kMaxTraceRank, field, file, first_row + i);
+      }
+    };
+    check_if_any(trace.extra.tp_rank, "tp_rank");
+    check_if_any(trace.extra.cp_rank, "cp_rank");
+    check_if_any(trace.extra.ep_rank, "ep_rank");
   }
 }
 
@@ -173,13 +187,17 @@ void sort_rows(Trace& trace) {
     column = std::move(sorted_column);
   };
   for_each_column(trace, reorder);
-  if (trace.extra.size() > 0) {
-    reorder(trace.extra.bytes);
-    reorder(trace.extra.group);
-    reorder(trace.extra.tp_rank);
-    reorder(trace.extra.cp_rank);
-    reorder(trace.extra.ep_rank);
-  }
+  // One that only some of a trace's files have is left alone: who needs it will say so.
+  const auto reorder_if_any = [&](auto& column) {
+    if (column.size() == order.size()) {
+      reorder(column);
+    }
+  };
+  reorder_if_any(trace.extra.bytes);
+  reorder_if_any(trace.extra.group);
+  reorder_if_any(trace.extra.tp_rank);
+  reorder_if_any(trace.extra.cp_rank);
+  reorder_if_any(trace.extra.ep_rank);
 }
 
 }  // namespace lockstep

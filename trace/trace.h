@@ -9,14 +9,13 @@
 
 namespace lockstep {
 
-/// What a trace may say besides, row by row; all empty, or all as long as the trace. The original
-/// tools have no such columns: readers pass them over.
+/// What a trace may say besides, row by row; each is empty or as long as the trace. The original
+/// tools have no such columns. Readers take the ranks and pass the others over.
 struct TraceExtra {
   std::vector<std::int64_t> bytes;  ///< communicated, within a pass too; 0: none
   std::vector<std::string> group;   ///< of a communication: family and which of it, "dp[3]"; or ""
   std::vector<std::int32_t> tp_rank, cp_rank, ep_rank;  ///< of the worker, from 0
 
-  std::size_t size() const { return bytes.size(); }
   bool operator==(const TraceExtra&) const = default;
 };
 

@@ -8,22 +8,32 @@
 #include "trace/trace_op.h"
 
 namespace lockstep {
+namespace {
+
+/// -1: there is none.
+int find_column(std::span<const std::string> names, std::string_view wanted,
+                const std::string& file) {
+  int found = -1;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != wanted) {
+      continue;
+    }
+    if (found >= 0) {
+      throw Error("the column stands twice").at(file).field(wanted);
+    }
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+}  // namespace
 
 std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::string> names,
                                                          const std::string& file) {
   std::array<int, kTraceColumns.size()> found{};
   std::vector<std::string_view> missing;
   for (std::size_t c = 0; c < kTraceColumns.size(); ++c) {
-    found[c] = -1;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] != kTraceColumns[c]) {
-        continue;
-      }
-      if (found[c] >= 0) {
-        throw Error("the column stands twice").at(file).field(kTraceColumns[c]);
-      }
-      found[c] = static_cast<int>(i);
-    }
+    found[c] = find_column(names, kTraceColumns[c], file);
     if (found[c] < 0) {
       missing.push_back(kTraceColumns[c]);
     }
@@ -32,6 +42,15 @@ std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::st
     throw Error(fmt::format("no column {}", join(missing, ", ")))
         .at(file)
         .expected(join(kTraceColumns, ", "));
+  }
+  return found;
+}
+
+std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
+    std::span<const std::string> names, const std::string& file) {
+  std::array<int, kTraceRankColumns.size()> found{};
+  for (std::size_t c = 0; c < found.size(); ++c) {
+    found[c] = find_column(names, kTraceRankColumns[c], file);
   }
   return found;
 }

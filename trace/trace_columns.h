@@ -18,6 +18,10 @@ inline constexpr std::array<std::string_view, 11> kTraceColumns = {
 inline constexpr std::array<std::string_view, 5> kTraceExtraColumns = {"bytes", "group", "tp_rank",
                                                                        "cp_rank", "ep_rank"};
 
+/// Those of kTraceExtraColumns that readers take.
+inline constexpr std::array<std::string_view, 3> kTraceRankColumns = {"tp_rank", "cp_rank",
+                                                                      "ep_rank"};
+
 enum TraceColumn {
   kDpRankColumn,
   kStageColumn,
@@ -36,6 +40,10 @@ enum TraceColumn {
 /// or one stands twice.
 std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::string> names,
                                                          const std::string& file);
+
+/// Where each column of kTraceRankColumns is; -1 where there is none. ERRORS: one stands twice.
+std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
+    std::span<const std::string> names, const std::string& file);
 
 /// The error for an optype that is none of ours. `row` counts from 1.
 Error unknown_optype(std::string_view name, const std::string& file, std::size_t row);

@@ -45,6 +45,7 @@ class Reader {
     split_fields(line, fields_);
     const std::vector<std::string> names(fields_.begin(), fields_.end());
     columns_ = find_trace_columns(names, file);
+    rank_columns_ = find_trace_rank_columns(names, file);
     width_ = names.size();
   }
 
@@ -62,6 +63,7 @@ class Reader {
             .expected(fmt::format("{}, as in the first line", width_));
       }
       add_row(rows, row());
+      add_ranks(rows.extra);
       if (rows.size() == kChunkRows) {
         chunk(std::exchange(rows, {}));
       }
@@ -90,24 +92,38 @@ class Reader {
     return fields_[static_cast<std::size_t>(columns_[column])];
   }
 
-  [[noreturn]] void wrong(TraceColumn column, const char* expected) const {
-    throw Error(text(column).empty()
-                    ? std::string("the value is missing")
-                    : fmt::format("'{}' is no such value", printable(text(column))))
+  [[noreturn]] void wrong(std::string_view text, std::string_view column,
+                          const char* expected) const {
+    throw Error(text.empty() ? std::string("the value is missing")
+                             : fmt::format("'{}' is no such value", printable(text)))
         .at(file_, line_)
-        .field(kTraceColumns[column])
+        .field(column)
         .expected(expected);
   }
 
   template <class T>
-  T whole(TraceColumn column) const {
+  T whole(std::string_view t, std::string_view column) const {
     T value = 0;
-    const std::string_view t = text(column);
     const auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), value);
     if (problem != std::errc() || end != t.data() + t.size()) {
-      wrong(column, "a whole number");
+      wrong(t, column, "a whole number");
     }
     return value;
+  }
+  template <class T>
+  T whole(TraceColumn column) const {
+    return whole<T>(text(column), kTraceColumns[column]);
+  }
+
+  void add_ranks(TraceExtra& extra) const {
+    const std::array<std::vector<std::int32_t>*, kTraceRankColumns.size()> to = {
+        &extra.tp_rank, &extra.cp_rank, &extra.ep_rank};
+    for (std::size_t c = 0; c < to.size(); ++c) {
+      if (rank_columns_[c] >= 0) {
+        to[c]->push_back(whole<std::int32_t>(fields_[static_cast<std::size_t>(rank_columns_[c])],
+                                             kTraceRankColumns[c]));
+      }
+    }
   }
 
   float seconds(TraceColumn column) const {
@@ -115,7 +131,7 @@ class Reader {
     const std::string_view t = text(column);
     const auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), value);
     if (problem != std::errc() || end != t.data() + t.size() || !std::isfinite(value)) {
-      wrong(column, "seconds");
+      wrong(t, kTraceColumns[column], "seconds");
     }
     return value;
   }
@@ -143,6 +159,7 @@ class Reader {
   std::size_t line_ = 0;
   std::vector<std::string_view> fields_;
   std::array<int, kTraceColumns.size()> columns_{};
+  std::array<int, kTraceRankColumns.size()> rank_columns_{};
   std::size_t width_ = 0;
 };
 

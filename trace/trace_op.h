@@ -13,10 +13,12 @@ enum class TraceOp : std::uint8_t {
   kBackwardCompute,
   kBackwardRecv,
   kBackwardSend,
+  kBackwardTpComm,
   kEmbeddingGradsAllReduce,
   kForwardCompute,
   kForwardRecv,
   kForwardSend,
+  kForwardTpComm,
   kGc,
   kGradsReduceScatter,
   kLayernormGradsAllReduce,
@@ -26,7 +28,7 @@ enum class TraceOp : std::uint8_t {
   kSeparateGradsAllReduce,
 };
 
-inline constexpr std::size_t kTraceOpCount = 14;
+inline constexpr std::size_t kTraceOpCount = 16;
 
 /// "backward-compute", …, "separate-grads-all-reduce".
 std::string_view to_text(TraceOp type);
@@ -38,6 +40,11 @@ const std::array<std::string_view, kTraceOpCount>& trace_op_names();
 constexpr std::size_t index(TraceOp type) { return static_cast<std::size_t>(type); }
 constexpr bool is_compute(TraceOp t) {
   return t == TraceOp::kForwardCompute || t == TraceOp::kBackwardCompute;
+}
+/// What follows the computation of a pass: its transfers with the tensor-, context- and
+/// expert-parallel peers of the worker, and the waiting for them.
+constexpr bool is_peer_comm(TraceOp t) {
+  return t == TraceOp::kForwardTpComm || t == TraceOp::kBackwardTpComm;
 }
 /// A send or receive between pipeline stages.
 constexpr bool is_p2p(TraceOp t) {

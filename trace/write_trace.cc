@@ -15,7 +15,7 @@ void write_csv(const Trace& t, const std::string& path) {
   AtomicFile file(path);
   const TraceExtra& extra = t.extra;
   std::string text = join(kTraceColumns, ",");
-  if (extra.size() > 0) {
+  if (!extra.bytes.empty()) {
     text += "," + join(kTraceExtraColumns, ",");
   }
   text += "\n";
@@ -24,7 +24,7 @@ void write_csv(const Trace& t, const std::string& path) {
     fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{}", t.dp_rank[i],
                    t.stage[i], t.rank[i], t.step[i], to_text(t.optype[i]), t.start_s[i],
                    t.duration_s[i], t.seq_id[i], t.mc[i], t.mb_id[i], t.gmc[i]);
-    if (extra.size() > 0) {
+    if (!extra.bytes.empty()) {
       fmt::format_to(std::back_inserter(text), ",{},{},{},{},{}", extra.bytes[i], extra.group[i],
                      extra.tp_rank[i], extra.cp_rank[i], extra.ep_rank[i]);
     }

@@ -20,6 +20,11 @@ std::size_t largest(const std::vector<double>& v) {
   return static_cast<std::size_t>(std::max_element(v.begin(), v.end()) - v.begin());
 }
 
+bool traces_peers(const OpTable& table) {
+  return std::any_of(table.nodes.begin(), table.nodes.end(),
+                     [](const OpNode& node) { return is_peer_comm(node.type); });
+}
+
 /// Whether the largest explains half of the excess and the second less than half as much as it.
 bool stands_out(const std::vector<double>& ratios, double slowdown) {
   const std::size_t top = largest(ratios);
@@ -68,7 +73,7 @@ class Finder {
          const std::vector<std::vector<double>>& per_step, Causes& out)
       : scene_(scene),
         table_(scene.table),
-        dp_(static_cast<std::size_t>(scene.table.dp)),
+        width_(scene.table.width()),
         blocking_(blocking),
         per_step_(per_step),
         out_(out) {}
@@ -76,7 +81,7 @@ class Finder {
   void find_step_patterns() {
     gc_steps_.assign(table_.steps.size(), false);
     for (const Outlier& outlier : forward_outliers(table_)) {
-      gc_steps_[outlier.lane / dp_] = true;
+      gc_steps_[outlier.lane / width_] = true;
     }
     std::vector<double> slowdowns;
     for (std::size_t s = 0; s < table_.steps.size(); ++s) {
@@ -185,19 +190,19 @@ class Finder {
   }
 
   /// Mean duration of a type, of one worker or (if `others`) of the others: those of its stage, or
-  /// of the other stages if there is one dp_rank.
+  /// of the other stages if there is one width_rank.
   double mean_of(TraceOp type, std::size_t worker, bool others, std::size_t step) const {
     double sum = 0, count = 0;
     for (std::size_t n = 0; n < table_.nodes.size(); ++n) {
       const OpNode& node = table_.nodes[n];
-      const bool own_stage = static_cast<std::size_t>(node.stage) == worker / dp_;
-      if (node.type != type || (!own_stage && !(others && dp_ == 1))) {
+      const bool own_stage = static_cast<std::size_t>(node.stage) == worker / width_;
+      if (node.type != type || (!own_stage && !(others && width_ == 1))) {
         continue;
       }
-      for (std::size_t d = 0; d < dp_; ++d) {
-        const bool own = own_stage && d == worker % dp_;
+      for (std::size_t d = 0; d < width_; ++d) {
+        const bool own = own_stage && d == worker % width_;
         if (own != others) {
-          sum += static_cast<double>(table_.duration(n)[step * dp_ + d]);
+          sum += static_cast<double>(table_.duration(n)[step * width_ + d]);
           count += 1;
         }
       }
@@ -257,7 +262,7 @@ class Finder {
 
   const Scene& scene_;
   const OpTable& table_;
-  std::size_t dp_;
+  std::size_t width_;
   const Decompositions& blocking_;
   const std::vector<std::vector<double>>& per_step_;
   Causes& out_;
@@ -312,8 +317,11 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
                   rebalance_stages(scene),
                   redistribute_sequences(scene),
                   planned_gc(scene),
-                  faster_links(scene, true),
-                  faster_links(scene, false)};
+                  faster_links(scene, Links::kBetweenStages),
+                  faster_links(scene, Links::kReplicas)};
+  if (traces_peers(scene.table)) {
+    out.remedies.push_back(faster_links(scene, Links::kPeers));
+  }
   std::stable_sort(out.remedies.begin(), out.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saves > b.saves; });
   Finder finder(scene, blocking, per_step, out);

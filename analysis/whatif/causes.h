@@ -26,7 +26,7 @@ struct StepPattern {
   std::int64_t step = 0;
   double slowdown = 1;  ///< T / I of the step
   Pattern pattern = Pattern::kNone;
-  std::size_t worker = 0;  ///< the slowest, stage * dp + dp_rank
+  std::size_t worker = 0;  ///< the slowest, as in OpTable::ranks
   std::int32_t stage = 0;  ///< the slowest
 };
 
@@ -40,11 +40,11 @@ struct Cause {
 /// Why a job is slower than it could be, and what would help.
 struct Causes {
   double slowdown = 1;               ///< S
-  double waste = 0;                  ///< 1 - 1 / S: the share of the GPU hours that is lost
+  double waste = 0;                  ///< 1 - 1 / S (eq. 3): the share of the GPU hours that is lost
   bool straggling = false;           ///< S >= 1.1
   std::vector<Cause> causes;         ///< the main one first; empty if not straggling
   Contribution workers, stage;       ///< M_W (of the workers in `slowest`) and M_S
-  std::vector<double> by_worker;     ///< S_w, [stage * dp + dp_rank]
+  std::vector<double> by_worker;     ///< S_w, as OpTable::ranks
   std::vector<std::size_t> slowest;  ///< workers by S_w, largest first, at most 10
   SequenceLengthSign sequence_length;
   std::vector<StepPattern> steps;

@@ -7,11 +7,16 @@ namespace {
 Json optional(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json worker_json(const Causes& causes, const OpTable& table, std::size_t worker) {
-  const auto dp = static_cast<std::size_t>(table.dp);
-  return {{"rank", table.ranks[worker]},
-          {"stage", worker / dp},
-          {"dp_rank", worker % dp},
-          {"slowdown", causes.by_worker[worker]}};
+  const Place place = place_of(table, worker % table.width());
+  Json out = {{"rank", table.ranks[worker]},
+              {"stage", worker / table.width()},
+              {"dp_rank", place.dp_rank},
+              {"slowdown", causes.by_worker[worker]}};
+  if (table.peers() > 1) {
+    out["cp_rank"] = place.cp_rank;
+    out["tp_rank"] = place.tp_rank;
+  }
+  return out;
 }
 
 }  // namespace

@@ -30,14 +30,18 @@ class GroupMaker {
   }
 
   void rest() {
-    CommGroup embedding, clip{.members = {}, .dp_synced = true};
+    CommGroup embedding, clip{.members = {}, .scope = Scope::kStep};
     for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
       const TraceOp type = table_.nodes[n].type;
       if (is_p2p(type) && graph_.no_ops[n] != NoOp::kNone) {
-        add({{n}, false});
+        add({{n}, Scope::kLane});
       } else if (type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter ||
                  type == TraceOp::kSeparateGradsAllReduce) {
-        add({{n}, true});
+        add({{n}, Scope::kReplicas});
+      } else if (is_peer_comm(type)) {
+        add({{n}, Scope::kPeers});
+      } else if (type == TraceOp::kLayernormGradsAllReduce && graph_.reduces_layernorm) {
+        add({{n}, Scope::kTensor});
       } else if (type == TraceOp::kEmbeddingGradsAllReduce) {
         embedding.members.push_back(n);
       } else if (type == TraceOp::kOptimizerClip) {
@@ -59,7 +63,7 @@ class GroupMaker {
           .expected("a receive for every send");
     }
     for (std::size_t i = 0; i < sends.size(); ++i) {
-      add({{sends[i], recvs[i]}, false});
+      add({{sends[i], recvs[i]}, Scope::kLane});
     }
   }
 
@@ -138,7 +142,9 @@ std::vector<StageOps> make_stage_ops(const OpTable& table) {
 DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_size,
                                       const std::string& file, Warnings* warnings) {
   DependencyGraph graph;
-  graph.data_parallel = table.dp > 1 || dsp_size > 1;
+  graph.scopes = lane_scopes(table, file);
+  graph.reduces_layernorm = table.tp > 1;
+  graph.data_parallel = table.dp > 1 || table.cp > 1 || dsp_size > 1;
   graph.overlap = graph.data_parallel && has(table, TraceOp::kSeparateGradsAllReduce);
   check_types(table, graph.data_parallel, file);
   const std::vector<StageOps> stages = make_stage_ops(table);

@@ -13,15 +13,17 @@
 namespace lockstep::whatif {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKeys = {"stage", "dp_rank", "rank",  "step",
-                                                   "mc",    "mb_id",   "seq_id"};
-constexpr std::array<std::string_view, 4> kKinds = {"compute", "pp-comm", "dp-comm", "all"};
+constexpr std::array<std::string_view, 9> kKeys = {"stage", "dp_rank", "tp_rank", "cp_rank", "rank",
+                                                   "step",  "mc",      "mb_id",   "seq_id"};
+constexpr std::array<std::string_view, 5> kKinds = {"compute", "pp-comm", "tp-comm", "dp-comm",
+                                                    "all"};
 
 bool of_kind(TraceOp type, std::string_view kind) {
   const bool dp = type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter ||
                   type == TraceOp::kSeparateGradsAllReduce;
   return kind == "all" || (kind == "compute" && is_compute(type)) ||
-         (kind == "pp-comm" && is_p2p(type)) || (kind == "dp-comm" && dp);
+         (kind == "pp-comm" && is_p2p(type)) || (kind == "tp-comm" && is_peer_comm(type)) ||
+         (kind == "dp-comm" && dp);
 }
 
 std::vector<TraceOp> types_named(std::string_view name) {
@@ -66,16 +68,22 @@ EditRule::Condition condition_of(std::string_view text) {
 
 std::int64_t value_of(const EditRule::Condition& c, const OpTable& table, const OpNode& node,
                       std::size_t lane) {
-  const auto dp = static_cast<std::size_t>(table.dp);
-  const auto rank = static_cast<std::int32_t>(lane % dp);
+  const std::size_t width = table.width();
+  const Place place = place_of(table, lane % width);
   if (c.key == "dp_rank") {
-    return rank;
+    return place.dp_rank;
+  }
+  if (c.key == "tp_rank") {
+    return place.tp_rank;
+  }
+  if (c.key == "cp_rank") {
+    return place.cp_rank;
   }
   if (c.key == "rank") {
-    return table.rank(node.stage, rank);
+    return table.rank(node.stage, lane % width);
   }
   if (c.key == "step") {
-    return table.steps[lane / dp];
+    return table.steps[lane / width];
   }
   return c.key == "stage"   ? node.stage
          : c.key == "mc"    ? node.chunk
@@ -124,7 +132,7 @@ StepTimes simulate_edits(const Scene& scene, const std::vector<EditRule>& rules,
                          std::vector<std::int64_t>* matched) {
   std::vector<std::atomic<std::int64_t>> counts(rules.size());
   const Values values(scene);
-  const auto dp = static_cast<std::size_t>(scene.table.dp);
+  const std::size_t width = scene.table.width();
   const StepTimes times =
       simulate_edited(scene, [&](std::uint32_t n, std::size_t first, std::span<double> out) {
         const OpNode& node = scene.table.nodes[n];
@@ -140,7 +148,7 @@ StepTimes simulate_edits(const Scene& scene, const std::vector<EditRule>& rules,
                   return c.first <= value && value <= c.last;
                 });
             if (meant) {
-              out[i] = rule.ideal   ? values.ideal(n, (first + i) / dp)
+              out[i] = rule.ideal   ? values.ideal(n, (first + i) / width)
                        : rule.scale ? out[i] * rule.value
                                     : rule.value;
               ++counts[r];

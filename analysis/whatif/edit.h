@@ -16,10 +16,10 @@ namespace lockstep::whatif {
 ///     compute[rank=12] *= 0.5              pp-comm = 0
 ///     all[rank=12-15] = ideal
 ///
-/// What stands before the bracket is an optype, or a kind: compute, pp-comm, dp-comm, all. In the
-/// bracket, separated by commas: stage, dp_rank, rank, step, mc, mb_id or seq_id, a number or a
-/// range (2-5). "= X" sets seconds, "*= X" scales, "= ideal" gives the ideal's time. Of a grouped
-/// operation it is the transfer that is meant.
+/// What stands before the bracket is an optype, or a kind: compute, pp-comm, tp-comm, dp-comm, all.
+/// In the bracket, separated by commas: stage, dp_rank, tp_rank, cp_rank, rank, step, mc, mb_id or
+/// seq_id, a number or a range (2-5). "= X" sets seconds, "*= X" scales, "= ideal" gives the
+/// ideal's time. Of a grouped operation it is the transfer that is meant.
 struct EditRule {
   struct Condition {
     std::string key;

@@ -21,6 +21,27 @@ class Drawer {
     }
   }
 
+  /// Each pass with its transfers with peers.
+  void passes() {
+    for (const std::uint32_t pass : ops_.compute) {
+      if (const std::uint32_t end = end_of_pass(pass); end != pass) {
+        add(end, pass);
+      }
+    }
+    for (const auto& [type, pass] :
+         {std::pair(TraceOp::kForwardTpComm, TraceOp::kForwardCompute),
+          std::pair(TraceOp::kBackwardTpComm, TraceOp::kBackwardCompute)}) {
+      for (const std::uint32_t n : ops_.of(type)) {
+        if (table_.find(ops_.stage, pass, table_.nodes[n].seq) == OpTable::npos) {
+          throw Error(fmt::format("{} belongs to no {}", to_text(table_.nodes[n]), to_text(pass)))
+              .at(file_)
+              .field("seq_id")
+              .expected("the transfers of a pass with the number of the pass");
+        }
+      }
+    }
+  }
+
   void transfers(const std::vector<TransferMatch>& matches) {
     for (const auto& [transfer, compute] : matches) {
       const OpNode& node = table_.nodes[transfer];
@@ -139,7 +160,22 @@ class Drawer {
   std::vector<Edge> take() { return std::move(edges_); }
 
  private:
-  void add(std::uint32_t after, std::uint32_t before) { edges_.push_back({after, before}); }
+  /// A pass has ended when its transfers with the worker's peers have.
+  void add(std::uint32_t after, std::uint32_t before) {
+    edges_.push_back(
+        {after, is_compute(table_.nodes[before].type) && !is_peer_comm(table_.nodes[after].type)
+                    ? end_of_pass(before)
+                    : before});
+  }
+
+  std::uint32_t end_of_pass(std::uint32_t pass) const {
+    const OpNode& node = table_.nodes[pass];
+    const std::size_t transfers = table_.find(
+        node.stage,
+        node.type == TraceOp::kForwardCompute ? TraceOp::kForwardTpComm : TraceOp::kBackwardTpComm,
+        node.seq);
+    return transfers == OpTable::npos ? pass : static_cast<std::uint32_t>(transfers);
+  }
 
   /// The first in start order of those that end last.
   std::uint32_t last_to_end(const NodeList& nodes) const {
@@ -172,6 +208,7 @@ std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
                                 bool overlap, const std::string& file, Warnings* warnings) {
   Drawer drawer(table, ops, file);
   drawer.stream(ops.compute);
+  drawer.passes();
   for (const TraceOp type : {TraceOp::kForwardSend, TraceOp::kForwardRecv, TraceOp::kBackwardSend,
                              TraceOp::kBackwardRecv}) {
     drawer.stream(ops.of(type));

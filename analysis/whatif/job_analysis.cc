@@ -14,24 +14,24 @@ std::vector<double> as_traced(const std::vector<float>& starts) {
   return {starts.begin(), starts.end()};
 }
 
-Shares shares_of(const Scene& scene, const Result& result) {
+Shares shares_of(const Scene& scene, const Result& result, const std::vector<double>& by_worker) {
   Shares shares{contribution(scene, last_stage(scene.table)), no_contribution(scene)};
   if (result.blocking) {
-    const auto by_worker =
-        approximate_by_worker(result.blocking->by_dp_rank, result.blocking->by_stage);
     shares.workers = contribution(scene, slowest_workers(scene.table, by_worker));
   }
   return shares;
 }
 
-Shares shares_from_zero(const Scene& scene, const Result& result) {
+Shares shares_from_zero(const Scene& scene, const Result& result,
+                        const std::vector<double>& by_worker) {
   const auto& starts = scene.model.step_start_s;
   if (std::all_of(starts.begin(), starts.end(), [](double start) { return start == 0; })) {
-    return shares_of(scene, result);
+    return shares_of(scene, result, by_worker);
   }
   const Model model = make_model(scene.table, scene.graph, scene.simulator, scene.traced,
                                  std::vector<double>(starts.size(), 0.0));
-  return shares_of({scene.table, scene.graph, scene.simulator, scene.traced, model}, result);
+  return shares_of({scene.table, scene.graph, scene.simulator, scene.traced, model}, result,
+                   by_worker);
 }
 
 /// Ratios need times.
@@ -61,9 +61,11 @@ JobAnalysis::JobAnalysis(LoadedJob job, const JobMeta& meta, const std::string& 
       result(make_result(scene, meta, blocking,
                          {.decompose_threshold = options.decompose_threshold,
                           .picked_steps = options.picked_steps})),
-      shares(shares_from_zero(scene, result)),
       workers(blocking_by_worker(scene)),
-      approximate(approximate_by_worker(blocking.by_dp_rank, blocking.by_stage)),
+      approximate(table.peers() > 1
+                      ? workers.ratio
+                      : approximate_by_worker(blocking.by_dp_rank, blocking.by_stage)),
+      shares(shares_from_zero(scene, result, approximate)),
       causes(find_causes(scene, blocking, options.approximate_workers ? approximate : workers.ratio,
                          workers.per_step, shares.stage)) {
   if (traced.transfers_taken_as_0 > 0 && warnings != nullptr) {

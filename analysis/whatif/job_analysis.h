@@ -42,9 +42,11 @@ class JobAnalysis {
   const Scene scene;
   const Decompositions blocking;
   const Result result;
+  const Decomposition workers;  ///< S_w, exact
+  /// S_w as the artifact has it. It has no tensor- and context-parallel ranks; with those the
+  /// exact.
+  const std::vector<double> approximate;
   const Shares shares;
-  const Decomposition workers;            ///< S_w, exact
-  const std::vector<double> approximate;  ///< S_w as the artifact has it
   const Causes causes;
 };
 

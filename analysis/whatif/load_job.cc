@@ -18,7 +18,8 @@ namespace {
 /// The operations that `table` lacks or has beyond those of `reference`; "" if none.
 std::string difference(const OpTable& reference, const OpTable& table) {
   const std::int64_t step = table.steps.front();
-  if (reference.ranks != table.ranks || reference.dp != table.dp) {
+  if (reference.ranks != table.ranks || reference.dp != table.dp || reference.tp != table.tp ||
+      reference.expert_group != table.expert_group) {
     return fmt::format("step {} has other workers than step {}", step, reference.steps.front());
   }
   const auto key = [](const OpNode& n) { return std::tuple(n.stage, n.type, n.seq); };
@@ -65,6 +66,9 @@ class StepByStep {
     out.nodes = reference.nodes;
     out.ranks = reference.ranks;
     out.dp = reference.dp;
+    out.tp = reference.tp;
+    out.cp = reference.cp;
+    out.expert_group = reference.expert_group;
     out.stages = reference.stages;
     for (const std::size_t t : order) {
       if (std::string problem = difference(reference, tables_[t]); !problem.empty()) {
@@ -83,12 +87,12 @@ class StepByStep {
         if (from.empty()) {
           continue;
         }
-        const auto dp = static_cast<std::size_t>(out.dp);
+        const std::size_t width = out.width();
         for (std::size_t n = 0; n < out.nodes.size(); ++n) {
-          std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(n * dp), dp,
+          std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(n * width), width,
                       to.begin() + static_cast<std::ptrdiff_t>(n * out.lanes() + first_lane));
         }
-        first_lane += dp;
+        first_lane += width;
         from = {};
       }
     };

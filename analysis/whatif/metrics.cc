@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "analysis/whatif/launch_paths.h"
 #include "analysis/whatif/numbers.h"
 #include "analysis/whatif/values.h"
 
@@ -10,6 +11,7 @@ namespace lockstep::whatif {
 namespace {
 
 std::size_t dp_of(const Scene& scene) { return static_cast<std::size_t>(scene.table.dp); }
+std::size_t peers_of(const Scene& scene) { return static_cast<std::size_t>(scene.table.peers()); }
 
 std::vector<std::string> numbers(std::int32_t count) {
   std::vector<std::string> labels;
@@ -51,7 +53,7 @@ std::vector<double> ideal_with_nodes(const Scene& scene, Chosen&& chosen) {
   const Values values(scene);
   return scene.simulator
       .run(
-          scene.model.step_start_s, dp_of(scene),
+          scene.model.step_start_s, scene.graph.scopes,
           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
             if (chosen(scene.table.nodes[node])) {
               values.traced(node, first, out);
@@ -63,47 +65,52 @@ std::vector<double> ideal_with_nodes(const Scene& scene, Chosen&& chosen) {
       .optimizer;
 }
 
-/// E of the ideal timelines in each of which the chosen nodes of one dp_rank are as traced,
-/// [step * dp + dp_rank]. One lane is that dp_rank, another stands for all the others.
+/// E of the ideal timelines in each of which the chosen nodes of some lanes are as traced: of one
+/// lane, or (`whole_dp_rank`) of those of one dp_rank. [step * sets + set]. The other lanes are all
+/// alike but for whom they wait for, so that one of each kind is played.
 template <class Chosen>
-std::vector<double> ideal_with_each_dp_rank(const Scene& scene, Chosen&& chosen) {
+std::vector<double> ideal_with_each(const Scene& scene, bool whole_dp_rank, Chosen&& chosen) {
   const Values values(scene);
-  const std::size_t dp = dp_of(scene);
-  const std::size_t lanes = dp > 1 ? 2 : 1;
+  const std::size_t own = whole_dp_rank ? static_cast<std::size_t>(scene.table.peers()) : 1;
+  const std::size_t sets = scene.table.width() / own;
+  // Every set stands to the others as the first one does.
+  std::vector<std::uint32_t> special(own);
+  std::iota(special.begin(), special.end(), 0U);
+  const LaneScopes scopes = reduced(scene.graph.scopes, special);
+  const std::size_t lanes = scopes.lanes;
   std::vector<double> starts;
   for (const double start : scene.model.step_start_s) {
-    starts.insert(starts.end(), dp, start);
+    starts.insert(starts.end(), sets, start);
   }
   return scene.simulator
       .run(
-          starts, lanes,
+          starts, scopes,
           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
             const float* traced = values.traced(node);
             const bool as_traced = chosen(scene.table.nodes[node]);
-            std::size_t lane = first / lanes;
+            std::size_t set = first / lanes;
             for (std::size_t i = 0; i < out.size();) {
-              const std::size_t count = std::min((out.size() - i) / lanes, dp - lane % dp);
-              const double ideal = values.ideal(node, lane / dp);
-              if (!as_traced) {
-                std::fill_n(out.data() + i, count * lanes, ideal);
-              } else {
+              const std::size_t count = std::min((out.size() - i) / lanes, sets - set % sets);
+              std::fill_n(out.data() + i, count * lanes, values.ideal(node, set / sets));
+              if (as_traced) {
                 for (std::size_t k = 0; k < count; ++k) {
-                  out[i + k * lanes + lanes - 1] = ideal;  // with one lane it is overwritten
-                  out[i + k * lanes] = static_cast<double>(traced[lane + k]);
+                  for (std::size_t lane = 0; lane < own; ++lane) {
+                    out[i + k * lanes + lane] = static_cast<double>(traced[(set + k) * own + lane]);
+                  }
                 }
               }
               i += count * lanes;
-              lane += count;
+              set += count;
             }
           },
           /*spans=*/false)
       .optimizer;
 }
 
-/// Of [step * dp + dp_rank], those of one dp_rank.
-std::vector<double> of_dp_rank(const std::vector<double>& all, std::size_t dp, std::size_t rank) {
+/// Of [step * sets + set], those of one set.
+std::vector<double> of_set(const std::vector<double>& all, std::size_t sets, std::size_t set) {
   std::vector<double> out;
-  for (std::size_t i = rank; i < all.size(); i += dp) {
+  for (std::size_t i = set; i < all.size(); i += sets) {
     out.push_back(all[i]);
   }
   return out;
@@ -114,7 +121,6 @@ template <class Chosen>
 std::vector<double> nodelay_with_delays(const Scene& scene, Chosen&& chosen,
                                         std::optional<std::size_t> only_dp_rank = {}) {
   const Values values(scene);
-  const std::size_t dp = dp_of(scene);
   const auto add_delays = [&](std::uint32_t node, std::size_t first, std::span<double> starts) {
     if (!chosen(scene.table.nodes[node])) {
       return;
@@ -123,14 +129,14 @@ std::vector<double> nodelay_with_delays(const Scene& scene, Chosen&& chosen,
     delays.resize(starts.size());
     launch_delays(scene.table, scene.graph, scene.traced, node, first, delays);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      if (!only_dp_rank || (first + i) % dp == *only_dp_rank) {
+      if (!only_dp_rank || (first + i) % scene.table.width() / peers_of(scene) == *only_dp_rank) {
         starts[i] += static_cast<double>(delays[i]);
       }
     }
   };
   return scene.simulator
       .run(
-          scene.model.step_start_s, dp,
+          scene.model.step_start_s, scene.graph.scopes,
           [&](std::uint32_t node, std::size_t first, std::span<double> out) {
             values.nodelay(node, first, out);
           },
@@ -182,9 +188,10 @@ Decomposition blocking_by_stage(const Scene& scene) {
 
 Decomposition blocking_by_dp_rank(const Scene& scene) {
   Decomposition out{.labels = numbers(scene.table.dp), .ratio = {}, .per_step = {}};
-  const auto all = ideal_with_each_dp_rank(scene, [](const OpNode&) { return true; });
+  const auto all =
+      ideal_with_each(scene, /*whole_dp_rank=*/true, [](const OpNode&) { return true; });
   for (std::size_t d = 0; d < dp_of(scene); ++d) {
-    add_part(out, of_dp_rank(all, dp_of(scene), d), scene.model.ideal.optimizer);
+    add_part(out, of_set(all, dp_of(scene), d), scene.model.ideal.optimizer);
   }
   return out;
 }
@@ -192,11 +199,11 @@ Decomposition blocking_by_dp_rank(const Scene& scene) {
 Decomposition blocking_by_worker(const Scene& scene) {
   Decomposition out;
   for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
-    const auto all =
-        ideal_with_each_dp_rank(scene, [&](const OpNode& node) { return node.stage == stage; });
-    for (std::size_t d = 0; d < dp_of(scene); ++d) {
-      out.labels.push_back(std::to_string(scene.table.rank(stage, static_cast<std::int32_t>(d))));
-      add_part(out, of_dp_rank(all, dp_of(scene), d), scene.model.ideal.optimizer);
+    const auto all = ideal_with_each(scene, /*whole_dp_rank=*/false,
+                                     [&](const OpNode& node) { return node.stage == stage; });
+    for (std::size_t lane = 0; lane < scene.table.width(); ++lane) {
+      out.labels.push_back(std::to_string(scene.table.rank(stage, lane)));
+      add_part(out, of_set(all, scene.table.width(), lane), scene.model.ideal.optimizer);
     }
   }
   return out;
@@ -235,7 +242,16 @@ Decomposition launch_by_stage(const Scene& scene) {
 }
 
 Decomposition launch_by_dp_rank(const Scene& scene) {
+  // Below it everything is simulated, which is exact to the last bit.
+  constexpr std::size_t kFewDpRanks = 64;
   Decomposition out{.labels = numbers(scene.table.dp), .ratio = {}, .per_step = {}};
+  if (peers_of(scene) == 1 && dp_of(scene) > kFewDpRanks &&
+      dp_of(scene) > launch_paths_cost(scene)) {
+    for (const std::vector<double>& times : launch_times_by_paths(scene)) {
+      add_part(out, times, scene.model.nodelay.optimizer);
+    }
+    return out;
+  }
   for (std::size_t d = 0; d < dp_of(scene); ++d) {
     const auto times = nodelay_with_delays(
         scene, [](const OpNode&) { return true; }, d);
@@ -250,22 +266,22 @@ Contribution no_contribution(const Scene& scene) {
 
 Contribution contribution(const Scene& scene, const std::vector<bool>& in_w) {
   const Values values(scene);
-  const std::size_t dp = dp_of(scene);
-  std::vector<std::vector<std::size_t>> members(in_w.size() / dp);  ///< dp_ranks of W by stage
+  const std::size_t width = scene.table.width();
+  std::vector<std::vector<std::size_t>> members(in_w.size() / width);  ///< lanes of W by stage
   for (std::size_t worker = 0; worker < in_w.size(); ++worker) {
     if (in_w[worker]) {
-      members[worker / dp].push_back(worker % dp);
+      members[worker / width].push_back(worker % width);
     }
   }
   // `w`: what the workers of W do, `others`: what the others do. Lanes come as whole steps.
   const auto mixed = [&](auto&& w, auto&& others) {
     return pairwise_mean(
         scene.simulator
-            .run(scene.model.step_start_s, dp,
+            .run(scene.model.step_start_s, scene.graph.scopes,
                  [&](std::uint32_t node, std::size_t first, std::span<double> out) {
                    const auto& own =
                        members[static_cast<std::size_t>(scene.table.nodes[node].stage)];
-                   if (own.size() == dp) {
+                   if (own.size() == width) {
                      w(node, first, out);
                      return;
                    }
@@ -276,9 +292,9 @@ Contribution contribution(const Scene& scene, const std::vector<bool>& in_w) {
                    thread_local std::vector<double> scratch;
                    scratch.resize(out.size());
                    w(node, first, std::span<double>(scratch));
-                   for (std::size_t step = 0; step < out.size(); step += dp) {
-                     for (const std::size_t d : own) {
-                       out[step + d] = scratch[step + d];
+                   for (std::size_t step = 0; step < out.size(); step += width) {
+                     for (const std::size_t lane : own) {
+                       out[step + lane] = scratch[step + lane];
                      }
                    }
                  })
@@ -302,7 +318,7 @@ Contribution contribution(const Scene& scene, const std::vector<bool>& in_w) {
 
 std::vector<bool> last_stage(const OpTable& table) {
   std::vector<bool> in_w(table.ranks.size(), false);
-  std::fill(in_w.end() - table.dp, in_w.end(), true);
+  std::fill(in_w.end() - static_cast<std::ptrdiff_t>(table.width()), in_w.end(), true);
   return in_w;
 }
 
@@ -322,7 +338,7 @@ std::vector<bool> slowest_workers(const OpTable& table, const std::vector<double
 
 StepTimes simulate_edited(const Scene& scene, const Edit& edit) {
   const Values values(scene);
-  return scene.simulator.run(scene.model.step_start_s, dp_of(scene),
+  return scene.simulator.run(scene.model.step_start_s, scene.graph.scopes,
                              [&](std::uint32_t node, std::size_t first, std::span<double> out) {
                                values.nodelay(node, first, out);
                                edit(node, first, out);

@@ -12,8 +12,9 @@ namespace {
 constexpr float kClamp = -0.01F;  // seconds
 
 /// Returns how many were taken as 0.
-std::int64_t group_transfers(const OpTable& table, const CommGroup& group,
-                             std::vector<float>& latest, std::vector<float>& transfer) {
+std::int64_t group_transfers(const OpTable& table, const DependencyGraph& graph,
+                             const CommGroup& group, std::vector<float>& latest,
+                             std::vector<float>& transfer) {
   std::int64_t clamped = 0;
   const std::size_t lanes = table.lanes();
   std::fill(latest.begin(), latest.end(), -std::numeric_limits<float>::infinity());
@@ -23,14 +24,7 @@ std::int64_t group_transfers(const OpTable& table, const CommGroup& group,
       latest[lane] = std::max(latest[lane], start[lane]);
     }
   }
-  if (group.dp_synced) {
-    const auto dp = static_cast<std::size_t>(table.dp);
-    for (std::size_t first = 0; first < lanes; first += dp) {
-      const auto begin = latest.begin() + static_cast<std::ptrdiff_t>(first);
-      const auto end = begin + static_cast<std::ptrdiff_t>(dp);
-      std::fill(begin, end, *std::max_element(begin, end));
-    }
-  }
+  graph.scopes.take_largest(group.scope, std::span<float>(latest));
   for (const std::uint32_t m : group.members) {
     const auto start = table.start(m), duration = table.duration(m);
     float* out = transfer.data() + m * lanes;
@@ -43,7 +37,7 @@ std::int64_t group_transfers(const OpTable& table, const CommGroup& group,
   return clamped;
 }
 
-/// Workers (stage * dp + dp_rank) by global rank.
+/// Workers (stage * width + lane of a step) by global rank.
 std::vector<std::size_t> by_rank(const OpTable& table) {
   std::vector<std::size_t> workers(table.ranks.size());
   std::iota(workers.begin(), workers.end(), std::size_t{0});
@@ -58,7 +52,7 @@ void ideal_means(const OpTable& table, const std::vector<double>& durations,
   constexpr std::array<TraceOp, 4> kMeans = {TraceOp::kForwardCompute, TraceOp::kBackwardCompute,
                                              TraceOp::kGc, TraceOp::kOptimizer};
   const std::vector<std::size_t> workers = by_rank(table);
-  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t width = table.width();
   const std::size_t lanes = table.lanes();
   for (const TraceOp type : kMeans) {
     std::vector<std::vector<std::size_t>> nodes(static_cast<std::size_t>(table.stages));
@@ -70,16 +64,16 @@ void ideal_means(const OpTable& table, const std::vector<double>& durations,
     // A step's values are brought into the order of its rows first, row by row of the table.
     std::vector<std::size_t> begin(workers.size() + 1, 0);
     for (std::size_t w = 0; w < workers.size(); ++w) {
-      begin[w + 1] = begin[w] + nodes[w / dp].size();
+      begin[w + 1] = begin[w] + nodes[w / width].size();
     }
     std::vector<double> step_values(begin.back());
     KahanSum sum;
     for (std::size_t s = 0; s < table.steps.size(); ++s) {
       for (std::size_t stage = 0; stage < nodes.size(); ++stage) {
         for (std::size_t k = 0; k < nodes[stage].size(); ++k) {
-          const double* from = durations.data() + nodes[stage][k] * lanes + s * dp;
-          for (std::size_t d = 0; d < dp; ++d) {
-            step_values[begin[stage * dp + d] + k] = from[d];
+          const double* from = durations.data() + nodes[stage][k] * lanes + s * width;
+          for (std::size_t d = 0; d < width; ++d) {
+            step_values[begin[stage * width + d] + k] = from[d];
           }
         }
       }
@@ -93,13 +87,14 @@ void ideal_means(const OpTable& table, const std::vector<double>& durations,
   }
 }
 
-void ideal_medians(const OpTable& table, const Traced& traced, const std::vector<double>& durations,
-                   std::array<double, kTraceOpCount>& ideal) {
+void ideal_medians(const OpTable& table, const DependencyGraph& graph, const Traced& traced,
+                   const std::vector<double>& durations, std::array<double, kTraceOpCount>& ideal) {
   const std::size_t lanes = table.lanes();
   for (std::size_t t = 0; t < kTraceOpCount; ++t) {
     const auto type = static_cast<TraceOp>(t);
-    const bool layernorm = type == TraceOp::kLayernormGradsAllReduce;
-    if (!is_grouped(type) && !layernorm) {
+    // A transfer by nature; but the artifact's traces do not show between whom.
+    const bool layernorm = type == TraceOp::kLayernormGradsAllReduce && !graph.reduces_layernorm;
+    if (!is_grouped(type) && type != TraceOp::kLayernormGradsAllReduce) {
       continue;
     }
     std::vector<float> transfers;
@@ -130,12 +125,13 @@ void ideal_medians(const OpTable& table, const Traced& traced, const std::vector
 bool is_grouped(TraceOp type) {
   return is_p2p(type) || type == TraceOp::kEmbeddingGradsAllReduce ||
          type == TraceOp::kGradsReduceScatter || type == TraceOp::kParamsAllGather ||
-         type == TraceOp::kSeparateGradsAllReduce || type == TraceOp::kOptimizerClip;
+         type == TraceOp::kSeparateGradsAllReduce || type == TraceOp::kOptimizerClip ||
+         is_peer_comm(type);
 }
 
 Traced measure(const OpTable& table, const DependencyGraph& graph) {
   const std::size_t lanes = table.lanes();
-  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t width = table.width();
   std::vector<float> earliest(lanes, std::numeric_limits<float>::infinity());
   std::vector<float> latest(lanes, -std::numeric_limits<float>::infinity());
   for (std::size_t n = 0; n < table.nodes.size(); ++n) {
@@ -146,9 +142,9 @@ Traced measure(const OpTable& table, const DependencyGraph& graph) {
     }
   }
   Traced traced;
-  for (std::size_t first = 0; first < lanes; first += dp) {
+  for (std::size_t first = 0; first < lanes; first += width) {
     const auto offset = static_cast<std::ptrdiff_t>(first);
-    const auto count = static_cast<std::ptrdiff_t>(dp);
+    const auto count = static_cast<std::ptrdiff_t>(width);
     const float begin =
         *std::min_element(earliest.begin() + offset, earliest.begin() + offset + count);
     const float end = *std::max_element(latest.begin() + offset, latest.begin() + offset + count);
@@ -158,7 +154,7 @@ Traced measure(const OpTable& table, const DependencyGraph& graph) {
   traced.transfer_s.assign(table.size(), 0.0F);
   std::vector<float> scratch(lanes);
   for (const CommGroup& group : graph.groups) {
-    traced.transfers_taken_as_0 += group_transfers(table, group, scratch, traced.transfer_s);
+    traced.transfers_taken_as_0 += group_transfers(table, graph, group, scratch, traced.transfer_s);
   }
   return traced;
 }
@@ -166,9 +162,9 @@ Traced measure(const OpTable& table, const DependencyGraph& graph) {
 std::int64_t launch_delays(const OpTable& table, const DependencyGraph& graph, const Traced& traced,
                            std::uint32_t node, std::size_t first_lane, std::span<float> out) {
   const auto& predecessors = graph.predecessors[node];
-  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t width = table.width();
   for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = predecessors.empty() ? traced.step_start_s[(first_lane + i) / dp]
+    out[i] = predecessors.empty() ? traced.step_start_s[(first_lane + i) / width]
                                   : -std::numeric_limits<float>::infinity();
   }
   for (const std::uint32_t p : predecessors) {
@@ -207,11 +203,11 @@ Model make_model(const OpTable& table, const DependencyGraph& graph, const Simul
       to[i] = end[i] - start[i];
     }
   };
-  model.nodelay = simulator.run(model.step_start_s, static_cast<std::size_t>(table.dp), as_traced,
-                                Simulator::NoDelays{}, keep_durations);
+  model.nodelay = simulator.run(model.step_start_s, graph.scopes, as_traced, Simulator::NoDelays{},
+                                keep_durations);
 
   ideal_means(table, model.nodelay_duration_s, model.ideal_s);
-  ideal_medians(table, traced, model.nodelay_duration_s, model.ideal_s);
+  ideal_medians(table, graph, traced, model.nodelay_duration_s, model.ideal_s);
   model.ideal_start_s.resize(table.nodes.size() * steps);
   model.ideal_end_s.resize(table.nodes.size() * steps);
   const auto ideal = [&](std::uint32_t node, std::size_t, std::span<double> out) {
@@ -223,7 +219,8 @@ Model make_model(const OpTable& table, const DependencyGraph& graph, const Simul
     std::copy(start.begin(), start.end(), model.ideal_start_s.begin() + offset);
     std::copy(end.begin(), end.end(), model.ideal_end_s.begin() + offset);
   };
-  model.ideal = simulator.run(model.step_start_s, 1, ideal, Simulator::NoDelays{}, keep_times);
+  model.ideal =
+      simulator.run(model.step_start_s, LaneScopes{}, ideal, Simulator::NoDelays{}, keep_times);
   return model;
 }
 

@@ -40,7 +40,7 @@ struct Model {
   StepTimes nodelay, ideal;
   std::vector<double> nodelay_duration_s;       ///< [node * lanes + lane], waiting included
   std::array<double, kTraceOpCount> ideal_s{};  ///< durations of local, transfers of grouped types
-  // All dp_ranks of a step have the same ideal timeline.
+  // All lanes of a step have the same ideal timeline.
   std::vector<double> ideal_start_s;  ///< [node * steps + step]
   std::vector<double> ideal_end_s;    ///< [node * steps + step]
 };
@@ -49,7 +49,7 @@ struct Model {
 Model make_model(const OpTable& table, const DependencyGraph& graph, const Simulator& simulator,
                  const Traced& traced, std::vector<double> step_start_s);
 
-/// Whether the type's operations were traced as members of groups: their ideal is a transfer time.
+/// Whether the type's operations are always members of groups: their ideal is a transfer time.
 bool is_grouped(TraceOp type);
 
 }  // namespace lockstep::whatif

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -19,30 +21,69 @@ std::string row_text(const Trace& t, std::size_t row) {
                      t.stage[row], t.dp_rank[row], to_text(t.optype[row]), t.seq_id[row]);
 }
 
+bool has_peers(const Trace& t) { return !t.extra.tp_rank.empty() || !t.extra.cp_rank.empty(); }
+
+/// The lane of a step that a row belongs to.
+std::size_t lane_of(const OpTable& table, const Trace& t, std::size_t row) {
+  std::int32_t lane = t.dp_rank[row];
+  if (table.peers() > 1) {
+    const std::int32_t cp = t.extra.cp_rank.empty() ? 0 : t.extra.cp_rank[row];
+    const std::int32_t tp = t.extra.tp_rank.empty() ? 0 : t.extra.tp_rank[row];
+    lane = (lane * table.cp + cp) * table.tp + tp;
+  }
+  return static_cast<std::size_t>(lane);
+}
+
+std::string place_text(const OpTable& table, std::size_t lane) {
+  const Place place = place_of(table, lane);
+  return table.peers() > 1 ? fmt::format("dp_rank {}, cp_rank {}, tp_rank {}", place.dp_rank,
+                                         place.cp_rank, place.tp_rank)
+                           : fmt::format("dp_rank {}", place.dp_rank);
+}
+
+/// How many of the ranks there are. ERRORS: the column is as long as some of the trace's files
+/// only.
+std::int32_t count_of(const std::vector<std::int32_t>& ranks, const char* field, const Trace& t,
+                      const std::string& file) {
+  if (ranks.empty()) {
+    return 1;
+  }
+  if (ranks.size() != t.size()) {
+    throw Error(fmt::format("{} of {} rows have a {}", ranks.size(), t.size(), field))
+        .at(file)
+        .field(field)
+        .expected("a column that all files of the trace have, or none");
+  }
+  return *std::max_element(ranks.begin(), ranks.end()) + 1;
+}
+
 /// Fills `table.ranks` and checks that workers and ranks are one to one.
 void find_workers(const Trace& t, const std::string& file, OpTable& table) {
-  const auto stages = *std::max_element(t.stage.begin(), t.stage.end());
-  const auto dps = *std::max_element(t.dp_rank.begin(), t.dp_rank.end());
-  const std::int64_t workers = (std::int64_t{stages} + 1) * (std::int64_t{dps} + 1);
-  if (workers > static_cast<std::int64_t>(t.size())) {
-    throw Error(
-        fmt::format("{} stages and {} dp_ranks, but only {} rows", stages + 1, dps + 1, t.size()))
-        .at(file)
-        .expected("rows of every (stage, dp_rank)");
+  table.stages = *std::max_element(t.stage.begin(), t.stage.end()) + 1;
+  table.dp = *std::max_element(t.dp_rank.begin(), t.dp_rank.end()) + 1;
+  if (has_peers(t)) {
+    table.tp = count_of(t.extra.tp_rank, "tp_rank", t, file);
+    table.cp = count_of(t.extra.cp_rank, "cp_rank", t, file);
   }
-  table.stages = stages + 1;
-  table.dp = dps + 1;
-  table.ranks.assign(static_cast<std::size_t>(workers), -1);
+  const double workers = static_cast<double>(table.stages) * static_cast<double>(table.dp) *
+                         static_cast<double>(table.tp) * static_cast<double>(table.cp);
+  if (workers > static_cast<double>(t.size())) {
+    throw Error(fmt::format("{} stages, {} dp_ranks, {} tp_ranks and {} cp_ranks, but only {} rows",
+                            table.stages, table.dp, table.tp, table.cp, t.size()))
+        .at(file)
+        .expected("rows of every worker");
+  }
+  table.ranks.assign(static_cast<std::size_t>(table.stages) * table.width(), -1);
   for (std::size_t i = 0; i < t.size(); ++i) {
-    std::int32_t& rank =
-        table.ranks[static_cast<std::size_t>(t.stage[i]) * static_cast<std::size_t>(table.dp) +
-                    static_cast<std::size_t>(t.dp_rank[i])];
+    const std::size_t lane = lane_of(table, t, i);
+    std::int32_t& rank = table.ranks[static_cast<std::size_t>(t.stage[i]) * table.width() + lane];
     if (rank != -1 && rank != t.rank[i]) {
-      throw Error(fmt::format("(stage {}, dp_rank {}) has the ranks {} and {}", t.stage[i],
-                              t.dp_rank[i], rank, t.rank[i]))
+      throw Error(fmt::format("(stage {}, {}) has the ranks {} and {}", t.stage[i],
+                              place_text(table, lane), rank, t.rank[i]))
           .at(file)
           .field("rank")
-          .expected("one recorded rank a (stage, dp_rank)");
+          .expected("one rank a worker")
+          .hint(has_peers(t) ? "" : "columns tp_rank and cp_rank tell several workers apart");
     }
     rank = t.rank[i];
   }
@@ -50,26 +91,66 @@ void find_workers(const Trace& t, const std::string& file, OpTable& table) {
   std::sort(sorted.begin(), sorted.end());
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
       twice != sorted.end() && *twice != -1) {
-    throw Error(fmt::format("rank {} is in two places (stage, dp_rank)", *twice))
+    throw Error(fmt::format("rank {} is in two places (stage, dp_rank, cp_rank, tp_rank)", *twice))
         .at(file)
         .field("rank");
   }
   for (std::size_t w = 0; w < table.ranks.size(); ++w) {
     if (table.ranks[w] == -1) {
-      throw Error(fmt::format("stage {} has no rows of dp_rank {}",
-                              w / static_cast<std::size_t>(table.dp),
-                              w % static_cast<std::size_t>(table.dp)))
+      throw Error(fmt::format("stage {} has no rows of {}", w / table.width(),
+                              place_text(table, w % table.width())))
           .at(file)
-          .expected(
-              fmt::format("rows of each of {} stages and {} dp_ranks", table.stages, table.dp));
+          .expected(fmt::format("rows of each of {} stages and of {} workers on each", table.stages,
+                                table.width()));
     }
   }
 }
 
-std::vector<OpNode> find_nodes(const Trace& t, std::size_t rows_of_first_step) {
+/// Which workers of a stage share experts: with n of them a group, in the order of their ranks,
+/// the k-th of each ep_rank makes group k, as expert-parallel groups are blocks of ranks.
+void find_expert_groups(const Trace& t, const std::string& file, OpTable& table) {
+  if (count_of(t.extra.ep_rank, "ep_rank", t, file) < 2) {
+    return;
+  }
+  const std::size_t width = table.width();
+  std::vector<std::int32_t> ep_rank(table.ranks.size(), -1);
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const std::size_t worker = static_cast<std::size_t>(t.stage[i]) * width + lane_of(table, t, i);
+    if (ep_rank[worker] >= 0 && ep_rank[worker] != t.extra.ep_rank[i]) {
+      throw Error(fmt::format("rank {} has the ep_ranks {} and {}", table.ranks[worker],
+                              ep_rank[worker], t.extra.ep_rank[i]))
+          .at(file)
+          .field("ep_rank")
+          .expected("one ep_rank a worker");
+    }
+    ep_rank[worker] = t.extra.ep_rank[i];
+  }
+  for (std::size_t stage = 0; stage < static_cast<std::size_t>(table.stages); ++stage) {
+    std::vector<std::size_t> lanes(width);
+    std::iota(lanes.begin(), lanes.end(), std::size_t{0});
+    std::sort(lanes.begin(), lanes.end(), [&](std::size_t a, std::size_t b) {
+      return table.ranks[stage * width + a] < table.ranks[stage * width + b];
+    });
+    std::map<std::int32_t, std::int32_t> met;  // of each ep_rank
+    std::vector<std::int32_t> group(width);
+    for (const std::size_t lane : lanes) {
+      group[lane] = met[ep_rank[stage * width + lane]]++;
+    }
+    if (stage > 0 && group != table.expert_group) {
+      throw Error(fmt::format("the ep_ranks of stage {} are others than those of stage 0", stage))
+          .at(file)
+          .field("ep_rank")
+          .expected("the same expert-parallel groups on every stage");
+    }
+    table.expert_group = std::move(group);
+  }
+}
+
+std::vector<OpNode> find_nodes(const OpTable& table, const Trace& t,
+                               std::size_t rows_of_first_step) {
   std::vector<OpNode> nodes;
   for (std::size_t i = 0; i < rows_of_first_step; ++i) {
-    if (t.dp_rank[i] == 0) {
+    if (lane_of(table, t, i) == 0) {
       nodes.push_back({.stage = t.stage[i],
                        .type = t.optype[i],
                        .seq = t.seq_id[i],
@@ -120,8 +201,7 @@ class StepFiller {
 
   /// Rows [begin, end) are those of step number `index`. Nothing if all is well.
   std::string fill(std::size_t begin, std::size_t end, std::size_t index, std::int64_t& repeated) {
-    const std::size_t dp = static_cast<std::size_t>(table_.dp);
-    const std::size_t first_lane = index * dp;
+    const std::size_t first_lane = index * table_.width();
     std::size_t row = begin;
     workers_ = 0;
     while (row < end) {
@@ -129,7 +209,7 @@ class StepFiller {
       while (next < end && trace_.rank[next] == trace_.rank[row]) {
         ++next;
       }
-      const std::size_t lane = first_lane + static_cast<std::size_t>(trace_.dp_rank[row]);
+      const std::size_t lane = first_lane + lane_of(table_, trace_, row);
       if (std::string problem = fill_worker(row, next, lane, repeated); !problem.empty()) {
         return problem;
       }
@@ -255,6 +335,11 @@ std::size_t OpTable::find(std::int32_t stage, TraceOp type, std::int32_t seq) co
              : static_cast<std::size_t>(found - nodes.begin());
 }
 
+Place place_of(const OpTable& table, std::size_t lane) {
+  const auto at = static_cast<std::int32_t>(lane);
+  return {at / table.peers(), at / table.tp % table.cp, at % table.tp};
+}
+
 OpTable make_op_table(const Trace& trace, const std::string& file, const OpTableOptions& options,
                       Warnings* warnings) {
   if (trace.size() == 0) {
@@ -263,7 +348,8 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   OpTable table;
   find_workers(trace, file, table);
   const std::vector<std::size_t> bounds = step_bounds(trace);
-  table.nodes = find_nodes(trace, bounds[1]);
+  find_expert_groups(trace, file, table);
+  table.nodes = find_nodes(table, trace, bounds[1]);
   std::int32_t stage = 0;
   for (const OpNode& node : table.nodes) {
     stage += node.stage > stage ? 1 : 0;
@@ -272,7 +358,7 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
     }
   }
   if (table.nodes.empty() || stage + 1 != table.stages || table.nodes.front().stage != 0) {
-    throw Error(fmt::format("step {}: dp_rank 0 has no rows on some stage", trace.step[0]))
+    throw Error(fmt::format("step {}: the first worker has no rows on some stage", trace.step[0]))
         .at(file)
         .expected("a first step that is complete: it is the model of the others");
   }
@@ -283,10 +369,10 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   const double instances =
       static_cast<double>(table.nodes.size()) * static_cast<double>(table.lanes());
   if (instances > 4e9 || instances > 64.0 * static_cast<double>(trace.size()) + 1e6) {
-    throw Error(fmt::format("{} operations in {} steps of {} dp_ranks, but only {} rows",
-                            table.nodes.size(), table.steps.size(), table.dp, trace.size()))
+    throw Error(fmt::format("{} operations in {} steps of {} workers a stage, but only {} rows",
+                            table.nodes.size(), table.steps.size(), table.width(), trace.size()))
         .at(file)
-        .expected("every operation in every step and dp_rank");
+        .expected("every operation in every step and worker");
   }
   table.start_s.resize(table.size());
   table.duration_s.resize(table.size());
@@ -330,7 +416,7 @@ void keep_steps(Trace& trace, std::span<const StepRange> ranges, std::vector<boo
       }
     }
     if (keep) {
-      add_row(kept, row_at(trace, i));
+      append_rows(kept, trace, i, i + 1);
     }
   }
   trace = std::move(kept);

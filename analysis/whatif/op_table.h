@@ -12,12 +12,12 @@
 namespace lockstep::whatif {
 
 /// An operation as it recurs: the how-manieth (`seq`) of its type on its stage. It stands for one
-/// instance in every step and data-parallel rank.
+/// instance in every lane.
 struct OpNode {
   std::int32_t stage = 0;
   TraceOp type = TraceOp::kForwardCompute;
   std::int32_t seq = 0;
-  // Of the reference step and dp_rank 0, from which the dependencies are drawn:
+  // Of the reference step and its first worker of the stage, from which the dependencies are drawn:
   std::int32_t chunk = -1;         ///< mc
   std::int32_t global_chunk = -1;  ///< gmc
   std::int32_t microbatch = -1;
@@ -27,8 +27,9 @@ struct OpNode {
 /// "forward-compute 3 of stage 0".
 std::string to_text(const OpNode& node);
 
-/// A trace as a dense table: nodes by lanes, a lane being one (step, dp_rank). Nodes are sorted by
-/// stage, type and seq; lane = step index * dp + dp_rank.
+/// A trace as a dense table: nodes by lanes, a lane being one step of one worker a stage: a
+/// dp_rank, and where tensor- and context-parallel ranks are traced one of those. Nodes are sorted
+/// by stage, type and seq; lane = step index * width() + (dp_rank * cp + cp_rank) * tp + tp_rank.
 ///
 /// INVARIANT: every node has one instance in every lane.
 struct OpTable {
@@ -36,13 +37,21 @@ struct OpTable {
   std::vector<std::int64_t> steps;  ///< ascending
   std::int32_t dp = 0;              ///< data-parallel ranks
   std::int32_t stages = 0;
-  std::vector<std::int32_t> ranks;  ///< global rank of (stage, dp_rank), at stage * dp + dp_rank
-  std::vector<float> start_s;       ///< [node * lanes() + lane]
-  std::vector<float> duration_s;    ///< [node * lanes() + lane]
+  std::int32_t tp = 1, cp = 1;      ///< traced tensor- and context-parallel ranks of a dp_rank
+  std::vector<std::int32_t> ranks;  ///< global rank of a worker: [stage * width() + lane of a step]
+  /// Of each lane of a step, which expert-parallel group it is in; empty if none are traced.
+  std::vector<std::int32_t> expert_group;
+  std::vector<float> start_s;     ///< [node * lanes() + lane]
+  std::vector<float> duration_s;  ///< [node * lanes() + lane]
   /// Of every row of the trace it was made from, where it went: node * lanes() + lane.
   std::vector<std::uint32_t> place_of_row;
 
-  std::size_t lanes() const { return steps.size() * static_cast<std::size_t>(dp); }
+  std::int32_t peers() const { return tp * cp; }  ///< workers of a (stage, dp_rank)
+  /// Lanes of a step.
+  std::size_t width() const {
+    return static_cast<std::size_t>(dp) * static_cast<std::size_t>(peers());
+  }
+  std::size_t lanes() const { return steps.size() * width(); }
   std::size_t size() const { return nodes.size() * lanes(); }
   std::span<const float> start(std::size_t node) const {
     return {start_s.data() + node * lanes(), lanes()};
@@ -50,8 +59,9 @@ struct OpTable {
   std::span<const float> duration(std::size_t node) const {
     return {duration_s.data() + node * lanes(), lanes()};
   }
-  std::int32_t rank(std::int32_t stage, std::int32_t dp_rank) const {
-    return ranks[static_cast<std::size_t>(stage * dp + dp_rank)];
+  /// `lane`: of a step.
+  std::int32_t rank(std::int32_t stage, std::size_t lane) const {
+    return ranks[static_cast<std::size_t>(stage) * width() + lane];
   }
   /// The node, or npos. O(log nodes).
   std::size_t find(std::int32_t stage, TraceOp type, std::int32_t seq) const;
@@ -63,10 +73,18 @@ struct OpTableOptions {
   bool drop_incomplete_steps = false;
 };
 
-/// Makes the table. The nodes are the operations of dp_rank 0 in the smallest step.
+/// Where a worker stands among those of its stage.
+struct Place {
+  std::int32_t dp_rank = 0, cp_rank = 0, tp_rank = 0;
+};
+/// `lane`: of a step.
+Place place_of(const OpTable& table, std::size_t lane);
+
+/// Makes the table. The nodes are the operations of the first worker of each stage (dp_rank 0, tp
+/// and cp rank 0) in the smallest step.
 ///
 /// PRECONDITION: check_rows and sort_rows have passed over `trace`. O(rows).
-/// ERRORS (naming step, rank and operation; `file` is for messages): no rows, a dp_rank or stage
+/// ERRORS (naming step, rank and operation; `file` is for messages): no rows, a worker
 /// that is absent, a worker with two ranks or a rank with two workers, an operation that is missing
 /// somewhere, that stands twice, or that the reference step lacks. Rows that repeat another one in
 /// every column are left out, with a warning that counts them.

@@ -59,7 +59,8 @@ StageMeans stage_means(const OpTable& table, TraceOp type) {
 /// For each step, where each (microbatch, dp_rank) takes its work from after dealing out.
 class Deal {
  public:
-  explicit Deal(const OpTable& table) : dp_(static_cast<std::size_t>(table.dp)) {
+  explicit Deal(const OpTable& table)
+      : dp_(static_cast<std::size_t>(table.dp)), peers_(static_cast<std::size_t>(table.peers())) {
     // A microbatch's weight: its forward times relative to its stage's mean, over all stages.
     const StageMeans means = stage_means(table, TraceOp::kForwardCompute);
     std::map<std::int32_t, std::vector<std::size_t>> nodes;
@@ -80,9 +81,11 @@ class Deal {
           double weight = 0;
           for (const std::size_t n : own) {
             const double mean = means.stage[static_cast<std::size_t>(table.nodes[n].stage)];
-            weight += mean > 0 ? static_cast<double>(table.duration(n)[s * dp_ + d]) / mean : 0;
+            for (std::size_t p = 0; p < peers_ && mean > 0; ++p) {
+              weight += static_cast<double>(table.duration(n)[(s * dp_ + d) * peers_ + p]) / mean;
+            }
           }
-          weights.push_back(weight / static_cast<double>(own.size()));
+          weights.push_back(weight / static_cast<double>(own.size() * peers_));
         }
       }
       source_.push_back(deal(weights));
@@ -95,8 +98,9 @@ class Deal {
     if (row == row_of_.end()) {
       return 1;
     }
-    const std::size_t step = lane / dp_;
-    const std::size_t at = row->second * dp_ + lane % dp_;
+    const std::size_t dp_rank = lane / peers_;  // of all steps
+    const std::size_t step = dp_rank / dp_;
+    const std::size_t at = row->second * dp_ + dp_rank % dp_;
     const double before = weights_[step][at];
     return before > 0 ? weights_[step][source_[step][at]] / before : 1;
   }
@@ -128,7 +132,7 @@ class Deal {
     return source;
   }
 
-  std::size_t dp_;
+  std::size_t dp_, peers_;
   std::map<std::int32_t, std::size_t> row_of_;
   std::vector<std::vector<double>> weights_;  ///< [step][microbatch * dp + dp_rank]
   std::vector<std::vector<std::size_t>> source_;
@@ -169,8 +173,8 @@ std::vector<Outlier> forward_outliers(const OpTable& table) {
 
 Remedy replace_worker(const Scene& scene, std::size_t worker) {
   const OpTable& table = scene.table;
-  const auto dp = static_cast<std::size_t>(table.dp);
-  const std::size_t stage = worker / dp, rank = worker % dp;
+  const std::size_t width = table.width();
+  const std::size_t stage = worker / width, own = worker % width;
   const auto edit = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
     if (static_cast<std::size_t>(table.nodes[node].stage) != stage ||
         scene.graph.group_of[node] >= 0) {
@@ -179,13 +183,13 @@ Remedy replace_worker(const Scene& scene, std::size_t worker) {
     std::vector<float> others;
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::size_t lane = first + i;
-      if (lane % dp != rank) {
+      if (lane % width != own) {
         continue;
       }
       others.clear();
-      for (std::size_t d = 0; d < dp; ++d) {
-        if (d != rank) {
-          others.push_back(table.duration(node)[lane - rank + d]);
+      for (std::size_t other = 0; other < width; ++other) {
+        if (other != own) {
+          others.push_back(table.duration(node)[lane - own + other]);
         }
       }
       out[i] = others.empty() ? scene.model.ideal_s[index(table.nodes[node].type)]
@@ -259,16 +263,28 @@ Remedy planned_gc(const Scene& scene) {
                 });
 }
 
-Remedy faster_links(const Scene& scene, bool between_stages) {
-  return priced(scene, between_stages ? "faster-links-pp" : "faster-links-dp",
-                between_stages ? "links between stages twice as fast"
-                               : "links of the data-parallel groups twice as fast",
+Remedy faster_links(const Scene& scene, Links links) {
+  const auto goes_over = [links](TraceOp type) {
+    switch (links) {
+      case Links::kBetweenStages:
+        return is_p2p(type);
+      case Links::kPeers:
+        return is_peer_comm(type);
+      case Links::kReplicas:
+        return type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter ||
+               type == TraceOp::kSeparateGradsAllReduce;
+    }
+    return false;
+  };
+  constexpr std::array<std::array<const char*, 2>, 3> kTexts = {
+      {{"faster-links-pp", "links between stages twice as fast"},
+       {"faster-links-tp",
+        "links of the tensor-, context- and expert-parallel groups twice as fast"},
+       {"faster-links-dp", "links of the data-parallel groups twice as fast"}}};
+  const auto& [name, description] = kTexts[static_cast<std::size_t>(links)];
+  return priced(scene, name, description,
                 [&](std::uint32_t node, std::size_t, std::span<double> out) {
-                  const TraceOp type = scene.table.nodes[node].type;
-                  const bool dp = type == TraceOp::kParamsAllGather ||
-                                  type == TraceOp::kGradsReduceScatter ||
-                                  type == TraceOp::kSeparateGradsAllReduce;
-                  if (between_stages ? is_p2p(type) : dp) {
+                  if (goes_over(scene.table.nodes[node].type)) {
                     for (double& value : out) {
                       value /= 2;
                     }

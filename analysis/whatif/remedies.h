@@ -25,8 +25,8 @@ std::vector<Outlier> forward_outliers(const OpTable& table);
 
 // Each costs one simulation.
 
-/// The worker computes as the median of the other dp_ranks of its stage does, in every operation
-/// and step; with one dp_rank, as the ideal does.
+/// The worker computes as the median of the others of its stage does, in every operation and step;
+/// where there is no other, as the ideal does.
 Remedy replace_worker(const Scene& scene, std::size_t worker);
 /// Every stage's forward and backward passes take what they take on average over all stages: layers
 /// moved between stages, as if they could be cut anywhere.
@@ -38,7 +38,13 @@ Remedy redistribute_sequences(const Scene& scene);
 /// Outlying forward passes take their stage's median: garbage is collected at planned steps, and on
 /// all workers at once.
 Remedy planned_gc(const Scene& scene);
-/// All transfers of the named kind take half the time.
-Remedy faster_links(const Scene& scene, bool between_stages);
+/// What a transfer goes over.
+enum class Links {
+  kBetweenStages,
+  kPeers,     ///< of tensor-, context- and expert-parallel groups
+  kReplicas,  ///< of data-parallel groups
+};
+/// All transfers over those links take half the time.
+Remedy faster_links(const Scene& scene, Links links);
 
 }  // namespace lockstep::whatif

@@ -61,10 +61,10 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
     chosen.resize(table.steps.size());
     std::iota(chosen.begin(), chosen.end(), std::size_t{0});
   }
-  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t width = table.width();
   const auto pairs = pairs_of(table);
   const auto lane_values = [&](const auto& pair, std::size_t step, std::size_t d) {
-    const std::size_t lane = step * dp + d;
+    const std::size_t lane = step * width + d;
     return std::pair(static_cast<double>(table.duration(pair.first)[lane]),
                      static_cast<double>(table.duration(pair.second)[lane]));
   };
@@ -73,9 +73,9 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
   for (const auto& pair : pairs) {
     const auto stage = static_cast<std::size_t>(table.nodes[pair.first].stage);
     for (const std::size_t step : chosen) {
-      for (std::size_t d = 0; d < dp; ++d) {
+      for (std::size_t d = 0; d < width; ++d) {
         const auto [forward, backward] = lane_values(pair, step, d);
-        workers[stage * dp + d].add(forward, backward);
+        workers[stage * width + d].add(forward, backward);
         all.add(forward, backward);
       }
     }
@@ -84,9 +84,9 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
   for (const auto& pair : pairs) {
     const auto stage = static_cast<std::size_t>(table.nodes[pair.first].stage);
     for (const std::size_t step : chosen) {
-      for (std::size_t d = 0; d < dp; ++d) {
+      for (std::size_t d = 0; d < width; ++d) {
         const auto [forward, backward] = lane_values(pair, step, d);
-        const Moments& own = workers[stage * dp + d];
+        const Moments& own = workers[stage * width + d];
         residuals.add(forward - own.x / own.n, backward - own.y / own.n);
       }
     }

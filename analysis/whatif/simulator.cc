@@ -6,15 +6,21 @@
 
 namespace lockstep::whatif {
 
-Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const std::string& file)
+Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const std::string& file,
+                     const std::vector<bool>& keep)
     : table_(table) {
   const std::size_t nodes = table.nodes.size();
+  const auto kept = [&keep](std::uint32_t node) { return keep.empty() || keep[node]; };
+  std::size_t wanted = 0;
   predecessor_begin_.push_back(0);
   std::vector<std::vector<std::uint32_t>> successors(nodes);
   for (std::uint32_t n = 0; n < nodes; ++n) {
+    wanted += kept(n) ? 1U : 0U;
     for (const std::uint32_t p : graph.predecessors[n]) {
-      predecessors_.push_back(p);
-      successors[p].push_back(n);
+      if (kept(n) && kept(p)) {
+        predecessors_.push_back(p);
+        successors[p].push_back(n);
+      }
     }
     predecessor_begin_.push_back(static_cast<std::uint32_t>(predecessors_.size()));
   }
@@ -26,13 +32,13 @@ Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const s
   };
   std::vector<std::size_t> waiting(groups + nodes, 0);
   for (std::uint32_t n = 0; n < nodes; ++n) {
-    waiting[unit_of(n)] += graph.predecessors[n].size();
+    waiting[unit_of(n)] += predecessor_begin_[n + 1] - predecessor_begin_[n];
   }
   std::vector<std::size_t> ready;
   for (std::uint32_t n = 0; n < nodes; ++n) {
     const std::size_t unit = unit_of(n);
     const bool first = unit >= groups || graph.groups[unit].members.front() == n;
-    if (first && waiting[unit] == 0) {
+    if (first && kept(n) && waiting[unit] == 0) {
       ready.push_back(unit);
     }
   }
@@ -43,7 +49,7 @@ Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const s
       const CommGroup& group = graph.groups[unit];
       order_.insert(order_.end(), group.members.begin(), group.members.end());
       item.grouped = true;
-      item.dp_synced = group.dp_synced;
+      item.scope = group.scope;
     } else {
       order_.push_back(static_cast<std::uint32_t>(unit - groups));
     }
@@ -57,7 +63,7 @@ Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const s
       }
     }
   }
-  if (order_.size() < nodes) {
+  if (order_.size() < wanted) {
     std::string stuck;
     int named = 0;
     for (std::uint32_t n = 0; n < nodes && named < 3; ++n) {
@@ -66,7 +72,7 @@ Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const s
       }
     }
     throw Error(
-        fmt::format("{} operations wait for each other: {} …", nodes - order_.size(), stuck))
+        fmt::format("{} operations wait for each other: {} …", wanted - order_.size(), stuck))
         .at(file)
         .hint("the order of the operations in the first step is one that cannot run");
   }
@@ -82,13 +88,15 @@ Simulator::Simulator(const OpTable& table, const DependencyGraph& graph, const s
     for (std::uint32_t m = 0; m < items_[i].count; ++m) {
       const std::uint32_t node = order_[items_[i].first + m];
       last_use[node] = i;
-      for (const std::uint32_t p : graph.predecessors[node]) {
-        last_use[p] = i;
+      for (std::uint32_t p = predecessor_begin_[node]; p < predecessor_begin_[node + 1]; ++p) {
+        last_use[predecessors_[p]] = i;
       }
     }
   }
   for (std::uint32_t n = 0; n < nodes; ++n) {
-    unused_after[last_use[n]].push_back(n);
+    if (kept(n)) {
+      unused_after[last_use[n]].push_back(n);
+    }
   }
   slot_.resize(nodes);
   std::vector<std::uint32_t> free;

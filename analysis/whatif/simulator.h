@@ -22,35 +22,42 @@ namespace detail {
 struct Workspace;
 }
 
-/// Runs the dependency graph for many lanes at once. A lane is one (step, dp_rank); a step has
-/// `lanes_per_step` of them. Kahn's order, contracted groups; only max and + are used, so that the
-/// order of the work never changes a number.
+/// Runs the dependency graph for many lanes at once. A step has several, which wait for each other
+/// as the scopes of the groups say. Kahn's order, contracted groups; only max and + are used, so
+/// that the order of the work never changes a number.
 ///
 ///     start(v) = max over predecessors u of end(u), or the step's start if there are none; + delay
 ///     local:  end(v) = start(v) + value(v)
-///     group:  G = max over members of start (over all lanes of a step too, if dp-synced);
+///     group:  G = max over members of start, and over the lanes of the group's scope;
 ///             end(m) = G + value(m)
 class Simulator {
  public:
   /// ERRORS: the graph has a cycle (some of its operations are named).
-  Simulator(const OpTable& table, const DependencyGraph& graph, const std::string& file);
+  /// `keep`, one a node: those that are played, all if empty. The members of a group are kept
+  /// together; what waits for none that is kept starts with the step.
+  Simulator(const OpTable& table, const DependencyGraph& graph, const std::string& file,
+            const std::vector<bool>& keep = {});
+
+  /// The nodes in the order of the work: none before what it waits for, those of a group together.
+  const std::vector<std::uint32_t>& order() const { return order_; }
 
   /// values(node, first_lane, out): the durations of local and the transfer times of grouped
   ///   operations of out.size() lanes.
   /// delays(node, first_lane, starts): adds to the starts, in place.
   /// sink(node, first_lane, starts, ends): sees what came out.
-  /// `step_start`: one a step. Without `spans` StepTimes::span stays empty. Lanes come in blocks of
-  /// whole steps, large runs on several threads: the functions may be called for different lanes at
-  /// once. O(lanes * (nodes + edges)).
+  /// `step_start`: one a step. `scopes`: how many lanes a step has, and who waits for whom. Without
+  /// `spans` StepTimes::span stays empty. Lanes come in blocks of whole steps, large runs on
+  /// several threads: the functions may be called for different lanes at once. O(lanes * (nodes +
+  /// edges)).
   template <class Values, class Delays, class Sink>
-  StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step, Values&& values,
+  StepTimes run(std::span<const double> step_start, const LaneScopes& scopes, Values&& values,
                 Delays&& delays, Sink&& sink, bool spans = true) const;
 
   /// Without delays, and nobody looks.
   template <class Values>
-  StepTimes run(std::span<const double> step_start, std::size_t lanes_per_step, Values&& values,
+  StepTimes run(std::span<const double> step_start, const LaneScopes& scopes, Values&& values,
                 bool spans = true) const {
-    return run(step_start, lanes_per_step, values, NoDelays{}, NoSink{}, spans);
+    return run(step_start, scopes, values, NoDelays{}, NoSink{}, spans);
   }
 
   struct NoDelays {
@@ -64,13 +71,13 @@ class Simulator {
  private:
   template <class Values, class Delays, class Sink>
   void play(std::span<const double> step_start, std::size_t first_step, std::size_t here,
-            std::size_t lanes_per_step, Values& values, Delays& delays, Sink& sink,
+            const LaneScopes& scopes, Values& values, Delays& delays, Sink& sink,
             detail::Workspace& space, StepTimes& times) const;
 
   struct Item {
     std::uint32_t first = 0, count = 0;  ///< of order_
     bool grouped = false;
-    bool dp_synced = false;
+    Scope scope = Scope::kLane;
   };
 
   const OpTable& table_;
@@ -97,14 +104,6 @@ inline void min_into(double* to, const double* from, std::size_t n) {
   }
 }
 
-/// Every lane of a step gets the largest value of the step.
-inline void sync_steps(double* lanes, std::size_t n, std::size_t lanes_per_step) {
-  for (std::size_t first = 0; first < n; first += lanes_per_step) {
-    const double most = *std::max_element(lanes + first, lanes + first + lanes_per_step);
-    std::fill_n(lanes + first, lanes_per_step, most);
-  }
-}
-
 /// Where a thread keeps the lanes of a block while it plays them.
 struct Workspace {
   explicit Workspace(std::size_t slots, std::size_t largest, std::size_t width)
@@ -122,12 +121,12 @@ struct Workspace {
 }  // namespace detail
 
 template <class Values, class Delays, class Sink>
-StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_per_step,
+StepTimes Simulator::run(std::span<const double> step_start, const LaneScopes& scopes,
                          Values&& values, Delays&& delays, Sink&& sink, bool spans) const {
   // A block's ends should stay in the cache.
   constexpr std::size_t kBlockBytes = 192 << 10;
   constexpr std::size_t kWorthAThread = 1 << 21;  // operations
-  const std::size_t steps = step_start.size();
+  const std::size_t steps = step_start.size(), lanes_per_step = scopes.lanes;
   const std::size_t wanted = kBlockBytes / (sizeof(double) * (slots_ + 8));
   const std::size_t block_steps =
       std::min(steps, std::max<std::size_t>(1, wanted / lanes_per_step));
@@ -140,8 +139,8 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
     detail::Workspace space(slots_, largest_item_, block_steps * lanes_per_step);
     for (std::size_t block = share; block < blocks; block += threads) {
       const std::size_t first = block * block_steps;
-      play(step_start, first, std::min(block_steps, steps - first), lanes_per_step, values, delays,
-           sink, space, times);
+      play(step_start, first, std::min(block_steps, steps - first), scopes, values, delays, sink,
+           space, times);
     }
   });
   return times;
@@ -149,9 +148,10 @@ StepTimes Simulator::run(std::span<const double> step_start, std::size_t lanes_p
 
 template <class Values, class Delays, class Sink>
 void Simulator::play(std::span<const double> step_start, std::size_t first_step, std::size_t here,
-                     std::size_t lanes_per_step, Values& values, Delays& delays, Sink& sink,
+                     const LaneScopes& scopes, Values& values, Delays& delays, Sink& sink,
                      detail::Workspace& space, StepTimes& times) const {
   const bool spans = !times.span.empty();
+  const std::size_t lanes_per_step = scopes.lanes;
   auto& [ends, starts, value, step_starts, latest, earliest, optimizer, group] = space;
   const std::size_t width = value.size();
   const std::size_t n = here * lanes_per_step;
@@ -183,9 +183,7 @@ void Simulator::play(std::span<const double> step_start, std::size_t first_step,
       for (std::uint32_t m = 1; m < item.count; ++m) {
         detail::max_into(group.data(), starts.data() + m * width, n);
       }
-      if (item.dp_synced) {
-        detail::sync_steps(group.data(), n, lanes_per_step);
-      }
+      scopes.take_largest(item.scope, std::span<double>(group.data(), n));
     }
     for (std::uint32_t m = 0; m < item.count; ++m) {
       const std::uint32_t node = order_[item.first + m];

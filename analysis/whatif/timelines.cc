@@ -22,7 +22,14 @@ int lane_of(TraceOp type) {
   if (is_compute(type) || type == TraceOp::kOptimizer || type == TraceOp::kGc) {
     return 0;
   }
-  return is_p2p(type) ? 1 : 3;
+  return is_p2p(type) ? 1 : is_peer_comm(type) ? 2 : 3;
+}
+
+/// Of a row that is in the table: [stage * width + lane of a step].
+std::size_t worker_of(const OpTable& table, const Trace& trace, std::size_t row) {
+  const std::size_t width = table.width();
+  return static_cast<std::size_t>(trace.stage[row]) * width +
+         table.place_of_row[row] % table.lanes() % width;
 }
 
 using Part = RecordGzip::Part;
@@ -30,15 +37,16 @@ using Part = RecordGzip::Part;
 /// The parts of an event that its type and worker decide.
 class EventParts {
  public:
-  explicit EventParts(const OpTable& table) : dp_(static_cast<std::size_t>(table.dp)) {
+  explicit EventParts(const OpTable& table) : table_(table) {
     for (std::size_t t = 0; t < kTraceOpCount; ++t) {
       const std::string_view name = trace_op_names()[t];
       heads_[t].text = fmt::format(R"(,{{"name":"{}","cat":"{}","pid":)", name, name);
     }
     for (std::size_t w = 0; w < table.ranks.size(); ++w) {
       for (std::int64_t lane = 0; lane < kLanesPerRank; ++lane) {
-        workers_.push_back({.text = fmt::format(R"({},"tid":{},"ts":)", w % dp_,
-                                                table.ranks[w] * kLanesPerRank + lane)});
+        workers_.push_back(
+            {.text = fmt::format(R"({},"tid":{},"ts":)", place_of(table, w % table.width()).dp_rank,
+                                 table.ranks[w] * kLanesPerRank + lane)});
       }
       for (std::size_t t = 0; t < kTraceOpCount; ++t) {
         beginnings_.push_back({.text = heads_[t].text + worker(w, static_cast<TraceOp>(t)).text});
@@ -49,8 +57,7 @@ class EventParts {
   /// From the beginning to `"ts":`.
   void write(const Trace& trace, std::size_t row, RecordGzip& out) {
     const TraceOp type = trace.optype[row];
-    const std::size_t w = static_cast<std::size_t>(trace.stage[row]) * dp_ +
-                          static_cast<std::size_t>(trace.dp_rank[row]);
+    const std::size_t w = worker_of(table_, trace, row);
     Part& beginning = beginnings_[w * kTraceOpCount + index(type)];
     if (first_) {
       first_ = false;
@@ -68,7 +75,7 @@ class EventParts {
   std::array<Part, kTraceOpCount> heads_;
   std::vector<Part> workers_;
   std::vector<Part> beginnings_;  ///< head and worker, [worker][type]
-  std::size_t dp_;
+  const OpTable& table_;
   bool first_ = true;
 };
 
@@ -95,17 +102,18 @@ void write_names(const OpTable& table, const Trace& trace, std::string& out) {
   for (const std::int64_t rank : python_set_order(ranks)) {
     const auto worker = static_cast<std::size_t>(
         std::find(table.ranks.begin(), table.ranks.end(), rank) - table.ranks.begin());
-    const std::size_t dp = static_cast<std::size_t>(table.dp);
+    const Place place = place_of(table, worker % table.width());
     for (std::int64_t lane = 0; lane < kLanesPerRank; ++lane) {
       const std::int64_t tid = rank * kLanesPerRank + lane;
       fmt::format_to(
           std::back_inserter(out),
-          R"(,{{"name":"thread_name","pid":{},"tid":{},"ph":"M","args":{{"name":"PP rank {}, TP rank 0, {}"}}}})",
-          worker % dp, tid, worker / dp, kLanes[static_cast<std::size_t>(lane)]);
+          R"(,{{"name":"thread_name","pid":{},"tid":{},"ph":"M","args":{{"name":"PP rank {}, TP rank {}, {}"}}}})",
+          place.dp_rank, tid, worker / table.width(), place.cp_rank * table.tp + place.tp_rank,
+          kLanes[static_cast<std::size_t>(lane)]);
       fmt::format_to(
           std::back_inserter(out),
           R"(,{{"name":"thread_sort_index","pid":{},"tid":{},"ph":"M","args":{{"sort_index":{}}}}})",
-          worker % dp, tid, tid);
+          place.dp_rank, tid, tid);
     }
   }
   for (const std::int32_t process : processes) {
@@ -119,12 +127,12 @@ void write_names(const OpTable& table, const Trace& trace, std::string& out) {
 /// Where each step begins in the traced picture: 32-bit sums.
 std::vector<double> traced_offsets(const OpTable& table) {
   const std::size_t lanes = table.lanes();
-  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t width = table.width();
   std::vector<float> latest(table.steps.size(), -std::numeric_limits<float>::infinity());
   for (std::size_t n = 0; n < table.nodes.size(); ++n) {
     const auto start = table.start(n), duration = table.duration(n);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-      latest[lane / dp] = std::max(latest[lane / dp], start[lane] + duration[lane]);
+      latest[lane / width] = std::max(latest[lane / width], start[lane] + duration[lane]);
     }
   }
   std::vector<double> offsets;
@@ -146,9 +154,9 @@ Drawn drawn_as_traced(const Scene& scene, const Trace& trace, std::size_t row,
                       const std::vector<double>& offsets) {
   const std::size_t place = scene.table.place_of_row[row];
   const std::size_t lanes = scene.table.lanes();
-  Drawn drawn{static_cast<double>(trace.start_s[row]) +
-                  offsets[place % lanes / static_cast<std::size_t>(scene.table.dp)],
-              static_cast<double>(trace.duration_s[row])};
+  Drawn drawn{
+      static_cast<double>(trace.start_s[row]) + offsets[place % lanes / scene.table.width()],
+      static_cast<double>(trace.duration_s[row])};
   if (scene.graph.group_of[place / lanes] >= 0) {
     const auto transfer = static_cast<double>(scene.traced.transfer_s[place]);
     drawn.start += drawn.duration - transfer;
@@ -233,7 +241,7 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
   const OpTable& table = scene.table;
   const std::size_t lanes = table.lanes();
   const std::size_t steps = table.steps.size();
-  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t width = table.width();
   const std::vector<double> offsets = ideal_offsets(scene);
   EventParts events(table);
   // All dp_ranks of a step have the same times.
@@ -244,7 +252,7 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
       continue;
     }
     const std::size_t node = place / lanes;
-    const std::size_t step = place % lanes / dp;
+    const std::size_t step = place % lanes / width;
     Part& tail = tails[node * steps + step];
     if (tail.text.empty()) {
       const auto [start, duration] = drawn_ideally(scene, node, step, offsets);
@@ -267,51 +275,84 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
 Timeline whatif_timeline(const Scene& scene, const Trace& trace, bool ideal) {
   const OpTable& table = scene.table;
   const std::size_t lanes = table.lanes();
-  const auto dp = static_cast<std::size_t>(table.dp);
+  const std::size_t width = table.width();
   const std::vector<double> offsets = ideal ? ideal_offsets(scene) : traced_offsets(table);
   Timeline out;
-  out.keys = {"step", "mb_id", "seq_id"};
+  out.keys = {"mb_id", "seq_id"};
   out.kinds.assign(trace_op_names().begin(), trace_op_names().end());
   out.names = out.kinds;
-  // A process a dp_rank; below it the lanes that its workers use.
-  for (std::size_t d = 0; d < dp; ++d) {
-    out.tracks.push_back({fmt::format("DP rank {}", d), -1, static_cast<std::int32_t>(d)});
+  out.kinds.push_back("step");
+  // Which step it is stands on a line of its own, below.
+  for (std::size_t s = 0; s < table.steps.size(); ++s) {
+    out.names.push_back(fmt::format("step {}", table.steps[s]));
   }
+  // A process a dp_rank; below it the lanes that its workers use.
+  for (std::int32_t d = 0; d < table.dp; ++d) {
+    out.tracks.push_back({fmt::format("DP rank {}", d), -1, d});
+  }
+  const bool has_peer_comm =
+      std::any_of(table.nodes.begin(), table.nodes.end(),
+                  [](const OpNode& node) { return is_peer_comm(node.type); });
   std::vector<std::int32_t> track_of(table.ranks.size() * kLanes.size(), -1);
   for (std::size_t worker = 0; worker < table.ranks.size(); ++worker) {
-    for (const std::size_t lane : {0U, 1U, 3U}) {
+    for (const std::size_t lane : {0U, 1U, 2U, 3U}) {
+      if (lane == 2 && !has_peer_comm) {
+        continue;
+      }
       track_of[worker * kLanes.size() + lane] = static_cast<std::int32_t>(out.tracks.size());
       out.tracks.push_back(
-          {fmt::format("stage {}, rank {}, {}", worker / dp, table.ranks[worker], kLanes[lane]),
-           static_cast<std::int32_t>(worker % dp),
+          {fmt::format("stage {}, rank {}, {}", worker / width, table.ranks[worker], kLanes[lane]),
+           place_of(table, worker % width).dp_rank,
            static_cast<std::int32_t>(table.ranks[worker] * kLanesPerRank +
                                      static_cast<std::int64_t>(lane))});
     }
   }
+  struct Span {
+    Time begin = Time::max(), end;
+  };
+  std::vector<Span> spans(table.steps.size());
   for (std::size_t row = 0; row < trace.size(); ++row) {
     const std::uint32_t place = table.place_of_row[row];
     if (place == kNoPlace) {
       continue;
     }
     const TraceOp type = trace.optype[row];
-    const std::size_t worker = static_cast<std::size_t>(trace.stage[row]) * dp +
-                               static_cast<std::size_t>(trace.dp_rank[row]);
+    const std::size_t worker = worker_of(table, trace, row);
     const auto [start, duration] =
-        ideal ? drawn_ideally(scene, place / lanes, place % lanes / dp, offsets)
+        ideal ? drawn_ideally(scene, place / lanes, place % lanes / width, offsets)
               : drawn_as_traced(scene, trace, row, offsets);
     const Time begin = Time::ps(std::llround(start * 1e12));
     const std::int32_t name = static_cast<std::int32_t>(index(type));
+    const Time end = begin + Time::ps(std::max<std::int64_t>(0, std::llround(duration * 1e12)));
+    const auto first_argument = static_cast<std::int64_t>(out.arguments.size());
+    if (trace.mb_id[row] >= 0) {
+      out.arguments.push_back({0, trace.mb_id[row]});
+    }
+    out.arguments.push_back({1, trace.seq_id[row]});
     out.events.push_back(
         {.track = track_of[worker * kLanes.size() + static_cast<std::size_t>(lane_of(type))],
          .name = name,
          .kind = name,
-         .arguments = 3,
-         .first_argument = static_cast<std::int64_t>(out.arguments.size()),
+         .arguments = static_cast<std::int32_t>(static_cast<std::int64_t>(out.arguments.size()) -
+                                                first_argument),
+         .first_argument = first_argument,
          .begin = begin,
-         .end = begin + Time::ps(std::max<std::int64_t>(0, std::llround(duration * 1e12)))});
-    out.arguments.push_back({0, trace.step[row]});
-    out.arguments.push_back({1, trace.mb_id[row]});
-    out.arguments.push_back({2, trace.seq_id[row]});
+         .end = end});
+    Span& step = spans[place % lanes / width];
+    step.begin = std::min(step.begin, begin);
+    step.end = std::max(step.end, end);
+  }
+  const auto steps_track = static_cast<std::int32_t>(out.tracks.size());
+  out.tracks.push_back({"steps", -1, table.dp});
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    const auto name = static_cast<std::int32_t>(kTraceOpCount + s);
+    out.events.push_back({.track = steps_track,
+                          .name = name,
+                          .kind = static_cast<std::int32_t>(kTraceOpCount),
+                          .arguments = 0,
+                          .first_argument = 0,
+                          .begin = spans[s].begin,
+                          .end = spans[s].end});
   }
   return out;
 }

@@ -19,7 +19,7 @@ class Values {
         model_(scene.model),
         lanes_(scene.table.lanes()),
         steps_(scene.table.steps.size()),
-        dp_(static_cast<std::size_t>(scene.table.dp)) {}
+        width_(scene.table.width()) {}
 
   bool grouped(std::uint32_t node) const { return graph_.group_of[node] >= 0; }
 
@@ -50,8 +50,8 @@ class Values {
   void ideal(std::uint32_t node, std::size_t first, std::span<double> out) const {
     std::size_t lane = first;
     for (std::size_t i = 0; i < out.size();) {
-      const std::size_t count = std::min(out.size() - i, dp_ - lane % dp_);
-      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(i), count, ideal(node, lane / dp_));
+      const std::size_t count = std::min(out.size() - i, width_ - lane % width_);
+      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(i), count, ideal(node, lane / width_));
       i += count;
       lane += count;
     }
@@ -62,7 +62,7 @@ class Values {
   const DependencyGraph& graph_;
   const Traced& traced_;
   const Model& model_;
-  std::size_t lanes_, steps_, dp_;
+  std::size_t lanes_, steps_, width_;
 };
 
 }  // namespace lockstep::whatif

@@ -62,6 +62,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.explain = options.explain;
   step.trace = options.rows;
   step.meta = options.meta;
+  step.trace_first_workers = options.trace_workers == "first";
   algorithm_name(options, CommType::kAllReduce);  // refuses names that do not exist
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   const NcclWishes wishes = nccl_wishes(options);

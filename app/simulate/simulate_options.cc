@@ -129,6 +129,12 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_flag("--verify-symmetry", options.verify_symmetry,
                "flow engine: simulate every rank as well and compare, to the picosecond")
       ->group("Speed");
+  app.add_option("--trace-workers", options.trace_workers,
+                 "in a trace for 'lockstep whatif': all workers, or the first of each tensor- and\n"
+                 "context-parallel group alone, which is what StragglerAnalysis reads")
+      ->check(CLI::IsMember({"all", "first"}))
+      ->capture_default_str()
+      ->group("Output");
   app.add_option("--trace-ranks", options.trace_ranks, "draw the first so many ranks")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str()

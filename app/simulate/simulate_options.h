@@ -42,6 +42,7 @@ struct SimulateOptions : NetworkFlags {
 
   std::string csv_dir, csv_prefix, trace;
   std::int32_t trace_ranks = 8;
+  std::string trace_workers = "all";  // or first: of tensor- and context-parallel groups
   bool no_symmetry = false, verify_symmetry = false;
   bool json = false;
 };

@@ -31,6 +31,13 @@ void compare_with_meta(const OpTable& table, const JobMeta& meta, const std::str
                     "stages; the trace's are used",
                     meta_file, meta.dp_size, meta.pp_size, table.dp, table.stages));
   }
+  // One recorded rank of a group says nothing about its size.
+  if ((table.tp > 1 && table.tp != meta.tp_size) || (table.cp > 1 && table.cp != meta.dsp_size)) {
+    warnings.add(
+        fmt::format("{}: tp_size {} and dsp_size {}, but the trace has {} tp_ranks and {} "
+                    "cp_ranks; the trace's are used",
+                    meta_file, meta.tp_size, meta.dsp_size, table.tp, table.cp));
+  }
 }
 
 void write_documents(const JobAnalysis& job, const std::string& folder) {
@@ -40,7 +47,7 @@ void write_documents(const JobAnalysis& job, const std::string& folder) {
     write_file(path_of(job, folder, kind, ending), text);
   };
   const auto write_heat_map = [&](const std::string& kind, const std::vector<double>& slowdown) {
-    const Picture picture = heat_map(slowdown, job.table.dp);
+    const Picture picture = heat_map(slowdown, {job.table.dp, job.table.cp, job.table.tp});
     write(kind, ".svg", to_svg(picture));
     write(kind, ".png", to_png(picture));
   };

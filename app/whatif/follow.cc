@@ -132,6 +132,13 @@ class Follower {
           .at(path)
           .expected("all workers in every file");
     }
+    if ((table.tp > 1 && table.tp != meta_.tp_size) ||
+        (table.cp > 1 && table.cp != meta_.dsp_size)) {
+      throw Error(fmt::format("{} tp_ranks and {} cp_ranks, but {} says {} and {}", table.tp,
+                              table.cp, options_.meta, meta_.tp_size, meta_.dsp_size))
+          .at(path)
+          .expected("all workers in every file");
+    }
   }
 
   void take(const TraceFile& file) {

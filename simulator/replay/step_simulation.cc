@@ -253,7 +253,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     }
     Parallelism parallel = first.source->parallel;
     parallel.gpus = first.ranks;
-    trace.emplace(*table, parallel);
+    trace.emplace(*table, parallel,
+                  options.trace_first_workers ? TraceWorkers::kFirst : TraceWorkers::kAll);
     if (options.meta != nullptr) {
       *options.meta = trace->meta();
     }

@@ -32,6 +32,7 @@ struct StepOptions {
   /// says of what job.
   Trace* trace = nullptr;
   JobMeta* meta = nullptr;
+  bool trace_first_workers = false;  ///< the first of tensor- and context-parallel groups alone
   bool explain = false;  ///< work out the critical path; keeps 24 B an operation and rank
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -18,9 +19,19 @@ struct Span {
   Time begin = Time::max(), end;
   Bytes bytes;
   std::int32_t family = -1;
+  Time computed;     // time in which the rank computes
+  Time computed_to;  // and up to when that is counted
   void cover(Time from, Time to) {
     begin = std::min(begin, from);
     end = std::max(end, to);
+  }
+  /// Operations come in the order of their ends.
+  void compute(Time from, Time to) {
+    from = std::max(from, computed_to);
+    if (to > from) {
+      computed += to - from;
+      computed_to = to;
+    }
   }
 };
 
@@ -37,6 +48,22 @@ std::vector<std::int32_t> places(const OpTable& table, std::string_view name, st
       size = std::max(size, static_cast<std::int32_t>(group.size()));
       for (std::size_t i = 0; i < group.size(); ++i) {
         result[static_cast<std::size_t>(group[i])] = static_cast<std::int32_t>(i);
+      }
+    }
+  }
+  return result;
+}
+
+/// Each rank's first of its group of a family, itself where there is no such family.
+std::vector<std::int32_t> firsts(const OpTable& table, std::string_view name, std::int64_t ranks) {
+  std::vector<std::int32_t> result(static_cast<std::size_t>(ranks));
+  std::iota(result.begin(), result.end(), 0);
+  for (const GroupFamily& family : table.groups) {
+    for (const std::vector<std::int32_t>& group : family.members) {
+      for (const std::int32_t rank : group) {
+        if (family.name == name) {
+          result[static_cast<std::size_t>(rank)] = group.front();
+        }
       }
     }
   }
@@ -76,7 +103,7 @@ std::optional<TraceOp> row_type(OpType type) {
 
 }  // namespace
 
-StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel)
+StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWorkers recorded)
     : worker_(static_cast<std::size_t>(parallel.gpus), -1) {
   bool known = false;
   for (const OpProgram& program : table.programs) {
@@ -94,13 +121,25 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel)
   std::int32_t experts = 1;
   const std::vector<std::int32_t> ep = places(table, "ep", parallel.gpus, experts);
   const std::vector<std::int32_t> stage = places(table, "pp", parallel.gpus, stages_);
+  const std::vector<std::int32_t> tp_first = firsts(table, "tp", parallel.gpus);
+  const std::vector<std::int32_t> cp_first = firsts(table, "cp", parallel.gpus);
+  const bool all = recorded == TraceWorkers::kAll;
+  peers_ = all && (tp_ * cp_ > 1 || experts > 1);
+  // The first of the groups have the dp_ranks in their order, the others that of their first.
   std::vector<std::int32_t> next(static_cast<std::size_t>(stages_), 0);
+  std::vector<std::int32_t> dp_rank(worker_.size(), 0);
   for (std::size_t rank = 0; rank < worker_.size(); ++rank) {
     if (tp[rank] == 0 && cp[rank] == 0) {
+      dp_rank[rank] = next[static_cast<std::size_t>(stage[rank])]++;
+    }
+  }
+  for (std::size_t rank = 0; rank < worker_.size(); ++rank) {
+    if (all || (tp[rank] == 0 && cp[rank] == 0)) {
+      const auto first =
+          static_cast<std::size_t>(cp_first[static_cast<std::size_t>(tp_first[rank])]);
       worker_[rank] = static_cast<std::int32_t>(workers_.size());
-      const std::int32_t dp_rank = next[static_cast<std::size_t>(stage[rank])]++;
-      workers_.push_back(
-          {static_cast<std::int32_t>(rank), dp_rank, stage[rank], tp[rank], cp[rank], ep[rank]});
+      workers_.push_back({static_cast<std::int32_t>(rank), dp_rank[first], stage[rank], tp[rank],
+                          cp[rank], ep[rank]});
     }
   }
   dp_ = next.front();
@@ -142,6 +181,9 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       const std::int32_t chunk = std::max<std::int32_t>(0, entry.chunk);
       Span& span = rows[{*type, chunk, pass ? entry.microbatch : -1, bucket}];
       span.cover(entry.begin, entry.end);
+      if (entry.computes) {
+        span.compute(entry.begin, entry.end);
+      }
       span.bytes += entry.bytes;
       span.family = is_compute(*type) || entry.computes ? span.family : entry.family;
       if (is_compute(*type)) {
@@ -152,7 +194,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     }
     const Time tail = compute.end;
     const auto empty_row = [&](TraceOp type, Time at) {
-      rows.try_emplace({type, -1, -1, 0}, Span{at, at, {}, -1});
+      rows.try_emplace({type, -1, -1, 0}, Span{.begin = at, .end = at});
     };
     empty_row(TraceOp::kGc, tail);
     if (rows.lower_bound({TraceOp::kLayernormGradsAllReduce, -1, -1, 0}) ==
@@ -211,7 +253,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         const auto in = rows.find({receive, pass.chunk, pass.microbatch, 0});
         const auto out = rows.find({send, pass.chunk, pass.microbatch, 0});
         if (in != rows.end() || chunks_ > 1) {
-          Span span{before, before, {}, -1};
+          Span span{.begin = before, .end = before};
           if (in != rows.end()) {
             span.begin = std::max(before, in->second.begin);
             span.end = std::max(span.begin, in->second.end);
@@ -221,7 +263,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
           ordered.push_back({receive, pass.chunk, pass.microbatch, span});
         }
         if (out != rows.end() || chunks_ > 1) {
-          const Span none{pass.span.end, pass.span.end, {}, -1};
+          const Span none{.begin = pass.span.end, .end = pass.span.end};
           ordered.push_back(
               {send, pass.chunk, pass.microbatch, out != rows.end() ? out->second : none});
         }
@@ -231,11 +273,26 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     std::erase_if(ordered, [](const Placed& row) { return is_p2p(row.type); });
     messages(TraceOp::kForwardCompute, TraceOp::kForwardRecv, TraceOp::kForwardSend);
     messages(TraceOp::kBackwardCompute, TraceOp::kBackwardRecv, TraceOp::kBackwardSend);
+    if (peers_) {
+      for (std::size_t i = 0, count = ordered.size(); i < count; ++i) {
+        Placed& pass = ordered[i];
+        if (!is_compute(pass.type)) {
+          continue;
+        }
+        Placed transfers = pass;
+        transfers.type = pass.type == TraceOp::kForwardCompute ? TraceOp::kForwardTpComm
+                                                               : TraceOp::kBackwardTpComm;
+        transfers.span.begin = pass.span.begin + pass.span.computed;
+        pass.span.end = transfers.span.begin;
+        pass.span.bytes = {};
+        ordered.push_back(transfers);
+      }
+    }
     std::map<TraceOp, std::int32_t> seq;
     std::ranges::stable_sort(ordered, {}, [](const Placed& row) { return row.type; });
     for (Placed& row : ordered) {
       const std::int32_t number = seq[row.type]++;
-      const bool placed = is_compute(row.type);
+      const bool placed = is_compute(row.type) || is_peer_comm(row.type);
       const bool chunked = placed || row.type == TraceOp::kParamsAllGather ||
                            row.type == TraceOp::kGradsReduceScatter;
       add_row(trace, {.dp_rank = worker.dp_rank,

@@ -12,12 +12,20 @@
 
 namespace lockstep {
 
-/// Records a simulated step in the form of what-if traces (specification of StragglerAnalysis): one
-/// worker for each data-parallel rank and stage, the one that is first in its tensor- and
-/// context-parallel groups, and one row for each pass, message, bucket and piece of the step's end.
+/// Which workers of a stage and data-parallel rank are recorded.
+enum class TraceWorkers {
+  kAll,
+  kFirst,  ///< of the tensor- and context-parallel groups, as the original tools have it
+};
+
+/// Records a simulated step in the form of what-if traces (specification of StragglerAnalysis), one
+/// row for each pass, message, bucket and piece of the step's end.
 ///
 ///   forward-, backward-compute  from the pass's first operation to its last, transfers with
-///                               tensor-, context- and expert-parallel ranks included
+///                               tensor-, context- and expert-parallel ranks included. With all
+///                               workers recorded, and more than one a stage and data-parallel rank
+///                               or expert-parallel groups: as long as the worker itself computes
+///   …-tp-comm                   then, what is left of the pass: those transfers, and waiting
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last pass
@@ -34,7 +42,8 @@ class StepTrace {
  public:
   /// ERRORS: Error where the operations do not say what they are (workloads of SimAI's text, or
   /// written before they did).
-  StepTrace(const OpTable& table, const Parallelism& parallel);
+  StepTrace(const OpTable& table, const Parallelism& parallel,
+            TraceWorkers workers = TraceWorkers::kAll);
 
   bool records(std::int32_t rank) const { return worker_[static_cast<std::size_t>(rank)] >= 0; }
   void record(std::int32_t rank, const ProgramOp& op, const OpTiming& timing);
@@ -67,6 +76,7 @@ class StepTrace {
     std::vector<std::int32_t> group;  // of each rank; -1: none
   };
   std::vector<Family> families_;
+  bool peers_ = false;  ///< rows of transfers with peers are written
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
 };
 

@@ -41,12 +41,17 @@ class Recover : public ::testing::Test {
 
   /// 16 ranks: four stages of four data-parallel ranks; rank = 4 stage + dp_rank.
   void expect(const std::string& straggler, int rank, double factor) {
+    expect("--model llama3-8b --gpus 16 --pp 4 --mbs 1 --global-batch 32 --seq 2048", straggler,
+           rank, factor);
+  }
+
+  void expect(const std::string& job, const std::string& straggler, int rank, double factor,
+              double tolerance = 0.01) {
     SCOPED_TRACE(straggler);
     const std::string trace = (folder_ / "s.csv").string();
     run(fmt::format(
-        "simulate --model llama3-8b --gpus 16 --pp 4 --mbs 1 --global-batch 32 --seq 2048 "
-        "--topology Spectrum-X:g=16 --seed 3 --straggler {} --trace {} --json > {}",
-        straggler, trace, (folder_ / "simulated.json").string()));
+        "simulate {} --topology Spectrum-X:g=16 --seed 3 --straggler {} --trace {} --json > {}",
+        job, straggler, trace, (folder_ / "simulated.json").string()));
     run(fmt::format("whatif --trace {} --meta {} -o {} > {} 2>&1", trace,
                     (folder_ / "s.yaml").string(), (folder_ / "out").string(),
                     (folder_ / "whatif.txt").string()));
@@ -61,7 +66,7 @@ class Recover : public ::testing::Test {
     }
     const double clean_s = simulated["clean_s"];
     const double wanted = simulated["total_s"].get<double>() / clean_s;
-    EXPECT_NEAR(causes["step_time_s"].get<double>() / replaced_s / wanted, 1, 0.01);
+    EXPECT_NEAR(causes["step_time_s"].get<double>() / replaced_s / wanted, 1, tolerance);
     if (factor > 0) {
       const std::string text = causes["causes"].dump();
       std::smatch found;
@@ -76,6 +81,31 @@ class Recover : public ::testing::Test {
 TEST_F(Recover, Gpu) {
   expect("gpu:14:1.2", 14, 1.2);
   expect("gpu:9:1.63", 9, 1.63);
+}
+
+// With tensor parallelism the peers of the slow rank wait within every pass, so that their passes
+// are as long as its own.
+TEST_F(Recover, GpuAmongTensorParallelPeers) {
+  const std::string job =
+      "--model llama3-8b --gpus 16 --pp 2 --tp 4 --sp --mbs 1 --global-batch 16 --seq 2048";
+  // rank = 8 stage + 4 dp_rank + tp_rank.
+  expect(job, "gpu:13:1.3", 13, 1.3);
+  const Json worst = json_of("out/causes-simulated.json")["slowest_workers"][0];
+  EXPECT_EQ(worst["stage"], 1);
+  EXPECT_EQ(worst["dp_rank"], 1);
+  EXPECT_EQ(worst["tp_rank"], 1);
+}
+
+// The slow rank's long passes hide transfers that a quick one's would not.
+TEST_F(Recover, GpuAmongContextParallelPeers) {
+  expect("--model llama3-8b --gpus 16 --pp 2 --tp 2 --cp 2 --mbs 1 --global-batch 16 --seq 4096",
+         "gpu:6:1.4", 6, 1.4, 0.02);
+  EXPECT_EQ(json_of("out/causes-simulated.json")["slowest_workers"][0]["cp_rank"], 1);
+}
+
+TEST_F(Recover, GpuAmongExpertParallelPeers) {
+  expect("--model mixtral-8x7b --gpus 16 --pp 2 --ep 4 --mbs 1 --global-batch 32 --seq 1024",
+         "gpu:10:1.3", 10, 1.3);
 }
 
 // Half of the time at 1 / 2: a pass takes 1 / (0.5 + 0.5 / 2) = 1.333 times as long.

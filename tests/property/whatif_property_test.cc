@@ -9,6 +9,7 @@
 
 #include "analysis/whatif/causes.h"
 #include "analysis/whatif/edit.h"
+#include "analysis/whatif/launch_paths.h"
 #include "analysis/whatif/load_job.h"
 #include "analysis/whatif/numbers.h"
 #include "analysis/whatif/timelines.h"
@@ -72,7 +73,11 @@ std::vector<MadeUpJob> jobs() {
           {.dp = 2, .stages = 1, .microbatches = 3},
           {.dp = 2, .stages = 4, .microbatches = 6, .steps = 3},
           {.dp = 3, .stages = 3, .microbatches = 3, .overlap = true},
-          {.dp = 2, .stages = 4, .microbatches = 2}};
+          {.dp = 2, .stages = 4, .microbatches = 2},
+          {.dp = 1, .stages = 2, .microbatches = 2, .tp = 2},
+          {.dp = 2, .stages = 3, .microbatches = 4, .steps = 3, .tp = 3},
+          {.dp = 4, .stages = 2, .microbatches = 3, .ep = 2},
+          {.dp = 4, .stages = 2, .microbatches = 3, .overlap = true, .tp = 2, .ep = 2}};
 }
 
 /// A job whose operations all take the ideal time is its own ideal, and the replay of a trace
@@ -113,8 +118,10 @@ TEST(WhatIf, TheReplayIsTheTrace) {
 
 /// Exact S_w against the definition: the ideal with one worker's values as traced, simulated for
 /// all lanes at once.
-TEST(WhatIf, TwoLanesStandForAllDataParallelRanks) {
-  const MadeUpJob job{.dp = 3, .stages = 2, .microbatches = 3, .steps = 2};
+class FewLanesStandForAll : public ::testing::TestWithParam<MadeUpJob> {};
+
+TEST_P(FewLanesStandForAll, EveryWorkerAndDpRank) {
+  const MadeUpJob job = GetParam();
   Rng rng(5, "two lanes");
   std::vector<float> draws;
   for (int i = 0; i < 4096; ++i) {
@@ -128,19 +135,21 @@ TEST(WhatIf, TwoLanesStandForAllDataParallelRanks) {
   const Scene scene = a.scene();
   const std::vector<double> quick = blocking_by_worker(scene).ratio;
   const std::vector<double> by_dp = blocking_by_dp_rank(scene).ratio;
-  const std::size_t dp = 3, lanes = a.table.lanes(), steps = a.table.steps.size();
+  const auto peers = static_cast<std::size_t>(a.table.peers());
+  const std::size_t width = a.table.width(), lanes = a.table.lanes();
+  const std::size_t steps = a.table.steps.size();
   const auto slow = [&](auto&& as_traced) {
     const StepTimes times = scene.simulator.run(
-        scene.model.step_start_s, dp,
+        scene.model.step_start_s, a.graph.scopes,
         [&](std::uint32_t node, std::size_t first, std::span<double> out) {
           const bool grouped = a.graph.group_of[node] >= 0;
           for (std::size_t i = 0; i < out.size(); ++i) {
             const std::size_t lane = first + i;
-            const std::size_t at = node * steps + lane / dp;
+            const std::size_t at = node * steps + lane / width;
             const auto& from = grouped ? a.traced.transfer_s : a.table.duration_s;
             const double ideal = grouped ? a.model.ideal_s[index(a.table.nodes[node].type)]
                                          : a.model.ideal_end_s[at] - a.model.ideal_start_s[at];
-            out[i] = as_traced(a.table.nodes[node].stage, lane % dp)
+            out[i] = as_traced(a.table.nodes[node].stage, lane % width)
                          ? static_cast<double>(from[node * lanes + lane])
                          : ideal;
           }
@@ -148,15 +157,23 @@ TEST(WhatIf, TwoLanesStandForAllDataParallelRanks) {
     return std::accumulate(times.optimizer.begin(), times.optimizer.end(), 0.0) /
            static_cast<double>(steps) / mean_ideal(scene);
   };
-  for (std::size_t d = 0; d < dp; ++d) {
-    EXPECT_DOUBLE_EQ(by_dp[d], slow([&](std::int32_t, std::size_t lane) { return lane == d; }));
-    for (std::int32_t stage = 0; stage < 2; ++stage) {
-      EXPECT_DOUBLE_EQ(
-          quick[static_cast<std::size_t>(stage) * dp + d],
-          slow([&](std::int32_t s, std::size_t lane) { return s == stage && lane == d; }));
-    }
+  for (std::size_t d = 0; d < by_dp.size(); ++d) {
+    EXPECT_DOUBLE_EQ(by_dp[d],
+                     slow([&](std::int32_t, std::size_t lane) { return lane / peers == d; }));
+  }
+  for (std::size_t worker = 0; worker < quick.size(); ++worker) {
+    EXPECT_DOUBLE_EQ(quick[worker], slow([&](std::int32_t stage, std::size_t lane) {
+                       return static_cast<std::size_t>(stage) * width + lane == worker;
+                     }))
+        << worker;
   }
 }
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, FewLanesStandForAll,
+    ::testing::Values(MadeUpJob{.dp = 3, .stages = 2, .microbatches = 3, .steps = 2},
+                      MadeUpJob{.dp = 3, .stages = 2, .microbatches = 3, .steps = 2, .tp = 3},
+                      MadeUpJob{.dp = 6, .stages = 1, .microbatches = 2, .ep = 3},
+                      MadeUpJob{.dp = 4, .stages = 2, .microbatches = 2, .tp = 2, .ep = 2}));
 
 TEST(WhatIf, TheOrderOfTheRowsChangesNothing) {
   Trace rows = play({.dp = 2, .stages = 2, .microbatches = 3}, uniform);
@@ -252,7 +269,7 @@ TEST(HeatMap, ThreePatterns) {
   const auto picture = [&](const std::string& name, const testing::OpSeconds& seconds) {
     const Analysis a(play(job, seconds));
     EXPECT_GOLDEN("../../docs/pictures/" + name + ".svg",
-                  to_svg(heat_map(blocking_by_worker(a.scene()).ratio, job.dp)));
+                  to_svg(heat_map(blocking_by_worker(a.scene()).ratio, {.dp = job.dp})));
   };
   picture("slow-worker", [](const TraceRow& row) {
     return uniform(row) * (row.rank == 13 && is_compute(row.optype) ? 1.5F : 1.0F);
@@ -331,7 +348,10 @@ TEST(WhatIf, TimelineHasABarForEachOperation) {
   const Analysis a(play({.dp = 2, .stages = 3, .microbatches = 4, .steps = 1}, uniform));
   for (const bool ideal : {false, true}) {
     const Timeline timeline = whatif_timeline(a.scene(), a.trace, ideal);
-    ASSERT_EQ(timeline.events.size(), a.trace.size());
+    // The last one is the step itself.
+    ASSERT_EQ(timeline.events.size(), a.trace.size() + 1);
+    EXPECT_EQ(timeline.names[static_cast<std::size_t>(timeline.events.back().name)], "step 1");
+    EXPECT_EQ(timeline.events.back().begin, Time());
     for (std::size_t row = 0; row < a.trace.size(); ++row) {
       const TimelineEvent& event = timeline.events[row];
       const auto seconds = [](Time time) { return static_cast<double>(time.count_ps()) * 1e-12; };
@@ -345,6 +365,39 @@ TEST(WhatIf, TimelineHasABarForEachOperation) {
       EXPECT_EQ(track.number / 5, a.trace.rank[row]);
       EXPECT_EQ(track.parent, a.trace.dp_rank[row]);
     }
+  }
+}
+
+/// What one dp_rank's launch gaps cost, by the paths between collectives, against a simulation for
+/// each dp_rank.
+TEST(WhatIf, PathsGiveWhatSimulationsGive) {
+  for (const bool overlap : {false, true}) {
+    const MadeUpJob job{.dp = 7, .stages = 3, .microbatches = 4, .steps = 3, .overlap = overlap};
+    Trace rows = play(job, [](const TraceRow& row) {
+      const std::string name = std::to_string(row.rank) + "/" + std::to_string(row.step) + "/" +
+                               std::to_string(row.seq_id) + std::string(to_text(row.optype));
+      return static_cast<float>(1 + Rng(4, name).below(64)) / 64;
+    });
+    // Some operations start late (not in the first step, from which the order is taken); those
+    // behind them do not care, so that delays are negative, too.
+    Rng rng(8, "gaps");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows.step[i] > 1 && rng.below(4) == 0) {
+        rows.start_s[i] += static_cast<float>(rng.below(256)) / 256;
+      }
+    }
+    const Analysis a(std::move(rows));
+    const std::vector<std::vector<double>> quick = launch_times_by_paths(a.scene());
+    const Decomposition simulated = launch_by_dp_rank(a.scene());
+    ASSERT_EQ(quick.size(), 7U);
+    double spread = 0;
+    for (std::size_t d = 0; d < quick.size(); ++d) {
+      for (std::size_t s = 0; s < a.table.steps.size(); ++s) {
+        EXPECT_NEAR(quick[d][s] / a.model.nodelay.optimizer[s], simulated.per_step[s][d], 1e-12);
+        spread = std::max(spread, std::abs(simulated.per_step[s][d] - simulated.per_step[s][0]));
+      }
+    }
+    EXPECT_GT(spread, 0.01);  // the dp_ranks differ
   }
 }
 
@@ -379,9 +432,11 @@ TEST(WhatIf, ThreadsChangeNothing) {
     };
   };
   const StepTimes all =
-      a.simulator->run(std::vector<double>(steps, 0.0), 2, values_from(0), /*spans=*/true);
+      a.simulator->run(std::vector<double>(steps, 0.0), a.graph.scopes, values_from(0),
+                       /*spans=*/true);
   for (std::size_t s = 0; s < steps; s += 997) {
-    const StepTimes one = a.simulator->run(std::vector<double>(1, 0.0), 2, values_from(2 * s));
+    const StepTimes one =
+        a.simulator->run(std::vector<double>(1, 0.0), a.graph.scopes, values_from(2 * s));
     EXPECT_EQ(all.optimizer[s], one.optimizer[0]);
     EXPECT_EQ(all.span[s], one.span[0]);
   }

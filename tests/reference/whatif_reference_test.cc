@@ -159,7 +159,7 @@ TEST_P(WhatIf, DependenciesAreTheArtifacts) {
     for (const std::uint32_t m : group.members) {
       names.insert(node_name(table.nodes[m]));
     }
-    if (group.dp_synced) {
+    if (group.scope != Scope::kLane) {
       synced.insert(names.begin(), names.end());
     }
     groups.insert(names);

@@ -8,7 +8,8 @@
 namespace lockstep::testing {
 namespace {
 
-using Key = std::tuple<std::int32_t, std::int32_t, TraceOp, std::int32_t>;  // dp, stage, type, k
+// The worker of the stage (dp_rank * tp + tp_rank), stage, type, k.
+using Key = std::tuple<std::int32_t, std::int32_t, TraceOp, std::int32_t>;
 
 class Player {
  public:
@@ -17,13 +18,16 @@ class Player {
 
   void write(Trace& trace) {
     for (std::int32_t stage = 0; stage < job_.stages; ++stage) {
-      for (std::int32_t d = 0; d < job_.dp; ++d) {
+      for (std::int32_t d = 0; d < workers(); ++d) {
         write_worker(trace, d, stage);
       }
     }
   }
 
  private:
+  std::int32_t workers() const { return job_.dp * job_.tp; }  ///< of a stage
+  bool peers() const { return job_.tp > 1 || job_.ep > 1; }
+
   struct Pass {
     TraceOp type;
     std::int32_t k;
@@ -48,12 +52,12 @@ class Player {
 
   TraceRow row(const Key& key) const {
     const auto [d, stage, type, k] = key;
-    const bool pass = type == TraceOp::kForwardCompute || type == TraceOp::kBackwardCompute;
+    const bool pass = is_compute(type) || is_peer_comm(type);
     const bool chunked =
         pass || type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter;
-    return {.dp_rank = d,
+    return {.dp_rank = d / job_.tp,
             .stage = stage,
-            .rank = stage * job_.dp + d,
+            .rank = stage * workers() + d,
             .step = step_,
             .optype = type,
             .seq_id = k,
@@ -82,7 +86,18 @@ class Player {
       case TraceOp::kGradsReduceScatter:
       case TraceOp::kSeparateGradsAllReduce: {
         std::vector<Key> out;
-        for (std::int32_t other = 0; other < job_.dp; ++other) {
+        for (std::int32_t other = d % job_.tp; other < workers(); other += job_.tp) {
+          out.push_back({other, stage, type, k});
+        }
+        return out;
+      }
+      case TraceOp::kForwardTpComm:
+      case TraceOp::kBackwardTpComm:
+      case TraceOp::kLayernormGradsAllReduce: {
+        const std::int32_t span =
+            type == TraceOp::kLayernormGradsAllReduce ? job_.tp : job_.tp * job_.ep;
+        std::vector<Key> out;
+        for (std::int32_t other = d / span * span; other < d / span * span + span; ++other) {
           out.push_back({other, stage, type, k});
         }
         return out;
@@ -90,7 +105,7 @@ class Player {
       case TraceOp::kOptimizerClip: {
         std::vector<Key> out;
         for (std::int32_t s = 0; s < job_.stages; ++s) {
-          for (std::int32_t other = 0; other < job_.dp; ++other) {
+          for (std::int32_t other = 0; other < workers(); ++other) {
             out.push_back({other, s, type, k});
           }
         }
@@ -126,9 +141,18 @@ class Player {
   std::vector<Key> waits_for(const Key& key) const {
     const auto [d, stage, type, k] = key;
     std::vector<Key> out;
+    // What waits for a pass waits for its transfers with peers.
     const auto add = [&, dd = d, ss = stage](TraceOp other, std::int32_t n) {
-      out.push_back({dd, ss, other, n});
+      const TraceOp end = !peers() || !is_compute(other)      ? other
+                          : other == TraceOp::kForwardCompute ? TraceOp::kForwardTpComm
+                                                              : TraceOp::kBackwardTpComm;
+      out.push_back({dd, ss, end, n});
     };
+    if (is_peer_comm(type)) {
+      const TraceOp pass =
+          type == TraceOp::kForwardTpComm ? TraceOp::kForwardCompute : TraceOp::kBackwardCompute;
+      return {{d, stage, pass, k}};
+    }
     const std::vector<Pass> order = passes(stage);
     const bool first = stage == 0, last = stage + 1 == job_.stages;
     if (type == TraceOp::kForwardCompute || type == TraceOp::kBackwardCompute) {
@@ -218,6 +242,10 @@ class Player {
     for (std::int32_t k = 0; k < job_.microbatches; ++k) {
       keys.push_back({d, stage, TraceOp::kForwardCompute, k});
       keys.push_back({d, stage, TraceOp::kBackwardCompute, k});
+      if (peers()) {
+        keys.push_back({d, stage, TraceOp::kForwardTpComm, k});
+        keys.push_back({d, stage, TraceOp::kBackwardTpComm, k});
+      }
       if (stage > 0) {
         keys.push_back({d, stage, TraceOp::kForwardRecv, k});
         keys.push_back({d, stage, TraceOp::kBackwardSend, k});
@@ -232,6 +260,11 @@ class Player {
       out.start_s = start(key);
       out.duration_s = end(key) - out.start_s;
       add_row(trace, out);
+      if (peers()) {
+        trace.extra.tp_rank.push_back(d % job_.tp);
+        trace.extra.cp_rank.push_back(0);
+        trace.extra.ep_rank.push_back(d / job_.tp % job_.ep);
+      }
     }
   }
 

@@ -31,20 +31,63 @@ struct Decoded {
   };
   std::map<std::uint64_t, Track> tracks;
   std::vector<Event> events;
-  std::map<std::uint64_t, std::string> names, categories, keys;
-  int cleared = 0;
+  /// What the packets of a sequence rest on.
+  struct Sequence {
+    bool cleared = false;
+    std::uint64_t delta_clock = 0, boot_clock = 0, track = 0;
+    std::map<std::uint64_t, std::string> names, categories, keys;
+  };
+  std::map<std::uint32_t, Sequence> sequences;
 
-  void intern(pbf_reader data) {
+  static void intern(Sequence& own, pbf_reader data) {
     while (data.next()) {
-      auto& into = data.tag() == 1 ? categories : data.tag() == 2 ? names : keys;
+      auto& into = data.tag() == 1 ? own.categories : data.tag() == 2 ? own.names : own.keys;
       pbf_reader text = data.get_message();
       std::uint64_t iid = 0;
       while (text.next()) {
         if (text.tag() == 1) {
           iid = text.get_uint64();
         } else {
-          into[iid] = text.get_string();
+          EXPECT_TRUE(into.emplace(iid, text.get_string()).second) << "known already";
         }
+      }
+    }
+  }
+
+  /// The two clocks of a sequence that begins: the trace's, and one that counts on from packet to
+  /// packet.
+  static void read_clocks(Sequence& own, pbf_reader data) {
+    while (data.next(1)) {
+      pbf_reader clock = data.get_message();
+      std::uint32_t id = 0;
+      std::uint64_t reading = 0;
+      bool incremental = false;
+      while (clock.next()) {
+        if (clock.tag() == 1) {
+          id = clock.get_uint32();
+        } else if (clock.tag() == 2) {
+          reading = clock.get_uint64();
+        } else {
+          EXPECT_EQ(clock.tag(), 3U);
+          incremental = clock.get_bool();
+        }
+      }
+      EXPECT_EQ(incremental, id == 64);
+      (id == 64 ? own.delta_clock : own.boot_clock) = reading;
+    }
+    EXPECT_EQ(own.delta_clock, own.boot_clock);
+  }
+
+  static void read_defaults(Sequence& own, pbf_reader data) {
+    while (data.next()) {
+      if (data.tag() == 58) {
+        EXPECT_EQ(data.get_uint32(), 64U);
+        continue;
+      }
+      EXPECT_EQ(data.tag(), 11U);
+      pbf_reader event = data.get_message();
+      while (event.next(11)) {
+        own.track = event.get_uint64();
       }
     }
   }
@@ -73,36 +116,35 @@ struct Decoded {
     EXPECT_TRUE(tracks.emplace(uuid, track).second) << "a track is described twice";
   }
 
-  void annotate(Event& event, pbf_reader data) {
+  static void annotate(const Sequence& own, Event& event, pbf_reader data) {
     std::uint64_t key = 0;
     while (data.next()) {
       if (data.tag() == 1) {
         key = data.get_uint64();
       } else {
-        event.annotations[keys.at(key)] = data.get_int64();
+        event.annotations[own.keys.at(key)] = data.get_int64();
       }
     }
   }
 
-  void happen(std::uint64_t when, pbf_reader data) {
+  void happen(Sequence& own, std::uint64_t delta, pbf_reader data) {
+    EXPECT_TRUE(own.cleared);
     Event event;
-    event.when = when;
+    event.when = own.delta_clock += delta;
+    event.track = own.track;
     while (data.next()) {
       switch (data.tag()) {
         case 3:
-          event.category = categories.at(data.get_uint64());
+          event.category = own.categories.at(data.get_uint64());
           break;
         case 4:
-          annotate(event, data.get_message());
+          annotate(own, event, data.get_message());
           break;
         case 9:
           event.type = data.get_enum();
           break;
         case 10:
-          event.name = names.at(data.get_uint64());
-          break;
-        case 11:
-          event.track = data.get_uint64();
+          event.name = own.names.at(data.get_uint64());
           break;
         case 47:
           event.starts.push_back(data.get_fixed64());
@@ -124,22 +166,33 @@ struct Decoded {
     while (trace.next(1)) {
       pbf_reader packet = trace.get_message();
       std::uint64_t when = 0;
+      std::uint32_t sequence = 0;
       while (packet.next()) {
+        Sequence& own = sequences[sequence];
         switch (packet.tag()) {
+          case 6:
+            read_clocks(own, packet.get_message());
+            break;
           case 8:
             when = packet.get_uint64();
             break;
           case 10:
-            EXPECT_EQ(packet.get_uint32(), 1U);
+            sequence = packet.get_uint32();
+            EXPECT_GT(sequence, 0U);
             break;
           case 11:
-            happen(when, packet.get_message());
+            happen(own, when, packet.get_message());
             break;
           case 12:
-            intern(packet.get_message());
+            intern(own, packet.get_message());
             break;
           case 13:
-            cleared += static_cast<int>(packet.get_uint32() & 1U);
+            if ((packet.get_uint32() & 1U) != 0) {
+              own = {.cleared = true};
+            }
+            break;
+          case 59:
+            read_defaults(own, packet.get_message());
             break;
           case 60:
             describe(packet.get_message());
@@ -198,7 +251,8 @@ TEST(PerfettoProto, TracksSlicesNumbersAndFlows) {
               {3, 2, 1, 0, 2, Time::us(2), Time::us(5)}};
   t.flows = {{1, 2}};
   const Decoded got(proto(t));
-  EXPECT_EQ(got.cleared, 1);
+  // One of descriptors, one of each of the two lines of bars.
+  EXPECT_EQ(got.sequences.size() - got.sequences.count(0), 3U);
   ASSERT_EQ(got.tracks.size(), 4U);
   EXPECT_EQ(got.tracks.at(1).name, "rank 0");
   EXPECT_EQ(got.tracks.at(1).parent, 0U);
@@ -244,6 +298,15 @@ TEST(PerfettoProto, RoundsDownSoThatWhatTouchedStillTouches) {
   t.events = {{1, 0, 0, 0, 0, Time::ps(1), Time::ps(1999)},
               {1, 1, 0, 0, 0, Time::ps(1999), Time::ps(1'000'000'000'000'001)}};
   EXPECT_THAT(Decoded(proto(t)).bars(2), ElementsAre("forward 0-1", "send 1-1000000000000"));
+}
+
+TEST(PerfettoProto, ACategoryThatIsTheNameIsLeftOut) {
+  Timeline t = two_ranks();
+  t.kinds = t.names;
+  t.events = {{1, 0, 0, 0, 0, Time::us(1), Time::us(2)}, {1, 1, 0, 0, 0, Time::us(2), Time::us(3)}};
+  const Decoded got(proto(t));
+  EXPECT_EQ(got.events.at(0).category, "");
+  EXPECT_EQ(got.events.at(2).category, "forward");
 }
 
 TEST(PerfettoProto, AnEmptyTimelineHasOnlyItsTracks) {

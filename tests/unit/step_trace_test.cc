@@ -129,7 +129,7 @@ TEST(StepTrace, RefusesWorkOfUnknownKind) {
 // Two stages of four ranks: messages of 128 tokens, 64 wide, two bytes each.
 TEST(StepTrace, SaysBytesGroupsAndPlaces) {
   const Trace trace = simulate(job_of(2, 1, 4), {}).trace;
-  ASSERT_EQ(trace.extra.size(), trace.size());
+  ASSERT_EQ(trace.extra.bytes.size(), trace.size());
   std::int64_t messages = 0, reductions = 0;
   for (std::size_t i = 0; i < trace.size(); ++i) {
     const std::string& group = trace.extra.group[i];

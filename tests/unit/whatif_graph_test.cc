@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/whatif/dependency_graph.h"
+#include "analysis/whatif/metrics.h"
 #include "base/error.h"
 #include "trace/read_trace.h"
 
@@ -181,7 +182,7 @@ TEST(DependencyGraph, GradientsScatteredDuringTheBackwardPass) {
               UnorderedElementsAre("embedding-grads-all-reduce 0 of stage 0"));
   EXPECT_THAT(before(table, graph, 0, TraceOp::kOptimizerClip, 0),
               UnorderedElementsAre("separate-grads-all-reduce 0 of stage 0"));
-  EXPECT_TRUE(graph.groups.back().dp_synced);
+  EXPECT_EQ(graph.groups.back().scope, Scope::kStep);
 }
 
 /// Without replicas nothing is gathered; if the trace says otherwise, one of the two is wrong.
@@ -214,6 +215,117 @@ TEST(DependencyGraph, AStepWithoutItsEnd) {
   std::erase_if(rows, [](const TraceRow& row) { return row.optype == TraceOp::kOptimizer; });
   const OpTable table = table_of(rows);
   EXPECT_THROW(make_dependency_graph(table, 2, "t", nullptr), Error);
+}
+
+/// One stage, one microbatch, two tensor-parallel ranks: 0 computes 1 s forward, 1 computes 2 s.
+///
+///     rank 0: F 0-1, its transfers 1-2.5; B 2.5-4.5, its transfers 4.5-7
+///     rank 1: F 0-2, its transfers 2-2.5; B 2.5-6.5, its transfers 6.5-7
+class TwoPeers : public ::testing::Test {
+ protected:
+  TwoPeers() {
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+      const float slow = static_cast<float>(rank + 1);
+      add(rank, op(TraceOp::kForwardCompute, 0, 0, 0, slow, 0, 0));
+      add(rank, op(TraceOp::kForwardTpComm, 0, 0, slow, 2.5F, 0, 0));
+      add(rank, op(TraceOp::kBackwardCompute, 0, 0, 2.5F, 2.5F + 2 * slow, 0, 0));
+      add(rank, op(TraceOp::kBackwardTpComm, 0, 0, 2.5F + 2 * slow, 7, 0, 0));
+      std::vector<TraceRow> tail;
+      add_tail(tail, 0, /*edge=*/true, 7);
+      for (const TraceRow& row : tail) {
+        add(rank, row);
+      }
+    }
+  }
+
+  void add(std::int32_t rank, TraceRow row) {
+    row.rank = rank;
+    add_row(trace, row);
+    trace.extra.tp_rank.push_back(rank);
+  }
+
+  OpTable table() {
+    sort_rows(trace);
+    return make_op_table(trace, "t", {}, nullptr);
+  }
+
+  Trace trace;
+};
+
+TEST_F(TwoPeers, WaitForEachOtherAfterEachPass) {
+  const OpTable t = table();
+  EXPECT_EQ(t.width(), 2U);
+  EXPECT_EQ(t.tp, 2);
+  const DependencyGraph graph = make_dependency_graph(t, 1, "t", nullptr);
+  EXPECT_THAT(before(t, graph, 0, TraceOp::kForwardTpComm, 0),
+              UnorderedElementsAre("forward-compute 0 of stage 0"));
+  EXPECT_THAT(before(t, graph, 0, TraceOp::kBackwardCompute, 0),
+              UnorderedElementsAre("forward-tp-comm 0 of stage 0"));
+  EXPECT_THAT(before(t, graph, 0, TraceOp::kGc, 0),
+              UnorderedElementsAre("backward-tp-comm 0 of stage 0"));
+  // end - latest start: 2.5 - 2 and 7 - 6.5, for both.
+  const Traced traced = measure(t, graph);
+  for (const TraceOp type : {TraceOp::kForwardTpComm, TraceOp::kBackwardTpComm}) {
+    const std::size_t node = t.find(0, type, 0);
+    EXPECT_EQ(traced.transfer_s[node * 2], 0.5F);
+    EXPECT_EQ(traced.transfer_s[node * 2 + 1], 0.5F);
+  }
+}
+
+// Both as the mean of 1 and 2, and of 2 and 4, forward and backward: (1.5 + 0.5) + (3 + 0.5) = 5.5
+// in place of 7 up to the tail of 5 (gc 0, layer norm 1, embedding 1, clipping 1 and 1 of waiting,
+// which is launched late and so in neither T nor I, optimizer 1): T = 11, I = 9.5. Rank 1 alone as
+// traced: (2 + 0.5) + (4 + 0.5) = 7, so T again; rank 0 alone: rank 1 is ideal and the slower one.
+TEST_F(TwoPeers, TheSlowerOneIsToBlame) {
+  const OpTable t = table();
+  const DependencyGraph graph = make_dependency_graph(t, 1, "t", nullptr);
+  const Simulator simulator(t, graph, "t");
+  const Traced traced = measure(t, graph);
+  const Model model = make_model(t, graph, simulator, traced, {0});
+  EXPECT_EQ(model.nodelay.span, (std::vector<double>{11}));
+  EXPECT_EQ(model.ideal.span, (std::vector<double>{9.5}));
+  const Decomposition workers = blocking_by_worker({t, graph, simulator, traced, model});
+  EXPECT_THAT(workers.labels, ::testing::ElementsAre("0", "1"));
+  EXPECT_THAT(workers.ratio, ::testing::ElementsAre(1, ::testing::DoubleEq(11 / 9.5)));
+}
+
+TEST_F(TwoPeers, AreRefusedWhereTheyFitNothing) {
+  const auto error = [&]() -> std::string {
+    try {
+      make_dependency_graph(table(), 1, "t", nullptr);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "none";
+  };
+  const Trace whole = trace;
+  trace.extra.tp_rank.back() = 2;
+  EXPECT_THAT(error(), HasSubstr("rank 1 is in two places"));
+  trace = whole;
+  trace.extra.tp_rank.clear();
+  EXPECT_THAT(error(), HasSubstr("columns tp_rank and cp_rank tell several workers apart"));
+  trace = whole;
+  trace.extra.tp_rank.pop_back();
+  EXPECT_THAT(error(), HasSubstr("rows have a tp_rank"));
+  trace = whole;
+  for (std::int32_t rank = 0; rank < 2; ++rank) {
+    add(rank, op(TraceOp::kForwardTpComm, 0, 1, 7, 7, 0, 0));
+  }
+  EXPECT_THAT(error(), HasSubstr("forward-tp-comm 1 of stage 0 belongs to no forward-compute"));
+}
+
+// dp_ranks 0 and 1 share experts, 2 none: no layout.
+TEST(ExpertGroups, OfDifferentSizesAreRefused) {
+  Trace trace;
+  for (std::int32_t rank = 0; rank < 3; ++rank) {
+    TraceRow row = op(TraceOp::kForwardCompute, 0, 0, 0, 1, 0, 0);
+    row.rank = row.dp_rank = rank;
+    add_row(trace, row);
+    trace.extra.ep_rank.push_back(rank % 2);
+  }
+  const OpTable table = make_op_table(trace, "t", {}, nullptr);
+  EXPECT_THAT(table.expert_group, ::testing::ElementsAre(0, 0, 1));
+  EXPECT_THROW(lane_scopes(table, "t"), Error);
 }
 
 }  // namespace

@@ -42,28 +42,36 @@ class BatchReader {
     for (std::size_t c = 0; c < kTraceColumns.size(); ++c) {
       const auto array = batch.GetColumnByName(std::string(kTraceColumns[c]));
       LOCKSTEP_CHECK(array != nullptr, "a column that was there");
-      require_no_nulls(*array, c);
+      require_no_nulls(*array, kTraceColumns[c]);
     }
     const auto column = [&batch](TraceColumn c) {
       return batch.GetColumnByName(std::string(kTraceColumns[c]));
     };
     Trace rows;
-    rows.dp_rank = whole<std::int32_t>(*column(kDpRankColumn), kDpRankColumn);
-    rows.stage = whole<std::int32_t>(*column(kStageColumn), kStageColumn);
-    rows.rank = whole<std::int32_t>(*column(kRankColumn), kRankColumn);
-    rows.step = whole<std::int64_t>(*column(kStepColumn), kStepColumn);
+    rows.dp_rank = whole<std::int32_t>(*column(kDpRankColumn), kTraceColumns[kDpRankColumn]);
+    rows.stage = whole<std::int32_t>(*column(kStageColumn), kTraceColumns[kStageColumn]);
+    rows.rank = whole<std::int32_t>(*column(kRankColumn), kTraceColumns[kRankColumn]);
+    rows.step = whole<std::int64_t>(*column(kStepColumn), kTraceColumns[kStepColumn]);
     rows.optype = op_types(*column(kOptypeColumn));
-    rows.start_s = seconds(*column(kStartColumn), kStartColumn);
-    rows.duration_s = seconds(*column(kDurationColumn), kDurationColumn);
-    rows.seq_id = whole<std::int32_t>(*column(kSeqIdColumn), kSeqIdColumn);
-    rows.mc = whole<std::int32_t>(*column(kMcColumn), kMcColumn);
-    rows.mb_id = whole<std::int32_t>(*column(kMbIdColumn), kMbIdColumn);
-    rows.gmc = whole<std::int32_t>(*column(kGmcColumn), kGmcColumn);
+    rows.start_s = seconds(*column(kStartColumn), kTraceColumns[kStartColumn]);
+    rows.duration_s = seconds(*column(kDurationColumn), kTraceColumns[kDurationColumn]);
+    rows.seq_id = whole<std::int32_t>(*column(kSeqIdColumn), kTraceColumns[kSeqIdColumn]);
+    rows.mc = whole<std::int32_t>(*column(kMcColumn), kTraceColumns[kMcColumn]);
+    rows.mb_id = whole<std::int32_t>(*column(kMbIdColumn), kTraceColumns[kMbIdColumn]);
+    rows.gmc = whole<std::int32_t>(*column(kGmcColumn), kTraceColumns[kGmcColumn]);
+    const std::array<std::vector<std::int32_t>*, kTraceRankColumns.size()> ranks = {
+        &rows.extra.tp_rank, &rows.extra.cp_rank, &rows.extra.ep_rank};
+    for (std::size_t c = 0; c < ranks.size(); ++c) {
+      if (const auto array = batch.GetColumnByName(std::string(kTraceRankColumns[c]))) {
+        require_no_nulls(*array, kTraceRankColumns[c]);
+        *ranks[c] = whole<std::int32_t>(*array, kTraceRankColumns[c]);
+      }
+    }
     return rows;
   }
 
  private:
-  void require_no_nulls(const arrow::Array& array, std::size_t column) const {
+  void require_no_nulls(const arrow::Array& array, std::string_view column) const {
     if (array.null_count() == 0) {
       return;
     }
@@ -74,18 +82,18 @@ class BatchReader {
     throw Error(fmt::format("row {}: the value is missing (null)",
                             first_row_ + static_cast<std::size_t>(row) + 1))
         .at(file_)
-        .field(kTraceColumns[column]);
+        .field(column);
   }
 
-  Error wrong_type(const arrow::Array& array, TraceColumn column, const char* expected) const {
+  Error wrong_type(const arrow::Array& array, std::string_view column, const char* expected) const {
     return Error(fmt::format("the column is of type {}", array.type()->ToString()))
         .at(file_)
-        .field(kTraceColumns[column])
+        .field(column)
         .expected(expected);
   }
 
   template <class To, class Array>
-  std::vector<To> copy(const arrow::Array& array, TraceColumn column) const {
+  std::vector<To> copy(const arrow::Array& array, std::string_view column) const {
     const auto& typed = static_cast<const Array&>(array);
     const auto* values = typed.raw_values();
     const auto count = static_cast<std::size_t>(array.length());
@@ -96,13 +104,13 @@ class BatchReader {
       fits = fits && std::in_range<To>(values[i]);
     }
     if (!fits) {
-      throw Error("a number is too large").at(file_).field(kTraceColumns[column]);
+      throw Error("a number is too large").at(file_).field(column);
     }
     return out;
   }
 
   template <class To>
-  std::vector<To> whole(const arrow::Array& array, TraceColumn column) const {
+  std::vector<To> whole(const arrow::Array& array, std::string_view column) const {
     switch (array.type_id()) {
       case ArrowType::INT8:
         return copy<To, arrow::Int8Array>(array, column);
@@ -125,7 +133,7 @@ class BatchReader {
     }
   }
 
-  std::vector<float> seconds(const arrow::Array& array, TraceColumn column) {
+  std::vector<float> seconds(const arrow::Array& array, std::string_view column) {
     const auto count = static_cast<std::size_t>(array.length());
     if (array.type_id() == ArrowType::FLOAT) {
       const float* values = static_cast<const arrow::FloatArray&>(array).raw_values();
@@ -158,7 +166,8 @@ class BatchReader {
   std::vector<TraceOp> coded(const arrow::DictionaryArray& array, const Strings& entries) const {
     const std::vector<int> types = names(entries);
     std::vector<TraceOp> out(static_cast<std::size_t>(array.length()));
-    const std::vector<std::int64_t> codes = whole<std::int64_t>(*array.indices(), kOptypeColumn);
+    const std::vector<std::int64_t> codes =
+        whole<std::int64_t>(*array.indices(), kTraceColumns[kOptypeColumn]);
     for (std::size_t i = 0; i < codes.size(); ++i) {
       const auto code = static_cast<std::size_t>(codes[i]);
       if (code >= types.size()) {
@@ -208,7 +217,7 @@ class BatchReader {
       default:
         break;
     }
-    throw wrong_type(array, kOptypeColumn, "text");
+    throw wrong_type(array, kTraceColumns[kOptypeColumn], "text");
   }
 
   const std::string& file_;
@@ -228,6 +237,12 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
     names.push_back(metadata->schema()->Column(i)->path()->ToDotString());
   }
   const auto columns = find_trace_columns(names, file);
+  std::vector<int> wanted(columns.begin(), columns.end());
+  for (const int column : find_trace_rank_columns(names, file)) {
+    if (column >= 0) {
+      wanted.push_back(column);
+    }
+  }
 
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
   properties.set_read_dictionary(columns[kOptypeColumn], true);
@@ -242,8 +257,7 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
   for (std::size_t i = 0; i < groups.size(); ++i) {
     groups[i] = static_cast<int>(i);
   }
-  auto batches = take(
-      reader->GetRecordBatchReader(groups, std::vector<int>(columns.begin(), columns.end())), file);
+  auto batches = take(reader->GetRecordBatchReader(groups, wanted), file);
   std::size_t row = 0;
   std::int64_t narrowed = 0;
   for (;;) {

@@ -95,7 +95,7 @@ std::string to_parquet_bytes(const Trace& trace) {
       whole<std::int16_t, std::int32_t>(trace.gmc),
   };
   std::vector<std::string_view> columns(kTraceColumns.begin(), kTraceColumns.end());
-  if (trace.extra.size() > 0) {
+  if (!trace.extra.bytes.empty()) {
     const TraceExtra& extra = trace.extra;
     columns.insert(columns.end(), kTraceExtraColumns.begin(), kTraceExtraColumns.end());
     arrays.insert(
