@@ -73,15 +73,25 @@ constexpr std::uint64_t reversed_bytes(std::uint64_t v) {
 constexpr std::array<Code, 256> kLiterals = make_literals();
 constexpr std::array<Code, kLongest + 1> kLengths = make_lengths();
 
+/// The codes of the distance symbols.
+constexpr std::array<std::uint8_t, 32> make_distances() {
+  std::array<std::uint8_t, 32> out{};
+  for (unsigned symbol = 0; symbol < 32; ++symbol) {
+    out[symbol] = static_cast<std::uint8_t>(reversed(symbol, 5));
+  }
+  return out;
+}
+constexpr std::array<std::uint8_t, 32> kDistances = make_distances();
+
 /// Symbol (5 bits) and extra bits of a distance.
 Code distance_code(std::size_t distance) {
   const auto d = static_cast<std::uint32_t>(distance - 1);
   if (d < 4) {
-    return {reversed(d, 5), 5};
+    return {kDistances[d], 5};
   }
   const auto extra = static_cast<unsigned>(std::bit_width(d)) - 2;
   const std::uint32_t symbol = 2 * (extra + 1) + (d >> extra & 1U);
-  return {reversed(symbol, 5) | (d & ((1U << extra) - 1)) << 5,
+  return {kDistances[symbol] | (d & ((1U << extra) - 1)) << 5,
           static_cast<std::uint8_t>(5 + extra)};
 }
 
@@ -195,6 +205,15 @@ void RecordGzip::literals(std::string_view text) {
     packed_size_ += 8;
     if (packed_size_ >= kPackedPart) {
       flush_packed();
+    }
+  }
+  // Up to four of what is left likewise.
+  if (std::endian::native == std::endian::little && text.size() - i >= 4) {
+    std::uint32_t four = 0;
+    std::memcpy(&four, text.data() + i, 4);
+    if ((four & 0x80808080U) == 0) {
+      bits(reversed_bytes(std::uint64_t{four} + 0x30303030U), 32);
+      i += 4;
     }
   }
   for (; i < text.size(); ++i) {

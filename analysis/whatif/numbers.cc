@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
@@ -40,6 +43,44 @@ T pairwise_sum(std::span<const T> v) {
   return pairwise_sum(v.first(half)) + pairwise_sum(v.subspan(half));
 }
 
+/// The decimals of a number below 10^8, first digit in the lowest byte: two numbers of four digits,
+/// four of two, eight of one, side by side in a word.
+std::uint64_t eight_digits(std::uint32_t value) {
+  const std::uint64_t fours = value / 10000 | std::uint64_t{value % 10000} << 32;
+  const std::uint64_t hundreds = (fours * 10486 >> 20) & 0x0000007F0000007FU;
+  const std::uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
+  const std::uint64_t tens = (twos * 103 >> 10) & 0x000F000F000F000FU;
+  return (tens | (twos - 10 * tens) << 8) + 0x3030303030303030U;
+}
+
+/// The decimals of a number > 0, of 17 digits at most.
+struct Digits {
+  static constexpr std::size_t kMost = 24;
+  std::array<char, 2 * kMost> text;  ///< 24 are used, the others may be copied along
+  int count = 0;
+
+  explicit Digits(std::uint64_t value) {
+    constexpr std::uint64_t kEight = 100'000'000;
+    const std::uint64_t upper = value / kEight;
+    const std::array<std::uint32_t, 3> parts = {static_cast<std::uint32_t>(upper / kEight),
+                                                static_cast<std::uint32_t>(upper % kEight),
+                                                static_cast<std::uint32_t>(value % kEight)};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::uint64_t word = eight_digits(parts[i]);
+      if constexpr (std::endian::native == std::endian::big) {
+        word = __builtin_bswap64(word);
+      }
+      std::memcpy(text.data() + 8 * i, &word, 8);
+    }
+    const char* at = text.data() + (parts[0] > 0 ? 0 : parts[1] > 0 ? 8 : 16);
+    while (*at == '0') {
+      ++at;
+    }
+    count = static_cast<int>(text.data() + kMost - at);
+  }
+  const char* first() const { return text.data() + kMost - count; }
+};
+
 template <class T>
 double median_of(std::span<T> v) {
   const std::size_t half = v.size() / 2;
@@ -66,12 +107,46 @@ double median(std::span<float> values) { return median_of(values); }
 double median(std::span<double> values) { return median_of(values); }
 
 void append_python_float(std::string& out, double value) {
-  std::array<char, 40> text;
-  char* end = fmt::format_to(text.data(), FMT_COMPILE("{}"), value);
-  // Whole numbers have no point yet, but for those with an exponent.
-  if (std::abs(value) < 1e16 && static_cast<double>(static_cast<std::int64_t>(value)) == value) {
+  // Where the point stands among the digits 0.d1d2d3… * 10^point; beyond these CPython takes an
+  // exponent.
+  constexpr int kLowest = -3, kHighest = 16;
+  const double size = std::abs(value);
+  if (size == 0) {
+    out += std::signbit(value) ? "-0.0" : "0.0";
+    return;
+  }
+  // The shortest digits, without fmt's general formatting, which takes twice as long as they do.
+  const auto decimal = fmt::detail::dragonbox::to_decimal(size);
+  Digits digits(decimal.significand);
+  const int point = digits.count + decimal.exponent;
+  if (point < kLowest || point > kHighest) {
+    fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}"), value);
+    return;
+  }
+  // Copies of a fixed size, of which only the first so many bytes count.
+  std::array<char, 96> text;
+  char* end = text.data();
+  const auto put = [&end](const char* from, int n) {
+    std::memcpy(end, from, Digits::kMost);
+    end += n;
+  };
+  constexpr std::array<char, Digits::kMost> kZeros = {"0000000000000000000000"};
+  constexpr std::array<char, Digits::kMost> kNoFraction = {".0"}, kNothingBefore = {"0."};
+  if (value < 0) {
+    *end++ = '-';
+  }
+  if (point <= 0) {
+    put(kNothingBefore.data(), 2);
+    put(kZeros.data(), -point);
+    put(digits.first(), digits.count);
+  } else if (point < digits.count) {
+    put(digits.first(), point);
     *end++ = '.';
-    *end++ = '0';
+    put(digits.first() + point, digits.count - point);
+  } else {
+    put(digits.first(), digits.count);
+    put(kZeros.data(), point - digits.count);
+    put(kNoFraction.data(), 2);
   }
   out.append(text.data(), end);
 }
