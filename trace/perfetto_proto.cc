@@ -98,6 +98,7 @@ class ProtoTrace {
              : x.begin != y.begin ? x.begin < y.begin
                                   : x.end > y.end;
     });
+    by_lines_ = worth_a_sequence_a_line(order);
     for (std::size_t i = 0; i < order.size();) {
       const std::int32_t track = timeline_.events[order[i]].track;
       const std::size_t first = i;
@@ -114,8 +115,8 @@ class ProtoTrace {
   struct Known {
     std::vector<bool> kinds, names, keys;
   };
-  /// A line of bars. Its packets are a sequence of their own, in which a time is the one since the
-  /// packet before, and the track need not be named.
+  /// A line of bars. By lines, its packets are a sequence of their own, in which a time is the one
+  /// since the packet before, and the track need not be named.
   struct Lane {
     std::uint64_t uuid = 0;
     std::vector<std::size_t> open = {};  ///< bars that have begun and not ended, innermost last
@@ -126,8 +127,26 @@ class ProtoTrace {
 
   static std::uint64_t uuid_of(std::size_t track) { return track + 1; }
   /// Descriptors are sequence 1.
-  static std::uint32_t sequence_of(const Lane& lane) {
-    return static_cast<std::uint32_t>(lane.uuid) + 1;
+  std::uint32_t sequence_of(const Lane& lane) const {
+    return by_lines_ ? static_cast<std::uint32_t>(lane.uuid) + 1 : 2;
+  }
+
+  /// Whether the shorter times and absent tracks weigh more than names that each line makes known
+  /// anew. `order`: by track.
+  bool worth_a_sequence_a_line(const std::vector<std::size_t>& order) const {
+    constexpr std::size_t kSpared = 12;  // bytes an event: begin and end
+    std::vector<std::int32_t> last(timeline_.names.size(), -1);
+    std::size_t texts = 0, spared = 0;
+    for (const std::size_t i : order) {
+      const TimelineEvent& event = timeline_.events[i];
+      const auto name = static_cast<std::size_t>(event.name);
+      spared += kSpared;
+      if (last[name] != event.track) {
+        last[name] = event.track;
+        texts += timeline_.names[name].size();
+      }
+    }
+    return texts <= spared;
   }
 
   /// Writes one packet that `fill(writer)` fills.
@@ -146,13 +165,23 @@ class ProtoTrace {
     }
   }
 
-  /// Opens the sequence of a lane, whose times count from `now`.
+  Known nothing_known() const {
+    return {std::vector<bool>(timeline_.kinds.size()), std::vector<bool>(timeline_.names.size()),
+            std::vector<bool>(timeline_.keys.size())};
+  }
+
+  /// Opens the sequence of a lane, whose times count from `now`; or the one that all share.
   void open(Lane& lane, std::uint64_t now) {
     lane.begun = true;
+    if (!by_lines_) {
+      if (shared_.names.empty()) {
+        shared_ = nothing_known();
+        packet(sequence_of(lane), kStateCleared, [](Writer&) {});
+      }
+      return;
+    }
     lane.last_ns = now;
-    lane.known = {std::vector<bool>(timeline_.kinds.size()),
-                  std::vector<bool>(timeline_.names.size()),
-                  std::vector<bool>(timeline_.keys.size())};
+    lane.known = nothing_known();
     packet(sequence_of(lane), kStateCleared, [&](Writer& packet) {
       {
         Writer snapshot(packet, kClockSnapshot);
@@ -183,7 +212,7 @@ class ProtoTrace {
 
   /// Writes what of the bar's texts the lane's sequence does not know yet.
   void intern(Lane& lane, const TimelineEvent& what, Writer& packet) {
-    Known& known = lane.known;
+    Known& known = by_lines_ ? lane.known : shared_;
     const auto for_each_text = [&](auto&& f) {
       if (categorised(what)) {
         f(kCategories, known.kinds, timeline_.kinds, static_cast<std::size_t>(what.kind));
@@ -287,12 +316,15 @@ class ProtoTrace {
     packet(sequence_of(lane), kNeedsState, [&](Writer& packet) {
       const std::uint64_t now = nanoseconds(when);
       packet.add_uint64(kTimestamp, now - lane.last_ns);
-      lane.last_ns = now;
+      lane.last_ns = by_lines_ ? now : 0;
       if (texts_of != nullptr) {
         intern(lane, *texts_of, packet);
       }
       Writer out(packet, kTrackEvent);
       out.add_enum(kType, type);
+      if (!by_lines_) {
+        out.add_uint64(kTrackUuid, lane.uuid);
+      }
       fill(out);
     });
   }
@@ -308,6 +340,8 @@ class ProtoTrace {
   const std::function<void(std::string_view)>& out_;
   FlowsOfEvents starting_, ending_;
   std::uint64_t next_uuid_;
+  bool by_lines_ = true;
+  Known shared_;  ///< texts, if all lines are one sequence
   std::string buffer_;
 };
 

@@ -10,10 +10,11 @@ namespace lockstep {
 
 /// The timeline in Perfetto's own format, piece by piece: protobuf messages `Trace` of
 /// TrackDescriptors and TrackEvents (perfetto/protos/perfetto/trace), whose bytes may be put one
-/// behind the other. Times are nanoseconds, rounded down, so that what touched still touches. The
-/// packets of a line of bars are a sequence: their times count from the packet before (a clock of
-/// the sequence's own), their track is the sequence's default, names and keys are interned where
-/// they are first used, and a category that is the name is left out. Tracks may be nested as deep
+/// behind the other. Times are nanoseconds, rounded down, so that
+/// what touched still touches; names and keys are interned where they are first used, and a
+/// category that is the name is left out. Where names are few, the packets of each line of bars are
+/// a sequence of their own: times count from the packet before (a clock of the sequence), and the
+/// track is the sequence's default. Tracks may be nested as deep
 /// as one likes and are listed in their order.
 ///
 /// Perfetto wants the bars of a track nested. Those that overlap otherwise go to further tracks of

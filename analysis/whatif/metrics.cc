@@ -54,11 +54,11 @@ std::vector<double> ideal_with_nodes(const Scene& scene, Chosen&& chosen) {
   return scene.simulator
       .run(
           scene.model.step_start_s, scene.graph.scopes,
-          [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+          [&](std::uint32_t node, std::size_t first, const double* from, std::span<double> out) {
             if (chosen(scene.table.nodes[node])) {
-              values.traced(node, first, out);
+              values.add_traced(node, first, from, out);
             } else {
-              values.ideal(node, first, out);
+              values.add_ideal(node, first, from, out);
             }
           },
           /*spans=*/false)
@@ -85,18 +85,20 @@ std::vector<double> ideal_with_each(const Scene& scene, bool whole_dp_rank, Chos
   return scene.simulator
       .run(
           starts, scopes,
-          [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+          [&](std::uint32_t node, std::size_t first, const double* from, std::span<double> out) {
             const float* traced = values.traced(node);
             const bool as_traced = chosen(scene.table.nodes[node]);
             std::size_t set = first / lanes;
             for (std::size_t i = 0; i < out.size();) {
               const std::size_t count = std::min((out.size() - i) / lanes, sets - set % sets);
-              std::fill_n(out.data() + i, count * lanes, values.ideal(node, set / sets));
-              if (as_traced) {
-                for (std::size_t k = 0; k < count; ++k) {
-                  for (std::size_t lane = 0; lane < own; ++lane) {
-                    out[i + k * lanes + lane] = static_cast<double>(traced[(set + k) * own + lane]);
-                  }
+              const double ideal = values.ideal(node, set / sets);
+              for (std::size_t k = i; k < i + count * lanes; ++k) {
+                out[k] = from[k] + ideal;
+              }
+              for (std::size_t k = 0; k < count && as_traced; ++k) {
+                for (std::size_t lane = 0; lane < own; ++lane) {
+                  const std::size_t at = i + k * lanes + lane;
+                  out[at] = from[at] + static_cast<double>(traced[(set + k) * own + lane]);
                 }
               }
               i += count * lanes;

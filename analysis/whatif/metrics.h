@@ -42,19 +42,20 @@ Decomposition blocking_by_optype(const Scene& scene);
 /// The same for the operations of a pipeline stage (as S_w in eq. 4, by stage). One simulation a
 /// stage.
 Decomposition blocking_by_stage(const Scene& scene);
-/// The same for a data-parallel rank (eq. 4, by dp_rank). The other ranks of a step are alike but for whom they wait
-/// for, so that one of each kind stands for them: all together cost two simulations without, a few
-/// more with tensor- and context-parallel ranks.
+/// The same for a data-parallel rank (eq. 4, by dp_rank). The other ranks of a step are alike but
+/// for whom they wait for, so that one of each kind stands for them: all together cost two
+/// simulations without, a few more with tensor- and context-parallel ranks.
 Decomposition blocking_by_dp_rank(const Scene& scene);
 /// S_w for every worker alone (eq. 4, exact); labels are global ranks, in the order of
 /// OpTable::ranks. Two simulations a stage (five with tensor-parallel ranks).
 Decomposition blocking_by_worker(const Scene& scene);
-/// The artifact's approximation of eq. 4, min(S of its dp_rank, S of its stage), [stage * dp + dp_rank].
+/// The artifact's approximation of eq. 4, min(S of its dp_rank, S of its stage), [stage * dp +
+/// dp_rank].
 std::vector<double> approximate_by_worker(const Decomposition& by_dp_rank,
                                           const Decomposition& by_stage);
 
-/// S' = <E(nodelay | launch delays of a part as traced)> / <E(nodelay)>: eq. 2 for launch delays, the
-/// artifact's own. One simulation a part.
+/// S' = <E(nodelay | launch delays of a part as traced)> / <E(nodelay)>: eq. 2 for launch delays,
+/// the artifact's own. One simulation a part.
 Decomposition launch_by_optype(const Scene& scene);
 Decomposition launch_by_stage(const Scene& scene);
 /// More than 64 dp_ranks by launch_times_by_paths where that is cheaper; then to some 1e-15.

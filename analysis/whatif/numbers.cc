@@ -56,29 +56,32 @@ std::uint64_t eight_digits(std::uint32_t value) {
 /// The decimals of a number > 0, of 17 digits at most.
 struct Digits {
   static constexpr std::size_t kMost = 24;
-  std::array<char, 2 * kMost> text;  ///< 24 are used, the others may be copied along
+  std::array<char, 2 * kMost> text;  ///< the first 17 are used, the others may be copied along
+  const char* first = nullptr;
   int count = 0;
 
   explicit Digits(std::uint64_t value) {
     constexpr std::uint64_t kEight = 100'000'000;
     const std::uint64_t upper = value / kEight;
-    const std::array<std::uint32_t, 3> parts = {static_cast<std::uint32_t>(upper / kEight),
-                                                static_cast<std::uint32_t>(upper % kEight),
-                                                static_cast<std::uint32_t>(value % kEight)};
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      std::uint64_t word = eight_digits(parts[i]);
-      if constexpr (std::endian::native == std::endian::big) {
-        word = __builtin_bswap64(word);
-      }
-      std::memcpy(text.data() + 8 * i, &word, 8);
+    const std::uint64_t top = upper / kEight;
+    put(1, static_cast<std::uint32_t>(upper - top * kEight));
+    put(9, static_cast<std::uint32_t>(value - upper * kEight));
+    text[0] = static_cast<char>('0' + top);
+    first = text.data() + (top > 0 ? 0 : upper > 0 ? 1 : 9);
+    while (*first == '0') {
+      ++first;
     }
-    const char* at = text.data() + (parts[0] > 0 ? 0 : parts[1] > 0 ? 8 : 16);
-    while (*at == '0') {
-      ++at;
-    }
-    count = static_cast<int>(text.data() + kMost - at);
+    count = static_cast<int>(text.data() + 17 - first);
   }
-  const char* first() const { return text.data() + kMost - count; }
+
+ private:
+  void put(std::size_t at, std::uint32_t eight) {
+    std::uint64_t word = eight_digits(eight);
+    if constexpr (std::endian::native == std::endian::big) {
+      word = __builtin_bswap64(word);
+    }
+    std::memcpy(text.data() + at, &word, 8);
+  }
 };
 
 template <class T>
@@ -106,49 +109,52 @@ float pairwise_mean(std::span<const float> values) {
 double median(std::span<float> values) { return median_of(values); }
 double median(std::span<double> values) { return median_of(values); }
 
-void append_python_float(std::string& out, double value) {
+char* write_python_float(char* to, double value) {
   // Where the point stands among the digits 0.d1d2d3… * 10^point; beyond these CPython takes an
   // exponent.
   constexpr int kLowest = -3, kHighest = 16;
-  const double size = std::abs(value);
-  if (size == 0) {
-    out += std::signbit(value) ? "-0.0" : "0.0";
-    return;
-  }
-  // The shortest digits, without fmt's general formatting, which takes twice as long as they do.
-  const auto decimal = fmt::detail::dragonbox::to_decimal(size);
-  Digits digits(decimal.significand);
-  const int point = digits.count + decimal.exponent;
-  if (point < kLowest || point > kHighest) {
-    fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}"), value);
-    return;
-  }
   // Copies of a fixed size, of which only the first so many bytes count.
-  std::array<char, 96> text;
-  char* end = text.data();
-  const auto put = [&end](const char* from, int n) {
-    std::memcpy(end, from, Digits::kMost);
-    end += n;
+  const auto put = [&to](const char* from, int n) {
+    std::memcpy(to, from, Digits::kMost);
+    to += n;
   };
   constexpr std::array<char, Digits::kMost> kZeros = {"0000000000000000000000"};
   constexpr std::array<char, Digits::kMost> kNoFraction = {".0"}, kNothingBefore = {"0."};
-  if (value < 0) {
-    *end++ = '-';
+  if (std::signbit(value)) {
+    *to++ = '-';
+  }
+  const double size = std::abs(value);
+  if (size == 0) {
+    put(kZeros.data(), 1);
+    put(kNoFraction.data(), 2);
+    return to;
+  }
+  // The shortest digits, without fmt's general formatting, which takes twice as long as they do.
+  const auto decimal = fmt::detail::dragonbox::to_decimal(size);
+  const Digits digits(decimal.significand);
+  const int point = digits.count + decimal.exponent;
+  if (point < kLowest || point > kHighest) {
+    return fmt::format_to(to, FMT_COMPILE("{}"), size);
   }
   if (point <= 0) {
     put(kNothingBefore.data(), 2);
     put(kZeros.data(), -point);
-    put(digits.first(), digits.count);
+    put(digits.first, digits.count);
   } else if (point < digits.count) {
-    put(digits.first(), point);
-    *end++ = '.';
-    put(digits.first() + point, digits.count - point);
+    put(digits.first, point);
+    *to++ = '.';
+    put(digits.first + point, digits.count - point);
   } else {
-    put(digits.first(), digits.count);
+    put(digits.first, digits.count);
     put(kZeros.data(), point - digits.count);
     put(kNoFraction.data(), 2);
   }
-  out.append(text.data(), end);
+  return to;
+}
+
+void append_python_float(std::string& out, double value) {
+  std::array<char, kPythonFloat> text;
+  out.append(text.data(), write_python_float(text.data(), value));
 }
 
 }  // namespace lockstep::whatif

@@ -42,6 +42,9 @@ double median(std::span<double> values);
 /// CPython's repr of a float: the shortest decimals that give it back, with ".0" for whole numbers.
 /// PRECONDITION: finite.
 void append_python_float(std::string& out, double value);
+/// The same at `to`, where there is room for kPythonFloat bytes; returns where it ends.
+char* write_python_float(char* to, double value);
+inline constexpr std::size_t kPythonFloat = 64;
 
 /// The order in which CPython iterates a set of small whole numbers that were added one by one
 /// (some outputs of the original tools follow it). Duplicates are added once.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "analysis/whatif/dependency_graph.h"
@@ -42,7 +43,8 @@ class Simulator {
   const std::vector<std::uint32_t>& order() const { return order_; }
 
   /// values(node, first_lane, out): the durations of local and the transfer times of grouped
-  ///   operations of out.size() lanes.
+  ///   operations of out.size() lanes; or
+  /// values(node, first_lane, from, out): out[i] = from[i] + those. The two do not overlap.
   /// delays(node, first_lane, starts): adds to the starts, in place.
   /// sink(node, first_lane, starts, ends): sees what came out.
   /// `step_start`: one a step. `scopes`: how many lanes a step has, and who waits for whom. Without
@@ -93,6 +95,11 @@ class Simulator {
 
 namespace detail {
 
+inline void max_of(double* to, const double* a, const double* b, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    to[i] = a[i] < b[i] ? b[i] : a[i];
+  }
+}
 inline void max_into(double* to, const double* from, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     to[i] = to[i] < from[i] ? from[i] : to[i];
@@ -114,8 +121,10 @@ struct Workspace {
         latest(width),
         earliest(width),
         optimizer(width),
-        group(width) {}
+        group(width),
+        start_at(largest) {}
   std::vector<double> ends, starts, value, step_starts, latest, earliest, optimizer, group;
+  std::vector<const double*> start_at;  ///< of the members of the item that is played
 };
 
 }  // namespace detail
@@ -152,7 +161,7 @@ void Simulator::play(std::span<const double> step_start, std::size_t first_step,
                      detail::Workspace& space, StepTimes& times) const {
   const bool spans = !times.span.empty();
   const std::size_t lanes_per_step = scopes.lanes;
-  auto& [ends, starts, value, step_starts, latest, earliest, optimizer, group] = space;
+  auto& [ends, starts, value, step_starts, latest, earliest, optimizer, group, start_at] = space;
   const std::size_t width = value.size();
   const std::size_t n = here * lanes_per_step;
   const std::size_t first_lane = first_step * lanes_per_step;
@@ -165,34 +174,48 @@ void Simulator::play(std::span<const double> step_start, std::size_t first_step,
   for (const Item& item : items_) {
     for (std::uint32_t m = 0; m < item.count; ++m) {
       const std::uint32_t node = order_[item.first + m];
-      double* start = starts.data() + m * width;
       const std::uint32_t begin = predecessor_begin_[node], end = predecessor_begin_[node + 1];
-      std::copy_n(
-          begin == end ? step_starts.data() : ends.data() + slot_[predecessors_[begin]] * width, n,
-          start);
-      for (std::uint32_t p = begin + 1; p < end; ++p) {
-        detail::max_into(start, ends.data() + slot_[predecessors_[p]] * width, n);
+      const double* first =
+          begin == end ? step_starts.data() : ends.data() + slot_[predecessors_[begin]] * width;
+      // What waits for one operation alone starts where that ends.
+      constexpr bool kInPlace = !std::is_same_v<std::remove_cvref_t<Delays>, NoDelays>;
+      if (kInPlace || end - begin > 1) {
+        double* start = starts.data() + m * width;
+        if (end - begin > 1) {
+          detail::max_of(start, first, ends.data() + slot_[predecessors_[begin + 1]] * width, n);
+        } else {
+          std::copy_n(first, n, start);
+        }
+        for (std::uint32_t p = begin + 2; p < end; ++p) {
+          detail::max_into(start, ends.data() + slot_[predecessors_[p]] * width, n);
+        }
+        delays(node, first_lane, std::span<double>(start, n));
+        first = start;
       }
-      delays(node, first_lane, std::span<double>(start, n));
+      start_at[m] = first;
       if (spans) {
-        detail::min_into(earliest.data(), start, n);
+        detail::min_into(earliest.data(), first, n);
       }
     }
     if (item.grouped) {
-      std::copy_n(starts.data(), n, group.data());
+      std::copy_n(start_at[0], n, group.data());
       for (std::uint32_t m = 1; m < item.count; ++m) {
-        detail::max_into(group.data(), starts.data() + m * width, n);
+        detail::max_into(group.data(), start_at[m], n);
       }
       scopes.take_largest(item.scope, std::span<double>(group.data(), n));
     }
     for (std::uint32_t m = 0; m < item.count; ++m) {
       const std::uint32_t node = order_[item.first + m];
-      const double* start = starts.data() + m * width;
+      const double* start = start_at[m];
       const double* from = item.grouped ? group.data() : start;
       double* end = ends.data() + slot_[node] * width;
-      values(node, first_lane, std::span<double>(value.data(), n));
-      for (std::size_t lane = 0; lane < n; ++lane) {
-        end[lane] = from[lane] + value[lane];
+      if constexpr (requires { values(node, first_lane, from, std::span<double>()); }) {
+        values(node, first_lane, from, std::span<double>(end, n));
+      } else {
+        values(node, first_lane, std::span<double>(value.data(), n));
+        for (std::size_t lane = 0; lane < n; ++lane) {
+          end[lane] = from[lane] + value[lane];
+        }
       }
       if (spans) {
         detail::max_into(latest.data(), end, n);

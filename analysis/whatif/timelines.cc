@@ -208,7 +208,8 @@ void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
     Part part;
   };
   std::vector<Tail> tails(table.nodes.size());
-  std::string times;
+  constexpr std::string_view kDuration = ",\"dur\":";
+  std::array<char, 2 * kPythonFloat + kDuration.size()> times;
   for (std::size_t row = 0; row < trace.size(); ++row) {
     const std::uint32_t place = table.place_of_row[row];
     if (place == kNoPlace) {
@@ -216,11 +217,10 @@ void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
     }
     const auto [start, duration] = drawn_as_traced(scene, trace, row, offsets);
     events.write(trace, row, out);
-    times.clear();
-    append_python_float(times, start * 1e6);
-    times += ",\"dur\":";
-    append_python_float(times, duration * 1e6);
-    out.write(times);
+    char* end = write_python_float(times.data(), start * 1e6);
+    end = std::copy(kDuration.begin(), kDuration.end(), end);
+    end = write_python_float(end, duration * 1e6);
+    out.write(std::string_view(times.data(), static_cast<std::size_t>(end - times.data())));
     Tail& tail = tails[place / lanes];
     if (tail.step != trace.step[row] || tail.mc != trace.mc[row] || tail.mb != trace.mb_id[row]) {
       tail = {trace.step[row],

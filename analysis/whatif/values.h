@@ -31,6 +31,14 @@ class Values {
     std::copy_n(traced(node) + first, out.size(), out.begin());
   }
 
+  void add_traced(std::uint32_t node, std::size_t first, const double* from,
+                  std::span<double> out) const {
+    const float* own = traced(node) + first;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = from[i] + static_cast<double>(own[i]);
+    }
+  }
+
   /// As in T: what the simulation made of local durations, end - start.
   void nodelay(std::uint32_t node, std::size_t first, std::span<double> out) const {
     if (grouped(node)) {
@@ -48,16 +56,33 @@ class Values {
                          : model_.ideal_end_s[at] - model_.ideal_start_s[at];
   }
   void ideal(std::uint32_t node, std::size_t first, std::span<double> out) const {
-    std::size_t lane = first;
-    for (std::size_t i = 0; i < out.size();) {
-      const std::size_t count = std::min(out.size() - i, width_ - lane % width_);
-      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(i), count, ideal(node, lane / width_));
-      i += count;
-      lane += count;
-    }
+    each_step(first, out.size(), [&](std::size_t begin, std::size_t end, std::size_t step) {
+      std::fill(out.data() + begin, out.data() + end, ideal(node, step));
+    });
+  }
+  void add_ideal(std::uint32_t node, std::size_t first, const double* from,
+                 std::span<double> out) const {
+    each_step(first, out.size(), [&](std::size_t begin, std::size_t end, std::size_t step) {
+      const double value = ideal(node, step);
+      for (std::size_t i = begin; i < end; ++i) {
+        out[i] = from[i] + value;
+      }
+    });
   }
 
  private:
+  /// Calls f(begin, end, step) for the lanes of each step among `count` lanes from `first` on.
+  template <class F>
+  void each_step(std::size_t first, std::size_t count, F&& f) const {
+    std::size_t lane = first;
+    for (std::size_t i = 0; i < count;) {
+      const std::size_t here = std::min(count - i, width_ - lane % width_);
+      f(i, i + here, lane / width_);
+      i += here;
+      lane += here;
+    }
+  }
+
   const OpTable& table_;
   const DependencyGraph& graph_;
   const Traced& traced_;

@@ -23,10 +23,17 @@ class Canvas {
   void fill(const Picture::Rectangle& r) {
     const std::size_t top = clamp(r.y, height_), bottom = clamp(r.y + r.height, height_);
     const std::size_t left = clamp(r.x, width_), right = clamp(r.x + r.width, width_);
-    for (std::size_t y = top; y < bottom; ++y) {
-      for (std::size_t x = left; x < right; ++x) {
-        blend(x, y, r.colour, 1);
-      }
+    if (top >= bottom || left >= right) {
+      return;
+    }
+    std::uint8_t* const first = pixels_.data() + (top * width_ + left) * 3;
+    for (std::size_t x = 0; x < right - left; ++x) {
+      first[3 * x] = r.colour.red;
+      first[3 * x + 1] = r.colour.green;
+      first[3 * x + 2] = r.colour.blue;
+    }
+    for (std::size_t y = 1; y < bottom - top; ++y) {
+      std::copy_n(first, 3 * (right - left), first + y * width_ * 3);
     }
   }
 

@@ -55,6 +55,18 @@ TEST(LogReaders, BytePsPairsStagesWithTheirTotal) {
   EXPECT_EQ(log.warnings.entries()[0].text, "stages that lie in no total of their tensor");
 }
 
+// As BytePS writes it: the totals of all steps first, so that the file's head shows no stage.
+TEST(LogReaders, BytePsOfManySteps) {
+  const PhysicalLog log = corpus("byteps/steps.json");
+  EXPECT_EQ(log.format, "byteps");
+  ASSERT_EQ(log.ops.size(), 24U * 3);
+  EXPECT_EQ(log.warnings.total(), 0);
+  EXPECT_EQ(name_of(log, log.ops[0]), "Comm.byteps_push_pull.layer1.weight");
+  EXPECT_DOUBLE_EQ(log.ops[0].duration_s, 9e-3);
+  EXPECT_EQ(name_of(log, log.ops[1]), "Comm.byteps_push_pull.layer1.weight.PUSH");
+  EXPECT_NEAR(log.ops[2].begin_s, 4.5e-3, 1e-9);
+}
+
 TEST(LogReaders, ChakraWholeAndCutOff) {
   const PhysicalLog log = corpus("chakra_et/two.3.et");
   EXPECT_EQ(log.format, "chakra-et");

@@ -130,7 +130,7 @@ struct Decoded {
   void happen(Sequence& own, std::uint64_t delta, pbf_reader data) {
     EXPECT_TRUE(own.cleared);
     Event event;
-    event.when = own.delta_clock += delta;
+    event.when = own.track == 0 ? delta : own.delta_clock += delta;
     event.track = own.track;
     while (data.next()) {
       switch (data.tag()) {
@@ -145,6 +145,10 @@ struct Decoded {
           break;
         case 10:
           event.name = own.names.at(data.get_uint64());
+          break;
+        case 11:
+          EXPECT_EQ(own.track, 0U) << "a track beside the default";
+          event.track = data.get_uint64();
           break;
         case 47:
           event.starts.push_back(data.get_fixed64());
@@ -298,6 +302,23 @@ TEST(PerfettoProto, RoundsDownSoThatWhatTouchedStillTouches) {
   t.events = {{1, 0, 0, 0, 0, Time::ps(1), Time::ps(1999)},
               {1, 1, 0, 0, 0, Time::ps(1999), Time::ps(1'000'000'000'000'001)}};
   EXPECT_THAT(Decoded(proto(t)).bars(2), ElementsAre("forward 0-1", "send 1-1000000000000"));
+}
+
+// Each bar has a name of its own: one sequence, which knows it once.
+TEST(PerfettoProto, ManyNamesAreASequenceForAll) {
+  Timeline t = two_ranks();
+  for (int i = 0; i < 20; ++i) {
+    t.names.push_back("a name that is long enough to count, number " + std::to_string(i));
+    for (const std::int32_t track : {1, 3}) {
+      t.events.push_back({track, 3 + i, 0, 0, 0, Time::us(i), Time::us(i + 1)});
+    }
+  }
+  const std::string bytes = proto(t);
+  const Decoded got(bytes);
+  EXPECT_EQ(got.sequences.size() - got.sequences.count(0), 2U);
+  EXPECT_EQ(got.bars(2).size(), 20U);
+  EXPECT_EQ(got.bars(4).back(), t.names.back() + " 19000-20000");
+  EXPECT_EQ(bytes.find("number 7"), bytes.rfind("number 7"));
 }
 
 TEST(PerfettoProto, ACategoryThatIsTheNameIsLeftOut) {

@@ -1,5 +1,8 @@
 // BytePS's comm.json: a total event for each tensor's communication, and its stages in the queues
-// (PUSH, PULL, COPYD2H, …) for each partition of the tensor. One folder a rank.
+// (PUSH, PULL, COPYD2H, …) for each partition of the tensor. One folder a local rank. The form is
+// that of BytePSGlobal::EmitTrace and OutputTraces (byteps/common/global.cc): process
+// "Comm.TENSOR", thread "total" or the partition's key; a tensor's totals of all steps come before
+// its stages.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -48,9 +51,12 @@ bool sniff(std::string_view head, std::string_view file_name) {
   }
   const bool stages = head.find("PUSH\"") != std::string_view::npos ||
                       head.find("COPYD2H\"") != std::string_view::npos;
-  return stages && (head.find("byteps") != std::string_view::npos ||
-                    head.find("\"Comm") != std::string_view::npos ||
-                    head.find("\"total\"") != std::string_view::npos || file_name == "comm.json");
+  const bool totals = head.find("\"total\"") != std::string_view::npos &&
+                      head.find("\"Comm.") != std::string_view::npos;
+  return totals ||
+         (stages && (head.find("byteps") != std::string_view::npos ||
+                     head.find("\"Comm") != std::string_view::npos ||
+                     head.find("\"total\"") != std::string_view::npos || file_name == "comm.json"));
 }
 
 /// The rank that the folder of the file is named after: "…/3/comm.json".
