@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "generator/compute/compute_times.h"
 #include "generator/exact/job_flags.h"
 #include "generator/exact/memory_advice.h"
 #include "generator/exact/vocabulary.h"
@@ -149,7 +148,7 @@ std::optional<Process> process_of(const ArgValues& args) {
 
 }  // namespace
 
-ExactJob exact_job(std::span<const std::string> words) {
+ExactJob described_job(std::span<const std::string> words) {
   std::vector<std::string> rest(words.begin(), words.end());
   const ShellVariables variables = take_variables(rest);
   const std::vector<ArgSpec> flags = exact_flags();
@@ -175,32 +174,39 @@ ExactJob exact_job(std::span<const std::string> words) {
         .field("--with-init")
         .expected("--process F, or a model file with a process");
   }
-  exact.job = with_padded_vocabulary(std::move(exact.job));
   exact.profile = args.text_if("profile").value_or("");
-  exact.memory = memory_by_stage(exact.job);
   for (const Warnings::Entry& entry : warnings.entries()) {
     exact.warnings.push_back(entry.text);
   }
+  return exact;
+}
+
+ExactJob exact_job(std::span<const std::string> words) {
+  ExactJob exact = described_job(words);
+  exact.job = with_padded_vocabulary(std::move(exact.job));
+  exact.memory = memory_by_stage(exact.job);
   if (const std::string advice = memory_advice(exact.job, exact.memory); !advice.empty()) {
     exact.warnings.push_back(advice);
   }
   return exact;
 }
 
-ProcessWorkload exact_workload_of(ExactJob& exact) {
+ComputeTimes compute_times_of(const ExactJob& exact) {
   std::optional<OperatorProfile> profile;
   if (!exact.profile.empty()) {
     const FileText text(exact.profile);
     profile = read_profile_json(text.view(), exact.profile);
   }
-  ComputeTimes times = [&] {
-    try {
-      return ComputeTimes(gpu_spec(exact.job.gpu_type), exact.job.precision, std::move(profile));
-    } catch (Error& error) {
-      error.locate(exact.profile);
-      throw;
-    }
-  }();
+  try {
+    return ComputeTimes(gpu_spec(exact.job.gpu_type), exact.job.precision, std::move(profile));
+  } catch (Error& error) {
+    error.locate(exact.profile);
+    throw;
+  }
+}
+
+ProcessWorkload exact_workload_of(ExactJob& exact) {
+  ComputeTimes times = compute_times_of(exact);
   ProcessWorkload result =
       exact.process ? process_workload(exact.job, std::ref(times), *exact.process, exact.with_init)
                     : ProcessWorkload{exact_workload(exact.job, std::ref(times)), {}};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "generator/compute/compute_times.h"
 #include "generator/exact/memory.h"
 #include "generator/job.h"
 #include "generator/process/process_workload.h"
@@ -23,11 +24,18 @@ struct ExactJob {
   bool with_init = false;             ///< the process's init items too
 };
 
+/// The job as words describe it, before anything is checked against the model: no memory, and the
+/// vocabulary as it is. ERRORS: those of the flags, the script, the model and the process.
+ExactJob described_job(std::span<const std::string> words);
+
 /// A model (--model NAME, --model-file F, --hf-config F, or a Megatron-LM script's own) and the
 /// flags of a job; --from-megatron-args F reads those that the words do not give from a script. The
 /// training process is --process's, or the model file's own, where one is given.
 /// ERRORS: those of the flags, the script, the model, the process and check_job().
 ExactJob exact_job(std::span<const std::string> words);
+
+/// What its operators take: by its profile, where it has one. ERRORS: those of the profile.
+ComputeTimes compute_times_of(const ExactJob& job);
 
 /// Its workload; `init_ops` is empty without a process. Warns if a profile was given that has none
 /// of its operators. ERRORS: those of the workload, the process and the profile.

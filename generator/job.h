@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "generator/model/model.h"
@@ -31,6 +32,8 @@ struct Job {
   std::int64_t vpp = 1;        ///< model chunks a stage
   /// Layers of the first and of the last stage; 0: as many as the others (exact/stages.h).
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;
+  /// Layers of each virtual stage in the model's order, in place of these; empty: not given.
+  std::vector<std::int64_t> stage_layers;
   std::string rank_order = "tp-cp-ep-dp-pp";  ///< dimensions from the fastest (exact/groups.h)
   std::int64_t hsdp_replicas = 1;  ///< kZero3: copies of the sharded model (hybrid sharding)
   std::int64_t seq = 4096, micro_batch = 1, global_batch = 1;

@@ -1,21 +1,73 @@
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "app/command.h"
+#include "app/plan/job_plan_options.h"
 #include "app/plan/plan_options.h"
+#include "app/usage.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kExamples =
     R"(Examples:
+  lockstep plan --model llama3-8b --gpus 16 --gbs 64 --seq 4096 --topology Spectrum-X:g=16
   lockstep plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --layers 4 --gbs 8 --max-tp 2 --max-batch 2
   lockstep plan --aceso-model scale-layer --aceso-size 4layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 1200 --global-batch 16 --micro-batch 1 2
   lockstep plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 4000 --price tests/data/plan/scale-layer/two-stages.json
 )";
 
+/// What a search of our own spends on replays unless told otherwise (replay_work()).
+constexpr std::int64_t kJobEffort = 400'000;
+
+/// Flags of the other problems that describe a job, too, and what a job calls them.
+constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},
+                                                           {"--sequence-length", "--seq"},
+                                                           {"--global-batch", "--gbs"},
+                                                           {"--micro-batch", "--mbs"},
+                                                           {"--num-layers", "--num_layers"},
+                                                           {"--hidden-size", "--hidden_size"},
+                                                           {"--vocab-size", "--vocab_size"},
+                                                           {"--layers", "--num_layers"}};
+
+/// Whether a model of ours is meant: then all that describes it goes to `job`. Words that are no
+/// flags of ours describe a job.
+bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
+  job.words = app.remaining();
+  const bool described = std::ranges::any_of(job.words, [](const std::string& word) {
+    return word.starts_with("--model") || word.starts_with("--hf") ||
+           word.starts_with("--from-megatron") || word.starts_with("--from_megatron");
+  });
+  if (!described) {
+    if (!job.words.empty()) {
+      app.allow_extras(false);
+      throw usage_error(*app.get_parent(), CLI::ExtrasError(app.get_name(), job.words));
+    }
+    return false;
+  }
+  for (const auto& [flag, ours] : kShared) {
+    if (app.count(flag) > 0) {
+      std::string values;
+      for (const std::string& value : app.get_option(flag)->results()) {
+        values += (values.empty() ? "" : ",") + value;
+      }
+      job.words.insert(job.words.end(), {ours, values});
+    }
+  }
+  job.effort = app.count("--effort") > 0 ? aceso.max_work : kJobEffort;
+  job.output = aceso.output;
+  job.json = aceso.json;
+  return true;
+}
+
 CommandBody define(CLI::App& app) {
   auto aceso = std::make_shared<AcesoOptions>();
   auto metis = std::make_shared<MetisOptions>();
+  auto job = std::make_shared<JobPlanOptions>();
+  app.allow_extras();
+  define_job_plan_options(app, *job);
   app.add_option("--aceso-model", aceso->model, "Aceso's problem: gpt, t5, resnet or scale-layer");
   app.add_option("--metis-hostfile", metis->hostfile, "Metis's problem: ADDRESS slots=N a line");
   app.add_option("--metis-clusterfile", metis->clusterfile,
@@ -32,7 +84,7 @@ CommandBody define(CLI::App& app) {
                  "of the first type unless given");
   app.add_option("--aceso-size", aceso->size, "The model's size: 1_3B, 770M, 16layers …");
   app.add_option("--num-layers", aceso->layers, "Layers of scale-layer");
-  app.add_option("--profiles", aceso->profiles, "Folder with the profiles")->required();
+  app.add_option("--profiles", aceso->profiles, "Folder with the profiles");
   app.add_option("--gpus-per-node", aceso->gpus_per_node, "GPUs of a server")
       ->check(CLI::Range(1, 1 << 10))
       ->capture_default_str();
@@ -67,12 +119,32 @@ CommandBody define(CLI::App& app) {
   app.add_option("--effort", aceso->max_work,
                  "End the search after so much work, proven or not; the same on every machine")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--actual", aceso->actual,
+                 "Measured times and memory of plans (CSV: plan,time_ms,memory_mb): predicted "
+                 "against actual, for Aceso's plans");
+  app.add_option("--scaling", aceso->scaling,
+                 "Layers of scale-layer to search for one after the other: what the search costs")
+      ->expected(1, -1)
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
+  app.add_option("--top", aceso->top, "List so many plans at most")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   app.add_option("-o,--output", aceso->output, "Folder for the plans and tables; made if absent");
   app.add_flag("--json", aceso->json, "Print one JSON document");
-  return [aceso, metis] {
+  app.add_option("--threads", job->threads,
+                 "threads (default: one a core); the result does not depend on it")
+      ->check(CLI::Range(1, 1024));
+  return [aceso, metis, job, &app] {
+    if (take_job(app, *aceso, *job)) {
+      return run_job_plan(*job);
+    }
     if (metis->hostfile.empty() == aceso->model.empty()) {
       throw Error("no problem is given, or two")
-          .expected("--aceso-model NAME, or --metis-hostfile FILE --metis-clusterfile FILE");
+          .expected(
+              "--model NAME --gpus N --topology T, --aceso-model NAME, or "
+              "--metis-hostfile FILE --metis-clusterfile FILE");
+    }
+    if (aceso->profiles.empty()) {
+      throw Error("the folder with the profiles is missing").field("--profiles");
     }
     if (!aceso->model.empty()) {
       return run_aceso(*aceso);
@@ -81,6 +153,7 @@ CommandBody define(CLI::App& app) {
     metis->cost = aceso->cost;
     metis->price = aceso->price;
     metis->output = aceso->output;
+    metis->top = aceso->top;
     metis->json = aceso->json;
     metis->max_tp = aceso->max_tp > 0 ? aceso->max_tp : metis->max_tp;
     return run_metis(*metis);

@@ -19,11 +19,14 @@ struct AcesoOptions {
   std::string cost = "strict";
   int max_tp = 0;  ///< 0: the GPUs of a server
   int max_stages = 16;
-  double spare_mb = 0;              ///< kept free of each GPU's memory
-  std::int64_t max_work = 0;        ///< of the search, in labels; 0: until proven
-  std::string strategy = "search";  ///< or megatron: regular plans only
-  std::string price;                ///< a plan to price instead of a search
-  std::string output;               ///< folder for plans and tables
+  double spare_mb = 0;                ///< kept free of each GPU's memory
+  std::int64_t max_work = 0;          ///< of the search, in labels; 0: until proven
+  std::string strategy = "search";    ///< or megatron: regular plans only
+  std::string price;                  ///< a plan to price instead of a search
+  std::string actual;                 ///< measurements to compare the prices of plans with
+  std::vector<std::int64_t> scaling;  ///< layers of scale-layer to search for, one after the other
+  std::int64_t top = 0;               ///< plans that are listed at most; 0: all
+  std::string output;                 ///< folder for plans and tables
   bool json = false;
 };
 
@@ -35,8 +38,9 @@ struct MetisOptions {
   int max_tp = 4;
   std::int64_t max_batch = 4;
   std::string cost = "strict";
-  std::string price;   ///< a plan to price instead of a search
-  std::string output;  ///< folder for the ranking
+  std::string price;     ///< a plan to price instead of a search
+  std::int64_t top = 0;  ///< plans that are listed at most; 0: all
+  std::string output;    ///< folder for the ranking
   bool json = false;
 };
 ExitCode run_metis(const MetisOptions& options);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/plan/aceso_report.h"
+#include "app/plan/aceso_studies.h"
 #include "app/plan/plan_options.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
@@ -82,18 +83,27 @@ std::vector<std::int64_t> microbatches_of(const Plan& plan) {
   return all;
 }
 
-ExitCode price(const AcesoOptions& options, const Model& model) {
+/// Reads and prices a plan's file; `warnings` gets what is odd about it.
+PricedFile price_of(const AcesoOptions& options, const Model& model, const std::string& file,
+                    Warnings& warnings) {
   const Cluster cluster = cluster_of(options);
-  const FileText text(options.price, 1 << 28);
-  const Plan plan = parse_plan(text.view(), options.price, model);
+  const FileText text(file, 1 << 28);
+  Plan plan = parse_plan(text.view(), file, model);
   int tp = cluster.gpus_per_node;
   for (const Stage& stage : plan.stages) {
     tp = std::max(tp, stage.gpus);
   }
   const Database database = read_database(options.profiles, model, microbatches_of(plan), tp);
-  check_ops(plan, options.price, model, static_cast<std::int64_t>(database.ops.size()));
-  const Warnings warnings = oddities(plan, database, cluster);
-  const PlanPrice cost = price_plan(plan, database, model, cluster, flavour_of(options));
+  check_ops(plan, file, model, static_cast<std::int64_t>(database.ops.size()));
+  warnings = oddities(plan, database, cluster);
+  PlanPrice cost = price_plan(plan, database, model, cluster, flavour_of(options));
+  return {std::move(plan), std::move(cost)};
+}
+
+ExitCode price(const AcesoOptions& options, const Model& model) {
+  const Cluster cluster = cluster_of(options);
+  Warnings warnings;
+  const auto [plan, cost] = price_of(options, model, options.price, warnings);
   if (options.json) {
     Json json = {{"schema", "lockstep-plan-price/1"},
                  {"model", model.name},
@@ -196,7 +206,14 @@ Json search_json(const AcesoOptions& options, const SearchResult& result, const 
           {"left_out", result.removed}};
 }
 
-ExitCode find(const AcesoOptions& options, const Model& model) {
+/// What a search found, and its CPU seconds.
+struct Found {
+  SearchResult result;
+  double cpu_s = 0;
+  std::int64_t ops = 0;
+};
+
+Found run_search(const AcesoOptions& options, const Model& model) {
   if (options.global_batch < 1) {
     throw Error("the samples of an iteration are missing")
         .field("--global-batch")
@@ -220,8 +237,18 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
   }
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   result.removed.insert(result.removed.end(), database.missing.begin(), database.missing.end());
+  if (options.top > 0) {
+    result.plans.resize(std::min(result.plans.size(), static_cast<std::size_t>(options.top)));
+  }
+  return {std::move(result), cpu_s, static_cast<std::int64_t>(database.ops.size())};
+}
+
+ExitCode find(const AcesoOptions& options, const Model& model) {
+  const Cluster cluster = cluster_of(options);
+  const auto [result, cpu_s, ops] = run_search(options, model);
   if (!options.output.empty()) {
     write_plans(options.output, result, model);
+    write_search_tables(options.output, result, cpu_s);
   }
   if (options.json) {
     write_file("-", to_text(search_json(options, result, model, cluster, cpu_s)));
@@ -237,7 +264,27 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
 }  // namespace
 
 ExitCode run_aceso(const AcesoOptions& options) {
+  if (!options.scaling.empty()) {
+    if (options.model != "scale-layer") {
+      throw Error(fmt::format("{} has one number of layers", options.model))
+          .field("--scaling")
+          .expected("--aceso-model scale-layer");
+    }
+    return run_scaling_study(options, [&](std::int64_t layers) {
+      Found found =
+          run_search(options, find_model(options.model, fmt::format("{}layers", layers), 0));
+      return ScalingPoint{layers, found.ops, std::move(found.result), found.cpu_s};
+    });
+  }
   const Model model = find_model(options.model, options.size, options.layers);
+  if (!options.actual.empty()) {
+    return run_accuracy_study(options, [&](const std::string& file) {
+      Warnings warnings;
+      PricedFile priced = price_of(options, model, file, warnings);
+      print(warnings);
+      return priced;
+    });
+  }
   return options.price.empty() ? find(options, model) : price(options, model);
 }
 

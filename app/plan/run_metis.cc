@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
@@ -124,7 +125,10 @@ ExitCode run_metis(const MetisOptions& options) {
     return ExitCode::kDone;
   }
   const std::clock_t begin = std::clock();
-  const std::vector<Ranked> found = search(problem);
+  std::vector<Ranked> found = search(problem);
+  if (options.top > 0) {
+    found.resize(std::min(found.size(), static_cast<std::size_t>(options.top)));
+  }
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   if (!options.output.empty()) {
     std::error_code failed;

@@ -135,6 +135,7 @@ void check_model(const Job& job) {
   StageCut cut{.layers = 0, .pp = job.pp, .vpp = job.vpp};
   cut.first_layers = job.first_stage_layers;
   cut.last_layers = job.last_stage_layers;
+  cut.counts = job.stage_layers;
   for (const LayerBlock& block : job.model.blocks) {
     check_range(block.layers, 1, 1'000'000, block.name + ".layers");
     cut.layers += block.layers;

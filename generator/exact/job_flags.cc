@@ -83,6 +83,8 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
      {},
      0,
      kMaxCount},
+    {"stage_layers", "", ArgKind::kText, "",
+     "layers of each virtual stage, in the model's order: 10,12,12,8"},
     {"rank_order", "", ArgKind::kText, "tp-cp-ep-dp-pp", "dimensions of the ranks, fastest first"},
     {"schedule", "", ArgKind::kText, "1f1b", "order of a stage's passes: 1f1b, gpipe, …"},
     {"seq", "seq_length", ArgKind::kInteger, "4096", "tokens a sequence", {}, 1, kMaxCount},
@@ -167,6 +169,22 @@ double number_of(const ArgValues& args, std::string_view name) {
   return *value;
 }
 
+std::vector<std::int64_t> counts_of(const ArgValues& args, std::string_view name) {
+  std::vector<std::int64_t> counts;
+  const std::string text = args.text_if(name).value_or("");
+  for (const std::string_view part :
+       text.empty() ? std::vector<std::string_view>{} : split(text, ',')) {
+    const std::optional<std::int64_t> count = to_int(trim(part));
+    if (!count) {
+      throw Error(fmt::format("'{}' is not a whole number", printable(part)))
+          .field(fmt::format("--{}", name))
+          .expected("counts with commas between them, such as 10,12,12,8");
+    }
+    counts.push_back(*count);
+  }
+  return counts;
+}
+
 Time time_of(const ArgValues& args, std::string_view name) {
   try {
     const Time time = parse_time(args.text(name));
@@ -238,6 +256,7 @@ Job job_from_flags(const ArgValues& args) {
   job.sequence_parallel = args.on("sequence_parallel");
   job.first_stage_layers = args.integer("first_stage_layers");
   job.last_stage_layers = args.integer("last_stage_layers");
+  job.stage_layers = counts_of(args, "stage_layers");
   job.rank_order = args.text("rank_order");
   job.schedule = args.text("schedule");
   job.seq = args.integer("seq");

@@ -110,50 +110,36 @@ struct ChunkMemory {
   std::int64_t largest_dense = 0, largest_expert = 0;  ///< parameters of a unit
 };
 
-class JobMemory {
- public:
-  explicit JobMemory(const Job& job) : job_(job) {
-    options_.sizes = rank_sizes(job);
-    options_.tied_copy = job.pp > 1;
-  }
+void add(ChunkMemory& memory, const UnitMemory& unit, std::int64_t times) {
+  memory.kept += unit.kept * times;
+  memory.recomputed = std::max(memory.recomputed, unit.recomputed);
+  memory.parameters +=
+      {(Count(unit.parameters.dense) * times).value, (Count(unit.parameters.expert) * times).value,
+       (Count(unit.parameters.replicated) * times).value};
+  memory.largest_dense = std::max(memory.largest_dense, unit.parameters.dense);
+  memory.largest_expert = std::max(memory.largest_expert, unit.parameters.expert);
+}
 
-  ChunkMemory chunk(const ModelChunk& what) const {
-    ChunkMemory memory;
-    if (what.embedding) {
-      add(memory, job_.model.before, 1);
-    }
-    std::int64_t first = 0;
-    for (const LayerBlock& block : job_.model.blocks) {
-      const std::int64_t begin = std::max(first, what.first);
-      const std::int64_t end = std::min(first + block.layers, what.first + what.layers);
-      if (begin < end) {
-        add(memory, block.modules, end - begin);
-      }
-      first += block.layers;
-    }
-    if (what.head) {
-      add(memory, job_.model.after, 1);
-    }
-    return memory;
+ChunkMemory chunk_memory(const Job& job, const ModelMemory& model, const ModelChunk& what) {
+  ChunkMemory memory;
+  if (what.embedding) {
+    add(memory, model.before, 1);
   }
-
- private:
-  void add(ChunkMemory& memory, const std::vector<Module>& modules, std::int64_t times) const {
-    const ParameterCount parameters = parameters_of(modules, options_);
-    memory.kept += kept_activations(modules, job_) * times;
-    if (job_.recompute == Recompute::kFull && !at_an_edge(modules)) {
-      memory.recomputed = std::max(memory.recomputed, kept_without_recompute(modules, job_));
+  std::int64_t first = 0;
+  for (std::size_t b = 0; b < model.blocks.size(); ++b) {
+    const std::int64_t next = first + job.model.blocks[b].layers;
+    const std::int64_t begin = std::max(first, what.first);
+    const std::int64_t end = std::min(next, what.first + what.layers);
+    if (begin < end) {
+      add(memory, model.blocks[b], end - begin);
     }
-    memory.parameters +=
-        {(Count(parameters.dense) * times).value, (Count(parameters.expert) * times).value,
-         (Count(parameters.replicated) * times).value};
-    memory.largest_dense = std::max(memory.largest_dense, parameters.dense);
-    memory.largest_expert = std::max(memory.largest_expert, parameters.expert);
+    first = next;
   }
-
-  const Job& job_;
-  PassOptions options_;
-};
+  if (what.head) {
+    add(memory, model.after, 1);
+  }
+  return memory;
+}
 
 void fill_states(const Job& job, StageMemory& memory) {
   const RankSizes sizes = rank_sizes(job);
@@ -182,9 +168,36 @@ Bytes kept_activations(std::span<const Module> modules, const Job& job) {
   return kept_without_recompute(modules, job);
 }
 
+ModelMemory model_memory(const Job& job) {
+  PassOptions options;
+  options.sizes = rank_sizes(job);
+  options.tied_copy = job.pp > 1;
+  const auto unit = [&](const std::vector<Module>& modules) {
+    UnitMemory memory;
+    memory.kept = kept_activations(modules, job);
+    if (job.recompute == Recompute::kFull && !at_an_edge(modules)) {
+      memory.recomputed = kept_without_recompute(modules, job);
+    }
+    memory.parameters = parameters_of(modules, options);
+    return memory;
+  };
+  ModelMemory memory{unit(job.model.before), unit(job.model.after), {}};
+  for (const LayerBlock& block : job.model.blocks) {
+    memory.blocks.push_back(unit(block.modules));
+  }
+  return memory;
+}
+
 std::vector<StageMemory> memory_by_stage(const Job& job) {
   check_job(job);
-  const JobMemory model(job);
+  return memory_by_stage(job, model_memory(job));
+}
+
+Bytes peak_memory(std::span<const StageMemory> stages) {
+  return std::ranges::max(stages, {}, &StageMemory::total).total();
+}
+
+std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& model) {
   const PipelineSchedule& schedule = pipeline_schedule_named(job.schedule);
   const std::vector<std::vector<ModelChunk>> cut = stages_of(job);
   std::vector<StageMemory> stages;
@@ -193,7 +206,7 @@ std::vector<StageMemory> memory_by_stage(const Job& job) {
     std::vector<Bytes> kept;
     std::int64_t dense = 0, expert = 0;
     for (const ModelChunk& what : cut[s]) {
-      const ChunkMemory chunk = model.chunk(what);
+      const ChunkMemory chunk = chunk_memory(job, model, what);
       kept.push_back(chunk.kept);
       memory.parameters += chunk.parameters;
       memory.working = std::max(memory.working, chunk.recomputed);

@@ -43,6 +43,24 @@ struct StageMemory {
 /// / t with selective recomputation.
 Bytes kept_activations(std::span<const Module> modules, const Job& job);
 
+/// What one unit of a model (a layer, or what is before or after the layers) takes of a rank.
+struct UnitMemory {
+  Bytes kept;        ///< kept_activations()
+  Bytes recomputed;  ///< held beside it while it is recomputed as a whole
+  ParameterCount parameters;
+};
+
+/// The units of a model. Depends on the model, tp, cp, ep, expert tp, the microbatch, sequence,
+/// sequence parallelism, recomputation, precision and whether there are several stages, so that
+/// jobs that differ in nothing of these may share it.
+struct ModelMemory {
+  UnitMemory before, after;
+  std::vector<UnitMemory> blocks;  ///< a layer of each
+};
+
+/// PRECONDITION: check_job(job).
+ModelMemory model_memory(const Job& job);
+
 /// The memory of each stage.
 ///
 /// Weights, gradients and optimizer state of a parameter (Megatron Core, dist_optimizer.md; ZeRO,
@@ -59,6 +77,11 @@ Bytes kept_activations(std::span<const Module> modules, const Job& job);
 ///
 /// ERRORS: those of check_job(). O(layers + pp vpp microbatches).
 std::vector<StageMemory> memory_by_stage(const Job& job);
+/// The same with units worked out before. PRECONDITION: check_job(job).
+std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& model);
+
+/// What the fullest stage needs. PRECONDITION: there is one.
+Bytes peak_memory(std::span<const StageMemory> stages);
 
 /// A line for each run of stages that are alike, for a terminal.
 std::string memory_table(std::span<const StageMemory> stages);

@@ -20,14 +20,6 @@ struct Change {
   std::function<void(Job&)> make;
 };
 
-Bytes peak_of(std::span<const StageMemory> stages) {
-  Bytes peak;
-  for (const StageMemory& stage : stages) {
-    peak = std::max(peak, stage.total());
-  }
-  return peak;
-}
-
 std::vector<Change> changes_of(const Job& job) {
   std::vector<Change> changes;
   if (job.recompute != Recompute::kFull) {
@@ -62,7 +54,7 @@ std::vector<Change> changes_of(const Job& job) {
 
 std::string memory_advice(const Job& job, std::span<const StageMemory> stages) {
   const GpuSpec& gpu = gpu_spec(job.gpu_type);
-  const Bytes peak = peak_of(stages);
+  const Bytes peak = peak_memory(stages);
   if (peak <= gpu.memory) {
     return "";
   }
@@ -74,7 +66,7 @@ std::string memory_advice(const Job& job, std::span<const StageMemory> stages) {
     Job other = job;
     change.make(other);
     try {
-      const Bytes now = peak_of(memory_by_stage(other));
+      const Bytes now = peak_memory(memory_by_stage(other));
       if (now <= gpu.memory) {
         enough.push_back(change.text);
       }

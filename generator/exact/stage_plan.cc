@@ -83,7 +83,8 @@ std::vector<std::vector<ModelChunk>> stages_of(const Job& job) {
                        .pp = job.pp,
                        .vpp = job.vpp,
                        .first_layers = job.first_stage_layers,
-                       .last_layers = job.last_stage_layers});
+                       .last_layers = job.last_stage_layers,
+                       .counts = job.stage_layers});
   if (pipeline_schedule_named(job.schedule).bidirectional) {
     const std::vector<std::vector<ModelChunk>> one_way = stages;
     for (std::size_t s = 0; s < stages.size(); ++s) {

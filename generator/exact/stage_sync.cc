@@ -4,21 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "generator/exact/optimizer_step.h"
 #include "generator/exact/stage_program.h"
 #include "generator/exact/stage_streams.h"
 
 namespace lockstep {
-namespace {
-
-Operator memory_operator(std::string name, double bytes) {
-  Operator op;
-  op.name = std::move(name);
-  op.bytes = bytes;
-  op.element_bytes = 4;
-  return op;
-}
-
-}  // namespace
 
 /// Starts the reduction of the buckets that `item` completes, after `op` did.
 void StageProgram::reduce_complete(const ChunkReduction& reduction, std::size_t item,
@@ -130,8 +120,7 @@ void StageProgram::finish() {
                        std::move(tail))};
   };
   const bool sharded = job_.sharding != Sharding::kNone;
-  const std::int64_t owned = parameters.dense / (sharded ? dense_ranks_ / job_.hsdp_replicas : 1) +
-                             parameters.expert / (sharded ? expert_ranks_ : 1);
+  const std::int64_t owned = owned_parameters(job_, parameters);
   if (bidirectional_) {
     step(OpType::kReduceGradients, "reduce copies", kGlobalStream, families_.copies(),
          Bytes(owned) * sizes.gradient);
@@ -149,9 +138,7 @@ void StageProgram::finish() {
   if (job_.precision == Precision::kFp16 && ranks > 1) {
     step(OpType::kClip, "any infinite gradient", kGlobalStream, families_.of(copy), Bytes(4));
   }
-  tail = {compute(OpType::kClip,
-                  memory_operator("gradient norm", static_cast<double>(owned) * sizes.gradient),
-                  std::move(tail))};
+  tail = {compute(OpType::kClip, gradient_norm(owned, sizes), std::move(tail))};
   if (ranks > 1) {
     step(OpType::kClip, "sum of gradient norms", kGlobalStream, families_.of(copy), Bytes(4));
   }
@@ -160,11 +147,7 @@ void StageProgram::finish() {
     step(OpType::kClip, "sum of expert gradient norms", kGlobalStream,
          families_.of(RankGroup::kExpertModel), Bytes(4));
   }
-  // Reads gradient, fp32 parameter and both moments, writes the latter three and the parameter.
-  tail = {compute(OpType::kOptimizer,
-                  memory_operator("optimizer", static_cast<double>(owned) *
-                                                   (sizes.gradient + 24 + sizes.parameter)),
-                  std::move(tail))};
+  tail = {compute(OpType::kOptimizer, optimizer_update(owned, sizes), std::move(tail))};
   if (!job_.overlap_parameters) {
     gather_buckets(std::move(tail));
   }

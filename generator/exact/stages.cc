@@ -57,8 +57,35 @@ std::vector<std::int64_t> given_counts(const StageCut& cut) {
   return counts;
 }
 
+void check_counts(const StageCut& cut) {
+  if (cut.first_layers > 0 || cut.last_layers > 0) {
+    throw Error("the layers of every stage are given, and those of the first or last once more")
+        .field("--stage_layers")
+        .expected("--stage_layers alone");
+  }
+  if (std::ssize(cut.counts) != cut.pp * cut.vpp) {
+    throw Error(fmt::format("{} counts of layers for {} stages of {} chunks", cut.counts.size(),
+                            cut.pp, cut.vpp))
+        .field("--stage_layers")
+        .expected(fmt::format("{} counts", cut.pp * cut.vpp));
+  }
+  std::int64_t sum = 0;
+  for (const std::int64_t count : cut.counts) {
+    check_range(count, 1, cut.layers, "--stage_layers");
+    sum += count;
+  }
+  if (sum != cut.layers) {
+    throw Error(fmt::format("the counts add up to {} layers, the model has {}", sum, cut.layers))
+        .field("--stage_layers");
+  }
+}
+
 /// Layers of each virtual stage.
 std::vector<std::int64_t> virtual_counts(const StageCut& cut) {
+  if (!cut.counts.empty()) {
+    check_counts(cut);
+    return cut.counts;
+  }
   const std::int64_t stages = cut.pp * cut.vpp;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(stages));
   if (cut.first_layers > 0 || cut.last_layers > 0) {

@@ -19,6 +19,8 @@ struct StageCut {
   std::int64_t vpp = 1;           ///< model chunks a stage
   std::int64_t first_layers = 0;  ///< layers of the whole first stage; 0: not given
   std::int64_t last_layers = 0;   ///< of the whole last stage; 0: not given
+  /// Of each virtual stage, in the model's order; empty: not given, else the two above are 0.
+  std::vector<std::int64_t> counts = {};
 };
 
 /// The chunks of each stage: result[stage][chunk]. Chunk c of stage s is the virtual stage
@@ -32,9 +34,12 @@ struct StageCut {
 /// virtual stages before the last, from the back; the first and the last come last, as they have
 /// the embedding and the head (Llama 3's cut: arXiv:2407.21783, section 3.3.2).
 ///
-/// ERRORS: Error with field pp, vpp, first_stage_layers or last_stage_layers and the nearest values
-/// that fit: values out of range, more virtual stages than layers, counts given that leave the
-/// other stages a remainder. O(pp vpp).
+/// `counts` are taken as they are (Megatron Core, --pipeline-model-parallel-layout).
+///
+/// ERRORS: Error with field pp, vpp, first_stage_layers, last_stage_layers or stage_layers and the
+/// nearest values that fit: values out of range, more virtual stages than layers, counts given that
+/// leave the other stages a remainder, or that are not one of each virtual stage and the model's
+/// layers in sum. O(pp vpp).
 std::vector<std::vector<ModelChunk>> cut_into_stages(const StageCut& cut);
 
 }  // namespace lockstep

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+/// The flags of `lockstep plan --model …`, as typed.
+struct JobPlanOptions {
+  std::vector<std::string> words;  ///< model, job and axes, as for `simulate --model`
+  std::string topology;
+  std::string objective = "time";
+  std::string max_memory;              ///< empty: what the GPU has
+  std::vector<std::string> forbidden;  ///< "vpp", "cp", …: axes held at 1
+  std::string gpu_price, gpu_power;    ///< USD an hour; "700W" or "700W:150W"
+  std::vector<std::string> stragglers;
+  std::int64_t steps = 1;
+  std::uint64_t seed = 1;
+  std::int64_t effort = 0;  ///< 0: until proven
+  int threads = 0;
+  std::string resume;
+  std::string output;
+  bool json = false;
+};
+
+/// Declares those that no other problem of `plan` has.
+void define_job_plan_options(CLI::App& app, JobPlanOptions& options);
+
+/// Searches, and writes the plan. ERRORS: Error naming the flag.
+ExitCode run_job_plan(const JobPlanOptions& options);
+
+}  // namespace lockstep

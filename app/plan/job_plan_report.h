@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "planner/job/job_search.h"
+#include "planner/job/job_sensitivity.h"
+
+namespace lockstep {
+
+/// What a search for plans of a model found, and what explains it.
+struct JobPlanReport {
+  std::string model, topology, objective;
+  JobSearchResult result;
+  std::vector<double> expected_s;  ///< of the first plans, with stragglers; empty: none
+  std::vector<PlanVariant> neighbours;
+  std::vector<TippingPoint> tipping;
+  std::vector<std::string> words;  ///< of `lockstep simulate` for the best plan
+  std::vector<std::string> warnings;
+};
+
+/// For people.
+std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem);
+
+/// For machines (docs/formats/plan-json.md).
+Json job_plan_json(const JobPlanReport& report, const JobProblem& problem);
+
+/// The best priced plan of another cut (GPUs, tp, cp, pp, ep) than the first; nullptr: none.
+const JobPlan* runner_up(const JobSearchResult& result);
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/job/job_space.h"
+
+namespace lockstep {
+
+/// A command line of `plan --model` taken apart: what is chosen from, and the words that describe
+/// the rest of the job.
+struct JobWords {
+  PlanAxes axes;
+  std::vector<std::string> rest;
+};
+
+/// Takes the flags of PlanAxes out of a command line, in any of their spellings (job_flags()): one
+/// value or several with commas pin an axis, the names in `forbidden` hold one at 1,
+/// none or off. `--gpus` stays in the rest, too, with its largest value.
+/// ERRORS: Error naming the flag: no value, a value that is none, pinned and forbidden at once,
+/// --gpus missing.
+JobWords take_axes(std::span<const std::string> words, std::span<const std::string> forbidden);
+
+/// What may be forbidden: "tp", "cp", …
+std::span<const std::string_view> forbidden_axes();
+
+}  // namespace lockstep

@@ -1,0 +1,89 @@
+#include "planner/job/group_shapes.h"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace lockstep {
+
+GroupShapes::GroupShapes(const Topology& topology, bool pxn) {
+  const std::vector<NodeId> gpus = topology.gpus();
+  std::vector<std::int32_t> rank_of(topology.nodes.size(), -1);
+  for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
+    rank_of[gpus[rank].index()] = static_cast<std::int32_t>(rank);
+    server_.push_back(topology.nodes[gpus[rank].index()].server);
+  }
+  nvlink_.resize(gpus.size());
+  nic_.resize(gpus.size());
+  const auto see = [&](NodeId from, NodeId to, Bandwidth rate) {
+    const std::int32_t rank = rank_of[from.index()];
+    if (rank >= 0) {
+      const bool network = topology.nodes[to.index()].kind == NodeKind::kSwitch;
+      (network ? nic_ : nvlink_)[static_cast<std::size_t>(rank)] += rate.bytes_per_second();
+    }
+  };
+  for (const Link& link : topology.links) {
+    const Bandwidth rate = topology.link_classes[static_cast<std::size_t>(link.link_class)].rate;
+    see(link.a, link.b, rate);
+    see(link.b, link.a, rate);
+  }
+  if (pxn) {
+    server_nics_.resize(static_cast<std::size_t>(*std::ranges::max_element(server_)) + 1);
+    for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
+      server_nics_[static_cast<std::size_t>(server_[rank])] += nic_[rank];
+    }
+  }
+}
+
+const std::vector<PlacedShape>& GroupShapes::of(const RankLayout& layout, RankGroup kind,
+                                                std::int64_t replicas) {
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {} {} {}", layout.gpus, layout.tp, layout.cp, layout.pp,
+                  layout.ep, layout.etp, layout.order, static_cast<int>(kind), replicas);
+  const auto [found, is_new] = known_.try_emplace(key);
+  std::vector<PlacedShape>& shapes = found->second;
+  if (!is_new) {
+    return shapes;
+  }
+  std::map<GroupShape, std::size_t> place;
+  std::vector<std::int32_t> servers;
+  for (const std::vector<std::int32_t>& whole : groups_of(layout, kind)) {
+    const std::size_t size = whole.size() / static_cast<std::size_t>(replicas);
+    for (std::size_t begin = 0; size > 1 && begin < whole.size(); begin += size) {
+      const std::span<const std::int32_t> group = std::span(whole).subspan(begin, size);
+      servers.clear();
+      for (const std::int32_t rank : group) {
+        servers.push_back(server_[static_cast<std::size_t>(rank)]);
+      }
+      GroupShape shape = group_shape(servers);
+      const auto [at, first] = place.try_emplace(std::move(shape), shapes.size());
+      if (first) {
+        PlacedShape placed;
+        placed.shape = at->first;
+        for (std::size_t i = 0; i < size; ++i) {
+          placed.servers = std::max(placed.servers, placed.shape.server[i] + 1);
+          placed.local_pair = placed.local_pair || servers[i] == servers[(i + 1) % size];
+        }
+        shapes.push_back(std::move(placed));
+      }
+      PlacedShape& placed = shapes[at->second];
+      std::vector<double> nics(static_cast<std::size_t>(placed.servers));
+      std::vector<std::int32_t> ranks(nics.size());
+      for (std::size_t i = 0; i < size; ++i) {
+        const auto rank = static_cast<std::size_t>(group[i]);
+        const auto server = static_cast<std::size_t>(placed.shape.server[i]);
+        const auto own = static_cast<std::size_t>(server_[rank]);
+        const double nic = server_nics_.empty() ? nic_[rank] : server_nics_[own];
+        nics[server] = server_nics_.empty() ? nics[server] + nic : nic;
+        placed.most = std::max(placed.most, ++ranks[server]);
+        placed.nvlink_Bps = std::max(placed.nvlink_Bps, nvlink_[rank]);
+        placed.nic_Bps = std::max(placed.nic_Bps, nic);
+      }
+      placed.server_nic_Bps = std::max(placed.server_nic_Bps, std::ranges::max(nics));
+    }
+  }
+  return shapes;
+}
+
+}  // namespace lockstep

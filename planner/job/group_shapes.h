@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "generator/exact/groups.h"
+#include "simulator/collectives/algorithm.h"
+#include "topologies/topology.h"
+
+namespace lockstep {
+
+/// Where the ranks of some equally placed groups lie, and the most that their links carry.
+struct PlacedShape {
+  GroupShape shape;
+  std::int32_t servers = 1;
+  std::int32_t most = 1;      ///< ranks of the group in one server, at most
+  bool local_pair = false;    ///< some rank's next (round the end) is in its own server
+  double nvlink_Bps = 0;      ///< one direction, of the rank that has most
+  double nic_Bps = 0;         ///< likewise, of one rank
+  double server_nic_Bps = 0;  ///< of all the group's ranks in a server, where it is most
+};
+
+/// The shapes that the groups of a kind have on a topology, each once, worked out when first asked
+/// for. Rank r is the topology's r-th GPU. Not for two threads at once.
+class GroupShapes {
+ public:
+  /// With `pxn` a rank may use all NICs of its server. `topology` must outlive this.
+  GroupShapes(const Topology& topology, bool pxn);
+
+  /// Groups of a kind cut into `replicas` consecutive blocks each (hybrid sharding); groups of one
+  /// rank are left out. O(gpus) the first time. PRECONDITION: check_layout(layout), no more GPUs
+  /// than the topology has, replicas divides the groups' size.
+  const std::vector<PlacedShape>& of(const RankLayout& layout, RankGroup kind,
+                                     std::int64_t replicas = 1);
+
+ private:
+  std::vector<std::int32_t> server_;  // of each rank
+  std::vector<double> nvlink_, nic_;  // of each rank, bytes per second
+  std::vector<double> server_nics_;   // of each server; empty without pxn
+  std::map<std::string, std::vector<PlacedShape>> known_;
+};
+
+}  // namespace lockstep

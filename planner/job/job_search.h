@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "generator/exact/folded_pass.h"
+#include "planner/job/job_space.h"
+#include "planner/job/step_bound.h"
+
+namespace lockstep {
+
+enum class PlanObjective : std::uint8_t { kTime, kCost, kEnergy, kMemory };
+
+/// What a GPU costs, for the objectives that ask for it.
+struct GpuRates {
+  double usd_per_hour = 0;
+  double busy_watts = 0, idle_watts = 0;  ///< while it computes; while it waits
+};
+
+/// A step as the replay found it.
+struct PricedStep {
+  double step_s = 0;
+  double compute_s = 0;               ///< of the reporting rank
+  std::array<double, 7> exposed_s{};  ///< by GroupKind
+  friend bool operator==(const PricedStep&, const PricedStep&) = default;
+};
+
+/// One way to train the model, with all that is known of it. The job has no model (with_model()).
+struct JobPlan {
+  Job job;
+  Bytes memory;     ///< of the fullest stage
+  StepFloor floor;  ///< closed form
+  bool priced = false;
+  PricedStep step;  ///< where it is priced
+
+  double step_s() const { return priced ? step.step_s : floor.step_s; }
+};
+
+struct JobProblem {
+  Job base;  ///< model, sequence, batch, precision and all else that is not chosen
+  PlanAxes axes;
+  const Topology* topology = nullptr;
+  std::function<OperatorTime()> operator_time;  ///< each call makes one for a thread of its own
+  SpaceLimits limits;
+  Bytes memory_limit;  ///< of a GPU
+  PlanObjective objective = PlanObjective::kTime;
+  GpuRates rates;
+  std::int64_t effort =
+      0;            ///< of replays, in passes of units and GPUs (replay_work()); 0: no limit
+  int threads = 0;  ///< 0: one a core
+};
+
+struct JobSearchResult {
+  std::vector<JobPlan> plans;   ///< priced ones, best first
+  std::vector<JobPlan> front;   ///< of those: none is better in both time and memory
+  std::vector<JobPlan> next;    ///< the best not priced, by their bound
+  std::vector<JobPlan> misses;  ///< would be fast but do not fit, by their bound
+  double bound = 0;             ///< no plan of the space is better than this, in the objective
+  bool proven = false;          ///< the best plan is the best of the space
+  std::int64_t nodes = 0, leaves = 0, fitting = 0, replays = 0, work = 0;
+  LeftOut left_out;
+};
+
+/// What the objective makes of a plan: seconds, US dollars, joules or bytes, of one step.
+double objective_value(const JobProblem& problem, const JobPlan& plan);
+
+/// What a replay costs, in passes of units and GPUs: 2 microbatches (layers + 2) + 4 gpus.
+std::int64_t replay_work(const Job& job, std::int64_t layers);
+
+/// Prices a plan by the replay. The job has its model. Called from several threads at once.
+using PriceJob = std::function<PricedStep(const Job& job)>;
+
+/// Searches the space of job_nodes() and job_leaves() best first: a cut waits in order of a lower
+/// bound of its objective; a node is taken apart into leaves, leaves that do not fit into memory
+/// are dropped, others wait in order of StepBound::of(), and the first leaf in the queue is
+/// replayed. When what is first cannot beat what was replayed, the best is proven. After that, some
+/// leaves that need less memory than any before, and the first of another shape, are replayed too,
+/// for the front and for comparison.
+///
+/// The result does not depend on threads. `stop` is asked between replays; `progress` gets the
+/// share of the effort that is spent. ERRORS: Error when nothing fits, with what was left out and
+/// why; those of `price`.
+JobSearchResult search_jobs(const JobProblem& problem, const PriceJob& price,
+                            const std::function<bool()>& stop,
+                            const std::function<void(std::int64_t)>& progress);
+
+}  // namespace lockstep

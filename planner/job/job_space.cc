@@ -1,0 +1,348 @@
+#include "planner/job/job_space.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "generator/exact/rank_sizes.h"
+#include "generator/exact/stage_plan.h"
+#include "generator/exact/vocabulary.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kMostChunks = 8, kMostContext = 16, kLeastTokens = 1024, kMostFewer = 3;
+constexpr std::array<std::int64_t, 4> kMicrobatches = {1, 2, 4, 8};
+constexpr std::array<std::string_view, 2> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t d = 1; d <= std::min(number, most); ++d) {
+    if (number % d == 0) {
+      result.push_back(d);
+    }
+  }
+  return result;
+}
+
+template <class T>
+std::vector<T> or_free(const std::vector<T>& pinned, std::vector<T> free) {
+  return pinned.empty() ? std::move(free) : pinned;
+}
+
+std::int64_t experts_of(const Model& model) {
+  std::int64_t experts = 0;
+  for (const LayerBlock& block : model.blocks) {
+    for (const Module& module : block.modules) {
+      experts = module.kind == ModuleKind::kMoe ? std::max(experts, module.experts) : experts;
+    }
+  }
+  return experts;
+}
+
+/// Whether a job follows the rules; else the rule that it breaks is counted, by its flag.
+bool allowed(const Job& job, LeftOut& left_out) {
+  try {
+    check_job(job);
+    return true;
+  } catch (const Error& error) {
+    const std::string_view text = error.what();  // its place and message, without advice
+    ++left_out[std::string(text.substr(0, text.find('\n')))];
+    return false;
+  }
+}
+
+/// Walks the axes of a node one after the other.
+class Nodes {
+ public:
+  Nodes(const Job& base, const PlanAxes& axes, const SpaceLimits& limits, LeftOut& left_out)
+      : job_(base),
+        base_(base),
+        axes_(axes),
+        limits_(limits),
+        left_out_(left_out),
+        layers_(layer_count(base.model)),
+        experts_(experts_of(base.model)) {
+    job_.vpp = 1;
+    job_.sharding = Sharding::kNone;
+    job_.hsdp_replicas = 1;
+    job_.first_stage_layers = job_.last_stage_layers = 0;
+    job_.stage_layers.clear();
+    job_.schedule = "1f1b";
+  }
+
+  std::vector<Job> run() {
+    for (const std::int64_t gpus : axes_.gpus) {
+      job_.gpus = gpus;
+      for (const std::int64_t tp : or_free(axes_.tp, divisors(gpus, 2 * limits_.gpus_per_server))) {
+        job_.tp = tp;
+        job_ = with_model(base_, std::move(job_));
+        context();
+      }
+    }
+    return std::move(nodes_);
+  }
+
+ private:
+  void context() {
+    std::vector<std::int64_t> free = {1};
+    while (free.back() < kMostContext && job_.seq / (2 * free.back()) >= kLeastTokens) {
+      free.push_back(2 * free.back());
+    }
+    for (const std::int64_t cp : or_free(axes_.cp, free)) {
+      job_.cp = cp;
+      const std::int64_t rest = job_.gpus / std::max<std::int64_t>(1, job_.tp * cp);
+      for (const std::int64_t pp : or_free(axes_.pp, divisors(rest, layers_))) {
+        job_.pp = pp;
+        if (job_.gpus % (job_.tp * cp * pp) != 0) {
+          ++left_out_[fmt::format("tp {} x cp {} x pp {} does not divide {} GPUs", job_.tp, cp, pp,
+                                  job_.gpus)];
+          continue;
+        }
+        experts();
+      }
+    }
+  }
+
+  void experts() {
+    const std::int64_t rest = job_.gpus / job_.pp;
+    const bool any = experts_ > 0;
+    for (const std::int64_t etp :
+         or_free(axes_.expert_tp, any && job_.tp > 1 ? std::vector<std::int64_t>{0, 1}
+                                                     : std::vector<std::int64_t>{0})) {
+      job_.expert_tp = etp;
+      for (const std::int64_t ep :
+           or_free(axes_.ep, any ? divisors(experts_, rest) : std::vector<std::int64_t>{1})) {
+        job_.ep = ep;
+        batch();
+      }
+    }
+  }
+
+  void batch() {
+    for (const std::int64_t size :
+         or_free(axes_.micro_batch,
+                 std::vector<std::int64_t>(kMicrobatches.begin(), kMicrobatches.end()))) {
+      job_.micro_batch = size;
+      for (const bool sequence :
+           or_free(axes_.sequence_parallel,
+                   job_.tp == 1 ? std::vector<bool>{false} : std::vector<bool>{false, true})) {
+        job_.sequence_parallel = sequence;
+        std::vector<Recompute> free = {Recompute::kNone, Recompute::kFull};
+        if (!job_.flash_attention) {
+          free.insert(free.begin() + 1, Recompute::kSelective);
+        }
+        for (const Recompute recompute : or_free(axes_.recompute, free)) {
+          job_.recompute = recompute;
+          placements();
+        }
+      }
+    }
+  }
+
+  void placements() {
+    const bool choice = job_.pp > 1 && job_.dp() > 1;
+    const std::vector<ContextComm> comms = job_.cp > 1
+                                               ? or_free(axes_.context_comm, {job_.context_comm})
+                                               : std::vector<ContextComm>{job_.context_comm};
+    std::vector<std::string> orders(kOrders.begin(), kOrders.end());
+    orders.resize(choice ? kOrders.size() : 1);
+    for (const std::string& order : or_free(axes_.rank_order, orders)) {
+      job_.rank_order = order;
+      for (const ContextComm comm : comms) {
+        Job node = job_;
+        node.context_comm = comm;
+        if (allowed(node, left_out_)) {
+          node.model = {};
+          nodes_.push_back(std::move(node));
+        }
+      }
+    }
+  }
+
+  Job job_;
+  const Job& base_;
+  const PlanAxes& axes_;
+  const SpaceLimits& limits_;
+  LeftOut& left_out_;
+  std::int64_t layers_, experts_;
+  std::vector<Job> nodes_;
+};
+
+/// Ways to spread layers: (0, 0) is even.
+std::vector<std::pair<std::int64_t, std::int64_t>> splits_of(const Job& job, const PlanAxes& axes) {
+  const std::int64_t layers = layer_count(job.model);
+  if (axes.first_stage_layers > 0 || axes.last_stage_layers > 0) {
+    return {{axes.first_stage_layers, axes.last_stage_layers}};
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> splits = {{0, 0}};
+  const std::int64_t others = job.pp - 2;
+  if (!axes.stage_layers.empty() || axes.even_stages || others < 1) {
+    return splits;
+  }
+  for (std::int64_t each = job.vpp; each * others < layers; each += job.vpp) {
+    for (std::int64_t first = 0; first <= kMostFewer; ++first) {
+      for (std::int64_t last = 0; last <= kMostFewer; ++last) {
+        const std::int64_t front = each - first * job.vpp, back = each - last * job.vpp;
+        const bool even = first == 0 && last == 0;
+        if (!even && front > 0 && back > 0 && front + back + each * others == layers) {
+          splits.emplace_back(front, back);
+        }
+      }
+    }
+  }
+  return splits;
+}
+
+std::string_view word(Recompute recompute) {
+  return recompute == Recompute::kFull        ? "full"
+         : recompute == Recompute::kSelective ? "selective"
+                                              : "none";
+}
+
+std::string_view word(ContextComm comm) {
+  return comm == ContextComm::kRing        ? "ring"
+         : comm == ContextComm::kAllGather ? "allgather"
+                                           : "alltoall";
+}
+
+}  // namespace
+
+Job with_model(const Job& base, Job cut) {
+  cut.model = base.model;
+  return with_padded_vocabulary(std::move(cut));
+}
+
+std::vector<Job> job_nodes(const Job& base, const PlanAxes& axes, const SpaceLimits& limits,
+                           LeftOut& left_out) {
+  return Nodes(base, axes, limits, left_out).run();
+}
+
+std::vector<Job> job_leaves(const Job& node, const PlanAxes& axes, const SpaceLimits& limits,
+                            LeftOut& left_out) {
+  std::vector<Job> leaves;
+  const std::int64_t copies = node.dp() * node.cp;
+  std::vector<Sharding> stages = {Sharding::kNone};
+  if (copies > 1) {
+    stages.insert(stages.end(), {Sharding::kZero1, Sharding::kZero2, Sharding::kZero3});
+  }
+  std::vector<std::int64_t> chunks = {1};
+  while (node.pp > 1 && chunks.back() < kMostChunks &&
+         node.pp * (chunks.back() + 1) <= layer_count(node.model) &&
+         node.microbatches() % node.pp == 0) {
+    chunks.push_back(chunks.back() + 1);
+  }
+  for (const Sharding sharding : or_free(axes.sharding, stages)) {
+    std::vector<std::int64_t> replicas = {1};
+    const std::int64_t local = std::max<std::int64_t>(1, limits.gpus_per_server / node.tp);
+    if (sharding == Sharding::kZero3 && local > 1 && copies % local == 0 && copies > local) {
+      replicas.push_back(copies / local);
+    }
+    for (const std::int64_t count : sharding == Sharding::kZero3
+                                        ? or_free(axes.hsdp_replicas, replicas)
+                                        : std::vector<std::int64_t>{1}) {
+      for (const std::int64_t vpp : or_free(axes.vpp, chunks)) {
+        for (const std::string& schedule : or_free(axes.schedule, {"1f1b"})) {
+          Job leaf = node;
+          leaf.sharding = sharding;
+          leaf.hsdp_replicas = count;
+          leaf.vpp = vpp;
+          leaf.schedule = schedule;
+          leaf.stage_layers = axes.stage_layers;
+          for (const auto& [first, last] : splits_of(leaf, axes)) {
+            leaf.first_stage_layers = first;
+            leaf.last_stage_layers = last;
+            if (allowed(leaf, left_out)) {
+              leaves.push_back(leaf);
+            }
+          }
+        }
+      }
+    }
+  }
+  return leaves;
+}
+
+std::vector<std::string> axis_words(const Job& job) {
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view flag, std::int64_t value) {
+    words.push_back(fmt::format("--{}", flag));
+    words.push_back(std::to_string(value));
+  };
+  const auto add_text = [&](std::string_view flag, std::string_view value) {
+    words.push_back(fmt::format("--{}", flag));
+    words.emplace_back(value);
+  };
+  add("gpus", job.gpus);
+  add("tp", job.tp);
+  add("cp", job.cp);
+  add("pp", job.pp);
+  add("vpp", job.vpp);
+  add("ep", job.ep);
+  add("etp", job.expert_tp);
+  add("mbs", job.micro_batch);
+  add("gbs", job.global_batch);
+  add("zero", static_cast<std::int64_t>(job.sharding));
+  add("hsdp_replicas", job.hsdp_replicas);
+  add_text("recompute", word(job.recompute));
+  if (job.sequence_parallel) {
+    words.emplace_back("--sp");
+  }
+  add_text("rank_order", job.rank_order);
+  add_text("context_comm", word(job.context_comm));
+  add_text("schedule", job.schedule);
+  if (job.first_stage_layers > 0) {
+    add("first_stage_layers", job.first_stage_layers);
+  }
+  if (job.last_stage_layers > 0) {
+    add("last_stage_layers", job.last_stage_layers);
+  }
+  if (!job.stage_layers.empty()) {
+    add_text("stage_layers", fmt::format("{}", fmt::join(job.stage_layers, ",")));
+  }
+  return words;
+}
+
+std::string plan_text(const Job& job) {
+  std::string text = fmt::format("tp {} pp {} dp {}", job.tp, job.pp, job.dp());
+  const auto more = [&](bool given, std::string_view name, std::int64_t value) {
+    text += given ? fmt::format(" {} {}", name, value) : "";
+  };
+  more(job.cp > 1, "cp", job.cp);
+  more(job.ep > 1, "ep", job.ep);
+  more(job.expert_tp > 0 && job.expert_tp != job.tp, "etp", job.expert_tp);
+  more(job.vpp > 1, "vpp", job.vpp);
+  text += fmt::format(", microbatch {}", job.micro_batch);
+  if (job.sharding != Sharding::kNone) {
+    text += fmt::format(", ZeRO-{}", static_cast<int>(job.sharding));
+    text += job.hsdp_replicas > 1 ? fmt::format(" x{}", job.hsdp_replicas) : "";
+  }
+  text += job.sequence_parallel ? ", sequence parallel" : "";
+  if (job.recompute != Recompute::kNone) {
+    text += fmt::format(", {} recompute", word(job.recompute));
+  }
+  if (job.rank_order != kOrders.front()) {
+    text += fmt::format(", ranks {}", job.rank_order);
+  }
+  if (job.cp > 1) {
+    text += fmt::format(", context by {}", word(job.context_comm));
+  }
+  if (job.schedule != "1f1b") {
+    text += fmt::format(", {}", job.schedule);
+  }
+  if (job.first_stage_layers > 0 || job.last_stage_layers > 0) {
+    text +=
+        fmt::format(", {} layers first, {} last", job.first_stage_layers, job.last_stage_layers);
+  }
+  if (!job.stage_layers.empty()) {
+    text += fmt::format(", layers {}", fmt::join(job.stage_layers, ","));
+  }
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,354 @@
+#include "planner/job/step_bound.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "generator/exact/optimizer_step.h"
+#include "generator/exact/rank_sizes.h"
+#include "generator/exact/reduction.h"
+
+namespace lockstep {
+namespace {
+
+/// For what the replay rounds to picoseconds, and sums in another order.
+constexpr double kSlack = 1 - 1e-9;
+
+/// One chunk of one stage.
+struct Chunk {
+  std::vector<const UnitTimes*> units;
+  std::vector<double> gathered;  ///< by unit: when its parameters could be there (ZeRO-1, -2)
+  double forward = 0, backward = 0, input = 0, weights = 0;
+  double output_s = 0;        ///< to send its output on, and the gradient back
+  double last_reduction = 0;  ///< ZeRO-3: of the unit that comes last
+  double traffic = 0;         ///< ZeRO-3: of the dp stream, a microbatch
+  std::vector<GradientItem> items;
+  struct Bucket {
+    std::size_t last = 0;
+    bool expert = false;
+    std::int64_t parameters = 0;
+  };
+  std::vector<Bucket> buckets;  ///< in the order in which they are complete
+};
+
+class Floor {
+ public:
+  Floor(const Job& job, const ModelTimes& model, CollectiveBound& bounds,
+        const UnitTimesCache& times)
+      : job_(job),
+        model_(model),
+        bounds_(bounds),
+        times_(times),
+        schedule_(pipeline_schedule_named(job.schedule)),
+        layout_(layout_of(job)),
+        sizes_(rank_sizes(job)),
+        dense_ranks_(job.dp() * job.cp),
+        expert_ranks_(layout_.expert_dp()),
+        microbatches_(job.microbatches()) {}
+
+  StepFloor run() {
+    const std::vector<std::vector<ModelChunk>> cut = stages_of(job_);
+    for (std::size_t s = 0; s < cut.size(); ++s) {
+      Stage& stage = stages_.emplace_back();
+      for (const ModelChunk& chunk : cut[s]) {
+        stage.chunks.push_back(make_chunk(chunk, stage));
+      }
+      stage.slots =
+          schedule_.order({job_.pp, job_.vpp, microbatches_}, static_cast<std::int64_t>(s));
+      gather_buckets(stage);
+    }
+    run_passes();
+    return finish();
+  }
+
+ private:
+  struct Stage {
+    std::vector<Chunk> chunks;
+    std::vector<PipelineSlot> slots;
+    std::size_t next = 0;
+    double free = 0, dp_free = 0;
+    double compute = 0;
+    ParameterCount parameters;
+  };
+
+  double gather_s(const ParameterCount& parameters) {
+    return bounds_.least_s(layout_, RankGroup::kDpCp, CommType::kAllGather,
+                           Bytes(parameters.dense) * sizes_.parameter, job_.hsdp_replicas) +
+           bounds_.least_s(layout_, RankGroup::kExpertDp, CommType::kAllGather,
+                           Bytes(parameters.expert) * sizes_.parameter);
+  }
+  double scatter_s(const ParameterCount& parameters) {
+    return bounds_.least_s(layout_, RankGroup::kDpCp, CommType::kReduceScatter,
+                           Bytes(parameters.dense) * sizes_.gradient, job_.hsdp_replicas) +
+           bounds_.least_s(layout_, RankGroup::kExpertDp, CommType::kReduceScatter,
+                           Bytes(parameters.expert) * sizes_.gradient);
+  }
+
+  Chunk make_chunk(const ModelChunk& what, Stage& stage) {
+    Chunk chunk;
+    chunk.units = model_.units(what);
+    std::int64_t width = 0;
+    for (const UnitTimes* unit : chunk.units) {
+      chunk.forward += unit->forward;
+      chunk.backward += unit->backward;
+      chunk.input += unit->input;
+      chunk.weights += unit->weights;
+      stage.compute +=
+          static_cast<double>(microbatches_) * (unit->compute_forward + unit->compute_backward);
+      stage.parameters += unit->unit->parameters;
+      width = unit->unit->residual_width > 0 ? unit->unit->residual_width : width;
+    }
+    chunk.output_s = bounds_.least_s(layout_, RankGroup::kPp, CommType::kSendRecv,
+                                     Bytes(sizes_.local_tokens) * width * sizes_.activation);
+    if (job_.sharding == Sharding::kZero3) {
+      shard(chunk);
+    } else {
+      fill_buckets(chunk);
+    }
+    return chunk;
+  }
+
+  /// Units wait for their parameters, which are gathered while the unit before runs.
+  void shard(Chunk& chunk) {
+    const std::size_t count = chunk.units.size();
+    std::vector<double> gather;
+    for (const UnitTimes* unit : chunk.units) {
+      gather.push_back(gather_s(unit->unit->parameters));
+      const double scatter = scatter_s(unit->unit->parameters);
+      chunk.traffic += 2 * gather.back() + scatter;
+    }
+    if (count == 0) {
+      return;
+    }
+    chunk.last_reduction = scatter_s(chunk.units.front()->unit->parameters);
+    const auto pass = [&](double UnitTimes::*time, bool backward) {
+      double sum = gather[backward ? count - 1 : 0];
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::size_t u = backward ? count - 1 - k : k;
+        const double ahead = k + 1 == count ? 0 : gather[backward ? u - 1 : u + 1];
+        sum += std::max(chunk.units[u]->*time, ahead);
+      }
+      return sum;
+    };
+    chunk.forward = pass(&UnitTimes::forward, false);
+    chunk.backward = pass(&UnitTimes::backward, true);
+    chunk.input = pass(&UnitTimes::input, true);
+  }
+
+  void fill_buckets(Chunk& chunk) {
+    std::vector<PlacedUnit> placed;
+    for (const UnitTimes* unit : chunk.units) {
+      placed.push_back({{}, unit->unit});
+    }
+    ChunkReduction reduction =
+        chunk_reduction(placed, job_, dense_ranks_, expert_ranks_, schedule_.splits_backward);
+    chunk.items = std::move(reduction.items);
+    for (const bool expert : {false, true}) {
+      if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
+        continue;
+      }
+      for (const GradientBucket& bucket : expert ? reduction.expert : reduction.dense) {
+        chunk.buckets.push_back({bucket.last, expert, bucket.parameters});
+      }
+    }
+    std::ranges::stable_sort(chunk.buckets, {}, &Chunk::Bucket::last);
+    chunk.gathered.assign(chunk.units.size(), 0);
+  }
+
+  double bucket_s(const Chunk::Bucket& bucket, CommType comm, int width) {
+    return bounds_.least_s(layout_, bucket.expert ? RankGroup::kExpertDp : RankGroup::kDpCp, comm,
+                           Bytes(bucket.parameters) * width);
+  }
+
+  bool gathers_buckets() const {
+    return job_.sharding == Sharding::kZero1 || job_.sharding == Sharding::kZero2;
+  }
+
+  /// What the step before left to gather: buckets in the order in which units need them. A unit
+  /// waits for the one that holds its last parameters at least.
+  void gather_buckets(Stage& stage) {
+    if (!gathers_buckets() || !job_.overlap_parameters) {
+      return;
+    }
+    for (Chunk& chunk : stage.chunks) {
+      for (const bool expert : {false, true}) {
+        for (std::size_t i = chunk.buckets.size(); i-- > 0;) {
+          const Chunk::Bucket& bucket = chunk.buckets[i];
+          if (bucket.expert == expert) {
+            stage.dp_free += bucket_s(bucket, CommType::kAllGather, sizes_.parameter);
+            double& unit = chunk.gathered[chunk.items[bucket.last].unit];
+            unit = std::max(unit, stage.dp_free);
+          }
+        }
+      }
+    }
+  }
+
+  /// When the pass that is next could have its input; below 0: not known yet.
+  double arrival(std::size_t s, const PipelineSlot& slot) const {
+    if (slot.backward && slot.part == BackwardPart::kWeights) {
+      return 0;
+    }
+    const std::int64_t pp = job_.pp, v = slot.chunk * pp + static_cast<std::int64_t>(s);
+    const std::int64_t last = pp * static_cast<std::int64_t>(stages_[s].chunks.size()) - 1;
+    const std::int64_t from = slot.backward ? v + 1 : v - 1;
+    if (from < 0 || from > last) {
+      return 0;
+    }
+    const auto at = static_cast<std::size_t>(from * microbatches_ + slot.microbatch);
+    const double end = slot.backward ? backward_[at] : forward_[at];
+    if (end < 0) {
+      return end;
+    }
+    // What crosses is the output of the lower of the two, either way.
+    const auto lower = static_cast<std::size_t>(slot.backward ? v : from);
+    const auto stages = static_cast<std::size_t>(pp);
+    return end + stages_[lower % stages].chunks[lower / stages].output_s;
+  }
+
+  void run_passes() {
+    const std::size_t virtual_stages = stages_.size() * stages_.front().chunks.size();
+    forward_.assign(virtual_stages * static_cast<std::size_t>(microbatches_), -1);
+    backward_ = forward_;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t s = 0; s < stages_.size(); ++s) {
+        Stage& stage = stages_[s];
+        while (stage.next < stage.slots.size()) {
+          const PipelineSlot& slot = stage.slots[stage.next];
+          const double input = arrival(s, slot);
+          if (input < 0) {
+            break;
+          }
+          pass(s, slot, std::max(stage.free, input));
+          ++stage.next;
+          moved = true;
+        }
+      }
+    }
+    for (const Stage& stage : stages_) {
+      LOCKSTEP_CHECK(stage.next == stage.slots.size(), "no schedule waits in a circle");
+    }
+  }
+
+  void pass(std::size_t s, const PipelineSlot& slot, double begin) {
+    Stage& stage = stages_[s];
+    const Chunk& chunk = stage.chunks[static_cast<std::size_t>(slot.chunk)];
+    const auto at = (static_cast<std::size_t>(slot.chunk) * stages_.size() + s) *
+                        static_cast<std::size_t>(microbatches_) +
+                    static_cast<std::size_t>(slot.microbatch);
+    if (!slot.backward) {
+      double end = begin;
+      if (slot.microbatch == 0 && job_.sharding != Sharding::kZero3) {
+        for (std::size_t u = 0; u < chunk.units.size(); ++u) {
+          end = std::max(end, chunk.gathered[u]) + chunk.units[u]->forward;
+        }
+      } else {
+        end += chunk.forward;
+      }
+      stage.free = forward_[at] = end;
+      return;
+    }
+    const bool weights = slot.part == BackwardPart::kWeights;
+    stage.free = begin + (weights                             ? chunk.weights
+                          : slot.part == BackwardPart::kInput ? chunk.input
+                                                              : chunk.backward);
+    if (!weights) {
+      backward_[at] = stage.free;
+    }
+    const bool last = slot.microbatch == microbatches_ - 1;
+    if (job_.sharding == Sharding::kZero3) {
+      if (last && slot.part != BackwardPart::kInput) {
+        stage.dp_free = std::max(stage.dp_free, stage.free + chunk.last_reduction);
+      }
+    } else if (last || job_.sharding == Sharding::kZero2) {
+      reduce(stage, chunk, slot, begin);
+    }
+  }
+
+  /// The buckets that a backward pass from `begin` on completes.
+  void reduce(Stage& stage, const Chunk& chunk, const PipelineSlot& slot, double begin) {
+    const CommType comm = gathers_buckets() ? CommType::kReduceScatter : CommType::kAllReduce;
+    for (const Chunk::Bucket& bucket : chunk.buckets) {
+      const GradientItem& item = chunk.items[bucket.last];
+      if (item.part != slot.part) {
+        continue;
+      }
+      double ready = begin;
+      for (std::size_t u = item.unit + 1; u < chunk.units.size(); ++u) {
+        const UnitTimes& unit = *chunk.units[u];
+        ready += slot.part == BackwardPart::kWhole   ? unit.backward
+                 : slot.part == BackwardPart::kInput ? unit.input
+                                                     : unit.weights;
+      }
+      stage.dp_free = std::max(stage.dp_free, ready) + bucket_s(bucket, comm, sizes_.gradient);
+    }
+  }
+
+  StepFloor finish() {
+    StepFloor floor;
+    double together = 0, update = 0;
+    for (Stage& stage : stages_) {
+      const std::int64_t owned = owned_parameters(job_, stage.parameters);
+      const double norm = times_.time_s(gradient_norm(owned, sizes_));
+      const double adam = times_.time_s(optimizer_update(owned, sizes_));
+      double traffic = 0, gathers = 0;
+      for (const Chunk& chunk : stage.chunks) {
+        traffic += chunk.traffic * static_cast<double>(microbatches_);
+        for (const Chunk::Bucket& bucket : chunk.buckets) {
+          if (gathers_buckets() && !job_.overlap_parameters) {
+            gathers += bucket_s(bucket, CommType::kAllGather, sizes_.parameter);
+          }
+        }
+      }
+      together =
+          std::max(together, std::max({stage.free, stage.dp_free, traffic, stage.compute}) + norm);
+      update = std::max(update, adam + gathers);
+      floor.compute_s += (stage.compute + norm + adam) / static_cast<double>(stages_.size());
+    }
+    floor.step_s = (together + update) * kSlack;
+    return floor;
+  }
+
+  const Job& job_;
+  const ModelTimes& model_;
+  CollectiveBound& bounds_;
+  const UnitTimesCache& times_;
+  const PipelineSchedule& schedule_;
+  RankLayout layout_;
+  RankSizes sizes_;
+  std::int64_t dense_ranks_, expert_ranks_, microbatches_;
+  std::vector<Stage> stages_;
+  std::vector<double> forward_, backward_;  // ends, by virtual stage and microbatch
+};
+
+}  // namespace
+
+StepBound::StepBound(const Topology& topology, OperatorTime time, const Speeds& speeds)
+    : bounds_(topology, speeds), units_(std::move(time), bounds_, speeds.compute) {}
+
+double StepBound::busy_s(const Job& job) {
+  const ModelTimes& model = units_.of(job);
+  const PipelineSchedule& schedule = pipeline_schedule_named(job.schedule);
+  double sum = 0;
+  const ModelChunk whole{0, layer_count(job.model), true, true};
+  for (const UnitTimes* unit : model.units(whole)) {
+    if (schedule.bidirectional) {  // a forward pass runs in turns with a backward one
+      sum += unit->compute_forward + unit->compute_backward;
+      continue;
+    }
+    sum += unit->forward + (schedule.splits_backward
+                                ? std::min(unit->backward, unit->input + unit->weights)
+                                : unit->backward);
+  }
+  return sum * static_cast<double>(job.microbatches()) / static_cast<double>(job.pp) * kSlack;
+}
+
+StepFloor StepBound::of(const Job& job) {
+  if (pipeline_schedule_named(job.schedule).bidirectional) {
+    return {busy_s(job), busy_s(job)};
+  }
+  return Floor(job, units_.of(job), bounds_, units_).run();
+}
+
+}  // namespace lockstep

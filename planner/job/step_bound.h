@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "generator/job.h"
+#include "planner/job/unit_times.h"
+#include "topologies/topology.h"
+
+namespace lockstep {
+
+/// What a step takes at least.
+struct StepFloor {
+  double step_s = 0;
+  double compute_s = 0;  ///< computations of a rank, the mean of all; no bound, but exact
+};
+
+/// Lower bounds on the time of a step as the replay would find it: the replay's own graph with one
+/// rank a stage and every transfer as short as it could be (CollectiveBound).
+///
+///   pass           its units one after the other (UnitTimes); with ZeRO-3 a unit starts when its
+///                  parameters, gathered one unit ahead, could be there
+///   stage          its passes in the order of the schedule, each after its input could come
+///   gradients      buckets one after the other, each after the last pass that completes it
+///   end            of all stages, since the norm of the gradients couples them; then the norm's
+///                  and the optimizer's memory traffic
+///
+/// All of it is sums and maxima of lower bounds, in which no rank can be ahead of the one it is
+/// about, so the result is one too. Left out, at 0: sums of a few bytes, tied embeddings, fp8's
+/// scales, the host. Bidirectional schedules have the bound of busy_s() alone.
+class StepBound {
+ public:
+  /// `topology` must outlive it. Jobs: as UnitTimesCache::of(). Not for two threads at once.
+  StepBound(const Topology& topology, OperatorTime time, const Speeds& speeds = {});
+  StepBound(const StepBound&) = delete;
+  StepBound& operator=(const StepBound&) = delete;
+
+  /// O(passes of all stages). PRECONDITION: check_job(job).
+  StepFloor of(const Job& job);
+  /// The passes of a mean stage alone, of bidirectional schedules their computations: what any
+  /// choice of ZeRO, interleaving and layers a stage takes. O(1) for jobs that are cut alike.
+  double busy_s(const Job& job);
+
+ private:
+  CollectiveBound bounds_;
+  UnitTimesCache units_;
+};
+
+}  // namespace lockstep

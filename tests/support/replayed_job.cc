@@ -1,0 +1,38 @@
+#include "tests/support/replayed_job.h"
+
+#include <memory>
+#include <utility>
+
+#include "generator/exact/exact_workload.h"
+#include "simulator/collectives/choose.h"
+#include "simulator/collectives/tune.h"
+#include "simulator/network/flow/flow_engine.h"
+#include "simulator/replay/fabric_of.h"
+#include "simulator/replay/step_simulation.h"
+
+namespace lockstep::testing {
+
+OperatorTime roofline_of(const Job& job) {
+  const auto times = std::make_shared<ComputeTimes>(gpu_spec(job.gpu_type), job.precision);
+  return [times](const Operator& op) { return (*times)(op); };
+}
+
+StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time) {
+  const NcclFabric fabric = fabric_of(topology, topology.gpus());
+  ScheduleCache schedules;
+  StepOptions options;
+  options.fold = FlowOptions{};
+  return simulate_step(
+      exact_workload(job, time), topology,
+      [&] { return std::make_unique<FlowEngine>(topology, FlowOptions{}); },
+      [&](CommType op, Bytes bytes, const GroupShape& shape) {
+        CollectiveRequest request;
+        request.op = op;
+        request.bytes = bytes;
+        const TunedRequest tuned = tune(std::move(request), shape, fabric);
+        return schedules.get(tuned.request, shape, tuned.algorithm);
+      },
+      options);
+}
+
+}  // namespace lockstep::testing

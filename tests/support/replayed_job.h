@@ -1,0 +1,17 @@
+#pragma once
+
+#include "generator/compute/compute_times.h"
+#include "generator/exact/folded_pass.h"
+#include "generator/job.h"
+#include "simulator/replay/step_result.h"
+#include "topologies/topology.h"
+
+namespace lockstep::testing {
+
+/// The roofline of the job's GPU.
+OperatorTime roofline_of(const Job& job);
+
+/// A job's step on the flow engine with the collectives that NCCL would choose, every rank.
+StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time);
+
+}  // namespace lockstep::testing

@@ -1,0 +1,128 @@
+// Metis's problem on a made-up cluster: the search against trying every plan, strict and fixed.
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "planner/metis/search.h"
+#include "tests/support/run.h"
+
+namespace lockstep::metis {
+namespace {
+
+Problem problem_of(Flavour flavour) {
+  const std::string folder = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/plan/metis";
+  Problem problem;
+  problem.nodes = parse_cluster(
+      "10.0.0.1 slots=2\n10.0.0.2 2\n", "hostfile",
+      R"({"10.0.0.1": {"instance_type": "A100", "inter_bandwidth": 10, "intra_bandwidth": 40, "memory": 80},
+          "10.0.0.2": {"instance_type": "T4", "inter_bandwidth": 10, "intra_bandwidth": 20, "memory": 40}})",
+      "cluster");
+  problem.layers = 4;
+  problem.global_batch = 8;
+  problem.max_tp = 2;
+  problem.max_batch = 2;
+  problem.flavour = flavour;
+  problem.profiles = read_profiles(folder, problem.types(), 4);
+  return problem;
+}
+
+/// Whether each stage's layers fit, by Metis's estimate.
+bool fits(const Problem& problem, const Plan& plan) {
+  const std::vector<Rank> ranks = ranks_of(problem, plan.node_sequence);
+  int first = 0;
+  for (std::size_t s = 0; s < plan.device_groups.size(); ++s) {
+    const auto need = demand_mb(problem, plan.strategies[s], plan.batches, plan.partition[s],
+                                plan.partition[s + 1]);
+    if (!need || *need > room_mb(problem, ranks, first, plan.device_groups[s])) {
+      return false;
+    }
+    first += plan.device_groups[s];
+  }
+  return true;
+}
+
+/// Calls f with every plan: orders of types, groups of 1, 2 or 4 GPUs, tp 1 or 2, layers cut
+/// anywhere, whole samples a rank.
+void every_plan(const Problem& problem, const std::function<void(const Plan&)>& f) {
+  for (const auto& order : {std::vector<std::string>{"A100", "T4"}, {"T4", "A100"}}) {
+    for (const std::int64_t batches : {1, 2, 4, 8}) {
+      Plan plan;
+      plan.node_sequence = order;
+      plan.batches = batches;
+      plan.partition = {0};
+      const std::function<void(int)> stage = [&](int used) {
+        if (used == 4) {
+          if (plan.partition.back() == problem.layers) {
+            f(plan);
+          }
+          return;
+        }
+        for (const int gpus : {1, 2, 4}) {
+          for (const int tp : {1, 2}) {
+            const std::int64_t dp = gpus / tp;
+            if (used + gpus > 4 || gpus % tp != 0 || problem.global_batch % (dp * batches) != 0 ||
+                problem.global_batch / dp / batches > problem.max_batch) {
+              continue;
+            }
+            const std::int64_t begin = plan.partition.back();
+            for (std::int64_t end = begin + 1; end <= problem.layers; ++end) {
+              plan.device_groups.push_back(gpus);
+              plan.strategies.push_back({static_cast<int>(dp), tp});
+              plan.partition.push_back(end);
+              stage(used + gpus);
+              plan.device_groups.pop_back();
+              plan.strategies.pop_back();
+              plan.partition.pop_back();
+            }
+          }
+        }
+      };
+      stage(0);
+    }
+  }
+}
+
+TEST(MetisSearch, IsTheBestOfAllPlans) {
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    const Problem problem = problem_of(flavour);
+    double best = std::numeric_limits<double>::infinity();
+    int plans = 0;
+    every_plan(problem, [&](const Plan& plan) {
+      if (!fits(problem, plan)) {
+        return;
+      }
+      try {
+        best = std::min(best, price_plan(problem, plan).total());
+        ++plans;
+      } catch (const Error&) {  // a profile is missing
+      }
+    });
+    ASSERT_GT(plans, 100);
+    const std::vector<Ranked> found = search(problem);
+    EXPECT_NEAR(found.front().price.total(), best, 1e-9 * best)
+        << (flavour == Flavour::kFixed ? "fixed" : "strict");
+  }
+}
+
+// Two stages of two GPUs, dp 2, 2 microbatches of 2 samples a rank, 3 + 1 layers.
+TEST(MetisSearch, FixedByHand) {
+  const Plan plan{.node_sequence = {"A100", "T4"},
+                  .device_groups = {2, 2},
+                  .strategies = {{2, 1}, {2, 1}},
+                  .batches = 2,
+                  .partition = {0, 3, 4}};
+  const Price price = price_plan(problem_of(Flavour::kFixed), plan);
+  EXPECT_DOUBLE_EQ(price.execution, 34 + 50);  // as strict: A100s 2 + 16 + 16, T4s 16
+  // 2 samples x 1024 tokens x 4096 x 2 bytes over 10 GB/s = 1e7 bytes a ms
+  EXPECT_DOUBLE_EQ(price.pipeline, 16777216.0 / 1e7);
+  // 2 (2-1) / 2 x 800 MB over 40 GB/s, 400 MB over 20 GB/s: 20 ms both
+  EXPECT_DOUBLE_EQ(price.data_parallel, 20);
+  EXPECT_DOUBLE_EQ(price.update, 6);
+  EXPECT_DOUBLE_EQ(price.batch, 1);
+}
+
+}  // namespace
+}  // namespace lockstep::metis
