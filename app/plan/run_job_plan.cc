@@ -17,7 +17,6 @@
 #include "app/simulate/run_flow.h"
 #include "base/atomic_file.h"
 #include "base/progress.h"
-#include "base/stop_signal.h"
 #include "base/text.h"
 #include "planner/job/job_sensitivity.h"
 #include "simulator/replay/step_sample.h"
@@ -149,11 +148,9 @@ class JobPlanner {
     };
     JobPlanReport report;
     {
-      const StopSignal signal;
       Progress progress("planning", options_.effort + options_.effort / 2);
-      report.result = search_jobs(
-          problem_, price, [&] { return signal.requested(); },
-          [&](std::int64_t work) { progress.update(work); });
+      report.result =
+          search_jobs(problem_, price, [&](std::int64_t work) { progress.update(work); });
     }
     expect_stragglers(report);
     fill(report);

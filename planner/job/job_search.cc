@@ -57,11 +57,10 @@ auto shape_of(const Job& job) { return std::tie(job.gpus, job.tp, job.cp, job.pp
 
 class Search {
  public:
-  Search(const JobProblem& problem, const PriceJob& price, const std::function<bool()>& stop,
+  Search(const JobProblem& problem, const PriceJob& price,
          const std::function<void(std::int64_t)>& progress)
       : problem_(problem),
         price_(price),
-        stop_(stop),
         progress_(progress),
         layers_(layer_count(problem.base.model)) {
     const int threads = problem.threads > 0 ? problem.threads : 1;
@@ -112,7 +111,7 @@ class Search {
         expand();
         continue;
       }
-      if (best_ != nullptr && (out_of_effort(0) || stop_())) {
+      if (best_ != nullptr && out_of_effort(0)) {
         result_.bound = bound;
         return;
       }
@@ -254,7 +253,7 @@ class Search {
     const std::int64_t allowance = problem_.effort / 2;
     const std::int64_t most_leaves = result_.leaves + kFrontLeaves;
     for (std::int64_t replays = 0; replays < kFrontReplays && !queue_.empty();) {
-      if (out_of_effort(allowance) || result_.leaves > most_leaves || stop_()) {
+      if (out_of_effort(allowance) || result_.leaves > most_leaves) {
         break;
       }
       if (!queue_.top().leaf) {
@@ -337,7 +336,6 @@ class Search {
 
   const JobProblem& problem_;
   const PriceJob& price_;
-  const std::function<bool()>& stop_;
   const std::function<void(std::int64_t)>& progress_;
   std::int64_t layers_;
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -377,9 +375,8 @@ std::int64_t replay_work(const Job& job, std::int64_t layers) {
 }
 
 JobSearchResult search_jobs(const JobProblem& problem, const PriceJob& price,
-                            const std::function<bool()>& stop,
                             const std::function<void(std::int64_t)>& progress) {
-  return Search(problem, price, stop, progress).run();
+  return Search(problem, price, progress).run();
 }
 
 }  // namespace lockstep

@@ -81,11 +81,9 @@ using PriceJob = std::function<PricedStep(const Job& job)>;
 /// leaves that need less memory than any before, and the first of another shape, are replayed too,
 /// for the front and for comparison.
 ///
-/// The result does not depend on threads. `stop` is asked between replays; `progress` gets the
-/// share of the effort that is spent. ERRORS: Error when nothing fits, with what was left out and
-/// why; those of `price`.
+/// The result does not depend on threads. `progress` gets the effort that is spent. ERRORS: Error
+/// when nothing fits, with what was left out and why; those of `price`.
 JobSearchResult search_jobs(const JobProblem& problem, const PriceJob& price,
-                            const std::function<bool()>& stop,
                             const std::function<void(std::int64_t)>& progress);
 
 }  // namespace lockstep

@@ -63,8 +63,7 @@ struct Space {
 
   JobSearchResult search() {
     return search_jobs(
-        problem, [this](const Job& job) { return price(job); }, [] { return false; },
-        [](std::int64_t) {});
+        problem, [this](const Job& job) { return price(job); }, [](std::int64_t) {});
   }
 };
 
@@ -158,7 +157,7 @@ TEST(PlanSearch, DoesNotDependOnThreads) {
           step.step_s = testing::replay_job(job, space.topology, time()).total.seconds();
           return step;
         },
-        [] { return false; }, [](std::int64_t) {});
+        [](std::int64_t) {});
     EXPECT_FALSE(found.proven);
     EXPECT_LT(found.bound, found.plans.front().step.step_s);
     std::string text;

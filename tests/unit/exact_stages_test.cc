@@ -58,6 +58,17 @@ TEST(ExactStages, GivenCountsAsMegatronHasThem) {
   EXPECT_THAT(counts({.layers = 14, .pp = 2, .vpp = 2, .first_layers = 6}), ElementsAre(6, 8));
 }
 
+TEST(ExactStages, CountsOfEveryVirtualStageAreTakenAsTheyAre) {
+  EXPECT_THAT(counts({.layers = 10, .pp = 3, .counts = {2, 5, 3}}), ElementsAre(2, 5, 3));
+  // Virtual stages 0 1 2 3 on two stages: 1 + 3 and 2 + 4 layers.
+  EXPECT_THAT(counts({.layers = 10, .pp = 2, .vpp = 2, .counts = {1, 2, 3, 4}}), ElementsAre(4, 6));
+  EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {2, 5}}), HasSubstr("3 counts"));
+  EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {2, 5, 4}}), HasSubstr("11 layers"));
+  EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {0, 5, 5}}), HasSubstr("out of range"));
+  EXPECT_THAT(error_of({.layers = 10, .pp = 3, .first_layers = 2, .counts = {2, 5, 3}}),
+              HasSubstr("once more"));
+}
+
 TEST(ExactStages, BrokenRulesAreNamed) {
   EXPECT_THAT(error_of({.layers = 4, .pp = 8}), HasSubstr("pp: 4 layers cannot be cut"));
   EXPECT_THAT(error_of({.layers = 8, .pp = 4, .vpp = 3}), HasSubstr("at most 2 chunks"));
