@@ -115,7 +115,8 @@ class StepByStep {
     OpTable table = make_op_table(open_, file_, {}, warnings_);
     table.place_of_row = {};
     tables_.push_back(std::move(table));
-    open_ = {};
+    open_.resize(0);  // the next step's rows go where these were
+    open_.extra = {};
   }
 
   void leave_out(const std::string& problem) const {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -92,15 +93,17 @@ class Deal {
     }
   }
 
-  /// By how much the work of a node changes in a lane.
-  double factor(const OpNode& node, std::size_t lane) const {
+  /// The row of a node's microbatch; nothing if it has no forward pass.
+  std::optional<std::size_t> row_of(const OpNode& node) const {
     const auto row = row_of_.find(batch_of(node));
-    if (row == row_of_.end()) {
-      return 1;
-    }
+    return row == row_of_.end() ? std::nullopt : std::optional(row->second);
+  }
+
+  /// By how much the work of a microbatch changes in a lane.
+  double factor(std::size_t row, std::size_t lane) const {
     const std::size_t dp_rank = lane / peers_;  // of all steps
     const std::size_t step = dp_rank / dp_;
-    const std::size_t at = row->second * dp_ + dp_rank % dp_;
+    const std::size_t at = row * dp_ + dp_rank % dp_;
     const double before = weights_[step][at];
     return before > 0 ? weights_[step][source_[step][at]] / before : 1;
   }
@@ -230,8 +233,9 @@ Remedy redistribute_sequences(const Scene& scene) {
                   if (!is_compute(own.type)) {
                     return;
                   }
-                  for (std::size_t i = 0; i < out.size(); ++i) {
-                    out[i] *= deal.factor(own, first + i);
+                  const std::optional<std::size_t> row = deal.row_of(own);
+                  for (std::size_t i = 0; i < out.size() && row; ++i) {
+                    out[i] *= deal.factor(*row, first + i);
                   }
                 });
 }

@@ -4,6 +4,9 @@ lockstep_cli_test(cli_whatif ARGS ${two_stages} -o @OUT@ OUT "S = 1.050" "slowes
 lockstep_script_test(cli_whatif_documents COMMAND whatif_documents_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_whatif_json ARGS ${two_stages} -o @OUT@ --json GOLDEN whatif/two-stages.causes.json)
 lockstep_cli_test(cli_whatif_edit ARGS ${two_stages} -o @OUT@ --set "backward-compute[stage=1] *= 0.5" OUT "backward-compute\\[stage=1\\] \\*= 0.5" "edited: 11.375 s a step, .*saves 21.6 %")
+# Two tensor-parallel ranks, one computing twice as long: T = 11 s, I = 9.5 s (tests/unit/whatif_graph_test.cc). Without their
+# transfers half a second less after each of the two passes.
+lockstep_cli_test(cli_whatif_peers ARGS whatif --trace tests/data/whatif/two-peers.csv --meta tests/data/whatif/two-peers.yaml -o @OUT@ --set "tp-comm = 0" OUT "S = 1.158" "slowest worker: rank 1, alone 1.158" "rank 1 is 2 times slower in forward-compute" "tp-comm = 0: 4 operations" "edited: 10 s a step")
 lockstep_cli_test(cli_whatif_edit_wrong ARGS ${two_stages} -o @OUT@ --set "forward-computer *= 2" EXIT 2 ERR "--set: unknown operations .forward-computer." "did you mean forward-compute")
 lockstep_cli_test(cli_whatif_edit_key ARGS ${two_stages} -o @OUT@ --set "forward-compute[colour=1] *= 2" EXIT 2 ERR "--set: .*colour")
 lockstep_cli_test(cli_whatif_no_trace ARGS whatif --meta tests/data/whatif/two-stages.yaml -o @OUT@ EXIT 2 ERR "--trace .or --follow. is required")
