@@ -16,6 +16,7 @@ std::string version_text() {
   };
   part("ns-3", facts.ns3);
   part("Arrow", facts.arrow);
+  part("MPI", facts.mpi);
   part("CUDA", facts.cuda);
   part("NCCL", facts.nccl);
   return text;

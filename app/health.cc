@@ -99,6 +99,13 @@ HealthCheck check_arrow() {
                          : good("Arrow", std::string(version));
 }
 
+HealthCheck check_mpi() {
+  const std::string_view version = build_facts().mpi;
+  return version.empty() ? absent("MPI", "not built in: sweeps run in one process",
+                                  "./setup installs it; then configure and build again")
+                         : good("MPI", std::string(version));
+}
+
 HealthCheck check_gpu() {
   constexpr std::string_view kPart = "GPU";
   std::error_code ignored;
@@ -160,7 +167,7 @@ std::string_view to_text(HealthState state) {
 }
 
 std::vector<HealthCheck> examine_installation() {
-  return {check_program(), check_packet_program(), check_arrow(),
+  return {check_program(), check_packet_program(), check_arrow(), check_mpi(),
           check_cuda(),    check_nccl(),           check_gpu()};
 }
 

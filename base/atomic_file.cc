@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file_record.h"
+#include "base/output_capture.h"
 
 namespace lockstep {
 namespace {
@@ -21,8 +23,9 @@ bool written_in_place(const std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  FileRecord::note_written(path_);
   if (path_ == "-") {
-    stream_ = stdout;
+    stream_ = standard_output();
     return;
   }
   struct stat info {};
@@ -46,7 +49,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
 }
 
 AtomicFile::~AtomicFile() {
-  if (stream_ != nullptr && stream_ != stdout) {
+  if (stream_ != nullptr && path_ != "-") {
     std::fclose(stream_);
   }
   if (!temporary_.empty()) {
@@ -66,7 +69,7 @@ void AtomicFile::commit() {
   if (std::fflush(stream_) != 0) {
     fail("cannot write", errno);
   }
-  if (stream_ == stdout) {
+  if (path_ == "-") {
     stream_ = nullptr;
     return;
   }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file_record.h"
 #include "base/units.h"
 
 namespace lockstep {
@@ -52,6 +53,7 @@ class Descriptor {
 }  // namespace
 
 FileText::FileText(const std::string& path, std::int64_t limit) {
+  FileRecord::note_read(path);
   const Descriptor file(path);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) {

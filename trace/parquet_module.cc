@@ -1,30 +1,25 @@
 #include <dlfcn.h>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/module_path.h"
 #include "trace/parquet/module.h"
 
 namespace lockstep {
 namespace {
-
-namespace fs = std::filesystem;
 
 Error missing(const std::string& why) {
   return Error("Parquet needs Apache Arrow, which is missing: " + why, ExitCode::kMissingPart)
       .hint("./setup installs it; then configure and build again. Or use a .csv trace");
 }
 
-std::vector<fs::path> places() {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  const char* name = "liblockstep-parquet.so";
-  std::vector<fs::path> out = {folder / name, folder / "../lib/lockstep" / name};
+std::vector<std::string> places() {
 #ifdef LOCKSTEP_PARQUET_MODULE
-  out.emplace_back(LOCKSTEP_PARQUET_MODULE);
+  return module_places("liblockstep-parquet.so", LOCKSTEP_PARQUET_MODULE);
+#else
+  return module_places("liblockstep-parquet.so", "");
 #endif
-  return out;
 }
 
 struct Loaded {
@@ -34,11 +29,7 @@ struct Loaded {
 
 Loaded load() {
   Loaded loaded;
-  for (const fs::path& place : places()) {
-    std::error_code ignored;
-    if (!fs::exists(place, ignored)) {
-      continue;
-    }
+  for (const std::string& place : places()) {
     if (void* handle = ::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
       loaded.module = static_cast<const ParquetModule*>(::dlsym(handle, kParquetModuleSymbol));
     }

@@ -7,6 +7,7 @@
 #include "app/collective/run_collective.h"
 #include "app/command.h"
 #include "base/atomic_file.h"
+#include "base/output_capture.h"
 
 namespace lockstep {
 namespace {
@@ -29,7 +30,7 @@ an all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 for the 
 ExitCode collective(const CollectiveOptions& options) {
   const CollectiveSweep sweep = run_collective(options);
   for (const std::string& warning : sweep.warnings) {
-    fmt::print(stderr, "lockstep: warning: {}\n", warning);
+    fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
   }
   write_file("-", options.json ? collective_json(sweep) : collective_table(sweep));
   return ExitCode::kDone;

@@ -13,6 +13,7 @@
 #include "app/generate_exact.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/output_capture.h"
 #include "base/text.h"
 #include "generator/generator.h"
 #include "generator/model/model_table.h"
@@ -103,16 +104,16 @@ std::string output_path(const std::string& output, const std::string& file_name)
 
 void print_size(const AtomicFile& file, std::size_t bytes) {
   if (file.path() != "-") {
-    fmt::print(stderr, "{}: {} bytes\n", file.path(), bytes);
+    fmt::print(standard_error(), "{}: {} bytes\n", file.path(), bytes);
   }
 }
 
 void print_remarks(const ExactJob& job) {
   for (const std::string& note : job.notes) {
-    fmt::print(stderr, "lockstep: {}\n", note);
+    fmt::print(standard_error(), "lockstep: {}\n", note);
   }
   for (const std::string& warning : job.warnings) {
-    fmt::print(stderr, "lockstep: warning: {}\n", warning);
+    fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
   }
 }
 
@@ -137,7 +138,7 @@ ExitCode generate_exact(const GenerateFlags& flags) {
   const ProcessWorkload result = exact_workload_of(described);
   print_remarks(described);
   if (flags.memory) {
-    fmt::print(stderr, "{}", memory_text(described));
+    fmt::print(standard_error(), "{}", memory_text(described));
   }
   const WorkloadJob& job = result.workload.jobs.front();
   AtomicFile file(output_path(flags.output, job.name + (csv ? ".csv" : ".json")));
@@ -150,7 +151,7 @@ ExitCode generate_exact(const GenerateFlags& flags) {
     BlockWriter writer(take);
     const std::size_t init_ops = result.init_ops.empty() ? 0 : result.init_ops.front();
     for (const auto& [group, count] : write_ops_csv(job, init_ops, writer)) {
-      fmt::print(stderr,
+      fmt::print(standard_error(),
                  "lockstep: warning: {} operations over the group {} are left out: AICB's CSV has "
                  "no word for it\n",
                  count, group);
@@ -235,7 +236,7 @@ ExitCode generate(const GenerateFlags& flags) {
   request.script_compat = flags.script_compat;
   const GeneratedWorkload workload = generator.generate(request);
   for (const Warnings::Entry& warning : workload.warnings.entries()) {
-    fmt::print(stderr, "lockstep: warning: {}\n", warning.text);
+    fmt::print(standard_error(), "lockstep: warning: {}\n", warning.text);
   }
   std::string name = workload.file_name;
   std::optional<Workload> layers;

@@ -23,6 +23,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output_capture.h"
 #include "report/end_to_end_csv.h"
 #include "report/step_json.h"
 #include "report/step_table.h"
@@ -200,10 +201,10 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
 void print_warnings(const std::vector<std::string>& warnings) {
   constexpr std::size_t kShown = 10;
   for (std::size_t i = 0; i < std::min(warnings.size(), kShown); ++i) {
-    fmt::print(stderr, "lockstep: warning: {}\n", warnings[i]);
+    fmt::print(standard_error(), "lockstep: warning: {}\n", warnings[i]);
   }
   if (warnings.size() > kShown) {
-    fmt::print(stderr, "lockstep: and {} more warnings; --json lists them\n",
+    fmt::print(standard_error(), "lockstep: and {} more warnings; --json lists them\n",
                warnings.size() - kShown);
   }
 }
@@ -272,7 +273,7 @@ ExitCode simulate(SimulateOptions& options) {
     workload = exact_workload_of(*job).workload;
     warnings = job->warnings;
     for (const std::string& note : job->notes) {
-      fmt::print(stderr, "lockstep: {}\n", note);
+      fmt::print(standard_error(), "lockstep: {}\n", note);
     }
   } else {
     workload = load_workload(options, warnings);

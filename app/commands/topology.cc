@@ -8,6 +8,7 @@
 #include "app/command.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/output_capture.h"
 #include "base/text.h"
 #include "topologies/builder.h"
 #include "topologies/describe.h"
@@ -21,7 +22,7 @@ namespace {
 
 void warn(const std::vector<std::string>& warnings) {
   for (const std::string& text : warnings) {
-    fmt::print(stderr, "lockstep: warning: {}\n", text);
+    fmt::print(standard_error(), "lockstep: warning: {}\n", text);
   }
 }
 
@@ -114,7 +115,7 @@ ExitCode build(const BuildFlags& flags) {
   }
   write_file(path, json ? to_json_text(built.topology) : to_simai_text(built.topology));
   if (path != "-") {
-    fmt::print(stderr, "{}: {}\n", path, one_line(built.topology));
+    fmt::print(standard_error(), "{}: {}\n", path, one_line(built.topology));
   }
   return ExitCode::kDone;
 }
@@ -145,7 +146,7 @@ CommandBody define_check(CLI::App& app) {
   app.add_option("topology", *from, "A topology file, or TEMPLATE[:flag=value,…]")->required();
   return [from] {
     const Topology topology = load(*from);  // throws what is wrong
-    fmt::print("{}: ok, {}\n", *from, one_line(topology));
+    fmt::print(standard_output(), "{}: ok, {}\n", *from, one_line(topology));
     return ExitCode::kDone;
   };
 }

@@ -14,6 +14,7 @@
 #include "app/warnings_out.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/output_capture.h"
 #include "base/text.h"
 #include "report/compare_report.h"
 #include "trace/log_reader.h"
@@ -104,7 +105,7 @@ ExitCode run(const Flags& flags) {
   write_file("-", flags.json ? compare_json(report) : compare_table(report));
   const double worst = worst_table(report.rows);
   if (limit && worst > *limit) {
-    fmt::print(stderr, "lockstep: the median error of a table is {}, over {}\n",
+    fmt::print(standard_error(), "lockstep: the median error of a table is {}, over {}\n",
                compare::percent(worst), compare::percent(*limit));
     return ExitCode::kCheckFailed;
   }

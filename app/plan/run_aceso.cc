@@ -9,6 +9,7 @@
 #include "app/plan/plan_options.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/output_capture.h"
 #include "base/warnings.h"
 #include "planner/aceso/cost.h"
 #include "planner/aceso/megatron_grid.h"
@@ -64,7 +65,7 @@ Warnings oddities(const Plan& plan, const Database& database, const Cluster& clu
 
 void print(const Warnings& warnings) {
   for (const Warnings::Entry& entry : warnings.entries()) {
-    fmt::print(stderr, "lockstep: warning: {}{}\n", entry.text,
+    fmt::print(standard_error(), "lockstep: warning: {}{}\n", entry.text,
                entry.count == 1 ? "" : fmt::format(" ({} times)", entry.count));
   }
 }
@@ -255,7 +256,7 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
     return ExitCode::kDone;
   }
   for (const std::string& text : result.removed) {
-    fmt::print(stderr, "lockstep: note: {}\n", text);
+    fmt::print(standard_error(), "lockstep: note: {}\n", text);
   }
   write_file("-", search_text(result, model, cluster, cpu_s));
   return ExitCode::kDone;

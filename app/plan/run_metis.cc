@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/output_capture.h"
 #include "planner/metis/search.h"
 
 namespace lockstep {
@@ -116,7 +117,7 @@ ExitCode run_metis(const MetisOptions& options) {
     const Price price =
         with_context("while pricing " + options.price, [&] { return price_plan(problem, plan); });
     if (plan.partition.back() != problem.layers || plan.partition.front() != 0) {
-      fmt::print(stderr, "lockstep: warning: the plan covers the layers {} to {} of {}\n",
+      fmt::print(standard_error(), "lockstep: warning: the plan covers the layers {} to {} of {}\n",
                  plan.partition.front(), plan.partition.back(), problem.layers);
     }
     Json json = {{"schema", "lockstep-plan-price/1"}, {"cost", options.cost}};

@@ -14,6 +14,7 @@
 #include "app/whatif/documents.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/output_capture.h"
 #include "base/stop_signal.h"
 
 namespace lockstep {
@@ -155,7 +156,7 @@ class Follower {
       if (error.code() == ExitCode::kMissingPart) {
         throw;
       }
-      fmt::print(stderr, "lockstep: warning: passed over: {}\n", error.what());
+      fmt::print(standard_error(), "lockstep: warning: passed over: {}\n", error.what());
       print(journal_.add_refused(file, error.what()));
       return;
     }

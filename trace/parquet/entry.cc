@@ -2,6 +2,6 @@
 
 extern "C" {
 extern const lockstep::ParquetModule lockstep_parquet_module;
-const lockstep::ParquetModule lockstep_parquet_module = {lockstep::read_parquet,
-                                                         lockstep::to_parquet_bytes};
+const lockstep::ParquetModule lockstep_parquet_module = {
+    lockstep::read_parquet, lockstep::to_parquet_bytes, lockstep::to_parquet_table};
 }

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/warnings.h"
+#include "trace/column_table.h"
 #include "trace/read_trace.h"
 #include "trace/trace.h"
 
@@ -15,7 +16,8 @@ namespace lockstep {
 struct ParquetModule {
   void (*read)(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
                Warnings* warnings);
-  std::string (*write)(const Trace& trace);  ///< the bytes of a file
+  std::string (*write)(const Trace& trace);              ///< the bytes of a file
+  std::string (*write_table)(const ColumnTable& table);  ///< the bytes of a file
 };
 
 /// The name of the one object the module exports, with C linkage.
@@ -30,5 +32,6 @@ const ParquetModule& parquet_module();
 void read_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
                   Warnings* warnings);
 std::string to_parquet_bytes(const Trace& trace);
+std::string to_parquet_table(const ColumnTable& table);
 
 }  // namespace lockstep

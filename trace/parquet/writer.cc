@@ -10,24 +10,12 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/properties.h>
 
-#include "base/error.h"
+#include "trace/parquet/arrow_values.h"
 #include "trace/parquet/module.h"
 #include "trace/trace_columns.h"
 
 namespace lockstep {
 namespace {
-
-void require(const arrow::Status& status) {
-  if (!status.ok()) {
-    throw Error("Arrow cannot write Parquet: " + status.message());
-  }
-}
-
-template <class T>
-T take(arrow::Result<T> result) {
-  require(result.status());
-  return std::move(result).ValueUnsafe();
-}
 
 /// The narrowest of the integer types that holds all values and is not narrower than `Narrow`.
 template <class Narrow, class... Wider, class T>
@@ -107,13 +95,16 @@ std::string to_parquet_bytes(const Trace& trace) {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     fields.push_back(arrow::field(std::string(columns[i]), arrays[i]->type()));
   }
-  const auto table = arrow::Table::Make(arrow::schema(fields), arrays);
+  return parquet_bytes(*arrow::Table::Make(arrow::schema(fields), arrays));
+}
+
+std::string parquet_bytes(const arrow::Table& table) {
   const auto sink = take(arrow::io::BufferOutputStream::Create());
   const auto properties =
       parquet::WriterProperties::Builder().compression(parquet::Compression::SNAPPY)->build();
   const auto arrow_properties = parquet::ArrowWriterProperties::Builder().store_schema()->build();
   constexpr std::int64_t kRowsPerGroup = 1 << 20;
-  require(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), sink, kRowsPerGroup,
+  require(parquet::arrow::WriteTable(table, arrow::default_memory_pool(), sink, kRowsPerGroup,
                                      properties, arrow_properties));
   return take(sink->Finish())->ToString();
 }

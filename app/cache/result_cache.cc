@@ -1,0 +1,297 @@
+#include "app/cache/result_cache.h"
+
+#include <ctime>
+#include <filesystem>
+#include <sqlite3.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/atomic_file.h"
+#include "base/digest.h"
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kSchema = R"sql(
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS results (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL, command TEXT NOT NULL, created INTEGER NOT NULL,
+  used INTEGER NOT NULL, bytes INTEGER NOT NULL, sum TEXT NOT NULL, inputs BLOB NOT NULL,
+  payload BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS by_key ON results (key, used DESC);
+CREATE INDEX IF NOT EXISTS by_use ON results (used);
+)sql";
+constexpr int kMostVariants = 16;  // of one command line, with different inputs
+
+/// What SQLite says went wrong.
+struct StoreProblem {
+  int code;
+  std::string text;
+};
+
+bool is_damage(int code) {
+  return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+}
+
+std::string sum_of(const std::string& key, const std::string& inputs, const std::string& payload) {
+  return Digest().add(key).add(inputs).add(payload).hex();
+}
+
+}  // namespace
+
+/// A prepared statement; parameters and columns by number.
+class ResultCache::Statement {
+ public:
+  Statement(sqlite3* store, const char* sql) : store_(store) {
+    check(::sqlite3_prepare_v2(store, sql, -1, &statement_, nullptr));
+  }
+  ~Statement() { ::sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& bind(int at, std::int64_t number) {
+    check(::sqlite3_bind_int64(statement_, at, number));
+    return *this;
+  }
+  Statement& bind(int at, const std::string& text) {
+    check(::sqlite3_bind_text64(statement_, at, text.data(), text.size(), SQLITE_STATIC,
+                                SQLITE_UTF8));
+    return *this;
+  }
+  Statement& bind_blob(int at, const std::string& bytes) {
+    check(::sqlite3_bind_blob64(statement_, at, bytes.data(), bytes.size(), SQLITE_STATIC));
+    return *this;
+  }
+  /// Whether there is a row.
+  bool step() {
+    const int code = ::sqlite3_step(statement_);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) {
+      check(code);
+    }
+    return code == SQLITE_ROW;
+  }
+  std::int64_t number(int column) { return ::sqlite3_column_int64(statement_, column); }
+  std::string text(int column) {
+    const auto* bytes = static_cast<const char*>(::sqlite3_column_blob(statement_, column));
+    const int size = ::sqlite3_column_bytes(statement_, column);
+    return bytes == nullptr ? std::string() : std::string(bytes, static_cast<std::size_t>(size));
+  }
+
+ private:
+  void check(int code) {
+    if (code != SQLITE_OK) {
+      throw StoreProblem{code, ::sqlite3_errmsg(store_)};
+    }
+  }
+
+  sqlite3* store_;
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+ResultCache::ResultCache(const std::string& folder, std::int64_t most_bytes)
+    : path_(folder + "/results.sqlite"), most_bytes_(most_bytes) {
+  make_folder(folder);
+  try {
+    open();
+  } catch (const StoreProblem& problem) {
+    if (!is_damage(problem.code)) {
+      ::sqlite3_close(store_);
+      throw Error("cannot open the cache: " + problem.text).at(path_);
+    }
+    // No store, or one past reading: results can be computed again.
+    ::sqlite3_close(store_);
+    store_ = nullptr;
+    std::error_code ignored;
+    std::filesystem::rename(path_, path_ + ".damaged", ignored);
+    std::filesystem::remove(path_ + "-wal", ignored);
+    std::filesystem::remove(path_ + "-shm", ignored);
+    try {
+      open();
+    } catch (const StoreProblem& again) {
+      ::sqlite3_close(store_);
+      throw Error("cannot make the cache anew: " + again.text).at(path_);
+    }
+  }
+}
+
+ResultCache::~ResultCache() { ::sqlite3_close(store_); }
+
+void ResultCache::open() {
+  const int code = ::sqlite3_open_v2(path_.c_str(), &store_,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  if (code != SQLITE_OK) {
+    throw StoreProblem{code, store_ != nullptr ? ::sqlite3_errmsg(store_) : "no memory"};
+  }
+  ::sqlite3_busy_timeout(store_, 5000);
+  execute(kSchema);
+}
+
+void ResultCache::execute(const char* sql) {
+  const int code = ::sqlite3_exec(store_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) {
+    throw StoreProblem{code, ::sqlite3_errmsg(store_)};
+  }
+}
+
+void ResultCache::remove(std::int64_t id) {
+  Statement(store_, "DELETE FROM results WHERE id = ?").bind(1, id).step();
+}
+
+std::optional<StoredResult> ResultCache::find(const std::string& key) {
+  try {
+    std::int64_t hit = 0;
+    std::string inputs, sum;
+    std::vector<std::int64_t> damaged;
+    {
+      Statement select(store_,
+                       "SELECT id, inputs, sum FROM results WHERE key = ? ORDER BY used DESC");
+      select.bind(1, key);
+      while (hit == 0 && select.step()) {
+        try {
+          inputs = select.text(1);
+          bool same = true;
+          for (const CacheInput& input : inputs_of_bytes(inputs)) {
+            same = same && unchanged(input);
+          }
+          if (same) {
+            hit = select.number(0);
+            sum = select.text(2);
+          }
+        } catch (const nlohmann::json::exception&) {
+          damaged.push_back(select.number(0));
+        }
+      }
+    }
+    for (const std::int64_t id : damaged) {
+      remove(id);
+    }
+    if (hit == 0) {
+      return std::nullopt;
+    }
+    std::string payload;
+    {
+      Statement select(store_, "SELECT payload FROM results WHERE id = ?");
+      payload = select.bind(1, hit).step() ? select.text(0) : "";
+    }
+    if (sum_of(key, inputs, payload) != sum) {
+      remove(hit);
+      return std::nullopt;
+    }
+    Statement(store_, "UPDATE results SET used = ? WHERE id = ? AND used < ?")
+        .bind(1, std::time(nullptr))
+        .bind(2, hit)
+        .bind(3, std::time(nullptr) - 60)  // a write now and then is enough
+        .step();
+    return result_of_bytes(payload);
+  } catch (const StoreProblem&) {
+    return std::nullopt;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+void ResultCache::store(const std::string& key, const std::string& command,
+                        const std::vector<CacheInput>& inputs, const StoredResult& result) {
+  const std::string payload = to_bytes(result);
+  const auto size = static_cast<std::int64_t>(payload.size());
+  if (size > most_bytes_ / 4) {
+    return;
+  }
+  try {
+    const std::string input_bytes = to_bytes(inputs);
+    const std::string sum = sum_of(key, input_bytes, payload);
+    execute("BEGIN IMMEDIATE");
+    try {
+      Statement(store_,
+                "DELETE FROM results WHERE key = ?1 AND (inputs = ?2 OR id IN (SELECT id FROM "
+                "results WHERE key = ?1 ORDER BY used DESC LIMIT -1 OFFSET ?3))")
+          .bind(1, key)
+          .bind_blob(2, input_bytes)
+          .bind(3, kMostVariants - 1)
+          .step();
+      Statement(store_,
+                "INSERT INTO results (key, command, created, used, bytes, sum, inputs, payload) "
+                "VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)")
+          .bind(1, key)
+          .bind(2, command)
+          .bind(3, std::time(nullptr))
+          .bind(4, size + static_cast<std::int64_t>(input_bytes.size()))
+          .bind(5, sum)
+          .bind_blob(6, input_bytes)
+          .bind_blob(7, payload)
+          .step();
+      execute("COMMIT");
+    } catch (const StoreProblem&) {
+      ::sqlite3_exec(store_, "ROLLBACK", nullptr, nullptr, nullptr);
+      throw;
+    }
+    shrink(most_bytes_);
+  } catch (const StoreProblem&) {
+    // Without this result, then.
+  }
+}
+
+std::vector<CacheEntry> ResultCache::list() {
+  std::vector<CacheEntry> entries;
+  try {
+    Statement select(store_,
+                     "SELECT id, command, bytes, created, used FROM results ORDER BY used DESC, id "
+                     "DESC");
+    while (select.step()) {
+      entries.push_back(
+          {select.number(0), select.text(1), select.number(2), select.number(3), select.number(4)});
+    }
+  } catch (const StoreProblem& problem) {
+    throw Error("cannot read the cache: " + problem.text).at(path_);
+  }
+  return entries;
+}
+
+std::int64_t ResultCache::shrink(std::int64_t most_bytes) {
+  try {
+    // What is kept: the last used whose sizes add up to no more than the bound.
+    Statement select(store_, "SELECT COALESCE(SUM(bytes), 0) FROM results");
+    select.step();
+    if (select.number(0) <= most_bytes) {
+      return 0;
+    }
+    Statement(store_,
+              "DELETE FROM results WHERE id IN (SELECT id FROM (SELECT id, SUM(bytes) OVER (ORDER "
+              "BY used DESC, id DESC) AS sum FROM results) WHERE sum > ?)")
+        .bind(1, most_bytes)
+        .step();
+    return ::sqlite3_changes64(store_);
+  } catch (const StoreProblem&) {
+    return 0;
+  }
+}
+
+CacheCheck ResultCache::verify() {
+  CacheCheck check;
+  try {
+    std::vector<std::int64_t> damaged;
+    {
+      Statement select(store_, "SELECT id, key, inputs, payload, sum FROM results ORDER BY id");
+      while (select.step()) {
+        ++check.entries;
+        if (sum_of(select.text(1), select.text(2), select.text(3)) != select.text(4)) {
+          damaged.push_back(select.number(0));
+        }
+      }
+    }
+    for (const std::int64_t id : damaged) {
+      remove(id);
+    }
+    check.damaged = static_cast<std::int64_t>(damaged.size());
+    Statement pragma(store_, "PRAGMA integrity_check");
+    check.store = pragma.step() ? pragma.text(0) : "no answer";
+  } catch (const StoreProblem& problem) {
+    check.store = problem.text;
+  }
+  return check;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/cache/stored_result.h"
+
+struct sqlite3;
+
+namespace lockstep {
+
+/// One entry as `lockstep cache ls` shows it.
+struct CacheEntry {
+  std::int64_t id = 0;
+  std::string command;  ///< the command line
+  std::int64_t bytes = 0;
+  std::int64_t created = 0, used = 0;  ///< seconds since 1970
+};
+
+struct CacheCheck {
+  std::int64_t entries = 0, damaged = 0;  ///< damaged ones have been removed
+  std::string store;                      ///< SQLite's own verdict; "ok"
+};
+
+/// Results of commands in one SQLite file: docs/formats/cache.md. Any number of processes may read
+/// and write it at once (write-ahead log). Every entry carries a check sum; one that does not fit
+/// is removed and counts as absent, and a file that is no store at all is moved aside. The entries
+/// together stay below a size: the longest unused go first.
+///
+/// A cache only saves time: find() and store() give up quietly where another process holds the file
+/// for seconds or the disk is full. ERRORS: only the constructor, where there can be no file.
+class ResultCache {
+ public:
+  explicit ResultCache(const std::string& folder, std::int64_t most_bytes);
+  ~ResultCache();
+  ResultCache(const ResultCache&) = delete;
+  ResultCache& operator=(const ResultCache&) = delete;
+
+  /// A result with this key all of whose inputs are unchanged.
+  std::optional<StoredResult> find(const std::string& key);
+  void store(const std::string& key, const std::string& command,
+             const std::vector<CacheInput>& inputs, const StoredResult& result);
+
+  std::vector<CacheEntry> list();                ///< the last used first
+  std::int64_t shrink(std::int64_t most_bytes);  ///< how many entries had to go
+  CacheCheck verify();
+  const std::string& path() const { return path_; }
+
+ private:
+  class Statement;
+  void open();
+  void execute(const char* sql);
+  void remove(std::int64_t id);
+
+  std::string path_;
+  std::int64_t most_bytes_;
+  sqlite3* store_ = nullptr;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+#include "app/cache/stored_result.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <sys/stat.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string packed(const Json& json) {
+  std::string bytes;
+  Json::to_cbor(json, bytes);
+  return bytes;
+}
+
+constexpr std::string_view kNone = "-";
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+}
+
+/// Names and sizes of all files below, in their order: whether one came, went or grew. What is
+/// read of them is an input of its own.
+std::string digest_of_folder(const std::string& path) {
+  std::vector<std::string> entries;
+  std::error_code problem;
+  for (fs::recursive_directory_iterator at(path, problem), end; at != end && !problem;
+       at.increment(problem)) {
+    entries.push_back(at->path().string());
+  }
+  std::ranges::sort(entries);
+  Digest digest;
+  for (const std::string& entry : entries) {
+    digest.add(entry);
+  }
+  return digest.hex();
+}
+
+/// All but the digest.
+CacheInput stat_of(const std::string& path) {
+  CacheInput input{.path = path, .digest = std::string(kNone)};
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return input;
+  }
+  input.size = info.st_size;
+  input.modified_ns = nanoseconds(info.st_mtim);
+  input.changed_ns = nanoseconds(info.st_ctim);
+  input.inode = static_cast<std::int64_t>(info.st_ino);
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  input.settled =
+      S_ISREG(info.st_mode) && nanoseconds(now) - input.changed_ns > std::int64_t{1'000'000'000};
+  return input;
+}
+
+}  // namespace
+
+std::string to_bytes(const StoredResult& result) {
+  Json files = Json::array();
+  for (const CacheFile& file : result.files) {
+    files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  }
+  return packed({{"exit_code", result.exit_code},
+                 {"out", result.out},
+                 {"err", result.err},
+                 {"files", std::move(files)}});
+}
+
+StoredResult result_of_bytes(std::string_view bytes) {
+  const Json json = Json::from_cbor(bytes.begin(), bytes.end());
+  StoredResult result{.exit_code = json.at("exit_code").get<int>(),
+                      .out = json.at("out").get<std::string>(),
+                      .err = json.at("err").get<std::string>(),
+                      .files = {}};
+  for (const Json& file : json.at("files")) {
+    result.files.push_back(
+        {file.at("path").get<std::string>(), file.at("bytes").get<std::string>()});
+  }
+  return result;
+}
+
+std::string to_bytes(const std::vector<CacheInput>& inputs) {
+  Json json = Json::array();
+  for (const CacheInput& input : inputs) {
+    json.push_back({input.path, input.digest, input.size, input.modified_ns, input.changed_ns,
+                    input.inode, input.settled});
+  }
+  return packed(json);
+}
+
+std::vector<CacheInput> inputs_of_bytes(std::string_view bytes) {
+  std::vector<CacheInput> inputs;
+  for (const Json& json : Json::from_cbor(bytes.begin(), bytes.end())) {
+    inputs.push_back({.path = json.at(0).get<std::string>(),
+                      .digest = json.at(1).get<std::string>(),
+                      .size = json.at(2).get<std::int64_t>(),
+                      .modified_ns = json.at(3).get<std::int64_t>(),
+                      .changed_ns = json.at(4).get<std::int64_t>(),
+                      .inode = json.at(5).get<std::int64_t>(),
+                      .settled = json.at(6).get<bool>()});
+  }
+  return inputs;
+}
+
+CacheInput look_at(const std::string& path) {
+  CacheInput input = stat_of(path);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    return {.path = path, .digest = digest_of_folder(path)};
+  }
+  if (fs::is_regular_file(path, ignored)) {
+    try {
+      input.digest = digest_of(FileText(path).view());
+    } catch (const Error&) {
+      input.digest = kNone;
+    }
+  }
+  return input;
+}
+
+bool unchanged(const CacheInput& input) {
+  if (input.settled) {
+    CacheInput now = stat_of(input.path);
+    now.digest = input.digest;
+    if (now == input) {
+      return true;
+    }
+  }
+  return look_at(input.path).digest == input.digest;
+}
+
+}  // namespace lockstep

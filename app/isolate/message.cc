@@ -1,0 +1,105 @@
+#include "app/isolate/message.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <sys/socket.h>
+
+#include "base/json.h"
+
+namespace lockstep {
+namespace {
+
+std::string packed(const Json& json) {
+  std::string bytes;
+  Json::to_cbor(json, bytes);
+  return bytes;
+}
+
+/// What commands write may be any bytes; strings of CBOR need not be UTF-8 for this library.
+Json unpacked(std::string_view message) { return Json::from_cbor(message.begin(), message.end()); }
+
+bool send_all(int socket, const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t done = ::send(socket, bytes, size, MSG_NOSIGNAL);
+    if (done > 0) {
+      bytes += done;
+      size -= static_cast<std::size_t>(done);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool receive_all(int socket, char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t done = ::recv(socket, bytes, size, 0);
+    if (done > 0) {
+      bytes += done;
+      size -= static_cast<std::size_t>(done);
+    } else if (done == 0 || errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string to_message(const IsolatedTask& task) {
+  return packed({{"arguments", task.arguments},
+                 {"folder", task.folder},
+                 {"time_ps", task.time_limit.count_ps()},
+                 {"memory", task.memory_limit.count()}});
+}
+
+IsolatedTask task_of_message(std::string_view message) {
+  const Json json = unpacked(message);
+  return {.arguments = json.at("arguments").get<std::vector<std::string>>(),
+          .folder = json.at("folder").get<std::string>(),
+          .time_limit = Time::ps(json.at("time_ps").get<std::int64_t>()),
+          .memory_limit = Bytes(json.at("memory").get<std::int64_t>())};
+}
+
+std::string to_message(const IsolatedResult& result) {
+  return packed({{"ending", to_text(result.ending)},
+                 {"exit_code", result.exit_code},
+                 {"out", result.out},
+                 {"err", result.err},
+                 {"reason", result.reason},
+                 {"wall_s", result.wall_s},
+                 {"cpu_s", result.cpu_s},
+                 {"peak", result.peak_bytes}});
+}
+
+IsolatedResult result_of_message(std::string_view message) {
+  const Json json = unpacked(message);
+  return {.ending = ending_named(json.at("ending").get<std::string>()),
+          .exit_code = json.at("exit_code").get<int>(),
+          .out = json.at("out").get<std::string>(),
+          .err = json.at("err").get<std::string>(),
+          .reason = json.at("reason").get<std::string>(),
+          .wall_s = json.at("wall_s").get<double>(),
+          .cpu_s = json.at("cpu_s").get<double>(),
+          .peak_bytes = json.at("peak").get<std::int64_t>()};
+}
+
+bool send_message(int socket, std::string_view message) {
+  const std::uint64_t size = message.size();
+  std::string framed(sizeof size, '\0');
+  std::memcpy(framed.data(), &size, sizeof size);
+  framed += message;
+  return send_all(socket, framed.data(), framed.size());
+}
+
+bool receive_message(int socket, std::string& message) {
+  std::uint64_t size = 0;
+  if (!receive_all(socket, reinterpret_cast<char*>(&size), sizeof size)) {
+    return false;
+  }
+  message.resize(size);
+  return receive_all(socket, message.data(), message.size());
+}
+
+}  // namespace lockstep

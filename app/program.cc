@@ -1,0 +1,102 @@
+#include "app/program.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "app/build_facts.h"
+#include "app/command.h"
+#include "app/usage.h"
+#include "base/atomic_file.h"
+#include "base/output_capture.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  lockstep topology build --template Spectrum-X -g 128 -o cluster.txt
+  lockstep simulate --workload workloads/samples/gpt13b-128gpu-tp8.txt --topology cluster.txt --engine flow
+  lockstep doctor
+
+Each command's --help has its own. A file named '-' is standard input or output.
+Exit codes: 0 done, 1 a check you asked for failed, 2 bad input or usage, 3 a needed part is missing,
+70 a bug of ours.)";
+
+ExitCode run(const std::vector<std::string>& arguments) {
+  CLI::App app("Predicts how long a training step of a large model takes on a GPU cluster.",
+               "lockstep");
+  app.require_subcommand(1);
+  app.footer(kExamples);
+  app.set_version_flag("--version", version_text);
+  std::vector<std::pair<CLI::App*, CommandBody>> bodies;
+  for (const Command* command : commands()) {
+    CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->summary));
+    sub->footer(std::string(command->examples));
+    bodies.emplace_back(sub, command->define(*sub));
+  }
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    write_file("-", app.help());
+    return ExitCode::kDone;
+  } catch (const CLI::CallForVersion& version) {
+    write_file("-", std::string(version.what()) + "\n");
+    return ExitCode::kDone;
+  } catch (const CLI::ParseError& problem) {
+    throw usage_error(app, problem);
+  }
+  ExitCode code = ExitCode::kDone;
+  for (const auto& [sub, body] : bodies) {
+    if (sub->parsed()) {
+      code = body();
+    }
+  }
+  errno = 0;
+  if (std::fflush(standard_output()) != 0 || std::ferror(standard_output()) != 0) {
+    throw Error(fmt::format("cannot write: {}", std::strerror(errno))).at("standard output");
+  }
+  return code;
+}
+
+/// The one message of a run that failed.
+ExitCode fail(ExitCode code, const std::string& text) {
+  std::fputs(("lockstep: " + text + "\n").c_str(), standard_error());
+  return code;
+}
+
+}  // namespace
+
+ExitCode run_program(const std::vector<std::string>& arguments, bool* out_of_memory) {
+  try {
+    return run(arguments);
+  } catch (const Error& error) {
+    return fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    if (out_of_memory != nullptr) {
+      *out_of_memory = true;
+    }
+    return fail(ExitCode::kBadInput, "out of memory: the input needs more than this machine has");
+  } catch (const std::system_error& error) {
+    return fail(ExitCode::kBadInput, error.what());
+  } catch (const std::exception& error) {
+    return fail(ExitCode::kBug, std::string(error.what()) +
+                                    "\n  hint: this is a bug; please report it with the command");
+  }
+}
+
+ProgramResult run_program_captured(const std::vector<std::string>& arguments) {
+  const OutputCapture capture;
+  ProgramResult result;
+  result.code = run_program(arguments, &result.out_of_memory);
+  result.out = capture.out();
+  result.err = capture.err();
+  return result;
+}
+
+}  // namespace lockstep

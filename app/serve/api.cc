@@ -1,0 +1,294 @@
+#include "app/serve/api.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/build_facts.h"
+#include "app/serve/live_page.h"
+#include "app/serve/scratch_folder.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Commands that compute and end; none that serves, sweeps or measures.
+constexpr std::array<std::string_view, 8> kCommands{"generate", "topology",   "simulate", "whatif",
+                                                    "compare",  "collective", "goodput",  "plan"};
+
+/// Bad requests, as the API's user sees them.
+struct Refusal {
+  int status;
+  std::string text;
+};
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// Takes as long whatever the texts are, so that the time does not tell how much of them agrees.
+bool same_secret(std::string_view a, std::string_view b) {
+  unsigned different = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const char other = b.empty() ? '\0' : b[i % b.size()];
+    different |= static_cast<unsigned>(static_cast<unsigned char>(a[i] ^ other));
+  }
+  return different == 0;
+}
+
+bool is_loopback_name(std::string_view host) {
+  if (host.starts_with("[::1]")) {
+    return true;
+  }
+  const std::string_view name = host.substr(0, host.find(':'));
+  return name == "localhost" || name == "127.0.0.1" || name.empty();
+}
+
+void check_access(const ApiRequest& request, const ApiSettings& settings) {
+  if (!settings.any_host && !is_loopback_name(request.host)) {
+    throw Refusal{403, "this host is not served"};
+  }
+  if (!request.origin.empty() && !request.origin.ends_with("//" + request.host)) {
+    throw Refusal{403, "requests of other sites' pages are not answered"};
+  }
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view given = request.authorization;
+  if (!settings.token.empty() &&
+      !(given.starts_with(kBearer) && same_secret(given.substr(kBearer.size()), settings.token))) {
+    throw Refusal{401, "needs the header 'Authorization: Bearer TOKEN'"};
+  }
+}
+
+Json json_body(const ApiRequest& request) {
+  if (!request.content_type.starts_with("application/json")) {
+    throw Refusal{415, "the body must be application/json"};
+  }
+  try {
+    return parse_json(request.body, "body");
+  } catch (const Error& error) {
+    throw Refusal{400, error.what()};
+  }
+}
+
+std::vector<std::string> words_of(const Json& list, const char* key) {
+  std::vector<std::string> words;
+  if (!list.is_array()) {
+    throw Refusal{400, fmt::format("'{}' must be a list of texts", key)};
+  }
+  for (const Json& word : list) {
+    if (!word.is_string() || word.get_ref<const std::string&>().find('\0') != std::string::npos) {
+      throw Refusal{400, fmt::format("'{}' must be a list of texts", key)};
+    }
+    words.push_back(word.get<std::string>());
+  }
+  return words;
+}
+
+/// A plain name or path below the request's own folder.
+bool stays_inside(const std::string& path) {
+  return !path.empty() && path.front() != '/' && path.find('\0') == std::string::npos &&
+         std::ranges::none_of(fs::path(path), [](const fs::path& part) { return part == ".."; });
+}
+
+/// Command lines may name files of their own folder and of the one that is served, no others.
+void check_word(const std::string& word, const ApiSettings& settings) {
+  if (word.size() > 2 && word[0] == '-' && word[1] != '-') {
+    check_word(word.substr(2), settings);  // -w/etc/passwd
+  }
+  std::size_t begin = 0;
+  while (begin <= word.size()) {
+    const std::size_t end = std::min(word.find_first_of("=:,", begin), word.size());
+    const fs::path part(word.substr(begin, end - begin));
+    const bool climbs =
+        std::ranges::any_of(part, [](const fs::path& step) { return step == ".."; });
+    if (climbs || (part.is_absolute() &&
+                   (settings.files.empty() ||
+                    !part.lexically_normal().string().starts_with(settings.files + "/")))) {
+      throw Refusal{403, fmt::format("the path '{}' is not served", printable(part.string()))};
+    }
+    begin = end + 1;
+  }
+}
+
+IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
+  IsolatedTask task{.arguments = words_of(body.value("arguments", Json()), "arguments"),
+                    .folder = {},
+                    .time_limit = settings.time_limit,
+                    .memory_limit = settings.memory_limit};
+  if (task.arguments.empty() ||
+      std::ranges::find(kCommands, task.arguments.front()) == kCommands.end()) {
+    throw Refusal{400,
+                  fmt::format("'arguments' must begin with one of {}", fmt::join(kCommands, ", "))};
+  }
+  for (const std::string& word : task.arguments) {
+    if (word.starts_with("--follow")) {
+      throw Refusal{400, "--follow does not end, and is not served"};
+    }
+    check_word(word, settings);
+  }
+  if (body.contains("time_limit_s")) {
+    const Json& limit = body["time_limit_s"];
+    if (!limit.is_number() || !(limit.get<double>() > 0 && limit.get<double>() < 1e6)) {
+      throw Refusal{400, "'time_limit_s' must be a number above 0"};
+    }
+    task.time_limit = std::min(Time::seconds(limit.get<double>()), settings.time_limit);
+  }
+  return task;
+}
+
+void write_files(const Json& files, const std::string& folder) {
+  if (!files.is_object()) {
+    throw Refusal{400, "'files' must be an object of names and texts"};
+  }
+  for (const auto& [name, text] : files.items()) {
+    if (!stays_inside(name) || !text.is_string()) {
+      throw Refusal{400, "'files' must be an object of names and texts"};
+    }
+    const fs::path path = fs::path(folder) / name;
+    make_folder(path.parent_path().string());
+    write_file(path.string(), text.get<std::string>());
+  }
+}
+
+/// What the command wrote, those files that the request wants.
+Json written_files(const Json& wanted, const std::string& folder) {
+  Json files = Json::object();
+  for (const std::string& name : words_of(wanted, "want_files")) {
+    std::error_code ignored;
+    const fs::path path = fs::path(folder) / name;
+    if (!stays_inside(name) || fs::is_symlink(path, ignored)) {
+      throw Refusal{403, fmt::format("the path '{}' is not served", printable(name))};
+    }
+    if (fs::is_regular_file(path, ignored)) {
+      files[name] = std::string(FileText(path.string(), std::int64_t{1} << 28).view());
+    }
+  }
+  return files;
+}
+
+ApiReply run_command(const ApiRequest& request, const ApiSettings& settings,
+                     const ApiBackend& backend) {
+  const Json body = json_body(request);
+  if (!body.is_object()) {
+    throw Refusal{400, "the body must be an object"};
+  }
+  for (const auto& [key, value] : body.items()) {
+    constexpr std::array<std::string_view, 4> kKeys{"arguments", "files", "want_files",
+                                                    "time_limit_s"};
+    if (std::ranges::find(kKeys, key) == kKeys.end()) {
+      throw Refusal{400, fmt::format("unknown key '{}'", printable(key))};
+    }
+  }
+  IsolatedTask task = task_of(body, settings);
+  const ScratchFolder scratch;
+  task.folder = scratch.path();
+  if (body.contains("files")) {
+    write_files(body["files"], scratch.path());
+  }
+  const std::optional<IsolatedResult> result = backend.run(task);
+  if (!result) {
+    throw Refusal{503, "too many requests are waiting; try again later"};
+  }
+  Json reply{{"schema", "lockstep-run/1"},
+             {"ending", to_text(result->ending)},
+             {"exit_code", result->exit_code},
+             {"wall_s", result->wall_s},
+             {"cpu_s", result->cpu_s}};
+  if (!result->reason.empty()) {
+    reply["reason"] = result->reason;
+  }
+  Json document = Json::parse(result->out, nullptr, false);
+  reply["output"] = document.is_discarded() ? Json(result->out) : std::move(document);
+  reply["messages"] = result->err;
+  if (body.contains("want_files")) {
+    reply["files"] = written_files(body["want_files"], scratch.path());
+  }
+  return {.status = 200, .content_type = "application/json", .body = dump(reply)};
+}
+
+ApiReply live(const ApiRequest& request, const ApiSettings& settings, const ApiBackend& backend) {
+  const Json body = json_body(request);
+  if (body.is_object() && body.contains("arguments")) {
+    for (const std::string& word : words_of(body["arguments"], "arguments")) {
+      check_word(word, settings);
+    }
+  }
+  const std::optional<std::string> reply = backend.live(dump(body));
+  if (!reply) {
+    throw Refusal{503, "the live model is busy or had to be ended; try again"};
+  }
+  const Json document = Json::parse(*reply, nullptr, false);
+  return {.status = document.is_object() && document.contains("error") ? 400 : 200,
+          .content_type = "application/json",
+          .body = *reply};
+}
+
+ApiReply about() {
+  return {.status = 200,
+          .content_type = "application/json",
+          .body = dump({{"schema", "lockstep-serve/1"},
+                        {"version", build_facts().version},
+                        {"commands", kCommands}})};
+}
+
+ApiReply route(const ApiRequest& request, const ApiSettings& settings, const ApiBackend& backend) {
+  const std::string path = request.target.substr(0, request.target.find('?'));
+  const auto only = [&](std::string_view method) {
+    if (request.method != method) {
+      throw Refusal{405, fmt::format("only {} is answered here", method)};
+    }
+  };
+  if (path == "/") {
+    only("GET");
+    if (!settings.any_host && !is_loopback_name(request.host)) {
+      throw Refusal{403, "this host is not served"};
+    }
+    return {.status = 200, .content_type = "text/html; charset=utf-8", .body = live_page()};
+  }
+  check_access(request, settings);
+  if (path == "/api/v1/about") {
+    only("GET");
+    return about();
+  }
+  if (path == "/api/v1/run") {
+    only("POST");
+    return run_command(request, settings, backend);
+  }
+  if (path == "/api/v1/live") {
+    only("POST");
+    return live(request, settings, backend);
+  }
+  throw Refusal{404, "there is nothing here"};
+}
+
+}  // namespace
+
+ApiReply api_error(int status, std::string_view text) {
+  return {.status = status,
+          .content_type = "application/json",
+          .body = dump({{"error", printable(text, 2000)}})};
+}
+
+ApiReply answer_api(const ApiRequest& request, const ApiSettings& settings,
+                    const ApiBackend& backend) {
+  try {
+    return route(request, settings, backend);
+  } catch (const Refusal& refusal) {
+    return api_error(refusal.status, refusal.text);
+  } catch (const Error& error) {
+    return api_error(500, error.what());
+  } catch (const std::exception& error) {
+    return api_error(500, error.what());
+  }
+}
+
+}  // namespace lockstep

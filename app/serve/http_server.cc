@@ -1,0 +1,327 @@
+#include "app/serve/http_server.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <sys/stat.h>
+#include <thread>
+#include <utility>
+
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using Parser = http::request_parser<http::string_body>;
+
+constexpr std::uint32_t kMostHeader = 16 << 10;
+
+std::string text_of(beast::string_view view) { return {view.data(), view.size()}; }
+
+ApiRequest request_of(http::request<http::string_body>&& message) {
+  const auto header = [&](http::field name) { return text_of(message[name]); };
+  return {.method = text_of(message.method_string()),
+          .target = text_of(message.target()),
+          .host = header(http::field::host),
+          .origin = header(http::field::origin),
+          .authorization = header(http::field::authorization),
+          .content_type = header(http::field::content_type),
+          .body = std::move(message.body())};
+}
+
+/// The answer to a request that could not be read; none where the connection is at fault.
+std::optional<ApiReply> reply_to(const beast::error_code& problem) {
+  if (problem == http::error::body_limit) {
+    return api_error(413, "the body is too large");
+  }
+  if (problem == http::error::header_limit) {
+    return api_error(431, "the header is too large");
+  }
+  if (problem == http::error::end_of_stream || problem == http::error::partial_message) {
+    return std::nullopt;
+  }
+  if (problem.category() == beast::error_code(http::error::bad_method).category()) {
+    return api_error(400, "malformed request: " + problem.message());
+  }
+  return std::nullopt;
+}
+
+http::response<http::string_body> message_of(ApiReply reply, unsigned version, bool keep_alive) {
+  http::response<http::string_body> message(static_cast<http::status>(reply.status), version);
+  message.set(http::field::content_type, reply.content_type);
+  message.set(http::field::cache_control, "no-store");
+  message.set("X-Content-Type-Options", "nosniff");
+  message.set("X-Frame-Options", "DENY");
+  if (reply.status == 401) {
+    message.set(http::field::www_authenticate, "Bearer");
+  }
+  message.keep_alive(keep_alive);
+  message.body() = std::move(reply.body);
+  message.prepare_payload();
+  return message;
+}
+
+}  // namespace
+
+struct HttpServer::Implementation {
+  Implementation(const HttpSettings& wanted, Handler answer)
+      : settings(wanted),
+        handler(std::move(answer)),
+        workers(static_cast<std::size_t>(wanted.threads)) {}
+
+  HttpSettings settings;
+  Handler handler;
+  std::atomic<int> connections{0};  // before the context, which may hold the last ones
+  asio::io_context context{1};
+  // While answers are worked out elsewhere, the loop has nothing to wait for, but must go on.
+  asio::executor_work_guard<asio::io_context::executor_type> guard{context.get_executor()};
+  std::optional<asio::basic_socket_acceptor<asio::ip::tcp>> tcp;
+  std::optional<asio::basic_socket_acceptor<asio::local::stream_protocol>> local;
+  asio::thread_pool workers;
+  std::thread loop;
+  std::mutex mutex;
+  std::condition_variable idle;
+  int answering = 0;
+  bool stopping = false;
+
+  template <class Protocol>
+  void accept(asio::basic_socket_acceptor<Protocol>& acceptor);
+  void begin_answer();
+  void end_answer();
+  bool is_stopping();
+};
+
+namespace {
+
+/// One connection: reads, has it answered, writes, and again.
+template <class Protocol, class Server>
+class Connection : public std::enable_shared_from_this<Connection<Protocol, Server>> {
+ public:
+  Connection(asio::basic_stream_socket<Protocol> socket, Server& server)
+      : stream_(std::move(socket)), server_(server) {
+    ++server_.connections;
+  }
+  ~Connection() { --server_.connections; }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void read() {
+    parser_.emplace();
+    parser_->body_limit(static_cast<std::uint64_t>(server_.settings.most_body));
+    parser_->header_limit(kMostHeader);
+    stream_.expires_after(server_.settings.idle_limit);
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = this->shared_from_this()](beast::error_code problem, std::size_t) {
+                       self->arrived(problem);
+                     });
+  }
+
+ private:
+  void arrived(beast::error_code problem) {
+    if (problem) {
+      if (auto reply = reply_to(problem)) {
+        write(std::move(*reply), 11, false);
+      }
+      return;
+    }
+    stream_.expires_never();
+    auto message = parser_->release();
+    const unsigned version = message.version();
+    const bool keep_alive = message.keep_alive();
+    server_.begin_answer();
+    asio::post(server_.workers, [self = this->shared_from_this(), version, keep_alive,
+                                 request = request_of(std::move(message))] {
+      ApiReply reply;
+      try {
+        reply = self->server_.handler(request);
+      } catch (const std::exception& error) {
+        reply = api_error(500, error.what());
+      }
+      asio::post(self->stream_.get_executor(), [self, version, keep_alive,
+                                                reply = std::move(reply)]() mutable {
+        self->answering_ = true;
+        self->write(std::move(reply), version, keep_alive && !self->server_.is_stopping());
+      });
+    });
+  }
+
+  void write(ApiReply reply, unsigned version, bool keep_alive) {
+    response_ = message_of(std::move(reply), version, keep_alive);
+    stream_.expires_after(server_.settings.idle_limit);
+    http::async_write(
+        stream_, response_,
+        [self = this->shared_from_this(), keep_alive](beast::error_code problem, std::size_t) {
+          if (std::exchange(self->answering_, false)) {
+            self->server_.end_answer();
+          }
+          if (!problem && keep_alive) {
+            self->read();
+          } else {
+            beast::error_code ignored;
+            self->stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+          }
+        });
+  }
+
+  beast::basic_stream<Protocol> stream_;
+  Server& server_;
+  beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  http::response<http::string_body> response_;
+  bool answering_ = false;
+};
+
+}  // namespace
+
+template <class Protocol>
+void HttpServer::Implementation::accept(asio::basic_socket_acceptor<Protocol>& acceptor) {
+  acceptor.async_accept(
+      [this, &acceptor](beast::error_code problem, asio::basic_stream_socket<Protocol> socket) {
+        if (problem == asio::error::operation_aborted || !acceptor.is_open()) {
+          return;
+        }
+        if (!problem && connections < settings.most_connections) {
+          std::make_shared<Connection<Protocol, Implementation>>(std::move(socket), *this)->read();
+        }
+        if (problem) {  // too many open files, say: not at once again
+          auto timer = std::make_shared<asio::steady_timer>(context, std::chrono::milliseconds(50));
+          timer->async_wait([this, &acceptor, timer](beast::error_code) { accept(acceptor); });
+          return;
+        }
+        accept(acceptor);
+      });
+}
+
+void HttpServer::Implementation::begin_answer() {
+  const std::scoped_lock lock(mutex);
+  ++answering;
+}
+
+void HttpServer::Implementation::end_answer() {
+  const std::scoped_lock lock(mutex);
+  if (--answering == 0) {
+    idle.notify_all();
+  }
+}
+
+bool HttpServer::Implementation::is_stopping() {
+  const std::scoped_lock lock(mutex);
+  return stopping;
+}
+
+HttpServer::HttpServer(const HttpSettings& settings, Handler handler)
+    : implementation_(std::make_unique<Implementation>(settings, std::move(handler))) {
+  Implementation& server = *implementation_;
+  try {
+    if (!settings.socket.empty()) {
+      std::error_code ignored;
+      if (std::filesystem::is_socket(settings.socket, ignored)) {
+        beast::error_code refused;
+        asio::local::stream_protocol::socket(server.context)
+            .connect(asio::local::stream_protocol::endpoint(settings.socket), refused);
+        if (!refused) {
+          throw Error("another server listens there").at(settings.socket);
+        }
+        std::filesystem::remove(settings.socket, ignored);  // left by one that was killed
+      }
+      const mode_t before = ::umask(0077);  // for its owner alone
+      try {
+        server.local.emplace(server.context,
+                             asio::local::stream_protocol::endpoint(settings.socket));
+      } catch (...) {
+        ::umask(before);
+        throw;
+      }
+      ::umask(before);
+      server.accept(*server.local);
+    } else {
+      server.tcp.emplace(
+          server.context,
+          asio::ip::tcp::endpoint(asio::ip::make_address(settings.address), settings.port));
+      server.accept(*server.tcp);
+    }
+  } catch (const boost::system::system_error& error) {
+    throw Error(fmt::format("cannot listen: {}", error.code().message()))
+        .at(settings.socket.empty() ? fmt::format("{}:{}", settings.address, settings.port)
+                                    : settings.socket);
+  }
+  server.loop = std::thread([&server] { server.context.run(); });
+}
+
+void HttpServer::stop(std::chrono::seconds grace) {
+  Implementation& server = *implementation_;
+  asio::post(server.context, [&server] {
+    beast::error_code ignored;
+    if (server.tcp) {
+      server.tcp->close(ignored);
+    }
+    if (server.local) {
+      server.local->close(ignored);
+    }
+  });
+  std::unique_lock lock(server.mutex);
+  server.stopping = true;
+  server.idle.wait_for(lock, grace, [&server] { return server.answering == 0; });
+}
+
+HttpServer::~HttpServer() {
+  Implementation& server = *implementation_;
+  server.context.stop();
+  if (server.loop.joinable()) {
+    server.loop.join();
+  }
+  server.workers.stop();
+  server.workers.join();
+  if (!server.settings.socket.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(server.settings.socket, ignored);
+  }
+}
+
+std::string HttpServer::where() const {
+  const Implementation& server = *implementation_;
+  if (!server.settings.socket.empty()) {
+    return server.settings.socket;
+  }
+  const auto endpoint = server.tcp->local_endpoint();
+  const std::string address = endpoint.address().to_string();
+  return endpoint.address().is_v6() ? fmt::format("http://[{}]:{}/", address, endpoint.port())
+                                    : fmt::format("http://{}:{}/", address, endpoint.port());
+}
+
+int answer_bytes(std::string_view bytes, std::int64_t most_body,
+                 const HttpServer::Handler& handler) {
+  Parser parser;
+  parser.body_limit(static_cast<std::uint64_t>(most_body));
+  parser.header_limit(kMostHeader);
+  parser.eager(true);
+  beast::error_code problem;
+  while (!bytes.empty() && !parser.is_done() && !problem) {
+    const std::size_t used = parser.put(asio::const_buffer(bytes.data(), bytes.size()), problem);
+    if (used == 0 && !problem) {
+      break;
+    }
+    bytes.remove_prefix(used);
+  }
+  if (problem == http::error::need_more || (!problem && !parser.is_done())) {
+    return 0;
+  }
+  if (problem) {
+    const auto reply = reply_to(problem);
+    return reply ? static_cast<int>(reply->status) : 0;
+  }
+  const ApiReply reply = handler(request_of(parser.release()));
+  return static_cast<int>(message_of(reply, 11, false).result_int());
+}
+
+}  // namespace lockstep

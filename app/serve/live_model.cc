@@ -1,0 +1,184 @@
+#include "app/serve/live_model.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/generate_exact.h"
+#include "app/simulate/run_flow.h"
+#include "app/usage.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "topologies/topology_file.h"
+#include "workloads/read_workload.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMostSeen = 4096;
+constexpr double kLowest = 0.01, kHighest = 100;
+
+Time scaled(Time time, double factor) {
+  return factor == 1 ? time : Time::seconds(time.seconds() * factor);
+}
+
+/// Factors of the classes of links, NVLink apart from the network.
+void scale_links(Topology& topology, const LiveSliders& sliders) {
+  std::vector<bool> is_nvlink(topology.link_classes.size());
+  for (const Link& link : topology.links) {
+    for (const NodeId end : {link.a, link.b}) {
+      if (topology.nodes[end.index()].kind == NodeKind::kNvSwitch) {
+        is_nvlink[static_cast<std::size_t>(link.link_class)] = true;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < topology.link_classes.size(); ++i) {
+    LinkClass& link = topology.link_classes[i];
+    const double factor = is_nvlink[i] ? sliders.nvlink_bandwidth : sliders.network_bandwidth;
+    if (factor != 1) {
+      link.rate = Bandwidth::bytes_per_second(link.rate.bytes_per_second() * factor);
+    }
+    link.delay = scaled(link.delay, sliders.latency);
+  }
+}
+
+void scale_compute(Workload& workload, double factor) {
+  for (WorkloadJob& job : workload.jobs) {
+    if (auto* table = std::get_if<LayerTable>(&job.work)) {
+      for (Layer& layer : table->layers) {
+        for (LayerPhase* phase : {&layer.forward, &layer.input_grad, &layer.weight_grad}) {
+          phase->compute = scaled(phase->compute, factor);
+        }
+      }
+      continue;
+    }
+    for (OpProgram& program : std::get<OpTable>(job.work).programs) {
+      for (Op& op : program.ops) {
+        op.compute = scaled(op.compute, factor);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+LiveModel::LiveModel(const std::vector<std::string>& arguments) {
+  CLI::App app("", "simulate");
+  app.allow_extras();
+  define_simulate_options(app, options_);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& problem) {
+    throw usage_error(app, problem);
+  }
+  options_.job = app.remaining();
+  if (options_.engine != "flow") {
+    throw Error("the live model is simulated by the flow engine").field("--engine");
+  }
+  if (options_.topology.empty()) {
+    throw Error("the flow engine needs a topology").field("--topology");
+  }
+  for (const std::string& spec : options_.straggler_specs) {
+    options_.stragglers.push_back(Straggler::parse(spec));
+  }
+  options_.quiet = true;
+  if (options_.workload.empty()) {
+    std::vector<std::string> words = options_.job;
+    if (options_.gpus > 0) {
+      words.insert(words.end(), {"--gpus", std::to_string(options_.gpus)});
+    }
+    if (!options_.gpu_type.empty()) {
+      words.insert(words.end(), {"--gpu-type", options_.gpu_type});
+    }
+    ExactJob job = exact_job(words);
+    workload_ = exact_workload_of(job).workload;
+  } else {
+    workload_ = read_workload(options_.workload);
+    if (options_.gpus > 0 && workload_.jobs.size() == 1) {
+      workload_.jobs.front().parallel.gpus = options_.gpus;
+    }
+  }
+  topology_ = topology_from(options_.topology, nullptr);
+}
+
+StepResult LiveModel::simulate(const LiveSliders& sliders) {
+  Topology topology = topology_;
+  scale_links(topology, sliders);
+  SimulateOptions options = options_;
+  if (!options.send_latency.empty()) {
+    options.send_latency =
+        fmt::format("{}ps", scaled(parse_time(options.send_latency), sliders.latency).count_ps());
+  }
+  if (sliders.straggler != 1) {
+    options.stragglers.push_back(
+        Straggler::parse(fmt::format("gpu:{}:{:.6g}", sliders.straggler_gpu, sliders.straggler)));
+  }
+  if (sliders.gpu_speed == 1) {
+    return run_flow(workload_, topology, options, nullptr);
+  }
+  Workload workload = workload_;
+  scale_compute(workload, 1 / sliders.gpu_speed);
+  return run_flow(workload, topology, options, nullptr);
+}
+
+Json LiveModel::evaluate(const LiveSliders& sliders) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto known = seen_.find(sliders);
+  const bool kept = known != seen_.end();
+  if (!kept) {
+    const StepResult result = simulate(sliders);
+    Json exposed = Json::object();
+    for (std::size_t g = 0; g < result.exposed_by_group.size(); ++g) {
+      if (result.exposed_by_group[g] > Time()) {
+        exposed[std::string(name_of(static_cast<GroupKind>(g)))] =
+            result.exposed_by_group[g].seconds();
+      }
+    }
+    Json json{{"schema", "lockstep-live/1"},
+              {"gpus", result.gpus},
+              {"total_s", result.total.seconds()},
+              {"compute_s", result.compute.seconds()},
+              {"exposed_s", result.exposed.seconds()},
+              {"bubble_s", result.bubble.seconds()},
+              {"exposed_by_group_s", std::move(exposed)}};
+    if (seen_.size() >= kMostSeen) {
+      seen_.clear();
+    }
+    known = seen_.emplace(sliders, std::move(json)).first;
+  }
+  Json reply = known->second;
+  reply["kept"] = kept;
+  reply["took_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return reply;
+}
+
+LiveSliders sliders_of(const Json& json) {
+  LiveSliders sliders;
+  const JsonView view(json, "sliders");
+  constexpr std::array<std::string_view, 6> kKeys{"nvlink_bandwidth", "network_bandwidth",
+                                                  "latency",          "gpu_speed",
+                                                  "straggler",        "straggler_gpu"};
+  view.allow_keys(kKeys);
+  const auto factor = [&](std::string_view key, double& value) {
+    if (view.has(key)) {
+      value = view[key].number();
+      if (!(value >= kLowest && value <= kHighest)) {
+        throw view[key].error(fmt::format("is not between {} and {}", kLowest, kHighest));
+      }
+    }
+  };
+  factor("nvlink_bandwidth", sliders.nvlink_bandwidth);
+  factor("network_bandwidth", sliders.network_bandwidth);
+  factor("latency", sliders.latency);
+  factor("gpu_speed", sliders.gpu_speed);
+  factor("straggler", sliders.straggler);
+  if (view.has("straggler_gpu")) {
+    sliders.straggler_gpu =
+        static_cast<std::int32_t>(view["straggler_gpu"].integer(0, std::int64_t{1} << 30));
+  }
+  return sliders;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+
+#include "base/units.h"
+
+namespace lockstep {
+
+/// A live model in a process of its own, so that neither its memory, its time nor a crash are ours.
+/// The process is forked at construction and holds one model, the one asked for last; it is ended
+/// and made anew when an answer takes too long.
+///
+/// A message is {"arguments": [flags of simulate], "sliders": {…}}; the answer is that of
+/// LiveModel::evaluate(), with "opened_s" where the model had to be loaded, or {"error": text}.
+class LiveProcess {
+ public:
+  LiveProcess(Time time_limit, Bytes memory_limit);
+  ~LiveProcess();
+  LiveProcess(const LiveProcess&) = delete;
+  LiveProcess& operator=(const LiveProcess&) = delete;
+
+  /// No value where the process was ended. Of several threads, one after the other.
+  std::optional<std::string> ask(const std::string& message);
+
+ private:
+  void begin();
+  void end();
+
+  Time time_limit_;
+  Bytes memory_limit_;
+  std::mutex mutex_;
+  pid_t child_ = -1;
+  int socket_ = -1;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+#include "app/serve/nursery_pool.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+NurseryPool::NurseryPool(int size, int waiting) : may_wait_(waiting) {
+  for (int i = 0; i < size; ++i) {
+    nurseries_.push_back(std::make_unique<Nursery>());
+    free_.push_back(nurseries_.back().get());
+  }
+}
+
+std::optional<IsolatedResult> NurseryPool::run(const IsolatedTask& task) {
+  Nursery* nursery = nullptr;
+  {
+    std::unique_lock lock(mutex_);
+    if (free_.empty()) {
+      if (may_wait_ == 0 || closed_) {
+        return std::nullopt;
+      }
+      --may_wait_;
+      freed_.wait(lock, [&] { return !free_.empty() || closed_; });
+      ++may_wait_;
+    }
+    if (closed_) {
+      return std::nullopt;
+    }
+    nursery = free_.back();
+    free_.pop_back();
+  }
+  std::optional<IsolatedResult> result;
+  try {
+    result = nursery->run(task);
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(nursery);
+    freed_.notify_one();
+    throw;
+  }
+  const std::scoped_lock lock(mutex_);
+  free_.push_back(nursery);
+  freed_.notify_one();
+  return result;
+}
+
+void NurseryPool::close() {
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+  freed_.notify_all();
+  for (const std::unique_ptr<Nursery>& nursery : nurseries_) {
+    if (std::ranges::find(free_, nursery.get()) == free_.end()) {
+      nursery->cancel();
+    }
+  }
+}
+
+}  // namespace lockstep

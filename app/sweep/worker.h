@@ -1,0 +1,31 @@
+#pragma once
+
+#include "app/sweep/crew.h"
+#include "app/sweep/sweep_task.h"
+
+namespace lockstep {
+
+/// The letter that ends a worker.
+inline constexpr std::string_view kStopLetter = "stop";
+
+/// A rank's work: takes tasks from rank 0, answers with rows, until it is told to stop; then it
+/// stops at once, in the middle of a task too.
+void work(SweepRunner& runner, Crew& crew);
+
+/// Waits longer and longer while nothing happens, so that a waiting rank leaves its core to others
+/// (MPI itself would spin).
+class Patience {
+ public:
+  std::chrono::microseconds next() {
+    const auto now = wait_;
+    wait_ = std::min(wait_ * 2, kLongest);
+    return now;
+  }
+  void reset() { wait_ = kShortest; }
+
+ private:
+  static constexpr std::chrono::microseconds kShortest{50}, kLongest{2000};
+  std::chrono::microseconds wait_ = kShortest;
+};
+
+}  // namespace lockstep

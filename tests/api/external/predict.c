@@ -1,0 +1,17 @@
+/* The same in C. */
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+
+int main(int count, char** words) {
+  const char* arguments[] = {"simulate",   "--workload",     words[1],
+                             "--topology", "Spectrum-X:g=8", "--json"};
+  lockstep_result* result = lockstep_run(6, arguments);
+  (void)count;
+  if (result == NULL || lockstep_exit_code(result) != 0) {
+    return 1;
+  }
+  fputs(lockstep_output(result, NULL), stdout);
+  lockstep_free(result);
+  fprintf(stderr, "%s\n", lockstep_version());
+  return 0;
+}

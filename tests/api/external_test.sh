@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# An external project finds the installed package, by CMake and by pkg-config, builds and predicts
+# what the program itself predicts.
+# Usage: external_test.sh <build folder> <lockstep>
+set -euo pipefail
+build=$1 lockstep=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+workload=$PWD/tests/data/simulate/tiny.txt
+"$lockstep" simulate --workload "$workload" --topology Spectrum-X:g=8 --json >"$scratch/expected.json"
+
+cmake --install "$build" --component dev --prefix "$scratch/install" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+mv "$scratch/install" "$scratch/moved" # packages can be moved
+cmake -S tests/api/external -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/moved" >"$scratch/log" 2>&1 &&
+  cmake --build "$scratch/build" >>"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+for program in predict predict_c; do
+  "$scratch/build/$program" "$workload" >"$scratch/out.json" 2>"$scratch/err"
+  cmp "$scratch/expected.json" "$scratch/out.json"
+done
+"$scratch/build/predict" "$workload" 2>&1 >/dev/null | grep -q '^2 lockstep: absent.txt: cannot read the file'
+
+export PKG_CONFIG_PATH=$scratch/moved/lib/pkgconfig:$(echo "$scratch"/moved/lib/*/pkgconfig)
+read -ra flags < <(pkg-config --cflags --libs lockstep)
+cc tests/api/external/predict.c -o "$scratch/predict_pc" "${flags[@]}"
+"$scratch/predict_pc" "$workload" 2>/dev/null | cmp "$scratch/expected.json" -

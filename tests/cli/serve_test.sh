@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# A server over TCP and over a Unix socket: commands, the page, the live model, errors, limits, a
+# crash of what it runs, and a graceful stop.
+# Usage: serve_test.sh <lockstep>
+set -euo pipefail
+lockstep=$1
+scratch=$(mktemp -d)
+server=
+trap '[[ -z $server ]] || kill -9 "$server" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+fail() {
+  printf 'FAILED: %s\n' "$*"
+  exit 1
+}
+command -v curl >/dev/null || { echo "SKIPPED: no curl"; exit 0; }
+
+start() { # <flags>…
+  "$lockstep" serve "$@" >"$scratch/says" 2>"$scratch/err" &
+  server=$!
+  until grep -qs "^listening on " "$scratch/says"; do
+    kill -0 "$server" 2>/dev/null || fail "$(cat "$scratch/err")"
+    sleep 0.05
+  done
+  where=$(sed -n 's/^listening on //p' "$scratch/says")
+}
+stop() {
+  kill -TERM "$server"
+  wait "$server" || fail "the server ended with $?"
+  server=
+}
+post() { # <path> <body> [curl flags]: the status in $status, the answer in $scratch/answer
+  local path=$1 body=$2
+  shift 2
+  status=$(curl -s -m 60 -o "$scratch/answer" -w '%{http_code}' -H 'Content-Type: application/json' "$@" \
+    --data-binary "$body" "${where%/}$path" || true)
+}
+expect() { # <status> <regex>
+  [[ $status == "$1" ]] || fail "status $status, not $1: $(head -c 500 "$scratch/answer")"
+  grep -qE "$2" "$scratch/answer" || fail "no '$2' in: $(head -c 500 "$scratch/answer")"
+}
+
+start --port 0 --time-limit 20s --memory-limit 1GiB --body-limit 100kB --jobs 2 --waiting 2
+curl -s "$where" | grep -q '<title>Lockstep, live</title>' || fail "no page"
+curl -s "${where}api/v1/about" | grep -q '"schema":"lockstep-serve/1"' || fail "no about"
+post /api/v1/run '{"arguments": ["collective", "--op", "allreduce", "--size", "1MiB", "--topology", "Spectrum-X:g=8", "--json"]}'
+expect 200 '"ending":"done".*"schema":"lockstep-collective/'
+post /api/v1/run '{"arguments": ["collective", "--op", "nonsense", "--json"]}'
+expect 200 '"ending":"bad-input","exit_code":2'
+# A file goes up, another comes down.
+post /api/v1/run '{"arguments": ["topology", "check", "t.txt"], "files": {"t.txt": "nonsense"}}'
+expect 200 't.txt:1'
+post /api/v1/run '{"arguments": ["topology", "build", "--template", "Spectrum-X", "-g", "8", "-o", "t.json"], "want_files": ["t.json"]}'
+expect 200 '"files":\{"t.json":"'
+post /api/v1/run '{"arguments": ["simulate", "--workload", "/etc/passwd"]}'
+expect 403 'is not served'
+post /api/v1/run '{"arguments": ["collective", "--op", "alltoall", "--size", "1GiB", "--algorithm", "direct", "--topology", "Spectrum-X:g=1024"], "time_limit_s": 0.01}'
+expect 200 '"ending":"timed-out"'
+post /api/v1/run 'nonsense'
+expect 400 error
+head -c 150000 /dev/zero >"$scratch/large"
+post /api/v1/run "@$scratch/large"
+expect 413 'too large'
+post /api/v1/run '{}' -H 'Origin: http://elsewhere.example'
+expect 403 'other sites'
+post /api/v1/run '{}' -H 'Host: elsewhere.example'
+expect 403 'host'
+
+# The live model, also after its process was killed.
+job='"arguments": ["--workload", "w.txt"'
+tiny="\"arguments\": [\"--model\", \"llama3-8b\", \"--gpus\", \"16\", \"--tp\", \"8\", \"--global-batch\", \"16\", \"--topology\", \"Spectrum-X:g=16\"]"
+post /api/v1/live "{$tiny}"
+expect 200 '"total_s":.*"opened_s"'
+before=$(grep -o '"total_s":[0-9.e-]*' "$scratch/answer")
+post /api/v1/live "{$tiny, \"sliders\": {\"gpu_speed\": 2}}"
+expect 200 '"kept":false'
+[[ $(grep -o '"total_s":[0-9.e-]*' "$scratch/answer") != "$before" ]] || fail "a slider does nothing"
+post /api/v1/live "{$tiny}"
+expect 200 '"kept":true'
+post /api/v1/live "{$tiny, \"sliders\": {\"gpu_speed\": -1}}"
+expect 400 'not between'
+post /api/v1/live "{$job]}"
+expect 400 'error'
+for child in $(pgrep -P "$server"); do kill -9 "$child"; done
+post /api/v1/run '{"arguments": ["topology", "check", "Spectrum-X:g=8"]}'
+post /api/v1/run '{"arguments": ["topology", "check", "Spectrum-X:g=8"]}'
+post /api/v1/run '{"arguments": ["topology", "check", "Spectrum-X:g=8"]}'
+expect 200 '"ending":"done"'
+post /api/v1/live "{$tiny}"
+post /api/v1/live "{$tiny}"
+expect 200 '"total_s"'
+
+# Malformed bytes of all kinds, and still there.
+port=${where##*:}
+for bytes in tests/fuzz/corpus/serve/*; do
+  { exec 3<>"/dev/tcp/127.0.0.1/${port%/}" && cat "$bytes" >&3 && exec 3>&-; } 2>/dev/null || true
+done
+curl -s "${where}api/v1/about" | grep -q lockstep-serve || fail "malformed requests ended the server"
+
+# More than may wait is refused, not queued for ever: 2 run, 2 wait.
+long='{"arguments": ["collective", "--op", "alltoall", "--size", "1GiB", "--algorithm", "direct", "--topology", "Spectrum-X:g=1024"], "time_limit_s": 2}'
+for i in 1 2 3 4 5 6 7 8; do
+  curl -s -m 60 -o /dev/null -w '%{http_code}\n' -H 'Content-Type: application/json' -d "$long" "${where}api/v1/run" >"$scratch/code$i" &
+  clients+=($!)
+done
+wait "${clients[@]}"
+refused=$(cat "$scratch"/code? | grep -c 503 || true)
+((refused >= 1 && refused <= 6)) || fail "$refused of 8 requests were refused: $(cat "$scratch"/code? | tr '\n' ' ')"
+
+# Told to stop, it lets what runs end.
+curl -s -m 60 -o "$scratch/last" -H 'Content-Type: application/json' -d "$long" "${where}api/v1/run" &
+last=$!
+sleep 0.3
+stop
+wait $last || true
+grep -q '"ending"' "$scratch/last" || fail "the last answer was lost"
+
+start --socket "$scratch/s.sock"
+[[ $(stat -c %a "$scratch/s.sock") == 700 ]] || fail "others may use the socket"
+curl -s --unix-socket "$scratch/s.sock" http://lockstep/api/v1/about | grep -q lockstep-serve || fail "no answer on the socket"
+"$lockstep" serve --socket "$scratch/s.sock" 2>"$scratch/err" && fail "two servers on a socket"
+grep -q 'another server' "$scratch/err"
+stop
+[[ ! -e $scratch/s.sock ]] || fail "the socket was left behind"
+
+"$lockstep" serve --port 0 --address 0.0.0.0 2>"$scratch/err" && fail "open to all without a token"
+grep -q 'needs a token' "$scratch/err"
+printf 'a-token-of-24-characters\n' >"$scratch/token"
+start --port 0 --token-file "$scratch/token"
+post /api/v1/run '{"arguments": ["topology", "check", "Spectrum-X:g=8"]}'
+expect 401 Authorization
+post /api/v1/run '{"arguments": ["topology", "check", "Spectrum-X:g=8"]}' -H 'Authorization: Bearer a-token-of-24-characters'
+expect 200 done
+stop

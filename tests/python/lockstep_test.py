@@ -1,0 +1,76 @@
+"""The Python package: each command, its tables, its errors. Run from the root of the sources."""
+
+import threading
+import unittest
+
+import pyarrow
+
+import lockstep
+
+TINY = "tests/data/simulate/tiny.txt"
+
+
+class Commands(unittest.TestCase):
+    def test_simulate(self):
+        step = lockstep.simulate(workload=TINY, topology="Spectrum-X:g=8")
+        output, _ = lockstep.run("simulate", "--workload", TINY, "--topology", "Spectrum-X:g=8", "--json")
+        self.assertIn(f'"schema": "{step["schema"]}"', output)
+        self.assertGreater(step["total_s"], 0)
+        layers = step.tables["layers"]
+        self.assertIsInstance(layers, pyarrow.Table)
+        self.assertEqual(layers.num_rows, len(step["layers"]))
+        self.assertEqual(layers.num_rows, 3)  # the workload's
+        self.assertEqual(step.scalars.num_rows, 1)
+        self.assertEqual(step.scalars["total_s"][0].as_py(), step["total_s"])
+
+    def test_generate_and_topology(self):
+        workload = lockstep.generate(generator="simai-training", world_size=2, tp=2, hidden_size=8, num_layers=1,
+                                     num_attention_heads=2, seq_length=4, vocab_size=16, global_batch=1, sp=True)
+        self.assertTrue(workload.startswith("HYBRID_TRANSFORMER_FWD_IN_BCKWD"))
+        self.assertIn("\n", lockstep.topology("Spectrum-X", g=8))
+
+    def test_whatif(self):
+        causes = lockstep.whatif("tests/data/whatif/two-stages.csv", "tests/data/whatif/two-stages.yaml")
+        self.assertGreaterEqual(causes["slowdown"], 1)
+        self.assertTrue(causes.tables)
+
+    def test_compare(self):
+        report = lockstep.compare("tests/data/logs/two-tables.txt", preset="dgx-h100")
+        self.assertTrue(any(table.num_rows > 0 for table in report.tables.values()))
+
+    def test_plan(self):
+        plans = lockstep.plan(aceso_model="scale-layer", aceso_size="4layers", profiles="tests/data/plan/scale-layer",
+                              gpus_per_node=2, nodes=2, memory_limit=1200, global_batch=16, micro_batch=[1, 2])
+        self.assertGreater(plans.tables["plans"].num_rows, 0)
+
+    def test_sweep(self):
+        table = lockstep.sweep({"command": "simulate", "flags": {"workload": TINY, "topology": "Spectrum-X:g=8"},
+                                "axes": [{"channels": [1, 2]}, {"algorithm": ["ring", "none-such"]}]})
+        self.assertEqual(table["channels"].to_pylist(), [1, 1, 2, 2])
+        self.assertEqual(table["ending"].to_pylist(), ["done", "bad-input"] * 2)
+        self.assertGreater(table["total_s"][0].as_py(), 0)
+        self.assertIsNone(table["total_s"][1].as_py())
+
+    def test_errors(self):
+        with self.assertRaises(lockstep.Failure) as caught:
+            lockstep.simulate(workload="absent.txt", topology="Spectrum-X:g=8")
+        self.assertEqual(caught.exception.exit_code, 2)
+        self.assertIn("absent.txt: cannot read the file", str(caught.exception))
+
+    def test_threads(self):
+        """Calls do not hold Python's lock: several run at once, with one result each."""
+        steps = {}
+
+        def predict(gpus):
+            steps[gpus] = lockstep.simulate(workload=TINY, gpus=gpus, topology=f"Spectrum-X:g={gpus}")["gpus"]
+
+        threads = [threading.Thread(target=predict, args=(8 << i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(steps, {8 << i: 8 << i for i in range(4)})
+
+
+if __name__ == "__main__":
+    unittest.main()

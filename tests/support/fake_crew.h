@@ -1,0 +1,54 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "app/sweep/crew.h"
+#include "app/sweep/row.h"
+#include "app/sweep/sweep_task.h"
+
+namespace lockstep::testing {
+
+/// Ranks that answer at once, in the order of the letters, with a row that says nothing.
+class FakeCrew final : public Crew {
+ public:
+  explicit FakeCrew(int size) : size_(size), in_hand_(static_cast<std::size_t>(size)) {}
+
+  int rank() const override { return 0; }
+  int size() const override { return size_; }
+  void send(int to, std::string text) override {
+    const SweepTask task = task_of_letter(text);
+    int& hand = in_hand_[static_cast<std::size_t>(to)];
+    most_in_hand_ = std::max(most_in_hand_, ++hand);
+    ++times_sent_[task.point];
+    SweepRow row;
+    row.point = task.point;
+    row.rank = to;
+    row.wall_s = 0.01;
+    row.outputs = {{"total_s", 0.00119635475}, {"engine", "flow"}, {"gpus", 1024}};
+    answers_.push_back({to, to_line(row)});
+  }
+  std::optional<CrewMessage> receive() override {
+    if (answers_.empty()) {
+      return std::nullopt;
+    }
+    CrewMessage message = std::move(answers_.front());
+    answers_.pop_front();
+    --in_hand_[static_cast<std::size_t>(message.from)];
+    return message;
+  }
+
+  int most_in_hand() const { return most_in_hand_; }
+  const std::map<std::int64_t, int>& times_sent() const { return times_sent_; }
+
+ private:
+  int size_;
+  int most_in_hand_ = 0;
+  std::vector<int> in_hand_;
+  std::map<std::int64_t, int> times_sent_;
+  std::deque<CrewMessage> answers_;
+};
+
+}  // namespace lockstep::testing

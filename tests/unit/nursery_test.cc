@@ -1,0 +1,159 @@
+#include "app/isolate/nursery.h"
+
+#include <csignal>
+#include <dirent.h>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/program.h"
+#include "base/atomic_file.h"
+#include "base/text.h"
+#include "tests/support/run.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ScratchFolder;
+using ::testing::StartsWith;
+
+/// The only child of a process; -1 while it has none.
+pid_t child_of(pid_t parent) {
+  std::ifstream file("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) +
+                     "/children");
+  pid_t child = -1;
+  return file >> child ? child : -1;
+}
+
+pid_t wait_for_child_of(pid_t parent) {
+  pid_t child = -1;
+  while ((child = child_of(parent)) < 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return child;
+}
+
+/// A command that runs until it is ended.
+IsolatedTask endless(const ScratchFolder& scratch) {
+  write_file(scratch / "meta.yaml", "");
+  std::filesystem::create_directories(scratch / "traces");
+  return {.arguments = {"whatif", "--follow", scratch / "traces", "--meta",
+                        LOCKSTEP_SOURCE_DIR "/tests/data/whatif/two-stages.yaml", "-o",
+                        scratch / "out"},
+          .folder = {}};
+}
+
+TEST(Nursery, RunsCommandsOneAfterAnother) {
+  Nursery nursery;
+  const IsolatedResult version = nursery.run({.arguments = {"--version"}, .folder = {}});
+  EXPECT_EQ(version.ending, Ending::kDone);
+  EXPECT_THAT(version.out, StartsWith("lockstep "));
+  EXPECT_EQ(version.err, "");
+  EXPECT_GT(version.peak_bytes, 0);
+  const IsolatedResult wrong = nursery.run({.arguments = {"explode"}, .folder = {}});
+  EXPECT_EQ(wrong.ending, Ending::kBadInput);
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.reason, "unknown command 'explode'");
+  EXPECT_EQ(wrong.out, "");
+}
+
+TEST(Nursery, EndsWhatTakesTooLong) {
+  const ScratchFolder scratch;
+  Nursery nursery;
+  IsolatedTask task = endless(scratch);
+  task.time_limit = Time::us(100'000);
+  const IsolatedResult result = nursery.run(task);
+  EXPECT_EQ(result.ending, Ending::kTimedOut);
+  EXPECT_EQ(result.reason, "not done within 100 ms");
+  EXPECT_EQ(nursery.run({.arguments = {"--version"}, .folder = {}}).ending, Ending::kDone);
+}
+
+TEST(Nursery, EndsWhatNeedsTooMuchMemory) {
+  Nursery nursery;
+  // A million transfers at once take some 400 MB.
+  const IsolatedResult result =
+      nursery.run({.arguments = {"collective", "--op", "alltoall", "--size", "1GiB", "--algorithm",
+                                 "direct", "--topology", "Spectrum-X:g=1024", "--threads", "1"},
+                   .folder = {},
+                   .memory_limit = Bytes(64 << 20)});
+  EXPECT_EQ(result.ending, Ending::kOutOfMemory) << result.reason << result.err;
+  EXPECT_EQ(result.reason, "needs more than 64 MiB of memory");
+}
+
+TEST(Nursery, ACrashIsAResult) {
+  const ScratchFolder scratch;
+  Nursery nursery;
+  nursery.start(endless(scratch));
+  const pid_t server = wait_for_child_of(::getpid());
+  ::kill(wait_for_child_of(server), SIGSEGV);
+  const IsolatedResult result = nursery.finish();
+  EXPECT_EQ(result.ending, Ending::kCrashed);
+  EXPECT_EQ(result.exit_code, 128 + SIGSEGV);
+  EXPECT_THAT(result.reason, HasSubstr("signal 11"));
+}
+
+TEST(Nursery, OutlivesItsProcess) {
+  const ScratchFolder scratch;
+  Nursery nursery;
+  nursery.start(endless(scratch));
+  const pid_t server = wait_for_child_of(::getpid());
+  const pid_t child = wait_for_child_of(server);
+  ::kill(server, SIGKILL);
+  EXPECT_EQ(nursery.finish().ending, Ending::kCrashed);
+  EXPECT_EQ(nursery.run({.arguments = {"--version"}, .folder = {}}).ending, Ending::kDone);
+  while (::kill(child, 0) == 0) {  // it ends with its server
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST(Nursery, RunsInAFolder) {
+  const ScratchFolder scratch;
+  Nursery nursery;
+  EXPECT_EQ(nursery
+                .run({.arguments = {"topology", "build", "--template", "Spectrum-X", "-g", "8",
+                                    "-o", "t.txt"},
+                      .folder = scratch.path()})
+                .ending,
+            Ending::kDone);
+  EXPECT_TRUE(std::filesystem::exists(scratch / "t.txt"));
+  EXPECT_THAT(nursery.run({.arguments = {"--version"}, .folder = scratch / "none"}).reason,
+              HasSubstr("cannot enter the folder"));
+}
+
+TEST(Nursery, EndingsHaveNames) {
+  for (const Ending ending : {Ending::kDone, Ending::kCheckFailed, Ending::kTimedOut}) {
+    EXPECT_EQ(ending_named(to_text(ending)), ending);
+  }
+  EXPECT_THROW(ending_named("well"), Error);
+}
+
+// In one process, in several threads at once.
+TEST(Program, RunsCaptured) {
+  const auto run = [](int gpus) {
+    return run_program_captured({"topology", "check", "Spectrum-X:g=" + std::to_string(gpus)});
+  };
+  std::vector<std::thread> threads;
+  std::vector<ProgramResult> results(4);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] { results[static_cast<std::size_t>(i)] = run(8 << i); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (int i = 0; i < 4; ++i) {
+    const ProgramResult& result = results[static_cast<std::size_t>(i)];
+    EXPECT_EQ(result.code, ExitCode::kDone);
+    EXPECT_THAT(result.out, HasSubstr(std::to_string(8 << i) + " GPUs"));
+  }
+  const ProgramResult wrong = run(0);
+  EXPECT_EQ(wrong.code, ExitCode::kBadInput);
+  EXPECT_EQ(wrong.out, "");
+  EXPECT_THAT(wrong.err, StartsWith("lockstep: "));
+}
+
+}  // namespace
+}  // namespace lockstep

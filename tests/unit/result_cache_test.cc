@@ -1,0 +1,142 @@
+#include "app/cache/result_cache.h"
+
+#include <sqlite3.h>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/atomic_file.h"
+#include "base/file.h"
+#include "tests/support/run.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ScratchFolder;
+
+StoredResult result_of_size(std::size_t size) {
+  return {.exit_code = 0, .out = std::string(size, 'x'), .err = {}, .files = {}};
+}
+
+TEST(ResultCache, GivesBackWhatWasStored) {
+  const ScratchFolder scratch;
+  ResultCache cache(scratch.path(), 1 << 20);
+  EXPECT_FALSE(cache.find("key").has_value());
+  cache.store("key", "simulate x", {},
+              {.exit_code = 1, .out = "out\0put", .err = "\xff", .files = {{"a/b", "bytes"}}});
+  const auto found = cache.find("key");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->exit_code, 1);
+  EXPECT_EQ(found->err, "\xff");
+  EXPECT_EQ(found->files.front().bytes, "bytes");
+  EXPECT_FALSE(cache.find("other").has_value());
+  EXPECT_EQ(cache.list().front().command, "simulate x");
+}
+
+TEST(ResultCache, AnInputThatChangedIsAMiss) {
+  const ScratchFolder scratch;
+  const std::string input = scratch / "input";
+  write_file(input, "one");
+  ResultCache cache(scratch / "cache", 1 << 20);
+  cache.store("key", "c", {look_at(input)}, result_of_size(1));
+  EXPECT_TRUE(cache.find("key").has_value());
+  write_file(input, "two");  // as long as before
+  EXPECT_FALSE(cache.find("key").has_value());
+  cache.store("key", "c", {look_at(input)}, result_of_size(2));
+  EXPECT_EQ(cache.find("key")->out.size(), 2U);
+  write_file(input, "one");  // both are kept
+  EXPECT_EQ(cache.find("key")->out.size(), 1U);
+}
+
+TEST(ResultCache, AFolderThatGrewIsAMiss) {
+  const ScratchFolder scratch;
+  make_folder(scratch / "profiles");
+  write_file(scratch / "profiles/a", "");
+  ResultCache cache(scratch / "cache", 1 << 20);
+  cache.store("key", "c", {look_at(scratch / "profiles")}, result_of_size(1));
+  EXPECT_TRUE(cache.find("key").has_value());
+  write_file(scratch / "profiles/b", "");
+  EXPECT_FALSE(cache.find("key").has_value());
+}
+
+TEST(ResultCache, StaysBelowItsSizeAndDropsTheOldest) {
+  const ScratchFolder scratch;
+  ResultCache cache(scratch.path(), 10'000);
+  for (int i = 0; i < 8; ++i) {
+    cache.store("key" + std::to_string(i), "c", {}, result_of_size(2000));
+  }
+  std::int64_t bytes = 0;
+  for (const CacheEntry& entry : cache.list()) {
+    bytes += entry.bytes;
+  }
+  EXPECT_LE(bytes, 10'000);
+  EXPECT_EQ(cache.list().size(), 4U);  // 4 of some 2,050 bytes
+  EXPECT_FALSE(cache.find("key0").has_value());
+  EXPECT_TRUE(cache.find("key7").has_value());
+  cache.store("large", "c", {}, result_of_size(9000));  // more than a quarter: not kept
+  EXPECT_FALSE(cache.find("large").has_value());
+  EXPECT_EQ(cache.shrink(0), 4);
+}
+
+void damage(const std::string& path, const char* sql) {
+  sqlite3* store = nullptr;
+  ASSERT_EQ(::sqlite3_open(path.c_str(), &store), SQLITE_OK);
+  ASSERT_EQ(::sqlite3_exec(store, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  ::sqlite3_close(store);
+}
+
+TEST(ResultCache, ADamagedEntryIsAMissAndGoes) {
+  const ScratchFolder scratch;
+  ResultCache cache(scratch.path(), 1 << 20);
+  cache.store("key", "c", {}, result_of_size(100));
+  damage(cache.path(), "UPDATE results SET payload = zeroblob(100)");
+  EXPECT_FALSE(cache.find("key").has_value());
+  EXPECT_TRUE(cache.list().empty());
+  cache.store("key", "c", {}, result_of_size(100));
+  damage(cache.path(), "UPDATE results SET inputs = x'ff'");
+  EXPECT_FALSE(cache.find("key").has_value());
+  cache.store("key", "c", {}, result_of_size(100));
+  cache.store("key2", "c", {}, result_of_size(100));
+  damage(cache.path(), "UPDATE results SET payload = x'00' WHERE key = 'key'");
+  const CacheCheck check = cache.verify();
+  EXPECT_EQ(check.entries, 2);
+  EXPECT_EQ(check.damaged, 1);
+  EXPECT_EQ(check.store, "ok");
+  EXPECT_EQ(cache.verify().damaged, 0);
+}
+
+TEST(ResultCache, AFileThatIsNoStoreIsMovedAside) {
+  const ScratchFolder scratch;
+  write_file(scratch / "results.sqlite", std::string(5000, 'q'));
+  ResultCache cache(scratch.path(), 1 << 20);
+  cache.store("key", "c", {}, result_of_size(100));
+  EXPECT_TRUE(cache.find("key").has_value());
+  EXPECT_EQ(FileText(scratch / "results.sqlite.damaged").view().size(), 5000U);
+}
+
+TEST(ResultCache, TakesConcurrentWriters) {
+  const ScratchFolder scratch;
+  constexpr int kWriters = 4, kResults = 25;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      ResultCache cache(scratch.path(), 1 << 24);
+      for (int r = 0; r < kResults; ++r) {
+        const std::string key = std::to_string(w) + ":" + std::to_string(r);
+        cache.store(key, "c", {}, result_of_size(100));
+        cache.store("shared", "c", {}, result_of_size(100));
+        EXPECT_TRUE(cache.find("shared").has_value());
+      }
+    });
+  }
+  for (std::thread& writer : writers) {
+    writer.join();
+  }
+  ResultCache cache(scratch.path(), 1 << 24);
+  EXPECT_EQ(cache.list().size(), std::size_t{kWriters * kResults + 1});
+  EXPECT_EQ(cache.verify().damaged, 0);
+}
+
+}  // namespace
+}  // namespace lockstep

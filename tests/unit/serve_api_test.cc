@@ -1,0 +1,174 @@
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/serve/api.h"
+#include "app/serve/http_server.h"
+#include "app/serve/live_model.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/json.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A request to run something, and what reached the backend.
+struct Fixture {
+  ApiSettings settings;
+  std::vector<IsolatedTask> ran;
+  IsolatedResult result;
+  bool busy = false;
+
+  Fixture() {
+    settings.time_limit = Time::us(5'000'000);
+    result.out = R"({"schema": "s"})";
+  }
+  ApiReply ask(ApiRequest request) {
+    const ApiBackend backend{
+        [&](const IsolatedTask& task) -> std::optional<IsolatedResult> {
+          ran.push_back(task);
+          if (std::filesystem::exists(task.folder + "/in.txt")) {
+            write_file(task.folder + "/out.txt", "written");
+          }
+          return busy ? std::nullopt : std::optional(result);
+        },
+        [](const std::string& message) { return std::optional("{\"echo\": " + message + "}"); }};
+    return answer_api(request, settings, backend);
+  }
+  ApiReply run(const std::string& body) {
+    return ask({.method = "POST",
+                .target = "/api/v1/run",
+                .host = "127.0.0.1:8080",
+                .origin = {},
+                .authorization = {},
+                .content_type = "application/json; charset=utf-8",
+                .body = body});
+  }
+};
+
+TEST(ServeApi, RunsACommandInAFolderOfItsOwn) {
+  Fixture api;
+  const ApiReply reply = api.run(
+      R"({"arguments": ["simulate", "--workload", "in.txt"], "files": {"in.txt": "x"}, "want_files": ["out.txt", "none"], "time_limit_s": 2})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const Json json = Json::parse(reply.body);
+  EXPECT_EQ(json["output"]["schema"], "s");
+  EXPECT_EQ(json["files"], Json::parse(R"({"out.txt": "written"})"));
+  ASSERT_EQ(api.ran.size(), 1U);
+  EXPECT_THAT(api.ran[0].arguments, ElementsAre("simulate", "--workload", "in.txt"));
+  EXPECT_EQ(api.ran[0].time_limit, Time::us(2'000'000));
+  EXPECT_FALSE(std::filesystem::exists(api.ran[0].folder));  // gone again
+  api.run(R"({"arguments": ["plan"], "time_limit_s": 1000})");
+  EXPECT_EQ(api.ran[1].time_limit, Time::us(5'000'000));  // never above the server's
+}
+
+TEST(ServeApi, RefusesWhatItDoesNotServe) {
+  Fixture api;
+  const auto status = [&](const char* body) { return api.run(body).status; };
+  EXPECT_EQ(status("{"), 400);
+  EXPECT_EQ(status("[]"), 400);
+  EXPECT_EQ(status("{}"), 400);
+  EXPECT_EQ(status(R"({"arguments": "simulate"})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["serve", "--port", "1"]})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["sweep", "g"]})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["whatif", "--follow=x"]})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "surplus": 1})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"../x": ""}})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"/x": ""}})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "time_limit_s": -1})"), 400);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/etc/passwd"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload=/etc/passwd"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "a/../../x"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "-o/../x"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "-w/etc/passwd"]})"), 403);
+  EXPECT_TRUE(api.ran.empty());
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "want_files": ["../x"]})"), 403);
+  api.settings.files = "/data";
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/data/w.txt"]})"), 200);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/database"]})"), 403);
+  api.busy = true;
+  EXPECT_EQ(status(R"({"arguments": ["plan"]})"), 503);
+}
+
+TEST(ServeApi, ChecksWhoAsks) {
+  Fixture api;
+  ApiRequest about{.method = "GET", .target = "/api/v1/about", .host = "localhost:1"};
+  EXPECT_EQ(api.ask(about).status, 200);
+  about.host = "attacker.example";  // a page that has pointed its name at us
+  EXPECT_EQ(api.ask(about).status, 403);
+  api.settings.any_host = true;
+  EXPECT_EQ(api.ask(about).status, 200);
+  about.origin = "http://attacker.example";
+  EXPECT_EQ(api.ask(about).status, 200);  // its own page
+  about.origin = "http://other.example";
+  EXPECT_EQ(api.ask(about).status, 403);
+  about.origin.clear();
+  api.settings.token = "sesame";
+  EXPECT_EQ(api.ask(about).status, 401);
+  about.authorization = "Bearer sesam";
+  EXPECT_EQ(api.ask(about).status, 401);
+  about.authorization = "Bearer sesame";
+  EXPECT_EQ(api.ask(about).status, 200);
+}
+
+TEST(ServeApi, Routes) {
+  Fixture api;
+  const auto status = [&](const char* method, const char* target) {
+    return api.ask({.method = method, .target = target, .host = "[::1]:80"}).status;
+  };
+  EXPECT_EQ(status("GET", "/"), 200);
+  EXPECT_EQ(status("GET", "/?x"), 200);
+  EXPECT_EQ(status("POST", "/"), 405);
+  EXPECT_EQ(status("GET", "/api/v1/run"), 405);
+  EXPECT_EQ(status("POST", "/api/v1/run"), 415);
+  EXPECT_EQ(status("GET", "/etc/passwd"), 404);
+}
+
+TEST(ServeHttp, AnswersBytes) {
+  const auto status = [](std::string_view bytes) {
+    return answer_bytes(bytes, 10, [](const ApiRequest& request) {
+      return ApiReply{.status = request.body == "0123456789" ? 200 : 204, .body = ""};
+    });
+  };
+  EXPECT_EQ(status("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n0123456789"), 200);
+  EXPECT_EQ(status("POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n0123456789a"), 413);
+  EXPECT_EQ(status("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n01234"), 0);  // not all there
+  EXPECT_EQ(status("NONSENSE\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x')), 431);
+  EXPECT_EQ(status(""), 0);
+}
+
+TEST(LiveModel, AnswersAsSimulateDoes) {
+  LiveModel model({"--workload", LOCKSTEP_SOURCE_DIR "/tests/data/simulate/tiny.txt", "--topology",
+                   "Spectrum-X:g=8"});
+  const Json as_is = model.evaluate({});
+  EXPECT_DOUBLE_EQ(as_is["total_s"].get<double>(),
+                   0.00119635475);  // tests/golden/simulate/flow.json
+  EXPECT_FALSE(as_is["kept"].get<bool>());
+  EXPECT_TRUE(model.evaluate({})["kept"].get<bool>());
+  // All computation is twice as fast: what is computed halves, to the picosecond of rounding.
+  const Json fast = model.evaluate({.gpu_speed = 2});
+  EXPECT_NEAR(fast["compute_s"].get<double>(), as_is["compute_s"].get<double>() / 2, 1e-10);
+  const Json slow_links = model.evaluate({.nvlink_bandwidth = 0.5, .network_bandwidth = 0.5});
+  EXPECT_GT(slow_links["exposed_s"].get<double>(), as_is["exposed_s"].get<double>());
+  const Json slow_gpu = model.evaluate({.straggler = 2, .straggler_gpu = 3});
+  EXPECT_GT(slow_gpu["total_s"].get<double>(), as_is["total_s"].get<double>());
+  EXPECT_GT(model.evaluate({.latency = 4})["total_s"].get<double>(),
+            as_is["total_s"].get<double>());
+}
+
+TEST(LiveModel, RefusesWhatIsOutOfRange) {
+  EXPECT_THROW(sliders_of(Json{{"latency", 0}}), Error);
+  EXPECT_THROW(sliders_of(Json{{"latency", "x"}}), Error);
+  EXPECT_THROW(sliders_of(Json{{"speed", 1}}), Error);
+  EXPECT_EQ(sliders_of(Json{{"gpu_speed", 2}}).gpu_speed, 2);
+  EXPECT_THROW(LiveModel({"--workload", "absent.txt", "--topology", "Spectrum-X:g=8"}), Error);
+  EXPECT_THROW(LiveModel({"--engine", "packet"}), Error);
+}
+
+}  // namespace
+}  // namespace lockstep

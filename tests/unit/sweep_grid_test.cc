@@ -1,0 +1,151 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/sweep/condition.h"
+#include "app/sweep/cost.h"
+#include "app/sweep/grid.h"
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> values_of(const std::string& yaml) {
+  const Grid grid = parse_grid("command: simulate\naxes: [{x: " + yaml + "}]\n", "g.yaml");
+  std::vector<std::string> texts;
+  for (std::int64_t i = 0; i < grid.size(); ++i) {
+    texts.push_back(to_text(grid.point(i).inputs.front().second));
+  }
+  return texts;
+}
+
+std::string problem_with(const std::string& yaml) {
+  try {
+    parse_grid(yaml, "g.yaml");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Grid, ListsRangesAndSeeds) {
+  EXPECT_THAT(values_of("[a, 2, 400Gbps]"), ElementsAre("a", "2", "400Gbps"));
+  EXPECT_THAT(values_of("{from: 100Gbps, to: 400Gbps, steps: 4}"),
+              ElementsAre("100Gbps", "200Gbps", "300Gbps", "400Gbps"));
+  EXPECT_THAT(values_of("{from: 0, to: 0.3, step: 0.1}"), ElementsAre("0", "0.1", "0.2", "0.3"));
+  EXPECT_THAT(values_of("{from: 4, to: 1, step: -1.5}"), ElementsAre("4", "2.5", "1"));
+  EXPECT_THAT(values_of("{from: 1, to: 1000, steps: 4, scale: log}"),
+              ElementsAre("1", "10", "100", "1000"));
+  EXPECT_THAT(values_of("{from: 1e3, to: 2e3, steps: 2}"), ElementsAre("1000", "2000"));
+  EXPECT_THAT(values_of("{seeds: 3, first: 7}"), ElementsAre("7", "8", "9"));
+}
+
+TEST(Grid, TheLastAxisIsTheFastestAndZippedFlagsGoTogether) {
+  const Grid grid = parse_grid(R"(
+command: plan
+axes:
+  - zip: {tp: [1, 2], pp: [4, 2]}
+  - cost: [strict, fixed]
+flags: {json-lines: false, nodes: 3}
+)",
+                               "g.yaml");
+  ASSERT_EQ(grid.size(), 4);
+  EXPECT_THAT(
+      command_line(grid, grid.point(2), "", false),
+      ElementsAre("plan", "--tp", "2", "--pp", "2", "--cost", "strict", "--nodes", "3", "--json"));
+  EXPECT_THAT(grid.point(3).places, ElementsAre(1, 1));
+}
+
+TEST(Grid, ValuesBecomeWords) {
+  const Grid grid = parse_grid(R"(
+command: compare score
+flags: {nvls: true, spray: false, pxn: null, set: [a b, c], g: 8, arguments: [x.txt, y.txt], n: "true"}
+)",
+                               "g.yaml");
+  ASSERT_EQ(grid.size(), 1);  // no axes: one point
+  EXPECT_THAT(command_line(grid, grid.point(0), "", false),
+              ElementsAre("compare", "score", "--nvls", "--set", "a b", "--set", "c", "-g", "8",
+                          "-n", "true", "--json", "x.txt", "y.txt"));
+}
+
+TEST(Grid, WhatIfIsGivenAFolder) {
+  const Grid grid = parse_grid("command: whatif\n", "g.yaml");
+  EXPECT_THAT(command_line(grid, grid.point(0), "out/points/0", false),
+              ElementsAre("whatif", "--json", "--output", "out/points/0"));
+}
+
+// 3 x 3 cells, of which tp * pp <= 4 refuses (2,4), (4,2), (4,4).
+TEST(Grid, ConditionsLeaveCellsOut) {
+  const Grid grid = parse_grid(R"(
+command: simulate
+axes: [{tp: [1, 2, 4]}, {pp: [1, 2, 4]}]
+where: ["tp * pp <= 4"]
+)",
+                               "g.yaml");
+  ASSERT_EQ(grid.size(), 6);
+  EXPECT_THAT(grid.cells, ElementsAre(0, 1, 2, 3, 4, 6));
+}
+
+TEST(Condition, KnowsTextsUnitsAndFlags) {
+  const std::vector<std::pair<std::string, FlagValue>> inputs{
+      {"engine", {"packet"}}, {"global-batch", {"64"}},
+      {"nic", {"400Gbps"}},   {"send-latency", {"2us"}},
+      {"size", {"1MiB"}},     {"pxn", {""}},
+      {"spray", {}}};
+  const auto holds = [&](const char* text) { return Condition(text, "g.yaml", 3).holds(inputs); };
+  EXPECT_TRUE(holds("engine == 'packet'"));
+  EXPECT_FALSE(holds("engine == \"flow\""));
+  EXPECT_TRUE(holds("engine != 'flow'"));
+  EXPECT_TRUE(holds("global_batch % 8 == 0"));
+  EXPECT_TRUE(holds("nic == 400e9"));
+  EXPECT_TRUE(holds("nic == '400Gbps'"));
+  EXPECT_TRUE(holds("send_latency < 1e-3"));
+  EXPECT_TRUE(holds("size == 1048576"));
+  EXPECT_TRUE(holds("pxn"));
+  EXPECT_FALSE(holds("spray"));
+  EXPECT_TRUE(holds("if(engine == 'packet', global_batch <= 64, 0)"));
+}
+
+TEST(Grid, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(problem_with("command: simulat\n"), HasSubstr("g.yaml:1"));
+  EXPECT_THAT(problem_with("command: simulate\naxis: []\n"), HasSubstr("unknown key 'axis'"));
+  EXPECT_THAT(problem_with("command: simulate\naxes:\n  - tp: []\n"), HasSubstr("g.yaml:3: tp"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{tp: [1]}, {tp: [2]}]\n"),
+              HasSubstr("tp: stands twice"));
+  EXPECT_THAT(problem_with("command: simulate\nflags: {json: true}\n"), HasSubstr("--json is set"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{zip: {tp: [1, 2], pp: [1]}}]\n"),
+              HasSubstr("has 1 values, tp has 2"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{x: {from: 1Gbps, to: 2GBps, steps: 2}}]\n"),
+              HasSubstr("one unit"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{x: {from: 1, to: 2, step: -1}}]\n"),
+              HasSubstr("does not lead"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{x: [1]}]\nwhere: \"x > 1\"\n"),
+              HasSubstr("no point meets"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{x: [1]}]\nwhere: \"y > 1\"\n"),
+              HasSubstr("unknown variable 'y'"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{x: {seeds: 5000}}, {y: {seeds: 5000}}]\n"),
+              HasSubstr("more than 10000000 points"));
+  EXPECT_THAT(problem_with("a: [b"), HasSubstr("g.yaml:"));
+}
+
+TEST(SweepCost, GuessesFromFlagsAndLearnsFromRows) {
+  const Grid grid = parse_grid(R"(
+command: simulate
+axes: [{engine: [analytic, flow, packet]}, {seed: [1, 2]}]
+)",
+                               "g.yaml");
+  SweepCost cost(grid);
+  EXPECT_LT(cost.predict(grid.point(0)), cost.predict(grid.point(2)));
+  EXPECT_LT(cost.predict(grid.point(2)), cost.predict(grid.point(4)));
+  // Seed 2 turns out to take a hundred times as long.
+  for (std::int64_t i = 0; i < 4; ++i) {
+    cost.learn(grid.point(i), i % 2 == 0 ? 0.01 : 1.0);
+  }
+  EXPECT_GT(cost.predict(grid.point(5)), cost.predict(grid.point(4)) + 1);
+  EXPECT_EQ(cost.learned(), 4);
+}
+
+}  // namespace
+}  // namespace lockstep
