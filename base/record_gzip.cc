@@ -192,6 +192,10 @@ void RecordGzip::literals(std::string_view text) {
   // A byte below 128 has the 8 bits of 0x30 + byte, first bit first: eight of them are packed at
   // once.
   std::size_t i = 0;
+  // Members would be read anew after each byte that is written.
+  std::uint64_t buffer = bit_buffer_;
+  const unsigned count = bit_count_;
+  unsigned char* to = packed_.data() + packed_size_;
   for (; i + 8 <= text.size(); i += 8) {
     std::uint64_t eight = 0;
     std::memcpy(&eight, text.data() + i, 8);
@@ -199,14 +203,18 @@ void RecordGzip::literals(std::string_view text) {
       break;
     }
     eight = reversed_bytes(eight + 0x3030303030303030U);
-    const std::uint64_t whole = bit_buffer_ | eight << bit_count_;
-    std::memcpy(packed_.data() + packed_size_, &whole, 8);
-    bit_buffer_ = bit_count_ == 0 ? 0 : eight >> (64 - bit_count_);
-    packed_size_ += 8;
-    if (packed_size_ >= kPackedPart) {
+    const std::uint64_t whole = buffer | eight << count;
+    std::memcpy(to, &whole, 8);
+    buffer = eight >> 1 >> (63 - count);  // nothing if count is 0
+    to += 8;
+    if (to >= packed_.data() + kPackedPart) [[unlikely]] {
+      packed_size_ = static_cast<std::size_t>(to - packed_.data());
       flush_packed();
+      to = packed_.data();
     }
   }
+  bit_buffer_ = buffer;
+  packed_size_ = static_cast<std::size_t>(to - packed_.data());
   // Up to four of what is left likewise.
   if (std::endian::native == std::endian::little && text.size() - i >= 4) {
     std::uint32_t four = 0;
