@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/compare/run_compare.h"
 #include "app/flag_value.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -52,8 +53,10 @@ void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group) 
   app.add_option("--channels", flags.channels, "default: as NCCL chooses")
       ->check(CLI::Range(0, 1024))
       ->group(group);
-  app.add_flag("--nvls", flags.nvls,
-               "all-reduces of whole servers of H100s or H800s add in the NVSwitch")
+  app.add_flag(
+         "--nvls", flags.nvls,
+         "all-reduces of whole servers of H100s or H800s add in the NVSwitch (flavour simai:\n"
+         "those of TP groups)")
       ->group(group);
   app.add_option("--nccl-version", flags.nccl_version,
                  "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
@@ -111,6 +114,19 @@ std::string algorithm_name(const NetworkFlags& flags, CommType op) {
     for_this = *of == op ? name : for_this;
   }
   return for_this.empty() ? for_all : for_this;
+}
+
+double error_budget(const std::string& text) {
+  if (text.empty()) {
+    return 0;
+  }
+  const double share = flag_value("--error-budget", text, parse_share);
+  if (!(share < 1)) {
+    throw Error("'" + printable(text) + "' leaves nothing sure")
+        .field("--error-budget")
+        .expected("less than 100%, such as 0.1%");
+  }
+  return share;
 }
 
 bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape,

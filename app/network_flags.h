@@ -39,8 +39,11 @@ NcclWishes nccl_wishes(const NetworkFlags& flags);
 /// together.
 std::string algorithm_name(const NetworkFlags& flags, CommType op);
 
+/// The value of --error-budget: a part below 1; 0 where it is empty. ERRORS: Error naming the flag.
+double error_budget(const std::string& text);
+
 /// Whether --nvls makes this collective an NVLS one: an all-reduce of at least 8 H100s or H800s of
-/// each of its servers (SimAI's AS_NVLS_ENABLE, which knows one server).
+/// each of its servers. (SimAI's AS_NVLS_ENABLE does so for TP groups alone, of one server.)
 bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape,
                   std::string_view gpu_type);
 

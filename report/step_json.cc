@@ -165,6 +165,10 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
       {"links", links_json(result, topology)},
       {"warnings", result.warnings},
   };
+  if (result.recalled_flows > 0) {
+    json["recalled_flows"] = result.recalled_flows;
+    json["error_s"] = seconds(result.error);
+  }
   if (!result.stragglers.empty()) {
     json["clean_s"] = seconds(result.clean);
     json["slowdown"] = result.clean > Time() ? result.total / result.clean : 1.0;

@@ -125,6 +125,10 @@ class Writer {
 
   void headline() {
     line(fmt::format("step time  {}", to_text(result_.total)));
+    if (result_.recalled_flows > 0) {
+      line(fmt::format("  +- {} at most: {} of {} transfers are told from ones seen before",
+                       to_text(result_.error), result_.recalled_flows, result_.flows));
+    }
     std::string what = fmt::format("{} engine", result_.engine);
     if (result_.flavour == "simai") {
       what += ", flavour simai";

@@ -92,19 +92,6 @@ struct Setting {
   double error_budget = 0;
 };
 
-double error_budget(const CollectiveOptions& options) {
-  if (options.error_budget.empty()) {
-    return 0;
-  }
-  const double share = flag_value("--error-budget", options.error_budget, parse_share);
-  if (!(share < 1)) {
-    throw Error(fmt::format("'{}' leaves nothing sure", printable(options.error_budget)))
-        .field("--error-budget")
-        .expected("less than 100%, such as 0.1%");
-  }
-  return share;
-}
-
 AnalyticOptions analytic_options(const CollectiveOptions& options, const Topology& topology) {
   AnalyticOptions analytic;
   take_from_topology(topology, analytic);
@@ -237,7 +224,7 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
   add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
                 setting.flow, sweep.warnings);
   setting.analytic = analytic_options(options, topology);
-  setting.error_budget = error_budget(options);
+  setting.error_budget = error_budget(options.error_budget);
   sweep.ranks = setting.plan.shape.ranks;
   sweep.servers = *std::ranges::max_element(setting.plan.shape.server) + 1;
   sweep.topology = options.topology;

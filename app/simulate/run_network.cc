@@ -37,7 +37,8 @@ TunedRequest tuned_by_flags(CollectiveRequest request, const GroupShape& shape,
 
 StepResult run_on_network(const Workload& workload, const Topology& topology,
                           const SimulateOptions& options, Timeline* timeline,
-                          const NetworkFactory& network, const std::optional<FlowOptions>& fold) {
+                          const NetworkFactory& network, const std::optional<FlowOptions>& fold,
+                          const std::optional<RecallOptions>& recall) {
   const bool strict = options.flavour == "simai";
   StepOptions step;
   step.simai_flavour = strict;
@@ -55,6 +56,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   if (!options.no_symmetry) {
     step.fold = fold;
   }
+  step.recall = recall;
   step.verify_symmetry = options.verify_symmetry;
   step.stragglers = options.stragglers;
   step.seed = options.seed;
@@ -67,26 +69,34 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   const NcclWishes wishes = nccl_wishes(options);
   ScheduleCache schedules;
+  const auto schedule_of = [&](CommType op, Bytes bytes, const GroupShape& shape, bool nvls) {
+    const CollectiveAlgorithm* named = algorithm_if_able(options, op);
+    if (nvls && named == nullptr && nvls_by_flag(options, op, shape, topology.gpu_types.front())) {
+      named = &algorithm_named("nvls", op);
+    }
+    CollectiveRequest request{.op = op, .bytes = bytes, .channels = options.channels};
+    if (strict) {
+      request.flavour = CollectiveFlavour::kSimai;
+      return schedules.get(request, shape, named);
+    }
+    TunedRequest tuned = tuned_by_flags(std::move(request), shape, fabric, wishes, named);
+    if (!options.send_latency.empty()) {
+      tuned.request.hop_latency.reset();
+    }
+    if (named == nullptr) {
+      keep_ranks_alike(tuned, shape);
+    }
+    return schedules.get(tuned.request, shape, tuned.algorithm);
+  };
+  if (strict && options.nvls) {  // SimAI knows NVLS in TP groups alone
+    step.tensor_schedules = [&](CommType op, Bytes bytes, const GroupShape& shape) {
+      return schedule_of(op, bytes, shape, true);
+    };
+  }
   return simulate_step(
       workload, topology, network,
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
-        const CollectiveAlgorithm* named = algorithm_if_able(options, op);
-        if (named == nullptr && nvls_by_flag(options, op, shape, topology.gpu_types.front())) {
-          named = &algorithm_named("nvls", op);
-        }
-        CollectiveRequest request{.op = op, .bytes = bytes, .channels = options.channels};
-        if (strict) {
-          request.flavour = CollectiveFlavour::kSimai;
-          return schedules.get(request, shape, named);
-        }
-        TunedRequest tuned = tuned_by_flags(std::move(request), shape, fabric, wishes, named);
-        if (!options.send_latency.empty()) {
-          tuned.request.hop_latency.reset();
-        }
-        if (named == nullptr) {
-          keep_ranks_alike(tuned, shape);
-        }
-        return schedules.get(tuned.request, shape, tuned.algorithm);
+        return schedule_of(op, bytes, shape, !strict);
       },
       step);
 }

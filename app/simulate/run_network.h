@@ -9,10 +9,12 @@
 namespace lockstep {
 
 /// `lockstep simulate` on an engine that carries out every transfer; fills `timeline` when it is
-/// given. With the flow engine's options the step is folded by symmetry where it can be.
+/// given. With the flow engine's options the step is folded by symmetry where it can be; with
+/// `recall`, collectives seen before are told again.
 StepResult run_on_network(const Workload& workload, const Topology& topology,
                           const SimulateOptions& options, Timeline* timeline,
                           const NetworkFactory& network,
-                          const std::optional<FlowOptions>& fold = {});
+                          const std::optional<FlowOptions>& fold = {},
+                          const std::optional<RecallOptions>& recall = {});
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "app/flag_value.h"
@@ -24,18 +25,40 @@ PacketOptions options_of(const SimulateOptions& options, std::vector<std::string
   return packet;
 }
 
+/// What the replay must know of the network to tell collectives again; nothing where it is not to,
+/// or where packets may be lost, of which no two runs are alike.
+std::optional<RecallOptions> recall_options(const SimulateOptions& options,
+                                            const PacketOptions& packet) {
+  RecallOptions recall;
+  recall.error_budget = error_budget(options.error_budget);
+  if (recall.error_budget <= 0 || !packet.faults.empty()) {
+    return std::nullopt;
+  }
+  const WireSizes sizes = wire_sizes(packet);
+  recall.payload = sizes.payload;
+  recall.header = sizes.header;
+  recall.ack = sizes.ack;
+  recall.ack_interval = sizes.ack_interval;
+  recall.routes = packet.routes;
+  recall.fresh_ports = packet.fresh_ports;
+  return recall;
+}
+
 }  // namespace
 
 StepResult run_packet(const Workload& workload, const Topology& topology,
                       const SimulateOptions& options, Timeline* timeline) {
   std::vector<std::string> warnings;
   PacketOptions packet = options_of(options, warnings);
-  StepResult result = run_on_network(workload, topology, options, timeline, [&] {
-    auto engine = std::make_unique<PacketEngine>(topology, packet);
-    packet.fct_file.clear();  // the records are those of the step, not of what it is compared with
-    packet.pfc_file.clear();
-    return engine;
-  });
+  StepResult result = run_on_network(
+      workload, topology, options, timeline,
+      [&] {
+        auto engine = std::make_unique<PacketEngine>(topology, packet);
+        packet.fct_file.clear();  // the records are those of the step, not of what it is compared
+        packet.pfc_file.clear();  // with
+        return engine;
+      },
+      {}, recall_options(options, packet));
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   return result;
 }

@@ -19,7 +19,7 @@ struct SimulateOptions : NetworkFlags {
   std::string workload, topology;
   std::vector<std::string> job;  // words that describe a model and a job instead of a workload
   std::string engine = "flow", semantics = "simai", flavour = "default";
-  std::string fct_file, pfc_file;
+  std::string fct_file, pfc_file, error_budget;
   std::uint64_t seed = 1;
 
   std::int64_t gpus = 0;

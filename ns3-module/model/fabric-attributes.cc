@@ -138,6 +138,14 @@ Fabric::GetTypeId()
                           BooleanValue(true),
                           MakeBooleanAccessor(Own(&FabricParameters::nvswitchFlow)),
                           MakeBooleanChecker())
+            .AddAttribute(
+                "NvLinkCredits",
+                "Bytes that the end of an NVLink keeps for what comes over it: credits of "
+                "the sender, which sends nothing without. 0: NVSwitches have the buffer "
+                "and thresholds of switches with PFC. Only with NvSwitchFlowControl.",
+                UintegerValue(1 << 20),
+                MakeUintegerAccessor(Own(&FabricParameters::nvlinkCredits)),
+                MakeUintegerChecker<uint64_t>(0, INT64_MAX))
             .AddAttribute("PfcAlpha",
                           "Share of the free shared buffer that one ingress port may use before it "
                           "is paused (lossless), or one egress queue before it drops (lossy).",

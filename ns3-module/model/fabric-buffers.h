@@ -64,6 +64,13 @@ class FabricBuffers
     void
     Release(uint32_t egress, FabricUnit& unit);
 
+    /**
+     * Makes up for all that has started at the ports of a node.
+     * \param node its number
+     */
+    void
+    SettleNode(uint32_t node);
+
     /** \return ports of a circle of pauses, see Fabric::FindDeadlock() */
     std::vector<uint32_t>
     FindDeadlock() const;
@@ -77,8 +84,6 @@ class FabricBuffers
     DivideNode(FabricNode& node);
     void
     Mark(FabricPort& port, FabricUnit& unit);
-    void
-    SettleNode(uint32_t node);
     void
     SendPause(uint32_t port, bool pause);
     int64_t

@@ -89,8 +89,8 @@ void
 Fabric::Dispatch(const FabricEvent& event)
 {
     FabricState& state = m_parts->state;
-    const uint32_t index = event.what >> 3;
-    switch (static_cast<FabricWhat>(event.what & 7))
+    const uint32_t index = event.GetIndex();
+    switch (static_cast<FabricWhat>(event.GetKind()))
     {
     case FABRIC_ARRIVE:
         m_parts->wires.Arrive(index, event.key); // replaces or pops the top itself
@@ -126,6 +126,10 @@ Fabric::Dispatch(const FabricEvent& event)
     case FABRIC_EXPIRE:
         state.events.Pop();
         m_parts->receivers.Expire(index);
+        break;
+    case FABRIC_CREDIT:
+        state.events.Pop();
+        m_parts->credits.Come(index);
         break;
     }
 }

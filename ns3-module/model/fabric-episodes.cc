@@ -69,7 +69,7 @@ FabricEpisodes::Open(int64_t limit)
     {
         return false;
     }
-    const FabricMessage& message = m_state.messages[first.what >> 3];
+    const FabricMessage& message = m_state.messages[first.GetIndex()];
     DescribeBegin(message, 0, m_opening);
     uint64_t hash = SavePlaces(m_places) ^ static_cast<uint64_t>(m_opening.bytes);
     for (const uint32_t way : m_opening.ways)
@@ -144,7 +144,8 @@ FabricEpisodes::Close()
     {
         const FabricPortStatistics& now = m_state.ports[i].statistics;
         const FabricPortStatistics& before = m_recorded[i];
-        if (now.pauses != before.pauses || now.drops != before.drops || now.marks != before.marks)
+        if (now.pauses != before.pauses || now.drops != before.drops || now.marks != before.marks ||
+            now.stalls != before.stalls)
         {
             return;
         }
@@ -224,7 +225,7 @@ FabricEpisodes::TakeOpenings(const Episode& episode)
     while (same && m_pending.size() < episode.openings.size())
     {
         const FabricEvent event = m_state.events.Top();
-        const FabricMessage& message = m_state.messages[event.what >> 3];
+        const FabricMessage& message = m_state.messages[event.GetIndex()];
         const FabricQueuePair& pair = m_state.pairs[message.pair];
         DescribeBegin(message, event.time - start, m_opening);
         same = m_opening == episode.openings[m_pending.size()] && pair.available <= start &&
@@ -252,7 +253,7 @@ FabricEpisodes::CopyOutcomes(const Episode& episode, int64_t start)
     for (const Outcome& done : episode.outcomes)
     {
         m_state.now = start + done.time;
-        const uint32_t place = m_pending[done.ordinal].what >> 3;
+        const uint32_t place = m_pending[done.ordinal].GetIndex();
         if (done.delivered)
         {
             m_parts.messages.Deliver(place);
@@ -264,7 +265,7 @@ FabricEpisodes::CopyOutcomes(const Episode& episode, int64_t start)
     }
     for (const FabricEvent& event : m_pending)
     {
-        FabricMessage& message = m_state.messages[event.what >> 3];
+        FabricMessage& message = m_state.messages[event.GetIndex()];
         FabricQueuePair& pair = m_state.pairs[message.pair];
         pair.written += message.end - message.begin;
         pair.next = pair.highest = pair.acked = pair.expected = pair.written;
@@ -274,7 +275,7 @@ FabricEpisodes::CopyOutcomes(const Episode& episode, int64_t start)
             m_parts.queuePairs.FreeIfIdle(pair);
         }
         message.sent = message.acked = true;
-        m_parts.messages.FreeIfThrough(event.what >> 3);
+        m_parts.messages.FreeIfThrough(event.GetIndex());
     }
 }
 

@@ -64,6 +64,15 @@ class FabricEpisodes
         m_recording = nullptr;
     }
 
+    /** What was recorded holds no more. */
+    void
+    Clear()
+    {
+        m_recording = nullptr;
+        m_episodes.clear();
+        m_openings = 0;
+    }
+
     /**
      * A message begins.
      * \param place of the message

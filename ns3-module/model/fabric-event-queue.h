@@ -19,7 +19,34 @@ struct FabricEvent
 {
     int64_t time;  //!< picoseconds
     uint64_t key;  //!< order among equal times, smallest first
-    uint32_t what; //!< kind in the low 3 bits, index of port, message or queue pair above
+    uint32_t what; //!< kind in the low bits, index of port, message or queue pair above
+
+    static constexpr uint32_t KIND_BITS = 4; //!< so indices end at 2^28
+
+    /**
+     * \param kind what happens
+     * \param index of what it happens to
+     * \return both in one
+     */
+    static constexpr uint32_t
+    Pack(uint32_t kind, uint32_t index)
+    {
+        return index << KIND_BITS | kind;
+    }
+
+    /** \return what happens */
+    uint32_t
+    GetKind() const
+    {
+        return what & ((1U << KIND_BITS) - 1);
+    }
+
+    /** \return of what it happens to */
+    uint32_t
+    GetIndex() const
+    {
+        return what >> KIND_BITS;
+    }
 
     /** \return whether this one happens before the other */
     bool

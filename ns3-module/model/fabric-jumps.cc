@@ -149,6 +149,7 @@ FabricJumps::MovePorts(int64_t periods, int64_t shift, uint64_t keys)
         present.marks += times * (present.marks - old.marks);
         present.pauses += times * (present.pauses - old.pauses);
         present.storms += times * (present.storms - old.storms);
+        present.stalls += times * (present.stalls - old.stalls);
         present.pausedTime += periods * (present.pausedTime - old.pausedTime);
         port.freeAt += shift;
         port.startedEnd += shift;
@@ -198,7 +199,7 @@ FabricJumps::MoveEvents(int64_t shift, uint64_t keys)
     std::vector<FabricEvent> begins;
     for (const FabricEvent& event : m_state.events.Events())
     {
-        if ((event.what & 7) == FABRIC_BEGIN)
+        if (event.GetKind() == FABRIC_BEGIN)
         {
             begins.push_back(event);
         }

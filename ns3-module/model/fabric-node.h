@@ -62,6 +62,11 @@ struct FabricPort
     bool arrivePending{false};
     bool pullPending{false};
     bool departPending{false};
+    // NVLinks: credits.
+    int64_t credits{0};        //!< bytes; 0: it has none and needs none
+    int64_t owed{0};           //!< bytes that are to be sent or lie in the buffer of `to`
+    bool stalled{false};       //!< it waits for credits
+    bool creditPending{false}; //!< they are on their way
     // Switches with a buffer: the queue here, and what came by this port and is still in `to`.
     bool holding{false};            //!< `to` has sent a pause for this port
     int64_t queued{0};              //!< bytes that wait here

@@ -79,6 +79,7 @@ struct FabricParameters
     uint32_t headroomPackets{}; //!< of a switch port
     bool pfc{};                 //!< lossless
     bool nvswitchFlow{};        //!< NVSwitches hold their GPUs up too
+    uint64_t nvlinkCredits{};   //!< bytes of an NVLink, 0: as ports of switches
     double pfcAlpha{};          //!< share of the free buffer at which a pause is sent
     uint64_t resumeOffset{};    //!< bytes below the threshold
 

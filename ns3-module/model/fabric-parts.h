@@ -5,6 +5,7 @@
 #define FABRIC_PARTS_H
 
 #include "fabric-buffers.h"
+#include "fabric-credits.h"
 #include "fabric-episodes.h"
 #include "fabric-jumps.h"
 #include "fabric-messages.h"
@@ -30,6 +31,7 @@ struct FabricParts
     FabricState state;                  //!< all data
     FabricWires wires{*this};           //!< ports and links
     FabricBuffers buffers{*this};       //!< of switches
+    FabricCredits credits{*this};       //!< of NVLinks
     FabricQueuePairs queuePairs{*this}; //!< made and freed
     FabricMessages messages{*this};     //!< begun and delivered
     FabricTurns turns{*this};           //!< of a sender's queue pairs

@@ -30,6 +30,7 @@ struct FabricPortStatistics
     uint64_t pauses;    //!< how often it was paused
     int64_t pausedTime; //!< ps, time it was paused
     uint64_t storms;    //!< pauses of StormTime or longer
+    uint64_t stalls;    //!< how often it had no credits (NVLinks)
 };
 
 /** A finished message of a queue pair, for the trace source. */

@@ -73,7 +73,7 @@ FabricSnapshot::SavePort(uint32_t index)
     FabricPort& port = m_state.ports[index];
     const int64_t now = m_state.now;
     const bool idle = port.ring.GetSize() == 0 && port.queued == 0 && port.held == 0 &&
-                      !port.paused && port.freeAt < now && port.sourceFree < now;
+                      port.owed == 0 && !port.paused && port.freeAt < now && port.sourceFree < now;
     if (idle)
     {
         return true;
@@ -85,7 +85,8 @@ FabricSnapshot::SavePort(uint32_t index)
     m_parts.wires.Settle(index);
     const int64_t flags = (port.paused ? 1 : 0) | (port.arrivePending ? 2 : 0) |
                           (port.pullPending ? 4 : 0) | (port.departPending ? 8 : 0) |
-                          (port.holding ? 16 : 0);
+                          (port.holding ? 16 : 0) | (port.stalled ? 32 : 0) |
+                          (port.creditPending ? 64 : 0);
     const bool busy = port.endpoint != FabricState::NONE && port.sourceFree >= now;
     const int64_t values[] = {int64_t{index} << 32 | flags,
                               int64_t{port.ring.GetSize()} << 32 | port.started,
@@ -95,6 +96,7 @@ FabricSnapshot::SavePort(uint32_t index)
                               busy ? static_cast<int64_t>(m_state.nextKey - port.pullKey) : -1,
                               port.queued,
                               port.held,
+                              port.owed,
                               port.holding ? port.heldAtPause : -1,
                               port.paused ? now - port.pausedSince : -1,
                               static_cast<int64_t>(port.markDebt * 1e15)};
@@ -170,11 +172,11 @@ FabricSnapshot::SaveEvents()
     pending.clear();
     for (const FabricEvent& event : m_state.events.Events())
     {
-        if ((event.what & 7) == FABRIC_BEGIN)
+        if (event.GetKind() == FABRIC_BEGIN)
         {
             mark.nextBegin = std::min(mark.nextBegin, event.time);
         }
-        else if ((event.what & 7) == FABRIC_ARRIVE && !IsArrivalPending(event))
+        else if (event.GetKind() == FABRIC_ARRIVE && !IsArrivalPending(event))
         {
             continue; // taken back by a pause
         }
@@ -197,7 +199,7 @@ FabricSnapshot::SaveEvents()
 bool
 FabricSnapshot::IsArrivalPending(const FabricEvent& event) const
 {
-    const FabricPort& port = m_state.ports[event.what >> 3];
+    const FabricPort& port = m_state.ports[event.GetIndex()];
     return port.arrivePending && port.arriveKey == event.key;
 }
 

@@ -30,7 +30,8 @@ enum FabricWhat : uint32_t
     FABRIC_PAUSE,  //!< port: told to stop
     FABRIC_RESUME, //!< port: told to go on
     FABRIC_DEPART, //!< port: a unit starts (asked for only where a pause depends on it)
-    FABRIC_EXPIRE  //!< queue pair: retransmission timer
+    FABRIC_EXPIRE, //!< queue pair: retransmission timer
+    FABRIC_CREDIT  //!< port: credits for a packet have come back to it
 };
 
 /** All that changes while a Fabric runs, and the parameters it runs by. Plain data: what is done
@@ -102,7 +103,7 @@ struct FabricState
     void
     Schedule(FabricWhat what, uint32_t index, int64_t time, uint64_t key)
     {
-        events.Push({time, key, index << 3 | what});
+        events.Push({time, key, FabricEvent::Pack(what, index)});
     }
 
     /**

@@ -89,7 +89,8 @@ FabricWires::Arrive(uint32_t index, uint64_t key)
     {
         const FabricUnit& next = port.ring[0];
         port.arriveKey = next.key;
-        m_state.events.ReplaceTop({HeadTime(port, next), next.key, index << 3 | FABRIC_ARRIVE});
+        m_state.events.ReplaceTop(
+            {HeadTime(port, next), next.key, FabricEvent::Pack(FABRIC_ARRIVE, index)});
     }
     else
     {
@@ -98,12 +99,19 @@ FabricWires::Arrive(uint32_t index, uint64_t key)
     }
     unit.tail = unit.end + port.delay;
     unit.ingress = index;
-    if (port.lossRate > 0 && (port.lossRate >= 1 || m_state.Draw() < port.lossRate))
+    const bool lost = port.lossRate > 0 && (port.lossRate >= 1 || m_state.Draw() < port.lossRate);
+    const uint32_t next = m_state.routes[unit.route];
+    // What goes on from an NVSwitch keeps its room there until it starts.
+    if (port.credits > 0 &&
+        (lost || next == FabricRoutes::END || m_state.nodes[port.to].kind != FABRIC_NVSWITCH))
+    {
+        m_parts.credits.Return(index, unit.wire);
+    }
+    if (lost)
     {
         Drop(index, unit);
         return;
     }
-    const uint32_t next = m_state.routes[unit.route];
     if (next == FabricRoutes::END)
     {
         m_parts.receivers.Receive(unit);
@@ -134,9 +142,15 @@ FabricWires::Enqueue(uint32_t index, const FabricUnit& unit)
     FabricUnit& entry = port.ring.Append();
     entry = unit;
     entry.key = m_state.NextKey();
-    if (port.paused)
+    if (port.paused || port.stalled)
     {
         entry.start = FabricUnit::NOT_STARTED;
+        return;
+    }
+    if (port.credits > 0 && !m_parts.credits.Take(index, unit.wire))
+    {
+        entry.start = FabricUnit::NOT_STARTED;
+        m_parts.credits.Stall(index);
         return;
     }
     const int64_t processing = m_state.parameters.processing.GetPicoSeconds();
@@ -176,6 +190,10 @@ FabricWires::Transmit(uint32_t index, const FabricUnit& unit)
     port.pullKey = m_state.NextKey();
     entry.key = m_state.NextKey();
     Settle(index);
+    if (port.credits > 0)
+    {
+        m_parts.credits.Spend(index, unit.wire);
+    }
     if (port.ring.GetSize() == 1)
     {
         ArmArrival(index);
@@ -206,6 +224,11 @@ FabricWires::StartNext(uint32_t index)
     {
         m_parts.buffers.Release(index, unit);
     }
+    if (unit.ingress != FabricUnit::NO_PORT && node.kind == FABRIC_NVSWITCH &&
+        m_state.ports[unit.ingress].credits > 0)
+    {
+        m_parts.credits.Return(unit.ingress, unit.wire);
+    }
 }
 
 void
@@ -214,104 +237,6 @@ FabricWires::Drop(uint32_t index, const FabricUnit& unit)
     ++m_state.ports[index].statistics.drops;
     m_state.traces->drop(m_state.now, index, unit.wire);
     m_parts.receivers.Discard(unit);
-}
-
-void
-FabricWires::Pause(uint32_t index)
-{
-    FabricPort& port = m_state.ports[index];
-    if (port.paused)
-    {
-        return;
-    }
-    Settle(index);
-    port.paused = true;
-    port.pausedSince = m_state.now;
-    ++port.statistics.pauses;
-    for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
-    {
-        port.ring[i].start = FabricUnit::NOT_STARTED;
-    }
-    port.freeAt = port.startedEnd;
-    if (port.started == 0)
-    {
-        port.arrivePending = false;
-    }
-}
-
-void
-FabricWires::Resume(uint32_t index)
-{
-    FabricPort& port = m_state.ports[index];
-    if (!port.paused)
-    {
-        return;
-    }
-    port.paused = false;
-    const int64_t duration = m_state.now - port.pausedSince;
-    port.statistics.pausedTime += duration;
-    if (duration >= m_state.parameters.stormTime.GetPicoSeconds())
-    {
-        ++port.statistics.storms;
-        m_state.traces->storm(m_state.now, index, duration);
-    }
-    const FabricNode& node = m_state.nodes[port.from];
-    int64_t free = std::max(port.freeAt, m_state.now);
-    for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
-    {
-        FabricUnit& unit = port.ring[i];
-        unit.start = free;
-        unit.end = free + TransmissionTime(port, unit.wire);
-        if (unit.tail > m_state.now)
-        {
-            const auto granule = std::min<uint32_t>(unit.wire, static_cast<uint32_t>(node.granule));
-            unit.end = std::max(unit.end, unit.tail + TransmissionTime(port, granule));
-        }
-        free = unit.end;
-        port.freeAt = free;
-    }
-    if (!port.arrivePending && port.ring.GetSize() > 0)
-    {
-        ArmArrival(index);
-    }
-    if (port.endpoint != FabricState::NONE)
-    {
-        m_parts.senders.Kick(index);
-    }
-    if (node.pausing > 0)
-    {
-        Watch(port.from);
-    }
-}
-
-void
-FabricWires::Depart(uint32_t index)
-{
-    m_state.ports[index].departPending = false;
-    Settle(index);
-    if (m_state.nodes[m_state.ports[index].from].pausing > 0)
-    {
-        Watch(m_state.ports[index].from);
-    }
-}
-
-void
-FabricWires::Watch(uint32_t node)
-{
-    for (const uint32_t index : m_state.nodes[node].ports)
-    {
-        FabricPort& port = m_state.ports[index];
-        if (port.departPending || port.started >= port.ring.GetSize())
-        {
-            continue;
-        }
-        const int64_t start = port.ring[port.started].start;
-        if (start != FabricUnit::NOT_STARTED)
-        {
-            port.departPending = true;
-            m_state.Schedule(FABRIC_DEPART, index, std::max(start, m_state.now), m_state.NextKey());
-        }
-    }
 }
 
 } // namespace ns3

@@ -6,6 +6,8 @@
 
 #include "fabric-state.h"
 
+#include "ns3/data-rate.h"
+
 #include <cstdint>
 
 namespace ns3
@@ -85,6 +87,22 @@ class FabricWires
     Resume(uint32_t index);
 
     /**
+     * From now on a port has this bandwidth. What it is sending ends as it began.
+     * \param index of the port
+     * \param rate its bandwidth
+     */
+    void
+    SetRate(uint32_t index, DataRate rate);
+
+    /**
+     * Credits have come: what waits for them at a switch's port gets its times.
+     * \param index of the port
+     * \return whether that was all of it
+     */
+    bool
+    StartWaiting(uint32_t index);
+
+    /**
      * A unit starts at a port that is watched.
      * \param index of the port
      */
@@ -112,6 +130,15 @@ class FabricWires
     ArmArrival(uint32_t index);
     void
     StartNext(uint32_t index);
+    /** Gives what has not started at a port times anew. */
+    void
+    Retime(FabricPort& port, int64_t from);
+    /** Gives a unit that has not started its times. */
+    void
+    SetTimes(FabricPort& port, FabricUnit& unit, int64_t start);
+    /** Forgets the arrival of a unit that has not started after all. */
+    void
+    TakeBackArrival(FabricPort& port);
 
     FabricParts& m_parts; //!< those it works with
     FabricState& m_state; //!< of the Fabric

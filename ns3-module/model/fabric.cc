@@ -225,6 +225,19 @@ Fabric::SetLinkLoss(uint32_t link, double probability)
 }
 
 void
+Fabric::SetPortRate(uint32_t port, DataRate rate)
+{
+    FabricState& state = m_parts->state;
+    NS_ABORT_MSG_UNLESS(port < state.ports.size(), "there is no such port");
+    NS_ABORT_MSG_UNLESS(rate.GetBitRate() > 0, "a port needs a bandwidth");
+    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
+    m_parts->wires.SetRate(port, rate);
+    m_parts->jumps.Forget();
+    m_parts->episodes.Clear();
+    UpdatePump();
+}
+
+void
 Fabric::Reroute(uint32_t pair,
                 const std::vector<uint32_t>& there,
                 const std::vector<uint32_t>& back)

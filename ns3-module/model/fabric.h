@@ -140,6 +140,14 @@ class Fabric
     SetLinkLoss(uint32_t link, double probability);
 
     /**
+     * From now on a port has another bandwidth. What it is sending ends as it began; windows stay.
+     * \param port its number
+     * \param rate bandwidth
+     */
+    void
+    SetPortRate(uint32_t port, DataRate rate);
+
+    /**
      * From now on a queue pair's packets go another way; those under way stay on the old one.
      * \param pair the queue pair; one of one way
      * \param there ports of the way of the data, from the same node

@@ -99,6 +99,10 @@ PacketServer::ServeOne()
         Run();
         m_pipe.Write(packet::FrameType::kRan, m_answer);
         break;
+    case packet::FrameType::kChange:
+        Change();
+        m_pipe.Write(packet::FrameType::kChanged, m_answer);
+        break;
     default:
         Report();
         m_pipe.Write(packet::FrameType::kReported, m_answer);
@@ -305,6 +309,38 @@ PacketServer::Run()
     }
 }
 
+void
+PacketServer::Change()
+{
+    packet::ChangeRecord change{};
+    if (m_request.size() != sizeof change)
+    {
+        throw Error("a request is cut short");
+    }
+    std::memcpy(&change, m_request.data(), sizeof change);
+    const int64_t now = Simulator::Now().GetPicoSeconds();
+    if (change.port < 0 || static_cast<uint32_t>(change.port) >= m_fabric->GetNPorts() ||
+        change.when_ps < now || !(change.share > 0) || !(change.loss >= 0 && change.loss <= 1))
+    {
+        throw Error("a change of port " + std::to_string(change.port) + " makes no sense");
+    }
+    const lockstep::LinkId link(change.port / 2);
+    const auto rate = static_cast<double>(m_topology.class_of(link).rate.bits_per_second());
+    const auto left = static_cast<uint64_t>(std::max(1.0, rate * change.share));
+    const Time wait = PicoSeconds(static_cast<uint64_t>(change.when_ps - now));
+    const auto port = static_cast<uint32_t>(change.port);
+    Simulator::Schedule(wait, &Fabric::SetPortRate, m_fabric, port, DataRate(left));
+    if (m_lossy.size() <= port / 2)
+    {
+        m_lossy.resize(m_fabric->GetNPorts() / 2, false);
+    }
+    if (change.loss > 0 || m_lossy[port / 2])
+    {
+        m_lossy[port / 2] = true;
+        Simulator::Schedule(wait, &Fabric::SetLinkLoss, m_fabric, port / 2, change.loss);
+    }
+}
+
 std::string
 PacketServer::DescribeStandstill() const
 {
@@ -341,6 +377,7 @@ PacketServer::Report()
     uint64_t drops = 0;
     uint64_t pauses = 0;
     uint64_t storms = 0;
+    uint64_t stalls = 0;
     uint64_t maxQueue = 0;
     Json bytes = Json::array();
     Json busy = Json::array();
@@ -351,6 +388,7 @@ PacketServer::Report()
         drops += statistics.drops;
         pauses += statistics.pauses;
         storms += statistics.storms;
+        stalls += statistics.stalls;
         maxQueue = std::max(maxQueue, statistics.maxQueue);
         const lockstep::LinkId link(static_cast<int32_t>(port / 2));
         const auto rate = static_cast<double>(m_topology.class_of(link).rate.bits_per_second());
@@ -361,6 +399,7 @@ PacketServer::Report()
     json["drops"] = drops;
     json["pauses"] = pauses;
     json["storms"] = storms;
+    json["stalls"] = stalls;
     json["max_queue_bytes"] = maxQueue;
     json["port_bytes"] = std::move(bytes);
     json["port_busy_ps"] = std::move(busy);

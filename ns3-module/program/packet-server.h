@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 /**
  * Serves one PacketEngine over two file descriptors: docs/formats/packet-protocol.md.
@@ -44,6 +45,8 @@ class PacketServer
     void
     Run();
     void
+    Change();
+    void
     Report();
     void
     BuildFabric();
@@ -61,6 +64,7 @@ class PacketServer
     std::unique_ptr<FabricConnections> m_connections; //!< of the job
     int64_t m_lookahead{0};                           //!< ps
     int64_t m_reached{0};                             //!< ps
+    std::vector<bool> m_lossy;                        //!< links that a change made lose packets
     std::unique_ptr<PacketRecords> m_records;         //!< in SimAI's formats
 };
 

@@ -69,6 +69,12 @@ class NetworkEngine {
   virtual void scale_capacity(PortId, double) {
     throw Error("this engine cannot change links while it runs").hint("use --engine flow");
   }
+  /// From `when` on, which is not before now(), a port has this share of its bandwidth, and its
+  /// link loses packets with this probability. Whether the engine makes the change by itself; else
+  /// nothing has happened.
+  virtual bool plan_change(Time /*when*/, PortId, double /*share*/, double /*loss*/) {
+    return false;
+  }
   /// One entry a port (2 * links).
   virtual std::vector<PortUse> port_use() const = 0;
 };

@@ -192,6 +192,17 @@ Time PacketEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
   return now_;
 }
 
+bool PacketEngine::plan_change(Time when, PortId port, double share, double loss) {
+  constexpr double kLeast = 1e-6;  // a packet that is sent at less never ends
+  if (share < kLeast) {
+    return false;
+  }
+  message_.clear();
+  append(message_, packet::ChangeRecord{when.count_ps(), share, loss, port.value, 0});
+  call(FrameType::kChange, FrameType::kChanged);
+  return true;
+}
+
 PacketEngine::Report PacketEngine::report() const {
   message_.clear();
   const std::string& text = call(FrameType::kReport, FrameType::kReported);

@@ -34,6 +34,7 @@ class PacketEngine final : public NetworkEngine {
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
   using NetworkEngine::start;
   Time advance(Time limit, std::vector<NetworkEvent>& events) override;
+  bool plan_change(Time when, PortId port, double share, double loss) override;
   std::vector<PortUse> port_use() const override;
   PacketStatistics statistics() const;
 

@@ -1,6 +1,31 @@
 #include "simulator/network/packet_engine_options.h"
 
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
 namespace lockstep {
+
+WireSizes wire_sizes(const PacketOptions& options) {
+  const auto number = [&](const char* name, std::int64_t otherwise, std::int64_t least) {
+    const auto found = options.fabric.find(name);
+    if (found == options.fabric.end()) {
+      return otherwise;
+    }
+    const std::optional<double> value = to_double(found->second);
+    if (!value || *value < static_cast<double>(least) || *value > 1 << 24) {
+      throw Error(fmt::format("'{}' cannot be", printable(found->second)))
+          .field(name)
+          .expected(fmt::format("a number from {} to {}", least, 1 << 24));
+    }
+    return static_cast<std::int64_t>(*value);
+  };
+  return {Bytes(number("Payload", 4096, 1)), Bytes(number("Header", 62, 0)),
+          Bytes(number("AckSize", 60, 0)), number("AckInterval", 4, 1)};
+}
 
 PacketOptions simai_packet_options() {
   PacketOptions options;

@@ -50,6 +50,17 @@ struct PacketOptions {
   std::string program;
 };
 
+/// What data and ACKs are on the wire.
+struct WireSizes {
+  Bytes payload, header;      ///< of a full packet
+  Bytes ack;                  ///< of an ACK
+  std::int64_t ack_interval;  ///< packets that an ACK confirms
+};
+
+/// Those of the options, by default those of ns3::Fabric. ERRORS: Error naming an attribute that is
+/// no number in its range.
+WireSizes wire_sizes(const PacketOptions& options);
+
 /// SimAI's packet sizes, ACK rule, window, ports and clock.
 PacketOptions simai_packet_options();
 

@@ -7,7 +7,7 @@
 /// machine's own order, for both run on one machine. Plain structs without padding.
 namespace lockstep::packet {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 enum class FrameType : std::uint32_t {
   kOpen = 1,      ///< to lockstep-packet: JSON text, schema "lockstep-packet-open/1"
@@ -16,7 +16,9 @@ enum class FrameType : std::uint32_t {
   kRan = 4,       ///< answer: RunAnswer, then its Completions
   kReport = 5,    ///< nothing
   kReported = 6,  ///< answer: JSON text, schema "lockstep-packet-report/1"
-  kFailed = 7     ///< answer to anything: Failure, then the message; the program ends
+  kFailed = 7,    ///< answer to anything: Failure, then the message; the program ends
+  kChange = 8,    ///< ChangeRecord
+  kChanged = 9    ///< answer: nothing
 };
 
 struct FrameHeader {
@@ -37,6 +39,14 @@ struct StartRecord {
   std::uint64_t tag;
   std::uint32_t connection;
   std::uint32_t unused;
+};
+
+/// From `when_ps` on a port has this share of its bandwidth, and its link loses packets.
+struct ChangeRecord {
+  std::int64_t when_ps;  ///< not before the present
+  double share, loss;
+  std::int32_t port;
+  std::int32_t unused;
 };
 
 /// Followed by `connects` ConnectRecords and `starts` StartRecords; then the network runs to

@@ -40,14 +40,16 @@ std::size_t CollectiveRuns::KeyHash::operator()(const Key& key) const noexcept {
 CollectiveRuns::CollectiveRuns(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
                                const Topology& topology, NetworkEngine& network,
                                const ScheduleSource& schedules, const ReplayOptions& options,
-                               Finished finished)
+                               Finished finished, Early early, Paced paced)
     : work_(work),
       node_of_rank_(node_of_rank),
       topology_(topology),
       network_(network),
       schedules_(schedules),
       options_(options),
-      finished_(std::move(finished)) {
+      finished_(std::move(finished)),
+      early_(std::move(early)),
+      paced_(std::move(paced)) {
   for (const CommFamily& family : work.families) {
     shape_of_group_.emplace_back(family.groups().size(), -1);
   }
@@ -68,11 +70,23 @@ CollectiveRuns::Key CollectiveRuns::key_of(std::int32_t rank, const ProgramOp& o
   return {op.family, family.group_of(rank), 0, op.sequence};
 }
 
-std::int32_t CollectiveRuns::place_of(const Run& run, std::int32_t rank) const {
-  if (run.key.family < 0) {
-    return rank == run.key.group ? 0 : 1;
+std::int32_t CollectiveRuns::place_of(const Key& key, std::int32_t rank) const {
+  if (key.family < 0) {
+    return rank == key.group ? 0 : 1;
   }
-  return work_.families[static_cast<std::size_t>(run.key.family)].place_of(rank);
+  return work_.families[static_cast<std::size_t>(key.family)].place_of(rank);
+}
+
+std::vector<std::int32_t> CollectiveRuns::members_of(const Key& key) const {
+  if (key.family < 0) {
+    return {key.group, key.other};
+  }
+  return work_.families[static_cast<std::size_t>(key.family)]
+      .groups()[static_cast<std::size_t>(key.group)];
+}
+
+std::shared_ptr<const Schedule> CollectiveRuns::schedule_of(const Key& key, const ProgramOp& op) {
+  return prepare(op, shape_of(key, members_of(key)))->schedule;
 }
 
 std::int32_t CollectiveRuns::shape_of(const Key& key, const std::vector<std::int32_t>& members) {
@@ -106,7 +120,9 @@ std::size_t CollectiveRuns::Prepared::memory_bytes() const {
 
 std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramOp& op,
                                                                   std::int32_t shape) {
-  std::shared_ptr<Prepared>& known = prepared_[{op.comm, op.bytes, shape}];
+  const bool tensor = options_.tensor_schedules && op.family >= 0 &&
+                      work_.families[static_cast<std::size_t>(op.family)].kind() == GroupKind::kTp;
+  std::shared_ptr<Prepared>& known = prepared_[{op.comm, op.bytes, shape, tensor}];
   if (known) {
     return known;
   }
@@ -116,15 +132,17 @@ std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramO
   known = std::make_shared<Prepared>();
   std::shared_ptr<Prepared> result = known;
   Prepared& prepared = *result;
-  prepared.schedule = schedules_(op.comm, op.bytes, group);
+  prepared.schedule = (tensor ? options_.tensor_schedules : schedules_)(op.comm, op.bytes, group);
   const Schedule& schedule = *prepared.schedule;
   const std::size_t count = schedule.slots.size();
   LOCKSTEP_CHECK(schedule.ranks == group.ranks, "a schedule is built for the group's size");
+  prepared.steps = count > 0 ? schedule.slots.front().count : 0;
   prepared.shares.assign(static_cast<std::size_t>(schedule.ranks), 0);
   prepared.waiter_begin.assign(count + 1, 0);
   prepared.from_begin.assign(static_cast<std::size_t>(schedule.places()) + 1, 0);
   for (std::size_t i = 0; i < count; ++i) {
     const Slot& slot = schedule.slots[i];
+    prepared.steps = slot.count == prepared.steps ? prepared.steps : 0;
     for (const std::int32_t place : {slot.source, slot.destination}) {
       if (place < schedule.ranks) {
         prepared.shares[static_cast<std::size_t>(place)] += slot.count;
@@ -164,12 +182,11 @@ void CollectiveRuns::forget_unused() {
   }
 }
 
-NodeId CollectiveRuns::node_of(const Run& run, std::int32_t place) const {
+NodeId CollectiveRuns::node_of(const Schedule& schedule, const std::vector<std::int32_t>& members,
+                               std::int32_t place) const {
   const auto rank_at = [&](std::int32_t member) {
-    return node_of_rank_[static_cast<std::size_t>(
-        (*run.members)[static_cast<std::size_t>(member)])];
+    return node_of_rank_[static_cast<std::size_t>(members[static_cast<std::size_t>(member)])];
   };
-  const Schedule& schedule = *run.prepared->schedule;
   if (place < schedule.ranks) {
     return rank_at(place);
   }
@@ -187,7 +204,8 @@ void CollectiveRuns::connect(Run& run) {
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
     if (i >= known.size()) {
       const Slot& slot = schedule.slots[i];
-      known.push_back(network_.connect(node_of(run, slot.source), node_of(run, slot.destination),
+      known.push_back(network_.connect(node_of(schedule, *run.members, slot.source),
+                                       node_of(schedule, *run.members, slot.destination),
                                        slot.channel));
     }
     run.slots[i].connection = known[i];
@@ -219,6 +237,12 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   run.shares = run.prepared->shares;
   connect(run);
   run.unfinished = static_cast<std::int32_t>(run.members->size());
+  run.left_out = 0;
+  run.pace.reset();
+  constexpr std::int32_t kManySteps = 48;
+  if (paced_ && run.prepared->steps >= kManySteps) {
+    run.pace.emplace(static_cast<std::int32_t>(run.slots.size()), run.prepared->steps);
+  }
   return index;
 }
 
@@ -241,7 +265,7 @@ void CollectiveRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   if (run.comm != op.comm || run.bytes != op.bytes) {
     disagree(run, rank, op_index);
   }
-  const std::int32_t place = place_of(run, rank);
+  const std::int32_t place = place_of(key, rank);
   run.op[static_cast<std::size_t>(place)] = op_index;
   start_from(index, place, now);
   if (run.shares[static_cast<std::size_t>(place)] == 0) {
@@ -269,11 +293,12 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
   const Slot& slot = schedule.slots[static_cast<std::size_t>(slot_index)];
   SlotState& state = run.slots[static_cast<std::size_t>(slot_index)];
   const auto waits = schedule.waits(static_cast<std::size_t>(slot_index));
-  for (; state.started < slot.count; ++state.started) {
+  for (; state.started < slot.count - run.left_out; ++state.started) {
     bool forwards = false;
     for (const SlotWait& wait : waits) {
       const auto other = static_cast<std::size_t>(wait.slot);
-      const std::int32_t needed = wait.needed(state.started, schedule.slots[other].count);
+      const std::int32_t needed =
+          wait.needed(state.started, schedule.slots[other].count - run.left_out);
       if (run.slots[other].delivered < needed) {
         return;
       }
@@ -315,6 +340,9 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
     }
     return;
   }
+  if (run.pace && run.pace->add(run.slots[i].delivered, now) && run.pace->made() % 8 == 0) {
+    leave_out(run);
+  }
   ++run.slots[i].delivered;
   const auto begin = static_cast<std::size_t>(prepared.waiter_begin[i]);
   const auto end = static_cast<std::size_t>(prepared.waiter_begin[i + 1]);
@@ -330,10 +358,37 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
   }
 }
 
+/// Asks whether the rest may be taken at the pace so far.
+void CollectiveRuns::leave_out(Run& run) {
+  std::int32_t left = run.prepared->steps;
+  for (const SlotState& slot : run.slots) {
+    left = std::min(left, run.prepared->steps - slot.started);
+  }
+  const std::int32_t steps = left > 1 ? paced_(run.key, *run.pace, left - 1) : 0;
+  if (steps == 0) {
+    return;
+  }
+  run.left_out = steps;
+  run.pace.reset();
+  const Schedule& schedule = *run.prepared->schedule;
+  for (const Slot& slot : schedule.slots) {
+    for (const std::int32_t place : {slot.source, slot.destination}) {
+      if (place < schedule.ranks) {
+        run.shares[static_cast<std::size_t>(place)] -= steps;
+      }
+    }
+  }
+}
+
 void CollectiveRuns::share_done(std::int32_t run_index, std::int32_t place) {
   Run& run = *runs_[static_cast<std::size_t>(run_index)];
-  if (--run.shares[static_cast<std::size_t>(place)] > 0 ||
-      run.op[static_cast<std::size_t>(place)] < 0) {
+  if (--run.shares[static_cast<std::size_t>(place)] > 0) {
+    return;
+  }
+  if (run.op[static_cast<std::size_t>(place)] < 0) {
+    if (early_) {
+      early_(run.key, place);
+    }
     return;
   }
   const std::int32_t rank = (*run.members)[static_cast<std::size_t>(place)];

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/communication.h"
 #include "simulator/replay/replay.h"
+#include "simulator/replay/steady_pace.h"
 
 namespace lockstep {
 
@@ -26,30 +28,6 @@ class CollectiveRuns final : public Communication {
   /// `finished(rank, op)` is called when a rank's share of what it entered as `op` is done.
   using Finished = std::function<void(std::int32_t rank, std::int32_t op)>;
 
-  CollectiveRuns(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
-                 const Topology& topology, NetworkEngine& network, const ScheduleSource& schedules,
-                 const ReplayOptions& options, Finished finished);
-
-  void enter(std::int32_t rank, std::int32_t op, Time now) override;
-  Time advance(Time limit) override;
-  bool happened() const override { return !events_.empty(); }
-  void dispatch(Time now) override;
-  void scale_capacity(PortId port, double share) override { network_.scale_capacity(port, share); }
-  std::int64_t transfers() const override { return transfers_; }
-  std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
-
- private:
-  /// A schedule with what running it needs, made once for all groups of a shape.
-  struct Prepared {
-    std::shared_ptr<const Schedule> schedule;
-    std::vector<std::int32_t> waiter_begin, waiter;  // per slot: the slots that wait for it
-    std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
-    std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
-    /// Of each group or pair (Key without its sequence): one a slot.
-    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<ConnectionId>>
-        connections;
-    std::size_t memory_bytes() const;
-  };
   /// What tells a collective from all others: the communicator and the how-manieth on it.
   struct Key {
     std::int32_t family = -1;  // -1: send/receive; -2 - f: one within family f
@@ -60,6 +38,50 @@ class CollectiveRuns final : public Communication {
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept;
+  };
+  /// `early(key, place)`, where given, is called when a rank's share is done before it has entered.
+  using Early = std::function<void(const Key& key, std::int32_t place)>;
+  /// `paced(key, pace, left)`, where given, is asked after each 8th step of a collective whose
+  /// connections all have equally many transfers: how many of the `left` ones that nobody has begun
+  /// are left out.
+  using Paced =
+      std::function<std::int32_t(const Key& key, const SteadyPace& pace, std::int32_t left)>;
+
+  CollectiveRuns(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
+                 const Topology& topology, NetworkEngine& network, const ScheduleSource& schedules,
+                 const ReplayOptions& options, Finished finished, Early early = nullptr,
+                 Paced paced = nullptr);
+
+  void enter(std::int32_t rank, std::int32_t op, Time now) override;
+  Time advance(Time limit) override;
+  bool happened() const override { return !events_.empty(); }
+  void dispatch(Time now) override;
+  void scale_capacity(PortId port, double share) override { network_.scale_capacity(port, share); }
+  std::int64_t transfers() const override { return transfers_; }
+  std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
+
+  Key key_of(std::int32_t rank, const ProgramOp& op) const;
+  std::int32_t place_of(const Key& key, std::int32_t rank) const;
+  /// The ranks that take part, by place.
+  std::vector<std::int32_t> members_of(const Key& key) const;
+  /// How it is carried out. Kept or built, as for enter().
+  std::shared_ptr<const Schedule> schedule_of(const Key& key, const ProgramOp& op);
+  /// Where a place of the schedule is.
+  NodeId node_of(const Schedule& schedule, const std::vector<std::int32_t>& members,
+                 std::int32_t place) const;
+
+ private:
+  /// A schedule with what running it needs, made once for all groups of a shape.
+  struct Prepared {
+    std::shared_ptr<const Schedule> schedule;
+    std::vector<std::int32_t> waiter_begin, waiter;  // per slot: the slots that wait for it
+    std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
+    std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
+    std::int32_t steps = 0;  // transfers of each slot, where all have equally many
+    /// Of each group or pair (Key without its sequence): one a slot.
+    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<ConnectionId>>
+        connections;
+    std::size_t memory_bytes() const;
   };
   struct SlotState {
     ConnectionId connection;
@@ -76,20 +98,20 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int64_t> shares;  // per rank's place: what is left
     std::vector<SlotState> slots;
     std::int32_t unfinished = 0;  // places
+    std::int32_t left_out = 0;    // of each slot's transfers
+    std::optional<SteadyPace> pace;
   };
 
-  Key key_of(std::int32_t rank, const ProgramOp& op) const;
   std::int32_t open_run(const Key& key, const ProgramOp& op);
-  std::int32_t place_of(const Run& run, std::int32_t rank) const;
   std::int32_t shape_of(const Key& key, const std::vector<std::int32_t>& members);
   std::shared_ptr<Prepared> prepare(const ProgramOp& op, std::int32_t shape);
   void forget_unused();
   void connect(Run& run);
-  NodeId node_of(const Run& run, std::int32_t place) const;
   void start_from(std::int32_t run, std::int32_t place, Time now);
   void start_ready(std::int32_t run, std::int32_t slot, Time now);
   void share_done(std::int32_t run, std::int32_t place);
   void handle(const NetworkEvent& event, Time now);
+  void leave_out(Run& run);
   [[noreturn]] void disagree(const Run& run, std::int32_t rank, std::int32_t op) const;
 
   const RankPrograms& work_;
@@ -99,14 +121,16 @@ class CollectiveRuns final : public Communication {
   const ScheduleSource& schedules_;
   const ReplayOptions& options_;
   Finished finished_;
+  Early early_;
+  Paced paced_;
   std::vector<NetworkEvent> events_;  // of this moment
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<std::int32_t> free_;
   std::unordered_map<Key, std::int32_t, KeyHash> open_;       // never iterated
   std::map<std::vector<std::int32_t>, std::int32_t> shapes_;  // servers of a group's ranks
   std::vector<std::vector<std::int32_t>> shape_of_group_;     // by family and group; -1 unknown
-  std::map<std::tuple<CommType, Bytes, std::int32_t>, std::shared_ptr<Prepared>>
-      prepared_;  // by shape
+  std::map<std::tuple<CommType, Bytes, std::int32_t, bool>, std::shared_ptr<Prepared>>
+      prepared_;  // by shape, and whether of a TP group that has schedules of its own
   std::size_t prepared_bytes_ = 0;
   std::int64_t transfers_ = 0;
 };

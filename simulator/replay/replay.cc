@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "simulator/replay/collective_run.h"
 #include "simulator/replay/folded_runs.h"
+#include "simulator/replay/recalled_runs.h"
 
 namespace lockstep {
 namespace {
@@ -33,9 +34,16 @@ class Replay {
       : Replay(work, options) {
     LOCKSTEP_CHECK(node_of_rank.size() == static_cast<std::size_t>(work.ranks()),
                    "every rank has a node");
-    runs_ = std::make_unique<CollectiveRuns>(
-        work, node_of_rank, topology, network, schedules, options,
-        [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+    const auto finished = [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); };
+    if (options.recall) {
+      auto runs = std::make_unique<RecalledRuns>(work, node_of_rank, topology, network, schedules,
+                                                 options, finished);
+      recalled_ = runs.get();
+      runs_ = std::move(runs);
+    } else {
+      runs_ = std::make_unique<CollectiveRuns>(work, node_of_rank, topology, network, schedules,
+                                               options, finished);
+    }
     simulated_.resize(static_cast<std::size_t>(work.ranks()));
     std::iota(simulated_.begin(), simulated_.end(), 0);
     stands_for_ = simulated_;
@@ -91,6 +99,11 @@ class Replay {
       result.first_rank = std::move(ranks_[0].timing);
     }
     result.transfers = runs_->transfers();
+    if (recalled_ != nullptr) {
+      result.error = recalled_->error();
+      result.recalled = recalled_->recalled();
+      result.recalled_bytes = recalled_->recalled_bytes();
+    }
     return result;
   }
 
@@ -422,6 +435,7 @@ class Replay {
   const ReplayOptions& options_;
   std::vector<Rank> ranks_;
   std::unique_ptr<Communication> runs_;
+  const RecalledRuns* recalled_ = nullptr;  // runs_, where collectives are recalled
   // Of a folded step: runs_, its phases so far, and what waits for the next one.
   FoldedRuns* folded_ = nullptr;
   const StepFolder* folder_ = nullptr;

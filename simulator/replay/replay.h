@@ -13,6 +13,7 @@
 #include "simulator/collectives/algorithm.h"
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/program.h"
+#include "simulator/replay/recall_options.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
@@ -28,8 +29,14 @@ struct NetworkChange {
   Time when;
   PortId port;
   double share = 1;
+  // For networks that can lose packets: the share without what losses cost, and the probability.
+  double share_beside_loss = 1, loss = 0;
   std::optional<Error> error;
 };
+
+/// Builds (or finds) the schedule of a collective; equal arguments give equal schedules.
+using ScheduleSource =
+    std::function<std::shared_ptr<const Schedule>(CommType op, Bytes bytes, const GroupShape&)>;
 
 struct ReplayOptions {
   /// From the moment a transfer may start to its first bit: software and NIC, per transfer.
@@ -45,6 +52,10 @@ struct ReplayOptions {
   /// How long a computation takes that starts at `begin`; ProgramOp::compute where it is not set.
   std::function<Time(std::int32_t rank, std::int32_t op, const ProgramOp&, Time begin)> duration;
   std::vector<NetworkChange> changes;  ///< in order of time
+  /// In place of the others for TP groups, where it is set. Not for folded steps.
+  ScheduleSource tensor_schedules;
+  /// Collectives that were seen before need not be simulated again, within an error.
+  std::optional<RecallOptions> recall;
 };
 
 struct ReplayResult {
@@ -52,11 +63,11 @@ struct ReplayResult {
   std::vector<Time> rank_end;        ///< of each rank
   std::vector<OpTiming> first_rank;  ///< every operation of rank 0
   std::int64_t transfers = 0;        ///< point-to-point transfers carried out
+  // With ReplayOptions::recall.
+  Time error;                         ///< by how much any end may be off
+  std::int64_t recalled = 0;          ///< of the transfers: of collectives not simulated again
+  std::vector<Bytes> recalled_bytes;  ///< what those put on each port; empty without recall
 };
-
-/// Builds (or finds) the schedule of a collective; equal arguments give equal schedules.
-using ScheduleSource =
-    std::function<std::shared_ptr<const Schedule>(CommType op, Bytes bytes, const GroupShape&)>;
 
 /// Runs every rank's program, co-simulated with a network: a rank computes, enters collectives
 /// when it gets there, and its transfers start when it has entered and what they forward has

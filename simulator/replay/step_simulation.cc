@@ -166,6 +166,19 @@ StragglerContext straggler_context(const RankPrograms& work, const std::vector<N
   return context;
 }
 
+/// Tells a network of what is to change. Whether it makes the changes by itself.
+bool announce(NetworkEngine& network, const std::vector<NetworkChange>& changes) {
+  bool planned = false;
+  for (const NetworkChange& change : changes) {
+    planned = !change.error &&
+              network.plan_change(change.when, change.port, change.share_beside_loss, change.loss);
+    if (!planned && !change.error) {
+      return false;
+    }
+  }
+  return planned;
+}
+
 /// How long `bytes` take from every rank of the first stage to its peer in the second, all at once.
 Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
                     const std::vector<NodeId>& nodes, const NetworkFactory& factory,
@@ -175,8 +188,9 @@ Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
     return {};
   }
   const std::unique_ptr<NetworkEngine> network = factory();
+  const bool announced = announce(*network, changes);
   for (const NetworkChange& change : changes) {
-    if (change.when == Time() && !change.error) {
+    if (change.when == Time() && !change.error && !announced) {
       network->scale_capacity(change.port, change.share);
     }
   }
@@ -199,6 +213,16 @@ Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
       return last;
     }
     last = now;
+  }
+}
+
+/// What collectives that were recalled would have put on the ports.
+void add_recalled(const Topology& topology, const ReplayResult& run, std::vector<PortUse>& ports) {
+  for (std::size_t port = 0; port < run.recalled_bytes.size(); ++port) {
+    const Bandwidth rate = topology.class_of(LinkId(port / 2)).rate;
+    const Bytes bytes = run.recalled_bytes[port];
+    ports[port].bytes += bytes;
+    ports[port].busy += Time::seconds(static_cast<double>(bytes.count()) / rate.bytes_per_second());
   }
 }
 
@@ -237,6 +261,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   replay_options.reduce_latency = strict ? kReduceLatency : Time();
   replay_options.op_name = [&](std::int32_t rank, std::int32_t op) { return names(rank, op); };
   replay_options.show_progress = options.show_progress;
+  replay_options.tensor_schedules = options.tensor_schedules;
+  replay_options.recall = options.recall;
   std::optional<StepTimeline> recorder;
   if (options.timeline != nullptr) {
     recorder.emplace(compiled.work, replay_options.op_name,
@@ -291,6 +317,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   const StragglerContext context = straggler_context(compiled.work, nodes, topology, options);
   const StragglerPlan plan(options.stragglers, context);
   replay_options.changes = plan.changes();
+  if (!replay_options.changes.empty()) {
+    replay_options.recall.reset();  // links are not what they were
+  }
   if (!plan.empty()) {
     replay_options.duration = [&](std::int32_t rank, std::int32_t op, const ProgramOp& what,
                                   Time begin) { return plan.duration(rank, op, what, begin); };
@@ -318,8 +347,12 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     }
   } else {
     const std::unique_ptr<NetworkEngine> network = factory();
+    if (announce(*network, replay_options.changes)) {
+      std::erase_if(replay_options.changes, [](const auto& change) { return !change.error; });
+    }
     run = in_full(*network);
     ports = network->port_use();
+    add_recalled(topology, run, ports);
   }
 
   if (trace) {
@@ -337,6 +370,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.last_rank_end = run.end;
   result.ports = std::move(ports);
   result.flows = run.transfers;
+  result.recalled_flows = run.recalled;
+  result.error = run.error;
   if (options.explain) {
     result.critical = critical_path(compiled.work, timings);
   }
@@ -361,8 +396,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                   result);
     result.bubble = pipeline_bubble(result);
     if (!strict) {
-      const Time hop = stage_to_stage(*table, result.parallel, nodes, factory,
-                                      replay_options.changes, replay_options.send_latency);
+      const Time hop = stage_to_stage(*table, result.parallel, nodes, factory, plan.changes(),
+                                      replay_options.send_latency);
       const Time pp =
           Time::seconds(hop.seconds() * 2.0 * static_cast<double>(result.parallel.vpp) *
                         static_cast<double>(result.parallel.ga) * (1 - options.pp_overlap));

@@ -39,6 +39,10 @@ struct StepOptions {
   /// With the flow engine's options the step is folded by symmetry where it can be (step_fold.h):
   /// the same result from fewer ranks. Else every rank is simulated on the network given.
   std::optional<FlowOptions> fold;
+  /// In place of the others for TP groups, where it is set. Not for folded steps.
+  ScheduleSource tensor_schedules;
+  /// Where the step is not folded: collectives seen before need not be simulated again.
+  std::optional<RecallOptions> recall;
   /// Simulate every rank as well and compare each one's end, and every operation of rank 0, to the
   /// picosecond. ERRORS: then Error if any differs.
   bool verify_symmetry = false;

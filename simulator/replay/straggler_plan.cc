@@ -60,7 +60,13 @@ Rng StragglerPlan::rng(std::uint64_t a, std::uint64_t b, std::uint64_t c) const 
 }
 
 void StragglerPlan::scale_port(const Straggler& spec, PortId port, double share, Bandwidth taken) {
-  changes_[port.value].push_back({share, taken, spec.from(), spec.until()});
+  changes_[port.value].push_back({share, taken, spec.from(), spec.until(), 0});
+}
+
+void StragglerPlan::lose(const Straggler& spec, LinkId link, double probability, double share) {
+  for (const std::int32_t port : {2 * link.value, 2 * link.value + 1}) {
+    changes_[port].push_back({share, {}, spec.from(), spec.until(), probability});
+  }
 }
 
 void StragglerPlan::scale_link(const Straggler& spec, LinkId link, double share) {
@@ -111,18 +117,25 @@ std::vector<NetworkChange> StragglerPlan::changes() const {
       }
     }
     for (const Time date : dates) {
-      double left = 1, taken = 0;
+      double left = 1, beside_loss = 1, taken = 0, arrives = 1;
       for (const Share& share : shares) {
         if (share.from <= date && date < share.until) {
           left *= share.share;
+          beside_loss *= share.loss > 0 ? 1 : share.share;
+          arrives *= 1 - share.loss;
           taken += share.taken.bytes_per_second() / rate.bytes_per_second();
         }
       }
-      result.push_back({date, PortId(port), std::max(left - taken, kLeastShare), {}});
+      result.push_back({date,
+                        PortId(port),
+                        std::max(left - taken, kLeastShare),
+                        std::max(beside_loss - taken, kLeastShare),
+                        1 - arrives,
+                        {}});
     }
   }
   for (const Hang& hang : hangs_) {
-    result.push_back({hang.when, PortId(), 1, hang.error});
+    result.push_back({hang.when, PortId(), 1, 1, 0, hang.error});
   }
   std::ranges::stable_sort(result, {}, &NetworkChange::when);
   return result;

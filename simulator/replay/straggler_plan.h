@@ -51,6 +51,8 @@ class StragglerPlan {
   void factor(Factor factor) { factors_.push_back(std::move(factor)); }
   /// Both directions of a link keep `share` of their bandwidth, or lose `taken`.
   void scale_link(const Straggler& spec, LinkId link, double share);
+  /// Both directions lose packets; `share` of their bandwidth is left where there are no packets.
+  void lose(const Straggler& spec, LinkId link, double probability, double share);
   void scale_port(const Straggler& spec, PortId port, double share, Bandwidth taken = {});
   /// From then on nothing goes through; a run that still wants it to ends with `error`.
   void hang(Time when, Error error) { hangs_.push_back({when, std::move(error)}); }
@@ -78,6 +80,7 @@ class StragglerPlan {
     double share = 1;
     Bandwidth taken;
     Time from, until;
+    double loss = 0;  // probability; `share` is then what it costs
   };
   struct Hang {
     Time when;

@@ -15,13 +15,14 @@ constexpr StragglerField kFields[] = {
 ///     (1 - p) / (1 - p + p W)
 ///
 /// is left (Bertsekas, Gallager: Data Networks, section 2.4.1); RoCE NICs without selective
-/// retransmission do so. With W = 1 that is 1 - p. Time-outs are left out.
+/// retransmission do so. With W = 1 that is 1 - p. Time-outs are left out. The packet engine loses
+/// the packets.
 void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
   const auto [a, b] = spec.pair(0);
   const double p = spec.number(1, 0, 0.999), window = spec.number(2, 1, 1e6);
   const double share = (1 - p) / (1 - p + p * window);
   for (const LinkId link : links_between(spec, 0, topology_of(spec, context), a, b)) {
-    plan.scale_link(spec, link, share);
+    plan.lose(spec, link, p, share);
   }
 }
 

@@ -1,0 +1,97 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-only
+ *
+ * What a sender decides for each unit: how many packets, and which way.
+ */
+#include "fabric-parts.h"
+
+#include <algorithm>
+
+namespace ns3
+{
+
+uint32_t
+FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
+{
+    const auto payload = static_cast<int64_t>(m_state.parameters.payload);
+    const int64_t room = (pair.window - (pair.next - pair.acked) + payload - 1) / payload;
+    // A train is confirmed when all of it has come. So two of them must fit into what the window
+    // leaves beyond a round trip, or the sender stands still for the time of a train.
+    const auto trip =
+        static_cast<int64_t>(static_cast<double>(pair.baseRtt) * pair.bottleneck / 8e12);
+    const int64_t spare = 1 + std::max<int64_t>(0, pair.window - trip) / (2 * payload);
+    const int64_t packets =
+        std::min({static_cast<int64_t>(m_state.parameters.train), left / payload, room, spare});
+    if (packets <= 1 || m_state.lossy)
+    {
+        return 1;
+    }
+    // One by one where a queue is near.
+    for (const uint32_t* port = &m_state.routes[pair.there + 1]; *port != FabricRoutes::END; ++port)
+    {
+        const FabricPort& next = m_state.ports[*port];
+        const double packet =
+            (m_state.parameters.payload + m_state.parameters.header) * next.psPerByte;
+        if (next.paused || static_cast<double>(next.freeAt - m_state.now) > 4 * packet)
+        {
+            return 1;
+        }
+    }
+    return static_cast<uint32_t>(packets);
+}
+
+uint32_t
+FabricSenders::ChooseWay(FabricQueuePair& pair)
+{
+    if (pair.ways == 1)
+    {
+        return pair.there;
+    }
+    const std::vector<uint32_t>& ways = m_state.sprays[pair.index].ways;
+    uint32_t way = pair.turn;
+    switch (m_state.parameters.wayChoice)
+    {
+    case FABRIC_SPRAY:
+        pair.turn = (pair.turn + 1) % pair.ways;
+        break;
+    case FABRIC_FLOWLET:
+        if (m_state.now - pair.lastSent > m_state.parameters.flowletGap.GetPicoSeconds())
+        {
+            way = pair.turn = (pair.turn + 1) % pair.ways;
+        }
+        break;
+    case FABRIC_ADAPTIVE:
+    {
+        // From the one after the last on, so that equal ones take turns.
+        int64_t least = INT64_MAX;
+        for (uint32_t i = 0; i < pair.ways; ++i)
+        {
+            const uint32_t candidate = (pair.turn + 1 + i) % pair.ways;
+            const int64_t longest = LongestQueue(ways[candidate]);
+            if (longest < least)
+            {
+                least = longest;
+                way = candidate;
+            }
+        }
+        pair.turn = way;
+        break;
+    }
+    }
+    pair.lastSent = m_state.now;
+    return ways[way];
+}
+
+int64_t
+FabricSenders::LongestQueue(uint32_t way) const
+{
+    int64_t longest = 0;
+    for (const uint32_t* port = &m_state.routes[way + 1]; *port != FabricRoutes::END; ++port)
+    {
+        const FabricPort& next = m_state.ports[*port];
+        longest = std::max(longest, next.paused ? INT64_MAX - 1 : next.freeAt - m_state.now);
+    }
+    return longest;
+}
+
+} // namespace ns3

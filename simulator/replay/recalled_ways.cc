@@ -1,0 +1,107 @@
+#include "simulator/replay/recalled_ways.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint16_t kFirstPort = 10000, kListenPort = 100;  // UDP, as the packet engine's
+
+RouteOptions sprayed(RouteOptions options, bool spray) {
+  options.spray = spray;
+  return options;
+}
+
+/// Bytes of data and of its ACKs on the wire.
+struct Wire {
+  std::int64_t data = 0, acks = 0;
+
+  void add(Bytes message, std::int64_t times, const RecallOptions& options) {
+    const std::int64_t bytes = std::max<std::int64_t>(1, message.count());
+    const std::int64_t packets = (bytes + options.payload.count() - 1) / options.payload.count();
+    const std::int64_t confirmed = (packets + options.ack_interval - 1) / options.ack_interval;
+    data += times * (bytes + packets * options.header.count());
+    acks += times * confirmed * options.ack.count();
+  }
+};
+
+Wire wire_of(const Schedule& schedule, const Slot& slot, const RecallOptions& options) {
+  Wire wire;
+  if (schedule.chunk_sizes.empty()) {
+    wire.add(schedule.bytes(slot, 0), slot.count, options);
+    return wire;
+  }
+  for (std::int32_t k = 0; k < slot.count; ++k) {
+    wire.add(schedule.bytes(slot, k), 1, options);
+  }
+  return wire;
+}
+
+}  // namespace
+
+RecalledWaysFinder::RecalledWaysFinder(const Topology& topology, const RecallOptions& options)
+    : topology_(topology),
+      options_(options),
+      one_way_(topology, sprayed(options.routes, false)),
+      all_ways_(topology, sprayed(options.routes, true)) {}
+
+RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
+                                      const std::function<NodeId(std::int32_t place)>& node_of) {
+  RecalledWays ways;
+  std::map<std::int32_t, std::int64_t> bytes_on;   // by port
+  std::map<std::int32_t, std::int64_t> number_of;  // by port, as met
+  const std::int64_t full = options_.payload.count() + options_.header.count();
+  const auto cross = [&](PortId port, std::int64_t bytes) {
+    const LinkId link(port.value / 2);
+    const LinkClass& kind = topology_.class_of(link);
+    const auto [number, is_new] =
+        number_of.try_emplace(port.value, static_cast<std::int64_t>(number_of.size()));
+    ways.description.push_back(number->second);
+    if (is_new) {
+      const Link& ends = topology_.links[link.index()];
+      const auto kind_of = [&](NodeId node) {
+        return static_cast<std::int64_t>(topology_.nodes[node.index()].kind);
+      };
+      ways.description.insert(ways.description.end(),
+                              {kind.rate.bits_per_second(), kind.delay.count_ps(),
+                               port.value % 2 == 0 ? kind_of(ends.a) * 8 + kind_of(ends.b)
+                                                   : kind_of(ends.b) * 8 + kind_of(ends.a)});
+    }
+    bytes_on[port.value] += bytes;
+    const Time packet = Time::seconds(static_cast<double>(full) / kind.rate.bytes_per_second());
+    ways.packet = std::max(ways.packet, packet);
+    return kind.delay + packet;
+  };
+  const auto walk = [&](const FlowKey& key, std::int64_t bytes) {
+    one_way_.route(key, route_);
+    if (options_.fresh_ports || options_.routes.spray) {
+      all_ways_.route(key, all_);
+      ways.steady = ways.steady && all_.hops.size() == route_.hops.size();
+      if (options_.routes.spray) {
+        std::swap(route_, all_);
+      }
+    }
+    Time trip;
+    for (const Hop& hop : route_.hops) {
+      trip += cross(hop.port, bytes);
+    }
+    ways.description.push_back(-1);
+    return trip;
+  };
+  for (const Slot& slot : schedule.slots) {
+    const Wire wire = wire_of(schedule, slot, options_);
+    const NodeId source = node_of(slot.source), destination = node_of(slot.destination);
+    const auto port = static_cast<std::uint16_t>(kFirstPort + slot.channel);
+    Time trip = walk({source, destination, port, kListenPort, slot.channel}, wire.data);
+    trip += walk({destination, source, kListenPort, port, slot.channel}, wire.acks);
+    ways.rest = std::max(ways.rest, trip);
+  }
+  for (const auto& [number, bytes] : bytes_on) {
+    ways.loads.push_back({number, bytes});
+  }
+  return ways;
+}
+
+}  // namespace lockstep
