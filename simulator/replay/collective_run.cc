@@ -1,6 +1,7 @@
 #include "simulator/replay/collective_run.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +25,40 @@ std::vector<std::int32_t> to_begins(std::vector<std::int32_t>& counts) {
     counts[i] += counts[i - 1];
   }
   return {counts.begin(), counts.end() - 1};
+}
+
+/// The slots of a schedule's step and its number of steps, if all its connections do the same
+/// number of steps; 0 and 0 if not.
+std::pair<std::int32_t, std::int32_t> lane_and_steps(const Schedule& schedule) {
+  const auto count = static_cast<std::int32_t>(schedule.slots.size());
+  const auto slot = [&](std::int32_t i) { return schedule.slots[static_cast<std::size_t>(i)]; };
+  for (std::int32_t i = 1; i < count; ++i) {
+    if (slot(i).count != slot(0).count) {
+      return {0, 0};
+    }
+  }
+  if (count == 0 || slot(0).count > 1) {
+    return {count, count == 0 ? 0 : slot(0).count};
+  }
+  // One transfer a slot: those of a step wait for those of the one before.
+  std::int32_t lane = 0;
+  while (lane < count && schedule.waits(static_cast<std::size_t>(lane)).empty()) {
+    ++lane;
+  }
+  if (lane == 0 || count % lane != 0) {
+    return {0, 0};
+  }
+  for (std::int32_t i = lane; i < count; ++i) {
+    const Slot &here = slot(i), &first = slot(i % lane);
+    bool alike = here.source == first.source && here.destination == first.destination;
+    for (const SlotWait& wait : schedule.waits(static_cast<std::size_t>(i))) {
+      alike = alike && wait.slot / lane == i / lane - 1;
+    }
+    if (!alike) {
+      return {0, 0};
+    }
+  }
+  return {lane, count / lane};
 }
 
 }  // namespace
@@ -136,13 +171,12 @@ std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramO
   const Schedule& schedule = *prepared.schedule;
   const std::size_t count = schedule.slots.size();
   LOCKSTEP_CHECK(schedule.ranks == group.ranks, "a schedule is built for the group's size");
-  prepared.steps = count > 0 ? schedule.slots.front().count : 0;
+  std::tie(prepared.lane, prepared.steps) = lane_and_steps(schedule);
   prepared.shares.assign(static_cast<std::size_t>(schedule.ranks), 0);
   prepared.waiter_begin.assign(count + 1, 0);
   prepared.from_begin.assign(static_cast<std::size_t>(schedule.places()) + 1, 0);
   for (std::size_t i = 0; i < count; ++i) {
     const Slot& slot = schedule.slots[i];
-    prepared.steps = slot.count == prepared.steps ? prepared.steps : 0;
     for (const std::int32_t place : {slot.source, slot.destination}) {
       if (place < schedule.ranks) {
         prepared.shares[static_cast<std::size_t>(place)] += slot.count;
@@ -241,7 +275,7 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   run.pace.reset();
   constexpr std::int32_t kManySteps = 48;
   if (paced_ && run.prepared->steps >= kManySteps) {
-    run.pace.emplace(static_cast<std::int32_t>(run.slots.size()), run.prepared->steps);
+    run.pace.emplace(run.prepared->lane, run.prepared->steps);
   }
   return index;
 }
@@ -293,12 +327,17 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
   const Slot& slot = schedule.slots[static_cast<std::size_t>(slot_index)];
   SlotState& state = run.slots[static_cast<std::size_t>(slot_index)];
   const auto waits = schedule.waits(static_cast<std::size_t>(slot_index));
-  for (; state.started < slot.count - run.left_out; ++state.started) {
+  const bool step_by_step = run.prepared->step_by_step();
+  const std::int32_t shorter = step_by_step ? 0 : run.left_out;
+  if (step_by_step && run.left_out > 0 &&
+      slot_index / run.prepared->lane >= run.prepared->steps - run.left_out) {
+    return;
+  }
+  for (; state.started < slot.count - shorter; ++state.started) {
     bool forwards = false;
     for (const SlotWait& wait : waits) {
       const auto other = static_cast<std::size_t>(wait.slot);
-      const std::int32_t needed =
-          wait.needed(state.started, schedule.slots[other].count - run.left_out);
+      const std::int32_t needed = wait.needed(state.started, schedule.slots[other].count - shorter);
       if (run.slots[other].delivered < needed) {
         return;
       }
@@ -340,8 +379,12 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
     }
     return;
   }
-  if (run.pace && run.pace->add(run.slots[i].delivered, now) && run.pace->made() % 8 == 0) {
-    leave_out(run);
+  if (run.pace) {
+    const std::int32_t step = prepared.step_by_step() ? static_cast<std::int32_t>(i) / prepared.lane
+                                                      : run.slots[i].delivered;
+    if (run.pace->add(step, now) && run.pace->made() % 8 == 0) {
+      leave_out(run);
+    }
   }
   ++run.slots[i].delivered;
   const auto begin = static_cast<std::size_t>(prepared.waiter_begin[i]);
@@ -360,18 +403,25 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
 
 /// Asks whether the rest may be taken at the pace so far.
 void CollectiveRuns::leave_out(Run& run) {
-  std::int32_t left = run.prepared->steps;
-  for (const SlotState& slot : run.slots) {
-    left = std::min(left, run.prepared->steps - slot.started);
+  const Prepared& prepared = *run.prepared;
+  std::int32_t begun = 0;  // steps
+  for (std::size_t i = 0; i < run.slots.size(); ++i) {
+    const std::int32_t here = !prepared.step_by_step() ? run.slots[i].started
+                              : run.slots[i].started > 0
+                                  ? static_cast<std::int32_t>(i) / prepared.lane + 1
+                                  : 0;
+    begun = std::max(begun, here);
   }
+  const std::int32_t left = prepared.steps - begun;
   const std::int32_t steps = left > 1 ? paced_(run.key, *run.pace, left - 1) : 0;
   if (steps == 0) {
     return;
   }
   run.left_out = steps;
   run.pace.reset();
-  const Schedule& schedule = *run.prepared->schedule;
-  for (const Slot& slot : schedule.slots) {
+  const Schedule& schedule = *prepared.schedule;
+  for (std::int32_t i = 0; i < prepared.lane; ++i) {
+    const Slot& slot = schedule.slots[static_cast<std::size_t>(i)];
     for (const std::int32_t place : {slot.source, slot.destination}) {
       if (place < schedule.ranks) {
         run.shares[static_cast<std::size_t>(place)] -= steps;

@@ -77,7 +77,10 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int32_t> waiter_begin, waiter;  // per slot: the slots that wait for it
     std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
     std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
-    std::int32_t steps = 0;  // transfers of each slot, where all have equally many
+    /// Where all connections do the same number of steps, else 0; and slots of a step: all of
+    /// them, each with a transfer a step, or those of equal place among slots of one transfer.
+    std::int32_t steps = 0, lane = 0;
+    bool step_by_step() const { return static_cast<std::size_t>(lane) < schedule->slots.size(); }
     /// Of each group or pair (Key without its sequence): one a slot.
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<ConnectionId>>
         connections;
@@ -98,7 +101,7 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int64_t> shares;  // per rank's place: what is left
     std::vector<SlotState> slots;
     std::int32_t unfinished = 0;  // places
-    std::int32_t left_out = 0;    // of each slot's transfers
+    std::int32_t left_out = 0;    // steps, the last ones
     std::optional<SteadyPace> pace;
   };
 

@@ -114,12 +114,23 @@ std::int32_t RecalledRuns::open(const CollectiveRuns::Key& key, const ProgramOp&
   session.to_come = session.communicator->senders;
   session.unfinished = static_cast<std::int32_t>(places);
   session.first = session.begin = now;
-  if (session.to_come == 0 || !session.communicator->steady || worst_ > allowed(now)) {
-    session.state = State::kSimulated;
-    meet_others(index, now);
-    session.alone = false;  // its ranks send as they come, which is like nobody else
+  if (session.to_come == 0 || !session.communicator->steady) {
+    simulate_as_they_come(index, now);
+  } else if (worst_ > allowed(now)) {
+    brief_.push_back(index);
   }
   return index;
+}
+
+/// Its ranks send as they come, which is like nobody else.
+void RecalledRuns::simulate_as_they_come(std::int32_t index, Time now) {
+  Session& session = at(index);
+  session.state = State::kSimulated;
+  meet_others(index, now);
+  session.alone = false;
+  for (const auto& [rank, op] : session.order) {
+    simulated_.enter(rank, op, now);
+  }
 }
 
 void RecalledRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
@@ -170,9 +181,10 @@ void RecalledRuns::begin(std::int32_t index, Time now) {
   const bool beside_simulated = meet_others(index, now);
   ++kind.count;
   const bool known = kind.samples >= 2;
-  const bool look = std::has_single_bit(static_cast<std::uint64_t>(kind.count));
+  const bool look =
+      kind.count <= 2 || (known && std::has_single_bit(static_cast<std::uint64_t>(kind.count)));
   if (off_ || beside_simulated || look || (!known && kind.leader == kNone) ||
-      worst_ > allowed(now)) {
+      (worst_ > allowed(now) && (session.first < now || kind.difference > Time()))) {
     session.state = State::kSimulated;
     kind.leader = kind.leader == kNone && session.alone ? index : kind.leader;
     for (const auto& [rank, op] : session.order) {
@@ -282,10 +294,10 @@ std::int32_t RecalledRuns::cut(const CollectiveRuns::Key& key, const SteadyPace&
     at(follower).error += estimate->error;
   }
   Communicator& communicator = *session.communicator;
-  const auto slots = static_cast<std::int64_t>(communicator.schedule->slots.size());
-  recalled_ += left * slots;
+  const std::int64_t transfers = std::int64_t{left} * pace.connections();
+  recalled_ += transfers;
   communicator.parts +=
-      static_cast<double>(left * slots) / static_cast<double>(communicator.transfers);
+      static_cast<double>(transfers) / static_cast<double>(communicator.transfers);
   return left;
 }
 
@@ -367,6 +379,12 @@ void RecalledRuns::keep(const Session& session) {
 
 Time RecalledRuns::advance(Time limit) {
   told_.clear();
+  for (const std::int32_t index : brief_) {
+    if (at(index).state == State::kGathers && at(index).unfinished > 0) {
+      simulate_as_they_come(index, now_);
+    }
+  }
+  brief_.clear();
   const Time until = due_.empty() ? limit : std::min(limit, due_.top().when);
   const Time now = simulated_.advance(until);
   while (!due_.empty() && due_.top().when <= now) {

@@ -36,7 +36,8 @@ namespace lockstep {
 ///   - a packet's transmission where the ACKs of what was before it may still be under way.
 ///
 /// Of a rank's collectives these add up, and it takes over those of the ranks it meets. While the
-/// sum is beyond the budget, all collectives begin and are simulated as without this class.
+/// sum is beyond the budget, no rank waits for a later one, and only those are told that are all
+/// there at one moment and of a kind without differences.
 /// Memory: 200 B a collective under way, its ports once a communicator.
 class RecalledRuns final : public Communication {
  public:
@@ -120,6 +121,7 @@ class RecalledRuns final : public Communication {
   Communicator& communicator_of(const CollectiveRuns::Key& key, const ProgramOp& op);
   std::int32_t open(const CollectiveRuns::Key& key, const ProgramOp& op, Time now);
   Time allowed(Time now) const;
+  void simulate_as_they_come(std::int32_t index, Time now);
   void begin(std::int32_t index, Time now);
   bool meet_others(std::int32_t index, Time now);
   void schedule(std::int32_t index, std::int32_t place);
@@ -142,6 +144,8 @@ class RecalledRuns final : public Communication {
   std::map<std::pair<const Schedule*, std::vector<std::int64_t>>, Kind> kinds_;
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<std::int32_t> free_;
+  std::vector<std::int32_t>
+      brief_;  // opened now beyond the budget: their ranks wait for no later one
   std::unordered_map<CollectiveRuns::Key, std::int32_t, CollectiveRuns::KeyHash> open_;
   std::vector<std::vector<Use>> uses_;  // by port
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;

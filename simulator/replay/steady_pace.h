@@ -31,6 +31,7 @@ class SteadyPace {
 
   /// Transfer `step` of one connection is delivered. Whether it is that of all now. O(1).
   bool add(std::int32_t step, Time now);
+  std::int32_t connections() const { return connections_; }
   /// Steps that all connections have made.
   std::int32_t made() const { return made_; }
   /// Nothing before 24 steps.

@@ -71,7 +71,8 @@ struct Outcome {
 };
 
 Outcome run(const RankPrograms& work, bool recall, ReplayOptions options = {},
-            std::int32_t servers = kServers) {
+            std::int32_t servers = kServers,
+            CollectiveFlavour flavour = CollectiveFlavour::kDefault) {
   const Topology topology = testing::rail_optimised(servers, kPerServer, 4, 8);
   FlowEngine network(topology);
   ScheduleCache schedules;
@@ -85,7 +86,8 @@ Outcome run(const RankPrograms& work, bool recall, ReplayOptions options = {},
   outcome.replay = replay(
       work, topology.gpus(), topology, network,
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
-        return schedules.get({.op = op, .bytes = bytes}, shape, &algorithm_named("ring", op));
+        return schedules.get({.op = op, .bytes = bytes, .flavour = flavour}, shape,
+                             &algorithm_named("ring", op));
       },
       options);
   outcome.ports = network.port_use();
@@ -184,18 +186,20 @@ TEST(RecalledRuns, LongCollectiveIsCutShort) {
   std::vector<std::int32_t> all(32);
   std::iota(all.begin(), all.end(), 0);
   work.families.emplace_back(GroupKind::kWorld, std::vector<std::vector<std::int32_t>>{all}, 32);
-  const Outcome full = run(work, false, {}, 8), cut = run(work, true, {}, 8);
-  EXPECT_EQ(cut.replay.transfers, full.replay.transfers);
-  EXPECT_GT(cut.replay.recalled, full.replay.transfers / 4);
-  const Time a = cut.replay.end, b = full.replay.end;
-  EXPECT_LE(a > b ? a - b : b - a, cut.replay.error + Time::us(1));
-  EXPECT_LE(cut.replay.error, b * 5 / 100);
-  std::int64_t bytes = 0, cut_bytes = 0;
-  for (std::size_t port = 0; port < full.ports.size(); ++port) {
-    bytes += full.ports[port].bytes.count();
-    cut_bytes += cut.ports[port].bytes.count() + cut.replay.recalled_bytes[port].count();
+  for (const CollectiveFlavour flavour : {CollectiveFlavour::kDefault, CollectiveFlavour::kSimai}) {
+    const Outcome full = run(work, false, {}, 8, flavour), cut = run(work, true, {}, 8, flavour);
+    EXPECT_EQ(cut.replay.transfers, full.replay.transfers);
+    EXPECT_GT(cut.replay.recalled, full.replay.transfers / 4);
+    const Time a = cut.replay.end, b = full.replay.end;
+    EXPECT_LE(a > b ? a - b : b - a, cut.replay.error + Time::us(1));
+    EXPECT_LE(cut.replay.error, b * 5 / 100);
+    std::int64_t bytes = 0, cut_bytes = 0;
+    for (std::size_t port = 0; port < full.ports.size(); ++port) {
+      bytes += full.ports[port].bytes.count();
+      cut_bytes += cut.ports[port].bytes.count() + cut.replay.recalled_bytes[port].count();
+    }
+    EXPECT_NEAR(static_cast<double>(cut_bytes) / static_cast<double>(bytes), 1, 0.001);
   }
-  EXPECT_NEAR(static_cast<double>(cut_bytes) / static_cast<double>(bytes), 1, 0.001);
 }
 
 TEST(RecalledRuns, RanksThatDisagreeAreNamed) {
