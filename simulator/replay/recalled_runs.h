@@ -22,7 +22,7 @@ namespace lockstep {
 /// A collective begins when the last of the ranks has entered that send in it. With s the time from
 /// the first of them to the last, a rank that ends t after that moment ends at most min(s, t) later
 /// than if everyone had sent at once. Communicators of one kind (same schedule, same ways by
-/// recalled_ways.h) that are alone on their ports do the same: the first two, the 4th, the 8th, …
+/// recalled_ways.h) that are alone on their ports do the same: the first two, the 8th, the 16th, …
 /// of a kind are simulated, and those that begin meanwhile follow them; the others are told from
 /// the last one. Added to what an end may be off by:
 ///

@@ -49,8 +49,9 @@ std::optional<SteadyPace::Estimate> SteadyPace::estimate(std::int32_t steps) con
   const std::int32_t half = last / 2;
   const double falling = std::max(0.0, (behind(last) - behind(half)) / (last - half));
   const double uncertain = kStudent * std::sqrt(squares / (kBlocks - 1) / kBlocks);
+  const double wandering = behind(last) * std::sqrt(1 + static_cast<double>(steps) / made_);
   return Estimate{Time::ps(std::llround(steps * average)),
-                  Time::ps(std::llround(steps * (uncertain + falling)))};
+                  Time::ps(std::llround(steps * (uncertain + falling) + wandering))};
 }
 
 }  // namespace lockstep

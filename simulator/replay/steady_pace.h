@@ -16,11 +16,12 @@ namespace lockstep {
 /// of those seen on in 6 blocks of equal length, the pace is the mean of the blocks' paces. K
 /// further steps take K times that, within
 ///
-///     K (2.57 s / sqrt(6) + g)
+///     K (2.57 s / sqrt(6) + g) + b sqrt(1 + K / J)
 ///
 /// where s is the standard deviation of the blocks' paces (2.57: Student's t for 95 % and 5 degrees
 /// of freedom) and g how fast the last connection falls behind the mean, per step, in the second
-/// half of what was seen; as if it went on so.
+/// half of what was seen, as if it went on so; and b how far it is behind now, after J steps, for
+/// single ones wander about the mean.
 class SteadyPace {
  public:
   struct Estimate {
