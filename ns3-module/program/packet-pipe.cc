@@ -49,7 +49,7 @@ PacketPipe::Read(packet::FrameType& type, std::string& text)
     }
     type = header.type;
     const bool known = type == packet::FrameType::kOpen || type == packet::FrameType::kRun ||
-                       type == packet::FrameType::kReport;
+                       type == packet::FrameType::kReport || type == packet::FrameType::kChange;
     if (!known)
     {
         throw lockstep::Error("standard input has no request that makes sense here")
