@@ -46,7 +46,7 @@ CommandBody define(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option(
          "--timelines", options->timelines,
-         "Forms of the two timelines: json (Chrome trace), perfetto (protobuf, some ten times "
+         "Forms of the two timelines: json (Chrome trace), perfetto (protobuf, five times and more "
          "smaller), none")
       ->check(CLI::IsMember({"json", "perfetto", "none"}))
       ->delimiter(',')
