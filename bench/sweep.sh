@@ -4,6 +4,8 @@
 # Usage: bench/sweep.sh [<build folder>] [<points>]
 #   overhead  what a point costs beside its own process: (time of the sweep - the sum of the points') / points
 #   scaling   time on one process over time on 2 ranks; each runs twice, in turns, and the faster one counts
+#   busy      the share of the ranks' time in which points ran: what scheduling leaves, whatever else
+#             the machine does
 #   messages  points a second when a point does nothing, on 2 ranks: the coordinator's rate
 set -euo pipefail
 build=${1:-build} points=${2:-1000}
@@ -50,8 +52,10 @@ awk "BEGIN { printf \"overhead: %.3f ms a point (sweep %.2f s, points' own proce
 b=$(two nothing)
 awk "BEGIN { printf \"messages: %.0f points a second on 2 ranks, mpirun's start included\n\", $points / $b }"
 
-a1=$(one work) b1=$(two work)
-if [[ ${3:-} != once ]]; then a1=$(least "$a1" "$(one work)") b1=$(least "$b1" "$(two work)"); fi
+a1=$(one work) b1=$(two work) b2=$b1
+if [[ ${3:-} != once ]]; then a1=$(least "$a1" "$(one work)") b2=$(two work); b1=$(least "$b1" "$b2"); fi
 read -r busy each < <(sum "$scratch/one-work/journal.jsonl")
 awk "BEGIN { printf \"scaling: 1 process %.2f s, 2 ranks %.2f s: %.2f times as fast (%.1f ms a point)\n\", $a1, $b1, $a1 / $b1, 1e3 * $each }"
+read -r busy each < <(sum "$scratch/two-work/journal.jsonl")
+awk "BEGIN { printf \"busy: points ran for %.1f %% of the last run's time on 2 ranks, mpirun's start and end included (%.1f ms a point)\\n\", 100 * $busy / 2 / $b2, 1e3 * $each }"
 cmp "$scratch/one-work/table.csv" "$scratch/two-work/table.csv" && echo "the tables are the same bytes"
