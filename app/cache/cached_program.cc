@@ -125,23 +125,14 @@ void print(const std::string& out, const std::string& err) {
   write_file("-", out);
 }
 
-bool holds(const CacheFile& file) {
-  std::error_code ignored;
-  return fs::is_regular_file(file.path, ignored) &&
-         fs::file_size(file.path, ignored) == file.bytes.size() &&
-         FileText(file.path).view() == file.bytes;
-}
-
 ExitCode replay(const StoredResult& result) {
   try {
     for (const CacheFile& file : result.files) {
-      if (!holds(file)) {
-        const fs::path folder = fs::path(file.path).parent_path();
-        if (!folder.empty()) {
-          make_folder(folder.string());
-        }
-        write_file(file.path, file.bytes);
+      const fs::path folder = fs::path(file.path).parent_path();
+      if (!folder.empty()) {
+        make_folder(folder.string());
       }
+      write_file(file.path, file.bytes);
     }
     print(result.out, result.err);
   } catch (const Error& error) {

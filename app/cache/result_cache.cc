@@ -1,8 +1,10 @@
 #include "app/cache/result_cache.h"
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <sqlite3.h>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,8 +21,8 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS results (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, command TEXT NOT NULL, created INTEGER NOT NULL,
-  used INTEGER NOT NULL, bytes INTEGER NOT NULL, sum TEXT NOT NULL, inputs BLOB NOT NULL,
-  payload BLOB NOT NULL);
+  used INTEGER NOT NULL, bytes INTEGER NOT NULL, sum TEXT NOT NULL, files_sum TEXT NOT NULL,
+  inputs BLOB NOT NULL, head BLOB NOT NULL, files BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS by_key ON results (key, used DESC);
 CREATE INDEX IF NOT EXISTS by_use ON results (used);
 )sql";
@@ -36,8 +38,20 @@ bool is_damage(int code) {
   return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
 }
 
-std::string sum_of(const std::string& key, const std::string& inputs, const std::string& payload) {
-  return Digest().add(key).add(inputs).add(payload).hex();
+std::string sum_of(const std::string& key, const std::string& inputs, const std::string& head) {
+  return Digest().add(key).add(inputs).add(head).hex();
+}
+
+/// Of the files, only those that have to be written again.
+StoredResult without_present(StoredResult result, const std::vector<bool>& missing) {
+  std::vector<CacheFile> wanted;
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    if (missing[i]) {
+      wanted.push_back(std::move(result.files[i]));
+    }
+  }
+  result.files = std::move(wanted);
+  return result;
 }
 
 }  // namespace
@@ -171,21 +185,38 @@ std::optional<StoredResult> ResultCache::find(const std::string& key) {
     if (hit == 0) {
       return std::nullopt;
     }
-    std::string payload;
+    std::string head, files_sum;
     {
-      Statement select(store_, "SELECT payload FROM results WHERE id = ?");
-      payload = select.bind(1, hit).step() ? select.text(0) : "";
+      Statement select(store_, "SELECT head, files_sum FROM results WHERE id = ?");
+      if (select.bind(1, hit).step()) {
+        head = select.text(0);
+        files_sum = select.text(1);
+      }
     }
-    if (sum_of(key, inputs, payload) != sum) {
+    if (sum_of(key, inputs, head) != sum) {
       remove(hit);
       return std::nullopt;
+    }
+    std::vector<bool> missing;
+    StoredResult result = result_of_head(head, missing);
+    if (std::ranges::find(missing, true) != missing.end()) {
+      std::string files;
+      {
+        Statement select(store_, "SELECT files FROM results WHERE id = ?");
+        files = select.bind(1, hit).step() ? select.text(0) : "";
+      }
+      if (digest_of(files) != files_sum) {
+        remove(hit);
+        return std::nullopt;
+      }
+      add_files(files, result);
     }
     Statement(store_, "UPDATE results SET used = ? WHERE id = ? AND used < ?")
         .bind(1, std::time(nullptr))
         .bind(2, hit)
         .bind(3, std::time(nullptr) - 60)  // a write now and then is enough
         .step();
-    return result_of_bytes(payload);
+    return without_present(std::move(result), missing);
   } catch (const StoreProblem&) {
     return std::nullopt;
   } catch (const nlohmann::json::exception&) {
@@ -195,14 +226,15 @@ std::optional<StoredResult> ResultCache::find(const std::string& key) {
 
 void ResultCache::store(const std::string& key, const std::string& command,
                         const std::vector<CacheInput>& inputs, const StoredResult& result) {
-  const std::string payload = to_bytes(result);
-  const auto size = static_cast<std::int64_t>(payload.size());
+  const StoredParts parts = to_parts(result);
+  const auto size = static_cast<std::int64_t>(parts.head.size() + parts.files.size());
   if (size > most_bytes_ / 4) {
     return;
   }
   try {
     const std::string input_bytes = to_bytes(inputs);
-    const std::string sum = sum_of(key, input_bytes, payload);
+    const std::string sum = sum_of(key, input_bytes, parts.head);
+    const std::string files_sum = digest_of(parts.files);
     execute("BEGIN IMMEDIATE");
     try {
       Statement(store_,
@@ -213,15 +245,17 @@ void ResultCache::store(const std::string& key, const std::string& command,
           .bind(3, kMostVariants - 1)
           .step();
       Statement(store_,
-                "INSERT INTO results (key, command, created, used, bytes, sum, inputs, payload) "
-                "VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)")
+                "INSERT INTO results (key, command, created, used, bytes, sum, files_sum, inputs, "
+                "head, files) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
           .bind(1, key)
           .bind(2, command)
           .bind(3, std::time(nullptr))
           .bind(4, size + static_cast<std::int64_t>(input_bytes.size()))
           .bind(5, sum)
-          .bind_blob(6, input_bytes)
-          .bind_blob(7, payload)
+          .bind(6, files_sum)
+          .bind_blob(7, input_bytes)
+          .bind_blob(8, parts.head)
+          .bind_blob(9, parts.files)
           .step();
       execute("COMMIT");
     } catch (const StoreProblem&) {
@@ -274,10 +308,12 @@ CacheCheck ResultCache::verify() {
   try {
     std::vector<std::int64_t> damaged;
     {
-      Statement select(store_, "SELECT id, key, inputs, payload, sum FROM results ORDER BY id");
+      Statement select(
+          store_, "SELECT id, key, inputs, head, sum, files, files_sum FROM results ORDER BY id");
       while (select.step()) {
         ++check.entries;
-        if (sum_of(select.text(1), select.text(2), select.text(3)) != select.text(4)) {
+        if (sum_of(select.text(1), select.text(2), select.text(3)) != select.text(4) ||
+            digest_of(select.text(5)) != select.text(6)) {
           damaged.push_back(select.number(0));
         }
       }

@@ -38,7 +38,8 @@ class ResultCache {
   ResultCache(const ResultCache&) = delete;
   ResultCache& operator=(const ResultCache&) = delete;
 
-  /// A result with this key all of whose inputs are unchanged.
+  /// A result with this key all of whose inputs are unchanged; of its files, those that are not
+  /// there any more as they were written.
   std::optional<StoredResult> find(const std::string& key);
   void store(const std::string& key, const std::string& command,
              const std::vector<CacheInput>& inputs, const StoredResult& result);

@@ -64,28 +64,17 @@ CacheInput stat_of(const std::string& path) {
 
 }  // namespace
 
-std::string to_bytes(const StoredResult& result) {
-  Json files = Json::array();
+StoredParts to_parts(const StoredResult& result) {
+  Json names = Json::array(), bytes = Json::array();
   for (const CacheFile& file : result.files) {
-    files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+    names.push_back({file.path, digest_of(file.bytes)});
+    bytes.push_back(file.bytes);
   }
-  return packed({{"exit_code", result.exit_code},
-                 {"out", result.out},
-                 {"err", result.err},
-                 {"files", std::move(files)}});
-}
-
-StoredResult result_of_bytes(std::string_view bytes) {
-  const Json json = Json::from_cbor(bytes.begin(), bytes.end());
-  StoredResult result{.exit_code = json.at("exit_code").get<int>(),
-                      .out = json.at("out").get<std::string>(),
-                      .err = json.at("err").get<std::string>(),
-                      .files = {}};
-  for (const Json& file : json.at("files")) {
-    result.files.push_back(
-        {file.at("path").get<std::string>(), file.at("bytes").get<std::string>()});
-  }
-  return result;
+  return {.head = packed({{"exit_code", result.exit_code},
+                          {"out", result.out},
+                          {"err", result.err},
+                          {"files", std::move(names)}}),
+          .files = packed(bytes)};
 }
 
 std::string to_bytes(const std::vector<CacheInput>& inputs) {
@@ -136,6 +125,26 @@ bool unchanged(const CacheInput& input) {
     }
   }
   return look_at(input.path).digest == input.digest;
+}
+
+StoredResult result_of_head(std::string_view head, std::vector<bool>& missing) {
+  const Json json = Json::from_cbor(head.begin(), head.end());
+  StoredResult result{.exit_code = json.at("exit_code").get<int>(),
+                      .out = json.at("out").get<std::string>(),
+                      .err = json.at("err").get<std::string>(),
+                      .files = {}};
+  for (const Json& file : json.at("files")) {
+    result.files.push_back({file.at(0).get<std::string>(), {}});
+    missing.push_back(look_at(result.files.back().path).digest != file.at(1).get<std::string>());
+  }
+  return result;
+}
+
+void add_files(std::string_view files, StoredResult& result) {
+  const Json json = Json::from_cbor(files.begin(), files.end());
+  for (std::size_t i = 0; i < result.files.size(); ++i) {
+    result.files[i].bytes = json.at(i).get<std::string>();
+  }
 }
 
 }  // namespace lockstep

@@ -30,10 +30,18 @@ struct StoredResult {
   std::vector<CacheFile> files;
 };
 
-std::string to_bytes(const StoredResult& result);
+/// A result in two parts: what was printed, with the fingerprints of the files; and the files'
+/// bytes, which are large and are only needed where a file is not there any more as it was written.
+struct StoredParts {
+  std::string head, files;
+};
+StoredParts to_parts(const StoredResult& result);
 std::string to_bytes(const std::vector<CacheInput>& inputs);
-/// ERRORS: nlohmann's exceptions where the bytes are none of ours.
-StoredResult result_of_bytes(std::string_view bytes);
+/// The result without its files' bytes; `missing` tells which files have to be written again.
+/// ERRORS, here and below: nlohmann's exceptions where the bytes are none of ours.
+StoredResult result_of_head(std::string_view head, std::vector<bool>& missing);
+/// Puts the bytes into the files of the result.
+void add_files(std::string_view files, StoredResult& result);
 std::vector<CacheInput> inputs_of_bytes(std::string_view bytes);
 
 /// The input as it is now. ERRORS: none; a file that cannot be read has the digest "-".

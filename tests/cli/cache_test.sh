@@ -53,7 +53,7 @@ grep -q 'absent.txt: cannot read' err.txt || fail "the error is not told"
 python3 - cache/results.sqlite <<'PY'
 import sqlite3, sys
 store = sqlite3.connect(sys.argv[1])
-store.execute("UPDATE results SET payload = zeroblob(10) WHERE command LIKE 'simulate%'")
+store.execute("UPDATE results SET head = zeroblob(10) WHERE command LIKE 'simulate%'")
 store.commit()
 PY
 "${simulate[@]}" | cmp - a.txt

@@ -90,7 +90,7 @@ TEST(ResultCache, ADamagedEntryIsAMissAndGoes) {
   const ScratchFolder scratch;
   ResultCache cache(scratch.path(), 1 << 20);
   cache.store("key", "c", {}, result_of_size(100));
-  damage(cache.path(), "UPDATE results SET payload = zeroblob(100)");
+  damage(cache.path(), "UPDATE results SET head = zeroblob(100)");
   EXPECT_FALSE(cache.find("key").has_value());
   EXPECT_TRUE(cache.list().empty());
   cache.store("key", "c", {}, result_of_size(100));
@@ -98,12 +98,30 @@ TEST(ResultCache, ADamagedEntryIsAMissAndGoes) {
   EXPECT_FALSE(cache.find("key").has_value());
   cache.store("key", "c", {}, result_of_size(100));
   cache.store("key2", "c", {}, result_of_size(100));
-  damage(cache.path(), "UPDATE results SET payload = x'00' WHERE key = 'key'");
+  damage(cache.path(), "UPDATE results SET files = x'00' WHERE key = 'key'");
   const CacheCheck check = cache.verify();
   EXPECT_EQ(check.entries, 2);
   EXPECT_EQ(check.damaged, 1);
   EXPECT_EQ(check.store, "ok");
   EXPECT_EQ(cache.verify().damaged, 0);
+}
+
+TEST(ResultCache, FilesThatAreThereAreNotGivenAgain) {
+  const ScratchFolder scratch;
+  ResultCache cache(scratch / "cache", 1 << 20);
+  const std::string a = scratch / "a", b = scratch / "b";
+  cache.store("key", "c", {},
+              {.exit_code = 0, .out = {}, .err = {}, .files = {{a, "one"}, {b, "two"}}});
+  EXPECT_EQ(cache.find("key")->files.size(), 2U);
+  write_file(a, "one");
+  ASSERT_EQ(cache.find("key")->files.size(), 1U);
+  EXPECT_EQ(cache.find("key")->files[0].bytes, "two");
+  write_file(b, "two");
+  EXPECT_TRUE(cache.find("key")->files.empty());
+  damage(cache.path(), "UPDATE results SET files = x'00'");
+  EXPECT_TRUE(cache.find("key").has_value());  // they are not needed
+  write_file(b, "2");
+  EXPECT_FALSE(cache.find("key").has_value());
 }
 
 TEST(ResultCache, AFileThatIsNoStoreIsMovedAside) {
