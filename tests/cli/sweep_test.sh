@@ -43,6 +43,21 @@ sed 's/from: 1us/from: 2us/' "$scratch/grid.yaml" >"$scratch/other.yaml"
 "$lockstep" sweep "$scratch/other.yaml" -o "$scratch/one" 2>"$scratch/err" && fail "another grid's rows are taken"
 grep -q 'rows of another grid' "$scratch/err"
 
+# Points that need too much memory or time are rows, and the others are not lost.
+cat >"$scratch/limits.yaml" <<'YAML'
+command: collective
+flags: {op: alltoall, algorithm: direct, size: 1GiB, engine: flow, threads: 1}
+axes: [{topology: ["Spectrum-X:g=8", "Spectrum-X:g=1024"]}]
+limits: {memory: 64MiB}
+outputs: [schema]
+YAML
+sed 's/memory: 64MiB/time: 2s/; s/g=1024/g=2048/' "$scratch/limits.yaml" >"$scratch/time.yaml"
+"$lockstep" sweep "$scratch/limits.yaml" -o "$scratch/limits" >/dev/null
+"$lockstep" sweep "$scratch/time.yaml" -o "$scratch/time" >/dev/null
+grep -q '^0,.*,done,0,' "$scratch/limits/table.csv" || fail "$(cat "$scratch/limits/table.csv")"
+grep -q '^1,.*,out-of-memory,2,needs more than 64 MiB of memory' "$scratch/limits/table.csv" || fail "$(cat "$scratch/limits/table.csv")"
+grep -q '^1,.*,timed-out,137,not done within 2 s' "$scratch/time/table.csv" || fail "$(cat "$scratch/time/table.csv")"
+
 # Killed: what is in the journal is not computed again.
 rows() { { cat "$1/journal.jsonl" 2>/dev/null || true; } | grep -c '"point"' || true; }
 kill_after() { # <folder> <rows> <pid to kill> : when the journal has so many rows
