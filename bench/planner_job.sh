@@ -31,4 +31,3 @@ echo '|---|---|---|---|---|---|---|---|---|'
 row 'Llama 3 8B, 64 H100' --model llama3-8b --gpus 64 --gbs 128 --seq 8192 --topology Spectrum-X:g=64
 row 'Mixtral 8x7B, 64 H100' --model mixtral-8x7b --gpus 64 --gbs 128 --seq 4096 --topology Spectrum-X:g=64
 row 'Llama 3 70B, 512 H100' --model llama3-70b --gpus 512 --gbs 512 --seq 8192 --topology Spectrum-X:g=512
-row 'Llama 3 405B, 16384 H100' --model llama3-405b --gpus 16384 --gbs 2048 --seq 8192 --topology Spectrum-X:g=16384,app=2048
