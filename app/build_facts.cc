@@ -17,6 +17,7 @@ std::string version_text() {
   part("ns-3", facts.ns3);
   part("Arrow", facts.arrow);
   part("MPI", facts.mpi);
+  part("ECharts", facts.echarts);
   part("CUDA", facts.cuda);
   part("NCCL", facts.nccl);
   return text;

@@ -11,7 +11,7 @@ struct BuildFacts {
   std::string_view revision;    ///< git describe when it was configured
   std::string_view compiler;    ///< "GNU 12.2.0"
   std::string_view build_type;  ///< "Release"
-  std::string_view ns3, arrow, mpi, cuda, nccl;
+  std::string_view ns3, arrow, mpi, echarts, cuda, nccl;
 };
 
 const BuildFacts& build_facts();

@@ -1,8 +1,8 @@
 #include "app/generate_exact.h"
 
 #include <array>
-#include <functional>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -207,9 +207,17 @@ ComputeTimes compute_times_of(const ExactJob& exact) {
 
 ProcessWorkload exact_workload_of(ExactJob& exact) {
   ComputeTimes times = compute_times_of(exact);
-  ProcessWorkload result =
-      exact.process ? process_workload(exact.job, std::ref(times), *exact.process, exact.with_init)
-                    : ProcessWorkload{exact_workload(exact.job, std::ref(times)), {}};
+  std::set<std::string> known;
+  const auto timed = [&](const Operator& op) {
+    const Time time = times(op);
+    if (known.insert(op.name).second) {
+      exact.operators.push_back({op, time});
+    }
+    return time;
+  };
+  ProcessWorkload result = exact.process
+                               ? process_workload(exact.job, timed, *exact.process, exact.with_init)
+                               : ProcessWorkload{exact_workload(exact.job, timed), {}};
   const ComputeTimes::Counts& counts = times.counts();
   if (!exact.profile.empty() && counts.measured == 0) {
     exact.warnings.push_back(fmt::format(

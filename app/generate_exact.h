@@ -8,20 +8,28 @@
 #include "base/json.h"
 #include "generator/compute/compute_times.h"
 #include "generator/exact/memory.h"
+#include "generator/exact/operator.h"
 #include "generator/job.h"
 #include "generator/process/process_workload.h"
 
 namespace lockstep {
 
+/// One of a job's operators and how long it takes.
+struct TimedOperator {
+  Operator op;
+  Time time;
+};
+
 /// A job as a command line describes it, and what follows from it.
 struct ExactJob {
   Job job;
-  std::vector<StageMemory> memory;    ///< of each pipeline stage
-  std::vector<std::string> warnings;  ///< what is not modelled; what does not fit into memory
-  std::vector<std::string> notes;     ///< what of a script was passed over; for a terminal
-  std::string profile;                ///< file of measured times; empty: none
-  std::optional<Process> process;     ///< nothing: the built-in step
-  bool with_init = false;             ///< the process's init items too
+  std::vector<StageMemory> memory;       ///< of each pipeline stage
+  std::vector<std::string> warnings;     ///< what is not modelled; what does not fit into memory
+  std::vector<std::string> notes;        ///< what of a script was passed over; for a terminal
+  std::string profile;                   ///< file of measured times; empty: none
+  std::optional<Process> process;        ///< nothing: the built-in step
+  bool with_init = false;                ///< the process's init items too
+  std::vector<TimedOperator> operators;  ///< each name once; of exact_workload_of()
 };
 
 /// The job as words describe it, before anything is checked against the model: no memory, and the

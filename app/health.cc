@@ -106,6 +106,19 @@ HealthCheck check_mpi() {
                          : good("MPI", std::string(version));
 }
 
+HealthCheck check_report() {
+  constexpr std::string_view kPart = "reports";
+  const std::string_view version = build_facts().echarts;
+  if (version.empty()) {
+    return absent(kPart, "ECharts is not built in: no HTML report and no figures",
+                  "./setup installs it; then configure and build again");
+  }
+  return good(kPart, fmt::format("ECharts {}; figures as .png {}", version,
+                                 !find_program("rsvg-convert").empty()
+                                     ? "by rsvg-convert"
+                                     : "need rsvg-convert (librsvg2-bin)"));
+}
+
 HealthCheck check_gpu() {
   constexpr std::string_view kPart = "GPU";
   std::error_code ignored;
@@ -168,7 +181,7 @@ std::string_view to_text(HealthState state) {
 
 std::vector<HealthCheck> examine_installation() {
   return {check_program(), check_packet_program(), check_arrow(), check_mpi(),
-          check_cuda(),    check_nccl(),           check_gpu()};
+          check_report(),  check_cuda(),           check_nccl(),  check_gpu()};
 }
 
 }  // namespace lockstep

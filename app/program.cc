@@ -12,6 +12,7 @@
 
 #include "app/build_facts.h"
 #include "app/command.h"
+#include "app/terminal.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/output_capture.h"
@@ -28,17 +29,43 @@ Each command's --help has its own. A file named '-' is standard input or output.
 Exit codes: 0 done, 1 a check you asked for failed, 2 bad input or usage, 3 a needed part is missing,
 70 a bug of ours.)";
 
+/// Those of the run on this thread, for program_arguments().
+thread_local const std::vector<std::string>* current_arguments = nullptr;
+
+/// Sets them for as long as it lives; runs nest.
+struct CurrentArguments {
+  const std::vector<std::string>* before = current_arguments;
+  explicit CurrentArguments(const std::vector<std::string>& now) { current_arguments = &now; }
+  ~CurrentArguments() { current_arguments = before; }
+  CurrentArguments(const CurrentArguments&) = delete;
+  CurrentArguments& operator=(const CurrentArguments&) = delete;
+};
+
+/// --quiet for every command, and for those below it.
+void add_quiet(CLI::App& app, bool& quiet) {
+  const auto below = app.get_subcommands([](CLI::App*) { return true; });
+  if (below.empty() || app.get_require_subcommand_min() == 0) {
+    app.add_flag("-q,--quiet", quiet, "no progress, notes and warnings on standard error");
+  }
+  for (CLI::App* sub : below) {
+    add_quiet(*sub, quiet);
+  }
+}
+
 ExitCode run(const std::vector<std::string>& arguments) {
+  const CurrentArguments current(arguments);
   CLI::App app("Predicts how long a training step of a large model takes on a GPU cluster.",
                "lockstep");
   app.require_subcommand(1);
   app.footer(kExamples);
   app.set_version_flag("--version", version_text);
+  bool quiet = false;
   std::vector<std::pair<CLI::App*, CommandBody>> bodies;
   for (const Command* command : commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->summary));
     sub->footer(std::string(command->examples));
     bodies.emplace_back(sub, command->define(*sub));
+    add_quiet(*sub, quiet);
   }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -51,6 +78,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& problem) {
     throw usage_error(app, problem);
   }
+  const Silence silence(quiet && standard_error() == stderr);
   ExitCode code = ExitCode::kDone;
   for (const auto& [sub, body] : bodies) {
     if (sub->parsed()) {
@@ -71,6 +99,10 @@ ExitCode fail(ExitCode code, const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string> program_arguments() {
+  return current_arguments == nullptr ? std::vector<std::string>() : *current_arguments;
+}
 
 ExitCode run_program(const std::vector<std::string>& arguments, bool* out_of_memory) {
   try {

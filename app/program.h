@@ -24,4 +24,8 @@ ExitCode run_program(const std::vector<std::string>& arguments, bool* out_of_mem
 /// the command say. Several threads may do so at once.
 ProgramResult run_program_captured(const std::vector<std::string>& arguments);
 
+/// The command line of the run under way on this thread, without the program's name; empty where
+/// none is.
+std::vector<std::string> program_arguments();
+
 }  // namespace lockstep

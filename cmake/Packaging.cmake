@@ -5,6 +5,19 @@ install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING 
 install(DIRECTORY workloads/samples DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
         FILES_MATCHING PATTERN *.txt PATTERN *.json PATTERN README.md PATTERN CMakeLists.txt EXCLUDE)
 
+# Manual pages and completions come from the same definitions as --help: the program writes them.
+install(CODE "
+  set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+  set(program \"$<TARGET_FILE:lockstep>\")
+  execute_process(COMMAND \${program} manual -o \${root}/man/man1 COMMAND_ERROR_IS_FATAL ANY)
+  file(MAKE_DIRECTORY \${root}/bash-completion/completions \${root}/zsh/site-functions)
+  execute_process(COMMAND \${program} completion bash OUTPUT_FILE \${root}/bash-completion/completions/lockstep COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND \${program} completion zsh OUTPUT_FILE \${root}/zsh/site-functions/_lockstep COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB written \${root}/man/man1/lockstep*.1)
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${written} \${root}/bash-completion/completions/lockstep
+       \${root}/zsh/site-functions/_lockstep)
+")
+
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_VENDOR "Lockstep contributors")
 set(CPACK_PACKAGE_CONTACT "Lockstep contributors")

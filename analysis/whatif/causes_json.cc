@@ -1,4 +1,5 @@
 #include "analysis/whatif/causes.h"
+#include "analysis/whatif/evidence.h"
 #include "base/json.h"
 
 namespace lockstep::whatif {
@@ -60,6 +61,7 @@ std::string causes_json(const Causes& causes, const OpTable& table, const JobMet
                                   {"pooled_correlation", causes.sequence_length.pooled},
                                   {"forward_variation", causes.sequence_length.forward_cv}}},
                                 {"slowest_workers", std::move(workers)},
+                                {"workers", worker_evidence(table, causes.by_worker)},
                                 {"remedies", std::move(remedies)},
                                 {"steps", std::move(steps)}});
 }

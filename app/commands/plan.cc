@@ -59,6 +59,7 @@ bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
   job.effort = app.count("--effort") > 0 ? aceso.max_work : kJobEffort;
   job.output = aceso.output;
   job.json = aceso.json;
+  job.report = aceso.report;
   return true;
 }
 
@@ -129,6 +130,7 @@ CommandBody define(CLI::App& app) {
   app.add_option("--top", aceso->top, "List so many plans at most")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   app.add_option("-o,--output", aceso->output, "Folder for the plans and tables; made if absent");
+  define_report_flags(app, aceso->report);
   app.add_flag("--json", aceso->json, "Print one JSON document");
   app.add_option("--threads", job->threads,
                  "threads (default: one a core); the result does not depend on it")
@@ -146,6 +148,7 @@ CommandBody define(CLI::App& app) {
     if (aceso->profiles.empty()) {
       throw Error("the folder with the profiles is missing").field("--profiles");
     }
+    check_report_flags(aceso->report);
     if (!aceso->model.empty()) {
       return run_aceso(*aceso);
     }
@@ -155,6 +158,7 @@ CommandBody define(CLI::App& app) {
     metis->output = aceso->output;
     metis->top = aceso->top;
     metis->json = aceso->json;
+    metis->report = aceso->report;
     metis->max_tp = aceso->max_tp > 0 ? aceso->max_tp : metis->max_tp;
     return run_metis(*metis);
   };

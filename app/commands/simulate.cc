@@ -13,17 +13,20 @@
 
 #include "app/command.h"
 #include "app/generate_exact.h"
+#include "app/simulate/job_figures.h"
 #include "app/simulate/run_analytic.h"
 #include "app/simulate/run_flow.h"
 #include "app/simulate/run_packet.h"
 #include "app/simulate/scenario.h"
 #include "app/simulate/sensitivity.h"
 #include "app/simulate/simulate_options.h"
+#include "app/terminal.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output_capture.h"
+#include "report/detail_json.h"
 #include "report/end_to_end_csv.h"
 #include "report/step_json.h"
 #include "report/step_table.h"
@@ -161,15 +164,38 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
 void write_outputs(const SimulateOptions& options, const StepResult& result,
                    const Topology* topology, const Timeline& timeline, const ExactJob* job,
                    const std::vector<Sensitivity>& sensitivity) {
+  Json more = Json::object();
+  std::string text;
+  if (job != nullptr) {
+    more["memory"] = memory_json(*job);
+    more["headline"] = headline_json(*job, result.total, options.gpu_hour_price);
+    text += "\n" + memory_text(*job);
+  }
+  if (!sensitivity.empty()) {
+    more["sensitivity"] = sensitivity_json(sensitivity, result.total);
+    text += "\n" + sensitivity_text(sensitivity, result.total);
+  }
+  if (options.detail != nullptr && job != nullptr) {
+    more["roofline"] = roofline_json(*job);
+  }
+  if (options.detail != nullptr && !options.detail->classes.empty()) {
+    more["detail"] = detail_json(*options.detail);
+  }
+  std::string json;
+  if (options.json || options.output.wanted()) {
+    json = with_command(step_json(result, topology, more));
+  }
+  write_reports(options.output, "simulate", json);
+
   if (!options.csv_dir.empty()) {
     const std::string prefix = !options.csv_prefix.empty()
                                    ? options.csv_prefix
                                    : fs::path(result.workload).stem().string() + "-";
     const EndToEndLayout layout =
         options.engine == "analytic" ? EndToEndLayout::kAnalytical : EndToEndLayout::kNs3;
-    const std::string text = end_to_end_csv(result, layout, prefix);
+    const std::string table = end_to_end_csv(result, layout, prefix);
     make_folder(options.csv_dir);
-    write_file((fs::path(options.csv_dir) / end_to_end_name(prefix)).string(), text);
+    write_file((fs::path(options.csv_dir) / end_to_end_name(prefix)).string(), table);
   }
   if (!options.trace.empty()) {
     if (options.rows != nullptr) {
@@ -184,18 +210,9 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
       write_chrome_trace(timeline, options.trace);
     }
   }
-  Json more = Json::object();
-  std::string text;
-  if (job != nullptr) {
-    more["memory"] = memory_json(*job);
-    text += "\n" + memory_text(*job);
-  }
-  if (!sensitivity.empty()) {
-    more["sensitivity"] = sensitivity_json(sensitivity, result.total);
-    text += "\n" + sensitivity_text(sensitivity, result.total);
-  }
-  write_file(
-      "-", options.json ? step_json(result, topology, more) : step_table(result, topology) + text);
+  write_file("-", options.json
+                      ? json
+                      : for_terminal(step_table(result, topology, terminal_width()) + text));
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
@@ -234,6 +251,7 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
     other.rows = nullptr;
     other.meta = nullptr;
     other.explain = false;
+    other.detail = nullptr;
     other.quiet = true;
     return run_engine(other, workload, topology, nullptr).total;
   };
@@ -246,6 +264,7 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
       other.step = step;
       other.quiet = true;
       other.explain = false;
+      other.detail = nullptr;
       other.rows = options.rows != nullptr ? &traces[static_cast<std::size_t>(step)] : nullptr;
       other.meta = &meta;
       return run_engine(other, workload, topology, nullptr).total;
@@ -264,6 +283,7 @@ ExitCode simulate(SimulateOptions& options) {
     return ExitCode::kDone;
   }
   check_outputs(options);
+  check_report_flags(options.output);
   options.stragglers = read_stragglers(options);
   std::vector<std::string> warnings;
   std::optional<ExactJob> job;
@@ -290,6 +310,10 @@ ExitCode simulate(SimulateOptions& options) {
     options.rows = &rows;
     options.meta = &meta;
   }
+  StepDetail detail;
+  if (options.detail_wanted || options.output.wanted()) {
+    options.detail = &detail;
+  }
   const bool drawn = !options.trace.empty() && !in_columns(options.trace);
   StepResult result = run_engine(options, workload, given, drawn ? &timeline : nullptr);
   run_again(options, workload, given, result);
@@ -307,6 +331,7 @@ ExitCode simulate(SimulateOptions& options) {
     other.rows = nullptr;
     other.meta = nullptr;
     other.explain = false;
+    other.detail = nullptr;
     other.quiet = true;
     other.verify_symmetry = false;
     sensitivity = sensitivities(workload, *given, options.threads,

@@ -53,6 +53,7 @@ CommandBody define(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--json", options->json,
                "Print the causes as one JSON document; with --follow, events as JSON lines");
+  define_report_flags(app, options->report);
   app.add_flag("--drop-incomplete-steps", options->drop_incomplete_steps,
                "Leave out steps that lack operations of the first one, instead of an error");
   auto* following =

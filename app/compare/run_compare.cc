@@ -11,6 +11,8 @@
 #include "analysis/compare/errors.h"
 #include "analysis/compare/steps.h"
 #include "app/flag_value.h"
+#include "app/report_flags.h"
+#include "app/terminal.h"
 #include "app/warnings_out.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -29,6 +31,7 @@ struct Flags {
   std::vector<std::string> logs, against;
   std::string fail_over, picture;
   bool json = false;
+  ReportFlags report;
 };
 
 /// The largest median size of the error among the tables: an operation on a group of a log.
@@ -59,10 +62,13 @@ std::vector<PhysicalLog> all_logs(const std::vector<std::string>& paths) {
 }
 
 ExitCode run(const Flags& flags) {
+  check_report_flags(flags.report);
   if (!flags.against.empty()) {
     const compare::StepComparison steps =
         compare::compare_steps(all_logs(flags.logs), all_logs(flags.against));
-    write_file("-", flags.json ? compare::steps_json(steps) : compare::steps_table(steps));
+    const std::string json = with_command(compare::steps_json(steps));
+    write_reports(flags.report, "compare", json);
+    write_file("-", flags.json ? json : for_terminal(compare::steps_table(steps)));
     return ExitCode::kDone;
   }
   std::optional<double> limit;
@@ -102,7 +108,9 @@ ExitCode run(const Flags& flags) {
     const Picture picture = compare_picture(report);
     write_file(flags.picture, flags.picture.ends_with(".png") ? to_png(picture) : to_svg(picture));
   }
-  write_file("-", flags.json ? compare_json(report) : compare_table(report));
+  const std::string json = with_command(compare_json(report));
+  write_reports(flags.report, "compare", json);
+  write_file("-", flags.json ? json : for_terminal(compare_table(report)));
   const double worst = worst_table(report.rows);
   if (limit && worst > *limit) {
     fmt::print(standard_error(), "lockstep: the median error of a table is {}, over {}\n",
@@ -137,6 +145,7 @@ CommandBody define_comparison(CLI::App& app) {
                  "exit code 1 if the median error of a table is over this, such as 10%");
   app.add_option("--picture", flags->picture, "curves of bus bandwidth: .svg or .png to write");
   app.add_flag("--json", flags->json, "one JSON document (docs/formats/compare-json.md)");
+  define_report_flags(app, flags->report);
   define_cluster_flags(app, flags->cluster);
   return [flags] {
     if (flags->logs.empty()) {

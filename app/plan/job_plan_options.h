@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/report_flags.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -26,6 +27,7 @@ struct JobPlanOptions {
   std::string resume;
   std::string output;
   bool json = false;
+  ReportFlags report;
 };
 
 /// Declares those that no other problem of `plan` has.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/report_flags.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -28,6 +29,7 @@ struct AcesoOptions {
   std::int64_t top = 0;               ///< plans that are listed at most; 0: all
   std::string output;                 ///< folder for plans and tables
   bool json = false;
+  ReportFlags report;
 };
 
 /// The flags of Metis's problem.
@@ -42,6 +44,7 @@ struct MetisOptions {
   std::int64_t top = 0;  ///< plans that are listed at most; 0: all
   std::string output;    ///< folder for the ranking
   bool json = false;
+  ReportFlags report;
 };
 ExitCode run_metis(const MetisOptions& options);
 

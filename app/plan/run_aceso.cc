@@ -105,7 +105,7 @@ ExitCode price(const AcesoOptions& options, const Model& model) {
   const Cluster cluster = cluster_of(options);
   Warnings warnings;
   const auto [plan, cost] = price_of(options, model, options.price, warnings);
-  if (options.json) {
+  if (options.json || options.report.wanted()) {
     Json json = {{"schema", "lockstep-plan-price/1"},
                  {"model", model.name},
                  {"size", model.size},
@@ -117,8 +117,13 @@ ExitCode price(const AcesoOptions& options, const Model& model) {
       list.push_back(entry.text);
     }
     json["warnings"] = std::move(list);
-    write_file("-", to_text(json));
-  } else {
+    const std::string document = with_command(to_text(json));
+    write_reports(options.report, "plan", document);
+    if (options.json) {
+      write_file("-", document);
+    }
+  }
+  if (!options.json) {
     print(warnings);
     write_file("-", fmt::format("{} {}: ", model.name, model.size) +
                         aceso_plan_table(plan, cost, cluster));
@@ -251,9 +256,14 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
     write_plans(options.output, result, model);
     write_search_tables(options.output, result, cpu_s);
   }
-  if (options.json) {
-    write_file("-", to_text(search_json(options, result, model, cluster, cpu_s)));
-    return ExitCode::kDone;
+  if (options.json || options.report.wanted()) {
+    const std::string text =
+        with_command(to_text(search_json(options, result, model, cluster, cpu_s)));
+    write_reports(options.report, "plan", text);
+    if (options.json) {
+      write_file("-", text);
+      return ExitCode::kDone;
+    }
   }
   for (const std::string& text : result.removed) {
     fmt::print(standard_error(), "lockstep: note: {}\n", text);

@@ -14,6 +14,7 @@
 #include "app/plan/job_plan_report.h"
 #include "app/plan/job_words.h"
 #include "app/plan/price_journal.h"
+#include "app/report_flags.h"
 #include "app/simulate/run_flow.h"
 #include "base/atomic_file.h"
 #include "base/progress.h"
@@ -157,8 +158,9 @@ class JobPlanner {
     if (!options_.output.empty()) {
       write_job_plan(options_.output, report, exact_, problem_);
     }
-    write_file("-", options_.json ? to_text(job_plan_json(report, problem_))
-                                  : job_plan_text(report, problem_));
+    const std::string json = with_command(to_text(job_plan_json(report, problem_)));
+    write_reports(options_.report, "plan", json);
+    write_file("-", options_.json ? json : job_plan_text(report, problem_));
     return ExitCode::kDone;
   }
 
@@ -299,6 +301,9 @@ void define_job_plan_options(CLI::App& app, JobPlanOptions& options) {
       ->group(group);
 }
 
-ExitCode run_job_plan(const JobPlanOptions& options) { return JobPlanner(options).run(); }
+ExitCode run_job_plan(const JobPlanOptions& options) {
+  check_report_flags(options.report);
+  return JobPlanner(options).run();
+}
 
 }  // namespace lockstep

@@ -122,7 +122,9 @@ ExitCode run_metis(const MetisOptions& options) {
     }
     Json json = {{"schema", "lockstep-plan-price/1"}, {"cost", options.cost}};
     json.update(to_json(plan, price));
-    write_file("-", options.json ? to_text(json) : line(1, plan, price));
+    const std::string text = with_command(to_text(json));
+    write_reports(options.report, "plan", text);
+    write_file("-", options.json ? text : line(1, plan, price));
     return ExitCode::kDone;
   }
   const std::clock_t begin = std::clock();
@@ -139,19 +141,24 @@ ExitCode run_metis(const MetisOptions& options) {
     }
     write_file((fs::path(options.output) / "ranking.txt").string(), ranking(found));
   }
-  if (options.json) {
+  if (options.json || options.report.wanted()) {
     Json plans = Json::array();
     for (const Ranked& ranked : found) {
       plans.push_back(to_json(ranked.plan, ranked.price));
     }
-    write_file("-", to_text({{"schema", "lockstep-plan/1"},
-                             {"cost", options.cost},
-                             {"time_s", found.front().price.total() / 1000},
-                             {"bound_s", found.front().price.total() / 1000},
-                             {"exact", true},
-                             {"search_cpu_s", cpu_s},
-                             {"plans", std::move(plans)}}));
-  } else {
+    const std::string text = with_command(to_text({{"schema", "lockstep-plan/1"},
+                                                   {"cost", options.cost},
+                                                   {"time_s", found.front().price.total() / 1000},
+                                                   {"bound_s", found.front().price.total() / 1000},
+                                                   {"exact", true},
+                                                   {"search_cpu_s", cpu_s},
+                                                   {"plans", std::move(plans)}}));
+    write_reports(options.report, "plan", text);
+    if (options.json) {
+      write_file("-", text);
+    }
+  }
+  if (!options.json) {
     write_file("-", ranking(found));
   }
   return ExitCode::kDone;

@@ -62,6 +62,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.seed = options.seed;
   step.step = options.step;
   step.explain = options.explain;
+  step.detail = options.detail;
   step.trace = options.rows;
   step.meta = options.meta;
   step.trace_first_workers = options.trace_workers == "first";

@@ -113,6 +113,15 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_flag("--explain", options.explain, "the critical path: what decides the step's time")
       ->group("Output");
   app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");
+  app.add_flag("--detail", options.detail_wanted,
+               "with --json: every operation too, of one rank for all that do the same; what\n"
+               "'lockstep report' draws a timeline from")
+      ->group("Output");
+  app.add_option("--gpu-hour-price", options.gpu_hour_price,
+                 "what a GPU costs an hour, in any currency, for the cost of a million tokens")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Output");
+  define_report_flags(app, options.output);
   app.add_option("--csv", options.csv_dir, "folder for SimAI's EndToEnd.csv")->group("Output");
   app.add_option("--csv-prefix", options.csv_prefix,
                  "what its name starts with (default: the workload's name and '-')")

@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 
 #include "app/network_flags.h"
+#include "app/report_flags.h"
+#include "simulator/replay/step_detail.h"
 #include "simulator/replay/straggler.h"
 #include "trace/job_meta.h"
 #include "trace/trace.h"
@@ -45,6 +47,10 @@ struct SimulateOptions : NetworkFlags {
   std::string trace_workers = "all";  // or first: of tensor- and context-parallel groups
   bool no_symmetry = false, verify_symmetry = false;
   bool json = false;
+  bool detail_wanted = false;  // --detail
+  double gpu_hour_price = 0;
+  StepDetail* detail = nullptr;  // filled with the step
+  ReportFlags output;
 };
 
 /// Declares the flags; `options` must outlive the parsing.

@@ -116,6 +116,7 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                    .drop_incomplete_steps = options.drop_incomplete_steps,
                    .analysis = analysis});
   }
+  check_report_flags(options.report);
   const FileText meta_text(options.meta, 1 << 20);
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
   Warnings warnings;
@@ -135,7 +136,9 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                              options.traces.front(), loading.most_rows));
   }
   print_warnings(warnings);
-  write_file("-", options.json ? causes_json(job.causes, job.table, meta)
+  const std::string json = with_command(causes_json(job.causes, job.table, meta));
+  write_reports(options.report, "whatif", json);
+  write_file("-", options.json ? json
                                : overview(job.result, job.causes, job.table, options.output) +
                                      edited(job.scene, rules));
   return ExitCode::kDone;

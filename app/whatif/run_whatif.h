@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/report_flags.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -18,6 +19,7 @@ struct WhatIfOptions {
   std::string workers = "exact";   ///< S_w of the causes: exact, or min as the artifact has it
   std::vector<std::string> edits;  ///< "forward-compute[stage=3] *= 0.8"
   bool json = false;
+  ReportFlags report;
   std::vector<std::string> timelines = {"json"};  ///< their forms: json, perfetto, none
   std::string follow;  ///< a folder in which traces land; in place of `traces`
   bool once = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 
@@ -46,8 +47,9 @@ struct Place {
 
 class Walker {
  public:
-  Walker(const RankPrograms& work, const std::vector<std::vector<OpTiming>>& timing)
-      : work_(work), timing_(timing) {
+  Walker(const RankPrograms& work, const std::vector<std::vector<OpTiming>>& timing,
+         const std::vector<std::int32_t>& slot_of_rank)
+      : work_(work), timing_(timing), slot_of_rank_(slot_of_rank) {
     for (const Program& program : work.programs) {
       indexed_.push_back(index_of(program));
     }
@@ -55,7 +57,7 @@ class Walker {
 
   CriticalPath walk() {
     CriticalPath path;
-    path.by_rank.resize(timing_.size());
+    path.by_rank.resize(slot_of_rank_.size());
     Place at = last();
     Time mark = timing_.empty() ? Time() : of(at).end;
     path.total = mark;
@@ -81,9 +83,10 @@ class Walker {
   }
 
  private:
-  const OpTiming& of(Place at) const {
-    return timing_[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.op)];
+  const std::vector<OpTiming>& of_rank(std::int32_t rank) const {
+    return timing_[static_cast<std::size_t>(slot_of_rank_[static_cast<std::size_t>(rank)])];
   }
+  const OpTiming& of(Place at) const { return of_rank(at.rank)[static_cast<std::size_t>(at.op)]; }
   const ProgramOp& op(Place at) const {
     return work_.program(at.rank).ops()[static_cast<std::size_t>(at.op)];
   }
@@ -94,9 +97,15 @@ class Walker {
 
   Place last() const {
     Place found{0, -1};
-    for (std::size_t rank = 0; rank < timing_.size(); ++rank) {
-      for (std::size_t i = 0; i < timing_[rank].size(); ++i) {
-        const Place here{static_cast<std::int32_t>(rank), static_cast<std::int32_t>(i)};
+    std::vector<char> looked_at(timing_.size(), 0);
+    for (std::int32_t rank = 0; rank < std::ssize(slot_of_rank_); ++rank) {
+      char& seen =
+          looked_at[static_cast<std::size_t>(slot_of_rank_[static_cast<std::size_t>(rank)])];
+      if (std::exchange(seen, 1) != 0) {
+        continue;
+      }
+      for (std::size_t i = 0; i < of_rank(rank).size(); ++i) {
+        const Place here{rank, static_cast<std::int32_t>(i)};
         if (found.op < 0 || of(here).end > of(found).end) {
           found = here;
         }
@@ -173,14 +182,16 @@ class Walker {
 
   const RankPrograms& work_;
   const std::vector<std::vector<OpTiming>>& timing_;
+  const std::vector<std::int32_t>& slot_of_rank_;
   std::vector<Indexed> indexed_;
 };
 
 }  // namespace
 
 CriticalPath critical_path(const RankPrograms& work,
-                           const std::vector<std::vector<OpTiming>>& timing) {
-  return Walker(work, timing).walk();
+                           const std::vector<std::vector<OpTiming>>& timing,
+                           const std::vector<std::int32_t>& slot_of_rank) {
+  return Walker(work, timing, slot_of_rank).walk();
 }
 
 }  // namespace lockstep

@@ -31,9 +31,11 @@ struct CriticalPath {
   std::vector<Time> by_rank;
 };
 
-/// `timing[rank][op]`: of all ranks of a run that ended. O(operations of all programs + pieces
-/// times the size of a group).
+/// `timing[slot_of_rank[rank]][op]`: of all ranks of a run that ended; ranks that share a slot did
+/// the same. O(operations of all programs + operations of all slots + pieces times the size of a
+/// group).
 CriticalPath critical_path(const RankPrograms& work,
-                           const std::vector<std::vector<OpTiming>>& timing);
+                           const std::vector<std::vector<OpTiming>>& timing,
+                           const std::vector<std::int32_t>& slot_of_rank);
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@
 #include "simulator/replay/op_table_program.h"
 #include "simulator/replay/pipeline.h"
 #include "simulator/replay/simai_program.h"
+#include "simulator/replay/step_detail.h"
 #include "simulator/replay/step_fold.h"
 #include "simulator/replay/step_timeline.h"
 #include "simulator/replay/step_trace.h"
@@ -285,35 +286,6 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
       *options.meta = trace->meta();
     }
   }
-  std::vector<std::vector<OpTiming>> timings;
-  if (options.explain) {
-    timings.resize(nodes.size());
-    for (std::int32_t rank = 0; rank < compiled.work.ranks(); ++rank) {
-      timings[static_cast<std::size_t>(rank)].resize(compiled.work.program(rank).ops().size());
-    }
-  }
-  if (recorder || trace || options.explain) {
-    const auto drawn = [&](std::int32_t rank) { return recorder && rank < options.timeline_ranks; };
-    const auto kept = [&](std::int32_t rank) {
-      return trace && rank < compiled.jobs.front().ranks && trace->records(rank);
-    };
-    replay_options.traced = [=, all = options.explain](std::int32_t rank) {
-      return all || drawn(rank) || kept(rank);
-    };
-    replay_options.on_op = [&, drawn, kept](std::int32_t rank, std::int32_t op,
-                                            const OpTiming& timing) {
-      if (options.explain) {
-        timings[static_cast<std::size_t>(rank)][static_cast<std::size_t>(op)] = timing;
-      }
-      if (drawn(rank)) {
-        recorder->record(rank, op, timing);
-      }
-      if (kept(rank)) {
-        trace->record(rank, compiled.work.program(rank).ops()[static_cast<std::size_t>(op)],
-                      timing);
-      }
-    };
-  }
   const StragglerContext context = straggler_context(compiled.work, nodes, topology, options);
   const StragglerPlan plan(options.stragglers, context);
   replay_options.changes = plan.changes();
@@ -333,6 +305,38 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     folder.emplace(compiled.work, nodes, topology, *options.fold, schedules, replay_options,
                    plan.colours());
     fold = folder->fold(0);
+  }
+  const StepFold* final_fold = fold ? &*fold : nullptr;
+  std::optional<StepFold> last_phase;
+  std::optional<StepRecorder> kept;
+  if (options.explain || options.detail != nullptr) {
+    if (fold && folder->phases() > 1) {
+      last_phase = folder->fold(folder->phases() - 1);
+      final_fold = last_phase ? &*last_phase : nullptr;
+    }
+    kept.emplace(compiled.work, final_fold);
+  }
+  if (recorder || trace || kept) {
+    const auto drawn = [&](std::int32_t rank) { return recorder && rank < options.timeline_ranks; };
+    const auto in_trace = [&](std::int32_t rank) {
+      return trace && rank < compiled.jobs.front().ranks && trace->records(rank);
+    };
+    replay_options.traced = [&, drawn, in_trace](std::int32_t rank) {
+      return (kept && kept->records(rank)) || drawn(rank) || in_trace(rank);
+    };
+    replay_options.on_op = [&, drawn, in_trace](std::int32_t rank, std::int32_t op,
+                                                const OpTiming& timing) {
+      if (kept && kept->records(rank)) {
+        kept->record(rank, op, timing);
+      }
+      if (drawn(rank)) {
+        recorder->record(rank, op, timing);
+      }
+      if (in_trace(rank)) {
+        trace->record(rank, compiled.work.program(rank).ops()[static_cast<std::size_t>(op)],
+                      timing);
+      }
+    };
   }
   ReplayResult run;
   std::vector<PortUse> ports;
@@ -372,8 +376,19 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.flows = run.transfers;
   result.recalled_flows = run.recalled;
   result.error = run.error;
-  if (options.explain) {
-    result.critical = critical_path(compiled.work, timings);
+  if (kept) {
+    std::optional<CriticalPath> path = kept->critical();
+    if (options.explain && !path) {
+      result.warnings.push_back("too many operations to keep: no critical path");
+    }
+    if (options.detail != nullptr) {
+      *options.detail = kept->detail(
+          replay_options.op_name,
+          [&](std::int32_t rank, std::int32_t op) { return names.track(rank, op); }, path);
+    }
+    if (options.explain) {
+      result.critical = std::move(path);
+    }
   }
   for (const Job& each : compiled.jobs) {
     const auto first = run.rank_end.begin() + each.first_rank;

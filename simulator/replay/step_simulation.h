@@ -8,6 +8,7 @@
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/replay.h"
+#include "simulator/replay/step_detail.h"
 #include "simulator/replay/step_result.h"
 #include "simulator/replay/straggler.h"
 #include "topologies/topology.h"
@@ -33,7 +34,8 @@ struct StepOptions {
   Trace* trace = nullptr;
   JobMeta* meta = nullptr;
   bool trace_first_workers = false;  ///< the first of tensor- and context-parallel groups alone
-  bool explain = false;  ///< work out the critical path; keeps 24 B an operation and rank
+  bool explain = false;  ///< work out the critical path; keeps 24 B an operation and class of ranks
+  StepDetail* detail = nullptr;     ///< filled when given; keeps as much
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;
   /// With the flow engine's options the step is folded by symmetry where it can be (step_fold.h):

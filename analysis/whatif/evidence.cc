@@ -1,0 +1,111 @@
+#include "analysis/whatif/evidence.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "trace/trace_op.h"
+
+namespace lockstep::whatif {
+namespace {
+
+constexpr std::size_t kShown = 256;
+
+float median(std::vector<float>& values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Operations of one type on one stage.
+struct TypeOnStage {
+  TraceOp type;
+  std::vector<std::size_t> nodes;
+  float median_s = 0;  ///< of all its workers
+};
+
+/// By stage, the types that take time.
+std::vector<std::vector<TypeOnStage>> types_by_stage(const OpTable& table) {
+  std::vector<std::vector<TypeOnStage>> stages(static_cast<std::size_t>(table.stages));
+  for (std::size_t node = 0; node < table.nodes.size(); ++node) {
+    const OpNode& what = table.nodes[node];
+    auto& types = stages[static_cast<std::size_t>(what.stage)];
+    if (types.empty() || types.back().type != what.type) {
+      types.push_back({what.type, {}});
+    }
+    types.back().nodes.push_back(node);
+  }
+  for (auto& types : stages) {
+    for (TypeOnStage& each : types) {
+      std::vector<float> all;
+      for (const std::size_t node : each.nodes) {
+        const auto durations = table.duration(node);
+        all.insert(all.end(), durations.begin(), durations.end());
+      }
+      each.median_s = median(all);
+    }
+    std::erase_if(types, [](const TypeOnStage& each) { return each.median_s <= 0; });
+  }
+  return stages;
+}
+
+Json ops_of(const OpTable& table, const std::vector<TypeOnStage>& types, std::size_t lane,
+            std::size_t width) {
+  Json ops = Json::array();
+  for (const TypeOnStage& each : types) {
+    std::vector<float> own;
+    float longest = 0;
+    std::size_t longest_step = 0;
+    for (const std::size_t node : each.nodes) {
+      for (std::size_t step = 0; step < table.steps.size(); ++step) {
+        const float duration = table.duration(node)[step * width + lane];
+        own.push_back(duration);
+        if (duration > longest) {
+          longest = duration;
+          longest_step = step;
+        }
+      }
+    }
+    ops.push_back({{"type", trace_op_names()[index(each.type)]},
+                   {"count", own.size()},
+                   {"median_s", median(own)},
+                   {"peers_median_s", each.median_s},
+                   {"longest_s", longest},
+                   {"longest_step", table.steps[longest_step]}});
+  }
+  return ops;
+}
+
+}  // namespace
+
+Json worker_evidence(const OpTable& table, const std::vector<double>& by_worker) {
+  const std::size_t width = table.lanes() / table.steps.size();
+  const std::size_t peers = width / static_cast<std::size_t>(table.dp);
+  std::vector<std::size_t> order(by_worker.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::size_t worker) { return by_worker[worker]; });
+  std::vector<char> shown(by_worker.size(), 0);
+  for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) {
+    shown[order[i]] = 1;
+  }
+  const std::vector<std::vector<TypeOnStage>> types = types_by_stage(table);
+  Json workers = Json::array();
+  for (std::size_t worker = 0; worker < by_worker.size(); ++worker) {
+    const std::size_t stage = worker / width, lane = worker % width;
+    Json json = {{"rank", table.ranks[worker]},
+                 {"stage", stage},
+                 {"dp_rank", lane / peers},
+                 {"slowdown", by_worker[worker]}};
+    if (peers > 1) {
+      json["column"] = lane;
+    }
+    if (shown[worker] != 0) {
+      json["ops"] = ops_of(table, types[stage], lane, width);
+    }
+    workers.push_back(std::move(json));
+  }
+  return workers;
+}
+
+}  // namespace lockstep::whatif

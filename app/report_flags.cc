@@ -1,0 +1,152 @@
+#include "app/report_flags.h"
+
+#include <filesystem>
+
+#include "app/program.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "report/html/figure.h"
+#include "report/html/page.h"
+#include "report/html/report_document.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "heatmap.svg": the figure of this name; "heatmap=out/map.png": in a file of another one.
+struct FigureFile {
+  std::string name, path;
+};
+
+FigureFile figure_file(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  FigureFile figure;
+  figure.path = equals == std::string::npos ? text : text.substr(equals + 1);
+  figure.name =
+      equals == std::string::npos ? fs::path(text).stem().string() : text.substr(0, equals);
+  if (!figure.path.ends_with(".svg") && !figure.path.ends_with(".png")) {
+    throw Error("cannot tell the format of a figure by this name")
+        .at(figure.path)
+        .field("--figure")
+        .expected("a name that ends in .svg or .png");
+  }
+  return figure;
+}
+
+void check_folder(const std::string& path, const char* flag) {
+  const fs::path folder = fs::path(path).parent_path();
+  if (path != "-" && !folder.empty() && !fs::is_directory(folder)) {
+    throw Error("there is no such folder").at(folder.string()).field(flag);
+  }
+}
+
+std::string png_of(const std::string& svg) {
+  ProcessResult result;
+  const char* missing = "a figure as .png needs rsvg-convert, which is not there";
+  try {
+    // Twice as fine as the SVG's pixels, for paper.
+    result = run_process({"rsvg-convert", "--zoom=2", "--format=png"},
+                         {.input = svg, .environment = {}, .seconds = 120});
+  } catch (const Error&) {
+    throw Error(missing, ExitCode::kMissingPart)
+        .hint("install librsvg2-bin, or take a name that ends in .svg");
+  }
+  if (result.exit_code == 127) {
+    throw Error(missing, ExitCode::kMissingPart)
+        .hint("install librsvg2-bin, or take a name that ends in .svg");
+  }
+  if (result.exit_code != 0) {
+    throw Error("rsvg-convert cannot draw the figure: " + printable(trim(result.err), 200));
+  }
+  return result.out;
+}
+
+/// A word as a shell reads it.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./,:@%^";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+    return word;
+  }
+  std::string text = "'";
+  for (const char c : word) {
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return text + "'";
+}
+
+}  // namespace
+
+void define_report_flags(CLI::App& app, ReportFlags& flags) {
+  app.add_option("--report", flags.report, "HTML page that shows the result")->group("Output");
+  app.add_option(
+         "--figure", flags.figures,
+         "a figure of that page as NAME.svg or NAME.png, or NAME=FILE; may be given several\n"
+         "times ('lockstep report RESULT --list-figures' lists the names)")
+      ->allow_extra_args(false)
+      ->take_all()
+      ->group("Output");
+}
+
+void check_report_flags(const ReportFlags& flags) {
+  if (flags.wanted() && echarts_text().empty()) {
+    throw Error("this build has no charting library, so that it makes no reports",
+                ExitCode::kMissingPart)
+        .hint("./setup installs it; then configure and build again");
+  }
+  if (!flags.report.empty()) {
+    check_folder(flags.report, "--report");
+  }
+  for (const std::string& text : flags.figures) {
+    check_folder(figure_file(text).path, "--figure");
+  }
+}
+
+void write_reports(const ReportFlags& flags, const std::vector<ReportDocument>& documents) {
+  std::vector<std::pair<std::string, std::string>> files;  // nothing is written before all is made
+  for (const std::string& text : flags.figures) {
+    const FigureFile figure = figure_file(text);
+    std::string picture = figure_svg(documents, figure.name);
+    files.emplace_back(figure.path, figure.path.ends_with(".png") ? png_of(picture) : picture);
+  }
+  if (!flags.report.empty()) {
+    files.emplace_back(flags.report, html_page(documents));
+  }
+  for (const auto& [path, text] : files) {
+    write_file(path, text);
+  }
+}
+
+void write_reports(const ReportFlags& flags, const std::string& command, const std::string& json) {
+  if (flags.wanted()) {
+    write_reports(flags, {{"lockstep " + command, parse_json(json, "lockstep " + command)}});
+  }
+}
+
+std::string command_line() {
+  std::string line = "lockstep";
+  for (const std::string& word : program_arguments()) {
+    line += " " + quoted(word);
+  }
+  return line;
+}
+
+std::string with_command(std::string json) {
+  const std::size_t schema = json.find("\"schema\":");
+  const std::size_t end = schema == std::string::npos ? schema : json.find(',', schema);
+  if (end == std::string::npos) {
+    return json;
+  }
+  const std::size_t line = json.rfind('\n', schema);
+  const std::string indent =
+      line == std::string::npos ? " " : json.substr(line, schema - line);  // "\n  "
+  json.insert(end + 1,
+              indent + "\"command\": " +
+                  Json(command_line()).dump(-1, ' ', false, Json::error_handler_t::replace) + ",");
+  return json;
+}
+
+}  // namespace lockstep

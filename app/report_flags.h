@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace lockstep {
+
+struct ReportDocument;
+
+/// --report and --figure, which every command has whose results can be looked at.
+struct ReportFlags {
+  std::string report;                ///< an HTML file to write; empty: none
+  std::vector<std::string> figures;  ///< "heatmap.svg", "timeline=step.png"
+
+  bool wanted() const { return !report.empty() || !figures.empty(); }
+};
+
+void define_report_flags(CLI::App& app, ReportFlags& flags);
+
+/// Before any work: whether they can be written at all.
+/// ERRORS: Error for a missing part, a missing folder, an ending that is neither .svg nor .png.
+void check_report_flags(const ReportFlags& flags);
+
+/// Writes what the flags ask for. ERRORS: a figure that there is no data for; those of AtomicFile.
+void write_reports(const ReportFlags& flags, const std::vector<ReportDocument>& documents);
+/// Of one result: the JSON document that the command prints, as text.
+void write_reports(const ReportFlags& flags, const std::string& command, const std::string& json);
+
+/// This run's command line, quoted for a shell, the program as "lockstep".
+std::string command_line();
+/// The document with a member `command` behind its `schema`: how to make it again.
+std::string with_command(std::string json);
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+#include "app/simulate/job_figures.h"
+
+#include "base/error.h"
+#include "generator/compute/gpu_spec.h"
+#include "generator/exact/model_flops.h"
+
+namespace lockstep {
+namespace {
+
+const char* name_of(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::kGemm:
+      return "gemm";
+    case OperatorKind::kGroupedGemm:
+      return "grouped-gemm";
+    case OperatorKind::kAttention:
+      return "attention";
+    case OperatorKind::kMemory:
+      return "memory";
+  }
+  LOCKSTEP_CHECK(false, "a kind of operator without a name");
+}
+
+}  // namespace
+
+Json headline_json(const ExactJob& exact, Time step, double gpu_hour_price) {
+  const Job& job = exact.job;
+  const double tokens = static_cast<double>(job.global_batch) * static_cast<double>(job.seq);
+  const double flops = model_flops(job), seconds = step.seconds();
+  const double peak = peak_flops(gpu_spec(job.gpu_type), job.precision);
+  const double gpus = static_cast<double>(job.gpus);
+  const double hours_per_Mtoken = seconds * gpus / 3600 / tokens * 1e6;
+  Json json = {{"tokens_per_step", tokens},
+               {"tokens_per_s", tokens / seconds},
+               {"model_flops", flops},
+               {"peak_flops_per_gpu", peak},
+               {"mfu", flops / seconds / (peak * gpus)},
+               {"gpu_hours_per_Mtoken", hours_per_Mtoken}};
+  if (gpu_hour_price > 0) {
+    json["gpu_hour_price"] = gpu_hour_price;
+    json["cost_per_Mtoken"] = hours_per_Mtoken * gpu_hour_price;
+  }
+  return json;
+}
+
+Json roofline_json(const ExactJob& exact) {
+  const GpuSpec& gpu = gpu_spec(exact.job.gpu_type);
+  Json operators = Json::array();
+  for (const TimedOperator& each : exact.operators) {
+    const Operator& op = each.op;
+    operators.push_back({{"name", op.name},
+                         {"kind", name_of(op.kind)},
+                         {"flops", flops_of(op)},
+                         {"bytes", bytes_of(op)},
+                         {"time_s", each.time.seconds()}});
+  }
+  return {{"gpu", gpu.name},
+          {"precision", to_text(exact.job.precision)},
+          {"peak_flops", peak_flops(gpu, exact.job.precision)},
+          {"memory_Bps", gpu.memory_bandwidth.bytes_per_second()},
+          {"operators", std::move(operators)}};
+}
+
+}  // namespace lockstep

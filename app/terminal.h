@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace lockstep {
+
+/// Characters a line of standard output has room for: the terminal's, from 60 to 200; 80 where it
+/// is none.
+std::size_t terminal_width();
+
+/// Whether standard output may be coloured: it is a terminal that is not "dumb", and NO_COLOR is
+/// not set (no-color.org).
+bool colour_wanted();
+
+/// A table for people: on a terminal its first line and the heads of its columns stand out. The
+/// same text elsewhere.
+std::string for_terminal(const std::string& text);
+/// The same with colour or without, wherever it goes.
+std::string coloured(const std::string& text);
+
+/// Until it ends, what is written to standard error is dropped: --quiet. An Error is printed after.
+class Silence {
+ public:
+  explicit Silence(bool on);
+  ~Silence();
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  int kept_ = -1;
+};
+
+}  // namespace lockstep

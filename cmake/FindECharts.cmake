@@ -1,0 +1,11 @@
+# Apache ECharts' own minified build, which setup puts into .venv: ECharts_FILE, ECharts_VERSION.
+find_file(ECharts_FILE echarts.min.js PATHS ${PROJECT_SOURCE_DIR}/.venv/share/echarts NO_DEFAULT_PATH)
+mark_as_advanced(ECharts_FILE)
+set(ECharts_VERSION "")
+if(ECharts_FILE)
+  file(STRINGS ${ECharts_FILE} echarts_text REGEX "version=\"[0-9.]+\"")
+  string(REGEX MATCH "[.]version=\"([0-9]+[.][0-9]+[.][0-9]+)\"" matched "${echarts_text}")
+  set(ECharts_VERSION ${CMAKE_MATCH_1})
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(ECharts REQUIRED_VARS ECharts_FILE ECharts_VERSION VERSION_VAR ECharts_VERSION)

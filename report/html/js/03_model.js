@@ -1,0 +1,157 @@
+// The documents by kind, and what is worked out of them once.
+(function () {
+  'use strict';
+
+  function kind_of(document) { return String(document.schema).replace(/\/.*$/, '').replace(/^lockstep-/, ''); }
+
+  function empty() {
+    return {documents: [], simulate: [], causes: [], compare: [], 'compare-steps': [], score: [], collective: [],
+            plan: [], 'job-plan': [], 'plan-price': [], goodput: []};
+  }
+
+  // The columns of a timeline as rows: a row is what one line of the picture shows.
+  function rows_of(detail) {
+    var rows = detail.tracks.map(function (track) {
+      return {klass: track['class'], name: track.name, events: []};
+    });
+    var columns = detail.events;
+    var begin = 0, last = -1;
+    for (var i = 0; i < columns.track.length; ++i) {
+      var track = columns.track[i];
+      if (!detail.ops[columns.op[i]] || !detail.classes[rows[track].klass] || !(columns.length[i] >= 0)) {
+        throw new Error('the detail does not fit its schema');
+      }
+      begin = track === last ? begin + columns.begin[i] : columns.begin[i];
+      last = track;
+      rows[track].events.push({begin: begin * detail.tick_s, end: (begin + columns.length[i]) * detail.tick_s,
+                               op: columns.op[i], microbatch: columns.microbatch[i], chunk: columns.chunk[i],
+                               merged: columns.merged ? columns.merged[i] : 1});
+    }
+    return rows;
+  }
+
+  function pieces_of(detail) {
+    var pieces = [], columns = detail.critical;
+    if (columns && columns.op.some(function (op) { return !detail.ops[op]; })) {
+      throw new Error('the critical path does not fit its schema');
+    }
+    if (!columns) {
+      return pieces;
+    }
+    var begin = 0;
+    for (var i = 0; i < columns.begin.length; ++i) {
+      begin += columns.begin[i];
+      pieces.push({klass: columns['class'][i], op: columns.op[i], begin: begin * detail.tick_s,
+                   end: (begin + columns.length[i]) * detail.tick_s});
+    }
+    return pieces;
+  }
+
+  // Passes of a microbatch through a stage: from the first of its operations to the last.
+  function passes_of(detail, rows) {
+    var kinds = {'forward-compute': 'forward', 'backward-compute': 'backward', 'weight-compute': 'weight'};
+    var stages = {}, order = [];
+    rows.forEach(function (row) {
+      var klass = detail.classes[row.klass];
+      if (klass.stage === undefined || (stages[klass.stage] && stages[klass.stage].klass !== row.klass)) {
+        return;
+      }
+      if (!stages[klass.stage]) {
+        stages[klass.stage] = {stage: klass.stage, klass: row.klass, passes: {}, list: []};
+        order.push(klass.stage);
+      }
+      var stage = stages[klass.stage];
+      row.events.forEach(function (event) {
+        var pass = kinds[detail.ops[event.op].type];
+        if (!pass || event.microbatch < 0) {
+          return;
+        }
+        var key = pass + '/' + event.microbatch + '/' + event.chunk;
+        var known = stage.passes[key];
+        if (!known) {
+          known = {pass: pass, microbatch: event.microbatch, chunk: event.chunk, begin: event.begin, end: event.end};
+          stage.passes[key] = known;
+          stage.list.push(known);
+        }
+        known.begin = Math.min(known.begin, event.begin);
+        known.end = Math.max(known.end, event.end);
+      });
+    });
+    return order.sort(function (a, b) { return a - b; }).map(function (stage) {
+      stages[stage].list.sort(function (a, b) { return a.begin - b.begin; });
+      return stages[stage];
+    });
+  }
+
+  function understand(document) {
+    if (!document.detail || document.rows) {
+      return;
+    }
+    document.rows = rows_of(document.detail);
+    document.pieces = pieces_of(document.detail);
+    document.stages = passes_of(document.detail, document.rows).filter(function (stage) { return stage.list.length > 0; });
+  }
+
+  // The value of a function, or `other` where it fails on data that does not fit.
+  Report.attempt = function (f, other) {
+    try {
+      return f();
+    } catch (problem) {
+      return other;
+    }
+  };
+
+  Report.load = function (data) {
+    var model = empty();
+    data.documents.forEach(function (document) {
+      var kind = kind_of(document);
+      model.documents.push(document);
+      // A document that was edited by hand may not fit its schema: what cannot be read is left out.
+      if (kind === 'simulate' && Report.attempt(function () { understand(document); return true; }, false) === false) {
+        delete document.detail;
+        delete document.rows;
+      }
+      if (model[kind]) {
+        model[kind].push(document);
+      }
+    });
+    Report.model = model;
+    return model;
+  };
+
+  Report.document_name = function (document, limit) {
+    return Report.format.label(document.file || document.workload || 'result', limit);
+  };
+
+  // A figure a document of one kind that has what it needs: "timeline", "timeline-2", ….
+  Report.figure = function (figure) { Report.figures.push(figure); };
+
+  Report.figures_now = function () {
+    var found = [];
+    Report.figures.forEach(function (figure) {
+      var documents = (figure.kind ? Report.model[figure.kind] : [Report.model]).filter(function (document) {
+        return Report.attempt(function () {
+          return figure.needs(document) && figure.option(document, Report.theme(false), {}) && Report.height_of(figure, document) > 0;
+        }, false);
+      });
+      documents.forEach(function (document, i) {
+        found.push({name: figure.name + (i > 0 ? '-' + (i + 1) : ''), figure: figure, document: document,
+                    title: figure.title + (figure.kind && documents.length > 1 ? ' – ' + Report.document_name(document, 60) : '')});
+      });
+    });
+    return found;
+  };
+
+  Report.height_of = function (figure, document) {
+    return typeof figure.height === 'function' ? figure.height(document) : figure.height || 360;
+  };
+
+  Report.option_of = function (entry, theme, state) {
+    var option = Report.merge(Report.base_option(theme), entry.figure.option(entry.document, theme, state || {}));
+    if (option.xAxis && option.xAxis.axisLabel && option.xAxis.type !== 'category') {
+      option.xAxis.axisLabel.alignMinLabel = 'left';
+      option.xAxis.axisLabel.alignMaxLabel = 'right';
+    }
+    return option;
+  };
+})();

@@ -1,0 +1,107 @@
+// The figures that people ask for first, as cards, and one sentence on each result.
+(function () {
+  'use strict';
+  var f = Report.format;
+
+  function simulate_cards(d) {
+    var cards = [];
+    var interval = d.sample ? '95 % of the mean: ' + f.time(d.sample.mean_low_s) + ' – ' + f.time(d.sample.mean_high_s) +
+                              '; p99 ' + f.time(d.sample.p99_s) : 'one step, no noise';
+    cards.push(['Step time', f.time(d.sample ? d.sample.mean_s : d.total_s), interval]);
+    var h = d.headline || {};
+    if (h.tokens_per_s !== undefined) {
+      cards.push(['Tokens/s', f.plain(h.tokens_per_s), f.number(h.tokens_per_s / d.gpus) + ' per GPU']);
+    }
+    if (h.mfu !== undefined) {
+      cards.push(['MFU', f.percent(h.mfu), f.flops(h.model_flops / d.total_s / d.gpus) + ' of ' + f.flops(h.peak_flops_per_gpu) + ' per GPU']);
+    }
+    if (h.gpu_hours_per_Mtoken !== undefined) {
+      cards.push(h.cost_per_Mtoken !== undefined
+        ? ['Cost', f.number(h.cost_per_Mtoken), 'per million tokens at ' + f.number(h.gpu_hour_price) + ' a GPU hour']
+        : ['GPU hours', f.number(h.gpu_hours_per_Mtoken), 'per million tokens']);
+    }
+    cards.push(['Communication not hidden', f.percent(d.exposed_s / d.total_s), f.time(d.exposed_s) + ' of the step']);
+    if (d.bubble_s > 0) {
+      cards.push(['Pipeline bubble', f.percent(d.bubble_s / d.total_s), f.time(d.bubble_s)]);
+    }
+    if (d.slowdown !== undefined) {
+      cards.push(['Slowdown by stragglers', f.times(d.slowdown), f.time(d.clean_s) + ' without them']);
+    }
+    cards.push(['GPUs', f.whole(d.gpus), layout(d.parallel)]);
+    return cards;
+  }
+
+  function layout(p) {
+    return ['tp', 'cp', 'ep', 'pp', 'dp'].filter(function (k) { return p && p[k] > 1; })
+      .map(function (k) { return k.toUpperCase() + ' ' + p[k]; }).join(', ') || 'no parallelism';
+  }
+
+  function causes_cards(d) {
+    var slowest = d.slowest_workers[0];
+    var cards = [
+      ['Slowdown S', f.times(d.slowdown), f.percent(d.waste) + ' of the GPU hours lost'],
+      ['Step', f.time(d.step_time_s), f.time(d.ideal_step_time_s) + ' without stragglers'],
+      ['Slowest worker', slowest ? 'rank ' + slowest.rank : '–', slowest ? 'stage ' + slowest.stage + ', DP rank ' + slowest.dp_rank + ', alone ' + f.times(slowest.slowdown) : '']
+    ];
+    if (d.causes.length) {
+      cards.push(['Main cause', d.causes[0].cause, f.percent(d.causes[0].confidence) + ' of the slow steps']);
+    }
+    if (d.remedies && d.remedies.length && d.remedies[0].saves > 0) {
+      cards.push(['Best remedy', f.percent(d.remedies[0].saves), f.label(d.remedies[0].description, 70)]);
+    }
+    return cards;
+  }
+
+  function error_cards(d) {
+    var e = d.error || d.from_1MiB || {}, from = d.error_from_1MiB || d.from_1MiB || {}, below = d.error_below_1MiB || d.below_1MiB || {};
+    return [
+      ['Median error', f.percent(e.median_error), f.whole(e.rows) + ' rows, p90 ' + f.percent(e.p90_error)],
+      ['From 1 MiB', f.percent(from.median_error), 'p90 ' + f.percent(from.p90_error)],
+      ['Below 1 MiB', f.percent(below.median_error), 'p90 ' + f.percent(below.p90_error)]
+    ];
+  }
+
+  function plan_cards(d) {
+    var cards = [];
+    if (d.time_s !== undefined) {
+      cards.push(['Best plan', f.time(d.time_s), 'an iteration']);
+      cards.push(['Memory', f.size(d.memory_bytes), 'of the fullest GPU']);
+    }
+    if (d.gap !== undefined && d.gap !== null) {
+      cards.push(['Gap to the bound', f.percent(d.gap), d.exact ? 'proven optimal' : 'no plan is faster than ' + f.time(d.bound_s)]);
+    }
+    return cards;
+  }
+
+  function job_plan_cards(d) {
+    var best = d.best;
+    return [
+      ['Best plan', f.time(best.step_s || best.bound_s), f.label(best.plan, 70)],
+      ['Memory', f.size(best.memory_bytes), d.memory_limit_bytes ? 'of ' + f.size(d.memory_limit_bytes) : ''],
+      ['Gap to the bound', f.percent(d.gap), d.proven ? 'proven optimal' : f.whole(d.plans_seen) + ' plans seen']
+    ];
+  }
+
+  function goodput_cards(d) {
+    var mean = function (v) { return v && v.mean !== undefined ? v.mean : v; };
+    return [
+      ['Goodput', f.percent(mean(d.goodput)), 'of the time is useful'],
+      ['Tokens a day', f.plain(mean(d.tokens_per_day)), f.whole(d.gpus) + ' GPUs'],
+      ['Failures', f.number(mean(d.failures)), 'in ' + f.time(d.horizon_s)]
+    ];
+  }
+
+  var makers = {simulate: simulate_cards, causes: causes_cards, compare: error_cards, score: error_cards, plan: plan_cards, 'job-plan': job_plan_cards,
+                goodput: goodput_cards};
+
+  Report.cards = function () {
+    var found = [];
+    Object.keys(makers).forEach(function (kind) {
+      Report.model[kind].forEach(function (document) {
+        found.push({document: document, cards: Report.attempt(function () { return makers[kind](document); }, [])});
+      });
+    });
+    return found;
+  };
+  Report.layout_text = layout;
+})();

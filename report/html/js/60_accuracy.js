@@ -1,0 +1,146 @@
+// Predictions beside measurements.
+(function () {
+  'use strict';
+  var f = Report.format;
+  var kSymbols = ['circle', 'rect', 'triangle', 'diamond', 'pin', 'arrow', 'roundRect'];
+
+  function palette(theme) { return [theme.blue, theme.orange, theme.green, theme.pink, theme.sky, theme.red, theme.yellow, theme.grey]; }
+  function table_name(t) { return f.label(t.op + ', ' + t.gpus + ' GPUs' + (t.servers > 1 ? ' on ' + t.servers + ' servers' : ''), 40); }
+
+  // Sizes from the smallest to the largest, powers of two.
+  function sizes(theme, d) {
+    var low = Infinity, high = 1;
+    (d.points || []).concat.apply(d.points || [], (d.tables || []).map(function (t) { return t.rows; })).forEach(function (r) {
+      if (r.size_bytes > 0) {
+        low = Math.min(low, r.size_bytes);
+        high = Math.max(high, r.size_bytes);
+      }
+    });
+    return Report.axis(theme, {type: 'log', logBase: 2, name: 'size', nameGap: 26, min: low, max: Math.max(high, 2 * low), axisLabel: {formatter: f.size}});
+  }
+
+  function extremes(d) {
+    var low = Infinity, high = 0;
+    d.tables.forEach(function (t) {
+      t.rows.forEach(function (r) {
+        [r.measured_s, r.predicted_s].forEach(function (v) {
+          if (v > 0) {
+            low = Math.min(low, v);
+            high = Math.max(high, v);
+          }
+        });
+      });
+    });
+    return [Math.pow(10, Math.floor(Math.log(low) / Math.LN10)), Math.pow(10, Math.ceil(Math.log(high) / Math.LN10))];
+  }
+  // The band of a factor about y = x, on axes that are both logarithmic.
+  function band(ends, factor, fill) {
+    return {type: 'custom', silent: true, clip: true, z: 1, encode: {x: -1, y: -1}, data: [[0]], renderItem: function (params, api) {
+      var corners = [[ends[0], ends[0] * factor], [ends[1], ends[1] * factor], [ends[1], ends[1] / factor], [ends[0], ends[0] / factor]];
+      return {type: 'polygon', shape: {points: corners.map(function (c) { return api.coord(c); })}, style: {fill: fill}};
+    }};
+  }
+
+  Report.figure({
+    section: 'accuracy', name: 'accuracy', kind: 'compare', title: 'Predicted against measured time',
+    needs: function (d) { return d.tables.some(function (t) { return t.rows.length > 0; }); },
+    height: 520,
+    option: function (d, theme) {
+      var ends = extremes(d), colours = palette(theme), p90 = d.error.p90_error || 0;
+      var fill = theme.dark ? 'rgba(255,255,255,0.07)' : 'rgba(0,0,0,0.06)';
+      return {
+        grid: {left: 20, right: 24, top: 64, bottom: 48, containLabel: true},
+        legend: Report.legend(theme, {data: d.tables.slice(0, 40).map(table_name)}),
+        xAxis: Report.axis(theme, {type: 'log', name: 'measured', nameGap: 28, min: ends[0], max: ends[1], axisLabel: {formatter: f.time}}),
+        yAxis: Report.axis(theme, {type: 'log', name: 'predicted', nameGap: 52, min: ends[0], max: ends[1], axisLabel: {formatter: f.time}}),
+        graphic: [{type: 'text', right: 26, bottom: 78, silent: true, style: {text: 'dark band: off by 10 %, light band: by ' + f.percent(p90) + ' (nine of ten rows are within it)', fill: theme.quiet, fontSize: 11}}],
+        series: [band(ends, 1 + p90, fill), band(ends, 1.1, fill),
+          {type: 'line', silent: true, showSymbol: false, data: [[ends[0], ends[0]], [ends[1], ends[1]]], lineStyle: {color: theme.quiet, width: 1, type: 'dashed'}, tooltip: {show: false}}
+        ].concat(d.tables.slice(0, 40).map(function (t, i) {
+          return {
+            type: 'scatter', name: table_name(t), symbol: kSymbols[i % kSymbols.length], symbolSize: 8, z: 3,
+            itemStyle: {color: colours[i % colours.length], borderColor: theme.background, borderWidth: 0.5},
+            data: t.rows.filter(function (r) { return r.measured_s > 0 && r.predicted_s > 0; }).map(function (r) { return {value: [r.measured_s, r.predicted_s], row: r}; }),
+            tooltip: {formatter: function (p) {
+              var r = p.data.row;
+              return table_name(t) + '\n' + f.size(r.size_bytes) + (r.in_place ? ', in place' : '') + '\nmeasured ' + f.time(r.measured_s) + ', predicted ' + f.time(r.predicted_s) + '\nerror ' + f.signed(r.error) + '\n' + r.algorithm + ', ' + r.protocol + (r.why ? '\n' + f.label(r.why, 80) : '');
+            }}
+          };
+        }))
+      };
+    },
+    table: function (d) {
+      var rows = [];
+      d.tables.forEach(function (t) {
+        t.rows.slice(0, 100).forEach(function (r) { rows.push([table_name(t), f.size(r.size_bytes), f.time(r.measured_s), f.time(r.predicted_s), f.signed(r.error)]); });
+      });
+      return {head: ['table', 'size', 'measured', 'predicted', 'error'], rows: rows};
+    }
+  });
+
+  Report.figure({
+    section: 'accuracy', name: 'curves', kind: 'compare', title: 'Bus bandwidth by size: measured as points, predicted as lines',
+    needs: function (d) { return d.tables.some(function (t) { return t.rows.length > 2; }); },
+    height: 380,
+    option: function (d, theme) {
+      var colours = palette(theme), series = [];
+      d.tables.slice(0, 16).forEach(function (t, i) {
+        var colour = colours[i % colours.length];
+        var rows = t.rows.filter(function (r) { return r.size_bytes > 0 && !r.in_place; });
+        rows = rows.length ? rows : t.rows.filter(function (r) { return r.size_bytes > 0; });
+        series.push({type: 'line', name: table_name(t), showSymbol: false, color: colour, lineStyle: {width: 1.5}, data: rows.map(function (r) { return [r.size_bytes, r.predicted_busbw_Bps]; }), tooltip: {show: false}});
+        series.push({type: 'scatter', name: table_name(t), symbol: kSymbols[i % kSymbols.length], symbolSize: 6, color: colour, data: rows.map(function (r) { return [r.size_bytes, r.measured_busbw_Bps]; }),
+                     tooltip: {formatter: function (p) { return table_name(t) + '\n' + f.size(p.value[0]) + ': ' + f.rate(p.value[1]); }}});
+      });
+      return {
+        grid: {left: 32, right: 24, top: 56, bottom: 44, containLabel: true}, legend: Report.legend(theme),
+        xAxis: sizes(theme, d),
+        yAxis: Report.axis(theme, {type: 'value', name: 'bus bandwidth', nameGap: 74, axisLabel: {formatter: f.rate}}),
+        series: series
+      };
+    }
+  });
+
+  Report.figure({
+    section: 'accuracy', name: 'score', kind: 'score', title: 'Median error by system, operation and size',
+    needs: function (d) { return d.groups && d.groups.length > 0; },
+    height: function (d) { return 40 + 20 * Math.min(30, d.groups.length); },
+    option: function (d, theme) {
+      var list = d.groups.slice(0, 30);
+      return {
+        grid: {left: 8, right: 70, top: 6, bottom: 24, containLabel: true},
+        xAxis: Report.axis(theme, {type: 'value', min: 0, axisLabel: {formatter: f.percent}}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: list.map(function (g) { return f.label([g.system, g.op, g.gpus, g.size].join(', '), 60); })}),
+        series: [{type: 'bar', itemStyle: {color: theme.orange}, data: list.map(function (g) { return g.median_error; }), label: {show: true, position: 'right', color: theme.quiet, formatter: function (p) { return f.percent(p.value); }}}]
+      };
+    },
+    table: function (d) {
+      return {head: ['system', 'operation', 'GPUs', 'size', 'rows', 'median error', 'p90'], rows: d.groups.slice(0, 300).map(function (g) { return [g.system, g.op, g.gpus, g.size, f.whole(g.rows), f.percent(g.median_error), f.percent(g.p90_error)]; })};
+    }
+  });
+
+  Report.figure({
+    section: 'accuracy', name: 'collective', kind: 'collective', title: 'A collective by size',
+    needs: function (d) { return d.points && d.points.length > 0; },
+    height: 340,
+    option: function (d, theme) {
+      var colours = palette(theme), engines = {};
+      d.points.forEach(function (p) { Object.keys(p.engines).forEach(function (name) { engines[name] = true; }); });
+      return {
+        grid: {left: 32, right: 24, top: 40, bottom: 44, containLabel: true}, legend: Report.legend(theme),
+        xAxis: sizes(theme, d),
+        yAxis: Report.axis(theme, {type: 'value', name: 'bus bandwidth', nameGap: 74, axisLabel: {formatter: f.rate}}),
+        series: Object.keys(engines).map(function (name, i) {
+          return {type: 'line', name: name, color: colours[i], symbol: kSymbols[i], symbolSize: 7,
+                  data: d.points.filter(function (p) { return p.engines[name] && p.size_bytes > 0; }).map(function (p) { return [p.size_bytes, p.engines[name].bus_Bps]; }),
+                  tooltip: {formatter: function (p) { return name + '\n' + f.size(p.value[0]) + ': ' + f.rate(p.value[1]); }}};
+        })
+      };
+    },
+    table: function (d) {
+      var rows = [];
+      d.points.forEach(function (p) { Object.keys(p.engines).forEach(function (name) { rows.push([f.size(p.size_bytes), name, f.time(p.engines[name].time_s), f.rate(p.engines[name].bus_Bps)]); }); });
+      return {head: ['size', 'engine', 'time', 'bus bandwidth'], rows: rows};
+    }
+  });
+})();

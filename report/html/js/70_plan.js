@@ -1,0 +1,74 @@
+// Plans that nothing beats in both time and memory, among those that were looked at.
+(function () {
+  'use strict';
+  var f = Report.format;
+
+  function plans(d) {
+    var list = (d.front || []).concat(d.plans || []);
+    return list.map(function (p) {
+      var time = p.time_s !== undefined ? p.time_s : p.step_s || p.bound_s;
+      return {time: time, memory: p.memory_bytes, name: typeof p.plan === 'string' ? p.plan : describe(p), json: p};
+    }).filter(function (p) { return p.time > 0 && p.memory > 0; });
+  }
+  function describe(p) {
+    if (p.stages && p.stages.length) {
+      return p.stages.length + (p.stages.length === 1 ? ' stage, ' : ' stages, ') + 'microbatch ' + p.micro_batch;
+    }
+    var text = ['tp', 'cp', 'ep', 'pp', 'dp', 'vpp', 'zero'].filter(function (k) { return p[k] > 1; }).map(function (k) { return k + ' ' + p[k]; }).join(', ');
+    return text || 'plan';
+  }
+  function front(list) {
+    return list.filter(function (p) {
+      return !list.some(function (q) { return q.time <= p.time && q.memory <= p.memory && (q.time < p.time || q.memory < p.memory); });
+    }).sort(function (a, b) { return a.time - b.time; });
+  }
+
+  function pareto(kind, name) {
+    return {
+      section: 'plan', name: name, kind: kind, title: 'Plans by time and memory; the line joins those that nothing beats in both',
+      needs: function (d) { return plans(d).length > 0; },
+      height: 400,
+      option: function (d, theme) {
+        var list = plans(d), best = front(list);
+        var limit = d.memory_limit_bytes || list[0].json.memory_limit_bytes;
+        var point = function (p) { return {value: [p.time, p.memory], plan: p}; };
+        var tip = {formatter: function (p) { var q = p.data.plan; return f.label(q.name, 70) + '\n' + f.time(q.time) + ' a step\n' + f.size(q.memory) + ' on the fullest GPU'; }};
+        return {
+          grid: {left: 24, right: 24, top: 40, bottom: 44, containLabel: true}, legend: Report.legend(theme),
+          xAxis: Report.axis(theme, {type: 'value', scale: true, name: 'time of a step', nameGap: 26, axisLabel: {formatter: f.time}}),
+          yAxis: Report.size_axis(theme, list.reduce(function (most, p) { return Math.max(most, p.memory); }, 0), {name: 'memory of the fullest GPU', nameGap: 62},
+                                  list.reduce(function (least, p) { return Math.min(least, p.memory); }, Infinity)),
+          series: [
+            {type: 'scatter', name: 'other plans', symbol: 'circle', symbolSize: 8, color: theme.grey, data: list.filter(function (p) { return best.indexOf(p) < 0; }).map(point), tooltip: tip},
+            {type: 'line', name: 'Pareto front', step: 'end', symbol: 'diamond', symbolSize: 12, color: theme.blue, data: best.map(point), tooltip: tip,
+             label: {show: best.length <= 8, position: 'top', color: theme.text, fontSize: 11, formatter: function (p) { return f.label(p.data.plan.name, 30); }},
+             markLine: limit ? {silent: true, symbol: 'none', data: [{yAxis: limit}], lineStyle: {color: theme.red, type: 'dashed'}, label: {formatter: 'memory of a GPU', position: 'insideEndTop', color: theme.red}} : undefined}
+          ]
+        };
+      },
+      table: function (d) {
+        var list = plans(d), best = front(list);
+        return {head: ['plan', 'time', 'memory', 'on the front'], rows: list.slice().sort(function (a, b) { return a.time - b.time; }).slice(0, 200).map(function (p) { return [p.name, f.time(p.time), f.size(p.memory), best.indexOf(p) >= 0 ? 'yes' : '']; })};
+      }
+    };
+  }
+  Report.figure(pareto('plan', 'pareto'));
+  Report.figure(pareto('job-plan', 'pareto-job'));
+
+  Report.figure({
+    section: 'plan', name: 'plan-stages', kind: 'plan', title: 'Stages of the best plan',
+    needs: function (d) { return d.plans && d.plans.length > 0 && d.plans[0].stages && d.plans[0].stages.length > 0; },
+    height: function (d) { return 70 + 26 * d.plans[0].stages.length; },
+    option: function (d, theme) {
+      var stages = d.plans[0].stages;
+      var parts = [['forward', 'forward_s', theme.sky], ['backward', 'backward_s', theme.blue], ['recompute', 'recompute_s', theme.pink], ['receive', 'receive_s', theme.orange], ['send', 'send_s', theme.red]];
+      return {
+        grid: {left: 8, right: 24, top: 34, bottom: 24, containLabel: true}, legend: Report.legend(theme),
+        xAxis: Report.axis(theme, {type: 'value', axisLabel: {formatter: f.time}}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: stages.map(function (s, i) { return 'stage ' + i + ', ' + s.gpus + ' GPUs'; })}),
+        series: parts.map(function (part) { return {name: part[0], type: 'bar', stack: 'all', itemStyle: {color: part[2]}, data: stages.map(function (s) { return s[part[1]] || 0; })}; })
+      };
+    },
+    note: function () { return 'Of one microbatch.'; }
+  });
+})();

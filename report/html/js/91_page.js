@@ -1,0 +1,193 @@
+// The page: sections, their figures and tables, themes, keys. Texts of users' files are set as text
+// nodes alone, never as markup.
+(function () {
+  'use strict';
+  if (typeof document === 'undefined') {
+    return;
+  }
+  var f = Report.format;
+  var kSections = [
+    ['headline', 'At a glance'], ['time', 'Where the time goes'], ['whatif', 'Stragglers: who, and what mending brings'], ['timeline', 'Timeline'],
+    ['pipeline', 'Pipeline'], ['fabric', 'Fabric'], ['distribution', 'Distributions'], ['accuracy', 'Accuracy'],
+    ['plan', 'Plans'], ['goodput', 'Weeks of training'], ['memory', 'Memory'], ['roofline', 'Roofline'], ['runs', 'Two runs side by side'], ['inputs', 'Inputs and commands']
+  ];
+  var charts = [];  // {entry, element, chart, state}
+  var dark = false;
+
+  function make(tag, attributes, children) {
+    var element = document.createElement(tag);
+    Object.keys(attributes || {}).forEach(function (name) {
+      if (name === 'text') {
+        element.textContent = attributes.text;
+      } else if (name === 'on') {
+        Object.keys(attributes.on).forEach(function (event) { element.addEventListener(event, attributes.on[event]); });
+      } else {
+        element.setAttribute(name, attributes[name]);
+      }
+    });
+    (children || []).forEach(function (child) {
+      if (child) {
+        element.appendChild(typeof child === 'string' ? document.createTextNode(child) : child);
+      }
+    });
+    return element;
+  }
+  Report.make = make;
+
+  function is_number(text) { return /^[−+\-–]?[\d\u202f.]*\d?(\u202f.*|×)?$/.test(String(text)); }
+
+  function table_of(table) {
+    var kMost = 500;
+    var numeric = table.head.map(function (_, i) {
+      return table.rows.length > 0 && table.rows.every(function (row) { return row[i] === '' || row[i] === undefined || is_number(row[i]); });
+    });
+    return make('div', {'class': 'scroll', tabindex: '0', role: 'region', 'aria-label': 'table'}, [make('table', {}, [
+      make('thead', {}, [make('tr', {}, table.head.map(function (text, i) { return make('th', {scope: 'col', 'class': numeric[i] ? 'number' : '', text: text}); }))]),
+      make('tbody', {}, table.rows.slice(0, kMost).map(function (row) {
+        return make('tr', {}, row.map(function (cell, i) { return make('td', {'class': numeric[i] ? 'number' : '', text: f.label(cell === undefined ? '' : cell, 120)}); }));
+      }))
+    ])]);
+  }
+  Report.table_of = table_of;
+
+  function start(item) {
+    if (item.chart) {
+      return;
+    }
+    var theme = Report.theme(dark);
+    item.chart = echarts.init(item.element, null, {renderer: 'canvas'});
+    item.chart.setOption(Report.option_of(item.entry, theme, item.state));
+    item.element.setAttribute('data-drawn', 'yes');
+    item.drawn_ms = performance.now();
+    if (Report.interactions[item.entry.figure.interactive]) {
+      Report.interactions[item.entry.figure.interactive](item, theme);
+    }
+  }
+  function redraw(item) {
+    if (item.chart) {
+      var zoom = (item.chart.getOption().dataZoom || []).map(function (z) { return {start: z.start, end: z.end}; });
+      item.chart.setOption(Report.option_of(item.entry, Report.theme(dark), item.state), true);
+      zoom.forEach(function (z, i) { item.chart.dispatchAction({type: 'dataZoom', dataZoomIndex: i, start: z.start, end: z.end}); });
+    }
+  }
+  Report.redraw = redraw;
+
+  // Drawn when they come near the window: a page of many figures opens at once.
+  var observer = typeof IntersectionObserver === 'undefined' ? null : new IntersectionObserver(function (seen) {
+    seen.forEach(function (one) {
+      if (one.isIntersecting) {
+        observer.unobserve(one.target);
+        charts.forEach(function (item) { if (item.element === one.target) { start(item); } });
+      }
+    });
+  }, {rootMargin: '300px'});
+
+  function figure_of(entry) {
+    var figure = entry.figure, id = 'figure-' + entry.name;
+    var element = make('div', {'class': 'chart', role: 'img', tabindex: '0', 'aria-label': entry.title, id: id});
+    element.style.height = Report.height_of(figure, entry.document) + 'px';
+    var item = {entry: entry, element: element, chart: null, state: {}};
+    charts.push(item);
+    var note = figure.note ? Report.attempt(function () { return figure.note(entry.document); }, '') : '';
+    var table = figure.table ? Report.attempt(function () { return figure.table(entry.document); }, null) : null;
+    item.tools = make('div', {'class': 'tools'});
+    item.aside = make('div', {'class': 'aside', 'aria-live': 'polite'});
+    var details = null;
+    if (table && table.rows.length) {
+      details = make('details', {}, [make('summary', {text: 'As a table'})]);
+      details.addEventListener('toggle', function () {
+        if (details.open && details.children.length === 1) {
+          details.appendChild(table_of(table));
+        }
+      });
+    }
+    return make('figure', {'data-figure': entry.name}, [
+      make('figcaption', {}, [make('h3', {text: entry.title}), item.tools]), element, item.aside, note ? make('p', {'class': 'note', text: note}) : null, details
+    ]);
+  }
+
+  function headline() {
+    return Report.cards().map(function (result) {
+      var d = result.document;
+      return make('div', {'class': 'result'}, [
+        make('p', {'class': 'of', text: Report.document_name(d, 160) + (d.topology ? ' on ' + f.label(d.topology, 80) : '') + (d.engine ? ', ' + d.engine + ' engine' : '')}),
+        make('div', {'class': 'cards'}, result.cards.map(function (card) {
+          return make('div', {'class': 'card'}, [make('div', {'class': 'name', text: card[0]}), make('div', {'class': 'value', text: card[1]}), make('div', {'class': 'more', text: card[2]})]);
+        })),
+        d.slowest_workers && d.workers && d.workers.length ? make('p', {}, [make('button', {'class': 'main', id: 'show-slowest', text: 'Show the slowest worker: rank ' + Report.slowest_worker(d).rank, on: {click: function () { Report.show_worker(d, Report.slowest_worker(d), true); }}})]) : null,
+        d.causes && d.causes.length ? make('ul', {'class': 'evidence'}, d.causes.map(function (c) { return make('li', {text: c.cause + ': ' + f.label(c.evidence, 400)}); })) : null
+      ]);
+    });
+  }
+
+  function inputs() {
+    return Report.model.documents.map(function (d) {
+      var rows = ['workload', 'topology', 'engine', 'semantics', 'flavour', 'trial_name', 'model', 'size', 'logs'].filter(function (k) { return typeof d[k] === 'string' && d[k] || Array.isArray(d[k]) && typeof d[k][0] === 'string'; })
+        .map(function (k) { return [k, Array.isArray(d[k]) ? d[k].join(', ') : d[k]]; });
+      return make('div', {'class': 'result'}, [
+        make('p', {'class': 'of', text: Report.document_name(d, 160) + ' (' + f.label(d.schema, 40) + ')'}),
+        d.command ? make('pre', {tabindex: '0'}, [make('code', {text: d.command})]) : make('p', {'class': 'note', text: 'The result does not say by which command it was made.'}),
+        rows.length ? table_of({head: ['input', 'value'], rows: rows}) : null,
+        d.warnings && d.warnings.length ? make('ul', {'class': 'evidence'}, d.warnings.slice(0, 50).map(function (w) { return make('li', {text: 'warning: ' + f.label(w, 400)}); })) : null
+      ]);
+    });
+  }
+
+  function set_theme(mode) {
+    var system = window.matchMedia && window.matchMedia('(prefers-color-scheme: dark)').matches;
+    var next = mode === 'dark' || (mode === 'auto' && system);
+    document.documentElement.setAttribute('data-theme', next ? 'dark' : 'light');
+    if (next !== dark) {
+      dark = next;
+      charts.forEach(redraw);
+    }
+  }
+
+  function theme_button() {
+    var modes = ['auto', 'light', 'dark'], at = 0;
+    var button = make('button', {id: 'theme', 'aria-label': 'colours', text: 'Colours: auto'});
+    button.addEventListener('click', function () {
+      at = (at + 1) % modes.length;
+      button.textContent = 'Colours: ' + modes[at];
+      set_theme(modes[at]);
+    });
+    if (window.matchMedia) {
+      window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () { set_theme(modes[at]); });
+    }
+    // Paper is white, and shows all figures.
+    window.addEventListener('beforeprint', function () {
+      set_theme('light');
+      charts.forEach(start);
+    });
+    window.addEventListener('afterprint', function () { set_theme(modes[at]); });
+    return button;
+  }
+
+  Report.charts = charts;
+  Report.open = function () {
+    Report.load(JSON.parse(document.getElementById('data').textContent));
+    var entries = Report.figures_now();
+    set_theme('auto');
+    var nav = make('nav', {'aria-label': 'sections'});
+    var main = make('main', {id: 'report'});
+    kSections.forEach(function (section) {
+      var parts = section[0] === 'headline' ? headline() : section[0] === 'inputs' ? inputs()
+        : entries.filter(function (e) { return e.figure.section === section[0]; }).map(figure_of);
+      if (parts.length) {
+        nav.appendChild(make('a', {href: '#' + section[0], text: section[1]}));
+        main.appendChild(make('section', {id: section[0], 'aria-labelledby': section[0] + '-title'}, [make('h2', {id: section[0] + '-title', text: section[1]})].concat(parts)));
+      }
+    });
+    document.body.appendChild(make('header', {}, [make('h1', {text: 'Lockstep report'}), nav, theme_button()]));
+    document.body.appendChild(main);
+    charts.forEach(function (item) {
+      if (observer) {
+        observer.observe(item.element);
+      } else {
+        start(item);
+      }
+    });
+    window.addEventListener('resize', function () { charts.forEach(function (item) { if (item.chart) { item.chart.resize(); } }); });
+    document.documentElement.setAttribute('data-ready', 'yes');
+  };
+})();

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Every JSON document that a schema of docs/formats/schema describes keeps to it, in real runs; and
+the schemas refuse what is wrong.
+
+Usage: schema_test.py <lockstep>
+"""
+import copy
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+except ImportError:
+    print("SKIPPED: the Python module jsonschema is not here (./setup installs it)")
+    sys.exit(77)
+
+LOCKSTEP, OUT = sys.argv[1], tempfile.mkdtemp()
+TINY = ["simulate", "--workload", "tests/data/simulate/tiny.txt", "--json"]
+JOB = ["simulate", "--model", "llama3-8b", "--gpus", "16", "--tp", "2", "--pp", "4", "--global-batch", "8", "--topology", "Spectrum-X:g=16", "--json"]
+PLAN = ["plan", "--aceso-model", "scale-layer", "--profiles", "tests/data/plan/scale-layer", "--gpus-per-node", "2", "--nodes", "2", "--json"]
+RUNS = [
+    [*TINY, "--engine", "analytic", "--nvlink", "360GBps", "--nic", "48.5GBps"],
+    [*TINY, "--topology", "Spectrum-X:g=8", "--detail"],
+    [*JOB, "--detail", "--explain", "--sensitivity", "--gpu-hour-price", "2.5"],
+    [*JOB, "--straggler", "gpu:3:1.5", "--steps", "3"],
+    ["whatif", "--trace", "tests/data/whatif/two-stages.csv", "--meta", "tests/data/whatif/two-stages.yaml", "-o", OUT, "--json"],
+    ["compare", "tests/data/logs/two-tables.txt", "--json"],
+    [*PLAN, "--aceso-size", "4layers", "--memory-limit", "1200", "--global-batch", "16", "--micro-batch", "1", "2"],
+    [*PLAN, "--aceso-size", "2layers", "--memory-limit", "4000", "--price", "tests/data/plan/scale-layer/two-stages.json"],
+    ["goodput", "--step", "5.2s", "--tokens", "16777216", "--gpus", "1024", "--gpu-mtbf", "5.8y", "--checkpoint", "20s", "--restart", "10min", "--json"],
+    ["collective", "--op", "allreduce", "--size", "1MiB:4MiB", "--topology", "Spectrum-X:g=16", "--engine", "analytic,flow", "--json"],
+    ["doctor", "--json"],
+    ["plan", "--metis-hostfile", "tests/data/plan/metis/hostfile", "--metis-clusterfile", "tests/data/plan/metis/cluster.json", "--profiles",
+     "tests/data/plan/metis", "--layers", "4", "--gbs", "8", "--max-tp", "2", "--max-batch", "2", "--json"],
+]
+
+schemas = {}
+for path in glob.glob("docs/formats/schema/*.json"):
+    schema = json.load(open(path))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    name = schema["properties"]["schema"]["const"]
+    assert os.path.basename(path) == name.replace("/", "-") + ".json", path
+    schemas[name] = jsonschema.Draft202012Validator(schema)
+
+failures = 0
+
+
+def complain(text):
+    global failures
+    failures += 1
+    print("FAILED:", text)
+
+
+seen = set()
+for words in RUNS:
+    run = subprocess.run([LOCKSTEP, *words], capture_output=True, text=True)
+    if run.returncode != 0:
+        complain(f"lockstep {' '.join(words)}: exit code {run.returncode}: {run.stderr}")
+        continue
+    document = json.loads(run.stdout)
+    validator = schemas.get(document["schema"])
+    if validator is None:
+        complain(f"{document['schema']} has no schema")
+        continue
+    seen.add(document["schema"])
+    for problem in validator.iter_errors(document):
+        complain(f"lockstep {' '.join(words)}: {'/'.join(map(str, problem.path))}: {problem.message}")
+    # A document without one of its members, or with another version, is refused.
+    for key in document["schema"], *schemas[document["schema"]].schema["required"]:
+        spoiled = copy.copy(document)
+        spoiled.pop(key, None)
+        if key == document["schema"]:
+            spoiled["schema"] = "lockstep-other/9"
+        if validator.is_valid(spoiled):
+            complain(f"{document['schema']}: valid without {key}")
+
+print(f"{len(RUNS)} runs, {len(seen)} schemas")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "report/html/fabric.h"
+#include "report/html/figure.h"
+#include "report/html/page.h"
+#include "report/html/report_document.h"
+
+namespace lockstep {
+namespace {
+
+Json link(const std::string& from, const std::string& to, double utilisation) {
+  return {{"from", from}, {"to", to}, {"utilisation", utilisation}, {"carried_bytes", 10}};
+}
+
+// 64 GPUs on 2 leaves: the GPUs are folded into 16 groups of 4, the leaves stay. A group's edge
+// holds its 4 links in both directions; the utilisation of GPU g's is g / 100 up and 0 down.
+TEST(Fabric, FoldsTiersOfNeighbours) {
+  Json links = Json::array();
+  for (int gpu = 0; gpu < 64; ++gpu) {
+    const std::string up = "gpu " + std::to_string(gpu),
+                      leaf = "leaf " + std::to_string(64 + gpu / 32);
+    links.push_back(link(up, leaf, gpu / 100.0));
+    links.push_back(link(leaf, up, 0));
+  }
+  const Json fabric = fabric_of_links(links);
+  ASSERT_EQ(fabric["tiers"].size(), 2U);
+  EXPECT_EQ(fabric["tiers"][0]["kind"], "gpu");
+  EXPECT_EQ(fabric["tiers"][0]["nodes"], 64);
+  ASSERT_EQ(fabric["tiers"][0]["groups"].size(), 16U);
+  EXPECT_EQ(fabric["tiers"][0]["groups"][1]["first"], 4);
+  EXPECT_EQ(fabric["tiers"][0]["groups"][1]["last"], 7);
+  ASSERT_EQ(fabric["edges"].size(), 16U);
+  const Json& edge = fabric["edges"][1];  // GPUs 4 to 7: (4 + 5 + 6 + 7) / 100 over 8 directions
+  EXPECT_EQ(edge["links"], 8);
+  EXPECT_DOUBLE_EQ(edge["mean"].get<double>(), 0.22 / 8);
+  EXPECT_DOUBLE_EQ(edge["max"].get<double>(), 0.07);
+  EXPECT_EQ(edge["carried_bytes"], 80);
+  ASSERT_EQ(fabric["kinds"].size(), 1U);
+  EXPECT_EQ(fabric["kinds"][0]["utilisation"].size(), 11U);
+  EXPECT_EQ(fabric["busiest"].size(), 20U);
+  EXPECT_EQ(fabric["busiest"][0]["from"], "gpu 63");
+}
+
+TEST(Fabric, LeavesOutLinksWithoutNames) {
+  const Json fabric = fabric_of_links(Json::array({Json{{"port", 3}, {"utilisation", 0.5}}}));
+  EXPECT_TRUE(fabric["edges"].empty());
+  EXPECT_EQ(fabric["busiest"].size(), 1U);
+}
+
+ReportDocument step(const std::string& name) {
+  const Json phase = {{"compute_s", 1.0}};
+  return {
+      "result.json",
+      {{"schema", "lockstep-simulate/1"},
+       {"workload", name},
+       {"gpus", 8},
+       {"total_s", 2.0},
+       {"compute_s", 1.5},
+       {"exposed_s", 0.5},
+       {"bubble_s", 0},
+       {"skew_s", 0},
+       {"exposed_by_group", {{"tp_s", 0.5}}},
+       {"links", Json::array()},
+       {"layers",
+        {{{"name", name}, {"forward", phase}, {"input_grad", phase}, {"weight_grad", phase}}}}}};
+}
+
+TEST(ReportDocument, CutsLongNamesBetweenCharacters) {
+  std::string name(199, 'x');
+  name += "é and more";  // the two bytes of é are the 200th and 201st
+  const Json json = for_page(step(name));
+  EXPECT_EQ(json["workload"], std::string(199, 'x') + "…");
+}
+
+// No '<' of the data is in the page, so that no name can end the script element it stands in.
+TEST(Page, NamesAreDataNotMarkup) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  const std::string page = html_page({step("</script><script>alert(1)</script>")});
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_NE(page.find("\\u003c/script>\\u003cscript>alert(1)"), std::string::npos);
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+}
+
+TEST(Figure, IsTheSameTextEachTimeAndEscapesNames) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  const std::vector<ReportDocument> documents = {step("a<b>&\"c\"\x01")};
+  const std::string svg = figure_svg(documents, "layers");
+  EXPECT_EQ(svg, figure_svg(documents, "layers"));
+  EXPECT_THAT(svg, ::testing::StartsWith("<svg "));
+  EXPECT_NE(svg.find("a&lt;b&gt;&amp;"), std::string::npos);
+  EXPECT_EQ(svg.find("<b>"), std::string::npos);
+  EXPECT_EQ(svg.find('\x01'), std::string::npos);
+}
+
+TEST(Figure, SaysWhichThereAre) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  try {
+    figure_svg({step("x")}, "timeline");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("no data for a figure 'timeline'"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("one of time, layers"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
