@@ -106,13 +106,17 @@ int element_bytes(Precision precision) {
 }
 
 Time gemm_time(const GemmShape& shape, const GpuSpec& gpu, Precision precision) {
+  return gemm_time(shape, gpu, precision, gemm_efficiency(gpu.family, precision));
+}
+
+Time gemm_time(const GemmShape& shape, const GpuSpec& gpu, Precision precision,
+               const GemmEfficiency& fit) {
   if (std::min({shape.batch, shape.m, shape.n, shape.k}) < 1) {
     throw Error("a matrix product of " + std::to_string(shape.batch) + " x (" +
                 std::to_string(shape.m) + " x " + std::to_string(shape.k) + ") (" +
                 std::to_string(shape.k) + " x " + std::to_string(shape.n) + ")")
         .expected("sizes of at least 1");
   }
-  const GemmEfficiency& fit = gemm_efficiency(gpu.family, precision);
   const double peak = peak_flops(gpu, precision);
   const double batch = real(shape.batch);
   const double m = real(shape.m);

@@ -45,6 +45,10 @@ const GemmEfficiency& gemm_efficiency(GpuFamily family, Precision precision);
 /// ERRORS: a precision the GPU has not; a size below 1; a time beyond the clock's 106 days.
 Time gemm_time(const GemmShape& shape, const GpuSpec& gpu, Precision precision);
 
+/// The same with other parameters: a fit in progress, or one of a single GPU.
+Time gemm_time(const GemmShape& shape, const GpuSpec& gpu, Precision precision,
+               const GemmEfficiency& fit);
+
 /// Bytes of an element of a matrix in that precision.
 int element_bytes(Precision precision);
 

@@ -1,0 +1,268 @@
+#include "app/profile/run_profile.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "app/generate_exact.h"
+#include "base/atomic_file.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/text.h"
+#include "generator/compute/gpu_spec.h"
+#include "profiler/aceso_profile.h"
+#include "profiler/gpu_module.h"
+#include "profiler/outputs.h"
+#include "profiler/profile_plan.h"
+#include "profiler/sweep/efficiency_json.h"
+#include "profiler/sweep/grid.h"
+#include "profiler/sweep/interference.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string root_help(const CLI::App* app) {
+  while (app->get_parent() != nullptr) {
+    app = app->get_parent();
+  }
+  return app->help();
+}
+
+/// A file of the output folder.
+class Folder {
+ public:
+  explicit Folder(std::string path) : path_(std::move(path)) {}
+  bool wanted() const { return !path_.empty(); }
+  void write(const std::string& name, std::string_view text) {
+    make_folder(path_);
+    const std::string file = (fs::path(path_) / name).string();
+    write_file(file, text);
+    fmt::print(stderr, "{}: {} bytes\n", file, text.size());
+  }
+
+ private:
+  std::string path_;
+};
+
+std::string command_line(const ProfileOptions& options) {
+  std::string text = "lockstep profile";
+  for (const CLI::Option* option : options.app->get_options()) {
+    if (option->count() > 0 && option->get_name() != "--from") {
+      text += " " + option->get_name();
+      for (const std::string& value :
+           option->get_expected_min() > 0 ? option->results() : std::vector<std::string>()) {
+        text += " " + value;
+      }
+    }
+  }
+  for (const std::string& word : options.app->remaining()) {
+    text += " " + word;
+  }
+  return text;
+}
+
+Measurements measure(const ProfileOptions& options, const std::vector<Kernel>& kernels) {
+  if (!options.from.empty()) {
+    const FileText text(options.from);
+    return read_measurements(text.view(), options.from);
+  }
+  const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
+  Progress progress("timing", static_cast<std::int64_t>(kernels.size()));
+  Measurements measurements = measure_all(*device, kernels, options.timing, [&](std::size_t i) {
+    progress.update(static_cast<std::int64_t>(i));
+  });
+  measurements.when = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  measurements.command = command_line(options);
+  return measurements;
+}
+
+void print_left_out(const Measurements& measurements) {
+  for (const std::string& left_out : measurements.left_out) {
+    fmt::print(stderr, "lockstep: warning: left out: {}\n", left_out);
+  }
+}
+
+/// What every way of measuring ends with: the measurements themselves.
+void finish(const ProfileOptions& options, const Measurements& measurements, Folder& folder,
+            const std::string& name) {
+  if (folder.wanted() && options.from.empty()) {
+    folder.write(name + ".measurements.json", to_measurements_json(measurements));
+  }
+  if (options.json) {
+    write_file("-", to_measurements_json(measurements));
+  } else {
+    print_left_out(measurements);
+    write_file("-", measurement_table(measurements));
+  }
+}
+
+ExitCode print_list(const std::vector<Kernel>& kernels) {
+  std::string text;
+  for (const Kernel& kernel : kernels) {
+    text += to_text(kernel) + "\n";
+  }
+  write_file("-", text);
+  fmt::print(stderr, "{} operators\n", kernels.size());
+  return ExitCode::kDone;
+}
+
+/// Job name as the start of file names: "llama3-8b-tp2-mbs1-seq4096-bf16".
+std::string stem(const Job& job) {
+  return fmt::format("{}-tp{}-cp{}-ep{}-mbs{}-seq{}-{}", job.model.name, job.tp, job.cp, job.ep,
+                     job.micro_batch, job.seq, to_text(job.precision));
+}
+
+ExitCode profile_job(const ProfileOptions& options) {
+  const ExactJob described = exact_job(options.app->remaining());
+  for (const std::string& note : described.notes) {
+    fmt::print(stderr, "lockstep: {}\n", note);
+  }
+  const ProfilePlan plan = plan_profile(described.job);
+  if (options.list) {
+    return print_list(plan.kernels);
+  }
+  const Measurements measurements = measure(options, plan.kernels);
+  Folder folder(options.output);
+  if (folder.wanted()) {
+    const std::string name = stem(described.job);
+    const OperatorProfile profile = operator_profile(plan, measurements);
+    folder.write(name + ".profile.json", to_profile_json(profile));
+    const auto missing = [&](const auto& parts) {
+      return std::ranges::any_of(parts, [&](const AiobPart& part) {
+        return std::ranges::any_of(part.kernels,
+                                   [&](const Kernel& k) { return !measurements.has(k); });
+      });
+    };
+    if (missing(plan.aiob)) {
+      fmt::print(stderr, "lockstep: warning: no AIOB file: some of its operators were left out\n");
+    } else {
+      folder.write(aiob_file_name(described.job), aiob_text(plan, measurements));
+    }
+    if (described.job.pp == 1 && described.job.vpp == 1 && described.job.cp == 1 &&
+        measurements.left_out.empty()) {
+      folder.write(metis_file_name(described.job, measurements.device),
+                   metis_json(described.job, measurements));
+    }
+  }
+  finish(options, measurements, folder, stem(described.job));
+  return ExitCode::kDone;
+}
+
+ExitCode profile_aceso(const ProfileOptions& options) {
+  std::vector<AcesoGpt> tables;
+  std::vector<Kernel> kernels;
+  std::set<Kernel> known;
+  for (const std::int64_t mbs : options.aceso_micro_batch) {
+    for (const std::int64_t tp : options.aceso_tp) {
+      for (const int algorithm : {0, 1}) {
+        const AcesoGpt& table =
+            tables.emplace_back(AcesoGpt{options.aceso_size, mbs, tp, algorithm});
+        for (const AcesoOp& op : aceso_ops(table)) {
+          for (const auto* list : {&op.forward, &op.backward}) {
+            for (const Kernel& kernel : *list) {
+              if (known.insert(kernel).second) {
+                kernels.push_back(kernel);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  if (options.list) {
+    return print_list(kernels);
+  }
+  const Measurements measurements = measure(options, kernels);
+  Folder folder(options.output);
+  if (folder.wanted()) {
+    for (const AcesoGpt& table : tables) {
+      folder.write(aceso_file_name(table), aceso_csv(table, measurements));
+    }
+  }
+  finish(options, measurements, folder, "aceso-gpt-" + options.aceso_size);
+  return ExitCode::kDone;
+}
+
+SweepGrid grid_of(const ProfileOptions& options) {
+  SweepGrid grid;
+  const auto take = [](std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from) {
+    if (!from.empty()) {
+      to = from;
+    }
+  };
+  take(grid.hidden, options.sweep_hidden);
+  take(grid.sequence, options.sweep_sequence);
+  take(grid.micro_batch, options.sweep_micro_batch);
+  take(grid.tp, options.sweep_tp);
+  return grid;
+}
+
+ExitCode profile_sweep(const ProfileOptions& options) {
+  const std::vector<Kernel> kernels = sweep_kernels(grid_of(options));
+  if (options.list) {
+    return print_list(kernels);
+  }
+  const Measurements measurements = measure(options, kernels);
+  const FittedEfficiency fitted = fit_efficiency(measurements);
+  const std::string text = to_efficiency_json(fitted, measurements);
+  Folder folder(options.output);
+  if (folder.wanted()) {
+    folder.write("efficiency.json", text);
+    if (options.from.empty()) {
+      folder.write("sweep.measurements.json", to_measurements_json(measurements));
+    }
+  }
+  print_left_out(measurements);
+  write_file("-", options.json ? text : efficiency_table(fitted));
+  return ExitCode::kDone;
+}
+
+ExitCode profile_interference(const ProfileOptions& options) {
+  const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
+  const InterferenceTable table = measure_interference(*device, options.timing);
+  const std::string text = to_interference_json(table);
+  Folder folder(options.output);
+  if (folder.wanted()) {
+    folder.write("interference.json", text);
+  }
+  write_file("-", options.json ? text : interference_text(table));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+ExitCode run_profile(ProfileOptions& options) {
+  if (options.help) {
+    write_file("-", root_help(options.app) + "\n" + exact_flags_help());
+    return ExitCode::kDone;
+  }
+  options.timing.flush_l2 = !options.no_flush;
+  options.timing.search = !options.no_search;
+  const int ways = (options.sweep ? 1 : 0) + (options.interference ? 1 : 0) +
+                   (options.aceso_size.empty() ? 0 : 1);
+  if (ways > 1) {
+    throw Error("two things to profile at once")
+        .expected("one of a job's flags, --sweep, --interference and --aceso-size");
+  }
+  if (ways == 1 && !options.app->remaining().empty()) {
+    throw Error(fmt::format("'{}' has no meaning here", printable(options.app->remaining()[0])))
+        .hint("--sweep, --interference and --aceso-size take no flags of a job");
+  }
+  if (options.interference && (options.list || !options.from.empty())) {
+    throw Error("is measured on a GPU").field("--interference").expected("no --list, no --from");
+  }
+  return options.sweep                 ? profile_sweep(options)
+         : options.interference        ? profile_interference(options)
+         : !options.aceso_size.empty() ? profile_aceso(options)
+                                       : profile_job(options);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,233 @@
+// LayerNorm and RMSNorm. A warp (rows up to 2048 wide) or a block of 256 threads has a row at a
+// time and keeps it in registers; backward it also keeps the sums of its columns over its rows.
+#include "profiler/cuda/element.cuh"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr int kPack = 8;
+constexpr int kWide = 256;
+constexpr std::int64_t kNarrow = 32 * kPack * 8;  // widest row of a warp
+constexpr std::int64_t kStrips = 528;             // blocks of a backward pass: 4 an SM of 132
+
+using kernels::Moments;
+
+struct ShuffleMoments {
+  __device__ Moments operator()(Moments v, int d) const {
+    Moments o;
+    o.count = __shfl_xor_sync(kAllLanes, v.count, d);
+    o.mean = __shfl_xor_sync(kAllLanes, v.mean, d);
+    o.m2 = __shfl_xor_sync(kAllLanes, v.m2, d);
+    return o;
+  }
+};
+struct MergeMoments {
+  __device__ Moments operator()(Moments a, Moments b) const { return kernels::merge(a, b); }
+};
+
+/// Place of pack `p` of a thread in its row.
+template <int Threads>
+__device__ __forceinline__ std::int64_t column(int p) {
+  return (static_cast<std::int64_t>(p) * Threads + threadIdx.x) * kPack;
+}
+
+template <class T, int Threads, int Packs>
+__global__ void __launch_bounds__(256) forward(NormArguments a) {
+  __shared__ Moments room[8];
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= a.rows) {
+    return;  // a whole warp: only those have rows of their own
+  }
+  const T* x = static_cast<const T*>(a.x) + row * a.width;
+  float values[Packs][kPack];
+  Moments moments;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    if (column<Threads>(p) < a.width) {
+      load<kPack>(x + column<Threads>(p), values[p]);
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        moments = kernels::add(moments, values[p][i]);
+      }
+    }
+  }
+  moments = reduce_block<Threads>(moments, room, ShuffleMoments{}, MergeMoments{});
+  const float mean = a.rms ? 0.0F : moments.mean;
+  const float reciprocal = kernels::reciprocal_deviation(moments, a.rms, a.epsilon);
+  if (threadIdx.x == 0) {
+    a.mean[row] = mean;
+    a.reciprocal[row] = reciprocal;
+  }
+  T* y = static_cast<T*>(a.y) + row * a.width;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    const std::int64_t at = column<Threads>(p);
+    if (at < a.width) {
+      float gamma[kPack], beta[kPack] = {};
+      load<kPack>(a.gamma + at, gamma);
+      if (!a.rms) {
+        load<kPack>(a.beta + at, beta);
+      }
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        values[p][i] = kernels::norm_forward(values[p][i], mean, reciprocal, gamma[i], beta[i]);
+      }
+      store<kPack>(y + at, values[p]);
+    }
+  }
+}
+
+template <class T, int Threads, int Packs>
+__global__ void __launch_bounds__(256) backward(NormArguments a) {
+  __shared__ float room[8];
+  const std::int64_t lane_row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  float dgamma[Packs][kPack] = {}, dbeta[Packs][kPack] = {};
+  const float share = 1.0F / static_cast<float>(a.width);
+  for (std::int64_t row = lane_row; row < a.rows; row += step) {
+    const T* x = static_cast<const T*>(a.x) + row * a.width;
+    const T* dy = static_cast<const T*>(a.dy) + row * a.width;
+    const float mean = a.mean[row], reciprocal = a.reciprocal[row];
+    float xhat[Packs][kPack], g[Packs][kPack];
+    float sum_g = 0, sum_gx = 0;
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) {
+      const std::int64_t at = column<Threads>(p);
+      if (at < a.width) {
+        float gamma[kPack];
+        load<kPack>(x + at, xhat[p]);
+        load<kPack>(dy + at, g[p]);
+        load<kPack>(a.gamma + at, gamma);
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) {
+          xhat[p][i] = (xhat[p][i] - mean) * reciprocal;
+          dgamma[p][i] += g[p][i] * xhat[p][i];
+          dbeta[p][i] += g[p][i];
+          g[p][i] *= gamma[i];
+          sum_g += g[p][i];
+          sum_gx += g[p][i] * xhat[p][i];
+        }
+      }
+    }
+    sum_gx = reduce_block<Threads>(sum_gx, room, ShuffleFloat{}, AddFloat{});
+    if (!a.rms) {
+      sum_g = reduce_block<Threads>(sum_g, room, ShuffleFloat{}, AddFloat{});
+    }
+    const float mean_g = a.rms ? 0.0F : sum_g * share;
+    T* dx = static_cast<T*>(a.dx) + row * a.width;
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) {
+      const std::int64_t at = column<Threads>(p);
+      if (at < a.width) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) {
+          g[p][i] = kernels::norm_backward(g[p][i], xhat[p][i], reciprocal, mean_g, sum_gx * share);
+        }
+        store<kPack>(dx + at, g[p]);
+      }
+    }
+  }
+  float* partial = a.partial + lane_row * a.width;
+  float* partial_beta = a.partial + (step + lane_row) * a.width;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    const std::int64_t at = column<Threads>(p);
+    if (at < a.width) {
+      store<kPack>(partial + at, dgamma[p]);
+      if (!a.rms) {
+        store<kPack>(partial_beta + at, dbeta[p]);
+      }
+    }
+  }
+}
+
+/// Adds up the strips' sums: a block of 32 x 8 threads has 32 columns.
+__global__ void add_strips(const float* partial, float* sums, std::int64_t strips,
+                           std::int64_t width) {
+  __shared__ float room[8][33];
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
+  float sum = 0;
+  if (at < width) {
+    for (std::int64_t strip = threadIdx.y; strip < strips; strip += 8) {
+      sum += partial[strip * width + at];
+    }
+  }
+  room[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y == 0 && at < width) {
+    for (int i = 1; i < 8; ++i) {
+      sum += room[i][threadIdx.x];
+    }
+    sums[at] = sum;
+  }
+}
+
+struct Shape {
+  dim3 block;
+  std::int64_t lanes;  // rows that a block has at a time
+};
+Shape shape_of(std::int64_t width) {
+  return width <= kNarrow ? Shape{dim3(32, 8), 8} : Shape{dim3(kWide, 1), 1};
+}
+std::int64_t strips_of(std::int64_t rows, std::int64_t lanes) {
+  const std::int64_t blocks = blocks_for(rows, lanes);
+  return (blocks < kStrips ? blocks : kStrips) * lanes;
+}
+
+template <class T, int Threads, int Packs>
+void launch(bool back, const NormArguments& a, cudaStream_t stream) {
+  const Shape shape = shape_of(a.width);
+  if (!back) {
+    const auto blocks = static_cast<unsigned>(blocks_for(a.rows, shape.lanes));
+    forward<T, Threads, Packs><<<blocks, shape.block, 0, stream>>>(a);
+    return;
+  }
+  const std::int64_t strips = strips_of(a.rows, shape.lanes);
+  backward<T, Threads, Packs>
+      <<<static_cast<unsigned>(strips / shape.lanes), shape.block, 0, stream>>>(a);
+  const auto columns = static_cast<unsigned>(blocks_for(a.width, 32));
+  add_strips<<<columns, dim3(32, 8), 0, stream>>>(a.partial, a.dgamma, strips, a.width);
+  if (!a.rms) {
+    add_strips<<<columns, dim3(32, 8), 0, stream>>>(a.partial + strips * a.width, a.dbeta, strips,
+                                                    a.width);
+  }
+}
+
+template <class T, int Threads>
+void launch_packs(bool back, const NormArguments& a, cudaStream_t stream) {
+  const std::int64_t packs = blocks_for(a.width, std::int64_t{Threads} * kPack);
+  if (packs <= 1) {
+    launch<T, Threads, 1>(back, a, stream);
+  } else if (packs <= 2) {
+    launch<T, Threads, 2>(back, a, stream);
+  } else if (packs <= 4) {
+    launch<T, Threads, 4>(back, a, stream);
+  } else {
+    launch<T, Threads, 8>(back, a, stream);
+  }
+}
+
+void launch_any(bool back, Element element, const NormArguments& a, cudaStream_t stream) {
+  with_type(element, [&](auto type) {
+    using T = decltype(type);
+    if (a.width <= kNarrow) {
+      launch_packs<T, 32>(back, a, stream);
+    } else {
+      launch_packs<T, kWide>(back, a, stream);
+    }
+  });
+}
+
+}  // namespace
+
+std::int64_t norm_partials(std::int64_t rows, std::int64_t width) {
+  return 2 * strips_of(rows, shape_of(width).lanes) * width;
+}
+void norm_forward(Element element, const NormArguments& args, cudaStream_t stream) {
+  launch_any(false, element, args, stream);
+}
+void norm_backward(Element element, const NormArguments& args, cudaStream_t stream) {
+  launch_any(true, element, args, stream);
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,103 @@
+#include "profiler/cuda/timer.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+namespace lockstep::cuda {
+namespace {
+
+/// A graph of what a launch enqueues.
+class Graph {
+ public:
+  Graph(const Launch& launch, const Stream& stream) {
+    check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "graph");
+    try {
+      launch(stream.get());
+    } catch (...) {
+      (void)cudaStreamEndCapture(stream.get(), &graph_);
+      (void)cudaGraphDestroy(graph_);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream.get(), &graph_), "graph");
+    check(cudaGraphInstantiate(&executable_, graph_, 0), "graph");
+  }
+  ~Graph() {
+    (void)cudaGraphExecDestroy(executable_);
+    (void)cudaGraphDestroy(graph_);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(const Stream& stream) const {
+    check(cudaGraphLaunch(executable_, stream.get()), "graph");
+  }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+constexpr std::int64_t kLeastScratch = std::int64_t{256} << 20;
+
+}  // namespace
+
+// Twice the cache at least, and enough to keep the GPU busy for about 50 us.
+Timer::Timer(std::int64_t l2_bytes) : scratch_(std::max(2 * l2_bytes, kLeastScratch), nullptr) {}
+
+void Timer::flush() {
+  check(
+      cudaMemsetAsync(scratch_.get(), 1, static_cast<std::size_t>(scratch_.size()), stream_.get()),
+      "cudaMemsetAsync");
+}
+
+std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOptions& options) {
+  for (int i = 0; i < std::max(1, options.warmups); ++i) {
+    launch(stream_.get());
+  }
+  stream_.synchronise();
+  const std::unique_ptr<Graph> captured =
+      graph ? std::make_unique<Graph>(launch, stream_) : nullptr;
+  if (captured) {
+    captured->launch(stream_);  // the first launch uploads it
+    stream_.synchronise();
+  }
+  const auto count = static_cast<std::size_t>(options.samples);
+  const std::vector<Event> begin(count), end(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (options.flush_l2) {
+      flush();
+    }
+    begin[i].record(stream_);
+    if (captured) {
+      captured->launch(stream_);
+    } else {
+      launch(stream_.get());
+    }
+    end[i].record(stream_);
+  }
+  stream_.synchronise();
+  check(cudaGetLastError(), "kernel");
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < count; ++i) {
+    seconds.push_back(seconds_between(begin[i], end[i]));
+  }
+  return seconds;
+}
+
+double Timer::quick(const Launch& launch, int runs) {
+  launch(stream_.get());
+  double least = std::numeric_limits<double>::infinity();
+  const Event begin, end;
+  for (int i = 0; i < runs; ++i) {
+    flush();
+    begin.record(stream_);
+    launch(stream_.get());
+    end.record(stream_);
+    stream_.synchronise();
+    least = std::min(least, seconds_between(begin, end));
+  }
+  check(cudaGetLastError(), "kernel");
+  return least;
+}
+
+}  // namespace lockstep::cuda

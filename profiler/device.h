@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profiler/measurements.h"
+
+namespace lockstep {
+
+/// How a kernel is timed.
+struct TimingOptions {
+  int warmups = 3;       ///< runs before the first that counts
+  int samples = 20;      ///< runs that count
+  bool flush_l2 = true;  ///< the L2 cache is overwritten before each of them
+  bool search = true;    ///< products: the library's candidates are timed and the fastest taken
+  friend bool operator==(const TimingOptions&, const TimingOptions&) = default;
+};
+
+/// Slowdowns when computation and copies share a GPU.
+struct InterferenceRow {
+  int copy_blocks = 0;                         ///< thread blocks of the copy: at most one an SM
+  double compute_s = 0, copy_s = 0;            ///< medians, each alone
+  double both_compute_s = 0, both_copy_s = 0;  ///< medians, begun together
+};
+
+/// A GPU that kernels are timed on. One thread at a time.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual MeasuredDevice facts() const = 0;
+  /// ERRORS: Error if this GPU, or this build, cannot run it (too little memory, a library that is
+  /// missing, a shape that no kernel takes): it says which.
+  virtual Measurement measure(const Kernel& kernel, const TimingOptions& options) = 0;
+  /// A product beside a copy of `copy_bytes` that takes so many thread blocks; compute is repeated
+  /// so that it lasts as long as the copy or longer.
+  virtual InterferenceRow interfere(const Kernel& product, std::int64_t copy_bytes, int copy_blocks,
+                                    const TimingOptions& options) = 0;
+};
+
+/// Times the kernels one after the other. One that the device cannot run is left out with the
+/// reason; if none can be run that is an error. `progress` is called before each with its number.
+/// `facts`, `when` and `command` are filled in by the caller but for the device.
+Measurements measure_all(Device& device, std::span<const Kernel> kernels,
+                         const TimingOptions& options,
+                         const std::function<void(std::size_t)>& progress = {});
+
+}  // namespace lockstep

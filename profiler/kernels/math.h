@@ -1,0 +1,161 @@
+#pragma once
+
+// Arithmetic of the fused kernels, element by element: the same functions run on the GPU and, in
+// the tests, on the CPU. All in fp32; what is stored in 16 bits is rounded where it is stored.
+
+#include <cmath>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define LOCKSTEP_HD __host__ __device__ __forceinline__
+#else
+#define LOCKSTEP_HD inline
+#endif
+
+namespace lockstep::kernels {
+
+/// Number, mean and sum of squared distances from the mean of some elements. merge() is Chan's
+/// parallel form of Welford's update (Chan, Golub and LeVeque 1979), so that the result hardly
+/// depends on how elements are dealt over threads.
+struct Moments {
+  float count = 0, mean = 0, m2 = 0;
+};
+LOCKSTEP_HD Moments add(Moments a, float x) {
+  a.count += 1;
+  const float distance = x - a.mean;
+  a.mean += distance / a.count;
+  a.m2 += distance * (x - a.mean);
+  return a;
+}
+LOCKSTEP_HD Moments merge(Moments a, Moments b) {
+  if (a.count == 0) {
+    return b;
+  }
+  if (b.count == 0) {
+    return a;
+  }
+  Moments sum;
+  sum.count = a.count + b.count;
+  const float distance = b.mean - a.mean;
+  sum.mean = a.mean + distance * (b.count / sum.count);
+  sum.m2 = a.m2 + b.m2 + distance * distance * (a.count * b.count / sum.count);
+  return sum;
+}
+
+/// 1 / standard deviation as LayerNorm has it; RMSNorm takes the mean as 0 (Zhang and Sennrich
+/// 2019).
+LOCKSTEP_HD float reciprocal_deviation(Moments moments, bool rms, float epsilon) {
+  const float square = moments.m2 / moments.count + (rms ? moments.mean * moments.mean : 0.0F);
+  return 1.0F / sqrtf(square + epsilon);
+}
+/// (x - mean) / deviation · gamma + beta; for RMSNorm mean and beta are 0.
+LOCKSTEP_HD float norm_forward(float x, float mean, float reciprocal, float gamma, float beta) {
+  return (x - mean) * reciprocal * gamma + beta;
+}
+/// dx = (g - mean(g) - xhat mean(g xhat)) / deviation with g = dy gamma; RMSNorm without mean(g).
+LOCKSTEP_HD float norm_backward(float g, float xhat, float reciprocal, float mean_g,
+                                float mean_g_xhat) {
+  return reciprocal * (g - mean_g - xhat * mean_g_xhat);
+}
+
+constexpr float kSqrtHalf = 0.70710678118654752F;
+constexpr float kReciprocalSqrtTwoPi = 0.39894228040143268F;
+
+/// x Φ(x), with the error function (Hendrycks and Gimpel 2016).
+LOCKSTEP_HD float gelu_forward(float x) { return 0.5F * x * (1.0F + erff(x * kSqrtHalf)); }
+LOCKSTEP_HD float gelu_backward(float x, float dy) {
+  const float below = 0.5F * (1.0F + erff(x * kSqrtHalf));
+  return dy * (below + x * kReciprocalSqrtTwoPi * expf(-0.5F * x * x));
+}
+
+LOCKSTEP_HD float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
+/// silu(gate) · up (Shazeer 2020).
+LOCKSTEP_HD float swiglu_forward(float gate, float up) { return gate * sigmoid(gate) * up; }
+struct GatedGradient {
+  float gate = 0, up = 0;
+};
+LOCKSTEP_HD GatedGradient swiglu_backward(float gate, float up, float dy) {
+  const float s = sigmoid(gate);
+  GatedGradient gradient;
+  gradient.gate = dy * up * s * (1.0F + gate * (1.0F - s));
+  gradient.up = dy * gate * s;
+  return gradient;
+}
+
+/// A pair of features turned by an angle (Su et al. 2021); backward by its negative.
+struct Pair {
+  float a = 0, b = 0;
+};
+LOCKSTEP_HD Pair rotate(Pair x, float cosine, float sine) {
+  Pair y;
+  y.a = x.a * cosine - x.b * sine;
+  y.b = x.a * sine + x.b * cosine;
+  return y;
+}
+
+/// Largest element and sum of exp(element - largest), of elements seen one by one (Milakov and
+/// Gimelshein 2018).
+struct SoftmaxSum {
+  float largest = -INFINITY, sum = 0;
+};
+LOCKSTEP_HD SoftmaxSum merge(SoftmaxSum a, SoftmaxSum b) {
+  SoftmaxSum both;
+  both.largest = fmaxf(a.largest, b.largest);
+  if (both.largest == -INFINITY) {
+    return both;
+  }
+  both.sum = a.sum * expf(a.largest - both.largest) + b.sum * expf(b.largest - both.largest);
+  return both;
+}
+LOCKSTEP_HD SoftmaxSum add(SoftmaxSum a, float x) {
+  SoftmaxSum one;
+  one.largest = x;
+  one.sum = 1;
+  return merge(a, one);
+}
+LOCKSTEP_HD float probability(float x, SoftmaxSum all) {
+  return all.sum > 0 ? expf(x - all.largest) / all.sum : 0.0F;
+}
+/// Gradient of a scaled softmax's input: scale p (dp - Σ p dp).
+LOCKSTEP_HD float softmax_backward(float p, float dp, float dot, float scale) {
+  return scale * p * (dp - dot);
+}
+
+/// -log of the target's probability.
+LOCKSTEP_HD float cross_entropy(float target, SoftmaxSum all) {
+  return logf(all.sum) + all.largest - target;
+}
+LOCKSTEP_HD float cross_entropy_backward(float p, bool is_target, float scale) {
+  return (p - (is_target ? 1.0F : 0.0F)) * scale;
+}
+
+/// One step of Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+struct AdamConstants {
+  float rate = 1e-4F, beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, decay = 0.1F;
+  float correction1 = 1, correction2 = 1;  ///< 1 - beta^step
+};
+struct AdamState {
+  float parameter = 0, first = 0, second = 0;
+};
+LOCKSTEP_HD AdamState adam(AdamState state, float gradient, const AdamConstants& c) {
+  state.first = c.beta1 * state.first + (1.0F - c.beta1) * gradient;
+  state.second = c.beta2 * state.second + (1.0F - c.beta2) * gradient * gradient;
+  const float first = state.first / c.correction1;
+  const float deviation = sqrtf(state.second / c.correction2) + c.epsilon;
+  state.parameter -= c.rate * (first / deviation + c.decay * state.parameter);
+  return state;
+}
+
+/// 32 random bits of an element (the finaliser of SplitMix64: Steele, Lea and Flood 2014).
+LOCKSTEP_HD std::uint32_t random_bits(std::uint64_t seed, std::uint64_t element) {
+  std::uint64_t z = seed + (element + 1) * 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return static_cast<std::uint32_t>((z ^ (z >> 31)) >> 32);
+}
+/// Whether dropout keeps an element: with probability 1 - drop / 2^32.
+LOCKSTEP_HD bool keeps(std::uint64_t seed, std::uint64_t element, std::uint32_t drop) {
+  return random_bits(seed, element) >= drop;
+}
+
+}  // namespace lockstep::kernels

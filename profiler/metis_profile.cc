@@ -1,0 +1,122 @@
+// The profile files that the planner Metis reads: planner/metis/profile.h is the reader.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "generator/compute/gpu_spec.h"
+#include "generator/exact/memory.h"
+#include "generator/exact/pass.h"
+#include "generator/exact/rank_sizes.h"
+#include "profiler/job_kernels.h"
+#include "profiler/outputs.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kMega = 1024.0 * 1024.0;
+
+struct LayerProfile {
+  double ms = 0, mb = 0;
+  double parameter_bytes = 0;
+};
+
+class Layers {
+ public:
+  Layers(const Job& job, const Measurements& measurements)
+      : job_(job), kernels_(job), measurements_(measurements), sizes_(rank_sizes(job)) {}
+
+  LayerProfile of(std::span<const Module> modules) const {
+    LayerProfile layer;
+    Bytes working;
+    for (const bool backward : {false, true}) {
+      for (const Kernel& kernel :
+           backward ? kernels_.backward(modules) : kernels_.forward(modules)) {
+        layer.ms += 1e3 * measurements_.median_s(kernel);
+        working = std::max(working, measurements_.of(kernel).peak);
+      }
+    }
+    PassOptions options;
+    options.sizes = sizes_;
+    const ParameterCount count = parameters_of(modules, options);
+    const auto parameters = static_cast<double>(count.dense + count.expert);
+    const double state = job_.precision == Precision::kFp32   ? 8
+                         : job_.precision == Precision::kFp16 ? 16
+                                                              : 12;
+    layer.parameter_bytes = parameters * sizes_.parameter;
+    layer.mb = (parameters * (sizes_.parameter + sizes_.gradient + state) +
+                static_cast<double>((kept_activations(modules, job_) + working).count())) /
+               kMega;
+    return layer;
+  }
+
+ private:
+  const Job& job_;
+  JobKernels kernels_;
+  const Measurements& measurements_;
+  RankSizes sizes_;
+};
+
+}  // namespace
+
+std::string metis_json(const Job& job, const Measurements& measurements) {
+  if (job.pp != 1 || job.vpp != 1 || job.cp != 1) {
+    throw Error("Metis cuts the model into stages itself: a profile is of one stage")
+        .field("--pp")
+        .expected("--pp 1, --vpp 1 and --cp 1");
+  }
+  const Layers layers(job, measurements);
+  std::vector<LayerProfile> all{layers.of(job.model.before)};
+  double optimizer_ms = 0;
+  for (const LayerBlock& block : job.model.blocks) {
+    const LayerProfile one = layers.of(block.modules);
+    all.insert(all.end(), static_cast<std::size_t>(block.layers), one);
+  }
+  all.push_back(layers.of(job.model.after));
+  for (const auto& [kernel, one] : measurements.kernels) {
+    if (kernel.kind == KernelKind::kAdam) {
+      optimizer_ms = std::max(optimizer_ms, 1e3 * measurements.median_s(kernel));
+    }
+  }
+  double total = 0;
+  Json ms = Json::array(), mb = Json::array(), bytes = Json::array();
+  double all_bytes = 0;
+  for (const LayerProfile& layer : all) {
+    total += layer.ms;
+    all_bytes += layer.parameter_bytes;
+    ms.push_back(layer.ms);
+    mb.push_back(layer.mb);
+    bytes.push_back(layer.parameter_bytes);
+  }
+  double sum_mb = 0;
+  for (const Json& layer : mb) {
+    sum_mb += layer.get<double>();
+  }
+  Json json;
+  json["model"] = {
+      {"model_name", job.model.name},
+      {"num_layers", all.size()},
+      {"parameters",
+       {{"total_parameters_bytes", all_bytes}, {"parameters_per_layer_bytes", std::move(bytes)}}}};
+  json["execution_time"] = {{"total_time_ms", total + optimizer_ms},
+                            {"forward_backward_time_ms", total},
+                            {"batch_generator_time_ms", 0.0},
+                            {"layernorm_grads_all_reduce_time_ms", 0.0},
+                            {"embedding_grads_all_reduce_time_ms", 0.0},
+                            {"optimizer_time_ms", optimizer_ms},
+                            {"layer_compute_total_ms", std::move(ms)}};
+  json["execution_memory"] = {{"total_memory_mb", sum_mb},
+                              {"layer_memory_total_mb", std::move(mb)}};
+  return to_text(json);
+}
+
+std::string metis_file_name(const Job& job, const MeasuredDevice& device) {
+  const GpuSpec* known = find_gpu_spec(device.gpu);
+  std::string type = known != nullptr ? std::string(known->name) : device.gpu;
+  std::ranges::replace(type, ' ', '-');
+  std::ranges::replace(type, '/', '-');
+  return fmt::format("DeviceType.{}_tp{}_bs{}.json", type, job.tp, job.micro_batch);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#include "profiler/run/aicb_words.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+std::string_view aicb_group_name(RankGroup group) {
+  switch (group) {
+    case RankGroup::kTp:
+      return "tp_group";
+    case RankGroup::kDp:
+    case RankGroup::kDpCp:
+      return "dp_group";
+    case RankGroup::kPp:
+      return "pp_group";
+    case RankGroup::kEp:
+      return "ep_group";
+    case RankGroup::kExpertDp:
+      return "ep_dp_group";
+    case RankGroup::kExpertTp:
+      return "ep_tp_group";
+    case RankGroup::kCp:
+      return "cp_group";
+    default:
+      return "all";
+  }
+}
+
+std::string_view aicb_comm_name(const RunItem& item) {
+  if (item.epoch_end) {
+    return "epoch_end";
+  }
+  switch (item.comm) {
+    case CommType::kNone:
+      return "computation";
+    case CommType::kAllReduce:
+      return "all_reduce";
+    case CommType::kAllGather:
+      return "all_gather";
+    case CommType::kReduceScatter:
+      return "reduce_scatter";
+    case CommType::kAllToAll:
+      return "all_to_all";
+    case CommType::kBroadcast:
+      return "broadcast";
+    case CommType::kReduce:
+      return "reduce";
+    case CommType::kBarrier:
+      return "barrier";
+    case CommType::kSendRecv:
+      break;
+  }
+  return item.send ? "isend" : "irecv";
+}
+
+GroupTable::GroupTable(RunPlan& plan, const Cut& cut) : plan_(plan) {
+  layout_.gpus = cut.world;
+  layout_.tp = cut.tp;
+  layout_.ep = cut.ep;
+  layout_.pp = cut.pp;
+  layout_.etp = cut.ep > 1 ? 1 : cut.tp;
+  check_layout(layout_);
+}
+
+int GroupTable::own(RankGroup kind) {
+  if (const auto known = own_.find(kind); known != own_.end()) {
+    return known->second;
+  }
+  int own = -1;
+  for (std::vector<std::int32_t>& members : groups_of(layout_, kind)) {
+    if (std::ranges::find(members, plan_.rank) != members.end()) {
+      own = static_cast<int>(plan_.groups.size());
+    }
+    plan_.groups.push_back({std::string(aicb_group_name(kind)), std::move(members)});
+  }
+  own_.emplace(kind, own);
+  return own;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "generator/exact/groups.h"
+#include "profiler/run/run_plan.h"
+
+namespace lockstep {
+
+/// A product that takes about so long at that rate.
+ComputeCall product_lasting(Time time, double flops);
+
+/// AICB's word for a kind of communicator: "tp_group", "ep_dp_group", "all".
+std::string_view aicb_group_name(RankGroup group);
+/// Its word for an operation: "all_reduce", "isend" …
+std::string_view aicb_comm_name(const RunItem& item);
+
+/// The communicators of a cut, added to a plan kind by kind as they are asked for. All ranks ask in
+/// the same order, since they read the same workload.
+class GroupTable {
+ public:
+  struct Cut {
+    std::int64_t world = 1, tp = 1, ep = 1, pp = 1;
+  };
+  /// ERRORS: degrees that do not divide the world.
+  GroupTable(RunPlan& plan, const Cut& cut);
+  /// Index of this rank's communicator of that kind in RunPlan::groups.
+  int own(RankGroup kind);
+
+ private:
+  RunPlan& plan_;
+  RankLayout layout_;
+  std::map<RankGroup, int> own_;
+};
+
+}  // namespace lockstep

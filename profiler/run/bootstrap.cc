@@ -1,0 +1,513 @@
+#include "profiler/run/bootstrap.h"
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <optional>
+#include <poll.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::uint32_t kLongestFrame = 1U << 28;
+
+enum Kind : char { kHello = 'H', kText = 'T', kShare = 'S', kFailure = 'F', kBye = 'B' };
+
+bool send_all(int socket, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t sent = ::send(socket, data, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) {
+      continue;
+    }
+    if (sent <= 0) {
+      return false;
+    }
+    data += sent;
+    size -= static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+bool receive_all(int socket, char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t got = ::recv(socket, data, size, 0);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return false;
+    }
+    data += got;
+    size -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+struct Frame {
+  char kind = 0;
+  std::string text;
+};
+
+bool send_frame(int socket, char kind, std::string_view text) {
+  std::array<char, 5> head{};
+  const auto length = static_cast<std::uint32_t>(text.size());
+  for (int i = 0; i < 4; ++i) {
+    head[static_cast<std::size_t>(i)] = static_cast<char>(length >> (8 * i) & 0xFF);
+  }
+  head[4] = kind;
+  return send_all(socket, head.data(), head.size()) && send_all(socket, text.data(), text.size());
+}
+
+std::optional<Frame> receive_frame(int socket) {
+  std::array<char, 5> head{};
+  if (!receive_all(socket, head.data(), head.size())) {
+    return std::nullopt;
+  }
+  std::uint32_t length = 0;
+  for (int i = 0; i < 4; ++i) {
+    length |=
+        static_cast<std::uint32_t>(static_cast<unsigned char>(head[static_cast<std::size_t>(i)]))
+        << (8 * i);
+  }
+  if (length > kLongestFrame) {
+    return std::nullopt;
+  }
+  Frame frame{head[4], std::string(length, '\0')};
+  if (!receive_all(socket, frame.text.data(), length)) {
+    return std::nullopt;
+  }
+  return frame;
+}
+
+Error network_error(const RankPlace& place, const std::string& what) {
+  return Error(what).at(fmt::format("{}:{}", place.host, place.port));
+}
+
+struct Addresses {
+  addrinfo* list = nullptr;
+  ~Addresses() {
+    if (list != nullptr) {
+      ::freeaddrinfo(list);
+    }
+  }
+};
+
+void resolve(const RankPlace& place, bool passive, Addresses& out) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = passive ? AI_PASSIVE : 0;
+  const int problem = ::getaddrinfo(passive ? nullptr : place.host.c_str(),
+                                    std::to_string(place.port).c_str(), &hints, &out.list);
+  if (problem != 0) {
+    throw network_error(place, fmt::format("no such address: {}", ::gai_strerror(problem)));
+  }
+}
+
+void no_delay(int socket) {
+  const int on = 1;
+  (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+/// The connections. Rank 0 has one to each other rank, the others one to rank 0; `peers` is by rank
+/// there, and has one entry here.
+struct Bootstrap::State {
+  struct Peer {
+    int socket = -1;
+    int rank = 0;
+    std::mutex sending;
+    std::deque<std::string> inbox;  // guarded by State::mutex
+    std::thread reader;
+  };
+
+  RankPlace place;
+  std::vector<std::unique_ptr<Peer>> peers;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::string failure;
+  std::function<void(const std::string&)> call;
+  bool told = false, failing = false, leaving = false;
+
+  ~State() { close(); }
+
+  void close() {
+    {
+      const std::lock_guard lock(mutex);
+      leaving = true;
+    }
+    for (const auto& peer : peers) {
+      const std::lock_guard lock(peer->sending);
+      (void)send_frame(peer->socket, kBye, "");
+      (void)::shutdown(peer->socket, SHUT_WR);
+    }
+    // The other side says goodbye too, or ends; but it may hang.
+    for (const auto& peer : peers) {
+      timeval limit{2, 0};
+      (void)::setsockopt(peer->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+      pollfd waiting{peer->socket, POLLIN, 0};
+      (void)::poll(&waiting, 1, 0);
+      if (peer->reader.joinable()) {
+        (void)::shutdown(peer->socket, SHUT_RD);
+        peer->reader.join();
+      }
+      (void)::close(peer->socket);
+    }
+    peers.clear();
+  }
+
+  bool send(Peer& peer, char kind, std::string_view text) {
+    const std::lock_guard lock(peer.sending);
+    return send_frame(peer.socket, kind, text);
+  }
+
+  void set_failure(const std::string& reason, int from) {
+    std::function<void(const std::string&)> to_call;
+    {
+      const std::lock_guard lock(mutex);
+      if (!failure.empty() || failing || leaving) {
+        return;
+      }
+      failure = reason;
+      if (call && !told) {
+        told = true;
+        to_call = call;
+      }
+    }
+    changed.notify_all();
+    if (place.rank == 0) {
+      for (const auto& peer : peers) {
+        if (peer->rank != from) {
+          (void)send(*peer, kFailure, reason);
+        }
+      }
+    }
+    if (to_call) {
+      to_call(reason);
+    }
+  }
+
+  void read(Peer& peer) {
+    for (;;) {
+      const std::optional<Frame> frame = receive_frame(peer.socket);
+      if (!frame) {
+        set_failure(fmt::format("rank {} has gone without a word", peer.rank), peer.rank);
+        return;
+      }
+      switch (frame->kind) {
+        case kBye:
+          return;
+        case kFailure:
+          set_failure(frame->text, peer.rank);
+          break;
+        default: {
+          const std::lock_guard lock(mutex);
+          peer.inbox.push_back(frame->text);
+        }
+          changed.notify_all();
+          break;
+      }
+    }
+  }
+
+  void start_readers() {
+    for (const auto& peer : peers) {
+      peer->reader = std::thread([this, p = peer.get()] { read(*p); });
+    }
+  }
+
+  std::string next(Peer& peer) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !peer.inbox.empty() || !failure.empty(); });
+    if (peer.inbox.empty()) {
+      throw Error(failure, ExitCode::kCheckFailed);
+    }
+    std::string text = std::move(peer.inbox.front());
+    peer.inbox.pop_front();
+    return text;
+  }
+
+  void send_or_fail(Peer& peer, char kind, const std::string& text) {
+    if (!send(peer, kind, text)) {
+      std::unique_lock lock(mutex);
+      // The reader finds out why.
+      changed.wait_for(lock, std::chrono::seconds(2), [&] { return !failure.empty(); });
+      throw Error(failure.empty() ? fmt::format("rank {} cannot be reached", peer.rank) : failure,
+                  ExitCode::kCheckFailed);
+    }
+  }
+
+  void listen(const std::string& hello, Clock::time_point until);
+  void connect(const std::string& hello, Clock::time_point until);
+};
+
+void Bootstrap::State::listen(const std::string& hello, Clock::time_point until) {
+  Addresses addresses;
+  resolve(place, true, addresses);
+  int listener = -1;
+  for (const addrinfo* at = addresses.list; at != nullptr && listener < 0; at = at->ai_next) {
+    listener = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+    if (listener < 0) {
+      continue;
+    }
+    const int on = 1;
+    (void)::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(listener, at->ai_addr, at->ai_addrlen) != 0 ||
+        ::listen(listener, place.world) != 0) {
+      (void)::close(listener);
+      listener = -1;
+    }
+  }
+  if (listener < 0) {
+    throw network_error(place, fmt::format("cannot listen: {}", std::strerror(errno)))
+        .hint("another job may be there: --master HOST:PORT names another port");
+  }
+  struct Closer {
+    int socket;
+    ~Closer() { (void)::close(socket); }
+  } closer{listener};
+  std::vector<std::unique_ptr<Peer>> found(static_cast<std::size_t>(place.world - 1));
+  int missing = place.world - 1;
+  std::string wrong;
+  while (missing > 0) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd waiting{listener, POLLIN, 0};
+    if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) == 0) {
+      for (const auto& peer : found) {
+        if (peer) {
+          (void)::close(peer->socket);
+        }
+      }
+      throw network_error(place, fmt::format("{} of {} ranks did not come in time{}{}", missing,
+                                             place.world, wrong.empty() ? "" : "; ", wrong));
+    }
+    const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0) {
+      continue;
+    }
+    no_delay(socket);
+    timeval limit{5, 0};
+    (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    const std::optional<Frame> frame = receive_frame(socket);
+    // "<rank> <hello>"
+    const std::size_t blank = frame ? frame->text.find(' ') : std::string::npos;
+    const std::int64_t rank =
+        blank == std::string::npos ? -1 : to_int(frame->text.substr(0, blank)).value_or(-1);
+    std::string refusal;
+    if (!frame || frame->kind != kHello || blank == std::string::npos) {
+      refusal = "not a rank of this program";
+    } else if (frame->text.substr(blank + 1) != hello) {
+      refusal = fmt::format("rank {} runs another job (its world or its workload differs)", rank);
+    } else if (rank < 1 || rank >= place.world ||
+               found[static_cast<std::size_t>(rank - 1)] != nullptr) {
+      refusal = fmt::format("there is a rank {} already, or no such rank", rank);
+    }
+    if (!refusal.empty()) {
+      wrong = refusal;
+      (void)send_frame(socket, kFailure, refusal);
+      (void)::close(socket);
+      continue;
+    }
+    limit = {0, 0};
+    (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    auto peer = std::make_unique<Peer>();
+    peer->socket = socket;
+    peer->rank = static_cast<int>(rank);
+    found[static_cast<std::size_t>(rank - 1)] = std::move(peer);
+    --missing;
+  }
+  peers = std::move(found);
+  for (const auto& peer : peers) {
+    (void)send(*peer, kShare, hello);
+  }
+}
+
+void Bootstrap::State::connect(const std::string& hello, Clock::time_point until) {
+  Addresses addresses;
+  resolve(place, false, addresses);
+  int socket = -1;
+  while (socket < 0) {
+    for (const addrinfo* at = addresses.list; at != nullptr && socket < 0; at = at->ai_next) {
+      socket = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+      if (socket >= 0 && ::connect(socket, at->ai_addr, at->ai_addrlen) != 0) {
+        (void)::close(socket);
+        socket = -1;
+      }
+    }
+    if (socket < 0) {
+      if (Clock::now() > until) {
+        throw network_error(place, "rank 0 is not there")
+            .hint("--master HOST:PORT must be the same on all ranks");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+  no_delay(socket);
+  auto peer = std::make_unique<Peer>();
+  peer->socket = socket;
+  const auto left = std::chrono::duration_cast<std::chrono::seconds>(until - Clock::now()).count();
+  timeval limit{std::max<long>(1, left), 0};
+  (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  const bool sent = send_frame(socket, kHello, fmt::format("{} {}", place.rank, hello));
+  const std::optional<Frame> answer = sent ? receive_frame(socket) : std::nullopt;
+  if (!answer || answer->kind != kShare) {
+    (void)::close(socket);
+    throw network_error(place, answer && answer->kind == kFailure
+                                   ? "rank 0 says: " + printable(answer->text, 400)
+                                   : "the other ranks did not come in time");
+  }
+  limit = {0, 0};
+  (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  peers.push_back(std::move(peer));
+}
+
+Bootstrap::Bootstrap(const RankPlace& place, const std::string& key, double timeout_s)
+    : state_(std::make_unique<State>()) {
+  state_->place = place;
+  if (place.world < 2) {
+    return;
+  }
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(timeout_s));
+  const std::string hello = fmt::format("{} {}", place.world, key);
+  if (place.rank == 0) {
+    state_->listen(hello, until);
+  } else {
+    state_->connect(hello, until);
+  }
+  state_->start_readers();
+}
+
+Bootstrap::~Bootstrap() = default;
+
+std::string Bootstrap::share(const std::string& text) {
+  if (state_->place.world < 2) {
+    return text;
+  }
+  if (state_->place.rank != 0) {
+    return state_->next(*state_->peers.front());
+  }
+  for (const auto& peer : state_->peers) {
+    state_->send_or_fail(*peer, kShare, text);
+  }
+  return text;
+}
+
+std::vector<std::string> Bootstrap::gather(const std::string& text) {
+  if (state_->place.rank != 0) {
+    state_->send_or_fail(*state_->peers.front(), kText, text);
+    return {};
+  }
+  std::vector<std::string> all{text};
+  for (const auto& peer : state_->peers) {
+    all.push_back(state_->next(*peer));
+  }
+  return all;
+}
+
+void Bootstrap::barrier() {
+  (void)gather("");
+  (void)share("");
+}
+
+void Bootstrap::fail(const std::string& reason) noexcept {
+  try {
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (state_->failing || !state_->failure.empty()) {
+        return;
+      }
+      state_->failing = true;
+    }
+    for (const auto& peer : state_->peers) {
+      (void)state_->send(*peer, kFailure,
+                         fmt::format("rank {} failed: {}", state_->place.rank, reason));
+    }
+  } catch (...) {  // memory: the others see the connection end
+    return;
+  }
+}
+
+void Bootstrap::on_failure(std::function<void(const std::string&)> call) {
+  std::string already;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->call = call;
+    if (!state_->failure.empty() && !state_->told) {
+      state_->told = true;
+      already = state_->failure;
+    }
+  }
+  if (!already.empty() && call) {
+    call(already);
+  }
+}
+
+std::string Bootstrap::failure() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->failure;
+}
+
+bool place_from_environment(const std::function<const char*(const char*)>& variable,
+                            RankPlace& place) {
+  struct Names {
+    const char *rank, *world, *local;
+  };
+  constexpr std::array<Names, 4> kLaunchers{
+      {{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+       {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+       {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}};
+  const auto number = [&](const char* name, std::int64_t most) -> std::optional<int> {
+    const char* text = variable(name);
+    if (text == nullptr) {
+      return std::nullopt;
+    }
+    const auto value = to_int(text);
+    if (!value || *value < 0 || *value > most) {
+      throw Error(fmt::format("'{}' is no number from 0 to {}", printable(text), most))
+          .field(fmt::format("environment variable {}", name));
+    }
+    return static_cast<int>(*value);
+  };
+  for (const Names& names : kLaunchers) {
+    const auto rank = number(names.rank, 1 << 24), world = number(names.world, 1 << 24);
+    if (!rank && !world) {
+      continue;
+    }
+    if (!rank || !world || *rank >= *world) {
+      throw Error("rank and world do not fit")
+          .field(fmt::format("environment variables {} and {}", names.rank, names.world))
+          .expected("both, and a rank below the world's size");
+    }
+    place.rank = *rank;
+    place.world = *world;
+    place.local_rank = number(names.local, 1 << 16).value_or(0);
+    if (const char* host = variable("MASTER_ADDR")) {
+      place.host = host;
+    }
+    place.port = number("MASTER_PORT", 65535).value_or(place.port);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,289 @@
+#include "profiler/run/run_log.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "profiler/run/aicb_words.h"
+#include "profiler/statistics.h"
+#include "trace/aicb_bandwidth.h"
+#include "trace/timeline.h"
+
+namespace lockstep {
+namespace {
+
+const RunItem& item_of(const RunPlan& plan, const RunRecord& record) {
+  return plan.items[static_cast<std::size_t>(record.item)];
+}
+
+/// Members of the item's group; messages are of one, as AICB has them.
+std::int64_t group_size(const RunPlan& plan, const RunItem& item) {
+  return item.group < 0 ? 1
+                        : static_cast<std::int64_t>(
+                              plan.groups[static_cast<std::size_t>(item.group)].ranks.size());
+}
+
+std::string group_name(const RunPlan& plan, const RunItem& item) {
+  if (item.comm == CommType::kSendRecv) {
+    return "pp_group";
+  }
+  return item.group < 0 ? "" : plan.groups[static_cast<std::size_t>(item.group)].name;
+}
+
+/// Python's repr of a float, as far as milliseconds need it: the shortest text, with a point.
+std::string python_float(double value) {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+struct Spread {
+  std::vector<double> values;
+  double mean() const {
+    double sum = 0;
+    for (const double value : values) {
+      sum += value;
+    }
+    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+  }
+  double deviation() const {  // of the population
+    const double middle = mean();
+    double sum = 0;
+    for (const double value : values) {
+      sum += (value - middle) * (value - middle);
+    }
+    return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+  }
+};
+
+bool is_logged(const RunItem& item) { return item.comm != CommType::kBarrier; }
+
+}  // namespace
+
+std::string comm_log_csv(const RunPlan& plan, const RunLog& log) {
+  std::string text =
+      "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+      "busbw,count\n";
+  std::size_t iteration = 0;
+  for (const RunRecord& record : log.records) {
+    const RunItem& item = item_of(plan, record);
+    if (!is_logged(item)) {
+      continue;
+    }
+    const std::string_view type = aicb_comm_name(item);
+    if (item.epoch_end) {
+      const double ms = 1e3 * log.iterations_s.at(iteration++);
+      text += fmt::format("CommType.epoch_end,None,None,0,,None,None,,{},0.0,0.0,1\n",
+                          python_float(ms));
+      continue;
+    }
+    const double ms = 1e3 * record.seconds;
+    if (item.comm == CommType::kNone) {
+      text += fmt::format("CommType.computation,None,None,{},{},None,None,,{},0.0,0.0,1\n",
+                          item.compute.m > 0
+                              ? fmt::format("(({} {}) ({} {}))", item.compute.m, item.compute.k,
+                                            item.compute.k, item.compute.n)
+                              : "0",
+                          item.stage, python_float(ms));
+      continue;
+    }
+    const std::int64_t size = group_size(plan, item);
+    const AicbBandwidth bandwidth = aicb_bandwidth(type, item.bytes, ms, size);
+    const std::string additional =
+        item.comm == CommType::kSendRecv
+            ? fmt::format("{}_rank_{}", item.send ? "send" : "recv", item.peer)
+            : std::string();
+    text +=
+        fmt::format("CommType.{},CommGroup.{},{},{},{},None,None,{},{},{},{},1\n", type,
+                    group_name(plan, item), size, item.bytes, item.stage, additional,
+                    python_float(ms), python_float(bandwidth.algbw), python_float(bandwidth.busbw));
+  }
+  return text;
+}
+
+std::string run_summary(const RunPlan& plan, const RunLog& log) {
+  struct Row {
+    Spread ms, busbw;
+  };
+  std::map<std::tuple<std::string, std::string, std::int64_t>, Row> rows;
+  for (const RunRecord& record : log.records) {
+    const RunItem& item = item_of(plan, record);
+    if (item.comm == CommType::kNone || !is_logged(item) || item.stage.starts_with("init")) {
+      continue;
+    }
+    const std::string type(aicb_comm_name(item));
+    Row& row = rows[{type, group_name(plan, item), item.bytes}];
+    row.ms.values.push_back(1e3 * record.seconds);
+    row.busbw.values.push_back(
+        aicb_bandwidth(type, item.bytes, 1e3 * record.seconds, group_size(plan, item)).busbw);
+  }
+  const std::string rule(105, '-'), wide_rule(124, '-');
+  std::string text = "\n\tDetailed comm info for AICB train stage\n" + rule + "\n";
+  text += fmt::format("{:<15} {:<12} {:<12} {:<16} {:<24} {:<18}\n", "Comm_Type", "Comm_Group",
+                      "Message_Size", "Count", "Avg_Elapsed_Time ± Std ", "Avg_BusBw ± Std");
+  text += rule + "\n";
+  for (const auto& [key, row] : rows) {
+    const auto& [type, group, bytes] = key;
+    text += fmt::format("{:<15} {:<12} {:<12} {:<16} {:<24} {:<18}\n", "CommType." + type,
+                        "CommGroup." + group, aicb_size_text(bytes),
+                        fmt::format("{:.2f}", static_cast<double>(row.ms.values.size())),
+                        fmt::format("{:.2f}±{:.2f}", row.ms.mean(), row.ms.deviation()),
+                        fmt::format("{:.2f}±{:.2f}", row.busbw.mean(), row.busbw.deviation()));
+  }
+  Spread iterations;
+  for (const double seconds : log.iterations_s) {
+    iterations.values.push_back(1e3 * seconds);
+  }
+  if (iterations.values.empty()) {
+    return text;
+  }
+  std::vector<double> sorted = iterations.values;
+  std::ranges::sort(sorted);
+  const auto ninetieth = static_cast<std::size_t>(0.9 * static_cast<double>(sorted.size()));
+  text += "\n\n\tDetailed info for AICB iteration time\n" + wide_rule + "\n";
+  text += fmt::format("{:<18} {:<20} {:<20} {:<20} {:<20} {:<20}\n", "Init time",
+                      "Max iteration time", "Min iteration time", "Avg iteration time",
+                      "P90 iteration time", "Iteration time Std");
+  text += wide_rule + "\n";
+  // As AICB has it, "Init time" is the first iteration's.
+  text += fmt::format("{:<18.2f} {:<20.2f} {:<20.2f} {:<20.2f} {:<20.2f} {:<20.2f}\n",
+                      iterations.values.front(), sorted.back(), sorted.front(), iterations.mean(),
+                      sorted[ninetieth], iterations.deviation());
+  return text;
+}
+
+std::string nccl_tests_tables(const RunPlan& plan, const RunLog& log, const std::string& gpu) {
+  // By operation and ranks a table; rows by size.
+  std::map<std::tuple<CommType, std::int64_t>, std::map<std::int64_t, Spread>> tables;
+  for (const RunRecord& record : log.records) {
+    const RunItem& item = item_of(plan, record);
+    if (item.comm != CommType::kNone && item.comm != CommType::kBarrier) {
+      const std::int64_t ranks = item.comm == CommType::kSendRecv ? 2 : group_size(plan, item);
+      tables[{item.comm, ranks}][item.bytes].values.push_back(record.seconds);
+    }
+  }
+  std::string text;
+  for (const auto& [key, rows] : tables) {
+    const auto& [comm, ranks] = key;
+    const auto n = static_cast<double>(ranks);
+    const double factor = comm == CommType::kAllReduce ? 2 * (n - 1) / n
+                          : comm == CommType::kAllGather || comm == CommType::kReduceScatter ||
+                                  comm == CommType::kAllToAll
+                              ? (n - 1) / n
+                              : 1.0;
+    std::string program(name_of(comm));
+    constexpr std::pair<CommType, std::string_view> kPrograms[] = {
+        {CommType::kAllReduce, "all_reduce"},
+        {CommType::kAllGather, "all_gather"},
+        {CommType::kReduceScatter, "reduce_scatter"},
+        {CommType::kAllToAll, "alltoall"},
+        {CommType::kSendRecv, "sendrecv"},
+        {CommType::kBroadcast, "broadcast"},
+        {CommType::kReduce, "reduce"}};
+    for (const auto& [type, name] : kPrograms) {
+      program = type == comm ? std::string(name) : program;
+    }
+    text += fmt::format(
+        "# Collective test starting: {}_perf\n# nThread 1 nGpus 1\n#\n# Using devices\n", program);
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      text += fmt::format("#  Rank {:>2} Group  0 Pid      0 on {:>10} device {:>2} [0x00] {}\n",
+                          rank, "localhost", rank, gpu);
+    }
+    text += "#\n#                                                              out-of-place\n";
+    text += fmt::format("#{:>11} {:>13} {:>9} {:>7} {:>7} {:>8} {:>7} {:>7} {:>6}\n", "size",
+                        "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong");
+    text += fmt::format("#{:>11} {:>13} {:>9} {:>7} {:>7} {:>8} {:>7} {:>7}\n", "(B)", "(elements)",
+                        "", "", "", "(us)", "(GB/s)", "(GB/s)");
+    const bool reduces = comm == CommType::kAllReduce || comm == CommType::kReduceScatter ||
+                         comm == CommType::kReduce;
+    for (const auto& [bytes, times] : rows) {
+      const double seconds = times.mean();
+      const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0;
+      text += fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>6}\n",
+                          bytes, bytes / 2, "bfloat16", reduces ? "sum" : "none", -1, seconds * 1e6,
+                          rate, rate * factor, "N/A");
+    }
+    text += "#\n\n";
+  }
+  return text;
+}
+
+std::string byteps_json(const RunPlan& plan, const RunLog& log, std::int64_t first,
+                        std::int64_t last) {
+  Json events = Json::array();
+  std::int64_t iteration = 0;
+  for (const RunRecord& record : log.records) {
+    const RunItem& item = item_of(plan, record);
+    if (item.epoch_end) {
+      ++iteration;
+      continue;
+    }
+    if (item.comm == CommType::kNone || iteration < first || iteration > last) {
+      continue;
+    }
+    const std::string tensor =
+        fmt::format("Comm.byteps.{}", item.stage.empty() ? item.name : item.stage);
+    // The tensor's whole and its one stage, for which the library's push and pull are one call.
+    for (const std::string& what : {std::string("total"), std::string("REDUCE")}) {
+      events.push_back({{"name", what == "total" ? tensor : tensor + "." + what},
+                        {"ph", "X"},
+                        {"pid", tensor},
+                        {"tid", what},
+                        {"ts", std::llround(record.begin_s * 1e6)},
+                        {"dur", std::max<long long>(1, std::llround(record.seconds * 1e6))},
+                        {"args", {{"name", tensor}, {"bytes", item.bytes}}}});
+    }
+  }
+  return to_text(Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}});
+}
+
+void write_run_timeline(const RunPlan& plan, const RunLog& log, const std::string& path) {
+  Timeline timeline;
+  timeline.tracks = {{fmt::format("rank {}", plan.rank), -1, plan.rank}, {"compute", 0, 0}};
+  timeline.kinds = {"compute"};
+  timeline.keys = {"bytes"};
+  std::map<std::string, std::int32_t> names, tracks, kinds;
+  const auto index = [](std::map<std::string, std::int32_t>& known, const std::string& name,
+                        auto&& make) {
+    const auto [place, fresh] = known.emplace(name, 0);
+    if (fresh) {
+      place->second = make();
+    }
+    return place->second;
+  };
+  for (const RunRecord& record : log.records) {
+    const RunItem& item = item_of(plan, record);
+    if (item.epoch_end) {
+      continue;
+    }
+    TimelineEvent event;
+    event.name = index(names, item.name, [&] {
+      timeline.names.push_back(item.name);
+      return static_cast<std::int32_t>(timeline.names.size()) - 1;
+    });
+    event.track = 1;
+    if (item.comm != CommType::kNone) {
+      const std::string group = group_name(plan, item);
+      event.track = index(tracks, group, [&] {
+        const auto number = static_cast<std::int32_t>(timeline.tracks.size());
+        timeline.tracks.push_back({group, 0, number - 1});
+        return number;
+      });
+      event.kind = index(kinds, std::string(name_of(item.comm)), [&] {
+        timeline.kinds.emplace_back(name_of(item.comm));
+        return static_cast<std::int32_t>(timeline.kinds.size()) - 1;
+      });
+      event.first_argument = static_cast<std::int64_t>(timeline.arguments.size());
+      event.arguments = 1;
+      timeline.arguments.push_back({0, item.bytes});
+    }
+    event.begin = Time::seconds(record.begin_s);
+    event.end = event.begin + Time::seconds(record.seconds);
+    timeline.events.push_back(event);
+  }
+  write_chrome_trace(timeline, path);
+}
+
+}  // namespace lockstep

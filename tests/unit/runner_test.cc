@@ -1,0 +1,338 @@
+#include "profiler/run/runner.h"
+
+#include <cstdlib>
+#include <map>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "trace/trace_events.h"
+#include "workloads/simai_txt.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// tp 2, dp 2 of four GPUs.
+constexpr std::string_view kLayers =
+    "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 2 ga: 1 "
+    "all_gpus: 4 checkpoints: 0 checkpoint_initiates: 0 pp_comm: 0\n2\n"
+    "attention -1 5000 ALLGATHER 4096 6000 REDUCESCATTER 2048 7000 NONE 0 100\n"
+    "mlp -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8192 100\n";
+
+RunChoice four(std::int32_t rank) {
+  RunChoice choice;
+  choice.world = 4;
+  choice.rank = rank;
+  return choice;
+}
+
+TEST(RunPlan, LayersForwardThenBackward) {
+  const RunPlan plan = run_plan(read_simai_txt(kLayers, "w.txt"), four(3));
+  std::vector<std::string> what;
+  for (const RunItem& item : plan.items) {
+    what.push_back(item.epoch_end ? "end"
+                   : item.comm == CommType::kNone
+                       ? "idle " + item.name
+                       : std::string(name_of(item.comm)) + " " + item.stage);
+  }
+  EXPECT_THAT(what, ElementsAre("idle attention", "allgather forward.attention",
+                                "allreduce step.mlp", "idle attention",
+                                "reducescatter backward.attention", "idle attention", "end"));
+  // Rank 3's tensor-parallel group is {2, 3}, its data-parallel one {1, 3}.
+  EXPECT_THAT(plan.groups[static_cast<std::size_t>(plan.items[1].group)].ranks, ElementsAre(2, 3));
+  EXPECT_THAT(plan.groups[static_cast<std::size_t>(plan.items[2].group)].ranks, ElementsAre(1, 3));
+  EXPECT_EQ(plan.groups.size(), 4U);
+  EXPECT_EQ(plan.largest_bytes, 8192);
+  EXPECT_EQ(plan.items[0].compute.idle, Time::us(5));
+}
+
+TEST(RunPlan, AllRanksHaveTheSameGroups) {
+  const Workload workload = read_simai_txt(kLayers, "w.txt");
+  const RunPlan first = run_plan(workload, four(0));
+  for (std::int32_t rank = 1; rank < 4; ++rank) {
+    const RunPlan other = run_plan(workload, four(rank));
+    ASSERT_EQ(other.groups.size(), first.groups.size());
+    for (std::size_t i = 0; i < first.groups.size(); ++i) {
+      EXPECT_EQ(other.groups[i].ranks, first.groups[i].ranks);
+    }
+  }
+}
+
+TEST(RunPlan, TimesBecomeProducts) {
+  RunChoice choice = four(0);
+  choice.compute = RunCompute::kGemm;
+  choice.flops = 2.0 * 512 * 512 * 512 / 5e-6;
+  const RunPlan plan = run_plan(read_simai_txt(kLayers, "w.txt"), choice);
+  EXPECT_EQ(plan.items[0].compute.m, 512);  // 2 · 512^3 operations in 5 us at that rate
+  EXPECT_EQ(plan.items[0].compute.k, 512);
+}
+
+constexpr const char* kCsv =
+    "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+    "busbw,count\n"
+    "CommType.all_reduce,CommGroup.dp_group,2,8,init.model_setup,None,None,,None,None,None,1\n"
+    "CommType.computation,None,None,((16 2 32) (32 64)),forward,None,None,,None,None,None,1\n"
+    "CommType.all_gather,CommGroup.tp_group,2,4096,forward.x,None,None,,None,None,None,1\n"
+    "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n";
+
+RunPlan csv_plan(std::string_view text, RunCompute compute = RunCompute::kGemm) {
+  RunChoice choice = four(1);
+  choice.compute = compute;
+  Warnings warnings;
+  return read_aicb_workload(text, "w.csv", {2, 1, 1}, choice, warnings);
+}
+
+TEST(AicbCsv, ItemsAndProducts) {
+  const RunPlan plan = csv_plan(kCsv);
+  ASSERT_EQ(plan.items.size(), 4U);
+  EXPECT_THAT(plan.groups[static_cast<std::size_t>(plan.items[0].group)].ranks, ElementsAre(1, 3));
+  EXPECT_THAT(plan.groups[static_cast<std::size_t>(plan.items[2].group)].ranks, ElementsAre(0, 1));
+  EXPECT_EQ(plan.items[1].compute.m, 32);
+  EXPECT_EQ(plan.items[1].compute.k, 32);
+  EXPECT_EQ(plan.items[1].compute.n, 64);
+  EXPECT_TRUE(plan.items[3].epoch_end);
+  EXPECT_EQ(csv_plan(kCsv, RunCompute::kIdle).items.size(), 3U);  // a product without a time
+}
+
+TEST(AicbCsv, WrongLinesAreNamed) {
+  const auto message = [](std::string text, const char* from, const char* to) {
+    text.replace(text.find(from), std::string_view(from).size(), to);
+    try {
+      (void)csv_plan(text);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message(kCsv, "CommType.all_gather", "CommType.al_gather"),
+              HasSubstr("w.csv:4: comm_type: 'CommType.al_gather'"));
+  EXPECT_THAT(message(kCsv, "tp_group,2", "tp_group,4"), HasSubstr("w.csv:4: comm_group_size"));
+  EXPECT_THAT(message(kCsv, "4096", "-4"), HasSubstr("w.csv:4: msg_size"));
+  EXPECT_THAT(message(kCsv, "dp_group", "xy_group"), HasSubstr("w.csv:2: comm_group"));
+  EXPECT_THAT(message(kCsv, "msg_size", "size"), HasSubstr("no column msg_size"));
+}
+
+/// 1 ms each, 2 GiB/s or more by size; two iterations.
+RunLog some_log(const RunPlan& plan) {
+  RunLog log;
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    for (std::size_t i = 0; i < plan.items.size(); ++i) {
+      log.records.push_back({static_cast<std::int32_t>(i),
+                             1e-3 * static_cast<double>(log.records.size()),
+                             iteration == 0 ? 1e-3 : 3e-3});
+    }
+    log.iterations_s.push_back(iteration == 0 ? 0.010 : 0.030);
+  }
+  return log;
+}
+
+TEST(RunOutputs, CommLogIsAicbs) {
+  const RunPlan plan = csv_plan(kCsv);
+  const std::string text = comm_log_csv(plan, some_log(plan));
+  EXPECT_THAT(text, HasSubstr("\nCommType.all_gather,CommGroup.tp_group,2,4096,forward.x,None,None,"
+                              ",1.0,0.0,0.0,1\n"));
+  EXPECT_THAT(text, HasSubstr("\nCommType.computation,None,None,((32 32) (32 64)),forward,None,"
+                              "None,,1.0,0.0,0.0,1\n"));
+  EXPECT_THAT(text, HasSubstr("\nCommType.epoch_end,None,None,0,,None,None,,30.0,0.0,0.0,1\n"));
+}
+
+TEST(RunOutputs, SummaryLeavesInitOut) {
+  const RunPlan plan = csv_plan(kCsv);
+  const std::string text = run_summary(plan, some_log(plan));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("dp_group")));
+  // 1 and 3 ms: mean 2, deviation 1.
+  EXPECT_THAT(text, HasSubstr("CommType.all_gather CommGroup.tp_group 4.0 KB       2.00            "
+                              " 2.00±1.00"));
+  // 10 and 30 ms: mean 20, p90 the second, deviation 10; the first is "Init time".
+  EXPECT_THAT(text, HasSubstr("10.00              30.00                10.00                20.00 "
+                              "               30.00                10.00"));
+}
+
+TEST(RunOutputs, NcclTestsTable) {
+  const RunPlan plan = csv_plan(kCsv);
+  const std::string text = nccl_tests_tables(plan, some_log(plan), "NVIDIA H200");
+  EXPECT_THAT(text, HasSubstr("# Collective test starting: all_gather_perf"));
+  EXPECT_THAT(text, HasSubstr("        4096          2048  bfloat16    none      -1  2000.00"));
+}
+
+TEST(RunOutputs, BytepsLayout) {
+  const RunPlan plan = csv_plan(kCsv);
+  const std::string text = byteps_json(plan, some_log(plan), 1, 1);
+  Warnings warnings;
+  int totals = 0, stages = 0;
+  each_trace_event(text, warnings, [&](const TraceEvent& event) {
+    (event.tid == "total" ? totals : stages) += 1;
+    EXPECT_GE(event.ts_us, 4000);  // of the second iteration
+  });
+  EXPECT_EQ(totals, 2);
+  EXPECT_EQ(stages, 2);
+}
+
+TEST(Place, LaunchersVariables) {
+  std::map<std::string, std::string> environment;
+  const auto variable = [&](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  };
+  RankPlace place;
+  EXPECT_FALSE(place_from_environment(variable, place));
+  environment = {{"OMPI_COMM_WORLD_RANK", "5"},
+                 {"OMPI_COMM_WORLD_SIZE", "8"},
+                 {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                 {"MASTER_ADDR", "node0"},
+                 {"MASTER_PORT", "1234"}};
+  EXPECT_TRUE(place_from_environment(variable, place));
+  EXPECT_EQ(place.rank, 5);
+  EXPECT_EQ(place.world, 8);
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.host, "node0");
+  EXPECT_EQ(place.port, 1234);
+  environment = {{"RANK", "8"}, {"WORLD_SIZE", "8"}};
+  EXPECT_THROW(place_from_environment(variable, place), Error);
+  environment = {{"RANK", "x"}, {"WORLD_SIZE", "8"}};
+  EXPECT_THROW(place_from_environment(variable, place), Error);
+  environment = {{"SLURM_PROCID", "1"}};
+  EXPECT_THROW(place_from_environment(variable, place), Error);
+}
+
+/// Moves nothing; fails at one call, or blocks in it until it is aborted.
+class FakeTransport : public Transport {
+ public:
+  FakeTransport(int fail_at, bool blocks) : fail_at_(fail_at), blocks_(blocks) {}
+  std::string make_id() override { return "fake"; }
+  void join(int, int, const std::string& id, std::int64_t) override { EXPECT_EQ(id, "fake"); }
+  int add_group(std::span<const std::int32_t>) override { return groups_++; }
+  double communicate(const CommCall&) override {
+    if (++calls_ == fail_at_) {
+      throw Error("the cable is out");
+    }
+    while (blocks_ && !aborted_) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (aborted_) {
+      throw Error("aborted");
+    }
+    return 1e-3;
+  }
+  double compute(const ComputeCall&) override { return 1e-3; }
+  void synchronise() override {}
+  void abort() noexcept override { aborted_ = true; }
+  std::string name() const override { return "fake"; }
+
+ private:
+  int fail_at_, calls_ = 0, groups_ = 0;
+  bool blocks_;
+  std::atomic<bool> aborted_ = false;
+};
+
+int free_port() { return 20000 + static_cast<int>(::getpid()) % 20000; }
+
+RankPlace place_of(int rank, int world, int offset) {
+  RankPlace place;
+  place.rank = rank;
+  place.world = world;
+  place.port = free_port() + offset;
+  return place;
+}
+
+/// What each of four ranks, in threads of one process, ends with.
+std::vector<std::string> run_four(int offset, int failing_rank, bool others_block) {
+  const Workload workload = read_simai_txt(kLayers, "w.txt");
+  std::vector<std::string> ends(4);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back([&, rank] {
+      try {
+        Bootstrap bootstrap(place_of(rank, 4, offset), "key", 60);
+        FakeTransport transport(rank == failing_rank ? 2 : -1,
+                                rank != failing_rank && others_block);
+        const RunLog log = execute(run_plan(workload, four(rank)), transport, bootstrap, {3, 1});
+        ends[static_cast<std::size_t>(rank)] = std::to_string(log.records.size());
+      } catch (const Error& error) {
+        ends[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (std::thread& rank : ranks) {
+    rank.join();
+  }
+  return ends;
+}
+
+TEST(Runner, FourRanksRunAllIterations) {
+  // Seven items, three iterations; the warm-up is not logged.
+  EXPECT_THAT(run_four(0, -1, false), ElementsAre("21", "21", "21", "21"));
+}
+
+TEST(Runner, OneRanksFailureEndsAllWithItsReason) {
+  for (const int failing : {0, 2}) {
+    const auto ends = run_four(10 + failing, failing, true);
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_THAT(ends[static_cast<std::size_t>(rank)], HasSubstr("the cable is out"));
+      if (rank != failing) {
+        EXPECT_THAT(ends[static_cast<std::size_t>(rank)],
+                    HasSubstr("rank " + std::to_string(failing) + " failed"));
+      }
+    }
+  }
+}
+
+TEST(Runner, AProcessThatDiesEndsAll) {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 3; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      int code = 1;
+      try {
+        Bootstrap bootstrap(place_of(rank, 3, 30), "key", 60);
+        bootstrap.barrier();
+        if (rank == 1) {
+          ::_exit(77);  // no goodbye
+        }
+        bootstrap.barrier();
+        code = 0;
+      } catch (const Error& error) {
+        code = std::string(error.what()).find("rank 1 has gone") != std::string::npos ? 42 : 2;
+      }
+      ::_exit(code);
+    }
+    children.push_back(child);
+  }
+  std::vector<int> codes;
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  }
+  EXPECT_THAT(codes, ElementsAre(42, 77, 42));
+}
+
+TEST(Runner, AStrangerIsRefused) {
+  std::string stranger;
+  std::thread other([&] {
+    try {
+      Bootstrap bootstrap(place_of(1, 2, 40), "another workload", 20);
+    } catch (const Error& error) {
+      stranger = error.what();
+    }
+  });
+  std::string first;
+  try {
+    Bootstrap bootstrap(place_of(0, 2, 40), "key", 1.5);
+  } catch (const Error& error) {
+    first = error.what();
+  }
+  other.join();
+  EXPECT_THAT(stranger, HasSubstr("runs another job"));
+  EXPECT_THAT(first, HasSubstr("1 of 2 ranks did not come in time"));
+}
+
+}  // namespace
+}  // namespace lockstep
