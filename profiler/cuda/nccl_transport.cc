@@ -19,7 +19,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Polls until an asynchronous call of NCCL has ended, so that abort() can stop it.
+/// Polls until an asynchronous call of NCCL has ended, so that stop() can stop it.
 constexpr auto kPoll = std::chrono::microseconds(200);
 
 class NcclTransport : public Transport {
@@ -127,7 +127,7 @@ class NcclTransport : public Transport {
 
   void synchronise() override { timer_->stream().synchronise(); }
 
-  void abort() noexcept override {
+  void stop() noexcept override {
     const std::lock_guard lock(mutex_);
     if (aborted_.exchange(true)) {
       return;

@@ -121,8 +121,8 @@ std::string run_summary(const RunPlan& plan, const RunLog& log) {
   }
   const std::string rule(105, '-'), wide_rule(124, '-');
   std::string text = "\n\tDetailed comm info for AICB train stage\n" + rule + "\n";
-  text += fmt::format("{:<15} {:<12} {:<12} {:<16} {:<24} {:<18}\n", "Comm_Type", "Comm_Group",
-                      "Message_Size", "Count", "Avg_Elapsed_Time ± Std ", "Avg_BusBw ± Std");
+  text += fmt::format("{:<15} {:<12} {:<12} {:<12} {:<24} {:<24}\n", "Comm_Type", "Comm_Group",
+                      "Message_Size", "Count", "Avg_Elapsed_Time ± Std", "Avg_BusBw ± Std");
   text += rule + "\n";
   for (const auto& [key, row] : rows) {
     const auto& [type, group, bytes] = key;
@@ -132,9 +132,21 @@ std::string run_summary(const RunPlan& plan, const RunLog& log) {
                         fmt::format("{:.2f}±{:.2f}", row.ms.mean(), row.ms.deviation()),
                         fmt::format("{:.2f}±{:.2f}", row.busbw.mean(), row.busbw.deviation()));
   }
+  // An epoch of nothing but init is none.
   Spread iterations;
-  for (const double seconds : log.iterations_s) {
-    iterations.values.push_back(1e3 * seconds);
+  bool trains = false;
+  std::size_t iteration = 0;
+  for (const RunRecord& record : log.records) {
+    const RunItem& item = item_of(plan, record);
+    if (!item.epoch_end) {
+      trains = trains || !item.stage.starts_with("init");
+      continue;
+    }
+    const double seconds = log.iterations_s.at(iteration++);
+    if (trains) {
+      iterations.values.push_back(1e3 * seconds);
+    }
+    trains = false;
   }
   if (iterations.values.empty()) {
     return text;

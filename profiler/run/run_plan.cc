@@ -84,7 +84,8 @@ void from_layers(const LayerTable& table, const Parallelism& cut, const RunChoic
     item.comm = what.comm;
     item.bytes = what.bytes.count();
     item.group = groups.own(rank_group_of(what.group));
-    if (plan.groups[static_cast<std::size_t>(item.group)].ranks.size() > 1) {
+    // A lone rank runs its collectives with itself: the path is the same.
+    if (choice.world == 1 || plan.groups[static_cast<std::size_t>(item.group)].ranks.size() > 1) {
       add(plan, std::move(item));
     }
   };
@@ -140,7 +141,8 @@ void from_ops(const OpTable& table, const RunChoice& choice, RunPlan& plan) {
       }
     } else {
       item.group = own[static_cast<std::size_t>(op.group)];
-      if (item.group < 0 || plan.groups[static_cast<std::size_t>(item.group)].ranks.size() < 2) {
+      if (item.group < 0 || (choice.world > 1 &&
+                             plan.groups[static_cast<std::size_t>(item.group)].ranks.size() < 2)) {
         continue;
       }
     }

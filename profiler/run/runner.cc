@@ -98,7 +98,7 @@ class ControlTransport : public Transport {
     return seconds_since(begin);
   }
   void synchronise() override {}
-  void abort() noexcept override { aborted_ = true; }
+  void stop() noexcept override { aborted_ = true; }
   std::string name() const override { return "no transport: nothing is moved"; }
 
  private:
@@ -118,7 +118,7 @@ class ControlTransport : public Transport {
 
 RunLog execute(const RunPlan& plan, Transport& transport, Bootstrap& bootstrap,
                const RunLimits& limits) {
-  bootstrap.on_failure([&](const std::string&) { transport.abort(); });
+  bootstrap.on_failure([&](const std::string&) { transport.stop(); });
   struct Forget {
     Bootstrap& bootstrap;
     ~Forget() { bootstrap.on_failure({}); }  // the transport may go before the bootstrap

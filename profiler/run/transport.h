@@ -44,7 +44,7 @@ class Transport {
   virtual void synchronise() = 0;
   /// Ends all that is under way so that join() and communicate() return with an error. May be
   /// called from another thread.
-  virtual void abort() noexcept = 0;
+  virtual void stop() noexcept = 0;
   virtual std::string name() const = 0;  ///< "nccl 2.28.3 on NVIDIA H200"
 };
 

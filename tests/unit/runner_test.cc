@@ -223,7 +223,7 @@ class FakeTransport : public Transport {
   }
   double compute(const ComputeCall&) override { return 1e-3; }
   void synchronise() override {}
-  void abort() noexcept override { aborted_ = true; }
+  void stop() noexcept override { aborted_ = true; }
   std::string name() const override { return "fake"; }
 
  private:
@@ -232,13 +232,14 @@ class FakeTransport : public Transport {
   std::atomic<bool> aborted_ = false;
 };
 
-int free_port() { return 20000 + static_cast<int>(::getpid()) % 20000; }
+/// Of this test program; its children share it.
+const int kPort = 20000 + static_cast<int>(::getpid()) % 20000;
 
 RankPlace place_of(int rank, int world, int offset) {
   RankPlace place;
   place.rank = rank;
   place.world = world;
-  place.port = free_port() + offset;
+  place.port = kPort + offset;
   return place;
 }
 
