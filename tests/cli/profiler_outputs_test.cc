@@ -1,0 +1,103 @@
+// What profile writes is read by the commands that it is for. The device is made up; the files are
+// those of `profile --from`.
+#include <filesystem>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/atomic_file.h"
+#include "generator/exact/vocabulary.h"
+#include "generator/model/zoo.h"
+#include "profiler/aceso_profile.h"
+#include "profiler/profile_plan.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/run.h"
+
+namespace lockstep::testing {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+using Words = std::vector<std::string>;
+Words joined(Words a, const Words& b, const Words& c = {}) {
+  a.insert(a.end(), b.begin(), b.end());
+  a.insert(a.end(), c.begin(), c.end());
+  return a;
+}
+
+/// Measurements of a job in a file.
+void write_measurements(const std::string& path, const std::vector<Kernel>& kernels) {
+  write_file(path, to_measurements_json(measured(kernels)));
+}
+
+TEST(ProfileOutputs, GenerateSimulateAndAicbTakeAJobs) {
+  const ScratchFolder folder;
+  Job job;
+  job.model = find_model("llama3-8b", {{"layers", 2}});
+  job.seq = 1024;
+  job.gpu_type = "H200";
+  write_measurements(folder / "m.json", plan_profile(with_padded_vocabulary(job)).kernels);
+  const Words flags{"--model", "llama3-8b", "--num-layers", "2",          "--gpus",
+                    "1",       "--seq",     "1024",         "--gpu-type", "H200"};
+  const RunResult written =
+      run(joined({"profile"}, flags, {"--from", folder / "m.json", "-o", folder / "out"}));
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("TFLOP/s"));
+  std::string profile, aiob;
+  for (const auto& entry : fs::directory_iterator(folder / "out")) {
+    const std::string name = entry.path().string();
+    profile = name.ends_with(".profile.json") ? name : profile;
+    aiob = name.ends_with(".txt") ? name : aiob;
+  }
+  const RunResult generated =
+      run(joined({"generate"}, flags, {"--profile", profile, "-o", folder / "w.json"}));
+  EXPECT_EQ(generated.exit_code, 0) << generated.err;
+  EXPECT_THAT(generated.err, HasSubstr("operators measured, 0 by the roofline"));
+  // AICB's reader: other times, other workload.
+  const auto layers = [&](const Words& more) {
+    return run(joined({"generate", "--generator", "simai-training", "--model", "gpt-7b",
+                       "--world_size", "8", "--tp", "1", "--num_layers", "2", "--aiob_enable"},
+                      more, {"-o", "-"}))
+        .out;
+  };
+  const std::string with = layers({"--comp_filepath", aiob});
+  EXPECT_THAT(with, HasSubstr("attention"));
+  EXPECT_NE(with, layers({}));
+}
+
+TEST(ProfileOutputs, AcesosPlannerTakesItsTables) {
+  const ScratchFolder folder;
+  std::vector<Kernel> kernels;
+  for (const std::int64_t mbs : {1, 2}) {
+    for (const std::int64_t tp : {1, 2}) {
+      for (const int algorithm : {0, 1}) {
+        for (const AcesoOp& op : aceso_ops({"scale-layer", mbs, tp, algorithm})) {
+          kernels.insert(kernels.end(), op.forward.begin(), op.forward.end());
+          kernels.insert(kernels.end(), op.backward.begin(), op.backward.end());
+        }
+      }
+    }
+  }
+  write_measurements(folder / "m.json", kernels);
+  const RunResult written =
+      run({"profile", "--aceso-size", "scale-layer", "--aceso-mbs", "1,2", "--aceso-tp", "1,2",
+           "--from", folder / "m.json", "-o", folder / "out"});
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  for (const auto& entry :
+       fs::directory_iterator(LOCKSTEP_SOURCES "/tests/data/plan/scale-layer")) {
+    if (entry.path().filename().string().starts_with("p")) {  // prim_… and p2p_… are of no profile
+      fs::copy_file(entry.path(), fs::path(folder / "out") / entry.path().filename());
+    }
+  }
+  const RunResult planned =
+      run({"plan", "--aceso-model", "scale-layer", "--aceso-size", "2layers", "--profiles",
+           folder / "out", "--gpus-per-node", "2", "--nodes", "2", "--memory-limit", "100000",
+           "--global-batch", "16", "--micro-batch", "1", "2"});
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("proven"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
