@@ -34,8 +34,9 @@ const GpuModule& gpu_module() {
   static const Loaded loaded = load();
   if (loaded.module == nullptr) {
     throw Error("a GPU needs CUDA, which is missing: " + loaded.why, ExitCode::kMissingPart)
-        .hint("install the CUDA Toolkit, then configure and build again; lockstep doctor tells "
-              "what is there");
+        .hint(
+            "install the CUDA Toolkit, then configure and build again; lockstep doctor tells "
+            "what is there");
   }
   return *loaded.module;
 }
