@@ -19,6 +19,6 @@ lockstep_cli_test(cli_run_no_gpu ARGS run --workload tests/data/run/one-gpu.txt 
 set_tests_properties(cli_profile_no_gpu cli_run_no_gpu PROPERTIES ENVIRONMENT CUDA_VISIBLE_DEVICES=)
 lockstep_cli_test(cli_run_control ARGS run --workload tests/data/run/one-gpu.txt --transport control --master 127.0.0.1:29431 -o @OUT@ OUT "CommType.all_gather CommGroup.tp_group 16.0 MB +1.00" ERR "logs, tables and timelines")
 lockstep_cli_test(cli_run_local_ranks ARGS run --workload tests/data/run/four-gpus.txt --transport control --local-ranks 4 --iterations 2 --master 127.0.0.1:29432 -o @OUT@ OUT "CommType.all_gather CommGroup.tp_group 16.0 MB +2.00" ERR "logs, tables and timelines")
-lockstep_test(cli_profiler_outputs SOURCES profiler_outputs_test.cc LIBS lockstep::profiler LABELS fast)
+lockstep_test(cli_profiler_outputs SOURCES profiler_outputs_test.cc LIBS lockstep::profiler lockstep::model LABELS fast)
 target_compile_definitions(cli_profiler_outputs PRIVATE LOCKSTEP_SOURCES="${PROJECT_SOURCE_DIR}")
 add_dependencies(cli_profiler_outputs lockstep)
