@@ -115,7 +115,22 @@ Json sample_json(const StepSample& sample) {
           {"total_s", std::move(totals)}};
 }
 
-Json critical_json(const CriticalPath& path) {
+Json critical_links_json(const CriticalPath& path, const Topology* topology) {
+  Json links = Json::array();
+  for (const LinkShare& share : path.by_link) {
+    Json link = {{"port", share.port.value}};
+    if (topology != nullptr) {
+      const PortEnds ends = ends_of(*topology, share.port);
+      link["from"] = node_name(*topology, ends.from);
+      link["to"] = node_name(*topology, ends.to);
+    }
+    link["time_s"] = seconds(share.time);
+    links.push_back(std::move(link));
+  }
+  return links;
+}
+
+Json critical_json(const CriticalPath& path, const Topology* topology) {
   Json types = Json::object(), groups = Json::object(), ranks = Json::array();
   for (std::size_t i = 0; i < path.by_type.size(); ++i) {
     if (path.by_type[i] > Time()) {
@@ -133,9 +148,13 @@ Json critical_json(const CriticalPath& path) {
       ranks.push_back({{"rank", rank}, {"time_s", seconds(path.by_rank[rank])}});
     }
   }
-  return {{"total_s", seconds(path.total)}, {"compute_s", seconds(path.compute)},
-          {"gap_s", seconds(path.gap)},     {"comm_by_group", std::move(groups)},
-          {"by_type", std::move(types)},    {"by_rank", std::move(ranks)},
+  return {{"total_s", seconds(path.total)},
+          {"compute_s", seconds(path.compute)},
+          {"gap_s", seconds(path.gap)},
+          {"comm_by_group", std::move(groups)},
+          {"by_type", std::move(types)},
+          {"by_rank", std::move(ranks)},
+          {"by_link", critical_links_json(path, topology)},
           {"pieces", path.pieces.size()}};
 }
 
@@ -175,7 +194,7 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
     json["stragglers"] = stragglers_json(result);
   }
   if (result.critical) {
-    json["critical_path"] = critical_json(*result.critical);
+    json["critical_path"] = critical_json(*result.critical, topology);
   }
   if (result.sample) {
     json["sample"] = sample_json(*result.sample);

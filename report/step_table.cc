@@ -215,6 +215,13 @@ class Writer {
         row(fmt::format("  of it on rank {}", ranks[i]), path.by_rank[ranks[i]]);
       }
     }
+    for (std::size_t i = 0;
+         topology_ != nullptr && i < std::min<std::size_t>(3, path.by_link.size()); ++i) {
+      const PortEnds ends = ends_of(*topology_, path.by_link[i].port);
+      row(fmt::format("  {} to {}", node_name(*topology_, ends.from),
+                      node_name(*topology_, ends.to)),
+          path.by_link[i].time);
+    }
   }
 
   void stragglers() {

@@ -119,6 +119,11 @@ struct Router::State {
     const std::int32_t server = topology.nodes[a.index()].server;
     return server >= 0 && server == topology.nodes[b.index()].server;
   }
+  bool has_link(NodeId a, NodeId b) const {
+    const std::span<const Neighbour> all = adjacency.of(a);
+    const auto found = std::ranges::lower_bound(all, b, {}, &Neighbour::node);
+    return found != all.end() && found->node == b;
+  }
   bool direct(const FlowKey& key, Route& route);
   bool find_exits(ForwardingPlane& plane, const FlowKey& key);
   bool over(ForwardingPlane& plane, const FlowKey& key, Route& route);
@@ -317,6 +322,24 @@ void Router::route(const FlowKey& key, Route& route) {
   throw Error("no path from " + described(topology, key.source) + " to " +
               described(topology, key.destination))
       .expected("a chain of links over NVSwitches of one server, or over switches");
+}
+
+std::optional<Router::FabricEnds> Router::fabric_ends(NodeId source, NodeId destination) const {
+  State& state = *state_;
+  if (!state.options.spray || state.same_server(source, destination) ||
+      state.has_link(source, destination) ||
+      (state.options.pxn && !state.rails.same(source, destination))) {
+    return std::nullopt;
+  }
+  for (const NodeId end : {source, destination}) {
+    if (state.topology.nodes[end.index()].kind != NodeKind::kGpu ||
+        state.fabric.uplinks(end).size() != 1) {
+      return std::nullopt;
+    }
+  }
+  const NextHop exit = state.fabric.uplinks(source).front();
+  const NextHop entry = state.fabric.uplinks(destination).front();
+  return FabricEnds{exit.port, reversed(entry.port), exit.forwarder, entry.forwarder};
 }
 
 const Topology& Router::topology() const { return state_->topology; }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -68,6 +69,14 @@ class Router {
   /// Overwrites `route`. PRECONDITION: source != destination; each a GPU, a switch, or an NVSwitch
   /// of the other's server. ERRORS: Error naming both nodes when there is no path.
   void route(const FlowKey& key, Route& route);
+  /// Where a sprayed route enters and leaves the fabric, of GPUs on different servers that hang on
+  /// it by one port each: the route is `up`, the ports between the two switches, which are the same
+  /// for all GPUs there, and `down`. Nothing for other routes.
+  struct FabricEnds {
+    PortId up, down;
+    std::int32_t from = -1, to = -1;  ///< numbers of the switches
+  };
+  std::optional<FabricEnds> fabric_ends(NodeId source, NodeId destination) const;
   const Topology& topology() const;
   /// Bytes in the tables made so far.
   std::size_t table_bytes() const;

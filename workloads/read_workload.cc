@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "workloads/chakra_et.h"
 #include "workloads/simai_txt.h"
 #include "workloads/workload_json.h"
 
@@ -15,6 +16,9 @@ constexpr std::size_t kMaxJson = std::size_t{4} << 30;
 }  // namespace
 
 Workload read_workload(const std::string& path, Warnings* warnings) {
+  if (const std::vector<std::string> traces = chakra_files(path); !traces.empty()) {
+    return read_chakra_et(traces, warnings);
+  }
   const FileText file(path);
   const std::string_view text = file.view();
   const std::size_t first = text.find_first_not_of(" \t\r\n");

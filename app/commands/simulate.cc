@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +14,9 @@
 
 #include "app/command.h"
 #include "app/generate_exact.h"
+#include "app/simulate/byteps_trace.h"
 #include "app/simulate/job_figures.h"
+#include "app/simulate/job_matrix.h"
 #include "app/simulate/run_analytic.h"
 #include "app/simulate/run_flow.h"
 #include "app/simulate/run_packet.h"
@@ -98,6 +101,26 @@ void check_outputs(const SimulateOptions& options) {
         .field("--sensitivity")
         .hint("use --engine flow");
   }
+  if (!options.byteps_trace.empty()) {
+    if (options.engine == "analytic") {
+      throw Error("the analytic engine has no time line")
+          .field("--byteps-trace")
+          .hint("use --engine flow");
+    }
+    traced_steps(options.steps);
+  }
+  if (options.memory_over_time || !options.memory_csv.empty()) {
+    if (options.engine == "analytic" || !options.workload.empty()) {
+      throw Error("what ranks hold is known of a model that runs on the flow or packet engine")
+          .field(options.memory_over_time ? "--memory" : "--memory-csv")
+          .expected("--model NAME, --from-megatron-args SCRIPT and their kin");
+    }
+  }
+  if (options.job_matrix && options.engine == "analytic") {
+    throw Error("jobs do not meet in the analytic engine")
+        .field("--job-matrix")
+        .hint("use --engine flow");
+  }
   if (options.explain && options.engine == "analytic") {
     throw Error("the analytic engine has no critical path")
         .field("--explain")
@@ -121,19 +144,43 @@ ExactJob job_of(const SimulateOptions& options) {
   return exact_job(words);
 }
 
-Workload load_workload(const SimulateOptions& options, std::vector<std::string>& warnings) {
+Workload read_with_warnings(const std::string& file, std::vector<std::string>& warnings) {
   Warnings found;
-  Workload workload = read_workload(options.workload, &found);
+  Workload workload = read_workload(file, &found);
   for (const Warnings::Entry& entry : found.entries()) {
     warnings.push_back(entry.count == 1 ? entry.text
                                         : fmt::format("{} ({} times)", entry.text, entry.count));
   }
+  return workload;
+}
+
+/// Appends the jobs of --beside, each with a name of its own.
+void add_beside(const SimulateOptions& options, Workload& workload,
+                std::vector<std::string>& warnings) {
+  for (const std::string& file : options.beside) {
+    Workload other = read_with_warnings(file, warnings);
+    for (WorkloadJob& job : other.jobs) {
+      const auto taken = [&](const std::string& name) {
+        return std::ranges::find(workload.jobs, name, &WorkloadJob::name) != workload.jobs.end();
+      };
+      const std::string name = job.name;
+      for (int number = 2; taken(job.name); ++number) {
+        job.name = fmt::format("{}-{}", name, number);
+      }
+      workload.jobs.push_back(std::move(job));
+    }
+  }
+}
+
+Workload load_workload(const SimulateOptions& options, std::vector<std::string>& warnings) {
+  Workload workload = read_with_warnings(options.workload, warnings);
   if (options.gpus > 0) {
     if (workload.jobs.size() != 1) {
       throw Error("several jobs: --gpus cannot say whose GPUs it means").at(options.workload);
     }
     workload.jobs.front().parallel.gpus = options.gpus;
   }
+  add_beside(options, workload, warnings);
   for (WorkloadJob& each : workload.jobs) {
     if (options.semantics == "megatron" && std::holds_alternative<LayerTable>(each.work)) {
       try {
@@ -160,20 +207,58 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
                                     : run_flow(workload, *topology, options, timeline);
 }
 
+std::string memory_csv(const StepResult& result) {
+  std::string text = "rank,stage,from_s,held_bytes\n";
+  for (const MemoryTimeline& each : result.memory) {
+    for (const MemoryPoint& point : each.points) {
+      text += fmt::format("{},{},{:.12f},{}\n", each.rank, each.stage, point.when.seconds(),
+                          point.held.count());
+    }
+  }
+  return text;
+}
+
+/// What the ranks of a stage hold.
+std::function<RankMemory(std::int32_t)> memory_of(const ExactJob& job) {
+  return [&job](std::int32_t index) {
+    const StageMemory& stage = job.memory[static_cast<std::size_t>(index)];
+    RankMemory memory;
+    memory.always = stage.weights + stage.gradients + stage.optimizer;
+    memory.kept = stage.kept;
+    memory.within_forward = stage.gathered;
+    memory.within_backward = stage.working;
+    return memory;
+  };
+}
+
 /// Everything is worked out before the first output is touched.
 void write_outputs(const SimulateOptions& options, const StepResult& result,
                    const Topology* topology, const Timeline& timeline, const ExactJob* job,
-                   const std::vector<Sensitivity>& sensitivity) {
+                   const std::vector<Sensitivity>& sensitivity,
+                   const std::optional<JobMatrix>& matrix) {
   Json more = Json::object();
   std::string text;
   if (job != nullptr) {
     more["memory"] = memory_json(*job);
     more["headline"] = headline_json(*job, result.total, options.gpu_hour_price);
     text += "\n" + memory_text(*job);
+    for (const MemoryTimeline& each : result.memory) {
+      Json& peaks = more["memory"]["over_time"];
+      peaks.push_back({{"rank", each.rank},
+                       {"stage", each.stage},
+                       {"peak_bytes", each.peak.count()},
+                       {"peak_at_s", each.peak_at.seconds()}});
+      text += fmt::format("rank {} of stage {} holds most {} into the step: {}\n", each.rank,
+                          each.stage, to_text(each.peak_at), to_text(each.peak));
+    }
   }
   if (!sensitivity.empty()) {
     more["sensitivity"] = sensitivity_json(sensitivity, result.total);
     text += "\n" + sensitivity_text(sensitivity, result.total);
+  }
+  if (matrix) {
+    more["job_matrix"] = job_matrix_json(*matrix);
+    text += "\n" + job_matrix_text(*matrix);
   }
   if (options.detail != nullptr && job != nullptr) {
     more["roofline"] = roofline_json(*job);
@@ -210,6 +295,9 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
       write_chrome_trace(timeline, options.trace);
     }
   }
+  if (!options.memory_csv.empty()) {
+    write_file(options.memory_csv, memory_csv(result));
+  }
   write_file("-", options.json
                       ? json
                       : for_terminal(step_table(result, topology, terminal_width()) + text));
@@ -241,18 +329,26 @@ std::vector<Straggler> read_stragglers(const SimulateOptions& options) {
   return stragglers;
 }
 
+/// For a further run, of which only the time is wanted.
+SimulateOptions once_more(SimulateOptions options) {
+  options.rows = nullptr;
+  options.meta = nullptr;
+  options.explain = false;
+  options.detail = nullptr;
+  options.memory = nullptr;
+  options.quiet = true;
+  options.verify_symmetry = false;
+  return options;
+}
+
 /// What the stragglers cost, and several steps, by further runs.
 void run_again(const SimulateOptions& options, const Workload& workload, const Topology* topology,
                StepResult& result) {
   const RunStep run = [&](std::span<const Straggler> stragglers, std::int64_t step) {
-    SimulateOptions other = options;
+    SimulateOptions other = once_more(options);
     other.stragglers.assign(stragglers.begin(), stragglers.end());
     other.step = step;
-    other.rows = nullptr;
-    other.meta = nullptr;
-    other.explain = false;
-    other.detail = nullptr;
-    other.quiet = true;
+    other.verify_symmetry = options.verify_symmetry;
     return run_engine(other, workload, topology, nullptr).total;
   };
   price_stragglers(options.stragglers, options.threads, run, result);
@@ -265,6 +361,7 @@ void run_again(const SimulateOptions& options, const Workload& workload, const T
       other.quiet = true;
       other.explain = false;
       other.detail = nullptr;
+      other.memory = nullptr;
       other.rows = options.rows != nullptr ? &traces[static_cast<std::size_t>(step)] : nullptr;
       other.meta = &meta;
       return run_engine(other, workload, topology, nullptr).total;
@@ -291,7 +388,11 @@ ExitCode simulate(SimulateOptions& options) {
   if (options.workload.empty()) {
     job = job_of(options);
     workload = exact_workload_of(*job).workload;
+    if (options.memory_over_time || !options.memory_csv.empty()) {
+      options.memory = memory_of(*job);
+    }
     warnings = job->warnings;
+    add_beside(options, workload, warnings);
     for (const std::string& note : job->notes) {
       fmt::print(standard_error(), "lockstep: {}\n", note);
     }
@@ -327,19 +428,35 @@ ExitCode simulate(SimulateOptions& options) {
   print_warnings(result.warnings);
   std::vector<Sensitivity> sensitivity;
   if (options.sensitivity) {
-    SimulateOptions other = options;
-    other.rows = nullptr;
-    other.meta = nullptr;
-    other.explain = false;
-    other.detail = nullptr;
-    other.quiet = true;
-    other.verify_symmetry = false;
+    const SimulateOptions other = once_more(options);
     sensitivity = sensitivities(workload, *given, options.threads,
                                 [&](const Workload& work, const Topology& fabric) {
                                   return run_engine(other, work, &fabric, nullptr).total;
                                 });
   }
-  write_outputs(options, result, given, timeline, job ? &*job : nullptr, sensitivity);
+  std::optional<JobMatrix> matrix;
+  if (options.job_matrix) {
+    matrix = job_matrix(
+        workload, given->count(NodeKind::kGpu), options.threads, [&](const Workload& some) {
+          std::vector<Time> ends;
+          for (const JobResult& each : run_engine(once_more(options), some, given, nullptr).jobs) {
+            ends.push_back(each.end);
+          }
+          return ends;
+        });
+  }
+  if (!options.byteps_trace.empty()) {
+    write_byteps_trace(options.byteps_trace, traced_steps(options.steps), *given,
+                       [&](std::int64_t step) {
+                         SimulateOptions other = once_more(options);
+                         other.step = step;
+                         other.trace_ranks = given->gpus_per_server;
+                         Timeline picture;
+                         const Time time = run_engine(other, workload, given, &picture).total;
+                         return std::pair(time, std::move(picture));
+                       });
+  }
+  write_outputs(options, result, given, timeline, job ? &*job : nullptr, sensitivity, matrix);
   return ExitCode::kDone;
 }
 

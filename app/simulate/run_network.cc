@@ -63,6 +63,9 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.step = options.step;
   step.explain = options.explain;
   step.detail = options.detail;
+  step.routes = fold;
+  step.memory = options.memory;
+  step.interference.share = options.interference;
   step.trace = options.rows;
   step.meta = options.meta;
   step.trace_first_workers = options.trace_workers == "first";

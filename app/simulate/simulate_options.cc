@@ -14,6 +14,12 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("-n,--topology", options.topology,
                  "topology file, or TEMPLATE[:flags] such as Spectrum-X:g=128")
       ->group("Input");
+  app.add_option(
+         "--beside", options.beside,
+         "a further workload, whose jobs run on the next GPUs at the same time; may be given\n"
+         "several times")
+      ->take_all()
+      ->group("Input");
   app.add_option("--gpus", options.gpus, "GPUs of the job (default: as the workload says)")
       ->check(count)
       ->group("Input");
@@ -80,6 +86,13 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->check(share)
       ->group(analytic);
 
+  app.add_option("--interference", options.interference,
+                 "part of a computation's speed that each collective beside it takes, 0 to 1\n"
+                 "(docs/models.md names measured ones)")
+      ->check(share)
+      ->capture_default_str()
+      ->group("Flow and packet engine");
+
   const char* slow = "Stragglers and faults (lockstep simulate --list-stragglers shows the models)";
   app.add_option("--straggler", options.straggler_specs,
                  "MODEL:FIELD:…[@FROM[-UNTIL]], such as gpu:3:1.5 or link:12-40:0.5@10ms; may be\n"
@@ -110,6 +123,10 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
          "what a tenth more of each link tier's bandwidth and latency, kind of computation and\n"
          "collective would bring: a run each")
       ->group("Output");
+  app.add_flag("--job-matrix", options.job_matrix,
+               "several jobs: how much slower each is beside each other, and beside all: a run a "
+               "pair")
+      ->group("Output");
   app.add_flag("--explain", options.explain, "the critical path: what decides the step's time")
       ->group("Output");
   app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");
@@ -122,6 +139,12 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->group("Output");
   define_report_flags(app, options.output);
+  app.add_flag("--memory", options.memory_over_time,
+               "with --model: when in the step a rank of each stage holds most, and how much")
+      ->group("Output");
+  app.add_option("--memory-csv", options.memory_csv,
+                 "file for what it holds over the step: rank,stage,from_s,held_bytes")
+      ->group("Output");
   app.add_option("--csv", options.csv_dir, "folder for SimAI's EndToEnd.csv")->group("Output");
   app.add_option("--csv-prefix", options.csv_prefix,
                  "what its name starts with (default: the workload's name and '-')")
@@ -131,6 +154,10 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
          "time line for Perfetto (.json, .json.gz; .pftrace, .pftrace.gz: its own format) or as a\n"
          "table (.csv.gz); or a trace for 'lockstep whatif' (.parquet, .csv, and NAME.yaml beside\n"
          "it)")
+      ->group("Output");
+  app.add_option("--byteps-trace", options.byteps_trace,
+                 "folder for BytePS's timeline of the first server: <local rank>/comm.json; steps\n"
+                 "BYTEPS_TRACE_START_STEP to BYTEPS_TRACE_END_STEP of the environment, else all")
       ->group("Output");
   app.add_flag("--no-symmetry", options.no_symmetry,
                "flow engine: simulate every rank, not one of each kind")

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "app/network_flags.h"
 #include "app/report_flags.h"
+#include "simulator/replay/memory_timeline.h"
 #include "simulator/replay/step_detail.h"
 #include "simulator/replay/straggler.h"
 #include "trace/job_meta.h"
@@ -30,6 +32,7 @@ struct SimulateOptions : NetworkFlags {
   std::string nvlink, nic, gpu_type, nic_type, busbw, ratios;
   double dp_overlap = 0, ep_overlap = 0, tp_overlap = 0;
   std::optional<double> pp_overlap;
+  double interference = 0;
 
   std::vector<std::string> straggler_specs;
   std::string scenario;
@@ -39,10 +42,15 @@ struct SimulateOptions : NetworkFlags {
   int threads = 0;                    // 0: as many as there are cores
   Trace* rows = nullptr;              // filled with the step in what-if columns
   JobMeta* meta = nullptr;
+  std::function<RankMemory(std::int32_t stage)> memory;  // what ranks hold, where it is known
+  bool memory_over_time = false;
+  std::string memory_csv;
   bool explain = false, sensitivity = false;
+  std::vector<std::string> beside;  // further workloads whose jobs share the cluster
+  bool job_matrix = false;
   bool quiet = false;  // one of several runs: no progress
 
-  std::string csv_dir, csv_prefix, trace;
+  std::string csv_dir, csv_prefix, trace, byteps_trace;
   std::int32_t trace_ranks = 8;
   std::string trace_workers = "all";  // or first: of tensor- and context-parallel groups
   bool no_symmetry = false, verify_symmetry = false;

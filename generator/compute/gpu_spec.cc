@@ -65,6 +65,11 @@ constexpr std::array kSpecs{
         "NVIDIA HGX B300 data sheet; memory at "
         "https://itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
         "rates: the page has 3500 and 7000 for bf16 and fp8, others 2250 and 4500; number of SMs"},
+    GpuSpec{"GB300", GpuFamily::kBlackwell, 80 * kTera, 1250 * kTera, 2500 * kTera, 2500 * kTera,
+            5000 * kTera, gigabytes(8000), gb(279), 148,
+            "https://verda.com/blog/gb300-nvl72-architecture; rack totals at "
+            "https://glennklockwood.com/garden/processors/B300 (360 PF of fp8, 20 TB)",
+            "number of SMs: taken over from the B300, other pages have 160; memory: 279 of 288 GB"},
     GpuSpec{"MI300X", GpuFamily::kCdna3, 163.4 * kTera, 653.7 * kTera, 1307.4 * kTera,
             1307.4 * kTera, 2614.9 * kTera, gigabytes(5300), gb(192), 304,
             "AMD Instinct MI300X data sheet; "

@@ -217,8 +217,10 @@ std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& mode
     memory.activations = peak_kept(
         schedule.order({job.pp, job.vpp, job.microbatches()}, static_cast<std::int64_t>(s)), kept);
     if (job.sharding == Sharding::kZero3) {
-      memory.working += Bytes(dense + expert) * (2 * rank_sizes(job).parameter);
+      memory.gathered = Bytes(dense + expert) * (2 * rank_sizes(job).parameter);
+      memory.working += memory.gathered;
     }
+    memory.kept = std::move(kept);
   }
   return stages;
 }

@@ -16,8 +16,10 @@ namespace lockstep {
 struct StageMemory {
   ParameterCount parameters;
   Bytes weights, gradients, optimizer;
-  Bytes activations;  ///< kept for backward passes, of all microbatches under way
-  Bytes working;      ///< a recomputed layer; with ZeRO-3 two gathered units
+  Bytes activations;        ///< kept for backward passes, of all microbatches under way
+  Bytes working;            ///< a recomputed layer; with ZeRO-3 two gathered units
+  Bytes gathered;           ///< of `working`: those units, which forward passes need, too
+  std::vector<Bytes> kept;  ///< of `activations`: those of one microbatch in each model chunk
   Bytes total() const { return weights + gradients + optimizer + activations + working; }
 };
 

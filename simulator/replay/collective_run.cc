@@ -1,6 +1,7 @@
 #include "simulator/replay/collective_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -246,6 +247,27 @@ void CollectiveRuns::connect(Run& run) {
   }
 }
 
+/// Chunk q of an all-to-all is what rank q / n sends to rank q mod n.
+void CollectiveRuns::make_uneven(Run& run, const ProgramOp& op) const {
+  run.uneven.reset();
+  if (!options_.loads || op.comm != CommType::kAllToAll || op.family < 0) {
+    return;
+  }
+  const std::vector<double> loads = options_.loads(op, run.key.group);
+  if (loads.empty()) {
+    return;
+  }
+  Schedule& schedule = run.uneven.emplace(*run.prepared->schedule);
+  const auto ranks = static_cast<std::size_t>(schedule.ranks);
+  LOCKSTEP_CHECK(loads.size() == ranks, "every rank of the group has a load");
+  schedule.chunk_sizes.resize(static_cast<std::size_t>(schedule.chunks));
+  for (std::size_t q = 0; q < schedule.chunk_sizes.size(); ++q) {
+    const double load = loads[op.returns ? q / ranks : q % ranks];
+    schedule.chunk_sizes[q] =
+        Bytes(std::llround(static_cast<double>(schedule.chunk_bytes.count()) * load));
+  }
+}
+
 std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   std::int32_t index = 0;
   if (free_.empty()) {
@@ -269,6 +291,7 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   run.prepared = prepare(op, shape_of(key, *run.members));
   run.op.assign(run.members->size(), -1);
   run.shares = run.prepared->shares;
+  make_uneven(run, op);
   connect(run);
   run.unfinished = static_cast<std::int32_t>(run.members->size());
   run.left_out = 0;
@@ -350,7 +373,8 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
     if (forwards && run.comm == CommType::kReduceScatter) {
       when += options_.reduce_latency;
     }
-    network_.start(state.connection, schedule.bytes(slot, state.started), when,
+    const Schedule& sizes = run.uneven ? *run.uneven : schedule;
+    network_.start(state.connection, sizes.bytes(slot, state.started), when,
                    tag_of(run_index, slot_index));
     ++transfers_;
   }

@@ -92,6 +92,7 @@ class CollectiveRuns final : public Communication {
   };
   struct Run {
     std::shared_ptr<Prepared> prepared;
+    std::optional<Schedule> uneven;  // where ranks receive unequal parts: the same with sizes
     const std::vector<std::int32_t>* members = nullptr;
     std::vector<std::int32_t> pair;  // storage of `members` for send/receive
     CommType comm = CommType::kNone;
@@ -110,6 +111,7 @@ class CollectiveRuns final : public Communication {
   std::shared_ptr<Prepared> prepare(const ProgramOp& op, std::int32_t shape);
   void forget_unused();
   void connect(Run& run);
+  void make_uneven(Run& run, const ProgramOp& op) const;
   void start_from(std::int32_t run, std::int32_t place, Time now);
   void start_ready(std::int32_t run, std::int32_t slot, Time now);
   void share_done(std::int32_t run, std::int32_t place);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.h"
 #include "simulator/replay/program.h"
 #include "simulator/replay/replay.h"
 #include "workloads/comm.h"
@@ -15,6 +16,12 @@ namespace lockstep {
 struct CriticalPiece {
   std::int32_t rank = 0, op = 0;
   Time begin, end;
+};
+
+/// How much of the chain a link limits, in one direction.
+struct LinkShare {
+  PortId port;
+  Time time;
 };
 
 /// The chain that ends with the step, from its last operation back to the start: an operation began
@@ -29,6 +36,7 @@ struct CriticalPath {
   std::array<Time, 7> comm_by_group{};   ///< by GroupKind; messages between ranks count as PP
   std::array<Time, kOpTypes> by_type{};  ///< compute and communication
   std::vector<Time> by_rank;
+  std::vector<LinkShare> by_link;  ///< of its communication; critical_links() fills it
 };
 
 /// `timing[slot_of_rank[rank]][op]`: of all ranks of a run that ended; ranks that share a slot did

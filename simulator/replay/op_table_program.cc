@@ -15,6 +15,11 @@ GroupKind kind_of(const GroupFamily& family) {
       .value_or(GroupKind::kWorld);
 }
 
+/// Experts' all-to-alls go out to the experts and back (generator/exact/moe_pass.cc names them).
+bool returns(std::string_view name) {
+  return name.ends_with(".combine") || name.ends_with(".dispatch gradient");
+}
+
 Program compile(const OpTable& table, const OpProgram& source) {
   Program program(std::vector<StreamOrder>(source.streams.size(), StreamOrder::kProgram));
   for (const Op& from : source.ops) {
@@ -32,6 +37,7 @@ Program compile(const OpTable& table, const OpProgram& source) {
       op.peer = (from.peer % size + size) % size;
     }
     op.send = from.send;
+    op.returns = from.comm == CommType::kAllToAll && returns(from.name);
     op.type = from.type;
     op.chunk = static_cast<std::int16_t>(std::min(from.chunk, std::int32_t{INT16_MAX}));
     op.microbatch = from.microbatch;

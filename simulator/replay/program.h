@@ -31,6 +31,8 @@ struct ProgramOp {
   /// 1 … size - 1, the same size for all groups.
   std::int32_t peer = -1;
   bool send = false;
+  /// All-to-all: brings back what an earlier one took out, as experts' results.
+  bool returns = false;
   std::int32_t sequence =
       -1;  ///< how many earlier operations use the same communicator; set by add()
   OpType type = OpType::kOther;  ///< this and what follows describe it for traces

@@ -180,11 +180,16 @@ class Replay {
     }
     std::vector<OwnEvent> events;
     for (; !own_.empty(); own_.pop()) {
-      events.push_back(own_.top());
+      if (!out_of_date(own_.top(), ranks_[static_cast<std::size_t>(own_.top().rank)])) {
+        events.push_back(own_.top());
+      }
     }
     for (const OwnEvent& event : events) {
       for (const std::int32_t r : parts[static_cast<std::size_t>(event.rank)]) {
         own_.push({event.when, ++order_, r, event.op});
+        if (interferes() && op_of(r, event.op).comm == CommType::kNone) {
+          at(r).beside.expect(event.op, order_);
+        }
       }
     }
     const auto later = std::move(later_);
@@ -203,7 +208,9 @@ class Replay {
     while (!own_.empty() && own_.top().when == now_) {
       const OwnEvent event = own_.top();
       own_.pop();
-      ended(event.rank, event.op);
+      if (!out_of_date(event, at(event.rank))) {
+        ended(event.rank, event.op);
+      }
     }
   }
 
@@ -269,6 +276,7 @@ class Replay {
     bool hosts = false;                // whether launching takes time
     /// Computations that wait for a message, and when it came: they are not launched before.
     std::vector<std::pair<std::int32_t, Time>> messages;
+    BesideCollectives beside;  // where collectives slow computations down
   };
 
   const ProgramOp& op_of(std::int32_t rank, std::int32_t op) const {
@@ -337,12 +345,42 @@ class Replay {
     }
     if (what.comm == CommType::kNone) {
       const Time taken = options_.duration ? options_.duration(r, op, what, begin) : what.compute;
-      own_.push({std::max(begin + taken, launched), ++order_, r, op});
-    } else if (folded_ != nullptr && folded_->is_later(r, op)) {
+      if (interferes()) {
+        own_.push({rank.beside.start(op, begin, taken, launched, options_.interference), ++order_,
+                   r, op});
+        rank.beside.expect(op, order_);
+      } else {
+        own_.push({std::max(begin + taken, launched), ++order_, r, op});
+      }
+      return;
+    }
+    if (interferes() && is_collective(what)) {
+      collective(r, +1);
+    }
+    if (folded_ != nullptr && folded_->is_later(r, op)) {
       later_.emplace_back(r, op);
     } else {
       runs_->enter(r, op, now_);
     }
+  }
+
+  bool interferes() const { return options_.interference.share > 0; }
+  static bool is_collective(const ProgramOp& op) {
+    return op.comm != CommType::kNone && op.comm != CommType::kSendRecv;
+  }
+  /// Whether a computation's end has moved since.
+  bool out_of_date(const OwnEvent& event, const Rank& rank) const {
+    return interferes() && op_of(event.rank, event.op).comm == CommType::kNone &&
+           !rank.beside.expects(event.op, event.order);
+  }
+
+  /// A collective of the rank begins or ends.
+  void collective(std::int32_t r, std::int32_t by) {
+    BesideCollectives& beside = at(r).beside;
+    beside.collective(by, now_, options_.interference, [&](std::int32_t op, Time end) {
+      own_.push({end, ++order_, r, op});
+      beside.expect(op, order_);
+    });
   }
 
   /// Makes the changes that are due.
@@ -378,6 +416,13 @@ class Replay {
     const std::int32_t stream = op_of(r, op).stream;
     rank.streams[static_cast<std::size_t>(stream)].busy = false;
     const ProgramOp& what = op_of(r, op);
+    if (interferes()) {
+      if (what.comm == CommType::kNone) {
+        rank.beside.end(op);
+      } else if (is_collective(what)) {
+        collective(r, -1);
+      }
+    }
     const bool received = rank.hosts && (what.type == OpType::kForwardReceive ||
                                          what.type == OpType::kBackwardReceive);
     for (const std::int32_t next : work_.program(r).successors(op)) {

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "simulator/collectives/algorithm.h"
 #include "simulator/network/network_engine.h"
+#include "simulator/replay/interference.h"
 #include "simulator/replay/program.h"
 #include "simulator/replay/recall_options.h"
 #include "topologies/topology.h"
@@ -56,6 +57,11 @@ struct ReplayOptions {
   ScheduleSource tensor_schedules;
   /// Collectives that were seen before need not be simulated again, within an error.
   std::optional<RecallOptions> recall;
+  /// Of an all-to-all on a group of its family: how much each of its ranks receives (of one that
+  /// returns: sends), in parts of the even share. Empty: all are even. Called once a run.
+  std::function<std::vector<double>(const ProgramOp&, std::int32_t group)> loads;
+  /// How much slower computations are beside collectives: see Interference.
+  Interference interference;
 };
 
 struct ReplayResult {

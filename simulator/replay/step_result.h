@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/critical_path.h"
+#include "simulator/replay/memory_timeline.h"
 #include "workloads/workload.h"
 
 namespace lockstep {
@@ -78,6 +79,7 @@ struct StepResult {
   Time clean;                             ///< where there are: the step without any
   std::optional<StepSample> sample;
   std::optional<CriticalPath> critical;  ///< where it was asked for
+  std::vector<MemoryTimeline> memory;    ///< where it was asked for
   std::vector<std::string> warnings;
 };
 

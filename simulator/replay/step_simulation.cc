@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "simulator/replay/critical_links.h"
 #include "simulator/replay/exposure.h"
 #include "simulator/replay/folded_runs.h"
 #include "simulator/replay/layer_report.h"
@@ -180,6 +181,19 @@ bool announce(NetworkEngine& network, const std::vector<NetworkChange>& changes)
   return planned;
 }
 
+/// The first rank of each program of the first job, ascending.
+std::vector<std::int32_t> first_ranks(const Compiled& compiled) {
+  std::vector<std::int32_t> firsts, seen;
+  for (std::int32_t rank = 0; rank < compiled.jobs.front().ranks; ++rank) {
+    const std::int32_t program = compiled.work.program_of_rank[static_cast<std::size_t>(rank)];
+    if (std::ranges::find(seen, program) == seen.end()) {
+      seen.push_back(program);
+      firsts.push_back(rank);
+    }
+  }
+  return firsts;
+}
+
 /// How long `bytes` take from every rank of the first stage to its peer in the second, all at once.
 Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
                     const std::vector<NodeId>& nodes, const NetworkFactory& factory,
@@ -264,6 +278,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   replay_options.show_progress = options.show_progress;
   replay_options.tensor_schedules = options.tensor_schedules;
   replay_options.recall = options.recall;
+  replay_options.interference = options.interference;
   std::optional<StepTimeline> recorder;
   if (options.timeline != nullptr) {
     recorder.emplace(compiled.work, replay_options.op_name,
@@ -296,12 +311,18 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     replay_options.duration = [&](std::int32_t rank, std::int32_t op, const ProgramOp& what,
                                   Time begin) { return plan.duration(rank, op, what, begin); };
   }
+  if (plan.uneven()) {
+    replay_options.recall.reset();  // no two of them are alike
+    replay_options.loads = [&](const ProgramOp& what, std::int32_t group) {
+      return plan.loads_of(what, group);
+    };
+  }
   const auto in_full = [&](NetworkEngine& network) {
     return replay(compiled.work, nodes, topology, network, schedules, replay_options);
   };
   std::optional<StepFold> fold;
   std::optional<StepFolder> folder;
-  if (options.fold && plan.folds()) {
+  if (options.fold && !plan.uneven()) {
     folder.emplace(compiled.work, nodes, topology, *options.fold, schedules, replay_options,
                    plan.colours());
     fold = folder->fold(0);
@@ -316,18 +337,27 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     }
     kept.emplace(compiled.work, final_fold);
   }
-  if (recorder || trace || kept) {
+  std::map<std::int32_t, std::vector<OpTiming>> held;  // by rank, for its memory over the step
+  if (options.memory) {
+    for (const std::int32_t rank : first_ranks(compiled)) {
+      held[rank].resize(compiled.work.program(rank).ops().size());
+    }
+  }
+  if (recorder || trace || kept || !held.empty()) {
     const auto drawn = [&](std::int32_t rank) { return recorder && rank < options.timeline_ranks; };
     const auto in_trace = [&](std::int32_t rank) {
       return trace && rank < compiled.jobs.front().ranks && trace->records(rank);
     };
     replay_options.traced = [&, drawn, in_trace](std::int32_t rank) {
-      return (kept && kept->records(rank)) || drawn(rank) || in_trace(rank);
+      return (kept && kept->records(rank)) || held.contains(rank) || drawn(rank) || in_trace(rank);
     };
     replay_options.on_op = [&, drawn, in_trace](std::int32_t rank, std::int32_t op,
                                                 const OpTiming& timing) {
       if (kept && kept->records(rank)) {
         kept->record(rank, op, timing);
+      }
+      if (const auto times = held.find(rank); times != held.end()) {
+        times->second[static_cast<std::size_t>(op)] = timing;
       }
       if (drawn(rank)) {
         recorder->record(rank, op, timing);
@@ -389,6 +419,17 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     if (options.explain) {
       result.critical = std::move(path);
     }
+    if (result.critical && options.routes) {
+      result.critical->by_link = critical_links(compiled.work, nodes, topology, *options.routes,
+                                                schedules, *result.critical);
+    }
+  }
+  for (const auto& [rank, timing] : held) {
+    const std::int32_t stage = context.place(GroupKind::kPp, rank);
+    result.memory.push_back(
+        memory_timeline(compiled.work.program(rank), timing, options.memory(stage)));
+    result.memory.back().rank = rank;
+    result.memory.back().stage = stage;
   }
   for (const Job& each : compiled.jobs) {
     const auto first = run.rank_end.begin() + each.first_rank;

@@ -7,6 +7,7 @@
 
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/network/network_engine.h"
+#include "simulator/replay/memory_timeline.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/step_detail.h"
 #include "simulator/replay/step_result.h"
@@ -34,8 +35,13 @@ struct StepOptions {
   Trace* trace = nullptr;
   JobMeta* meta = nullptr;
   bool trace_first_workers = false;  ///< the first of tensor- and context-parallel groups alone
+  /// When given, what ranks of a stage hold: memory_timeline() of the first rank of each of the
+  /// first job's programs.
+  std::function<RankMemory(std::int32_t stage)> memory;
   bool explain = false;  ///< work out the critical path; keeps 24 B an operation and class of ranks
-  StepDetail* detail = nullptr;     ///< filled when given; keeps as much
+  StepDetail* detail = nullptr;  ///< filled when given; keeps as much
+  /// With `explain`, which links limit the critical path: how its transfers are routed.
+  std::optional<FlowOptions> routes;
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;
   /// With the flow engine's options the step is folded by symmetry where it can be (step_fold.h):
@@ -51,6 +57,7 @@ struct StepOptions {
   std::span<const Straggler> stragglers;  ///< what is slower than it should be
   std::uint64_t seed = 0;                 ///< of what they draw
   std::int64_t step = 0;                  ///< which step: another one draws other numbers
+  Interference interference;              ///< of collectives with computations beside them
 };
 
 /// Makes a network at time 0; every call gives an independent one.

@@ -42,7 +42,9 @@ std::int32_t StragglerContext::size(GroupKind kind) const {
 }
 
 StragglerPlan::StragglerPlan(std::span<const Straggler> stragglers, const StragglerContext& context)
-    : context_(context), speed_(static_cast<std::size_t>(context.ranks())) {
+    : context_(context),
+      speed_(static_cast<std::size_t>(context.ranks())),
+      colour_(static_cast<std::size_t>(context.ranks())) {
   for (const Straggler& straggler : stragglers) {
     ++index_;
     straggler.model().apply(straggler, context, *this);
@@ -57,6 +59,29 @@ Rng StragglerPlan::rng(std::uint64_t a, std::uint64_t b, std::uint64_t c) const 
     hash = mixed(hash, part + 1);
   }
   return Rng(hash, "straggler");
+}
+
+void StragglerPlan::factor(Factor factor, std::span<const std::uint64_t> alike) {
+  factors_.push_back(std::move(factor));
+  for (std::size_t rank = 0; rank < colour_.size(); ++rank) {
+    colour_[rank] = mixed(colour_[rank] + factors_.size(), alike[rank] + 1);
+  }
+}
+
+std::vector<double> StragglerPlan::loads_of(const ProgramOp& op, std::int32_t group) const {
+  std::vector<double> product;
+  if (op.family < 0 ||
+      context_.families[static_cast<std::size_t>(op.family)].kind() != GroupKind::kEp) {
+    return product;
+  }
+  for (const Loads& loads : loads_) {
+    const std::vector<double> each = loads(group, op.microbatch);
+    product.resize(each.size(), 1);
+    for (std::size_t place = 0; place < each.size(); ++place) {
+      product[place] *= each[place];
+    }
+  }
+  return product;
 }
 
 void StragglerPlan::scale_port(const Straggler& spec, PortId port, double share, Bandwidth taken) {
@@ -75,10 +100,10 @@ void StragglerPlan::scale_link(const Straggler& spec, LinkId link, double share)
 }
 
 std::vector<std::uint64_t> StragglerPlan::colours() const {
-  std::vector<std::uint64_t> colours;
-  for (const RankSpeed& speed : speed_) {
-    std::uint64_t& colour = colours.emplace_back(0);
-    for (const SpeedWindow& window : speed.windows()) {
+  std::vector<std::uint64_t> colours = colour_;
+  for (std::size_t rank = 0; rank < speed_.size(); ++rank) {
+    std::uint64_t& colour = colours[rank];
+    for (const SpeedWindow& window : speed_[rank].windows()) {
       colour = mixed(colour + 1, std::bit_cast<std::uint64_t>(window.factor));
       for (const Time part :
            {window.from, window.until, window.period, window.length, window.phase}) {

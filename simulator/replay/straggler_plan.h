@@ -48,7 +48,11 @@ class StragglerPlan {
   void slow(std::int32_t rank, const SpeedWindow& window) {
     speed_[static_cast<std::size_t>(rank)].add(window);
   }
-  void factor(Factor factor) { factors_.push_back(std::move(factor)); }
+  /// `alike[rank]`: ranks with equal numbers there get equal factors for equal operations.
+  void factor(Factor factor, std::span<const std::uint64_t> alike);
+  /// What the all-to-alls of a group with an expert-parallel family carry (ReplayOptions::loads).
+  using Loads = std::function<std::vector<double>(std::int32_t group, std::int32_t microbatch)>;
+  void loads(Loads loads) { loads_.push_back(std::move(loads)); }
   /// Both directions of a link keep `share` of their bandwidth, or lose `taken`.
   void scale_link(const Straggler& spec, LinkId link, double share);
   /// Both directions lose packets; `share` of their bandwidth is left where there are no packets.
@@ -62,15 +66,18 @@ class StragglerPlan {
   Rng rng(std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) const;
 
   // For the replay.
-  bool empty() const { return !computes_ && changes_.empty(); }
-  /// Whether ranks of equal colours() compute alike.
-  bool folds() const { return factors_.empty(); }
-  /// What tells ranks apart, by how fast they compute when; empty where nothing does.
+  bool empty() const { return !computes_ && changes_.empty() && loads_.empty(); }
+  /// What tells ranks apart, by how fast they compute when: ranks of equal colours and programs
+  /// compute alike.
   std::vector<std::uint64_t> colours() const;
   /// How long a computation that starts at `begin` takes.
   Time duration(std::int32_t rank, std::int32_t op, const ProgramOp& what, Time begin) const;
   /// In order of time.
   std::vector<NetworkChange> changes() const;
+  /// Whether all-to-alls are uneven, which a fold cannot tell ranks apart by; and of one over a
+  /// group of experts how, empty where it is even: the product of all models'.
+  bool uneven() const { return !loads_.empty(); }
+  std::vector<double> loads_of(const ProgramOp& op, std::int32_t group) const;
   /// Without a clock: the largest factor of any rank. ERRORS: Error where a straggler comes and
   /// goes, depends on the microbatch, or is one of links.
   double slowest() const;
@@ -91,6 +98,8 @@ class StragglerPlan {
   std::uint64_t index_ = 0;  // of the straggler at hand
   std::vector<RankSpeed> speed_;
   std::vector<Factor> factors_;
+  std::vector<Loads> loads_;
+  std::vector<std::uint64_t> colour_;                   // of each rank, by the factors
   std::map<std::int32_t, std::vector<Share>> changes_;  // by port
   std::vector<Hang> hangs_;
   bool computes_ = false;

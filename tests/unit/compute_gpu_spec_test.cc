@@ -45,7 +45,7 @@ TEST(GpuSpec, UnknownTypes) {
 TEST(GpuSpec, PrecisionsThatAGpuLacks) {
   const std::string text = error_of([] { peak_flops(gpu_spec("A100"), Precision::kFp8); });
   EXPECT_THAT(text, HasSubstr("A100 has no fp8"));
-  EXPECT_THAT(text, HasSubstr("H100, H800, H20, H200, B200, GB200, B300, MI300X"));
+  EXPECT_THAT(text, HasSubstr("H100, H800, H20, H200, B200, GB200, B300, GB300, MI300X"));
   EXPECT_THAT(text, Not(HasSubstr("V100")));
   EXPECT_THAT(error_of([] { peak_flops(gpu_spec("V100"), Precision::kBf16); }),
               HasSubstr("V100 has no bf16"));
@@ -79,7 +79,7 @@ TEST(GpuSpec, RatesAreInProportion) {
     EXPECT_GT(fill_s, 0.02);
     EXPECT_LT(fill_s, 0.05);
   }
-  EXPECT_EQ(names.size(), 12U);
+  EXPECT_EQ(names.size(), 13U);
 }
 
 TEST(GpuSpec, PrecisionNames) {

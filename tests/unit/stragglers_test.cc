@@ -14,6 +14,8 @@
 #include "simulator/replay/step_sample.h"
 #include "simulator/replay/step_simulation.h"
 #include "simulator/replay/straggler_plan.h"
+#include "tests/support/run.h"
+#include "trace/read_trace.h"
 
 namespace lockstep {
 namespace {
@@ -241,6 +243,32 @@ TEST(Stragglers, DownWaitsOrHangs) {
   EXPECT_NEAR(ms(step_with({"down:6@10ms-40ms"})) - clean, 30, 0.01);
   EXPECT_THAT(error_of([] { step_with({"down:0-6@12ms"}); }),
               HasSubstr("the step hangs: 0-6 has been down since 12 ms"));
+}
+
+// What a trace measured: data-parallel rank 2's forward passes took 1.5 times as long as the
+// others' in microbatch 0, and all took as long in microbatch 1, whose twofold length is the
+// median's.
+TEST(Stragglers, PassesOfATraceVaryAsTheyDidThere) {
+  const testing::ScratchFolder folder;
+  Trace trace;
+  for (int dp = 0; dp < 4; ++dp) {
+    for (int microbatch = 0; microbatch < 2; ++microbatch) {
+      const float duration = dp == 2 && microbatch == 0 ? 0.03F : 0.02F;
+      add_row(trace,
+              {dp, 0, dp, 7, TraceOp::kForwardCompute, 0, duration, microbatch, 0, microbatch, 0});
+    }
+  }
+  write_trace(trace, folder / "t.csv");
+  const double clean = ms(step_with({}));
+  EXPECT_NEAR(ms(step_with({"trace:" + (folder / "t.csv")})) - clean, 5, 2e-3);
+  EXPECT_NEAR(ms(step_with({"trace:" + (folder / "t.csv") + ":0-1"})) - clean, 0, 2e-3);
+  EXPECT_THAT(error_of([&] { step_with({"trace:" + (folder / "none.csv")}); }),
+              HasSubstr("none.csv"));
+  Trace empty;
+  add_row(empty, {0, 0, 0, 0, TraceOp::kOptimizer, 0, 1});
+  write_trace(empty, folder / "e.csv");
+  EXPECT_THAT(error_of([&] { step_with({"trace:" + (folder / "e.csv")}); }),
+              HasSubstr("FILE: the trace has no forward or backward passes"));
 }
 
 TEST(Stragglers, DrawsDependOnSeedAndStepAlone) {

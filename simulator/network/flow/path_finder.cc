@@ -106,8 +106,42 @@ Time PathFinder::pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) 
   return sum - slowest;
 }
 
+/// What next() gives where only the ports at the ends differ from a path that is known, or nothing.
+const Path* PathFinder::known_between_switches(NodeId source, NodeId destination) {
+  constexpr std::size_t kKnownTerms = std::size_t{1} << 22;
+  const auto ends = router_.fabric_ends(source, destination);
+  const auto classes = static_cast<std::int32_t>(topology().link_classes.size());
+  if (!ends || classes > 1 << 12) {
+    return nullptr;
+  }
+  const auto kind = [&](PortId port) { return topology().links[link_of(port).index()].link_class; };
+  if (known_terms_ > kKnownTerms) {
+    known_.clear();
+    known_number_ = {};
+    known_terms_ = 0;
+  }
+  std::uint32_t& number = known_number_(NodeId(ends->from), NodeId(ends->to),
+                                        kind(ends->up) * classes + kind(ends->down));
+  if (number == 0) {
+    Path path;
+    find(source, destination, kFirstPort, 0, path);
+    known_terms_ += path.ports.size();
+    known_.push_back(std::move(path));
+    number = static_cast<std::uint32_t>(known_.size());
+  }
+  path_ = known_[number - 1];
+  path_.ports.front().constraint = ConstraintId(ends->up.value);
+  path_.ports.back().constraint = ConstraintId(ends->down.value);
+  return &path_;
+}
+
 const Path& PathFinder::next(NodeId source, NodeId destination, std::int32_t channel) {
   check_nodes(source, destination);
+  if (!options_.fresh_ports && options_.routes.spray) {
+    if (const Path* path = known_between_switches(source, destination)) {
+      return *path;
+    }
+  }
   const std::uint32_t draw =
       options_.fresh_ports ? drawn_(source, destination, 0)++ : static_cast<std::uint32_t>(channel);
   find(source, destination, static_cast<std::uint16_t>(kFirstPort + draw), channel, path_);

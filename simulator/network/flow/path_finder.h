@@ -59,6 +59,7 @@ class PathFinder {
   const LinkClass& class_of(PortId port) const;
   Time transmission(PortId port, Bytes size) const;
   void find_window(Path& path) const;
+  const Path* known_between_switches(NodeId source, NodeId destination);
   void check_nodes(NodeId source, NodeId destination) const;
   void find(NodeId source, NodeId destination, std::uint16_t source_port, std::int32_t channel,
             Path& path);
@@ -68,6 +69,11 @@ class PathFinder {
   ConnectionTable drawn_;  // with fresh_ports: source ports used
   Path path_;
   Route route_;
+  // Of sprayed routes over the fabric: one for each pair of switches and kinds of the ports at its
+  // ends, at most kKnownTerms ports together; all others differ in these two ports alone.
+  std::vector<Path> known_;
+  ConnectionTable known_number_;  // its index + 1
+  std::size_t known_terms_ = 0;
 };
 
 }  // namespace lockstep

@@ -10,11 +10,11 @@ constexpr StragglerField kFields[] = {
     {"distribution", "lognormal", "normal, lognormal, uniform or exponential: of the loads"}};
 
 /// The router gives some experts more tokens than others. Each expert-parallel rank draws a load
-/// for each microbatch; loads of a group are scaled to a mean of 1, and a pass takes
-/// 1 + share (load - 1) of its time. Bytes of the all-to-alls stay even.
+/// for each microbatch; loads of a group are scaled to a mean of 1. A pass takes
+/// 1 + share (load - 1) of its time, and all-to-alls carry so much to each rank and back from it.
 void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
   const double share = spec.number(0, 0, 1);
-  const Distribution loads = [&] {
+  const Distribution distribution = [&] {
     try {
       return Distribution::named(spec.value(2), spec.number(1, 0, 10));
     } catch (Error& error) {
@@ -28,24 +28,37 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
     throw spec.error("experts has no FROM: it is there all the time");
   }
   const std::uint64_t index = plan.index();
-  plan.factor([&plan, &context, loads, share, index](std::int32_t rank, std::int32_t,
-                                                     const ProgramOp& what) {
-    const CommFamily& family = *context.family(GroupKind::kEp);
-    const std::int32_t group = family.group_of(rank);
-    if ((what.type != OpType::kForward && what.type != OpType::kBackward) || group < 0) {
-      return 1.0;
-    }
+  const auto loads = [&plan, &context, distribution, index](std::int32_t group,
+                                                            std::int32_t microbatch) {
+    const auto& members = context.family(GroupKind::kEp)->groups()[static_cast<std::size_t>(group)];
     Rng rng = plan.rng(index, static_cast<std::uint64_t>(group),
-                       static_cast<std::uint64_t>(what.microbatch + 1));
-    const auto size = family.groups()[static_cast<std::size_t>(group)].size();
-    double sum = 0, own = 0;
-    for (std::size_t place = 0; place < size; ++place) {
-      const double load = loads.draw(rng);
-      sum += load;
-      own = place == static_cast<std::size_t>(family.place_of(rank)) ? load : own;
+                       static_cast<std::uint64_t>(microbatch + 1));
+    std::vector<double> drawn;
+    double sum = 0;
+    for (std::size_t place = 0; place < members.size(); ++place) {
+      sum += drawn.emplace_back(distribution.draw(rng));
     }
-    return 1 + share * (own * static_cast<double>(size) / sum - 1);
-  });
+    for (double& load : drawn) {
+      load *= static_cast<double>(members.size()) / sum;
+    }
+    return drawn;
+  };
+  std::vector<std::uint64_t> alike;
+  for (std::int32_t rank = 0; rank < context.ranks(); ++rank) {
+    alike.push_back(static_cast<std::uint64_t>(rank));
+  }
+  plan.loads(loads);
+  plan.factor(
+      [&context, loads, share](std::int32_t rank, std::int32_t, const ProgramOp& what) {
+        const CommFamily& family = *context.family(GroupKind::kEp);
+        const std::int32_t group = family.group_of(rank);
+        if ((what.type != OpType::kForward && what.type != OpType::kBackward) || group < 0) {
+          return 1.0;
+        }
+        const auto place = static_cast<std::size_t>(family.place_of(rank));
+        return 1 + share * (loads(group, what.microbatch)[place] - 1);
+      },
+      alike);
 }
 
 }  // namespace

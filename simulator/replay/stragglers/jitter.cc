@@ -24,23 +24,27 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
       throw std::move(error).field("--straggler " + spec.text());
     }
   }();
-  std::vector<char> chosen(static_cast<std::size_t>(context.ranks()), 0);
+  // 0: not chosen; else a number of its own, as each draws for itself.
+  std::vector<std::uint64_t> chosen(static_cast<std::size_t>(context.ranks()), 0);
   for (const std::int32_t rank : spec.set(0, context.ranks(), "rank")) {
-    chosen[static_cast<std::size_t>(rank)] = 1;
+    chosen[static_cast<std::size_t>(rank)] = static_cast<std::uint64_t>(rank) + 1;
   }
   const std::uint64_t index = plan.index();
   if (spec.timed()) {
     throw spec.error("jitter has no FROM: it is there all the time");
   }
-  plan.factor([&plan, distribution, chosen, per, index](std::int32_t rank, std::int32_t op,
-                                                        const ProgramOp& what) {
-    if (chosen[static_cast<std::size_t>(rank)] == 0) {
-      return 1.0;
-    }
-    const std::int64_t part = per == 0 ? 0 : per == 1 ? what.microbatch + 1 : op + 1;
-    Rng rng = plan.rng(index, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(part));
-    return distribution.draw(rng);
-  });
+  plan.factor(
+      [&plan, distribution, chosen, per, index](std::int32_t rank, std::int32_t op,
+                                                const ProgramOp& what) {
+        if (chosen[static_cast<std::size_t>(rank)] == 0) {
+          return 1.0;
+        }
+        const std::int64_t part = per == 0 ? 0 : per == 1 ? what.microbatch + 1 : op + 1;
+        Rng rng =
+            plan.rng(index, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(part));
+        return distribution.draw(rng);
+      },
+      chosen);
 }
 
 }  // namespace

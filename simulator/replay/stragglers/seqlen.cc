@@ -33,8 +33,12 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
     throw spec.error("seqlen has no FROM: it is there all the time");
   }
   const std::uint64_t index = plan.index();
-  plan.factor([&plan, &context, lengths, share, packed, index](std::int32_t rank, std::int32_t,
-                                                               const ProgramOp& what) {
+  std::vector<std::uint64_t> alike;
+  for (std::int32_t rank = 0; rank < context.ranks(); ++rank) {
+    alike.push_back(static_cast<std::uint64_t>(context.place(GroupKind::kDp, rank)));
+  }
+  const auto factor = [&plan, &context, lengths, share, packed, index](
+                          std::int32_t rank, std::int32_t, const ProgramOp& what) {
     if (what.type != OpType::kForward && what.type != OpType::kBackward) {
       return 1.0;
     }
@@ -47,7 +51,8 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
       squares += length * length;
     }
     return 1 + share * (squares * packed / (sum * sum) - 1);
-  });
+  };
+  plan.factor(factor, alike);
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+# Several jobs on one fabric, memory over the step, BytePS's timeline, sets of execution traces.
+set(tiny --workload tests/data/simulate/tiny.txt)
+set(small_llama --model llama3-8b --gpus 16 --tp 2 --pp 4 --global-batch 16 --seq-length 2048 --topology Spectrum-X:g=16)
+lockstep_cli_test(cli_simulate_job_matrix ARGS simulate ${tiny} --beside tests/data/simulate/tiny.txt --beside tests/data/simulate/tiny.txt
+                  --topology Spectrum-X:g=32 --job-matrix OUT "^slowdown beside +alone ms" "^.*-2 +[0-9.]+ +1.0000 +- +1.0000 +1.0000$")
+lockstep_cli_test(cli_simulate_job_matrix_one ARGS simulate ${tiny} --topology Spectrum-X:g=8 --job-matrix EXIT 2 ERR "--job-matrix: there is one job only" "--beside FILE")
+lockstep_cli_test(cli_simulate_beside_missing ARGS simulate ${tiny} --beside none.txt --topology Spectrum-X:g=16 EXIT 2 ERR "none.txt: cannot read")
+lockstep_cli_test(cli_simulate_beside_too_many ARGS simulate ${tiny} --beside tests/data/simulate/tiny.txt --topology Spectrum-X:g=8 EXIT 2 ERR "the topology has 8 GPUs, but the workload needs 16")
+lockstep_cli_test(cli_simulate_memory ARGS simulate ${small_llama} --memory --memory-csv @OUT@/m.csv OUT "^rank 0 of stage 0 holds most [0-9.]+ ms into the step: [0-9.]+ GiB$" "^rank 12 of stage 3 holds most ")
+lockstep_cli_test(cli_simulate_memory_workload ARGS simulate ${tiny} --topology Spectrum-X:g=8 --memory EXIT 2 ERR "--memory: what ranks hold is known of a model")
+lockstep_cli_test(cli_simulate_interference ARGS simulate ${tiny} --topology Spectrum-X:g=8 --interference 1.5 EXIT 2 ERR "--interference")
+lockstep_cli_test(cli_simulate_interference_fold ARGS simulate ${small_llama} --interference 0.15 --verify-symmetry OUT "^step time ")
+lockstep_script_test(cli_byteps_trace COMMAND byteps_trace_test.sh $<TARGET_FILE:lockstep> LABELS fast)
+lockstep_cli_test(cli_simulate_straggler_trace_analytic ARGS simulate ${tiny} --engine analytic --straggler trace:tests/data/whatif/two-stages.csv EXIT 2 ERR "--straggler trace:.*no microbatches")

@@ -1,0 +1,180 @@
+#include "workloads/chakra_et.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <protozero/pbf_writer.hpp>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/run.h"
+#include "workloads/chakra_node.h"
+#include "workloads/read_workload.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Attribute {
+  std::string name;
+  std::int64_t number = 0;
+  std::string text;
+};
+
+std::string message(const std::string& body) {
+  std::string out;
+  protozero::add_varint_to_buffer(&out, body.size());
+  return out + body;
+}
+
+std::string node(std::uint64_t id, const std::string& name, std::int32_t type,
+                 std::int64_t duration_us, const std::vector<std::uint64_t>& after,
+                 const std::vector<Attribute>& attributes) {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint64(1, id);
+  writer.add_string(2, name);
+  writer.add_int32(3, type);
+  writer.add_packed_uint64(5, after.begin(), after.end());
+  writer.add_uint64(7, static_cast<std::uint64_t>(duration_us));
+  for (const Attribute& each : attributes) {
+    protozero::pbf_writer attribute(writer, 10);
+    attribute.add_string(1, each.name);
+    if (each.text.empty()) {
+      attribute.add_int64(9, each.number);
+    } else {
+      attribute.add_string(29, each.text);
+    }
+  }
+  return message(body);
+}
+
+std::string metadata() {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_string(1, "0.0.4");
+  return message(body);
+}
+
+std::string compute(std::uint64_t id, std::int64_t us, const std::vector<std::uint64_t>& after) {
+  return node(id, "gemm", 4, us, after, {});
+}
+
+std::string collective(std::uint64_t id, std::int64_t type, std::int64_t bytes,
+                       const std::vector<std::uint64_t>& after, const std::string& group = "") {
+  std::vector<Attribute> attributes{{"comm_type", type, ""}, {"comm_size", bytes, ""}};
+  if (!group.empty()) {
+    attributes.push_back({"pg_name", 0, group});
+  }
+  return node(id, "collective", 7, 0, after, attributes);
+}
+
+const Op& op_of(const Workload& workload, std::size_t program, std::size_t op) {
+  return std::get<OpTable>(workload.jobs[0].work).programs[program].ops[op];
+}
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class ChakraEt : public ::testing::Test {
+ protected:
+  void write(int rank, const std::string& text) {
+    write_file(scratch_ / ("job." + std::to_string(rank) + ".et"), text);
+  }
+  testing::ScratchFolder scratch_;
+};
+
+// Both ranks compute 5 us, all-gather, where each puts in 100 B, and rank 0 sends 7 B to rank 1.
+TEST_F(ChakraEt, NodesBecomeOperations) {
+  const std::string both = metadata() + compute(1, 5, {}) + collective(2, 2, 100, {1});
+  write(0, both + node(3, "send", 5, 0, {2}, {{"comm_size", 7, ""}, {"comm_dst", 1, ""}}));
+  write(1, both + node(3, "recv", 6, 0, {}, {{"comm_size", 7, ""}, {"comm_src", 0, ""}}));
+  const Workload workload = read_workload(scratch_ / "job");
+  EXPECT_EQ(workload, read_workload(scratch_ / ""));
+  EXPECT_EQ(workload.jobs[0].name, "job");
+  EXPECT_EQ(workload.jobs[0].parallel.gpus, 2);
+  const OpTable& table = std::get<OpTable>(workload.jobs[0].work);
+  ASSERT_EQ(table.programs.size(), 2U);
+  EXPECT_EQ(op_of(workload, 0, 0).compute, Time::us(5));
+  EXPECT_EQ(op_of(workload, 0, 1).comm, CommType::kAllGather);
+  EXPECT_EQ(op_of(workload, 0, 1).bytes, Bytes(200));
+  EXPECT_THAT(op_of(workload, 0, 1).after, ElementsAre(0));
+  EXPECT_EQ(op_of(workload, 0, 2).peer, 1);
+  EXPECT_TRUE(op_of(workload, 0, 2).send);
+  EXPECT_EQ(op_of(workload, 1, 2).peer, 0);
+  EXPECT_THAT(table.groups, ElementsAre(GroupFamily{"world", {{0, 1}}}));
+}
+
+// Node 1 depends on node 2, which stands behind it; ranks that do the same share a program.
+TEST_F(ChakraEt, OrderFollowsDependenciesAndEqualRanksShare) {
+  const std::string text =
+      metadata() + compute(1, 1, {2}) + compute(2, 2, {}) + collective(3, 0, 64, {1});
+  write(0, text);
+  write(1, text);
+  const Workload workload = read_workload(scratch_ / "job");
+  ASSERT_EQ(std::get<OpTable>(workload.jobs[0].work).programs.size(), 1U);
+  EXPECT_EQ(op_of(workload, 0, 0).compute, Time::us(2));
+  EXPECT_THAT(op_of(workload, 0, 1).after, ElementsAre(0));
+}
+
+TEST_F(ChakraEt, ProcessGroups) {
+  for (int rank = 0; rank < 4; ++rank) {
+    write(rank, metadata() + collective(1, 0, 64, {}, rank < 2 ? "a" : "b"));
+  }
+  const OpTable inferred = std::get<OpTable>(read_workload(scratch_ / "job").jobs[0].work);
+  EXPECT_THAT(inferred.groups,
+              ElementsAre(GroupFamily{"group a", {{0, 1}}}, GroupFamily{"group b", {{2, 3}}}));
+  write_file(scratch_ / "comm_group.json", R"({"a": [0, 1], "b": [2, 3]})");
+  EXPECT_EQ(std::get<OpTable>(read_workload(scratch_ / "job").jobs[0].work), inferred);
+  write_file(scratch_ / "comm_group.json", R"({"a": [1, 0], "b": [2]})");
+  EXPECT_THAT(error_of([&] { read_workload(scratch_ / "job"); }),
+              HasSubstr("job.3.et: the rank is not in process group b"));
+  write_file(scratch_ / "comm_group.json", R"({"a": [0, 9]})");
+  EXPECT_THAT(error_of([&] { read_workload(scratch_ / "job"); }),
+              HasSubstr("comm_group.json: a: 9 is no further rank"));
+}
+
+TEST_F(ChakraEt, ErrorsNameFileAndNode) {
+  const auto error = [&](const std::string& text) {
+    write(0, metadata() + text);
+    return error_of([&] { read_workload(scratch_ / "job"); });
+  };
+  EXPECT_THAT(error(""), HasSubstr("job.0.et: there are no nodes"));
+  EXPECT_THAT(error(compute(1, 1, {2}) + compute(2, 1, {1})),
+              HasSubstr("node 1 (gemm): the node waits for itself"));
+  EXPECT_THAT(error(compute(1, 1, {}) + compute(1, 1, {})), HasSubstr("two nodes have one id"));
+  EXPECT_THAT(error(collective(4, 3, 8, {})),
+              HasSubstr("node 4 (collective): there is no collective for comm_type 3"));
+  EXPECT_THAT(error(node(1, "x", 7, 0, {}, {{"comm_type", 0, ""}})),
+              HasSubstr("the communication has no size"));
+  EXPECT_THAT(error(node(1, "x", 5, 0, {}, {{"comm_size", 8, ""}})), HasSubstr("comm_dst"));
+  EXPECT_THAT(error(compute(1, 1, {}).substr(0, 5)), HasSubstr("cut off within a message"));
+  write(0, metadata() + compute(1, 1, {}));
+  write(2, metadata() + compute(1, 1, {}));
+  EXPECT_THAT(error_of([&] { read_workload(scratch_ / "job"); }),
+              HasSubstr("there is no trace of rank 1"));
+}
+
+TEST_F(ChakraEt, WarnsOfWhatItPassesOver) {
+  Warnings warnings;
+  const ChakraRank rank =
+      read_chakra_rank(metadata() + compute(1, 0, {77}) + message("\x0A\xFF"), "f.0.et", &warnings);
+  EXPECT_THAT(rank.program.ops[0].after, IsEmpty());
+  EXPECT_EQ(warnings.total(), 3);
+}
+
+}  // namespace
+}  // namespace lockstep
