@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "tests/support/run.h"
 #include "workloads/chakra_node.h"
