@@ -21,13 +21,23 @@ void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group)
       ->group(group);
   app.add_option("--header", flags.header, "wire bytes a packet adds (default 62B; simai 52B)")
       ->group(group);
-  app.add_flag("--pxn", flags.pxn, "cross-rail traffic takes NVLink to the destination's rail")
+  CLI::Option* pxn =
+      app.add_flag("--pxn", flags.pxn,
+                   "cross-rail traffic takes NVLink to the destination's rail, as NCCL does it\n"
+                   "(default; with --flavour simai only where given)")
+          ->group(group);
+  app.add_flag("--no-pxn", flags.no_pxn, "cross-rail traffic crosses the spines")
+      ->excludes(pxn)
       ->group(group);
   app.add_flag("--spray", flags.spray, "spread every transfer over all shortest paths")
       ->group(group);
   app.add_flag("--rail-affinity", flags.rail_affinity,
                "GPUs with several NICs choose by channel, not by hash")
       ->group(group);
+}
+
+bool takes_pxn(const NetworkFlags& flags, bool simai_flavour) {
+  return flags.pxn || (!simai_flavour && !flags.no_pxn);
 }
 
 FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour) {
@@ -38,7 +48,7 @@ FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour) {
   if (!flags.header.empty()) {
     flow.header = flag_value("--header", flags.header, parse_bytes);
   }
-  flow.routes.pxn = flags.pxn;
+  flow.routes.pxn = takes_pxn(flags, simai_flavour);
   flow.routes.spray = flags.spray;
   flow.routes.rail_affinity = flags.rail_affinity;
   return flow;
@@ -61,6 +71,32 @@ void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group) 
   app.add_option("--nccl-version", flags.nccl_version,
                  "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
       ->group(group);
+}
+
+std::vector<std::string> flags_beside_formulas(const NetworkFlags& flags) {
+  std::vector<std::string> typed;
+  const auto look = [&](const char* name, bool given) {
+    if (given) {
+      typed.emplace_back(name);
+    }
+  };
+  look("--algorithm", !flags.algorithm.empty() && flags.algorithm != "ring");
+  look("--protocol", !flags.protocol.empty());
+  look("--channels", flags.channels > 0);
+  look("--nccl-version", !flags.nccl_version.empty());
+  look("--spray", flags.spray);
+  look("--rail-affinity", flags.rail_affinity);
+  look("--mtu", !flags.mtu.empty());
+  look("--header", !flags.header.empty());
+  look("--conf", !flags.conf.empty());
+  look("--congestion", !flags.congestion.empty());
+  look("--fabric", !flags.fabric.empty());
+  look("--congestion-set", !flags.congestion_settings.empty());
+  look("--pxn", flags.pxn);
+  look("--no-pxn", flags.no_pxn);
+  look("--nvls", flags.nvls);
+  look("--send-latency", !flags.send_latency.empty());
+  return typed;
 }
 
 NcclWishes nccl_wishes(const NetworkFlags& flags) {

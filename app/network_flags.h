@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -16,7 +17,7 @@ namespace lockstep {
 struct NetworkFlags : TransportFlags {
   std::string send_latency;  // empty: NCCL's by protocol and hop; simai 6 us
   std::string mtu, header;   // empty: by flavour
-  bool pxn = false, spray = false, rail_affinity = false;
+  bool pxn = false, no_pxn = false, spray = false, rail_affinity = false;
   std::string algorithm, protocol, nccl_version;  // empty: chosen
   std::int32_t channels = 0;                      // 0: chosen
   bool nvls = false;
@@ -27,8 +28,15 @@ void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group)
 /// The same for those about how collectives are carried out.
 void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group);
 
+/// Whether what changes rails does so over NVLink: NCCL's default since 2.12; in SimAI a setting.
+bool takes_pxn(const NetworkFlags& flags, bool simai_flavour);
+
 /// What they say to the flow engine, on top of a flavour's defaults. ERRORS: Error naming the flag.
 FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour);
+
+/// Those that were typed and that the analytic engine's formulas have no place for. (They are of a
+/// ring, and all-to-all of everyone to everyone: --algorithm ring goes with them.)
+std::vector<std::string> flags_beside_formulas(const NetworkFlags& flags);
 
 /// What they leave to NCCL, and what not. ERRORS: Error naming the flag.
 NcclWishes nccl_wishes(const NetworkFlags& flags);

@@ -30,6 +30,27 @@ void set_attributes(const char* name, const std::vector<std::string>& settings,
   }
 }
 
+/// The links that a SimAI.conf takes down, as the flow engine names them.
+std::vector<LinkFault> link_faults(const PacketOptions& packet, const Topology& topology) {
+  std::vector<LinkFault> faults;
+  for (const PacketOptions::LinkFault& each : packet.faults) {
+    LinkFault fault{{}, each.from, each.until, packet.rerouting};
+    for (std::size_t i = 0; i < topology.links.size(); ++i) {
+      const Link& link = topology.links[i];
+      if ((link.a == each.a && link.b == each.b) || (link.a == each.b && link.b == each.a)) {
+        fault.links.emplace_back(i);
+      }
+    }
+    if (fault.links.empty()) {
+      throw Error(fmt::format("no link joins the nodes {} and {}, which LINK_DOWN names",
+                              each.a.value, each.b.value))
+          .field("--conf");
+    }
+    faults.push_back(std::move(fault));
+  }
+  return faults;
+}
+
 /// An attribute of packets as a size, if it is set.
 void take_size(const std::map<std::string, std::string>& attributes, const char* name,
                Bytes& value) {
@@ -81,7 +102,7 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
   }
   set_attributes("--fabric", flags.fabric, packet.fabric);
   set_attributes("--congestion-set", flags.congestion_settings, packet.congestion_attributes);
-  packet.routes.pxn = flags.pxn;
+  packet.routes.pxn = takes_pxn(flags, simai_flavour);
   packet.routes.spray = flags.spray;
   packet.routes.rail_affinity = flags.rail_affinity;
   return packet;
@@ -97,6 +118,7 @@ void add_transport(const NetworkFlags& flags, bool simai_flavour, const Topology
   take_size(packet.fabric, "Payload", flow.payload);
   take_size(packet.fabric, "Header", flow.header);
   flow.transport = transport_of(packet, topology, flow.payload);
+  flow.faults = link_faults(packet, topology);
 }
 
 }  // namespace lockstep

@@ -8,9 +8,11 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                  "barrier; nccl-tests' spellings (all_reduce) do as well")
       ->required()
       ->group("What");
-  app.add_option("--size,--sweep", options.size,
+  app.add_option("--size", options.size,
                  "bytes of the whole tensor as nccl-tests counts them, or FROM:TO by factors of 2")
       ->capture_default_str()
+      ->group("What");
+  app.add_option("--sweep", options.sweep, "FROM:TO such as 8B:16GiB, in place of --size")
       ->group("What");
   app.add_option("--root", options.root, "rank that a broadcast starts and a reduce ends at")
       ->check(CLI::Range(0, 1 << 24))
@@ -33,9 +35,10 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
       ->capture_default_str()
       ->group("Where");
 
-  app.add_option("-e,--engine", options.engines, "analytic, flow, packet; several side by side")
+  app.add_option("-e,--engine", options.engines,
+                 "analytic, flow, packet; several side by side, or all")
       ->delimiter(',')
-      ->check(CLI::IsMember({"analytic", "flow", "packet"}))
+      ->check(CLI::IsMember({"analytic", "flow", "packet", "all"}))
       ->capture_default_str()
       ->group("How");
   app.add_option("--flavour", options.flavour,
@@ -53,6 +56,11 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                          "Fabric (packet engine; flow engine where given; docs/models.md)");
   app.add_option("--jitter", options.jitter,
                  "ranks enter at random moments from 0 to this long after (flow engine)")
+      ->group("Network");
+  app.add_option("--straggler", options.stragglers,
+                 "links that are slow or fail, such as link:12-40:0.5 or down:12-40:1ms@50us-2ms;\n"
+                 "may be given several times ('lockstep simulate --list-stragglers')")
+      ->take_all()
       ->group("Network");
   app.add_option("--seed", options.seed, "of --jitter and --placement random")
       ->capture_default_str()

@@ -12,7 +12,7 @@ namespace lockstep {
 
 /// The flags of `lockstep collective`, as typed.
 struct CollectiveOptions : NetworkFlags {
-  std::string op, size = "8B:1GiB", topology, placement = "first", split;
+  std::string op, size = "8B:1GiB", sweep, topology, placement = "first", split;
   std::int64_t gpus = 0;  ///< 0: all of the topology
   std::int32_t root = 0;
   std::vector<std::string> engines = {"flow"};
@@ -21,6 +21,7 @@ struct CollectiveOptions : NetworkFlags {
   std::string algorithm_file;
 
   std::string jitter;
+  std::vector<std::string> stragglers;
   std::uint64_t seed = 1;
   std::string nvlink, nic;
   bool no_symmetry = false, no_fast_forward = false, verify_symmetry = false;

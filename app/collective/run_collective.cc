@@ -1,7 +1,9 @@
 #include "app/collective/run_collective.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,6 +25,7 @@
 #include "simulator/replay/declared_fold.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/lone_collective.h"
+#include "simulator/replay/straggler_plan.h"
 #include "topologies/topology_file.h"
 
 namespace lockstep {
@@ -46,18 +49,18 @@ CommType parse_op(const std::string& text) {
 }
 
 /// "S" or "FROM:TO", by factors of 2.
-std::vector<Bytes> parse_sizes(const std::string& text) {
+std::vector<Bytes> parse_sizes(const char* flag, const std::string& text) {
   const auto parts = split(text, ':');
   if (parts.size() > 2) {
     throw Error(fmt::format("'{}' is no range of sizes", printable(text)))
-        .field("--size")
+        .field(flag)
         .expected("a size such as 1GiB, or FROM:TO such as 8B:16GiB");
   }
-  const Bytes first = flag_value("--size", parts.front(), parse_bytes);
-  const Bytes last = flag_value("--size", parts.back(), parse_bytes);
+  const Bytes first = flag_value(flag, parts.front(), parse_bytes);
+  const Bytes last = flag_value(flag, parts.back(), parse_bytes);
   if (first < Bytes(1) || last < first) {
     throw Error(fmt::format("'{}' is no range of sizes", printable(text)))
-        .field("--size")
+        .field(flag)
         .expected("at least 1 byte, and FROM not above TO");
   }
   std::vector<Bytes> sizes;
@@ -73,7 +76,8 @@ std::vector<Bytes> take_sizes(const CollectiveOptions& options, PlanSetting& pla
     return {Bytes(0)};
   }
   if (options.split.empty()) {
-    return parse_sizes(options.size);
+    return options.sweep.empty() ? parse_sizes("--size", options.size)
+                                 : parse_sizes("--sweep", options.sweep);
   }
   Split split = read_split(options.split, plan.op, static_cast<std::size_t>(plan.shape.ranks));
   plan.sizes = std::move(split.sizes);
@@ -86,7 +90,9 @@ struct Setting {
   PlanSetting plan;
   const Topology& topology;
   std::vector<NodeId> nodes;
-  std::vector<Time> entry;  // with --jitter
+  std::vector<Time> entry;             // with --jitter
+  std::vector<NetworkChange> changes;  // of --straggler
+  std::vector<LinkFault> faults;
   FlowOptions flow;
   AnalyticOptions analytic;
   double error_budget = 0;
@@ -141,6 +147,8 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   collective.bytes = bytes;
   collective.nodes = setting.nodes;
   collective.entry = setting.entry;
+  collective.changes = setting.changes;
+  collective.faults = setting.faults;
   const std::string& latency = setting.options.send_latency;
   collective.send_latency =
       latency.empty() ? kDefaultSendLatency : flag_value("--send-latency", latency, parse_time);
@@ -167,6 +175,57 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   const LoneCollectiveResult result =
       run_on_flow_engine(std::move(collective), setting.topology, setting.flow, how);
   return {result.end, result.error, result.transfers};
+}
+
+/// What --straggler does to links. Ranks of a lone collective compute nothing.
+void take_stragglers(Setting& setting) {
+  const CollectiveOptions& options = setting.options;
+  std::vector<Straggler> stragglers;
+  std::ranges::transform(options.stragglers, std::back_inserter(stragglers), Straggler::parse);
+  std::vector<std::int32_t> all(setting.nodes.size());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<CommFamily> families = {
+      {GroupKind::kWorld, {all}, static_cast<std::int32_t>(all.size())}};
+  StragglerContext context;
+  context.families = families;
+  context.node_of_rank = setting.nodes;
+  for (const NodeId node : setting.nodes) {
+    context.server_of_rank.push_back(setting.topology.nodes[node.index()].server);
+  }
+  context.topology = &setting.topology;
+  context.seed = options.seed;
+  const StragglerPlan plan(stragglers, context);
+  if (plan.slows_computations()) {
+    throw Error("a collective alone has no computations that could be slow")
+        .field("--straggler")
+        .expected("link, switch, nic, rail, loss, background or down")
+        .hint("--jitter lets ranks enter late");
+  }
+  setting.changes = plan.changes();
+  setting.faults = plan.faults();
+}
+
+/// What analytic formulas cannot heed: refused where they are alone, warned about beside others.
+void check_analytic(const CollectiveOptions& options, std::vector<std::string>& warnings) {
+  if (std::ranges::find(options.engines, "analytic") == options.engines.end()) {
+    return;
+  }
+  std::vector<std::string> flags = flags_beside_formulas(options);
+  if (!options.algorithm_file.empty()) {
+    flags.emplace_back("--algorithm-file");
+  }
+  if (!options.stragglers.empty()) {
+    flags.emplace_back("--straggler");
+  }
+  if (!flags.empty() && options.engines.size() == 1) {
+    throw Error("the analytic engine has formulas of rings, no transfers that this could change")
+        .field(flags.front())
+        .hint("use --engine flow");
+  }
+  if (!flags.empty()) {
+    warnings.push_back(
+        fmt::format("the analytic engine's column does not heed {}", fmt::join(flags, ", ")));
+  }
 }
 
 CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
@@ -207,11 +266,16 @@ CollectivePoint run_size(const Setting& setting, Bytes bytes) {
 
 }  // namespace
 
-CollectiveSweep run_collective(const CollectiveOptions& options) {
+CollectiveSweep run_collective(const CollectiveOptions& typed) {
+  CollectiveOptions options = typed;
+  if (std::ranges::find(options.engines, "all") != options.engines.end()) {
+    options.engines = {"analytic", "flow", "packet"};
+  }
   CollectiveSweep sweep;
   sweep.op = parse_op(options.op);
   const Topology topology = topology_from(options.topology, &sweep.warnings);
-  Setting setting{options, {}, topology, {}, {}, {}, {}};
+  check_analytic(options, sweep.warnings);
+  Setting setting{options, {}, topology, {}, {}, {}, {}, {}, {}};
   setting.plan.op = sweep.op;
   setting.nodes = place_ranks(topology, options.placement, options.gpus, options.seed);
   setting.plan.shape = shape_of_nodes(topology, setting.nodes);
@@ -220,9 +284,12 @@ CollectiveSweep run_collective(const CollectiveOptions& options) {
     setting.plan.user = read_algorithm_file(options.algorithm_file);
   }
   setting.entry = jittered(options, setting.nodes.size());
+  take_stragglers(setting);
   setting.flow = flow_options(options, options.flavour == "simai");
-  add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
-                setting.flow, sweep.warnings);
+  if (std::ranges::find(options.engines, "flow") != options.engines.end()) {
+    add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
+                  setting.flow, sweep.warnings);
+  }
   setting.analytic = analytic_options(options, topology);
   setting.error_budget = error_budget(options.error_budget);
   sweep.ranks = setting.plan.shape.ranks;

@@ -30,6 +30,18 @@ LayerTable slowed(LayerTable table, Parallelism parallel, const AnalyticOptions&
   return table;
 }
 
+/// Flags that change nothing here: those of SimAI's command line are warned about, others refused.
+void check_flags(const SimulateOptions& options, std::vector<std::string>& warnings) {
+  for (const std::string& flag : flags_beside_formulas(options)) {
+    if (flag != "--pxn" && flag != "--no-pxn" && flag != "--nvls" && flag != "--send-latency") {
+      throw Error("the analytic engine has formulas of rings, no transfers that this could change")
+          .field(flag)
+          .hint("use --engine flow");
+    }
+    warnings.push_back(flag + " changes nothing in the analytic engine");
+  }
+}
+
 }  // namespace
 
 StepResult run_analytic(const Workload& workload, const Topology* topology,
@@ -41,6 +53,8 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
         .at(options.workload)
         .hint("--engine flow simulates rank-by-rank work and several jobs");
   }
+  std::vector<std::string> warnings;
+  check_flags(options, warnings);
   AnalyticOptions analytic;
   if (topology != nullptr) {
     take_from_topology(*topology, analytic);
@@ -81,10 +95,12 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   if (!options.ratios.empty()) {
     analytic.efficiency = read_efficiency_dir(options.ratios);
   }
-  if (options.stragglers.empty()) {
-    return analytic_step(*table, job.parallel, analytic);
-  }
-  return analytic_step(slowed(*table, job.parallel, analytic, options), job.parallel, analytic);
+  StepResult result =
+      options.stragglers.empty()
+          ? analytic_step(*table, job.parallel, analytic)
+          : analytic_step(slowed(*table, job.parallel, analytic, options), job.parallel, analytic);
+  result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
+  return result;
 }
 
 }  // namespace lockstep

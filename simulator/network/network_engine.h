@@ -37,6 +37,22 @@ struct PortUse {
   Time busy;    ///< bytes at the port's full rate
 };
 
+/// Links that fail in mid-run. From `from` to `until` nothing crosses them. Connections learn of it
+/// `rerouting` later and take the ways that are left, those that have none wait; so long after the
+/// links are back the ways are those of before.
+struct LinkFault {
+  std::vector<LinkId> links;
+  Time from, until = Time::max();
+  Time rerouting = Time::us(1000);  ///< Time::max(): connections keep their ways
+};
+
+/// A transfer that cannot go on: its way crosses a link that has been down since then.
+struct StuckTransfer {
+  std::uint64_t tag = 0;
+  LinkId link;
+  Time since;
+};
+
 /// Moves bytes over a Topology and owns the network's clock; the replay owns everything else and
 /// drives the engine:
 ///
@@ -75,6 +91,12 @@ class NetworkEngine {
   virtual bool plan_change(Time /*when*/, PortId, double /*share*/, double /*loss*/) {
     return false;
   }
+  /// Before the first connection. ERRORS: Error where the engine's links cannot fail so.
+  virtual void add_fault(const LinkFault&) {
+    throw Error("links of this engine cannot fail in mid-run").hint("use --engine flow");
+  }
+  /// Transfers under way that wait for links which are down, in order of their connections.
+  virtual std::vector<StuckTransfer> stuck() const { return {}; }
   /// One entry a port (2 * links).
   virtual std::vector<PortUse> port_use() const = 0;
 };

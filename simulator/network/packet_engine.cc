@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -94,9 +95,36 @@ struct PacketEngine::Report {
 };
 
 PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& options)
-    : lookahead_(options.lookahead), process_({program_path(options), "--serve"}) {
-  message_ = open_text(topology, options);
+    : topology_(topology), options_(options), lookahead_(options.lookahead) {
+  open();
+}
+
+void PacketEngine::open() {
+  process_.reset();
+  process_ =
+      std::make_unique<ChildProcess>(std::vector<std::string>{program_path(options_), "--serve"});
+  message_ = open_text(topology_, options_);
   call(FrameType::kOpen, FrameType::kOpened);
+}
+
+void PacketEngine::add_fault(const LinkFault& fault) {
+  constexpr Time kNever = Time::ns(100'000'000'000'000);  // beyond any run
+  LOCKSTEP_CHECK(connections_ == 0, "faults are known before connections are made");
+  const Time rerouting = std::min(fault.rerouting, kNever);
+  if (!options_.faults.empty() && options_.rerouting != rerouting) {
+    throw Error("the packet engine has one time to reroute for all faults")
+        .expected("the same REROUTE everywhere")
+        .hint("use --engine flow");
+  }
+  options_.rerouting = rerouting;
+  std::set<std::pair<NodeId, NodeId>> ends;  // a fault there is one of all links between two nodes
+  for (const LinkId id : fault.links) {
+    const Link& link = topology_.links[id.index()];
+    if (ends.emplace(link.a, link.b).second) {
+      options_.faults.push_back({link.a, link.b, fault.from, fault.until, 1});
+    }
+  }
+  open();
 }
 
 PacketEngine::~PacketEngine() = default;
@@ -104,12 +132,12 @@ PacketEngine::~PacketEngine() = default;
 const std::string& PacketEngine::call(FrameType type, FrameType expected) const {
   const FrameHeader header{type, static_cast<std::uint32_t>(message_.size())};
   LOCKSTEP_CHECK(message_.size() == header.size, "a frame is smaller than 4 GiB");
-  process_.write({reinterpret_cast<const char*>(&header), sizeof header});
-  process_.write(message_);
+  process_->write({reinterpret_cast<const char*>(&header), sizeof header});
+  process_->write(message_);
   FrameHeader reply{};
-  process_.read({reinterpret_cast<char*>(&reply), sizeof reply});
+  process_->read({reinterpret_cast<char*>(&reply), sizeof reply});
   answer_.resize(reply.size);
-  process_.read(answer_);
+  process_->read(answer_);
   if (reply.type == FrameType::kFailed) {
     std::string_view text;
     const auto failure = take<packet::Failure>(answer_, text);

@@ -35,18 +35,23 @@ class PacketEngine final : public NetworkEngine {
   using NetworkEngine::start;
   Time advance(Time limit, std::vector<NetworkEvent>& events) override;
   bool plan_change(Time when, PortId port, double share, double loss) override;
+  /// Starts lockstep-packet anew. ERRORS: Error where faults have unequal times to reroute.
+  void add_fault(const LinkFault& fault) override;
   std::vector<PortUse> port_use() const override;
   PacketStatistics statistics() const;
 
  private:
   struct Report;
 
+  void open();
   void run(Time limit);
   const std::string& call(packet::FrameType type, packet::FrameType expected) const;
   Report report() const;
 
+  const Topology& topology_;
+  PacketOptions options_;
   Time lookahead_;
-  mutable ChildProcess process_;
+  mutable std::unique_ptr<ChildProcess> process_;
   mutable std::string message_, answer_;
   std::int32_t connections_ = 0;
   std::vector<packet::ConnectRecord> connects_;

@@ -490,6 +490,29 @@ std::vector<std::int32_t> CollectiveRuns::missing(std::int32_t rank, std::int32_
   return ranks;
 }
 
+std::vector<StuckMessage> CollectiveRuns::stuck() const {
+  std::vector<StuckMessage> messages;
+  for (const StuckTransfer& transfer : network_.stuck()) {
+    const Run& run = *runs_[static_cast<std::size_t>(transfer.tag >> 32)];
+    const Schedule& schedule = *run.prepared->schedule;
+    const Slot& slot = schedule.slots[static_cast<std::size_t>(transfer.tag & 0xFFFFFFFFU)];
+    const auto member = [&](std::int32_t place) {
+      return place < schedule.ranks
+                 ? place
+                 : schedule.switches[static_cast<std::size_t>(place - schedule.ranks)].near;
+    };
+    const auto source = static_cast<std::size_t>(member(slot.source));
+    const auto destination = static_cast<std::size_t>(member(slot.destination));
+    const Link& link = topology_.links[transfer.link.index()];
+    messages.push_back({(*run.members)[source],
+                        run.op[source],
+                        (*run.members)[destination],
+                        {link.a, link.b},
+                        transfer.since});
+  }
+  return messages;
+}
+
 void CollectiveRuns::disagree(const Run& run, std::int32_t rank, std::int32_t op) const {
   std::int32_t other = -1, other_op = -1;
   for (std::size_t place = 0; place < run.op.size(); ++place) {

@@ -57,6 +57,7 @@ class CollectiveRuns final : public Communication {
   bool happened() const override { return !events_.empty(); }
   void dispatch(Time now) override;
   void scale_capacity(PortId port, double share) override { network_.scale_capacity(port, share); }
+  std::vector<StuckMessage> stuck() const override;
   std::int64_t transfers() const override { return transfers_; }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 

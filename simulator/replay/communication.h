@@ -1,12 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "simulator/network/network_engine.h"
 
 namespace lockstep {
+
+/// A transfer that waits for a link that is down. Where a switch sends or receives, the rank is one
+/// near it.
+struct StuckMessage {
+  std::int32_t rank = 0, op = 0, peer = 0;
+  std::pair<NodeId, NodeId> ends;  ///< of the link
+  Time since;
+};
 
 /// The collectives under way in a replay and the network that carries them: who has entered, which
 /// transfers may start, who has finished. Ranks that enter go in; those that finish come out
@@ -27,6 +36,9 @@ class Communication {
   virtual void dispatch(Time now) = 0;
   /// From now on a port has this share of its bandwidth.
   virtual void scale_capacity(PortId port, double share) = 0;
+
+  /// The transfers under way that cannot go on as links are.
+  virtual std::vector<StuckMessage> stuck() const { return {}; }
 
   virtual std::int64_t transfers() const = 0;
   /// The members of a rank's collective that have not entered it yet.

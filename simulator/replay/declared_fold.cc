@@ -269,10 +269,9 @@ std::optional<LoneCollectiveResult> run_declared(
     const LoneCollective& collective, const DeclaredFold::Leaving& leaving,
     const std::function<std::shared_ptr<const Schedule>()>& whole, const Topology& topology,
     const FlowOptions& flow, const LoneCollectiveOptions& options) {
-  const bool law = flow.transport && flow.transport->has_law();
-  std::optional<DeclaredFold> fold = options.symmetry && !law
-                                         ? DeclaredFold::make(collective, leaving, topology, flow)
-                                         : std::nullopt;
+  const bool folds = options.symmetry && flow.is_steady() && collective.is_steady();
+  std::optional<DeclaredFold> fold =
+      folds ? DeclaredFold::make(collective, leaving, topology, flow) : std::nullopt;
   if (!fold) {
     return std::nullopt;
   }

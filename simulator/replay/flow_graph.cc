@@ -107,6 +107,7 @@ FlowGraph FlowGraphBuilder::finish() {
     graph_.term_begin[i + 1] = static_cast<std::int32_t>(kept);
   }
   graph_.term.resize(kept);
+  graph_.term.shrink_to_fit();  // the largest part of a graph, and kept while its network is made
   return std::move(graph_);
 }
 

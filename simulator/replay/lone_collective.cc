@@ -11,7 +11,6 @@
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/flow_graph_run.h"
 #include "simulator/replay/recurrence_run.h"
-#include "simulator/replay/replay.h"
 #include "simulator/replay/steady_end.h"
 #include "simulator/replay/switch_node.h"
 #include "simulator/replay/symmetry.h"
@@ -79,6 +78,10 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
   ReplayOptions options;
   options.send_latency = collective.send_latency;
   options.op_name = [](std::int32_t, std::int32_t) { return "the collective"; };
+  options.changes = collective.changes;
+  for (const LinkFault& fault : collective.faults) {
+    network.add_fault(fault);
+  }
   const ReplayResult run = replay(
       work, collective.nodes, topology, network,
       [&](CommType, Bytes, const GroupShape&) { return collective.schedule; }, options);
@@ -94,8 +97,7 @@ LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topolog
                                         const FlowOptions& flow,
                                         const LoneCollectiveOptions& options) {
   const Schedule& schedule = *collective.schedule;  // until there is a graph
-  const bool law = flow.transport && flow.transport->has_law();
-  if (flow.fresh_ports || law || !schedule.chunk_sizes.empty()) {
+  if (!flow.is_steady() || !collective.is_steady() || !schedule.chunk_sizes.empty()) {
     FlowEngine engine(topology, flow);
     return run_lone_collective(collective, topology, engine);
   }

@@ -10,6 +10,7 @@
 #include "simulator/collectives/schedule.h"
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/network/network_engine.h"
+#include "simulator/replay/replay.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
@@ -17,10 +18,15 @@ namespace lockstep {
 /// One collective with the network to itself.
 struct LoneCollective {
   std::shared_ptr<const Schedule> schedule;
-  Bytes bytes;                ///< the full tensor, for messages
-  std::vector<NodeId> nodes;  ///< where each rank runs
-  std::vector<Time> entry;    ///< when each rank enters; empty: all at 0
-  Time send_latency;          ///< of a transfer, where the schedule has none of its own
+  Bytes bytes;                         ///< the full tensor, for messages
+  std::vector<NodeId> nodes;           ///< where each rank runs
+  std::vector<Time> entry;             ///< when each rank enters; empty: all at 0
+  Time send_latency;                   ///< of a transfer, where the schedule has none of its own
+  std::vector<NetworkChange> changes;  ///< of links' bandwidth, in order of time
+  std::vector<LinkFault> faults;
+
+  /// Links stay as they are.
+  bool is_steady() const { return changes.empty() && faults.empty(); }
 };
 
 struct LoneCollectiveResult {

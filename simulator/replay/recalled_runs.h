@@ -50,6 +50,7 @@ class RecalledRuns final : public Communication {
   void enter(std::int32_t rank, std::int32_t op, Time now) override;
   Time advance(Time limit) override;
   bool happened() const override { return !told_.empty() || simulated_.happened(); }
+  std::vector<StuckMessage> stuck() const override { return simulated_.stuck(); }
   void dispatch(Time now) override;
   /// From then on everything is simulated.
   void scale_capacity(PortId port, double share) override;

@@ -387,9 +387,6 @@ class Replay {
   void change_network() {
     for (; change_ < options_.changes.size() && options_.changes[change_].when == now_; ++change_) {
       const NetworkChange& change = options_.changes[change_];
-      if (change.error) {
-        throw Error(*change.error);
-      }
       runs_->scale_capacity(change.port, change.share);
     }
   }
@@ -440,6 +437,21 @@ class Replay {
   /// Names the first few ranks that cannot go on, what they are in and whom they wait for.
   [[noreturn]] void stuck() const {
     constexpr std::size_t kShown = 4;
+    if (const std::vector<StuckMessage> messages = runs_->stuck(); !messages.empty()) {
+      std::string text;
+      for (std::size_t i = 0; i < std::min(messages.size(), kShown); ++i) {
+        const StuckMessage& m = messages[i];
+        const ProgramOp& what = op_of(m.rank, m.op);
+        text += fmt::format(
+            "\n  rank {}: in {} ({} of {}), sending to rank {} over link {}-{}, "
+            "down since {}",
+            m.rank, name_of(m.rank, m.op), lockstep::name_of(what.comm), to_text(what.bytes),
+            m.peer, m.ends.first.value, m.ends.second.value, to_text(m.since));
+      }
+      throw Error(fmt::format("the step hangs: {} transfers wait for links that are down{}{}",
+                              messages.size(), text, messages.size() > kShown ? "\n  …" : ""))
+          .hint("give the fault an end (@10ms-20ms), a time to reroute, or the fabric another way");
+    }
     std::size_t stuck_ranks = 0;
     std::string text;
     for (const std::int32_t r : simulated_) {
@@ -455,6 +467,10 @@ class Replay {
         .hint("look for a communication that some rank of the group never reaches");
   }
 
+  std::string name_of(std::int32_t r, std::int32_t op) const {
+    return options_.op_name ? options_.op_name(r, op) : fmt::format("op {}", op);
+  }
+
   std::string why_stuck(std::int32_t r) const {
     const Rank& rank = ranks_[static_cast<std::size_t>(r)];
     const Program& program = work_.program(r);
@@ -466,9 +482,8 @@ class Replay {
       const std::vector<std::int32_t> missing = runs_->missing(r, op);
       if (!missing.empty()) {
         return fmt::format(
-            "in {} ({} of {}), waiting for rank {} to enter it",
-            options_.op_name ? options_.op_name(r, op) : fmt::format("op {}", op),
-            name_of(program.ops()[i].comm), to_text(program.ops()[i].bytes),
+            "in {} ({} of {}), waiting for rank {} to enter it", name_of(r, op),
+            lockstep::name_of(program.ops()[i].comm), to_text(program.ops()[i].bytes),
             fmt::join(missing.begin(),
                       missing.begin() + std::min<std::ptrdiff_t>(4, std::ssize(missing)), ", "));
       }

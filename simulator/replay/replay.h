@@ -24,15 +24,13 @@ struct OpTiming {
   Time ready, begin, end;
 };
 
-/// From `when` on a port keeps `share` of its bandwidth. With an error: a run that gets there ends
-/// with it.
+/// From `when` on a port keeps `share` of its bandwidth.
 struct NetworkChange {
   Time when;
   PortId port;
   double share = 1;
   // For networks that can lose packets: the share without what losses cost, and the probability.
   double share_beside_loss = 1, loss = 0;
-  std::optional<Error> error;
 };
 
 /// Builds (or finds) the schedule of a collective; equal arguments give equal schedules.
@@ -79,8 +77,9 @@ struct ReplayResult {
 /// when it gets there, and its transfers start when it has entered and what they forward has
 /// arrived; late ranks delay only those that wait for them. `node_of_rank[r]` is where rank r runs.
 ///
-/// ERRORS: Error when ranks of a group disagree about a collective, and when nothing can go on
-/// (a cyclic wait): it names ranks, operations and the ranks that are waited for.
+/// ERRORS: Error when ranks of a group disagree about a collective, and when nothing can go on: in
+/// a cyclic wait it names ranks, operations and the ranks that are waited for, where links are down
+/// for good the transfers that wait for them.
 /// Time O((operations of all ranks + transfers) log), memory 5 B an operation and rank plus the
 /// collectives under way. Deterministic.
 ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,

@@ -329,7 +329,7 @@ StepFolder::StepFolder(const RankPrograms& work, const std::vector<NodeId>& node
 }
 
 std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
-  if (flow_.fresh_ports || flow_.transport) {
+  if (!flow_.is_steady() || flow_.transport) {
     return std::nullopt;
   }
   const auto phase_of = [&](const Kind& kind) {

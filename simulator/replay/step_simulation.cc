@@ -172,9 +172,8 @@ StragglerContext straggler_context(const RankPrograms& work, const std::vector<N
 bool announce(NetworkEngine& network, const std::vector<NetworkChange>& changes) {
   bool planned = false;
   for (const NetworkChange& change : changes) {
-    planned = !change.error &&
-              network.plan_change(change.when, change.port, change.share_beside_loss, change.loss);
-    if (!planned && !change.error) {
+    planned = network.plan_change(change.when, change.port, change.share_beside_loss, change.loss);
+    if (!planned) {
       return false;
     }
   }
@@ -195,17 +194,18 @@ std::vector<std::int32_t> first_ranks(const Compiled& compiled) {
 }
 
 /// How long `bytes` take from every rank of the first stage to its peer in the second, all at once.
-Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
+Time stage_to_stage(const LayerTable& table, const Parallelism& parallel, const Topology& topology,
                     const std::vector<NodeId>& nodes, const NetworkFactory& factory,
-                    const std::vector<NetworkChange>& changes, Time send_latency) {
+                    const StragglerPlan& plan, Time send_latency) {
   const auto bytes = Bytes(static_cast<std::int64_t>(table.pp_comm_bytes));
   if (parallel.pp <= 1 || bytes <= Bytes(0)) {
     return {};
   }
   const std::unique_ptr<NetworkEngine> network = factory();
+  const std::vector<NetworkChange> changes = plan.changes();
   const bool announced = announce(*network, changes);
   for (const NetworkChange& change : changes) {
-    if (change.when == Time() && !change.error && !announced) {
+    if (change.when == Time() && !announced) {
       network->scale_capacity(change.port, change.share);
     }
   }
@@ -225,10 +225,18 @@ Time stage_to_stage(const LayerTable& table, const Parallelism& parallel,
     events.clear();
     const Time now = network->advance(Time::max(), events);
     if (events.empty()) {
-      return last;
+      break;
     }
     last = now;
   }
+  for (const StuckTransfer& transfer : network->stuck()) {
+    const Link& link = topology.links[transfer.link.index()];
+    throw Error(fmt::format("the step hangs: what rank {} of stage 0 sends to stage 1 waits for "
+                            "link {}-{}, down since {}",
+                            transfer.tag, link.a.value, link.b.value, to_text(transfer.since)))
+        .hint("give the fault an end (@10ms-20ms), or a time to reroute");
+  }
+  return last;
 }
 
 /// What collectives that were recalled would have put on the ports.
@@ -304,7 +312,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   const StragglerContext context = straggler_context(compiled.work, nodes, topology, options);
   const StragglerPlan plan(options.stragglers, context);
   replay_options.changes = plan.changes();
-  if (!replay_options.changes.empty()) {
+  if (!replay_options.changes.empty() || !plan.faults().empty()) {
     replay_options.recall.reset();  // links are not what they were
   }
   if (!plan.empty()) {
@@ -317,12 +325,19 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
       return plan.loads_of(what, group);
     };
   }
+  const NetworkFactory network_with_faults = [&] {
+    std::unique_ptr<NetworkEngine> network = factory();
+    for (const LinkFault& fault : plan.faults()) {
+      network->add_fault(fault);
+    }
+    return network;
+  };
   const auto in_full = [&](NetworkEngine& network) {
     return replay(compiled.work, nodes, topology, network, schedules, replay_options);
   };
   std::optional<StepFold> fold;
   std::optional<StepFolder> folder;
-  if (options.fold && !plan.uneven()) {
+  if (options.fold && plan.folds()) {
     folder.emplace(compiled.work, nodes, topology, *options.fold, schedules, replay_options,
                    plan.colours());
     fold = folder->fold(0);
@@ -380,9 +395,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
       check_fold(run, in_full(*factory()));
     }
   } else {
-    const std::unique_ptr<NetworkEngine> network = factory();
+    const std::unique_ptr<NetworkEngine> network = network_with_faults();
     if (announce(*network, replay_options.changes)) {
-      std::erase_if(replay_options.changes, [](const auto& change) { return !change.error; });
+      replay_options.changes.clear();
     }
     run = in_full(*network);
     ports = network->port_use();
@@ -452,8 +467,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                   result);
     result.bubble = pipeline_bubble(result);
     if (!strict) {
-      const Time hop = stage_to_stage(*table, result.parallel, nodes, factory, plan.changes(),
-                                      replay_options.send_latency);
+      const Time hop = stage_to_stage(*table, result.parallel, topology, nodes, network_with_faults,
+                                      plan, replay_options.send_latency);
       const Time pp =
           Time::seconds(hop.seconds() * 2.0 * static_cast<double>(result.parallel.vpp) *
                         static_cast<double>(result.parallel.ga) * (1 - options.pp_overlap));

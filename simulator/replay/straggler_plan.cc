@@ -11,7 +11,8 @@
 namespace lockstep {
 namespace {
 
-/// What a link that is down still carries: too little for any message, but not nothing.
+/// What traffic that does not give way leaves of a link: too little for any message, but not
+/// nothing.
 constexpr double kLeastShare = 1e-9;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
@@ -94,6 +95,10 @@ void StragglerPlan::lose(const Straggler& spec, LinkId link, double probability,
   }
 }
 
+void StragglerPlan::fail(const Straggler& spec, std::vector<LinkId> links, Time rerouting) {
+  faults_.push_back({std::move(links), spec.from(), spec.until(), rerouting});
+}
+
 void StragglerPlan::scale_link(const Straggler& spec, LinkId link, double share) {
   scale_port(spec, PortId(2 * link.value), share);
   scale_port(spec, PortId(2 * link.value + 1), share);
@@ -151,23 +156,16 @@ std::vector<NetworkChange> StragglerPlan::changes() const {
           taken += share.taken.bytes_per_second() / rate.bytes_per_second();
         }
       }
-      result.push_back({date,
-                        PortId(port),
-                        std::max(left - taken, kLeastShare),
-                        std::max(beside_loss - taken, kLeastShare),
-                        1 - arrives,
-                        {}});
+      result.push_back({date, PortId(port), std::max(left - taken, kLeastShare),
+                        std::max(beside_loss - taken, kLeastShare), 1 - arrives});
     }
-  }
-  for (const Hang& hang : hangs_) {
-    result.push_back({hang.when, PortId(), 1, 1, 0, hang.error});
   }
   std::ranges::stable_sort(result, {}, &NetworkChange::when);
   return result;
 }
 
 double StragglerPlan::slowest() const {
-  if (!changes_.empty() || !hangs_.empty()) {
+  if (!changes_.empty() || !faults_.empty()) {
     throw Error("the analytic engine has no links that could be slow").hint("use --engine flow");
   }
   ProgramOp pass;

@@ -58,15 +58,20 @@ class StragglerPlan {
   /// Both directions lose packets; `share` of their bandwidth is left where there are no packets.
   void lose(const Straggler& spec, LinkId link, double probability, double share);
   void scale_port(const Straggler& spec, PortId port, double share, Bandwidth taken = {});
-  /// From then on nothing goes through; a run that still wants it to ends with `error`.
-  void hang(Time when, Error error) { hangs_.push_back({when, std::move(error)}); }
+  /// Links fail from the straggler's FROM to its UNTIL.
+  void fail(const Straggler& spec, std::vector<LinkId> links, Time rerouting);
   /// Of the straggler at hand, for draws of its own.
   std::uint64_t index() const { return index_; }
   /// Reproducible draws: equal arguments, equal stream.
   Rng rng(std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) const;
 
   // For the replay.
-  bool empty() const { return !computes_ && changes_.empty() && loads_.empty(); }
+  bool empty() const { return !computes_ && changes_.empty() && loads_.empty() && faults_.empty(); }
+  /// Whether ranks of equal colours() behave alike: even all-to-alls, connections that keep their
+  /// ways.
+  bool folds() const { return loads_.empty() && faults_.empty(); }
+  /// Whether computations take longer than they should.
+  bool slows_computations() const { return computes_; }
   /// What tells ranks apart, by how fast they compute when: ranks of equal colours and programs
   /// compute alike.
   std::vector<std::uint64_t> colours() const;
@@ -78,6 +83,7 @@ class StragglerPlan {
   /// group of experts how, empty where it is even: the product of all models'.
   bool uneven() const { return !loads_.empty(); }
   std::vector<double> loads_of(const ProgramOp& op, std::int32_t group) const;
+  const std::vector<LinkFault>& faults() const { return faults_; }
   /// Without a clock: the largest factor of any rank. ERRORS: Error where a straggler comes and
   /// goes, depends on the microbatch, or is one of links.
   double slowest() const;
@@ -89,10 +95,6 @@ class StragglerPlan {
     Time from, until;
     double loss = 0;  // probability; `share` is then what it costs
   };
-  struct Hang {
-    Time when;
-    Error error;
-  };
 
   const StragglerContext& context_;
   std::uint64_t index_ = 0;  // of the straggler at hand
@@ -101,7 +103,7 @@ class StragglerPlan {
   std::vector<Loads> loads_;
   std::vector<std::uint64_t> colour_;                   // of each rank, by the factors
   std::map<std::int32_t, std::vector<Share>> changes_;  // by port
-  std::vector<Hang> hangs_;
+  std::vector<LinkFault> faults_;
   bool computes_ = false;
 };
 

@@ -271,5 +271,96 @@ TEST(FlowEngineProperty, StartingLateEqualsStartingInAdvance) {
   }
 }
 
+/// Some links that are down for a while, none of them the only one of a GPU's way for good.
+LinkFault random_fault(Rng& rng, const Topology& topology, Time rerouting) {
+  LinkFault fault;
+  for (int i = 0; i < 3; ++i) {
+    fault.links.emplace_back(rng.below(topology.links.size()));
+  }
+  std::ranges::sort(fault.links);
+  const auto repeated = std::ranges::unique(fault.links);
+  fault.links.erase(repeated.begin(), repeated.end());
+  fault.from = Time::ps(rng.between(0, Time::us(100).count_ps()));
+  fault.until = fault.from + Time::ps(rng.between(1, Time::us(100).count_ps()));
+  fault.rerouting = rerouting;
+  return fault;
+}
+
+TEST(FlowEngineProperty, AFaultWithoutReroutingIsNextToNoBandwidth) {
+  // 100 Mbps carry at most 1,250 bytes in the 100 us of a fault, 25 ns at full rate, for each of
+  // the faults' six ports.
+  const Topology topology = fabric();
+  for (int round = 0; round < 20; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "fault");
+    FlowOptions options = options_of(round);
+    options.fresh_ports = false;
+    const std::vector<FlowSpec> flows = some_flows(rng);
+    const LinkFault fault = random_fault(rng, topology, Time::max());
+    FlowEngine slowed(topology, options);
+    for (const FlowSpec& flow : flows) {
+      slowed.start(flow);
+    }
+    std::vector<NetworkEvent> events;
+    for (const auto& [when, share] : {std::pair(fault.from, 0.0), std::pair(fault.until, 1.0)}) {
+      while (slowed.now() < when) {
+        slowed.advance(when, events);
+      }
+      for (const LinkId link : fault.links) {
+        for (const std::int32_t port : {2 * link.value, 2 * link.value + 1}) {
+          const double whole = PathFinder(topology, options).capacity(PortId(port));
+          slowed.set_capacity(PortId(port), std::max(1e8, share * whole));
+        }
+      }
+    }
+    while (events.size() < 2 * flows.size()) {
+      slowed.advance(Time::max(), events);
+    }
+    options.faults = {fault};
+    const auto failed = outcomes(run(topology, options, flows));
+    const auto expected = outcomes(events);
+    ASSERT_EQ(failed.size(), flows.size());
+    for (const FlowSpec& flow : flows) {
+      ASSERT_NEAR(static_cast<double>(failed.at(flow.tag).sent.count_ps()),
+                  static_cast<double>(expected.at(flow.tag).sent.count_ps()), 6 * 25'000)
+          << round << ": " << flow.tag;
+    }
+  }
+}
+
+TEST(FlowEngineProperty, BytesArriveWhateverFailsAndReroutes) {
+  // Every flow ends, and a GPU's own ports carry what it sends and gets, whichever way that goes.
+  const Topology topology = fabric();
+  for (int round = 0; round < 30; ++round) {
+    Rng rng(static_cast<std::uint64_t>(round), "faults");
+    FlowOptions options = options_of(round);
+    for (int i = 0; i < 4; ++i) {
+      options.faults.push_back(random_fault(rng, topology, Time::us(rng.between(0, 30))));
+    }
+    const std::vector<FlowSpec> flows = some_flows(rng);
+    FlowEngine engine(topology, options);
+    std::vector<std::int64_t> wire(16);
+    for (const FlowSpec& flow : flows) {
+      engine.start(flow);
+      const std::int64_t bytes = PathFinder(topology, options).wire_bytes(flow.bytes).count();
+      wire[flow.source.index()] += bytes;
+      wire[flow.destination.index()] += bytes;
+    }
+    ASSERT_EQ(outcomes(run_to_end(engine)).size(), flows.size()) << round;
+    ASSERT_TRUE(engine.stuck().empty());
+    ASSERT_EQ(engine.live_flows(), 0U);
+    const std::vector<PortUse> use = engine.port_use();
+    for (std::int32_t gpu = 0; gpu < 16; ++gpu) {
+      double carried = 0;
+      for (std::size_t link = 0; link < topology.links.size(); ++link) {
+        const Link& ends = topology.links[link];
+        if (ends.a.value == gpu || ends.b.value == gpu) {
+          carried += static_cast<double>((use[2 * link].bytes + use[2 * link + 1].bytes).count());
+        }
+      }
+      ASSERT_NEAR(carried, static_cast<double>(wire[static_cast<std::size_t>(gpu)]), 10) << round;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -241,8 +241,45 @@ TEST(Stragglers, DownWaitsOrHangs) {
   const double clean = ms(step_with({}));
   // The first all-reduce starts at 10 ms, and its cable is away from then for 30 ms.
   EXPECT_NEAR(ms(step_with({"down:6@10ms-40ms"})) - clean, 30, 0.01);
-  EXPECT_THAT(error_of([] { step_with({"down:0-6@12ms"}); }),
-              HasSubstr("the step hangs: 0-6 has been down since 12 ms"));
+  const std::string hangs = error_of([] { step_with({"down:0-6@12ms"}); });
+  EXPECT_THAT(hangs, HasSubstr("the step hangs"));
+  EXPECT_THAT(hangs, HasSubstr("sending to rank"));
+  EXPECT_THAT(hangs, HasSubstr("over link 0-6, down since 12 ms"));
+  EXPECT_THAT(hangs, HasSubstr("(allreduce of 119.2 MiB)"));
+}
+
+// Servers of two GPUs joined by NVLink only where a cable fails: nothing else can carry it. With a
+// second switch there is another way, taken after REROUTE.
+TEST(Stragglers, DownIsReroutedWhereThereIsAnotherWay) {
+  const auto with_two_switches = [](std::vector<std::string> specs) {
+    Topology topology = two_servers();
+    topology.nodes.push_back({NodeKind::kSwitch, 1, 0, -1});
+    for (int i = 0; i < 4; ++i) {
+      topology.links.push_back({NodeId(i), NodeId(7), 0});
+    }
+    std::vector<Straggler> stragglers;
+    std::ranges::transform(specs, std::back_inserter(stragglers),
+                           [](const std::string& spec) { return Straggler::parse(spec); });
+    StepOptions options;
+    options.send_latency = Time();
+    options.stragglers = stragglers;
+    ScheduleCache schedules;
+    return simulate_step(
+               two_rounds(), topology, [&] { return std::make_unique<FlowEngine>(topology); },
+               [&](CommType op, Bytes bytes, const GroupShape& shape) {
+                 return schedules.get({.op = op, .bytes = bytes}, shape);
+               },
+               options)
+        .total;
+  };
+  const double clean = ms(with_two_switches({}));
+  // One switch is away for good; all meet on the other, at the latest from 11 + 3 ms on.
+  const double rerouted = ms(with_two_switches({"down:6:3ms@11ms"}));
+  EXPECT_GT(rerouted, clean);
+  EXPECT_LT(rerouted, ms(step_with({})) + 3 + 0.01);
+  EXPECT_GT(ms(with_two_switches({"down:6:8ms@11ms"})), rerouted + 1);
+  EXPECT_THAT(error_of([&] { with_two_switches({"down:6:never@11ms"}); }),
+              HasSubstr("the step hangs"));
 }
 
 // What a trace measured: data-parallel rank 2's forward passes took 1.5 times as long as the

@@ -24,6 +24,7 @@ std::vector<double> capacities(const Topology& topology, const PathFinder& paths
 FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
     : paths_(topology, options),
       fresh_ports_(options.fresh_ports),
+      moves_(options.fresh_ports),
       full_packet_(options.payload + options.header),
       ports_(capacities(topology, paths_)),
       spared_(2 * topology.links.size()),
@@ -36,6 +37,9 @@ FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
   for (std::size_t port = 0; port < spared_.size(); ++port) {
     network_.add_constraint(ports_.capacity(port));
   }
+  for (const LinkFault& fault : options.faults) {
+    add_fault(fault);
+  }
 }
 
 ConnectionId FlowEngine::connect(NodeId source, NodeId destination, std::int32_t channel) {
@@ -45,6 +49,7 @@ ConnectionId FlowEngine::connect(NodeId source, NodeId destination, std::int32_t
   lay_path(id, path);
   const ConnectionId connection = network_.connect(terms_);
   LOCKSTEP_CHECK(connection.value == id, "one connection for one");
+  keep_if_broken(id);
   return connection;
 }
 
@@ -53,6 +58,7 @@ void FlowEngine::lay_path(std::int32_t id, const Path& path) {
   Connection& connection = connections_[static_cast<std::size_t>(id)];
   connection.base = path.propagation + path.ack;
   connection.pipeline = path.pipeline;
+  connection.source_port = path.source_port;
   connection.wire = Bytes(-1);
   if (has_windows_) {
     windows_.resize(connections_.size());
@@ -83,8 +89,8 @@ void FlowEngine::lay_path(std::int32_t id, const Path& path) {
 bool FlowEngine::binds(const Path& path, std::size_t hop, std::int32_t connection) {
   const ConstraintId port = path.ports[hop].constraint;
   const bool did = ports_.binds(port.index());
-  if (fresh_ports_ && !did) {
-    ports_.bind(port.index());  // the next transfer may come another way
+  if (moves_ && !did) {
+    ports_.bind(port.index());  // what follows may come another way
   }
   if (!ports_.cross(path.ports, hop)) {
     spared_[port.index()].push_back(connection);
@@ -112,6 +118,7 @@ void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t ta
     }
     lay_path(id.value, paths_.next(connection.source, connection.destination, connection.channel));
     network_.reroute(id, terms_);
+    keep_if_broken(id.value);
   }
   connection.used = true;
   const Bytes wire = paths_.wire_bytes(bytes);
@@ -139,6 +146,106 @@ Time FlowEngine::latency(const Connection& connection, Bytes wire) {
 std::span<const FlowEngine::UsedPort> FlowEngine::hops_of(const Connection& connection) const {
   return std::span(hops_).subspan(static_cast<std::size_t>(connection.first_hop),
                                   static_cast<std::size_t>(connection.hops));
+}
+
+Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
+  const std::size_t before = events.size();
+  while (faults_ && faults_->next() <= limit && faults_->next() < Time::max() &&
+         !(limit == Time::max() && network_.idle())) {
+    network_.advance(faults_->next(), events);
+    if (events.size() > before) {
+      return network_.now();
+    }
+    change_links();
+  }
+  return network_.advance(limit, events);
+}
+
+void FlowEngine::add_fault(const LinkFault& fault) {
+  LOCKSTEP_CHECK(connections_.empty(), "faults are known before connections are made");
+  if (!faults_) {
+    faults_ = std::make_unique<LinkFaults>(spared_.size() / 2);
+    moves_ = true;
+  }
+  faults_->add(fault, now());
+}
+
+/// What becomes of links at this moment, after all else that happens at it.
+void FlowEngine::change_links() {
+  if (faults_->step()) {
+    paths_.avoid(faults_->avoided());
+    find_ways();
+  }
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    keep_if_broken(static_cast<std::int32_t>(i));
+  }
+}
+
+/// The ways that all connections take from now on.
+void FlowEngine::find_ways() {
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    const Connection& connection = connections_[i];
+    const Path& path = paths_.again(connection.source, connection.destination, connection.channel,
+                                    connection.source_port);
+    const bool same =
+        std::ranges::equal(path.ports, hops_of(connection), [](const auto& a, const auto& b) {
+          return a.constraint.value == b.port && a.coefficient == b.share;
+        });
+    if (!same) {
+      move(static_cast<std::int32_t>(i), path);
+    }
+  }
+}
+
+/// What a connection has carried stays on its old ports.
+void FlowEngine::move(std::int32_t index, const Path& path) {
+  const ConnectionId id(index);
+  const Connection& connection = connections_[id.index()];
+  const double all = network_.carried_bits(id);
+  const double under_way = all - network_.take_carried_bits(id);
+  for (const UsedPort& hop : hops_of(connection)) {
+    earlier_bits_[static_cast<std::size_t>(hop.port)] += all * hop.share;
+  }
+  network_.hold(id);
+  lay_path(index, path);
+  network_.reroute(id, terms_);
+  for (const UsedPort& hop : hops_of(connection)) {
+    earlier_bits_[static_cast<std::size_t>(hop.port)] -= under_way * hop.share;
+  }
+  network_.set_latencies(
+      id, [&](double bits) { return latency(connection, Bytes(std::llround(bits / 8))); });
+  network_.let_go(id);
+}
+
+LinkId FlowEngine::broken(const Connection& connection) const {
+  for (const UsedPort& hop : hops_of(connection)) {
+    if (faults_->is_down(LinkId(hop.port / 2))) {
+      return LinkId(hop.port / 2);
+    }
+  }
+  return LinkId();
+}
+
+void FlowEngine::keep_if_broken(std::int32_t index) {
+  if (!faults_) {
+    return;
+  }
+  if (broken(connections_[static_cast<std::size_t>(index)]).valid()) {
+    network_.hold(ConnectionId(index));
+  } else {
+    network_.let_go(ConnectionId(index));
+  }
+}
+
+std::vector<StuckTransfer> FlowEngine::stuck() const {
+  std::vector<StuckTransfer> list;
+  for (std::size_t i = 0; faults_ && i < connections_.size(); ++i) {
+    if (network_.is_stuck(ConnectionId(i))) {
+      const LinkId link = broken(connections_[i]);
+      list.push_back({network_.tag(ConnectionId(i)), link, faults_->down_since(link)});
+    }
+  }
+  return list;
 }
 
 void FlowEngine::set_capacity(PortId port, double bits_per_second) {

@@ -7,6 +7,7 @@
 #include "simulator/network/flow/binding_ports.h"
 #include "simulator/network/flow/congestion_law.h"
 #include "simulator/network/flow/fluid_network.h"
+#include "simulator/network/flow/link_faults.h"
 #include "simulator/network/flow/path_finder.h"
 #include "simulator/network/network_engine.h"
 
@@ -19,6 +20,10 @@ namespace lockstep {
 ///
 /// Ports that cannot bind take no part (BindingPorts). Where new connections fill one, it counts
 /// from then on.
+///
+/// Links may fail in mid-run (LinkFault): a flow whose way crosses a link that is down keeps what
+/// it has left; when connections learn of it, all ways are found anew, O(connections). What has
+/// been sent arrives.
 ///
 /// What it leaves out: queues, loss and retransmission (link error rates are ignored), congestion
 /// control, PFC; see docs/models.md. ACKs take no bandwidth.
@@ -36,9 +41,9 @@ class FlowEngine final : public NetworkEngine {
   ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
   using NetworkEngine::start;
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
-  Time advance(Time limit, std::vector<NetworkEvent>& events) override {
-    return network_.advance(limit, events);
-  }
+  Time advance(Time limit, std::vector<NetworkEvent>& events) override;
+  void add_fault(const LinkFault& fault) override;
+  std::vector<StuckTransfer> stuck() const override;
   std::vector<PortUse> port_use() const override;
 
   /// From now on the port has this bandwidth, in bits per second. Routes stay as they are.
@@ -63,6 +68,7 @@ class FlowEngine final : public NetworkEngine {
     Time pipeline;   ///< of a full packet
     Bytes wire{-1};  ///< of the last flow
     Time latency;    ///< for that
+    std::uint16_t source_port = 0;
     bool used = false;
   };
   struct UsedPort {
@@ -72,11 +78,18 @@ class FlowEngine final : public NetworkEngine {
   void lay_path(std::int32_t connection, const Path& path);
   bool binds(const Path& path, std::size_t hop, std::int32_t connection);
   void bind(ConstraintId port);
+  void change_links();
+  void find_ways();
+  void move(std::int32_t connection, const Path& path);
+  /// The first link of its way that is down; invalid if none is.
+  LinkId broken(const Connection& connection) const;
+  void keep_if_broken(std::int32_t connection);
   Time latency(const Connection& connection, Bytes wire);
   std::span<const UsedPort> hops_of(const Connection& connection) const;
 
   PathFinder paths_;
   bool fresh_ports_;
+  bool moves_;  // connections may come to take other ways
   Bytes full_packet_;
   FluidNetwork network_;
   BindingPorts ports_;
@@ -88,6 +101,7 @@ class FlowEngine final : public NetworkEngine {
   bool has_windows_;
   std::unique_ptr<CongestionLaw> law_;  // with a transport that has one
   std::vector<WindowLimit> windows_;    // per connection, with a transport
+  std::unique_ptr<LinkFaults> faults_;  // where links fail
 };
 
 }  // namespace lockstep

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "base/units.h"
 #include "simulator/network/flow/transport.h"
+#include "simulator/network/network_engine.h"
 #include "topologies/routing.h"
 
 namespace lockstep {
@@ -23,9 +25,16 @@ struct FlowOptions {
   /// A full packet's transmission time is cut to whole nanoseconds (SimAI's ns-3 clock).
   bool whole_ns = false;
   RouteOptions routes;
+  std::vector<LinkFault> faults;  ///< links that fail in mid-run
   /// What hosts and switches do beside sharing links; without it rates are max-min fair and nothing
   /// else holds a transfer back (docs/models.md).
   std::optional<Transport> transport;
+
+  /// Whether a run can be folded by symmetry and its repetition skipped: ways, sizes and rates
+  /// change with nothing but starts and ends of transfers.
+  bool is_steady() const {
+    return !fresh_ports && faults.empty() && !(transport && transport->has_law());
+  }
 };
 
 /// SimAI's packet sizes, ACK rule, ports and clock (payload 9000 B, header 52 B).

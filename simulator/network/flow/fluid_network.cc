@@ -69,13 +69,39 @@ void FluidNetwork::reroute(ConnectionId connection, std::span<const MaxMin::Term
   }
 }
 
+void FluidNetwork::hold(ConnectionId id) {
+  Connection& connection = connections_[id.index()];
+  connection.held = true;
+  if (connection.state != State::kDraining) {
+    return;
+  }
+  connection.left_bits = left_bits(connection);
+  connection.since = now_;
+  connection.rate = 0;
+  connection.end = connection.queued = Time::max();
+  ++connection.version;  // whatever stands in finishes_ is void
+  connection.state = State::kHeld;
+  rates_.deactivate(VariableId(id.value));
+  --draining_;
+}
+
+void FluidNetwork::let_go(ConnectionId id) {
+  Connection& connection = connections_[id.index()];
+  connection.held = false;
+  if (connection.state == State::kHeld) {
+    connection.state = State::kFuture;
+    connection.end = now_;
+    starts_.push(now_, id.value);
+  }
+}
+
 void FluidNetwork::start(ConnectionId id, double bits, Time latency, Time when, std::uint64_t tag) {
   LOCKSTEP_CHECK(when >= now_, "a flow starts now or later");
   Connection& connection = connections_[id.index()];
   ++live_;
   if (connection.state == State::kIdle) {
     drain(connection, bits, latency, tag);
-    if (when == now_ && bits > 0) {
+    if (when == now_ && bits > 0 && !connection.held) {
       begin(id.value);
     } else {
       connection.state = State::kFuture;
@@ -217,7 +243,12 @@ void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
   if (!starts_.empty() && starts_.first() == now_) {
     starts_.pop(starting_);
     for (const std::int32_t id : starting_) {
-      if (connections_[static_cast<std::size_t>(id)].bits > 0) {
+      Connection& connection = connections_[static_cast<std::size_t>(id)];
+      if (connection.held) {
+        connection.state = State::kHeld;
+        connection.rate = 0;
+        connection.end = Time::max();
+      } else if (connection.bits > 0) {
         begin(id);
       } else {
         finish(id, events);
@@ -384,7 +415,9 @@ void FluidNetwork::shift(Time by) {
 double FluidNetwork::carried_bits(ConnectionId id) const {
   const Connection& connection = connections_[id.index()];
   return connection.carried +
-         (connection.state == State::kDraining ? connection.bits - left_bits(connection) : 0.0);
+         (connection.state == State::kDraining || connection.state == State::kHeld
+              ? connection.bits - left_bits(connection)
+              : 0.0);
 }
 
 }  // namespace lockstep

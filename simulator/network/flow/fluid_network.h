@@ -66,6 +66,18 @@ class FluidNetwork {
   void add_term(ConnectionId connection, MaxMin::Term term);
   /// New terms for a connection that is not draining(); else nothing happens.
   void reroute(ConnectionId connection, std::span<const MaxMin::Term> terms);
+  /// From now on nothing leaves over the connection, until it is let go; its flows keep what they
+  /// have left.
+  void hold(ConnectionId connection);
+  void let_go(ConnectionId connection);
+  /// It is held, and has a flow that would be leaving.
+  bool is_stuck(ConnectionId connection) const {
+    return connections_[connection.index()].state == State::kHeld;
+  }
+  std::uint64_t tag(ConnectionId connection) const { return connections_[connection.index()].tag; }
+  /// The latencies of its present flow and of those that wait for it become latency_of(bits).
+  template <class F>
+  void set_latencies(ConnectionId connection, F latency_of);
 
   /// PRECONDITION: bits >= 0, when >= now().
   void start(ConnectionId connection, double bits, Time latency, Time when, std::uint64_t tag);
@@ -115,7 +127,7 @@ class FluidNetwork {
   const MaxMin& rates() const { return rates_; }
 
  private:
-  enum class State : std::uint8_t { kIdle, kFuture, kDraining };
+  enum class State : std::uint8_t { kIdle, kFuture, kDraining, kHeld };
   struct Connection {
     std::uint64_t tag = 0;
     Time latency;
@@ -129,6 +141,7 @@ class FluidNetwork {
     std::uint32_t version = 0;  ///< of that entry
     std::int32_t first_post = -1, last_post = -1;  ///< flows that wait for this one
     State state = State::kIdle;
+    bool held = false;
   };
   struct Post {
     double bits;
@@ -179,6 +192,20 @@ class FluidNetwork {
   Time now_;
   std::size_t live_ = 0, draining_ = 0;
 };
+
+template <class F>
+void FluidNetwork::set_latencies(ConnectionId id, F latency_of) {
+  Connection& connection = connections_[id.index()];
+  if (connection.state == State::kIdle) {
+    return;
+  }
+  connection.latency = latency_of(connection.bits);
+  for (std::int32_t at = connection.first_post; at >= 0;) {
+    Post& post = posts_[static_cast<std::size_t>(at)];
+    post.latency = latency_of(post.bits);
+    at = post.next;
+  }
+}
 
 template <class F>
 void FluidNetwork::adopt(ConnectionId id, const FluidNetwork& from, ConnectionId theirs, F tag_of) {

@@ -375,12 +375,11 @@ void MaxMin::enqueue_stirred() {
   stirred_.clear();
 }
 
-/// Takes the candidates of the lowest level into tied_; kNone if there are none. A key may be
-/// stale, but only too low: while others are filled the share of a constraint never falls (each
-/// takes at most that share from it, and rounding down keeps this).
-std::int64_t MaxMin::next_level() {
-  tied_.clear();
-  std::int64_t level = kNone;
+/// Takes the candidates of the lowest level, or of those that are not above `level`, to the end of
+/// tied_, where they count as queued at it; kNone if there are none. A key may be stale, but only
+/// too low: while others are filled the share of a constraint never falls (each takes at most that
+/// share from it, and rounding down keeps this).
+std::int64_t MaxMin::next_level(std::int64_t level) {
   while (!candidates_.empty() && candidates_.top().key <= level) {
     const Candidate candidate = candidates_.top();
     if (candidate.index >= 0) {
@@ -398,7 +397,6 @@ std::int64_t MaxMin::next_level() {
       if (constraint.queued == kNone) {
         continue;
       }
-      constraint.queued = kNone;
     } else {
       candidates_.pop();
       if (!variables_[at(~candidate.index)].open) {
@@ -432,34 +430,79 @@ void MaxMin::find_joining(std::int64_t level) {
   }
 }
 
-/// The constraint fills up below its old level: whoever is above that joins.
+/// Whether a candidate of this level is one of a higher level now, or of none; it waits for that.
+bool MaxMin::has_risen(std::int32_t index, std::int64_t level) {
+  if (index < 0 || key_of(constraints_[at(index)]) == level) {
+    return false;
+  }
+  constraints_[at(index)].queued = kNone;
+  enqueue(index);
+  return true;
+}
+
+/// The constraint fills up below its old level. Of those above, whoever is also above the level at
+/// which it fills up together with them joins; those below that level stay as they are, for now.
 void MaxMin::find_above(std::int32_t c, std::int64_t level) {
   Crowd& crowd = crowds_[at(c)];
+  above_.clear();
+  Wide left = constraints_[at(c)].left;
+  std::int64_t weight = constraints_[at(c)].open;
   for (const User& user : crowd.users) {
     const Variable& variable = variables_[at(user.variable)];
-    if (variable.rate >= level && variable.joined != epoch_) {
-      if (variable.rate > level) {
-        joining_.push_back(user.variable);
-      } else {
-        crowd.equal += elements_[at(user.element)].weight;
+    if (variable.rate < level || variable.joined == epoch_) {
+      continue;
+    }
+    const std::int64_t own = elements_[at(user.element)].weight;
+    if (variable.rate == level) {
+      crowd.equal += own;
+    } else {
+      above_.push_back({user.variable, own, variable.rate});
+      left += static_cast<Wide>(own) * variable.rate;
+      weight += own;
+    }
+  }
+  for (std::size_t before = 0; before != above_.size();) {
+    before = above_.size();
+    const std::int64_t together = divide(left, weight);
+    std::erase_if(above_, [&](const Above& each) {
+      if (each.rate > together) {
+        return false;
       }
+      left -= static_cast<Wide>(each.weight) * each.rate;
+      weight -= each.weight;
+      return true;
+    });
+  }
+  std::ranges::for_each(above_, [&](const Above& each) { joining_.push_back(each.variable); });
+}
+
+/// The level is that of variables which the constraint limited. If there is room above, it does so
+/// no more, and those that nothing else limits join.
+void MaxMin::find_held(std::int32_t c, std::int64_t level) {
+  Constraint& constraint = constraints_[at(c)];
+  const Wide left = constraint.left + static_cast<Wide>(constraint.held) * level;
+  if (constraint.held == 0 || divide(left, constraint.open + constraint.held) == level) {
+    return;
+  }
+  pending_ -= constraint.settled ? 0 : 1;
+  constraint.held = 0;
+  constraint.level = kNone;
+  crowds_[at(c)].equal = 0;
+  for (const User& user : crowds_[at(c)].users) {
+    const Variable& variable = variables_[at(user.variable)];
+    if (variable.rate == level && variable.joined != epoch_ && !is_limited(variable)) {
+      joining_.push_back(user.variable);
     }
   }
 }
 
-/// The level is that of variables which the constraint limited: if there is room above, they join.
-void MaxMin::find_held(std::int32_t c, std::int64_t level) {
-  const Constraint& constraint = constraints_[at(c)];
-  const Wide left = constraint.left + static_cast<Wide>(constraint.held) * level;
-  if (divide(left, constraint.open + constraint.held) == level) {
-    return;
+/// Whether its bound or a constraint holds it at its rate, as far as is known.
+bool MaxMin::is_limited(const Variable& variable) const {
+  bool limited = variable.rate == variable.bound;
+  for (std::int32_t e = variable.first; e < variable.first + variable.count; ++e) {
+    limited = limited || constraints_[at(elements_[at(e)].constraint)].level == variable.rate;
   }
-  for (const User& user : crowds_[at(c)].users) {
-    const Variable& variable = variables_[at(user.variable)];
-    if (variable.rate == level && variable.joined != epoch_) {
-      joining_.push_back(user.variable);
-    }
-  }
+  return limited;
 }
 
 void MaxMin::let_join() {
@@ -471,19 +514,15 @@ void MaxMin::let_join() {
 /// Progressive filling, level by level, all candidates of a level together.
 void MaxMin::fill() {
   while (pending_ > 0) {
-    const std::int64_t level = next_level();
+    tied_.clear();
+    const std::int64_t level = next_level(kNone);
     LOCKSTEP_CHECK(level != kNone, "every variable is fixed by a constraint or its bound");
-    find_joining(level);
-    if (!joining_.empty()) {
+    for (bool more = true; more;) {
+      find_joining(level);
+      more = !joining_.empty();
       let_join();
-      for (const std::int32_t index : tied_) {
-        if (index < 0) {
-          candidates_.push({level, index});
-        } else {
-          enqueue(index);
-        }
-      }
-      continue;
+      std::erase_if(tied_, [&](std::int32_t index) { return has_risen(index, level); });
+      LOCKSTEP_CHECK(!more || next_level(level) == level, "levels do not fall");
     }
     for (const std::int32_t index : tied_) {
       if (index < 0) {
@@ -500,6 +539,7 @@ void MaxMin::fill() {
 /// there.
 void MaxMin::settle(std::int32_t c, std::int64_t level) {
   Constraint& constraint = constraints_[at(c)];
+  constraint.queued = kNone;
   pending_ -= constraint.held > 0 && !constraint.settled ? 1 : 0;
   constraint.settled = true;
   Crowd& crowd = crowds_[at(c)];

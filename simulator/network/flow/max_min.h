@@ -44,7 +44,7 @@ using ConstraintId = Id<struct MaxMinConstraintTag>;
 ///
 ///     a constraint fills up at level l   its other variables with rates above l join
 ///     the level comes to that of a       if it no longer fills up there, the variables that it
-///     constraint which was touched       limited join
+///     constraint which was touched       and no other limited join
 ///
 /// A variable joins at a level not above its old rate, so no level has to be done again, each is
 /// filled once, and the result holds the certificate. As that has one solution, it is the one that
@@ -189,6 +189,12 @@ class MaxMin {
     bool operator<(const Candidate& other) const { return key < other.key; }
   };
 
+  /// A user above a level.
+  struct Above {
+    std::int32_t variable;
+    std::int64_t weight, rate;
+  };
+
   std::int64_t to_units(double value) const;
   std::int64_t bound_units(double bound) const;
   static std::int64_t divide(Wide left, std::int64_t weight);
@@ -204,10 +210,12 @@ class MaxMin {
   void join(std::int32_t variable);
   void enqueue(std::int32_t constraint);
   void enqueue_stirred();
-  std::int64_t next_level();
+  std::int64_t next_level(std::int64_t level);
   void find_joining(std::int64_t level);
+  bool has_risen(std::int32_t constraint, std::int64_t level);
   void find_above(std::int32_t constraint, std::int64_t level);
   void find_held(std::int32_t constraint, std::int64_t level);
+  bool is_limited(const Variable& variable) const;
   void let_join();
   void fill();
   void settle(std::int32_t constraint, std::int64_t level);
@@ -231,6 +239,7 @@ class MaxMin {
   std::vector<std::int32_t> stirred_;  // constraints of those that joined last
   std::vector<std::int32_t> joining_;  // variables that break the certificate at the present level
   std::vector<std::int32_t> tied_;     // candidates at the present level
+  std::vector<Above> above_;
   FourAryHeap<Candidate> candidates_;
   std::int32_t pending_ = 0;  // variables not fixed yet, and constraints with held ones not settled
   std::vector<VariableId> changed_;

@@ -135,16 +135,55 @@ const Path* PathFinder::known_between_switches(NodeId source, NodeId destination
   return &path_;
 }
 
+void PathFinder::avoid(std::span<const char> links) {
+  detour_.reset();
+  if (std::ranges::count(links, 0) == std::ssize(links)) {
+    return;
+  }
+  detour_ = std::make_unique<Detour>();
+  detour_->topology = topology();
+  detour_->topology.links.clear();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (links[i] == 0) {
+      detour_->topology.links.push_back(topology().links[i]);
+      detour_->link.push_back(static_cast<std::int32_t>(i));
+    }
+  }
+  detour_->router.emplace(detour_->topology, options_.routes);
+}
+
+/// Into route_: without the links to avoid, if there is such a route.
+void PathFinder::route(const FlowKey& key) {
+  if (detour_) {
+    try {
+      detour_->router->route(key, route_);
+      for (Hop& hop : route_.hops) {
+        const std::int32_t link = detour_->link[static_cast<std::size_t>(hop.port.value / 2)];
+        hop.port = PortId(2 * link + hop.port.value % 2);
+      }
+      return;
+    } catch (const Error&) {  // none
+    }
+  }
+  router_.route(key, route_);
+}
+
 const Path& PathFinder::next(NodeId source, NodeId destination, std::int32_t channel) {
   check_nodes(source, destination);
-  if (!options_.fresh_ports && options_.routes.spray) {
+  if (!options_.fresh_ports && options_.routes.spray && !detour_) {
     if (const Path* path = known_between_switches(source, destination)) {
       return *path;
     }
   }
   const std::uint32_t draw =
       options_.fresh_ports ? drawn_(source, destination, 0)++ : static_cast<std::uint32_t>(channel);
-  find(source, destination, static_cast<std::uint16_t>(kFirstPort + draw), channel, path_);
+  return again(source, destination, channel, static_cast<std::uint16_t>(kFirstPort + draw));
+}
+
+const Path& PathFinder::again(NodeId source, NodeId destination, std::int32_t channel,
+                              std::uint16_t source_port) {
+  path_.source_port = source_port;
+  find(source, destination, source_port, channel, path_);
   return path_;
 }
 
@@ -165,7 +204,7 @@ void PathFinder::check_nodes(NodeId source, NodeId destination) const {
 void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_port,
                       std::int32_t channel, Path& path) {
   if (options_.wait_for_ack || options_.transport) {
-    router_.route({destination, source, kListenPort, source_port, channel}, route_);
+    route({destination, source, kListenPort, source_port, channel});
   } else {
     route_.hops.clear();
   }
@@ -198,7 +237,7 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
   const Time back = delays(options_.ack_size);
   path.ack = options_.wait_for_ack ? back : Time();
 
-  router_.route({source, destination, source_port, kListenPort, channel}, route_);
+  route({source, destination, source_port, kListenPort, channel});
   copy_ports();
   path.propagation = delays(Bytes());
   path.pipeline = pipeline(path.ports, options_.payload + options_.header);

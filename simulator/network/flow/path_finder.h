@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "simulator/network/flow/connection_table.h"
@@ -20,6 +23,7 @@ struct Path {
   Time pipeline;       ///< store-and-forward of one full packet, see PathFinder
   Time ack;            ///< last ACK: propagation and transmission back to the source; or zero
   WindowLimit window;  ///< where FlowOptions has a transport
+  std::uint16_t source_port = 0;
 };
 
 /// Routes transfers, and turns sizes and routes into wire bytes and latencies:
@@ -43,6 +47,12 @@ class PathFinder {
 
   /// The path of a connection, or with fresh_ports of its next transfer; valid until the next call.
   const Path& next(NodeId source, NodeId destination, std::int32_t channel);
+  /// The path as it is now of a transfer that left from this port.
+  const Path& again(NodeId source, NodeId destination, std::int32_t channel,
+                    std::uint16_t source_port);
+  /// From now on paths do without these links (one entry a link, 1: avoided), unless there is none
+  /// without. O(nodes + links).
+  void avoid(std::span<const char> links);
 
   Bytes wire_bytes(Bytes data) const;
   /// What the window of a path allows transfers of this size; nothing without a transport.
@@ -64,9 +74,18 @@ class PathFinder {
   void find(NodeId source, NodeId destination, std::uint16_t source_port, std::int32_t channel,
             Path& path);
 
+  /// The topology without the links to avoid, and the numbers that its links have in the whole.
+  struct Detour {
+    Topology topology;
+    std::vector<std::int32_t> link;
+    std::optional<Router> router;
+  };
+  void route(const FlowKey& key);
+
   FlowOptions options_;
   Router router_;
-  ConnectionTable drawn_;  // with fresh_ports: source ports used
+  std::unique_ptr<Detour> detour_;  // where links are avoided
+  ConnectionTable drawn_;           // with fresh_ports: source ports used
   Path path_;
   Route route_;
   // Of sprayed routes over the fabric: one for each pair of switches and kinds of the ports at its

@@ -15,7 +15,7 @@ namespace {
 
 /// Attributes of ns3::Fabric that change nothing a fluid could see. (Those of packet sizes and of
 /// the moment of delivery have their own place in FlowOptions.)
-constexpr std::array<std::string_view, 14> kWithoutEffect = {"Payload",
+constexpr std::array<std::string_view, 16> kWithoutEffect = {"Payload",
                                                              "Header",
                                                              "WaitForAck",
                                                              "Train",
@@ -28,7 +28,9 @@ constexpr std::array<std::string_view, 14> kWithoutEffect = {"Payload",
                                                              "DeterministicMarks",
                                                              "NackInterval",
                                                              "Pacing",
-                                                             "NvSwitchFlowControl"};
+                                                             "NvSwitchFlowControl",
+                                                             "RetransmitTimeout",
+                                                             "RetryLimit"};
 
 /// Attributes of one object, as texts; those that are read are ticked off.
 class Attributes {

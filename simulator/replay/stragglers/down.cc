@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <set>
 
 #include "simulator/replay/straggler_plan.h"
 
@@ -6,41 +6,33 @@ namespace lockstep {
 namespace {
 
 constexpr StragglerField kFields[] = {
-    {"nodes", "", "a link by the two nodes it joins, such as 12-40, or a switch by its number"}};
+    {"nodes", "", "a link by the two nodes it joins, such as 12-40, or switches by their numbers"},
+    {"reroute", "1ms",
+     "how long until connections take another way, where there is one, and take the old one again; "
+     "or never"}};
 
-/// So long after it has gone down a run that still waits is given up.
-constexpr Time kPatience = Time::ns(30'000'000'000);
-
-/// What is down carries nothing; transfers on it wait until it is up again, and routes stay as they
-/// are. What is down for good ends the run, if it needs it, with an error that names it.
+/// What is down carries nothing. Connections whose way crosses it wait, until they are rerouted or
+/// it is up again; those that can do neither end the run with an error that names them.
 void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
   const Topology& topology = topology_of(spec, context);
-  std::vector<LinkId> links;
+  std::set<LinkId> links;
   if (spec.value(0).find('-') != std::string::npos) {
     const auto [a, b] = spec.pair(0);
-    links = links_between(spec, 0, topology, a, b);
+    const std::vector<LinkId> between = links_between(spec, 0, topology, a, b);
+    links.insert(between.begin(), between.end());
   } else {
     for (const std::int32_t node : spec.set(0, std::ssize(topology.nodes), "node")) {
       const std::vector<LinkId> of_node = links_of(topology, NodeId(node));
-      links.insert(links.end(), of_node.begin(), of_node.end());
+      links.insert(of_node.begin(), of_node.end());
     }
   }
-  for (const LinkId link : links) {
-    plan.scale_link(spec, link, 0);
-  }
-  if (spec.until() == Time::max()) {
-    plan.hang(spec.from() + kPatience,
-              spec.error(fmt::format("the step hangs: {} has been down since {}, and transfers "
-                                     "wait for it",
-                                     spec.value(0), to_text(spec.from())))
-                  .hint("give an end (@10ms-20ms), or leave it out of the topology to see the "
-                        "step with other routes"));
-  }
+  const Time rerouting = spec.value(1) == "never" ? Time::max() : spec.time(1);
+  plan.fail(spec, {links.begin(), links.end()}, rerouting);
 }
 
 }  // namespace
 
 extern const StragglerModel kDownStragglerModel;
-const StragglerModel kDownStragglerModel{"down", "a link or switch that goes down", kFields, apply};
+const StragglerModel kDownStragglerModel{"down", "a link or switch that fails", kFields, apply};
 
 }  // namespace lockstep
