@@ -1,6 +1,9 @@
 #include "app/report_flags.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <utility>
 
 #include "app/program.h"
 #include "base/atomic_file.h"
@@ -127,8 +130,19 @@ void write_reports(const ReportFlags& flags, const std::string& command, const s
 }
 
 std::string command_line() {
+  constexpr std::array<std::string_view, 6> kWithValue{"-o",       "--output", "--report",
+                                                       "--figure", "--resume", "--threads"};
   std::string line = "lockstep";
+  bool value = false;  // of a flag that is left out
   for (const std::string& word : program_arguments()) {
+    const std::string_view flag = std::string_view(word).substr(0, word.find('='));
+    if (std::exchange(value, false) || word == "--quiet") {
+      continue;
+    }
+    if (std::ranges::find(kWithValue, flag) != kWithValue.end()) {
+      value = flag.size() == word.size();
+      continue;
+    }
     line += " " + quoted(word);
   }
   return line;

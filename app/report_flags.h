@@ -28,7 +28,8 @@ void write_reports(const ReportFlags& flags, const std::vector<ReportDocument>& 
 /// Of one result: the JSON document that the command prints, as text.
 void write_reports(const ReportFlags& flags, const std::string& command, const std::string& json);
 
-/// This run's command line, quoted for a shell, the program as "lockstep".
+/// This run's command line, quoted for a shell, the program as "lockstep": without what changes no
+/// result, which is where outputs go, how many threads work and what a search goes on from.
 std::string command_line();
 /// The document with a member `command` behind its `schema`: how to make it again.
 std::string with_command(std::string json);

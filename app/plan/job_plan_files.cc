@@ -188,7 +188,7 @@ std::vector<std::string> beyond_deepspeed(const Job& job) {
 }
 
 void write_job_plan(const std::string& folder, const JobPlanReport& report, const ExactJob& exact,
-                    const JobProblem& problem) {
+                    const JobProblem& problem, const std::string& json) {
   make_folder(folder);
   JobPlan best = report.result.plans.front();
   best.job = with_model(problem.base, std::move(best.job));
@@ -203,7 +203,7 @@ void write_job_plan(const std::string& folder, const JobPlanReport& report, cons
   write("deepspeed.json", to_text(deepspeed));
   write("job.sh", fmt::format("#!/bin/sh\nexec ${{LOCKSTEP:-lockstep}} simulate {} \"$@\"\n",
                               fmt::join(report.words, " ")));
-  write("plan.json", to_text(job_plan_json(report, problem)));
+  write("plan.json", json);
 }
 
 }  // namespace lockstep

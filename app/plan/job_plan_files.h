@@ -15,11 +15,11 @@ namespace lockstep {
 ///   megatron.sh      a torchrun line of Megatron-LM's pretrain_gpt.py
 ///   deepspeed.json   DeepSpeed's configuration: batch, ZeRO stage, precision, checkpointing
 ///   job.sh           the `lockstep simulate` line
-///   plan.json        job_plan_json()
+///   plan.json        `json`: job_plan_json() as it is printed
 ///
 /// ERRORS: Error naming the folder or file.
 void write_job_plan(const std::string& folder, const JobPlanReport& report, const ExactJob& exact,
-                    const JobProblem& problem);
+                    const JobProblem& problem, const std::string& json);
 
 /// Megatron-LM's flags of a model's sizes; nothing where it has none for it (encoder and decoder,
 /// windows, latent attention, …).

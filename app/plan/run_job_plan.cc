@@ -155,10 +155,10 @@ class JobPlanner {
     }
     expect_stragglers(report);
     fill(report);
-    if (!options_.output.empty()) {
-      write_job_plan(options_.output, report, exact_, problem_);
-    }
     const std::string json = with_command(to_text(job_plan_json(report, problem_)));
+    if (!options_.output.empty()) {
+      write_job_plan(options_.output, report, exact_, problem_, json);
+    }
     write_reports(options_.report, "plan", json);
     write_file("-", options_.json ? json : job_plan_text(report, problem_));
     return ExitCode::kDone;
