@@ -202,7 +202,8 @@ TEST(KernelMath, SoftmaxSumsMergeInAnyOrder) {
   const std::vector<double> d(x.begin(), x.end());
   const auto p = reference::softmax(d, 1, x.size(), false, 1);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    // A difference of up to 40 is rounded by up to 2^-20, and so is its exponential's relative size.
+    // A difference of up to 40 is rounded by up to 2^-20, and so is its exponential's relative
+    // size.
     EXPECT_NEAR(kernels::probability(x[i], both), p[i], 4e-6 * p[i]);
   }
   EXPECT_EQ(kernels::merge(kernels::SoftmaxSum{}, kernels::SoftmaxSum{}).sum, 0);

@@ -104,8 +104,8 @@ TEST(StepDetail, DrawsTheCriticalPathOnClasses) {
   EXPECT_EQ(sum, Time::us(35));
 }
 
-// With room for three events, neighbours of a microbatch's pass are one: on the compute line the two
-// operations of microbatch 0, not that of microbatch 1.
+// With room for three events, neighbours of a microbatch's pass are one: on the compute line the
+// two operations of microbatch 0, not that of microbatch 1.
 TEST(StepDetail, MergesNeighboursOfAPass) {
   const Step step;
   const StepRecorder recorder = recorded(step);
