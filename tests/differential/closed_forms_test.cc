@@ -86,9 +86,10 @@ TEST_P(ClosedForms, SlicedRing) {
 
 // The NIC carries (n-1) pieces; all start at once. A share of its rate need not be whole.
 TEST_P(ClosedForms, AllToAll) {
-  const std::int64_t piece = 100'000;
-  const Time off = run("direct", CommType::kAllToAll, piece * n_) - form(1, (n_ - 1) * piece);
-  EXPECT_LE(std::abs(off.count_ps()), 1);
+  const std::int64_t piece = 100'000'000;
+  const Time due = form(1, (n_ - 1) * piece);
+  const Time off = run("direct", CommType::kAllToAll, piece * n_) - due;
+  EXPECT_LE(std::abs(off.count_ps()), 1e-9 * static_cast<double>(due.count_ps()));
 }
 
 // Bruck's all-gather: rounds of 1, 2, 4, … shards, the last with the rest.
@@ -136,17 +137,54 @@ TEST_P(ClosedForms, Barrier) {
   EXPECT_EQ(run("dissemination", CommType::kBarrier, 0), form(rounds(), rounds()));
 }
 
-// One tree over servers of one GPU: one piece goes up its deepest branch and down again. Of two
-// children the first to come may share its parent's port with the other, so only bounds hold.
+// One tree over servers of one GPU: one piece goes up and down again. A rank has added when all its
+// children's pieces have come. Two that begin at b <= c share its port from c on if the first has
+// not left by then; together they keep the port busy, so the last has left at
+//
+//     max(b + 2 S / B, c + S / B)
+//
+// On the way down a rank sends to its k children at once, so each has the piece a + k S / B later.
 TEST_P(ClosedForms, Tree) {
-  const std::int64_t s = 100'000;
-  const Time time = run("tree", CommType::kAllReduce, s);
-  const std::int64_t depth = std::bit_width(static_cast<std::uint32_t>(n_ - 1));
-  EXPECT_LE(time, form(2 * depth, 4 * depth * s));
-  EXPECT_GE(time, form(2 * std::max<std::int64_t>(depth - 1, 1), 2 * s));
-  if (n_ == 2) {
-    EXPECT_EQ(time, form(2, 2 * s));
+  CollectiveRequest request;
+  request.op = CommType::kAllReduce;
+  request.bytes = Bytes(100'000);
+  request.channels = 1;
+  const Schedule schedule = build_schedule(algorithm_named("tree", request.op), request,
+                                           shape_of_nodes(topology_, topology_.gpus()));
+  std::vector<std::vector<std::int32_t>> children(static_cast<std::size_t>(n_));
+  std::vector<char> has_parent(static_cast<std::size_t>(n_));
+  for (const Slot& slot : schedule.slots) {
+    ASSERT_EQ(slot.count, 1);
+    if (slot.reduces == 0) {  // down
+      children[static_cast<std::size_t>(slot.source)].push_back(slot.destination);
+      has_parent[static_cast<std::size_t>(slot.destination)] = 1;
+    }
   }
+  const Time wire = Time::ps(request.bytes.count() * kPsPerByte);
+  const std::function<Time(std::size_t)> added = [&](std::size_t rank) {
+    std::vector<Time> begin;
+    for (const std::int32_t child : children[rank]) {
+      begin.push_back(added(static_cast<std::size_t>(child)));
+    }
+    std::ranges::sort(begin);
+    EXPECT_LE(begin.size(), 2U);
+    Time last;
+    for (std::size_t i = 0; i < begin.size(); ++i) {
+      const auto sharing = static_cast<std::int64_t>(begin.size() - i);
+      last = std::max(last, latency() + begin[i] + wire * sharing);
+    }
+    return last;
+  };
+  const std::function<Time(std::size_t)> down = [&](std::size_t rank) {
+    Time longest;
+    for (const std::int32_t child : children[rank]) {
+      const Time step = latency() + wire * std::ssize(children[rank]);
+      longest = std::max(longest, step + down(static_cast<std::size_t>(child)));
+    }
+    return longest;
+  };
+  const auto root = static_cast<std::size_t>(std::ranges::find(has_parent, 0) - has_parent.begin());
+  EXPECT_EQ(run("tree", request), added(root) + down(root));
 }
 
 // A broadcast of one piece down a tree: a rank sends to its c children at once, so each has it
