@@ -211,11 +211,15 @@ std::optional<StoredResult> ResultCache::find(const std::string& key) {
       }
       add_files(files, result);
     }
-    Statement(store_, "UPDATE results SET used = ? WHERE id = ? AND used < ?")
-        .bind(1, std::time(nullptr))
-        .bind(2, hit)
-        .bind(3, std::time(nullptr) - 60)  // a write now and then is enough
-        .step();
+    try {
+      Statement(store_, "UPDATE results SET used = ? WHERE id = ? AND used < ?")
+          .bind(1, std::time(nullptr))
+          .bind(2, hit)
+          .bind(3, std::time(nullptr) - 60)  // a write now and then is enough
+          .step();
+    } catch (const StoreProblem&) {
+      // Another writer is at it; the result is found all the same.
+    }
     return without_present(std::move(result), missing);
   } catch (const StoreProblem&) {
     return std::nullopt;

@@ -78,17 +78,18 @@ GridAxis axis_of(const YAML::Node& node, const std::string& file, FlagNames& nam
     throw yaml_error("an axis has one flag", node, file, "axes")
         .expected("- FLAG: VALUES, or - zip: {FLAG: VALUES, FLAG: VALUES}");
   }
-  const auto entry = node.begin();
-  if (entry->first.Scalar() != "zip") {
-    add(entry->first, entry->second);
+  // Copies: what an iterator of yaml-cpp points to lives no longer than the expression.
+  const YAML::Node flag_name = node.begin()->first, values = node.begin()->second;
+  if (flag_name.Scalar() != "zip") {
+    add(flag_name, values);
     return axis;
   }
-  const YamlFields zipped(entry->second, file, "zip");
-  for (const auto& flag : entry->second) {
+  const YamlFields zipped(values, file, "zip");
+  for (const auto& flag : values) {
     add(flag.first, flag.second);
   }
   if (axis.flags.empty()) {
-    throw yaml_error("has no flags", entry->second, file, "zip");
+    throw yaml_error("has no flags", values, file, "zip");
   }
   return axis;
 }
