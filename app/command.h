@@ -4,8 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "base/error.h"
 
 namespace lockstep {

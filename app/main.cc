@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include "app/cache/cached_program.h"
+#include "base/file.h"
+#include "base/stop_signal.h"
+#include "base/temporary_files.h"
 
 namespace {
 
@@ -23,6 +26,11 @@ void hold_standard_streams() {
 int main(int argc, char** argv) {
   // "lockstep … | head" ends quietly, as any filter does, even if our parent ignored the signal.
   std::signal(SIGPIPE, SIG_DFL);
+  // A file that may not grow further (ulimit -f) is an error of write(), as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   hold_standard_streams();
+  lockstep::explain_lost_files();
+  lockstep::leave_no_temporary_files();
+  lockstep::take_signals();
   return static_cast<int>(lockstep::run_program_cached({argv + 1, argv + argc}));
 }

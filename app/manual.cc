@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "app/usage.h"

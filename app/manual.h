@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
+#include "app/cli_fwd.h"
 
 namespace lockstep {
 

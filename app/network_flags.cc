@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
 #include "app/compare/run_compare.h"
 #include "app/flag_value.h"
 #include "base/error.h"

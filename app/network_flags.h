@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "app/transport_flags.h"
 #include "simulator/collectives/nccl_tuner.h"
 #include "simulator/network/flow/flow_options.h"

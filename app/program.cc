@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -12,9 +13,11 @@
 
 #include "app/build_facts.h"
 #include "app/command.h"
+#include "app/flag_value.h"
 #include "app/terminal.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
+#include "base/input_limit.h"
 #include "base/output_capture.h"
 
 namespace lockstep {
@@ -41,14 +44,23 @@ struct CurrentArguments {
   CurrentArguments& operator=(const CurrentArguments&) = delete;
 };
 
-/// --quiet for every command, and for those below it.
-void add_quiet(CLI::App& app, bool& quiet) {
+/// What every command takes.
+struct CommonFlags {
+  bool quiet = false;
+  std::string max_input;
+};
+
+/// For a command, and for those below it.
+void add_common_flags(CLI::App& app, CommonFlags& flags) {
   const auto below = app.get_subcommands([](CLI::App*) { return true; });
   if (below.empty() || app.get_require_subcommand_min() == 0) {
-    app.add_flag("-q,--quiet", quiet, "no progress, notes and warnings on standard error");
+    app.add_flag("-q,--quiet", flags.quiet, "no progress, notes and warnings on standard error");
+    app.add_option("--max-input", flags.max_input,
+                   "how much a file, a pipe or what a packed file unpacks to may be\n"
+                   "(default: $LOCKSTEP_MAX_INPUT, else 4GiB)");
   }
   for (CLI::App* sub : below) {
-    add_quiet(*sub, quiet);
+    add_common_flags(*sub, flags);
   }
 }
 
@@ -59,13 +71,13 @@ ExitCode run(const std::vector<std::string>& arguments) {
   app.require_subcommand(1);
   app.footer(kExamples);
   app.set_version_flag("--version", version_text);
-  bool quiet = false;
+  CommonFlags common;
   std::vector<std::pair<CLI::App*, CommandBody>> bodies;
   for (const Command* command : commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->summary));
     sub->footer(std::string(command->examples));
     bodies.emplace_back(sub, command->define(*sub));
-    add_quiet(*sub, quiet);
+    add_common_flags(*sub, common);
   }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -78,7 +90,11 @@ ExitCode run(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& problem) {
     throw usage_error(app, problem);
   }
-  const Silence silence(quiet && standard_error() == stderr);
+  const InputLimit limit(
+      common.max_input.empty()
+          ? std::nullopt
+          : std::optional(flag_value("--max-input", common.max_input, parse_bytes)));
+  const Silence silence(common.quiet && standard_error() == stderr);
   ExitCode code = ExitCode::kDone;
   for (const auto& [sub, body] : bodies) {
     if (sub->parsed()) {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
 #include "app/program.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -157,9 +159,7 @@ std::string with_command(std::string json) {
   const std::size_t line = json.rfind('\n', schema);
   const std::string indent =
       line == std::string::npos ? " " : json.substr(line, schema - line);  // "\n  "
-  json.insert(end + 1,
-              indent + "\"command\": " +
-                  Json(command_line()).dump(-1, ' ', false, Json::error_handler_t::replace) + ",");
+  json.insert(end + 1, indent + "\"command\": " + to_line(Json(command_line())) + ",");
   return json;
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "app/cli_fwd.h"
 
 namespace lockstep {
 

@@ -13,9 +13,12 @@ std::size_t terminal_width();
 /// not set (no-color.org).
 bool colour_wanted();
 
-/// A table for people: on a terminal its first line and the heads of its columns stand out. The
-/// same text elsewhere.
+/// A table for people: on a terminal its lines are fitted() to the width, and its first line and
+/// the heads of its columns stand out. The same text elsewhere.
 std::string for_terminal(const std::string& text);
+/// Lines of more characters than `width` go on below their last column, or a little further in than
+/// they began. Words are not cut, nor are command lines to copy ("lockstep …"). O(text).
+std::string fitted(const std::string& text, std::size_t width);
 /// The same with colour or without, wherever it goes.
 std::string coloured(const std::string& text);
 

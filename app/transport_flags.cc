@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "app/flag_value.h"
@@ -78,12 +79,23 @@ void define_transport_flags(CLI::App& app, TransportFlags& flags, const char* gr
       ->group(group);
 }
 
+void define_sample_flags(CLI::App& app, TransportFlags& flags, const char* group) {
+  app.add_option(
+         "--samples", flags.samples,
+         "CSV file for what ports and connections do over time: bytes, utilisation, queues,\n"
+         "windows, rates (docs/formats/samples.md)")
+      ->group(group);
+  app.add_option("--sample-interval", flags.sample_interval,
+                 "time between samples (default 10us; doubles where the file would be too long)")
+      ->group(group);
+}
+
 PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
                              std::vector<std::string>& warnings) {
   PacketOptions packet = simai_flavour ? simai_packet_options() : PacketOptions{};
   if (!flags.conf.empty()) {
     Warnings found;
-    const FileText text(flags.conf, 1 << 20);
+    const FileText text(flags.conf, Bytes(1 << 20));
     apply_simai_conf(text.view(), flags.conf, packet, found);
     for (const Warnings::Entry& entry : found.entries()) {
       warnings.push_back(entry.text);
@@ -102,6 +114,15 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
   }
   set_attributes("--fabric", flags.fabric, packet.fabric);
   set_attributes("--congestion-set", flags.congestion_settings, packet.congestion_attributes);
+  packet.samples_file = flags.samples;
+  if (!flags.sample_interval.empty()) {
+    packet.sample_interval = flag_value("--sample-interval", flags.sample_interval, parse_time);
+    if (packet.sample_interval < Time::ns(1)) {
+      throw Error(fmt::format("'{}' is too short", printable(flags.sample_interval)))
+          .field("--sample-interval")
+          .expected("at least 1ns");
+    }
+  }
   packet.routes.pxn = takes_pxn(flags, simai_flavour);
   packet.routes.spray = flags.spray;
   packet.routes.rail_affinity = flags.rail_affinity;

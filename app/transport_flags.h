@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/network/packet_engine_options.h"
 
@@ -16,6 +15,7 @@ namespace lockstep {
 struct TransportFlags {
   std::string conf, congestion;
   std::vector<std::string> fabric, congestion_settings;  // NAME=VALUE
+  std::string samples, sample_interval;                  // packet engine
 
   bool any() const {
     return !conf.empty() || !congestion.empty() || !fabric.empty() || !congestion_settings.empty();
@@ -24,6 +24,8 @@ struct TransportFlags {
 
 /// Declares them in a group of the help; `flags` must outlive the parsing.
 void define_transport_flags(CLI::App& app, TransportFlags& flags, const char* group);
+/// Those about what the packet engine writes over time.
+void define_sample_flags(CLI::App& app, TransportFlags& flags, const char* group);
 
 struct NetworkFlags;
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "base/error.h"
 
 namespace lockstep {

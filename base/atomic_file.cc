@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file_record.h"
 #include "base/output_capture.h"
+#include "base/temporary_files.h"
 
 namespace lockstep {
 namespace {
@@ -36,6 +37,9 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     temporary_ = fmt::format("{}.{}.tmp", path_, ::getpid());
   }
   const std::string& name = temporary_.empty() ? path_ : temporary_;
+  if (!temporary_.empty()) {
+    noted_ = note_temporary_file(temporary_.c_str());
+  }
   stream_ = std::fopen(name.c_str(), temporary_.empty() ? "wbe" : "wbxe");
   if (stream_ == nullptr && errno == EEXIST) {
     std::remove(temporary_.c_str());  // left by a killed process that had our number
@@ -43,6 +47,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   if (stream_ == nullptr) {
     const int problem = errno;
+    forget_temporary_file(noted_);
     temporary_.clear();
     fail("cannot write", problem);
   }
@@ -54,6 +59,7 @@ AtomicFile::~AtomicFile() {
   }
   if (!temporary_.empty()) {
     std::remove(temporary_.c_str());
+    forget_temporary_file(noted_);
   }
 }
 
@@ -85,6 +91,7 @@ void AtomicFile::commit() {
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
       fail("cannot replace", errno);
     }
+    forget_temporary_file(noted_);
     temporary_.clear();
   }
 }

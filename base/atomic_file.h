@@ -29,6 +29,7 @@ class AtomicFile {
 
   std::string path_;
   std::string temporary_;  // empty when written in place
+  int noted_ = -1;         // its entry among the temporary files
   std::FILE* stream_ = nullptr;
 };
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/stop_signal.h"
 
 extern char** environ;
 
@@ -79,7 +80,9 @@ void ChildProcess::write(std::span<const char> bytes) {
     const ssize_t done = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (done > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(done));
-    } else if (errno != EINTR) {
+    } else if (errno == EINTR) {
+      throw_if_stopped();
+    } else {
       gone();
     }
   }
@@ -90,13 +93,16 @@ void ChildProcess::read(std::span<char> bytes) {
     const ssize_t done = ::recv(socket_, bytes.data(), bytes.size(), 0);
     if (done > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(done));
-    } else if (done == 0 || errno != EINTR) {
+    } else if (done < 0 && errno == EINTR) {
+      throw_if_stopped();
+    } else {
       gone();
     }
   }
 }
 
 void ChildProcess::gone() {
+  throw_if_stopped();  // Ctrl-C reaches the child too
   throw Error(fmt::format("{} has ended unexpectedly", name_), ExitCode::kBug)
       .hint("what it said stands above; 'lockstep doctor' shows whether it fits this program");
 }

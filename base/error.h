@@ -11,10 +11,11 @@ namespace lockstep {
 /// What a process of ours returns; part of the command contract.
 enum class ExitCode : int {
   kDone = 0,
-  kCheckFailed = 1,  ///< a check the user asked for failed
-  kBadInput = 2,     ///< bad input or usage
-  kMissingPart = 3,  ///< CUDA, ns-3, a GPU or another optional part is needed and absent
-  kBug = 70,         ///< an invariant of ours broke
+  kCheckFailed = 1,    ///< a check the user asked for failed
+  kBadInput = 2,       ///< bad input or usage
+  kMissingPart = 3,    ///< CUDA, ns-3, a GPU or another optional part is needed and absent
+  kBug = 70,           ///< an invariant of ours broke
+  kInterrupted = 130,  ///< stopped by SIGINT; what was done by then is shown where it is of use
 };
 
 /// Bad input, told so that the user can mend it: what is wrong, where, what was expected, a hint.

@@ -4,18 +4,20 @@
 #include <string>
 #include <string_view>
 
+#include "base/input_limit.h"
+
 namespace lockstep {
 
 /// A file's whole text, mapped read-only into memory (or read, where it cannot be mapped: pipes,
-/// "-" for standard input). The view lives as long as the object.
+/// "-" for standard input). The view lives as long as the object. The one place where inputs are
+/// read whole.
 ///
-/// ERRORS: Error naming the file when it is missing, a directory, unreadable, or larger than
-/// `limit`.
+/// ERRORS: Error naming the file when it is missing, a folder, a device (but the terminal and
+/// /dev/null), unreadable, a Python pickle (which would have to be run to be read), or larger than
+/// `usual` or, where the user has said so, than input_limit().
 class FileText {
  public:
-  static constexpr std::int64_t kDefaultLimit = std::int64_t{16} << 30;
-
-  explicit FileText(const std::string& path, std::int64_t limit = kDefaultLimit);
+  explicit FileText(const std::string& path, Bytes usual = Bytes(INT64_MAX));
   ~FileText();
   FileText(const FileText&) = delete;
   FileText& operator=(const FileText&) = delete;
@@ -23,10 +25,17 @@ class FileText {
   std::string_view view() const { return view_; }
 
  private:
+  void read_stream(int descriptor, Bytes limit);
+
+  std::string path_;
   std::string_view view_;
-  std::string owned_;
   void* mapping_ = nullptr;
   std::size_t mapped_size_ = 0;
+  int slot_ = -1;  // in the list of mapped files
 };
+
+/// From now on a mapped file that becomes shorter, or whose disk fails, while it is read ends the
+/// process with a message that names it and exit code 2, not with the signal SIGBUS. For main().
+void explain_lost_files();
 
 }  // namespace lockstep

@@ -1,7 +1,8 @@
 #include "base/gunzip.h"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
+#include <span>
 #include <zlib.h>
 
 #include "base/error.h"
@@ -39,41 +40,34 @@ std::string_view until_zero(std::string_view text) { return text.substr(0, text.
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
-std::string gunzip(std::string_view packed, const std::string& file, std::size_t limit,
-                   std::size_t spare) {
+namespace {
+
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // zlib counts in 32 bits
+
+/// Unpacks piece by piece into the room that `next_room(used)` gives, and returns how much there
+/// is; nothing where it gives no more room.
+template <class NextRoom>
+std::optional<std::size_t> inflate_all(std::string_view packed, const std::string& file,
+                                       NextRoom next_room) {
   Inflate inflater;
   z_stream& stream = inflater.stream;
-  std::string text;
-  // The last four bytes are the size modulo 2^32: a good guess, never trusted beyond 64 times.
-  std::size_t guess = 0;
-  for (std::size_t i = 0; i < 4 && packed.size() >= 18; ++i) {
-    guess |= std::size_t{static_cast<unsigned char>(packed[packed.size() - 4 + i])} << (8 * i);
-  }
-  text.resize(std::min(limit, std::max(std::min(guess, 64 * packed.size()), 2 * packed.size())) +
-              spare + 1);
   std::size_t used = 0;
   while (!packed.empty()) {
-    const std::size_t piece = std::min<std::size_t>(packed.size(), std::size_t{1} << 30);
+    const std::size_t piece = std::min(packed.size(), kMostAtOnce);
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
     stream.avail_in = static_cast<uInt>(piece);
-    if (used + spare >= text.size()) {
-      text.resize(text.size() + text.size() / 2 + 4096);
+    const std::span<char> room = next_room(used);
+    if (room.empty()) {
+      return std::nullopt;
     }
-    const std::size_t room =
-        std::min<std::size_t>(text.size() - spare - used, std::size_t{1} << 30);
-    stream.next_out = reinterpret_cast<Bytef*>(text.data() + used);
-    stream.avail_out = static_cast<uInt>(room);
+    stream.next_out = reinterpret_cast<Bytef*>(room.data());
+    stream.avail_out = static_cast<uInt>(room.size());
     const int outcome = inflate(&stream, Z_NO_FLUSH);
     packed.remove_prefix(piece - stream.avail_in);
-    used += room - stream.avail_out;
-    if (used > limit) {
-      throw Error("the file unpacks to more than " + std::to_string(limit) + " bytes").at(file);
-    }
+    used += room.size() - stream.avail_out;
     if (outcome == Z_STREAM_END) {
       if (!is_gzip(packed)) {  // zeros or dirt behind the last member are passed over, as gzip does
-        text.resize(used + spare);
-        text.resize(used);
-        return text;
+        return used;
       }
       inflateReset(&stream);
     } else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
@@ -83,6 +77,63 @@ std::string gunzip(std::string_view packed, const std::string& file, std::size_t
     }
   }
   throw Error("the packed file ends too early").at(file).expected("a whole gzip file");
+}
+
+/// How much a file unpacks to. ERRORS: more than `limit`.
+std::size_t unpacked_size(std::string_view packed, const std::string& file, Bytes limit) {
+  std::vector<char> scratch(std::size_t{1} << 16);
+  const auto most = static_cast<std::size_t>(limit.count());
+  const auto size = inflate_all(packed, file, [&](std::size_t used) {
+    return std::span(scratch).first(used > most ? 0 : scratch.size());
+  });
+  if (!size || *size > most) {
+    throw input_too_large(file, "the file unpacks to", limit);
+  }
+  return *size;
+}
+
+/// The size modulo 2^32 that stands at the end, if the file may be that large: deflate never packs
+/// to less than a 1032th, texts hardly to less than a 64th.
+std::optional<std::size_t> told_size(std::string_view packed) {
+  constexpr std::size_t kLeast = 18, kBelieved = 64;
+  if (packed.size() < kLeast) {
+    return std::nullopt;
+  }
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    told |= std::size_t{static_cast<unsigned char>(packed[packed.size() - 4 + i])} << (8 * i);
+  }
+  return told <= kBelieved * packed.size() ? std::optional(told) : std::nullopt;
+}
+
+/// The text, if it is as long as `size`.
+std::optional<std::string> inflate_to(std::string_view packed, const std::string& file,
+                                      std::size_t size) {
+  std::string text;
+  text.resize(size + 1);  // the end is seen where there is room
+  const auto all = inflate_all(packed, file, [&](std::size_t used) {
+    return std::span(text.data() + used,
+                     std::min(size + 1 - std::min(used, size + 1), kMostAtOnce));
+  });
+  if (!all || *all != size) {
+    return std::nullopt;
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+std::string gunzip(std::string_view packed, const std::string& file, Bytes limit) {
+  const auto told = told_size(packed);
+  if (told && *told <= static_cast<std::size_t>(limit.count())) {
+    if (auto text = inflate_to(packed, file, *told)) {
+      return std::move(*text);
+    }
+  }
+  auto text = inflate_to(packed, file, unpacked_size(packed, file, limit));
+  LOCKSTEP_CHECK(text.has_value(), "a file unpacks to the same each time");
+  return std::move(*text);
 }
 
 bool is_tar(std::string_view bytes) {

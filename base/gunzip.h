@@ -5,16 +5,18 @@
 #include <string_view>
 #include <vector>
 
+#include "base/input_limit.h"
+
 namespace lockstep {
 
 /// Whether these bytes begin as a gzip file does.
 bool is_gzip(std::string_view bytes);
 
-/// The text of a gzip file (RFC 1952, several members too). `spare`: bytes reserved behind its end
-/// for those who read on past it.
+/// The text of a gzip file (RFC 1952, several members too). Takes the text's memory once, and none
+/// for a text that is too large; unpacks twice where the size that the file's end tells is wrong or
+/// not believed.
 /// ERRORS: Error naming the file where it is damaged, cut off, or unpacks to more than `limit`.
-std::string gunzip(std::string_view packed, const std::string& file,
-                   std::size_t limit = std::size_t{8} << 30, std::size_t spare = 0);
+std::string gunzip(std::string_view packed, const std::string& file, Bytes limit = input_limit());
 
 struct TarMember {
   std::string name;

@@ -13,6 +13,10 @@ std::string to_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string to_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 bool JsonView::has(std::string_view key) const {
   return value_->is_object() && value_->find(key) != value_->end();
 }

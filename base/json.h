@@ -35,8 +35,10 @@ void each_packed(const Json& array, F&& f) {
   }
 }
 
-/// The whole file as text, with a newline at the end.
+/// The whole file as text, with a newline at the end. Bytes that are no UTF-8 are replaced.
 std::string to_text(const Json& json);
+/// The same on one line, without a newline; of a text: the quoted text.
+std::string to_line(const Json& json);
 
 /// A place in a JSON document that knows its path, so that a wrong value is reported as
 /// "topology.json: links[3].rate: …". Reading checks type and range.

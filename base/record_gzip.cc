@@ -95,25 +95,40 @@ Code distance_code(std::size_t distance) {
           static_cast<std::uint8_t>(5 + extra)};
 }
 
+std::uint64_t little_endian(std::uint64_t value) {
+  return std::endian::native == std::endian::little ? value : __builtin_bswap64(value);
+}
+
+void store_little_endian(unsigned char* to, std::uint64_t value) {
+  value = little_endian(value);
+  std::memcpy(to, &value, 8);
+}
+
+std::uint64_t load_little_endian(const char* from) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, from, 8);
+  return little_endian(value);
+}
+
+bool has_high_byte(std::uint64_t bytes) { return (bytes & 0x8080808080808080U) != 0; }
+
+/// The codes of eight bytes below 128: the 8 bits of 0x30 + byte, first bit first.
+std::uint64_t eight_literals(std::uint64_t bytes) {
+  return reversed_bytes(bytes + 0x3030303030303030U);
+}
+
 }  // namespace
 
-/// At most 32 bits at a time.
+/// At most 56 bits at a time: fewer than 8 wait in the buffer.
 inline void RecordGzip::bits(std::uint64_t value, unsigned count) {
   bit_buffer_ |= value << bit_count_;
+  store_little_endian(packed_.data() + packed_size_, bit_buffer_);
   bit_count_ += count;
-  if (bit_count_ >= 32) {
-    const auto word = static_cast<std::uint32_t>(bit_buffer_);
-    unsigned char* to = packed_.data() + packed_size_;
-    to[0] = static_cast<unsigned char>(word);
-    to[1] = static_cast<unsigned char>(word >> 8);
-    to[2] = static_cast<unsigned char>(word >> 16);
-    to[3] = static_cast<unsigned char>(word >> 24);
-    packed_size_ += 4;
-    bit_buffer_ >>= 32;
-    bit_count_ -= 32;
-    if (packed_size_ >= kPackedPart) {
-      flush_packed();
-    }
+  packed_size_ += bit_count_ / 8;
+  bit_buffer_ >>= bit_count_ & ~7U;
+  bit_count_ &= 7U;
+  if (packed_size_ >= kPackedPart) [[unlikely]] {
+    flush_packed();
   }
 }
 
@@ -174,37 +189,26 @@ void RecordGzip::commit() {
   flush_text();
   const Code end = symbol_code(256);
   bits(end.bits, end.count);
-  bits(0, (8 - bit_count_ % 8) % 8);
-  const auto little_endian = [this](std::uint32_t value) { bits(value, 32); };
-  little_endian(check_sum_);
-  little_endian(static_cast<std::uint32_t>(position_));
-  bits(0, 0);
-  while (bit_count_ > 0) {
-    packed_[packed_size_++] = static_cast<unsigned char>(bit_buffer_);
-    bit_buffer_ >>= 8;
-    bit_count_ -= 8;
-  }
+  bits(0, (8 - bit_count_) % 8);
+  bits(check_sum_, 32);
+  bits(static_cast<std::uint32_t>(position_), 32);
   flush_packed();
   file_.commit();
 }
 
 void RecordGzip::literals(std::string_view text) {
-  // A byte below 128 has the 8 bits of 0x30 + byte, first bit first: eight of them are packed at
-  // once.
   std::size_t i = 0;
   // Members would be read anew after each byte that is written.
   std::uint64_t buffer = bit_buffer_;
   const unsigned count = bit_count_;
   unsigned char* to = packed_.data() + packed_size_;
   for (; i + 8 <= text.size(); i += 8) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, text.data() + i, 8);
-    if ((eight & 0x8080808080808080U) != 0 || std::endian::native != std::endian::little) {
+    const std::uint64_t bytes = load_little_endian(text.data() + i);
+    if (has_high_byte(bytes)) {
       break;
     }
-    eight = reversed_bytes(eight + 0x3030303030303030U);
-    const std::uint64_t whole = buffer | eight << count;
-    std::memcpy(to, &whole, 8);
+    const std::uint64_t eight = eight_literals(bytes);
+    store_little_endian(to, buffer | eight << count);
     buffer = eight >> 1 >> (63 - count);  // nothing if count is 0
     to += 8;
     if (to >= packed_.data() + kPackedPart) [[unlikely]] {
@@ -215,13 +219,14 @@ void RecordGzip::literals(std::string_view text) {
   }
   bit_buffer_ = buffer;
   packed_size_ = static_cast<std::size_t>(to - packed_.data());
-  // Up to four of what is left likewise.
-  if (std::endian::native == std::endian::little && text.size() - i >= 4) {
-    std::uint32_t four = 0;
-    std::memcpy(&four, text.data() + i, 4);
-    if ((four & 0x80808080U) == 0) {
-      bits(reversed_bytes(std::uint64_t{four} + 0x30303030U), 32);
-      i += 4;
+  // What is left of a longer text likewise, by way of its last eight bytes.
+  if (const std::size_t left = text.size() - i; left > 0 && left < 8 && i > 0) {
+    const std::uint64_t bytes =
+        load_little_endian(text.data() + text.size() - 8) >> (64 - 8 * left);
+    if (!has_high_byte(bytes)) {
+      bits(eight_literals(bytes) & ((std::uint64_t{1} << 8 * left) - 1),
+           static_cast<unsigned>(8 * left));
+      return;
     }
   }
   for (; i < text.size(); ++i) {

@@ -3,14 +3,30 @@
 #include <csignal>
 #include <ctime>
 
+#include "base/temporary_files.h"
+
 namespace lockstep {
+
+volatile std::sig_atomic_t detail::stop_requested = 0;
+
 namespace {
 
-volatile std::sig_atomic_t stop_requested = 0;
+using detail::stop_requested;
 
-extern "C" void request_stop(int) { stop_requested = 1; }
+bool signals_are_ours = false;  // set once, before there are threads
+
+extern "C" void request_stop(int number) {
+  if (stop_requested != 0) {  // whoever asks twice does not want to wait
+    remove_temporary_files();
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+  }
+  stop_requested = 1;
+}
 
 }  // namespace
+
+Interrupted::Interrupted() : Error("stopped", ExitCode::kInterrupted) {}
 
 struct StopSignal::Handlers {
   struct sigaction interrupt {
@@ -29,6 +45,7 @@ StopSignal::StopSignal() : before_(new Handlers) {
 StopSignal::~StopSignal() {
   sigaction(SIGINT, &before_->interrupt, nullptr);
   sigaction(SIGTERM, &before_->terminate, nullptr);
+  stop_requested = 0;
   delete before_;
 }
 
@@ -42,6 +59,14 @@ bool StopSignal::wait_for(std::chrono::milliseconds duration) const {
     nanosleep(&kNap, nullptr);
   }
   return requested();
+}
+
+void take_signals() { signals_are_ours = true; }
+
+Interruptible::Interruptible() {
+  if (signals_are_ours) {
+    signal_.emplace();
+  }
 }
 
 }  // namespace lockstep

@@ -1,11 +1,32 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
+#include <optional>
+
+#include "base/error.h"
 
 namespace lockstep {
 
+namespace detail {
+extern volatile std::sig_atomic_t stop_requested;
+}
+
+/// Leaves work that was told to stop.
+class Interrupted : public Error {
+ public:
+  Interrupted();
+};
+
+/// For loops of long work: throws Interrupted once a StopSignal has been told to stop. One load.
+inline void throw_if_stopped() {
+  if (detail::stop_requested != 0) [[unlikely]] {
+    throw Interrupted();
+  }
+}
+
 /// For commands that run until they are told to stop: while one of these lives, SIGINT and SIGTERM
-/// set a flag instead of ending the process. At most one at a time.
+/// set a flag instead of ending the process; a second one ends it. At most one at a time.
 class StopSignal {
  public:
   StopSignal();
@@ -20,6 +41,21 @@ class StopSignal {
  private:
   struct Handlers;
   Handlers* before_;
+};
+
+/// Says that the signals of this process are ours, not those of a program that we are part of. For
+/// main().
+void take_signals();
+
+/// A StopSignal for commands that have something to show of work cut short; does nothing inside
+/// another program, where the command may run on several threads at a time.
+class Interruptible {
+ public:
+  Interruptible();
+  bool stopped() const { return signal_ && signal_->requested(); }
+
+ private:
+  std::optional<StopSignal> signal_;
 };
 
 }  // namespace lockstep

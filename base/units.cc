@@ -72,13 +72,19 @@ struct Quantity {
 Quantity split_quantity(std::string_view text, std::string_view help) {
   long double number = 0;
   const char* end = text.data() + text.size();
-  auto [rest, problem] = std::from_chars(text.data(), end, number);
+  // From a text that begins like "nan" or "inf" libstdc++ 12 reads on past its end.
+  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+  if (text.find_first_of("0123456789.") != sign) {
+    throw Error(fmt::format("'{}' is no number with a unit", text)).expected(help);
+  }
+  const auto [after, problem] = std::from_chars(text.data(), end, number);
   if (problem != std::errc() || !std::isfinite(number)) {
     throw Error(fmt::format("'{}' is no number with a unit", text)).expected(help);
   }
   if (number < 0) {
     throw Error(fmt::format("'{}' is negative", text)).expected(help);
   }
+  const char* rest = after;
   while (rest != end && *rest == ' ') {
     ++rest;
   }

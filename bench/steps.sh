@@ -12,7 +12,7 @@ row() { # label, flags of simulate…
   shift
   report=$(mktemp)
   step=$(/usr/bin/time -f '%U %S %M' -o "$report" "$lockstep" simulate --engine flow --spray "$@" --json 2>/dev/null |
-    sed -n 's/.*"total_s": \([0-9.e-]*\).*/\1/p' | head -1)
+    sed -n 's/.*"total_s": \([0-9.e-]*\).*/\1/p' | sed -n 1p)
   read -r user system memory < <(tail -1 "$report")
   rm -f "$report"
   printf '%-44s %8s s CPU %6s MB   step %s s\n' "$label" "$(awk "BEGIN { print $user + $system }")" \

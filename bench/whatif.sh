@@ -9,8 +9,9 @@ trap 'rm -rf "$out"' EXIT
 for trace in "$traces"/*/trace-*.parquet; do
   name=$(basename "$trace" .parquet)
   name=${name#trace-}
-  for _ in 1 2 3 4 5; do
+  for run in 1 2 3 4 5 6 7 8 9 10 11; do
     TIMEFORMAT='%U %S'
-    { time "$lockstep" whatif --trace "$trace" --meta "$(dirname "$trace")/meta-$name.yaml" -o "$out" >/dev/null; } 2>&1
-  done | awk -v name="$name" '{ total += $1 + $2 } END { printf "%s: %.3f s of CPU, mean of %d runs\n", name, total / NR, NR }'
+    { time "$lockstep" whatif --trace "$trace" --meta "$(dirname "$trace")/meta-$name.yaml" -o "$out/$name-$run" >/dev/null; } 2>&1
+  done | awk '{ print $1 + $2 }' | sort -n |
+    awk -v name="$name" '{ cpu[NR] = $1 } END { printf "%s: %.3f s of CPU, median of %d runs (least %.3f s)\n", name, cpu[int((NR + 1) / 2)], NR, cpu[1] }'
 done

@@ -32,7 +32,7 @@ for script in examples/[0-9]*.sh; do
   fi
   [[ ! -s $OUT/errors ]] || { echo "FAILED: $script complains: $(cat "$OUT/errors")"; failed=1; }
   [[ -n $output ]] || { echo "FAILED: $script prints nothing"; failed=1; }
-  head -c 4 "$OUT/$name.svg" | grep -q '<svg' || { echo "FAILED: $script leaves no figure"; failed=1; }
+  head -c 4 "$OUT/$name.svg" | grep '<svg' >/dev/null || { echo "FAILED: $script leaves no figure"; failed=1; }
   question=$(sed -n '2,/^set /p' "$script" | sed -n 's/^# //p')
   gallery+=$'\n'"## $name"$'\n\n'"$question"$'\n\n```text\n'"$output"$'\n```\n\n'"![$name](pictures/gallery/$name.svg)"$'\n'
   if [[ ${2-} != --update ]] && ! diff <(printed "$name" | bare) <(bare <<<"$output"); then

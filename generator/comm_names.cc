@@ -13,6 +13,30 @@ constexpr auto kOperations = std::to_array<std::string_view>(
 
 }  // namespace
 
+std::string_view aicb_operation(CommType comm, bool sends) {
+  switch (comm) {
+    case CommType::kAllReduce:
+      return "all_reduce";
+    case CommType::kAllGather:
+      return "all_gather";
+    case CommType::kReduceScatter:
+      return "reduce_scatter";
+    case CommType::kAllToAll:
+      return "all_to_all";
+    case CommType::kBroadcast:
+      return "broadcast";
+    case CommType::kReduce:
+      return "reduce";
+    case CommType::kBarrier:
+      return "barrier";
+    case CommType::kSendRecv:
+      return sends ? "isend" : "irecv";
+    case CommType::kNone:
+      break;
+  }
+  return "computation";
+}
+
 std::span<const std::string_view> aicb_operations() { return kOperations; }
 
 bool is_aicb_operation(std::string_view name) {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "generator/python_text.h"
 
@@ -145,6 +147,17 @@ ComputeProfile ComputeProfile::from_aiob(std::string_view text, bool recompute) 
     add(kLatentLinears[i], latent[i]);
   }
   return profile;
+}
+
+ComputeProfile ComputeProfile::read_aiob(const std::string& path, bool recompute) {
+  const FileText file(path, Bytes(kMaxAiobBytes));
+  const std::vector<AiobSection> sections = read_aiob_sections(file.view());
+  if (std::ranges::all_of(sections, [](const AiobSection& s) { return s.values.empty(); })) {
+    throw Error("the file has no times")
+        .at(path)
+        .expected("AIOB's sections, with lines such as 'time_gpu_avg: 12.5'");
+  }
+  return from_aiob(file.view(), recompute);
 }
 
 std::optional<std::int64_t> ComputeProfile::find(std::string_view name) const {

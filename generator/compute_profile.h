@@ -42,6 +42,8 @@ class ComputeProfile {
   ///
   /// ERRORS: a sum that does not fit in nanoseconds.
   static ComputeProfile from_aiob(std::string_view text, bool recompute);
+  /// That of a file. ERRORS: those of FileText; there is no time in it.
+  static ComputeProfile read_aiob(const std::string& path, bool recompute);
 
   /// All entries: attention, mlp and grad forward and backward, others in file order, MLA's.
   const std::vector<Entry>& entries() const { return entries_; }

@@ -185,7 +185,7 @@ Times find_times(const InferenceModel& model, const ArgValues& flags, const std:
                           model.name, model.world_size.value, model.tp.value, model.pp.value,
                           model.ep.value, model.micro_batch.value, model.seq.value, model.phase));
   if (std::filesystem::exists(path)) {
-    return read_times(FileText(path, kMaxAiobBytes).view());
+    return read_times(FileText(path, Bytes(kMaxAiobBytes)).view());
   }
   if (flags.on("aiob_enable")) {
     throw Error("the compute-time file is missing")
@@ -219,7 +219,7 @@ InferenceModel inference_model(const GenerateRequest& request) {
         .expected("a JSON file after the model's name");
   }
   const std::string path = path_in(request.folder, config_name);
-  const FileText file(path, 1 << 26);
+  const FileText file(path, Bytes(1 << 26));
   const Json json = parse_json(file.view(), path);
   const JsonView config(json, path);
   model.hidden = config["hidden_size"].integer(0, kSize);

@@ -32,6 +32,7 @@ struct CollectiveSweep {
   std::string topology, flavour, placement;
   std::vector<std::string> engines;
   std::vector<CollectivePoint> points;
+  std::size_t missing = 0;  ///< sizes that a StopSignal kept from being worked out
   std::vector<std::string> warnings;
 };
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "trace/csv_fields.h"
+
 namespace lockstep {
 namespace {
 
@@ -140,17 +142,6 @@ Rates rates_of(const PhaseResult& phase) {
     default:
       return {algorithm, 0};
   }
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) {
-    return text;
-  }
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return quoted + '"';
 }
 
 class Table {

@@ -184,7 +184,7 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
       {"links", links_json(result, topology)},
       {"warnings", result.warnings},
   };
-  if (result.recalled_flows > 0) {
+  if (result.recalled_flows > 0 || result.error > Time()) {
     json["recalled_flows"] = result.recalled_flows;
     json["error_s"] = seconds(result.error);
   }

@@ -213,9 +213,7 @@ Topology parse_topology_json(std::string_view text, const std::string& file) {
 std::string to_json_text(const Topology& topology) {
   std::string text;
   const auto out = std::back_inserter(text);
-  const auto quoted = [](const std::string& s) {
-    return Json(s).dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
+  const auto quoted = [](const std::string& s) { return to_line(Json(s)); };
   const auto row = [&](bool first, const std::string& item) {
     text += first ? "\n    " : ",\n    ";
     text += item;
@@ -235,7 +233,7 @@ std::string to_json_text(const Topology& topology) {
   text += "\n  ],\n  \"nodes\": [";
   for (std::size_t i = 0; i < topology.nodes.size();) {
     const NodeRun run = run_from(topology.nodes, i);
-    row(i == 0, run_to_json(run, topology).dump(-1, ' ', false, Json::error_handler_t::replace));
+    row(i == 0, to_line(run_to_json(run, topology)));
     i += static_cast<std::size_t>(run.count);
   }
   text += "\n  ],\n  \"links\": [";

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "trace/trace_events.h"
 
 namespace lockstep {
 namespace {
@@ -20,13 +21,7 @@ std::string_view queue_of(std::string_view kind) {
   return kind == "allgather" ? "BROADCAST" : "";
 }
 
-std::string microseconds(Time time) {
-  return fmt::format("{}.{:06}", time.count_ps() / 1'000'000, time.count_ps() % 1'000'000);
-}
-
-std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string quoted(const std::string& text) { return to_line(Json(text)); }
 
 bool is_of(const Timeline& timeline, const TimelineEvent& event, std::int32_t rank) {
   const TimelineTrack& track = timeline.tracks[static_cast<std::size_t>(event.track)];

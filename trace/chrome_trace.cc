@@ -7,13 +7,12 @@
 #include "base/gzip_file.h"
 #include "base/json.h"
 #include "trace/timeline.h"
+#include "trace/trace_events.h"
 
 namespace lockstep {
 namespace {
 
-std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string quoted(const std::string& text) { return to_line(Json(text)); }
 
 std::vector<std::string> quoted(const std::vector<std::string>& texts) {
   std::vector<std::string> out;
@@ -21,10 +20,6 @@ std::vector<std::string> quoted(const std::vector<std::string>& texts) {
     out.push_back(quoted(text));
   }
   return out;
-}
-
-std::string microseconds(Time time) {
-  return fmt::format("{}.{:06}", time.count_ps() / 1'000'000, time.count_ps() % 1'000'000);
 }
 
 /// The numbers of a bar and, on a line each, its arrows' ends: one points into a bar, so that the

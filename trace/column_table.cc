@@ -6,24 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "trace/csv_fields.h"
 #include "trace/parquet/module.h"
 
 namespace lockstep {
 namespace {
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c;
-    if (c == '"') {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 void append_cell(std::string& out, const ColumnTable::Column& column, std::size_t row) {
   std::visit(
@@ -33,7 +20,7 @@ void append_cell(std::string& out, const ColumnTable::Column& column, std::size_
         }
         const auto& value = *cells[row];
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
-          out += quoted(value);
+          out += csv_field(value);
         } else {
           fmt::format_to(std::back_inserter(out), "{}", value);
         }
@@ -57,7 +44,7 @@ std::size_t rows_of(const ColumnTable& table) {
 std::string to_csv(const ColumnTable& table) {
   std::string out;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    out += (c > 0 ? "," : "") + quoted(table.columns[c].name);
+    out += (c > 0 ? "," : "") + csv_field(table.columns[c].name);
   }
   out += '\n';
   const std::size_t rows = rows_of(table);

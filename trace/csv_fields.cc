@@ -23,6 +23,20 @@ void split_csv(std::string_view line, std::vector<std::string>& fields) {
   }
 }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) {
+    return text;
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    out += c;
+    if (c == '"') {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
 bool next_line(std::string_view& rest, std::string_view& line) {
   if (rest.empty()) {
     return false;

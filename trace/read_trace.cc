@@ -8,10 +8,10 @@
 namespace lockstep {
 void read_trace(const std::string& path, const TraceChunk& chunk, Warnings* warnings) {
   if (path.ends_with(".parquet")) {
-    const FileText file(path, std::int64_t{1} << 40);
+    const FileText file(path);
     read_trace_parquet(file.view(), path, chunk, warnings);
   } else if (path.ends_with(".csv")) {
-    const FileText file(path, std::int64_t{1} << 40);
+    const FileText file(path);
     read_trace_csv(file.view(), path, chunk, warnings);
   } else {
     throw Error("cannot tell the format of a trace by this name")

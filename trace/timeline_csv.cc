@@ -3,25 +3,11 @@
 #include <fmt/format.h>
 
 #include "base/gzip_file.h"
+#include "trace/csv_fields.h"
 #include "trace/timeline.h"
 
 namespace lockstep {
 namespace {
-
-/// A field of RFC 4180: quoted when it holds a separator, a quote or a line end.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c;
-    if (c == '"') {
-      out += '"';
-    }
-  }
-  return out + '"';
-}
 
 std::string seconds(Time time) {
   return fmt::format("{}.{:012}", time.count_ps() / 1'000'000'000'000,

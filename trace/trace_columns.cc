@@ -55,10 +55,9 @@ std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
   return found;
 }
 
-Error unknown_optype(std::string_view name, const std::string& file, std::size_t row) {
+Error unknown_optype(std::string_view name) {
   const std::string_view near = closest(name, trace_op_names());
-  return Error(fmt::format("row {}: unknown optype '{}'", row, printable(name)))
-      .at(file)
+  return Error(fmt::format("unknown optype '{}'", printable(name)))
       .field("optype")
       .expected(join(trace_op_names(), ", "))
       .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));

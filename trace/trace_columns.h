@@ -45,7 +45,7 @@ std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::st
 std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
     std::span<const std::string> names, const std::string& file);
 
-/// The error for an optype that is none of ours. `row` counts from 1.
-Error unknown_optype(std::string_view name, const std::string& file, std::size_t row);
+/// The error for an optype that is none of ours; where it stands is for the caller to say.
+Error unknown_optype(std::string_view name);
 
 }  // namespace lockstep

@@ -139,7 +139,7 @@ class Reader {
   TraceRow row() const {
     const auto type = trace_op_named(text(kOptypeColumn));
     if (!type) {
-      throw unknown_optype(text(kOptypeColumn), file_, line_);
+      throw unknown_optype(text(kOptypeColumn)).at(file_, line_);
     }
     return {.dp_rank = whole<std::int32_t>(kDpRankColumn),
             .stage = whole<std::int32_t>(kStageColumn),

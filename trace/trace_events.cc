@@ -4,6 +4,8 @@
 #include <cstring>
 #include <simdjson.h>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 
 namespace lockstep {
@@ -212,6 +214,10 @@ std::size_t each_trace_event(std::string_view text, Warnings& warnings,
     }
   }
   return count;
+}
+
+std::string microseconds(Time time) {
+  return fmt::format("{}.{:06}", time.count_ps() / 1'000'000, time.count_ps() % 1'000'000);
 }
 
 std::string around_trace_events(std::string_view text) {

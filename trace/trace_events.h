@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.h"
 #include "base/warnings.h"
 
 namespace lockstep {
@@ -26,6 +27,9 @@ struct TraceEvent {
 /// Returns how many there were. O(size), constant memory.
 std::size_t each_trace_event(std::string_view text, Warnings& warnings,
                              const std::function<void(const TraceEvent&)>& f);
+
+/// A time as the format has it: "12.000345" microseconds.
+std::string microseconds(Time time);
 
 /// What stands before and behind the array of events: "deviceProperties", "distributedInfo", ….
 std::string around_trace_events(std::string_view text);

@@ -86,7 +86,7 @@ std::vector<ChakraNode> ordered_nodes(std::string_view text, const std::string& 
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     std::vector<std::uint64_t>& after = nodes[i].after;
     std::ranges::sort(after);
-    after.erase(std::ranges::unique(after).begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
     std::erase_if(after, [&](std::uint64_t id) {
       const bool unknown = !place.contains(id);
       if (unknown) {

@@ -7,13 +7,6 @@
 #include "workloads/workload_json.h"
 
 namespace lockstep {
-namespace {
-
-/// More than the largest workload of ours (kMaxExactOps operations) takes. Reading one needs about
-/// three times its text in memory.
-constexpr std::size_t kMaxJson = std::size_t{4} << 30;
-
-}  // namespace
 
 Workload read_workload(const std::string& path, Warnings* warnings) {
   if (const std::vector<std::string> traces = chakra_files(path); !traces.empty()) {
@@ -24,11 +17,6 @@ Workload read_workload(const std::string& path, Warnings* warnings) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') {
     return read_simai_txt(text, path, warnings);
-  }
-  if (text.size() > kMaxJson) {
-    throw Error("the JSON document is too large")
-        .at(path)
-        .expected("at most 4 GiB; SimAI's text may be of any size");
   }
   return read_workload_json(text, path);
 }

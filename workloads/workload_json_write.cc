@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
-std::string one_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 /// Collects the text and hands it on in pieces.
 class Output {
  public:
@@ -23,7 +19,7 @@ class Output {
   template <class Value>
   Output& operator<<(const Value& value) {
     if constexpr (std::is_same_v<Value, Json>) {
-      piece_ += one_line(value);
+      piece_ += to_line(value);
     } else {
       piece_ += value;
     }

@@ -17,6 +17,8 @@ using Field = NcclRateField;
 using Vector = std::vector<double>;
 using Matrix = std::vector<Vector>;
 
+// A fit takes some ten thousand predictions a row in the worst case.
+constexpr std::size_t kMostRowsToFit = 2500;
 constexpr double kHuber = 1.345;
 constexpr double kWidest = 4;  // high / low of an interval that still says something
 
@@ -124,10 +126,10 @@ class Fit {
           const bool little = cost - then < 1e-9 * cost;
           system_ = trial;
           residuals_ = std::move(fresh);
+          is_linear_ = false;
           cost = weigh();
           damping = std::max(damping / 10, 1e-9);
           if (little) {
-            linearise();
             return;
           }
         } else {
@@ -203,7 +205,12 @@ class Fit {
     return std::isfinite(sum) ? sum : 1e300;
   }
 
+  /// The problem's linear part at the present rates, unless it is at hand.
   void linearise() {
+    if (is_linear_) {
+      return;
+    }
+    is_linear_ = true;
     const std::size_t n = fields_.size();
     jacobian_.assign(rows_.size(), Vector(n, 0));
     for (std::size_t i = 0; i < n; ++i) {
@@ -213,8 +220,10 @@ class Fit {
       moved.rates.*fields_[i]->value = std::exp(at + kStep);
       NcclSystem base = system_;
       base.rates.*fields_[i]->value = std::exp(at);
+      const bool is_here = std::abs(system_.rates.*fields_[i]->value / std::exp(at) - 1) < 1e-12;
       for (std::size_t r = 0; r < rows_.size(); ++r) {
-        jacobian_[r][i] = (residual(*rows_[r], moved) - residual(*rows_[r], base)) / kStep;
+        const double before = is_here ? residuals_[r] : residual(*rows_[r], base);
+        jacobian_[r][i] = (residual(*rows_[r], moved) - before) / kStep;
       }
     }
     information_.assign(n, Vector(n, 0));
@@ -236,6 +245,7 @@ class Fit {
   Vector residuals_, weights_, gradient_;
   Matrix jacobian_, information_;
   double scale_ = 1;
+  bool is_linear_ = false;
 };
 
 struct Halves {
@@ -263,6 +273,19 @@ Halves split(const std::vector<ComparedRow>& rows) {
     odd = !odd;
   }
   return halves;
+}
+
+/// Evenly picked, in order.
+std::vector<const ComparedRow*> at_most(std::size_t most,
+                                        const std::vector<const ComparedRow*>& rows) {
+  if (rows.size() <= most) {
+    return rows;
+  }
+  std::vector<const ComparedRow*> picked;
+  for (std::size_t i = 0; i < most; ++i) {
+    picked.push_back(rows[i * rows.size() / most]);
+  }
+  return picked;
 }
 
 ErrorStatistics errors_of(const std::vector<const ComparedRow*>& rows, const NcclSystem& system,
@@ -321,6 +344,7 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
         .hint("calibrate one at a time, or name the --preset to start from");
   }
   const Halves halves = split(rows);
+  const std::vector<const ComparedRow*> fitted_rows = at_most(kMostRowsToFit, halves.training);
   result.training_tables = halves.training_tables;
   result.held_out_tables = halves.held_out_tables;
   NcclSystem system = result.preset.system;
@@ -330,7 +354,7 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
     if (fields.empty()) {
       throw Error("the logs determine none of the rates").hint("more sizes, or more tables");
     }
-    Fit fit(halves.training, fields, system);
+    Fit fit(fitted_rows, fields, system);
     fit.run();
     const Vector errors = fit.standard_errors();
     std::size_t worst = fields.size();
@@ -380,8 +404,8 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
   }
   result.preset.provenance.push_back(fmt::format(
       "fitted to {} rows of {} tables, judged on {} rows of {}: median error {} from 1 MiB on",
-      halves.training.size(), halves.training_tables, halves.held_out.size(),
-      halves.held_out_tables, percent(result.held_out_large.median)));
+      fitted_rows.size(), halves.training_tables, halves.held_out.size(), halves.held_out_tables,
+      percent(result.held_out_large.median)));
   std::size_t listed = 0;
   for (const std::string& source : sources) {
     if (++listed > 20) {

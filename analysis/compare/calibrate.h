@@ -29,7 +29,8 @@ struct Calibration {
 /// with Huber's weights, each table counting alike (k = 1.345 of the residuals' scale by the
 /// median), Levenberg-Marquardt in the logarithms of the rates, within their bounds. Trained on
 /// every second table (by id; with one table on every second row), judged on the others. Intervals
-/// come from the information matrix.
+/// come from the information matrix. Of more than 2500 rows to train on as many are taken, evenly,
+/// so that the time stays bounded.
 ///
 /// `names`: which rates; empty: all that the data determine: those that at least three rows per
 /// rate depend on, dropped one by one while the 95 % interval of the worst is wider than a factor

@@ -25,7 +25,7 @@ std::string other_way(const ComparedRow& row, const NcclSystem& system) {
       const bool same =
           algorithm == row.predicted.choice.algorithm && protocol == row.predicted.choice.protocol;
       if (same || row.predicted.choice.algorithm == NcclAlgorithm::kPointToPoint ||
-          nccl_candidates(task.op, task.bytes, even_shape(task.ranks, task.servers), system.fabric,
+          nccl_candidates(task.op, task.bytes, even_group(task.ranks, task.servers), system.fabric,
                           task.wishes)
               .empty()) {
         continue;

@@ -94,7 +94,7 @@ std::vector<Table> tables_of(const std::vector<PhysicalLog>& logs) {
       }
       Table& table = tables[at->second];
       table.times[{row.bytes.count(), row.in_place}].push_back(row.time_s);
-      table.wrong += row.wrong;
+      table.wrong = std::min(table.wrong + row.wrong, 1e18);  // stays a number
     }
   }
   return tables;

@@ -178,7 +178,7 @@ Preset preset_named(const std::string& name_or_file) {
   }
   std::error_code ignored;
   if (std::filesystem::exists(name_or_file, ignored)) {
-    const FileText file(name_or_file, 1 << 20);
+    const FileText file(name_or_file, Bytes(1 << 20));
     return read_preset(file.view(), name_or_file);
   }
   const std::string_view near = closest(name_or_file, names);

@@ -32,7 +32,7 @@ std::string_view band_of(Bytes bytes) {
 
 /// What tables.csv adds to index.csv: which tables are healthy, and their environment.
 void take_tables(const std::string& path, PhysicalLog& log, std::set<std::int32_t>& unhealthy) {
-  const FileText file(path, 1 << 28);
+  const FileText file(path, Bytes(1 << 28));
   std::string_view text = file.view(), line;
   std::vector<std::string> fields;
   std::map<std::string, std::size_t> columns;
@@ -70,7 +70,7 @@ struct Bins {
   std::vector<double> large, small, tables_large, tables_small;
 };
 
-double median_size(std::vector<double> errors) { return error_statistics(errors).median; }
+double median_size(const std::vector<double>& errors) { return error_statistics(errors).median; }
 
 void take_log(const PhysicalLog& log, const CompareWishes& wishes,
               const std::set<std::int32_t>& unhealthy, Bins& bins, Score& score) {

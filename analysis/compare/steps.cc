@@ -202,7 +202,7 @@ std::string steps_json(const StepComparison& c) {
                            {"first_s", op.first_s},
                            {"second_s", op.second_s}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return to_text(json);
 }
 
 }  // namespace lockstep::compare

@@ -4,18 +4,13 @@
 #include <array>
 #include <numeric>
 
+#include "analysis/whatif/numbers.h"
 #include "trace/trace_op.h"
 
 namespace lockstep::whatif {
 namespace {
 
 constexpr std::size_t kShown = 256;
-
-float median(std::vector<float>& values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Operations of one type on one stage.
 struct TypeOnStage {
@@ -42,7 +37,7 @@ std::vector<std::vector<TypeOnStage>> types_by_stage(const OpTable& table) {
         const auto durations = table.duration(node);
         all.insert(all.end(), durations.begin(), durations.end());
       }
-      each.median_s = median(all);
+      each.median_s = upper_median(all);
     }
     std::erase_if(types, [](const TypeOnStage& each) { return each.median_s <= 0; });
   }
@@ -52,13 +47,15 @@ std::vector<std::vector<TypeOnStage>> types_by_stage(const OpTable& table) {
 Json ops_of(const OpTable& table, const std::vector<TypeOnStage>& types, std::size_t lane,
             std::size_t width) {
   Json ops = Json::array();
+  std::vector<float> own;
   for (const TypeOnStage& each : types) {
-    std::vector<float> own;
+    own.clear();
     float longest = 0;
     std::size_t longest_step = 0;
     for (const std::size_t node : each.nodes) {
+      const auto durations = table.duration(node);
       for (std::size_t step = 0; step < table.steps.size(); ++step) {
-        const float duration = table.duration(node)[step * width + lane];
+        const float duration = durations[step * width + lane];
         own.push_back(duration);
         if (duration > longest) {
           longest = duration;
@@ -66,12 +63,16 @@ Json ops_of(const OpTable& table, const std::vector<TypeOnStage>& types, std::si
         }
       }
     }
-    ops.push_back({{"type", trace_op_names()[index(each.type)]},
-                   {"count", own.size()},
-                   {"median_s", median(own)},
-                   {"peers_median_s", each.median_s},
-                   {"longest_s", longest},
-                   {"longest_step", table.steps[longest_step]}});
+    // Member by member: lists of initial values would copy each of thousands three times.
+    Json::object_t op;
+    op.reserve(6);
+    op.emplace_back("type", trace_op_names()[index(each.type)]);
+    op.emplace_back("count", own.size());
+    op.emplace_back("median_s", upper_median(own));
+    op.emplace_back("peers_median_s", each.median_s);
+    op.emplace_back("longest_s", longest);
+    op.emplace_back("longest_step", table.steps[longest_step]);
+    ops.push_back(std::move(op));
   }
   return ops;
 }

@@ -38,6 +38,8 @@ class KahanSum {
 /// PRECONDITION: not empty. Expected O(n).
 double median(std::span<float> values);
 double median(std::span<double> values);
+/// The upper one of the two middle values. The rest as above.
+float upper_median(std::span<float> values);
 
 /// CPython's repr of a float: the shortest decimals that give it back, with ".0" for whole numbers.
 /// PRECONDITION: finite.

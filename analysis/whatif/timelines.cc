@@ -25,19 +25,45 @@ int lane_of(TraceOp type) {
   return is_p2p(type) ? 1 : is_peer_comm(type) ? 2 : 3;
 }
 
-/// Of a row that is in the table: [stage * width + lane of a step].
-std::size_t worker_of(const OpTable& table, const Trace& trace, std::size_t row) {
-  const std::size_t width = table.width();
-  return static_cast<std::size_t>(trace.stage[row]) * width +
-         table.place_of_row[row] % table.lanes() % width;
-}
+/// What a place in the table stands for.
+struct Spot {
+  std::uint32_t node, step;
+  std::size_t worker;  ///< [stage * width + lane of the step]
+};
+
+/// Tells that of many places, with one division each.
+class Spots {
+ public:
+  explicit Spots(const OpTable& table)
+      : table_(table), lanes_(static_cast<std::uint32_t>(table.lanes())) {
+    const std::size_t width = table.width();
+    step_.resize(table.lanes());
+    for (std::size_t lane = 0; lane < step_.size(); ++lane) {
+      step_[lane] = static_cast<std::uint32_t>(lane / width);
+    }
+    for (const OpNode& node : table.nodes) {
+      first_worker_.push_back(static_cast<std::size_t>(node.stage) * width);
+    }
+  }
+
+  Spot at(std::uint32_t place) const {
+    const std::uint32_t node = place / lanes_, lane = place - node * lanes_, step = step_[lane];
+    return {node, step, first_worker_[node] + lane - step * table_.width()};
+  }
+
+ private:
+  const OpTable& table_;
+  std::uint32_t lanes_;  ///< fewer than places, which are 32 bits
+  std::vector<std::uint32_t> step_;
+  std::vector<std::size_t> first_worker_;  ///< of a node's stage
+};
 
 using Part = RecordGzip::Part;
 
 /// The parts of an event that its type and worker decide.
 class EventParts {
  public:
-  explicit EventParts(const OpTable& table) : table_(table) {
+  explicit EventParts(const OpTable& table) {
     for (std::size_t t = 0; t < kTraceOpCount; ++t) {
       const std::string_view name = trace_op_names()[t];
       heads_[t].text = fmt::format(R"(,{{"name":"{}","cat":"{}","pid":)", name, name);
@@ -55,9 +81,7 @@ class EventParts {
   }
 
   /// From the beginning to `"ts":`.
-  void write(const Trace& trace, std::size_t row, RecordGzip& out) {
-    const TraceOp type = trace.optype[row];
-    const std::size_t w = worker_of(table_, trace, row);
+  void write(TraceOp type, std::size_t w, RecordGzip& out) {
     Part& beginning = beginnings_[w * kTraceOpCount + index(type)];
     if (first_) {
       first_ = false;
@@ -75,7 +99,6 @@ class EventParts {
   std::array<Part, kTraceOpCount> heads_;
   std::vector<Part> workers_;
   std::vector<Part> beginnings_;  ///< head and worker, [worker][type]
-  const OpTable& table_;
   bool first_ = true;
 };
 
@@ -150,15 +173,13 @@ struct Drawn {
   double start = 0, duration = 0;  ///< seconds since the first step's begin
 };
 
-Drawn drawn_as_traced(const Scene& scene, const Trace& trace, std::size_t row,
+Drawn drawn_as_traced(const Scene& scene, const Trace& trace, std::size_t row, const Spot& spot,
                       const std::vector<double>& offsets) {
-  const std::size_t place = scene.table.place_of_row[row];
-  const std::size_t lanes = scene.table.lanes();
-  Drawn drawn{
-      static_cast<double>(trace.start_s[row]) + offsets[place % lanes / scene.table.width()],
-      static_cast<double>(trace.duration_s[row])};
-  if (scene.graph.group_of[place / lanes] >= 0) {
-    const auto transfer = static_cast<double>(scene.traced.transfer_s[place]);
+  Drawn drawn{static_cast<double>(trace.start_s[row]) + offsets[spot.step],
+              static_cast<double>(trace.duration_s[row])};
+  if (scene.graph.group_of[spot.node] >= 0) {
+    const auto transfer =
+        static_cast<double>(scene.traced.transfer_s[scene.table.place_of_row[row]]);
     drawn.start += drawn.duration - transfer;
     drawn.duration = transfer;
   }
@@ -199,7 +220,7 @@ std::vector<double> ideal_offsets(const Scene& scene) {
 
 void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
   const OpTable& table = scene.table;
-  const std::size_t lanes = table.lanes();
+  const Spots spots(table);
   const std::vector<double> offsets = traced_offsets(table);
   EventParts events(table);
   // What follows the duration; the ids of a node hardly ever change within a step.
@@ -215,13 +236,14 @@ void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
     if (place == kNoPlace) {
       continue;
     }
-    const auto [start, duration] = drawn_as_traced(scene, trace, row, offsets);
-    events.write(trace, row, out);
+    const Spot spot = spots.at(place);
+    const auto [start, duration] = drawn_as_traced(scene, trace, row, spot, offsets);
+    events.write(trace.optype[row], spot.worker, out);
     char* end = write_python_float(times.data(), start * 1e6);
     end = std::copy(kDuration.begin(), kDuration.end(), end);
     end = write_python_float(end, duration * 1e6);
     out.write(std::string_view(times.data(), static_cast<std::size_t>(end - times.data())));
-    Tail& tail = tails[place / lanes];
+    Tail& tail = tails[spot.node];
     if (tail.step != trace.step[row] || tail.mc != trace.mc[row] || tail.mb != trace.mb_id[row]) {
       tail = {trace.step[row],
               trace.mc[row],
@@ -239,9 +261,8 @@ void write_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
 
 void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& out) {
   const OpTable& table = scene.table;
-  const std::size_t lanes = table.lanes();
+  const Spots spots(table);
   const std::size_t steps = table.steps.size();
-  const std::size_t width = table.width();
   const std::vector<double> offsets = ideal_offsets(scene);
   EventParts events(table);
   // All dp_ranks of a step have the same times.
@@ -251,11 +272,10 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
     if (place == kNoPlace) {
       continue;
     }
-    const std::size_t node = place / lanes;
-    const std::size_t step = place % lanes / width;
-    Part& tail = tails[node * steps + step];
+    const Spot spot = spots.at(place);
+    Part& tail = tails[spot.node * steps + spot.step];
     if (tail.text.empty()) {
-      const auto [start, duration] = drawn_ideally(scene, node, step, offsets);
+      const auto [start, duration] = drawn_ideally(scene, spot.node, spot.step, offsets);
       append_python_float(tail.text, start * 1e6);
       tail.text += ",\"dur\":";
       append_python_float(tail.text, duration * 1e6);
@@ -264,7 +284,7 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
           R"(,"ph":"X","args":{{"step":{},"model_chunk":null,"mb_id":null,"seq_id":{}}}}})",
           trace.step[row], trace.seq_id[row]);
     }
-    events.write(trace, row, out);
+    events.write(trace.optype[row], spot.worker, out);
     out.write(tail);
   }
   std::string names;
@@ -274,7 +294,7 @@ void write_ideal_timeline(const Scene& scene, const Trace& trace, RecordGzip& ou
 
 Timeline whatif_timeline(const Scene& scene, const Trace& trace, bool ideal) {
   const OpTable& table = scene.table;
-  const std::size_t lanes = table.lanes();
+  const Spots spots(table);
   const std::size_t width = table.width();
   const std::vector<double> offsets = ideal ? ideal_offsets(scene) : traced_offsets(table);
   Timeline out;
@@ -317,10 +337,9 @@ Timeline whatif_timeline(const Scene& scene, const Trace& trace, bool ideal) {
       continue;
     }
     const TraceOp type = trace.optype[row];
-    const std::size_t worker = worker_of(table, trace, row);
-    const auto [start, duration] =
-        ideal ? drawn_ideally(scene, place / lanes, place % lanes / width, offsets)
-              : drawn_as_traced(scene, trace, row, offsets);
+    const Spot spot = spots.at(place);
+    const auto [start, duration] = ideal ? drawn_ideally(scene, spot.node, spot.step, offsets)
+                                         : drawn_as_traced(scene, trace, row, spot, offsets);
     const Time begin = Time::ps(std::llround(start * 1e12));
     const std::int32_t name = static_cast<std::int32_t>(index(type));
     const Time end = begin + Time::ps(std::max<std::int64_t>(0, std::llround(duration * 1e12)));
@@ -330,7 +349,7 @@ Timeline whatif_timeline(const Scene& scene, const Trace& trace, bool ideal) {
     }
     out.arguments.push_back({1, trace.seq_id[row]});
     out.events.push_back(
-        {.track = track_of[worker * kLanes.size() + static_cast<std::size_t>(lane_of(type))],
+        {.track = track_of[spot.worker * kLanes.size() + static_cast<std::size_t>(lane_of(type))],
          .name = name,
          .kind = name,
          .arguments = static_cast<std::int32_t>(static_cast<std::int64_t>(out.arguments.size()) -
@@ -338,7 +357,7 @@ Timeline whatif_timeline(const Scene& scene, const Trace& trace, bool ideal) {
          .first_argument = first_argument,
          .begin = begin,
          .end = end});
-    Span& step = spans[place % lanes / width];
+    Span& step = spans[spot.step];
     step.begin = std::min(step.begin, begin);
     step.end = std::max(step.end, end);
   }

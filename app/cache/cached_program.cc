@@ -37,7 +37,9 @@ constexpr std::array<std::string_view, 8> kPure{"generate", "topology",   "simul
 bool is_pure(const std::vector<std::string>& arguments) {
   return !arguments.empty() && std::ranges::find(kPure, arguments.front()) != kPure.end() &&
          std::ranges::none_of(arguments, [](const std::string& word) {
-           return word.starts_with("--follow") || word == "-h" || word == "--help";
+           // --resume: a journal grows, it is not replaced.
+           return word.starts_with("--follow") || word.starts_with("--resume") || word == "-h" ||
+                  word == "--help";
          });
 }
 
@@ -115,7 +117,11 @@ std::optional<std::vector<CacheFile>> outputs_of(const FileRecord::Files& files)
     if (!fs::is_regular_file(path, ignored)) {
       return std::nullopt;
     }
-    outputs.push_back({path, std::string(FileText(path).view())});
+    try {
+      outputs.push_back({path, std::string(FileText(path).view())});
+    } catch (const Error&) {
+      return std::nullopt;  // too large to keep, or gone
+    }
   }
   return outputs;
 }

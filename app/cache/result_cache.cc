@@ -1,9 +1,11 @@
 #include "app/cache/result_cache.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <sqlite3.h>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -140,7 +142,19 @@ void ResultCache::open() {
     throw StoreProblem{code, store_ != nullptr ? ::sqlite3_errmsg(store_) : "no memory"};
   }
   ::sqlite3_busy_timeout(store_, 5000);
-  execute(kSchema);
+  // Several who open a new store at once change it to WAL, for which SQLite does not wait.
+  constexpr int kTries = 500;
+  for (int i = 1;; ++i) {
+    try {
+      execute(kSchema);
+      return;
+    } catch (const StoreProblem& problem) {
+      if ((problem.code & 0xff) != SQLITE_BUSY || i == kTries) {
+        throw;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 void ResultCache::execute(const char* sql) {
@@ -150,82 +164,128 @@ void ResultCache::execute(const char* sql) {
   }
 }
 
-void ResultCache::remove(std::int64_t id) {
-  Statement(store_, "DELETE FROM results WHERE id = ?").bind(1, id).step();
+/// A transaction; undone where it is not committed. What it reads is the store as it was at its
+/// first statement, whatever others write meanwhile.
+class ResultCache::Transaction {
+ public:
+  Transaction(ResultCache& cache, const char* begin) : cache_(cache) { cache_.execute(begin); }
+  ~Transaction() {
+    if (open_) {
+      ::sqlite3_exec(cache_.store_, "ROLLBACK", nullptr, nullptr, nullptr);
+    }
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  void commit() {
+    cache_.execute("COMMIT");
+    open_ = false;
+  }
+
+ private:
+  ResultCache& cache_;
+  bool open_ = true;
+};
+
+/// Of entries that were seen damaged, those that still are: another process may have stored sound
+/// ones under their numbers since. How many went.
+std::int64_t ResultCache::remove_damaged(const std::vector<std::int64_t>& ids) {
+  if (ids.empty()) {
+    return 0;
+  }
+  std::int64_t removed = 0;
+  Transaction transaction(*this, "BEGIN IMMEDIATE");
+  for (const std::int64_t id : ids) {
+    bool damaged = false;
+    {
+      Statement select(store_,
+                       "SELECT key, inputs, head, sum, files, files_sum FROM results WHERE id = ?");
+      damaged = select.bind(1, id).step() &&
+                (sum_of(select.text(0), select.text(1), select.text(2)) != select.text(3) ||
+                 digest_of(select.text(4)) != select.text(5));
+    }
+    if (damaged) {
+      Statement(store_, "DELETE FROM results WHERE id = ?").bind(1, id).step();
+      ++removed;
+    }
+  }
+  transaction.commit();
+  return removed;
 }
 
 std::optional<StoredResult> ResultCache::find(const std::string& key) {
+  std::vector<std::int64_t> damaged;
+  std::optional<StoredResult> found;
   try {
-    std::int64_t hit = 0;
-    std::string inputs, sum;
-    std::vector<std::int64_t> damaged;
-    {
-      Statement select(store_,
-                       "SELECT id, inputs, sum FROM results WHERE key = ? ORDER BY used DESC");
-      select.bind(1, key);
-      while (hit == 0 && select.step()) {
-        try {
-          inputs = select.text(1);
-          bool same = true;
-          for (const CacheInput& input : inputs_of_bytes(inputs)) {
-            same = same && unchanged(input);
-          }
-          if (same) {
-            hit = select.number(0);
-            sum = select.text(2);
-          }
-        } catch (const nlohmann::json::exception&) {
-          damaged.push_back(select.number(0));
-        }
-      }
-    }
-    for (const std::int64_t id : damaged) {
-      remove(id);
-    }
-    if (hit == 0) {
-      return std::nullopt;
-    }
-    std::string head, files_sum;
-    {
-      Statement select(store_, "SELECT head, files_sum FROM results WHERE id = ?");
-      if (select.bind(1, hit).step()) {
-        head = select.text(0);
-        files_sum = select.text(1);
-      }
-    }
-    if (sum_of(key, inputs, head) != sum) {
-      remove(hit);
-      return std::nullopt;
-    }
-    std::vector<bool> missing;
-    StoredResult result = result_of_head(head, missing);
-    if (std::ranges::find(missing, true) != missing.end()) {
-      std::string files;
-      {
-        Statement select(store_, "SELECT files FROM results WHERE id = ?");
-        files = select.bind(1, hit).step() ? select.text(0) : "";
-      }
-      if (digest_of(files) != files_sum) {
-        remove(hit);
-        return std::nullopt;
-      }
-      add_files(files, result);
-    }
-    try {
-      Statement(store_, "UPDATE results SET used = ? WHERE id = ? AND used < ?")
-          .bind(1, std::time(nullptr))
-          .bind(2, hit)
-          .bind(3, std::time(nullptr) - 60)  // a write now and then is enough
-          .step();
-    } catch (const StoreProblem&) {
-      // Another writer is at it; the result is found all the same.
-    }
-    return without_present(std::move(result), missing);
+    found = read(key, damaged);
   } catch (const StoreProblem&) {
-    return std::nullopt;
+    found.reset();
   } catch (const nlohmann::json::exception&) {
+    found.reset();
+  }
+  try {
+    remove_damaged(damaged);
+  } catch (const StoreProblem&) {
+    // Another writer is at it; they are found damaged the next time, too.
+  }
+  return found;
+}
+
+std::optional<StoredResult> ResultCache::read(const std::string& key,
+                                              std::vector<std::int64_t>& damaged) {
+  // One transaction: an entry that is replaced between two of the queries is a hit all the same.
+  Transaction transaction(*this, "BEGIN");
+  std::int64_t hit = 0;
+  std::string inputs, sum, head, files_sum;
+  {
+    Statement select(
+        store_,
+        "SELECT id, inputs, sum, head, files_sum FROM results WHERE key = ? ORDER BY used DESC");
+    select.bind(1, key);
+    while (hit == 0 && select.step()) {
+      try {
+        inputs = select.text(1);
+        if (std::ranges::all_of(inputs_of_bytes(inputs), unchanged)) {
+          hit = select.number(0);
+          sum = select.text(2);
+          head = select.text(3);
+          files_sum = select.text(4);
+        }
+      } catch (const nlohmann::json::exception&) {
+        damaged.push_back(select.number(0));
+      }
+    }
+  }
+  if (hit == 0) {
     return std::nullopt;
   }
+  if (sum_of(key, inputs, head) != sum) {
+    damaged.push_back(hit);
+    return std::nullopt;
+  }
+  std::vector<bool> missing;
+  StoredResult result = result_of_head(head, missing);
+  if (std::ranges::find(missing, true) != missing.end()) {
+    Statement select(store_, "SELECT files FROM results WHERE id = ?");
+    const std::string files = select.bind(1, hit).step() ? select.text(0) : "";
+    if (digest_of(files) != files_sum) {
+      damaged.push_back(hit);
+      return std::nullopt;
+    }
+    add_files(files, result);
+  }
+  transaction.commit();
+  try {
+    Statement(store_, "UPDATE results SET used = ? WHERE id = ? AND key = ? AND used < ?")
+        .bind(1, std::time(nullptr))
+        .bind(2, hit)
+        .bind(3, key)
+        .bind(4, std::time(nullptr) - 60)  // a write now and then is enough
+        .step();
+  } catch (const StoreProblem&) {
+    // Another writer is at it; the result is found all the same.
+  }
+  return without_present(std::move(result), missing);
 }
 
 void ResultCache::store(const std::string& key, const std::string& command,
@@ -239,33 +299,28 @@ void ResultCache::store(const std::string& key, const std::string& command,
     const std::string input_bytes = to_bytes(inputs);
     const std::string sum = sum_of(key, input_bytes, parts.head);
     const std::string files_sum = digest_of(parts.files);
-    execute("BEGIN IMMEDIATE");
-    try {
-      Statement(store_,
-                "DELETE FROM results WHERE key = ?1 AND (inputs = ?2 OR id IN (SELECT id FROM "
-                "results WHERE key = ?1 ORDER BY used DESC LIMIT -1 OFFSET ?3))")
-          .bind(1, key)
-          .bind_blob(2, input_bytes)
-          .bind(3, kMostVariants - 1)
-          .step();
-      Statement(store_,
-                "INSERT INTO results (key, command, created, used, bytes, sum, files_sum, inputs, "
-                "head, files) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
-          .bind(1, key)
-          .bind(2, command)
-          .bind(3, std::time(nullptr))
-          .bind(4, size + static_cast<std::int64_t>(input_bytes.size()))
-          .bind(5, sum)
-          .bind(6, files_sum)
-          .bind_blob(7, input_bytes)
-          .bind_blob(8, parts.head)
-          .bind_blob(9, parts.files)
-          .step();
-      execute("COMMIT");
-    } catch (const StoreProblem&) {
-      ::sqlite3_exec(store_, "ROLLBACK", nullptr, nullptr, nullptr);
-      throw;
-    }
+    Transaction transaction(*this, "BEGIN IMMEDIATE");
+    Statement(store_,
+              "DELETE FROM results WHERE key = ?1 AND (inputs = ?2 OR id IN (SELECT id FROM "
+              "results WHERE key = ?1 ORDER BY used DESC LIMIT -1 OFFSET ?3))")
+        .bind(1, key)
+        .bind_blob(2, input_bytes)
+        .bind(3, kMostVariants - 1)
+        .step();
+    Statement(store_,
+              "INSERT INTO results (key, command, created, used, bytes, sum, files_sum, inputs, "
+              "head, files) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
+        .bind(1, key)
+        .bind(2, command)
+        .bind(3, std::time(nullptr))
+        .bind(4, size + static_cast<std::int64_t>(input_bytes.size()))
+        .bind(5, sum)
+        .bind(6, files_sum)
+        .bind_blob(7, input_bytes)
+        .bind_blob(8, parts.head)
+        .bind_blob(9, parts.files)
+        .step();
+    transaction.commit();
     shrink(most_bytes_);
   } catch (const StoreProblem&) {
     // Without this result, then.
@@ -322,10 +377,7 @@ CacheCheck ResultCache::verify() {
         }
       }
     }
-    for (const std::int64_t id : damaged) {
-      remove(id);
-    }
-    check.damaged = static_cast<std::int64_t>(damaged.size());
+    check.damaged = remove_damaged(damaged);
     Statement pragma(store_, "PRAGMA integrity_check");
     check.store = pragma.step() ? pragma.text(0) : "no answer";
   } catch (const StoreProblem& problem) {

@@ -51,9 +51,11 @@ class ResultCache {
 
  private:
   class Statement;
+  class Transaction;
   void open();
   void execute(const char* sql);
-  void remove(std::int64_t id);
+  std::optional<StoredResult> read(const std::string& key, std::vector<std::int64_t>& damaged);
+  std::int64_t remove_damaged(const std::vector<std::int64_t>& ids);
 
   std::string path_;
   std::int64_t most_bytes_;

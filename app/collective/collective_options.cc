@@ -1,5 +1,7 @@
 #include "app/collective/collective_options.h"
 
+#include <CLI/CLI.hpp>
+
 namespace lockstep {
 
 void define_collective_options(CLI::App& app, CollectiveOptions& options) {
@@ -52,10 +54,11 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
       ->group("How");
 
   define_network_flags(app, options, "Network");
+  define_sample_flags(app, options, "Network");
   define_transport_flags(app, options,
                          "Fabric (packet engine; flow engine where given; docs/models.md)");
   app.add_option("--jitter", options.jitter,
-                 "ranks enter at random moments from 0 to this long after (flow engine)")
+                 "ranks enter at random moments from 0 to this long after")
       ->group("Network");
   app.add_option("--straggler", options.stragglers,
                  "links that are slow or fail, such as link:12-40:0.5 or down:12-40:1ms@50us-2ms;\n"
@@ -88,6 +91,11 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
       ->group("Speed");
   app.add_flag("--verify-symmetry", options.verify_symmetry,
                "flow engine: run it in full as well and compare every connection to the picosecond")
+      ->group("Speed");
+  app.add_flag(
+         "--paranoid", options.paranoid,
+         "flow and packet engine: check every transfer, byte count, clock and solve of rates\n"
+         "in a run of every connection, and (flow) that it ends as the quick way says; slow")
       ->group("Speed");
 
   app.add_flag("--json", options.json, "machine-readable result (docs/formats)")->group("Output");

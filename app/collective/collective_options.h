@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "app/network_flags.h"
 
 namespace lockstep {
@@ -24,7 +23,7 @@ struct CollectiveOptions : NetworkFlags {
   std::vector<std::string> stragglers;
   std::uint64_t seed = 1;
   std::string nvlink, nic;
-  bool no_symmetry = false, no_fast_forward = false, verify_symmetry = false;
+  bool no_symmetry = false, no_fast_forward = false, verify_symmetry = false, paranoid = false;
   std::string error_budget;  ///< empty: none
   int threads = 0;           ///< 0: as many as there are cores
   bool json = false;

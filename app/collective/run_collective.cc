@@ -18,9 +18,12 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/rng.h"
+#include "base/stop_signal.h"
 #include "base/text.h"
 #include "simulator/collectives/split.h"
 #include "simulator/network/analytic/collective_time.h"
+#include "simulator/network/checked_network.h"
+#include "simulator/network/flow/flow_engine.h"
 #include "simulator/network/packet_engine.h"
 #include "simulator/replay/declared_fold.h"
 #include "simulator/replay/fabric_of.h"
@@ -139,6 +142,15 @@ std::unique_ptr<NetworkEngine> packet_engine(const Setting& setting, const Sched
   return std::make_unique<PacketEngine>(setting.topology, packet);
 }
 
+/// A run with --paranoid: every transfer, watched.
+CollectiveTiming checked(const LoneCollective& collective, const Topology& topology,
+                         std::unique_ptr<NetworkEngine> engine) {
+  CheckedNetwork network(std::move(engine), topology);
+  const LoneCollectiveResult result = run_lone_collective(collective, topology, network);
+  (void)network.port_use();
+  return {result.end, result.error, result.transfers};
+}
+
 /// The time of one collective in an engine that carries out its transfers: the one place where it
 /// is worked out.
 CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan, Bytes bytes,
@@ -157,24 +169,43 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   }
   if (engine == "packet") {
     collective.schedule = plan.schedule();
-    const auto network = packet_engine(setting, *collective.schedule, collective.send_latency);
+    auto network = packet_engine(setting, *collective.schedule, collective.send_latency);
+    if (setting.options.paranoid) {
+      return checked(collective, setting.topology, std::move(network));
+    }
     const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, *network);
+    if (!setting.options.samples.empty()) {
+      network->port_use();  // a report of the engine's writes the file
+    }
     return {result.end, result.error, result.transfers};
   }
   const LoneCollectiveOptions how{.symmetry = !setting.options.no_symmetry,
                                   .fast_forward = !setting.options.no_fast_forward,
                                   .error_budget = setting.error_budget,
                                   .verify = setting.options.verify_symmetry};
+  const auto sure = [&](Time end) {
+    if (setting.options.paranoid) {
+      collective.schedule = plan.schedule();
+      auto network = std::make_unique<FlowEngine>(setting.topology, setting.flow);
+      network->certify();
+      const Time full = checked(collective, setting.topology, std::move(network)).time;
+      LOCKSTEP_CHECK(full == end || setting.error_budget > 0,
+                     fmt::format("every transfer on its own: {} ps, the quick way: {} ps",
+                                 full.count_ps(), end.count_ps()));
+    }
+    return end;
+  };
   if (plan.leaving) {
     if (const auto result = run_declared(collective, plan.leaving, plan.schedule, setting.topology,
                                          setting.flow, how)) {
-      return {result->end, result->error, result->transfers};
+      return {sure(result->end), result->error, result->transfers};
     }
   }
   collective.schedule = plan.schedule();
+  LoneCollective whole = setting.options.paranoid ? collective : std::move(collective);
   const LoneCollectiveResult result =
-      run_on_flow_engine(std::move(collective), setting.topology, setting.flow, how);
-  return {result.end, result.error, result.transfers};
+      run_on_flow_engine(std::move(whole), setting.topology, setting.flow, how);
+  return {sure(result.end), result.error, result.transfers};
 }
 
 /// What --straggler does to links. Ranks of a lone collective compute nothing.
@@ -299,12 +330,35 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   sweep.placement = options.placement;
   sweep.engines = options.engines;
   const std::vector<Bytes> sizes = take_sizes(options, setting.plan);
+  if (!options.samples.empty() &&
+      (sizes.size() > 1 || std::ranges::find(options.engines, "packet") == options.engines.end())) {
+    throw Error("samples are of one run of the packet engine")
+        .field("--samples")
+        .hint("use --engine packet and one --size");
+  }
   sweep.points.resize(sizes.size());
-  // Large sizes take longest, so they begin.
-  for_each_in_parallel(sizes.size(), options.threads, [&](std::size_t i) {
-    const std::size_t point = sizes.size() - 1 - i;
-    sweep.points[point] = run_size(setting, sizes[point]);
-  });
+  std::vector<char> done(sizes.size());  // not bool: threads write at the same time
+  try {
+    // Large sizes take longest, so they begin.
+    for_each_in_parallel(sizes.size(), options.threads, [&](std::size_t i) {
+      throw_if_stopped();
+      const std::size_t point = sizes.size() - 1 - i;
+      sweep.points[point] = run_size(setting, sizes[point]);
+      done[point] = 1;
+    });
+  } catch (const Interrupted&) {
+    std::vector<CollectivePoint> whole;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (done[i] != 0) {
+        whole.push_back(std::move(sweep.points[i]));
+      }
+    }
+    if (whole.empty()) {
+      throw;
+    }
+    sweep.missing = sizes.size() - whole.size();
+    sweep.points = std::move(whole);
+  }
   return sweep;
 }
 

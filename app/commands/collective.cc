@@ -1,13 +1,16 @@
 #include <cstdio>
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "app/collective/collective_options.h"
 #include "app/collective/run_collective.h"
 #include "app/command.h"
+#include "app/report_flags.h"
 #include "base/atomic_file.h"
 #include "base/output_capture.h"
+#include "base/stop_signal.h"
 
 namespace lockstep {
 namespace {
@@ -28,11 +31,17 @@ an all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 for the 
 )";
 
 ExitCode collective(const CollectiveOptions& options) {
+  const Interruptible interruptible;
   const CollectiveSweep sweep = run_collective(options);
   for (const std::string& warning : sweep.warnings) {
     fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
   }
-  write_file("-", options.json ? collective_json(sweep) : collective_table(sweep));
+  write_file("-", options.json ? with_command(collective_json(sweep)) : collective_table(sweep));
+  if (sweep.missing > 0) {
+    fmt::print(standard_error(), "lockstep: stopped: {} of {} sizes are missing\n", sweep.missing,
+               sweep.missing + sweep.points.size());
+    return ExitCode::kInterrupted;
+  }
   return ExitCode::kDone;
 }
 

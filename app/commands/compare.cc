@@ -1,6 +1,8 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "app/command.h"
 #include "app/compare/run_compare.h"
 

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "app/command.h"
 #include "app/flag_value.h"
 #include "app/goodput/duration.h"
+#include "app/report_flags.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -213,8 +215,8 @@ std::string table(const Options& options, const Plan& plan, const LongRunResult&
 ExitCode goodput(const Options& options) {
   const Plan plan = plan_of(options);
   const LongRunResult result = play_many(plan.run, options.seed, options.runs, options.threads);
-  write_file(
-      "-", options.json ? to_text(document(options, plan, result)) : table(options, plan, result));
+  write_file("-", options.json ? with_command(to_text(document(options, plan, result)))
+                               : table(options, plan, result));
   return ExitCode::kDone;
 }
 

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
 #include "app/command.h"
 #include "app/plan/job_plan_options.h"
 #include "app/plan/plan_options.h"
@@ -127,7 +129,9 @@ CommandBody define(CLI::App& app) {
                  "Layers of scale-layer to search for one after the other: what the search costs")
       ->expected(1, -1)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
-  app.add_option("--top", aceso->top, "List so many plans at most")
+  app.add_option("--top", aceso->top,
+                 "So many best plans: all of Metis's space; of Aceso's the best of each number of "
+                 "stages and microbatch")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   app.add_option("-o,--output", aceso->output, "Folder for the plans and tables; made if absent");
   define_report_flags(app, aceso->report);
@@ -145,10 +149,16 @@ CommandBody define(CLI::App& app) {
               "--model NAME --gpus N --topology T, --aceso-model NAME, or "
               "--metis-hostfile FILE --metis-clusterfile FILE");
     }
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->count() > 0 && option->get_group().starts_with("A model of ours")) {
+        throw Error("only plans of --model take this").field(option->get_name());
+      }
+    }
     if (aceso->profiles.empty()) {
       throw Error("the folder with the profiles is missing").field("--profiles");
     }
     check_report_flags(aceso->report);
+    aceso->threads = metis->threads = job->threads;
     if (!aceso->model.empty()) {
       return run_aceso(*aceso);
     }

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "app/command.h"
 #include "app/serve/run_serve.h"
 

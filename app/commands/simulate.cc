@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "app/command.h"
@@ -29,6 +30,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output_capture.h"
+#include "base/stop_signal.h"
 #include "report/detail_json.h"
 #include "report/end_to_end_csv.h"
 #include "report/step_json.h"
@@ -195,6 +197,16 @@ Workload load_workload(const SimulateOptions& options, std::vector<std::string>&
 
 StepResult run_engine(const SimulateOptions& options, const Workload& workload,
                       const Topology* topology, Timeline* timeline) {
+  if (options.engine != "packet") {
+    for (const auto& [flag, text] : {std::pair("--samples", options.samples),
+                                     std::pair("--traffic-class", options.traffic_class)}) {
+      if (!text.empty()) {
+        throw Error(fmt::format("the {} engine has no packets", options.engine))
+            .field(flag)
+            .hint("use --engine packet");
+      }
+    }
+  }
   if (options.engine == "analytic") {
     return run_analytic(workload, topology, options);
   }
@@ -321,7 +333,8 @@ std::vector<Straggler> read_stragglers(const SimulateOptions& options) {
     stragglers.push_back(Straggler::parse(spec));
   }
   if (!options.scenario.empty()) {
-    const FileText text(options.scenario);
+    constexpr Bytes kMostYaml(1 << 24);  // its tree takes 75 times as much
+    const FileText text(options.scenario, kMostYaml);
     for (Straggler& straggler : parse_scenario(text.view(), options.scenario)) {
       stragglers.push_back(std::move(straggler));
     }
@@ -329,49 +342,54 @@ std::vector<Straggler> read_stragglers(const SimulateOptions& options) {
   return stragglers;
 }
 
-/// For a further run, of which only the time is wanted.
+/// For a further run, of which only the time is wanted: it writes nothing, and files that the step
+/// at hand has written stay as they are.
 SimulateOptions once_more(SimulateOptions options) {
+  options.fct_file.clear();
+  options.pfc_file.clear();
+  options.samples.clear();
   options.rows = nullptr;
   options.meta = nullptr;
   options.explain = false;
   options.detail = nullptr;
   options.memory = nullptr;
   options.quiet = true;
-  options.verify_symmetry = false;
   return options;
 }
 
-/// What the stragglers cost, and several steps, by further runs.
-void run_again(const SimulateOptions& options, const Workload& workload, const Topology* topology,
-               StepResult& result) {
+/// The step; what the stragglers cost, and several steps, by further runs.
+StepResult run_steps(const SimulateOptions& options, const Workload& workload,
+                     const Topology* topology, Timeline* timeline) {
   const RunStep run = [&](std::span<const Straggler> stragglers, std::int64_t step) {
     SimulateOptions other = once_more(options);
     other.stragglers.assign(stragglers.begin(), stragglers.end());
     other.step = step;
-    other.verify_symmetry = options.verify_symmetry;
     return run_engine(other, workload, topology, nullptr).total;
   };
-  price_stragglers(options.stragglers, options.threads, run, result);
+  StepResult result = price_stragglers(
+      options.stragglers, options.threads,
+      [&] { return run_engine(options, workload, topology, timeline); }, run);
   if (options.steps > 1) {
     std::vector<Trace> traces(static_cast<std::size_t>(options.steps));
     const RunStep traced = [&](std::span<const Straggler>, std::int64_t step) {
-      SimulateOptions other = options;
+      if (step == options.step) {
+        return result.total;
+      }
+      SimulateOptions other = once_more(options);
       JobMeta meta;
       other.step = step;
-      other.quiet = true;
-      other.explain = false;
-      other.detail = nullptr;
-      other.memory = nullptr;
       other.rows = options.rows != nullptr ? &traces[static_cast<std::size_t>(step)] : nullptr;
       other.meta = &meta;
       return run_engine(other, workload, topology, nullptr).total;
     };
     result.sample =
         sample_steps(options.stragglers, options.steps, options.seed, options.threads, traced);
+    traces.resize(result.sample->totals.size());
     for (std::size_t step = 1; options.rows != nullptr && step < traces.size(); ++step) {
       append_rows(*options.rows, traces[step], 0, traces[step].size());
     }
   }
+  return result;
 }
 
 ExitCode simulate(SimulateOptions& options) {
@@ -416,8 +434,8 @@ ExitCode simulate(SimulateOptions& options) {
     options.detail = &detail;
   }
   const bool drawn = !options.trace.empty() && !in_columns(options.trace);
-  StepResult result = run_engine(options, workload, given, drawn ? &timeline : nullptr);
-  run_again(options, workload, given, result);
+  const Interruptible interruptible;
+  StepResult result = run_steps(options, workload, given, drawn ? &timeline : nullptr);
   result.workload =
       options.workload.empty() ? fmt::format("{}", fmt::join(options.job, " ")) : options.workload;
   result.topology = options.topology;
@@ -426,6 +444,13 @@ ExitCode simulate(SimulateOptions& options) {
   result.flavour = options.flavour;
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   print_warnings(result.warnings);
+  const auto steps = static_cast<std::int64_t>(result.sample ? result.sample->totals.size() : 1);
+  if (steps < options.steps) {
+    fmt::print(standard_error(), "lockstep: stopped: the first {} of {} steps\n", steps,
+               options.steps);
+    write_outputs(options, result, given, timeline, job ? &*job : nullptr, {}, {});
+    return ExitCode::kInterrupted;
+  }
   std::vector<Sensitivity> sensitivity;
   if (options.sensitivity) {
     const SimulateOptions other = once_more(options);

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "app/command.h"
 #include "app/sweep/run_sweep.h"
 
@@ -28,7 +30,8 @@ CommandBody define(CLI::App& app) {
   app.add_flag("--keep-files", options->keep,
                "Keep the files that the points write, in points/NUMBER");
   app.add_flag("--list", options->list, "Print the points' command lines, and run nothing");
-  app.add_flag("--json", options->json, "Print the summary as one JSON document");
+  app.add_flag("--json", options->json, "Print the summary and the table as one JSON document");
+  define_report_flags(app, options->report);
   return [options] { return run_sweep(*options); };
 }
 

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "app/command.h"
 #include "app/whatif/run_whatif.h"
 

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include <CLI/CLI.hpp>
+
 #include "app/flag_value.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -3,9 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "analysis/compare/predict.h"
+#include "app/cli_fwd.h"
 #include "app/command.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analysis/compare/errors.h"

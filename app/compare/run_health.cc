@@ -1,5 +1,7 @@
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "analysis/compare/health.h"
 #include "app/compare/compare_options.h"
 #include "app/warnings_out.h"

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "analysis/compare/score.h"
 #include "app/compare/compare_options.h"
 #include "base/atomic_file.h"

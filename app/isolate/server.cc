@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "app/cache/cached_program.h"
+#include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
 #include "base/text.h"
 
@@ -71,11 +72,7 @@ class StreamFile {
   }
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  if (task.memory_limit.count() > 0) {
-    const auto most = static_cast<rlim_t>(task.memory_limit.count());
-    const rlimit memory{most, most};
-    ::setrlimit(RLIMIT_DATA, &memory);
-  }
+  limit_own_memory(task.memory_limit);
   if (!task.folder.empty() && ::chdir(task.folder.c_str()) != 0) {
     fmt::print(stderr, "lockstep: {}: cannot enter the folder: {}\n", task.folder,
                std::strerror(errno));

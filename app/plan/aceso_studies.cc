@@ -87,7 +87,7 @@ double throughput(const aceso::RankedPlan& ranked) {
 
 ExitCode run_accuracy_study(const AcesoOptions& options,
                             const std::function<PricedFile(const std::string& file)>& price) {
-  const FileText text(options.actual, 1 << 24);
+  const FileText text(options.actual, Bytes(1 << 24));
   const CsvTable table(text.view(), options.actual);
   std::vector<Accuracy> rows;
   std::vector<double> time_errors, memory_errors;

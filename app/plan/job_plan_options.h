@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "app/report_flags.h"
 #include "base/error.h"
 
@@ -22,7 +21,10 @@ struct JobPlanOptions {
   std::vector<std::string> stragglers;
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
-  std::int64_t effort = 0;  ///< 0: until proven
+  std::int64_t effort = 0;            ///< 0: until proven
+  std::int64_t max_replay = 5000000;  ///< operations of a replay; 0: any
+  std::string deadline;               ///< empty: none
+  bool spray = false;
   int threads = 0;
   std::string resume;
   std::string output;

@@ -182,9 +182,13 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
       fmt::format("{} on {} GPUs of {}: {} cuts, {} plans looked at, {} fit {}, {} replayed\n",
                   report.model, best.job.gpus, report.topology, result.nodes, result.leaves,
                   result.fitting, to_text(problem.memory_limit), result.replays);
-  text += fmt::format("best: {}\n  {} a step, {:.4g} tokens/s; {} of memory\n", plan_text(best.job),
-                      time_text(best.step.step_s), tokens_a_second(problem, best),
-                      to_text(best.memory));
+  text +=
+      fmt::format("best: {}\n  {}{} a step, {:.4g} tokens/s; {} of memory\n", plan_text(best.job),
+                  best.priced ? "" : "not replayed; at least ", time_text(best.step_s()),
+                  tokens_a_second(problem, best), to_text(best.memory));
+  for (const std::string& note : report.notes) {
+    text += fmt::format("  {}\n", note);
+  }
   if (!report.expected_s.empty()) {
     text += fmt::format("  {} a step with the stragglers\n", time_text(report.expected_s.front()));
   }
@@ -208,15 +212,17 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
   }
   text += "\nwhat would change the choice\n";
   for (const TippingPoint& point : report.tipping) {
-    text += point.factor == 0
-                ? fmt::format("  {:<26} nothing, up to a factor of 8\n", point.what)
-                : fmt::format("  {:<26} x {:.3g}: {} wins by {:.1f} %\n", point.what, point.factor,
-                              plan_text(point.instead.job), 100 * point.gain);
-  }
-  if (!result.misses.empty() && result.misses.front().floor.step_s < best.step.step_s) {
-    const JobPlan& miss = result.misses.front();
-    text += fmt::format("  {:<26} {}: {} would fit, at {} or more\n", "memory",
-                        to_text(miss.memory), plan_text(miss.job), time_text(miss.floor.step_s));
+    if (point.factor == 0) {
+      text += fmt::format("  {:<26} {}\n", point.what,
+                          point.what.ends_with("memory") ? "nothing that was looked at"
+                                                         : "nothing, up to a factor of 8");
+    } else if (point.gain < 0) {
+      text += fmt::format("  {:<26} below x {:.3g}: {} is left, {:.1f} % worse\n", point.what,
+                          point.factor, plan_text(point.instead.job), -100 * point.gain);
+    } else {
+      text += fmt::format("  {:<26} x {:.3g}: {} wins by {:.1f} %\n", point.what, point.factor,
+                          plan_text(point.instead.job), 100 * point.gain);
+    }
   }
   text += fmt::format("\nlockstep simulate {}\n", fmt::join(report.words, " "));
   return text;
@@ -260,6 +266,9 @@ Json job_plan_json(const JobPlanReport& report, const JobProblem& problem) {
       {"plans_seen", result.leaves},
       {"plans_fitting", result.fitting},
       {"replays", result.replays},
+      {"too_large", result.too_large},
+      {"stopped", result.stopped},
+      {"routes", report.sprayed ? "sprayed" : "hashed"},
       {"search_work", result.work},
       {"best", plan_json(best, problem)},
       {"expected_s", report.expected_s.empty() ? Json() : Json(report.expected_s)},
@@ -270,7 +279,8 @@ Json job_plan_json(const JobPlanReport& report, const JobProblem& problem) {
       {"neighbours", std::move(neighbours_list)},
       {"tipping_points", std::move(tipping)},
       {"left_out", std::move(left_out)},
-      {"warnings", report.warnings}};
+      {"warnings", report.warnings},
+      {"notes", report.notes}};
 }
 
 }  // namespace lockstep

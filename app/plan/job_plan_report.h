@@ -18,6 +18,8 @@ struct JobPlanReport {
   std::vector<TippingPoint> tipping;
   std::vector<std::string> words;  ///< of `lockstep simulate` for the best plan
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;  ///< what the prices are, and are not
+  bool sprayed = false;            ///< routes of all replays
 };
 
 /// For people.

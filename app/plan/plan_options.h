@@ -26,7 +26,8 @@ struct AcesoOptions {
   std::string price;                  ///< a plan to price instead of a search
   std::string actual;                 ///< measurements to compare the prices of plans with
   std::vector<std::int64_t> scaling;  ///< layers of scale-layer to search for, one after the other
-  std::int64_t top = 0;               ///< plans that are listed at most; 0: all
+  std::int64_t top = 0;               ///< so many best plans; 0: the best and what else was met
+  int threads = 0;                    ///< 0: one a core
   std::string output;                 ///< folder for plans and tables
   bool json = false;
   ReportFlags report;
@@ -41,7 +42,8 @@ struct MetisOptions {
   std::int64_t max_batch = 4;
   std::string cost = "strict";
   std::string price;     ///< a plan to price instead of a search
-  std::int64_t top = 0;  ///< plans that are listed at most; 0: all
+  std::int64_t top = 0;  ///< so many best plans; 0: the best of each order and batches
+  int threads = 0;       ///< 0: one a core
   std::string output;    ///< folder for the ranking
   bool json = false;
   ReportFlags report;

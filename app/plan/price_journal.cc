@@ -107,12 +107,16 @@ void PriceJournal::add(const std::string& plan, const PricedStep& step) {
 }
 
 void PriceJournal::append(const std::string& line) const {
-  std::FILE* file = std::fopen(path_.c_str(), "ab");
   const std::string text = line + "\n";
-  const bool good =
-      file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int problem = errno;
-  if ((file != nullptr && std::fclose(file) != 0) || !good) {
+  errno = 0;
+  std::FILE* file = std::fopen(path_.c_str(), "ab");
+  bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  int problem = errno;
+  if (file != nullptr && std::fclose(file) != 0 && good) {
+    good = false;
+    problem = errno;
+  }
+  if (!good) {
     throw Error(fmt::format("cannot write: {}", std::strerror(problem))).at(path_);
   }
 }

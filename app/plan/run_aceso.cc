@@ -7,6 +7,7 @@
 #include "app/plan/aceso_report.h"
 #include "app/plan/aceso_studies.h"
 #include "app/plan/plan_options.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/output_capture.h"
@@ -88,7 +89,7 @@ std::vector<std::int64_t> microbatches_of(const Plan& plan) {
 PricedFile price_of(const AcesoOptions& options, const Model& model, const std::string& file,
                     Warnings& warnings) {
   const Cluster cluster = cluster_of(options);
-  const FileText text(file, 1 << 28);
+  const FileText text(file, Bytes(1 << 28));
   Plan plan = parse_plan(text.view(), file, model);
   int tp = cluster.gpus_per_node;
   for (const Stage& stage : plan.stages) {
@@ -125,8 +126,8 @@ ExitCode price(const AcesoOptions& options, const Model& model) {
   }
   if (!options.json) {
     print(warnings);
-    write_file("-", fmt::format("{} {}: ", model.name, model.size) +
-                        aceso_plan_table(plan, cost, cluster));
+    write_file("-", for_terminal(fmt::format("{} {}: ", model.name, model.size) +
+                                 aceso_plan_table(plan, cost, cluster)));
   }
   return ExitCode::kDone;
 }
@@ -239,7 +240,10 @@ Found run_search(const AcesoOptions& options, const Model& model) {
     result.plans = megatron_grid(problem);
     result.exact = false;
   } else {
-    result = search(problem, options.max_work);
+    result =
+        search(problem, {.max_work = options.max_work,
+                         .most = static_cast<std::size_t>(std::max<std::int64_t>(1, options.top)),
+                         .threads = options.threads});
   }
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   result.removed.insert(result.removed.end(), database.missing.begin(), database.missing.end());
@@ -268,7 +272,7 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
   for (const std::string& text : result.removed) {
     fmt::print(standard_error(), "lockstep: note: {}\n", text);
   }
-  write_file("-", search_text(result, model, cluster, cpu_s));
+  write_file("-", for_terminal(search_text(result, model, cluster, cpu_s)));
   return ExitCode::kDone;
 }
 

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,18 +19,21 @@
 #include "app/plan/price_journal.h"
 #include "app/report_flags.h"
 #include "app/simulate/run_flow.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
+#include "base/output_capture.h"
 #include "base/progress.h"
+#include "base/stop_signal.h"
 #include "base/text.h"
 #include "planner/job/job_sensitivity.h"
+#include "simulator/replay/replay.h"
 #include "simulator/replay/step_sample.h"
 #include "topologies/topology_file.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kFinalists = 3;    ///< priced with stragglers
-constexpr std::size_t kCandidates = 60;  ///< of tipping_points()
+constexpr std::size_t kFinalists = 3;  ///< priced with stragglers
 
 PlanObjective objective_of(const std::string& text) {
   return text == "cost"     ? PlanObjective::kCost
@@ -130,6 +136,13 @@ class JobPlanner {
     problem_.threads = options.threads > 0
                            ? options.threads
                            : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    sprayed_ = options.spray;
+    if (!options.deadline.empty()) {
+      const Time most = flag_value("--deadline", options.deadline, parse_time);
+      const auto end =
+          std::chrono::steady_clock::now() + std::chrono::nanoseconds(most.count_ps() / 1000);
+      problem_.stop = [end] { return std::chrono::steady_clock::now() >= end; };
+    }
     for (const std::string& spec : options.stragglers) {
       stragglers_.push_back(Straggler::parse(spec));
     }
@@ -138,41 +151,58 @@ class JobPlanner {
 
   ExitCode run() {
     PriceJournal journal(options_.resume, problem_text());
-    const PriceJob price = [&](const Job& job) {
-      const std::string key = fmt::format("{}", fmt::join(axis_words(job), " "));
-      if (const std::optional<PricedStep> known = journal.find(key)) {
-        return *known;
+    const PriceJob price = [&](const Job& job) -> std::optional<PricedStep> {
+      const std::string key = fmt::format("{}{}", fmt::join(axis_words(job), " "),
+                                          sprayed_ && !options_.spray ? " --spray" : "");
+      if (std::optional<PricedStep> known = journal.find(key)) {
+        return known;
       }
-      const PricedStep step = replay(job, {}, 0);
-      journal.add(key, step);
-      return step;
+      try {
+        PricedStep step = replay(job, {}, 0, {options_.max_replay, problem_.stop});
+        journal.add(key, step);
+        return step;
+      } catch (const ReplayGivenUp&) {
+        return std::nullopt;
+      }
+    };
+    problem_.simplify = [this] {
+      const bool was = std::exchange(sprayed_, true);
+      return !was;
     };
     JobPlanReport report;
+    const Interruptible interruptible;
     {
       Progress progress("planning", options_.effort + options_.effort / 2);
       report.result =
           search_jobs(problem_, price, [&](std::int64_t work) { progress.update(work); });
     }
-    expect_stragglers(report);
+    const bool stopped = interruptible.stopped();
+    if (stopped) {
+      fmt::print(standard_error(), "lockstep: stopped: the best plans found by now\n");
+    } else {
+      expect_stragglers(report);
+    }
     fill(report);
     const std::string json = with_command(to_text(job_plan_json(report, problem_)));
     if (!options_.output.empty()) {
       write_job_plan(options_.output, report, exact_, problem_, json);
     }
     write_reports(options_.report, "plan", json);
-    write_file("-", options_.json ? json : job_plan_text(report, problem_));
-    return ExitCode::kDone;
+    write_file("-", options_.json ? json : for_terminal(job_plan_text(report, problem_)));
+    return stopped ? ExitCode::kInterrupted : ExitCode::kDone;
   }
 
  private:
   /// The step by the same way as `lockstep simulate --model`.
-  PricedStep replay(const Job& job, std::span<const Straggler> stragglers,
-                    std::int64_t step) const {
+  PricedStep replay(const Job& job, std::span<const Straggler> stragglers, std::int64_t step,
+                    ReplayLimits limits) const {
     ExactJob exact = exact_;
     exact.job = job;
     SimulateOptions simulate;
     simulate.topology = options_.topology;
     simulate.quiet = true;
+    simulate.spray = sprayed_;
+    simulate.limits = std::move(limits);
     simulate.seed = options_.seed;
     simulate.step = step;
     simulate.stragglers.assign(stragglers.begin(), stragglers.end());
@@ -200,7 +230,7 @@ class JobPlanner {
       const StepSample sample =
           sample_steps(stragglers_, options_.steps, options_.seed, problem_.threads,
                        [&](std::span<const Straggler> stragglers, std::int64_t step) {
-                         return Time::seconds(replay(job, stragglers, step).step_s);
+                         return Time::seconds(replay(job, stragglers, step, {}).step_s);
                        });
       finalists.emplace_back(sample.mean.seconds(), plans[i]);
     }
@@ -220,13 +250,49 @@ class JobPlanner {
     report.topology = options_.topology;
     report.objective = options_.objective;
     report.warnings = exact_.warnings;
+    report.sprayed = sprayed_;
     const JobPlan& best = report.result.plans.front();
+    if (sprayed_ && !options_.spray) {
+      report.notes.push_back(
+          "with hashed routes too few ranks are alike for a replay of this size: all plans are "
+          "replayed with sprayed ones (--spray)");
+    }
+    if (report.result.too_large > 0) {
+      report.notes.push_back(fmt::format(
+          "{} plans that came first are too large for the replay, more than {} operations of ranks "
+          "that differ: their closed form bounds them (--max-replay)",
+          report.result.too_large, options_.max_replay));
+    }
+    if (std::string note = other_gpus(best.job); !note.empty()) {
+      report.notes.push_back(std::move(note));
+    }
+    if (!best.priced) {
+      report.notes.push_back("no plan could be replayed: the best is that of the closed form");
+    }
+    if (report.result.stopped) {
+      report.notes.push_back("the deadline ended the search");
+    }
     report.words = words_of(best.job);
     report.neighbours = neighbours(problem_, best);
-    std::vector<JobPlan> candidates = report.result.plans;
-    candidates.insert(candidates.end(), report.result.next.begin(), report.result.next.end());
-    candidates.resize(std::min(candidates.size(), kCandidates));
-    report.tipping = tipping_points(problem_, candidates);
+    report.tipping = tipping_points(problem_, report.result);
+  }
+
+  /// Where the GPUs are not all what the times are of: which, and what that leaves out.
+  std::string other_gpus(const Job& job) const {
+    std::set<std::string> types;
+    const std::vector<NodeId> gpus = topology_.gpus();
+    for (std::int64_t rank = 0; rank < job.gpus; ++rank) {
+      const Node& node = topology_.nodes[gpus[static_cast<std::size_t>(rank)].index()];
+      types.insert(topology_.gpu_types[static_cast<std::size_t>(node.gpu_type)]);
+    }
+    const std::string& type = exact_.job.gpu_type;
+    if (types == std::set{type}) {
+      return {};
+    }
+    return fmt::format(
+        "the topology's GPUs are {}, but all are taken for {} (--gpu_type){}",
+        fmt::join(types, " and "), type,
+        types.size() > 1 ? ": plans that give each type its share are left out" : "");
   }
 
   /// The command line of `lockstep simulate` for a plan.
@@ -244,12 +310,15 @@ class JobPlanner {
     axes.erase(batch, batch + 2);
     words.insert(words.end(), axes.begin(), axes.end());
     words.insert(words.end(), {"--topology", options_.topology});
+    if (sprayed_) {
+      words.emplace_back("--spray");
+    }
     return words;
   }
 
   std::string problem_text() const {
-    return fmt::format("{} on {} seed {}", fmt::join(base_words_, " "), options_.topology,
-                       options_.seed);
+    return fmt::format("{} on {} seed {}{}", fmt::join(base_words_, " "), options_.topology,
+                       options_.seed, options_.spray ? " --spray" : "");
   }
 
   const JobPlanOptions& options_;
@@ -258,6 +327,7 @@ class JobPlanner {
   JobProblem problem_;
   std::vector<Straggler> stragglers_;
   std::vector<std::string> base_words_;
+  bool sprayed_ = false;
 };
 
 }  // namespace
@@ -281,6 +351,19 @@ void define_job_plan_options(CLI::App& app, JobPlanOptions& options) {
                             : fmt::format("no plans with {}", axis))
         ->group(group);
   }
+  app.add_flag("--spray", options.spray, "spread every transfer over all shortest paths")
+      ->group(group);
+  app.add_option("--max-replay", options.max_replay,
+                 "leave plans to their closed form whose replay has more operations (of ranks that "
+                 "differ); 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option(
+         "--deadline", options.deadline,
+         "end the search after so long, such as 50s, with the best found; what that is then "
+         "hangs on the machine")
+      ->group(group);
   app.add_option("--gpu-price", options.gpu_price, "US dollars a GPU and hour")->group(group);
   app.add_option("--gpu-power", options.gpu_power, "BUSY[:WAITING] of a GPU, such as 700W:150W")
       ->group(group);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "app/plan/plan_options.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -32,8 +33,9 @@ Problem read_problem(const MetisOptions& options) {
             "--max-tp and --max-batch from 1 on");
   }
   Problem problem;
-  problem.nodes = parse_cluster(FileText(options.hostfile, 1 << 24).view(), options.hostfile,
-                                FileText(options.clusterfile, 1 << 24).view(), options.clusterfile);
+  problem.nodes =
+      parse_cluster(FileText(options.hostfile, Bytes(1 << 24)).view(), options.hostfile,
+                    FileText(options.clusterfile, Bytes(1 << 24)).view(), options.clusterfile);
   problem.layers = options.layers;
   problem.global_batch = options.global_batch;
   problem.hidden = options.hidden;
@@ -48,7 +50,7 @@ Problem read_problem(const MetisOptions& options) {
 }
 
 Plan read_plan(const std::string& path) {
-  const FileText text(path, 1 << 24);
+  const FileText text(path, Bytes(1 << 24));
   const Json json = parse_json(text.view(), path);
   const JsonView document(json, path);
   Plan plan;
@@ -128,10 +130,9 @@ ExitCode run_metis(const MetisOptions& options) {
     return ExitCode::kDone;
   }
   const std::clock_t begin = std::clock();
-  std::vector<Ranked> found = search(problem);
-  if (options.top > 0) {
-    found.resize(std::min(found.size(), static_cast<std::size_t>(options.top)));
-  }
+  const std::vector<Ranked> found =
+      search(problem, static_cast<std::size_t>(options.top), options.threads);
+  const std::vector<std::string> missing = left_out(problem);
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   if (!options.output.empty()) {
     std::error_code failed;
@@ -150,8 +151,10 @@ ExitCode run_metis(const MetisOptions& options) {
                                                    {"cost", options.cost},
                                                    {"time_s", found.front().price.total() / 1000},
                                                    {"bound_s", found.front().price.total() / 1000},
+                                                   {"gap", 0.0},
                                                    {"exact", true},
                                                    {"search_cpu_s", cpu_s},
+                                                   {"left_out", missing},
                                                    {"plans", std::move(plans)}}));
     write_reports(options.report, "plan", text);
     if (options.json) {
@@ -159,7 +162,14 @@ ExitCode run_metis(const MetisOptions& options) {
     }
   }
   if (!options.json) {
-    write_file("-", ranking(found));
+    for (const std::string& part : missing) {
+      fmt::print(standard_error(), "lockstep: note: {}\n", part);
+    }
+    write_file("-", for_terminal(ranking(found)));
+    fmt::print(standard_error(),
+               "lockstep: note: proven: no sound plan is below {:.2f} ms, bound and gap are {:.2f} "
+               "ms and 0 %; searched in {:.3f} s of CPU\n",
+               found.front().price.total(), found.front().price.total(), cpu_s);
   }
   return ExitCode::kDone;
 }

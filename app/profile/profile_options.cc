@@ -1,5 +1,7 @@
 #include "app/profile/profile_options.h"
 
+#include <CLI/CLI.hpp>
+
 namespace lockstep {
 
 void add_profile_options(CLI::App& app, ProfileOptions& options) {

@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "profiler/device.h"
 
 namespace lockstep {

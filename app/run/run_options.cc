@@ -1,5 +1,7 @@
 #include "app/run/run_options.h"
 
+#include <CLI/CLI.hpp>
+
 namespace lockstep {
 
 void add_run_options(CLI::App& app, RunOptionsCli& options) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <CLI/CLI.hpp>
+#include "app/cli_fwd.h"
 
 namespace lockstep {
 

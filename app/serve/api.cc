@@ -9,11 +9,11 @@
 
 #include "app/build_facts.h"
 #include "app/serve/live_page.h"
-#include "app/serve/scratch_folder.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/scratch_folder.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -31,9 +31,7 @@ struct Refusal {
   std::string text;
 };
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string dump(const Json& json) { return to_line(json) + "\n"; }
 
 /// Takes as long whatever the texts are, so that the time does not tell how much of them agrees.
 bool same_secret(std::string_view a, std::string_view b) {
@@ -133,6 +131,9 @@ IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
     if (word.starts_with("--follow")) {
       throw Refusal{400, "--follow does not end, and is not served"};
     }
+    if (word.starts_with("--max-input")) {
+      throw Refusal{400, "--max-input is not for callers"};
+    }
     check_word(word, settings);
   }
   if (body.contains("time_limit_s")) {
@@ -169,7 +170,7 @@ Json written_files(const Json& wanted, const std::string& folder) {
       throw Refusal{403, fmt::format("the path '{}' is not served", printable(name))};
     }
     if (fs::is_regular_file(path, ignored)) {
-      files[name] = std::string(FileText(path.string(), std::int64_t{1} << 28).view());
+      files[name] = std::string(FileText(path.string(), Bytes(std::int64_t{1} << 28)).view());
     }
   }
   return files;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "app/generate_exact.h"
@@ -44,19 +45,26 @@ void scale_links(Topology& topology, const LiveSliders& sliders) {
   }
 }
 
-void scale_compute(Workload& workload, double factor) {
-  for (WorkloadJob& job : workload.jobs) {
-    if (auto* table = std::get_if<LayerTable>(&job.work)) {
-      for (Layer& layer : table->layers) {
-        for (LayerPhase* phase : {&layer.forward, &layer.input_grad, &layer.weight_grad}) {
-          phase->compute = scaled(phase->compute, factor);
-        }
+/// `scaled_workload` is a copy of `workload` and gets its computation times, by a factor.
+void scale_compute(const Workload& workload, double factor, Workload& scaled_workload) {
+  for (std::size_t j = 0; j < workload.jobs.size(); ++j) {
+    const WorkloadJob& from = workload.jobs[j];
+    WorkloadJob& to = scaled_workload.jobs[j];
+    if (const auto* table = std::get_if<LayerTable>(&from.work)) {
+      auto& layers = std::get<LayerTable>(to.work).layers;
+      for (std::size_t i = 0; i < layers.size(); ++i) {
+        const Layer& layer = table->layers[i];
+        layers[i].forward.compute = scaled(layer.forward.compute, factor);
+        layers[i].input_grad.compute = scaled(layer.input_grad.compute, factor);
+        layers[i].weight_grad.compute = scaled(layer.weight_grad.compute, factor);
       }
       continue;
     }
-    for (OpProgram& program : std::get<OpTable>(job.work).programs) {
-      for (Op& op : program.ops) {
-        op.compute = scaled(op.compute, factor);
+    const auto& programs = std::get<OpTable>(from.work).programs;
+    auto& scaled_programs = std::get<OpTable>(to.work).programs;
+    for (std::size_t p = 0; p < programs.size(); ++p) {
+      for (std::size_t i = 0; i < programs[p].ops.size(); ++i) {
+        scaled_programs[p].ops[i].compute = scaled(programs[p].ops[i].compute, factor);
       }
     }
   }
@@ -103,7 +111,21 @@ LiveModel::LiveModel(const std::vector<std::string>& arguments) {
   topology_ = topology_from(options_.topology, nullptr);
 }
 
-StepResult LiveModel::simulate(const LiveSliders& sliders) {
+const Workload& LiveModel::workload_at(double gpu_speed) {
+  if (gpu_speed == 1) {
+    return workload_;
+  }
+  if (scaled_.jobs.empty()) {
+    scaled_ = workload_;
+  }
+  if (gpu_speed != gpu_speed_) {
+    scale_compute(workload_, 1 / gpu_speed, scaled_);
+    gpu_speed_ = gpu_speed;
+  }
+  return scaled_;
+}
+
+StepResult LiveModel::simulate(const LiveSliders& sliders, bool fresh) {
   Topology topology = topology_;
   scale_links(topology, sliders);
   SimulateOptions options = options_;
@@ -115,12 +137,12 @@ StepResult LiveModel::simulate(const LiveSliders& sliders) {
     options.stragglers.push_back(
         Straggler::parse(fmt::format("gpu:{}:{:.6g}", sliders.straggler_gpu, sliders.straggler)));
   }
-  if (sliders.gpu_speed == 1) {
-    return run_flow(workload_, topology, options, nullptr);
+  if (!fresh) {
+    options.kept = &kept_;
+    kept_.network = fmt::format("{} {} {}", sliders.nvlink_bandwidth, sliders.network_bandwidth,
+                                sliders.latency);
   }
-  Workload workload = workload_;
-  scale_compute(workload, 1 / sliders.gpu_speed);
-  return run_flow(workload, topology, options, nullptr);
+  return run_flow(workload_at(sliders.gpu_speed), topology, options, nullptr);
 }
 
 Json LiveModel::evaluate(const LiveSliders& sliders) {

@@ -1,9 +1,11 @@
 #include "app/simulate/run_flow.h"
 
 #include <memory>
+#include <utility>
 
 #include "app/flag_value.h"
 #include "app/simulate/run_network.h"
+#include "simulator/network/checked_network.h"
 #include "simulator/network/flow/flow_engine.h"
 
 namespace lockstep {
@@ -15,7 +17,15 @@ StepResult run_flow(const Workload& workload, const Topology& topology,
   add_transport(options, simai, topology, options.seed, flow, warnings);
   StepResult result = run_on_network(
       workload, topology, options, timeline,
-      [&] { return std::make_unique<FlowEngine>(topology, flow); }, flow);
+      [&]() -> std::unique_ptr<NetworkEngine> {
+        auto engine = std::make_unique<FlowEngine>(topology, flow);
+        if (!options.paranoid) {
+          return engine;
+        }
+        engine->certify();
+        return std::make_unique<CheckedNetwork>(std::move(engine), topology);
+      },
+      flow);
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   return result;
 }

@@ -8,6 +8,7 @@
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
 #include "simulator/replay/fabric_of.h"
+#include "simulator/replay/kept_step.h"
 
 namespace lockstep {
 namespace {
@@ -57,22 +58,29 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     step.fold = fold;
   }
   step.recall = recall;
-  step.verify_symmetry = options.verify_symmetry;
+  step.verify_symmetry = options.verify_symmetry || options.paranoid;
   step.stragglers = options.stragglers;
   step.seed = options.seed;
   step.step = options.step;
   step.explain = options.explain;
   step.detail = options.detail;
+  step.kept = options.kept;
   step.routes = fold;
   step.memory = options.memory;
   step.interference.share = options.interference;
+  if (!options.traffic_class.empty()) {
+    step.traffic_classes =
+        flag_value("--traffic-class", options.traffic_class, TrafficClasses::parse);
+  }
+  step.limits = options.limits;
   step.trace = options.rows;
   step.meta = options.meta;
   step.trace_first_workers = options.trace_workers == "first";
   algorithm_name(options, CommType::kAllReduce);  // refuses names that do not exist
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   const NcclWishes wishes = nccl_wishes(options);
-  ScheduleCache schedules;
+  ScheduleCache own_schedules;
+  ScheduleCache& schedules = options.kept != nullptr ? options.kept->schedules : own_schedules;
   const auto schedule_of = [&](CommType op, Bytes bytes, const GroupShape& shape, bool nvls) {
     const CollectiveAlgorithm* named = algorithm_if_able(options, op);
     if (nvls && named == nullptr && nvls_by_flag(options, op, shape, topology.gpu_types.front())) {

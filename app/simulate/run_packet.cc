@@ -4,9 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "app/flag_value.h"
 #include "app/simulate/run_network.h"
+#include "base/error.h"
+#include "simulator/network/checked_network.h"
 #include "simulator/network/packet_engine.h"
 
 namespace lockstep {
@@ -20,6 +23,16 @@ PacketOptions options_of(const SimulateOptions& options, std::vector<std::string
                          ? flag_value("--send-latency", options.send_latency, parse_time)
                      : options.flavour == "simai" ? Time::us(6)
                                                   : Time::ns(600);
+  if (!options.traffic_class.empty()) {
+    if (!options.error_budget.empty()) {
+      throw Error("collectives cannot be told again where one class may wait for all of another")
+          .field("--error-budget")
+          .hint("leave out --error-budget or --traffic-class");
+    }
+    const auto classes =
+        flag_value("--traffic-class", options.traffic_class, TrafficClasses::parse);
+    packet.fabric.try_emplace("Classes", std::to_string(classes.needed()));
+  }
   packet.fct_file = options.fct_file;
   packet.pfc_file = options.pfc_file;
   return packet;
@@ -33,6 +46,11 @@ std::optional<RecallOptions> recall_options(const SimulateOptions& options,
   recall.error_budget = error_budget(options.error_budget);
   if (recall.error_budget <= 0 || !packet.faults.empty()) {
     return std::nullopt;
+  }
+  if (!packet.samples_file.empty()) {
+    throw Error("samples would be of those collectives alone that are simulated")
+        .field("--samples")
+        .hint("leave out --error-budget");
   }
   const WireSizes sizes = wire_sizes(packet);
   recall.payload = sizes.payload;
@@ -52,10 +70,14 @@ StepResult run_packet(const Workload& workload, const Topology& topology,
   PacketOptions packet = options_of(options, warnings);
   StepResult result = run_on_network(
       workload, topology, options, timeline,
-      [&] {
-        auto engine = std::make_unique<PacketEngine>(topology, packet);
+      [&]() -> std::unique_ptr<NetworkEngine> {
+        std::unique_ptr<NetworkEngine> engine = std::make_unique<PacketEngine>(topology, packet);
         packet.fct_file.clear();  // the records are those of the step, not of what it is compared
         packet.pfc_file.clear();  // with
+        packet.samples_file.clear();
+        if (options.paranoid) {
+          return std::make_unique<CheckedNetwork>(std::move(engine), topology);
+        }
         return engine;
       },
       {}, recall_options(options, packet));

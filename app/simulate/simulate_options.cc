@@ -1,5 +1,7 @@
 #include "app/simulate/simulate_options.h"
 
+#include <CLI/CLI.hpp>
+
 namespace lockstep {
 
 void define_simulate_options(CLI::App& app, SimulateOptions& options) {
@@ -53,6 +55,13 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   const char* packet = "Packet engine (docs/models.md)";
   app.add_option("--fct", options.fct_file, "file for every transfer's completion, as SimAI has it")
       ->group(packet);
+  app.add_option(
+         "--traffic-class", options.traffic_class,
+         "WHAT=CLASS,…: in which class transfers are, of which 0 goes first on every port;\n"
+         "WHAT: tp, dp, ep, dp_ep, pp, cp, world, an operation, or job1, job2, …; ACKs are\n"
+         "in 0 (--fabric AckClass), all others in the last")
+      ->group(packet);
+  define_sample_flags(app, options, packet);
   app.add_option("--pfc", options.pfc_file, "file for every pause and resume, as SimAI has it")
       ->group(packet);
 
@@ -170,6 +179,11 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group("Speed");
   app.add_flag("--verify-symmetry", options.verify_symmetry,
                "flow engine: simulate every rank as well and compare, to the picosecond")
+      ->group("Speed");
+  app.add_flag(
+         "--paranoid", options.paranoid,
+         "flow and packet engine: check every transfer, byte count, clock and solve of rates\n"
+         "in a run of every rank, and (flow) that it ends as the folded one does; slow")
       ->group("Speed");
   app.add_option("--trace-workers", options.trace_workers,
                  "in a trace for 'lockstep whatif': all workers, or the first of each tensor- and\n"

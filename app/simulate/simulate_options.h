@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "app/cli_fwd.h"
 #include "app/network_flags.h"
 #include "app/report_flags.h"
 #include "simulator/replay/memory_timeline.h"
+#include "simulator/replay/replay.h"
 #include "simulator/replay/step_detail.h"
 #include "simulator/replay/straggler.h"
 #include "trace/job_meta.h"
@@ -18,12 +18,14 @@
 
 namespace lockstep {
 
+struct KeptStep;
+
 /// The flags of `lockstep simulate`, as typed. Quantities stay text until the engine is known.
 struct SimulateOptions : NetworkFlags {
   std::string workload, topology;
   std::vector<std::string> job;  // words that describe a model and a job instead of a workload
   std::string engine = "flow", semantics = "simai", flavour = "default";
-  std::string fct_file, pfc_file, error_budget;
+  std::string fct_file, pfc_file, error_budget, traffic_class;
   std::uint64_t seed = 1;
 
   std::int64_t gpus = 0;
@@ -42,18 +44,20 @@ struct SimulateOptions : NetworkFlags {
   int threads = 0;                    // 0: as many as there are cores
   Trace* rows = nullptr;              // filled with the step in what-if columns
   JobMeta* meta = nullptr;
+  KeptStep* kept = nullptr;                              // StepOptions::kept, and schedules
   std::function<RankMemory(std::int32_t stage)> memory;  // what ranks hold, where it is known
   bool memory_over_time = false;
   std::string memory_csv;
   bool explain = false, sensitivity = false;
   std::vector<std::string> beside;  // further workloads whose jobs share the cluster
   bool job_matrix = false;
-  bool quiet = false;  // one of several runs: no progress
+  bool quiet = false;   // one of several runs: no progress
+  ReplayLimits limits;  // of one of several runs
 
   std::string csv_dir, csv_prefix, trace, byteps_trace;
   std::int32_t trace_ranks = 8;
   std::string trace_workers = "all";  // or first: of tensor- and context-parallel groups
-  bool no_symmetry = false, verify_symmetry = false;
+  bool no_symmetry = false, verify_symmetry = false, paranoid = false;
   bool json = false;
   bool detail_wanted = false;  // --detail
   double gpu_hour_price = 0;

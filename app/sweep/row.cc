@@ -103,7 +103,7 @@ std::string to_line(const SweepRow& row) {
   json["cpu_s"] = row.cpu_s;
   json["peak_bytes"] = row.peak_bytes;
   json["rank"] = row.rank;
-  std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string line = to_line(json);
   line.pop_back();
   return line + std::string(kSum) + sum_of(line) + "\"}";
 }

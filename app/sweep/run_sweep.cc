@@ -19,6 +19,7 @@
 #include "base/output_capture.h"
 #include "base/progress.h"
 #include "base/stop_signal.h"
+#include "report/html/report_document.h"
 #include "trace/read_trace.h"
 
 namespace lockstep {
@@ -57,9 +58,9 @@ class TableFiles {
   TableFiles(const Grid& grid, std::string folder)
       : grid_(grid), csv_(folder + "/table.csv"), parquet_(folder + "/table.parquet") {}
 
-  void write(const std::map<std::int64_t, SweepRow>& rows) {
+  ColumnTable write(const std::map<std::int64_t, SweepRow>& rows) {
     const auto begin = Clock::now();
-    const ColumnTable table = sweep_table(grid_, rows);
+    ColumnTable table = sweep_table(grid_, rows);
     write_file(csv_, to_csv(table));
     if (has_parquet()) {
       write_file(parquet_, to_parquet(table));
@@ -68,6 +69,7 @@ class TableFiles {
     const auto end = Clock::now();
     due_ = end + std::max<Clock::duration>(kShare * (end - begin), std::chrono::seconds(2));
     written_ = rows.size();
+    return table;
   }
   void write_if_due(const std::map<std::int64_t, SweepRow>& rows) {
     if (rows.size() > written_ && Clock::now() >= due_) {
@@ -94,28 +96,56 @@ void print_lines(const Grid& grid, const SweepOptions& options) {
   write_file("-", text);
 }
 
-void print_summary(const SweepOptions& options, const SweepJournal& journal, std::int64_t points,
-                   std::int64_t computed, const TableFiles& files) {
-  std::map<std::string_view, std::int64_t> endings;
+using Endings = std::map<std::string_view, std::int64_t>;
+
+/// The summary, and the table where it has at most kMostRows rows: others are read from its files.
+Json summary_json(const Grid& grid, const ColumnTable& table, const Endings& endings,
+                  std::int64_t rows, std::int64_t computed, const TableFiles& files) {
+  constexpr std::int64_t kMostRows = 100'000;
+  Json ends = Json::object(), axes = Json::array();
+  for (const auto& [ending, count] : endings) {
+    ends[std::string(ending)] = count;
+  }
+  for (const GridAxis& axis : grid.axes) {
+    for (const std::string& flag : axis.flags) {
+      axes.push_back(flag);
+    }
+  }
+  Json json{{"schema", "lockstep-sweep/1"},
+            {"command", command_line()},
+            {"grid", grid.file},
+            {"points", grid.size()},
+            {"rows", rows},
+            {"computed_now", computed},
+            {"endings", std::move(ends)},
+            {"csv", files.csv()},
+            {"parquet", files.parquet()},
+            {"axes", std::move(axes)}};
+  if (rows <= kMostRows) {
+    json["columns"] = columns_json(table);
+  }
+  return json;
+}
+
+void print_summary(const SweepOptions& options, const Grid& grid, const SweepJournal& journal,
+                   std::int64_t computed, const TableFiles& files, const ColumnTable& table) {
+  Endings endings;
   for (const auto& [point, row] : journal.rows()) {
     ++endings[to_text(row.ending)];
   }
-  if (options.json) {
-    Json ends = Json::object();
-    for (const auto& [ending, count] : endings) {
-      ends[std::string(ending)] = count;
+  if (options.json || options.report.wanted()) {
+    const Json json =
+        summary_json(grid, table, endings, std::ssize(journal.rows()), computed, files);
+    if (options.report.wanted()) {
+      write_reports(options.report, {{"lockstep sweep", json}});
     }
-    write_file("-", to_text(Json{{"schema", "lockstep-sweep/1"},
-                                 {"points", points},
-                                 {"rows", journal.rows().size()},
-                                 {"computed_now", computed},
-                                 {"endings", ends},
-                                 {"csv", files.csv()},
-                                 {"parquet", files.parquet()}}));
-    return;
+    if (options.json) {
+      write_file("-", to_text(json));
+      return;
+    }
   }
   std::string text = fmt::format("{} of {} points, {} of them computed now:", journal.rows().size(),
-                                 points, computed);
+                                 grid.size(), computed);
   for (const auto& [ending, count] : endings) {
     text += fmt::format(" {} {}", count, ending);
   }
@@ -125,12 +155,14 @@ void print_summary(const SweepOptions& options, const SweepJournal& journal, std
 }
 
 ExitCode coordinate(const SweepOptions& options, SweepRunner& runner, int ranks) {
-  const FileText text(options.grid);
+  constexpr Bytes kMostYaml(1 << 24);  // its tree takes 75 times as much
+  const FileText text(options.grid, kMostYaml);
   const Grid grid = parse_grid(text.view(), options.grid);
   if (options.list) {
     print_lines(grid, options);
     return ExitCode::kDone;
   }
+  check_report_flags(options.report);
   make_folder(options.output);
   const std::string path = options.output + "/journal.jsonl";
   if (options.restart) {
@@ -152,6 +184,7 @@ ExitCode coordinate(const SweepOptions& options, SweepRunner& runner, int ranks)
   const auto total = static_cast<std::int64_t>(points.size());
   std::int64_t computed = 0;
   bool complete = true;
+  ColumnTable table;
   const std::unique_ptr<Crew> crew = ranks > 1 ? join_crew() : nullptr;
   const auto dismiss = [&] {
     for (int rank = 1; crew != nullptr && rank < crew->size(); ++rank) {
@@ -170,13 +203,13 @@ ExitCode coordinate(const SweepOptions& options, SweepRunner& runner, int ranks)
       files.write_if_due(journal.rows());
       return !stop.requested();
     });
-    files.write(journal.rows());
+    table = files.write(journal.rows());
   } catch (...) {
     dismiss();
     throw;
   }
   dismiss();
-  print_summary(options, journal, grid.size(), computed, files);
+  print_summary(options, grid, journal, computed, files, table);
   if (!complete) {
     fmt::print(standard_error(), "lockstep: stopped; the same command goes on\n");
   }

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "app/report_flags.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -14,6 +15,7 @@ struct SweepOptions {
   bool keep = false;     ///< keep the files that the points write, in points/NUMBER
   bool list = false;     ///< only print the command lines
   bool json = false;
+  ReportFlags report;
 };
 
 /// Runs the points of a grid, in this process alone or, under mpirun, on all ranks: dynamically,

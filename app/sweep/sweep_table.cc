@@ -123,4 +123,20 @@ ColumnTable sweep_table(const Grid& grid, const std::map<std::int64_t, SweepRow>
   return table;
 }
 
+Json columns_json(const ColumnTable& table) {
+  Json columns = Json::array();
+  for (const ColumnTable::Column& column : table.columns) {
+    Json cells = Json::array();
+    std::visit(
+        [&](const auto& of_type) {
+          for (const auto& cell : of_type) {
+            cells.push_back(cell ? Json(*cell) : Json());
+          }
+        },
+        column.cells);
+    columns.push_back({{"name", column.name}, {"cells", std::move(cells)}});
+  }
+  return columns;
+}
+
 }  // namespace lockstep

@@ -15,4 +15,7 @@ namespace lockstep {
 /// a row, when, or how long that took.
 ColumnTable sweep_table(const Grid& grid, const std::map<std::int64_t, SweepRow>& rows);
 
+/// The columns as an array of objects: `name` and `cells`, null where one is empty.
+Json columns_json(const ColumnTable& table);
+
 }  // namespace lockstep

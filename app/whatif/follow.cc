@@ -175,8 +175,7 @@ class Follower {
   void print(const std::vector<Json>& lines) const {
     std::string text;
     for (const Json& line : lines) {
-      text += options_.json ? line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
-                            : as_text(line);
+      text += options_.json ? to_line(line) + "\n" : as_text(line);
     }
     write_file("-", text);
   }
@@ -190,7 +189,7 @@ class Follower {
 }  // namespace
 
 ExitCode follow(const FollowOptions& options) {
-  const FileText meta_text(options.meta, 1 << 20);
+  const FileText meta_text(options.meta, Bytes(1 << 20));
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
   trace_files(options.folder);  // a folder that is missing is told before anything is written
   make_folder(options.output);

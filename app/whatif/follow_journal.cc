@@ -105,7 +105,7 @@ std::vector<Json> FollowJournal::add_refused(const TraceFile& file, const std::s
 void FollowJournal::append(const std::vector<Json>& lines) {
   std::string text;
   for (const Json& line : lines) {
-    text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+    text += to_line(line) + '\n';
   }
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t count = ::pwrite(descriptor_, text.data() + done, text.size() - done,

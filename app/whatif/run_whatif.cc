@@ -8,8 +8,10 @@
 #include "analysis/whatif/edit.h"
 #include "analysis/whatif/job_analysis.h"
 #include "analysis/whatif/numbers.h"
+#include "app/terminal.h"
 #include "app/whatif/documents.h"
 #include "app/whatif/follow.h"
+#include "app/whatif/heap.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -93,6 +95,7 @@ std::string edited(const Scene& scene, const std::vector<EditRule>& rules) {
 }  // namespace
 
 ExitCode run_whatif(const WhatIfOptions& options) {
+  grow_heap(std::size_t{32} << 20);
   std::vector<StepRange> steps;
   for (const std::string& text : options.steps) {
     steps.push_back(parse_range(text));
@@ -117,7 +120,7 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                    .analysis = analysis});
   }
   check_report_flags(options.report);
-  const FileText meta_text(options.meta, 1 << 20);
+  const FileText meta_text(options.meta, Bytes(1 << 20));
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
   Warnings warnings;
   const LoadOptions loading{.steps = steps, .drop_incomplete_steps = options.drop_incomplete_steps};
@@ -136,11 +139,15 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                              options.traces.front(), loading.most_rows));
   }
   print_warnings(warnings);
-  const std::string json = with_command(causes_json(job.causes, job.table, meta));
-  write_reports(options.report, "whatif", json);
-  write_file("-", options.json ? json
-                               : overview(job.result, job.causes, job.table, options.output) +
-                                     edited(job.scene, rules));
+  std::string json;
+  if (options.json || options.report.wanted()) {
+    json = with_command(causes_json(job.causes, job.table, meta));
+    write_reports(options.report, "whatif", json);
+  }
+  write_file("-", options.json
+                      ? json
+                      : for_terminal(overview(job.result, job.causes, job.table, options.output) +
+                                     edited(job.scene, rules)));
   return ExitCode::kDone;
 }
 

@@ -44,8 +44,7 @@ Op op_of(const FoldedStep& step, std::string name, Families& families) {
 std::vector<std::int32_t> joined(std::vector<std::int32_t> a, const std::vector<std::int32_t>& b) {
   a.insert(a.end(), b.begin(), b.end());
   std::ranges::sort(a);
-  const auto twice = std::ranges::unique(a);
-  a.erase(twice.begin(), twice.end());
+  a.erase(std::unique(a.begin(), a.end()), a.end());
   return a;
 }
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "generator/csv_program.h"
 #include "generator/csv_row.h"
 #include "generator/generator.h"
@@ -228,8 +227,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
           .field("--fill_times")
           .expected("--comp_filepath FILE");
     }
-    const FileText file(path_in(request.folder, args.comp_filepath), kMaxAiobBytes);
-    times = ComputeProfile::from_aiob(file.view(), args.recompute);
+    times = ComputeProfile::read_aiob(path_in(request.folder, args.comp_filepath), args.recompute);
   }
   stage_of(args);
   GeneratedWorkload workload;

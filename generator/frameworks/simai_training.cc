@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "generator/compute_profile.h"
 #include "generator/generator.h"
 #include "generator/megatron_model.h"
@@ -153,8 +152,8 @@ GeneratedWorkload generate(const GenerateRequest& request) {
           .field("--aiob_enable")
           .expected("--comp_filepath FILE, as AICB's AIOB measures on a GPU");
     }
-    const FileText file(path_in(request.folder, args.comp_filepath), kMaxAiobBytes);
-    profile = ComputeProfile::from_aiob(file.view(), args.recompute);
+    profile =
+        ComputeProfile::read_aiob(path_in(request.folder, args.comp_filepath), args.recompute);
   }
   GeneratedWorkload workload;
   workload.file_name = file_name(args);

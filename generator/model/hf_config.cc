@@ -281,7 +281,7 @@ Model read_hf_config(const std::string& path, const Variables& given) {
         .expected("a local config.json; nothing is downloaded")
         .hint(known_model_hint(path));
   }
-  const FileText text(path, kMaxText);
+  const FileText text(path, Bytes(kMaxText));
   return parse_hf_config(text.view(), path, given);
 }
 

@@ -327,7 +327,7 @@ Model read_model(const std::string& path, const Variables& given) {
   if (!std::filesystem::exists(path, ignored)) {
     throw Error("cannot read the file: there is none").at(path).hint(known_model_hint(path));
   }
-  const FileText text(path, kMaxText);
+  const FileText text(path, Bytes(kMaxText));
   return parse_model(text.view(), path, given);
 }
 

@@ -7,34 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "generator/comm_names.h"
 #include "generator/csv_row.h"
 
 namespace lockstep {
 namespace {
-
-std::string_view aicb_comm(const Op& op) {
-  switch (op.comm) {
-    case CommType::kAllReduce:
-      return "all_reduce";
-    case CommType::kAllGather:
-      return "all_gather";
-    case CommType::kReduceScatter:
-      return "reduce_scatter";
-    case CommType::kAllToAll:
-      return "all_to_all";
-    case CommType::kBroadcast:
-      return "broadcast";
-    case CommType::kReduce:
-      return "reduce";
-    case CommType::kBarrier:
-      return "barrier";
-    case CommType::kSendRecv:
-      return op.send ? "isend" : "irecv";
-    case CommType::kNone:
-      break;
-  }
-  return "computation";
-}
 
 /// Empty where AICB has no word for it.
 std::string_view aicb_group(const std::string& family) {
@@ -73,7 +50,7 @@ std::string row_of(const Op& op, const GroupFamily& family) {
   const std::string stage = stage_text(op.name);
   const std::string other =
       fmt::format("{}_{}", op.send ? "send" : "recv", op.peer > 0 ? "next" : "prev");
-  CsvRow row{aicb_comm(op), aicb_group(family.name),
+  CsvRow row{aicb_operation(op.comm, op.send), aicb_group(family.name),
              message ? Count(1) : Count(static_cast<std::int64_t>(family.members.front().size())),
              bytes, stage};
   if (op.comm == CommType::kBroadcast) {

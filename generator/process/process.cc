@@ -302,7 +302,7 @@ Process find_process(const std::string& name_or_path) {
     const std::string_view near = closest(name_or_path, names);
     throw near.empty() ? error : std::move(error).hint(fmt::format("did you mean {}?", near));
   }
-  const FileText text(name_or_path, kMaxText);
+  const FileText text(name_or_path, Bytes(kMaxText));
   return parse_process(text.view(), name_or_path);
 }
 

@@ -101,6 +101,21 @@ Fabric::GetTypeId()
                           BooleanValue(true),
                           MakeBooleanAccessor(Own(&FabricParameters::ackPriority)),
                           MakeBooleanChecker())
+            .AddAttribute(
+                "Classes",
+                "Traffic classes: queues of every port, served in strict priority, class 0 "
+                "first; marks, buffer thresholds and pauses are each class's own. Queue "
+                "pairs are in the last one unless they are given another.",
+                UintegerValue(1),
+                MakeUintegerAccessor(Own(&FabricParameters::classes)),
+                MakeUintegerChecker<uint32_t>(1, FabricPort::MAX_CLASSES))
+            .AddAttribute(
+                "AckClass",
+                "Traffic class of ACKs, with the marks that they echo (CNPs); the last one "
+                "if there are fewer.",
+                UintegerValue(0),
+                MakeUintegerAccessor(Own(&FabricParameters::ackClass)),
+                MakeUintegerChecker<uint32_t>(0, FabricPort::MAX_CLASSES - 1))
             .AddAttribute("FinishedLeaveWhenMet",
                           "Finished queue pairs stay in their port's round robin until it meets "
                           "one, and then leave without the turn being adjusted (SimAI); otherwise "
@@ -152,6 +167,20 @@ Fabric::GetTypeId()
                           DoubleValue(0.125),
                           MakeDoubleAccessor(Own(&FabricParameters::pfcAlpha)),
                           MakeDoubleChecker<double>(0.0, 64.0))
+            .AddAttribute("DynamicThreshold",
+                          "Pauses and drops begin at PfcAlpha of what is free; otherwise at "
+                          "PfcThreshold.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::dynamicThreshold)),
+                          MakeBooleanChecker())
+            .AddAttribute(
+                "PfcThreshold",
+                "Bytes beyond its reserve at which a class of a port is paused (lossless), "
+                "or an egress queue drops (lossy), without DynamicThreshold. 0: an equal "
+                "part of the shared buffer for each class of each port.",
+                UintegerValue(0),
+                MakeUintegerAccessor(Own(&FabricParameters::pfcThreshold)),
+                MakeUintegerChecker<uint64_t>(0, INT64_MAX))
             .AddAttribute("ResumeOffset",
                           "Bytes below the pause threshold at which a port may go on.",
                           UintegerValue(3072),
@@ -163,6 +192,13 @@ Fabric::GetTypeId()
                           BooleanValue(true),
                           MakeBooleanAccessor(Own(&FabricParameters::fastForward)),
                           MakeBooleanChecker())
+            .AddAttribute("SampleInterval",
+                          "Time between samples of ports and queue pairs (trace sources PortSample "
+                          "and QueuePairSample); 0: there are none. With samples nothing is jumped "
+                          "over.",
+                          TimeValue(PicoSeconds(0)),
+                          MakeTimeAccessor(Own(&FabricParameters::sampleInterval)),
+                          MakeTimeChecker(PicoSeconds(0)))
             .AddAttribute("Ecn",
                           "Switches mark packets, if the congestion control heeds marks.",
                           BooleanValue(true),
@@ -211,15 +247,23 @@ Fabric::GetTypeId()
                           UintegerValue(100),
                           MakeUintegerAccessor(Own(&FabricParameters::retryLimit)),
                           MakeUintegerChecker<uint32_t>(1))
+            .AddAttribute("RecoveryChunk",
+                          "Bytes, from a message's start on, that a receiver with Recovery "
+                          "GoBackToZero gives up together. 0: the whole message.",
+                          UintegerValue(4000),
+                          MakeUintegerAccessor(Own(&FabricParameters::recoveryChunk)),
+                          MakeUintegerChecker<uint64_t>(0, INT64_MAX))
             .AddAttribute(
                 "Recovery",
-                "What is sent again after a loss: all from the missing byte on, or what is "
-                "missing, one gap at a time. After a timeout both send all that is not "
-                "confirmed.",
+                "What is sent again after a loss: all from the missing byte on; all from the "
+                "start of the RecoveryChunk that misses one; or what is missing, one gap at a "
+                "time. After a timeout all that is not confirmed is.",
                 EnumValue(FABRIC_GO_BACK_N),
                 MakeEnumAccessor(Own(&FabricParameters::recovery)),
                 MakeEnumChecker(FABRIC_GO_BACK_N,
                                 "GoBackN",
+                                FABRIC_GO_BACK_TO_ZERO,
+                                "GoBackToZero",
                                 FABRIC_SELECTIVE_REPEAT,
                                 "SelectiveRepeat"))
             .AddAttribute(
@@ -261,7 +305,7 @@ Fabric::GetTypeId()
                             "ns3::Fabric::MessageTracedCallback")
             .AddTraceSource("Pfc",
                             "A port was told to stop or to go on: time in ps, node that holds the "
-                            "packets, port that is told, whether to stop.",
+                            "packets, port that is told, traffic class, whether to stop.",
                             MakeTraceSourceAccessor(Own(&FabricTraces::pause)),
                             "ns3::Fabric::PfcTracedCallback")
             .AddTraceSource("Storm",
@@ -269,6 +313,14 @@ Fabric::GetTypeId()
                             "port, ps paused.",
                             MakeTraceSourceAccessor(Own(&FabricTraces::storm)),
                             "ns3::Fabric::StormTracedCallback")
+            .AddTraceSource("PortSample",
+                            "What a port did since its last sample.",
+                            MakeTraceSourceAccessor(Own(&FabricTraces::portSample)),
+                            "ns3::Fabric::PortSampleTracedCallback")
+            .AddTraceSource("QueuePairSample",
+                            "What a queue pair did since its last sample.",
+                            MakeTraceSourceAccessor(Own(&FabricTraces::pairSample)),
+                            "ns3::Fabric::PairSampleTracedCallback")
             .AddTraceSource("Drop",
                             "A unit was lost: time in ps, port, bytes.",
                             MakeTraceSourceAccessor(Own(&FabricTraces::drop)),

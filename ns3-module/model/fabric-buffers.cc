@@ -69,6 +69,7 @@ FabricBuffers::DivideNode(FabricNode& node)
     // bytes of a round trip on the wire, and a unit at each end (twice for a pause frame that
     // just missed one).
     int64_t shared = static_cast<int64_t>(p.buffer);
+    const auto classes = static_cast<int64_t>(p.classes);
     for (const uint32_t leaving : node.ports)
     {
         FabricPort& ingress = m_state.ports[leaving ^ 1];
@@ -77,7 +78,7 @@ FabricBuffers::DivideNode(FabricNode& node)
                            static_cast<int64_t>(full) * p.headroomPackets * p.train;
         ingress.reserve = static_cast<int64_t>(p.portReserve);
         ingress.thresholdShare = p.pfcAlpha;
-        shared -= ingress.headroom + ingress.reserve;
+        shared -= classes * (ingress.headroom + ingress.reserve);
     }
     const auto half = static_cast<int64_t>(p.buffer / 2);
     if (shared < half)
@@ -99,17 +100,24 @@ FabricBuffers::DivideNode(FabricNode& node)
 int64_t
 FabricBuffers::Threshold(const FabricPort& port) const
 {
+    const FabricParameters& p = m_state.parameters;
     const FabricNode& node = m_state.nodes[port.to];
+    if (!p.dynamicThreshold)
+    {
+        const auto lanes = static_cast<int64_t>(node.ports.size()) * p.classes;
+        return p.pfcThreshold > 0 ? static_cast<int64_t>(p.pfcThreshold) : node.shared / lanes;
+    }
     return static_cast<int64_t>(port.thresholdShare *
                                 static_cast<double>(node.shared - node.sharedUsed));
 }
 
 void
-FabricBuffers::Hold(FabricPort& port, int64_t bytes)
+FabricBuffers::Hold(FabricPort& port, uint32_t trafficClass, int64_t bytes)
 {
-    const int64_t before = std::max<int64_t>(0, port.held - port.reserve);
-    port.held += bytes;
-    const int64_t after = std::max<int64_t>(0, port.held - port.reserve);
+    FabricLane& lane = port.lanes[trafficClass];
+    const int64_t before = std::max<int64_t>(0, lane.held - port.reserve);
+    lane.held += bytes;
+    const int64_t after = std::max<int64_t>(0, lane.held - port.reserve);
     m_state.nodes[port.to].sharedUsed += after - before;
 }
 
@@ -132,13 +140,12 @@ FabricBuffers::Admit(uint32_t egress, const FabricUnit& unit)
         return true;
     }
     FabricPort& ingress = m_state.ports[unit.ingress];
+    FabricLane& lane = ingress.lanes[unit.trafficClass];
     if (!node.pauses)
     {
-        const auto full = [&]
-        {
-            const double free = static_cast<double>(node.shared - node.sharedUsed);
-            return static_cast<double>(m_state.ports[egress].queued + unit.wire) >
-                   m_state.parameters.pfcAlpha * free;
+        const auto full = [&] {
+            return m_state.ports[egress].lanes[unit.trafficClass].queued + unit.wire >
+                   Threshold(ingress);
         };
         if (full())
         {
@@ -148,11 +155,14 @@ FabricBuffers::Admit(uint32_t egress, const FabricUnit& unit)
                 return false;
             }
         }
-        Hold(ingress, unit.wire);
+        Hold(ingress, unit.trafficClass, unit.wire);
         return true;
     }
-    const auto overflows = [&] {
-        return ingress.holding && ingress.held + unit.wire - ingress.heldAtPause > ingress.headroom;
+    const auto bit = static_cast<uint8_t>(1U << unit.trafficClass);
+    const auto overflows = [&]
+    {
+        return (ingress.holding & bit) != 0 &&
+               lane.held + unit.wire - lane.heldAtPause > ingress.headroom;
     };
     if (overflows())
     {
@@ -162,17 +172,17 @@ FabricBuffers::Admit(uint32_t egress, const FabricUnit& unit)
             return false;
         }
     }
-    Hold(ingress, unit.wire);
-    const auto crosses = [&] { return ingress.held - ingress.reserve > Threshold(ingress); };
-    if (!ingress.holding && crosses())
+    Hold(ingress, unit.trafficClass, unit.wire);
+    const auto crosses = [&] { return lane.held - ingress.reserve > Threshold(ingress); };
+    if ((ingress.holding & bit) == 0 && crosses())
     {
         SettleNode(number);
         if (crosses())
         {
-            ingress.holding = true;
-            ingress.heldAtPause = ingress.held;
+            ingress.holding = static_cast<uint8_t>(ingress.holding | bit);
+            lane.heldAtPause = lane.held;
             ++node.pausing;
-            SendPause(unit.ingress, true);
+            SendPause(unit.ingress, unit.trafficClass, true);
             m_parts.wires.Watch(number);
         }
     }
@@ -185,20 +195,14 @@ FabricBuffers::Release(uint32_t egress, FabricUnit& unit)
     FabricPort& port = m_state.ports[egress];
     FabricNode& node = m_state.nodes[port.from];
     port.queued -= unit.wire;
+    port.lanes[unit.trafficClass].queued -= unit.wire;
     if (node.finite && unit.ingress != FabricUnit::NO_PORT)
     {
         FabricPort& ingress = m_state.ports[unit.ingress];
-        Hold(ingress, -static_cast<int64_t>(unit.wire));
-        if (ingress.holding)
+        Hold(ingress, unit.trafficClass, -static_cast<int64_t>(unit.wire));
+        if ((ingress.holding >> unit.trafficClass & 1) != 0)
         {
-            const int64_t used = std::max<int64_t>(0, ingress.held - ingress.reserve);
-            if (used == 0 ||
-                used + static_cast<int64_t>(m_state.parameters.resumeOffset) <= Threshold(ingress))
-            {
-                ingress.holding = false;
-                --node.pausing;
-                SendPause(unit.ingress, false);
-            }
+            LetGo(unit.ingress, unit.trafficClass);
         }
     }
     if ((unit.flags & FabricUnit::ACK) != 0)
@@ -223,23 +227,38 @@ FabricBuffers::Release(uint32_t egress, FabricUnit& unit)
 }
 
 void
+FabricBuffers::LetGo(uint32_t ingress, uint32_t trafficClass)
+{
+    FabricPort& port = m_state.ports[ingress];
+    const int64_t used = std::max<int64_t>(0, port.lanes[trafficClass].held - port.reserve);
+    if (used == 0 ||
+        used + static_cast<int64_t>(m_state.parameters.resumeOffset) <= Threshold(port))
+    {
+        port.holding = static_cast<uint8_t>(port.holding & ~(1U << trafficClass));
+        --m_state.nodes[port.to].pausing;
+        SendPause(ingress, trafficClass, false);
+    }
+}
+
+void
 FabricBuffers::Mark(FabricPort& port, FabricUnit& unit)
 {
-    if (port.queued <= port.kmin)
+    FabricLane& lane = port.lanes[unit.trafficClass];
+    if (lane.queued <= port.kmin)
     {
         return;
     }
-    bool mark = port.queued > port.kmax;
+    bool mark = lane.queued > port.kmax;
     if (!mark)
     {
-        double probability = port.pmax * static_cast<double>(port.queued - port.kmin) /
+        double probability = port.pmax * static_cast<double>(lane.queued - port.kmin) /
                              static_cast<double>(port.kmax - port.kmin);
         if (m_state.parameters.deterministicMarks)
         {
-            port.markDebt += probability * unit.packets;
-            if (port.markDebt >= 1)
+            lane.markDebt += probability * unit.packets;
+            if (lane.markDebt >= 1)
             {
-                port.markDebt -= std::floor(port.markDebt);
+                lane.markDebt -= std::floor(lane.markDebt);
                 mark = true;
             }
         }
@@ -260,16 +279,19 @@ FabricBuffers::Mark(FabricPort& port, FabricUnit& unit)
 }
 
 void
-FabricBuffers::SendPause(uint32_t index, bool pause)
+FabricBuffers::SendPause(uint32_t index, uint32_t trafficClass, bool pause)
 {
     constexpr uint32_t FRAME = 64; // bytes of a PFC frame
     const uint32_t reverse = index ^ 1;
     FabricPort& way = m_state.ports[reverse];
-    m_state.traces->pause(m_state.now, way.from, index, pause);
+    m_state.traces->pause(m_state.now, way.from, index, trafficClass, pause);
     // It goes before all that waits, but not before what is being sent.
     const int64_t start = std::max(m_state.now, way.startedEnd);
     const int64_t arrival = start + m_parts.wires.TransmissionTime(way, FRAME) + way.delay;
-    m_state.Schedule(pause ? FABRIC_PAUSE : FABRIC_RESUME, index, arrival, m_state.NextKey());
+    m_state.Schedule(pause ? FABRIC_PAUSE : FABRIC_RESUME,
+                     FabricState::Lane(index, trafficClass),
+                     arrival,
+                     m_state.NextKey());
 }
 
 } // namespace ns3

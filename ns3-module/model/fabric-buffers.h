@@ -23,9 +23,11 @@ struct FabricParts;
  *     pause i   when used(i) > threshold;  go on when used(i) + ResumeOffset <= threshold
  *
  * (Choudhury and Hahne: Dynamic queue length thresholds for shared-memory packet switches, 1998.)
- * What comes after a pause goes to the port's headroom. Counts fall when units leave, and that is
- * made up for lazily, so a count may only be too large: before it leads to anything all ports of
- * the node are settled.
+ * by traffic class: (i) is a class of a port. With DynamicThreshold off the threshold is
+ * PfcThreshold, or an equal part of the shared buffer for each (i) (Irland: Buffer management in a
+ * packet switch, IEEE Transactions on Communications 26(3), 1978). What comes after a pause goes to
+ * the port's headroom. Counts fall when units leave, and that is made up for lazily, so a count may
+ * only be too large: before it leads to anything all ports of the node are settled.
  */
 class FabricBuffers
 {
@@ -76,8 +78,10 @@ class FabricBuffers
     FindDeadlock() const;
 
   private:
+    std::vector<uint32_t>
+    FindDeadlock(uint32_t trafficClass) const;
     bool
-    WaitsFor(uint32_t ingress, uint32_t egress) const;
+    WaitsFor(uint32_t ingress, uint32_t egress, uint32_t trafficClass) const;
     void
     SetMarks(FabricPort& port) const;
     void
@@ -85,11 +89,14 @@ class FabricBuffers
     void
     Mark(FabricPort& port, FabricUnit& unit);
     void
-    SendPause(uint32_t port, bool pause);
+    SendPause(uint32_t port, uint32_t trafficClass, bool pause);
     int64_t
     Threshold(const FabricPort& port) const;
     void
-    Hold(FabricPort& port, int64_t bytes);
+    Hold(FabricPort& port, uint32_t trafficClass, int64_t bytes);
+    /** Lets a held-up class go on if there is room again. */
+    void
+    LetGo(uint32_t ingress, uint32_t trafficClass);
 
     FabricParts& m_parts;                          //!< those it works with
     FabricState& m_state;                          //!< of the Fabric

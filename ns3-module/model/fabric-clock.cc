@@ -17,7 +17,9 @@ int64_t
 Fabric::GetNextTime() const
 {
     FabricState& state = m_parts->state;
-    return state.events.IsEmpty() ? INT64_MAX : state.events.Top().time;
+    const int64_t next = state.events.IsEmpty() ? INT64_MAX : state.events.Top().time;
+    // The stop is due even where nothing of the fabric happens before it.
+    return std::min(next, state.GetStop());
 }
 
 int64_t
@@ -35,16 +37,9 @@ Fabric::RunUntil(int64_t limit)
     // A stop holds from the first completion on: then the rest of that stamp, or `slack` more.
     const auto stopping = [&state, &limit]
     {
-        if (state.stopAtCompletion && !state.completions.empty())
-        {
-            const int64_t stop = state.completions.front().time + std::max<int64_t>(state.slack, 1);
-            if (stop <= limit)
-            {
-                limit = stop;
-                return true;
-            }
-        }
-        return false;
+        const bool due = state.GetStop() <= limit && state.GetStop() != INT64_MAX;
+        limit = std::min(limit, state.GetStop());
+        return due;
     };
     bool stop = stopping();
     std::size_t seen = state.completions.size();
@@ -61,6 +56,10 @@ Fabric::RunUntil(int64_t limit)
         if (event.time >= limit)
         {
             break;
+        }
+        if (event.time >= state.nextSample)
+        {
+            m_parts->samples.TakeUntil(event.time);
         }
         state.now = event.time;
         state.currentKey = event.key;
@@ -113,11 +112,11 @@ Fabric::Dispatch(const FabricEvent& event)
         break;
     case FABRIC_PAUSE:
         state.events.Pop();
-        m_parts->wires.Pause(index);
+        m_parts->wires.Pause(index / FabricPort::MAX_CLASSES, index % FabricPort::MAX_CLASSES);
         break;
     case FABRIC_RESUME:
         state.events.Pop();
-        m_parts->wires.Resume(index);
+        m_parts->wires.Resume(index / FabricPort::MAX_CLASSES, index % FabricPort::MAX_CLASSES);
         break;
     case FABRIC_DEPART:
         state.events.Pop();

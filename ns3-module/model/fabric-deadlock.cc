@@ -11,12 +11,13 @@ namespace ns3
 {
 
 bool
-FabricBuffers::WaitsFor(uint32_t ingress, uint32_t egress) const
+FabricBuffers::WaitsFor(uint32_t ingress, uint32_t egress, uint32_t trafficClass) const
 {
     const FabricPort& port = m_state.ports[egress];
-    for (uint32_t i = port.started; port.paused && i < port.ring.GetSize(); ++i)
+    const bool paused = port.IsPaused(trafficClass);
+    for (uint32_t i = port.started; paused && i < port.ring.GetSize(); ++i)
     {
-        if (port.ring[i].ingress == ingress)
+        if (port.ring[i].ingress == ingress && port.ring[i].trafficClass == trafficClass)
         {
             return true;
         }
@@ -27,6 +28,21 @@ FabricBuffers::WaitsFor(uint32_t ingress, uint32_t egress) const
 std::vector<uint32_t>
 FabricBuffers::FindDeadlock() const
 {
+    // A packet keeps its class, so what waits for it is of the same class.
+    for (uint32_t trafficClass = 0; trafficClass < m_state.parameters.classes; ++trafficClass)
+    {
+        std::vector<uint32_t> circle = FindDeadlock(trafficClass);
+        if (!circle.empty())
+        {
+            return circle;
+        }
+    }
+    return {};
+}
+
+std::vector<uint32_t>
+FabricBuffers::FindDeadlock(uint32_t trafficClass) const
+{
     // A paused port waits for the paused ports of the node behind it in which something waits that
     // came by it. A port that waits for nobody goes on; so do those that wait for such ones alone.
     // Who is left waits for a circle: follow one of them until a port comes again.
@@ -34,11 +50,11 @@ FabricBuffers::FindDeadlock() const
     std::vector<bool> stuck(m_state.ports.size(), false);
     for (uint32_t index = 0; index < m_state.ports.size(); ++index)
     {
-        if (m_state.ports[index].paused)
+        if (m_state.ports[index].IsPaused(trafficClass))
         {
             for (const uint32_t next : m_state.nodes[m_state.ports[index].to].ports)
             {
-                if (WaitsFor(index, next))
+                if (WaitsFor(index, next, trafficClass))
                 {
                     waits[index].push_back(next);
                 }

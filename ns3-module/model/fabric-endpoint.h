@@ -14,7 +14,7 @@
 namespace ns3
 {
 
-/** The sending side of a port that has queue pairs. */
+/** The sending side of a port that has queue pairs, for one traffic class. */
 struct FabricEndpoint
 {
     FabricRing control;             //!< ACKs and forwarded units: they go first
@@ -24,7 +24,7 @@ struct FabricEndpoint
     uint32_t finished{0};           //!< pairs to be dropped from the list
     uint32_t last{0};               //!< place served last
     uint32_t quantum{0};            //!< packets that this one may still send in its turn
-    int64_t wake{INT64_MAX};        //!< ps, pending WAKE
+    int64_t wake{INT64_MAX};        //!< ps, pending WAKE of the port (in that of class 0)
 
     /**
      * \param pair gets the last place of the round robin

@@ -22,6 +22,7 @@ FabricEpisodes::DescribeBegin(const FabricMessage& message, int64_t time, Openin
     opening.bytes = message.end - message.begin;
     opening.pair = pair.oneShot ? FabricState::NONE : pair.index;
     opening.slot = pair.slot;
+    opening.trafficClass = pair.trafficClass;
     opening.window = pair.window;
     opening.rate = pair.rate;
     opening.ways.clear();

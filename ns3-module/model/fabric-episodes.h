@@ -113,6 +113,7 @@ class FabricEpisodes
         double rate;                //!< of its queue pair
         uint32_t pair;              //!< its queue pair, NONE if that is its own
         uint32_t slot;              //!< of that in the round robin
+        uint32_t trafficClass;      //!< of its data
         std::vector<uint32_t> ways; //!< there and back, if the queue pair is its own
 
         /** \return whether both are the same */
@@ -121,7 +122,7 @@ class FabricEpisodes
         {
             return time == other.time && bytes == other.bytes && window == other.window &&
                    rate == other.rate && pair == other.pair && slot == other.slot &&
-                   ways == other.ways;
+                   trafficClass == other.trafficClass && ways == other.ways;
         }
     };
 

@@ -141,7 +141,10 @@ FabricJumps::MovePorts(int64_t periods, int64_t shift, uint64_t keys)
         {
             MoveUnit(port.ring[u], shift, keys);
         }
-        port.pausedSince += shift;
+        for (FabricLane& lane : port.lanes)
+        {
+            lane.pausedSince += shift;
+        }
         const FabricPortStatistics& old = m_mark.ports[i];
         FabricPortStatistics& present = port.statistics;
         present.bytes += times * (present.bytes - old.bytes);

@@ -77,7 +77,7 @@ FabricMessages::Begin(uint32_t place)
     }
     if (pair.slot == FabricState::NONE)
     {
-        FabricEndpoint& endpoint = m_state.EndpointOf(pair.port);
+        FabricEndpoint& endpoint = m_state.EndpointOf(pair);
         endpoint.Join(pair);
     }
     m_parts.senders.UpdateEligible(pair);

@@ -24,6 +24,17 @@ enum FabricNodeKind : uint8_t
     FABRIC_SWITCH    //!< Ethernet switch: shared buffer, ECN, PFC
 };
 
+/** What a port keeps for each traffic class: its queue here, and what came by the port and is still
+ * in the node that it leads to. */
+struct FabricLane
+{
+    int64_t queued{0};      //!< bytes that wait here
+    int64_t held{0};        //!< bytes in the buffer of `to` that came by this port
+    int64_t heldAtPause{0}; //!< `held` when the pause was sent
+    int64_t pausedSince{0}; //!< ps
+    double markDebt{0};     //!< deterministic marking
+};
+
 /** Buffer and marking of a node. */
 struct FabricNode
 {
@@ -31,7 +42,7 @@ struct FabricNode
     bool finite;                 //!< has a buffer that is accounted for
     bool marks;                  //!< marks packets
     bool pauses;                 //!< sends PFC frames
-    uint32_t pausing;            //!< ingress ports that it holds up
+    uint32_t pausing;            //!< classes of ingress ports that it holds up
     int64_t granule;             //!< bytes of a unit that must be there before it is sent on
     int64_t shared;              //!< bytes of the shared buffer
     int64_t sharedUsed;          //!< bytes of it in use
@@ -43,7 +54,9 @@ struct FabricNode
  * of the node that it leads to. */
 struct FabricPort
 {
-    FabricRing ring;       //!< in the queue and on the wire
+    static constexpr uint32_t MAX_CLASSES = 8; //!< as PFC has them (IEEE 802.1Qbb)
+
+    FabricRing ring;       //!< on the wire, then in the queue, in the order in which they go
     int64_t freeAt{0};     //!< ps, all that is in the ring has been sent
     int64_t sourceFree{0}; //!< ps, its node may send the next unit of its own
     int64_t delay{0};      //!< ps
@@ -58,34 +71,41 @@ struct FabricPort
     uint64_t wakeKey{0};                 //!< key of the pending WAKE
     std::array<uint32_t, 2> knownSize{}; //!< sizes whose transmission time is known
     std::array<int64_t, 2> knownTime{};  //!< those times
-    bool paused{false};
+    uint8_t paused{0};                   //!< bit by class: told to stop
+    uint8_t holding{0};                  //!< bit by class: `to` has sent a pause for this port
     bool arrivePending{false};
     bool pullPending{false};
     bool departPending{false};
     // NVLinks: credits.
-    int64_t credits{0};        //!< bytes; 0: it has none and needs none
-    int64_t owed{0};           //!< bytes that are to be sent or lie in the buffer of `to`
-    bool stalled{false};       //!< it waits for credits
-    bool creditPending{false}; //!< they are on their way
-    // Switches with a buffer: the queue here, and what came by this port and is still in `to`.
-    bool holding{false};            //!< `to` has sent a pause for this port
-    int64_t queued{0};              //!< bytes that wait here
-    int64_t held{0};                //!< bytes in the buffer of `to` that came by this port
-    int64_t heldAtPause{0};         //!< `held` when the pause was sent
-    int64_t headroom{0};            //!< bytes of `to` that are kept for what comes after the pause
-    int64_t reserve{0};             //!< bytes of `to` that are this port's own
-    int64_t kmin{0};                //!< bytes
-    int64_t kmax{0};                //!< bytes
-    double pmax{0};                 //!< probability at kmax
-    double markDebt{0};             //!< deterministic marking
-    double thresholdShare{0};       //!< of the free shared buffer, at which `to` sends a pause
+    int64_t credits{0};             //!< bytes; 0: it has none and needs none
+    int64_t owed{0};                //!< bytes that are to be sent or lie in the buffer of `to`
+    bool stalled{false};            //!< it waits for credits
+    bool creditPending{false};      //!< they are on their way
     double ownLoss{0};              //!< of the link
     double lossRate{0};             //!< the same and that of a failure
-    int64_t pausedSince{0};         //!< ps
     uint32_t finishing{UINT32_MAX}; //!< message whose last bit leaves at finishTime
     int64_t finishTime{0};          //!< ps
     DataRate rate;                  //!< bandwidth
     FabricPortStatistics statistics{};
+    // Switches with a buffer: the queue here, and what came by this port and is still in `to`.
+    int64_t queued{0};        //!< bytes that wait here
+    int64_t headroom{0};      //!< bytes of `to` that are kept for what comes after a pause
+    int64_t reserve{0};       //!< bytes of `to` that are this port's own, by class
+    int64_t kmin{0};          //!< bytes
+    int64_t kmax{0};          //!< bytes
+    double pmax{0};           //!< probability at kmax
+    double thresholdShare{0}; //!< of the free shared buffer, at which `to` sends a pause
+    std::array<FabricLane, MAX_CLASSES> lanes{}; //!< by class
+
+    /**
+     * \param trafficClass a class
+     * \return whether it was told to stop
+     */
+    bool
+    IsPaused(uint32_t trafficClass) const
+    {
+        return (paused >> trafficClass & 1) != 0;
+    }
 };
 
 } // namespace ns3

@@ -32,6 +32,7 @@ enum FabricRounding
 enum FabricRecovery
 {
     FABRIC_GO_BACK_N,       //!< all from the missing byte on
+    FABRIC_GO_BACK_TO_ZERO, //!< all from the start of the chunk that misses one
     FABRIC_SELECTIVE_REPEAT //!< what is missing
 };
 
@@ -63,8 +64,11 @@ struct FabricParameters
     double windowFactor{};                //!< of the automatic window
     bool pacing{};                        //!< rates are kept to
     bool ackPriority{};                   //!< ACKs are not held up by PFC at hosts
+    uint32_t classes{};                   //!< traffic classes
+    uint32_t ackClass{};                  //!< of ACKs
     bool scanOrder{};                     //!< finished queue pairs leave the round robin when met
     FabricRecovery recovery{};            //!< after a loss
+    uint64_t recoveryChunk{};             //!< bytes that go-back-to-zero confirms at once
     FabricWayChoice wayChoice{};          //!< of queue pairs with several ways
     Time flowletGap;                      //!< after which a flowlet may take another way
     Time stormTime;                       //!< a longer pause counts as a storm
@@ -81,6 +85,8 @@ struct FabricParameters
     bool nvswitchFlow{};        //!< NVSwitches hold their GPUs up too
     uint64_t nvlinkCredits{};   //!< bytes of an NVLink, 0: as ports of switches
     double pfcAlpha{};          //!< share of the free buffer at which a pause is sent
+    bool dynamicThreshold{};    //!< it is a share; otherwise pfcThreshold
+    uint64_t pfcThreshold{};    //!< bytes, 0: an equal part of the shared buffer
     uint64_t resumeOffset{};    //!< bytes below the threshold
 
     // Marks
@@ -90,8 +96,9 @@ struct FabricParameters
     double kmaxFactor{};       //!< bytes per Gbps
     double pmax{};             //!< probability
 
-    double lossRate{};  //!< of every link
-    bool fastForward{}; //!< jumps over what repeats
+    double lossRate{};   //!< of every link
+    bool fastForward{};  //!< jumps over what repeats
+    Time sampleInterval; //!< 0: there are no samples
 };
 
 } // namespace ns3

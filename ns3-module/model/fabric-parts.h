@@ -11,6 +11,7 @@
 #include "fabric-messages.h"
 #include "fabric-queue-pairs.h"
 #include "fabric-receivers.h"
+#include "fabric-samples.h"
 #include "fabric-senders.h"
 #include "fabric-state.h"
 #include "fabric-turns.h"
@@ -39,6 +40,7 @@ struct FabricParts
     FabricReceivers receivers{*this};   //!< the other
     FabricJumps jumps{*this};           //!< over periods
     FabricEpisodes episodes{*this};     //!< between idle moments
+    FabricSamples samples{*this};       //!< over time
 };
 
 } // namespace ns3

@@ -45,19 +45,20 @@ struct FabricQueuePair
 {
     static constexpr uint32_t NONE = UINT32_MAX; //!< no message, no place
 
-    uint32_t index;     //!< its number in the Fabric
-    uint32_t port;      //!< the first port of the way there
-    uint32_t there;     //!< the way there: place in the table of routes
-    uint32_t back;      //!< the way of its ACKs
-    uint32_t thereHops; //!< ports on the way there
-    uint32_t backHops;  //!< and back
-    uint32_t ways;      //!< ways there that its packets take in turn
-    uint32_t turn;      //!< which is next
-    int64_t lastSent;   //!< ps, its last packet (flowlets)
-    double lineRate;    //!< bits per second of the first port
-    double bottleneck;  //!< of the slowest port on the way
-    int64_t baseRtt;    //!< ps without queues: propagation and one full packet at each hop
-    int64_t fullWindow; //!< bytes, before congestion control
+    uint32_t index;        //!< its number in the Fabric
+    uint32_t port;         //!< the first port of the way there
+    uint32_t there;        //!< the way there: place in the table of routes
+    uint32_t back;         //!< the way of its ACKs
+    uint32_t thereHops;    //!< ports on the way there
+    uint32_t backHops;     //!< and back
+    uint32_t ways;         //!< ways there that its packets take in turn
+    uint32_t trafficClass; //!< of its data
+    uint32_t turn;         //!< which is next
+    int64_t lastSent;      //!< ps, its last packet (flowlets)
+    double lineRate;       //!< bits per second of the first port
+    double bottleneck;     //!< of the slowest port on the way
+    int64_t baseRtt;       //!< ps without queues: propagation and one full packet at each hop
+    int64_t fullWindow;    //!< bytes, before congestion control
 
     int64_t written;    //!< offset behind the last message
     int64_t next;       //!< offset of the next byte to send

@@ -19,7 +19,8 @@ FabricQueuePairs::FabricQueuePairs(FabricParts& parts)
 uint32_t
 FabricQueuePairs::Add(const std::vector<uint32_t>& there,
                       const std::vector<uint32_t>& back,
-                      bool oneShot)
+                      bool oneShot,
+                      uint32_t trafficClass)
 {
     NS_ABORT_MSG_IF(there.empty() || back.empty(), "a queue pair needs a way there and back");
     uint32_t index = 0;
@@ -53,9 +54,10 @@ FabricQueuePairs::Add(const std::vector<uint32_t>& there,
     pair.oldest = pair.sending = pair.receiving = pair.newest = FabricState::NONE;
     pair.slot = FabricState::NONE;
     pair.oneShot = oneShot;
+    pair.trafficClass = std::min(trafficClass, m_state.parameters.classes - 1);
     pair.nackTime = -1;
     pair.lastSent = INT64_MAX; // the first packet changes no way
-    m_state.EndpointOf(pair.port);
+    m_state.EndpointOf(pair);
     SetFullWindow(pair);
     return index;
 }
@@ -113,13 +115,13 @@ FabricQueuePairs::Reroute(uint32_t index,
     const bool waiting = pair.slot != FabricState::NONE;
     if (waiting)
     {
-        FabricEndpoint& old = m_state.endpoints[m_state.ports[pair.port].endpoint];
+        FabricEndpoint& old = m_state.EndpointOf(pair);
         old.SetEligible(pair.slot, false);
         old.pairs[pair.slot] = FabricState::NONE;
         ++old.finished;
     }
     pair.port = there.front();
-    FabricEndpoint& endpoint = m_state.EndpointOf(pair.port);
+    FabricEndpoint& endpoint = m_state.EndpointOf(pair);
     if (waiting)
     {
         endpoint.Join(pair);
@@ -146,11 +148,12 @@ FabricQueuePairs::GetBaseRtt(const std::vector<uint32_t>& ports) const
 void
 FabricQueuePairs::Retire(FabricQueuePair& pair)
 {
-    FabricEndpoint& endpoint = m_state.endpoints[m_state.ports[pair.port].endpoint];
+    FabricEndpoint& endpoint = m_state.EndpointOf(pair);
     endpoint.SetEligible(pair.slot, false);
     endpoint.pairs[pair.slot] = FabricState::NONE;
     ++endpoint.finished;
     pair.slot = FabricState::NONE;
+    m_parts.samples.NoteRetired(pair);
     pair.retired = true;
     if (!m_state.parameters.scanOrder && endpoint.finished > 16 &&
         endpoint.finished * 2 > endpoint.pairs.size())

@@ -29,10 +29,14 @@ class FabricQueuePairs
      * \param there ports of the way of the data, in order
      * \param back ports of the way of the ACKs
      * \param oneShot whether it is freed once all its messages are through
+     * \param trafficClass of its data; the last one if there are fewer
      * \return the number of the new queue pair
      */
     uint32_t
-    Add(const std::vector<uint32_t>& there, const std::vector<uint32_t>& back, bool oneShot);
+    Add(const std::vector<uint32_t>& there,
+        const std::vector<uint32_t>& back,
+        bool oneShot,
+        uint32_t trafficClass);
 
     /**
      * \param index of a queue pair

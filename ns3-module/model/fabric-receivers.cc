@@ -66,6 +66,10 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         {
             return false;
         }
+        if (m_state.parameters.recovery == FABRIC_GO_BACK_TO_ZERO)
+        {
+            pair.expected = ChunkStart(pair);
+        }
         pair.nackTime = m_state.now;
         pair.nackOffset = pair.expected;
         return SendAck(pair, unit, FabricUnit::NACK);
@@ -132,6 +136,15 @@ FabricReceivers::CatchUp(FabricQueuePair& pair)
     return closes;
 }
 
+int64_t
+FabricReceivers::ChunkStart(const FabricQueuePair& pair) const
+{
+    // Guo et al., RDMA over commodity Ethernet at scale, SIGCOMM 2016, section 4.1: go-back-0.
+    const int64_t begin = m_state.messages[pair.receiving].begin;
+    const auto chunk = static_cast<int64_t>(m_state.parameters.recoveryChunk);
+    return chunk == 0 ? begin : pair.expected - (pair.expected - begin) % chunk;
+}
+
 bool
 FabricReceivers::SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t flags)
 {
@@ -147,6 +160,8 @@ FabricReceivers::SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t
                 std::max(1U, pair.unconfirmed / m_state.parameters.ackInterval);
     unit.packets = 1;
     unit.ingress = FabricUnit::NO_PORT;
+    unit.trafficClass =
+        static_cast<uint8_t>(std::min(m_state.parameters.ackClass, m_state.parameters.classes - 1));
     unit.telemetry = cause.telemetry;
     if ((flags & FabricUnit::NACK) != 0 && m_state.parameters.recovery == FABRIC_SELECTIVE_REPEAT)
     {
@@ -164,6 +179,12 @@ FabricReceivers::SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t
 void
 FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
 {
+    if ((unit.flags & FabricUnit::NACK) != 0 && pair.oldest != FabricState::NONE &&
+        m_state.parameters.recovery == FABRIC_GO_BACK_TO_ZERO &&
+        unit.sequence >= m_state.messages[pair.oldest].begin)
+    {
+        pair.acked = std::min(pair.acked, unit.sequence); // the receiver has thrown the rest away
+    }
     const int64_t newly = unit.sequence - pair.acked;
     if (newly > 0)
     {
@@ -223,7 +244,7 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
         return;
     }
     m_parts.senders.UpdateEligible(pair);
-    if (m_state.endpoints[m_state.ports[pair.port].endpoint].eligibleCount > 0)
+    if (m_state.EndpointOf(pair).eligibleCount > 0)
     {
         m_parts.senders.Kick(pair.port);
     }

@@ -57,6 +57,8 @@ class FabricReceivers
     ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit);
     bool
     CatchUp(FabricQueuePair& pair);
+    int64_t
+    ChunkStart(const FabricQueuePair& pair) const;
     bool
     SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t flags);
     void

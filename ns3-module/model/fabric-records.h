@@ -28,7 +28,7 @@ struct FabricPortStatistics
     uint64_t marks;     //!< packets marked
     uint64_t drops;     //!< units dropped in front of it, or damaged on its link
     uint64_t pauses;    //!< how often it was paused
-    int64_t pausedTime; //!< ps, time it was paused
+    int64_t pausedTime; //!< ps, time it was paused, of all classes together
     uint64_t storms;    //!< pauses of StormTime or longer
     uint64_t stalls;    //!< how often it had no credits (NVLinks)
 };
@@ -43,13 +43,34 @@ struct FabricMessageRecord
     int64_t end;   //!< ps, delivered
 };
 
+/** What a port did in the time since its last sample; there is none of a port that did nothing. */
+struct FabricPortSample
+{
+    int64_t time;   //!< ps
+    uint32_t port;  //!< number
+    uint64_t bytes; //!< that it began to send
+    uint64_t queue; //!< bytes that wait now
+};
+
+/** What a queue pair did in the time since its last sample. */
+struct FabricPairSample
+{
+    int64_t time;   //!< ps
+    uint32_t pair;  //!< number
+    int64_t bytes;  //!< of data that were confirmed
+    int64_t window; //!< bytes, now
+    double rate;    //!< bits per second, of its pacing now
+};
+
 /** The trace sources of a Fabric. */
 struct FabricTraces
 {
-    TracedCallback<const FabricMessageRecord&> message;      //!< delivered
-    TracedCallback<int64_t, uint32_t, uint32_t, bool> pause; //!< PFC
-    TracedCallback<int64_t, uint32_t, int64_t> storm;        //!< long pauses
-    TracedCallback<int64_t, uint32_t, uint32_t> drop;        //!< losses
+    TracedCallback<const FabricMessageRecord&> message;                //!< delivered
+    TracedCallback<int64_t, uint32_t, uint32_t, uint32_t, bool> pause; //!< PFC
+    TracedCallback<int64_t, uint32_t, int64_t> storm;                  //!< long pauses
+    TracedCallback<int64_t, uint32_t, uint32_t> drop;                  //!< losses
+    TracedCallback<const FabricPortSample&> portSample;                //!< every SampleInterval
+    TracedCallback<const FabricPairSample&> pairSample;                //!< every SampleInterval
 };
 
 } // namespace ns3

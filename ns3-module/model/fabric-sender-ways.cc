@@ -22,7 +22,8 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
     const int64_t spare = 1 + std::max<int64_t>(0, pair.window - trip) / (2 * payload);
     const int64_t packets =
         std::min({static_cast<int64_t>(m_state.parameters.train), left / payload, room, spare});
-    if (packets <= 1 || m_state.lossy)
+    // Nothing overtakes a train, so there are none where something may want to.
+    if (packets <= 1 || m_state.lossy || m_state.parameters.classes > 1)
     {
         return 1;
     }
@@ -32,7 +33,7 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
         const FabricPort& next = m_state.ports[*port];
         const double packet =
             (m_state.parameters.payload + m_state.parameters.header) * next.psPerByte;
-        if (next.paused || static_cast<double>(next.freeAt - m_state.now) > 4 * packet)
+        if (next.paused != 0 || static_cast<double>(next.freeAt - m_state.now) > 4 * packet)
         {
             return 1;
         }
@@ -67,7 +68,7 @@ FabricSenders::ChooseWay(FabricQueuePair& pair)
         for (uint32_t i = 0; i < pair.ways; ++i)
         {
             const uint32_t candidate = (pair.turn + 1 + i) % pair.ways;
-            const int64_t longest = LongestQueue(ways[candidate]);
+            const int64_t longest = LongestQueue(ways[candidate], pair.trafficClass);
             if (longest < least)
             {
                 least = longest;
@@ -83,13 +84,14 @@ FabricSenders::ChooseWay(FabricQueuePair& pair)
 }
 
 int64_t
-FabricSenders::LongestQueue(uint32_t way) const
+FabricSenders::LongestQueue(uint32_t way, uint32_t trafficClass) const
 {
     int64_t longest = 0;
     for (const uint32_t* port = &m_state.routes[way + 1]; *port != FabricRoutes::END; ++port)
     {
         const FabricPort& next = m_state.ports[*port];
-        longest = std::max(longest, next.paused ? INT64_MAX - 1 : next.freeAt - m_state.now);
+        const bool paused = next.IsPaused(trafficClass);
+        longest = std::max(longest, paused ? INT64_MAX - 1 : next.freeAt - m_state.now);
     }
     return longest;
 }

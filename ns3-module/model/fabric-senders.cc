@@ -33,9 +33,7 @@ FabricSenders::UpdateEligible(FabricQueuePair& pair)
     const bool probe = IsWindowSmall(pair) && pair.requested <= pair.acked;
     const bool mayGoOn =
         pair.sending != FabricState::NONE && (pair.next - pair.acked < pair.window || probe);
-    m_state.endpoints[m_state.ports[pair.port].endpoint].SetEligible(pair.slot,
-                                                                     mayGoOn || pair.repairNext <
-                                                                                    pair.repairEnd);
+    m_state.EndpointOf(pair).SetEligible(pair.slot, mayGoOn || pair.repairNext < pair.repairEnd);
 }
 
 void
@@ -78,7 +76,7 @@ FabricSenders::Forward(uint32_t index, const FabricUnit& unit)
         m_parts.wires.Enqueue(index, unit);
         return;
     }
-    m_state.EndpointOf(index).control.Append() = unit;
+    m_state.EndpointOf(index, unit.trafficClass).control.Append() = unit;
     Kick(index);
 }
 
@@ -92,7 +90,6 @@ FabricSenders::Pull(uint32_t index)
         port.finishing = FabricState::NONE;
         m_parts.messages.ReportSent(done);
     }
-    FabricEndpoint& endpoint = m_state.endpoints[port.endpoint];
     if (port.stalled && m_state.nodes[port.from].kind == FABRIC_HOST)
     {
         if (port.finishing != FabricState::NONE)
@@ -101,35 +98,59 @@ FabricSenders::Pull(uint32_t index)
         }
         return; // credits go on
     }
-    if (port.sourceFree <= m_state.now)
+    if (port.sourceFree <= m_state.now && !SendNext(index))
     {
+        return; // a wake, m_parts.wires.Resume() or an ACK goes on
+    }
+    if (port.finishing != FabricState::NONE || HasToSend(port))
+    {
+        EnsurePull(index);
+    }
+}
+
+bool
+FabricSenders::SendNext(uint32_t index)
+{
+    const FabricPort& port = m_state.ports[index];
+    for (uint32_t i = 0; i < m_state.parameters.classes; ++i)
+    {
+        FabricEndpoint& endpoint = m_state.endpoints[port.endpoint + i];
+        const bool paused = port.IsPaused(i);
         if (endpoint.control.GetSize() > 0 &&
-            (!port.paused || (m_state.parameters.ackPriority &&
-                              (endpoint.control[0].flags & FabricUnit::ACK) != 0)))
+            (!paused || (m_state.parameters.ackPriority &&
+                         (endpoint.control[0].flags & FabricUnit::ACK) != 0)))
         {
             const FabricUnit unit = endpoint.control[0];
             endpoint.control.RemoveFirst();
             m_parts.wires.Transmit(index, unit);
+            return true;
         }
-        else if (!port.paused)
+        if (paused)
         {
-            const uint32_t slot = m_parts.turns.Choose(index, endpoint);
-            if (slot == FabricState::NONE)
-            {
-                return;
-            }
+            continue;
+        }
+        const uint32_t slot = m_parts.turns.Choose(index, endpoint);
+        if (slot != FabricState::NONE)
+        {
             SendData(index, m_state.pairs[endpoint.pairs[slot]]);
-        }
-        else
-        {
-            return; // m_parts.wires.Resume() or an ACK goes on
+            return true;
         }
     }
-    if (port.finishing != FabricState::NONE || endpoint.control.GetSize() > 0 ||
-        endpoint.eligibleCount > 0)
+    return false;
+}
+
+bool
+FabricSenders::HasToSend(const FabricPort& port) const
+{
+    for (uint32_t i = 0; i < m_state.parameters.classes; ++i)
     {
-        EnsurePull(index);
+        const FabricEndpoint& endpoint = m_state.endpoints[port.endpoint + i];
+        if (endpoint.control.GetSize() > 0 || endpoint.eligibleCount > 0)
+        {
+            return true;
+        }
     }
+    return false;
 }
 
 void
@@ -151,6 +172,7 @@ FabricSenders::MakeData(FabricQueuePair& pair, int64_t sequence, int64_t payload
     unit.payload = static_cast<uint32_t>(payload);
     unit.wire = unit.payload + m_state.parameters.header * packets;
     unit.packets = static_cast<uint16_t>(packets);
+    unit.trafficClass = static_cast<uint8_t>(pair.trafficClass);
     unit.ingress = FabricUnit::NO_PORT;
     unit.telemetry = (m_state.needs & FabricCongestionControl::TELEMETRY) != 0
                          ? m_state.telemetry.Allocate()
@@ -235,7 +257,7 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
         pair.sending = message.next;
     }
     pair.highest = std::max(pair.highest, pair.next);
-    FabricEndpoint& endpoint = m_state.endpoints[port.endpoint];
+    FabricEndpoint& endpoint = m_state.EndpointOf(pair);
     endpoint.quantum = pair.sending == FabricState::NONE
                            ? 0
                            : endpoint.quantum - std::min(packets, endpoint.quantum);

@@ -15,7 +15,8 @@ struct FabricParts;
 
 /**
  * Sending ends: a port pulls from its queue pairs, one packet (or train) each in turn, as windows
- * and pacing allow; ACKs and forwarded units go before data.
+ * and pacing allow; ACKs and forwarded units go before data. Traffic classes have turns of their
+ * own, and one goes only when those before it have nothing that may go.
  */
 class FabricSenders
 {
@@ -62,12 +63,17 @@ class FabricSenders
   private:
     void
     EnsurePull(uint32_t index);
+    /** Sends what goes first. \return whether there was something that may go */
+    bool
+    SendNext(uint32_t index);
+    bool
+    HasToSend(const FabricPort& port) const;
     uint32_t
     TrainLength(const FabricQueuePair& pair, int64_t left) const;
     uint32_t
     ChooseWay(FabricQueuePair& pair);
     int64_t
-    LongestQueue(uint32_t way) const;
+    LongestQueue(uint32_t way, uint32_t trafficClass) const;
     FabricUnit
     MakeData(FabricQueuePair& pair, int64_t sequence, int64_t payload, uint32_t packets);
     void

@@ -42,8 +42,8 @@ FabricSnapshot::SaveUnit(const FabricUnit& unit)
                               unit.sequence - pair.acked,
                               int64_t{unit.pair} << 32 | unit.route,
                               int64_t{unit.wire} << 32 | unit.ingress,
-                              int64_t{unit.payload} << 32 | int64_t{unit.packets} << 8 |
-                                  unit.flags};
+                              int64_t{unit.payload} << 32 | int64_t{unit.trafficClass} << 24 |
+                                  int64_t{unit.packets} << 8 | unit.flags};
     numbers.insert(numbers.end(), std::begin(values), std::end(values));
     return unit.telemetry == FabricUnit::NO_TELEMETRY;
 }
@@ -72,8 +72,12 @@ FabricSnapshot::SavePort(uint32_t index)
 {
     FabricPort& port = m_state.ports[index];
     const int64_t now = m_state.now;
-    const bool idle = port.ring.GetSize() == 0 && port.queued == 0 && port.held == 0 &&
-                      port.owed == 0 && !port.paused && port.freeAt < now && port.sourceFree < now;
+    const auto classes = port.lanes.begin() + m_state.parameters.classes;
+    const bool held = std::any_of(port.lanes.begin(),
+                                  classes,
+                                  [](const FabricLane& lane) { return lane.held != 0; });
+    const bool idle = port.ring.GetSize() == 0 && port.queued == 0 && !held && port.owed == 0 &&
+                      port.paused == 0 && port.freeAt < now && port.sourceFree < now;
     if (idle)
     {
         return true;
@@ -83,10 +87,10 @@ FabricSnapshot::SavePort(uint32_t index)
         return false;
     }
     m_parts.wires.Settle(index);
-    const int64_t flags = (port.paused ? 1 : 0) | (port.arrivePending ? 2 : 0) |
-                          (port.pullPending ? 4 : 0) | (port.departPending ? 8 : 0) |
-                          (port.holding ? 16 : 0) | (port.stalled ? 32 : 0) |
-                          (port.creditPending ? 64 : 0);
+    const int64_t flags = (port.arrivePending ? 1 : 0) | (port.pullPending ? 2 : 0) |
+                          (port.departPending ? 4 : 0) | (port.stalled ? 8 : 0) |
+                          (port.creditPending ? 16 : 0) | int64_t{port.paused} << 8 |
+                          int64_t{port.holding} << 16;
     const bool busy = port.endpoint != FabricState::NONE && port.sourceFree >= now;
     const int64_t values[] = {int64_t{index} << 32 | flags,
                               int64_t{port.ring.GetSize()} << 32 | port.started,
@@ -94,13 +98,9 @@ FabricSnapshot::SavePort(uint32_t index)
                               Ahead(port.startedEnd, now),
                               Ahead(port.sourceFree, now),
                               busy ? static_cast<int64_t>(m_state.nextKey - port.pullKey) : -1,
-                              port.queued,
-                              port.held,
-                              port.owed,
-                              port.holding ? port.heldAtPause : -1,
-                              port.paused ? now - port.pausedSince : -1,
-                              static_cast<int64_t>(port.markDebt * 1e15)};
+                              port.owed};
     numbers.insert(numbers.end(), std::begin(values), std::end(values));
+    SaveLanes(port);
     for (uint32_t i = 0; i < port.ring.GetSize(); ++i)
     {
         if (!SaveUnit(port.ring[i]))
@@ -109,6 +109,22 @@ FabricSnapshot::SavePort(uint32_t index)
         }
     }
     return true;
+}
+
+void
+FabricSnapshot::SaveLanes(const FabricPort& port)
+{
+    for (uint32_t i = 0; i < m_state.parameters.classes; ++i)
+    {
+        const FabricLane& lane = port.lanes[i];
+        const bool holding = (port.holding >> i & 1) != 0;
+        const int64_t values[] = {lane.queued,
+                                  lane.held,
+                                  holding ? lane.heldAtPause : -1,
+                                  port.IsPaused(i) ? m_state.now - lane.pausedSince : -1,
+                                  static_cast<int64_t>(lane.markDebt * 1e15)};
+        numbers.insert(numbers.end(), std::begin(values), std::end(values));
+    }
 }
 
 bool

@@ -62,6 +62,8 @@ class FabricSnapshot
   private:
     bool
     SavePort(uint32_t index);
+    void
+    SaveLanes(const FabricPort& port);
     bool
     SaveEndpoint(FabricEndpoint& endpoint);
     bool

@@ -13,6 +13,7 @@
 
 #include "ns3/random-variable-stream.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -27,8 +28,8 @@ enum FabricWhat : uint32_t
     FABRIC_PULL,   //!< port: may send the next unit
     FABRIC_WAKE,   //!< port: pacing lets a queue pair send
     FABRIC_BEGIN,  //!< message: its time has come
-    FABRIC_PAUSE,  //!< port: told to stop
-    FABRIC_RESUME, //!< port: told to go on
+    FABRIC_PAUSE,  //!< port and class (Lane()): told to stop
+    FABRIC_RESUME, //!< port and class: told to go on
     FABRIC_DEPART, //!< port: a unit starts (asked for only where a pause depends on it)
     FABRIC_EXPIRE, //!< queue pair: retransmission timer
     FABRIC_CREDIT  //!< port: credits for a packet have come back to it
@@ -72,7 +73,17 @@ struct FabricState
     uint64_t jumps{0};                 //!< how often
     bool stopAtCompletion{false};      //!< see Fabric::SetStopAtCompletion()
     int64_t slack{0};                  //!< see Fabric::SetStopAtCompletion()
+    int64_t nextSample{INT64_MAX};     //!< ps, if there are samples
     Ptr<UniformRandomVariable> random; //!< marks, losses and tie order
+
+    /** \return when the simulation is to stop after a completion, ps; INT64_MAX: not yet */
+    int64_t
+    GetStop() const
+    {
+        return stopAtCompletion && !completions.empty()
+                   ? completions.front().time + std::max<int64_t>(slack, 1)
+                   : INT64_MAX;
+    }
 
     /** \return a random number below 1 */
     double
@@ -107,19 +118,41 @@ struct FabricState
     }
 
     /**
+     * \param port a port
+     * \param trafficClass a class
+     * \return both in one, as the index of an event
+     */
+    static constexpr uint32_t
+    Lane(uint32_t port, uint32_t trafficClass)
+    {
+        return port * FabricPort::MAX_CLASSES + trafficClass;
+    }
+
+    /**
      * \param port a port with queue pairs
-     * \return its sending side
+     * \param trafficClass a class
+     * \return its sending side for that class
      */
     FabricEndpoint&
-    EndpointOf(uint32_t port)
+    EndpointOf(uint32_t port, uint32_t trafficClass)
     {
         uint32_t& place = ports[port].endpoint;
         if (place == NONE)
         {
             place = static_cast<uint32_t>(endpoints.size());
-            endpoints.emplace_back();
+            endpoints.resize(endpoints.size() + parameters.classes);
         }
-        return endpoints[place];
+        return endpoints[place + trafficClass];
+    }
+
+    /**
+     * \param pair a queue pair
+     * \return the sending side that it takes turns at
+     */
+    FabricEndpoint&
+    EndpointOf(const FabricQueuePair& pair)
+    {
+        return EndpointOf(pair.port, pair.trafficClass);
     }
 
     /**

@@ -80,9 +80,10 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
         // One that is alone takes no turns.
         endpoint.quantum = endpoint.eligibleCount > 1 ? m_state.parameters.train : 0;
     }
-    else if (earliest < endpoint.wake)
+    else if (FabricEndpoint& first = m_state.endpoints[m_state.ports[index].endpoint];
+             earliest < first.wake)
     {
-        endpoint.wake = earliest;
+        first.wake = earliest;
         m_state.ports[index].wakeKey = m_state.NextKey();
         m_state.Schedule(FABRIC_WAKE, index, earliest, m_state.ports[index].wakeKey);
     }

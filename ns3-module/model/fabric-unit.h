@@ -25,20 +25,21 @@ struct FabricUnit
         REQUEST = 8 //!< data that asks for its ACK
     };
 
-    int64_t sequence;   //!< data: offset of the first byte; ACK: the next byte expected
-    int64_t sent;       //!< ps, when its data left the sender
-    int64_t tail;       //!< ps, when its last bit came to the present node
-    int64_t start;      //!< ps, first bit into the present port; NOT_STARTED while that is paused
-    int64_t end;        //!< ps, last bit
-    uint64_t key;       //!< order of its arrival among events of the same time
-    uint32_t pair;      //!< the queue pair
-    uint32_t route;     //!< where the next port stands in the table of routes
-    uint32_t wire;      //!< bytes on the wire, headers included
-    uint32_t ingress;   //!< port by which it came to the present node, or NO_PORT
-    uint32_t payload;   //!< data bytes
-    uint32_t telemetry; //!< its record of in-band telemetry, or none
-    uint16_t packets;   //!< 1, or the length of the train
-    uint8_t flags;      //!< of Flag
+    int64_t sequence;     //!< data: offset of the first byte; ACK: the next byte expected
+    int64_t sent;         //!< ps, when its data left the sender
+    int64_t tail;         //!< ps, when its last bit came to the present node
+    int64_t start;        //!< ps, first bit into the present port; NOT_STARTED while that is paused
+    int64_t end;          //!< ps, last bit
+    uint64_t key;         //!< order of its arrival among events of the same time
+    uint32_t pair;        //!< the queue pair
+    uint32_t route;       //!< where the next port stands in the table of routes
+    uint32_t wire;        //!< bytes on the wire, headers included
+    uint32_t ingress;     //!< port by which it came to the present node, or NO_PORT
+    uint32_t payload;     //!< data bytes
+    uint32_t telemetry;   //!< its record of in-band telemetry, or none
+    uint16_t packets;     //!< 1, or the length of the train
+    uint8_t flags;        //!< of Flag
+    uint8_t trafficClass; //!< 0 goes first
 
     static constexpr int64_t NOT_STARTED = INT64_MAX;    //!< waits in a paused port
     static constexpr uint32_t NO_PORT = UINT32_MAX;      //!< it began at this node
@@ -90,6 +91,22 @@ class FabricRing
             Grow();
         }
         return m_units[(m_head + m_size++) & m_mask];
+    }
+
+    /**
+     * Makes room before a unit; those from there on move one place on.
+     * \param index 0 for the oldest, GetSize() for the end
+     * \return room for a unit, to be filled
+     */
+    FabricUnit&
+    Insert(uint32_t index)
+    {
+        Append();
+        for (uint32_t i = m_size - 1; i > index; --i)
+        {
+            (*this)[i] = (*this)[i - 1];
+        }
+        return (*this)[index];
     }
 
     /** Drops the oldest unit. */

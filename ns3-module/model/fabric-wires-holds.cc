@@ -10,24 +10,76 @@
 namespace ns3
 {
 
+bool
+FabricWires::GoesBefore(const FabricPort& port,
+                        const FabricUnit& unit,
+                        const FabricUnit& other,
+                        bool timed,
+                        int64_t ready) const
+{
+    if (port.IsPaused(other.trafficClass))
+    {
+        return !port.IsPaused(unit.trafficClass);
+    }
+    if (unit.trafficClass >= other.trafficClass)
+    {
+        return false;
+    }
+    // One that leaves before this one may is not held up for it.
+    return timed ? other.start >= ready : other.start == FabricUnit::NOT_STARTED;
+}
+
 void
-FabricWires::Pause(uint32_t index)
+FabricWires::Pause(uint32_t index, uint32_t trafficClass)
 {
     FabricPort& port = m_state.ports[index];
-    if (port.paused)
+    if (port.IsPaused(trafficClass))
     {
         return;
     }
     Settle(index);
-    port.paused = true;
-    port.pausedSince = m_state.now;
+    port.paused = static_cast<uint8_t>(port.paused | 1U << trafficClass);
+    port.lanes[trafficClass].pausedSince = m_state.now;
     ++port.statistics.pauses;
-    for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
+    Reorder(index);
+}
+
+void
+FabricWires::Reorder(uint32_t index)
+{
+    FabricPort& port = m_state.ports[index];
+    TakeBackArrival(port);
+    if (m_state.parameters.classes > 1)
     {
-        port.ring[i].start = FabricUnit::NOT_STARTED;
+        m_waiting.clear();
+        for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
+        {
+            m_waiting.push_back(port.ring[i]);
+        }
+        std::stable_sort(m_waiting.begin(),
+                         m_waiting.end(),
+                         [&port](const FabricUnit& a, const FabricUnit& b)
+                         {
+                             const bool aWaits = port.IsPaused(a.trafficClass);
+                             const bool bWaits = port.IsPaused(b.trafficClass);
+                             return aWaits != bWaits ? bWaits : a.trafficClass < b.trafficClass;
+                         });
+        for (uint32_t i = 0; i < m_waiting.size(); ++i)
+        {
+            port.ring[port.started + i] = m_waiting[i];
+        }
     }
     port.freeAt = port.startedEnd;
-    TakeBackArrival(port);
+    Retime(port, std::max(port.startedEnd, m_state.now));
+    if (!port.arrivePending && port.ring.GetSize() > 0 &&
+        port.ring[0].start != FabricUnit::NOT_STARTED)
+    {
+        ArmArrival(index);
+    }
+    if (m_state.nodes[port.from].pausing > 0)
+    {
+        Watch(port.from);
+    }
 }
 
 void
@@ -41,63 +93,52 @@ FabricWires::TakeBackArrival(FabricPort& port)
 }
 
 void
-FabricWires::Resume(uint32_t index)
+FabricWires::Resume(uint32_t index, uint32_t trafficClass)
 {
     FabricPort& port = m_state.ports[index];
-    if (!port.paused)
+    if (!port.IsPaused(trafficClass))
     {
         return;
     }
-    port.paused = false;
-    const int64_t duration = m_state.now - port.pausedSince;
+    Settle(index);
+    port.paused = static_cast<uint8_t>(port.paused & ~(1U << trafficClass));
+    const int64_t duration = m_state.now - port.lanes[trafficClass].pausedSince;
     port.statistics.pausedTime += duration;
     if (duration >= m_state.parameters.stormTime.GetPicoSeconds())
     {
         ++port.statistics.storms;
         m_state.traces->storm(m_state.now, index, duration);
     }
-    Retime(port, std::max(port.freeAt, m_state.now));
-    if (!port.arrivePending && port.ring.GetSize() > 0)
-    {
-        ArmArrival(index);
-    }
+    Reorder(index);
     if (port.endpoint != FabricState::NONE)
     {
         m_parts.senders.Kick(index);
-    }
-    if (m_state.nodes[port.from].pausing > 0)
-    {
-        Watch(port.from);
     }
 }
 
 void
 FabricWires::Retime(FabricPort& port, int64_t from)
 {
+    const int64_t processed = m_state.now + m_state.parameters.processing.GetPicoSeconds();
     int64_t free = from;
     for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
     {
-        if (port.stalled && port.ring[i].start == FabricUnit::NOT_STARTED)
+        FabricUnit& unit = port.ring[i];
+        if (port.IsPaused(unit.trafficClass))
+        {
+            unit.start = FabricUnit::NOT_STARTED;
+            continue;
+        }
+        if (port.stalled && unit.start == FabricUnit::NOT_STARTED)
         {
             return; // waits for credits
         }
-        SetTimes(port, port.ring[i], free);
+        // It may move forward, but not to before it was there.
+        const int64_t ready =
+            unit.start == FabricUnit::NOT_STARTED ? m_state.now : std::min(unit.start, processed);
+        SetTimes(port, unit, std::max(free, ready));
         free = port.freeAt;
     }
-}
-
-void
-FabricWires::SetTimes(FabricPort& port, FabricUnit& unit, int64_t start)
-{
-    unit.start = start;
-    unit.end = start + TransmissionTime(port, unit.wire);
-    if (unit.tail > m_state.now)
-    {
-        const int64_t whole = m_state.nodes[port.from].granule;
-        const auto granule = std::min<uint32_t>(unit.wire, static_cast<uint32_t>(whole));
-        unit.end = std::max(unit.end, unit.tail + TransmissionTime(port, granule));
-    }
-    port.freeAt = unit.end;
 }
 
 void
@@ -108,13 +149,13 @@ FabricWires::SetRate(uint32_t index, DataRate rate)
     port.rate = rate;
     port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
     port.knownTime.fill(0);
-    if (port.paused || port.started == port.ring.GetSize())
+    if (port.started == port.ring.GetSize())
     {
-        return; // nothing waits, or it gets its times when it may go on
+        return; // nothing waits
     }
     TakeBackArrival(port);
     Retime(port, std::max(port.startedEnd, m_state.now));
-    if (!port.arrivePending)
+    if (!port.arrivePending && port.ring[0].start != FabricUnit::NOT_STARTED)
     {
         ArmArrival(index);
     }

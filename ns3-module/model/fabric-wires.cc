@@ -122,47 +122,81 @@ FabricWires::Arrive(uint32_t index, uint64_t key)
 }
 
 void
+FabricWires::SetTimes(FabricPort& port, FabricUnit& unit, int64_t start)
+{
+    unit.start = start;
+    unit.end = start + TransmissionTime(port, unit.wire);
+    if (unit.tail > m_state.now)
+    {
+        const int64_t whole = m_state.nodes[port.from].granule;
+        const auto granule = std::min<uint32_t>(unit.wire, static_cast<uint32_t>(whole));
+        const int64_t processing = m_state.parameters.processing.GetPicoSeconds();
+        unit.end = std::max(unit.end, unit.tail + processing + TransmissionTime(port, granule));
+    }
+    port.freeAt = unit.end;
+}
+
+void
 FabricWires::Enqueue(uint32_t index, const FabricUnit& unit)
 {
     FabricPort& port = m_state.ports[index];
     const FabricNode& node = m_state.nodes[port.from];
     const bool accounted = node.finite || node.marks;
-    if (accounted)
+    if (accounted || m_state.parameters.classes > 1)
     {
         Settle(index);
+    }
+    if (accounted)
+    {
         if (!m_parts.buffers.Admit(index, unit))
         {
             Drop(index, unit);
             return;
         }
         port.queued += unit.wire;
+        port.lanes[unit.trafficClass].queued += unit.wire;
         port.statistics.maxQueue =
             std::max(port.statistics.maxQueue, static_cast<uint64_t>(port.queued));
     }
-    FabricUnit& entry = port.ring.Append();
+    const bool mayGo = !port.IsPaused(unit.trafficClass) && !port.stalled;
+    const bool timed = mayGo && (port.credits == 0 || m_parts.credits.Take(index, unit.wire));
+    const int64_t ready = m_state.now + m_state.parameters.processing.GetPicoSeconds();
+    uint32_t place = port.ring.GetSize();
+    while (m_state.parameters.classes > 1 && place > port.started &&
+           GoesBefore(port, unit, port.ring[place - 1], timed, ready))
+    {
+        --place;
+    }
+    if (place == 0)
+    {
+        TakeBackArrival(port);
+    }
+    FabricUnit& entry = port.ring.Insert(place);
     entry = unit;
     entry.key = m_state.NextKey();
-    if (port.paused || port.stalled)
+    if (!timed)
     {
         entry.start = FabricUnit::NOT_STARTED;
+        if (mayGo)
+        {
+            m_parts.credits.Stall(index);
+        }
         return;
     }
-    if (port.credits > 0 && !m_parts.credits.Take(index, unit.wire))
+    uint32_t next = place + 1;
+    const bool overtakes =
+        next < port.ring.GetSize() && port.ring[next].start != FabricUnit::NOT_STARTED;
+    if (overtakes)
     {
-        entry.start = FabricUnit::NOT_STARTED;
-        m_parts.credits.Stall(index);
-        return;
+        port.freeAt = place > port.started ? port.ring[place - 1].end : port.startedEnd;
     }
-    const int64_t processing = m_state.parameters.processing.GetPicoSeconds();
-    const auto granule = std::min<uint32_t>(unit.wire, static_cast<uint32_t>(node.granule));
-    entry.start = std::max(port.freeAt, m_state.now + processing);
-    entry.end = entry.start + TransmissionTime(port, unit.wire);
-    if (unit.tail > m_state.now)
+    SetTimes(port, entry, std::max(port.freeAt, ready));
+    while (next < port.ring.GetSize() && port.ring[next].start != FabricUnit::NOT_STARTED)
     {
-        entry.end = std::max(entry.end, unit.tail + processing + TransmissionTime(port, granule));
+        SetTimes(port, port.ring[next], port.freeAt);
+        ++next;
     }
-    port.freeAt = entry.end;
-    if (port.ring.GetSize() == 1)
+    if (place == 0)
     {
         ArmArrival(index);
     }

@@ -9,6 +9,7 @@
 #include "ns3/data-rate.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace ns3
 {
@@ -18,7 +19,10 @@ struct FabricParts;
 /**
  * Ports: queues, transmission, propagation.
  *
- * A switch port is a FIFO, so the moment a unit leaves is known when it comes:
+ * A switch port serves its traffic classes in strict priority, class 0 first, each first in first
+ * out, and breaks off nothing that has started. What waits lies in the ring in the order in which
+ * it will go; so when a unit comes, the moment it leaves is known, and that of those before which
+ * it goes:
  *
  *     start = max(the port is free, head + processing)
  *     end   = max(start + wire / C, tail + processing + granule / C)
@@ -26,8 +30,8 @@ struct FabricParts;
  * where head and tail are the arrivals of its first granule (a full packet when storing and
  * forwarding, 64 bytes when cutting through) and of its last bit. One event a unit and hop is left:
  * the arrival at the other end; and one pending event a port, for its oldest unit. What happens at
- * a unit's start (marks, buffer) is made up for when somebody looks. A pause takes back the times
- * of those that have not started.
+ * a unit's start (marks, buffer) is made up for when somebody looks. A pause of a class takes back
+ * the times of those of it that have not started; they lie behind the others until it ends.
  */
 class FabricWires
 {
@@ -76,15 +80,17 @@ class FabricWires
 
     /**
      * \param index of the port that is told to stop
+     * \param trafficClass what stops
      */
     void
-    Pause(uint32_t index);
+    Pause(uint32_t index, uint32_t trafficClass);
 
     /**
      * \param index of the port that is told to go on
+     * \param trafficClass what goes on
      */
     void
-    Resume(uint32_t index);
+    Resume(uint32_t index, uint32_t trafficClass);
 
     /**
      * From now on a port has this bandwidth. What it is sending ends as it began.
@@ -130,6 +136,16 @@ class FabricWires
     ArmArrival(uint32_t index);
     void
     StartNext(uint32_t index);
+    /** Whether one that comes goes before one that waits. */
+    bool
+    GoesBefore(const FabricPort& port,
+               const FabricUnit& unit,
+               const FabricUnit& other,
+               bool timed,
+               int64_t ready) const;
+    /** Other classes may go than before: orders what waits, and gives it times. */
+    void
+    Reorder(uint32_t index);
     /** Gives what has not started at a port times anew. */
     void
     Retime(FabricPort& port, int64_t from);
@@ -140,8 +156,9 @@ class FabricWires
     void
     TakeBackArrival(FabricPort& port);
 
-    FabricParts& m_parts; //!< those it works with
-    FabricState& m_state; //!< of the Fabric
+    FabricParts& m_parts;              //!< those it works with
+    FabricState& m_state;              //!< of the Fabric
+    std::vector<FabricUnit> m_waiting; //!< reused
 };
 
 } // namespace ns3

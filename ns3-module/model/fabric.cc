@@ -104,15 +104,18 @@ Fabric::Finish()
     }
     m_parts->buffers.Divide();
     m_direct = FabricSimulatorImpl::Add(this);
-    state.looking = m_direct && fastForward && !state.lossy && tieOrder != FABRIC_RANDOM;
+    state.looking = m_direct && fastForward && !state.lossy && tieOrder != FABRIC_RANDOM &&
+                    sampleInterval.IsZero();
+    m_parts->samples.SetInterval(sampleInterval.GetPicoSeconds());
 }
 
 uint32_t
 Fabric::AddQueuePair(const std::vector<uint32_t>& there,
                      const std::vector<uint32_t>& back,
-                     bool oneShot)
+                     bool oneShot,
+                     uint32_t trafficClass)
 {
-    return m_parts->queuePairs.Add(there, back, oneShot);
+    return m_parts->queuePairs.Add(there, back, oneShot, trafficClass);
 }
 
 void
@@ -154,6 +157,22 @@ Fabric::GetQueue(uint32_t port)
     m_parts->wires.Settle(port);
     UpdatePump();
     return state.ports[port].queued;
+}
+
+void
+Fabric::SetSampleInterval(Time interval)
+{
+    NS_ABORT_MSG_UNLESS(interval.IsStrictlyPositive() && sampleInterval.IsStrictlyPositive(),
+                        "SampleInterval is given before Finish()");
+    m_parts->samples.SetInterval(interval.GetPicoSeconds());
+}
+
+void
+Fabric::TakeSample()
+{
+    FabricState& state = m_parts->state;
+    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
+    m_parts->samples.Take();
 }
 
 Fabric::PortStatistics

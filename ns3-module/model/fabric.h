@@ -47,6 +47,8 @@ class Fabric
     using Completion = FabricCompletion;         //!< what happened to a message
     using PortStatistics = FabricPortStatistics; //!< what one port did
     using MessageRecord = FabricMessageRecord;   //!< a finished message
+    using PortSample = FabricPortSample;         //!< what a port did for a while
+    using PairSample = FabricPairSample;         //!< what a queue pair did for a while
 
     static constexpr NodeKind HOST = FABRIC_HOST;         //!< a GPU with its NICs
     static constexpr NodeKind NVSWITCH = FABRIC_NVSWITCH; //!< switches within a server
@@ -100,12 +102,14 @@ class Fabric
      * \param there ports of the way of the data, in order
      * \param back ports of the way of the ACKs
      * \param oneShot whether it is freed (its number used again) once all its messages are through
+     * \param trafficClass of its data, 0 goes first; the last one of Classes if there are fewer
      * \return the number of the new queue pair
      */
     uint32_t
     AddQueuePair(const std::vector<uint32_t>& there,
                  const std::vector<uint32_t>& back,
-                 bool oneShot);
+                 bool oneShot,
+                 uint32_t trafficClass = UINT32_MAX);
 
     /**
      * Another way for the data of a queue pair, before its first message: packets take its ways in
@@ -198,6 +202,17 @@ class Fabric
      */
     int64_t
     GetQueue(uint32_t port);
+
+    /**
+     * From now on samples are so far apart (attribute SampleInterval).
+     * \param interval between them; not 0
+     */
+    void
+    SetSampleInterval(Time interval);
+
+    /** Takes a sample of what has happened since the last. */
+    void
+    TakeSample();
 
     /** \return the number of ports */
     uint32_t

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include "ns3/uinteger.h"
+
 #include <algorithm>
 
 using namespace ns3;
@@ -41,7 +43,10 @@ FabricConnections::FabricConnections(const lockstep::Topology& topology,
 }
 
 void
-FabricConnections::Connect(int32_t source, int32_t destination, int32_t channel)
+FabricConnections::Connect(int32_t source,
+                           int32_t destination,
+                           int32_t channel,
+                           int32_t trafficClass)
 {
     const auto nodes = static_cast<int32_t>(m_topology.nodes.size());
     for (const int32_t node : {source, destination})
@@ -57,7 +62,16 @@ FabricConnections::Connect(int32_t source, int32_t destination, int32_t channel)
         throw lockstep::Error("a transfer from node " + std::to_string(source) + " to itself")
             .hint("what stays on one GPU does not cross the network");
     }
-    m_connections.push_back({source, destination, channel, NONE});
+    UintegerValue classes;
+    m_fabric->GetAttribute("Classes", classes);
+    if (trafficClass >= static_cast<int64_t>(classes.Get()))
+    {
+        throw lockstep::Error("a transfer in traffic class " + std::to_string(trafficClass))
+            .expected("one of 0 to " + std::to_string(classes.Get() - 1))
+            .hint("--fabric Classes=N makes more of them");
+    }
+    m_connections.push_back(
+        {source, destination, channel, static_cast<uint32_t>(trafficClass), NONE});
 }
 
 void
@@ -177,7 +191,8 @@ FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
 {
     const Endpoints ends{connection.source, connection.destination, sourcePort, connection.channel};
     FindWays(ends);
-    const uint32_t pair = m_fabric->AddQueuePair(m_there, m_back, m_freshPorts && !m_spray);
+    const uint32_t pair =
+        m_fabric->AddQueuePair(m_there, m_back, m_freshPorts && !m_spray, connection.trafficClass);
     if (m_spray)
     {
         Spray(pair,

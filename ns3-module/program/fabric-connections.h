@@ -45,9 +45,10 @@ class FabricConnections
      * \param source node
      * \param destination node
      * \param channel of the collective
+     * \param trafficClass of its data, or -1: that of those that are given none
      */
     void
-    Connect(int32_t source, int32_t destination, int32_t channel);
+    Connect(int32_t source, int32_t destination, int32_t channel, int32_t trafficClass);
 
     /**
      * Sends a message.
@@ -95,10 +96,11 @@ class FabricConnections
     /** A connection that has been made. */
     struct Connection
     {
-        int32_t source;      //!< node
-        int32_t destination; //!< node
-        int32_t channel;     //!< of the collective
-        uint32_t pair;       //!< its queue pair, or NONE until the first message
+        int32_t source;        //!< node
+        int32_t destination;   //!< node
+        int32_t channel;       //!< of the collective
+        uint32_t trafficClass; //!< of its data
+        uint32_t pair;         //!< its queue pair, or NONE until the first message
     };
 
     static constexpr uint32_t NONE = UINT32_MAX;  //!< no queue pair yet

@@ -79,10 +79,16 @@ PacketRecords::RecordMessage(const Fabric::MessageRecord& record)
 }
 
 void
-PacketRecords::RecordPause(int64_t now, uint32_t node, uint32_t port, bool pause)
+PacketRecords::RecordPause(int64_t now,
+                           uint32_t node,
+                           uint32_t port,
+                           uint32_t trafficClass,
+                           bool pause)
 {
-    // SimAI names the node that is told, what kind it is and its interface, counted from 1.
+    // SimAI names the node that is told, what kind it is and its interface, counted from 1; not the
+    // traffic class.
     static_cast<void>(node);
+    static_cast<void>(trafficClass);
     const lockstep::Link& link = m_topology.links[port / 2];
     const lockstep::NodeId told = port % 2 == 0 ? link.a : link.b;
     uint32_t interface = 1;

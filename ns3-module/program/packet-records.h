@@ -39,7 +39,7 @@ class PacketRecords
     void
     RecordMessage(const ns3::Fabric::MessageRecord& record);
     void
-    RecordPause(int64_t now, uint32_t node, uint32_t port, bool pause);
+    RecordPause(int64_t now, uint32_t node, uint32_t port, uint32_t trafficClass, bool pause);
 
     const lockstep::Topology& m_topology;                                     //!< the network
     FabricConnections& m_connections;                                         //!< of the job

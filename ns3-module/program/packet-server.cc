@@ -126,6 +126,12 @@ PacketServer::Open()
     m_lookahead = view["lookahead_ps"].integer(0, INT64_MAX);
     m_fabric = CreateObject<Fabric>();
     SetAttributes(m_fabric, view["fabric"]);
+    const int64_t sampleInterval = view["sample_interval_ps"].integer(1, INT64_MAX);
+    if (!view["samples_file"].string().empty())
+    {
+        const Time interval = PicoSeconds(static_cast<uint64_t>(sampleInterval));
+        m_fabric->SetAttribute("SampleInterval", TimeValue(interval));
+    }
     const auto control = MakeCongestionControl(view["congestion"].string());
     SetAttributes(control, view["congestion_attributes"]);
     m_fabric->SetAttribute("CongestionControl", PointerValue(control));
@@ -158,6 +164,11 @@ PacketServer::Open()
                                                 m_fabric,
                                                 view["fct_file"].string(),
                                                 view["pfc_file"].string());
+    m_samples = std::make_unique<PacketSamples>(m_topology,
+                                                *m_connections,
+                                                m_fabric,
+                                                view["samples_file"].string(),
+                                                sampleInterval);
 }
 
 void
@@ -255,7 +266,10 @@ PacketServer::Run()
     {
         packet::ConnectRecord record{};
         take(record);
-        m_connections->Connect(record.source, record.destination, record.channel);
+        m_connections->Connect(record.source,
+                               record.destination,
+                               record.channel,
+                               record.traffic_class);
     }
     for (uint32_t i = 0; i < request.starts; ++i)
     {
@@ -405,4 +419,5 @@ PacketServer::Report()
     json["port_busy_ps"] = std::move(busy);
     m_answer = json.dump();
     m_records->Write();
+    m_samples->Write();
 }

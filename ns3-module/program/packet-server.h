@@ -8,6 +8,7 @@
 #include "fabric-connections.h"
 #include "packet-pipe.h"
 #include "packet-records.h"
+#include "packet-samples.h"
 #include "topologies/topology.h"
 
 #include "ns3/fabric.h"
@@ -66,6 +67,7 @@ class PacketServer
     int64_t m_reached{0};                             //!< ps
     std::vector<bool> m_lossy;                        //!< links that a change made lose packets
     std::unique_ptr<PacketRecords> m_records;         //!< in SimAI's formats
+    std::unique_ptr<PacketSamples> m_samples;         //!< over time
 };
 
 #endif /* PACKET_SERVER_H */

@@ -31,21 +31,29 @@ class RecoveryTestCase : public TestCase
         // and shows the gap; the NACK is back at 832640 + 1200 + 500000 = 1333840, when all ten
         // have left. Selective repeat sends packet 2: there at 1333840 + 83160 + 500000. Go-back-N
         // sends packets 2 to 9: the last is there at 1333840 + 8 * 83160 + 500000.
-        Check(FABRIC_SELECTIVE_REPEAT, 1917000, 11);
-        Check(FABRIC_GO_BACK_N, 2499120, 18);
+        Check(FABRIC_SELECTIVE_REPEAT, 0, 1917000, 11);
+        Check(FABRIC_GO_BACK_N, 0, 2499120, 18);
+        // Go-back-to-zero gives up packets 0 and 1 as well, where they are of the same chunk (of
+        // four packets, or the whole message), and sends all ten: the last is there at 1333840 + 10
+        // * 83160 + 500000. With chunks of two packets it is as go-back-N.
+        Check(FABRIC_GO_BACK_TO_ZERO, 4 * 4096, 2665440, 20);
+        Check(FABRIC_GO_BACK_TO_ZERO, 0, 2665440, 20);
+        Check(FABRIC_GO_BACK_TO_ZERO, 2 * 4096, 2499120, 18);
     }
 
     /**
      * \param recovery what is sent again
+     * \param chunk bytes that are given up together
      * \param delivered ps
      * \param packets that the sender sends in all
      */
     void
-    Check(FabricRecovery recovery, int64_t delivered, uint64_t packets)
+    Check(FabricRecovery recovery, uint64_t chunk, int64_t delivered, uint64_t packets)
     {
         Star star(2, 0);
         star.fabric->SetAttribute("AckInterval", UintegerValue(1));
         star.fabric->SetAttribute("Recovery", EnumValue(recovery));
+        star.fabric->SetAttribute("RecoveryChunk", UintegerValue(chunk));
         star.Build();
         star.fabric->Send(star.Connect(0, 1), 10 * 4096, PicoSeconds(0), 1);
         Simulator::Schedule(PicoSeconds(749000), &Fabric::SetLinkLoss, star.fabric, 0, 1.0);
@@ -74,7 +82,8 @@ class TimeoutTestCase : public TestCase
         // the timer at 0 for 20 us. The last progress is the ACK of packet 2, at 3 * 83160 + 500000
         // + 501200 = 1250680, less than 20 us before; so it is looked at again at 40 us, and packet
         // 3 leaves.
-        for (const FabricRecovery recovery : {FABRIC_SELECTIVE_REPEAT, FABRIC_GO_BACK_N})
+        for (const FabricRecovery recovery :
+             {FABRIC_SELECTIVE_REPEAT, FABRIC_GO_BACK_N, FABRIC_GO_BACK_TO_ZERO})
         {
             Star star(2, 0);
             star.fabric->SetAttribute("AckInterval", UintegerValue(1));

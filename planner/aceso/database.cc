@@ -38,7 +38,7 @@ void read_ops(Database& database, const Model& model, const std::vector<std::int
                           microbatch, tp, algorithm == 0 ? "" : ", algorithm 1,"));
           continue;
         }
-        OpTable table = parse_op_table(FileText(path, kMaxFile).view(), path);
+        OpTable table = parse_op_table(FileText(path, Bytes(kMaxFile)).view(), path);
         if (first.empty()) {
           first = path;
           database.names = table.names;
@@ -83,7 +83,7 @@ void read_collectives(Database& database, const Model& model, int max_tp) {
       const std::string path = (fs::path(database.folder) / name).string();
       if (fs::exists(path)) {
         database.collectives[primitive][power] =
-            parse_collective_table(FileText(path, kMaxFile).view(), path);
+            parse_collective_table(FileText(path, Bytes(kMaxFile)).view(), path);
       } else {
         database.missing.push_back(
             fmt::format("{}: no file; changes of layout that need it take 100 s", name));
@@ -118,9 +118,11 @@ Database read_database(const std::string& folder, const Model& model,
   read_collectives(database, model, max_tp);
   const fs::path intra = fs::path(folder) / "p2p_intra_node.csv";
   const fs::path inter = fs::path(folder) / "p2p_inter_node.csv";
-  database.intra = parse_peer_table(FileText(intra.string(), kMaxFile).view(), intra.string());
+  database.intra =
+      parse_peer_table(FileText(intra.string(), Bytes(kMaxFile)).view(), intra.string());
   if (fs::exists(inter)) {
-    database.inter = parse_peer_table(FileText(inter.string(), kMaxFile).view(), inter.string());
+    database.inter =
+        parse_peer_table(FileText(inter.string(), Bytes(kMaxFile)).view(), inter.string());
   } else {
     database.inter = database.intra;
     database.missing.push_back("p2p_inter_node.csv: no file; p2p_intra_node.csv serves for both");

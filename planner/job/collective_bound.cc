@@ -17,8 +17,8 @@ double over(double bytes, double rate) { return rate > 0 ? bytes / rate : 0; }
 
 }  // namespace
 
-CollectiveBound::CollectiveBound(const Topology& topology, const Speeds& speeds, bool pxn)
-    : shapes_(topology, pxn), fabric_(fabric_of(topology, topology.gpus())), speeds_(speeds) {}
+CollectiveBound::CollectiveBound(const Topology& topology, const Speeds& speeds)
+    : shapes_(topology), fabric_(fabric_of(topology, topology.gpus())), speeds_(speeds) {}
 
 double CollectiveBound::least_s(const RankLayout& layout, RankGroup kind, CommType comm,
                                 Bytes bytes, std::int64_t replicas) {

@@ -30,15 +30,17 @@ struct Speeds {
 ///   nvls           the NVSwitch adds and multicasts: what a rank sends or gets at least, S or
 ///                  (n - 1)/n S, over V
 ///   tree, nvls-tree  every rank gets S, every server takes in S: S / V or S / N
-///   pairwise, direct  what a rank sends into its own server over V, out of it over its NIC
+///   pairwise, direct  what a rank gets from its own server over V, from others over its NIC
 ///   send           S over the faster kind of link that a neighbour may be on
 ///   others, and sums of at most 64 KiB   the kernel's start alone
 ///
-/// The larger of these, plus the start and one hop.
+/// The larger of these, plus the start and one hop. What comes from other servers is counted where
+/// it comes in: with PXN it may leave by any NIC of its server, but it comes in by the NIC of the
+/// rank that it is for.
 class CollectiveBound {
  public:
   /// `topology` must outlive it. PRECONDITION: the topology has a GPU.
-  explicit CollectiveBound(const Topology& topology, const Speeds& speeds = {}, bool pxn = false);
+  explicit CollectiveBound(const Topology& topology, const Speeds& speeds = {});
 
   /// 0 for groups of one rank and no bytes. `replicas`: as GroupShapes::of().
   double least_s(const RankLayout& layout, RankGroup kind, CommType comm, Bytes bytes,

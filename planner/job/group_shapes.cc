@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-GroupShapes::GroupShapes(const Topology& topology, bool pxn) {
+GroupShapes::GroupShapes(const Topology& topology) {
   const std::vector<NodeId> gpus = topology.gpus();
   std::vector<std::int32_t> rank_of(topology.nodes.size(), -1);
   for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
@@ -27,12 +27,6 @@ GroupShapes::GroupShapes(const Topology& topology, bool pxn) {
     const Bandwidth rate = topology.link_classes[static_cast<std::size_t>(link.link_class)].rate;
     see(link.a, link.b, rate);
     see(link.b, link.a, rate);
-  }
-  if (pxn) {
-    server_nics_.resize(static_cast<std::size_t>(*std::ranges::max_element(server_)) + 1);
-    for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
-      server_nics_[static_cast<std::size_t>(server_[rank])] += nic_[rank];
-    }
   }
 }
 
@@ -73,12 +67,10 @@ const std::vector<PlacedShape>& GroupShapes::of(const RankLayout& layout, RankGr
       for (std::size_t i = 0; i < size; ++i) {
         const auto rank = static_cast<std::size_t>(group[i]);
         const auto server = static_cast<std::size_t>(placed.shape.server[i]);
-        const auto own = static_cast<std::size_t>(server_[rank]);
-        const double nic = server_nics_.empty() ? nic_[rank] : server_nics_[own];
-        nics[server] = server_nics_.empty() ? nics[server] + nic : nic;
+        nics[server] += nic_[rank];
         placed.most = std::max(placed.most, ++ranks[server]);
         placed.nvlink_Bps = std::max(placed.nvlink_Bps, nvlink_[rank]);
-        placed.nic_Bps = std::max(placed.nic_Bps, nic);
+        placed.nic_Bps = std::max(placed.nic_Bps, nic_[rank]);
       }
       placed.server_nic_Bps = std::max(placed.server_nic_Bps, std::ranges::max(nics));
     }

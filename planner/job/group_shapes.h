@@ -26,8 +26,7 @@ struct PlacedShape {
 /// for. Rank r is the topology's r-th GPU. Not for two threads at once.
 class GroupShapes {
  public:
-  /// With `pxn` a rank may use all NICs of its server. `topology` must outlive this.
-  GroupShapes(const Topology& topology, bool pxn);
+  explicit GroupShapes(const Topology& topology);
 
   /// Groups of a kind cut into `replicas` consecutive blocks each (hybrid sharding); groups of one
   /// rank are left out. O(gpus) the first time. PRECONDITION: check_layout(layout), no more GPUs
@@ -38,7 +37,6 @@ class GroupShapes {
  private:
   std::vector<std::int32_t> server_;  // of each rank
   std::vector<double> nvlink_, nic_;  // of each rank, bytes per second
-  std::vector<double> server_nics_;   // of each server; empty without pxn
   std::map<std::string, std::vector<PlacedShape>> known_;
 };
 

@@ -1,6 +1,7 @@
 #include "planner/job/job_search.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/stop_signal.h"
 #include "generator/exact/memory.h"
 #include "generator/exact/rank_sizes.h"
 #include "generator/exact/stage_plan.h"
@@ -53,6 +55,17 @@ struct Expanded {
   std::int64_t leaves = 0;
 };
 
+/// Leaves of one place need replays of more operations the larger each of their sizes is.
+std::string place_of(const Job& job) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", job.gpus, job.tp, job.cp, job.pp, job.ep,
+                     expert_tp(job), job.micro_batch, job.rank_order,
+                     static_cast<int>(job.context_comm));
+}
+std::array<int, 3> size_of(const Job& job) {
+  return {static_cast<int>(job.vpp), static_cast<int>(job.sharding),
+          static_cast<int>(job.recompute)};
+}
+
 auto shape_of(const Job& job) { return std::tie(job.gpus, job.tp, job.cp, job.pp, job.ep); }
 
 class Search {
@@ -89,7 +102,11 @@ class Search {
     if (best_ == nullptr && result_.fitting == 0) {
       nothing_fits();
     }
-    find_front();
+    try {
+      find_front();
+    } catch (const Interrupted&) {
+      // What is found by now is the result.
+    }
     take_rest();
     return std::move(result_);
   }
@@ -107,18 +124,35 @@ class Search {
       if (queue_.top().value >= best_value()) {
         break;
       }
-      if (!queue_.top().leaf) {
-        expand();
-        continue;
-      }
-      if (best_ != nullptr && out_of_effort(0)) {
-        result_.bound = bound;
+      try {
+        if (!leaves_.empty() && stopped()) {
+          result_.bound = std::min(bound, too_large_bound_);
+          return;
+        }
+        if (!queue_.top().leaf) {
+          expand();
+          continue;
+        }
+        if (out_of_effort(best_ == nullptr ? problem_.effort : 0)) {
+          result_.bound = std::min(bound, too_large_bound_);
+          return;
+        }
+        replay_first();
+      } catch (const Interrupted&) {
+        if (best_ == nullptr) {
+          throw;
+        }
+        result_.bound = std::min(bound, too_large_bound_);
         return;
       }
-      replay_first();
     }
-    result_.proven = best_ != nullptr;
-    result_.bound = best_value();
+    result_.proven = best_ != nullptr && best_value() <= too_large_bound_;
+    result_.bound = std::min(best_value(), too_large_bound_);
+  }
+
+  bool stopped() {
+    result_.stopped = result_.stopped || (problem_.stop && problem_.stop());
+    return result_.stopped;
   }
 
   bool out_of_effort(std::int64_t allowance) const {
@@ -201,7 +235,7 @@ class Search {
     std::vector<std::size_t> open;
     std::ranges::copy_if(some, std::back_inserter(open),
                          [&](std::size_t id) { return !prices_.contains(id); });
-    std::vector<PricedStep> steps(open.size());
+    std::vector<std::optional<PricedStep>> steps(open.size());
     for_each_in_parallel(open.size(), static_cast<int>(workers_.size()), [&](std::size_t i) {
       steps[i] = price_(with_model(problem_.base, leaves_[open[i]].job));
     });
@@ -210,32 +244,80 @@ class Search {
     }
   }
 
-  /// Takes a price that the search, on one thread, would have asked for.
-  const JobPlan& take(std::size_t id) {
+  /// Takes a price that the search, on one thread, would have asked for. False: there is none.
+  bool take(std::size_t id) {
     JobPlan& plan = leaves_[id];
+    const std::optional<PricedStep>& step = prices_.at(id);
+    if (!step) {
+      result_.work += 4 * plan.job.gpus;
+      progress_(result_.work);
+      refused_[place_of(plan.job)].push_back(size_of(plan.job));
+      leave(id);
+      return false;
+    }
     plan.priced = true;
-    plan.step = prices_.at(id);
+    plan.step = *step;
     ++result_.replays;
     result_.work += replay_work(plan.job, layers_);
     progress_(result_.work);
     taken_.push_back(id);
-    return plan;
+    return true;
+  }
+
+  /// A leaf stays without a price.
+  void leave(std::size_t id) {
+    ++result_.too_large;
+    too_large_bound_ = std::min(too_large_bound_, objective_value(problem_, leaves_[id]));
+    rest_.push_back(id);
+  }
+
+  /// Whether a leaf of the same cut that is no larger was too large for the replay.
+  bool like_refused(const Job& job) const {
+    const auto found = refused_.find(place_of(job));
+    const std::array<int, 3> size = size_of(job);
+    return found != refused_.end() && std::ranges::any_of(found->second, [&](const auto& refused) {
+             return refused[0] <= size[0] && refused[1] <= size[1] && refused[2] <= size[2];
+           });
   }
 
   /// Replays the first leaf, and beside it those behind it, in case they are needed next.
   void replay_first() {
+    const Waiting first = queue_.top();
+    if (like_refused(leaves_[first.id].job)) {
+      queue_.pop();
+      leave(first.id);
+      return;
+    }
     std::vector<std::size_t> some;
     std::vector<Waiting> ahead;
     while (!queue_.empty() && queue_.top().leaf && some.size() < workers_.size()) {
       ahead.push_back(queue_.top());
-      some.push_back(queue_.top().id);
       queue_.pop();
+      if (!like_refused(leaves_[ahead.back().id].job)) {
+        some.push_back(ahead.back().id);
+      }
     }
     price(some);
     for (std::size_t i = 1; i < ahead.size(); ++i) {
       queue_.push(ahead[i]);
     }
-    const JobPlan& plan = take(some.front());
+    const bool refused = !prices_.at(first.id);
+    if (refused && stopped()) {
+      queue_.push(first);
+      return;
+    }
+    if (refused && taken_.empty() && !simplified_ && problem_.simplify) {
+      simplified_ = true;
+      if (problem_.simplify()) {
+        prices_.clear();
+        queue_.push(first);
+        return;
+      }
+    }
+    if (!take(first.id)) {
+      return;
+    }
+    const JobPlan& plan = leaves_[first.id];
     if (best_ == nullptr || objective_value(problem_, plan) < objective_value(problem_, *best_)) {
       best_copy_ = plan;
       best_ = &best_copy_;
@@ -253,7 +335,7 @@ class Search {
     const std::int64_t allowance = problem_.effort / 2;
     const std::int64_t most_leaves = result_.leaves + kFrontLeaves;
     for (std::int64_t replays = 0; replays < kFrontReplays && !queue_.empty();) {
-      if (out_of_effort(allowance) || result_.leaves > most_leaves) {
+      if (out_of_effort(allowance) || result_.leaves > most_leaves || stopped()) {
         break;
       }
       if (!queue_.top().leaf) {
@@ -270,10 +352,16 @@ class Search {
       const JobPlan& leaf = leaves_[id];
       const auto memory = static_cast<double>(leaf.memory.count());
       const bool differs = !other && shape_of(leaf.job) != shape_of(best_->job);
-      if (memory < kLessMemory * least || differs) {
+      if ((memory < kLessMemory * least || differs) && !like_refused(leaf.job)) {
         price({id});
-        take(id);
+        if (!prices_.at(id) && stopped()) {
+          rest_.push_back(id);
+          break;
+        }
         ++replays;
+        if (!take(id)) {
+          continue;
+        }
         other = other || differs;
         least = std::min(least, memory);
       } else {
@@ -310,6 +398,10 @@ class Search {
     for (const std::size_t id : rest_) {
       result_.next.push_back(leaves_[id]);
     }
+    if (result_.plans.empty() && !result_.next.empty()) {
+      result_.plans.push_back(*std::ranges::min_element(result_.next, better));
+      result_.front = result_.plans;
+    }
     for (std::vector<JobPlan>* list : {&result_.next, &result_.misses}) {
       std::ranges::stable_sort(*list, better);
       list->resize(std::min(list->size(), kKept));
@@ -342,7 +434,11 @@ class Search {
   std::vector<Job> nodes_;
   std::vector<JobPlan> leaves_;
   Queue queue_;
-  std::map<std::size_t, PricedStep> prices_;  ///< of leaves
+  std::map<std::size_t, std::optional<PricedStep>> prices_;  ///< of leaves
+  /// What was too large: by cut, each chunks, sharding and recomputation.
+  std::map<std::string, std::vector<std::array<int, 3>>> refused_;
+  double too_large_bound_ = std::numeric_limits<double>::infinity();
+  bool simplified_ = false;
   std::vector<std::size_t> taken_, rest_;
   std::optional<JobPlan> smallest_;
   JobPlan best_copy_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,16 +53,26 @@ struct JobProblem {
   std::int64_t effort =
       0;            ///< of replays, in passes of units and GPUs (replay_work()); 0: no limit
   int threads = 0;  ///< 0: one a core
+  /// Asked often, by several threads; true: the search ends with what it has. Then the result hangs
+  /// on when that was.
+  std::function<bool()> stop;
+  /// Asked once, where the first replay is too large: whether prices are of a kind from now on that
+  /// takes less.
+  std::function<bool()> simplify;
 };
 
 struct JobSearchResult {
-  std::vector<JobPlan> plans;   ///< priced ones, best first
+  /// Priced ones, best first. Where none could be: the one with the least bound, without a price.
+  std::vector<JobPlan> plans;
   std::vector<JobPlan> front;   ///< of those: none is better in both time and memory
   std::vector<JobPlan> next;    ///< the best not priced, by their bound
   std::vector<JobPlan> misses;  ///< would be fast but do not fit, by their bound
   double bound = 0;             ///< no plan of the space is better than this, in the objective
   bool proven = false;          ///< the best plan is the best of the space
+  bool stopped = false;         ///< by JobProblem::stop
   std::int64_t nodes = 0, leaves = 0, fitting = 0, replays = 0, work = 0;
+  /// Plans that would have been replayed but are too large for it; their closed form bounds them.
+  std::int64_t too_large = 0;
   LeftOut left_out;
 };
 
@@ -71,8 +82,9 @@ double objective_value(const JobProblem& problem, const JobPlan& plan);
 /// What a replay costs, in passes of units and GPUs: 2 microbatches (layers + 2) + 4 gpus.
 std::int64_t replay_work(const Job& job, std::int64_t layers);
 
-/// Prices a plan by the replay. The job has its model. Called from several threads at once.
-using PriceJob = std::function<PricedStep(const Job& job)>;
+/// Prices a plan by the replay; nothing where that would be too large, or was stopped. The job has
+/// its model. Called from several threads at once.
+using PriceJob = std::function<std::optional<PricedStep>(const Job& job)>;
 
 /// Searches the space of job_nodes() and job_leaves() best first: a cut waits in order of a lower
 /// bound of its objective; a node is taken apart into leaves, leaves that do not fit into memory
@@ -81,8 +93,13 @@ using PriceJob = std::function<PricedStep(const Job& job)>;
 /// leaves that need less memory than any before, and the first of another shape, are replayed too,
 /// for the front and for comparison.
 ///
-/// The result does not depend on threads. `progress` gets the effort that is spent. ERRORS: Error
-/// when nothing fits, with what was left out and why; those of `price`.
+/// A leaf too large to be replayed keeps its bound, which bounds the space from then on; leaves of
+/// the same cut that are no smaller are then not tried.
+///
+/// The result does not depend on threads, unless it was stopped. `progress` gets the effort that is
+/// spent. Where a StopSignal ends the work after the first plan was priced, the result is what is
+/// known by then. ERRORS: Error when nothing fits, with what was left out and why; those of
+/// `price`.
 JobSearchResult search_jobs(const JobProblem& problem, const PriceJob& price,
                             const std::function<void(std::int64_t)>& progress);
 

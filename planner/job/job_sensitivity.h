@@ -15,24 +15,31 @@ struct PlanVariant {
 };
 
 /// The plan with one axis changed: half and twice the degrees (what is left over goes to dp), other
-/// ZeRO stages, chunks, microbatches, recomputation, sequence parallelism, order of ranks. What
-/// breaks a rule or is forbidden by the axes is left out. PRECONDITION: the plan has no model.
+/// ZeRO stages, chunks, microbatches, recomputation, sequence parallelism, order of ranks, other
+/// numbers of GPUs where the axes have several. What breaks a rule or is forbidden by the axes is
+/// left out. PRECONDITION: the plan has no model.
 std::vector<PlanVariant> neighbours(const JobProblem& problem, const JobPlan& plan);
 
 /// What would change the choice.
 struct TippingPoint {
   std::string what;   ///< "NIC bandwidth"
-  double factor = 1;  ///< times what it is; 0: none of those tried changes the choice
+  double factor = 0;  ///< times what it is; 0: none of those tried changes the choice
   JobPlan instead;    ///< the plan that is best then
-  double gain = 0;    ///< by what part it is faster than the choice then
+  double gain = 0;    ///< by what part it is better than the choice then; below 0: than it was
 };
 
 /// For NVLink and NIC bandwidth, latency and the GPU's speed, lower and higher: the first factor of
-/// 1.25, 1.5, 2, 3, 4, 8 at which some other plan of `candidates` beats the first of them by 0.1 %
-/// or more. Step times are closed forms, each times how far its own plan's replay was above it
-/// without the change; for plans that were not replayed, the median of those that were.
-/// PRECONDITION: the first candidate is priced. O(candidates) closed forms a factor.
-std::vector<TippingPoint> tipping_points(const JobProblem& problem,
-                                         const std::vector<JobPlan>& candidates);
+/// 1.25, 1.5, 2, 3, 4, 8 at which some other plan beats the first of `result.plans` by 0.1 % or
+/// more. The others are the replayed plans, the best of each cut that waited for it, and those
+/// that are found from the choice on, one neighbours() after the other, as long as they get better,
+/// at the last factor. Step times are closed forms, each times how far its own plan's replay was
+/// above it without the change; for plans that were not replayed, as far as the replayed plan that
+/// is the same in most axes, or what makes them as good as the choice, if that is more.
+///
+/// For memory, at the limit's ends: the most at which the choice does not fit, with the best of the
+/// others then; and the least at which one that does not fit now may win, its replay being above
+/// its closed form by the least that any was. On JobProblem::threads threads, with the
+/// same result. PRECONDITION: result.plans is not empty. O(candidates) closed forms a factor.
+std::vector<TippingPoint> tipping_points(const JobProblem& problem, const JobSearchResult& result);
 
 }  // namespace lockstep

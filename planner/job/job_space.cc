@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +17,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kMostChunks = 8, kMostContext = 16, kLeastTokens = 1024, kMostFewer = 3;
+constexpr std::int64_t kMostChunks = 8, kMostContext = 16, kLeastTokens = 1024, kMostFewer = 3,
+                       kMostRagged = 16;  // virtual stages
 constexpr std::array<std::int64_t, 4> kMicrobatches = {1, 2, 4, 8};
 constexpr std::array<std::string_view, 2> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 
@@ -174,27 +176,65 @@ class Nodes {
   std::vector<Job> nodes_;
 };
 
-/// Ways to spread layers: (0, 0) is even.
-std::vector<std::pair<std::int64_t, std::int64_t>> splits_of(const Job& job, const PlanAxes& axes) {
-  const std::int64_t layers = layer_count(job.model);
-  if (axes.first_stage_layers > 0 || axes.last_stage_layers > 0) {
-    return {{axes.first_stage_layers, axes.last_stage_layers}};
+/// How layers are spread: all alike where first and last are 0 and no list is given.
+struct Split {
+  std::int64_t first = 0, last = 0;
+  std::vector<std::int64_t> stage_layers = {};  ///< of each virtual stage
+};
+
+/// Splits in which the last virtual stage, and maybe the first, has fewer layers than the longest,
+/// and as many of the middle ones a layer fewer as it takes to add up to the model: at least so
+/// many, and not all. These come first, since they hold the activations of more microbatches. None
+/// is the even one, in which the first and the last are as short as the shorter ones.
+std::vector<Split> ragged_splits(std::int64_t layers, std::int64_t stages,
+                                 std::int64_t least_shorter) {
+  constexpr std::array<std::pair<std::int64_t, std::int64_t>, 4> kFewer = {
+      {{0, 1}, {0, 2}, {1, 2}, {1, 3}}};
+  std::vector<Split> splits;
+  for (const auto& [first, last] : kFewer) {
+    const std::int64_t each = (layers + first + last + stages - 1) / stages;
+    const std::int64_t shorter = each * stages - first - last - layers;
+    if (shorter < least_shorter || shorter > stages - 3 || each <= last) {
+      continue;
+    }
+    std::vector<std::int64_t> list;
+    for (std::int64_t v = 0; v < stages; ++v) {
+      const std::int64_t fewer = v == 0 ? first : v + 1 == stages ? last : v <= shorter ? 1 : 0;
+      list.push_back(each - fewer);
+    }
+    splits.push_back({0, 0, std::move(list)});
   }
-  std::vector<std::pair<std::int64_t, std::int64_t>> splits = {{0, 0}};
+  return splits;
+}
+
+/// Ways to spread layers: the first is even.
+std::vector<Split> splits_of(const Job& job, const PlanAxes& axes) {
+  const std::int64_t layers = layer_count(job.model);
+  if (axes.first_stage_layers > 0 || axes.last_stage_layers > 0 || !axes.stage_layers.empty()) {
+    return {{axes.first_stage_layers, axes.last_stage_layers, axes.stage_layers}};
+  }
+  std::vector<Split> splits = {{}};
   const std::int64_t others = job.pp - 2;
-  if (!axes.stage_layers.empty() || axes.even_stages || others < 1) {
+  if (axes.even_stages || others < 1) {
     return splits;
   }
   for (std::int64_t each = job.vpp; each * others < layers; each += job.vpp) {
     for (std::int64_t first = 0; first <= kMostFewer; ++first) {
       for (std::int64_t last = 0; last <= kMostFewer; ++last) {
         const std::int64_t front = each - first * job.vpp, back = each - last * job.vpp;
-        const bool even = first == 0 && last == 0;
+        // Without chunks, those with one layer fewer in the last stage are the even one.
+        const bool even =
+            job.vpp == 1 ? first <= 1 && last <= 1 && first <= last : first == 0 && last == 0;
         if (!even && front > 0 && back > 0 && front + back + each * others == layers) {
-          splits.emplace_back(front, back);
+          splits.push_back({front, back});
         }
       }
     }
+  }
+  if (job.pp * job.vpp <= kMostRagged) {
+    // Without chunks those above are the ones in which none in the middle is shorter.
+    std::ranges::move(ragged_splits(layers, job.pp * job.vpp, job.vpp > 1 ? 0 : 1),
+                      std::back_inserter(splits));
   }
   return splits;
 }
@@ -253,10 +293,10 @@ std::vector<Job> job_leaves(const Job& node, const PlanAxes& axes, const SpaceLi
           leaf.hsdp_replicas = count;
           leaf.vpp = vpp;
           leaf.schedule = schedule;
-          leaf.stage_layers = axes.stage_layers;
-          for (const auto& [first, last] : splits_of(leaf, axes)) {
-            leaf.first_stage_layers = first;
-            leaf.last_stage_layers = last;
+          for (const Split& split : splits_of(leaf, axes)) {
+            leaf.first_stage_layers = split.first;
+            leaf.last_stage_layers = split.last;
+            leaf.stage_layers = split.stage_layers;
             if (allowed(leaf, left_out)) {
               leaves.push_back(leaf);
             }

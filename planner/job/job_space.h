@@ -57,8 +57,10 @@ std::vector<Job> job_nodes(const Job& base, const PlanAxes& axes, const SpaceLim
                            LeftOut& left_out);
 
 /// A node's plans: ZeRO stage 0 to 3 (with 3: one sharded model, or one a server's worth of ranks),
-/// model chunks a stage up to 8, schedule (1F1B unless named), layers of the first and last stage:
-/// even, or up to three a chunk fewer than the others. PRECONDITION: the node has its model.
+/// model chunks a stage up to 8, schedule (1F1B unless named), layers a stage: even, or up to three
+/// a chunk fewer in the first and last than in the others; of up to 16 virtual stages also one to
+/// three fewer in the last, none or one in the first, and one fewer in some of the others.
+/// PRECONDITION: the node has its model.
 std::vector<Job> job_leaves(const Job& node, const PlanAxes& axes, const SpaceLimits& limits,
                             LeftOut& left_out);
 

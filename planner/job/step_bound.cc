@@ -22,13 +22,16 @@ struct Chunk {
   double output_s = 0;        ///< to send its output on, and the gradient back
   double last_reduction = 0;  ///< ZeRO-3: of the unit that comes last
   double traffic = 0;         ///< ZeRO-3: of the dp stream, a microbatch
-  std::vector<GradientItem> items;
   struct Bucket {
-    std::size_t last = 0;
+    std::size_t last = 0;  ///< item that completes it
+    std::size_t unit = 0;  ///< of that item
+    BackwardPart part = BackwardPart::kWhole;
     bool expert = false;
     std::int64_t parameters = 0;
   };
-  std::vector<Bucket> buckets;  ///< in the order in which they are complete
+  std::vector<Bucket> buckets;  ///< of gradients, in the order in which they are complete
+  /// Of parameters: those of a backward pass that is not split, however it runs.
+  std::vector<Bucket> gathers;
 };
 
 class Floor {
@@ -136,23 +139,32 @@ class Floor {
   }
 
   void fill_buckets(Chunk& chunk) {
+    chunk.buckets = buckets_of(chunk, schedule_.splits_backward);
+    if (gathers_buckets()) {
+      chunk.gathers = schedule_.splits_backward ? buckets_of(chunk, false) : chunk.buckets;
+    }
+    chunk.gathered.assign(chunk.units.size(), 0);
+  }
+
+  std::vector<Chunk::Bucket> buckets_of(const Chunk& chunk, bool split) const {
     std::vector<PlacedUnit> placed;
     for (const UnitTimes* unit : chunk.units) {
       placed.push_back({{}, unit->unit});
     }
-    ChunkReduction reduction =
-        chunk_reduction(placed, job_, dense_ranks_, expert_ranks_, schedule_.splits_backward);
-    chunk.items = std::move(reduction.items);
+    const ChunkReduction reduction =
+        chunk_reduction(placed, job_, dense_ranks_, expert_ranks_, split);
+    std::vector<Chunk::Bucket> buckets;
     for (const bool expert : {false, true}) {
       if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
         continue;
       }
       for (const GradientBucket& bucket : expert ? reduction.expert : reduction.dense) {
-        chunk.buckets.push_back({bucket.last, expert, bucket.parameters});
+        const GradientItem& item = reduction.items[bucket.last];
+        buckets.push_back({bucket.last, item.unit, item.part, expert, bucket.parameters});
       }
     }
-    std::ranges::stable_sort(chunk.buckets, {}, &Chunk::Bucket::last);
-    chunk.gathered.assign(chunk.units.size(), 0);
+    std::ranges::stable_sort(buckets, {}, &Chunk::Bucket::last);
+    return buckets;
   }
 
   double bucket_s(const Chunk::Bucket& bucket, CommType comm, int width) {
@@ -172,11 +184,11 @@ class Floor {
     }
     for (Chunk& chunk : stage.chunks) {
       for (const bool expert : {false, true}) {
-        for (std::size_t i = chunk.buckets.size(); i-- > 0;) {
-          const Chunk::Bucket& bucket = chunk.buckets[i];
+        for (std::size_t i = chunk.gathers.size(); i-- > 0;) {
+          const Chunk::Bucket& bucket = chunk.gathers[i];
           if (bucket.expert == expert) {
             stage.dp_free += bucket_s(bucket, CommType::kAllGather, sizes_.parameter);
-            double& unit = chunk.gathered[chunk.items[bucket.last].unit];
+            double& unit = chunk.gathered[bucket.unit];
             unit = std::max(unit, stage.dp_free);
           }
         }
@@ -270,12 +282,11 @@ class Floor {
   void reduce(Stage& stage, const Chunk& chunk, const PipelineSlot& slot, double begin) {
     const CommType comm = gathers_buckets() ? CommType::kReduceScatter : CommType::kAllReduce;
     for (const Chunk::Bucket& bucket : chunk.buckets) {
-      const GradientItem& item = chunk.items[bucket.last];
-      if (item.part != slot.part) {
+      if (bucket.part != slot.part) {
         continue;
       }
       double ready = begin;
-      for (std::size_t u = item.unit + 1; u < chunk.units.size(); ++u) {
+      for (std::size_t u = bucket.unit + 1; u < chunk.units.size(); ++u) {
         const UnitTimes& unit = *chunk.units[u];
         ready += slot.part == BackwardPart::kWhole   ? unit.backward
                  : slot.part == BackwardPart::kInput ? unit.input
@@ -295,8 +306,8 @@ class Floor {
       double traffic = 0, gathers = 0;
       for (const Chunk& chunk : stage.chunks) {
         traffic += chunk.traffic * static_cast<double>(microbatches_);
-        for (const Chunk::Bucket& bucket : chunk.buckets) {
-          if (gathers_buckets() && !job_.overlap_parameters) {
+        for (const Chunk::Bucket& bucket : chunk.gathers) {
+          if (!job_.overlap_parameters) {
             gathers += bucket_s(bucket, CommType::kAllGather, sizes_.parameter);
           }
         }

@@ -106,7 +106,7 @@ ProfileSet read_profiles(const std::string& folder, const std::vector<std::strin
     }
   }
   for (const auto& [key, file] : files) {
-    Profile profile = parse_profile(FileText(file, 1 << 26).view(), file);
+    Profile profile = parse_profile(FileText(file, Bytes(1 << 26)).view(), file);
     if (static_cast<std::int64_t>(profile.layer_ms.size()) != layers) {
       throw Error(fmt::format("{} layers, but --layers is {}", profile.layer_ms.size(), layers))
           .at(file);
@@ -125,7 +125,7 @@ ProfileSet read_profiles(const std::string& folder, const std::vector<std::strin
   }
   if (!model_file.empty()) {
     const std::string file = (fs::path(folder) / model_file).string();
-    set.model = parse_profile(FileText(file, 1 << 26).view(), file);
+    set.model = parse_profile(FileText(file, Bytes(1 << 26)).view(), file);
   } else {
     // Keys are sorted by type, tp and batch: the first is the smallest of the first type.
     set.model = set.profiles.begin()->second;

@@ -1,12 +1,14 @@
 #include "planner/metis/search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace lockstep::metis {
 namespace {
@@ -33,23 +35,24 @@ struct Option {
 
 class Search {
  public:
-  Search(const Problem& problem, const std::vector<std::string>& sequence, std::int64_t batches)
+  Search(const Problem& problem, std::vector<std::string> sequence, std::int64_t batches,
+         std::size_t most)
       : problem_(problem),
-        sequence_(sequence),
+        sequence_(std::move(sequence)),
         batches_(batches),
-        ranks_(ranks_of(problem, sequence)) {
+        most_(most),
+        ranks_(ranks_of(problem, sequence_)) {
     for (int first = 0; first < gpus(); ++first) {
       options_.push_back(options_at(first));
     }
   }
 
-  /// The cheapest plan below `beat`, if there is one.
-  bool run(double beat, Ranked& best) {
+  /// The cheapest plans, cheapest first.
+  std::vector<Ranked> run() {
     nodes_.assign(static_cast<std::size_t>(gpus() + 1),
                   std::vector<std::vector<int>>(static_cast<std::size_t>(problem_.layers + 1)));
     labels_.push_back({});
     nodes_[0][0].push_back(0);
-    int winner = -1;
     for (int used = 0; used < gpus(); ++used) {
       for (std::int64_t done = 0; done < problem_.layers; ++done) {
         // Copied: stages are added to later nodes only, but the pool moves.
@@ -57,17 +60,18 @@ class Search {
             nodes_[static_cast<std::size_t>(used)][static_cast<std::size_t>(done)];
         for (const int label : here) {
           for (const Option& option : options_[static_cast<std::size_t>(used)]) {
-            extend(label, option, beat, winner);
+            extend(label, option);
           }
         }
       }
     }
-    if (winner < 0) {
-      return false;
+    std::vector<Ranked> best;
+    for (const auto& [total, label] : ends_) {
+      Plan plan = plan_of(label);
+      const Price price = price_plan(problem_, plan);
+      best.push_back({std::move(plan), price});
     }
-    best.plan = plan_of(winner);
-    best.price = price_plan(problem_, best.plan);
-    return true;
+    return best;
   }
 
  private:
@@ -108,7 +112,17 @@ class Search {
            static_cast<double>(batches_) * problem_.profiles.model.batch_generator_ms;
   }
 
-  void extend(int parent, const Option& option, double& beat, int& winner) {
+  /// What a plan must cost less than to be among the best.
+  double beat() const { return ends_.size() < most_ ? kFar : ends_.back().first; }
+
+  void end_with(const Label& label, double total) {
+    ends_.insert(std::ranges::upper_bound(ends_, total, {}, &std::pair<double, int>::first),
+                 {total, static_cast<int>(labels_.size())});
+    labels_.push_back(label);
+    ends_.resize(std::min(ends_.size(), most_));
+  }
+
+  void extend(int parent, const Option& option) {
     const Label before = labels_[static_cast<std::size_t>(parent)];
     const int used = before.used + option.gpus;
     const bool last = used == gpus();
@@ -144,23 +158,21 @@ class Search {
       label.gradient =
           std::max(before.gradient, gradient_ms(problem_, ranks_, before.used, option.gpus,
                                                 option.strategy, before.layers, end));
-      if (total(label, last ? option.sync : 0) >= beat) {
+      if (total(label, last ? option.sync : 0) >= beat()) {
         if (last) {
           continue;
         }
         break;  // more layers cost more
       }
       if (last) {
-        beat = total(label, option.sync);
-        winner = static_cast<int>(labels_.size());
-        labels_.push_back(label);
+        end_with(label, total(label, option.sync));
       } else {
         insert(label);
       }
     }
   }
 
-  /// Keeps the label unless one with the same last stage is no worse in anything.
+  /// Keeps the label unless enough others with the same last stage are no worse in anything.
   void insert(const Label& label) {
     std::vector<int>& node =
         nodes_[static_cast<std::size_t>(label.used)][static_cast<std::size_t>(label.layers)];
@@ -168,15 +180,30 @@ class Search {
       return a.gpus == b.gpus && a.strategy.tp == b.strategy.tp && a.slowest <= b.slowest &&
              a.sum <= b.sum && a.update <= b.update && a.gradient <= b.gradient;
     };
-    for (const int other : node) {
-      if (covers(labels_[static_cast<std::size_t>(other)], label)) {
-        return;
+    const auto covered = [&](const Label& which) {  // by so many others
+      std::size_t count = 0;
+      for (const int other : node) {
+        const Label& each = labels_[static_cast<std::size_t>(other)];
+        count += static_cast<std::size_t>(&each != &which && covers(each, which));
+      }
+      return count;
+    };
+    if (covered(label) >= most_) {
+      return;
+    }
+    const auto added = static_cast<int>(labels_.size());
+    labels_.push_back(label);
+    node.push_back(added);
+    // One after the other: those that go no longer count for the next.
+    for (std::size_t i = 0; i < node.size();) {
+      const Label& each = labels_[static_cast<std::size_t>(node[i])];
+      const bool goes = node[i] != added && covers(labels_.back(), each) && covered(each) >= most_;
+      if (goes) {
+        node.erase(node.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
       }
     }
-    std::erase_if(
-        node, [&](int other) { return covers(label, labels_[static_cast<std::size_t>(other)]); });
-    node.push_back(static_cast<int>(labels_.size()));
-    labels_.push_back(label);
   }
 
   Plan plan_of(int winner) const {
@@ -195,40 +222,78 @@ class Search {
   }
 
   const Problem& problem_;
-  const std::vector<std::string>& sequence_;
+  std::vector<std::string> sequence_;
   std::int64_t batches_;
+  std::size_t most_;
   std::vector<Rank> ranks_;
   std::vector<std::vector<Option>> options_;
   std::vector<Label> labels_;
   std::vector<std::vector<std::vector<int>>> nodes_;  ///< [GPUs used][layers done]
+  std::vector<std::pair<double, int>> ends_;          ///< cost and label of the best plans
 };
 
 }  // namespace
 
-std::vector<Ranked> search(const Problem& problem) {
+std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads) {
   std::vector<std::string> sequence = problem.types();
   std::sort(sequence.begin(), sequence.end());
-  std::vector<Ranked> found;
+  std::vector<std::pair<std::vector<std::string>, std::int64_t>> parts;
   do {
     for (std::int64_t batches = problem.global_batch; batches > 0; --batches) {
-      Ranked best;
-      if (problem.global_batch % batches == 0 &&
-          Search(problem, sequence, batches).run(kFar, best)) {
-        found.push_back(std::move(best));
+      if (problem.global_batch % batches == 0) {
+        parts.emplace_back(sequence, batches);
       }
     }
   } while (std::next_permutation(sequence.begin(), sequence.end()));
+  std::vector<std::vector<Ranked>> found_by_part(parts.size());
+  for_each_in_parallel(parts.size(), threads, [&](std::size_t i) {
+    found_by_part[i] =
+        Search(problem, parts[i].first, parts[i].second, std::max<std::size_t>(1, most)).run();
+  });
+  std::vector<Ranked> found;
+  for (std::vector<Ranked>& some : found_by_part) {
+    std::ranges::move(some, std::back_inserter(found));
+  }
   if (found.empty()) {
-    throw Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
-                            problem.global_batch))
-        .at(problem.profiles.folder)
-        .hint(fmt::format("profiles are used up to tp {} and {} samples a rank", problem.max_tp,
-                          problem.max_batch));
+    Error error = Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
+                                    problem.global_batch))
+                      .at(problem.profiles.folder)
+                      .hint(fmt::format("profiles are used up to tp {} and {} samples a rank",
+                                        problem.max_tp, problem.max_batch));
+    for (const std::string& part : left_out(problem)) {
+      error.add_context(part);
+    }
+    throw error;
   }
   std::stable_sort(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) {
     return a.price.total() < b.price.total();
   });
+  if (most > 0 && found.size() > most) {
+    found.resize(most);
+  }
   return found;
+}
+
+std::vector<std::string> left_out(const Problem& problem) {
+  std::vector<std::string> parts;
+  const std::int64_t most = std::min(problem.max_batch, problem.global_batch);
+  for (const std::string& type : problem.types()) {
+    for (int tp = 1; tp <= std::min(problem.max_tp, problem.gpus()); tp *= 2) {
+      std::vector<std::int64_t> samples;
+      for (std::int64_t each = 1; each <= most; ++each) {
+        if (problem.global_batch % each == 0 && problem.profiles.find(type, tp, each) == nullptr) {
+          samples.push_back(each);
+        }
+      }
+      for (const std::int64_t each : samples) {
+        parts.push_back(fmt::format(
+            "{}/DeviceType.{}_tp{}_bs{}.json is missing: no stage on {} runs tp {} with {} {}",
+            problem.profiles.folder, type, tp, each, type, tp, each,
+            each == 1 ? "sample a rank" : "samples a rank"));
+      }
+    }
+  }
+  return parts;
 }
 
 }  // namespace lockstep::metis

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "generator/comm_names.h"
+
 namespace lockstep {
 
 std::string_view aicb_group_name(RankGroup group) {
@@ -27,30 +29,7 @@ std::string_view aicb_group_name(RankGroup group) {
 }
 
 std::string_view aicb_comm_name(const RunItem& item) {
-  if (item.epoch_end) {
-    return "epoch_end";
-  }
-  switch (item.comm) {
-    case CommType::kNone:
-      return "computation";
-    case CommType::kAllReduce:
-      return "all_reduce";
-    case CommType::kAllGather:
-      return "all_gather";
-    case CommType::kReduceScatter:
-      return "reduce_scatter";
-    case CommType::kAllToAll:
-      return "all_to_all";
-    case CommType::kBroadcast:
-      return "broadcast";
-    case CommType::kReduce:
-      return "reduce";
-    case CommType::kBarrier:
-      return "barrier";
-    case CommType::kSendRecv:
-      break;
-  }
-  return item.send ? "isend" : "irecv";
+  return item.epoch_end ? "epoch_end" : aicb_operation(item.comm, item.send);
 }
 
 GroupTable::GroupTable(RunPlan& plan, const Cut& cut) : plan_(plan) {

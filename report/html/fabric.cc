@@ -103,7 +103,7 @@ Json fabric_of_links(const Json& links) {
   std::map<std::string, std::size_t> tier_number;
   for (auto& [kind, numbers] : tiers) {
     std::ranges::sort(numbers);
-    numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     const std::size_t groups = std::min(kGroups, numbers.size());
     Json list = Json::array();
     for (std::size_t g = 0; g < groups; ++g) {

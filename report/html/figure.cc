@@ -28,8 +28,7 @@ ScriptEngine engine_for(const std::vector<ReportDocument>& documents) {
       engine.run(part.name, part.text);
     }
   }
-  engine.call("Report_load",
-              page_data(documents).dump(-1, ' ', false, Json::error_handler_t::replace));
+  engine.call("Report_load", to_line(page_data(documents)));
   return engine;
 }
 

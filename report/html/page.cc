@@ -7,7 +7,7 @@ namespace {
 
 /// A JSON text that can stand within a script element: no '<' of it can end the element.
 std::string script_safe(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = to_line(json);
   std::string safe;
   safe.reserve(text.size() + text.size() / 64);
   for (const char c : text) {

@@ -15,20 +15,21 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 10> kSchemas = {
+constexpr std::array<std::string_view, 11> kSchemas = {
     "lockstep-simulate",   "lockstep-causes",     "lockstep-compare", "lockstep-compare-steps",
     "lockstep-score",      "lockstep-collective", "lockstep-plan",    "lockstep-job-plan",
-    "lockstep-plan-price", "lockstep-goodput"};
+    "lockstep-plan-price", "lockstep-goodput",    "lockstep-sweep"};
 
-constexpr std::size_t kLongestText = 200;  // characters of a name
-constexpr std::size_t kMostItems = 20000;  // of a list of objects
+constexpr std::size_t kLongestText = 200;      // characters of a name
+constexpr std::size_t kLongestCommand = 8000;  // and of a command, which is of use in one piece
+constexpr std::size_t kMostItems = 20000;      // of a list of objects
 
 /// Cut at the boundary of a UTF-8 character.
-void cut(std::string& text) {
-  if (text.size() <= kLongestText) {
+void cut(std::string& text, std::size_t longest = kLongestText) {
+  if (text.size() <= longest) {
     return;
   }
-  std::size_t end = kLongestText;
+  std::size_t end = longest;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
     --end;
   }
@@ -55,7 +56,11 @@ void bound(Json& json) {
     Json short_keys = Json::object();
     bool changed = false;
     for (auto& [key, value] : json.items()) {
-      bound(value);
+      if (key == "command" && value.is_string()) {
+        cut(value.get_ref<std::string&>(), kLongestCommand);
+      } else {
+        bound(value);
+      }
       changed = changed || key.size() > kLongestText;
     }
     if (changed) {
@@ -67,6 +72,27 @@ void bound(Json& json) {
       json = std::move(short_keys);
     }
   }
+}
+
+/// Of a table in columns, at most kMostRows rows, evenly spread.
+Json thin_columns(const Json& columns) {
+  constexpr std::size_t kMostRows = 5000;
+  Json thin = Json::array();
+  for (const Json& column : columns) {
+    if (!column.is_object() || !column.contains("cells") || !column["cells"].is_array()) {
+      continue;  // none that could be shown
+    }
+    const Json& cells = column["cells"];
+    Json kept = Json::array();
+    const std::size_t rows = std::min(kMostRows, cells.size());
+    for (std::size_t i = 0; i < rows; ++i) {
+      kept.push_back(cells[i * cells.size() / rows]);
+    }
+    thin.push_back({{"name", column.contains("name") && column["name"].is_string() ? column["name"]
+                                                                                   : Json("")},
+                    {"cells", kept}});
+  }
+  return thin;
 }
 
 std::string_view without_version(std::string_view schema) {
@@ -111,6 +137,9 @@ Json for_page(const ReportDocument& document) {
   if (links != json.end() && links->is_array() && !links->empty()) {
     json["fabric"] = fabric_of_links(*links);
     json.erase("links");
+  }
+  if (json.contains("columns") && json["columns"].is_array()) {
+    json["columns"] = thin_columns(json["columns"]);
   }
   bound(json);
   return json;

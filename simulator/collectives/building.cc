@@ -56,12 +56,18 @@ std::int32_t fewest_a_server(const GroupShape& shape) {
 }
 
 std::int32_t piece_count(Bytes bytes, Bytes limit) {
-  return static_cast<std::int32_t>(
-      std::max<std::int64_t>(1, (bytes.count() + limit.count() - 1) / limit.count()));
+  const std::int64_t whole = bytes.count() / limit.count();
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(
+      whole + (bytes.count() % limit.count() > 0 ? 1 : 0), 1, kMostPieces));
 }
 
 void set_shards(Schedule& schedule, const CollectiveRequest& request) {
   const std::int32_t n = schedule.ranks;
+  constexpr std::int32_t kMostPairs = 46'340;  // whose square is a number of 32 bits
+  if (request.op == CommType::kAllToAll && n > kMostPairs) {
+    throw Error("an all-to-all of " + std::to_string(n) + " ranks has too many pairs")
+        .expected("at most " + std::to_string(kMostPairs) + " ranks");
+  }
   schedule.chunks = request.op == CommType::kAllToAll ? n * n : n;
   schedule.chunk_bytes = part_size(request.bytes, n, request.flavour);
   if (!request.sizes.empty()) {

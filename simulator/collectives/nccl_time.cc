@@ -222,14 +222,8 @@ NcclFabric fabric_for(const NcclTask& task, const NcclSystem& system) {
 
 std::span<const NcclRateField> nccl_rate_fields() { return kFields; }
 
-GroupShape even_shape(std::int32_t ranks, std::int32_t servers) {
-  GroupShape shape;
-  shape.ranks = ranks;
-  const std::int32_t each = std::max(1, ranks / servers);
-  for (std::int32_t rank = 0; rank < ranks; ++rank) {
-    shape.server.push_back(std::min(rank / each, servers - 1));
-  }
-  return shape;
+NcclGroup even_group(std::int32_t ranks, std::int32_t servers) {
+  return {ranks, servers, ranks / servers};
 }
 
 NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system) {
@@ -237,7 +231,7 @@ NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system) {
   if (task.ranks < 2) {
     return {};
   }
-  return nccl_choice(task.op, task.bytes, even_shape(task.ranks, task.servers),
+  return nccl_choice(task.op, task.bytes, even_group(task.ranks, task.servers),
                      fabric_for(task, system), task.wishes);
 }
 

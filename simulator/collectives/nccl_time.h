@@ -65,11 +65,12 @@ struct NcclTask {
   NcclWishes wishes;
 };
 
-/// So many ranks, the same number on each server (the last one has the rest), in order.
-GroupShape even_shape(std::int32_t ranks, std::int32_t servers);
+/// So many ranks, the same number on each server (the last one has the rest).
+/// PRECONDITION: 1 <= servers <= ranks.
+NcclGroup even_group(std::int32_t ranks, std::int32_t servers);
 
 /// What NCCL would do on this system. It depends on the fabric alone, not on the rates.
-/// PRECONDITION: 1 <= servers <= ranks. ERRORS: as nccl_choice. O(ranks).
+/// PRECONDITION: 1 <= servers <= ranks. ERRORS: as nccl_choice. O(1).
 NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system);
 
 /// Time of a collective when NCCL does it in this way.

@@ -50,10 +50,10 @@ struct Graph {
 /// On symmetric servers: one server fills its NVLinks with as many channels of one speed as carry
 /// most, at no less than half of the highest speed; several servers have a channel a NIC. Fast
 /// channels are halved and doubled in number.
-Graph search(const GroupShape& shape, const NcclFabric& fabric, std::int32_t servers) {
+Graph search(const NcclGroup& group, const NcclFabric& fabric) {
   Graph graph;
-  if (servers > 1) {
-    graph.channels = std::max(1, std::min(fabric.nics, fewest_a_server(shape)));
+  if (group.servers > 1) {
+    graph.channels = std::max(1, std::min(fabric.nics, group.fewest));
     for (const double speed : inter_speeds(fabric.arch)) {
       if (speed <= GBps(fabric.nic)) {
         graph.speed = speed;
@@ -74,7 +74,7 @@ Graph search(const GroupShape& shape, const NcclFabric& fabric, std::int32_t ser
     }
   }
   const bool hopper = fabric.arch >= GpuArch::kHopper;
-  if (graph.speed >= (hopper ? 50 : 25) && (!hopper || graph.channels > 4) && servers == 1) {
+  if (graph.speed >= (hopper ? 50 : 25) && (!hopper || graph.channels > 4) && group.servers == 1) {
     graph.channels *= 2;
     graph.speed /= 2;
   }
@@ -192,14 +192,12 @@ double tree_by_size(std::size_t protocol, Bytes bytes) {
   return place < kTreeBySize[protocol].size() ? kTreeBySize[protocol][place] : 1;
 }
 
-Model model_of(CommType op, const GroupShape& shape, const NcclFabric& fabric,
-               NcclVersion version) {
-  const std::int32_t servers = *std::ranges::max_element(shape.server) + 1;
+Model model_of(CommType op, const NcclGroup& group, const NcclFabric& fabric, NcclVersion version) {
   return {op,
-          static_cast<double>(shape.ranks),
-          static_cast<double>(servers),
-          std::max(1.0, static_cast<double>(shape.ranks) / servers),
-          search(shape, fabric, servers),
+          static_cast<double>(group.ranks),
+          static_cast<double>(group.servers),
+          std::max(1.0, static_cast<double>(group.ranks) / group.servers),
+          search(group, fabric),
           nccl_constants(version, fabric),
           fabric,
           version};
@@ -269,9 +267,13 @@ bool point_to_point(CommType op) {
 
 }  // namespace
 
-std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const GroupShape& shape,
+NcclGroup nccl_group(const GroupShape& shape) {
+  return {shape.ranks, *std::ranges::max_element(shape.server) + 1, fewest_a_server(shape)};
+}
+
+std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const NcclGroup& group,
                                            const NcclFabric& fabric, const NcclWishes& wishes) {
-  const Model model = model_of(op, shape, fabric, wishes.version);
+  const Model model = model_of(op, group, fabric, wishes.version);
   const bool scatters = op == CommType::kAllGather || op == CommType::kReduceScatter;
   const bool reduces = op == CommType::kAllReduce;
   const bool multicasts = model.constants.has_nvls && fabric.nvswitch &&
@@ -319,16 +321,16 @@ std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const Group
   return candidates;
 }
 
-NcclChoice nccl_choice(CommType op, Bytes bytes, const GroupShape& shape, const NcclFabric& fabric,
+NcclChoice nccl_choice(CommType op, Bytes bytes, const NcclGroup& group, const NcclFabric& fabric,
                        const NcclWishes& wishes) {
   NcclChoice choice;
-  const Model model = model_of(op, shape, fabric, wishes.version);
+  const Model model = model_of(op, group, fabric, wishes.version);
   const bool in_switches = wishes.algorithm && (*wishes.algorithm == NcclAlgorithm::kCollnetChain ||
                                                 *wishes.algorithm == NcclAlgorithm::kCollnetDirect);
-  const auto candidates = nccl_candidates(op, bytes, shape, fabric, wishes);
+  const auto candidates = nccl_candidates(op, bytes, group, fabric, wishes);
   if (point_to_point(op)) {
     choice.algorithm = NcclAlgorithm::kPointToPoint;
-    const bool small = op == CommType::kBarrier || bytes.count() / shape.ranks <= 16 * 1024;
+    const bool small = op == CommType::kBarrier || bytes.count() / group.ranks <= 16 * 1024;
     choice.protocol = wishes.protocol.value_or(small ? Protocol::kLl : Protocol::kSimple);
   } else if (!candidates.empty()) {
     const auto best = std::ranges::min_element(candidates, {}, &NcclCandidate::time_us);
@@ -344,21 +346,20 @@ NcclChoice nccl_choice(CommType op, Bytes bytes, const GroupShape& shape, const 
   if (in_switches || choice.algorithm == NcclAlgorithm::kNvls ||
       choice.algorithm == NcclAlgorithm::kNvlsTree || choice.algorithm == NcclAlgorithm::kPat) {
     if (choice.protocol != Protocol::kSimple) {
-      throw Error("NCCL does " + std::string(our_name(choice.algorithm, op, shape.ranks)) +
+      throw Error("NCCL does " + std::string(our_name(choice.algorithm, op, group.ranks)) +
                   " by the protocol simple only");
     }
   }
-  choice.channels_of_all = nccl_channels(shape, fabric);
+  choice.channels_of_all = nccl_channels(group, fabric);
   choice.channels = channels_for(choice, bytes, choice.channels_of_all, model.n);
   set_latencies(model, choice);
   return choice;
 }
 
-std::int32_t nccl_channels(const GroupShape& shape, const NcclFabric& fabric) {
-  const std::int32_t servers = *std::ranges::max_element(shape.server) + 1;
-  const Graph graph = search(shape, fabric, servers);
+std::int32_t nccl_channels(const NcclGroup& group, const NcclFabric& fabric) {
+  const Graph graph = search(group, fabric);
   std::int32_t channels = 2 * graph.channels;
-  if (fabric.arch >= GpuArch::kHopper && servers > 1 && graph.speed > 45 && channels < 16) {
+  if (fabric.arch >= GpuArch::kHopper && group.servers > 1 && graph.speed > 45 && channels < 16) {
     channels *= 2;
   }
   return std::min(channels, 64);

@@ -81,7 +81,7 @@ Split parse_split(std::string_view text, const std::string& file, CommType op, s
 }
 
 Split read_split(const std::string& path, CommType op, std::size_t ranks) {
-  const FileText file(path, std::int64_t{1} << 30);
+  const FileText file(path, Bytes(std::int64_t{1} << 30));
   return parse_split(file.view(), path, op, ranks);
 }
 

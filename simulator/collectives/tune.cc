@@ -27,7 +27,8 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
     wishes.algorithm = NcclAlgorithm::kPointToPoint;
     wishes.protocol = wishes.protocol.value_or(Protocol::kSimple);
   }
-  const NcclChoice choice = nccl_choice(request.op, request.bytes, shape, fabric, wishes);
+  const NcclChoice choice =
+      nccl_choice(request.op, request.bytes, nccl_group(shape), fabric, wishes);
   TunedRequest tuned;
   if (!own) {
     tuned.algorithm =

@@ -69,6 +69,12 @@ class NetworkEngine {
   /// A new connection between two nodes. The channel tells rails and ECMP draws apart: connections
   /// with the same arguments take the same way. ERRORS: Error when there is no route.
   virtual ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) = 0;
+  /// The same in a traffic class, of which 0 goes first on every port; -1: that of connections that
+  /// are given none. An engine without classes has one for all.
+  virtual ConnectionId connect_in_class(NodeId source, NodeId destination, std::int32_t channel,
+                                        std::int32_t /*traffic_class*/) {
+    return connect(source, destination, channel);
+  }
   /// Sends `bytes` over a connection, not before `when`, which is not before now(), nor before what
   /// was started on it earlier has left. `tag` comes back in the events.
   virtual void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) = 0;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file_record.h"
 #include "base/find_program.h"
 #include "base/json.h"
 #include "topologies/topology_json.h"
@@ -62,6 +63,8 @@ std::string open_text(const Topology& topology, const PacketOptions& options) {
   json["lookahead_ps"] = options.lookahead.count_ps();
   json["fct_file"] = options.fct_file;
   json["pfc_file"] = options.pfc_file;
+  json["samples_file"] = options.samples_file;
+  json["sample_interval_ps"] = options.sample_interval.count_ps();
   json["topology"] = to_json_text(topology);
   return json.dump();
 }
@@ -96,6 +99,11 @@ struct PacketEngine::Report {
 
 PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& options)
     : topology_(topology), options_(options), lookahead_(options.lookahead) {
+  for (const std::string& file : {options.fct_file, options.pfc_file, options.samples_file}) {
+    if (!file.empty()) {
+      FileRecord::note_written(file);  // by lockstep-packet, for us
+    }
+  }
   open();
 }
 
@@ -148,7 +156,12 @@ const std::string& PacketEngine::call(FrameType type, FrameType expected) const 
 }
 
 ConnectionId PacketEngine::connect(NodeId source, NodeId destination, std::int32_t channel) {
-  connects_.push_back({source.value, destination.value, channel, 0});
+  return connect_in_class(source, destination, channel, -1);
+}
+
+ConnectionId PacketEngine::connect_in_class(NodeId source, NodeId destination, std::int32_t channel,
+                                            std::int32_t traffic_class) {
+  connects_.push_back({source.value, destination.value, channel, traffic_class});
   return ConnectionId(connections_++);
 }
 

@@ -31,6 +31,8 @@ class PacketEngine final : public NetworkEngine {
 
   Time now() const override { return now_; }
   ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
+  ConnectionId connect_in_class(NodeId source, NodeId destination, std::int32_t channel,
+                                std::int32_t traffic_class) override;
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
   using NetworkEngine::start;
   Time advance(Time limit, std::vector<NetworkEvent>& events) override;

@@ -46,6 +46,9 @@ struct PacketOptions {
   Time lookahead;
   /// Files that get SimAI's records, if named: one line a transfer, one line a pause or resume.
   std::string fct_file, pfc_file;
+  /// A file that gets samples over time, if named (docs/formats/samples.md), and the time between.
+  std::string samples_file;
+  Time sample_interval = Time::us(10);
   /// Path of lockstep-packet; empty: beside the running program, else on PATH.
   std::string program;
 };

@@ -7,7 +7,7 @@
 /// machine's own order, for both run on one machine. Plain structs without padding.
 namespace lockstep::packet {
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 enum class FrameType : std::uint32_t {
   kOpen = 1,      ///< to lockstep-packet: JSON text, schema "lockstep-packet-open/1"
@@ -30,7 +30,7 @@ struct FrameHeader {
 struct ConnectRecord {
   std::int32_t source, destination;  ///< nodes of the topology
   std::int32_t channel;
-  std::int32_t unused;
+  std::int32_t traffic_class;  ///< -1: that of those that are given none
 };
 
 struct StartRecord {

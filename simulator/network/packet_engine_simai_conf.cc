@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,9 +25,13 @@ constexpr std::array<std::string_view, 20> kUnused = {
     "QLEN_MON_FILE",   "BW_MON_FILE",   "RATE_MON_FILE",       "CNP_MON_FILE",
     "MON_START",       "MON_END",       "QP_MON_INTERVAL",     "QLEN_MON_INTERVAL",
     "BW_MON_INTERVAL", "DATA_RATE",     "LINK_DELAY",          "NIC_TOTAL_PAUSE_TIME"};
-constexpr std::array<std::string_view, 9> kOfOtherModes = {
-    "MULTI_RATE", "SAMPLE_FEEDBACK", "PINT_LOG_BASE", "PINT_PROB",    "INT_MULTI",
-    "FAST_REACT", "GLOBAL_T",        "PAUSE_TIME",    "L2_CHUNK_SIZE"};
+/// Of HPCC's sampled telemetry, which runs as full telemetry (CC_MODE 10 is warned about); and two
+/// that SimAI overrides or reads as a switch.
+constexpr std::array<std::string_view, 4> kOfOtherModes = {"PINT_LOG_BASE", "PINT_PROB", "GLOBAL_T",
+                                                           "PAUSE_TIME"};
+/// Of HPCC, with the values that ours has.
+constexpr std::array<std::pair<std::string_view, int>, 4> kFixedInHpcc = {
+    {{"MULTI_RATE", 0}, {"SAMPLE_FEEDBACK", 0}, {"FAST_REACT", 1}, {"INT_MULTI", 1}}};
 
 /// One line: a key and its values.
 class Entry {
@@ -121,17 +126,13 @@ struct Conf {
   EcnMaps ecn;
   int mode = 1;
   bool marking = true;
+  std::vector<std::string> beyond_hpcc;  // settings that ours does not have
   /// Attributes by the congestion control that has them.
   std::map<std::string, std::map<std::string, std::string>> attributes;
 
   /// Whether the key is known.
   bool apply(const Entry& entry);
   void finish();
-  void not_modelled(const Entry& entry, bool differs) const {
-    if (differs) {
-      warnings.add(fmt::format("{} {} is not modelled", entry.key(), printable(entry.text())));
-    }
-  }
 };
 
 bool Conf::apply(const Entry& entry) {
@@ -145,7 +146,7 @@ bool Conf::apply(const Entry& entry) {
   } else if (key == "PACKET_PAYLOAD_SIZE") {
     fabric["Payload"] = fmt::format("{}", std::floor(entry.number(1, 1 << 24)));
   } else if (key == "USE_DYNAMIC_PFC_THRESHOLD") {
-    not_modelled(entry, !entry.flag());
+    fabric["DynamicThreshold"] = entry.flag() ? "true" : "false";
   } else if (key == "ALPHA_RESUME_INTERVAL") {
     dcqcn["AlphaInterval"] = micro(entry);
   } else if (key == "RATE_DECREASE_INTERVAL") {
@@ -184,7 +185,9 @@ bool Conf::apply(const Entry& entry) {
     const double packets = std::max(1.0, std::ceil(entry.number(0, 1e9) / payload));
     fabric["AckInterval"] = fmt::format("{}", std::min(packets, 65535.0));
   } else if (key == "L2_BACK_TO_ZERO") {
-    not_modelled(entry, entry.flag());
+    fabric["Recovery"] = entry.flag() ? "GoBackToZero" : "GoBackN";
+  } else if (key == "L2_CHUNK_SIZE") {
+    fabric["RecoveryChunk"] = fmt::format("{:.0f}", std::floor(entry.number(0, 1e15)));
   } else if (key == "HAS_WIN") {
     if (!entry.flag()) {
       options.global_window = false;
@@ -212,6 +215,12 @@ bool Conf::apply(const Entry& entry) {
     }
   } else if (key == "KMAX_MAP" || key == "KMIN_MAP" || key == "PMAX_MAP") {
     ecn.read(entry);
+  } else if (const auto fixed =
+                 std::ranges::find(kFixedInHpcc, key, &std::pair<std::string_view, int>::first);
+             fixed != kFixedInHpcc.end()) {
+    if (entry.number(0, 1e9) != fixed->second) {
+      beyond_hpcc.push_back(fmt::format("{} {}", key, printable(entry.text())));
+    }
   } else {
     return std::ranges::find(kUnused, key) != kUnused.end() ||
            std::ranges::find(kOfOtherModes, key) != kOfOtherModes.end();
@@ -227,6 +236,11 @@ void Conf::finish() {
   if (mode == 10) {
     warnings.add("CC_MODE 10 (HPCC with sampled telemetry) runs as HPCC with full telemetry");
   }
+  for (const std::string& setting : beyond_hpcc) {
+    if (options.congestion == "hpcc") {
+      warnings.add(setting + " is not modelled: HPCC reacts to each ACK, by its largest link");
+    }
+  }
   options.fabric["Ecn"] = marking ? "true" : "false";
   options.congestion_attributes = attributes[options.congestion];
   ecn.apply(options);
@@ -236,7 +250,7 @@ void Conf::finish() {
 
 void apply_simai_conf(std::string_view text, const std::string& file, PacketOptions& options,
                       Warnings& warnings) {
-  Conf conf{options, warnings, {}, 1, true, {}};
+  Conf conf{options, warnings, {}, 1, true, {}, {}};
   std::size_t number = 0;
   // The packet's size is known first: ACK intervals are given in bytes.
   std::vector<Entry> entries;
@@ -247,12 +261,20 @@ void apply_simai_conf(std::string_view text, const std::string& file, PacketOpti
       entries.emplace_back(std::move(words), file, number);
     }
   }
-  std::ranges::stable_partition(
-      entries, [](const Entry& entry) { return entry.key() == "PACKET_PAYLOAD_SIZE"; });
+  std::stable_partition(entries.begin(), entries.end(),
+                        [](const Entry& entry) { return entry.key() == "PACKET_PAYLOAD_SIZE"; });
+  std::size_t known = 0;
   for (const Entry& entry : entries) {
-    if (!conf.apply(entry)) {
+    if (conf.apply(entry)) {
+      ++known;
+    } else {
       warnings.add(fmt::format("{}: unknown key {}", file, printable(entry.key())));
     }
+  }
+  if (known == 0 && !entries.empty()) {
+    throw Error("no line of the file sets anything")
+        .at(file)
+        .expected("SimAI.conf: a key and its value a line, such as 'CC_MODE 1'");
   }
   conf.finish();
 }

@@ -236,12 +236,20 @@ void CollectiveRuns::connect(Run& run) {
   std::vector<ConnectionId>& known =
       run.prepared->connections[{run.key.family, run.key.group, run.key.other}];
   run.slots.assign(schedule.slots.size(), {});
+  std::int32_t traffic_class = -1;
+  if (options_.traffic_class && known.size() < schedule.slots.size()) {
+    const std::int32_t family = run.key.family >= 0 ? run.key.family : -2 - run.key.family;
+    const bool pipeline = family < 0;  // from one stage to the next
+    traffic_class = options_.traffic_class(
+        pipeline ? GroupKind::kPp : work_.families[static_cast<std::size_t>(family)].kind(),
+        run.comm, run.members->front());
+  }
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
     if (i >= known.size()) {
       const Slot& slot = schedule.slots[i];
-      known.push_back(network_.connect(node_of(schedule, *run.members, slot.source),
-                                       node_of(schedule, *run.members, slot.destination),
-                                       slot.channel));
+      known.push_back(network_.connect_in_class(node_of(schedule, *run.members, slot.source),
+                                                node_of(schedule, *run.members, slot.destination),
+                                                slot.channel, traffic_class));
     }
     run.slots[i].connection = known[i];
   }

@@ -97,6 +97,8 @@ CommunicatorShape shape_of(const StepFold& fold, std::size_t communicator,
     shape.wait_begin.push_back(static_cast<std::int32_t>(shape.wait.size()));
     if (shape.slots.back().source >= 0) {
       from.emplace_back(shape.slots.back().source, static_cast<std::int32_t>(i));
+    } else {
+      shape.has_switches = true;
     }
   }
   to_rows(what.slots.size(), waiters, shape.waiter_begin, shape.waiter);

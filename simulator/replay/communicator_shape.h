@@ -25,6 +25,7 @@ struct CommunicatorShape {
   };
   std::vector<double> capacity;
   std::vector<Slot> slots;
+  bool has_switches = false;                   ///< some slots have no rank as their source
   std::vector<std::int32_t> term_begin = {0};  ///< CSR, slots + 1
   std::vector<MaxMin::Term> term;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots + 1

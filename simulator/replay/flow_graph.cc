@@ -26,6 +26,10 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
   const auto first = static_cast<std::int32_t>(graph_.slots.size());
   if (first == 0) {
     graph_.slots.reserve(schedule.slots.size());
+    graph_.term_begin.reserve(schedule.slots.size() + 1);
+    graph_.wait_begin.reserve(schedule.slots.size() + 1);
+    constexpr std::size_t kHops = 6;  // up and down three tiers; what is not used takes no memory
+    graph_.term.reserve(schedule.slots.size() * kHops);
   }
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
     const Slot& slot = schedule.slots[i];

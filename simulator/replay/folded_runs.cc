@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "simulator/network/flow/path_finder.h"
@@ -10,8 +11,6 @@
 namespace lockstep {
 namespace {
 
-/// Nodes of all memos together, about 130 B each.
-constexpr std::size_t kMemoNodes = std::size_t{1} << 19;
 /// Entries after which a session is no more recorded: so many, or four times its places.
 constexpr std::size_t kLongSession = 64;
 
@@ -23,12 +22,13 @@ std::int64_t code_of(std::int32_t run, std::int32_t place) {
 
 }  // namespace
 
-FoldedRuns::FoldedRuns(const RankPrograms& work, const StepFold& fold, Finished finished)
-    : work_(work), fold_(fold), finished_(std::move(finished)) {
+FoldedRuns::FoldedRuns(const RankPrograms& work, const StepFold& fold, SessionStore& sessions,
+                       Finished finished)
+    : work_(work), fold_(fold), sessions_(sessions), finished_(std::move(finished)) {
   owner_.assign(fold.graph.capacity.size(), -1);
   for (std::size_t c = 0; c < fold.communicators.size(); ++c) {
     Communicator& communicator = communicators_.emplace_back();
-    communicator.kind = kind_of(shape_of(fold, c, communicator.constraints));
+    communicator.kind = sessions_.kind_of(shape_of(fold, c, communicator.constraints));
     for (const std::int32_t slot : fold.communicators[c].slots) {
       communicator.transfers +=
           fold.graph.slots[at(slot)].count * fold.graph.slots[at(slot)].copies;
@@ -36,13 +36,68 @@ FoldedRuns::FoldedRuns(const RankPrograms& work, const StepFold& fold, Finished 
   }
 }
 
-FoldedRuns::Kind* FoldedRuns::kind_of(CommunicatorShape shape) {
-  std::unique_ptr<Kind>& kind = kinds_[shape.key()];
-  if (!kind) {
-    kind = std::make_unique<Kind>();
-    kind->shape = std::move(shape);
+FoldedRuns::FoldedRuns(const FoldedRuns& like, Finished finished)
+    : work_(like.work_),
+      fold_(like.fold_),
+      sessions_(like.sessions_),
+      finished_(std::move(finished)),
+      communicators_(like.communicators_),
+      owner_(like.owner_.size(), -1) {
+  for (Communicator& each : communicators_) {
+    each.island = -1;
+    each.runs = 0;
   }
-  return kind.get();
+}
+
+void FoldedRuns::restart(std::span<const std::int32_t> communicators, Time now) {
+  LOCKSTEP_CHECK(free_.size() == islands_.size() && told_.empty(), "nothing is under way");
+  due_.clear();
+  now_ = last_change_ = now;
+  transfers_ = 0;
+  for (const std::int32_t each : communicators) {
+    communicators_[at(each)].runs = 0;
+  }
+}
+
+void FoldedRuns::take_over(FoldedRuns& from, std::span<const std::int32_t> communicators) {
+  for (const std::int32_t each : communicators) {
+    communicators_[at(each)].runs += std::exchange(from.communicators_[at(each)].runs, 0);
+    const std::int32_t theirs = from.communicators_[at(each)].island;
+    if (theirs < 0 || communicators_[at(each)].island >= 0) {
+      continue;  // nothing, or with another one
+    }
+    const std::int32_t index = new_island();
+    Island& island = *islands_[at(index)];
+    const std::uint32_t version = island.version;
+    std::swap(island, *from.islands_[at(theirs)]);
+    island.version = version;
+    for (const std::int32_t moved : island.communicators) {
+      communicators_[at(moved)].island = index;
+      from.communicators_[at(moved)].island = -1;
+      for (const std::int32_t constraint : communicators_[at(moved)].constraints) {
+        if (std::exchange(from.owner_[at(constraint)], -1) == theirs) {
+          owner_[at(constraint)] = index;
+        }
+      }
+    }
+    schedule(index, island.simulation ? island.simulation->next() : next_on_memo(island));
+    from.free_.push_back(theirs);
+  }
+  transfers_ += std::exchange(from.transfers_, 0);
+}
+
+void FoldedRuns::count(std::int32_t communicator) {
+  ++communicators_[at(communicator)].runs;
+  transfers_ += communicators_[at(communicator)].transfers;
+}
+
+bool FoldedRuns::idle(std::span<const std::int32_t> communicators) const {
+  return std::ranges::all_of(communicators, [&](std::int32_t each) {
+    const Communicator& communicator = communicators_[at(each)];
+    return communicator.island < 0 &&
+           std::ranges::all_of(communicator.constraints,
+                               [&](std::int32_t constraint) { return owner_[at(constraint)] < 0; });
+  });
 }
 
 std::int32_t FoldedRuns::communicator_of(std::int32_t rank, std::int32_t op) const {
@@ -52,15 +107,13 @@ std::int32_t FoldedRuns::communicator_of(std::int32_t rank, std::int32_t op) con
 }
 
 void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
-  const std::int32_t of_class = fold_.class_of_rank[at(rank)];
   const std::int32_t communicator = communicator_of(rank, op_index);
   if (communicator < 0) {
     LOCKSTEP_CHECK(communicator == StepFold::kAlone, "what comes later is not entered");
     finished_(rank, op_index);
     return;
   }
-  std::int32_t index = communicators_[at(communicator)].island;
-  index = index >= 0 ? index : settle(communicator, now);
+  const std::int32_t index = settle(communicator, rank, now);
   Island& island = *islands_[at(index)];
   const std::int32_t sequence = work_.program(rank).ops()[at(op_index)].sequence;
   std::int32_t run = -1;
@@ -71,42 +124,79 @@ void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
     }
   }
   run = run >= 0 ? run : open_run(island, communicator, sequence);
-  const auto& classes = fold_.communicators[at(communicator)].classes;
-  const auto place =
-      static_cast<std::int32_t>(std::ranges::lower_bound(classes, of_class) - classes.begin());
+  const std::int32_t place = place_of(communicator, rank);
   island.runs[at(run)].op[at(place)] = op_index;
   put_in(index, run, place, now);
 }
 
-/// An island for a communicator that has none: its own, or what those become that it meets.
-std::int32_t FoldedRuns::settle(std::int32_t communicator, Time now) {
+std::int32_t FoldedRuns::place_of(std::int32_t communicator, std::int32_t rank) const {
+  const auto& classes = fold_.communicators[at(communicator)].classes;
+  return static_cast<std::int32_t>(
+      std::ranges::lower_bound(classes, fold_.class_of_rank[at(rank)]) - classes.begin());
+}
+
+/// Its slots start when it has entered. Those of switches may whenever somebody has.
+std::span<const std::int32_t> FoldedRuns::reach(std::int32_t communicator, std::int32_t rank) {
+  const Communicator& what = communicators_[at(communicator)];
+  const CommunicatorShape& shape = what.kind->shape;
+  if (shape.has_switches) {
+    return what.constraints;
+  }
+  reach_.clear();
+  for (const std::int32_t slot : shape.slots_from(at(place_of(communicator, rank)))) {
+    for (const MaxMin::Term& term : shape.terms(at(slot))) {
+      reach_.push_back(what.constraints[term.constraint.index()]);
+    }
+  }
+  return reach_;
+}
+
+/// The island of a communicator that a rank enters: its own, or what those become that meet there.
+std::int32_t FoldedRuns::settle(std::int32_t communicator, std::int32_t rank, Time now) {
+  std::int32_t index = communicators_[at(communicator)].island;
+  const std::span<const std::int32_t> reached = reach(communicator, rank);
   others_.clear();
-  for (const std::int32_t constraint : communicators_[at(communicator)].constraints) {
+  if (index >= 0) {
+    others_.push_back(index);
+  }
+  for (const std::int32_t constraint : reached) {
     const std::int32_t owner = owner_[at(constraint)];
     if (owner >= 0 && std::ranges::find(others_, owner) == others_.end()) {
       others_.push_back(owner);
     }
   }
-  std::int32_t index = -1;
   if (others_.empty()) {
     index = new_island();
     Island& island = *islands_[at(index)];
     island.communicators = {communicator};
-    island.recording = memo_nodes_ < kMemoNodes;
+    island.recording = !sessions_.full();
     island.base = now;
-  } else {
-    index = join(others_, communicator, now);
+  } else if (index < 0 || others_.size() > 1) {
+    index = join(others_, index < 0 ? communicator : -1, now);
   }
-  own(index);
+  communicators_[at(communicator)].island = index;
+  for (const std::int32_t constraint : reached) {
+    owner_[at(constraint)] = index;
+  }
   return index;
 }
 
-/// Marks what an island consists of.
+/// Marks what an island consists of, and the constraints that those who have entered reach.
 void FoldedRuns::own(std::int32_t index) {
-  for (const std::int32_t each : islands_[at(index)]->communicators) {
+  const Island& island = *islands_[at(index)];
+  for (const std::int32_t each : island.communicators) {
     communicators_[at(each)].island = index;
-    for (const std::int32_t constraint : communicators_[at(each)].constraints) {
-      owner_[at(constraint)] = index;
+  }
+  for (std::size_t i = 0; i < island.run_count; ++i) {
+    const Run& run = island.runs[i];
+    for (std::size_t place = 0; place < run.op.size(); ++place) {
+      if (run.op[place] != kNotEntered) {
+        const std::int32_t of_class = fold_.communicators[at(run.communicator)].classes[place];
+        for (const std::int32_t constraint :
+             reach(run.communicator, fold_.representative[at(of_class)])) {
+          owner_[at(constraint)] = index;
+        }
+      }
     }
   }
 }
@@ -136,8 +226,8 @@ std::int32_t FoldedRuns::open_run(Island& island, std::int32_t communicator,
   return index;
 }
 
-/// One island of several and a communicator. What they have under way goes on as it stands; the
-/// largest takes in the others.
+/// One island of several and a communicator, if it is not -1. What they have under way goes on as
+/// it stands; the largest takes in the others.
 std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_t communicator,
                               Time now) {
   const auto size = [&](std::int32_t island) {
@@ -164,13 +254,18 @@ std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_
   leave_pool(joined);
   for (const std::int32_t other : islands) {
     if (other != index) {
-      take_in(joined, *islands_[at(other)]);
+      take_in(index, other);
       close(other);
     }
   }
+  if (communicator < 0) {
+    schedule(index, joined.simulation->next());
+    return index;
+  }
   joined.communicators.push_back(communicator);
-  joined.simulation->add(communicators_[at(communicator)].kind->shape,
-                         communicators_[at(communicator)].constraints);
+  SessionKind& kind = *communicators_[at(communicator)].kind;
+  joined.simulation->add(kind.shape, communicators_[at(communicator)].constraints,
+                         kind.lone_times());
   return index;
 }
 
@@ -182,19 +277,22 @@ void FoldedRuns::leave_pool(Island& island) {
   }
 }
 
-void FoldedRuns::take_in(Island& joined, Island& island) {
+void FoldedRuns::take_in(std::int32_t index, std::int32_t other) {
+  Island &joined = *islands_[at(index)], &island = *islands_[at(other)];
   for (std::size_t c = 0; c < island.communicators.size(); ++c) {
     Communicator& each = communicators_[at(island.communicators[c])];
     joined.communicators.push_back(island.communicators[c]);
-    const std::int32_t added = joined.simulation->add(each.kind->shape, each.constraints);
-    const std::vector<std::int32_t> new_run =
-        joined.simulation->adopt(added, *island.simulation, static_cast<std::int32_t>(c), {}, {});
-    for (std::size_t run = 0; run < new_run.size(); ++run) {
-      if (new_run[run] < 0) {
-        continue;
-      }
-      LOCKSTEP_CHECK(at(new_run[run]) == joined.run_count, "runs are numbered alike");
-      Run& old = island.runs[run];
+    each.island = index;
+    for (const std::int32_t constraint : each.constraints) {
+      std::int32_t& owner = owner_[at(constraint)];
+      owner = owner == other ? index : owner;
+    }
+    const std::int32_t added =
+        joined.simulation->add(each.kind->shape, each.constraints, each.kind->lone_times());
+    for (const auto& [theirs, mine] : joined.simulation->adopt(
+             added, *island.simulation, static_cast<std::int32_t>(c), {}, {})) {
+      LOCKSTEP_CHECK(at(mine) == joined.run_count, "runs are numbered alike");
+      const Run& old = island.runs[at(theirs)];
       Run& moved = joined.runs[at(open_run(joined, old.communicator, old.sequence))];
       moved.op = old.op;
       moved.unfinished = old.unfinished;
@@ -226,12 +324,12 @@ void FoldedRuns::put_in(std::int32_t index, std::int32_t run, std::int32_t place
       simulate(island, now, now);
     }
     memo.stay_quiet(island.node, when);
-    memo_nodes_ -= memo.size();
+    const std::size_t nodes = memo.size();
     island.node = memo.enter(island.node, when, code_of(run, place));
-    memo_nodes_ += memo.size();
+    sessions_.resized(nodes, memo.size());
     island.log.push_back({now, run, place});
     island.recording =
-        memo_nodes_ < kMemoNodes &&
+        !sessions_.full() &&
         island.log.size() < std::max(kLongSession, 4 * island.runs[at(run)].op.size());
   }
   IslandSimulation& simulation = *island.simulation;
@@ -251,12 +349,12 @@ void FoldedRuns::put_in(std::int32_t index, std::int32_t run, std::int32_t place
 /// Brings a session that followed its memo to where it stands: all entries so far, then up to
 /// `until`. What finishes on the way and has not been told yet finishes next.
 void FoldedRuns::simulate(Island& island, Time now, Time until) {
-  Kind& kind = *communicators_[at(island.communicators[0])].kind;
+  SessionKind& kind = *communicators_[at(island.communicators[0])].kind;
   if (kind.idle.empty()) {
     auto fresh = std::make_unique<IslandSimulation>();
     std::vector<std::int32_t> names(kind.shape.capacity.size());
     std::iota(names.begin(), names.end(), 0);
-    fresh->add(kind.shape, names);
+    fresh->add(kind.shape, names, kind.lone_times());
     kind.idle.push_back(std::move(fresh));
   }
   island.simulation = std::move(kind.idle.back());
@@ -317,7 +415,7 @@ void FoldedRuns::process(std::int32_t index, Time now) {
   if (island.recording) {
     SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
     const bool rests = island.simulation->next() == Time::max();
-    memo_nodes_ -= memo.size();
+    const std::size_t nodes = memo.size();
     if (!finishes_.empty() || rests) {  // to come to rest is something that happens, too
       codes_.clear();
       for (const IslandSimulation::Finish& finish : finishes_) {
@@ -325,7 +423,7 @@ void FoldedRuns::process(std::int32_t index, Time now) {
       }
       island.node = memo.finish(island.node, now - island.base, codes_);
     }
-    memo_nodes_ += memo.size();
+    sessions_.resized(nodes, memo.size());
     if (rests) {
       memo.rest(island.node);
     }
@@ -367,9 +465,13 @@ void FoldedRuns::close(std::int32_t index) {
   Island& island = *islands_[at(index)];
   ++island.version;
   for (const std::int32_t each : island.communicators) {
+    if (communicators_[at(each)].island != index) {
+      continue;  // taken in
+    }
     communicators_[at(each)].island = -1;
     for (const std::int32_t constraint : communicators_[at(each)].constraints) {
-      owner_[at(constraint)] = -1;
+      std::int32_t& owner = owner_[at(constraint)];
+      owner = owner == index ? -1 : owner;
     }
   }
   if (island.pooled && island.simulation->idle()) {
@@ -395,7 +497,7 @@ Time FoldedRuns::advance(Time limit) {
     if (due.when > limit || (due.when > now_ && !told_.empty())) {
       break;
     }
-    now_ = due.when;
+    now_ = last_change_ = due.when;
     due_.pop();
     process(due.island, now_);
   }
@@ -439,7 +541,7 @@ void FoldedRuns::scale_capacity(PortId port, double share) {
     }
     CommunicatorShape shape = communicator.kind->shape;
     shape.capacity[at(local)] = capacity;
-    communicator.kind = kind_of(std::move(shape));
+    communicator.kind = sessions_.kind_of(std::move(shape));
   }
 }
 

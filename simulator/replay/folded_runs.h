@@ -12,6 +12,7 @@
 #include "simulator/replay/communicator_shape.h"
 #include "simulator/replay/island_simulation.h"
 #include "simulator/replay/session_memo.h"
+#include "simulator/replay/session_store.h"
 #include "simulator/replay/step_fold.h"
 #include "topologies/topology.h"
 
@@ -30,7 +31,33 @@ class FoldedRuns final : public Communication {
  public:
   using Finished = std::function<void(std::int32_t rank, std::int32_t op)>;
 
-  FoldedRuns(const RankPrograms& work, const StepFold& fold, Finished finished);
+  FoldedRuns(const RankPrograms& work, const StepFold& fold, SessionStore& sessions,
+             Finished finished);
+  /// Others on the same fold and with the same sessions, at rest.
+  FoldedRuns(const FoldedRuns& like, Finished finished);
+
+  /// For simulations beside another one (replay.cc's stretches): begins anew at `now`.
+  /// PRECONDITION: nothing is under way.
+  void restart(std::span<const std::int32_t> communicators, Time now);
+  /// Takes what these communicators have under way and have done on others of the same fold, which
+  /// stand at the same time. PRECONDITION: idle(communicators).
+  void take_over(FoldedRuns& from, std::span<const std::int32_t> communicators);
+  /// A collective was carried out elsewhere.
+  void count(std::int32_t communicator);
+  /// Whether nobody is on the ports of these communicators.
+  bool idle(std::span<const std::int32_t> communicators) const;
+  /// When something was under way last; what is idle has been so since then.
+  Time last_change() const { return last_change_; }
+  /// Of a rank's operation; see StepFold::communicator_of.
+  std::int32_t communicator_of(std::int32_t rank, std::int32_t op) const;
+  const SessionKind* kind(std::int32_t communicator) const {
+    return communicators_[static_cast<std::size_t>(communicator)].kind;
+  }
+  std::span<const std::int32_t> constraints(std::int32_t communicator) const {
+    return communicators_[static_cast<std::size_t>(communicator)].constraints;
+  }
+  /// Constraints that a rank may put something on when it has entered. O(slots that leave it).
+  std::span<const std::int32_t> reach(std::int32_t communicator, std::int32_t rank);
 
   /// Goes on from those of the phase before, at `now`, when all that happened has been dealt with.
   void go_on_from(FoldedRuns& before, Time now);
@@ -52,14 +79,8 @@ class FoldedRuns final : public Communication {
   std::vector<double> carried_bits() const;
 
  private:
-  /// What communicators of one shape share.
-  struct Kind {
-    CommunicatorShape shape;
-    SessionMemo memo;
-    std::vector<std::unique_ptr<IslandSimulation>> idle;  // simulations to use again
-  };
   struct Communicator {
-    Kind* kind = nullptr;
+    SessionKind* kind = nullptr;
     std::vector<std::int32_t> constraints;  // of the fold, by number in the shape
     std::int32_t island = -1;
     std::int64_t transfers = 0;  // of one collective, all ranks
@@ -100,18 +121,17 @@ class FoldedRuns final : public Communication {
     }
   };
 
-  std::int32_t communicator_of(std::int32_t rank, std::int32_t op) const;
-  Kind* kind_of(CommunicatorShape shape);
+  std::int32_t place_of(std::int32_t communicator, std::int32_t rank) const;
   void own(std::int32_t island);
   void go_on_from(FoldedRuns& before, Island& island,
                   std::span<const std::vector<std::int32_t>> children,
                   std::span<const std::int32_t> local_slot, Time now);
   std::int32_t new_island();
-  std::int32_t settle(std::int32_t communicator, Time now);
+  std::int32_t settle(std::int32_t communicator, std::int32_t rank, Time now);
   std::int32_t open_run(Island& island, std::int32_t communicator, std::int32_t sequence);
   std::int32_t join(std::span<const std::int32_t> islands, std::int32_t communicator, Time now);
   void leave_pool(Island& island);
-  void take_in(Island& joined, Island& island);
+  void take_in(std::int32_t island, std::int32_t other);
   void put_in(std::int32_t island, std::int32_t run, std::int32_t place, Time now);
   void simulate(Island& island, Time now, Time until);
   void process(std::int32_t island, Time now);
@@ -122,17 +142,16 @@ class FoldedRuns final : public Communication {
 
   const RankPrograms& work_;
   const StepFold& fold_;
+  SessionStore& sessions_;
   Finished finished_;
-  std::map<std::vector<std::int64_t>, std::unique_ptr<Kind>> kinds_;
-  std::size_t memo_nodes_ = 0;
   std::vector<Communicator> communicators_;
-  std::vector<std::int32_t> owner_;  // per constraint: the island whose communicators cross it
+  std::vector<std::int32_t> owner_;  // per constraint: the island that may put something on it
   std::vector<std::unique_ptr<Island>> islands_;
   std::vector<std::int32_t> free_;
   FourAryHeap<Due> due_;
-  Time now_;
+  Time now_, last_change_;
   std::vector<std::pair<std::int32_t, std::int32_t>> told_;  // rank, operation
-  std::vector<std::int32_t> others_;
+  std::vector<std::int32_t> others_, reach_;
   std::vector<std::int64_t> codes_;
   std::vector<IslandSimulation::Finish> finishes_;
   std::int64_t transfers_ = 0;

@@ -37,6 +37,7 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Time now) {
         before.simulate(*island, now, now);
       }
       finishes_.clear();
+      island->simulation->simulate_all();
       island->simulation->advance(now, finishes_);
       LOCKSTEP_CHECK(finishes_.empty(), "all that happened has been dealt with");
       go_on_from(before, *island, children, local_slot, now);
@@ -99,18 +100,17 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
       }
       const auto theirs = static_cast<std::int32_t>(
           std::ranges::find(old_island.communicators, parent) - old_island.communicators.begin());
-      const std::int32_t mine = island.simulation->add(communicators_[at(child)].kind->shape,
-                                                       communicators_[at(child)].constraints);
-      const std::vector<std::int32_t> new_run =
+      SessionKind& kind = *communicators_[at(child)].kind;
+      const std::int32_t mine = island.simulation->add(
+          kind.shape, communicators_[at(child)].constraints, kind.lone_times());
+      const std::vector<IslandSimulation::SameRun> same =
           island.simulation->adopt(mine, *old_island.simulation, theirs, slot_of, place_of);
-      for (std::size_t r = 0; r < new_run.size(); ++r) {
-        if (new_run[r] < 0) {
-          continue;
-        }
-        LOCKSTEP_CHECK(at(new_run[r]) == island.run_count, "runs are numbered alike");
-        Run& run = island.runs[at(open_run(island, child, old_island.runs[r].sequence))];
+      for (const auto& [old_run, new_run] : same) {
+        const Run& was = old_island.runs[at(old_run)];
+        LOCKSTEP_CHECK(at(new_run) == island.run_count, "runs are numbered alike");
+        Run& run = island.runs[at(open_run(island, child, was.sequence))];
         for (std::size_t place = 0; place < run.op.size(); ++place) {
-          run.op[place] = old_island.runs[r].op[at(place_of[place])];
+          run.op[place] = was.op[at(place_of[place])];
           run.unfinished -= run.op[place] == kFinished ? 1 : 0;
         }
         if (run.unfinished == 0) {

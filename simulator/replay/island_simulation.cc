@@ -1,5 +1,8 @@
 #include "simulator/replay/island_simulation.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.h"
 
 namespace lockstep {
@@ -7,16 +10,24 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-std::uint64_t tag_of(std::int32_t run, std::int32_t slot) {
-  return static_cast<std::uint64_t>(run) << 32 | static_cast<std::uint32_t>(slot);
-}
 std::int32_t run_of(std::uint64_t tag) { return static_cast<std::int32_t>(tag >> 32); }
-std::int32_t slot_of_tag(std::uint64_t tag) { return static_cast<std::int32_t>(tag & 0xFFFFFFFFU); }
 
 }  // namespace
 
+void IslandSimulation::begin(Time now) {
+  offset_ = network_.now() - now;
+  runs_.clear();
+  for (Communicator& communicator : communicators_) {
+    communicator.runs.clear();
+  }
+  holder_.assign(holder_.size(), {});
+  told_ = {};
+  waiting_ = 0;
+}
+
 std::int32_t IslandSimulation::add(const CommunicatorShape& shape,
-                                   std::span<const std::int32_t> constraints) {
+                                   std::span<const std::int32_t> constraints,
+                                   const LoneTimes* lone) {
   std::vector<ConstraintId> id;
   for (std::size_t i = 0; i < constraints.size(); ++i) {
     const auto [known, is_new] = constraint_.try_emplace(constraints[i]);
@@ -26,7 +37,7 @@ std::int32_t IslandSimulation::add(const CommunicatorShape& shape,
     id.push_back(known->second);
   }
   std::vector<MaxMin::Term> terms;
-  Communicator& added = communicators_.emplace_back(Communicator{&shape, -1});
+  Communicator& added = communicators_.emplace_back(Communicator{&shape, -1, id, lone, {}});
   for (std::size_t slot = 0; slot < shape.slots.size(); ++slot) {
     terms.assign(shape.terms(slot).begin(), shape.terms(slot).end());
     for (MaxMin::Term& term : terms) {
@@ -34,6 +45,12 @@ std::int32_t IslandSimulation::add(const CommunicatorShape& shape,
     }
     const ConnectionId connection = network_.connect(terms);
     added.first_connection = slot == 0 ? connection.value : added.first_connection;
+  }
+  if (tells_) {
+    flows_.resize(constraint_.size(), 0);
+    holder_.resize(constraint_.size());
+  } else if (lone != nullptr) {
+    begin_to_tell();
   }
   return static_cast<std::int32_t>(communicators_.size()) - 1;
 }
@@ -46,13 +63,30 @@ void IslandSimulation::rename(std::span<const std::int32_t> constraints) {
   constraint_ = std::move(renamed);
 }
 
+/// Lone times know constraints as they were: none are told here from now on.
 void IslandSimulation::set_capacity(std::int32_t constraint, double capacity) {
+  simulate_all();
+  for (Communicator& communicator : communicators_) {
+    communicator.lone = nullptr;
+  }
   if (const auto found = constraint_.find(constraint); found != constraint_.end()) {
     network_.set_capacity(found->second, capacity);
   }
 }
 
 std::int32_t IslandSimulation::open(std::int32_t communicator) {
+  const std::int32_t index = add_run(communicator);
+  if (communicators_[at(communicator)].lone != nullptr) {
+    Run& run = runs_.back();
+    run.told = std::make_unique<Told>();
+    run.told->entry.assign(run.left.size(), Time::max());
+    run.told->finished.assign(run.left.size(), 0);
+    run.told->to_enter = run.unfinished;
+  }
+  return index;
+}
+
+std::int32_t IslandSimulation::add_run(std::int32_t communicator) {
   const CommunicatorShape& shape = *communicators_[at(communicator)].shape;
   Run& run = runs_.emplace_back();
   run.communicator = communicator;
@@ -60,12 +94,17 @@ std::int32_t IslandSimulation::open(std::int32_t communicator) {
   run.entered.assign(shape.shares.size(), 0);
   run.slots.assign(shape.slots.size(), {});
   run.unfinished = static_cast<std::int32_t>(shape.shares.size());
-  return static_cast<std::int32_t>(runs_.size()) - 1;
+  const auto index = static_cast<std::int32_t>(runs_.size()) - 1;
+  communicators_[at(communicator)].runs.push_back(index);
+  return index;
 }
 
 void IslandSimulation::enter(std::int32_t run, std::int32_t place, Time now) {
   if (network_.now() < now + offset_) {
     handle_until(now);
+  }
+  if (runs_[at(run)].told ? enter_told(run, place, now) : tell_again(run, place, now)) {
+    return;
   }
   runs_[at(run)].entered[at(place)] = 1;
   for (const std::int32_t slot : shape_of(runs_[at(run)]).slots_from(at(place))) {
@@ -92,6 +131,10 @@ void IslandSimulation::start_ready(std::int32_t run_index, std::int32_t slot_ind
       }
       forwards = forwards || needed > 0;
     }
+    if (tells_) {
+      make_way(run, slot_index);
+      count_flows(run, slot_index, +1);
+    }
     network_.start(connection, slot.bits, slot.latency,
                    network_.now() + (forwards ? slot.forward_latency : slot.start_latency),
                    tag_of(run_index, slot_index));
@@ -105,6 +148,9 @@ void IslandSimulation::handle(const NetworkEvent& event) {
   SlotState& state = runs_[at(run_index)].slots[at(slot_index)];
   if (event.kind == NetworkEvent::Kind::kSent) {
     ++state.sent;
+    if (tells_) {
+      count_flows(runs_[at(run_index)], slot_index, -1);
+    }
     if (slot.source >= 0) {
       share_done(run_index, slot.source, slot.leave);
     }
@@ -134,10 +180,15 @@ void IslandSimulation::share_done(std::int32_t run_index, std::int32_t place, st
 
 Time IslandSimulation::next() {
   if (!finished_.empty()) {
-    return network_.now() - offset_;
+    return now();
+  }
+  while (!told_.empty() && !is_open(told_.top())) {
+    told_.pop();
   }
   const Time next = network_.next_change();
-  return next < Time::max() ? next - offset_ : next;
+  return std::min({next < Time::max() ? next - offset_ : next,
+                   told_.empty() ? Time::max() : told_.top().when,
+                   waiting_ > 0 && rest_ > now() ? rest_ : Time::max()});
 }
 
 void IslandSimulation::handle_until(Time to) {
@@ -152,6 +203,15 @@ void IslandSimulation::handle_until(Time to) {
 
 void IslandSimulation::advance(Time to, std::vector<Finish>& finished) {
   handle_until(to);
+  for (; !told_.empty() && told_.top().when <= to; told_.pop()) {
+    if (is_open(told_.top())) {
+      const auto [when, index, place] = told_.top();
+      Run& run = runs_[at(index)];
+      run.told->finished[at(place)] = 1;
+      --run.unfinished;
+      finished_.push_back({index, place});
+    }
+  }
   finished.insert(finished.end(), finished_.begin(), finished_.end());
   finished_.clear();
 }
@@ -159,6 +219,9 @@ void IslandSimulation::advance(Time to, std::vector<Finish>& finished) {
 /// Whether everything of it has arrived.
 bool IslandSimulation::over(const IslandSimulation& of, const Run& run) {
   const CommunicatorShape& shape = of.shape_of(run);
+  if (run.told) {
+    return run.unfinished == 0;
+  }
   for (std::size_t i = 0; i < run.slots.size(); ++i) {
     if (run.slots[i].delivered < shape.slots[i].count) {
       return false;
@@ -167,23 +230,33 @@ bool IslandSimulation::over(const IslandSimulation& of, const Run& run) {
   return run.unfinished == 0;
 }
 
-std::vector<std::int32_t> IslandSimulation::adopt(std::int32_t communicator,
-                                                  const IslandSimulation& from, std::int32_t theirs,
-                                                  std::span<const std::int32_t> slot_of,
-                                                  std::span<const std::int32_t> place_of) {
+std::vector<IslandSimulation::SameRun> IslandSimulation::adopt(
+    std::int32_t communicator, const IslandSimulation& from, std::int32_t theirs,
+    std::span<const std::int32_t> slot_of, std::span<const std::int32_t> place_of) {
   LOCKSTEP_CHECK(from.finished_.empty(), "who has finished has been told");
   const CommunicatorShape& shape = *communicators_[at(communicator)].shape;
   const auto their_slot = [&](std::size_t slot) {
     return slot_of.empty() ? static_cast<std::int32_t>(slot) : slot_of[slot];
   };
-  std::vector<std::int32_t> new_run(from.runs_.size(), -1);
-  for (std::size_t r = 0; r < from.runs_.size(); ++r) {
-    const Run& old = from.runs_[r];
-    if (old.communicator != theirs || over(from, old)) {
+  std::vector<SameRun> same;
+  for (const std::int32_t r : from.communicators_[at(theirs)].runs) {
+    const Run& old = from.runs_[at(r)];
+    if (over(from, old)) {
       continue;
     }
-    new_run[r] = open(communicator);
+    same.push_back({r, add_run(communicator)});
     Run& run = runs_.back();
+    if (old.told) {
+      LOCKSTEP_CHECK(slot_of.empty() && place_of.empty(), "what is told goes on as it is");
+      run.left = old.left;
+      run.entered = old.entered;
+      run.slots = old.slots;
+      run.unfinished = old.unfinished;
+      run.told = std::make_unique<Told>(*old.told);
+      rest_ = std::max(rest_, from.rest_);
+      take_told(same.back().mine);
+      continue;
+    }
     for (std::size_t place = 0; place < run.left.size(); ++place) {
       const std::size_t other = place_of.empty() ? place : at(place_of[place]);
       run.entered[place] = old.entered[other];
@@ -191,6 +264,9 @@ std::vector<std::int32_t> IslandSimulation::adopt(std::int32_t communicator,
     for (std::size_t i = 0; i < run.slots.size(); ++i) {
       const CommunicatorShape::Slot& slot = shape.slots[i];
       const SlotState& state = run.slots[i] = old.slots[at(their_slot(i))];
+      if (tells_) {
+        count_flows(run, static_cast<std::int32_t>(i), state.started - state.sent);
+      }
       if (slot.source >= 0) {
         run.left[at(slot.source)] -= std::int64_t{state.sent} * slot.leave;
       }
@@ -202,6 +278,13 @@ std::vector<std::int32_t> IslandSimulation::adopt(std::int32_t communicator,
       run.unfinished -= run.left[place] == 0 && run.entered[place] != 0 ? 1 : 0;
     }
   }
+  if (same.empty()) {
+    return same;  // nothing is under way
+  }
+  const auto run_here = [&](std::uint64_t tag) {
+    const auto found = std::ranges::lower_bound(same, run_of(tag), {}, &SameRun::theirs);
+    return found != same.end() && found->theirs == run_of(tag) ? found->mine : -1;
+  };
   std::unordered_multimap<std::int32_t, std::int32_t> mine;  // slots, by theirs
   for (std::size_t i = 0; i < shape.slots.size(); ++i) {
     const auto slot = static_cast<std::int32_t>(i);
@@ -209,10 +292,10 @@ std::vector<std::int32_t> IslandSimulation::adopt(std::int32_t communicator,
     network_.adopt(ConnectionId(communicators_[at(communicator)].first_connection + slot),
                    from.network_,
                    ConnectionId(from.communicators_[at(theirs)].first_connection + their_slot(i)),
-                   [&](std::uint64_t tag) { return tag_of(new_run[at(run_of(tag))], slot); });
+                   [&](std::uint64_t tag) { return tag_of(run_here(tag), slot); });
   }
   from.network_.for_each_delivery([&](Time after, std::uint64_t tag) {
-    const std::int32_t run = new_run[at(run_of(tag))];
+    const std::int32_t run = run_here(tag);
     if (run >= 0) {
       const auto [first, last] = mine.equal_range(slot_of_tag(tag));
       for (auto each = first; each != last; ++each) {
@@ -220,7 +303,7 @@ std::vector<std::int32_t> IslandSimulation::adopt(std::int32_t communicator,
       }
     }
   });
-  return new_run;
+  return same;
 }
 
 }  // namespace lockstep

@@ -21,12 +21,17 @@ namespace {
 /// A program that enters the collective after `lead`.
 Program program_of(CommType op, Bytes bytes, Time lead) {
   Program program({StreamOrder::kProgram});
+  std::vector<std::int32_t> before;
+  if (lead > Time()) {  // a computation may idle, a collective starts at once
+    ProgramOp idle;
+    idle.lead = lead;
+    before.push_back(program.add(idle, {}));
+  }
   ProgramOp entry;
-  entry.lead = lead;
   entry.comm = op;
   entry.bytes = bytes;
   entry.family = 0;
-  program.add(entry, {});
+  program.add(entry, before);
   program.finish();
   return program;
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "simulator/network/flow/fluid_network.h"
@@ -19,6 +20,9 @@ constexpr Ps kLatest = std::int64_t{1} << 62;
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 bool is_suitable(const FlowGraph& graph) {
+  if (graph.slots.empty() || !graph.limits.empty()) {
+    return false;
+  }
   std::vector<bool> crossed(graph.capacity.size());
   for (const MaxMin::Term& term : graph.term) {
     if (crossed[term.constraint.index()]) {
@@ -114,9 +118,11 @@ std::vector<Ps> sending_times(const FlowGraph& graph) {
 /// One component.
 class Recurrence {
  public:
-  /// `place` is scratch with an element for each slot of the graph.
+  /// `entry` and `done`, which may be empty, are of each slot of the graph; what is done was so
+  /// before `now`. `place` is scratch with an element for each.
   Recurrence(const FlowGraph& graph, const std::vector<std::int32_t>& order,
-             const std::vector<Ps>& sending, std::vector<std::int32_t>& place)
+             const std::vector<Ps>& sending, std::span<const Time> entry,
+             std::span<const std::int32_t> done, Time now, std::vector<std::int32_t>& place)
       : graph_(graph), order_(order), slots_(order.size()), sent_(slots_), last_(slots_) {
     for (std::size_t i = 0; i < slots_; ++i) {
       place[at(order[i])] = static_cast<std::int32_t>(i);
@@ -129,18 +135,21 @@ class Recurrence {
                        .latency = slot.latency.count_ps(),
                        .start = slot.start_latency.count_ps(),
                        .forward = slot.forward_latency.count_ps(),
-                       .entry = slot.entry.count_ps(),
+                       .entry = entry[at(index)].count_ps(),
                        .count = slot.count,
+                       .done = done.empty() ? 0 : done[at(index)],
                        .wait = static_cast<std::int32_t>(waits_.size())});
       for (const SlotWait& wait : graph.waits(at(index))) {
         waits_.push_back({place[at(wait.slot)], wait.lag});
         longest = std::max(longest, wait.lag);
       }
       rounds_ = std::max(rounds_, slot.count);
+      first_ = std::max(first_, rows_.back().done);
       fewest_ = std::min(fewest_, slot.count);
-      last_entry_ = std::max(last_entry_, slot.entry.count_ps());
+      last_entry_ = std::max(last_entry_, entry[at(index)].count_ps());
     }
     rows_.push_back({.wait = static_cast<std::int32_t>(waits_.size())});
+    past_ = now.count_ps();
     depth_ = std::bit_ceil(at(longest) + 1);
     delivered_.resize(depth_ * slots_);
   }
@@ -172,7 +181,7 @@ class Recurrence {
  private:
   struct Row {
     Ps sending = 0, latency = 0, start = 0, forward = 0, entry = 0;
-    std::int32_t count = 0, wait = 0;
+    std::int32_t count = 0, done = 0, wait = 0;
   };
 
   Ps* delivered(std::int32_t k) { return &delivered_[(at(k) & (depth_ - 1)) * slots_]; }
@@ -183,6 +192,10 @@ class Recurrence {
     for (std::size_t i = 0; i < slots_; ++i) {
       const Row& row = rows_[i];
       if (k >= row.count) {
+        continue;
+      }
+      if (k < row.done) {
+        sent_[i] = now[i] = last_[i] = past_;
         continue;
       }
       Ps start = row.entry;
@@ -218,7 +231,8 @@ class Recurrence {
       jump(k, k + periods * period, shift * periods);
       return k + periods * period;
     }
-    if (k + 1 >= next_keep_ && last_entry_ <= *std::ranges::min_element(sent_)) {
+    if (k + 1 >= next_keep_ && k >= first_ + static_cast<std::int32_t>(depth_) &&
+        last_entry_ <= *std::ranges::min_element(sent_)) {
       next_keep_ = 2 * (k + 1);
       kept_round_ = k;
       kept_.clear();
@@ -265,35 +279,60 @@ class Recurrence {
   std::vector<Ps> sent_, last_;  ///< of each slot's last transfer: sent, delivered
   std::vector<Ps> delivered_;    ///< of the last depth_ rounds
   std::int32_t rounds_ = 0, fewest_ = INT32_MAX, simulated_rounds_ = 0;
-  Ps last_entry_ = 0;
-  std::vector<Ps> kept_;  ///< delivered, the latest round first
+  Ps last_entry_ = 0, past_ = 0;
+  std::int32_t first_ = 0;  ///< the round that no slot has done
+  std::vector<Ps> kept_;    ///< delivered, the latest round first
   std::int32_t kept_round_ = -1, next_keep_ = 1;
   bool jumped_ = false;
 };
 
 }  // namespace
 
-std::optional<FlowGraphTimes> run_as_recurrence(const FlowGraph& graph) {
-  if (graph.slots.empty() || !graph.limits.empty() || !is_suitable(graph)) {
+std::optional<PreparedRecurrence> PreparedRecurrence::of(FlowGraph graph) {
+  if (!is_suitable(graph)) {
     return std::nullopt;
   }
   const std::vector<std::int32_t> order = order_of(graph);
   if (order.empty()) {
     return std::nullopt;
   }
-  FlowGraphTimes times;
-  times.sent.resize(graph.slots.size());
-  times.delivered.resize(graph.slots.size());
-  const std::vector<Ps> sending = sending_times(graph);
-  std::vector<std::int32_t> place(graph.slots.size());
-  for (const std::vector<std::int32_t>& component : components(graph, order)) {
-    Recurrence recurrence(graph, component, sending, place);
+  PreparedRecurrence prepared;
+  prepared.components_ = components(graph, order);
+  prepared.sending_ = sending_times(graph);
+  prepared.graph_ = std::move(graph);
+  return prepared;
+}
+
+bool PreparedRecurrence::run(std::span<const Time> entry, std::span<const std::int32_t> done,
+                             Time now, FlowGraphTimes& times) const {
+  times.sent.resize(graph_.slots.size());
+  times.delivered.resize(graph_.slots.size());
+  std::vector<std::int32_t> place(graph_.slots.size());
+  for (const std::vector<std::int32_t>& component : components_) {
+    Recurrence recurrence(graph_, component, sending_, entry, done, now, place);
     if (!recurrence.run()) {
-      return std::nullopt;
+      return false;
     }
     recurrence.tell(times);
   }
-  return times;
+  return true;
+}
+
+std::optional<FlowGraphTimes> run_as_recurrence(const FlowGraph& graph) {
+  if (!is_suitable(graph)) {
+    return std::nullopt;  // before it is copied: it may be large
+  }
+  const std::optional<PreparedRecurrence> prepared = PreparedRecurrence::of(graph);
+  if (!prepared) {
+    return std::nullopt;
+  }
+  std::vector<Time> entry;
+  entry.reserve(graph.slots.size());
+  for (const FlowGraph::Slot& slot : graph.slots) {
+    entry.push_back(slot.entry);
+  }
+  FlowGraphTimes times;
+  return prepared->run(entry, {}, Time(), times) ? std::optional(std::move(times)) : std::nullopt;
 }
 
 }  // namespace lockstep

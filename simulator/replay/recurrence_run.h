@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "simulator/replay/flow_graph_run.h"
 
@@ -25,5 +27,24 @@ namespace lockstep {
 /// the clock. O(slots and waits) a round, 8 B a slot for each transfer that the longest lag goes
 /// back.
 std::optional<FlowGraphTimes> run_as_recurrence(const FlowGraph& graph);
+
+/// The same for a graph that runs many times, with other entries of its slots each time.
+class PreparedRecurrence {
+ public:
+  /// Nothing where run_as_recurrence() gives nothing for what the graph is.
+  static std::optional<PreparedRecurrence> of(FlowGraph graph);
+
+  const FlowGraph& graph() const { return graph_; }
+  /// `entry` of each slot stands for FlowGraph::Slot::entry. Of each slot `done` transfers have
+  /// been delivered before `now`, and nothing is under way then; empty: none. False where times get
+  /// too late.
+  bool run(std::span<const Time> entry, std::span<const std::int32_t> done, Time now,
+           FlowGraphTimes& times) const;
+
+ private:
+  FlowGraph graph_;
+  std::vector<std::vector<std::int32_t>> components_;  ///< slots in the order of their waits
+  std::vector<std::int64_t> sending_;                  ///< of each slot's transfers, in ps
+};
 
 }  // namespace lockstep

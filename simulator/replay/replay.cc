@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <queue>
+#include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,12 +14,15 @@
 #include "base/progress.h"
 #include "simulator/replay/collective_run.h"
 #include "simulator/replay/folded_runs.h"
+#include "simulator/replay/kept_step.h"
 #include "simulator/replay/recalled_runs.h"
+#include "simulator/replay/stretch.h"
+#include "simulator/replay/stretch_teams.h"
 
 namespace lockstep {
 namespace {
 
-/// A compute or an update time ends.
+/// A compute or an update time ends, or with -1 - op a computation is to begin.
 struct OwnEvent {
   Time when;
   std::int64_t order = 0;  // ties end in the order in which they began
@@ -50,21 +56,29 @@ class Replay {
     prepare();
   }
 
-  Replay(const RankPrograms& work, const StepFolder& folder, StepFold first,
+  Replay(const RankPrograms& work, const StepFolder& folder, std::shared_ptr<StepFold> first,
          const ReplayOptions& options)
       : Replay(work, options) {
     folder_ = &folder;
-    folds_.push_back(std::make_unique<StepFold>(std::move(first)));
+    folds_.push_back(std::move(first));
+    if (options.changes.empty() && !options.traced && !options.on_op && !interferes() &&
+        (!options.duration || !options.steady_speeds.empty())) {
+      stretches_ = Stretches(work);
+    }
     fold_runs();
     prepare();
   }
 
   ReplayResult run() {
+    check_limit(total_ops_);
     Progress progress("simulating", options_.show_progress ? total_ops_ : 0);
     for (const std::int32_t r : simulated_) {
       begin(r);
     }
     for (;;) {
+      if (options_.limits.stop && options_.limits.stop()) {
+        throw ReplayGivenUp(fmt::format("the replay was ended at {}", to_text(now_)));
+      }
       if (!later_.empty() && (own_.empty() || own_.top().when > now_)) {
         now_ = runs_->advance(now_);
         if (!runs_->happened()) {
@@ -78,7 +92,11 @@ class Replay {
       const Time next_change = changes ? options_.changes[change_].when : Time::max();
       now_ = runs_->advance(std::min(own_.empty() ? Time::max() : own_.top().when, next_change));
       if (!runs_->happened() && own_.empty() && !changes) {
-        break;
+        if (under_way_ == 0) {
+          break;
+        }
+        simulate_stretches();  // some wait for ranks that never come
+        continue;
       }
       if (changes && now_ == next_change) {
         change_network();
@@ -108,7 +126,7 @@ class Replay {
   }
 
   /// After run(), of a folded step: its phases and what their slots have carried.
-  const std::vector<std::unique_ptr<StepFold>>& folds() const { return folds_; }
+  const std::vector<std::shared_ptr<StepFold>>& folds() const { return folds_; }
   std::vector<std::vector<double>> carried_bits() {
     carried_.push_back(folded_->carried_bits());
     return std::move(carried_);
@@ -120,10 +138,21 @@ class Replay {
   /// Communication in the last phase that there is.
   void fold_runs() {
     const StepFold& fold = *folds_.back();
+    SessionStore* sessions = folder_->kept() != nullptr ? &folder_->kept()->sessions : nullptr;
+    if (sessions == nullptr) {
+      sessions_ = std::make_unique<SessionStore>();
+      sessions = sessions_.get();
+    }
     auto runs = std::make_unique<FoldedRuns>(
-        work_, fold, [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+        work_, fold, *sessions,
+        [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
     folded_ = runs.get();
     runs_ = std::move(runs);
+    if (!stretches_.empty()) {
+      beside_ = std::make_unique<FoldedRuns>(
+          *folded_, [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+      teams_.emplace(work_, fold, *folded_, stretches_);
+    }
     simulated_ = fold.representative;
     stands_for_.clear();
     for (const std::int32_t of_class : fold.class_of_rank) {
@@ -133,20 +162,24 @@ class Replay {
 
   /// Splits the classes of ranks. Each part goes on where its class stands.
   void next_phase() {
+    simulate_stretches();
     const std::vector<std::int32_t> stood_for = stands_for_;
+    const std::unique_ptr<SessionStore> sessions_before = std::move(sessions_);
     std::unique_ptr<Communication> before = std::move(runs_);
     FoldedRuns& folded_before = *folded_;
     carried_.push_back(folded_before.carried_bits());
-    folds_.push_back(std::make_unique<StepFold>(*folder_->fold(1)));
+    folds_.push_back(folder_->fold(1));
     fold_runs();
     for (std::size_t i = 0; i < change_; ++i) {
       runs_->scale_capacity(options_.changes[i].port, options_.changes[i].share);
     }
     folded_->go_on_from(folded_before, now_);
     before.reset();
-    StepFold& fold_before = *folds_[folds_.size() - 2];  // of which only what was carried is needed
-    fold_before.graph = {};
-    fold_before.communicators = {};
+    if (folder_->kept() == nullptr) {
+      StepFold& fold_before = *folds_[folds_.size() - 2];  // only what it carried is needed
+      fold_before.graph = {};
+      fold_before.communicators = {};
+    }
 
     std::vector<std::vector<std::int32_t>> parts(ranks_.size());  // of each simulated before
     for (const std::int32_t r : simulated_) {
@@ -178,9 +211,11 @@ class Replay {
       total_ops_ += ops;
       done_ops_ += ops - static_cast<std::int64_t>(at(r).left);
     }
+    check_limit(total_ops_ - done_ops_);
     std::vector<OwnEvent> events;
     for (; !own_.empty(); own_.pop()) {
-      if (!out_of_date(own_.top(), ranks_[static_cast<std::size_t>(own_.top().rank)])) {
+      if (!out_of_date(own_.top(), ranks_[static_cast<std::size_t>(own_.top().rank)]) &&
+          withdrawn_.erase(own_.top().order) == 0) {
         events.push_back(own_.top());
       }
     }
@@ -201,6 +236,15 @@ class Replay {
     }
   }
 
+  void check_limit(std::int64_t ops) const {
+    const std::int64_t most = options_.limits.most_ops;
+    if (most > 0 && ops > most) {
+      throw ReplayGivenUp(
+          fmt::format("{} operations of {} ranks that differ are too many to replay: at most {}",
+                      ops, simulated_.size(), most));
+    }
+  }
+
   bool is_traced(std::int32_t r) const { return r == 0 || (options_.traced && options_.traced(r)); }
 
   /// Ends all that ends now.
@@ -208,7 +252,16 @@ class Replay {
     while (!own_.empty() && own_.top().when == now_) {
       const OwnEvent event = own_.top();
       own_.pop();
-      if (!out_of_date(event, at(event.rank))) {
+      if (event.op < 0) {
+        start(event.rank, -1 - event.op);
+      } else if (beside_of_ != nullptr && event.op == beside_of_->stretch->last) {
+        finish_[beside_of_->place_of(event.rank)] = now_;
+      } else if (!withdrawn_.empty() && withdrawn_.erase(event.order) > 0) {
+        continue;
+      } else if (at(event.rank).told >= 0 &&
+                 event.op == stretch_runs_[index(at(event.rank).told)].stretch->last) {
+        end_stretch(event.rank);
+      } else if (!out_of_date(event, at(event.rank))) {
         ended(event.rank, event.op);
       }
     }
@@ -246,9 +299,24 @@ class Replay {
   class Waits {
    public:
     Waits() = default;
-    explicit Waits(std::span<const std::int32_t> counts) : counts_(counts.begin(), counts.end()) {}
+    /// Of `first` and those that follow it. What comes after them waits for ever.
+    explicit Waits(std::span<const std::int32_t> counts, std::int32_t first = 0)
+        : first_(first), counts_(counts.begin(), counts.end()) {}
     std::int32_t operator[](std::int32_t op) const {
-      return op < first_ ? 0 : counts_[static_cast<std::size_t>(op - first_)];
+      if (op < first_) {
+        return 0;
+      }
+      const auto place = static_cast<std::size_t>(op - first_);
+      return place < counts_.size() ? counts_[place] : 1;
+    }
+    /// Of these operations: as there, and nothing.
+    void take(std::int32_t first, std::int32_t last, const Waits& from) {
+      for (std::int32_t op = first; op <= last; ++op) {
+        counts_[static_cast<std::size_t>(op - first_)] = from[op];
+      }
+    }
+    void clear(std::int32_t first, std::int32_t last) {
+      std::fill(counts_.begin() + (first - first_), counts_.begin() + (last + 1 - first_), 0);
     }
     /// A predecessor of `op` has ended; how many are left.
     std::int32_t end_one(std::int32_t op) {
@@ -277,6 +345,8 @@ class Replay {
     /// Computations that wait for a message, and when it came: they are not launched before.
     std::vector<std::pair<std::int32_t, Time>> messages;
     BesideCollectives beside;  // where collectives slow computations down
+    std::int32_t told = -1;    // the stretch that it is in
+    std::int32_t plain = -1;   // the operation that begins a stretch, which is simulated this time
   };
 
   const ProgramOp& op_of(std::int32_t rank, std::int32_t op) const {
@@ -328,6 +398,13 @@ class Replay {
       return;
     }
     stream.busy = true;
+    if (stretches_.empty() || beside_of_ != nullptr || !enter_stretch(r, op)) {
+      start(r, op);
+    }
+  }
+
+  void start(std::int32_t r, std::int32_t op) {
+    Rank& rank = at(r);
     const ProgramOp& what = op_of(r, op);
     Time begin = now_ + what.lead, launched;
     if (what.comm == CommType::kNone && rank.hosts) {
@@ -360,6 +437,9 @@ class Replay {
     if (folded_ != nullptr && folded_->is_later(r, op)) {
       later_.emplace_back(r, op);
     } else {
+      if (under_way_ > 0 && beside_of_ == nullptr) {
+        clear_ports(r, folded_->communicator_of(r, op));
+      }
       runs_->enter(r, op, now_);
     }
   }
@@ -381,6 +461,299 @@ class Replay {
       own_.push({end, ++order_, r, op});
       beside.expect(op, order_);
     });
+  }
+
+  // Stretches (stretch.h): where all places of a team have got to one, when they are through is
+  // looked up, or simulated beside the rest, and only then it becomes part of the ranks' state.
+
+  struct StretchRun {
+    const Stretch* stretch = nullptr;
+    std::int32_t team = -1, kind = -1;
+    std::vector<std::int32_t> ranks;   // by place
+    std::vector<Time> entry;           // by place; max: not yet
+    std::vector<std::int64_t> events;  // by place: of its end
+    std::int32_t to_enter = 0, to_end = 0;
+    Time first;
+    const StretchTeams::Outcome* outcome = nullptr;  // when all have entered
+
+    std::size_t place_of(std::int32_t rank) const {
+      return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+    }
+  };
+
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  /// A rank gets to an operation. False where it is to be simulated by itself.
+  bool enter_stretch(std::int32_t r, std::int32_t op) {
+    const Stretch* stretch =
+        stretches_.starting(work_.program_of_rank[static_cast<std::size_t>(r)], op);
+    if (stretch == nullptr || at(r).plain == op) {
+      return false;
+    }
+    const std::int32_t number =
+        teams_->team_of(folded_->communicator_of(r, stretch->first_collective));
+    if (number < 0) {
+      return false;
+    }
+    StretchTeams::Team& team = teams_->teams()[index(number)];
+    std::int32_t run_number = -1;
+    for (const std::int32_t each : team.under_way) {
+      run_number = stretch_runs_[index(each)].stretch == stretch ? each : run_number;
+    }
+    if (run_number < 0) {
+      const auto traced = std::ranges::find_if(
+          team.ranks, [&](std::int32_t rank) { return !at(rank).traced.empty(); });
+      const std::int32_t kind = teams_->kind_of(
+          number, *stretch, *folded_, options_.steady_speeds,
+          traced == team.ranks.end() ? -1 : static_cast<std::int32_t>(traced - team.ranks.begin()));
+      if (kind < 0 || team.rest > now_ || !folded_->idle(team.communicators)) {
+        for (const std::int32_t rank : team.ranks) {
+          at(rank).plain = op;
+        }
+        return false;
+      }
+      if (free_runs_.empty()) {
+        free_runs_.push_back(static_cast<std::int32_t>(stretch_runs_.size()));
+        stretch_runs_.emplace_back();
+      }
+      run_number = free_runs_.back();
+      free_runs_.pop_back();
+      team.under_way.push_back(run_number);
+      ++under_way_;
+      StretchRun& run = stretch_runs_[index(run_number)];
+      run.stretch = stretch;
+      run.team = number;
+      run.kind = kind;
+      run.ranks = team.ranks;
+      run.entry.assign(team.ranks.size(), Time::max());
+      run.events.assign(team.ranks.size(), 0);
+      run.to_enter = run.to_end = static_cast<std::int32_t>(team.ranks.size());
+      run.first = now_;
+      run.outcome = nullptr;
+    }
+    StretchRun& run = stretch_runs_[index(run_number)];
+    run.entry[run.place_of(r)] = now_;
+    if (--run.to_enter == 0) {
+      tell(run_number);
+    }
+    return true;
+  }
+
+  /// All have entered: so they will be through when they were, or are in a simulation of it.
+  void tell(std::int32_t number) {
+    StretchRun& run = stretch_runs_[index(number)];
+    run.outcome = teams_->find(run.kind, run.entry, run.first);
+    if (run.outcome == nullptr) {
+      StretchTeams::Outcome* outcome = teams_->add();
+      record(run, *outcome);
+      run.outcome = outcome;
+    }
+    for (std::size_t place = 0; place < run.ranks.size(); ++place) {
+      const Time end = run.first + run.outcome->finish[place];
+      LOCKSTEP_CHECK(end >= now_, "nobody is through before all have entered");
+      own_.push({end, ++order_, run.ranks[place], run.stretch->last});
+      run.events[place] = order_;
+      at(run.ranks[place]).told = number;
+    }
+    Time& rest = teams_->teams()[index(run.team)].rest;
+    rest = std::max(rest, run.first + run.outcome->rest);
+  }
+
+  void record(StretchRun& run, StretchTeams::Outcome& outcome) {
+    std::vector<Rank> scratch;
+    auto queue = simulate_beside(run, Time::max(), scratch);
+    LOCKSTEP_CHECK(queue.empty(), "a stretch ends");
+    for (std::size_t place = 0; place < run.ranks.size(); ++place) {
+      LOCKSTEP_CHECK(finish_[place] < Time::max(), "every place of a stretch gets through");
+      outcome.finish.push_back(finish_[place] - run.first);
+      const Rank& rank = at(run.ranks[place]);
+      for (std::int32_t op = run.stretch->first; op <= run.stretch->last && !rank.traced.empty();
+           ++op) {
+        const OpTiming& timing = rank.timing[index(op)];
+        outcome.timing.push_back(
+            {timing.ready - run.first, timing.begin - run.first, timing.end - run.first});
+      }
+    }
+    outcome.rest = beside_rest_ - run.first;
+  }
+
+  /// Simulates a stretch alone, up to `until`. Leaves the ranks as they are but for the timing of a
+  /// traced one; `scratch` gets those that it simulated (empty ones of places that have not
+  /// entered), finish_ when they were through. Returns what was to come then.
+  std::vector<OwnEvent> simulate_beside(StretchRun& run, Time until, std::vector<Rank>& scratch) {
+    auto own = std::exchange(own_, {});
+    const Time now = now_;
+    const std::int64_t done = done_ops_;
+    const Stretch& stretch = *run.stretch;
+    const std::span<const std::int32_t> communicators =
+        teams_->teams()[index(run.team)].communicators;
+    FoldedRuns* const folded = folded_;
+    std::unique_ptr<Communication> runs = std::move(runs_);
+    folded_ = beside_.get();
+    runs_ = std::move(beside_);
+    folded_->restart(communicators, run.first);
+    beside_of_ = &run;
+    finish_.assign(run.ranks.size(), Time::max());
+    scratch.clear();
+    scratch.resize(run.ranks.size());
+    for (std::size_t place = 0; place < run.ranks.size(); ++place) {
+      if (run.entry[place] == Time::max()) {
+        continue;
+      }
+      Rank& rank = at(run.ranks[place]);
+      Rank& copy = scratch[place];
+      const std::size_t count = index(stretch.last - stretch.first) + 1;
+      const Program& program = work_.program(run.ranks[place]);
+      copy.waits =
+          Waits(program.dependency_counts().subspan(index(stretch.first), count), stretch.first);
+      copy.waits.clear(stretch.first, stretch.first);
+      copy.streams.resize(program.streams().size());
+      for (const Stretch::Use& use : stretch.streams) {
+        copy.streams[index(use.stream)].next = use.begin;
+      }
+      Stream& first = copy.streams[index(op_of(run.ranks[place], stretch.first).stream)];
+      ++first.next;
+      first.busy = true;
+      copy.left = count;
+      copy.timing = std::move(rank.timing);
+      copy.traced = rank.traced;
+      std::swap(rank, copy);
+      own_.push({run.entry[place], ++order_, run.ranks[place], -1 - stretch.first});
+    }
+    for (;;) {
+      now_ = runs_->advance(std::min(own_.empty() ? Time::max() : own_.top().when, until));
+      if (!runs_->happened() && (own_.empty() || own_.top().when > until)) {
+        break;
+      }
+      runs_->dispatch(now_);
+      work_off();
+    }
+    beside_rest_ = folded_->last_change();
+    for (std::size_t place = 0; place < run.ranks.size(); ++place) {
+      if (run.entry[place] < Time::max()) {
+        std::swap(at(run.ranks[place]), scratch[place]);
+        at(run.ranks[place]).timing = std::move(scratch[place].timing);
+      }
+    }
+    beside_of_ = nullptr;
+    beside_.reset(static_cast<FoldedRuns*>(runs_.release()));
+    runs_ = std::move(runs);
+    folded_ = folded;
+    now_ = now;
+    done_ops_ = done;
+    std::vector<OwnEvent> left;
+    for (; !own_.empty(); own_.pop()) {
+      left.push_back(own_.top());
+    }
+    own_ = std::move(own);
+    return left;
+  }
+
+  /// A place is through.
+  void end_stretch(std::int32_t r) {
+    Rank& rank = at(r);
+    const std::int32_t number = std::exchange(rank.told, -1);
+    StretchRun& run = stretch_runs_[index(number)];
+    const Stretch& stretch = *run.stretch;
+    rank.waits.clear(stretch.first, stretch.last);
+    for (const Stretch::Use& use : stretch.streams) {
+      Stream& stream = rank.streams[index(use.stream)];
+      stream.next = use.end;
+      stream.busy = false;
+    }
+    const std::int32_t others = stretch.last - stretch.first;
+    rank.left -= static_cast<std::size_t>(others);
+    done_ops_ += others;
+    if (!rank.traced.empty()) {
+      for (std::int32_t op = stretch.first; op <= stretch.last; ++op) {
+        const OpTiming& timing = run.outcome->timing[index(op - stretch.first)];
+        OpTiming& known = rank.timing[index(op)];
+        known = {op == stretch.first ? known.ready : run.first + timing.ready,
+                 run.first + timing.begin, run.first + timing.end};
+      }
+    }
+    if (--run.to_end == 0) {
+      for (std::int32_t op = stretch.first; op <= stretch.last; ++op) {
+        if (op_of(r, op).comm != CommType::kNone) {
+          folded_->count(folded_->communicator_of(r, op));
+        }
+      }
+      close_stretch(number);
+    }
+    ended(r, stretch.last);
+  }
+
+  /// A rank enters a communicator: the stretches that it may meet are simulated.
+  void clear_ports(std::int32_t r, std::int32_t communicator) {
+    if (communicator < 0) {
+      return;
+    }
+    const std::int32_t its = teams_->team_of(communicator);
+    for (const std::int32_t constraint : folded_->reach(communicator, r)) {
+      const std::int32_t team = teams_->team_at(constraint);
+      if (team >= 0 && (team != its || teams_->teams()[index(team)].rest > now_) &&
+          !teams_->teams()[index(team)].under_way.empty()) {
+        simulate_stretches(team);
+      }
+    }
+  }
+
+  void close_stretch(std::int32_t number) {
+    std::erase(teams_->teams()[index(stretch_runs_[index(number)].team)].under_way, number);
+    free_runs_.push_back(number);
+    --under_way_;
+  }
+
+  void simulate_stretches() {
+    for (std::size_t team = 0; teams_ && team < teams_->teams().size(); ++team) {
+      simulate_stretches(static_cast<std::int32_t>(team));
+    }
+  }
+
+  /// From now on a team's stretches are simulated with everything else, as they stand.
+  void simulate_stretches(std::int32_t team_number) {
+    StretchTeams::Team& team = teams_->teams()[index(team_number)];
+    team.rest = Time();
+    while (!team.under_way.empty()) {
+      const std::int32_t number = team.under_way.front();
+      StretchRun& run = stretch_runs_[index(number)];
+      const Stretch& stretch = *run.stretch;
+      std::vector<Rank> scratch;
+      std::vector<OwnEvent> events = simulate_beside(run, now_, scratch);
+      std::vector<char> goes_on(run.ranks.size());
+      for (std::size_t place = 0; place < run.ranks.size(); ++place) {
+        Rank& rank = at(run.ranks[place]);
+        if (run.entry[place] == Time::max()) {
+          rank.plain = stretch.first;
+          continue;
+        }
+        if (run.outcome != nullptr && rank.told != number) {
+          continue;  // it was through before
+        }
+        goes_on[place] = 1;
+        if (std::exchange(rank.told, -1) >= 0) {
+          withdrawn_.insert(run.events[place]);
+        }
+        const Rank& simulated = scratch[place];
+        rank.waits.take(stretch.first, stretch.last, simulated.waits);
+        for (const Stretch::Use& use : stretch.streams) {
+          rank.streams[index(use.stream)] = simulated.streams[index(use.stream)];
+        }
+        const std::size_t done = index(stretch.last - stretch.first) + 1 - simulated.left;
+        rank.left -= done;
+        done_ops_ += static_cast<std::int64_t>(done);
+        if (finish_[place] < Time::max()) {
+          own_.push({finish_[place], ++order_, run.ranks[place], stretch.last});
+        }
+      }
+      for (const OwnEvent& event : events) {
+        if (goes_on[run.place_of(event.rank)] != 0) {
+          own_.push(event);
+        }
+      }
+      folded_->take_over(*beside_, team.communicators);
+      close_stretch(number);
+    }
   }
 
   /// Makes the changes that are due.
@@ -494,16 +867,28 @@ class Replay {
   const RankPrograms& work_;
   const ReplayOptions& options_;
   std::vector<Rank> ranks_;
+  std::unique_ptr<SessionStore> sessions_;  // of folded runs, where the folder keeps none
   std::unique_ptr<Communication> runs_;
   const RecalledRuns* recalled_ = nullptr;  // runs_, where collectives are recalled
   // Of a folded step: runs_, its phases so far, and what waits for the next one.
   FoldedRuns* folded_ = nullptr;
   const StepFolder* folder_ = nullptr;
-  std::vector<std::unique_ptr<StepFold>> folds_;
+  std::vector<std::shared_ptr<StepFold>> folds_;
   std::vector<std::vector<double>> carried_;
   std::vector<std::pair<std::int32_t, std::int32_t>> later_;  // rank, operation
-  std::vector<std::int32_t> simulated_;                       // ranks
-  std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
+  // Its stretches, the teams of the phase, and those under way.
+  Stretches stretches_;
+  std::optional<StretchTeams> teams_;
+  std::vector<StretchRun> stretch_runs_;
+  std::vector<std::int32_t> free_runs_;
+  std::int32_t under_way_ = 0;
+  std::unordered_set<std::int64_t> withdrawn_;  // events; never iterated
+  std::unique_ptr<FoldedRuns> beside_;          // where stretches are simulated
+  const StretchRun* beside_of_ = nullptr;       // then: which one
+  std::vector<Time> finish_;                    // and when its places are through
+  Time beside_rest_;                            // and when nothing happened any more
+  std::vector<std::int32_t> simulated_;         // ranks
+  std::vector<std::int32_t> stands_for_;        // per rank: the simulated one that behaves alike
   std::priority_queue<OwnEvent, std::vector<OwnEvent>, std::greater<>> own_;
   Time now_;
   std::int64_t order_ = 0;
@@ -519,12 +904,15 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
   return Replay(work, node_of_rank, topology, network, schedules, options).run();
 }
 
-FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder, StepFold first,
-                           const Topology& topology, const FlowOptions& flow,
-                           const ReplayOptions& options) {
+FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder,
+                           std::shared_ptr<StepFold> first, const Topology& topology,
+                           const FlowOptions& flow, const ReplayOptions& options) {
   Replay replay(work, folder, std::move(first), options);
   FoldedResult result;
   result.replay = replay.run();
+  if (folder.kept() != nullptr) {
+    return result;
+  }
   const std::vector<std::vector<double>> carried = replay.carried_bits();
   std::vector<double> bits(2 * topology.links.size());
   for (std::size_t phase = 0; phase < carried.size(); ++phase) {

@@ -33,6 +33,22 @@ struct NetworkChange {
   double share_beside_loss = 1, loss = 0;
 };
 
+/// When a replay is given up, for those that try many (a planner).
+struct ReplayLimits {
+  /// Operations of all ranks simulated, one rank of each class where the step is folded; 0: any.
+  /// Checked before anything runs, and when a folded step's classes split.
+  std::int64_t most_ops = 0;
+  /// Asked between points of time; true ends the replay. Not in the libraries' hands to be the same
+  /// on every machine.
+  std::function<bool()> stop;
+};
+
+/// A replay that was given up as ReplayLimits says.
+class ReplayGivenUp : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Builds (or finds) the schedule of a collective; equal arguments give equal schedules.
 using ScheduleSource =
     std::function<std::shared_ptr<const Schedule>(CommType op, Bytes bytes, const GroupShape&)>;
@@ -50,6 +66,9 @@ struct ReplayOptions {
   bool show_progress = false;
   /// How long a computation takes that starts at `begin`; ProgramOp::compute where it is not set.
   std::function<Time(std::int32_t rank, std::int32_t op, const ProgramOp&, Time begin)> duration;
+  /// Per rank: with `duration`, ranks of equal numbers compute equally long, whenever they begin;
+  /// empty where that cannot be said.
+  std::vector<std::uint64_t> steady_speeds;
   std::vector<NetworkChange> changes;  ///< in order of time
   /// In place of the others for TP groups, where it is set. Not for folded steps.
   ScheduleSource tensor_schedules;
@@ -58,8 +77,12 @@ struct ReplayOptions {
   /// Of an all-to-all on a group of its family: how much each of its ranks receives (of one that
   /// returns: sends), in parts of the even share. Empty: all are even. Called once a run.
   std::function<std::vector<double>(const ProgramOp&, std::int32_t group)> loads;
+  /// The traffic class (NetworkEngine::connect_in_class) of a group's operation, `rank` being one
+  /// of the group; -1 where it is not set. Transfers from rank to rank count as pipeline groups'.
+  std::function<std::int32_t(GroupKind kind, CommType op, std::int32_t rank)> traffic_class;
   /// How much slower computations are beside collectives: see Interference.
   Interference interference;
+  ReplayLimits limits;
 };
 
 struct ReplayResult {

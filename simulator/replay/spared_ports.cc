@@ -130,8 +130,7 @@ class Loads {
 std::vector<char> spared_ports(const Topology& topology, const FlowOptions& flow,
                                std::vector<Way> ways, std::span<const NetworkChange> changes) {
   std::ranges::sort(ways);
-  const auto same = std::ranges::unique(ways);
-  ways.erase(same.begin(), same.end());
+  ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
   Loads loads(topology, flow, changes);
   loads.add(ways, false);
   std::ranges::sort(ways, {},

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "simulator/replay/kept_step.h"
 #include "simulator/replay/switch_node.h"
 #include "simulator/replay/symmetry.h"
 
@@ -300,7 +301,7 @@ bool fold_by(const FlowGraph& graph, const Partition& partition_of, const Units&
 StepFolder::StepFolder(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
                        const Topology& topology, const FlowOptions& flow,
                        const ScheduleSource& schedules, const ReplayOptions& options,
-                       std::vector<std::uint64_t> rank_colour)
+                       std::vector<std::uint64_t> rank_colour, KeptStep* kept)
     : work_(work),
       node_of_rank_(node_of_rank),
       topology_(topology),
@@ -308,7 +309,15 @@ StepFolder::StepFolder(const RankPrograms& work, const std::vector<NodeId>& node
       schedules_(schedules),
       options_(options),
       rank_colour_(std::move(rank_colour)),
+      kept_(kept),
       phase_of_family_(work.families.size() + 1, 1) {
+  if (kept_ != nullptr) {
+    std::map<std::uint64_t, std::int32_t> numbers;
+    for (const std::uint64_t colour : rank_colour_) {
+      pattern_.push_back(
+          numbers.try_emplace(colour, static_cast<std::int32_t>(numbers.size())).first->second);
+    }
+  }
   for (const Program& program : work.programs) {
     const std::size_t half = program.ops().size() / 2;
     for (std::size_t op = 0; op <= half && op < program.ops().size(); ++op) {
@@ -328,9 +337,32 @@ StepFolder::StepFolder(const RankPrograms& work, const std::vector<NodeId>& node
   }
 }
 
-std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
+std::shared_ptr<StepFold> StepFolder::fold(std::int32_t phase) const {
+  if (kept_ == nullptr) {
+    return make(phase, nullptr);
+  }
+  std::shared_ptr<StepFold>& fold = kept_->folds[{kept_->network, pattern_}][at(phase)];
+  if (phase == 1 && ahead_.valid()) {
+    fold = ahead_.get();
+  }
+  if (fold == nullptr) {
+    fold = make(phase, &kept_->partitions[pattern_][at(phase)]);
+  }
+  return fold;
+}
+
+void StepFolder::fold_ahead() {
+  if (kept_ != nullptr && phases_ > 1 && kept_->folds[{kept_->network, pattern_}][1] == nullptr) {
+    std::optional<Partition>* known = &kept_->partitions[pattern_][1];
+    ahead_ = std::async(std::launch::async, [this, known] { return make(1, known); });
+  }
+}
+
+/// `known` is tried as the partition, and replaced by the one that was found.
+std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
+                                           std::optional<Partition>* known) const {
   if (!flow_.is_steady() || flow_.transport) {
-    return std::nullopt;
+    return nullptr;
   }
   const auto phase_of = [&](const Kind& kind) {
     const std::int32_t family = std::get<0>(kind);
@@ -341,7 +373,7 @@ std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
     for (std::int32_t rank = 0; rank < work_.ranks(); ++rank) {
       for (const Kind& kind : units.kinds(rank)) {
         if (phase_of(kind) == phase && !units.add(rank, kind)) {
-          return std::nullopt;
+          return nullptr;
         }
       }
     }
@@ -351,12 +383,13 @@ std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
     for (std::int32_t rank = 0; rank < work_.ranks(); ++rank) {
       for (const Kind& kind : later.kinds(rank)) {
         if (phase_of(kind) > 0 && !later.add(rank, kind)) {
-          return std::nullopt;
+          return nullptr;
         }
       }
     }
   }
-  StepFold result;
+  auto made = std::make_shared<StepFold>();
+  StepFold& result = *made;
   for (const Unit& unit : units.units()) {
     for (const Slot& slot : unit.schedule->slots) {
       result.way.push_back({unit.setting.nodes[at(slot.source)],
@@ -391,14 +424,18 @@ std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
       }
     }
   }
-  std::optional<Partition> partition = find_symmetry(graph);
+  std::optional<Partition> partition =
+      find_symmetry(graph, known != nullptr && *known ? &**known : nullptr);
+  if (known != nullptr) {
+    *known = partition;
+  }
   const auto phase_of_kind = [&](const Kind& kind) { return phase_of(kind) <= last_phase; };
   if (partition && !fold_by(graph, *partition, units, phase_of_kind, result)) {
     partition.reset();
   }
   if (!partition) {
     if (last_phase == 0) {
-      return std::nullopt;
+      return nullptr;
     }
     partition = nothing_alike(graph);
     LOCKSTEP_CHECK(fold_by(graph, *partition, units, phase_of_kind, result),
@@ -416,7 +453,7 @@ std::optional<StepFold> StepFolder::fold(std::int32_t last_phase) const {
     result.first_of_slot[at(partition->slot_class[i])] = static_cast<std::int32_t>(i);
   }
   result.slot_of = std::move(partition->slot_class);
-  return result;
+  return made;
 }
 
 }  // namespace lockstep

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -11,6 +13,9 @@
 #include "simulator/replay/spared_ports.h"
 
 namespace lockstep {
+
+struct KeptStep;
+struct Partition;
 
 /// A step folded by symmetry: ranks that run the same program at equivalent places of the fabric
 /// form a class, one rank of which is simulated for all; the connections of their collectives are
@@ -57,19 +62,26 @@ struct StepFold {
 /// those of the first.
 class StepFolder {
  public:
-  /// `rank_colour` tells ranks apart that a program does not (one that is slower); empty: none. The
-  /// arguments must outlive this.
+  /// `rank_colour` tells ranks apart that a program does not (one that is slower); empty: none.
+  /// With `kept`, folds are taken from there and left there. The arguments must outlive this.
   StepFolder(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
              const Topology& topology, const FlowOptions& flow, const ScheduleSource& schedules,
-             const ReplayOptions& options, std::vector<std::uint64_t> rank_colour = {});
+             const ReplayOptions& options, std::vector<std::uint64_t> rank_colour = {},
+             KeptStep* kept = nullptr);
 
   std::int32_t phases() const { return phases_; }
   /// Nothing where folding does not pay: fresh ports, a transport, transfers of unequal sizes on a
   /// connection, or in the first phase more classes than half of the connections. O(connections of
   /// all collectives so far x hops + refinement); 150 B a connection. ERRORS: no route.
-  std::optional<StepFold> fold(std::int32_t phase) const;
+  std::shared_ptr<StepFold> fold(std::int32_t phase) const;
+  /// Begins to fold the second phase on another thread, for fold() to wait for; until then nobody
+  /// else may use the schedules.
+  void fold_ahead();
+  KeptStep* kept() const { return kept_; }
 
  private:
+  std::shared_ptr<StepFold> make(std::int32_t phase, std::optional<Partition>* known) const;
+
   const RankPrograms& work_;
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
@@ -77,6 +89,9 @@ class StepFolder {
   const ScheduleSource& schedules_;
   const ReplayOptions& options_;
   std::vector<std::uint64_t> rank_colour_;
+  KeptStep* kept_;
+  std::vector<std::int32_t> pattern_;  // with kept_: the colours, numbered as they appear
+  mutable std::future<std::shared_ptr<StepFold>> ahead_;
   std::vector<std::int32_t> phase_of_family_;  // the last entry is that of pairs of no family
   std::int32_t phases_ = 1;
 };
@@ -87,9 +102,10 @@ struct FoldedResult {
 };
 
 /// replay() of a folded step on FoldedRuns (folded_runs.h): the same result, at the cost of its
-/// classes. `first` is the folder's first phase.
-FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder, StepFold first,
-                           const Topology& topology, const FlowOptions& flow,
-                           const ReplayOptions& options);
+/// classes. `first` is the folder's first phase. Where the folder keeps what it made, the ports'
+/// use is left out.
+FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder,
+                           std::shared_ptr<StepFold> first, const Topology& topology,
+                           const FlowOptions& flow, const ReplayOptions& options);
 
 }  // namespace lockstep

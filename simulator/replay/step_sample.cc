@@ -6,29 +6,36 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/stop_signal.h"
 
 namespace lockstep {
 
-void price_stragglers(std::span<const Straggler> stragglers, int threads, const RunStep& run,
-                      StepResult& result) {
+StepResult price_stragglers(std::span<const Straggler> stragglers, int threads,
+                            const std::function<StepResult()>& step, const RunStep& run) {
   if (stragglers.empty()) {
-    return;
+    return step();
   }
-  // Run 0 is without any, run i without straggler i - 1; a lone one's is run 0.
-  const std::size_t runs = stragglers.size() == 1 ? 1 : stragglers.size() + 1;
-  std::vector<Time> totals(runs);
-  for_each_in_parallel(runs, threads, [&](std::size_t i) {
-    std::vector<Straggler> others;
-    if (i > 0) {
-      others.assign(stragglers.begin(), stragglers.end());
-      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  // Run 0 is the step, run 1 without any, run i + 1 without straggler i - 1; a lone one's is run 1.
+  const std::size_t further = stragglers.size() == 1 ? 1 : stragglers.size() + 1;
+  StepResult result;
+  std::vector<Time> totals(further);
+  for_each_in_parallel(1 + further, threads, [&](std::size_t i) {
+    if (i == 0) {
+      result = step();
+      return;
     }
-    totals[i] = run(others, 0);
+    std::vector<Straggler> others;
+    if (i > 1) {
+      others.assign(stragglers.begin(), stragglers.end());
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i) - 2);
+    }
+    totals[i - 1] = run(others, 0);
   });
   result.clean = totals.front();
   for (std::size_t i = 0; i < stragglers.size(); ++i) {
-    result.stragglers.push_back({stragglers[i].text(), totals[runs == 1 ? 0 : i + 1]});
+    result.stragglers.push_back({stragglers[i].text(), totals[further == 1 ? 0 : i + 1]});
   }
+  return result;
 }
 
 StepSample sample_steps(std::span<const Straggler> stragglers, std::int64_t count,
@@ -36,9 +43,20 @@ StepSample sample_steps(std::span<const Straggler> stragglers, std::int64_t coun
   StepSample sample;
   sample.seed = seed;
   sample.totals.resize(static_cast<std::size_t>(count));
-  for_each_in_parallel(sample.totals.size(), threads, [&](std::size_t step) {
-    sample.totals[step] = run(stragglers, static_cast<std::int64_t>(step));
-  });
+  std::vector<char> done(sample.totals.size());  // not bool: threads write at the same time
+  try {
+    for_each_in_parallel(sample.totals.size(), threads, [&](std::size_t step) {
+      throw_if_stopped();
+      sample.totals[step] = run(stragglers, static_cast<std::int64_t>(step));
+      done[step] = 1;
+    });
+  } catch (const Interrupted&) {
+    const auto first_missing = std::ranges::find(done, 0);
+    if (first_missing == done.begin()) {
+      throw;
+    }
+    sample.totals.resize(static_cast<std::size_t>(first_missing - done.begin()));
+  }
   summarise(sample);
   return sample;
 }

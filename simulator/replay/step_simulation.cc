@@ -1,7 +1,6 @@
 #include "simulator/replay/step_simulation.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "simulator/replay/critical_links.h"
 #include "simulator/replay/exposure.h"
 #include "simulator/replay/folded_runs.h"
+#include "simulator/replay/kept_step.h"
 #include "simulator/replay/layer_report.h"
 #include "simulator/replay/op_table_program.h"
 #include "simulator/replay/pipeline.h"
@@ -168,25 +168,35 @@ StragglerContext straggler_context(const RankPrograms& work, const std::vector<N
   return context;
 }
 
-/// Tells a network of what is to change. Whether it makes the changes by itself.
+/// Tells a network of what is to change. Whether it makes the changes by itself: all of them, or
+/// none. ERRORS: Error where it takes some only, which would then be made once and a half.
 bool announce(NetworkEngine& network, const std::vector<NetworkChange>& changes) {
-  bool planned = false;
+  std::size_t planned = 0;
   for (const NetworkChange& change : changes) {
-    planned = network.plan_change(change.when, change.port, change.share_beside_loss, change.loss);
-    if (!planned) {
+    if (network.plan_change(change.when, change.port, change.share_beside_loss, change.loss)) {
+      ++planned;
+    } else if (planned > 0) {
+      throw Error(fmt::format("this engine takes on some of the links' changes but not that of "
+                              "link {} to {:g} of its bandwidth",
+                              change.port.value / 2, change.share_beside_loss))
+          .expected("a share above 1e-6, or the model 'down' for a link that carries nothing")
+          .hint("--engine flow takes any share");
+    } else {
       return false;
     }
   }
-  return planned;
+  return planned > 0;
 }
 
 /// The first rank of each program of the first job, ascending.
 std::vector<std::int32_t> first_ranks(const Compiled& compiled) {
-  std::vector<std::int32_t> firsts, seen;
+  std::vector<std::int32_t> firsts;
+  std::vector<char> seen(compiled.work.programs.size(), 0);
   for (std::int32_t rank = 0; rank < compiled.jobs.front().ranks; ++rank) {
-    const std::int32_t program = compiled.work.program_of_rank[static_cast<std::size_t>(rank)];
-    if (std::ranges::find(seen, program) == seen.end()) {
-      seen.push_back(program);
+    char& known = seen[static_cast<std::size_t>(
+        compiled.work.program_of_rank[static_cast<std::size_t>(rank)])];
+    if (known == 0) {
+      known = 1;
       firsts.push_back(rank);
     }
   }
@@ -287,6 +297,15 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   replay_options.tensor_schedules = options.tensor_schedules;
   replay_options.recall = options.recall;
   replay_options.interference = options.interference;
+  if (!options.traffic_classes.empty()) {
+    replay_options.recall.reset();  // one class may wait for all of another
+    replay_options.traffic_class = [&](GroupKind kind, CommType op, std::int32_t rank) {
+      const auto after = std::ranges::upper_bound(compiled.jobs, rank, {}, &Job::first_rank);
+      const auto job = static_cast<std::int32_t>(after - compiled.jobs.begin()) - 1;
+      return options.traffic_classes.of(kind, op, job);
+    };
+  }
+  replay_options.limits = options.limits;
   std::optional<StepTimeline> recorder;
   if (options.timeline != nullptr) {
     recorder.emplace(compiled.work, replay_options.op_name,
@@ -318,6 +337,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   if (!plan.empty()) {
     replay_options.duration = [&](std::int32_t rank, std::int32_t op, const ProgramOp& what,
                                   Time begin) { return plan.duration(rank, op, what, begin); };
+    if (plan.steady()) {
+      replay_options.steady_speeds = plan.colours();
+    }
   }
   if (plan.uneven()) {
     replay_options.recall.reset();  // no two of them are alike
@@ -335,44 +357,57 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   const auto in_full = [&](NetworkEngine& network) {
     return replay(compiled.work, nodes, topology, network, schedules, replay_options);
   };
-  std::optional<StepFold> fold;
+  std::shared_ptr<StepFold> fold;
   std::optional<StepFolder> folder;
   if (options.fold && plan.folds()) {
+    if (options.kept != nullptr) {
+      options.kept->trim();
+    }
     folder.emplace(compiled.work, nodes, topology, *options.fold, schedules, replay_options,
-                   plan.colours());
+                   plan.colours(), options.kept);
     fold = folder->fold(0);
+    if (fold) {
+      folder->fold_ahead();
+    }
   }
-  const StepFold* final_fold = fold ? &*fold : nullptr;
-  std::optional<StepFold> last_phase;
+  const StepFold* final_fold = fold.get();
+  std::shared_ptr<StepFold> last_phase;
   std::optional<StepRecorder> kept;
   if (options.explain || options.detail != nullptr) {
     if (fold && folder->phases() > 1) {
       last_phase = folder->fold(folder->phases() - 1);
-      final_fold = last_phase ? &*last_phase : nullptr;
+      final_fold = last_phase.get();
     }
     kept.emplace(compiled.work, final_fold);
   }
-  std::map<std::int32_t, std::vector<OpTiming>> held;  // by rank, for its memory over the step
-  if (options.memory) {
-    for (const std::int32_t rank : first_ranks(compiled)) {
-      held[rank].resize(compiled.work.program(rank).ops().size());
-    }
+  // What some ranks hold over the step; by rank, empty for the others.
+  const std::vector<std::int32_t> holders =
+      options.memory ? first_ranks(compiled) : std::vector<std::int32_t>();
+  std::vector<std::vector<OpTiming>> held(holders.empty() ? 0 : nodes.size());
+  for (const std::int32_t rank : holders) {
+    held[static_cast<std::size_t>(rank)].resize(compiled.work.program(rank).ops().size());
   }
-  if (recorder || trace || kept || !held.empty()) {
+  if (recorder || trace || kept || !holders.empty()) {
+    const auto times_of = [&](std::int32_t rank) {
+      std::vector<OpTiming>* const times =
+          held.empty() ? nullptr : &held[static_cast<std::size_t>(rank)];
+      return times != nullptr && !times->empty() ? times : nullptr;
+    };
     const auto drawn = [&](std::int32_t rank) { return recorder && rank < options.timeline_ranks; };
     const auto in_trace = [&](std::int32_t rank) {
       return trace && rank < compiled.jobs.front().ranks && trace->records(rank);
     };
-    replay_options.traced = [&, drawn, in_trace](std::int32_t rank) {
-      return (kept && kept->records(rank)) || held.contains(rank) || drawn(rank) || in_trace(rank);
+    replay_options.traced = [&, drawn, in_trace, times_of](std::int32_t rank) {
+      return (kept && kept->records(rank)) || times_of(rank) != nullptr || drawn(rank) ||
+             in_trace(rank);
     };
-    replay_options.on_op = [&, drawn, in_trace](std::int32_t rank, std::int32_t op,
-                                                const OpTiming& timing) {
+    replay_options.on_op = [&, drawn, in_trace, times_of](std::int32_t rank, std::int32_t op,
+                                                          const OpTiming& timing) {
       if (kept && kept->records(rank)) {
         kept->record(rank, op, timing);
       }
-      if (const auto times = held.find(rank); times != held.end()) {
-        times->second[static_cast<std::size_t>(op)] = timing;
+      if (std::vector<OpTiming>* const times = times_of(rank)) {
+        (*times)[static_cast<std::size_t>(op)] = timing;
       }
       if (drawn(rank)) {
         recorder->record(rank, op, timing);
@@ -386,13 +421,16 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   ReplayResult run;
   std::vector<PortUse> ports;
   if (fold) {
-    FoldedResult folded = replay_folded(compiled.work, *folder, std::move(*fold), topology,
-                                        *options.fold, replay_options);
+    FoldedResult folded =
+        replay_folded(compiled.work, *folder, fold, topology, *options.fold, replay_options);
     run = std::move(folded.replay);
     ports = std::move(folded.ports);
     if (options.verify_symmetry) {
+      replay_options.traced = nullptr;
       replay_options.on_op = nullptr;
-      check_fold(run, in_full(*factory()));
+      const std::unique_ptr<NetworkEngine> network = network_with_faults();
+      check_fold(run, in_full(*network));
+      LOCKSTEP_CHECK(network->port_use().size() == ports.size(), "both know every port");
     }
   } else {
     const std::unique_ptr<NetworkEngine> network = network_with_faults();
@@ -439,10 +477,10 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                                                 schedules, *result.critical);
     }
   }
-  for (const auto& [rank, timing] : held) {
+  for (const std::int32_t rank : holders) {
     const std::int32_t stage = context.place(GroupKind::kPp, rank);
-    result.memory.push_back(
-        memory_timeline(compiled.work.program(rank), timing, options.memory(stage)));
+    result.memory.push_back(memory_timeline(
+        compiled.work.program(rank), held[static_cast<std::size_t>(rank)], options.memory(stage)));
     result.memory.back().rank = rank;
     result.memory.back().stage = stage;
   }

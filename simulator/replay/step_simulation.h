@@ -12,6 +12,7 @@
 #include "simulator/replay/step_detail.h"
 #include "simulator/replay/step_result.h"
 #include "simulator/replay/straggler.h"
+#include "simulator/replay/traffic_classes.h"
 #include "topologies/topology.h"
 #include "trace/job_meta.h"
 #include "trace/timeline.h"
@@ -19,6 +20,8 @@
 #include "workloads/workload.h"
 
 namespace lockstep {
+
+struct KeptStep;
 
 struct StepOptions {
   /// SimAI's rules to the letter (see docs/models.md): one queue of collectives a rank, no
@@ -51,6 +54,9 @@ struct StepOptions {
   ScheduleSource tensor_schedules;
   /// Where the step is not folded: collectives seen before need not be simulated again.
   std::optional<RecallOptions> recall;
+  /// With `fold`: used and filled by simulations of one step that differ in speeds alone. The
+  /// result then has no ports.
+  KeptStep* kept = nullptr;
   /// Simulate every rank as well and compare each one's end, and every operation of rank 0, to the
   /// picosecond. ERRORS: then Error if any differs.
   bool verify_symmetry = false;
@@ -58,6 +64,8 @@ struct StepOptions {
   std::uint64_t seed = 0;                 ///< of what they draw
   std::int64_t step = 0;                  ///< which step: another one draws other numbers
   Interference interference;              ///< of collectives with computations beside them
+  TrafficClasses traffic_classes;         ///< for networks that have them
+  ReplayLimits limits;                    ///< ERRORS: ReplayGivenUp where they are reached
 };
 
 /// Makes a network at time 0; every call gives an independent one.

@@ -167,9 +167,9 @@ void StepTrace::record(std::int32_t rank, const ProgramOp& op, const OpTiming& t
 void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const Worker& worker = workers_[w];
-    // One row for each (type, chunk, microbatch); parameters bucket by bucket.
-    std::map<std::tuple<TraceOp, std::int32_t, std::int32_t, std::int32_t>, Span> rows;
-    std::int32_t gathered = 0;
+    // One row for each (type, chunk, microbatch).
+    std::map<std::tuple<TraceOp, std::int32_t, std::int32_t>, Span> rows;
+    std::map<std::int32_t, std::vector<const Entry*>> gathers;  // of each chunk
     Span compute, reduced;
     for (const Entry& entry : entries_[w]) {
       const std::optional<TraceOp> type = row_type(entry.type);
@@ -177,9 +177,12 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         continue;
       }
       const bool pass = is_compute(*type) || is_p2p(*type);
-      const std::int32_t bucket = *type == TraceOp::kParamsAllGather ? gathered++ : 0;
       const std::int32_t chunk = std::max<std::int32_t>(0, entry.chunk);
-      Span& span = rows[{*type, chunk, pass ? entry.microbatch : -1, bucket}];
+      if (*type == TraceOp::kParamsAllGather) {
+        gathers[chunk].push_back(&entry);
+        continue;
+      }
+      Span& span = rows[{*type, chunk, pass ? entry.microbatch : -1}];
       span.cover(entry.begin, entry.end);
       if (entry.computes) {
         span.compute(entry.begin, entry.end);
@@ -192,18 +195,34 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         reduced.cover(entry.begin, entry.end);
       }
     }
+    // Parameters are gathered beside the passes; the row has what the chunk's first one waits for.
+    for (const auto& [chunk, parts] : gathers) {
+      Time first = Time::max();
+      for (const auto& [key, pass] : rows) {
+        if (std::get<0>(key) == TraceOp::kForwardCompute && std::get<1>(key) == chunk) {
+          first = std::min(first, pass.begin);
+        }
+      }
+      Span span;
+      for (const Entry* part : parts) {
+        span.cover(std::min(part->begin, first), std::min(part->end, first));
+        span.bytes += part->bytes;
+        span.family = part->family;
+      }
+      rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), span);
+    }
     const Time tail = compute.end;
     const auto empty_row = [&](TraceOp type, Time at) {
-      rows.try_emplace({type, -1, -1, 0}, Span{.begin = at, .end = at});
+      rows.try_emplace({type, -1, -1}, Span{.begin = at, .end = at});
     };
     empty_row(TraceOp::kGc, tail);
-    if (rows.lower_bound({TraceOp::kLayernormGradsAllReduce, -1, -1, 0}) ==
-        rows.lower_bound({TraceOp::kOptimizer, -1, -1, 0})) {
+    if (rows.lower_bound({TraceOp::kLayernormGradsAllReduce, -1, -1}) ==
+        rows.lower_bound({TraceOp::kOptimizer, -1, -1})) {
       empty_row(TraceOp::kLayernormGradsAllReduce, std::max(tail, reduced.end));
     }
     if (worker.stage == 0 || worker.stage == stages_ - 1) {
-      if (rows.lower_bound({TraceOp::kEmbeddingGradsAllReduce, -1, -1, 0}) ==
-          rows.lower_bound({TraceOp::kForwardCompute, -1, -1, 0})) {
+      if (rows.lower_bound({TraceOp::kEmbeddingGradsAllReduce, -1, -1}) ==
+          rows.lower_bound({TraceOp::kForwardCompute, -1, -1})) {
         empty_row(TraceOp::kEmbeddingGradsAllReduce, std::max(tail, reduced.end));
       }
     }
@@ -250,8 +269,8 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         if (pass.type != compute_type) {
           continue;
         }
-        const auto in = rows.find({receive, pass.chunk, pass.microbatch, 0});
-        const auto out = rows.find({send, pass.chunk, pass.microbatch, 0});
+        const auto in = rows.find({receive, pass.chunk, pass.microbatch});
+        const auto out = rows.find({send, pass.chunk, pass.microbatch});
         if (in != rows.end() || chunks_ > 1) {
           Span span{.begin = before, .end = before};
           if (in != rows.end()) {

@@ -28,6 +28,7 @@ enum class TraceWorkers {
 ///   …-tp-comm                   then, what is left of the pass: those transfers, and waiting
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
+///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last pass
 ///   gc                          empty, where the last computation ends
 ///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,

@@ -119,6 +119,14 @@ std::vector<std::uint64_t> StragglerPlan::colours() const {
   return colours;
 }
 
+bool StragglerPlan::steady() const {
+  return factors_.empty() && std::ranges::all_of(speed_, [](const RankSpeed& speed) {
+           return std::ranges::all_of(speed.windows(), [](const SpeedWindow& window) {
+             return window.period <= Time() && window.from <= Time() && window.until == Time::max();
+           });
+         });
+}
+
 Time StragglerPlan::duration(std::int32_t rank, std::int32_t op, const ProgramOp& what,
                              Time begin) const {
   if (!computes_) {

@@ -72,6 +72,8 @@ class StragglerPlan {
   bool folds() const { return loads_.empty() && faults_.empty(); }
   /// Whether computations take longer than they should.
   bool slows_computations() const { return computes_; }
+  /// Whether a computation takes as long whenever it begins, and equal ones on a rank equally long.
+  bool steady() const;
   /// What tells ranks apart, by how fast they compute when: ranks of equal colours and programs
   /// compute alike.
   std::vector<std::uint64_t> colours() const;

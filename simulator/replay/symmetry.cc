@@ -84,7 +84,12 @@ bool equitable_places(const FlowGraph& graph, const Partition& partition) {
 
 }  // namespace
 
-std::optional<Partition> find_symmetry(const FlowGraph& graph) {
+std::optional<Partition> find_symmetry(const FlowGraph& graph, const Partition* known) {
+  if (known != nullptr && known->slot_class.size() == graph.slots.size() &&
+      known->constraint_class.size() == graph.capacity.size() &&
+      known->place_class.size() == graph.place_colour.size() && equitable(graph, *known)) {
+    return *known;
+  }
   std::optional<Partition> partition =
       refine(graph, static_cast<std::int32_t>(graph.slots.size() / 2));
   return partition && equitable(graph, *partition) ? std::move(partition) : std::nullopt;

@@ -31,7 +31,9 @@ struct Partition {
 /// The coarsest equitable partition (refinement.h), proved, neighbourhood by neighbourhood, not
 /// hash by hash: see equitable(). Nothing where it has more classes than half of the slots: folding
 /// would not pay. ERRORS: none.
-std::optional<Partition> find_symmetry(const FlowGraph& graph);
+/// With `known`, a partition of a graph that differed in numbers alone, that one where it is
+/// equitable here, too: it may be finer than the coarsest.
+std::optional<Partition> find_symmetry(const FlowGraph& graph, const Partition* known = nullptr);
 
 /// Whether a partition is equitable: compares each slot and constraint with the first of its class.
 /// O(incidence log of the longest neighbourhood).

@@ -6,6 +6,8 @@ Usage: report_test.py <lockstep> <folder for screenshots>
 """
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,7 +48,8 @@ def path(name):
 # predictions beside a log, plans, and weeks of training.
 JOB = ["--model", "llama3-8b", "--gpus", "32", "--tp", "4", "--pp", "4", "--global-batch", "16", "--sp", "--topology", "Spectrum-X:g=32"]
 lockstep("simulate", *JOB, "--explain", "--detail", "--sensitivity", "--json", to=path("step.json"))
-lockstep("simulate", *JOB, "--straggler", "gpu:5:1.4", "--straggler", "gpu:20:1.1", "--steps", "8",
+lockstep("simulate", *JOB, "--straggler", "gpu:5:1.4", "--straggler", "gpu:20:1.1",
+         "--straggler", "jitter:0-31:normal:0.02", "--steps", "8",
          "--detail", "--json", to=path("slow.json"))
 lockstep("whatif", "--trace", "tests/data/whatif/two-stages.csv", "--meta", "tests/data/whatif/two-stages.yaml", "-o", OUT, "--json", to=path("causes.json"))
 lockstep("compare", "tests/data/logs/two-tables.txt", "--json", to=path("compare.json"))
@@ -55,13 +58,18 @@ lockstep("plan", "--aceso-model", "scale-layer", "--aceso-size", "4layers", "--p
 lockstep("goodput", "--step", "5.2s", "--tokens", "16777216", "--gpus", "1024", "--gpu-mtbf", "5.8y", "--checkpoint", "20s", "--restart", "10min", "--json", to=path("goodput.json"))
 lockstep("collective", "--op", "allreduce", "--size", "1MiB:64MiB", "--topology", "Spectrum-X:g=16", "--engine", "analytic,flow", "--json", to=path("collective.json"))
 
-RESULTS = [path(n) for n in ("step.json", "slow.json", "causes.json", "compare.json", "plan.json", "goodput.json", "collective.json")]
+with open(path("grid.yaml"), "w") as grid:
+    json.dump({"command": "simulate", "flags": {"model": "llama3-8b", "gpus": 16, "global-batch": 16, "topology": "Spectrum-X:g=16"},
+               "axes": [{"tp": [1, 2, 4, 8, 32]}, {"pp": [1, 2]}, {"send-latency": ["1us", "6us"]}]}, grid)
+lockstep("sweep", path("grid.yaml"), "-o", path("sweep"), "--json", to=path("sweep.json"))
+
+RESULTS = [path(n) for n in ("step.json", "slow.json", "causes.json", "compare.json", "plan.json", "goodput.json", "collective.json", "sweep.json")]
 lockstep("report", *RESULTS, "-o", path("all.html"))
 
 SECTIONS = {
     "time": ["time", "ranks", "operators", "sensitivity"], "whatif": ["heatmap"], "timeline": ["timeline", "timeline-2"],
     "pipeline": ["pipeline"], "fabric": ["fabric", "links"], "distribution": ["sample", "stragglers"], "accuracy": ["accuracy", "curves", "collective"],
-    "plan": ["pareto", "plan-stages"], "goodput": ["goodput"], "memory": ["memory", "memory-over-time"], "roofline": ["roofline"], "runs": ["runs", "difference"]}
+    "plan": ["pareto", "plan-stages"], "sweep": ["sweep"], "goodput": ["goodput"], "memory": ["memory", "memory-over-time"], "roofline": ["roofline"], "runs": ["runs", "difference"]}
 
 # Colours in a figure's canvas: an empty picture has one or two.
 COLOURS = """(id => {
@@ -101,14 +109,55 @@ def sections(browser):
     equal(browser.run("document.documentElement.dataset.theme"), "dark", "the theme in the dark")
     browser.draw_all()
     browser.screenshot(os.path.join(SHOTS, "dark.png"), whole=True)
-    browser.colours("light")
-    browser.pdf(os.path.join(SHOTS, "print.pdf"))
+    on_paper(browser)
     browser.size(400, 800)
     browser.run("new Promise(done => setTimeout(done, 300))")
-    browser.screenshot(os.path.join(SHOTS, "narrow.png"))
+    browser.draw_all()
+    browser.screenshot(os.path.join(SHOTS, "narrow.png"), whole=True)
+    browser.colours("dark")
+    browser.run("new Promise(done => setTimeout(done, 300))")
+    browser.screenshot(os.path.join(SHOTS, "narrow-dark.png"), whole=True)
+    browser.colours("light")
     check(browser.run("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than a narrow window")
     browser.size(1280, 900)
     clean(browser, "themes and print")
+
+
+def on_paper(browser):
+    """Printed from a dark page: light, every section, every figure whole."""
+    sheet = 7.7 * 96  # letter between Chromium's margins, CSS pixels
+    browser.pdf(os.path.join(SHOTS, "print.pdf"))
+    with open(os.path.join(SHOTS, "print.pdf"), "rb") as file:
+        pdf = file.read()
+    pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    figures = browser.run("document.querySelectorAll('.chart').length")
+    images = [int(width) for width in re.findall(rb"/Subtype\s*/Image\s*/Width\s+(\d+)", pdf)]
+    check(figures / 4 <= pages <= 2 * figures, f"{figures} figures are printed on {pages} pages")
+    check(max(images, default=0) <= sheet, f"pictures of these widths are printed: {images}")
+    if shutil.which("pdftotext"):
+        text = subprocess.run(["pdftotext", os.path.join(SHOTS, "print.pdf"), "-"], capture_output=True, text=True, check=True).stdout
+        text = " ".join(text.split())
+        for heading in browser.run("[...document.querySelectorAll('main h2, main h3, .card .value')].map(h => h.textContent)"):
+            check(" ".join(heading.split()) in text, f"not on paper: {heading!r}")
+    # What paper shows, on a window of its width.
+    browser.size(int(sheet), 1000)
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    equal(browser.run("document.documentElement.dataset.theme"), "light", "the theme on paper")
+    equal(browser.run("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)", "the colour of paper")
+    cut = browser.run("""[...document.querySelectorAll('.chart canvas')].filter(canvas => {
+      const main = document.getElementById('report').getBoundingClientRect(), box = canvas.getBoundingClientRect();
+      return canvas.closest('.bar') === null && (box.right > main.right + 1 || box.width < 600);
+    }).map(canvas => canvas.closest('figure').dataset.figure)""")
+    equal(cut, [], "figures that the paper cuts off")
+    equal(browser.run("[...document.querySelectorAll('button, input, nav, details')].filter(e => e.offsetParent !== null).length"), 0, "what only a hand can use, on paper")
+    browser.screenshot(os.path.join(SHOTS, "paper.png"), whole=True)
+    browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    browser.size(1280, 900)
+    browser.run("new Promise(done => setTimeout(done, 300))")
+    narrow = browser.run("Report.charts.filter(c => c.chart.getWidth() < 1000).map(c => c.entry.name)")
+    equal(narrow, [], "figures that keep paper's width")
 
 
 RANGE = "(() => { const z = Report.charts.find(c => c.entry.name === 'timeline').chart.getOption().dataZoom[0]; return [z.start, z.end]; })()"
@@ -160,7 +209,121 @@ def timeline(browser):
     browser.run("new Promise(done => setTimeout(done, 200))")
     after = browser.run(RANGE)
     check(after[0] > before[0], f"dragging to the left went from {before} to {after}")
+    moving_pictures(browser)
+    panning(browser)
     clean(browser, "timeline")
+
+
+# Everything but the moment at which it is drawn: a figure's canvas as a list of colours.
+PIXELS = """(name => {
+  const item = Report.charts.find(c => c.entry.name === name), canvas = item.element.querySelector('canvas');
+  item.chart.getZr().refreshImmediately();
+  const copy = Object.assign(document.createElement('canvas'), {width: canvas.width, height: canvas.height});
+  const context = copy.getContext('2d', {willReadFrequently: true});
+  context.drawImage(canvas, 0, 0);
+  return [...new Uint32Array(context.getImageData(0, 0, copy.width, copy.height).data.buffer)];
+})"""
+
+
+def moving_pictures(browser):
+    """While one pans, rows are moved pictures: they show what a fresh drawing of the place does."""
+    for name in ("timeline", "pipeline"):
+        for start, end in ((30, 40), (0, 100 / 3), (90, 100)):
+            browser.run(f"window.chart = Report.charts.find(c => c.entry.name === '{name}').chart; Report.go(chart, {start / 2}, {start / 2 + end - start})")
+            width = end - start
+            for step in range(1, 9):
+                at = start / 2 + (start - start / 2) * step / 8
+                browser.run(f"Report.go(chart, {at}, {at + width})")
+            moved = browser.run(f"{PIXELS}('{name}')")
+            browser.run(f"Report.redraw(Report.charts.find(c => c.entry.name === '{name}'))")
+            fresh = browser.run(f"{PIXELS}('{name}')")
+            # Edges may fall on the other half of a pixel.
+            differ = sum(a != b for a, b in zip(moved, fresh)) / len(fresh)
+            check(len(moved) == len(fresh) and differ < 0.005, f"{name} at {start} to {end}: {100 * differ:.1f} % of the pixels differ from a fresh drawing")
+        check(len(set(fresh)) > 4, f"{name} is blank")
+    browser.run("Report.go(Report.charts.find(c => c.entry.name === 'pipeline').chart, 0, 100)")
+    place = browser.run("""(() => {
+      const item = Report.charts.find(c => c.entry.name === 'pipeline'), p = item.entry.document.stages[1].list[0];
+      item.element.scrollIntoView({block: 'center'});
+      const at = item.chart.convertToPixel({gridIndex: 0}, [(p.begin + p.end) / 2, 1]), box = item.element.getBoundingClientRect();
+      return [box.x + at[0], box.y + at[1], p.microbatch];
+    })()""")
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1], button="none")
+    browser.run("new Promise(done => setTimeout(done, 100))")
+    tip = browser.run("document.querySelector('#figure-pipeline .tip').textContent")
+    check(tip.startswith(f"stage 1, microbatch {place[2]}"), f"the pointer on stage 1's first pass shows {tip!r}")
+
+
+def panning(browser):
+    """A step of a pan is a frame, and costs a fraction of a frame's 33 ms: counted and by CPU time, so that other
+    work on the machine does not matter."""
+    browser.call("Performance.enable", timeDomain="threadTicks")
+
+    def used():
+        return {m["name"]: m["value"] for m in browser.call("Performance.getMetrics")["metrics"]}["TaskDuration"]
+
+    for name, most in (("timeline", 120), ("pipeline", 40)):
+        browser.run(f"""(async () => {{
+          window.item = Report.charts.find(c => c.entry.name === '{name}');
+          item.element.scrollIntoView({{block: 'center'}});
+          window.frame = () => new Promise(done => requestAnimationFrame(done));
+          window.pan = async steps => {{
+            let drawn = 0, pictures = 0;
+            const finished = () => {{ ++drawn; }}, watch = new MutationObserver(() => {{ ++pictures; }});
+            item.chart.on('rendered', finished);
+            watch.observe(item.names, {{childList: true}});
+            for (let i = 0; i < steps; ++i) {{
+              Report.go(item.chart, 80 * i / steps, 80 * i / steps + 20);
+              await frame();
+              await frame();
+            }}
+            item.chart.off('rendered', finished);
+            watch.disconnect();
+            return [drawn, pictures, item.chart.getZr().storage.getDisplayList(true).length];
+          }};
+          await pan(10);
+        }})()""")
+        before = used()
+        drawn, pictures, elements = browser.run("pan(60)")
+        cpu = 1000 * (used() - before) / 60
+        print(f"pan {name}: {cpu:.1f} ms of CPU a step on the page's thread, {drawn} drawings, {pictures} pictures, {elements} elements")
+        check(60 <= drawn <= 75, f"{name}: 60 steps of a pan draw it {drawn} times")
+        check(1 <= pictures <= 12, f"{name}: in 60 steps of a pan its rows are drawn anew {pictures} times")
+        check(elements <= most, f"{name}: {elements} elements are drawn in each frame")
+        check(cpu < 25, f"{name}: a step of a pan takes {cpu:.1f} ms of CPU")
+
+
+def sweep(browser):
+    lockstep("report", path("sweep.json"), "-o", path("sweep.html"))
+    browser.open(path("sweep.html"))
+    browser.draw_all()
+    marks = "Report.charts[0].chart.getOption().series.filter(s => s.type === 'scatter').reduce((n, s) => n + s.data.length, 0)"
+    done = json.load(open(path("sweep.json")))["endings"]["done"]
+    check(done < 20, "every point ended well, so that the test shows nothing")
+    equal(browser.run(marks), done, "marks")
+    browser.run("(() => { const s = document.querySelector('[data-choice=x]'); s.value = 'send-latency'; s.dispatchEvent(new Event('change')); })()")
+    equal(browser.run("Report.charts[0].chart.getOption().xAxis[0].data"), ["1us", "6us"], "over the latency")
+    equal(browser.run(marks), done, "marks over the latency")
+    check("did not end well" in browser.run("document.querySelector('[data-figure=sweep] .note').textContent"), "failed points are not told of")
+    browser.screenshot(os.path.join(SHOTS, "sweep.png"), whole=True)
+    clean(browser, "sweep")
+
+
+def slow_gpu(browser):
+    """A step is simulated with one slow GPU among 32; from its trace one click shows which it is."""
+    slow = 13
+    lockstep("simulate", "--model", "llama3-8b", "--gpus", "32", "--pp", "4", "--global-batch", "64", "--topology", "Spectrum-X:g=32",
+             "--straggler", f"gpu:{slow}:1.5", "--trace", path("slow.csv"))
+    lockstep("whatif", "--trace", path("slow.csv"), "--meta", path("slow.yaml"), "-o", path("whatif"), "--timelines", "none", "--report", path("slow.html"))
+    browser.open(path("slow.html"))
+    place = browser.run("(() => { const b = document.getElementById('show-slowest').getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()")
+    check(0 < place[1] < 900, "the way to the slow GPU is not on the first screen")
+    browser.click(*place)
+    equal(browser.run("document.getElementById('worker').dataset.rank"), str(slow), "one click on a simulated trace shows rank")
+    evidence = browser.run("document.getElementById('worker').textContent")
+    check("forward-compute" in evidence and "+50" in evidence, f"the evidence does not say that it computes 1.5 times as long: {evidence}")
+    browser.screenshot(os.path.join(SHOTS, "slow-gpu.png"))
+    clean(browser, "slow GPU")
 
 
 def slowest_worker(browser):
@@ -226,7 +389,7 @@ def hostile_names(browser):
 
 
 with Browser() as browser:
-    for part in (sections, timeline, slowest_worker, hostile_names):
+    for part in (sections, timeline, sweep, slowest_worker, slow_gpu, hostile_names):
         print("==", part.__name__, flush=True)
         part(browser)
 print(f"screenshots: {SHOTS}")

@@ -6,8 +6,10 @@ Usage: schema_test.py <lockstep>
 """
 import copy
 import glob
+import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +28,7 @@ RUNS = [
     [*TINY, "--engine", "analytic", "--nvlink", "360GBps", "--nic", "48.5GBps"],
     [*TINY, "--topology", "Spectrum-X:g=8", "--detail"],
     [*JOB, "--detail", "--explain", "--sensitivity", "--gpu-hour-price", "2.5"],
-    [*JOB, "--straggler", "gpu:3:1.5", "--steps", "3"],
+    [*JOB, "--straggler", "gpu:3:1.5", "--steps", "3", "--trace", os.path.join(OUT, "step.json")],
     ["whatif", "--trace", "tests/data/whatif/two-stages.csv", "--meta", "tests/data/whatif/two-stages.yaml", "-o", OUT, "--json"],
     ["compare", "tests/data/logs/two-tables.txt", "--json"],
     [*PLAN, "--aceso-size", "4layers", "--memory-limit", "1200", "--global-batch", "16", "--micro-batch", "1", "2"],
@@ -36,6 +38,12 @@ RUNS = [
     ["doctor", "--json"],
     ["plan", "--metis-hostfile", "tests/data/plan/metis/hostfile", "--metis-clusterfile", "tests/data/plan/metis/cluster.json", "--profiles",
      "tests/data/plan/metis", "--layers", "4", "--gbs", "8", "--max-tp", "2", "--max-batch", "2", "--json"],
+    ["score", "tests/data/logs", "--json"],
+    ["compare", os.path.join(OUT, "step.json"), "--against", os.path.join(OUT, "step.json"), "--json"],
+    ["sweep", "tests/data/sweep/engines.yaml", "-o", os.path.join(OUT, "sweep"), "--json"],
+    ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--topology", "Spectrum-X:g=8", "--threads", "1", "--json"],
+    ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--topology", "Spectrum-X:g=8", "--threads", "1",
+     "--straggler", "gpu:1:1.3", "--objective", "cost", "--gpu-price", "2", "--json"],
 ]
 
 schemas = {}
@@ -56,21 +64,18 @@ def complain(text):
 
 
 seen = set()
-for words in RUNS:
-    run = subprocess.run([LOCKSTEP, *words], capture_output=True, text=True)
-    if run.returncode != 0:
-        complain(f"lockstep {' '.join(words)}: exit code {run.returncode}: {run.stderr}")
-        continue
-    document = json.loads(run.stdout)
-    validator = schemas.get(document["schema"])
+
+
+def check(document, of):
+    validator = schemas.get(document.get("schema"))
     if validator is None:
-        complain(f"{document['schema']} has no schema")
-        continue
+        complain(f"{of}: {document.get('schema')} has no schema")
+        return
     seen.add(document["schema"])
     for problem in validator.iter_errors(document):
-        complain(f"lockstep {' '.join(words)}: {'/'.join(map(str, problem.path))}: {problem.message}")
+        complain(f"{of}: {'/'.join(map(str, problem.path))}: {problem.message}")
     # A document without one of its members, or with another version, is refused.
-    for key in document["schema"], *schemas[document["schema"]].schema["required"]:
+    for key in document["schema"], *validator.schema["required"]:
         spoiled = copy.copy(document)
         spoiled.pop(key, None)
         if key == document["schema"]:
@@ -78,5 +83,41 @@ for words in RUNS:
         if validator.is_valid(spoiled):
             complain(f"{document['schema']}: valid without {key}")
 
-print(f"{len(RUNS)} runs, {len(seen)} schemas")
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over the socket of a server."""
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(os.path.join(OUT, "socket"))
+
+
+def ask(method, path, body=None):
+    connection = UnixConnection("localhost")
+    connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+    return json.loads(connection.getresponse().read())
+
+
+for words in RUNS:
+    run = subprocess.run([LOCKSTEP, *words], capture_output=True, text=True)
+    if run.returncode != 0:
+        complain(f"lockstep {' '.join(words)}: exit code {run.returncode}: {run.stderr}")
+        continue
+    check(json.loads(run.stdout), f"lockstep {' '.join(words)}")
+
+server = subprocess.Popen([LOCKSTEP, "serve", "--socket", os.path.join(OUT, "socket")], stdout=subprocess.PIPE, text=True)
+try:
+    server.stdout.readline()  # it listens
+    check(ask("GET", "/api/v1/about"), "about")
+    check(ask("POST", "/api/v1/run", {"arguments": ["topology", "build", "--template", "Spectrum-X", "-g", "8", "-o", "t.txt"], "want_files": ["t.txt"]}), "run")
+    check(ask("POST", "/api/v1/run", {"arguments": ["simulate", "--workload", "nowhere", "--engine", "analytic"]}), "run that fails")
+    job = ["--model", "llama3-8b", "--gpus", "8", "--tp", "4", "--global-batch", "8", "--topology", "Spectrum-X:g=8"]
+    check(ask("POST", "/api/v1/live", {"arguments": job, "sliders": {"straggler": 2, "straggler_gpu": 3}}), "live")
+finally:
+    server.terminate()
+    server.wait()
+for name in schemas.keys() - seen:
+    complain(f"no run gives {name}")
+
+print(f"{len(RUNS)} runs and a server, {len(seen)} schemas")
 sys.exit(1 if failures else 0)

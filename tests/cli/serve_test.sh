@@ -14,6 +14,7 @@ fail() {
 command -v curl >/dev/null || { echo "SKIPPED: no curl"; exit 0; }
 
 start() { # <flags>…
+  rm -f "$scratch/says"  # what the last one said
   "$lockstep" serve "$@" >"$scratch/says" 2>"$scratch/err" &
   server=$!
   until grep -qs "^listening on " "$scratch/says"; do
@@ -39,8 +40,8 @@ expect() { # <status> <regex>
 }
 
 start --port 0 --time-limit 20s --memory-limit 1GiB --body-limit 100kB --jobs 2 --waiting 2
-curl -s "$where" | grep -q '<title>Lockstep, live</title>' || fail "no page"
-curl -s "${where}api/v1/about" | grep -q '"schema":"lockstep-serve/1"' || fail "no about"
+curl -s "$where" | grep '<title>Lockstep, live</title>' >/dev/null || fail "no page"
+curl -s "${where}api/v1/about" | grep '"schema":"lockstep-serve/1"' >/dev/null || fail "no about"
 post /api/v1/run '{"arguments": ["collective", "--op", "allreduce", "--size", "1MiB", "--topology", "Spectrum-X:g=8", "--json"]}'
 expect 200 '"ending":"done".*"schema":"lockstep-collective/'
 post /api/v1/run '{"arguments": ["collective", "--op", "nonsense", "--json"]}'
@@ -93,7 +94,7 @@ port=${where##*:}
 for bytes in tests/fuzz/corpus/serve/*; do
   { exec 3<>"/dev/tcp/127.0.0.1/${port%/}" && cat "$bytes" >&3 && exec 3>&-; } 2>/dev/null || true
 done
-curl -s "${where}api/v1/about" | grep -q lockstep-serve || fail "malformed requests ended the server"
+curl -s "${where}api/v1/about" | grep lockstep-serve >/dev/null || fail "malformed requests ended the server"
 
 # More than may wait is refused, not queued for ever: 2 run, 2 wait.
 long='{"arguments": ["collective", "--op", "alltoall", "--size", "1GiB", "--algorithm", "direct", "--topology", "Spectrum-X:g=1024"], "time_limit_s": 2}'
@@ -115,7 +116,7 @@ grep -q '"ending"' "$scratch/last" || fail "the last answer was lost"
 
 start --socket "$scratch/s.sock"
 [[ $(stat -c %a "$scratch/s.sock") == 700 ]] || fail "others may use the socket"
-curl -s --unix-socket "$scratch/s.sock" http://lockstep/api/v1/about | grep -q lockstep-serve || fail "no answer on the socket"
+curl -s --unix-socket "$scratch/s.sock" http://lockstep/api/v1/about | grep lockstep-serve >/dev/null || fail "no answer on the socket"
 "$lockstep" serve --socket "$scratch/s.sock" 2>"$scratch/err" && fail "two servers on a socket"
 grep -q 'another server' "$scratch/err"
 stop

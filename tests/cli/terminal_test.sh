@@ -30,4 +30,19 @@ for columns in 64 100 140; do
 done
 narrow=$(on_terminal 64 TERM=xterm NO_COLOR=1 | widest) wide=$(on_terminal 120 TERM=xterm NO_COLOR=1 | widest)
 ((wide > narrow)) || complain "the table is $wide wide on 120 columns, $narrow on 64"
+
+# Tables of plan and whatif fit, too; in a pipe their lines stay whole.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+plan=(plan --model llama3-8b --gpus 16 --global-batch 16 --topology Spectrum-X:g=16 --threads 1)
+whatif=(whatif --trace tests/data/whatif/two-stages.csv --meta tests/data/whatif/two-stages.yaml -o "$scratch")
+for words in "${plan[*]}" "${whatif[*]}"; do
+  shown=$(TERM=xterm NO_COLOR=1 script -qec "stty cols 64 rows 50; '$lockstep' $words --quiet" /dev/null </dev/null | { grep -v '^lockstep ' || true; })
+  width=$(widest <<<"$shown")
+  ((width <= 64)) || complain "a line of $width characters of $words on a terminal of 64"
+  [[ $(wc -l <<<"$shown") -gt 3 ]] || complain "$words shows nothing on a terminal"
+  piped=$("$lockstep" $words --quiet | { grep -v '^lockstep ' || true; })
+  [[ $(tr -s ' \r\n' ' ' <<<"$shown") == $(tr -s ' \r\n' ' ' <<<"$piped") ]] || complain "$words says something else on a terminal"
+  ((width > 64)) || (($(widest <<<"$piped") > 64)) || complain "no line of $words is too long for the test"
+done
 exit "$failed"

@@ -147,31 +147,41 @@ TEST(CongestionLaw, IncastIsThatOfThePackets) {
 // the first send to its last; the first GPU of the first leaf, which is one of those, also sends to
 // another GPU over there (its NIC is paused), and so does the last one of the first leaf (only its
 // way shares a paused link).
-TEST(PfcCoupling, VictimsAreThoseOfThePackets) {
-  struct Case {
-    std::size_t local, remote;
-    int mib;
-    std::int64_t window;
-  };
-  // By rule, drawn from four seeds: 2 to 10 senders, at least one of them remote, 2 to 16 MiB each,
-  // windows of about two bandwidth-delay products or as good as none.
-  std::vector<Case> cases;
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+struct VictimCase {
+  std::size_t local, remote;
+  int mib;
+  std::int64_t window;
+};
+
+/// By rule: 2 to 10 senders, at least one of them remote, 2 to 16 MiB each, windows of about two
+/// bandwidth-delay products or as good as none. Four cases a seed.
+std::vector<VictimCase> victim_cases(std::uint64_t first_seed, std::uint64_t last_seed) {
+  std::vector<VictimCase> cases;
+  for (std::uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     Rng rng(seed, "victims of PFC");
     for (int i = 0; i < 4; ++i) {
       const auto remote = static_cast<std::size_t>(rng.between(1, 7));
       const auto local = static_cast<std::size_t>(rng.between(
           remote == 1 ? 1 : 0, static_cast<std::int64_t>(std::min<std::size_t>(7, 10 - remote))));
-      cases.push_back({local, remote, static_cast<int>(2 << rng.between(0, 3)),
-                       rng.between(0, 1) == 0 ? 217'000 : 16 << 20});
+      const auto mib = static_cast<int>(2 << rng.between(0, 3));
+      cases.push_back({local, remote, mib, rng.between(0, 1) == 0 ? 217'000 : 16 << 20});
     }
   }
+  return cases;
+}
+
+struct VictimErrors {
+  double most_beside_sharing = 0;  ///< times that a victim takes of what sharing says
+  std::vector<double> sizes;       ///< of the transport's errors
+};
+
+VictimErrors victim_errors(const std::vector<VictimCase>& cases) {
   const Topology topology = topology_from("plain:g=16,gps=1,nsps=0,npa=8,psn=1,apbw=1600Gbps");
-  std::vector<double> sharing, transport;
+  VictimErrors errors;
   fmt::print(
       "| victims: local, remote, MiB, window | NIC: sharing us | transport | packets | link: "
       "sharing | transport | packets |\n");
-  for (const Case& here : cases) {
+  for (const VictimCase& here : cases) {
     std::vector<Send> sends = {{0, 14}, {7, 13}};
     for (std::size_t i = 0; i < here.local; ++i) {
       sends.push_back({8 + i, 15});
@@ -190,23 +200,38 @@ TEST(PfcCoupling, VictimsAreThoseOfThePackets) {
                here.local, here.remote, here.mib, here.window, shared[0], fluid[0], real[0],
                shared[1], fluid[1], real[1]);
     for (const std::size_t victim : {0U, 1U}) {
-      sharing.push_back(real[victim] / shared[victim]);
-      transport.push_back(std::abs(fluid[victim] / real[victim] - 1));
+      errors.most_beside_sharing =
+          std::max(errors.most_beside_sharing, real[victim] / shared[victim]);
+      errors.sizes.push_back(std::abs(fluid[victim] / real[victim] - 1));
     }
     EXPECT_NEAR(std::ranges::max(fluid) / std::ranges::max(real), 1, 0.06);
   }
   fmt::print(
       "victims take {:.1f} times what sharing says at most; error of the transport: mean "
       "{:.1f} %, worst {:.1f} %\n",
-      std::ranges::max(sharing), 100 * mean(transport), 100 * std::ranges::max(transport));
-  // Bounds from the first run of these cases. Pausing sets in or not, and three of the 32 victims
-  // are on the other side of that edge.
-  const auto within = [&](double error) {
-    return std::ranges::count_if(transport, [&](double each) { return each <= error; });
-  };
-  EXPECT_GT(std::ranges::max(sharing), 5);
-  EXPECT_LE(mean(transport), 0.13);
-  EXPECT_GE(within(0.20), 27);
+      errors.most_beside_sharing, 100 * mean(errors.sizes), 100 * std::ranges::max(errors.sizes));
+  return errors;
+}
+
+std::ptrdiff_t count_within(const VictimErrors& errors, double size) {
+  return std::ranges::count_if(errors.sizes, [&](double each) { return each <= size; });
+}
+
+// The cases at which the rule was looked for.
+TEST(PfcCoupling, VictimsAreThoseOfThePackets) {
+  const VictimErrors errors = victim_errors(victim_cases(1, 4));
+  EXPECT_GT(errors.most_beside_sharing, 5);
+  EXPECT_LE(mean(errors.sizes), 0.06);
+  EXPECT_LE(std::ranges::max(errors.sizes), 0.15);
+}
+
+// Cases drawn after it was found. Bursts of 2 to 4 MiB are over when pausing has just set in: five
+// of the 32 victims are 20 to 36 % off.
+TEST(PfcCoupling, VictimsNotLookedAtBeforeAreThoseOfThePackets) {
+  const VictimErrors errors = victim_errors(victim_cases(5, 8));
+  EXPECT_LE(mean(errors.sizes), 0.11);
+  EXPECT_LE(std::ranges::max(errors.sizes), 0.40);
+  EXPECT_GE(count_within(errors, 0.20), 27);
 }
 
 }  // namespace

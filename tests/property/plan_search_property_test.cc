@@ -1,12 +1,18 @@
 // The planner's search against trying everything: on small spaces every plan is replayed.
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
+#include <ranges>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "generator/exact/memory.h"
 #include "generator/exact/rank_sizes.h"
+#include "generator/exact/stages.h"
 #include "planner/job/job_search.h"
+#include "planner/job/job_sensitivity.h"
 #include "tests/support/exact_models.h"
 #include "tests/support/replayed_job.h"
 #include "topologies/topology_file.h"
@@ -36,7 +42,9 @@ struct Space {
     const std::string key = plan_text(job) + job.rank_order;
     const auto [found, is_new] = prices.try_emplace(key);
     if (is_new) {
-      const StepResult step = testing::replay_job(job, topology, problem.operator_time());
+      FlowOptions flow;
+      flow.routes.pxn = true;  // as `simulate` does
+      const StepResult step = testing::replay_job(job, topology, problem.operator_time(), flow);
       found->second.step_s = step.total.seconds();
       found->second.compute_s = step.compute.seconds();
     }
@@ -67,9 +75,9 @@ struct Space {
   }
 };
 
-void expect_best(Space& space) {
+void expect_best(Space& space, std::size_t least_plans = 20) {
   const std::vector<JobPlan> plans = space.all();
-  ASSERT_GT(plans.size(), 20U);
+  ASSERT_GT(plans.size(), least_plans);
   double best = 1e300;
   for (const JobPlan& plan : plans) {
     best = std::min(best, objective_value(space.problem, plan));
@@ -90,6 +98,47 @@ TEST(PlanSearch, FindsTheFastestPlan) {
   space.problem.axes.cp = {1, 2};
   space.problem.axes.sequence_parallel = {true, false};
   expect_best(space);
+}
+
+/// Layers of each virtual stage, all splits different; and the search with them is exact.
+TEST(PlanSearch, SpreadsLayersOverStagesInMoreThanOneWay) {
+  Space space;
+  space.problem.base.model = testing::llama(10, 1024, 8, 8, 4096, 8192);
+  space.problem.axes.pp = {4};
+  space.problem.axes.cp = {1};
+  space.problem.axes.vpp = {1, 2};
+  space.problem.axes.micro_batch = {1};
+  space.problem.axes.sharding = {Sharding::kNone};
+  space.problem.axes.recompute = {Recompute::kNone};
+  space.problem.axes.sequence_parallel = {false};
+  LeftOut left_out;
+  for (const Job& node :
+       job_nodes(space.problem.base, space.problem.axes, space.problem.limits, left_out)) {
+    std::map<std::vector<std::int64_t>, int> times;
+    for (const Job& leaf : job_leaves(with_model(space.problem.base, node), space.problem.axes,
+                                      space.problem.limits, left_out)) {
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(leaf.pp * leaf.vpp));
+      const auto stages = cut_into_stages({.layers = 10,
+                                           .pp = leaf.pp,
+                                           .vpp = leaf.vpp,
+                                           .first_layers = leaf.first_stage_layers,
+                                           .last_layers = leaf.last_stage_layers,
+                                           .counts = leaf.stage_layers});
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        for (std::size_t k = 0; k < stages[s].size(); ++k) {
+          counts[k * stages.size() + s] = stages[s][k].layers;
+        }
+      }
+      ++times[counts];
+    }
+    for (const auto& [counts, count] : times) {
+      EXPECT_EQ(count, 1) << ::testing::PrintToString(counts);
+    }
+    EXPECT_TRUE(times.contains({2, 3, 3, 2}));  // even
+    EXPECT_TRUE(times.contains({3, 2, 3, 2}));  // longest first, a shorter one, the last shorter
+    EXPECT_TRUE(times.contains({3, 3, 3, 1}));
+  }
+  expect_best(space, 10);
 }
 
 TEST(PlanSearch, FindsTheFastestPlanOfExperts) {
@@ -169,6 +218,142 @@ TEST(PlanSearch, DoesNotDependOnThreads) {
     texts.push_back(text);
   }
   EXPECT_EQ(texts[0], texts[1]);
+}
+
+/// What is too large keeps its bound: nothing is claimed of it, and the best of the rest is found.
+TEST(PlanSearch, LeavesWhatIsTooLargeToItsBound) {
+  Space space;
+  space.problem.axes.recompute = {Recompute::kNone};
+  space.problem.axes.cp = {1};
+  const auto too_large = [](const Job& job) { return job.vpp > 1 || job.tp == 1; };
+  double best = 1e300, least_left = 1e300;
+  for (const JobPlan& plan : space.all()) {
+    double& least = too_large(plan.job) ? least_left : best;
+    least = std::min(least, too_large(plan.job) ? plan.floor.step_s : plan.step.step_s);
+  }
+  std::int64_t asked = 0;
+  const JobSearchResult found = search_jobs(
+      space.problem,
+      [&](const Job& job) -> std::optional<PricedStep> {
+        if (too_large(job)) {
+          ++asked;
+          return std::nullopt;
+        }
+        return space.price(job);
+      },
+      [](std::int64_t) {});
+  EXPECT_DOUBLE_EQ(found.plans.front().step.step_s, best);
+  EXPECT_GT(found.too_large, asked);  // those like them are not asked for
+  ASSERT_LT(least_left, best) << "the case must have a bound below the best";
+  EXPECT_FALSE(found.proven);
+  EXPECT_DOUBLE_EQ(found.bound, least_left);
+}
+
+TEST(PlanSearch, TakesTheSimplerPricesWhereTheFirstReplayIsTooLarge) {
+  Space space;
+  space.problem.axes.recompute = {Recompute::kNone};
+  space.problem.axes.cp = {1};
+  bool simple = false;
+  int times = 0;
+  space.problem.simplify = [&] {
+    simple = true;
+    ++times;
+    return true;
+  };
+  const JobSearchResult found = search_jobs(
+      space.problem,
+      [&](const Job& job) { return simple ? std::optional(space.price(job)) : std::nullopt; },
+      [](std::int64_t) {});
+  EXPECT_EQ(times, 1);
+  EXPECT_EQ(found.too_large, 0);
+  EXPECT_TRUE(found.proven);
+  EXPECT_TRUE(found.plans.front().priced);
+}
+
+TEST(PlanSearch, HasAPlanThoughNoneCanBeReplayedOrItIsStopped) {
+  Space space;
+  space.problem.axes.recompute = {Recompute::kNone};
+  space.problem.axes.cp = {1};
+  for (const bool stopped : {false, true}) {
+    space.problem.stop = [stopped] { return stopped; };
+    const JobSearchResult found = search_jobs(
+        space.problem, [](const Job&) -> std::optional<PricedStep> { return std::nullopt; },
+        [](std::int64_t) {});
+    ASSERT_EQ(found.plans.size(), 1U);
+    EXPECT_FALSE(found.plans.front().priced);
+    EXPECT_FALSE(found.proven);
+    EXPECT_EQ(found.stopped, stopped);
+    EXPECT_LE(found.bound, found.plans.front().floor.step_s);
+  }
+}
+
+/// What each plan of the space takes on a cluster with NICs of this rate.
+std::map<std::string, double> prices_with_nics_of(const Space& space,
+                                                  const std::vector<JobPlan>& plans, double gbps) {
+  const Topology topology = topology_from(fmt::format("Spectrum-X:g=16,gps=4,nic={}Gbps", gbps));
+  std::map<std::string, double> prices;
+  for (const JobPlan& plan : plans) {
+    FlowOptions flow;
+    flow.routes.pxn = true;
+    prices[plan_text(plan.job)] = testing::replay_job(with_model(space.problem.base, plan.job),
+                                                      topology, space.problem.operator_time(), flow)
+                                      .total.seconds();
+  }
+  return prices;
+}
+
+/// The search's choice is replayed on clusters with slower NICs: where the table says that it
+/// changes, it does, and where another plan is much better, the table says so.
+TEST(PlanSearch, SensitivityNamesWhatChangesTheChoice) {
+  Space space;
+  space.problem.axes.gpus = {16};
+  space.problem.base.gpus = 16;
+  space.problem.axes.cp = {1};
+  space.problem.axes.micro_batch = {1};
+  space.problem.axes.recompute = {Recompute::kNone};
+  space.problem.axes.sharding = {Sharding::kNone, Sharding::kZero1};
+  const std::vector<JobPlan> plans = space.all();
+  const JobSearchResult found = space.search();
+  ASSERT_TRUE(found.proven);
+  const std::string choice = plan_text(found.plans.front().job);
+  const std::vector<TippingPoint> points = tipping_points(space.problem, found);
+  const auto point = std::ranges::find(points, "lower NIC bandwidth", &TippingPoint::what);
+  ASSERT_NE(point, points.end());
+  ASSERT_GT(point->factor, 0) << "16 GPUs of 4 servers on slow NICs take other plans";
+  std::map<std::string, double> then = prices_with_nics_of(space, plans, 400 * point->factor);
+  EXPECT_LT(then.at(plan_text(point->instead.job)), then.at(choice));
+  for (const double factor : {1.25, 1.5, 2.0, 3.0, 4.0, 8.0}) {
+    if (1 / factor > point->factor) {  // not said to change: nothing is better by much
+      then = prices_with_nics_of(space, plans, 400 / factor);
+      const double best = std::ranges::min(then | std::views::values);
+      EXPECT_GT(best, 0.95 * then.at(choice)) << "NICs at 1 / " << factor;
+    }
+  }
+}
+
+/// The table's memory limit is the one at which the search takes another plan.
+TEST(PlanSearch, SensitivityNamesTheMemoryThatChangesTheChoice) {
+  Space space;
+  space.problem.axes.cp = {1};
+  space.problem.axes.micro_batch = {1};
+  const JobSearchResult found = space.search();
+  const std::vector<TippingPoint> points = tipping_points(space.problem, found);
+  const auto less = std::ranges::find(points, "less memory", &TippingPoint::what);
+  ASSERT_NE(less, points.end());
+  ASSERT_GT(less->factor, 0);
+  const double limit = static_cast<double>(space.problem.memory_limit.count()) * less->factor;
+  const std::string choice = plan_text(found.plans.front().job);
+  space.problem.memory_limit = Bytes(std::llround(limit));
+  EXPECT_EQ(plan_text(space.search().plans.front().job), choice);
+  space.problem.memory_limit = Bytes(std::llround(limit) - 1);
+  const JobSearchResult tighter = space.search();
+  EXPECT_NE(plan_text(tighter.plans.front().job), choice);
+  // Backwards: from there more memory gives the choice back.
+  const std::vector<TippingPoint> back = tipping_points(space.problem, tighter);
+  const auto more = std::ranges::find(back, "more memory", &TippingPoint::what);
+  ASSERT_NE(more, back.end());
+  EXPECT_GT(more->factor, 1);
+  EXPECT_LE(more->factor * static_cast<double>(space.problem.memory_limit.count()), limit + 1);
 }
 
 TEST(PlanSearch, PinsHold) {

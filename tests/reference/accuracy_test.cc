@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "analysis/compare/predict.h"
 #include "analysis/compare/score.h"
 #include "base/text.h"
 #include "tests/support/reference.h"
+#include "trace/log_reader.h"
 
 namespace lockstep::compare {
 namespace {
@@ -52,6 +54,30 @@ TEST(Accuracy, NoLineOfTheBoardGetsWorse) {
              percent(score.small.p90));
   EXPECT_LT(score.large.median, 0.10);
   EXPECT_LT(score.small.median, 0.20);
+}
+
+// Two servers of eight H100 are a case of their own: NVLSTree sends each byte over the NICs once,
+// so that the NVLinks are the narrowest, at 465 to 487 GB/s of bus bandwidth (a ring gets 390).
+TEST(Accuracy, TwoHopperServersReachWhatNvlsTreeDoes) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  const PhysicalLog index = read_logs(testing::reference_dir() + "/physical/index.csv").at(0);
+  Warnings left_out;
+  int large = 0;
+  for (const ComparedRow& row : predict_rows(index, {}, left_out)) {
+    const std::string& id = row.setting->id;
+    if (!id.starts_with("iss309") || id.find("-n2") == std::string::npos || id.ends_with("-ring") ||
+        row.task.bytes.count() < std::int64_t{1} << 30) {
+      continue;
+    }
+    ++large;
+    EXPECT_EQ(row.predicted.choice.algorithm, NcclAlgorithm::kNvlsTree) << id;
+    const double busbw_GBps =
+        static_cast<double>(row.task.bytes.count()) * (2.0 * 15 / 16) / row.predicted.time_us / 1e3;
+    EXPECT_GT(busbw_GBps, 420) << id;
+    EXPECT_LT(busbw_GBps, 500) << id;
+    EXPECT_NEAR(row.predicted.time_us / row.measured_us, 1, 0.08) << id;
+  }
+  EXPECT_GE(large, 8);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(StepScore, AgainstPublishedStepTimes) {
   }
   score("--source 'one node' --half even --every 4", scores);
   score("--source several --max-gpus 64 --every 2", scores);
-  score("--source Korthikanti --max-gpus 64", scores);
+  score("--source Korthikanti", scores);
   score("--source SC --max-gpus 256", scores);
   struct Pin {
     const char* source;
@@ -69,7 +69,7 @@ TEST(StepScore, AgainstPublishedStepTimes) {
     double median, bias;
   };
   for (const Pin& pin :
-       {Pin{"Korthikanti table 5", 4, 0.050, 0.050}, Pin{"SC'21 table 1", 2, 0.029, 0.005},
+       {Pin{"Korthikanti table 5", 8, 0.062, 0.054}, Pin{"SC'21 table 1", 2, 0.029, 0.005},
         Pin{"vTrain, one node", 92, 0.071, -0.076},
         Pin{"vTrain, several nodes", 6, 0.035, -0.018}}) {
     const Score& found = scores[pin.source];

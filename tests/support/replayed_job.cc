@@ -17,14 +17,15 @@ OperatorTime roofline_of(const Job& job) {
   return [times](const Operator& op) { return (*times)(op); };
 }
 
-StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time) {
+StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time,
+                      const FlowOptions& flow) {
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   ScheduleCache schedules;
   StepOptions options;
-  options.fold = FlowOptions{};
+  options.fold = flow;
   return simulate_step(
       exact_workload(job, time), topology,
-      [&] { return std::make_unique<FlowEngine>(topology, FlowOptions{}); },
+      [&] { return std::make_unique<FlowEngine>(topology, flow); },
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
         CollectiveRequest request;
         request.op = op;

@@ -3,6 +3,7 @@
 #include "generator/compute/compute_times.h"
 #include "generator/exact/folded_pass.h"
 #include "generator/job.h"
+#include "simulator/network/flow/flow_options.h"
 #include "simulator/replay/step_result.h"
 #include "topologies/topology.h"
 
@@ -12,6 +13,7 @@ namespace lockstep::testing {
 OperatorTime roofline_of(const Job& job);
 
 /// A job's step on the flow engine with the collectives that NCCL would choose, every rank.
-StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time);
+StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time,
+                      const FlowOptions& flow = {});
 
 }  // namespace lockstep::testing

@@ -1,8 +1,6 @@
 #include "tests/support/run.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -25,19 +23,6 @@ RunResult run(std::vector<std::string> arguments, RunOptions options) {
     options.folder = LOCKSTEP_SOURCE_DIR;
   }
   return run_process(arguments, options);
-}
-
-ScratchFolder::ScratchFolder() {
-  std::string name = std::filesystem::temp_directory_path().string() + "/lockstep-test-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw Error(fmt::format("cannot make a scratch folder: {}", std::strerror(errno)));
-  }
-  path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string differs_from_golden(const std::string& name, std::string_view text) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "base/scratch_folder.h"
 
 namespace lockstep::testing {
 
@@ -15,20 +16,7 @@ using RunOptions = ProcessOptions;
 /// folder: run({"topology", "check", file}).
 RunResult run(std::vector<std::string> arguments, RunOptions options = {});
 
-/// A fresh empty folder, removed with all it holds at the end.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
-
- private:
-  std::string path_;
-};
+using lockstep::ScratchFolder;
 
 /// Compares with the golden file tests/golden/<name>; the answer is empty if they are equal, else
 /// the first line that differs and how to accept the new text. With LOCKSTEP_UPDATE_GOLDEN=1 in

@@ -1,9 +1,13 @@
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <iterator>
 #include <string>
+#include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -12,6 +16,8 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gunzip.h"
+#include "base/gzip_file.h"
 #include "base/process.h"
 #include "tests/support/run.h"
 
@@ -96,12 +102,88 @@ TEST(FileText, SaysWhyAFileCannotBeRead) {
               AllOf(StartsWith(folder / "none"), HasSubstr("No such file"), HasSubstr("hint: ")));
   EXPECT_THAT(problem_of([&] { read(folder.path()); }), HasSubstr("is a directory, not a file"));
   write_file(folder / "long", "123456789");
-  EXPECT_THAT(problem_of([&] { FileText(folder / "long", 8); }), HasSubstr("larger than 8 B"));
-  EXPECT_EQ(problem_of([&] { FileText(folder / "long", 9); }), "no error");
+  EXPECT_THAT(
+      problem_of([&] { FileText(folder / "long", Bytes(8)); }),
+      AllOf(HasSubstr("more than 8 B"), HasSubstr("--max-input"), HasSubstr("LOCKSTEP_MAX_INPUT")));
+  EXPECT_EQ(problem_of([&] { FileText(folder / "long", Bytes(9)); }), "no error");
 }
 
-TEST(FileText, AnEndlessFileEndsAtTheLimit) {
-  EXPECT_THAT(problem_of([] { FileText("/dev/zero", 1 << 20); }), HasSubstr("larger than 1 MiB"));
+TEST(FileText, ALimitThatTheUserSaysGoesBeforeAReadersOwn) {
+  const ScratchFolder folder;
+  write_file(folder / "long", "123456789");
+  {
+    const InputLimit raised(Bytes(9));
+    EXPECT_EQ(problem_of([&] { FileText(folder / "long", Bytes(8)); }), "no error");
+    const InputLimit lowered(Bytes(5));
+    EXPECT_THAT(problem_of([&] { FileText(folder / "long"); }), HasSubstr("more than 5 B"));
+    const InputLimit none(std::nullopt);
+    EXPECT_EQ(input_limit(), Bytes(5));
+  }
+  ::setenv("LOCKSTEP_MAX_INPUT", "6B", 1);
+  EXPECT_THAT(problem_of([&] { FileText(folder / "long"); }), HasSubstr("more than 6 B"));
+  ::setenv("LOCKSTEP_MAX_INPUT", "six", 1);
+  EXPECT_THAT(problem_of([&] { FileText(folder / "long"); }), StartsWith("LOCKSTEP_MAX_INPUT: "));
+  ::unsetenv("LOCKSTEP_MAX_INPUT");
+  EXPECT_EQ(input_limit(), Bytes(std::int64_t{4} << 30));
+}
+
+TEST(FileText, DevicesAreRefusedAndPipesEndAtTheLimit) {
+  EXPECT_THAT(problem_of([] { FileText("/dev/zero"); }), HasSubstr("is a device"));
+  EXPECT_EQ(problem_of([] { FileText("/dev/null"); }), "no error");
+  const ScratchFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
+  std::thread writer([&] {
+    const int pipe = ::open((folder / "pipe").c_str(), O_WRONLY);
+    const std::string block(1 << 16, 'x');
+    while (::write(pipe, block.data(), block.size()) > 0) {
+    }
+    ::close(pipe);
+  });
+  EXPECT_THAT(problem_of([&] { FileText(folder / "pipe", Bytes(1 << 20)); }),
+              HasSubstr("more than 1 MiB"));
+  writer.join();
+  std::signal(SIGPIPE, before);
+}
+
+TEST(FileText, PicklesAreRefusedWithAdvice) {
+  const ScratchFolder folder;
+  for (const std::string bytes : {"\x80\x04\x95\x0b", "\x80\x02}q\x01"}) {
+    write_file(folder / "workload", bytes + "stuff.");
+    EXPECT_THAT(problem_of([&] { FileText(folder / "workload"); }),
+                AllOf(HasSubstr("pickle"), HasSubstr("hint: AICB writes the same as .csv")));
+  }
+  write_file(folder / "workload.pkl", "anything");
+  EXPECT_THAT(problem_of([&] { FileText(folder / "workload.pkl"); }), HasSubstr("pickle"));
+  // A Chakra trace whose first message has 512 bytes begins with two of these bytes.
+  write_file(folder / "trace.et", std::string("\x80\x04\x0a\x05") + "0.0.4.");
+  EXPECT_EQ(problem_of([&] { FileText(folder / "trace.et"); }), "no error");
+}
+
+TEST(Gunzip, TakesWhatTheEndTellsOnlyIfItIsSo) {
+  const ScratchFolder folder;
+  const std::string text(100'000, 'a');  // packs to less than a 64th
+  {
+    GzipFile file(folder / "a.gz");
+    file.write(text);
+    file.commit();
+  }
+  const std::string packed = read(folder / "a.gz");
+  EXPECT_EQ(gunzip(packed, "a.gz"), text);
+  EXPECT_EQ(gunzip(packed + packed, "a.gz"), text + text);  // two members
+  EXPECT_EQ(gunzip(packed, "a.gz", Bytes(100'000)), text);
+  EXPECT_THAT(problem_of([&] { (void)gunzip(packed, "a.gz", Bytes(99'999)); }),
+              AllOf(HasSubstr("a.gz: the file unpacks to more than"), HasSubstr("--max-input")));
+  EXPECT_THAT(problem_of([&] { (void)gunzip(packed.substr(0, 50), "a.gz"); }),
+              HasSubstr("ends too early"));
+  std::string damaged = packed;
+  damaged[20] ^= 0x55;
+  EXPECT_THAT(problem_of([&] { (void)gunzip(damaged, "a.gz"); }), HasSubstr("a.gz"));
+  {
+    GzipFile file(folder / "empty.gz");
+    file.commit();
+  }
+  EXPECT_EQ(gunzip(read(folder / "empty.gz"), "empty.gz"), "");
 }
 
 TEST(FileText, DashIsStandardInput) {

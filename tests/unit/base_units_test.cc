@@ -2,6 +2,8 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,6 +81,19 @@ TEST(Units, RefusesWhatIsNoQuantity) {
   }
   for (const char* text : {"", "Gbps", "400", "400G", "-1bps", "1e400bps", "9300000TBps"}) {
     EXPECT_THAT(problem_of([&] { parse_bandwidth(text); }), HasSubstr("expected: a bandwidth such"))
+        << text;
+  }
+}
+
+// Nothing past the end is looked at (the address sanitizer would tell): the text lies at the very
+// end of its memory, and what libstdc++ takes for the beginning of "nan" has no NUL behind it.
+TEST(Units, ReadsNothingBeyondTheText) {
+  for (const std::string_view text :
+       {"n00Gbps", "name1Gbps", "-n", "i", "nan(", "-inf", "-.5Gbps"}) {
+    const std::vector<char> exactly(text.begin(), text.end());
+    const std::string_view there(exactly.data(), exactly.size());
+    EXPECT_THAT(problem_of([&] { parse_bandwidth(there); }),
+                HasSubstr("expected: a bandwidth such"))
         << text;
   }
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "simulator/collectives/building.h"
 #include "simulator/collectives/check.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/transfer_list.h"
@@ -303,6 +304,42 @@ TEST(BrokenBarrier, OneRoundTooFew) {
   s.wait_begin.resize(11);
   s.wait.resize(static_cast<std::size_t>(s.wait_begin.back()));
   EXPECT_THAT(check_schedule(s), HasSubstr("may leave the barrier"));
+}
+
+// Pieces are counted in 32 bits: what would be more of them is cut into larger ones.
+TEST(Pieces, AreAtMostAMillion) {
+  EXPECT_EQ(piece_count(Bytes(0), Bytes(8)), 1);
+  EXPECT_EQ(piece_count(Bytes(8), Bytes(8)), 1);
+  EXPECT_EQ(piece_count(Bytes(9), Bytes(8)), 2);
+  EXPECT_EQ(piece_count(Bytes(std::int64_t{1} << 52), Bytes(1 << 19)), kMostPieces);
+  EXPECT_EQ(piece_count(Bytes(INT64_MAX), Bytes(8)), kMostPieces);
+}
+
+// 24 channels of NVLS or trees: 2^52 bytes had 2^33 / 24 pieces a channel and chunk ids beyond 32
+// bits.
+TEST(Pieces, OfSizesBeyondAnyMemoryMakeASchedule) {
+  const GroupShape shape = in_servers_of(8, 16);
+  for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+    for (const CommType op : algorithm->ops) {
+      CollectiveRequest request{.op = op, .bytes = Bytes(std::int64_t{1} << 52)};
+      const Schedule schedule = build_schedule(*algorithm, request, shape);
+      EXPECT_GT(schedule.chunks, 0) << algorithm->name;
+      EXPECT_GE(schedule.chunk_bytes, Bytes(0)) << algorithm->name;
+      for (const Slot& slot : schedule.slots) {
+        ASSERT_GE(slot.count, 0) << algorithm->name;
+      }
+    }
+  }
+}
+
+TEST(Shards, OfTooManyPairsAreRefused) {
+  Schedule schedule;
+  schedule.ranks = 46'341;  // squared: 2^31 + 4,633
+  CollectiveRequest request{.op = CommType::kAllToAll, .bytes = Bytes(1 << 30)};
+  EXPECT_THROW(set_shards(schedule, request), Error);
+  request.op = CommType::kAllGather;
+  set_shards(schedule, request);
+  EXPECT_EQ(schedule.chunks, 46'341);
 }
 
 }  // namespace

@@ -110,6 +110,29 @@ TEST(MaxMin, SprayedCoefficients) {
   EXPECT_EQ(system.rate(y), 6);
 }
 
+TEST(MaxMin, CopiesOfAVariableShareAsManyVariables) {
+  // 3 x + y <= 12, y <= 2 on its own: y = 2, x = 10 / 3; two copies 5, one 10, none: y stays.
+  MaxMin system = with_capacities({12, 2});
+  const std::vector<MaxMin::Term> terms{{c(0)}};
+  const VariableId x = system.add_variable(terms, MaxMin::kUnbounded, /*active=*/false);
+  const VariableId y = add(system, {{c(0)}, {c(1)}});
+  const auto solve_with = [&](std::int32_t copies) {
+    system.set_copies(x, copies);
+    system.solve();
+    EXPECT_EQ(system.rate(y), 2);
+    return copies == 0 ? 0 : system.rate(x);
+  };
+  EXPECT_NEAR(solve_with(3), 10.0 / 3, 1e-10);
+  EXPECT_EQ(solve_with(1), 10);
+  EXPECT_EQ(solve_with(2), 5);
+  EXPECT_EQ(solve_with(0), 0);
+  EXPECT_EQ(solve_with(1), 10);
+  system.remove_variable(y);
+  system.set_copies(x, 4);
+  system.solve();
+  EXPECT_EQ(system.rate(x), 3);
+}
+
 TEST(MaxMin, AConstraintNamedTwiceCountsTwice) {
   // 2 x + y <= 9.
   MaxMin system = with_capacities({9});

@@ -107,6 +107,41 @@ TEST(MetisSearch, IsTheBestOfAllPlans) {
   }
 }
 
+TEST(MetisSearch, FindsTheBestTwentyOfAllPlansOnAnyNumberOfThreads) {
+  const Problem problem = problem_of(Flavour::kStrict);
+  std::vector<double> all;
+  every_plan(problem, [&](const Plan& plan) {
+    if (!fits(problem, plan)) {
+      return;
+    }
+    try {
+      all.push_back(price_plan(problem, plan).total());
+    } catch (const Error&) {  // a profile is missing
+    }
+  });
+  std::ranges::sort(all);
+  ASSERT_GT(all.size(), 20U);
+  for (const int threads : {1, 3}) {
+    const std::vector<Ranked> found = search(problem, 20, threads);
+    ASSERT_EQ(found.size(), 20U);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_NEAR(found[i].price.total(), all[i], 1e-9 * all[i]) << i;
+    }
+  }
+}
+
+TEST(MetisSearch, NamesTheProfilesThatAreMissing) {
+  Problem problem = problem_of(Flavour::kStrict);
+  EXPECT_TRUE(left_out(problem).empty());
+  problem.max_batch = 4;  // of 8 samples: 1, 2 and 4 a rank
+  const std::vector<std::string> parts = left_out(problem);
+  ASSERT_EQ(parts.size(), 4U);  // two types, tp 1 and 2
+  EXPECT_NE(parts[3].find("DeviceType.T4_tp2_bs4.json is missing: no stage on T4 runs tp 2 with 4 "
+                          "samples a rank"),
+            std::string::npos)
+      << parts[3];
+}
+
 // Two stages of two GPUs, dp 2, 2 microbatches of 2 samples a rank, 3 + 1 layers.
 TEST(MetisSearch, FixedByHand) {
   const Plan plan{.node_sequence = {"A100", "T4"},

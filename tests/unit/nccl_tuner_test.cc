@@ -12,6 +12,10 @@ namespace {
 using ::testing::HasSubstr;
 using testing::in_servers_of;
 
+NcclGroup group_of(std::int32_t per_server, std::int32_t ranks) {
+  return nccl_group(in_servers_of(per_server, ranks));
+}
+
 NcclFabric h100() {
   NcclFabric fabric;
   fabric.nvlink = parse_bandwidth("370.8GBps");
@@ -31,10 +35,10 @@ NcclFabric a100() {
 }
 
 NcclCandidate candidate(NcclAlgorithm algorithm, Protocol protocol, CommType op, Bytes bytes,
-                        const GroupShape& shape, const NcclFabric& fabric,
+                        const NcclGroup& group, const NcclFabric& fabric,
                         std::string_view version = "2.30.7") {
   NcclWishes wishes{parse_nccl_version(version), algorithm, protocol};
-  const auto all = nccl_candidates(op, bytes, shape, fabric, wishes);
+  const auto all = nccl_candidates(op, bytes, group, fabric, wishes);
   EXPECT_EQ(all.size(), 1U);
   return all.empty() ? NcclCandidate() : all.front();
 }
@@ -42,28 +46,28 @@ NcclCandidate candidate(NcclAlgorithm algorithm, Protocol protocol, CommType op,
 // What NCCL's logs say: 24 channels on eight A100 (12 at 20 GB/s) and on eight H100 (12 at 30), 16
 // on two servers of eight H100 with 400G, 8 on two of four with 200G, 2 over PCIe with one NIC.
 TEST(Channels, AreThoseOfLogs) {
-  EXPECT_EQ(nccl_channels(in_servers_of(8, 8), a100()), 24);
-  EXPECT_EQ(nccl_channels(in_servers_of(8, 8), h100()), 24);
-  EXPECT_EQ(nccl_channels(in_servers_of(8, 16), h100()), 16);
+  EXPECT_EQ(nccl_channels(group_of(8, 8), a100()), 24);
+  EXPECT_EQ(nccl_channels(group_of(8, 8), h100()), 24);
+  EXPECT_EQ(nccl_channels(group_of(8, 16), h100()), 16);
   NcclFabric snellius = h100();
   snellius.nic = parse_bandwidth("200Gbps");
   snellius.nics = 4;
-  EXPECT_EQ(nccl_channels(in_servers_of(4, 8), snellius), 8);
+  EXPECT_EQ(nccl_channels(group_of(4, 8), snellius), 8);
   NcclFabric pcie = a100();
   pcie.nvlink = Bandwidth();
   pcie.nics = 1;
-  EXPECT_EQ(nccl_channels(in_servers_of(1, 2), pcie), 2);
+  EXPECT_EQ(nccl_channels(group_of(1, 2), pcie), 2);
 }
 
 // 6.6 + 14 hops of 0.6 us; 6.8 + 2 · (7 · 0.6). One server.
 TEST(Latency, OneServer) {
-  const GroupShape shape = in_servers_of(8, 8);
+  const NcclGroup group = group_of(8, 8);
   EXPECT_NEAR(
-      candidate(NcclAlgorithm::kRing, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+      candidate(NcclAlgorithm::kRing, Protocol::kLl, CommType::kAllReduce, Bytes(8), group, h100())
           .latency_us,
       15.0, 1e-9);
   EXPECT_NEAR(
-      candidate(NcclAlgorithm::kTree, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+      candidate(NcclAlgorithm::kTree, Protocol::kLl, CommType::kAllReduce, Bytes(8), group, h100())
           .latency_us,
       15.2, 1e-9);
 }
@@ -71,22 +75,22 @@ TEST(Latency, OneServer) {
 // Between servers a local LL hop is at least the 1 us of posting to the NIC. Two servers of eight:
 // ring 6.6 + 28 · 1 + 2 · 2.7, tree 6.8 + 2 · (7 · 1 + 5).
 TEST(Latency, TwoServers) {
-  const GroupShape shape = in_servers_of(8, 16);
+  const NcclGroup group = group_of(8, 16);
   EXPECT_NEAR(
-      candidate(NcclAlgorithm::kRing, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+      candidate(NcclAlgorithm::kRing, Protocol::kLl, CommType::kAllReduce, Bytes(8), group, h100())
           .latency_us,
       40.0, 1e-9);
   EXPECT_NEAR(
-      candidate(NcclAlgorithm::kTree, Protocol::kLl, CommType::kAllReduce, Bytes(8), shape, h100())
+      candidate(NcclAlgorithm::kTree, Protocol::kLl, CommType::kAllReduce, Bytes(8), group, h100())
           .latency_us,
       30.8, 1e-9);
 }
 
 // 12 channels of 30 GB/s are 360 GB/s on the bus, 8/14 of that for the algorithm; LL128 0.92 of it.
 TEST(Bandwidth, RingOfEightH100) {
-  const GroupShape shape = in_servers_of(8, 8);
+  const NcclGroup group = group_of(8, 8);
   const auto bandwidth = [&](Protocol protocol) {
-    return candidate(NcclAlgorithm::kRing, protocol, CommType::kAllReduce, Bytes(8), shape, h100())
+    return candidate(NcclAlgorithm::kRing, protocol, CommType::kAllReduce, Bytes(8), group, h100())
         .bandwidth_GBps;
   };
   EXPECT_NEAR(bandwidth(Protocol::kSimple), 360.0 * 8 / 14, 1e-6);
@@ -98,7 +102,7 @@ TEST(Bandwidth, RingOfEightH100) {
 TEST(Bandwidth, NvlsTreeIsCappedByChannel) {
   const auto bus = [&](std::int32_t ranks) {
     return candidate(NcclAlgorithm::kNvlsTree, Protocol::kSimple, CommType::kAllReduce, Bytes(8),
-                     in_servers_of(8, ranks), h100())
+                     group_of(8, ranks), h100())
                .bandwidth_GBps *
            (2 * (ranks - 1)) / ranks;
   };
@@ -109,7 +113,7 @@ TEST(Bandwidth, NvlsTreeIsCappedByChannel) {
 TEST(Choice, FollowsSizeAndPlace) {
   const auto choice = [&](std::int64_t bytes, std::int32_t ranks, const NcclFabric& fabric,
                           std::string_view version = "2.30.7") {
-    return nccl_choice(CommType::kAllReduce, Bytes(bytes), in_servers_of(8, ranks), fabric,
+    return nccl_choice(CommType::kAllReduce, Bytes(bytes), group_of(8, ranks), fabric,
                        {parse_nccl_version(version), {}, {}});
   };
   EXPECT_EQ(choice(1024, 8, h100()).algorithm, NcclAlgorithm::kRing);
@@ -126,8 +130,7 @@ TEST(Choice, FollowsSizeAndPlace) {
 TEST(Choice, SmallMessagesUseFewerChannels) {
   const NcclWishes wishes{{}, NcclAlgorithm::kRing, Protocol::kLl};
   const auto channels = [&](std::int64_t bytes) {
-    return nccl_choice(CommType::kAllReduce, Bytes(bytes), in_servers_of(8, 8), h100(), wishes)
-        .channels;
+    return nccl_choice(CommType::kAllReduce, Bytes(bytes), group_of(8, 8), h100(), wishes).channels;
   };
   EXPECT_EQ(channels(1), 1);
   EXPECT_EQ(channels(64 * 1024 - 1), 1);
@@ -138,7 +141,7 @@ TEST(Choice, SmallMessagesUseFewerChannels) {
 TEST(Choice, PatNeedsOneRankAServer) {
   const NcclWishes wishes{{}, NcclAlgorithm::kPat, {}};
   const auto count = [&](std::int32_t per_server) {
-    return nccl_candidates(CommType::kAllGather, Bytes(1024), in_servers_of(per_server, 16), h100(),
+    return nccl_candidates(CommType::kAllGather, Bytes(1024), group_of(per_server, 16), h100(),
                            wishes)
         .size();
   };
@@ -148,7 +151,7 @@ TEST(Choice, PatNeedsOneRankAServer) {
 
 TEST(Choice, PointToPointIsLlForSmallPieces) {
   const auto protocol = [&](std::int64_t bytes) {
-    return nccl_choice(CommType::kAllToAll, Bytes(bytes), in_servers_of(8, 8), h100(), {}).protocol;
+    return nccl_choice(CommType::kAllToAll, Bytes(bytes), group_of(8, 8), h100(), {}).protocol;
   };
   EXPECT_EQ(protocol(8 * 16 * 1024), Protocol::kLl);
   EXPECT_EQ(protocol(9 * 16 * 1024), Protocol::kSimple);
@@ -156,7 +159,7 @@ TEST(Choice, PointToPointIsLlForSmallPieces) {
 
 TEST(Choice, WrongProtocolIsAnError) {
   try {
-    nccl_choice(CommType::kAllReduce, Bytes(1024), in_servers_of(8, 8), h100(),
+    nccl_choice(CommType::kAllReduce, Bytes(1024), group_of(8, 8), h100(),
                 {{}, NcclAlgorithm::kNvls, Protocol::kLl128});
     FAIL();
   } catch (const Error& error) {

@@ -134,6 +134,28 @@ TEST(PacketEngine, SwitchOfManyPorts) {
   EXPECT_EQ(engine.statistics().drops, 0);
 }
 
+// Two senders fill a port from 0 on; a third one's packet, in class 0, comes to the switch at 1.5
+// packets' time after theirs and goes behind the two that have begun; ten of each would else be
+// before it. A class that there is not is named.
+TEST(PacketEngine, TrafficClassesGoInOrder) {
+  const Topology topology = testing::star(4);
+  PacketOptions options = options_here();
+  options.fabric["Classes"] = "3";
+  PacketEngine engine(topology, options);
+  constexpr std::int64_t kPacket = 83'160, kDelay = 500'000;
+  for (std::int32_t source = 1; source < 3; ++source) {
+    engine.start(engine.connect(NodeId(source), NodeId(0), 0), Bytes(4096 * 10), Time(), 1);
+  }
+  engine.start(engine.connect_in_class(NodeId(3), NodeId(0), 0, 0), Bytes(4096),
+               Time::ps(3 * kPacket / 2), 7);
+  const Time end = testing::outcomes(testing::run_to_end(engine)).at(7).delivered;
+  EXPECT_EQ(end, Time::ps(kPacket + kDelay + 3 * kPacket + kDelay));
+  PacketEngine other(topology, options);
+  other.start(other.connect_in_class(NodeId(3), NodeId(0), 0, 3), Bytes(4096), Time(), 7);
+  EXPECT_THAT([&] { testing::run_to_end(other); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("traffic class 3")));
+}
+
 TEST(PacketEngine, StopsAtTheLimitAndGoesOn) {
   const Topology topology = testing::star(2);
   PacketEngine engine(topology, options_here());

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/rng.h"
 
 namespace lockstep {
 namespace {
@@ -159,6 +161,44 @@ TEST(LiveModel, AnswersAsSimulateDoes) {
   EXPECT_GT(slow_gpu["total_s"].get<double>(), as_is["total_s"].get<double>());
   EXPECT_GT(model.evaluate({.latency = 4})["total_s"].get<double>(),
             as_is["total_s"].get<double>());
+}
+
+// What is kept from one place of the sliders to the next changes nothing, to the picosecond.
+TEST(LiveModel, AnswersAsAFreshSimulationDoes) {
+  LiveModel model({"--model", "llama3-8b", "--gpus", "32", "--tp", "4", "--pp", "4",
+                   "--global-batch", "8", "--sp", "--topology", "Spectrum-X:g=32", "--spray"});
+  Rng rng(17, "sliders");
+  LiveSliders sliders;
+  const auto move = [&](double& slider) {
+    slider = rng.uniform() < 0.3 ? 1 : std::exp2(6 * rng.uniform() - 3);
+  };
+  for (int i = 0; i < 40; ++i) {
+    switch (i % 5) {
+      case 0:
+        move(sliders.gpu_speed);
+        break;
+      case 1:
+        move(sliders.straggler);
+        break;
+      case 2:
+        sliders.straggler_gpu = static_cast<std::int32_t>(32 * rng.uniform());
+        break;
+      case 3:
+        move(sliders.network_bandwidth);
+        move(sliders.nvlink_bandwidth);
+        break;
+      default:
+        move(sliders.latency);
+    }
+    const StepResult kept = model.simulate(sliders), fresh = model.simulate(sliders, true);
+    ASSERT_EQ(kept.total, fresh.total) << i;
+    ASSERT_EQ(kept.compute, fresh.compute) << i;
+    ASSERT_EQ(kept.exposed, fresh.exposed) << i;
+    ASSERT_EQ(kept.exposed_by_group, fresh.exposed_by_group) << i;
+    ASSERT_EQ(kept.first_rank_end, fresh.first_rank_end) << i;
+    ASSERT_EQ(kept.last_rank_end, fresh.last_rank_end) << i;
+    ASSERT_EQ(kept.flows, fresh.flows) << i;
+  }
 }
 
 TEST(LiveModel, RefusesWhatIsOutOfRange) {

@@ -57,10 +57,43 @@ TEST(SimaiConf, ModesOfCongestionControl) {
 
 TEST(SimaiConf, WarnsOfWhatItDoesNotKnowOrModel) {
   Warnings warnings;
-  read("NEW_KEY 3\nL2_BACK_TO_ZERO 1\n", &warnings);
+  read("NEW_KEY 3\nFAST_REACT 0\nCC_MODE 3\n", &warnings);
   ASSERT_EQ(warnings.entries().size(), 2U);
   EXPECT_THAT(warnings.entries()[0].text, HasSubstr("unknown key NEW_KEY"));
-  EXPECT_THAT(warnings.entries()[1].text, HasSubstr("L2_BACK_TO_ZERO"));
+  EXPECT_THAT(warnings.entries()[1].text, HasSubstr("FAST_REACT 0"));
+  Warnings none;  // DCQCN has no use for it
+  read("FAST_REACT 0\nINT_MULTI 4\n", &none);
+  EXPECT_EQ(none.total(), 0);
+}
+
+TEST(SimaiConf, RecoveryAndThresholds) {
+  Warnings warnings;
+  const PacketOptions options =
+      read("L2_BACK_TO_ZERO 1\nL2_CHUNK_SIZE 8000\nUSE_DYNAMIC_PFC_THRESHOLD 0\n", &warnings);
+  EXPECT_EQ(options.fabric.at("Recovery"), "GoBackToZero");
+  EXPECT_EQ(options.fabric.at("RecoveryChunk"), "8000");
+  EXPECT_EQ(options.fabric.at("DynamicThreshold"), "false");
+  EXPECT_EQ(read("L2_BACK_TO_ZERO 0\n").fabric.at("Recovery"), "GoBackN");
+  EXPECT_EQ(read("USE_DYNAMIC_PFC_THRESHOLD 1\n").fabric.at("DynamicThreshold"), "true");
+  EXPECT_EQ(warnings.total(), 0);
+}
+
+// Every key that SimAI 1.6 ships or accepts is known.
+TEST(SimaiConf, KnowsAllKeys) {
+  Warnings warnings;
+  read(
+      "ENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\nPACKET_PAYLOAD_SIZE 9000\nCC_MODE 1\n"
+      "ALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL 4\nCLAMP_TARGET_RATE 0\nRP_TIMER 900\n"
+      "EWMA_GAIN 0.00390625\nFAST_RECOVERY_TIMES 1\nRATE_AI 50Mb/s\nRATE_HAI 100Mb/s\n"
+      "MIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\nERROR_RATE_PER_LINK 0\nL2_CHUNK_SIZE 4000\n"
+      "L2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nHAS_WIN 1\nGLOBAL_T 0\nVAR_WIN 1\nFAST_REACT 1\n"
+      "U_TARGET 0.95\nMI_THRESH 0\nINT_MULTI 1\nMULTI_RATE 0\nSAMPLE_FEEDBACK 0\n"
+      "PINT_LOG_BASE 1.05\nPINT_PROB 1.0\nRATE_BOUND 1\nACK_HIGH_PRIO 0\nLINK_DOWN 0 0 0\n"
+      "ENABLE_TRACE 1\nBUFFER_SIZE 32\nSIMULATOR_STOP_TIME 40.0\nMON_START 0\nMON_END 20000\n"
+      "QP_MON_INTERVAL 100\nQLEN_MON_INTERVAL 10000\nBW_MON_INTERVAL 10000\nPAUSE_TIME 5\n"
+      "DATA_RATE 1\nLINK_DELAY 1\nNIC_TOTAL_PAUSE_TIME 1\n",
+      &warnings);
+  EXPECT_EQ(warnings.total(), 0);
 }
 
 TEST(SimaiConf, LinkDownIsAFaultFromTwoSecondsOn) {

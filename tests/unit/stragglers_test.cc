@@ -14,6 +14,7 @@
 #include "simulator/replay/step_sample.h"
 #include "simulator/replay/step_simulation.h"
 #include "simulator/replay/straggler_plan.h"
+#include "tests/support/fake_network.h"
 #include "tests/support/run.h"
 #include "trace/read_trace.h"
 
@@ -175,12 +176,12 @@ Workload two_rounds() {
   return workload;
 }
 
-Time step_with(std::vector<std::string> specs, std::int64_t step = 0, std::uint64_t seed = 1) {
+Time step_on(const Topology& topology, std::vector<std::string> specs, std::int64_t step = 0,
+             std::uint64_t seed = 1) {
   std::vector<Straggler> stragglers;
   for (const std::string& spec : specs) {
     stragglers.push_back(Straggler::parse(spec));
   }
-  const Topology topology = two_servers();
   StepOptions options;
   options.send_latency = Time();
   options.stragglers = stragglers;
@@ -194,6 +195,10 @@ Time step_with(std::vector<std::string> specs, std::int64_t step = 0, std::uint6
              },
              options)
       .total;
+}
+
+Time step_with(std::vector<std::string> specs, std::int64_t step = 0, std::uint64_t seed = 1) {
+  return step_on(two_servers(), std::move(specs), step, seed);
 }
 
 double ms(Time time) { return time.seconds() * 1e3; }
@@ -248,29 +253,48 @@ TEST(Stragglers, DownWaitsOrHangs) {
   EXPECT_THAT(hangs, HasSubstr("(allreduce of 119.2 MiB)"));
 }
 
+/// Takes on a number of changes, and no more.
+class TakesSomeChanges : public testing::FakeNetwork {
+ public:
+  explicit TakesSomeChanges(int most) : left_(most) {}
+  bool plan_change(Time, PortId, double, double) override { return left_-- > 0; }
+
+ private:
+  int left_;
+};
+
+// An engine makes all changes of links by itself, or none; where it takes some the others would be
+// made at their time and those twice.
+TEST(Stragglers, AnEngineThatTakesSomeChangesIsRefused) {
+  const std::vector<Straggler> stragglers = {Straggler::parse("link:0-6:0.5@1ms"),
+                                             Straggler::parse("link:1-6:0.5@1ms")};
+  const Topology topology = two_servers();
+  StepOptions options;
+  options.stragglers = stragglers;
+  ScheduleCache schedules;
+  const auto run = [&](int most) {
+    simulate_step(
+        two_rounds(), topology, [&] { return std::make_unique<TakesSomeChanges>(most); },
+        [&](CommType op, Bytes bytes, const GroupShape& shape) {
+          return schedules.get({.op = op, .bytes = bytes}, shape);
+        },
+        options);
+  };
+  EXPECT_THAT(error_of([&] { run(1); }), HasSubstr("takes on some of the links' changes"));
+  EXPECT_EQ(error_of([&] { run(4); }), "no error");
+  EXPECT_THAT(error_of([&] { run(0); }), HasSubstr("cannot change links while it runs"));
+}
+
 // Servers of two GPUs joined by NVLink only where a cable fails: nothing else can carry it. With a
 // second switch there is another way, taken after REROUTE.
 TEST(Stragglers, DownIsReroutedWhereThereIsAnotherWay) {
-  const auto with_two_switches = [](std::vector<std::string> specs) {
-    Topology topology = two_servers();
-    topology.nodes.push_back({NodeKind::kSwitch, 1, 0, -1});
-    for (int i = 0; i < 4; ++i) {
-      topology.links.push_back({NodeId(i), NodeId(7), 0});
-    }
-    std::vector<Straggler> stragglers;
-    std::ranges::transform(specs, std::back_inserter(stragglers),
-                           [](const std::string& spec) { return Straggler::parse(spec); });
-    StepOptions options;
-    options.send_latency = Time();
-    options.stragglers = stragglers;
-    ScheduleCache schedules;
-    return simulate_step(
-               two_rounds(), topology, [&] { return std::make_unique<FlowEngine>(topology); },
-               [&](CommType op, Bytes bytes, const GroupShape& shape) {
-                 return schedules.get({.op = op, .bytes = bytes}, shape);
-               },
-               options)
-        .total;
+  Topology topology = two_servers();
+  topology.nodes.push_back({NodeKind::kSwitch, 1, 0, -1});
+  for (int i = 0; i < 4; ++i) {
+    topology.links.push_back({NodeId(i), NodeId(7), 0});
+  }
+  const auto with_two_switches = [&](std::vector<std::string> specs) {
+    return step_on(topology, std::move(specs));
   };
   const double clean = ms(with_two_switches({}));
   // One switch is away for good; all meet on the other, at the latest from 11 + 3 ms on.
@@ -363,20 +387,31 @@ TEST(StepSample, PricesEachByPairedRuns) {
     }
     return total;
   };
-  for (const int threads : {1, 3}) {
+  std::atomic<int> steps = 0;
+  const auto step = [&] {
+    ++steps;
     StepResult result;
-    price_stragglers(stragglers, threads, run, result);
+    result.total = Time::us(30);
+    return result;
+  };
+  for (const int threads : {1, 3}) {
+    const StepResult result = price_stragglers(stragglers, threads, step, run);
+    EXPECT_EQ(result.total, Time::us(30));
     EXPECT_EQ(result.clean, Time::us(10));
     ASSERT_EQ(result.stragglers.size(), 2U);
     EXPECT_EQ(result.stragglers[0].without, Time::us(30));
     EXPECT_EQ(result.stragglers[1].without, Time::us(20));
   }
   EXPECT_EQ(runs, 6);
-  StepResult alone;  // without the only one is without any
-  price_stragglers(std::span(stragglers).first(1), 2, run, alone);
+  // Without the only one is without any.
+  const StepResult alone = price_stragglers(std::span(stragglers).first(1), 2, step, run);
   EXPECT_EQ(runs, 7);
+  EXPECT_EQ(steps, 3);
   ASSERT_EQ(alone.stragglers.size(), 1U);
   EXPECT_EQ(alone.stragglers[0].without, Time::us(10));
+  const StepResult none = price_stragglers({}, 2, step, run);
+  EXPECT_EQ(runs, 7);
+  EXPECT_TRUE(none.stragglers.empty());
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -43,6 +44,40 @@ TEST(PythonFloat, GivesEveryDoubleBack) {
   EXPECT_EQ(python(0.001234), "0.001234");
   EXPECT_EQ(python(9007199254740993.0), "9007199254740992.0");
   EXPECT_EQ(python(5e-324), "5e-324");
+}
+
+// The middle values are those of the sorted numbers, whatever their order and however many are
+// alike (0 alone; few values; all different; sorted either way).
+TEST(Median, IsTheMiddleOfTheSorted) {
+  Rng rng(3, "medians");
+  for (const std::uint64_t kinds : {1U, 2U, 5U, 1U << 30}) {
+    for (const std::size_t size : {1U, 2U, 3U, 24U, 25U, 26U, 100U, 1001U, 20000U}) {
+      for (const int order : {0, 1, -1}) {
+        std::vector<float> values(size);
+        for (float& value : values) {
+          value = static_cast<float>(rng.next() % kinds) - 2;
+        }
+        std::vector<float> sorted = values;
+        std::sort(sorted.begin(), sorted.end());
+        if (order > 0) {
+          values = sorted;
+        } else if (order < 0) {
+          values.assign(sorted.rbegin(), sorted.rend());
+        }
+        const float upper = sorted[size / 2], lower = sorted[(size - 1) / 2];
+        std::vector<float> copy = values;
+        EXPECT_EQ(upper_median(copy), upper);
+        std::sort(copy.begin(), copy.end());
+        EXPECT_EQ(copy, sorted);  // none is lost
+        copy = values;
+        EXPECT_EQ(median(std::span<float>(copy)),
+                  (static_cast<double>(lower) + static_cast<double>(upper)) / 2);
+        std::vector<double> wide(values.begin(), values.end());
+        EXPECT_EQ(median(std::span<double>(wide)),
+                  (static_cast<double>(lower) + static_cast<double>(upper)) / 2);
+      }
+    }
+  }
 }
 
 TEST(PythonFloat, IsCPythonsRepr) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -9,6 +10,7 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/file_reader.h>
 
+#include "base/input_limit.h"
 #include "base/text.h"
 #include "trace/parquet/module.h"
 #include "trace/trace_columns.h"
@@ -90,6 +92,10 @@ class BatchReader {
         .at(file_)
         .field(column)
         .expected(expected);
+  }
+
+  Error unknown_optype_at(std::string_view name, std::size_t row) const {
+    return unknown_optype(name).at(fmt::format("{}: row {}", file_, first_row_ + row + 1));
   }
 
   template <class To, class Array>
@@ -174,9 +180,8 @@ class BatchReader {
         throw Error("an optype that is not in the dictionary").at(file_).field("optype");
       }
       if (types[code] < 0) {
-        throw unknown_optype(
-            entries.IsNull(codes[i]) ? std::string_view("null") : entries.GetView(codes[i]), file_,
-            first_row_ + i + 1);
+        throw unknown_optype_at(
+            entries.IsNull(codes[i]) ? std::string_view("null") : entries.GetView(codes[i]), i);
       }
       out[i] = static_cast<TraceOp>(types[code]);
     }
@@ -190,7 +195,7 @@ class BatchReader {
       const std::string_view name = strings.GetView(static_cast<std::int64_t>(i));
       const auto type = trace_op_named(name);
       if (!type) {
-        throw unknown_optype(name, file_, first_row_ + i + 1);
+        throw unknown_optype_at(name, i);
       }
       out[i] = *type;
     }
@@ -230,11 +235,20 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
   const auto source = std::make_shared<arrow::io::BufferReader>(
       std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                       static_cast<std::int64_t>(bytes.size())));
-  auto parquet_file = parquet::ParquetFileReader::Open(source);
+  // Arrow's own allocator takes memory by huge pages, and clears them all.
+  auto parquet_file = parquet::ParquetFileReader::Open(
+      source, parquet::ReaderProperties(arrow::system_memory_pool()));
   const auto metadata = parquet_file->metadata();
   std::vector<std::string> names;
   for (int i = 0; i < metadata->schema()->num_columns(); ++i) {
     names.push_back(metadata->schema()->Column(i)->path()->ToDotString());
+  }
+  // What is repeated takes no room in the file: a million rows may come from a few bytes. Rows may
+  // take more than a file: 300 million operations of a trace are 13 GB, and not too many.
+  constexpr std::int64_t kRowBytes = 11 * sizeof(std::int32_t);
+  const Bytes most(4 * std::min(input_limit().count(), std::int64_t{1} << 60));
+  if (metadata->num_rows() > most.count() / kRowBytes) {
+    throw input_too_large(file, "the rows of the file take", most);
   }
   const auto columns = find_trace_columns(names, file);
   std::vector<int> wanted(columns.begin(), columns.end());

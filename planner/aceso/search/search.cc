@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace lockstep::aceso {
 namespace {
@@ -23,23 +26,33 @@ struct Branch {
   double bound_us = 0;
 };
 
-std::vector<Branch> branches(const Problem& problem, SearchResult& result) {
+std::vector<Branch> branches(const Problem& problem, int threads, SearchResult& result) {
+  std::vector<std::unique_ptr<PipelineSearch>> made(problem.microbatches.size());
+  std::vector<double> bottleneck_us(made.size(), kFar);
+  for_each_in_parallel(made.size(), threads, [&](std::size_t i) {
+    if (problem.global_batch % problem.microbatches[i] == 0) {
+      made[i] = std::make_unique<PipelineSearch>(problem, problem.microbatches[i]);
+      if (!made[i]->empty()) {
+        bottleneck_us[i] = made[i]->least_bottleneck_us();
+      }
+    }
+  });
   std::vector<Branch> all;
-  for (const std::int64_t microbatch : problem.microbatches) {
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const std::int64_t microbatch = problem.microbatches[i];
     if (problem.global_batch % microbatch != 0) {
       result.removed.push_back(
           fmt::format("microbatch {}: the global batch of {} is no multiple of it", microbatch,
                       problem.global_batch));
       continue;
     }
-    Branch branch{.microbatch = microbatch,
-                  .pipelines = std::make_unique<PipelineSearch>(problem, microbatch)};
+    Branch branch{.microbatch = microbatch, .pipelines = std::move(made[i])};
     if (branch.pipelines->empty()) {
       result.removed.push_back(
           fmt::format("microbatch {}: no profile for any number of GPUs", microbatch));
       continue;
     }
-    branch.bottleneck_us = branch.pipelines->least_bottleneck_us();
+    branch.bottleneck_us = bottleneck_us[i];
     if (branch.bottleneck_us == kFar) {
       result.removed.push_back(fmt::format("microbatch {}: no plan fits {:.0f} MB on {} GPUs",
                                            microbatch, problem.cluster.memory_limit_mb,
@@ -55,12 +68,13 @@ std::vector<Branch> branches(const Problem& problem, SearchResult& result) {
   return all;
 }
 
-/// Keeps the best plan of each number of stages.
-void keep(SearchResult& result, const Problem& problem, Plan plan) {
+/// Keeps the best plan of each number of stages and, where several are wanted, microbatch.
+void keep(SearchResult& result, const Problem& problem, std::size_t most, Plan plan) {
   PlanPrice price =
       price_plan(plan, *problem.database, *problem.model, problem.cluster, problem.flavour);
   for (RankedPlan& ranked : result.plans) {
-    if (ranked.plan.stages.size() == plan.stages.size()) {
+    if (ranked.plan.stages.size() == plan.stages.size() &&
+        (most == 1 || ranked.plan.microbatch == plan.microbatch)) {
       if (price.time_ms < ranked.price.time_ms) {
         ranked = {std::move(plan), std::move(price)};
       }
@@ -74,8 +88,25 @@ void keep(SearchResult& result, const Problem& problem, Plan plan) {
 struct State {
   const Problem& problem;
   SearchResult& result;
-  double best_us = kFar;
-  double bound_us = kFar;  ///< of what was not proven worse than the best
+  std::size_t most = 1;
+  double best_us = kFar;   ///< what a plan must beat to be among those wanted
+  double bound_us = kFar;  ///< of what was not proven worse than that
+  /// Of each number of stages and microbatch.
+  std::map<std::pair<int, std::int64_t>, double> found_us = {};
+
+  double to_beat_us(int stages, std::int64_t microbatch) const {
+    const auto own = found_us.find({stages, microbatch});
+    return own == found_us.end() ? best_us : std::min(best_us, own->second);
+  }
+  void found(int stages, std::int64_t microbatch, double us) {
+    found_us[{stages, microbatch}] = us;
+    std::vector<double> all;
+    for (const auto& [key, value] : found_us) {
+      all.push_back(value);
+    }
+    std::ranges::sort(all);
+    best_us = all.size() < most ? kFar : all[most - 1];
+  }
 };
 
 /// Looks for pipelines of one microbatch that beat the best, with ever slower stages allowed, until
@@ -97,10 +128,11 @@ void explore(State& state, Branch& branch, double first_slack, int most_stages) 
         state.bound_us = std::min(state.bound_us, branch.bound_us);
         return;
       }
-      PipelineSearch::Found found = pipelines.best(stages, time, state.best_us);
+      PipelineSearch::Found found =
+          pipelines.best(stages, time, state.to_beat_us(stages, branch.microbatch));
       if (found.any) {
-        state.best_us = found.objective_us;
-        keep(state.result, state.problem, std::move(found.plan));
+        state.found(stages, branch.microbatch, found.objective_us);
+        keep(state.result, state.problem, state.most, std::move(found.plan));
       }
       if (!found.exact) {
         proven = false;
@@ -119,12 +151,12 @@ void explore(State& state, Branch& branch, double first_slack, int most_stages) 
 
 }  // namespace
 
-SearchResult search(const Problem& problem, std::int64_t max_work) {
+SearchResult search(const Problem& problem, const SearchOptions& options) {
   SearchResult result;
-  State state{problem, result};
+  State state{problem, result, options.most};
   const int most = std::min({problem.max_stages, problem.cluster.gpus(),
                              static_cast<int>(std::min<std::int64_t>(problem.ops(), 1 << 20))});
-  std::vector<Branch> all = branches(problem, result);
+  std::vector<Branch> all = branches(problem, options.threads, result);
   // Large models first with cuts between layers alone and few labels: a good plan soon.
   struct Pass {
     std::int64_t layers_apart;  ///< 0: cuts anywhere
@@ -140,7 +172,8 @@ SearchResult search(const Problem& problem, std::int64_t max_work) {
   }
   for (const Pass& pass : passes) {
     state.bound_us = kFar;
-    const std::int64_t limit = max_work > 0 || passes.size() == 1 ? max_work : kPassWork;
+    const std::int64_t limit =
+        options.max_work > 0 || passes.size() == 1 ? options.max_work : kPassWork;
     std::int64_t spent = 0;
     for (Branch& branch : all) {
       if (branch.bound_us >= state.best_us) {
@@ -148,7 +181,7 @@ SearchResult search(const Problem& problem, std::int64_t max_work) {
       }
       const std::int64_t before = branch.pipelines->work();
       // Until there is a plan, nothing ends the search.
-      const bool limited = limit > 0 && state.best_us < kFar;
+      const bool limited = limit > 0 && !result.plans.empty();
       branch.pipelines->limit(limited ? std::max<std::int64_t>(1, limit - spent) : 0, pass.labels,
                               pass.layers_apart);
       explore(state, branch, state.best_us == kFar ? std::min(pass.slack, 0.06) : pass.slack, most);

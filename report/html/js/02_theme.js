@@ -61,7 +61,7 @@
     }
     [1, 2, 5, 10, 20, 50, 100, 200, 500].some(function (n) {
       step = n * unit;
-      return (most - (least || 0)) / step <= 8;
+      return (most - (least || 0)) / step <= 8 && step >= most / 100;  // so that three digits tell them apart
     });
     return Report.axis(theme, Report.merge({type: 'value', min: Math.floor((least || 0) / step) * step, max: Math.ceil(most * 1.02 / step) * step, interval: step, axisLabel: {formatter: Report.format.size}}, more || {}));
   };

@@ -6,7 +6,7 @@
 
   function empty() {
     return {documents: [], simulate: [], causes: [], compare: [], 'compare-steps': [], score: [], collective: [],
-            plan: [], 'job-plan': [], 'plan-price': [], goodput: []};
+            plan: [], 'job-plan': [], 'plan-price': [], goodput: [], sweep: []};
   }
 
   // The columns of a timeline as rows: a row is what one line of the picture shows.
@@ -144,6 +144,24 @@
 
   Report.height_of = function (figure, document) {
     return typeof figure.height === 'function' ? figure.height(document) : figure.height || 360;
+  };
+
+  // On a narrow window names leave at least half of the width to the figure, and axes have few numbers.
+  Report.fit = function (option, width) {
+    if (width >= 560) {
+      return option;
+    }
+    ['xAxis', 'yAxis'].forEach(function (key) {
+      [].concat(option[key] || []).forEach(function (axis) {
+        if (axis.type === 'value' && key === 'xAxis' && axis.interval === undefined) {
+          axis.splitNumber = 2;
+        }
+        if (axis.type === 'category' && key === 'yAxis' && axis.axisLabel) {
+          Report.merge(axis.axisLabel, {width: Math.round(width * 0.36), overflow: 'truncate'});
+        }
+      });
+    });
+    return option;
   };
 
   Report.option_of = function (entry, theme, state) {

@@ -91,8 +91,18 @@
     ];
   }
 
+  function sweep_cards(d) {
+    var done = d.endings.done || 0;
+    var ends = Object.keys(d.endings).filter(function (e) { return e !== 'done'; }).map(function (e) { return f.whole(d.endings[e]) + ' ' + e; });
+    return [
+      ['Points', f.whole(d.points), d.rows < d.points ? f.whole(d.rows) + ' of them computed' : 'all computed'],
+      ['Ended well', f.whole(done), ends.join(', ') || 'all of them'],
+      ['Axes', f.whole(d.axes.length), f.label(d.axes.join(', '), 70)]
+    ];
+  }
+
   var makers = {simulate: simulate_cards, causes: causes_cards, compare: error_cards, score: error_cards, plan: plan_cards, 'job-plan': job_plan_cards,
-                goodput: goodput_cards};
+                goodput: goodput_cards, sweep: sweep_cards};
 
   Report.cards = function () {
     var found = [];

@@ -82,7 +82,7 @@
           series('compute alone', theme.blue, function (c) { return Math.max(0, c.compute_s - c.hidden_s); }),
           series('compute over hidden communication', theme.sky, function (c) { return Math.min(c.hidden_s, c.compute_s); })
         ].concat(groups.map(function (g) {
-          return series('exposed: ' + Report.group_name[g], Report.group_colour(theme, g), function (c) { return c.exposed_by_group[g + '_s'] || 0; });
+          return series('exposed: ' + Report.style_name[g], Report.group_colour(theme, g), function (c) { return c.exposed_by_group[g + '_s'] || 0; });
         }), [series('idle', theme.line, function (c) { return Math.max(0, c.idle_s); })])
       };
     },

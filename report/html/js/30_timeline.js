@@ -3,7 +3,7 @@
 (function () {
   'use strict';
   var f = Report.format;
-  var kRow = 18, kMostLines = 44;
+  var kRow = 18, kMostLines = 44, kLabelled = 56;
 
   // A line's picture in one colour is one polygon: rectangles joined along the bottom.
   function add_box(points, x0, x1, y0, y1) {
@@ -42,8 +42,11 @@
   Report.style_name = {forward: 'forward', backward: 'backward', weight: 'weight gradient', other: 'other compute', tp: 'TP', cp: 'CP',
                        ep: 'EP', pp: 'PP', dp: 'DP', dp_ep: 'DP of experts', world: 'all ranks'};
 
-  function row_label(d, row) {
+  function row_label(d, row, narrow) {
     var klass = d.detail.classes[row.klass];
+    if (narrow) {
+      return (klass.stage !== undefined ? 's' + klass.stage : 'rank ' + klass.rank) + ' ' + row.name;
+    }
     return Report.class_label(klass) + '  ' + row.name;
   }
 
@@ -95,40 +98,73 @@
     return found;
   }
 
-  function draw_row(d, theme, state) {
+  // Whether an operation of the row is wide enough for its name.
+  function can_have_labels(row, pixels) {
+    if (row.longest === undefined) {
+      row.longest = row.events.reduce(function (most, event) { return Math.max(most, event.end - event.begin); }, 0);
+    }
+    return row.longest * pixels > kLabelled;
+  }
+
+  function draw_rows(d, theme, state) {
     var palette = colours(theme);
     var style = styles(d, state.search);
+    var sheet = Report.sheet(d.detail_end);
     return function (params, api) {
-      var row = d.rows[api.value(0)];
       var area = params.coordSys;
-      var middle = api.coord([0, api.value(0)])[1];
       var half = Math.min(8, Math.max(2, api.size([0, 1])[1] / 2 - 1.5));
       var origin = api.coord([0, 0])[0], unit = api.coord([d.detail_end, 0])[0] - origin;
+      var first = api.coord([0, 0])[1], pitch = api.coord([0, 1])[1] - first;
       var x_of = function (time) { return origin + unit * time / d.detail_end; };
       var from = d.detail_end * (area.x - origin) / unit, to = d.detail_end * (area.x + area.width - origin) / unit;
-      var polygons = {}, labels = [];
-      boxes(row, style, from, to, x_of).forEach(function (box) {
-        var x0 = Math.max(box[1], area.x - 2), x1 = Math.min(box[2], area.x + area.width + 2);
-        if (x1 <= x0) {
-          return;
-        }
-        if (x1 - x0 >= 4) {
-          x1 -= 0.6;
-        }
-        (polygons[box[0]] = polygons[box[0]] || []);
-        add_box(polygons[box[0]], x0, x1, middle - half, middle + half);
-        if (box[3] && x1 - x0 > 56 && half >= 6) {
-          labels.push({type: 'text', silent: true, style: {
-            text: d.detail.ops[box[3].op].name, x: x0 + 4, y: middle, verticalAlign: 'middle', fontSize: 11,
-            fill: box[0] === 'match' ? theme.background : box[0] === 'backward' || box[0] === 'pp' ? (theme.dark ? '#000' : '#fff') : box[0] === 'dim' ? theme.quiet : '#000',
-            width: x1 - x0 - 8, overflow: 'truncate'}});
-        }
+      var shown = d.rows.map(function (row, i) { return {row: row, middle: first + pitch * i}; }).filter(function (line) {
+        return line.middle + half > area.y && line.middle - half < area.y + area.height;
       });
-      var children = [];
-      kStyles.forEach(function (name) {
-        if (polygons[name]) {
-          children.push({type: 'polygon', silent: true, shape: {points: polygons[name]}, style: {fill: palette[name] || theme.grey}});
+      var picture = sheet([first, pitch, half].join(), area, origin, unit, function (context, place, begin, end) {
+        var right = context.canvas.width + 2;
+        if (state.place_labels) {
+          state.place_labels(shown.map(function (line) { return [row_label(d, line.row, state.narrow), line.middle]; }));
         }
+        context.fillStyle = theme.line;
+        shown.forEach(function (line) {
+          context.fillRect(0, Math.round(line.middle + pitch / 2 - area.y), context.canvas.width, 0.5);
+        });
+        shown.forEach(function (line) {
+          var top = Math.round(line.middle - half - area.y), height = Math.round(2 * half);
+          boxes(line.row, style, begin, end, place).forEach(function (box) {
+            var x0 = Math.max(box[1], -2), x1 = Math.min(box[2], right);
+            context.fillStyle = palette[box[0]] || theme.grey;
+            context.fillRect(x0, top, x1 - x0 >= 4 ? x1 - x0 - 0.6 : x1 - x0, height);
+          });
+        });
+      });
+      var children = picture ? [picture] : [], labels = [];
+      shown.forEach(function (line) {
+        var polygons = {};
+        (picture && !can_have_labels(line.row, unit / d.detail_end) ? [] : boxes(line.row, style, from, to, x_of)).forEach(function (box) {
+          var x0 = Math.max(box[1], area.x - 2), x1 = Math.min(box[2], area.x + area.width + 2);
+          if (x1 <= x0) {
+            return;
+          }
+          if (x1 - x0 >= 4) {
+            x1 -= 0.6;
+          }
+          if (!picture) {
+            (polygons[box[0]] = polygons[box[0]] || []);
+            add_box(polygons[box[0]], x0, x1, line.middle - half, line.middle + half);
+          }
+          if (box[3] && x1 - x0 > kLabelled && half >= 6) {
+            labels.push({type: 'text', silent: true, style: {
+              text: d.detail.ops[box[3].op].name, x: x0 + 4, y: line.middle, verticalAlign: 'middle', fontSize: 11,
+              fill: box[0] === 'match' ? theme.background : box[0] === 'backward' || box[0] === 'pp' ? (theme.dark ? '#000' : '#fff') : box[0] === 'dim' ? theme.quiet : '#000',
+              width: x1 - x0 - 8, overflow: 'truncate'}});
+          }
+        });
+        kStyles.forEach(function (name) {
+          if (polygons[name]) {
+            children.push({type: 'polygon', silent: true, shape: {points: polygons[name]}, style: {fill: palette[name] || theme.grey}});
+          }
+        });
       });
       return {type: 'group', children: children.concat(labels)};
     };
@@ -187,7 +223,7 @@
 
   Report.figure({
     section: 'timeline', name: 'timeline', kind: 'simulate', title: 'Who did what when, a group of lines a class of like ranks',
-    interactive: 'timeline',
+    interactive: 'timeline', pans: true,
     needs: function (d) { return d.rows && d.rows.length > 0; },
     height: function (d) { return 96 + kRow * lines_shown(d); },
     option: function (d, theme, state) {
@@ -198,7 +234,6 @@
       d.rows.forEach(function (row) { row.events.forEach(function (e) { used[style_of(d.detail.ops[e.op])] = true; }); });
       var palette = colours(theme);
       var names = kStyles.filter(function (s) { return used[s]; });
-      var items = d.rows.map(function (row, i) { return [i]; });
       var zooms = [
         {type: 'inside', xAxisIndex: 0, filterMode: 'none', zoomOnMouseWheel: 'ctrl', moveOnMouseMove: true, preventDefaultMouseMove: true, minValueSpan: d.detail_end * 1e-6},
         {type: 'slider', xAxisIndex: 0, filterMode: 'none', bottom: 4, height: 18, borderColor: theme.line, textStyle: {color: theme.quiet},
@@ -214,9 +249,9 @@
         tooltip: {show: false},
         dataZoom: zooms,
         xAxis: Report.axis(theme, {type: 'value', min: 0, max: d.detail_end, position: 'top', axisLabel: {formatter: f.time, color: theme.quiet, hideOverlap: true}}),
-        yAxis: Report.axis(theme, {type: 'category', inverse: true, data: d.rows.map(function (row) { return row_label(d, row); }),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, data: d.rows.map(function (row) { return row_label(d, row, state.narrow); }),
                                    axisLabel: {color: theme.quiet, fontSize: 11, interval: 0, hideOverlap: true, width: 190, overflow: 'truncate'}, axisTick: {show: false}, splitLine: {show: true}}),
-        series: [{type: 'custom', id: 'rows', clip: true, silent: true, renderItem: draw_row(d, theme, state), encode: {x: -1, y: 0}, data: items}]
+        series: [{type: 'custom', id: 'rows', clip: true, silent: true, renderItem: draw_rows(d, theme, state), encode: {x: -1, y: -1}, data: [[0]]}]
           .concat(names.map(function (n) {  // only for the legend
             return {type: 'line', name: Report.style_name[n], data: [], color: palette[n], symbol: 'roundRect', itemStyle: {color: palette[n]}, lineStyle: {width: 0}};
           }))

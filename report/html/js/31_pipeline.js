@@ -8,23 +8,92 @@
     return {forward: even ? theme.sky : theme.orange, backward: even ? theme.blue : theme.red, weight: theme.green}[pass];
   }
 
-  Report.figure({
-    section: 'pipeline', name: 'pipeline', kind: 'simulate', title: 'Microbatches on the pipeline’s stages',
-    interactive: 'zoom',
-    needs: function (d) { return d.stages && d.stages.length > 0; },
-    height: function (d) { return 100 + 26 * d.stages.length; },
-    option: function (d, theme) {
-      var items = [], end = 0;
-      d.stages.forEach(function (stage, s) {
-        stage.list.forEach(function (pass) {
-          items.push([s, pass.begin, pass.end, pass.microbatch, pass.chunk, pass.pass === 'forward' ? 0 : pass.pass === 'backward' ? 1 : 2]);
-          end = Math.max(end, pass.end);
+  // What a pass looks like in a box of this width.
+  function look(pass, width, theme) {
+    var number = String(pass.microbatch);
+    return {fill: colour_of(pass.pass, pass.chunk, theme), edge: width > 3, text: width > 9 + 6 * number.length ? number : '',
+            ink: pass.pass === 'backward' && !theme.dark ? '#fff' : '#000'};
+  }
+
+  function paint_stage(stage, theme, context, x_of, from, to, top, height) {
+    context.font = '10px DejaVu Sans, Helvetica, Arial, sans-serif';
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
+    context.lineWidth = 0.7;
+    context.strokeStyle = theme.background;
+    stage.list.forEach(function (pass) {
+      if (pass.end <= from || pass.begin >= to) {
+        return;
+      }
+      var x = x_of(pass.begin), width = Math.max(1, x_of(pass.end) - x), style = look(pass, width, theme);
+      var left = Math.max(x, -2), right = Math.min(x + width, context.canvas.width + 2);
+      context.fillStyle = style.fill;
+      context.fillRect(left, top, right - left, height);
+      if (style.edge) {
+        context.strokeRect(left, top, right - left, height);
+      }
+      if (style.text) {
+        context.fillStyle = style.ink;
+        context.fillText(style.text, x + width / 2, top + height / 2);
+      }
+    });
+  }
+
+  // The stages are a picture that moves (29_sheet.js), or shapes where there is no document.
+  function draw_stages(d, theme, end, state) {
+    var sheet = Report.sheet(end);
+    return function (params, api) {
+      var area = params.coordSys;
+      var half = api.size([0, 1])[1] * 0.42, first = api.coord([0, 0])[1], pitch = api.coord([0, 1])[1] - first;
+      var origin = api.coord([0, 0])[0], unit = api.coord([end, 0])[0] - origin;
+      var picture = sheet([first, pitch, half].join(), area, origin, unit, function (context, x_of, from, to) {
+        if (state.place_labels) {
+          state.place_labels(d.stages.map(function (stage, s) { return ['stage ' + stage.stage, first + pitch * s]; }));
+        }
+        d.stages.forEach(function (stage, s) {
+          paint_stage(stage, theme, context, x_of, from, to, Math.round(first + pitch * s - half - area.y), Math.round(2 * half));
         });
       });
-      var names = ['forward', 'backward', 'weight'];
+      if (picture) {
+        return {type: 'group', children: [picture]};
+      }
+      var children = [];
+      d.stages.forEach(function (stage, s) {
+        stage.list.forEach(function (pass) {
+          var x = origin + unit * pass.begin / end, width = Math.max(1, unit * (pass.end - pass.begin) / end), style = look(pass, width, theme);
+          children.push({type: 'rect', shape: {x: x, y: first + pitch * s - half, width: width, height: 2 * half},
+                         style: {fill: style.fill, stroke: style.edge ? theme.background : null, lineWidth: 0.7},
+                         textContent: style.text ? {type: 'text', style: {text: style.text, fontSize: 10, fill: style.ink}} : undefined,
+                         textConfig: {position: 'inside'}});
+        });
+      });
+      return {type: 'group', children: children};
+    };
+  }
+
+  // What is at a time on a stage; of passes that overlap the last that began.
+  Report.pass_text = function (d, s, time) {
+    var stage = d.stages[s], found = null;
+    (stage ? stage.list : []).forEach(function (pass) {
+      found = pass.begin <= time && time < pass.end ? pass : found;
+    });
+    return found && 'stage ' + stage.stage + ', microbatch ' + found.microbatch + (found.chunk >= 0 ? ', chunk ' + found.chunk : '') + '\n' + found.pass + ': ' +
+      f.time(found.begin) + ' – ' + f.time(found.end) + ' (' + f.time(found.end - found.begin) + ')';
+  };
+
+  Report.figure({
+    section: 'pipeline', name: 'pipeline', kind: 'simulate', title: 'Microbatches on the pipeline’s stages',
+    interactive: 'pipeline', pans: true,
+    needs: function (d) { return d.stages && d.stages.length > 0; },
+    height: function (d) { return 100 + 26 * d.stages.length; },
+    option: function (d, theme, state) {
+      var end = d.stages.reduce(function (last, stage) {
+        return stage.list.reduce(function (most, pass) { return Math.max(most, pass.end); }, last);
+      }, 0);
+      var has_weights = d.stages.some(function (stage) { return stage.list.some(function (pass) { return pass.pass === 'weight'; }); });
       var chunks = d.stages.some(function (s) { return s.list.some(function (p) { return p.chunk > 0; }); });
       var legend = [['forward', theme.sky], ['backward', theme.blue]];
-      if (items.some(function (i) { return i[5] === 2; })) {
+      if (has_weights) {
         legend.push(['weight gradient', theme.green]);
       }
       if (chunks) {
@@ -33,26 +102,14 @@
       return {
         grid: {left: 8, right: 16, top: 34, bottom: 58, containLabel: true},
         legend: Report.legend(theme, {data: legend.map(function (l) { return l[0]; }), selectedMode: false}),
-        dataZoom: [{type: 'inside', xAxisIndex: 0, filterMode: 'weakFilter', zoomOnMouseWheel: 'ctrl'},
-                   {type: 'slider', xAxisIndex: 0, filterMode: 'weakFilter', bottom: 4, height: 18, labelFormatter: f.time, showDataShadow: false, borderColor: theme.line, textStyle: {color: theme.quiet}}],
+        tooltip: {show: false},
+        dataZoom: [{type: 'inside', xAxisIndex: 0, filterMode: 'none', zoomOnMouseWheel: 'ctrl'},
+                   {type: 'slider', xAxisIndex: 0, filterMode: 'none', bottom: 4, height: 18, labelFormatter: f.time, showDataShadow: false, borderColor: theme.line, textStyle: {color: theme.quiet}}],
         xAxis: Report.axis(theme, {type: 'value', min: 0, max: end, axisLabel: {formatter: f.time}, splitLine: {show: false}}),
         yAxis: Report.axis(theme, {type: 'category', inverse: true, data: d.stages.map(function (s) { return 'stage ' + s.stage; }), splitLine: {show: false}}),
         series: [{
-          type: 'custom', clip: true, encode: {x: [1, 2], y: 0}, data: items,
-          renderItem: function (params, api) {
-            var from = api.coord([api.value(1), api.value(0)]), to = api.coord([api.value(2), api.value(0)]);
-            var half = api.size([0, 1])[1] * 0.42, width = Math.max(1, to[0] - from[0]);
-            var pass = names[api.value(5)], colour = colour_of(pass, api.value(4), theme);
-            var text = width > 9 + 6 * String(api.value(3)).length ? String(api.value(3)) : '';
-            return {type: 'rect', shape: {x: from[0], y: from[1] - half, width: width, height: 2 * half},
-                    style: {fill: colour, stroke: width > 3 ? theme.background : null, lineWidth: 0.7},
-                    textContent: text ? {type: 'text', style: {text: text, fontSize: 10, fill: pass === 'backward' && !theme.dark ? '#fff' : '#000'}} : undefined,
-                    textConfig: {position: 'inside'}};
-          },
-          tooltip: {formatter: function (p) {
-            var v = p.value;
-            return 'stage ' + d.stages[v[0]].stage + ', microbatch ' + v[3] + (v[4] >= 0 ? ', chunk ' + v[4] : '') + '\n' + names[v[5]] + ': ' + f.time(v[1]) + ' – ' + f.time(v[2]) + ' (' + f.time(v[2] - v[1]) + ')';
-          }}
+          type: 'custom', clip: true, silent: true, encode: {x: -1, y: -1}, data: [[0]],
+          renderItem: draw_stages(d, theme, end, state)
         }].concat(legend.map(function (l) { return {type: 'line', name: l[0], data: [], color: l[1], symbol: 'roundRect', lineStyle: {width: 0}}; }))
       };
     }

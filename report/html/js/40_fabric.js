@@ -3,9 +3,11 @@
   'use strict';
   var f = Report.format;
 
+  // Without the palest: lines are thin.
+  function heats(theme) { return theme.heat.slice(2); }
   function heat(theme, share) {
-    var at = Math.max(0, Math.min(1, share)) * (theme.heat.length - 1);
-    return theme.heat[Math.round(at)];
+    var colours = heats(theme), at = Math.max(0, Math.min(1, share)) * (colours.length - 1);
+    return colours[Math.round(at)];
   }
   function plural(kind, count) {
     var known = {gpu: ['GPU', 'GPUs'], nic: ['NIC', 'NICs'], nvswitch: ['NVSwitch', 'NVSwitches'], leaf: ['leaf', 'leaves']}[kind] || [kind, kind + 's'];
@@ -19,17 +21,22 @@
     section: 'fabric', name: 'fabric', kind: 'simulate', title: 'The fabric, and how busy its links are',
     needs: function (d) { return d.fabric && d.fabric.edges.length > 0; },
     height: function (d) { return 80 + 110 * d.fabric.tiers.length; },
-    option: function (d, theme) {
+    by_width: true,
+    option: function (d, theme, state) {
       var tiers = d.fabric.tiers, nodes = [], hottest = 0;
+      // As large as it is drawn: boxes keep their size where a graph is stretched.
+      var narrow = (state.width || 960) < 560, left = narrow ? 98 : 120, right = narrow ? 24 : 44;
+      var width = (state.width || 960) - left - right, height = 110 * tiers.length - 12;
+      var widest = tiers.reduce(function (most, tier) { return Math.max(most, tier.groups.length); }, 1);
       d.fabric.edges.forEach(function (e) { hottest = Math.max(hottest, e.max); });
       tiers.forEach(function (tier, t) {
         tier.groups.forEach(function (group, g) {
           nodes.push({
-            name: t + '/' + g, x: 900 * (g + 0.5) / tier.groups.length, y: 110 * (tiers.length - 1 - t), symbol: 'rect',
-            symbolSize: [Math.max(30, Math.min(100, 820 / tier.groups.length)), 20], title: group_name(tier, group),
+            name: t + '/' + g, x: width * (g + 0.5) / tier.groups.length * widest / Math.max(1, widest - 1), y: height * (tiers.length - 1 - t) / Math.max(1, tiers.length - 1), symbol: 'rect',
+            symbolSize: [Math.min(100, 0.92 * width / tier.groups.length), 20], title: group_name(tier, group),
             itemStyle: {color: theme.panel, borderColor: theme.quiet},
-            label: {show: true, color: theme.text, fontSize: 10, overflow: 'truncate', width: Math.max(28, Math.min(96, 816 / tier.groups.length)),
-                    formatter: tier.groups.length > 8 ? (group.first === group.last ? String(group.first) : group.first + '…') : group_name(tier, group)}
+            label: {show: true, color: theme.text, fontSize: tier.groups.length > 12 ? 9 : 10, overflow: 'truncate', width: Math.min(96, 0.9 * width / tier.groups.length),
+                    formatter: width / tier.groups.length < 24 ? '' : tier.groups.length > 8 || narrow ? (group.first === group.last ? String(group.first) : group.first + '…' + group.last) : group_name(tier, group)}
           });
         });
       });
@@ -38,14 +45,14 @@
       return {
         tooltip: {formatter: function (p) { return p.data.title || ''; }},
         visualMap: {show: true, type: 'continuous', min: 0, max: Math.max(hottest, 1e-9), seriesIndex: 1, orient: 'horizontal', right: 0, top: 0, itemWidth: 10, itemHeight: 110,
-                    text: [f.percent(hottest) + ' busy', '0'], textStyle: {color: theme.quiet}, inRange: {color: theme.heat}, calculable: false},
+                    text: [f.percent(hottest) + ' busy', '0'], textStyle: {color: theme.quiet}, inRange: {color: heats(theme)}, calculable: false},
         xAxis: {show: false, min: 0, max: 1}, yAxis: {show: false, min: 0, max: 1},
         graphic: tiers.map(function (tier, t) {
           return {type: 'text', left: 4, top: 44 + (tiers.length - 1 - t) * ((80 + 110 * tiers.length - 92) / Math.max(1, tiers.length - 1)) - (tiers.length > 1 ? 0 : -10), silent: true,
                   style: {text: f.whole(tier.nodes) + ' ' + plural(tier.kind, tier.nodes), fill: theme.quiet, fontSize: 12}};
         }),
         series: [{
-          type: 'graph', layout: 'none', left: 120, right: 44, top: 52, bottom: 40, roam: false, data: nodes, edgeSymbol: ['none', 'none'], z: 2,
+          type: 'graph', layout: 'none', left: left, right: right, top: 52, bottom: 40, roam: false, data: nodes, edgeSymbol: ['none', 'none'], z: 2,
           emphasis: {focus: 'adjacency'},
           links: d.fabric.edges.map(function (e) {
             var from = tiers[e.from[0]], to = tiers[e.to[0]];

@@ -25,7 +25,7 @@
       return {
         grid: {left: 30, right: 16, top: 48, bottom: 44, containLabel: true},
         visualMap: {type: 'continuous', min: 1, max: most, orient: 'horizontal', right: 0, top: 0, itemWidth: 12, itemHeight: 140, precision: 3, calculable: n.dp * n.stages > 1,
-                    text: [f.times(most), '1'], textStyle: {color: theme.quiet}, inRange: {color: theme.heat}},
+                    text: n.dp * n.stages > 1 ? undefined : [f.times(most), '1'], formatter: f.times, textStyle: {color: theme.quiet}, inRange: {color: theme.heat}},
         xAxis: Report.axis(theme, {type: 'category', name: d.workers[0].column === undefined ? 'data-parallel rank' : 'worker of the stage', nameGap: 26, data: sequence(n.dp), splitLine: {show: false}}),
         yAxis: Report.axis(theme, {type: 'category', name: 'pipeline stage', nameGap: 34, inverse: true, data: sequence(n.stages), splitLine: {show: false}}),
         series: [{
@@ -118,7 +118,7 @@
   }
   function bars(theme, list, text, unit) {
     return {
-      grid: {left: 26, right: 16, top: 16, bottom: 44, containLabel: true},
+      grid: {left: 40, right: 16, top: 16, bottom: 44, containLabel: true},
       xAxis: Report.axis(theme, {type: 'value', scale: true, name: text, nameGap: 28, min: list[0][0], max: list[list.length - 1][1], axisLabel: {formatter: unit}}),
       yAxis: Report.axis(theme, {type: 'value', name: 'count', nameGap: 36, minInterval: 1}),
       series: [{type: 'custom', encode: {x: [0, 1], y: 2}, data: list, renderItem: function (params, api) {
@@ -139,7 +139,9 @@
   });
   Report.figure({
     section: 'distribution', name: 'sample', kind: 'simulate', title: 'Step times of several draws',
-    needs: function (d) { return d.sample && d.sample.total_s.length > 3; },
+    needs: function (d) {  // of some spread: a deterministic step has one time
+      return d.sample && d.sample.total_s.length > 3 && Math.max.apply(null, d.sample.total_s) > 1.000001 * Math.min.apply(null, d.sample.total_s);
+    },
     height: 240,
     option: function (d, theme) {
       return bars(theme, histogram(d.sample.total_s, bins_for(d.sample.total_s.length)), 'step time', f.time);
@@ -156,8 +158,8 @@
     option: function (d, theme) {
       return {
         grid: {left: 8, right: 80, top: 6, bottom: 24, containLabel: true},
-        xAxis: Report.axis(theme, {type: 'value', min: 0, axisLabel: {formatter: f.time}}),
-        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: d.stragglers.map(function (s) { return f.label(s.spec, 50); })}),
+        xAxis: Report.axis(theme, {type: 'value', axisLabel: {formatter: f.time}}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, axisLine: {onZero: false}, splitLine: {show: false}, data: d.stragglers.map(function (s) { return f.label(s.spec, 50); })}),
         series: [{type: 'bar', itemStyle: {color: theme.red}, data: d.stragglers.map(function (s) { return s.cost_s; }), label: {show: true, position: 'right', color: theme.quiet, formatter: function (p) { return f.time(p.value); }}}]
       };
     },

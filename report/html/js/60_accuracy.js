@@ -45,7 +45,7 @@
     section: 'accuracy', name: 'accuracy', kind: 'compare', title: 'Predicted against measured time',
     needs: function (d) { return d.tables.some(function (t) { return t.rows.length > 0; }); },
     height: 520,
-    option: function (d, theme) {
+    option: function (d, theme, state) {
       var ends = extremes(d), colours = palette(theme), p90 = d.error.p90_error || 0;
       var fill = theme.dark ? 'rgba(255,255,255,0.07)' : 'rgba(0,0,0,0.06)';
       return {
@@ -53,7 +53,7 @@
         legend: Report.legend(theme, {data: d.tables.slice(0, 40).map(table_name)}),
         xAxis: Report.axis(theme, {type: 'log', name: 'measured', nameGap: 28, min: ends[0], max: ends[1], axisLabel: {formatter: f.time}}),
         yAxis: Report.axis(theme, {type: 'log', name: 'predicted', nameGap: 52, min: ends[0], max: ends[1], axisLabel: {formatter: f.time}}),
-        graphic: [{type: 'text', right: 26, bottom: 78, silent: true, style: {text: 'dark band: off by 10 %, light band: by ' + f.percent(p90) + ' (nine of ten rows are within it)', fill: theme.quiet, fontSize: 11}}],
+        graphic: [{type: 'text', right: 26, bottom: 78, silent: true, style: {text: state && state.narrow ? 'bands: off by 10 %, by ' + f.percent(p90) : 'dark band: off by 10 %, light band: by ' + f.percent(p90) + ' (nine of ten rows are within it)', fill: theme.quiet, fontSize: 11}}],
         series: [band(ends, 1 + p90, fill), band(ends, 1.1, fill),
           {type: 'line', silent: true, showSymbol: false, data: [[ends[0], ends[0]], [ends[1], ends[1]]], lineStyle: {color: theme.quiet, width: 1, type: 'dashed'}, tooltip: {show: false}}
         ].concat(d.tables.slice(0, 40).map(function (t, i) {

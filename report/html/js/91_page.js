@@ -9,8 +9,9 @@
   var kSections = [
     ['headline', 'At a glance'], ['time', 'Where the time goes'], ['whatif', 'Stragglers: who, and what mending brings'], ['timeline', 'Timeline'],
     ['pipeline', 'Pipeline'], ['fabric', 'Fabric'], ['distribution', 'Distributions'], ['accuracy', 'Accuracy'],
-    ['plan', 'Plans'], ['goodput', 'Weeks of training'], ['memory', 'Memory'], ['roofline', 'Roofline'], ['runs', 'Two runs side by side'], ['inputs', 'Inputs and commands']
+    ['plan', 'Plans'], ['sweep', 'Sweep'], ['goodput', 'Weeks of training'], ['memory', 'Memory'], ['roofline', 'Roofline'], ['runs', 'Two runs side by side'], ['inputs', 'Inputs and commands']
   ];
+  var kPaper = 680;  // pixels between the margins of A4 and letter
   var charts = [];  // {entry, element, chart, state}
   var dark = false;
 
@@ -50,13 +51,46 @@
   }
   Report.table_of = table_of;
 
+  // Without what only a hand can use: sliders, legends by pages.
+  function for_paper(option) {
+    [].concat(option.dataZoom || []).forEach(function (zoom) { zoom.show = false; });
+    [].concat(option.legend || []).forEach(function (legend) { Report.merge(legend, {type: 'plain', itemGap: 6, textStyle: {fontSize: 10}}); });
+    return option;
+  }
+  function option_of(item) {
+    var width = item.paper || item.element.clientWidth;
+    item.narrow = item.state.narrow = width < 560;
+    item.state.width = width;
+    var option = Report.fit(Report.option_of(item.entry, Report.theme(dark), item.state), width);
+    if (item.entry.figure.pans) {
+      Report.for_panning(item, option);
+    }
+    return item.paper ? for_paper(option) : option;
+  }
+  function resize(item) {
+    if (item.chart && !item.paper) {
+      item.chart.resize();
+      if (item.bar) {
+        item.bar.resize();
+      }
+      if (item.narrow || item.element.clientWidth < 560 || item.entry.figure.by_width) {
+        redraw(item);
+      }
+    }
+  }
   function start(item) {
     if (item.chart) {
       return;
     }
     var theme = Report.theme(dark);
     item.chart = echarts.init(item.element, null, {renderer: 'canvas'});
-    item.chart.setOption(Report.option_of(item.entry, theme, item.state));
+    if (item.names) {
+      item.element.appendChild(item.names);
+    }
+    item.chart.setOption(option_of(item));
+    if (item.bar_option) {
+      Report.follow(item);
+    }
     item.element.setAttribute('data-drawn', 'yes');
     item.drawn_ms = performance.now();
     if (Report.interactions[item.entry.figure.interactive]) {
@@ -66,7 +100,10 @@
   function redraw(item) {
     if (item.chart) {
       var zoom = (item.chart.getOption().dataZoom || []).map(function (z) { return {start: z.start, end: z.end}; });
-      item.chart.setOption(Report.option_of(item.entry, Report.theme(dark), item.state), true);
+      item.chart.setOption(option_of(item), true);
+      if (item.bar) {
+        item.bar.setOption(item.bar_option, true);
+      }
       zoom.forEach(function (z, i) { item.chart.dispatchAction({type: 'dataZoom', dataZoomIndex: i, start: z.start, end: z.end}); });
     }
   }
@@ -87,6 +124,11 @@
     var element = make('div', {'class': 'chart', role: 'img', tabindex: '0', 'aria-label': entry.title, id: id});
     element.style.height = Report.height_of(figure, entry.document) + 'px';
     var item = {entry: entry, element: element, chart: null, state: {}};
+    if (figure.pans) {
+      item.legend = make('ul', {'class': 'legend', 'aria-label': 'colours'});
+      item.bar_element = make('div', {'class': 'bar'});
+      item.names = make('div', {'class': 'names'});
+    }
     charts.push(item);
     var note = figure.note ? Report.attempt(function () { return figure.note(entry.document); }, '') : '';
     var table = figure.table ? Report.attempt(function () { return figure.table(entry.document); }, null) : null;
@@ -102,7 +144,7 @@
       });
     }
     return make('figure', {'data-figure': entry.name}, [
-      make('figcaption', {}, [make('h3', {text: entry.title}), item.tools]), element, item.aside, note ? make('p', {'class': 'note', text: note}) : null, details
+      make('figcaption', {}, [make('h3', {text: entry.title}), item.tools]), item.legend, element, item.bar_element, item.aside, note ? make('p', {'class': 'note', text: note}) : null, details
     ]);
   }
 
@@ -122,7 +164,7 @@
 
   function inputs() {
     return Report.model.documents.map(function (d) {
-      var rows = ['workload', 'topology', 'engine', 'semantics', 'flavour', 'trial_name', 'model', 'size', 'logs'].filter(function (k) { return typeof d[k] === 'string' && d[k] || Array.isArray(d[k]) && typeof d[k][0] === 'string'; })
+      var rows = ['workload', 'grid', 'csv', 'topology', 'engine', 'semantics', 'flavour', 'trial_name', 'model', 'size', 'logs'].filter(function (k) { return typeof d[k] === 'string' && d[k] || Array.isArray(d[k]) && typeof d[k][0] === 'string'; })
         .map(function (k) { return [k, Array.isArray(d[k]) ? d[k].join(', ') : d[k]]; });
       return make('div', {'class': 'result'}, [
         make('p', {'class': 'of', text: Report.document_name(d, 160) + ' (' + f.label(d.schema, 40) + ')'}),
@@ -154,12 +196,25 @@
     if (window.matchMedia) {
       window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () { set_theme(modes[at]); });
     }
-    // Paper is white, and shows all figures.
+    // Paper is white, shows all figures, and is narrower than a window.
     window.addEventListener('beforeprint', function () {
       set_theme('light');
-      charts.forEach(start);
+      charts.forEach(function (item) {
+        start(item);
+        item.paper = kPaper;
+        item.chart.resize({width: kPaper});
+        redraw(item);
+        item.chart.getZr().flush();
+      });
     });
-    window.addEventListener('afterprint', function () { set_theme(modes[at]); });
+    window.addEventListener('afterprint', function () {
+      charts.forEach(function (item) {
+        item.paper = 0;
+        item.chart.resize({width: 'auto'});
+        redraw(item);
+      });
+      set_theme(modes[at]);
+    });
     return button;
   }
 
@@ -187,7 +242,7 @@
         start(item);
       }
     });
-    window.addEventListener('resize', function () { charts.forEach(function (item) { if (item.chart) { item.chart.resize(); } }); });
+    window.addEventListener('resize', function () { charts.forEach(resize); });
     document.documentElement.setAttribute('data-ready', 'yes');
   };
 })();

@@ -25,6 +25,7 @@
     go(chart, now[0] + by, now[1] + by);
   }
   Report.go = go;
+  Report.range = range;
 
   function keys(item, more) {
     item.element.addEventListener('keydown', function (event) {
@@ -61,27 +62,25 @@
     return text;
   }
 
-  function row_at(item, x, y) {
-    var point = item.chart.convertFromPixel({gridIndex: 0}, [x, y]);
-    var d = item.entry.document;
-    if (!point || !item.chart.containPixel({gridIndex: 0}, [x, y])) {
-      return null;
-    }
-    var row = d.rows[Math.round(point[1])];
-    return row ? {row: row, event: Report.event_at(row, point[0])} : null;
+  function operation_text(d, index, time) {
+    var row = d.rows[index], event = row ? Report.event_at(row, time) : null;
+    return event && describe(d, row, event);
   }
 
-  function tip_of(item) {
+  // Shows `text_at(document, row, time)` under the pointer.
+  function tip_of(item, text_at) {
     var tip = make('div', {'class': 'tip', role: 'status'});
     item.element.appendChild(tip);
     tip.style.display = 'none';
     var hide = function () { tip.style.display = 'none'; };
     var show = function (event) {
-      var found = row_at(item, event.offsetX, event.offsetY);
-      if (!found || !found.event) {
+      var at = [event.offsetX, event.offsetY];
+      var point = item.chart.containPixel({gridIndex: 0}, at) ? item.chart.convertFromPixel({gridIndex: 0}, at) : null;
+      var text = point && text_at(item.entry.document, Math.round(point[1]), point[0]);
+      if (!text) {
         return hide();
       }
-      tip.textContent = describe(item.entry.document, found.row, found.event);
+      tip.textContent = text;
       tip.style.display = 'block';
       tip.style.left = Math.max(0, Math.min(event.offsetX + 14, item.element.clientWidth - tip.offsetWidth - 4)) + 'px';
       tip.style.top = (event.offsetY + 18 + tip.offsetHeight > item.element.clientHeight ? event.offsetY - tip.offsetHeight - 8 : event.offsetY + 18) + 'px';
@@ -164,11 +163,31 @@
       buttons(item);
       keys(item);
     },
+    pipeline: function (item) {
+      buttons(item);
+      keys(item);
+      tip_of(item, Report.pass_text);
+    },
     timeline: function (item) {
       buttons(item);
       var search = search_of(item);
       keys(item, {'/': search.focus, n: search.next, N: search.before});
-      tip_of(item);
+      tip_of(item, operation_text);
+    },
+    sweep: function (item) {
+      var d = item.entry.document, choices = Report.sweep_choices(d), now = Report.sweep_shown(d, {});
+      [['y', 'Output'], ['x', 'Over'], ['by', 'Colours']].forEach(function (choice) {
+        var key = choice[0];
+        var select = make('select', {'aria-label': choice[1], 'data-choice': key}, choices[key].map(function (name) {
+          return make('option', {value: name, text: name ? f.label(name, 48) : 'one colour'});
+        }));
+        select.value = now[key];
+        select.addEventListener('change', function () {
+          item.state[key] = select.value;
+          Report.redraw(item);
+        });
+        item.tools.appendChild(make('label', {text: choice[1] + ' '}, [select]));
+      });
     },
     heatmap: function (item) {
       var d = item.entry.document;

@@ -85,7 +85,7 @@ UserAlgorithm parse_algorithm(std::string_view text, const std::string& file) {
 }
 
 UserAlgorithm read_algorithm_file(const std::string& path) {
-  const FileText file(path, std::int64_t{1} << 30);
+  const FileText file(path, Bytes(std::int64_t{1} << 30));
   return parse_algorithm(file.view(), path);
 }
 

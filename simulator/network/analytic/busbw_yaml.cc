@@ -72,6 +72,11 @@ class Reader {
     }
   }
   const BusBandwidths& result() const { return result_; }
+  void require_section() const {
+    if (!section_) {
+      throw Error("the file has no section").at(file_).expected(join(kSections, ", "));
+    }
+  }
 
  private:
   Error problem(std::string message) const { return Error(std::move(message)).at(file_, number_); }
@@ -145,12 +150,13 @@ BusBandwidths parse_busbw_yaml(std::string_view text, const std::string& file) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     reader.read_line(lines[i], i + 1);
   }
+  reader.require_section();
   return reader.result();
 }
 
 BusBandwidths read_busbw_yaml(const std::string& path) {
   constexpr std::int64_t kLimit = std::int64_t{1} << 20;
-  return parse_busbw_yaml(FileText(path, kLimit).view(), path);
+  return parse_busbw_yaml(FileText(path, Bytes(kLimit)).view(), path);
 }
 
 }  // namespace lockstep

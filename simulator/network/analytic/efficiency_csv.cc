@@ -79,7 +79,7 @@ EfficiencyTables read_efficiency_dir(const std::string& dir) {
   constexpr std::int64_t kLimit = std::int64_t{16} << 20;
   const auto read = [&](const char* name) {
     const std::string path = dir + '/' + name;
-    return parse_efficiency_csv(FileText(path, kLimit).view(), path);
+    return parse_efficiency_csv(FileText(path, Bytes(kLimit)).view(), path);
   };
   return {read("nic_ratio.csv"), read("nvlink_ratio.csv"), read("ata_ratio.csv")};
 }

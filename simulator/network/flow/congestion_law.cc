@@ -20,7 +20,7 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 CongestionLaw::CongestionLaw(const Topology& topology, const FlowOptions& options)
     : dcqcn_(options.transport->dcqcn),
-      has_dcqcn_(options.transport->congestion == Transport::Congestion::kDcqcn &&
+      has_dcqcn_(options.transport->congestion == TransportTerms::Congestion::kDcqcn &&
                  options.transport->ecn),
       scale_window_(has_dcqcn_ && dcqcn_.scale_window),
       step_(has_dcqcn_ ? std::clamp(dcqcn_.decrease_interval / 2, Time::us(1), Time::us(5))
@@ -29,7 +29,7 @@ CongestionLaw::CongestionLaw(const Topology& topology, const FlowOptions& option
       ports_(2 * topology.links.size()),
       pfc_(topology, *options.transport, options.payload + options.header),
       rng_(options.transport->seed, "marks of switches") {
-  const Transport& transport = *options.transport;
+  const TransportTerms& transport = *options.transport;
   least_queue_ = pfc_.least();
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     const Link& link = topology.links[i / 2];
@@ -221,7 +221,7 @@ void CongestionLaw::couple(const FluidNetwork& network) {
     entry.rate = network.rates().rate(VariableId(id));
     entry.window = std::min(flow.window, network.size(ConnectionId(id)));
     entry.round_trip = flow.round_trip;
-    entry.waiting = flow.waiting;
+    entry.waiting = flow.waiting < packet_bits_ ? 0 : flow.waiting;  // less is no queue
     const auto found = std::ranges::find(flow.way, flow.queue_port);
     entry.hop = found == flow.way.end() ? -1 : static_cast<std::int32_t>(found - flow.way.begin());
     entry.cap = kNever;
@@ -233,7 +233,9 @@ void CongestionLaw::couple(const FluidNetwork& network) {
   pfc_.apply(coupled_);
   for (std::size_t i = 0; i < active_.size(); ++i) {
     Flow& flow = flows_[at(active_[i])];
-    if (coupled_[i].hop > 0 && flow.waiting > 0) {
+    if (coupled_[i].waiting <= 0) {
+      coupled_[i].here = flow.waiting;
+    } else if (coupled_[i].hop > 0) {
       ports_[at(flow.queue_port)].queue -= flow.waiting - coupled_[i].here;
       flow.waiting -= coupled_[i].unsent;
     }

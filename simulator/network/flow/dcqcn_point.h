@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/units.h"
-#include "simulator/network/flow/transport.h"
+#include "simulator/network/flow/transport_terms.h"
 
 namespace lockstep {
 

@@ -37,6 +37,9 @@ class FlowEngine final : public NetworkEngine {
  public:
   explicit FlowEngine(const Topology& topology, const FlowOptions& options = {});
 
+  /// Every solve of rates is checked; see MaxMin::certify().
+  void certify() { network_.certify(); }
+
   Time now() const override { return network_.now(); }
   ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
   using NetworkEngine::start;

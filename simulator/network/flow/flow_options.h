@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "simulator/network/flow/transport.h"
+#include "simulator/network/flow/transport_terms.h"
 #include "simulator/network/network_engine.h"
 #include "topologies/routing.h"
 
@@ -28,7 +28,7 @@ struct FlowOptions {
   std::vector<LinkFault> faults;  ///< links that fail in mid-run
   /// What hosts and switches do beside sharing links; without it rates are max-min fair and nothing
   /// else holds a transfer back (docs/models.md).
-  std::optional<Transport> transport;
+  std::optional<TransportTerms> transport;
 
   /// Whether a run can be folded by symmetry and its repetition skipped: ways, sizes and rates
   /// change with nothing but starts and ends of transfers.

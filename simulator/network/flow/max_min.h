@@ -95,9 +95,31 @@ class MaxMin {
   void set_bound(VariableId variable, double bound);
   void activate(VariableId variable);
   void deactivate(VariableId variable);
-  /// The same of many, in this order: memory is fetched ahead.
+  /// From now on the variable counts as so many with the same terms, which have the same rate; 0:
+  /// it is inactive. At first it counts as one. PRECONDITION: copies >= 0; of an inactive variable
+  /// it activates.
+  void set_copies(VariableId variable, std::int32_t copies);
+  /// Deactivates many, in this order: memory is fetched ahead.
   void deactivate(std::span<const std::int32_t> variables);
+  /// Asks for the memory that activate() of those after the i-th of these will need.
+  void fetch_ahead(std::span<const std::int32_t> variables, std::size_t i) const;
+  /// Asks for the memory that changes of the variable will need, in three steps: each reads what
+  /// the one before asked for.
+  void fetch(VariableId variable) const { __builtin_prefetch(&variables_[variable.index()]); }
+  void fetch_elements(VariableId variable) const {
+    __builtin_prefetch(&elements_[static_cast<std::size_t>(variables_[variable.index()].first)]);
+  }
+  void fetch_constraints(VariableId variable) const {
+    for (const Element& element : elements(variable)) {
+      __builtin_prefetch(&constraints_[static_cast<std::size_t>(element.constraint)]);
+      __builtin_prefetch(&crowds_[static_cast<std::size_t>(element.constraint)]);
+    }
+  }
   void remove_variable(VariableId variable);
+
+  /// From now on each solve() is followed by a check of its certificate, as it always is in Debug
+  /// builds. ERRORS of solve() then: InternalError that names the violation.
+  void certify() { certified_ = true; }
 
   /// Brings all rates up to date. Returns the variables whose rate is not what it was (new ones
   /// included), in no particular order; valid until the next call.
@@ -108,9 +130,12 @@ class MaxMin {
     return static_cast<double>(variables_[variable.index()].rate) / units_;
   }
 
+  /// The same as a number of units.
+  std::int64_t rate_units(VariableId variable) const { return variables_[variable.index()].rate; }
+
   // The system as it stands, for certificates and tests.
   struct Element {
-    std::int64_t weight;  ///< the coefficient in 2^-40
+    std::int64_t weight;  ///< the coefficient, times the variable's copies, in 2^-40
     std::int32_t constraint;
     std::int32_t place;  ///< where the constraint lists it; -1 while the variable is inactive
   };
@@ -149,7 +174,7 @@ class MaxMin {
   static constexpr std::int64_t kOne = std::int64_t{1} << 40;  ///< weight of coefficient 1
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
-  struct Variable {
+  struct alignas(32) Variable {
     std::int64_t rate = 0;
     std::int64_t bound = kNone;
     std::int32_t first = 0, count = 0;
@@ -176,6 +201,7 @@ class MaxMin {
   /// The rest of it.
   struct alignas(64) Crowd {
     std::vector<User> users;
+    std::int64_t weight = 0;  ///< of each user, or 0 where they differ
     // In a solve:
     std::int64_t new_level = kNone;
     std::int64_t equal = 0;  ///< weight of those at `new_level` that have not joined
@@ -208,6 +234,7 @@ class MaxMin {
   void seed();
   Constraint& touch(std::int32_t constraint);
   void join(std::int32_t variable);
+  void fetch_user(const Crowd& crowd, std::size_t user) const;
   void enqueue(std::int32_t constraint);
   void enqueue_stirred();
   std::int64_t next_level(std::int64_t level);
@@ -224,7 +251,13 @@ class MaxMin {
   void check_certificate() const;
 
   double units_;
+#ifdef NDEBUG
+  bool certified_ = false;
+#else
+  bool certified_ = true;
+#endif
   std::vector<Variable> variables_;
+  std::vector<std::int32_t> copies_;    // per variable; none while all count as one
   std::vector<std::int64_t> capacity_;  // per constraint
   std::vector<Constraint> constraints_;
   std::vector<Crowd> crowds_;  // per constraint

@@ -70,7 +70,7 @@ Bytes PathFinder::wire_bytes(Bytes data) const {
 
 double PathFinder::capacity(PortId port) const {
   double nominal = static_cast<double>(class_of(port).rate.bits_per_second());
-  if (options_.transport && options_.transport->congestion == Transport::Congestion::kHpcc) {
+  if (options_.transport && options_.transport->congestion == TransportTerms::Congestion::kHpcc) {
     nominal *= options_.transport->hpcc_target;
   }
   if (options_.whole_ns && nominal > 0) {
@@ -250,7 +250,7 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
 /// The window of a queue pair on this path: as given, or so many products of the bandwidth of the
 /// path and its round trip without headers and ACKs.
 void PathFinder::find_window(Path& path) const {
-  const Transport& transport = *options_.transport;
+  const TransportTerms& transport = *options_.transport;
   Time round_trip = path.propagation * 2, slowest;
   double rate = MaxMin::kUnbounded;  // of the narrowest distance, all its ports together
   for_each_distance(path.ports, [&](std::span<const MaxMin::Term> hops) {

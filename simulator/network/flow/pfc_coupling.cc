@@ -15,13 +15,18 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-PfcCoupling::PfcCoupling(const Topology& topology, const Transport& transport, Bytes packet)
+PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transport, Bytes packet)
     : shared_(topology.nodes.size()),
       to_(2 * topology.links.size()),
       from_(to_.size()),
       capacity_(to_.size()),
+      propagation_(to_.size()),
       host_(topology.nodes.size()),
       alpha_(transport.pfc_alpha),
+      packet_(8 * static_cast<double>(packet.count())),
+      burst_(packet_ * static_cast<double>(transport.ack_interval) / 2),
+      reserve_(8 * static_cast<double>(transport.port_reserve.count())),
+      resume_(8 * static_cast<double>(transport.resume_offset.count())),
       least_(kNever),
       ingress_(to_.size()) {
   const bool pauses = transport.pfc && transport.buffer > Bytes();
@@ -45,6 +50,7 @@ PfcCoupling::PfcCoupling(const Topology& topology, const Transport& transport, B
       from_[port] = from.value;
       to_[port] = to.value;
       capacity_[port] = rate;
+      propagation_[port] = kind.delay.seconds();
       shared_[to.index()] -= shared_[to.index()] > 0 ? apart : 0;
     }
   }
@@ -84,7 +90,7 @@ void PfcCoupling::apply(std::vector<Flow>& flows) {
   }
 }
 
-/// What waits, by the port that it came by.
+/// What waits, by the port that it came by, and what else there is of packets.
 void PfcCoupling::hold(const std::vector<Flow>& flows) {
   for (const Waiting& waiting : waiting_) {
     const Flow& flow = flows[at(waiting.flow)];
@@ -96,6 +102,15 @@ void PfcCoupling::hold(const std::vector<Flow>& flows) {
     ++ingress.flows;
     ingress.held += waiting.bits;
     ingress.rate += flow.rate;
+    ingress.beside = burst_ - reserve_;
+  }
+  for (const Flow& flow : flows) {
+    for (std::size_t hop = 1; hop < flow.way.size(); ++hop) {
+      Ingress& ingress = ingress_[at(flow.way[hop - 1])];
+      if (ingress.flows > 0 && !(flow.waiting > 0 && flow.hop == static_cast<std::int32_t>(hop))) {
+        ingress.beside += packet_ * flow.rate / capacity_[at(flow.way[hop])];
+      }
+    }
   }
 }
 
@@ -108,18 +123,22 @@ void PfcCoupling::pause() {
     }
   }
   for (auto& [node, ports] : by_node) {
-    std::ranges::sort(ports, {}, [&](std::int32_t p) { return ingress_[at(p)].held; });
+    const auto used = [&](std::int32_t port) {
+      return std::max(0.0, ingress_[at(port)].held + ingress_[at(port)].beside);
+    };
+    std::ranges::sort(ports, {}, used);
     double rest = 0;  // held by the ports that are not paused
     for (std::size_t i = 0; i < ports.size(); ++i) {
       const auto paused = static_cast<double>(ports.size() - i);
       const double limit = alpha_ * (shared_[at(node)] - rest) / (1 + alpha_ * paused);
-      if (ingress_[at(ports[i])].held <= limit) {
-        rest += ingress_[at(ports[i])].held;
+      if (used(ports[i]) <= limit) {
+        rest += used(ports[i]);
         continue;
       }
       for (; i < ports.size(); ++i) {
-        ingress_[at(ports[i])].paused = true;
-        ingress_[at(ports[i])].limit = limit;
+        Ingress& ingress = ingress_[at(ports[i])];
+        ingress.paused = true;
+        ingress.limit = std::clamp(limit - ingress.beside, 0.0, ingress.held);
       }
     }
   }
@@ -147,6 +166,7 @@ void PfcCoupling::share(std::vector<Flow>& flows) {
 void PfcCoupling::hold_up_at_switches(std::vector<Flow>& flows) {
   struct Queue {
     double kept = 0, limit = kNever;
+    double passing = 0;  ///< rate of those who wait to no blame of theirs
   };
   // Of those who come by one ingress for one of these queues, how many wait to no blame of theirs.
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> victims;
@@ -168,15 +188,28 @@ void PfcCoupling::hold_up_at_switches(std::vector<Flow>& flows) {
     queue.kept += kept(waiting, ingress) * ingress.flows / (ingress.flows + others);
     queue.limit = ingress.paused ? std::min(queue.limit, ingress.limit) : queue.limit;
   }
+  const auto is_held_up = [&](const Flow& flow, std::size_t hop) {
+    const bool to_blame = flow.waiting > 0 && flow.hop > static_cast<std::int32_t>(hop);
+    return !to_blame && queues.contains(flow.way[hop]);
+  };
+  for (const Flow& flow : flows) {
+    for (std::size_t hop = 0; hop + 1 < flow.way.size(); ++hop) {
+      if (is_held_up(flow, hop)) {
+        queues[flow.way[hop]].passing += flow.rate;
+      }
+    }
+  }
   for (Flow& flow : flows) {
     for (std::size_t hop = 0; hop + 1 < flow.way.size(); ++hop) {
-      const auto found = queues.find(flow.way[hop]);
-      const bool to_blame = flow.waiting > 0 && flow.hop > static_cast<std::int32_t>(hop);
-      if (found == queues.end() || to_blame) {
+      if (!is_held_up(flow, hop)) {
         continue;
       }
-      const Queue& queue = found->second;
-      const double delay = queue.kept / paused_.at(found->first);
+      const Queue& queue = queues[flow.way[hop]];
+      const std::size_t link = at(flow.way[hop]);
+      const double blamed = paused_.at(flow.way[hop]);
+      const double pause =
+          resume_ / blamed + 2 * propagation_[link] * capacity_[link] / (blamed + queue.passing);
+      const double delay = std::max(queue.kept / blamed, pause);
       flow.delay += delay;
       flow.cap =
           std::min({flow.cap, queue.limit / delay, flow.window / (flow.round_trip + flow.delay)});

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "simulator/network/flow/transport.h"
+#include "simulator/network/flow/transport_terms.h"
 
 namespace lockstep {
 
@@ -13,8 +13,10 @@ namespace lockstep {
 /// paused, and with the flow that is to blame all its neighbours on that link.
 ///
 ///     held(i) = bits that came by ingress port i and wait
-///     T       = alpha (buffer - sum of held, none counted above T)
-///     i is paused while held(i) > T; what is above T waits on the other side of the link
+///     used(i) = held(i) + a packet of each flow that passes, for the part of the time that it
+///               takes at its egress, + half of what an ACK lets go at once - the port's reserve
+///     T       = alpha (buffer - sum of used, none counted above T)
+///     i is paused while used(i) > T; what is above T waits on the other side of the link
 ///
 /// What this does to rates, with X the rate of the flows that wait beyond i:
 ///
@@ -22,9 +24,12 @@ namespace lockstep {
 ///              out), so those that are paused share it port by port and not flow by flow
 ///     victims  of a paused NIC send packet for packet with the flows to blame (round robin), so at
 ///              their rate; of a paused switch they wait among the K bits that it keeps of those
-///              flows (they share the T' of an ingress with its victims), which leave at rate X. So
-///              D = K / X, and with a window w, l bits in all, a round trip A and an own ingress
-///              with T' a victim gets at most T' / D, and min(w, l) / (A + sum of D on its way)
+///              flows (they share the T' of an ingress with its victims), which leave at rate X;
+///              and at least for as long as a pause takes. It ends O bits (the resume offset) below
+///              T, and of what was under way for twice the link's delay t, X / (X + V) was of those
+///              flows, with V the rate of the victims. So D = max(K / X, O / X + 2 t C / (X + V)),
+///              and with a window w, l bits in all, a round trip A and an own ingress with T' a
+///              victim gets at most T' / D, and min(w, l) / (A + sum of D on its way)
 ///
 /// What waits on the other side is held by that switch, and so on up to the NICs, where it has not
 /// been sent. Sources: IEEE 802.1Qbb; Choudhury, Hahne 1998 (thresholds); the rest follows from
@@ -44,7 +49,7 @@ class PfcCoupling {
     double unsent = 0;                  ///< result: bits that its NIC has not been able to send
   };
 
-  PfcCoupling(const Topology& topology, const Transport& transport, Bytes packet);
+  PfcCoupling(const Topology& topology, const TransportTerms& transport, Bytes packet);
 
   /// Bits below which nothing is ever paused; infinity where nothing pauses.
   double least() const { return least_; }
@@ -58,6 +63,7 @@ class PfcCoupling {
   };
   struct Ingress {
     double held = 0, rate = 0;
+    double beside = 0;  ///< what it has of packets, beside what is held, over its reserve
     std::int32_t flows = 0;
     double limit = 0;  ///< T, where it is paused
     bool paused = false;
@@ -76,8 +82,9 @@ class PfcCoupling {
   std::vector<double> shared_;           // per node: bits; 0: does not pause
   std::vector<std::int32_t> to_, from_;  // per port: nodes
   std::vector<double> capacity_;         // per port
+  std::vector<double> propagation_;      // per port: s
   std::vector<bool> host_;               // per node
-  double alpha_, least_;
+  double alpha_, packet_, burst_, reserve_, resume_, least_;
   std::vector<Waiting> waiting_, further_;
   std::vector<Ingress> ingress_;           // per port
   std::vector<std::int32_t> used_;         // ports with entries in ingress_

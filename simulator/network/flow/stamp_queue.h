@@ -42,16 +42,26 @@ class StampQueue {
 
   /// Moves the items of the first date to the end of `items`. PRECONDITION: not empty.
   void pop(std::vector<T>& items) {
+    pop(items, [](const T&) {});
+  }
+  /// The same; calls near(item) for some of those that are to come soon, whose memory may be asked
+  /// for.
+  template <class Near>
+  void pop(std::vector<T>& items, Near near) {
     const std::size_t lowest_bucket = lowest();
     std::vector<Entry>& bucket = buckets_[lowest_bucket];
     last_ = first_[lowest_bucket];
     filled_ &= ~(std::uint64_t{1} << lowest_bucket);
     const std::size_t before = items.size();
+    const bool few = bucket.size() <= kNear;
     for (const Entry& entry : bucket) {  // others go to lower buckets, so this one stays as it is
       if (entry.when == last_) {
         items.push_back(entry.item);
       } else {
         put(entry.when, entry.item);
+        if (few) {
+          near(entry.item);
+        }
       }
     }
     give_back(bucket);
@@ -89,6 +99,7 @@ class StampQueue {
     T item;
   };
   static constexpr std::size_t kBuckets = 64;
+  static constexpr std::size_t kNear = 32;  ///< items whose memory stays at hand until they come
 
   std::size_t lowest() const { return static_cast<std::size_t>(std::countr_zero(filled_)); }
 

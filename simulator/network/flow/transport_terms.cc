@@ -1,4 +1,4 @@
-#include "simulator/network/flow/transport.h"
+#include "simulator/network/flow/transport_terms.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 /// Attributes of ns3::Fabric that change nothing a fluid could see. (Those of packet sizes and of
 /// the moment of delivery have their own place in FlowOptions.)
-constexpr std::array<std::string_view, 16> kWithoutEffect = {"Payload",
+constexpr std::array<std::string_view, 15> kWithoutEffect = {"Payload",
                                                              "Header",
                                                              "WaitForAck",
                                                              "Train",
@@ -23,7 +23,6 @@ constexpr std::array<std::string_view, 16> kWithoutEffect = {"Payload",
                                                              "TieOrder",
                                                              "AckHighPriority",
                                                              "FinishedLeaveWhenMet",
-                                                             "ResumeOffset",
                                                              "FastForward",
                                                              "DeterministicMarks",
                                                              "NackInterval",
@@ -141,8 +140,8 @@ Bytes largest_product(const Topology& topology, const RouteOptions& options, Byt
 
 }  // namespace
 
-Transport transport_of(const PacketOptions& packet, const Topology& topology, Bytes payload) {
-  Transport transport;
+TransportTerms transport_of(const PacketOptions& packet, const Topology& topology, Bytes payload) {
+  TransportTerms transport;
   Attributes fabric(packet.fabric);
   fabric.take("Window", transport.window);
   fabric.take("WindowFactor", transport.window_factor);
@@ -156,6 +155,7 @@ Transport transport_of(const PacketOptions& packet, const Topology& topology, By
   fabric.take("Buffer", transport.buffer);
   fabric.take("PortReserve", transport.port_reserve);
   fabric.take("HeadroomPackets", transport.headroom_packets);
+  fabric.take("ResumeOffset", transport.resume_offset);
   fabric.take("PfcAlpha", transport.pfc_alpha);
   double loss = 0;
   fabric.take("LossRate", loss);
@@ -173,7 +173,7 @@ Transport transport_of(const PacketOptions& packet, const Topology& topology, By
   }
   Attributes congestion(packet.congestion_attributes);
   if (packet.congestion == "dcqcn") {
-    transport.congestion = Transport::Congestion::kDcqcn;
+    transport.congestion = TransportTerms::Congestion::kDcqcn;
     DcqcnParameters& dcqcn = transport.dcqcn;
     congestion.take("Gain", dcqcn.gain);
     congestion.take("AlphaInterval", dcqcn.alpha_interval);
@@ -186,7 +186,7 @@ Transport transport_of(const PacketOptions& packet, const Topology& topology, By
     congestion.take("ClampTargetRate", dcqcn.clamp_target);
     congestion.take("ScaleWindow", dcqcn.scale_window);
   } else if (packet.congestion == "hpcc") {
-    transport.congestion = Transport::Congestion::kHpcc;
+    transport.congestion = TransportTerms::Congestion::kHpcc;
     congestion.take("Target", transport.hpcc_target);
   } else {
     constexpr std::array<std::string_view, 5> kFair = {"none", "dctcp", "receiver", "swift",
@@ -196,7 +196,7 @@ Transport transport_of(const PacketOptions& packet, const Topology& topology, By
                               printable(packet.congestion)))
           .expected("none, dcqcn, dctcp, hpcc, receiver, swift or timely");
     }
-    transport.congestion = Transport::Congestion::kFair;
+    transport.congestion = TransportTerms::Congestion::kFair;
   }
   return transport;
 }

@@ -21,7 +21,7 @@ struct DcqcnParameters {
 
 /// What the hosts and switches of a fabric do beside sharing links, as far as a fluid can heed it:
 /// windows, marks, congestion control, PFC. The flow engine does so where FlowOptions has one.
-struct Transport {
+struct TransportTerms {
   enum class Congestion : std::uint8_t {
     kFair,   ///< settles near the max-min share by itself; nothing to correct
     kDcqcn,  ///< dcqcn_law.h
@@ -37,9 +37,10 @@ struct Transport {
   double kmin_per_gbps = 2000, kmax_per_gbps = 8000, pmax = 0.2;  ///< bytes, for rates not in:
   std::vector<PacketOptions::EcnRow> ecn_rows;
 
-  bool pfc = true;           ///< switches pause; never where the buffer has no limit:
-  Bytes buffer{32 << 20};    ///< of a switch; 0: no limit
-  Bytes port_reserve{4096};  ///< of a port
+  bool pfc = true;            ///< switches pause; never where the buffer has no limit:
+  Bytes buffer{32 << 20};     ///< of a switch; 0: no limit
+  Bytes port_reserve{4096};   ///< of a port
+  Bytes resume_offset{3072};  ///< below the threshold, where a paused port goes on
   std::int64_t headroom_packets = 4;
   double pfc_alpha = 0.125;
 
@@ -59,6 +60,6 @@ struct Transport {
 /// `payload` is a packet's. With the option global_window it looks at routes; O(128 GPUs x GPUs).
 /// ERRORS: Error naming the attribute for values that are none, and for attributes of the fabric
 /// that a fluid does not have.
-Transport transport_of(const PacketOptions& packet, const Topology& topology, Bytes payload);
+TransportTerms transport_of(const PacketOptions& packet, const Topology& topology, Bytes payload);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "app/serve/scratch_folder.h"
+#include "base/scratch_folder.h"
 
 #include <cerrno>
 #include <cstdlib>

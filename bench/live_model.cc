@@ -1,0 +1,88 @@
+// How fast the live page's model answers when a slider moves: GPT-3 175B on 1,024 GPUs by default.
+// Every place of a slider is new; each answer is compared with a simulation that keeps nothing.
+//
+// Usage: live_model [<flags of simulate>]
+#include "app/serve/live_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <malloc.h>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace {
+
+using namespace lockstep;
+
+struct Clock {
+  double wall = 0, cpu = 0;
+  static Clock now() {
+    timespec cpu{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return {
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(),
+        static_cast<double>(cpu.tv_sec) + 1e-9 * static_cast<double>(cpu.tv_nsec)};
+  }
+};
+
+void measure(LiveModel& model, const char* name, double LiveSliders::*slider, LiveSliders sliders) {
+  constexpr int kPlaces = 9;
+  std::vector<double> wall, cpu;
+  double fresh = 0;
+  for (int i = 0; i < kPlaces; ++i) {
+    sliders.*slider = 1.013 + 0.1 * i;
+    const Clock begin = Clock::now();
+    const StepResult kept = model.simulate(sliders);
+    const Clock middle = Clock::now();
+    wall.push_back(1e3 * (middle.wall - begin.wall));
+    cpu.push_back(1e3 * (middle.cpu - begin.cpu));
+    if (i % 4 == 0) {
+      const StepResult alone = model.simulate(sliders, true);
+      fresh = 1e3 * (Clock::now().wall - middle.wall);
+      LOCKSTEP_CHECK(kept.total == alone.total && kept.exposed == alone.exposed &&
+                         kept.first_rank_end == alone.first_rank_end &&
+                         kept.last_rank_end == alone.last_rank_end,
+                     "what is kept changes nothing");
+    }
+  }
+  std::ranges::sort(wall);
+  std::ranges::sort(cpu);
+  fmt::print(
+      "{:34} median {:6.1f} ms, slowest {:6.1f} ms (CPU {:6.1f} ms); keeping nothing {:6.1f} ms\n",
+      name, wall[kPlaces / 2], wall.back(), cpu[kPlaces / 2], fresh);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the process of the page
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  std::vector<std::string> flags(words + 1, words + count);
+  if (flags.empty()) {
+    flags = {"--model", "gpt3-175b", "--gpus", "1024", "--tp",       "8",
+             "--pp",    "16",        "--gbs",  "1536", "--topology", "Spectrum-X:g=1024",
+             "--spray"};
+  }
+  try {
+    LiveModel model(flags);
+    const Clock begin = Clock::now();
+    model.simulate({});
+    fmt::print("{:34} {:.1f} ms\n", "the first answer", 1e3 * (Clock::now().wall - begin.wall));
+    const LiveSliders slow_gpu{.straggler = 1.5, .straggler_gpu = 5};
+    measure(model, "GPU speed", &LiveSliders::gpu_speed, {});
+    measure(model, "network bandwidth", &LiveSliders::network_bandwidth, {});
+    measure(model, "NVLink bandwidth", &LiveSliders::nvlink_bandwidth, {});
+    measure(model, "latency", &LiveSliders::latency, {});
+    measure(model, "one slow GPU", &LiveSliders::straggler, slow_gpu);
+    measure(model, "GPU speed, one GPU slow", &LiveSliders::gpu_speed, slow_gpu);
+    measure(model, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth, slow_gpu);
+  } catch (const Error& error) {
+    fmt::print(stderr, "live_model: {}\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}

@@ -1,0 +1,227 @@
+// Collectives of an island that are told from LoneTimes, as long as they are alone on their ports.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "simulator/replay/island_simulation.h"
+
+namespace lockstep {
+namespace {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+/// Counts what is on the network.
+void IslandSimulation::begin_to_tell() {
+  tells_ = true;
+  flows_.assign(constraint_.size(), 0);
+  holder_.assign(constraint_.size(), {});
+  for (const Run& run : runs_) {
+    for (std::size_t slot = 0; slot < run.slots.size(); ++slot) {
+      count_flows(run, static_cast<std::int32_t>(slot),
+                  run.slots[slot].started - run.slots[slot].sent);
+    }
+  }
+}
+
+void IslandSimulation::count_flows(const Run& run, std::int32_t slot, std::int32_t by) {
+  const Communicator& communicator = communicators_[at(run.communicator)];
+  for (const MaxMin::Term& term : communicator.shape->terms(at(slot))) {
+    flows_[communicator.constraint[term.constraint.index()].index()] += by;
+  }
+}
+
+/// Whether a told slot may still be at work on its constraints at `now` or later.
+bool IslandSimulation::at_work(const Holder& holder, Time now) const {
+  if (holder.run < 0 || runs_[at(holder.run)].told == nullptr) {
+    return false;
+  }
+  const Told& told = *runs_[at(holder.run)].told;
+  return !told.known() || told.times.sent[at(holder.slot)] > now;
+}
+
+void IslandSimulation::hold_constraints(std::int32_t run, std::int32_t slot) {
+  const Communicator& communicator = communicators_[at(runs_[at(run)].communicator)];
+  for (const MaxMin::Term& term : communicator.shape->terms(at(slot))) {
+    holder_[communicator.constraint[term.constraint.index()].index()] = {run, slot};
+  }
+}
+
+/// A place enters a collective that is told. False where others are on its constraints; then the
+/// collective is no more told.
+bool IslandSimulation::enter_told(std::int32_t run_index, std::int32_t place, Time now) {
+  const Communicator& communicator = communicators_[at(runs_[at(run_index)].communicator)];
+  const CommunicatorShape& shape = *communicator.shape;
+  for (const std::int32_t slot : shape.slots_from(at(place))) {
+    for (const MaxMin::Term& term : shape.terms(at(slot))) {
+      const std::size_t constraint = communicator.constraint[term.constraint.index()].index();
+      if (flows_[constraint] > 0 || at_work(holder_[constraint], now)) {
+        simulate_told(run_index);
+        return false;
+      }
+    }
+  }
+  for (const std::int32_t slot : shape.slots_from(at(place))) {
+    hold_constraints(run_index, slot);
+  }
+  Told& told = *runs_[at(run_index)].told;
+  const bool first = told.to_enter == std::ssize(told.entry);
+  told.entry[at(place)] = now;
+  if (--told.to_enter > 0) {
+    waiting_ += first ? 1 : 0;
+    rest_ = std::max(waiting_ > 1 ? rest_ : Time(), now + communicator.lone->duration());
+    return true;
+  }
+  waiting_ -= first ? 0 : 1;
+  if (!know(run_index)) {
+    simulate_told(run_index);
+  }
+  return true;
+}
+
+/// The last place of a collective that runs by events enters. True where it can be told from here.
+bool IslandSimulation::tell_again(std::int32_t run_index, std::int32_t place, Time now) {
+  Run& run = runs_[at(run_index)];
+  const Communicator& communicator = communicators_[at(run.communicator)];
+  if (communicator.lone == nullptr || std::ranges::count(run.entered, 0) > 1) {
+    return false;
+  }
+  const CommunicatorShape& shape = *communicator.shape;
+  for (std::size_t i = 0; i < run.slots.size(); ++i) {
+    const SlotState& state = run.slots[i];
+    if (state.started != state.delivered) {
+      return false;
+    }
+    for (const MaxMin::Term& term : shape.terms(i)) {
+      const std::size_t constraint = communicator.constraint[term.constraint.index()].index();
+      if (flows_[constraint] > 0 || at_work(holder_[constraint], now)) {
+        return false;
+      }
+    }
+  }
+  run.told = std::make_unique<Told>();
+  run.told->entry.assign(run.left.size(), Time::max());
+  run.told->entry[at(place)] = now;
+  run.told->finished.assign(run.left.size(), 0);
+  if (!know(run_index)) {
+    run.told.reset();
+    return false;
+  }
+  for (std::size_t i = 0; i < run.slots.size(); ++i) {
+    hold_constraints(run_index, static_cast<std::int32_t>(i));
+  }
+  return true;
+}
+
+/// All have entered a told collective: works out its ends. False where there are none.
+bool IslandSimulation::know(std::int32_t run_index) {
+  Run& run = runs_[at(run_index)];
+  Told& told = *run.told;
+  std::vector<Time> entry = told.entry;
+  std::ranges::replace(entry, Time::max(), now());  // it rested, so when does not matter
+  std::vector<std::int32_t> done;
+  for (const SlotState& state : run.slots) {
+    done.push_back(state.delivered);
+  }
+  if (!communicators_[at(run.communicator)].lone->tell(entry, done, told.times)) {
+    return false;
+  }
+  for (std::size_t place = 0; place < told.times.finish.size(); ++place) {
+    told_.push({told.times.finish[place], run_index, static_cast<std::int32_t>(place)});
+  }
+  return true;
+}
+
+/// What was adopted holds its constraints here, too, and ends when it did.
+void IslandSimulation::take_told(std::int32_t run_index) {
+  const Told& told = *runs_[at(run_index)].told;
+  const CommunicatorShape& shape = shape_of(runs_[at(run_index)]);
+  waiting_ += !told.known() && told.to_enter < std::ssize(told.entry) ? 1 : 0;
+  for (std::size_t place = 0; place < told.entry.size(); ++place) {
+    for (const std::int32_t slot : shape.slots_from(place)) {
+      const bool entered =
+          told.entry[place] < Time::max() || runs_[at(run_index)].entered[place] != 0;
+      if (entered && at_work({run_index, slot}, now())) {
+        hold_constraints(run_index, slot);
+      }
+    }
+    if (told.known() && told.finished[place] == 0) {
+      told_.push({told.times.finish[place], run_index, static_cast<std::int32_t>(place)});
+    }
+  }
+}
+
+/// Told slots that are at work where a flow is to start: their collectives are simulated.
+void IslandSimulation::make_way(const Run& run, std::int32_t slot) {
+  const Communicator& communicator = communicators_[at(run.communicator)];
+  for (const MaxMin::Term& term : communicator.shape->terms(at(slot))) {
+    Holder& holder = holder_[communicator.constraint[term.constraint.index()].index()];
+    if (at_work(holder, now())) {
+      simulate_told(holder.run);
+    }
+    holder = {};
+  }
+}
+
+/// A told collective goes on by events: what it has done so far is simulated alone, and taken over.
+void IslandSimulation::simulate_told(std::int32_t run_index) {
+  Run& run = runs_[at(run_index)];
+  const std::unique_ptr<Told> told = std::move(run.told);
+  const Communicator& communicator = communicators_[at(run.communicator)];
+  const CommunicatorShape& shape = *communicator.shape;
+  std::vector<std::int32_t> places;
+  for (std::size_t place = 0; place < told->entry.size(); ++place) {
+    if (told->entry[place] < Time::max()) {
+      places.push_back(static_cast<std::int32_t>(place));
+    }
+  }
+  if (places.empty()) {
+    return;
+  }
+  waiting_ -= told->known() ? 0 : 1;
+  std::ranges::stable_sort(places, {}, [&](std::int32_t place) { return told->entry[at(place)]; });
+  IslandSimulation alone;
+  std::vector<std::int32_t> names(shape.capacity.size());
+  std::iota(names.begin(), names.end(), 0);
+  alone.add(shape, names);
+  alone.begin(told->entry[at(places.front())]);
+  Run& past = alone.runs_[at(alone.open(0))];
+  past.left = run.left;
+  past.entered = run.entered;
+  past.slots = run.slots;
+  std::vector<Finish> finished;
+  for (const std::int32_t place : places) {
+    alone.advance(told->entry[at(place)], finished);
+    alone.enter(0, place, told->entry[at(place)]);
+  }
+  alone.advance(now(), finished);
+  run.left = past.left;
+  run.entered = past.entered;
+  run.slots = past.slots;
+  run.unfinished = past.unfinished;
+  for (const Finish& finish : finished) {
+    if (told->finished[at(finish.place)] == 0) {
+      finished_.push_back({run_index, finish.place});
+    }
+  }
+  const auto tag = [&](std::uint64_t theirs) { return tag_of(run_index, slot_of_tag(theirs)); };
+  for (std::size_t i = 0; i < run.slots.size(); ++i) {
+    const auto slot = static_cast<std::int32_t>(i);
+    network_.adopt(ConnectionId(communicator.first_connection + slot), alone.network_,
+                   ConnectionId(slot), tag);
+    count_flows(run, slot, run.slots[i].started - run.slots[i].sent);
+  }
+  alone.network_.for_each_delivery(
+      [&](Time after, std::uint64_t theirs) { network_.add_delivery(after, tag(theirs)); });
+}
+
+void IslandSimulation::simulate_all() {
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    if (runs_[run].told) {
+      simulate_told(static_cast<std::int32_t>(run));
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "simulator/replay/communicator_shape.h"
+#include "simulator/replay/island_simulation.h"
+#include "simulator/replay/lone_times.h"
+#include "simulator/replay/session_memo.h"
+
+namespace lockstep {
+
+/// What communicators of one shape share.
+struct SessionKind {
+  CommunicatorShape shape;
+  SessionMemo memo;
+  std::vector<std::unique_ptr<IslandSimulation>> idle;  ///< simulations to use again
+  /// Where it has them (lone_times.h); sought once.
+  const LoneTimes* lone_times();
+
+ private:
+  std::unique_ptr<LoneTimes> lone_;
+  bool lone_sought_ = false;
+};
+
+/// What communicators have done in sessions, by their shapes. A shape has all that decides it in
+/// numbers, so that what is remembered holds for any step with communicators of that shape.
+class SessionStore {
+ public:
+  /// Stays where it is. O(numbers of the shape).
+  SessionKind* kind_of(CommunicatorShape shape);
+  /// Whether nothing more is to be recorded: 2^19 nodes of all memos together, about 130 B each.
+  bool full() const { return nodes_ >= kMostNodes; }
+  bool half_full() const { return nodes_ >= kMostNodes / 2; }
+  /// A memo had so many nodes before it was written to, and has so many now.
+  void resized(std::size_t before, std::size_t now) { nodes_ += now - before; }
+  /// Nobody may use a kind of it any more.
+  void clear();
+
+ private:
+  static constexpr std::size_t kMostNodes = std::size_t{1} << 19;
+  std::map<std::vector<std::int64_t>, std::unique_ptr<SessionKind>> kinds_;
+  std::size_t nodes_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#include "app/terminal.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+TEST(Terminal, ShortLinesStay) {
+  EXPECT_EQ(fitted("", 20), "");
+  EXPECT_EQ(fitted("one\n\n  two  three\n", 20), "one\n\n  two  three\n");
+  EXPECT_EQ(fitted("12345678901234567890", 20), "12345678901234567890");
+}
+
+TEST(Terminal, LongLinesGoOnBelowTheirLastColumn) {
+  EXPECT_EQ(fitted("  1 ms  tp 1 pp 2 dp 16, by ring\n  2 ms  x\n", 20),
+            "  1 ms  tp 1 pp 2 dp\n"
+            "        16, by ring\n"
+            "  2 ms  x\n");
+  // A column that begins too far to the right is none to go on below.
+  EXPECT_EQ(fitted("a much longer first  then two words", 24),
+            "a much longer first\n"
+            "  then two words");
+  EXPECT_EQ(fitted("remedy: links between stages twice as fast", 30),
+            "remedy: links between stages\n"
+            "  twice as fast");
+}
+
+TEST(Terminal, WordsAndCommandsAreNotCut) {
+  EXPECT_EQ(fitted("see /a/very/long/path/of/a/file now", 10),
+            "see\n"
+            "  /a/very/long/path/of/a/file\n"
+            "  now");
+  EXPECT_EQ(fitted("lockstep simulate --model llama3-8b", 20),
+            "lockstep simulate --model llama3-8b");
+}
+
+TEST(Terminal, CountsCharactersNotBytes) {
+  EXPECT_EQ(fitted("\u00b5\u00b5\u00b5\u00b5 \u00b5\u00b5\u00b5\u00b5 x", 11),
+            "\u00b5\u00b5\u00b5\u00b5 \u00b5\u00b5\u00b5\u00b5 x");
+}
+
+}  // namespace
+}  // namespace lockstep
