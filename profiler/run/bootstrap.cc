@@ -135,6 +135,7 @@ struct Bootstrap::State {
     int rank = 0;
     std::mutex sending;
     std::deque<std::string> inbox;  // guarded by State::mutex
+    bool left = false;              // said goodbye; guarded by State::mutex
     std::thread reader;
   };
 
@@ -145,13 +146,16 @@ struct Bootstrap::State {
   std::string failure;
   std::function<void(const std::string&)> call;
   bool told = false, failing = false, leaving = false;
+  bool passing_on = false;  // a reader tells the other ranks of a failure
 
   ~State() { close(); }
 
   void close() {
     {
-      const std::lock_guard lock(mutex);
+      std::unique_lock lock(mutex);
       leaving = true;
+      // A goodbye before the reason would leave the others without it.
+      changed.wait(lock, [&] { return !passing_on; });
     }
     for (const auto& peer : peers) {
       const std::lock_guard lock(peer->sending);
@@ -186,6 +190,7 @@ struct Bootstrap::State {
         return;
       }
       failure = reason;
+      passing_on = place.rank == 0;
       if (call && !told) {
         told = true;
         to_call = call;
@@ -198,6 +203,11 @@ struct Bootstrap::State {
           (void)send(*peer, kFailure, reason);
         }
       }
+      {
+        const std::lock_guard lock(mutex);
+        passing_on = false;
+      }
+      changed.notify_all();
     }
     if (to_call) {
       to_call(reason);
@@ -212,7 +222,11 @@ struct Bootstrap::State {
         return;
       }
       switch (frame->kind) {
-        case kBye:
+        case kBye: {
+          const std::lock_guard lock(mutex);
+          peer.left = true;
+        }
+          changed.notify_all();
           return;
         case kFailure:
           set_failure(frame->text, peer.rank);
@@ -235,9 +249,11 @@ struct Bootstrap::State {
 
   std::string next(Peer& peer) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return !peer.inbox.empty() || !failure.empty(); });
+    changed.wait(lock, [&] { return !peer.inbox.empty() || !failure.empty() || peer.left; });
     if (peer.inbox.empty()) {
-      throw Error(failure, ExitCode::kCheckFailed);
+      throw Error(
+          failure.empty() ? fmt::format("rank {} has left before the others", peer.rank) : failure,
+          ExitCode::kCheckFailed);
     }
     std::string text = std::move(peer.inbox.front());
     peer.inbox.pop_front();

@@ -315,6 +315,21 @@ TEST(Runner, AProcessThatDiesEndsAll) {
   EXPECT_THAT(codes, ElementsAre(42, 77, 42));
 }
 
+TEST(Runner, WhoLeavesEarlyIsNotWaitedFor) {
+  std::string waiting;
+  std::thread other([&] {
+    try {
+      Bootstrap bootstrap(place_of(1, 2, 50), "key", 60);
+      bootstrap.barrier();
+    } catch (const Error& error) {
+      waiting = error.what();
+    }
+  });
+  { const Bootstrap bootstrap(place_of(0, 2, 50), "key", 60); }
+  other.join();
+  EXPECT_THAT(waiting, HasSubstr("rank 0 has left before the others"));
+}
+
 TEST(Runner, AStrangerIsRefused) {
   std::string stranger;
   std::thread other([&] {
