@@ -136,6 +136,9 @@ CommandBody define(CLI::App& app) {
   app.add_option("-o,--output", aceso->output, "Folder for the plans and tables; made if absent");
   define_report_flags(app, aceso->report);
   app.add_flag("--json", aceso->json, "Print one JSON document");
+  app.add_option("--resume", job->resume,
+                 "file that keeps what a search works out: one that was ended, at whatever moment, "
+                 "or gets more --effort, goes on from it");
   app.add_option("--threads", job->threads,
                  "threads (default: one a core); the result does not depend on it")
       ->check(CLI::Range(1, 1024));
@@ -159,6 +162,13 @@ CommandBody define(CLI::App& app) {
     }
     check_report_flags(aceso->report);
     aceso->threads = metis->threads = job->threads;
+    if (!job->resume.empty() && (!aceso->price.empty() || !aceso->actual.empty() ||
+                                 !aceso->scaling.empty() || aceso->strategy == "megatron")) {
+      throw Error("only a search is resumed")
+          .field("--resume")
+          .expected("no --price, --actual, --scaling or --strategy megatron beside it");
+    }
+    aceso->resume = metis->resume = job->resume;
     if (!aceso->model.empty()) {
       return run_aceso(*aceso);
     }

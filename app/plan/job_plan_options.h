@@ -17,7 +17,7 @@ struct JobPlanOptions {
   std::string objective = "time";
   std::string max_memory;              ///< empty: what the GPU has
   std::vector<std::string> forbidden;  ///< "vpp", "cp", …: axes held at 1
-  std::string gpu_price, gpu_power;    ///< USD an hour; "700W" or "700W:150W"
+  std::string gpu_price, gpu_power;    ///< USD an hour; "700W" or "700W:150W"; or TYPE=VALUE,…
   std::vector<std::string> stragglers;
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
@@ -26,7 +26,8 @@ struct JobPlanOptions {
   std::string deadline;               ///< empty: none
   bool spray = false;
   int threads = 0;
-  std::string resume;
+  std::string replicas;  ///< "alike", "any"; empty: by the topology
+  std::string resume;    ///< shared with the other problems
   std::string output;
   bool json = false;
   ReportFlags report;

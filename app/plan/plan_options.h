@@ -28,6 +28,7 @@ struct AcesoOptions {
   std::vector<std::int64_t> scaling;  ///< layers of scale-layer to search for, one after the other
   std::int64_t top = 0;               ///< so many best plans; 0: the best and what else was met
   int threads = 0;                    ///< 0: one a core
+  std::string resume;                 ///< journal of the search; empty: none
   std::string output;                 ///< folder for plans and tables
   bool json = false;
   ReportFlags report;
@@ -44,6 +45,7 @@ struct MetisOptions {
   std::string price;     ///< a plan to price instead of a search
   std::int64_t top = 0;  ///< so many best plans; 0: the best of each order and batches
   int threads = 0;       ///< 0: one a core
+  std::string resume;    ///< journal of the search; empty: none
   std::string output;    ///< folder for the ranking
   bool json = false;
   ReportFlags report;

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "app/plan/aceso_report.h"
 #include "app/plan/aceso_studies.h"
 #include "app/plan/plan_options.h"
+#include "app/plan/search_journals.h"
 #include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
@@ -240,10 +242,15 @@ Found run_search(const AcesoOptions& options, const Model& model) {
     result.plans = megatron_grid(problem);
     result.exact = false;
   } else {
+    std::optional<AcesoJournal> journal;
+    if (!options.resume.empty()) {
+      journal.emplace(options.resume, problem);
+    }
     result =
         search(problem, {.max_work = options.max_work,
                          .most = static_cast<std::size_t>(std::max<std::int64_t>(1, options.top)),
-                         .threads = options.threads});
+                         .threads = options.threads,
+                         .memo = journal ? &*journal : nullptr});
   }
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   result.removed.insert(result.removed.end(), database.missing.begin(), database.missing.end());

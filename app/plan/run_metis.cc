@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "app/plan/plan_options.h"
+#include "app/plan/search_journals.h"
 #include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
@@ -130,8 +132,12 @@ ExitCode run_metis(const MetisOptions& options) {
     return ExitCode::kDone;
   }
   const std::clock_t begin = std::clock();
-  const std::vector<Ranked> found =
-      search(problem, static_cast<std::size_t>(options.top), options.threads);
+  std::optional<MetisJournal> journal;
+  if (!options.resume.empty()) {
+    journal.emplace(options.resume, problem);
+  }
+  const std::vector<Ranked> found = search(problem, static_cast<std::size_t>(options.top),
+                                           options.threads, journal ? &*journal : nullptr);
   const std::vector<std::string> missing = left_out(problem);
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   if (!options.output.empty()) {

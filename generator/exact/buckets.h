@@ -12,6 +12,7 @@ namespace lockstep {
 struct GradientBucket {
   std::int64_t parameters = 0;
   std::size_t first = 0, last = 0;  ///< items it holds parameters of; complete after `last`
+  std::size_t piece = 0;            ///< of the chunk (reduction.h)
   friend bool operator==(const GradientBucket&, const GradientBucket&) = default;
 };
 

@@ -5,7 +5,19 @@
 namespace lockstep {
 
 Families::Families(RankLayout layout, std::int64_t replicas)
-    : layout_(std::move(layout)), replicas_(replicas) {}
+    : groups_of_([layout = std::move(layout)](RankGroup kind) { return groups_of(layout, kind); }),
+      replicas_(replicas) {}
+
+Families::Families(GroupsOf groups) : groups_of_(std::move(groups)) {}
+
+void Families::enter_part(std::string name, GroupsOf groups) {
+  part_ = "." + std::move(name);
+  groups_of_ = std::move(groups);
+}
+
+std::int32_t Families::add(std::string name, Groups groups) {
+  return get(std::move(name), [&] { return std::move(groups); });
+}
 
 template <class Make>
 std::int32_t Families::get(std::string name, Make make) {
@@ -18,21 +30,23 @@ std::int32_t Families::get(std::string name, Make make) {
 }
 
 std::int32_t Families::of(RankGroup kind) {
-  return get(std::string(name_of(kind)), [&] { return groups_of(layout_, kind); });
+  const bool of_pipelines = kind == RankGroup::kPp || kind == RankGroup::kModel;
+  return get(std::string(name_of(kind)) + (of_pipelines ? part_ : ""),
+             [&] { return groups_of_(kind); });
 }
 
 std::int32_t Families::embedding() {
-  return get("pp.embedding", [&] { return embedding_groups(layout_); });
+  return get("pp.embedding" + part_, [&] { return embedding_groups(groups_of_(RankGroup::kPp)); });
 }
 
 std::int32_t Families::pipeline_back() {
-  return get("pp.back", [&] { return groups_of(layout_, RankGroup::kPp); });
+  return get("pp.back" + part_, [&] { return groups_of_(RankGroup::kPp); });
 }
 
 std::int32_t Families::copies() {
-  return get("dp.copies", [&] {
+  return get("dp.copies" + part_, [&] {
     Groups pairs;
-    for (const std::vector<std::int32_t>& pipeline : groups_of(layout_, RankGroup::kPp)) {
+    for (const std::vector<std::int32_t>& pipeline : groups_of_(RankGroup::kPp)) {
       for (std::size_t i = 0; i < pipeline.size() / 2; ++i) {
         pairs.push_back({pipeline[i], pipeline[pipeline.size() - 1 - i]});
       }
@@ -52,7 +66,7 @@ std::int32_t Families::replica() {
 
 Families::Groups Families::split_replicas(bool across) const {
   Groups result;
-  for (const std::vector<std::int32_t>& members : groups_of(layout_, RankGroup::kDpCp)) {
+  for (const std::vector<std::int32_t>& members : groups_of_(RankGroup::kDpCp)) {
     const auto replicas = static_cast<std::size_t>(replicas_);
     const std::size_t shard = members.size() / replicas;
     Groups parts(across ? shard : replicas);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,8 +14,16 @@ namespace lockstep {
 /// The group families of an OpTable, each made when first asked for.
 class Families {
  public:
+  using Groups = std::vector<std::vector<std::int32_t>>;
+  using GroupsOf = std::function<Groups(RankGroup)>;
+
   /// PRECONDITION: check_layout(layout); `replicas` divides dp x cp.
   Families(RankLayout layout, std::int64_t replicas);
+  /// Of a job without a layout: the groups of each kind as they are given.
+  explicit Families(GroupsOf groups);
+  /// From here on pipelines, and what is one of them, are those of a part of the job: families of
+  /// their own, under its name.
+  void enter_part(std::string name, GroupsOf groups);
 
   std::int32_t of(RankGroup kind);
   /// First and last stage of each pipeline.
@@ -29,16 +38,19 @@ class Families {
   std::int32_t shard();
   std::int32_t replica();
 
+  /// A family of its own name.
+  std::int32_t add(std::string name, Groups groups);
+
   std::vector<GroupFamily> take() { return std::move(families_); }
 
  private:
-  using Groups = std::vector<std::vector<std::int32_t>>;
   template <class Make>
   std::int32_t get(std::string name, Make make);
   Groups split_replicas(bool across) const;
 
-  RankLayout layout_;
-  std::int64_t replicas_;
+  GroupsOf groups_of_;
+  std::int64_t replicas_ = 1;
+  std::string part_;  ///< what the names of pipelines end in: "" or ".NAME"
   std::map<std::string, std::int32_t> index_;
   std::vector<GroupFamily> families_;
 };

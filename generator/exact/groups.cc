@@ -198,15 +198,13 @@ std::vector<std::vector<std::int32_t>> groups_of(const RankLayout& layout, RankG
   return cut(dense, {"tp", "cp", "ep", "dp", "pp"});
 }
 
-std::vector<std::vector<std::int32_t>> embedding_groups(const RankLayout& layout) {
-  std::vector<std::vector<std::int32_t>> groups;
-  if (layout.pp > 1) {
-    groups = groups_of(layout, RankGroup::kPp);
-    for (std::vector<std::int32_t>& members : groups) {
-      members = {members.front(), members.back()};
-    }
+std::vector<std::vector<std::int32_t>> embedding_groups(
+    std::vector<std::vector<std::int32_t>> pipelines) {
+  std::erase_if(pipelines, [](const auto& members) { return members.size() < 2; });
+  for (std::vector<std::int32_t>& members : pipelines) {
+    members = {members.front(), members.back()};
   }
-  return groups;
+  return pipelines;
 }
 
 std::vector<std::int32_t> stage_of_ranks(const RankLayout& layout) {

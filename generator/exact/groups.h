@@ -56,9 +56,10 @@ void check_layout(const RankLayout& layout);
 /// O(gpus). PRECONDITION: check_layout() accepts it.
 std::vector<std::vector<std::int32_t>> groups_of(const RankLayout& layout, RankGroup kind);
 
-/// First and last stage of each pipeline, which share the embedding's table when it is tied. Ranks
-/// of other stages are in none. Empty for one stage.
-std::vector<std::vector<std::int32_t>> embedding_groups(const RankLayout& layout);
+/// First and last stage of each of these pipelines, which share the embedding's table when it is
+/// tied. Ranks of other stages are in none. Empty for one stage.
+std::vector<std::vector<std::int32_t>> embedding_groups(
+    std::vector<std::vector<std::int32_t>> pipelines);
 
 /// The pipeline stage of each rank.
 std::vector<std::int32_t> stage_of_ranks(const RankLayout& layout);

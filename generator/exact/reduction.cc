@@ -9,10 +9,37 @@ std::size_t ChunkReduction::first_of(BackwardPart part) const {
                                   items.begin());
 }
 
+namespace {
+
+/// Buckets of runs of items, one run a piece.
+std::vector<GradientBucket> buckets_by_piece(std::span<const std::int64_t> parameters,
+                                             std::span<const std::size_t> pieces,
+                                             std::int64_t limit) {
+  std::vector<GradientBucket> all;
+  for (std::size_t begin = 0; begin < pieces.size();) {
+    std::size_t end = begin;
+    while (end < pieces.size() && pieces[end] == pieces[begin]) {
+      ++end;
+    }
+    for (GradientBucket bucket : make_buckets(parameters.subspan(begin, end - begin), limit)) {
+      bucket.first += begin;
+      bucket.last += begin;
+      bucket.piece = pieces[begin];
+      all.push_back(bucket);
+    }
+    begin = end;
+  }
+  return all;
+}
+
+}  // namespace
+
 ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& job,
-                               std::int64_t dense_ranks, std::int64_t expert_ranks, bool split) {
+                               std::int64_t dense_ranks, std::int64_t expert_ranks, bool split,
+                               std::span<const std::size_t> cuts) {
   ChunkReduction reduction;
   std::vector<std::int64_t> dense, expert;
+  std::vector<std::size_t> pieces;  // of each item
   const auto collect = [&](BackwardPart part) {
     for (std::size_t unit = units.size(); unit-- > 0;) {
       const std::vector<FoldedStep>& steps = units[unit].unit->pass({true, 0, 0, part}).steps;
@@ -22,6 +49,8 @@ ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& 
           reduction.items.push_back({unit, step, part});
           dense.push_back(ready.dense);
           expert.push_back(ready.expert);
+          pieces.push_back(
+              static_cast<std::size_t>(std::ranges::upper_bound(cuts, unit) - cuts.begin()));
         }
       }
     }
@@ -32,8 +61,8 @@ ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& 
   } else {
     collect(BackwardPart::kWhole);
   }
-  reduction.dense = make_buckets(dense, bucket_limit(job, dense_ranks));
-  reduction.expert = make_buckets(expert, bucket_limit(job, expert_ranks));
+  reduction.dense = buckets_by_piece(dense, pieces, bucket_limit(job, dense_ranks));
+  reduction.expert = buckets_by_piece(expert, pieces, bucket_limit(job, expert_ranks));
   return reduction;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "generator/exact/buckets.h"
@@ -26,7 +27,10 @@ struct ChunkReduction {
 };
 
 /// `split`: the backward pass comes in two parts, first that of the input through all units.
+/// `cuts`: units that begin a new piece of the chunk, ascending; no bucket goes across pieces,
+/// which are numbered from the chunk's first.
 ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& job,
-                               std::int64_t dense_ranks, std::int64_t expert_ranks, bool split);
+                               std::int64_t dense_ranks, std::int64_t expert_ranks, bool split,
+                               std::span<const std::size_t> cuts = {});
 
 }  // namespace lockstep

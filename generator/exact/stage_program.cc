@@ -13,19 +13,24 @@
 namespace lockstep {
 
 StageProgram::StageProgram(const Job& job, const StagePlan& plan, const OperatorTime& time,
-                           Families& families, std::int64_t stage)
+                           Families& families, std::int64_t stage, const StagePieces* pieces)
     : job_(job),
       plan_(plan),
       time_(time),
       families_(families),
       stage_(stage),
+      pieces_(pieces),
       bidirectional_(pipeline_schedule_named(job.schedule).bidirectional),
       dense_ranks_(job.dp() * job.cp),
       expert_ranks_(layout_of(job).expert_dp()) {
   for (std::int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
     units_.push_back(plan.units(stage, chunk));
-    reductions_.push_back({chunk_reduction(units_.back(), job, dense_ranks_, expert_ranks_, false),
-                           chunk_reduction(units_.back(), job, dense_ranks_, expert_ranks_, true)});
+    const std::span<const std::size_t> cuts =
+        pieces == nullptr ? std::span<const std::size_t>() : pieces->cuts;
+    const auto reduction = [&](bool split) {
+      return chunk_reduction(units_.back(), job, dense_ranks_, expert_ranks_, split, cuts);
+    };
+    reductions_.push_back({reduction(false), reduction(true)});
     gathered_.emplace_back(units_.back().size());
   }
   program_.streams.assign(kStageStreamNames.begin(), kStageStreamNames.end());
@@ -244,7 +249,7 @@ void StageProgram::run(const PipelineSlot& slot, const SlotPlace& place) {
   }
   if (!slot.backward && final_stage && place.last && dense_ranks_ > 1) {
     collective(OpType::kLoss, "loss", kGlobalStream, CommType::kAllReduce,
-               families_.of(RankGroup::kDpCp), Bytes(8), exits_);
+               copies_of(pieces_ == nullptr ? 0 : pieces_->cuts.size(), false), Bytes(8), exits_);
   }
 }
 

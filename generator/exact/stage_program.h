@@ -13,12 +13,20 @@
 
 namespace lockstep {
 
+/// How the layers of a stage of one chunk fall into pieces that other ranks hold together, where
+/// not all copies of the model are cut alike (mixed_job.h).
+struct StagePieces {
+  std::vector<std::size_t> cuts;       ///< units that begin a new piece
+  std::vector<std::int32_t> families;  ///< of each piece: the ranks with the same parameters
+};
+
 /// Writes the program of one pipeline stage (see exact_workload.h).
 class StageProgram {
  public:
-  /// `plan`, `families` and `time` must outlive it. PRECONDITION: check_job(job).
+  /// `plan`, `families`, `time` and `pieces` must outlive it. PRECONDITION: check_job(job); with
+  /// `pieces` one chunk, no experts and at most ZeRO-1.
   StageProgram(const Job& job, const StagePlan& plan, const OperatorTime& time, Families& families,
-               std::int64_t stage);
+               std::int64_t stage, const StagePieces* pieces = nullptr);
 
   /// The whole program but its ranks.
   OpProgram build(std::vector<PipelineSlot> slots);
@@ -46,7 +54,8 @@ class StageProgram {
   Ops run_pass(const ModelUnit& what, const PipelineSlot& slot, const std::string& prefix,
                const Ops& entry, ChunkReduction* reduction, std::size_t unit);
   void reduce_complete(const ChunkReduction& reduction, std::size_t item, std::int32_t op);
-  void reduce(std::int64_t parameters, bool expert, Ops after);
+  void reduce(const GradientBucket& bucket, bool expert, Ops after);
+  std::int32_t copies_of(std::size_t piece, bool expert);
   Ops gather(const std::string& what, const ParameterCount& parameters, const Ops& after);
   void gather_buckets(Ops after);
   void reduce_unit(const PlacedUnit& unit, bool last, const Ops& after);
@@ -57,6 +66,7 @@ class StageProgram {
   const OperatorTime& time_;
   Families& families_;
   std::int64_t stage_;
+  const StagePieces* pieces_;
   bool bidirectional_;
   std::int64_t dense_ranks_, expert_ranks_;                ///< that hold the same parameters
   std::vector<std::vector<PlacedUnit>> units_;             ///< by chunk

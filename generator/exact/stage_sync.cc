@@ -16,22 +16,27 @@ void StageProgram::reduce_complete(const ChunkReduction& reduction, std::size_t 
   for (const bool expert : {false, true}) {
     for (const GradientBucket& bucket : expert ? reduction.expert : reduction.dense) {
       if (bucket.last == item) {
-        reduce(bucket.parameters, expert, {op});
+        reduce(bucket, expert, {op});
       }
     }
   }
 }
 
-void StageProgram::reduce(std::int64_t parameters, bool expert, Ops after) {
+/// The ranks that hold the parameters of a piece of the chunk.
+std::int32_t StageProgram::copies_of(std::size_t piece, bool expert) {
+  return pieces_ != nullptr ? pieces_->families[piece]
+                            : families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp);
+}
+
+void StageProgram::reduce(const GradientBucket& bucket, bool expert, Ops after) {
   if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
     return;
   }
   const bool scatter = job_.sharding == Sharding::kZero1 || job_.sharding == Sharding::kZero2;
-  reduced_.push_back(collective(OpType::kReduceGradients,
-                                expert ? "reduce expert gradients" : "reduce gradients", kDpStream,
-                                scatter ? CommType::kReduceScatter : CommType::kAllReduce,
-                                families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp),
-                                Bytes(parameters) * plan_.sizes().gradient, std::move(after)));
+  reduced_.push_back(collective(
+      OpType::kReduceGradients, expert ? "reduce expert gradients" : "reduce gradients", kDpStream,
+      scatter ? CommType::kReduceScatter : CommType::kAllReduce, copies_of(bucket.piece, expert),
+      Bytes(bucket.parameters) * plan_.sizes().gradient, std::move(after)));
 }
 
 /// Gathers fully sharded parameters.
@@ -69,8 +74,7 @@ void StageProgram::gather_buckets(Ops after) {
       for (std::size_t i = buckets.size(); i-- > 0;) {
         const std::int32_t op = collective(
             OpType::kGatherParameters, expert ? "gather expert parameters" : "gather parameters",
-            kDpStream, CommType::kAllGather,
-            families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp),
+            kDpStream, CommType::kAllGather, copies_of(buckets[i].piece, expert),
             Bytes(buckets[i].parameters) * plan_.sizes().parameter, after);
         for (std::size_t item = buckets[i].first; item <= buckets[i].last; ++item) {
           Ops& awaited = gathered_[chunk][reduction.items[item].unit];

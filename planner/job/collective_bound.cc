@@ -18,7 +18,11 @@ double over(double bytes, double rate) { return rate > 0 ? bytes / rate : 0; }
 }  // namespace
 
 CollectiveBound::CollectiveBound(const Topology& topology, const Speeds& speeds)
-    : shapes_(topology), fabric_(fabric_of(topology, topology.gpus())), speeds_(speeds) {}
+    : CollectiveBound(topology, topology.gpus(), speeds) {}
+
+CollectiveBound::CollectiveBound(const Topology& topology, const std::vector<NodeId>& gpus,
+                                 const Speeds& speeds)
+    : shapes_(topology, gpus), fabric_(fabric_of(topology, topology.gpus())), speeds_(speeds) {}
 
 double CollectiveBound::least_s(const RankLayout& layout, RankGroup kind, CommType comm,
                                 Bytes bytes, std::int64_t replicas) {
@@ -33,6 +37,18 @@ double CollectiveBound::least_s(const RankLayout& layout, RankGroup kind, CommTy
       found->second = of_shape(shapes[i], comm, bytes);
     }
     least = i == 0 ? found->second : std::min(least, found->second);
+  }
+  return least;
+}
+
+double CollectiveBound::least_s(std::span<const PlacedShape> shapes, CommType comm,
+                                Bytes bytes) const {
+  if (bytes == Bytes(0) || shapes.empty()) {
+    return 0;
+  }
+  double least = of_shape(shapes.front(), comm, bytes);
+  for (const PlacedShape& shape : shapes.subspan(1)) {
+    least = std::min(least, of_shape(shape, comm, bytes));
   }
   return least;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <tuple>
+#include <vector>
 
 #include "base/units.h"
 #include "planner/job/group_shapes.h"
@@ -39,12 +41,19 @@ struct Speeds {
 /// rank that it is for.
 class CollectiveBound {
  public:
-  /// `topology` must outlive it. PRECONDITION: the topology has a GPU.
+  /// Rank r is the topology's r-th GPU, or on gpus[r]. PRECONDITION: the topology has a GPU.
   explicit CollectiveBound(const Topology& topology, const Speeds& speeds = {});
+  CollectiveBound(const Topology& topology, const std::vector<NodeId>& gpus,
+                  const Speeds& speeds = {});
 
   /// 0 for groups of one rank and no bytes. `replicas`: as GroupShapes::of().
   double least_s(const RankLayout& layout, RankGroup kind, CommType comm, Bytes bytes,
                  std::int64_t replicas = 1);
+  /// Of groups that no layout describes: their shapes, and what each takes at least.
+  std::vector<PlacedShape> shapes_of(std::span<const std::vector<std::int32_t>> groups) const {
+    return shapes_.of(groups);
+  }
+  double least_s(std::span<const PlacedShape> shapes, CommType comm, Bytes bytes) const;
 
  private:
   double of_shape(const PlacedShape& placed, CommType comm, Bytes bytes) const;

@@ -1,14 +1,12 @@
 #include "planner/job/group_shapes.h"
 
 #include <algorithm>
-#include <span>
 
 #include <fmt/format.h>
 
 namespace lockstep {
 
-GroupShapes::GroupShapes(const Topology& topology) {
-  const std::vector<NodeId> gpus = topology.gpus();
+GroupShapes::GroupShapes(const Topology& topology, const std::vector<NodeId>& gpus) {
   std::vector<std::int32_t> rank_of(topology.nodes.size(), -1);
   for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
     rank_of[gpus[rank].index()] = static_cast<std::int32_t>(rank);
@@ -36,13 +34,18 @@ const std::vector<PlacedShape>& GroupShapes::of(const RankLayout& layout, RankGr
       fmt::format("{} {} {} {} {} {} {} {} {}", layout.gpus, layout.tp, layout.cp, layout.pp,
                   layout.ep, layout.etp, layout.order, static_cast<int>(kind), replicas);
   const auto [found, is_new] = known_.try_emplace(key);
-  std::vector<PlacedShape>& shapes = found->second;
-  if (!is_new) {
-    return shapes;
+  if (is_new) {
+    found->second = of(groups_of(layout, kind), replicas);
   }
+  return found->second;
+}
+
+std::vector<PlacedShape> GroupShapes::of(std::span<const std::vector<std::int32_t>> groups,
+                                         std::int64_t replicas) const {
+  std::vector<PlacedShape> shapes;
   std::map<GroupShape, std::size_t> place;
   std::vector<std::int32_t> servers;
-  for (const std::vector<std::int32_t>& whole : groups_of(layout, kind)) {
+  for (const std::vector<std::int32_t>& whole : groups) {
     const std::size_t size = whole.size() / static_cast<std::size_t>(replicas);
     for (std::size_t begin = 0; size > 1 && begin < whole.size(); begin += size) {
       const std::span<const std::int32_t> group = std::span(whole).subspan(begin, size);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,16 +24,20 @@ struct PlacedShape {
 };
 
 /// The shapes that the groups of a kind have on a topology, each once, worked out when first asked
-/// for. Rank r is the topology's r-th GPU. Not for two threads at once.
+/// for. Not for two threads at once.
 class GroupShapes {
  public:
-  explicit GroupShapes(const Topology& topology);
+  /// Rank r is on gpus[r].
+  GroupShapes(const Topology& topology, const std::vector<NodeId>& gpus);
 
   /// Groups of a kind cut into `replicas` consecutive blocks each (hybrid sharding); groups of one
   /// rank are left out. O(gpus) the first time. PRECONDITION: check_layout(layout), no more GPUs
   /// than the topology has, replicas divides the groups' size.
   const std::vector<PlacedShape>& of(const RankLayout& layout, RankGroup kind,
                                      std::int64_t replicas = 1);
+  /// Of the groups given. O(their ranks).
+  std::vector<PlacedShape> of(std::span<const std::vector<std::int32_t>> groups,
+                              std::int64_t replicas = 1) const;
 
  private:
   std::vector<std::int32_t> server_;  // of each rank

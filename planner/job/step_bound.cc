@@ -28,6 +28,7 @@ struct Chunk {
     BackwardPart part = BackwardPart::kWhole;
     bool expert = false;
     std::int64_t parameters = 0;
+    std::size_t piece = 0;
   };
   std::vector<Bucket> buckets;  ///< of gradients, in the order in which they are complete
   /// Of parameters: those of a backward pass that is not split, however it runs.
@@ -36,23 +37,20 @@ struct Chunk {
 
 class Floor {
  public:
-  Floor(const Job& job, const ModelTimes& model, CollectiveBound& bounds,
-        const UnitTimesCache& times)
+  Floor(const Job& job, StageCosts& costs)
       : job_(job),
-        model_(model),
-        bounds_(bounds),
-        times_(times),
+        costs_(costs),
         schedule_(pipeline_schedule_named(job.schedule)),
-        layout_(layout_of(job)),
         sizes_(rank_sizes(job)),
         dense_ranks_(job.dp() * job.cp),
-        expert_ranks_(layout_.expert_dp()),
+        expert_ranks_(layout_of(job).expert_dp()),
         microbatches_(job.microbatches()) {}
 
   StepFloor run() {
     const std::vector<std::vector<ModelChunk>> cut = stages_of(job_);
     for (std::size_t s = 0; s < cut.size(); ++s) {
       Stage& stage = stages_.emplace_back();
+      stage.index = s;
       for (const ModelChunk& chunk : cut[s]) {
         stage.chunks.push_back(make_chunk(chunk, stage));
       }
@@ -66,6 +64,7 @@ class Floor {
 
  private:
   struct Stage {
+    std::size_t index = 0;
     std::vector<Chunk> chunks;
     std::vector<PipelineSlot> slots;
     std::size_t next = 0;
@@ -74,22 +73,21 @@ class Floor {
     ParameterCount parameters;
   };
 
-  double gather_s(const ParameterCount& parameters) {
-    return bounds_.least_s(layout_, RankGroup::kDpCp, CommType::kAllGather,
-                           Bytes(parameters.dense) * sizes_.parameter, job_.hsdp_replicas) +
-           bounds_.least_s(layout_, RankGroup::kExpertDp, CommType::kAllGather,
-                           Bytes(parameters.expert) * sizes_.parameter);
+  double gather_s(std::size_t stage, const ParameterCount& parameters) {
+    return sharded_s(stage, CommType::kAllGather, parameters, sizes_.parameter);
   }
-  double scatter_s(const ParameterCount& parameters) {
-    return bounds_.least_s(layout_, RankGroup::kDpCp, CommType::kReduceScatter,
-                           Bytes(parameters.dense) * sizes_.gradient, job_.hsdp_replicas) +
-           bounds_.least_s(layout_, RankGroup::kExpertDp, CommType::kReduceScatter,
-                           Bytes(parameters.expert) * sizes_.gradient);
+  double scatter_s(std::size_t stage, const ParameterCount& parameters) {
+    return sharded_s(stage, CommType::kReduceScatter, parameters, sizes_.gradient);
+  }
+  double sharded_s(std::size_t stage, CommType comm, const ParameterCount& parameters, int width) {
+    return costs_.copies_s(stage, 0, false, comm, Bytes(parameters.dense) * width,
+                           job_.hsdp_replicas) +
+           costs_.copies_s(stage, 0, true, comm, Bytes(parameters.expert) * width, 1);
   }
 
   Chunk make_chunk(const ModelChunk& what, Stage& stage) {
     Chunk chunk;
-    chunk.units = model_.units(what);
+    chunk.units = costs_.model(stage.index).units(what);
     std::int64_t width = 0;
     for (const UnitTimes* unit : chunk.units) {
       chunk.forward += unit->forward;
@@ -101,29 +99,29 @@ class Floor {
       stage.parameters += unit->unit->parameters;
       width = unit->unit->residual_width > 0 ? unit->unit->residual_width : width;
     }
-    chunk.output_s = bounds_.least_s(layout_, RankGroup::kPp, CommType::kSendRecv,
-                                     Bytes(sizes_.local_tokens) * width * sizes_.activation);
+    chunk.output_s =
+        costs_.send_s(stage.index, Bytes(sizes_.local_tokens) * width * sizes_.activation);
     if (job_.sharding == Sharding::kZero3) {
-      shard(chunk);
+      shard(stage.index, chunk);
     } else {
-      fill_buckets(chunk);
+      fill_buckets(stage.index, chunk);
     }
     return chunk;
   }
 
   /// Units wait for their parameters, which are gathered while the unit before runs.
-  void shard(Chunk& chunk) {
+  void shard(std::size_t stage, Chunk& chunk) {
     const std::size_t count = chunk.units.size();
     std::vector<double> gather;
     for (const UnitTimes* unit : chunk.units) {
-      gather.push_back(gather_s(unit->unit->parameters));
-      const double scatter = scatter_s(unit->unit->parameters);
+      gather.push_back(gather_s(stage, unit->unit->parameters));
+      const double scatter = scatter_s(stage, unit->unit->parameters);
       chunk.traffic += 2 * gather.back() + scatter;
     }
     if (count == 0) {
       return;
     }
-    chunk.last_reduction = scatter_s(chunk.units.front()->unit->parameters);
+    chunk.last_reduction = scatter_s(stage, chunk.units.front()->unit->parameters);
     const auto pass = [&](double UnitTimes::*time, bool backward) {
       double sum = gather[backward ? count - 1 : 0];
       for (std::size_t k = 0; k < count; ++k) {
@@ -138,21 +136,21 @@ class Floor {
     chunk.input = pass(&UnitTimes::input, true);
   }
 
-  void fill_buckets(Chunk& chunk) {
-    chunk.buckets = buckets_of(chunk, schedule_.splits_backward);
+  void fill_buckets(std::size_t stage, Chunk& chunk) {
+    chunk.buckets = buckets_of(stage, chunk, schedule_.splits_backward);
     if (gathers_buckets()) {
-      chunk.gathers = schedule_.splits_backward ? buckets_of(chunk, false) : chunk.buckets;
+      chunk.gathers = schedule_.splits_backward ? buckets_of(stage, chunk, false) : chunk.buckets;
     }
     chunk.gathered.assign(chunk.units.size(), 0);
   }
 
-  std::vector<Chunk::Bucket> buckets_of(const Chunk& chunk, bool split) const {
+  std::vector<Chunk::Bucket> buckets_of(std::size_t stage, const Chunk& chunk, bool split) const {
     std::vector<PlacedUnit> placed;
     for (const UnitTimes* unit : chunk.units) {
       placed.push_back({{}, unit->unit});
     }
     const ChunkReduction reduction =
-        chunk_reduction(placed, job_, dense_ranks_, expert_ranks_, split);
+        chunk_reduction(placed, job_, dense_ranks_, expert_ranks_, split, costs_.cuts(stage));
     std::vector<Chunk::Bucket> buckets;
     for (const bool expert : {false, true}) {
       if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
@@ -160,16 +158,17 @@ class Floor {
       }
       for (const GradientBucket& bucket : expert ? reduction.expert : reduction.dense) {
         const GradientItem& item = reduction.items[bucket.last];
-        buckets.push_back({bucket.last, item.unit, item.part, expert, bucket.parameters});
+        buckets.push_back(
+            {bucket.last, item.unit, item.part, expert, bucket.parameters, bucket.piece});
       }
     }
     std::ranges::stable_sort(buckets, {}, &Chunk::Bucket::last);
     return buckets;
   }
 
-  double bucket_s(const Chunk::Bucket& bucket, CommType comm, int width) {
-    return bounds_.least_s(layout_, bucket.expert ? RankGroup::kExpertDp : RankGroup::kDpCp, comm,
-                           Bytes(bucket.parameters) * width);
+  double bucket_s(const Stage& stage, const Chunk::Bucket& bucket, CommType comm, int width) {
+    return costs_.copies_s(stage.index, bucket.piece, bucket.expert, comm,
+                           Bytes(bucket.parameters) * width, 1);
   }
 
   bool gathers_buckets() const {
@@ -187,7 +186,7 @@ class Floor {
         for (std::size_t i = chunk.gathers.size(); i-- > 0;) {
           const Chunk::Bucket& bucket = chunk.gathers[i];
           if (bucket.expert == expert) {
-            stage.dp_free += bucket_s(bucket, CommType::kAllGather, sizes_.parameter);
+            stage.dp_free += bucket_s(stage, bucket, CommType::kAllGather, sizes_.parameter);
             double& unit = chunk.gathered[bucket.unit];
             unit = std::max(unit, stage.dp_free);
           }
@@ -292,7 +291,8 @@ class Floor {
                  : slot.part == BackwardPart::kInput ? unit.input
                                                      : unit.weights;
       }
-      stage.dp_free = std::max(stage.dp_free, ready) + bucket_s(bucket, comm, sizes_.gradient);
+      stage.dp_free =
+          std::max(stage.dp_free, ready) + bucket_s(stage, bucket, comm, sizes_.gradient);
     }
   }
 
@@ -301,14 +301,14 @@ class Floor {
     double together = 0, update = 0;
     for (Stage& stage : stages_) {
       const std::int64_t owned = owned_parameters(job_, stage.parameters);
-      const double norm = times_.time_s(gradient_norm(owned, sizes_));
-      const double adam = times_.time_s(optimizer_update(owned, sizes_));
+      const double norm = costs_.time_s(stage.index, gradient_norm(owned, sizes_));
+      const double adam = costs_.time_s(stage.index, optimizer_update(owned, sizes_));
       double traffic = 0, gathers = 0;
       for (const Chunk& chunk : stage.chunks) {
         traffic += chunk.traffic * static_cast<double>(microbatches_);
         for (const Chunk::Bucket& bucket : chunk.gathers) {
           if (!job_.overlap_parameters) {
-            gathers += bucket_s(bucket, CommType::kAllGather, sizes_.parameter);
+            gathers += bucket_s(stage, bucket, CommType::kAllGather, sizes_.parameter);
           }
         }
       }
@@ -322,18 +322,42 @@ class Floor {
   }
 
   const Job& job_;
-  const ModelTimes& model_;
-  CollectiveBound& bounds_;
-  const UnitTimesCache& times_;
+  StageCosts& costs_;
   const PipelineSchedule& schedule_;
-  RankLayout layout_;
   RankSizes sizes_;
   std::int64_t dense_ranks_, expert_ranks_, microbatches_;
   std::vector<Stage> stages_;
   std::vector<double> forward_, backward_;  // ends, by virtual stage and microbatch
 };
 
+/// Of a job whose copies are alike, on GPUs of one type.
+class UniformCosts final : public StageCosts {
+ public:
+  UniformCosts(const Job& job, UnitTimesCache& units, CollectiveBound& bounds)
+      : model_(units.of(job)), units_(units), bounds_(bounds), layout_(layout_of(job)) {}
+
+  const ModelTimes& model(std::size_t) override { return model_; }
+  double time_s(std::size_t, const Operator& op) override { return units_.time_s(op); }
+  double send_s(std::size_t, Bytes bytes) override {
+    return bounds_.least_s(layout_, RankGroup::kPp, CommType::kSendRecv, bytes);
+  }
+  double copies_s(std::size_t, std::size_t, bool expert, CommType comm, Bytes bytes,
+                  std::int64_t replicas) override {
+    return bounds_.least_s(layout_, expert ? RankGroup::kExpertDp : RankGroup::kDpCp, comm, bytes,
+                           replicas);
+  }
+  std::span<const std::size_t> cuts(std::size_t) const override { return {}; }
+
+ private:
+  const ModelTimes& model_;
+  const UnitTimesCache& units_;
+  CollectiveBound& bounds_;
+  RankLayout layout_;
+};
+
 }  // namespace
+
+StepFloor step_floor(const Job& job, StageCosts& costs) { return Floor(job, costs).run(); }
 
 StepBound::StepBound(const Topology& topology, OperatorTime time, const Speeds& speeds)
     : bounds_(topology, speeds), units_(std::move(time), bounds_, speeds.compute) {}
@@ -359,7 +383,8 @@ StepFloor StepBound::of(const Job& job) {
   if (pipeline_schedule_named(job.schedule).bidirectional) {
     return {busy_s(job), busy_s(job)};
   }
-  return Floor(job, units_.of(job), bounds_, units_).run();
+  UniformCosts costs(job, units_, bounds_);
+  return step_floor(job, costs);
 }
 
 }  // namespace lockstep

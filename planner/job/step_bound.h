@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "generator/job.h"
@@ -14,6 +15,25 @@ struct StepFloor {
   double step_s = 0;
   double compute_s = 0;  ///< computations of a rank, the mean of all; no bound, but exact
 };
+
+/// What the stages of a job take, each where it runs: lower bounds, in seconds.
+class StageCosts {
+ public:
+  virtual ~StageCosts() = default;
+  virtual const ModelTimes& model(std::size_t stage) = 0;
+  virtual double time_s(std::size_t stage, const Operator& op) = 0;
+  /// To hand bytes on to the next stage.
+  virtual double send_s(std::size_t stage, Bytes bytes) = 0;
+  /// Of the ranks that hold the same dense parameters (or experts) of a piece of the stage.
+  virtual double copies_s(std::size_t stage, std::size_t piece, bool expert, CommType comm,
+                          Bytes bytes, std::int64_t replicas) = 0;
+  /// Where the stage falls into pieces (reduction.h).
+  virtual std::span<const std::size_t> cuts(std::size_t stage) const = 0;
+};
+
+/// What StepBound::of() is, on stages with these costs. PRECONDITION: check_job(job); no
+/// bidirectional schedule.
+StepFloor step_floor(const Job& job, StageCosts& costs);
 
 /// Lower bounds on the time of a step as the replay would find it: the replay's own graph with one
 /// rank a stage and every transfer as short as it could be (CollectiveBound).

@@ -86,14 +86,15 @@ UnitTimes UnitTimesCache::unit_times(const ModelUnit* unit, const RankLayout& la
   return times;
 }
 
-const ModelTimes& UnitTimesCache::of(const Job& job) {
-  const RankLayout layout = layout_of(job);
+const ModelTimes& UnitTimesCache::of(const Job& job) { return of(job, layout_of(job)); }
+
+const ModelTimes& UnitTimesCache::of(const Job& job, const RankLayout& layout) {
   const std::string units =
       fmt::format("{} {} {} {} {} {} {} {} {}", job.tp, job.cp, job.ep, layout.etp, job.micro_batch,
                   job.sequence_parallel, static_cast<int>(job.recompute),
                   static_cast<int>(job.context_comm), job.pp > 1);
   const auto [found, is_new] =
-      known_.try_emplace(fmt::format("{} {} {} {}", units, job.gpus, job.pp, job.rank_order));
+      known_.try_emplace(fmt::format("{} {} {} {}", units, layout.gpus, layout.pp, layout.order));
   ModelTimes& model = found->second;
   if (!is_new) {
     return model;

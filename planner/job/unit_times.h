@@ -41,6 +41,8 @@ class UnitTimesCache {
   /// PRECONDITION: check_job(job); all jobs have one model and differ only in how they are cut and
   /// in batch, recomputation and schedule. The reference stays valid.
   const ModelTimes& of(const Job& job);
+  /// The same, its groups those of another layout of the same tp, cp and ep.
+  const ModelTimes& of(const Job& job, const RankLayout& layout);
   double time_s(const Operator& op) const { return time_(op).seconds() / compute_; }
 
  private:

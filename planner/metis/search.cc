@@ -234,10 +234,11 @@ class Search {
 
 }  // namespace
 
-std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads) {
+std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads,
+                           SearchMemo* memo) {
   std::vector<std::string> sequence = problem.types();
   std::sort(sequence.begin(), sequence.end());
-  std::vector<std::pair<std::vector<std::string>, std::int64_t>> parts;
+  std::vector<SearchMemo::Part> parts;
   do {
     for (std::int64_t batches = problem.global_batch; batches > 0; --batches) {
       if (problem.global_batch % batches == 0) {
@@ -247,8 +248,18 @@ std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads
   } while (std::next_permutation(sequence.begin(), sequence.end()));
   std::vector<std::vector<Ranked>> found_by_part(parts.size());
   for_each_in_parallel(parts.size(), threads, [&](std::size_t i) {
-    found_by_part[i] =
-        Search(problem, parts[i].first, parts[i].second, std::max<std::size_t>(1, most)).run();
+    const std::size_t wanted = std::max<std::size_t>(1, most);
+    if (std::vector<Plan> known; memo != nullptr && memo->find(parts[i], wanted, known)) {
+      for (Plan& plan : known) {
+        const Price price = price_plan(problem, plan);
+        found_by_part[i].push_back({std::move(plan), price});
+      }
+      return;
+    }
+    found_by_part[i] = Search(problem, parts[i].first, parts[i].second, wanted).run();
+    if (memo != nullptr) {
+      memo->add(parts[i], wanted, found_by_part[i]);
+    }
   });
   std::vector<Ranked> found;
   for (std::vector<Ranked>& some : found_by_part) {

@@ -15,10 +15,10 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 11> kSchemas = {
+constexpr std::array<std::string_view, 12> kSchemas = {
     "lockstep-simulate",   "lockstep-causes",     "lockstep-compare", "lockstep-compare-steps",
     "lockstep-score",      "lockstep-collective", "lockstep-plan",    "lockstep-job-plan",
-    "lockstep-plan-price", "lockstep-goodput",    "lockstep-sweep"};
+    "lockstep-mixed-plan", "lockstep-plan-price", "lockstep-goodput", "lockstep-sweep"};
 
 constexpr std::size_t kLongestText = 200;      // characters of a name
 constexpr std::size_t kLongestCommand = 8000;  // and of a command, which is of use in one piece

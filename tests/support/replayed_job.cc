@@ -19,13 +19,17 @@ OperatorTime roofline_of(const Job& job) {
 
 StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time,
                       const FlowOptions& flow) {
+  return replay_workload(exact_workload(job, time), topology, flow);
+}
+
+StepResult replay_workload(const Workload& workload, const Topology& topology,
+                           const FlowOptions& flow) {
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   ScheduleCache schedules;
   StepOptions options;
   options.fold = flow;
   return simulate_step(
-      exact_workload(job, time), topology,
-      [&] { return std::make_unique<FlowEngine>(topology, flow); },
+      workload, topology, [&] { return std::make_unique<FlowEngine>(topology, flow); },
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
         CollectiveRequest request;
         request.op = op;

@@ -6,13 +6,18 @@
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/replay/step_result.h"
 #include "topologies/topology.h"
+#include "workloads/workload.h"
 
 namespace lockstep::testing {
 
 /// The roofline of the job's GPU.
 OperatorTime roofline_of(const Job& job);
 
-/// A job's step on the flow engine with the collectives that NCCL would choose, every rank.
+/// A workload's step on the flow engine with the collectives that NCCL would choose, every rank.
+StepResult replay_workload(const Workload& workload, const Topology& topology,
+                           const FlowOptions& flow = {});
+
+/// A job's step likewise.
 StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time,
                       const FlowOptions& flow = {});
 

@@ -39,8 +39,9 @@ double slowest_way(const Space& space) {
 
 }  // namespace
 
-PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch)
+PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch, SearchMemo* memo)
     : problem_(problem),
+      memo_(memo),
       microbatch_(microbatch),
       microbatches_(problem.global_batch / microbatch),
       gpus_(problem.cluster.gpus()) {
@@ -142,6 +143,18 @@ bool PipelineSearch::may_reach(int stages, double slowest_us) {
 }
 
 double PipelineSearch::least_bottleneck_us() {
+  double us = 0;
+  if (memo_ != nullptr && memo_->find_bottleneck(microbatch_, us)) {
+    return us;
+  }
+  us = bisected_bottleneck_us();
+  if (memo_ != nullptr) {
+    memo_->add_bottleneck(microbatch_, us);
+  }
+  return us;
+}
+
+double PipelineSearch::bisected_bottleneck_us() {
   const auto any = [&](double time) {
     reach(time);
     return std::any_of(start_.begin() + 1, start_.end(),
@@ -274,15 +287,32 @@ void PipelineSearch::price_fronts(int stages, double beat_us) {
   }
 }
 
+StageAnswer PipelineSearch::solve(const StageQuestion& question) {
+  StageAnswer answer;
+  if (memo_ != nullptr && memo_->find(question, answer)) {
+    return answer;
+  }
+  std::size_t log = 0;
+  while ((1 << log) < question.gpus) {
+    ++log;
+  }
+  answer = solve_stage(spaces_[log], question.kind, ladders_[log], question.first, question.end,
+                       question.cap_us, question.labels_an_op);
+  if (memo_ != nullptr) {
+    memo_->add(question, answer);
+  }
+  return answer;
+}
+
 /// Prices the edge exactly, or takes it out of the graph where no way is within the cap. Returns
 /// whether the answer is proven.
 bool PipelineSearch::price_edge(int behind, Node& node, Edge& edge, double cap_us) {
   Known& place = known_[key_of(behind, node, edge)];
   const bool stale = place.labels > 0 && place.labels < labels_an_op_;  // dropped some then
   if ((stale || !place.exact) && place.lower <= cap_us) {
-    const auto log = static_cast<std::size_t>(edge.gpus_log);
-    StageAnswer answer = solve_stage(spaces_[log], kind(behind, node.first_gpu, 1 << edge.gpus_log),
-                                     ladders_[log], node.op, edge.end, cap_us, labels_an_op_);
+    const int gpus = 1 << edge.gpus_log;
+    StageAnswer answer = solve({microbatch_, gpus, kind(behind, node.first_gpu, gpus), node.op,
+                                edge.end, cap_us, labels_an_op_});
     work_ += answer.labels + (edge.end - node.op);
     place.labels = answer.exact ? 0 : labels_an_op_;
     if (answer.found && (!place.exact || answer.solution.time_us < place.lower)) {

@@ -18,7 +18,8 @@ namespace lockstep::aceso {
 /// is the best, and the one before it a proven bound.
 class PipelineSearch {
  public:
-  PipelineSearch(const Problem& problem, std::int64_t microbatch);
+  /// `memo` may be nullptr.
+  PipelineSearch(const Problem& problem, std::int64_t microbatch, SearchMemo* memo);
 
   /// Whether the profile has anything for this microbatch.
   bool empty() const;
@@ -84,6 +85,8 @@ class PipelineSearch {
   StageKind kind(int behind, int first_gpu, int gpus) const;
   bool legal(int first_gpu, int gpus) const;
   bool may_cut(std::int64_t op) const;
+  double bisected_bottleneck_us();
+  StageAnswer solve(const StageQuestion& question);
   void reach(double time_us);
   void build(int stages, double time_us, double beat_us);
   void add_edges(int stage, int stages, int node, double time_us);
@@ -95,6 +98,7 @@ class PipelineSearch {
   Plan plan_of(int stages, std::vector<std::pair<int, int>> path);
 
   const Problem& problem_;
+  SearchMemo* memo_;
   std::int64_t microbatch_, microbatches_;
   int gpus_;
   std::vector<Space> spaces_;  ///< by log2 of the GPUs

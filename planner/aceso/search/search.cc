@@ -26,12 +26,13 @@ struct Branch {
   double bound_us = 0;
 };
 
-std::vector<Branch> branches(const Problem& problem, int threads, SearchResult& result) {
+std::vector<Branch> branches(const Problem& problem, const SearchOptions& options,
+                             SearchResult& result) {
   std::vector<std::unique_ptr<PipelineSearch>> made(problem.microbatches.size());
   std::vector<double> bottleneck_us(made.size(), kFar);
-  for_each_in_parallel(made.size(), threads, [&](std::size_t i) {
+  for_each_in_parallel(made.size(), options.threads, [&](std::size_t i) {
     if (problem.global_batch % problem.microbatches[i] == 0) {
-      made[i] = std::make_unique<PipelineSearch>(problem, problem.microbatches[i]);
+      made[i] = std::make_unique<PipelineSearch>(problem, problem.microbatches[i], options.memo);
       if (!made[i]->empty()) {
         bottleneck_us[i] = made[i]->least_bottleneck_us();
       }
@@ -156,7 +157,7 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
   State state{problem, result, options.most};
   const int most = std::min({problem.max_stages, problem.cluster.gpus(),
                              static_cast<int>(std::min<std::int64_t>(problem.ops(), 1 << 20))});
-  std::vector<Branch> all = branches(problem, options.threads, result);
+  std::vector<Branch> all = branches(problem, options, result);
   // Large models first with cuts between layers alone and few labels: a good plan soon.
   struct Pass {
     std::int64_t layers_apart;  ///< 0: cuts anywhere

@@ -14,9 +14,10 @@ struct RankedPlan {
 };
 
 struct SearchOptions {
-  std::int64_t max_work = 0;  ///< labels after which it ends, proven or not; 0: never
-  std::size_t most = 1;       ///< plans wanted, at least 1
-  int threads = 1;            ///< for the microbatches' bounds; 0: one a core
+  std::int64_t max_work = 0;   ///< labels after which it ends, proven or not; 0: never
+  std::size_t most = 1;        ///< plans wanted, at least 1
+  int threads = 1;             ///< for the microbatches' bounds; 0: one a core
+  SearchMemo* memo = nullptr;  ///< of an earlier search of the same problem, and for a later one
 };
 
 struct SearchResult {

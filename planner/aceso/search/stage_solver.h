@@ -33,4 +33,27 @@ StageAnswer solve_stage(const Space& space, const StageKind& kind, const Lanes& 
                         std::int64_t first, std::int64_t end, double cap_us,
                         std::int64_t labels_an_op);
 
+/// What solve_stage() is asked, of one problem.
+struct StageQuestion {
+  std::int64_t microbatch = 1;  ///< of the pipeline
+  int gpus = 1;
+  StageKind kind;
+  std::int64_t first = 0, end = 0;
+  double cap_us = 0;
+  std::int64_t labels_an_op = 0;
+};
+
+/// Answers that an earlier search of the same problem has worked out. Each is a function of its
+/// question, work included, so that a search that takes them from here is the same to the last
+/// label. Asked by several threads at once.
+class SearchMemo {
+ public:
+  virtual ~SearchMemo() = default;
+  virtual bool find(const StageQuestion& question, StageAnswer& answer) = 0;
+  virtual void add(const StageQuestion& question, const StageAnswer& answer) = 0;
+  /// PipelineSearch::least_bottleneck_us() by microbatch.
+  virtual bool find_bottleneck(std::int64_t microbatch, double& us) = 0;
+  virtual void add_bottleneck(std::int64_t microbatch, double us) = 0;
+};
+
 }  // namespace lockstep::aceso

@@ -6,7 +6,7 @@
 
   function empty() {
     return {documents: [], simulate: [], causes: [], compare: [], 'compare-steps': [], score: [], collective: [],
-            plan: [], 'job-plan': [], 'plan-price': [], goodput: [], sweep: []};
+            plan: [], 'job-plan': [], 'mixed-plan': [], 'plan-price': [], goodput: [], sweep: []};
   }
 
   // The columns of a timeline as rows: a row is what one line of the picture shows.

@@ -78,7 +78,7 @@
     return [
       ['Best plan', f.time(best.step_s || best.bound_s), f.label(best.plan, 70)],
       ['Memory', f.size(best.memory_bytes), d.memory_limit_bytes ? 'of ' + f.size(d.memory_limit_bytes) : ''],
-      ['Gap to the bound', f.percent(d.gap), d.proven ? 'proven optimal' : f.whole(d.plans_seen) + ' plans seen']
+      ['Gap to the bound', f.percent(d.gap), d.proven ? 'proven optimal' : f.whole(d.plans_seen || d.plans_fitting) + ' plans seen']
     ];
   }
 
@@ -101,7 +101,7 @@
     ];
   }
 
-  var makers = {simulate: simulate_cards, causes: causes_cards, compare: error_cards, score: error_cards, plan: plan_cards, 'job-plan': job_plan_cards,
+  var makers = {simulate: simulate_cards, causes: causes_cards, compare: error_cards, score: error_cards, plan: plan_cards, 'job-plan': job_plan_cards, 'mixed-plan': job_plan_cards,
                 goodput: goodput_cards, sweep: sweep_cards};
 
   Report.cards = function () {

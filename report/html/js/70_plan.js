@@ -54,6 +54,7 @@
   }
   Report.figure(pareto('plan', 'pareto'));
   Report.figure(pareto('job-plan', 'pareto-job'));
+  Report.figure(pareto('mixed-plan', 'pareto-mixed'));
 
   Report.figure({
     section: 'plan', name: 'plan-stages', kind: 'plan', title: 'Stages of the best plan',

@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/flag_value.h"
+#include "app/plan/job_plan_input.h"
+#include "app/plan/mixed_plan_report.h"
+#include "app/plan/price_journal.h"
+#include "app/terminal.h"
+#include "base/atomic_file.h"
+#include "base/file.h"
+#include "base/output_capture.h"
+#include "base/progress.h"
+#include "base/stop_signal.h"
+#include "generator/compute/profile_json.h"
+#include "simulator/replay/replay.h"
+#include "simulator/replay/step_sample.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kFinalists = 3;  ///< priced with stragglers
+
+/// A plan's job as one word, for the journal.
+std::string key_of(const MixedJob& job) {
+  std::string key =
+      fmt::format("tp {} mbs {} sp {} recompute {} zero {}", job.base.tp, job.base.micro_batch,
+                  job.base.sequence_parallel, static_cast<int>(job.base.recompute),
+                  static_cast<int>(job.base.sharding));
+  for (const PipelineKind& kind : job.kinds) {
+    key += fmt::format(" | {} of {} on {}:", kind.microbatches, fmt::join(kind.layers, "-"),
+                       fmt::join(kind.gpu_type, "-"));
+    for (const std::vector<std::int32_t>& stages : kind.first_rank) {
+      key += fmt::format(" {}", fmt::join(stages, "-"));
+    }
+  }
+  return key;
+}
+
+/// Flags whose part of the space these plans do not have.
+void refuse_axes(const PlanAxes& axes) {
+  const auto refuse_if = [](bool unknown, std::string_view flag) {
+    if (unknown) {
+      throw Error("plans whose pipelines may differ do not have this")
+          .field(fmt::format("--{}", flag))
+          .hint("--replicas alike, with --gpu_type, plans pipelines that are all cut alike");
+    }
+  };
+  const auto lacks = [](const auto& values, auto wanted) {
+    return !values.empty() && std::ranges::count(values, wanted) == 0;
+  };
+  refuse_if(lacks(axes.cp, 1), "cp");
+  refuse_if(lacks(axes.ep, 1), "ep");
+  refuse_if(lacks(axes.vpp, 1), "vpp");
+  refuse_if(lacks(axes.hsdp_replicas, 1), "hsdp_replicas");
+  refuse_if(lacks(axes.schedule, std::string("1f1b")), "schedule");
+  refuse_if(!axes.rank_order.empty(), "rank_order");
+  refuse_if(!axes.stage_layers.empty(), "stage_layers");
+  refuse_if(axes.first_stage_layers > 0, "first_stage_layers");
+  refuse_if(axes.last_stage_layers > 0, "last_stage_layers");
+  refuse_if(!axes.sharding.empty() &&
+                std::ranges::none_of(axes.sharding,
+                                     [](Sharding each) { return each <= Sharding::kZero1; }),
+            "zero");
+  if (axes.gpus.size() > 1) {
+    throw Error("several numbers of GPUs")
+        .field("--gpus")
+        .expected(
+            "one, where pipelines may differ: those that are not worth their cost are left out");
+  }
+}
+
+class MixedPlanner {
+ public:
+  explicit MixedPlanner(const JobPlanInput& input)
+      : input_(input), options_(input.options), sprayed_(options_.spray) {
+    problem_.base = input.exact.job;
+    problem_.axes = input.words.axes;
+    refuse_axes(problem_.axes);
+    std::erase_if(problem_.axes.sharding, [](Sharding each) { return each > Sharding::kZero1; });
+    problem_.topology = &input.topology;
+    take_pools();
+    problem_.operator_times = [this] {
+      std::vector<OperatorTime> times;
+      for (const ExactJob& exact : by_pool_) {
+        auto own = std::make_shared<ComputeTimes>(compute_times_of(exact));
+        times.emplace_back([own](const Operator& op) { return (*own)(op); });
+      }
+      return times;
+    };
+    problem_.objective = input.objective;
+    problem_.effort = options_.effort;
+    problem_.threads = input.threads;
+    problem_.stop = input.stop;
+    problem_.simplify = [this] { return !std::exchange(sprayed_, true); };
+  }
+
+  ExitCode run() {
+    PriceJournal journal(options_.resume, input_.problem_text() + " --replicas any");
+    const PriceMixed price = [&](const MixedJob& job) -> std::optional<PricedStep> {
+      const std::string key = key_of(job) + (sprayed_ && !options_.spray ? " --spray" : "");
+      if (std::optional<PricedStep> known = journal.find(key)) {
+        return known;
+      }
+      try {
+        PricedStep step = replay(job, {}, 0, {options_.max_replay, problem_.stop});
+        journal.add(key, step);
+        return step;
+      } catch (const ReplayGivenUp&) {
+        return std::nullopt;
+      }
+    };
+    MixedPlanReport report;
+    const Interruptible interruptible;
+    {
+      Progress progress("planning", options_.effort + options_.effort / 2);
+      report.result =
+          search_mixed(problem_, price, [&](std::int64_t work) { progress.update(work); });
+    }
+    const bool stopped = interruptible.stopped();
+    if (stopped) {
+      fmt::print(standard_error(), "lockstep: stopped: the best plans found by now\n");
+    } else {
+      expect_stragglers(report);
+    }
+    fill(report);
+    const std::string json = with_command(to_text(mixed_plan_json(input_, problem_, report)));
+    if (!options_.output.empty()) {
+      write_mixed_plan(input_, problem_, report, json);
+    }
+    write_reports(options_.report, "plan", json);
+    write_file("-", options_.json ? json : for_terminal(mixed_plan_text(input_, problem_, report)));
+    return stopped ? ExitCode::kInterrupted : ExitCode::kDone;
+  }
+
+ private:
+  /// The GPU types that a plan may use; others are told of.
+  void take_pools() {
+    for (GpuPool& pool : gpu_pools(input_.topology, problem_.axes.gpus.back())) {
+      const GpuSpec* gpu = find_gpu_spec(pool.type);
+      const std::string who =
+          fmt::format("{}: its {} {} GPUs", options_.topology, pool.gpus(), pool.type);
+      if (gpu == nullptr) {
+        notes_.push_back(
+            fmt::format("{} are left out of all plans: no GPU type of that name is known, so "
+                        "there are no times for it (--gpu_type takes all for one type)",
+                        who));
+        continue;
+      }
+      if (!supports(*gpu, problem_.base.precision)) {
+        notes_.push_back(fmt::format("{} are left out of all plans: they have no {}", who,
+                                     to_text(problem_.base.precision)));
+        continue;
+      }
+      ExactJob exact = input_.exact;
+      exact.job.gpu_type = pool.type;
+      if (input_.gpu_type_given) {
+        exact.job.gpu_type = problem_.base.gpu_type;
+        gpu = &gpu_spec(exact.job.gpu_type);
+        pool.type = gpu->name;
+      }
+      pick_profile(exact);
+      by_pool_.push_back(std::move(exact));
+      problem_.rates.push_back(rates_for(options_, pool.type));
+      pool.memory = options_.max_memory.empty()
+                        ? gpu->memory
+                        : flag_value("--max-memory", options_.max_memory, parse_bytes);
+      problem_.pools.push_back(std::move(pool));
+    }
+    if (problem_.pools.empty()) {
+      Error error(fmt::format("{} has no GPUs that a plan can use", options_.topology));
+      for (const std::string& note : notes_) {
+        error.add_context(note);
+      }
+      throw std::move(error).field("--topology");
+    }
+  }
+
+  /// A profile is of one type: the others take the roofline's times.
+  void pick_profile(ExactJob& exact) {
+    if (exact.profile.empty()) {
+      return;
+    }
+    const FileText text(exact.profile);
+    const OperatorProfile profile = read_profile_json(text.view(), exact.profile);
+    const GpuSpec* measured = find_gpu_spec(profile.gpu);
+    const GpuSpec& own = gpu_spec(exact.job.gpu_type);
+    if (measured != nullptr && measured->name != own.name) {
+      notes_.push_back(fmt::format("{} is of {}: times of {} are the roofline's", exact.profile,
+                                   measured->name, own.name));
+      exact.profile.clear();
+    }
+  }
+
+  PricedStep replay(const MixedJob& job, std::span<const Straggler> stragglers, std::int64_t step,
+                    ReplayLimits limits) const {
+    return priced_step(input_, mixed_workload(job, problem_.operator_times()), sprayed_, stragglers,
+                       step, std::move(limits));
+  }
+
+  /// Prices the best plans again with the stragglers, and puts them in that order.
+  void expect_stragglers(MixedPlanReport& report) const {
+    if (input_.stragglers.empty()) {
+      return;
+    }
+    std::vector<MixedPlan>& plans = report.result.plans;
+    const std::size_t count = std::min(kFinalists, plans.size());
+    std::vector<std::pair<double, MixedPlan>> finalists;
+    for (std::size_t i = 0; i < count; ++i) {
+      const MixedJob job = with_model(problem_.base, plans[i].job);
+      const StepSample sample =
+          sample_steps(input_.stragglers, options_.steps, options_.seed, problem_.threads,
+                       [&](std::span<const Straggler> stragglers, std::int64_t step) {
+                         return Time::seconds(replay(job, stragglers, step, {}).step_s);
+                       });
+      finalists.emplace_back(sample.mean.seconds(), plans[i]);
+    }
+    std::ranges::stable_sort(finalists, {}, [&](const auto& each) {
+      MixedPlan plan = each.second;
+      plan.step.step_s = each.first;
+      return objective_value(problem_, plan);
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      report.expected_s.push_back(finalists[i].first);
+      plans[i] = finalists[i].second;
+    }
+  }
+
+  void fill(MixedPlanReport& report) const {
+    report.sprayed = sprayed_;
+    report.notes = notes_;
+    const MixedSearchResult& result = report.result;
+    if (sprayed_ && !options_.spray) {
+      report.notes.emplace_back(
+          "with hashed routes too few ranks are alike for a replay of this size: all plans are "
+          "replayed with sprayed ones (--spray)");
+    }
+    if (result.too_large > 0) {
+      report.notes.push_back(fmt::format(
+          "{} plans that came first are too large for the replay, more than {} operations of ranks "
+          "that differ: their closed form bounds them (--max-replay)",
+          result.too_large, options_.max_replay));
+    }
+    if (!result.plans.front().priced) {
+      report.notes.emplace_back("no plan could be replayed: the best is that of the closed form");
+    }
+    if (result.stopped) {
+      report.notes.emplace_back("the deadline ended the search");
+    }
+    report.tipping = mixed_tipping(problem_, result);
+  }
+
+  const JobPlanInput& input_;
+  const JobPlanOptions& options_;
+  MixedProblem problem_;
+  std::vector<ExactJob> by_pool_;
+  std::vector<std::string> notes_;
+  bool sprayed_ = false;
+};
+
+}  // namespace
+
+ExitCode run_mixed_plan(const JobPlanInput& input) { return MixedPlanner(input).run(); }
+
+}  // namespace lockstep

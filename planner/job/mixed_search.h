@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "generator/exact/mixed_job.h"
+#include "planner/job/job_search.h"
+#include "planner/job/mixed_space.h"
+
+namespace lockstep {
+
+/// A plan whose pipelines may differ, with all that is known of it. The job has no model.
+struct MixedPlan {
+  MixedJob job;
+  std::string family;           ///< family_of()
+  bool stage_by_stage = false;  ///< how its ranks lie: else pipeline by pipeline
+  Bytes memory;                 ///< of the fullest GPU
+  double full = 0;              ///< most of what a plan may use of a GPU, as a share
+  StepFloor floor;
+  bool priced = false;
+  PricedStep step;  ///< where it is priced
+
+  double step_s() const { return priced ? step.step_s : floor.step_s; }
+};
+
+struct MixedProblem {
+  Job base;       ///< as JobProblem::base
+  PlanAxes axes;  ///< tp, pp, microbatch, recomputation, ZeRO, sequence parallelism
+  const Topology* topology = nullptr;
+  std::vector<GpuPool> pools;
+  std::function<std::vector<OperatorTime>()> operator_times;  ///< by pool; each call for one thread
+  PlanObjective objective = PlanObjective::kTime;
+  std::vector<GpuRates> rates;  ///< by pool
+  std::int64_t effort = 0;      ///< as JobProblem::effort; 0: no limit
+  int threads = 1;
+  std::function<bool()> stop;
+  std::function<bool()> simplify;
+};
+
+/// One factor by which a rate would have to be other for another of the plans to win.
+struct MixedTipping {
+  std::string what;   ///< "NIC bandwidth", "A100's speed"
+  double factor = 0;  ///< 0: none up to 8
+  std::string instead, family;
+};
+
+struct MixedSearchResult {
+  std::vector<MixedPlan> plans;     ///< priced ones, best first; else that of the least bound
+  std::vector<MixedPlan> front;     ///< of those: none is better in both time and memory
+  std::vector<MixedPlan> families;  ///< the best of each family, best first
+  double bound = 0;
+  bool proven = false, stopped = false;
+  std::int64_t cuts = 0, divisions = 0, leaves = 0, fitting = 0, replays = 0, work = 0;
+  std::int64_t too_large = 0;
+  LeftOut left_out;
+};
+
+using PriceMixed = std::function<std::optional<PricedStep>(const MixedJob& job)>;
+
+/// A mixed plan's job with the problem's model.
+MixedJob with_model(const Job& base, MixedJob job);
+
+/// What the objective makes of a plan.
+double objective_value(const MixedProblem& problem, const MixedPlan& plan);
+
+/// Searches plans whose pipelines may differ in depth, GPU types, layers a stage and microbatches:
+/// every cut (tp, microbatch, sequence parallelism, recomputation, no ZeRO or ZeRO-1) with every
+/// one of divisions(), on the cluster pipeline by pipeline or stage by stage. Layers are fitted to
+/// the stages' speed and memory, with as many microbatches in flight as 1F1B ever has, and the
+/// batch is shared out so that pipelines end together (share_out()): of the splits whose slowest
+/// stage is up to a quarter slower than the least, the one with which a pipeline ends first.
+///
+/// Plans wait in order of a bound: the passes of a kind's slowest stage and of those before it;
+/// then that of MixedBound; then they are replayed. When what is first cannot beat the best
+/// replayed, that is proven to be the best of these plans. The best by closed form of each family
+/// is replayed too, for comparison.
+///
+/// The result does not depend on threads, unless it was stopped. ERRORS: Error when nothing fits;
+/// those of `price`.
+MixedSearchResult search_mixed(const MixedProblem& problem, const PriceMixed& price,
+                               const std::function<void(std::int64_t)>& progress);
+
+/// For each rate, the factor next to 1 at which another family's best plan would win, by closed
+/// forms scaled by how far each replay was above its own; plans stay as they are.
+std::vector<MixedTipping> mixed_tipping(const MixedProblem& problem,
+                                        const MixedSearchResult& result);
+
+/// "tp 4, microbatch 1, …: 4 pipelines of H100 (14 layers) + A100 (6), 24 microbatches each; …".
+std::string plan_text(const MixedPlan& plan);
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+#include "planner/job/mixed_space.h"
+
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+std::vector<std::int64_t> used(const Division& division, std::size_t types) {
+  std::vector<std::int64_t> slots(types);
+  for (const PipelineForm& form : division) {
+    for (const std::size_t type : form.types) {
+      slots[type] += form.pipelines;
+    }
+  }
+  return slots;
+}
+
+// Each division uses up all slots of the types it has, and stands once.
+TEST(MixedSpace, DivisionsUseUpTheirTypes) {
+  const std::vector<Division> all = divisions({3, 2}, 8);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::vector<std::int64_t> slots = used(all[i], 2);
+    EXPECT_TRUE(slots[0] == 3 || slots[0] == 0);
+    EXPECT_TRUE(slots[1] == 2 || slots[1] == 0);
+    EXPECT_GT(slots[0] + slots[1], 0);
+    for (std::size_t k = 0; k < i; ++k) {
+      EXPECT_NE(all[i], all[k]) << i << " and " << k;
+    }
+  }
+  // One type alone: 3 and 2 numbers of pipelines; each its own: 6. Across: one pipeline of 1..3
+  // and 1..2 stages, or two of one stage each of both types, in two orders, with what is left as
+  // 1, 2, … pipelines: (1,1) leaves (2,1): 2; (2,1) leaves (1,1): 1; (3,1) leaves (0,1): 1;
+  // (1,2) leaves (2,0): 2; (2,2), (3,2): 1 each; two leave (1,0): 1. Nine, twice.
+  EXPECT_EQ(all.size(), 3U + 2U + 6U + 2U * 9U);
+}
+
+TEST(MixedSpace, DepthIsLimited) {
+  for (const Division& division : divisions({4, 4}, 3)) {
+    for (const PipelineForm& form : division) {
+      EXPECT_LE(form.types.size(), 3U);
+    }
+  }
+}
+
+// 12 layers of 1 s on fast, 2 s on slow GPUs, embedding 0.5, head 1: fast takes twice as many.
+SplitProblem two_speeds() {
+  SplitProblem problem;
+  problem.types = {0, 1};
+  problem.layer_s = {std::vector<double>(12, 1), std::vector<double>(12, 2)};
+  problem.before_s = {0.5, 1};
+  problem.after_s = {0.5, 1};
+  problem.most_layers = {12, 12};
+  return problem;
+}
+
+TEST(MixedSpace, LayersFitSpeed) {
+  SplitProblem problem = two_speeds();
+  // 8 + 0.5 against 4 x 2 + 1: 9; 7 and 5: 11; 9 and 3: 9.5.
+  EXPECT_DOUBLE_EQ(least_slowest_s(problem), 9);
+  EXPECT_THAT(split_within(problem, 9), ElementsAre(8, 4));
+  // A little slower, and the sum is less: the fast one takes all it may.
+  EXPECT_THAT(split_within(problem, 9.5), ElementsAre(9, 3));
+  EXPECT_THAT(split_within(problem, 8.9), IsEmpty());
+  problem.most_layers = {6, 12};
+  EXPECT_DOUBLE_EQ(least_slowest_s(problem), 13);
+  EXPECT_THAT(stage_times(problem, {6, 6}), ElementsAre(6.5, 13));
+}
+
+// Ends: (m - 1) slowest + sum. 10 microbatches on a pipeline of 1 s and one of 3 s a microbatch.
+TEST(MixedSpace, ThePipelinesEndTogether) {
+  const std::vector<Share> shares = share_out({1, 1}, {1, 3}, {1, 3}, 10);
+  ASSERT_EQ(shares.size(), 2U);
+  EXPECT_THAT(shares[0], ElementsAre(Pair(1, 8)));  // 8 s against 6 s; 7 and 3 end after 9 s
+  EXPECT_THAT(shares[1], ElementsAre(Pair(1, 2)));
+}
+
+TEST(MixedSpace, SomePipelinesRunOneLess) {
+  const std::vector<Share> shares = share_out({3}, {1}, {4}, 11);
+  ASSERT_EQ(shares.size(), 1U);
+  EXPECT_THAT(shares[0], ElementsAre(Pair(2, 4), Pair(1, 3)));
+  EXPECT_THAT(share_out({3, 2}, {1, 1}, {1, 1}, 4), IsEmpty());
+}
+
+TEST(MixedSpace, EveryPipelineGetsAtLeastOne) {
+  for (std::int64_t microbatches = 5; microbatches < 40; ++microbatches) {
+    const std::vector<Share> shares = share_out({2, 3}, {0.1, 5}, {0.2, 30}, microbatches);
+    std::int64_t sum = 0, pipelines = 0;
+    for (const Share& share : shares) {
+      for (const auto& [some, each] : share) {
+        EXPECT_GE(each, 1);
+        sum += some * each;
+        pipelines += some;
+      }
+    }
+    EXPECT_EQ(sum, microbatches);
+    EXPECT_EQ(pipelines, 5);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
