@@ -63,4 +63,15 @@ Error unknown_optype(std::string_view name) {
       .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 
+void report_repairs(const TraceRepairs& repairs, const std::string& file, Warnings* warnings) {
+  const auto warn = [&](std::int64_t count, const char* what) {
+    if (count > 0 && warnings != nullptr) {
+      warnings->add(fmt::format("{}: {} {}", file, count, what));
+    }
+  };
+  warn(repairs.narrowed, "times of 64 bits rounded to 32");
+  warn(repairs.floats, "whole numbers read from floating-point ones");
+  warn(repairs.absent, "missing values of mc, mb_id and gmc taken as -1 (not applicable)");
+}
+
 }  // namespace lockstep

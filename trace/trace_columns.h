@@ -1,11 +1,16 @@
 #pragma once
 
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/warnings.h"
 
 namespace lockstep {
 
@@ -47,5 +52,31 @@ std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
 
 /// The error for an optype that is none of ours; where it stands is for the caller to say.
 Error unknown_optype(std::string_view name);
+
+/// Whether a row without a value in the column (null, NaN, an empty field) says "not applicable",
+/// -1. Elsewhere it is an error.
+constexpr bool may_be_absent(std::string_view column) {
+  return column == kTraceColumns[kMcColumn] || column == kTraceColumns[kMbIdColumn] ||
+         column == kTraceColumns[kGmcColumn];
+}
+
+/// The number if it is a whole one that T holds.
+template <class T>
+std::optional<T> whole_number(double value) {
+  // 2^63 is the first beyond those of 64 bits.
+  constexpr double kEnd = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+  return value >= -kEnd && value < kEnd && std::trunc(value) == value
+             ? std::optional(static_cast<T>(value))
+             : std::nullopt;
+}
+
+/// What a reader mended, and how often.
+struct TraceRepairs {
+  std::int64_t narrowed = 0;  ///< times of 64 bits, rounded to 32
+  std::int64_t floats = 0;    ///< whole numbers that stood as floating-point ones: "3.0"
+  std::int64_t absent = 0;    ///< values that may_be_absent, taken as -1
+};
+/// Warns of each kind with its count.
+void report_repairs(const TraceRepairs& repairs, const std::string& file, Warnings* warnings);
 
 }  // namespace lockstep

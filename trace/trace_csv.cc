@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -34,7 +35,8 @@ void split_fields(std::string_view line, std::vector<std::string_view>& fields) 
 
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& file) : rest_(text), file_(file) {
+  Reader(std::string_view text, const std::string& file, TraceRepairs& repairs)
+      : rest_(text), file_(file), repairs_(repairs) {
     if (rest_.starts_with("\xEF\xBB\xBF")) {
       rest_.remove_prefix(3);
     }
@@ -105,10 +107,27 @@ class Reader {
   T whole(std::string_view t, std::string_view column) const {
     T value = 0;
     const auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), value);
-    if (problem != std::errc() || end != t.data() + t.size()) {
-      wrong(t, column, "a whole number");
+    if (problem != std::errc() || end != t.data() + t.size()) [[unlikely]] {
+      return mended<T>(t, column);
     }
     return value;
+  }
+  /// Of a field that is no whole number as it stands: one with a point ("3.0"), or none.
+  template <class T>
+  T mended(std::string_view t, std::string_view column) const {
+    if (may_be_absent(column) && (t.empty() || t == "nan" || t == "NaN" || t == "null")) {
+      ++repairs_.absent;
+      return -1;
+    }
+    double value = 0;
+    const auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), value);
+    const auto whole = problem == std::errc() && end == t.data() + t.size() ? whole_number<T>(value)
+                                                                            : std::nullopt;
+    if (!whole) {
+      wrong(t, column, "a whole number");
+    }
+    ++repairs_.floats;
+    return *whole;
   }
   template <class T>
   T whole(TraceColumn column) const {
@@ -156,6 +175,7 @@ class Reader {
 
   std::string_view rest_;
   const std::string& file_;
+  TraceRepairs& repairs_;
   std::size_t line_ = 0;
   std::vector<std::string_view> fields_;
   std::array<int, kTraceColumns.size()> columns_{};
@@ -166,13 +186,15 @@ class Reader {
 }  // namespace
 
 void read_trace_csv(std::string_view text, const std::string& file, const TraceChunk& chunk,
-                    Warnings*) {
+                    Warnings* warnings) {
   std::size_t before = 0;
-  Reader(text, file).run([&](Trace&& rows) {
+  TraceRepairs repairs;
+  Reader(text, file, repairs).run([&](Trace&& rows) {
     check_rows(rows, file, before);
     before += rows.size();
     chunk(std::move(rows));
   });
+  report_repairs(repairs, file, warnings);
 }
 
 }  // namespace lockstep

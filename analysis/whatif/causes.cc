@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "analysis/whatif/numbers.h"
+#include "base/parallel.h"
 
 namespace lockstep::whatif {
 namespace {
@@ -70,23 +71,28 @@ bool shows_sequence_length(const SequenceLengthSign& sign) {
 class Finder {
  public:
   Finder(const Scene& scene, const Decompositions& blocking,
-         const std::vector<std::vector<double>>& per_step, Causes& out)
+         const std::vector<std::vector<double>>& per_step, const std::vector<Outlier>& outliers,
+         Causes& out)
       : scene_(scene),
         table_(scene.table),
         width_(scene.table.width()),
         blocking_(blocking),
         per_step_(per_step),
-        out_(out) {}
+        out_(out),
+        gc_steps_(scene.table.steps.size(), 0),
+        uneven_(scene.table.steps.size(), 0) {
+    for (const Outlier& outlier : outliers) {
+      gc_steps_[outlier.lane / width_] = 1;
+    }
+  }
 
   void find_step_patterns() {
-    gc_steps_.assign(table_.steps.size(), false);
-    for (const Outlier& outlier : forward_outliers(table_)) {
-      gc_steps_[outlier.lane / width_] = true;
-    }
+    for_each_in_parallel(uneven_.size(), threads_for(table_.size()), [&](std::size_t s) {
+      uneven_[s] = shows_sequence_length(sequence_length_sign(table_, {s})) ? 1 : 0;
+    });
     std::vector<double> slowdowns;
     for (std::size_t s = 0; s < table_.steps.size(); ++s) {
       slowdowns.push_back(scene_.model.nodelay.span[s] / scene_.model.ideal.optimizer[s]);
-      uneven_.push_back(shows_sequence_length(sequence_length_sign(table_, {s})));
       communication_.push_back(
           communication_leads(blocking_.by_optype.labels, blocking_.by_optype.per_step[s]));
     }
@@ -123,11 +129,11 @@ class Finder {
     }
     if (communication_leads(blocking_.by_optype.labels, blocking_.by_optype.ratio)) {
       add(Pattern::kCommunication, communication_text());
-    } else if (std::count(gc_steps_.begin(), gc_steps_.end(), true) > 0) {
+    } else if (std::count(gc_steps_.begin(), gc_steps_.end(), 1) > 0) {
       add(Pattern::kGc,
           fmt::format("single forward passes took far longer than the others of "
                       "their stage in {} of {} steps",
-                      std::count(gc_steps_.begin(), gc_steps_.end(), true), table_.steps.size()));
+                      std::count(gc_steps_.begin(), gc_steps_.end(), 1), table_.steps.size()));
     } else {
       add(Pattern::kMixed, "no worker, stage, transfer or kind of pass stands out");
     }
@@ -141,7 +147,7 @@ class Finder {
     if (stands_out(per_step_[s], slowdown)) {
       return Pattern::kWorker;
     }
-    if (uneven_[s]) {
+    if (uneven_[s] != 0) {
       return Pattern::kSequenceLength;
     }
     if (table_.stages > 1 && stands_out(blocking_.by_stage.per_step[s], slowdown)) {
@@ -150,7 +156,7 @@ class Finder {
     if (communication_[s]) {
       return Pattern::kCommunication;
     }
-    if (gc_steps_[s]) {
+    if (gc_steps_[s] != 0) {
       return Pattern::kGc;
     }
     return slowdown >= kOneOffSlower * middle ? Pattern::kOneOff : Pattern::kMixed;
@@ -177,11 +183,11 @@ class Finder {
         case Pattern::kStage:
           return out_.steps[s].stage + 1 == table_.stages;
         case Pattern::kSequenceLength:
-          return static_cast<bool>(uneven_[s]);
+          return uneven_[s] != 0;
         case Pattern::kCommunication:
           return static_cast<bool>(communication_[s]);
         case Pattern::kGc:
-          return static_cast<bool>(gc_steps_[s]);
+          return gc_steps_[s] != 0;
         default:
           return out_.steps[s].pattern == pattern;
       }
@@ -266,7 +272,8 @@ class Finder {
   const Decompositions& blocking_;
   const std::vector<std::vector<double>>& per_step_;
   Causes& out_;
-  std::vector<bool> gc_steps_, uneven_, communication_;
+  std::vector<char> gc_steps_, uneven_;
+  std::vector<bool> communication_;
 };
 
 }  // namespace
@@ -313,10 +320,11 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   out.slowest.resize(std::min<std::size_t>(10, out.slowest.size()));
   out.by_worker = std::move(by_worker);
 
+  const std::vector<Outlier> outliers = forward_outliers(scene.table);
   out.remedies = {replace_worker(scene, out.slowest.front()),
                   rebalance_stages(scene),
                   redistribute_sequences(scene),
-                  planned_gc(scene),
+                  planned_gc(scene, outliers),
                   faster_links(scene, Links::kBetweenStages),
                   faster_links(scene, Links::kReplicas)};
   if (traces_peers(scene.table)) {
@@ -324,7 +332,7 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   }
   std::stable_sort(out.remedies.begin(), out.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saves > b.saves; });
-  Finder finder(scene, blocking, per_step, out);
+  Finder finder(scene, blocking, per_step, outliers, out);
   finder.find_step_patterns();
   if (out.straggling) {
     finder.find_causes();

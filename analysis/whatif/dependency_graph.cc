@@ -147,6 +147,14 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
   graph.data_parallel = table.dp > 1 || table.cp > 1 || dsp_size > 1;
   graph.overlap = graph.data_parallel && has(table, TraceOp::kSeparateGradsAllReduce);
   check_types(table, graph.data_parallel, file);
+  const auto chunkless = std::count_if(
+      table.nodes.begin(), table.nodes.end(),
+      [](const OpNode& node) { return is_compute(node.type) && node.global_chunk < 0; });
+  if (chunkless > 0 && table.stages > 1 && warnings != nullptr) {
+    warnings->add(
+        fmt::format("{}: {} passes of the first step have no gmc; taken as mc * {} + stage", file,
+                    chunkless, table.stages));
+  }
   const std::vector<StageOps> stages = make_stage_ops(table);
   TransferMatches matched = match_transfers(table, stages, file);
   graph.no_ops = std::move(matched.no_ops);

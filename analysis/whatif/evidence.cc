@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "analysis/whatif/numbers.h"
+#include "base/large_pages.h"
+#include "base/parallel.h"
 #include "trace/trace_op.h"
 
 namespace lockstep::whatif {
@@ -30,9 +32,11 @@ std::vector<std::vector<TypeOnStage>> types_by_stage(const OpTable& table) {
     }
     types.back().nodes.push_back(node);
   }
-  for (auto& types : stages) {
+  for_each_in_parallel(stages.size(), threads_for(table.size()), [&](std::size_t stage) {
+    auto& types = stages[stage];
     for (TypeOnStage& each : types) {
       std::vector<float> all;
+      reserve_large(all, each.nodes.size() * table.lanes());
       for (const std::size_t node : each.nodes) {
         const auto durations = table.duration(node);
         all.insert(all.end(), durations.begin(), durations.end());
@@ -40,7 +44,7 @@ std::vector<std::vector<TypeOnStage>> types_by_stage(const OpTable& table) {
       each.median_s = upper_median(all);
     }
     std::erase_if(types, [](const TypeOnStage& each) { return each.median_s <= 0; });
-  }
+  });
   return stages;
 }
 

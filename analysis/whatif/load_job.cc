@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/large_pages.h"
 #include "trace/read_trace.h"
 
 namespace lockstep::whatif {
@@ -80,7 +81,7 @@ class StepByStep {
     }
     const auto gather = [&](std::vector<float> OpTable::*column) {
       std::vector<float>& to = out.*column;
-      to.resize(out.size());
+      resize_large(to, out.size());
       std::size_t first_lane = 0;
       for (const std::size_t t : order) {
         std::vector<float>& from = tables_[t].*column;
@@ -112,9 +113,7 @@ class StepByStep {
                                 options_.most_rows));
     }
     sort_rows(open_);
-    OpTable table = make_op_table(open_, file_, {}, warnings_);
-    table.place_of_row = {};
-    tables_.push_back(std::move(table));
+    tables_.push_back(make_op_table(open_, file_, {.keep_places = false}, warnings_));
     open_.resize(0);  // the next step's rows go where these were
     open_.extra = {};
   }

@@ -1,10 +1,13 @@
 #include "analysis/whatif/model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <numeric>
 
 #include "analysis/whatif/numbers.h"
+#include "base/large_pages.h"
+#include "base/parallel.h"
 
 namespace lockstep::whatif {
 namespace {
@@ -46,78 +49,74 @@ std::vector<std::size_t> by_rank(const OpTable& table) {
   return workers;
 }
 
-/// Means of the local types, added up in the order of the trace's rows: step, rank, seq.
-void ideal_means(const OpTable& table, const std::vector<double>& durations,
-                 std::array<double, kTraceOpCount>& ideal) {
-  constexpr std::array<TraceOp, 4> kMeans = {TraceOp::kForwardCompute, TraceOp::kBackwardCompute,
-                                             TraceOp::kGc, TraceOp::kOptimizer};
-  const std::vector<std::size_t> workers = by_rank(table);
+/// Mean of a local type, added up in the order of the trace's rows: step, rank, seq. 0 if there are
+/// none.
+double mean_in_row_order(const OpTable& table, const Model& model, TraceOp type,
+                         const std::vector<std::size_t>& workers) {
   const std::size_t width = table.width();
   const std::size_t lanes = table.lanes();
-  for (const TraceOp type : kMeans) {
-    std::vector<std::vector<std::size_t>> nodes(static_cast<std::size_t>(table.stages));
-    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
-      if (table.nodes[n].type == type) {
-        nodes[static_cast<std::size_t>(table.nodes[n].stage)].push_back(n);
-      }
+  std::vector<std::vector<const double*>> nodes(static_cast<std::size_t>(table.stages));
+  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
+    if (table.nodes[n].type == type) {
+      nodes[static_cast<std::size_t>(table.nodes[n].stage)].push_back(
+          model.nodelay_durations(n, lanes));
     }
-    // A step's values are brought into the order of its rows first, row by row of the table.
-    std::vector<std::size_t> begin(workers.size() + 1, 0);
-    for (std::size_t w = 0; w < workers.size(); ++w) {
-      begin[w + 1] = begin[w] + nodes[w / width].size();
-    }
-    std::vector<double> step_values(begin.back());
-    KahanSum sum;
-    for (std::size_t s = 0; s < table.steps.size(); ++s) {
-      for (std::size_t stage = 0; stage < nodes.size(); ++stage) {
-        for (std::size_t k = 0; k < nodes[stage].size(); ++k) {
-          const double* from = durations.data() + nodes[stage][k] * lanes + s * width;
-          for (std::size_t d = 0; d < width; ++d) {
-            step_values[begin[stage * width + d] + k] = from[d];
-          }
-        }
-      }
-      for (const std::size_t worker : workers) {
-        for (std::size_t i = begin[worker]; i < begin[worker + 1]; ++i) {
-          sum.add(step_values[i]);
-        }
-      }
-    }
-    ideal[index(type)] = sum.count() > 0 ? sum.mean() : 0;
   }
+  // A step's values are brought into the order of its rows first, row by row of the table.
+  std::vector<std::size_t> begin(workers.size() + 1, 0);
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    begin[w + 1] = begin[w] + nodes[w / width].size();
+  }
+  std::vector<double> step_values(begin.back());
+  KahanSum sum;
+  for (std::size_t s = 0; s < table.steps.size(); ++s) {
+    for (std::size_t stage = 0; stage < nodes.size(); ++stage) {
+      for (std::size_t k = 0; k < nodes[stage].size(); ++k) {
+        const double* from = nodes[stage][k] + s * width;
+        for (std::size_t d = 0; d < width; ++d) {
+          step_values[begin[stage * width + d] + k] = from[d];
+        }
+      }
+    }
+    for (const std::size_t worker : workers) {
+      for (std::size_t i = begin[worker]; i < begin[worker + 1]; ++i) {
+        sum.add(step_values[i]);
+      }
+    }
+  }
+  return sum.count() > 0 ? sum.mean() : 0;
 }
 
-void ideal_medians(const OpTable& table, const DependencyGraph& graph, const Traced& traced,
-                   const std::vector<double>& durations, std::array<double, kTraceOpCount>& ideal) {
+/// Median of what `values_of(node)` gives for the nodes of a type, all lanes. 0 if there are none.
+template <class T, class ValuesOf>
+double median_of_type(const OpTable& table, TraceOp type, ValuesOf&& values_of) {
   const std::size_t lanes = table.lanes();
-  for (std::size_t t = 0; t < kTraceOpCount; ++t) {
-    const auto type = static_cast<TraceOp>(t);
-    // A transfer by nature; but the artifact's traces do not show between whom.
-    const bool layernorm = type == TraceOp::kLayernormGradsAllReduce && !graph.reduces_layernorm;
-    if (!is_grouped(type) && type != TraceOp::kLayernormGradsAllReduce) {
-      continue;
-    }
-    std::vector<float> transfers;
-    std::vector<double> waits;
-    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
-      if (table.nodes[n].type != type) {
-        continue;
-      }
-      const auto first = static_cast<std::ptrdiff_t>(n * lanes);
-      const auto last = first + static_cast<std::ptrdiff_t>(lanes);
-      if (layernorm) {
-        waits.insert(waits.end(), durations.begin() + first, durations.begin() + last);
-      } else {
-        transfers.insert(transfers.end(), traced.transfer_s.begin() + first,
-                         traced.transfer_s.begin() + last);
-      }
-    }
-    if (!waits.empty()) {
-      ideal[t] = median(std::span<double>(waits));
-    } else if (!transfers.empty()) {
-      ideal[t] = static_cast<double>(static_cast<float>(median(std::span<float>(transfers))));
+  const auto is_of_type = [type](const OpNode& node) { return node.type == type; };
+  std::vector<T> all;
+  reserve_large(all, lanes * static_cast<std::size_t>(std::count_if(
+                                 table.nodes.begin(), table.nodes.end(), is_of_type)));
+  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
+    if (is_of_type(table.nodes[n])) {
+      const T* values = values_of(n);
+      all.insert(all.end(), values, values + lanes);
     }
   }
+  return all.empty() ? 0 : median(std::span<T>(all));
+}
+
+double ideal_of(const OpTable& table, const DependencyGraph& graph, const Traced& traced,
+                const Model& model, TraceOp type, const std::vector<std::size_t>& workers) {
+  const std::size_t lanes = table.lanes();
+  // A transfer by nature; but the artifact's traces do not show between whom.
+  if (type == TraceOp::kLayernormGradsAllReduce && !graph.reduces_layernorm) {
+    return median_of_type<double>(
+        table, type, [&](std::uint32_t n) { return model.nodelay_durations(n, lanes); });
+  }
+  if (is_grouped(type) || type == TraceOp::kLayernormGradsAllReduce) {
+    return static_cast<double>(static_cast<float>(median_of_type<float>(
+        table, type, [&](std::uint32_t n) { return traced.transfer_s.data() + n * lanes; })));
+  }
+  return mean_in_row_order(table, model, type, workers);
 }
 
 }  // namespace
@@ -134,13 +133,16 @@ Traced measure(const OpTable& table, const DependencyGraph& graph) {
   const std::size_t width = table.width();
   std::vector<float> earliest(lanes, std::numeric_limits<float>::infinity());
   std::vector<float> latest(lanes, -std::numeric_limits<float>::infinity());
-  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
-    const auto start = table.start(n), duration = table.duration(n);
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      earliest[lane] = std::min(earliest[lane], start[lane]);
-      latest[lane] = std::max(latest[lane], start[lane] + duration[lane]);
+  const int threads = threads_for(table.size());
+  for_each_in_parallel(table.steps.size(), threads, [&](std::size_t step) {
+    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+      const auto start = table.start(n), duration = table.duration(n);
+      for (std::size_t lane = step * width; lane < (step + 1) * width; ++lane) {
+        earliest[lane] = std::min(earliest[lane], start[lane]);
+        latest[lane] = std::max(latest[lane], start[lane] + duration[lane]);
+      }
     }
-  }
+  });
   Traced traced;
   for (std::size_t first = 0; first < lanes; first += width) {
     const auto offset = static_cast<std::ptrdiff_t>(first);
@@ -151,11 +153,14 @@ Traced measure(const OpTable& table, const DependencyGraph& graph) {
     traced.step_start_s.push_back(begin);
     traced.step_s.push_back(end - begin);
   }
-  traced.transfer_s.assign(table.size(), 0.0F);
-  std::vector<float> scratch(lanes);
-  for (const CommGroup& group : graph.groups) {
-    traced.transfers_taken_as_0 += group_transfers(table, graph, group, scratch, traced.transfer_s);
-  }
+  resize_large(traced.transfer_s, table.size());
+  std::atomic<std::int64_t> taken_as_0 = 0;
+  for_each_in_parallel(graph.groups.size(), threads, [&](std::size_t group) {
+    thread_local std::vector<float> scratch;
+    scratch.resize(lanes);
+    taken_as_0 += group_transfers(table, graph, graph.groups[group], scratch, traced.transfer_s);
+  });
+  traced.transfers_taken_as_0 = taken_as_0;
   return traced;
 }
 
@@ -190,7 +195,12 @@ Model make_model(const OpTable& table, const DependencyGraph& graph, const Simul
   const std::size_t steps = table.steps.size();
   Model model;
   model.step_start_s = std::move(step_start_s);
-  model.nodelay_duration_s.resize(table.size());
+  std::uint32_t local = 0;
+  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
+    model.local_row.push_back(local);
+    local += graph.group_of[n] < 0 ? 1U : 0U;
+  }
+  resize_large(model.nodelay_duration_s, local * lanes);
   const auto as_traced = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
     const float* from = graph.group_of[node] >= 0 ? traced.transfer_s.data() + node * lanes
                                                   : table.duration_s.data() + node * lanes;
@@ -198,7 +208,10 @@ Model make_model(const OpTable& table, const DependencyGraph& graph, const Simul
   };
   const auto keep_durations = [&](std::uint32_t node, std::size_t first,
                                   std::span<const double> start, std::span<const double> end) {
-    double* to = model.nodelay_duration_s.data() + node * lanes + first;
+    if (graph.group_of[node] >= 0) {
+      return;
+    }
+    double* to = model.nodelay_duration_s.data() + model.local_row[node] * lanes + first;
     for (std::size_t i = 0; i < start.size(); ++i) {
       to[i] = end[i] - start[i];
     }
@@ -206,8 +219,11 @@ Model make_model(const OpTable& table, const DependencyGraph& graph, const Simul
   model.nodelay = simulator.run(model.step_start_s, graph.scopes, as_traced, Simulator::NoDelays{},
                                 keep_durations);
 
-  ideal_means(table, model.nodelay_duration_s, model.ideal_s);
-  ideal_medians(table, graph, traced, model.nodelay_duration_s, model.ideal_s);
+  const std::vector<std::size_t> workers = by_rank(table);
+  for_each_in_parallel(kTraceOpCount, threads_for(table.size()), [&](std::size_t type) {
+    model.ideal_s[type] =
+        ideal_of(table, graph, traced, model, static_cast<TraceOp>(type), workers);
+  });
   model.ideal_start_s.resize(table.nodes.size() * steps);
   model.ideal_end_s.resize(table.nodes.size() * steps);
   const auto ideal = [&](std::uint32_t node, std::size_t, std::span<double> out) {

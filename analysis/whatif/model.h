@@ -38,11 +38,18 @@ std::int64_t launch_delays(const OpTable& table, const DependencyGraph& graph, c
 struct Model {
   std::vector<double> step_start_s;
   StepTimes nodelay, ideal;
-  std::vector<double> nodelay_duration_s;       ///< [node * lanes + lane], waiting included
+  /// Durations of local operations in T, as end - start; of nodes of groups nothing is kept.
+  std::vector<double> nodelay_duration_s;       ///< [local_row[node] * lanes + lane]
+  std::vector<std::uint32_t> local_row;         ///< one a node
   std::array<double, kTraceOpCount> ideal_s{};  ///< durations of local, transfers of grouped types
   // All lanes of a step have the same ideal timeline.
   std::vector<double> ideal_start_s;  ///< [node * steps + step]
   std::vector<double> ideal_end_s;    ///< [node * steps + step]
+
+  /// Of all lanes. PRECONDITION: the node is in no group.
+  const double* nodelay_durations(std::uint32_t node, std::size_t lanes) const {
+    return nodelay_duration_s.data() + local_row[node] * lanes;
+  }
 };
 
 /// Simulates both. `step_start_s`: one a step, seconds.

@@ -32,6 +32,11 @@ std::int32_t model_chunks(const OpTable& table) {
   return chunks * table.stages;
 }
 
+/// gmc; where the trace has none, by its definition.
+std::int32_t global_chunk(const OpNode& node, std::int32_t stages) {
+  return node.global_chunk >= 0 ? node.global_chunk : std::max(0, node.chunk) * stages + node.stage;
+}
+
 bool has_no_peer(TraceOp type, std::int32_t chunk, std::int32_t chunks) {
   return type == TraceOp::kForwardSend || type == TraceOp::kBackwardRecv ? chunk + 1 >= chunks
                                                                          : chunk - 1 < 0;
@@ -46,9 +51,6 @@ class Matcher {
 
   void match(const StageOps& ops, TraceOp type) {
     const NodeList& all = ops.of(type);
-    if (all.empty()) {
-      return;
-    }
     NodeList compute = ops.of(compute_of(type));
     std::sort(compute.begin(), compute.end());  // by seq
     const NodeList valid = launched(all, compute, type);
@@ -57,7 +59,7 @@ class Matcher {
     for (std::size_t k = 0; k < valid.size(); ++k) {
       const std::uint32_t served = compute[first + k];
       out_.matches.push_back({valid[k], served});
-      if (has_no_peer(type, table_.nodes[served].global_chunk, chunks_)) {
+      if (has_no_peer(type, global_chunk(table_.nodes[served], table_.stages), chunks_)) {
         out_.no_ops[valid[k]] = NoOp::kNoPeer;
       }
     }

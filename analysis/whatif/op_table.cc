@@ -10,9 +10,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/large_pages.h"
 
 namespace lockstep::whatif {
 namespace {
+
+constexpr std::uint32_t kNoPlace = std::numeric_limits<std::uint32_t>::max();
 
 auto key(const OpNode& n) { return std::tuple(n.stage, n.type, n.seq); }
 
@@ -235,7 +238,6 @@ class StepFiller {
           return row_text(trace_, row) + " stands twice, with different times";
         }
         ++repeated;
-        table_.place_of_row[row] = kNoPlace;
         continue;
       }
       if (node == last || table_.nodes[node].type != trace_.optype[row] ||
@@ -245,7 +247,9 @@ class StepFiller {
       const std::size_t place = node * lanes + lane;
       table_.start_s[place] = trace_.start_s[row];
       table_.duration_s[place] = trace_.duration_s[row];
-      table_.place_of_row[row] = static_cast<std::uint32_t>(place);
+      if (!table_.place_of_row.empty()) {
+        table_.place_of_row[row] = static_cast<std::uint32_t>(place);
+      }
       ++node;
     }
     return node == last ? "" : lacks(end - 1, node);
@@ -280,7 +284,6 @@ class StepFiller {
     return fmt::format("step {}: a rank's rows are in two places", trace_.step[begin]);
   }
 
-  static constexpr std::uint32_t kNoPlace = std::numeric_limits<std::uint32_t>::max();
   const Trace& trace_;
   OpTable& table_;
   std::vector<std::size_t> stage_begin_;
@@ -314,7 +317,7 @@ void squeeze(OpTable& table, std::size_t kept) {
   move(table.start_s);
   move(table.duration_s);
   for (std::uint32_t& place : table.place_of_row) {
-    if (place != std::numeric_limits<std::uint32_t>::max()) {
+    if (place != kNoPlace) {
       place = static_cast<std::uint32_t>(place / before * after + place % before);
     }
   }
@@ -374,9 +377,11 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
         .at(file)
         .expected("every operation in every step and worker");
   }
-  table.start_s.resize(table.size());
-  table.duration_s.resize(table.size());
-  table.place_of_row.assign(trace.size(), std::numeric_limits<std::uint32_t>::max());
+  resize_large(table.start_s, table.size());
+  resize_large(table.duration_s, table.size());
+  if (options.keep_places) {
+    table.place_of_row.assign(trace.size(), kNoPlace);
+  }
   StepFiller filler(trace, table);
   std::int64_t repeated = 0;
   std::size_t kept = 0;
@@ -392,9 +397,10 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
     if (warnings != nullptr) {
       warnings->add(fmt::format("{}: a step is left out: {}", file, problem));
     }
-    std::fill(table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s]),
-              table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s + 1]),
-              std::numeric_limits<std::uint32_t>::max());
+    if (options.keep_places) {
+      std::fill(table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s]),
+                table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s + 1]), kNoPlace);
+    }
   }
   if (kept < table.steps.size()) {
     squeeze(table, kept);

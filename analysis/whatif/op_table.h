@@ -68,9 +68,17 @@ struct OpTable {
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 };
 
+/// How many threads a pass over so many operations is worth, as for_each_in_parallel takes it: one,
+/// or all cores.
+constexpr int threads_for(std::size_t operations) {
+  constexpr std::size_t kWorthThreads = 1 << 22;
+  return operations < kWorthThreads ? 1 : 0;
+}
+
 struct OpTableOptions {
   /// Steps that lack an operation are left out, with a warning, instead of being an error.
   bool drop_incomplete_steps = false;
+  bool keep_places = true;  ///< OpTable::place_of_row; empty otherwise
 };
 
 /// Where a worker stands among those of its stage.

@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <queue>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analysis/whatif/numbers.h"
+#include "base/large_pages.h"
+#include "base/parallel.h"
 
 namespace lockstep::whatif {
 namespace {
@@ -20,8 +25,15 @@ Remedy priced(const Scene& scene, std::string name, std::string description, con
   return {std::move(name), std::move(description), then, 1 - then / now};
 }
 
+std::size_t count_of(const OpTable& table, std::int32_t stage, TraceOp type) {
+  return static_cast<std::size_t>(
+      std::count_if(table.nodes.begin(), table.nodes.end(),
+                    [&](const OpNode& node) { return node.stage == stage && node.type == type; }));
+}
+
 double stage_median(const OpTable& table, std::int32_t stage, TraceOp type) {
   std::vector<float> values;
+  reserve_large(values, table.lanes() * count_of(table, stage, type));
   for (std::size_t n = 0; n < table.nodes.size(); ++n) {
     if (table.nodes[n].stage == stage && table.nodes[n].type == type) {
       const auto own = table.duration(n);
@@ -57,13 +69,12 @@ StageMeans stage_means(const OpTable& table, TraceOp type) {
   return means;
 }
 
-/// For each step, where each (microbatch, dp_rank) takes its work from after dealing out.
+/// By how much the work of each (microbatch, dp_rank) changes when those of a step are dealt out
+/// anew.
 class Deal {
  public:
   explicit Deal(const OpTable& table)
       : dp_(static_cast<std::size_t>(table.dp)), peers_(static_cast<std::size_t>(table.peers())) {
-    // A microbatch's weight: its forward times relative to its stage's mean, over all stages.
-    const StageMeans means = stage_means(table, TraceOp::kForwardCompute);
     std::map<std::int32_t, std::vector<std::size_t>> nodes;
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {
       const OpNode& node = table.nodes[n];
@@ -74,23 +85,16 @@ class Deal {
     for (const auto& [batch, own] : nodes) {
       row_of_[batch] = row_of_.size();
     }
-    weights_.assign(table.steps.size(), {});
-    for (std::size_t s = 0; s < weights_.size(); ++s) {
-      std::vector<double>& weights = weights_[s];
-      for (const auto& [batch, own] : nodes) {
-        for (std::size_t d = 0; d < dp_; ++d) {
-          double weight = 0;
-          for (const std::size_t n : own) {
-            const double mean = means.stage[static_cast<std::size_t>(table.nodes[n].stage)];
-            for (std::size_t p = 0; p < peers_ && mean > 0; ++p) {
-              weight += static_cast<double>(table.duration(n)[(s * dp_ + d) * peers_ + p]) / mean;
-            }
-          }
-          weights.push_back(weight / static_cast<double>(own.size() * peers_));
-        }
+    const StageMeans means = stage_means(table, TraceOp::kForwardCompute);
+    factors_.resize(table.steps.size());
+    for_each_in_parallel(factors_.size(), threads_for(table.size()), [&](std::size_t s) {
+      const std::vector<double> weights = weights_of(table, nodes, means, s);
+      const std::vector<std::size_t> source = deal(weights);
+      factors_[s].resize(weights.size());
+      for (std::size_t at = 0; at < weights.size(); ++at) {
+        factors_[s][at] = weights[at] > 0 ? weights[source[at]] / weights[at] : 1;
       }
-      source_.push_back(deal(weights));
-    }
+    });
   }
 
   /// The row of a node's microbatch; nothing if it has no forward pass.
@@ -102,10 +106,7 @@ class Deal {
   /// By how much the work of a microbatch changes in a lane.
   double factor(std::size_t row, std::size_t lane) const {
     const std::size_t dp_rank = lane / peers_;  // of all steps
-    const std::size_t step = dp_rank / dp_;
-    const std::size_t at = row * dp_ + dp_rank % dp_;
-    const double before = weights_[step][at];
-    return before > 0 ? weights_[step][source_[step][at]] / before : 1;
+    return factors_[dp_rank / dp_][row * dp_ + dp_rank % dp_];
   }
 
  private:
@@ -113,63 +114,98 @@ class Deal {
     return node.microbatch >= 0 ? node.microbatch : node.seq;
   }
 
-  /// Greedy: the heaviest first, to the rank with the least so far that has room.
+  /// A microbatch's weight: its forward times relative to its stage's mean, over all stages.
+  /// [microbatch * dp + dp_rank].
+  std::vector<double> weights_of(const OpTable& table,
+                                 const std::map<std::int32_t, std::vector<std::size_t>>& nodes,
+                                 const StageMeans& means, std::size_t step) const {
+    std::vector<double> weights;
+    weights.reserve(nodes.size() * dp_);
+    for (const auto& [batch, own] : nodes) {
+      for (std::size_t d = 0; d < dp_; ++d) {
+        double weight = 0;
+        for (const std::size_t n : own) {
+          const double mean = means.stage[static_cast<std::size_t>(table.nodes[n].stage)];
+          for (std::size_t p = 0; p < peers_ && mean > 0; ++p) {
+            weight += static_cast<double>(table.duration(n)[(step * dp_ + d) * peers_ + p]) / mean;
+          }
+        }
+        weights.push_back(weight / static_cast<double>(own.size() * peers_));
+      }
+    }
+    return weights;
+  }
+
+  /// Greedy: the heaviest first, to the rank with the least so far that has room. Whose each then
+  /// is.
   std::vector<std::size_t> deal(const std::vector<double>& weights) const {
     std::vector<std::size_t> order(weights.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
-    std::vector<double> load(dp_, 0.0);
+    using Rank = std::pair<double, std::size_t>;  // load, dp_rank
+    std::priority_queue<Rank, std::vector<Rank>, std::greater<>> ranks;
+    for (std::size_t d = 0; d < dp_; ++d) {
+      ranks.emplace(0.0, d);
+    }
     std::vector<std::size_t> used(dp_, 0), source(weights.size());
     const std::size_t room = weights.size() / dp_;
     for (const std::size_t from : order) {
-      std::size_t best = dp_;
-      for (std::size_t d = 0; d < dp_; ++d) {
-        if (used[d] < room && (best == dp_ || load[d] < load[best])) {
-          best = d;
-        }
-      }
+      const auto [load, best] = ranks.top();
+      ranks.pop();
       source[used[best]++ * dp_ + best] = from;
-      load[best] += weights[from];
+      if (used[best] < room) {
+        ranks.emplace(load + weights[from], best);
+      }
     }
     return source;
   }
 
   std::size_t dp_, peers_;
   std::map<std::int32_t, std::size_t> row_of_;
-  std::vector<std::vector<double>> weights_;  ///< [step][microbatch * dp + dp_rank]
-  std::vector<std::vector<std::size_t>> source_;
+  std::vector<std::vector<double>> factors_;  ///< [step][microbatch * dp + dp_rank]
 };
+
+std::vector<Outlier> forward_outliers_of(const OpTable& table, std::int32_t stage) {
+  std::vector<Outlier> out;
+  const double middle = stage_median(table, stage, TraceOp::kForwardCompute);
+  std::vector<double> deviations;
+  reserve_large(deviations, table.lanes() * count_of(table, stage, TraceOp::kForwardCompute));
+  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+    if (table.nodes[n].stage == stage && table.nodes[n].type == TraceOp::kForwardCompute) {
+      for (const float d : table.duration(n)) {
+        deviations.push_back(std::abs(static_cast<double>(d) - middle));
+      }
+    }
+  }
+  if (deviations.empty()) {
+    return out;
+  }
+  const double limit = middle + std::max(0.1, 3 * median(std::span<double>(deviations)));
+  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
+    if (table.nodes[n].stage != stage || table.nodes[n].type != TraceOp::kForwardCompute) {
+      continue;
+    }
+    const auto own = table.duration(n);
+    for (std::size_t lane = 0; lane < own.size(); ++lane) {
+      if (static_cast<double>(own[lane]) > limit) {
+        out.push_back({n, lane});
+      }
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
 std::vector<Outlier> forward_outliers(const OpTable& table) {
+  std::vector<std::vector<Outlier>> by_stage(static_cast<std::size_t>(table.stages));
+  for_each_in_parallel(by_stage.size(), threads_for(table.size()), [&](std::size_t stage) {
+    by_stage[stage] = forward_outliers_of(table, static_cast<std::int32_t>(stage));
+  });
   std::vector<Outlier> out;
-  for (std::int32_t stage = 0; stage < table.stages; ++stage) {
-    const double middle = stage_median(table, stage, TraceOp::kForwardCompute);
-    std::vector<double> deviations;
-    for (std::size_t n = 0; n < table.nodes.size(); ++n) {
-      if (table.nodes[n].stage == stage && table.nodes[n].type == TraceOp::kForwardCompute) {
-        for (const float d : table.duration(n)) {
-          deviations.push_back(std::abs(static_cast<double>(d) - middle));
-        }
-      }
-    }
-    if (deviations.empty()) {
-      continue;
-    }
-    const double limit = middle + std::max(0.1, 3 * median(std::span<double>(deviations)));
-    for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
-      if (table.nodes[n].stage != stage || table.nodes[n].type != TraceOp::kForwardCompute) {
-        continue;
-      }
-      const auto own = table.duration(n);
-      for (std::size_t lane = 0; lane < own.size(); ++lane) {
-        if (static_cast<double>(own[lane]) > limit) {
-          out.push_back({n, lane});
-        }
-      }
-    }
+  for (const std::vector<Outlier>& own : by_stage) {
+    out.insert(out.end(), own.begin(), own.end());
   }
   return out;
 }
@@ -240,8 +276,7 @@ Remedy redistribute_sequences(const Scene& scene) {
                 });
 }
 
-Remedy planned_gc(const Scene& scene) {
-  const std::vector<Outlier> outliers = forward_outliers(scene.table);
+Remedy planned_gc(const Scene& scene, const std::vector<Outlier>& outliers) {
   std::map<std::uint32_t, std::vector<std::size_t>> lanes;
   for (const Outlier& outlier : outliers) {
     lanes[outlier.node].push_back(outlier.lane);

@@ -35,9 +35,9 @@ Remedy rebalance_stages(const Scene& scene);
 /// the rank with the least work so far that has room: work (as the forward time says) grows with
 /// the sum of squared sequence lengths.
 Remedy redistribute_sequences(const Scene& scene);
-/// Outlying forward passes take their stage's median: garbage is collected at planned steps, and on
-/// all workers at once.
-Remedy planned_gc(const Scene& scene);
+/// The outlying forward passes take their stage's median: garbage is collected at planned steps,
+/// and on all workers at once.
+Remedy planned_gc(const Scene& scene, const std::vector<Outlier>& outliers);
 /// What a transfer goes over.
 enum class Links {
   kBetweenStages,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -144,9 +145,10 @@ StepTimes Simulator::run(std::span<const double> step_start, const LaneScopes& s
       std::min<std::size_t>({blocks, std::max(1U, std::thread::hardware_concurrency()),
                              1 + steps * lanes_per_step * order_.size() / kWorthAThread});
   StepTimes times{std::vector<double>(steps), std::vector<double>(spans ? steps : 0)};
-  for_each_in_parallel(threads, static_cast<int>(threads), [&](std::size_t share) {
+  std::atomic<std::size_t> next = 0;
+  for_each_in_parallel(threads, static_cast<int>(threads), [&](std::size_t) {
     detail::Workspace space(slots_, largest_item_, block_steps * lanes_per_step);
-    for (std::size_t block = share; block < blocks; block += threads) {
+    for (std::size_t block = next++; block < blocks; block = next++) {
       const std::size_t first = block * block_steps;
       play(step_start, first, std::min(block_steps, steps - first), scopes, values, delays, sink,
            space, times);

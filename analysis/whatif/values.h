@@ -44,8 +44,7 @@ class Values {
     if (grouped(node)) {
       traced(node, first, out);
     } else {
-      std::copy_n(model_.nodelay_duration_s.data() + node * lanes_ + first, out.size(),
-                  out.begin());
+      std::copy_n(model_.nodelay_durations(node, lanes_) + first, out.size(), out.begin());
     }
   }
 

@@ -97,7 +97,11 @@ class Follower {
       : options_(options),
         meta_(meta),
         journal_((fs::path(options.output) / ("follow-" + meta.trial_name + ".jsonl")).string(),
-                 meta.trial_name, options.alert) {}
+                 meta.trial_name, options.alert) {
+    if (options.json) {
+      print({FollowJournal::first_line(meta.trial_name)});
+    }
+  }
 
   /// Takes what has landed since the last scan.
   void scan(const StopSignal& stop) {

@@ -22,6 +22,10 @@ Json file_json(const char* event, const TraceFile& file) {
 
 }  // namespace
 
+Json FollowJournal::first_line(const std::string& trial_name) {
+  return {{"event", "journal"}, {"schema", kFollowSchema}, {"trial_name", trial_name}};
+}
+
 FollowJournal::FollowJournal(std::string path, const std::string& trial_name, AlertRule rule)
     : path_(std::move(path)), rule_(rule) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -41,8 +45,7 @@ FollowJournal::FollowJournal(std::string path, const std::string& trial_name, Al
       fail("cannot take the unfinished end off");
     }
     if (end_ == 0) {
-      Json first = {{"event", "journal"}, {"schema", kFollowSchema}, {"trial_name", trial_name}};
-      append({std::move(first)});
+      append({first_line(trial_name)});
     }
   } catch (...) {
     ::close(descriptor_);

@@ -21,6 +21,8 @@ class FollowJournal {
   /// written.
   FollowJournal(std::string path, const std::string& trial_name, AlertRule rule);
   ~FollowJournal();
+  /// The line that says what a journal is.
+  static Json first_line(const std::string& trial_name);
   FollowJournal(const FollowJournal&) = delete;
   FollowJournal& operator=(const FollowJournal&) = delete;
 

@@ -13,6 +13,7 @@ namespace lockstep {
 #ifdef __GLIBC__
 void grow_heap(std::size_t bytes) {
   constexpr std::size_t kPage = std::size_t{2} << 20, kMapped = std::size_t{4} << 20;
+  ::mallopt(M_ARENA_MAX, 1);  // other threads take from it, too
   ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMapped));
   ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(2 * bytes));
   ::mallopt(M_TOP_PAD, static_cast<int>(bytes));

@@ -92,10 +92,23 @@ std::string edited(const Scene& scene, const std::vector<EditRule>& rules) {
                             python_float(now / then), 100 * (1 - then / now));
 }
 
+/// What reading and analysing the files takes in pieces below 4 MiB, in bytes; more than is used
+/// costs nothing.
+std::size_t heap_for(const std::vector<std::string>& files) {
+  constexpr std::uintmax_t kLarge = 8 << 20;
+  for (const std::string& file : files) {
+    std::error_code none;
+    if (const std::uintmax_t size = fs::file_size(file, none); !none && size > kLarge) {
+      return std::size_t{512} << 20;
+    }
+  }
+  return std::size_t{32} << 20;
+}
+
 }  // namespace
 
 ExitCode run_whatif(const WhatIfOptions& options) {
-  grow_heap(std::size_t{32} << 20);
+  grow_heap(heap_for(options.traces));
   std::vector<StepRange> steps;
   for (const std::string& text : options.steps) {
     steps.push_back(parse_range(text));

@@ -46,13 +46,43 @@ RUNS = [
      "--topology", "heterogeneous:gpus-a=4,gpus-b=4,gpus-per-server-a=4,gpus-per-server-b=4", "--json"],
     ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--topology", "Spectrum-X:g=8", "--threads", "1",
      "--straggler", "gpu:1:1.3", "--objective", "cost", "--gpu-price", "2", "--json"],
+    [*PLAN, "--aceso-size", "2layers", "--memory-limit", "4000", "--actual", "tests/data/plan/scale-layer/measured.csv"],
+    ["plan", "--aceso-model", "scale-layer", "--profiles", "tests/data/plan/scale-layer", "--gpus-per-node", "2", "--memory-limit", "4000",
+     "--global-batch", "16", "--micro-batch", "1", "2", "--scaling", "2", "4", "--json"],
+    ["topology", "describe", "AlibabaHPN:gpus=64", "--json"],
+    ["topology", "describe", "Spectrum-X:g=8", "--json"],
+    ["health", "tests/data/logs/two-tables.txt", "--json"],
+    ["calibrate", "tests/data/logs/two-tables.txt", "-o", os.path.join(OUT, "preset.json"), "--json"],
+    ["score-steps", os.path.join(OUT, "steps"), "--rows", "--json"],
+    ["profile", "--model", "llama3-8b", "--num-layers", "1", "--gpus", "1", "--seq", "1024", "--from",
+     "tests/fuzz/corpus/measurements/small.json", "--json"],
+    ["cache", "ls", "--dir", os.path.join(OUT, "cache"), "--json"],
+    ["cache", "verify", "--dir", os.path.join(OUT, "cache"), "--json"],
+    ["cache", "gc", "--size", "1MiB", "--dir", os.path.join(OUT, "cache"), "--json"],
+    ["whatif", "--follow", os.path.join(OUT, "traces"), "--meta", "tests/data/whatif/two-stages.yaml", "-o", os.path.join(OUT, "followed"),
+     "--once", "--settle", "0", "--alert-slowdown", "1.04", "--alert-steps", "1", "--json"],
 ]
+
+
+def prepare():
+    """What some of the runs read."""
+    os.mkdir(os.path.join(OUT, "traces"))
+    rows = open("tests/data/whatif/two-stages.csv").read()
+    open(os.path.join(OUT, "traces", "1.csv"), "w").write(rows)
+    open(os.path.join(OUT, "traces", "2.csv"), "w").write("no trace")
+    os.mkdir(os.path.join(OUT, "steps"))
+    with open(os.path.join(OUT, "steps", "megatron_seqsel_table5.csv"), "w") as table:  # the numbers are made up
+        table.write("model,recompute,seq_par,gpus,tp,pp,vpp,global_batch,micro_batch,measured_s\n"
+                    "megatron-22B,selective,1,8,8,1,1,4,4,1.2\nmegatron-22B,full,0,8,8,1,1,3,4,1.5\nother,full,0,8,8,1,1,4,4,1.5\n")
+    subprocess.run([LOCKSTEP, *TINY, "--topology", "Spectrum-X:g=8"], env={**os.environ, "LOCKSTEP_CACHE": os.path.join(OUT, "cache")},
+                   check=True, capture_output=True)
 
 schemas = {}
 for path in glob.glob("docs/formats/schema/*.json"):
     schema = json.load(open(path))
     jsonschema.Draft202012Validator.check_schema(schema)
-    name = schema["properties"]["schema"]["const"]
+    first = schema["oneOf"][0] if "oneOf" in schema else schema  # of a journal: its first line
+    name = first["properties"]["schema"]["const"]
     assert os.path.basename(path) == name.replace("/", "-") + ".json", path
     schemas[name] = jsonschema.Draft202012Validator(schema)
 
@@ -77,7 +107,8 @@ def check(document, of):
     for problem in validator.iter_errors(document):
         complain(f"{of}: {'/'.join(map(str, problem.path))}: {problem.message}")
     # A document without one of its members, or with another version, is refused.
-    for key in document["schema"], *validator.schema["required"]:
+    required = validator.schema["oneOf"][0]["required"] if "oneOf" in validator.schema else validator.schema["required"]
+    for key in document["schema"], *required:
         spoiled = copy.copy(document)
         spoiled.pop(key, None)
         if key == document["schema"]:
@@ -100,10 +131,29 @@ def ask(method, path, body=None):
     return json.loads(connection.getresponse().read())
 
 
+def check_lines(text, of):
+    """A journal: a JSON document a line, the first of which names the schema."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    check(lines[0], of)
+    for line in lines:
+        for problem in schemas[lines[0]["schema"]].iter_errors(line):
+            complain(f"{of}: {line.get('event')}: {problem.message}")
+        if schemas[lines[0]["schema"]].is_valid({**line, "event": "other"}):
+            complain(f"{of}: any event is valid")
+    return {line["event"] for line in lines}
+
+
+prepare()
 for words in RUNS:
     run = subprocess.run([LOCKSTEP, *words], capture_output=True, text=True)
     if run.returncode != 0:
         complain(f"lockstep {' '.join(words)}: exit code {run.returncode}: {run.stderr}")
+        continue
+    if "--follow" in words:
+        events = check_lines(run.stdout, "follow")
+        if events != {"journal", "step", "alert", "file", "refused"}:
+            complain(f"follow prints {events}")
+        check_lines(open(os.path.join(OUT, "followed", "follow-two-stages.jsonl")).read(), "the journal")
         continue
     check(json.loads(run.stdout), f"lockstep {' '.join(words)}")
 

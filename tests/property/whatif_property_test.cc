@@ -13,6 +13,7 @@
 #include "analysis/whatif/load_job.h"
 #include "analysis/whatif/numbers.h"
 #include "analysis/whatif/timelines.h"
+#include "analysis/whatif/values.h"
 #include "analysis/whatif/whatif.h"
 #include "base/error.h"
 #include "base/rng.h"
@@ -109,10 +110,20 @@ TEST(WhatIf, TheReplayIsTheTrace) {
     for (std::size_t step = 0; step < a.table.steps.size(); ++step) {
       EXPECT_EQ(a.model.nodelay.span[step], static_cast<double>(a.traced.step_s[step]));
     }
-    for (std::size_t i = 0; i < a.table.size(); ++i) {
-      ASSERT_EQ(a.model.nodelay_duration_s[i], static_cast<double>(a.table.duration_s[i]))
-          << to_text(a.table.nodes[i / a.table.lanes()]);
-    }
+    const Values values(a.scene());
+    a.simulator->run(
+        a.model.step_start_s, a.graph.scopes,
+        [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+          values.nodelay(node, first, out);
+        },
+        Simulator::NoDelays{},
+        [&](std::uint32_t node, std::size_t first, std::span<const double> start,
+            std::span<const double> end) {
+          for (std::size_t i = 0; i < start.size(); ++i) {
+            EXPECT_EQ(end[i] - start[i], static_cast<double>(a.table.duration(node)[first + i]))
+                << to_text(a.table.nodes[node]);
+          }
+        });
   }
 }
 
@@ -341,6 +352,28 @@ TEST(OpTable, SaysWhatIsMissingOrTooMuch) {
   Trace two_ranks = rows;
   two_ranks.rank[0] = 77;
   EXPECT_THAT(error_of(two_ranks), HasSubstr("has the ranks"));
+}
+
+/// Without its transfers a stage in the middle would be tied to none.
+TEST(WhatIf, InnerStagesNeedTheirTransfers) {
+  const Trace rows = play({.dp = 2, .stages = 3, .microbatches = 2}, uniform);
+  Trace kept;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows.optype[i] != TraceOp::kForwardSend && rows.optype[i] != TraceOp::kForwardRecv) {
+      add_row(kept, row_at(rows, i));
+    }
+  }
+  EXPECT_THAT([&] { Analysis a(kept); },
+              ::testing::ThrowsMessage<Error>(
+                  HasSubstr("stage 1: 0 operations forward-send serve 2 operations")));
+}
+
+/// gmc follows from mc and the stage where passes have none.
+TEST(WhatIf, PassesWithoutAChunkOfTheModel) {
+  Trace rows = play({.dp = 2, .stages = 3, .microbatches = 4}, uniform);
+  const std::string before = Analysis(rows).document();
+  std::fill(rows.gmc.begin(), rows.gmc.end(), -1);
+  EXPECT_EQ(Analysis(rows).document(), before);
 }
 
 /// The timeline as data: a bar an operation, where the trace has it; of a transfer its last part.

@@ -1,12 +1,17 @@
 // Readers and writers of traces and of the meta file.
+#include <limits>
+#include <optional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "tests/support/run.h"
+#include "trace/column_table.h"
 #include "trace/job_meta.h"
 #include "trace/read_trace.h"
+#include "trace/trace_columns.h"
 
 namespace lockstep {
 namespace {
@@ -114,6 +119,190 @@ TEST(TraceParquet, NoParquetFile) {
               HasSubstr("expected: a Parquet file"));
   write_file(scratch / "e.parquet", "");
   EXPECT_THAT(error_of([&] { read_trace(scratch / "e.parquet"); }), HasSubstr("e.parquet"));
+}
+
+/// A table of two rows of a trace, any of whose columns a test may replace by one of another type.
+class TraceTable {
+ public:
+  TraceTable() {
+    for (const char* name : {"dp_rank", "stage", "rank", "step", "seq_id", "mc", "mb_id", "gmc"}) {
+      set(name, ColumnTable::Cells<std::int64_t>{0, 0});
+    }
+    set("optype", ColumnTable::Cells<std::string>{"forward-compute", "backward-compute"});
+    set("start_ts", ColumnTable::Cells<double>{0, 0.5});
+    set("duration", ColumnTable::Cells<double>{0.5, 0.25});
+  }
+
+  template <class T>
+  TraceTable& set(const std::string& name, const ColumnTable::Cells<T>& cells) {
+    drop(name);
+    table_.columns.push_back({name, cells});
+    return *this;
+  }
+  TraceTable& drop(const std::string& name) {
+    std::erase_if(table_.columns, [&](const auto& column) { return column.name == name; });
+    return *this;
+  }
+
+  /// What reading it as .csv or .parquet gives.
+  Trace read(const std::string& ending, Warnings* warnings = nullptr) const {
+    const ScratchFolder scratch;
+    write_file(scratch / ("t." + ending), ending == "csv" ? to_csv(table_) : to_parquet(table_));
+    return read_trace(scratch / ("t." + ending), warnings);
+  }
+  std::string error(const std::string& ending) const {
+    return error_of([&] { read(ending); });
+  }
+
+ private:
+  ColumnTable table_;
+};
+
+using Whole = ColumnTable::Cells<std::int64_t>;
+using Real = ColumnTable::Cells<double>;
+using Text = ColumnTable::Cells<std::string>;
+
+std::vector<std::string> endings() {
+  return has_parquet() ? std::vector<std::string>{"csv", "parquet"}
+                       : std::vector<std::string>{"csv"};
+}
+
+TEST(TraceColumns, EveryOneIsNeeded) {
+  for (const std::string& ending : endings()) {
+    EXPECT_EQ(TraceTable().read(ending).size(), 2U);
+    for (const std::string_view name : kTraceColumns) {
+      EXPECT_THAT(TraceTable().drop(std::string(name)).error(ending),
+                  HasSubstr("t." + ending + ": no column " + std::string(name)));
+    }
+  }
+}
+
+TEST(TraceColumns, AMissingValueIsAnError) {
+  for (const std::string& ending : endings()) {
+    for (const char* name : {"dp_rank", "stage", "rank", "step", "seq_id"}) {
+      const std::string error = TraceTable().set(name, Whole{0, std::nullopt}).error(ending);
+      EXPECT_THAT(error, HasSubstr("the value is missing"));
+      EXPECT_THAT(error, HasSubstr(name));
+    }
+    for (const char* name : {"start_ts", "duration"}) {
+      EXPECT_THAT(TraceTable().set(name, Real{0, std::nullopt}).error(ending),
+                  HasSubstr("the value is missing"));
+    }
+    EXPECT_THAT(TraceTable().set("optype", Text{"gc", std::nullopt}).error(ending),
+                HasSubstr(ending == "csv" ? "unknown optype ''" : "row 2: the value is missing"));
+  }
+}
+
+TEST(TraceColumns, TimesAreNumbersAndDurationsNotNegative) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const std::string& ending : endings()) {
+    for (const char* name : {"start_ts", "duration"}) {
+      for (const double wrong : {kNan, kInfinity, 1e39}) {
+        const std::string error = TraceTable().set(name, Real{0, wrong}).error(ending);
+        EXPECT_THAT(error, HasSubstr(name));
+        EXPECT_THAT(error, HasSubstr("expected: seconds")) << wrong;
+      }
+      EXPECT_THAT(
+          TraceTable().set(name, Text{"0", "soon"}).error(ending),
+          HasSubstr(ending == "csv" ? "'soon' is no such value" : "the column is of type string"));
+    }
+    EXPECT_THAT(TraceTable().set("duration", Real{0, -0.5}).error(ending),
+                HasSubstr("row 2: -0.5 is negative"));
+    EXPECT_EQ(TraceTable().set("start_ts", Real{0, -0.5}).error(ending), "no error");
+  }
+}
+
+TEST(TraceColumns, WholeNumbersOfTheRightKind) {
+  for (const std::string& ending : endings()) {
+    const bool csv = ending == "csv";
+    EXPECT_THAT(TraceTable().set("rank", Text{"0", "one"}).error(ending),
+                HasSubstr(csv ? "'one' is no such value" : "the column is of type string"));
+    EXPECT_THAT(TraceTable().set("rank", Real{0, 2.5}).error(ending),
+                HasSubstr(csv ? "t.csv:3: rank: '2.5' is" : "rank: row 2: 2.5 is no such value"));
+    EXPECT_THAT(
+        TraceTable().set("rank", Whole{0, 5'000'000'000}).error(ending),
+        HasSubstr(csv ? "'5000000000' is no such value" : "row 2: 5000000000 is no such value"));
+    EXPECT_THAT(TraceTable().set("rank", Real{0, 1e300}).error(ending), HasSubstr("rank"));
+    EXPECT_THAT(TraceTable().set("dp_rank", Whole{0, -1}).error(ending),
+                HasSubstr("row 2: -1 is out of range"));
+    EXPECT_THAT(TraceTable().set("step", ColumnTable::Cells<bool>{true, false}).error(ending),
+                HasSubstr(csv ? "'true' is no such value" : "the column is of type bool"));
+    EXPECT_THAT(TraceTable().set("optype", Whole{3, 4}).error(ending),
+                HasSubstr(csv ? "unknown optype '3'" : "the column is of type int64"));
+  }
+}
+
+/// As a table of pandas has them that once lacked values.
+TEST(TraceColumns, WholeNumbersWithAPointAndAbsentOnesAreCounted) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const std::string& ending : endings()) {
+    Warnings warnings;
+    const Trace trace = TraceTable()
+                            .set("rank", Real{3, 4})
+                            .set("step", Real{1e15, 7})
+                            .set("mc", Real{1, kNan})
+                            .set("mb_id", Whole{std::nullopt, 2})
+                            .set("gmc", Real{std::nullopt, std::nullopt})
+                            .read(ending, &warnings);
+    EXPECT_EQ(trace.rank, (std::vector<std::int32_t>{3, 4}));
+    EXPECT_EQ(trace.step, (std::vector<std::int64_t>{1'000'000'000'000'000, 7}));
+    EXPECT_EQ(trace.mc, (std::vector<std::int32_t>{1, -1}));
+    EXPECT_EQ(trace.mb_id, (std::vector<std::int32_t>{-1, 2}));
+    EXPECT_EQ(trace.gmc, (std::vector<std::int32_t>{-1, -1}));
+    std::string told;
+    for (const Warnings::Entry& entry : warnings.entries()) {
+      told += entry.text + "\n";
+    }
+    EXPECT_THAT(told, HasSubstr("4 missing values of mc, mb_id and gmc taken as -1"));
+    if (ending == "parquet") {
+      EXPECT_THAT(told, HasSubstr("5 whole numbers read from floating-point ones"));
+      EXPECT_THAT(told, HasSubstr("4 times of 64 bits rounded to 32"));
+    }
+  }
+  Warnings warnings;
+  const std::string line = "0,0,1.0,2.0,forward-compute,0,1,0,0,0,0\n";
+  Trace rows;
+  read_trace_csv(
+      kHead + line, "t.csv", [&](Trace&& chunk) { rows = std::move(chunk); }, &warnings);
+  EXPECT_EQ(rows.rank.front(), 1);
+  ASSERT_EQ(warnings.entries().size(), 1U);
+  EXPECT_EQ(warnings.entries()[0].text, "t.csv: 2 whole numbers read from floating-point ones");
+}
+
+/// Files of many rows are read by several threads.
+TEST(TraceParquet, ManyRowsComeInTheirOrder) {
+  if (!has_parquet()) {
+    GTEST_SKIP() << "this build has no Arrow";
+  }
+  constexpr std::size_t kRows = 4'500'000;
+  Trace trace;
+  trace.resize(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) {
+    trace.step[i] = static_cast<std::int64_t>(i / 1000);
+    trace.seq_id[i] = static_cast<std::int32_t>(i % 1000);
+  }
+  const ScratchFolder scratch;
+  write_trace(trace, scratch / "t.parquet");
+  std::size_t row = 0;
+  bool in_order = true;
+  read_trace(scratch / "t.parquet", [&](Trace&& rows) {
+    for (std::size_t i = 0; i < rows.size(); ++i, ++row) {
+      in_order = in_order && rows.step[i] == trace.step[row] && rows.seq_id[i] == trace.seq_id[row];
+    }
+  });
+  EXPECT_EQ(row, kRows);
+  EXPECT_TRUE(in_order);
+  // The first of two errors is told, with its row.
+  trace.duration_s[3'000'000] = -1;
+  trace.duration_s[4'400'000] = -1;
+  write_trace(trace, scratch / "t.parquet");
+  EXPECT_THAT(error_of([&] { read_trace(scratch / "t.parquet"); }),
+              HasSubstr("row 3000001: -1 is negative"));
+  // Who has seen enough stops the reading.
+  EXPECT_THAT(
+      error_of([&] { read_trace(scratch / "t.parquet", [](Trace&&) { throw Error("enough"); }); }),
+      HasSubstr("enough"));
 }
 
 TEST(Trace, AnUnknownEnding) {

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include <parquet/file_reader.h>
 
 #include "base/input_limit.h"
+#include "base/produce_in_order.h"
 #include "base/text.h"
 #include "trace/parquet/module.h"
 #include "trace/trace_columns.h"
@@ -37,14 +41,16 @@ void require(const arrow::Status& status, const std::string& file) {
 
 class BatchReader {
  public:
-  BatchReader(const std::string& file, std::size_t first_row, std::int64_t& narrowed)
-      : file_(file), first_row_(first_row), narrowed_(narrowed) {}
+  BatchReader(const std::string& file, std::size_t first_row, TraceRepairs& repairs)
+      : file_(file), first_row_(first_row), repairs_(repairs) {}
 
   Trace read(const arrow::RecordBatch& batch) {
     for (std::size_t c = 0; c < kTraceColumns.size(); ++c) {
       const auto array = batch.GetColumnByName(std::string(kTraceColumns[c]));
       LOCKSTEP_CHECK(array != nullptr, "a column that was there");
-      require_no_nulls(*array, kTraceColumns[c]);
+      if (!may_be_absent(kTraceColumns[c])) {
+        require_no_nulls(*array, kTraceColumns[c]);
+      }
     }
     const auto column = [&batch](TraceColumn c) {
       return batch.GetColumnByName(std::string(kTraceColumns[c]));
@@ -98,8 +104,16 @@ class BatchReader {
     return unknown_optype(name).at(fmt::format("{}: row {}", file_, first_row_ + row + 1));
   }
 
+  [[noreturn]] void no_whole_number(std::int64_t row, double value, std::string_view column) const {
+    throw Error(fmt::format("row {}: {} is no such value",
+                            first_row_ + static_cast<std::size_t>(row) + 1, value))
+        .at(file_)
+        .field(column)
+        .expected("a whole number");
+  }
+
   template <class To, class Array>
-  std::vector<To> copy(const arrow::Array& array, std::string_view column) const {
+  std::vector<To> copy(const arrow::Array& array, std::string_view column) {
     const auto& typed = static_cast<const Array&>(array);
     const auto* values = typed.raw_values();
     const auto count = static_cast<std::size_t>(array.length());
@@ -109,14 +123,57 @@ class BatchReader {
       out[i] = static_cast<To>(values[i]);
       fits = fits && std::in_range<To>(values[i]);
     }
-    if (!fits) {
-      throw Error("a number is too large").at(file_).field(column);
+    take_nulls_as_absent(array, out);
+    for (std::int64_t i = 0; !fits && i < array.length(); ++i) {
+      if (array.IsValid(i) && !std::in_range<To>(values[i])) {
+        no_whole_number(i, static_cast<double>(values[i]), column);
+      }
     }
     return out;
   }
 
+  /// Of a column of floating-point numbers, as a table has that once lacked values.
+  template <class To, class Array>
+  std::vector<To> whole_floats(const arrow::Array& array, std::string_view column) {
+    const auto* values = static_cast<const Array&>(array).raw_values();
+    std::vector<To> out(static_cast<std::size_t>(array.length()));
+    for (std::int64_t i = 0; i < array.length(); ++i) {
+      const auto value = static_cast<double>(values[i]);
+      if (array.IsNull(i)) {
+        continue;
+      }
+      if (std::isnan(value) && may_be_absent(column)) {
+        out[static_cast<std::size_t>(i)] = -1;
+        ++repairs_.absent;
+        continue;
+      }
+      const auto whole = whole_number<To>(value);
+      if (!whole) {
+        no_whole_number(i, value, column);
+      }
+      out[static_cast<std::size_t>(i)] = *whole;
+      ++repairs_.floats;
+    }
+    take_nulls_as_absent(array, out);
+    return out;
+  }
+
+  /// PRECONDITION: there are none, or the column may_be_absent.
   template <class To>
-  std::vector<To> whole(const arrow::Array& array, std::string_view column) const {
+  void take_nulls_as_absent(const arrow::Array& array, std::vector<To>& out) {
+    if (array.null_count() == 0) {
+      return;
+    }
+    for (std::int64_t i = 0; i < array.length(); ++i) {
+      if (array.IsNull(i)) {
+        out[static_cast<std::size_t>(i)] = -1;
+        ++repairs_.absent;
+      }
+    }
+  }
+
+  template <class To>
+  std::vector<To> whole(const arrow::Array& array, std::string_view column) {
     switch (array.type_id()) {
       case ArrowType::INT8:
         return copy<To, arrow::Int8Array>(array, column);
@@ -134,6 +191,15 @@ class BatchReader {
         return copy<To, arrow::UInt32Array>(array, column);
       case ArrowType::UINT64:
         return copy<To, arrow::UInt64Array>(array, column);
+      case ArrowType::FLOAT:
+        return whole_floats<To, arrow::FloatArray>(array, column);
+      case ArrowType::DOUBLE:
+        return whole_floats<To, arrow::DoubleArray>(array, column);
+      case ArrowType::NA: {
+        std::vector<To> out(static_cast<std::size_t>(array.length()));
+        take_nulls_as_absent(array, out);
+        return out;
+      }
       default:
         throw wrong_type(array, column, "a column of whole numbers");
     }
@@ -147,7 +213,7 @@ class BatchReader {
     }
     if (array.type_id() == ArrowType::DOUBLE) {
       const double* values = static_cast<const arrow::DoubleArray&>(array).raw_values();
-      narrowed_ += array.length();
+      repairs_.narrowed += array.length();
       std::vector<float> out(count);
       for (std::size_t i = 0; i < count; ++i) {
         out[i] = static_cast<float>(values[i]);
@@ -169,7 +235,7 @@ class BatchReader {
   }
 
   template <class Strings>
-  std::vector<TraceOp> coded(const arrow::DictionaryArray& array, const Strings& entries) const {
+  std::vector<TraceOp> coded(const arrow::DictionaryArray& array, const Strings& entries) {
     const std::vector<int> types = names(entries);
     std::vector<TraceOp> out(static_cast<std::size_t>(array.length()));
     const std::vector<std::int64_t> codes =
@@ -202,7 +268,7 @@ class BatchReader {
     return out;
   }
 
-  std::vector<TraceOp> op_types(const arrow::Array& array) const {
+  std::vector<TraceOp> op_types(const arrow::Array& array) {
     switch (array.type_id()) {
       case ArrowType::STRING:
         return plain(static_cast<const arrow::StringArray&>(array));
@@ -227,18 +293,89 @@ class BatchReader {
 
   const std::string& file_;
   std::size_t first_row_;
-  std::int64_t& narrowed_;
+  TraceRepairs& repairs_;
 };
+
+/// Reads parts of one file; several threads may, each with its own.
+class FileReader {
+ public:
+  explicit FileReader(std::string_view bytes, const std::string& file,
+                      std::shared_ptr<parquet::FileMetaData> metadata = nullptr)
+      : file_(file),
+        // Arrow's own allocator takes memory by huge pages, and clears them all.
+        parquet_(parquet::ParquetFileReader::Open(
+            std::make_shared<arrow::io::BufferReader>(
+                std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                                static_cast<std::int64_t>(bytes.size()))),
+            parquet::ReaderProperties(arrow::system_memory_pool()), std::move(metadata))) {}
+
+  std::shared_ptr<parquet::FileMetaData> metadata() const { return parquet_->metadata(); }
+
+  /// Reads the columns of some row groups, once. `take` gets the rows of each batch, checked;
+  /// `row`: how many rows of the file came before.
+  template <class Take>
+  void read(const std::vector<int>& groups, const std::vector<int>& wanted, std::size_t row,
+            TraceRepairs& repairs, Take&& take_rows) {
+    constexpr std::int64_t kBatchRows = 1 << 17;
+    parquet::ArrowReaderProperties properties(/*use_threads=*/false);
+    properties.set_read_dictionary(wanted[kOptypeColumn], true);
+    properties.set_batch_size(kBatchRows);
+    properties.set_pre_buffer(false);
+    const std::unique_ptr<parquet::arrow::FileReader> reader =
+        take(parquet::arrow::FileReader::Make(arrow::system_memory_pool(), std::move(parquet_),
+                                              properties),
+             file_);
+    const auto batches = take(reader->GetRecordBatchReader(groups, wanted), file_);
+    for (;;) {
+      std::shared_ptr<arrow::RecordBatch> batch;
+      require(batches->ReadNext(&batch), file_);
+      if (batch == nullptr) {
+        return;
+      }
+      require(batch->Validate(), file_);
+      Trace rows = BatchReader(file_, row, repairs).read(*batch);
+      check_rows(rows, file_, row);
+      row += rows.size();
+      take_rows(std::move(rows));
+    }
+  }
+
+ private:
+  const std::string& file_;
+  std::unique_ptr<parquet::ParquetFileReader> parquet_;
+};
+
+/// Row groups on several threads; their rows come in the file's order all the same.
+void read_in_parallel(std::string_view bytes, const std::string& file,
+                      const std::shared_ptr<parquet::FileMetaData>& metadata,
+                      const std::vector<int>& wanted, const TraceChunk& chunk,
+                      TraceRepairs& repairs) {
+  constexpr std::size_t kMostThreads = 8, kAhead = 8;  // batches
+  const auto groups = static_cast<std::size_t>(metadata->num_row_groups());
+  std::vector<std::size_t> first_row(groups + 1, 0);
+  for (std::size_t g = 0; g < groups; ++g) {
+    first_row[g + 1] = first_row[g] + static_cast<std::size_t>(
+                                          metadata->RowGroup(static_cast<int>(g))->num_rows());
+  }
+  std::vector<TraceRepairs> own(groups);
+  produce_in_order<Trace>(
+      groups, std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads), kAhead,
+      [&](std::size_t g, auto&& emit) {
+        FileReader(bytes, file, metadata)
+            .read({static_cast<int>(g)}, wanted, first_row[g], own[g], emit);
+      },
+      chunk);
+  for (const TraceRepairs& each : own) {
+    repairs.narrowed += each.narrowed;
+    repairs.floats += each.floats;
+    repairs.absent += each.absent;
+  }
+}
 
 void read(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
           Warnings* warnings) {
-  const auto source = std::make_shared<arrow::io::BufferReader>(
-      std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                      static_cast<std::int64_t>(bytes.size())));
-  // Arrow's own allocator takes memory by huge pages, and clears them all.
-  auto parquet_file = parquet::ParquetFileReader::Open(
-      source, parquet::ReaderProperties(arrow::system_memory_pool()));
-  const auto metadata = parquet_file->metadata();
+  FileReader reader(bytes, file);
+  const auto metadata = reader.metadata();
   std::vector<std::string> names;
   for (int i = 0; i < metadata->schema()->num_columns(); ++i) {
     names.push_back(metadata->schema()->Column(i)->path()->ToDotString());
@@ -251,44 +388,22 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
     throw input_too_large(file, "the rows of the file take", most);
   }
   const auto columns = find_trace_columns(names, file);
-  std::vector<int> wanted(columns.begin(), columns.end());
+  std::vector<int> wanted(columns.begin(), columns.end());  // those of kTraceColumns first
   for (const int column : find_trace_rank_columns(names, file)) {
     if (column >= 0) {
       wanted.push_back(column);
     }
   }
-
-  parquet::ArrowReaderProperties properties(/*use_threads=*/false);
-  properties.set_read_dictionary(columns[kOptypeColumn], true);
-  constexpr std::int64_t kBatchRows = 1 << 17;
-  properties.set_batch_size(kBatchRows);
-  properties.set_pre_buffer(false);
-  std::unique_ptr<parquet::arrow::FileReader> reader =
-      take(parquet::arrow::FileReader::Make(arrow::system_memory_pool(), std::move(parquet_file),
-                                            properties),
-           file);
-  std::vector<int> groups(static_cast<std::size_t>(metadata->num_row_groups()));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    groups[i] = static_cast<int>(i);
+  constexpr std::int64_t kWorthThreads = 4'000'000;  // rows
+  TraceRepairs repairs;
+  if (metadata->num_rows() >= kWorthThreads) {
+    read_in_parallel(bytes, file, metadata, wanted, chunk, repairs);
+  } else {
+    std::vector<int> groups(static_cast<std::size_t>(metadata->num_row_groups()));
+    std::iota(groups.begin(), groups.end(), 0);
+    reader.read(groups, wanted, 0, repairs, chunk);
   }
-  auto batches = take(reader->GetRecordBatchReader(groups, wanted), file);
-  std::size_t row = 0;
-  std::int64_t narrowed = 0;
-  for (;;) {
-    std::shared_ptr<arrow::RecordBatch> batch;
-    require(batches->ReadNext(&batch), file);
-    if (batch == nullptr) {
-      break;
-    }
-    require(batch->Validate(), file);
-    Trace rows = BatchReader(file, row, narrowed).read(*batch);
-    check_rows(rows, file, row);
-    row += rows.size();
-    chunk(std::move(rows));
-  }
-  if (narrowed > 0 && warnings != nullptr) {
-    warnings->add(fmt::format("{}: {} times of 64 bits rounded to 32", file, narrowed));
-  }
+  report_repairs(repairs, file, warnings);
 }
 
 }  // namespace
