@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "trace/parquet/module.h"
 
 namespace lockstep {
 void read_trace(const std::string& path, const TraceChunk& chunk, Warnings* warnings) {
@@ -18,6 +19,14 @@ void read_trace(const std::string& path, const TraceChunk& chunk, Warnings* warn
         .at(path)
         .expected("a name that ends in .parquet or .csv");
   }
+}
+
+std::optional<std::int64_t> told_rows(const std::string& path) {
+  if (!path.ends_with(".parquet")) {
+    return std::nullopt;
+  }
+  const FileText file(path);
+  return parquet_module().rows(file.view(), path);
 }
 
 Trace read_trace(const std::string& path, Warnings* warnings) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,10 @@ Trace read_trace(const std::string& path, Warnings* warnings = nullptr);
 
 /// The same, chunk by chunk; rows are checked. For traces that do not fit into memory as a whole.
 void read_trace(const std::string& path, const TraceChunk& chunk, Warnings* warnings = nullptr);
+
+/// How many rows the file has, if it says so without being read (.parquet).
+/// ERRORS: those of read_trace that show before the rows.
+std::optional<std::int64_t> told_rows(const std::string& path);
 
 /// The readers themselves, over text (of a .csv) and the bytes of a .parquet; `file` is for
 /// messages.

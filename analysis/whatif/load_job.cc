@@ -38,8 +38,9 @@ std::string difference(const OpTable& reference, const OpTable& table) {
 /// Takes rows in and closes one step after the other.
 class StepByStep {
  public:
-  StepByStep(std::string file, const LoadOptions& options, Warnings* warnings)
-      : file_(std::move(file)), options_(options), warnings_(warnings) {}
+  /// `rows`: how many will come, 0 if nobody knows.
+  StepByStep(std::string file, std::size_t rows, const LoadOptions& options, Warnings* warnings)
+      : file_(std::move(file)), rows_(rows), options_(options), warnings_(warnings) {}
 
   void add(const Trace& rows) {
     for (std::size_t row = 0; row < rows.size();) {
@@ -57,13 +58,12 @@ class StepByStep {
 
   OpTable finish() {
     close();
-    std::vector<std::size_t> order(tables_.size());
+    std::vector<std::size_t> order(closed_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return tables_[a].steps.front() < tables_[b].steps.front();
-    });
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return step_of(a) < step_of(b); });
     OpTable out;
-    const OpTable& reference = tables_[order.front()];
+    const OpTable& reference = closed_.at(order.at(0)).table;
     out.nodes = reference.nodes;
     out.ranks = reference.ranks;
     out.dp = reference.dp;
@@ -71,38 +71,64 @@ class StepByStep {
     out.cp = reference.cp;
     out.expert_group = reference.expert_group;
     out.stages = reference.stages;
-    for (const std::size_t t : order) {
-      if (std::string problem = difference(reference, tables_[t]); !problem.empty()) {
+    std::vector<std::size_t> kept;
+    for (const std::size_t c : order) {
+      if (std::string problem = difference(reference, closed_[c].table); !problem.empty()) {
         leave_out(problem);
-        tables_[t] = {};
       } else {
-        out.steps.push_back(tables_[t].steps.front());
+        kept.push_back(c);
+        out.steps.push_back(step_of(c));
       }
     }
-    const auto gather = [&](std::vector<float> OpTable::*column) {
-      std::vector<float>& to = out.*column;
-      resize_large(to, out.size());
-      std::size_t first_lane = 0;
-      for (const std::size_t t : order) {
-        std::vector<float>& from = tables_[t].*column;
-        if (from.empty()) {
-          continue;
-        }
-        const std::size_t width = out.width();
-        for (std::size_t n = 0; n < out.nodes.size(); ++n) {
-          std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(n * width), width,
-                      to.begin() + static_cast<std::ptrdiff_t>(n * out.lanes() + first_lane));
-        }
-        first_lane += width;
-        from = {};
-      }
-    };
-    gather(&OpTable::start_s);
-    gather(&OpTable::duration_s);
+    // All steps stand where they belong already.
+    bool in_place = kept.size() == slots_;
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      in_place = in_place && closed_[kept[k]].slot == k;
+    }
+    gather(&OpTable::start_s, kept, in_place, out);
+    gather(&OpTable::duration_s, kept, in_place, out);
     return out;
   }
 
  private:
+  /// A step's table; its columns are its own, or stand in a slot of `all_`.
+  struct Closed {
+    OpTable table;
+    std::size_t slot = kOwn;
+  };
+  static constexpr std::size_t kOwn = static_cast<std::size_t>(-1);
+
+  std::int64_t step_of(std::size_t closed) const { return closed_[closed].table.steps.front(); }
+
+  void gather(std::vector<float> OpTable::*column, const std::vector<std::size_t>& kept,
+              bool in_place, OpTable& out) {
+    if (in_place) {
+      out.*column = std::move(all_.*column);
+      return;
+    }
+    const std::size_t width = out.width(), nodes = out.nodes.size();
+    resize_large(out.*column, out.size());
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      Closed& from = closed_[kept[k]];
+      const std::vector<float>& values = from.slot == kOwn ? from.table.*column : all_.*column;
+      copy_step(values, from.slot == kOwn ? 1 : slots_, from.slot == kOwn ? 0 : from.slot,
+                out.*column, kept.size(), k, nodes, width);
+      from.table.*column = std::vector<float>();  // "{}" would keep the memory
+    }
+    all_.*column = std::vector<float>();
+  }
+
+  /// Copies the lanes of one of `from_steps` steps to those of one of `to_steps`.
+  static void copy_step(const std::vector<float>& from, std::size_t from_steps,
+                        std::size_t from_step, std::vector<float>& to, std::size_t to_steps,
+                        std::size_t to_step, std::size_t nodes, std::size_t width) {
+    for (std::size_t n = 0; n < nodes; ++n) {
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>((n * from_steps + from_step) * width),
+                  width,
+                  to.begin() + static_cast<std::ptrdiff_t>((n * to_steps + to_step) * width));
+    }
+  }
+
   void close() {
     const std::int64_t step = open_.step.front();
     if (!seen_.insert(step).second) {
@@ -113,9 +139,32 @@ class StepByStep {
                                 options_.most_rows));
     }
     sort_rows(open_);
-    tables_.push_back(make_op_table(open_, file_, {.keep_places = false}, warnings_));
+    Closed closed{make_op_table(open_, file_, {.keep_places = false}, warnings_)};
+    put_in_slot(closed);
+    closed_.push_back(std::move(closed));
     open_.resize(0);  // the next step's rows go where these were
     open_.extra = {};
+  }
+
+  /// The first step tells how many of its kind will come, and so how long the columns will be.
+  void put_in_slot(Closed& closed) {
+    OpTable& table = closed.table;
+    if (closed_.empty() && rows_ > 0) {
+      slots_ = std::max<std::size_t>(1, rows_ / open_.size());
+      slot_nodes_ = table.nodes.size();
+      slot_width_ = table.width();
+      resize_large(all_.start_s, slots_ * table.size());
+      resize_large(all_.duration_s, slots_ * table.size());
+    }
+    if (next_slot_ == slots_ || table.nodes.size() != slot_nodes_ || table.width() != slot_width_) {
+      return;
+    }
+    closed.slot = next_slot_++;
+    for (std::vector<float> OpTable::*column : {&OpTable::start_s, &OpTable::duration_s}) {
+      copy_step(table.*column, 1, 0, all_.*column, slots_, closed.slot, table.nodes.size(),
+                table.width());
+      table.*column = std::vector<float>();  // "{}" would keep the memory
+    }
   }
 
   void leave_out(const std::string& problem) const {
@@ -128,12 +177,29 @@ class StepByStep {
   }
 
   std::string file_;
+  std::size_t rows_;
   const LoadOptions& options_;
   Warnings* warnings_;
   Trace open_;  ///< rows of the step that is being read
   std::set<std::int64_t> seen_;
-  std::vector<OpTable> tables_;  ///< one a step
+  std::vector<Closed> closed_;
+  OpTable all_;  ///< columns of `slots_` steps of `slot_nodes_` nodes, filled in turn
+  std::size_t slots_ = 0, next_slot_ = 0;
+  std::size_t slot_nodes_ = 0, slot_width_ = 0;
 };
+
+/// How many rows the files say that they have; 0 if one does not say.
+std::size_t told_rows_of(std::span<const std::string> files) {
+  std::size_t rows = 0;
+  for (const std::string& file : files) {
+    const auto told = static_cast<std::size_t>(told_rows(file).value_or(0));
+    if (told == 0) {
+      return 0;
+    }
+    rows += told;
+  }
+  return rows;
+}
 
 }  // namespace
 
@@ -142,8 +208,9 @@ LoadedJob load_job(std::span<const std::string> files, const LoadOptions& option
   const std::string path = files.size() == 1 ? files.front() : files.front() + " and others";
   LoadedJob job;
   std::vector<bool> met(options.steps.size(), false);
-  StepByStep streamed(path, options, warnings);
-  bool whole = true;
+  const std::size_t rows_to_come = options.steps.empty() ? told_rows_of(files) : 0;
+  StepByStep streamed(path, rows_to_come, options, warnings);
+  bool whole = rows_to_come <= options.most_rows;
   const auto take = [&](Trace&& rows) {
     if (!options.steps.empty()) {
       keep_steps(rows, options.steps, met);

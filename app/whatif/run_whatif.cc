@@ -99,7 +99,7 @@ std::size_t heap_for(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     std::error_code none;
     if (const std::uintmax_t size = fs::file_size(file, none); !none && size > kLarge) {
-      return std::size_t{512} << 20;
+      return std::size_t{256} << 20;
     }
   }
   return std::size_t{32} << 20;

@@ -3,5 +3,6 @@
 extern "C" {
 extern const lockstep::ParquetModule lockstep_parquet_module;
 const lockstep::ParquetModule lockstep_parquet_module = {
-    lockstep::read_parquet, lockstep::to_parquet_bytes, lockstep::to_parquet_table};
+    lockstep::read_parquet, lockstep::rows_of_parquet, lockstep::to_parquet_bytes,
+    lockstep::to_parquet_table};
 }

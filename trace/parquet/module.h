@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@ namespace lockstep {
 struct ParquetModule {
   void (*read)(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
                Warnings* warnings);
+  std::int64_t (*rows)(std::string_view bytes, const std::string& file);
   std::string (*write)(const Trace& trace);              ///< the bytes of a file
   std::string (*write_table)(const ColumnTable& table);  ///< the bytes of a file
 };
@@ -31,6 +33,7 @@ const ParquetModule& parquet_module();
 // Within the module alone:
 void read_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
                   Warnings* warnings);
+std::int64_t rows_of_parquet(std::string_view bytes, const std::string& file);
 std::string to_parquet_bytes(const Trace& trace);
 std::string to_parquet_table(const ColumnTable& table);
 

@@ -350,7 +350,7 @@ void read_in_parallel(std::string_view bytes, const std::string& file,
                       const std::shared_ptr<parquet::FileMetaData>& metadata,
                       const std::vector<int>& wanted, const TraceChunk& chunk,
                       TraceRepairs& repairs) {
-  constexpr std::size_t kMostThreads = 8, kAhead = 8;  // batches
+  constexpr std::size_t kMostThreads = 8, kAhead = 4;  // batches
   const auto groups = static_cast<std::size_t>(metadata->num_row_groups());
   std::vector<std::size_t> first_row(groups + 1, 0);
   for (std::size_t g = 0; g < groups; ++g) {
@@ -407,6 +407,14 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
 }
 
 }  // namespace
+
+std::int64_t rows_of_parquet(std::string_view bytes, const std::string& file) {
+  try {
+    return FileReader(bytes, file).metadata()->num_rows();
+  } catch (const parquet::ParquetException& problem) {
+    throw Error(printable(problem.what(), 300)).at(file).expected("a Parquet file");
+  }
+}
 
 void read_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,
                   Warnings* warnings) {
