@@ -88,19 +88,25 @@ class Picker {
         by_channel_(by_channel) {}
 
   /// Which of `count` ports a flow takes at its source.
-  std::size_t at_source(std::size_t count) const {
+  std::size_t at_source(std::size_t count) {
     return by_channel_ ? channel_ % count : at(kHostHashSeed, count);
   }
-  std::size_t at_forwarder(NodeId node, std::size_t count) const {
+  std::size_t at_forwarder(NodeId node, std::size_t count) {
     return at(static_cast<std::uint32_t>(node.value), count);
   }
+  /// Whether ports decided anything so far.
+  bool by_port() const { return by_port_; }
 
  private:
-  std::size_t at(std::uint32_t seed, std::size_t count) const {
-    return count == 1 ? 0 : murmur3_x86_32(source_, destination_, ports_, seed) % count;
+  std::size_t at(std::uint32_t seed, std::size_t count) {
+    if (count == 1) {
+      return 0;
+    }
+    by_port_ = true;
+    return murmur3_x86_32(source_, destination_, ports_, seed) % count;
   }
   std::uint32_t source_, destination_, ports_, channel_;
-  bool by_channel_;
+  bool by_channel_, by_port_ = false;
 };
 
 }  // namespace
@@ -163,8 +169,10 @@ bool Router::State::direct(const FlowKey& key, Route& route) {
       route.hops.push_back({i->port, 1.0 / static_cast<double>(count)});
     }
   } else {
-    const std::size_t pick = Picker(key, options.rail_affinity).at_source(count);
+    Picker picker(key, options.rail_affinity);
+    const std::size_t pick = picker.at_source(count);
     route.hops.push_back({all[static_cast<std::size_t>(first - all.begin()) + pick].port});
+    route.by_port |= picker.by_port();
   }
   return true;
 }
@@ -209,7 +217,7 @@ bool Router::State::over(ForwardingPlane& plane, const FlowKey& key, Route& rout
 }
 
 void Router::State::walk(ForwardingPlane& plane, const FlowKey& key, Route& route) {
-  const Picker picker(key, options.rail_affinity);
+  Picker picker(key, options.rail_affinity);
   const std::int32_t target = plane.target(key.destination);
   NextHop hop = exits[picker.at_source(exits.size())];
   if (hop.port.valid()) {
@@ -220,17 +228,17 @@ void Router::State::walk(ForwardingPlane& plane, const FlowKey& key, Route& rout
     hop = next[picker.at_forwarder(plane.node(hop.forwarder), next.size())];
     route.hops.push_back({hop.port});
   }
-  if (plane.node(hop.forwarder) == key.destination) {
-    return;
-  }
-  entries.clear();
-  for (const NextHop& uplink : plane.uplinks(key.destination)) {
-    if (uplink.forwarder == hop.forwarder) {
-      entries.push_back(uplink);
+  if (plane.node(hop.forwarder) != key.destination) {
+    entries.clear();
+    for (const NextHop& uplink : plane.uplinks(key.destination)) {
+      if (uplink.forwarder == hop.forwarder) {
+        entries.push_back(uplink);
+      }
     }
+    const std::size_t pick = picker.at_forwarder(plane.node(hop.forwarder), entries.size());
+    route.hops.push_back({reversed(entries[pick].port)});
   }
-  const std::size_t pick = picker.at_forwarder(plane.node(hop.forwarder), entries.size());
-  route.hops.push_back({reversed(entries[pick].port)});
+  route.by_port |= picker.by_port();
 }
 
 /// Appends equal parts of `share` on each of `next` and carries them to their forwarders.
@@ -302,6 +310,7 @@ bool Router::State::relayed(const FlowKey& key, Route& route) {
     return true;
   }
   route.hops.clear();
+  route.by_port = false;
   return false;
 }
 
@@ -314,6 +323,7 @@ Router& Router::operator=(Router&&) noexcept = default;
 void Router::route(const FlowKey& key, Route& route) {
   LOCKSTEP_CHECK(key.source != key.destination, "a flow from a node to itself has no route");
   route.hops.clear();
+  route.by_port = false;
   if (state_->within_server(key, route) || state_->relayed(key, route) ||
       state_->over(state_->fabric, key, route)) {
     return;

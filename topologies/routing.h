@@ -33,6 +33,7 @@ struct Hop {
 /// The ports a flow crosses, in path order (sprayed: in order of distance from the source).
 struct Route {
   std::vector<Hop> hops;
+  bool by_port = false;  ///< whether another source port might take another way
 };
 
 /// What tells two flows between the same pair apart, as a UDP 5-tuple does.

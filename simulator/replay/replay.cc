@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "simulator/network/flow/path_finder.h"
 #include "simulator/replay/collective_run.h"
 #include "simulator/replay/folded_runs.h"
 #include "simulator/replay/kept_step.h"
@@ -918,12 +919,12 @@ FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder,
   for (std::size_t phase = 0; phase < carried.size(); ++phase) {
     add_port_bits(*replay.folds()[phase], carried[phase], topology, flow, bits);
   }
+  const PathFinder paths(topology, flow);
   for (std::size_t port = 0; port < bits.size(); ++port) {
     PortUse& use = result.ports.emplace_back();
     use.bytes = Bytes(std::llround(bits[port] / 8));
-    const Bandwidth rate = topology.class_of(LinkId(port / 2)).rate;
     if (bits[port] > 0) {
-      use.busy = Time::seconds(bits[port] / static_cast<double>(rate.bits_per_second()));
+      use.busy = Time::seconds(bits[port] / paths.capacity(PortId(port)));
     }
   }
   return result;

@@ -17,6 +17,9 @@ struct Way {
   friend auto operator<=>(const Way&, const Way&) = default;
 };
 
+/// Each way once, in ascending order.
+std::vector<Way> distinct(std::vector<Way> ways);
+
 /// Which ports can never limit flows on these ways, however they share the others (one entry a
 /// port, 1: spared). With q the first port of a flow and a its share on port p over that on q:
 ///
@@ -28,7 +31,7 @@ struct Way {
 /// first ones, so that no two ports are spared because of each other. Capacities are the least and
 /// the largest that `changes` make them. In whole numbers: exact.
 ///
-/// O(hops of the ways). ERRORS: those of PathFinder.
+/// PRECONDITION: ways are distinct(). O(hops of the ways). ERRORS: those of PathFinder.
 std::vector<char> spared_ports(const Topology& topology, const FlowOptions& flow,
                                std::vector<Way> ways, std::span<const NetworkChange> changes);
 

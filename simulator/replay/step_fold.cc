@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "simulator/replay/kept_step.h"
+#include "simulator/replay/single_ways.h"
 #include "simulator/replay/switch_node.h"
 #include "simulator/replay/symmetry.h"
 
@@ -65,6 +66,17 @@ class Units {
     return kinds_[at(work_.program_of_rank[at(rank)])];
   }
   std::vector<std::vector<std::int32_t>>& kind_of_op() { return kind_of_op_; }
+  /// Of all connections, in their units' order.
+  std::vector<Way> ways() const {
+    std::vector<Way> ways;
+    for (const Unit& unit : units_) {
+      for (const Slot& slot : unit.schedule->slots) {
+        ways.push_back({unit.setting.nodes[at(slot.source)],
+                        unit.setting.nodes[at(slot.destination)], slot.channel});
+      }
+    }
+    return ways;
+  }
   std::vector<Unit>& units() { return units_; }
   const std::vector<Unit>& units() const { return units_; }
 
@@ -361,7 +373,9 @@ void StepFolder::fold_ahead() {
 /// `known` is tried as the partition, and replaced by the one that was found.
 std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
                                            std::optional<Partition>* known) const {
-  if (!flow_.is_steady() || flow_.transport) {
+  FlowOptions flow = flow_;
+  flow.fresh_ports = false;
+  if (!flow.is_steady() || flow.transport) {
     return nullptr;
   }
   const auto phase_of = [&](const Kind& kind) {
@@ -387,17 +401,19 @@ std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
         }
       }
     }
+    if (flow_.fresh_ports && !single_ways(topology_, flow.routes, distinct(later.ways()))) {
+      return nullptr;
+    }
   }
   auto made = std::make_shared<StepFold>();
   StepFold& result = *made;
-  for (const Unit& unit : units.units()) {
-    for (const Slot& slot : unit.schedule->slots) {
-      result.way.push_back({unit.setting.nodes[at(slot.source)],
-                            unit.setting.nodes[at(slot.destination)], slot.channel});
-    }
+  result.way = units.ways();
+  std::vector<Way> ways = distinct(result.way);
+  if (flow_.fresh_ports && !single_ways(topology_, flow.routes, ways)) {
+    return nullptr;
   }
-  FlowGraphBuilder builder(topology_, flow_);
-  builder.spare(spared_ports(topology_, flow_, result.way, options_.changes));
+  FlowGraphBuilder builder(topology_, flow);
+  builder.spare(spared_ports(topology_, flow, std::move(ways), options_.changes));
   for (Unit& unit : units.units()) {
     if (!unit.schedule->slots.empty()) {
       unit.first_slot = builder.add(*unit.schedule, unit.setting);

@@ -70,9 +70,10 @@ class StepFolder {
              KeptStep* kept = nullptr);
 
   std::int32_t phases() const { return phases_; }
-  /// Nothing where folding does not pay: fresh ports, a transport, transfers of unequal sizes on a
-  /// connection, or in the first phase more classes than half of the connections. O(connections of
-  /// all collectives so far x hops + refinement); 150 B a connection. ERRORS: no route.
+  /// Nothing where folding does not pay: fresh ports that decide a way (single_ways.h), a
+  /// transport, transfers of unequal sizes on a connection, or in the first phase more classes than
+  /// half of the connections. O(connections of all collectives so far x hops + refinement); 150 B a
+  /// connection. ERRORS: no route.
   std::shared_ptr<StepFold> fold(std::int32_t phase) const;
   /// Begins to fold the second phase on another thread, for fold() to wait for; until then nobody
   /// else may use the schedules.

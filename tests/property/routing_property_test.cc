@@ -58,6 +58,30 @@ std::int32_t hops_between(const Topology& topology, const Adjacency& adjacency, 
   return distance[to.index()];
 }
 
+TEST(RoutingProperty, RoutesSayWhetherPortsDecide) {
+  Rng rng(9, "routing/by port");
+  for (const Topology& topology : fabrics()) {
+    Router router(topology);
+    Route route, other;
+    int fixed = 0;
+    for (int i = 0; i < 100; ++i) {
+      FlowKey key = random_key(topology.count(NodeKind::kGpu), rng);
+      router.route(key, route);
+      bool same = true;
+      for (int draw = 0; draw < 64; ++draw) {
+        key.source_port = static_cast<std::uint16_t>(10000 + draw);
+        router.route(key, other);
+        ASSERT_EQ(other.by_port, route.by_port);
+        same = same && ports(other) == ports(route);
+      }
+      ASSERT_EQ(same, !route.by_port);
+      fixed += same ? 1 : 0;
+    }
+    EXPECT_GT(fixed, 0);
+    EXPECT_LT(fixed, 100);
+  }
+}
+
 TEST(RoutingProperty, RoutesAreShortestChains) {
   Rng rng(1, "routing/shortest");
   for (const Topology& topology : fabrics()) {

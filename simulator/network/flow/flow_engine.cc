@@ -59,6 +59,7 @@ void FlowEngine::lay_path(std::int32_t id, const Path& path) {
   connection.base = path.propagation + path.ack;
   connection.pipeline = path.pipeline;
   connection.source_port = path.source_port;
+  connection.draws = fresh_ports_ && (path.by_port || faults_ != nullptr);
   connection.wire = Bytes(-1);
   if (has_windows_) {
     windows_.resize(connections_.size());
@@ -111,7 +112,7 @@ void FlowEngine::bind(ConstraintId port) {
 
 void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t tag) {
   Connection& connection = connections_[id.index()];
-  if (fresh_ports_ && connection.used) {
+  if (connection.draws && connection.used) {
     const double bits = network_.take_carried_bits(id);
     for (const UsedPort& hop : hops_of(connection)) {
       earlier_bits_[static_cast<std::size_t>(hop.port)] += bits * hop.share;

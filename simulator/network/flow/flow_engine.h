@@ -72,6 +72,7 @@ class FlowEngine final : public NetworkEngine {
     Bytes wire{-1};  ///< of the last flow
     Time latency;    ///< for that
     std::uint16_t source_port = 0;
+    bool draws = false;  ///< whether each transfer draws its way anew
     bool used = false;
   };
   struct UsedPort {

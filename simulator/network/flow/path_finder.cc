@@ -207,7 +207,9 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
     route({destination, source, kListenPort, source_port, channel});
   } else {
     route_.hops.clear();
+    route_.by_port = false;
   }
+  path.by_port = route_.by_port;
   const auto copy_ports = [&] {
     path.ports.clear();
     for (const Hop& hop : route_.hops) {
@@ -238,6 +240,7 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
   path.ack = options_.wait_for_ack ? back : Time();
 
   route({source, destination, source_port, kListenPort, channel});
+  path.by_port |= route_.by_port;
   copy_ports();
   path.propagation = delays(Bytes());
   path.pipeline = pipeline(path.ports, options_.payload + options_.header);

@@ -24,6 +24,7 @@ struct Path {
   Time ack;            ///< last ACK: propagation and transmission back to the source; or zero
   WindowLimit window;  ///< where FlowOptions has a transport
   std::uint16_t source_port = 0;
+  bool by_port = false;  ///< whether the way there or back may be another with another source port
 };
 
 /// Routes transfers, and turns sizes and routes into wire bytes and latencies:
