@@ -199,8 +199,8 @@ ExitCode run_scaling_study(const AcesoOptions& options,
   return ExitCode::kDone;
 }
 
-void write_search_tables(const std::string& folder, const aceso::SearchResult& result,
-                         double cpu_s) {
+void write_search_tables(const std::string& folder, const std::string& problem,
+                         const aceso::SearchResult& result, double cpu_s) {
   const double best = result.plans.front().price.time_ms;
   write_file(
       (fs::path(folder) / "search.csv").string(),
@@ -214,6 +214,8 @@ void write_search_tables(const std::string& folder, const aceso::SearchResult& r
     chart.values[0].push_back(throughput(ranked));
   }
   write_picture(folder, "throughput", bar_chart(chart));
+  write_picture(folder, "search",
+                bar_chart({"CPU time of the search", "s", {"search"}, {problem}, {{cpu_s}}}));
 }
 
 }  // namespace lockstep

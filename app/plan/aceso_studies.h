@@ -31,8 +31,8 @@ struct ScalingPoint {
 ExitCode run_scaling_study(const AcesoOptions& options,
                            const std::function<ScalingPoint(std::int64_t layers)>& search);
 
-/// search.csv and throughput.svg, .png beside the plans of a search.
-void write_search_tables(const std::string& folder, const aceso::SearchResult& result,
-                         double cpu_s);
+/// search.csv, and search and throughput as .svg and .png, beside the plans of a search.
+void write_search_tables(const std::string& folder, const std::string& problem,
+                         const aceso::SearchResult& result, double cpu_s);
 
 }  // namespace lockstep

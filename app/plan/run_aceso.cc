@@ -265,7 +265,9 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
   const auto [result, cpu_s, ops] = run_search(options, model);
   if (!options.output.empty()) {
     write_plans(options.output, result, model);
-    write_search_tables(options.output, result, cpu_s);
+    write_search_tables(options.output,
+                        fmt::format("{} {} on {} GPUs", model.name, model.size, cluster.gpus()),
+                        result, cpu_s);
   }
   if (options.json || options.report.wanted()) {
     const std::string text =

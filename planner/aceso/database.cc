@@ -34,7 +34,7 @@ void read_ops(Database& database, const Model& model, const std::vector<std::int
         const std::string path = (fs::path(database.folder) / name).string();
         if (!fs::exists(path)) {
           database.missing.push_back(
-              fmt::format("{}: no file; plans with {} samples a rank at tp {}{} are left out", name,
+              fmt::format("{}: no file; plans with {} samples a rank at tp {}{} are left out", path,
                           microbatch, tp, algorithm == 0 ? "" : ", algorithm 1,"));
           continue;
         }
@@ -86,7 +86,7 @@ void read_collectives(Database& database, const Model& model, int max_tp) {
             parse_collective_table(FileText(path, Bytes(kMaxFile)).view(), path);
       } else {
         database.missing.push_back(
-            fmt::format("{}: no file; changes of layout that need it take 100 s", name));
+            fmt::format("{}: no file; changes of layout that need it take 100 s", path));
       }
     }
   }
@@ -125,7 +125,8 @@ Database read_database(const std::string& folder, const Model& model,
         parse_peer_table(FileText(inter.string(), Bytes(kMaxFile)).view(), inter.string());
   } else {
     database.inter = database.intra;
-    database.missing.push_back("p2p_inter_node.csv: no file; p2p_intra_node.csv serves for both");
+    database.missing.push_back(
+        fmt::format("{}: no file; p2p_intra_node.csv serves for both", inter.string()));
   }
   return database;
 }

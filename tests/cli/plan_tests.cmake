@@ -10,6 +10,7 @@ lockstep_cli_test(cli_plan_resume_price ARGS ${scale_layer} --price tests/data/p
 lockstep_script_test(cli_plan_resume COMMAND plan_resume_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_plan_no_batch ARGS ${scale_layer} EXIT 2 ERR "--global-batch: the samples of an iteration are missing")
 lockstep_cli_test(cli_plan_too_little ARGS plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --memory-limit 100 --global-batch 16 --micro-batch 1 2 EXIT 2 ERR "no plan fits: microbatch 1: no plan fits 100 MB on 2 GPUs")
+lockstep_cli_test(cli_plan_many_stages ARGS plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 1 --nodes 17 --memory-limit 4000 --global-batch 16 --micro-batch 1 2 EXIT 2 ERR "--max-stages: 17 GPUs need 17 stages of 1, 2, 4 or 8 within a server")
 lockstep_cli_test(cli_plan_missing_profile ARGS ${scale_layer} --global-batch 16 --micro-batch 1 2 4 OUT "proven" ERR "gpt_scale-layer_mbs4_tp1_algo0.csv: no file; plans with 4 samples a rank at tp 1 are left out")
 set(metis plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --gbs 8 --max-tp 2 --max-batch 2)
 lockstep_cli_test(cli_plan_metis ARGS ${metis} --layers 4 GOLDEN plan/metis.txt ERR "proven: no sound plan is below")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -243,12 +244,52 @@ void PipelineSearch::build(int stages, double time_us, double) {
   }
 }
 
-void PipelineSearch::merge(std::vector<Entry>& entries) const {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.slowest != b.slowest ? a.slowest < b.slowest : a.sum < b.sum;
+void PipelineSearch::price_fronts(int stages, double beat_us) {
+  fronts_.assign(static_cast<std::size_t>(stages) + 1, {});
+  changed_.assign(fronts_.size(), {});
+  fronts_.back().assign(nodes_.back().size(), {});
+  changed_.back().assign(nodes_.back().size(), 0);
+  for (std::size_t n = 0; n < nodes_.back().size(); ++n) {
+    if (nodes_.back()[n].first_gpu == gpus_ && nodes_.back()[n].op == problem_.ops()) {
+      fronts_.back()[n].push_back({});
+    }
+  }
+  front_work_ = 0;
+  for (std::size_t stage = static_cast<std::size_t>(stages); stage-- > 0;) {
+    fronts_[stage].assign(nodes_[stage].size(), {});
+    changed_[stage].assign(nodes_[stage].size(), 0);
+    for (std::size_t n = 0; n < nodes_[stage].size(); ++n) {
+      front_work_ += static_cast<std::int64_t>(nodes_[stage][n].edges.size()) / 8;
+      price_front(stage, n, beat_us);
+    }
+  }
+}
+
+/// The pipelines from a node on that no other beats in both slowest stage and sum.
+void PipelineSearch::price_front(std::size_t stage, std::size_t node, double beat_us) {
+  std::vector<Entry>& front = fronts_[stage][node];
+  front.clear();
+  const std::vector<Edge>& edges = nodes_[stage][node].edges;
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const auto& after = fronts_[stage + 1][static_cast<std::size_t>(edges[e].to)];
+    // Slowest first to last, sums last to first: of those that this stage is slower than, the last.
+    std::size_t f = 0;
+    while (f + 1 < after.size() && after[f + 1].slowest <= edges[e].lower) {
+      ++f;
+    }
+    for (; f < after.size(); ++f) {
+      const Entry entry{std::max(edges[e].lower, after[f].slowest), edges[e].lower + after[f].sum,
+                        static_cast<int>(e), static_cast<int>(f)};
+      if (objective(entry.slowest, entry.sum) < beat_us) {
+        front.push_back(entry);
+      }
+    }
+  }
+  std::sort(front.begin(), front.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.slowest, a.sum, a.edge, a.next) < std::tie(b.slowest, b.sum, b.edge, b.next);
   });
   double least = kFar;
-  std::erase_if(entries, [&](const Entry& entry) {
+  std::erase_if(front, [&](const Entry& entry) {
     if (entry.sum >= least) {
       return true;
     }
@@ -257,34 +298,24 @@ void PipelineSearch::merge(std::vector<Entry>& entries) const {
   });
 }
 
-void PipelineSearch::price_fronts(int stages, double beat_us) {
-  fronts_.assign(static_cast<std::size_t>(stages) + 1, {});
-  fronts_.back().assign(nodes_.back().size(), {});
-  for (std::size_t n = 0; n < nodes_.back().size(); ++n) {
-    if (nodes_.back()[n].first_gpu == gpus_ && nodes_.back()[n].op == problem_.ops()) {
-      fronts_.back()[n].push_back({});
-    }
-  }
-  for (std::size_t stage = static_cast<std::size_t>(stages); stage-- > 0;) {
-    fronts_[stage].assign(nodes_[stage].size(), {});
+/// Works out again what the changed edges were part of. Edges only ever become slower, so that a
+/// front that had none of them stays as it is.
+void PipelineSearch::price_changed(double beat_us) {
+  for (std::size_t stage = nodes_.size() - 1; stage-- > 0;) {
     for (std::size_t n = 0; n < nodes_[stage].size(); ++n) {
-      std::vector<Entry>& front = fronts_[stage][n];
-      const std::vector<Edge>& edges = nodes_[stage][n].edges;
-      work_ += static_cast<std::int64_t>(edges.size()) / 8;
-      for (std::size_t e = 0; e < edges.size(); ++e) {
-        const auto& after = fronts_[stage + 1][static_cast<std::size_t>(edges[e].to)];
-        for (std::size_t f = 0; f < after.size(); ++f) {
-          const Entry entry{std::max(edges[e].lower, after[f].slowest),
-                            edges[e].lower + after[f].sum, static_cast<int>(e),
-                            static_cast<int>(f)};
-          if (objective(entry.slowest, entry.sum) < beat_us) {
-            front.push_back(entry);
-          }
-        }
+      bool stale = changed_[stage][n] != 0;
+      for (const Entry& entry : fronts_[stage][n]) {
+        const Edge& edge = nodes_[stage][n].edges[static_cast<std::size_t>(entry.edge)];
+        stale = stale || changed_[stage + 1][static_cast<std::size_t>(edge.to)] != 0;
       }
-      merge(front);
+      changed_[stage][n] = stale ? 1 : 0;
+      if (stale) {
+        price_front(stage, n, beat_us);
+      }
     }
+    std::fill(changed_[stage + 1].begin(), changed_[stage + 1].end(), 0);
   }
+  std::fill(changed_[0].begin(), changed_[0].end(), 0);
 }
 
 StageAnswer PipelineSearch::solve(const StageQuestion& question) {
@@ -347,8 +378,9 @@ PipelineSearch::Found PipelineSearch::best(int stages, double slowest_us, double
   found.bound_us = kFar;
   reach(slowest_us);
   build(stages, slowest_us, beat_us);
+  price_fronts(stages, beat_us);
   while (true) {
-    price_fronts(stages, beat_us);
+    work_ += front_work_;
     const std::vector<Entry>& front = fronts_[0][0];
     if (front.empty()) {
       found.bound_us = std::min(found.bound_us, beat_us);
@@ -381,6 +413,7 @@ PipelineSearch::Found PipelineSearch::best(int stages, double slowest_us, double
         found.exact = price_edge(stages - 1 - stage, nodes_[at][static_cast<std::size_t>(node)],
                                  edge, slowest_us) &&
                       found.exact;
+        changed_[at][static_cast<std::size_t>(node)] = 1;
       }
       node = edge.to;
       entry = step.next;
@@ -395,6 +428,7 @@ PipelineSearch::Found PipelineSearch::best(int stages, double slowest_us, double
       found.exact = false;
       return found;
     }
+    price_changed(beat_us);
   }
 }
 

@@ -91,7 +91,8 @@ class PipelineSearch {
   void build(int stages, double time_us, double beat_us);
   void add_edges(int stage, int stages, int node, double time_us);
   void price_fronts(int stages, double beat_us);
-  void merge(std::vector<Entry>& entries) const;
+  void price_front(std::size_t stage, std::size_t node, double beat_us);
+  void price_changed(double beat_us);
   Key key_of(int behind, const Node& node, const Edge& edge) const;
   const Known* known(int behind, const Node& node, const Edge& edge) const;
   bool price_edge(int behind, Node& node, Edge& edge, double cap_us);
@@ -109,6 +110,8 @@ class PipelineSearch {
   std::vector<std::vector<Node>> nodes_;          ///< [stage]
   std::vector<std::map<std::pair<int, std::int64_t>, int>> node_of_;
   std::vector<std::vector<std::vector<Entry>>> fronts_;  ///< [stage][node]
+  std::vector<std::vector<char>> changed_;  ///< [stage][node]: an edge, or since then the front
+  std::int64_t front_work_ = 0;             ///< of all fronts
   std::map<Key, Known> known_;
   std::int64_t layers_apart_ = 0;    ///< 0: cuts anywhere
   std::vector<std::int64_t> layer_;  ///< [op]: which layer begins there, from 1; 0 if none

@@ -1,6 +1,7 @@
 #include "planner/aceso/search/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <memory>
@@ -85,6 +86,19 @@ void keep(SearchResult& result, const Problem& problem, std::size_t most, Plan p
   result.plans.push_back({std::move(plan), std::move(price)});
 }
 
+/// ERRORS: more stages than there may be would be needed for all GPUs to have one.
+void check_stages(const Problem& problem) {
+  const int server = problem.cluster.gpus_per_node;
+  const int each = server / 8 + std::popcount(static_cast<unsigned>(server % 8));
+  const std::int64_t need = std::int64_t{problem.cluster.nodes} * each;
+  if (need > problem.max_stages) {
+    throw Error(fmt::format("{} GPUs need {} stages of 1, 2, 4 or 8 within a server",
+                            problem.cluster.gpus(), need))
+        .field("--max-stages")
+        .expected(fmt::format("at least {}, or fewer --nodes", need));
+  }
+}
+
 /// What a search knows so far.
 struct State {
   const Problem& problem;
@@ -153,6 +167,7 @@ void explore(State& state, Branch& branch, double first_slack, int most_stages) 
 }  // namespace
 
 SearchResult search(const Problem& problem, const SearchOptions& options) {
+  check_stages(problem);
   SearchResult result;
   State state{problem, result, options.most};
   const int most = std::min({problem.max_stages, problem.cluster.gpus(),
