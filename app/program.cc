@@ -97,8 +97,13 @@ ExitCode run(const std::vector<std::string>& arguments) {
   const Silence silence(common.quiet && standard_error() == stderr);
   ExitCode code = ExitCode::kDone;
   for (const auto& [sub, body] : bodies) {
-    if (sub->parsed()) {
+    if (!sub->parsed()) {
+      continue;
+    }
+    try {
       code = body();
+    } catch (const UnknownFlag& problem) {
+      throw usage_error(*sub, problem);
     }
   }
   errno = 0;

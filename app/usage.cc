@@ -99,4 +99,11 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   return about(app, printable(problem.what(), 400)).hint(help_hint(app));
 }
 
+Error usage_error(const CLI::App& command, const UnknownFlag& problem) {
+  if (problem.has_near()) {
+    return problem;
+  }
+  return unknown_word(chosen(command), "--" + problem.word());
+}
+
 }  // namespace lockstep

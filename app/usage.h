@@ -2,12 +2,17 @@
 
 #include "app/cli_fwd.h"
 #include "base/error.h"
+#include "generator/argparse.h"
 
 namespace lockstep {
 
 /// A wrong command line told in our own words: the first unknown word with the nearest known one,
 /// else what CLI11 found. `root` is the application that threw `problem` from parse().
 Error usage_error(const CLI::App& root, const CLI::ParseError& problem);
+
+/// A word that is neither a flag of the command nor of what it describes (a job, a generator, a
+/// template), with the nearest flag of either.
+Error usage_error(const CLI::App& command, const UnknownFlag& problem);
 
 /// The innermost subcommand the command line chose so far; `root` itself if none.
 const CLI::App& chosen(const CLI::App& root);

@@ -32,17 +32,14 @@ const ArgSpec* find_exact(const ArgTable& table, std::string_view name) {
   return nullptr;
 }
 
-Error unknown_flag(const ArgTable& table, std::string_view word) {
+UnknownFlag unknown_flag(const ArgTable& table, std::string_view word) {
   std::vector<std::string_view> names;
   for (const ArgSpec& flag : table.flags) {
     names.push_back(flag.name);
     const std::vector<std::string_view> aliases = split_blanks(flag.aliases);
     names.insert(names.end(), aliases.begin(), aliases.end());
   }
-  const std::string_view near = closest(normalised(word), names);
-  return Error(fmt::format("unknown flag '--{}'", printable(word)))
-      .hint(near.empty() ? std::string("--help lists this generator's flags")
-                         : fmt::format("did you mean '--{}'?", near));
+  return {word, closest(normalised(word), names)};
 }
 
 const ArgSpec& find_flag(const ArgTable& table, std::string_view word) {
@@ -136,6 +133,14 @@ void check_value(const ArgSpec& flag, std::string_view value) {
 }
 
 }  // namespace
+
+UnknownFlag::UnknownFlag(std::string_view word, std::string_view near)
+    : Error(fmt::format("unknown flag '--{}'", printable(word))),
+      word_(word),
+      has_near_(!near.empty()) {
+  std::move(*this).hint(has_near_ ? fmt::format("did you mean '--{}'?", near)
+                                  : "--help lists the flags");
+}
 
 void ArgValues::set(std::string_view name, std::string_view value) {
   const ArgSpec& flag = spec_of(table_, name);

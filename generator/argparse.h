@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace lockstep {
 
 enum class ArgKind : std::uint8_t { kSwitch, kInteger, kText };
@@ -59,12 +61,25 @@ class ArgValues {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+/// A flag that no table knows. A command that has flags of its own may know a near one.
+class UnknownFlag : public Error {
+ public:
+  /// `near`: the table's nearest flag, or empty.
+  UnknownFlag(std::string_view word, std::string_view near);
+  const std::string& word() const { return word_; }  ///< as given, without "--"
+  bool has_near() const { return has_near_; }
+
+ private:
+  std::string word_;
+  bool has_near_;
+};
+
 /// Reads a command line as Python's argparse does: "--flag value" and "--flag=value", any
 /// unambiguous prefix of a name, the last of several wins, numbers as int() reads them. Beyond
 /// that, '-' and '_' are interchangeable and the aliases are known (an alias goes before a prefix).
 ///
-/// ERRORS: Error naming the flag: unknown (with the nearest known), ambiguous, without its value, a
-/// switch with one, a wrong value, too many positional arguments.
+/// ERRORS: Error naming the flag: UnknownFlag (with the nearest known), ambiguous, without its
+/// value, a switch with one, a wrong value, too many positional arguments.
 ArgValues parse_args(const ArgTable& table, std::span<const std::string> words);
 
 /// The table as the text of a --help.
