@@ -96,6 +96,15 @@ def sections(browser):
                 check(False, f"figure {name} is not drawn")
             else:
                 check(browser.run(f"{COLOURS}('figure-{name}')") > 4, f"figure {name} is blank")
+    # Each figure's numbers are there as a table, too.
+    tables = browser.run("""[...document.querySelectorAll('figure')].map(figure => {
+      const details = figure.querySelector('details');
+      if (details) { details.open = true; details.dispatchEvent(new Event('toggle')); }
+      const cells = details ? [...details.querySelectorAll('td')].map(c => c.textContent) : [];
+      if (details) { details.open = false; }
+      return [figure.dataset.figure, cells.filter(c => /[0-9]/.test(c)).length, cells.filter(c => /undefined|NaN|object/.test(c)).length];
+    })""")
+    equal([t for t in tables if t[1] < 2 or t[2] > 0], [], "figures without a table of numbers")
     for id in ("headline", "inputs"):
         check(browser.run(f"document.getElementById('{id}').textContent.length > 50"), f"section {id} says nothing")
     commands = browser.run("[...document.querySelectorAll('#inputs code')].map(c => c.textContent)")
@@ -183,6 +192,9 @@ def timeline(browser):
     hit = browser.run(RANGE)
     check(hit[1] - hit[0] < 50, f"the hit is shown in {hit}")
     browser.run("document.querySelector('[data-figure=timeline]').scrollIntoView()")
+    browser.run("new Promise(done => setTimeout(done, 400))")
+    slider = browser.run("Report.range(Report.charts.find(c => c.entry.name === 'timeline').bar)")
+    check(abs(slider[0] - hit[0]) < 0.1 and abs(slider[1] - hit[1]) < 0.1, f"the slider shows {slider}, the figure {hit}")
     browser.screenshot(os.path.join(SHOTS, "search.png"))
     browser.run("(() => { const box = document.querySelector('[data-figure=timeline] input'); box.value = ''; box.dispatchEvent(new Event('input')); })()")
     # The numbers under the pointer are those of the operation there.
@@ -304,6 +316,9 @@ def sweep(browser):
     browser.run("(() => { const s = document.querySelector('[data-choice=x]'); s.value = 'send-latency'; s.dispatchEvent(new Event('change')); })()")
     equal(browser.run("Report.charts[0].chart.getOption().xAxis[0].data"), ["1us", "6us"], "over the latency")
     equal(browser.run(marks), done, "marks over the latency")
+    # The choices say what is shown: colours by another flag now, and none for a value without marks.
+    equal(browser.run("document.querySelector('[data-choice=by]').value"), "tp", "the colours' flag")
+    equal(browser.run("Report.charts[0].chart.getOption().legend[0].data"), ["tp 1", "tp 2", "tp 4", "tp 8"], "the colours")
     check("did not end well" in browser.run("document.querySelector('[data-figure=sweep] .note').textContent"), "failed points are not told of")
     browser.screenshot(os.path.join(SHOTS, "sweep.png"), whole=True)
     clean(browser, "sweep")

@@ -269,6 +269,51 @@ TEST_F(Recover, SequenceLengths) {
             0.9);
 }
 
+// Two cables of different data-parallel ranks are away for a while: no worker and no stage explains
+// what is lost, transfers do.
+TEST_F(Recover, CommunicationIsNamed) {
+  EXPECT_GT(
+      simulate(kServers, "down:3-21:never@200ms-900ms --straggler down:13-23:never@300ms-1000ms"),
+      1.1);
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  ASSERT_EQ(causes["causes"].size(), 1U);
+  EXPECT_EQ(causes["causes"][0]["cause"], "communication");
+  EXPECT_EQ(causes["causes"][0]["confidence"], 1);
+  EXPECT_NE(causes["causes"][0]["evidence"].get<std::string>().find("pp-comm"), std::string::npos);
+  EXPECT_EQ(causes["steps"][0]["pattern"], "communication");
+}
+
+// All GPUs are slow in one of eight steps: that step is a one-off, no worker's or stage's fault,
+// and the job does not straggle.
+TEST_F(Recover, AOneOffIsToldFromWhatLasts) {
+  const std::string job = "--model llama3-8b --gpus 8 --mbs 1 --global-batch 32 --seq 1024";
+  simulate(job, "gpu:*:1.5", "slow.csv");
+  simulate(job, "gpu:0:1", "clean.csv");
+  std::ofstream all(folder_ / "s.csv");
+  for (int step = 1; step <= 8; ++step) {
+    std::ifstream rows(folder_ / (step == 5 ? "slow.csv" : "clean.csv"));
+    std::string line;
+    std::getline(rows, line);
+    if (step == 1) {
+      all << line << "\n";
+    }
+    const std::regex step_of("^([^,]*,[^,]*,[^,]*),[^,]*,");
+    while (std::getline(rows, line)) {
+      all << std::regex_replace(line, step_of, fmt::format("$1,{},", step)) << "\n";
+    }
+  }
+  all.close();
+  fs::copy_file(folder_ / "clean.yaml", folder_ / "s.yaml");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  ASSERT_EQ(causes["steps"].size(), 8U);
+  for (const Json& step : causes["steps"]) {
+    EXPECT_EQ(step["pattern"], step["step"] == 5 ? "one-off" : "none") << step.dump();
+  }
+  EXPECT_TRUE(causes["causes"].empty()) << causes["causes"].dump();
+}
+
 TEST_F(Recover, GarbageCollection) { expect("gc:6:30ms:60ms", 6, 0); }
 
 }  // namespace

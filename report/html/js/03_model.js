@@ -172,4 +172,31 @@
     }
     return option;
   };
+
+  // The numbers of a figure of bars by name, or of points, as a table.
+  Report.numbers_of = function (option) {
+    var kMost = 500;
+    var value = function (item) { return item !== null && typeof item === 'object' && !Array.isArray(item) ? item.value : item; };
+    var text = function (axis) {
+      var formatter = axis.axisLabel && axis.axisLabel.formatter;
+      return function (number) { return number === undefined || number === null ? '' : typeof formatter === 'function' ? formatter(number) : String(number); };
+    };
+    var x = option.xAxis, y = option.yAxis, series = option.series.filter(function (s) { return s.type !== 'custom'; });
+    if (y.type === 'category' || x.type === 'category') {
+      var names = y.type === 'category' ? y : x, numbers = text(names === y ? x : y);
+      return {head: [names.name || ''].concat(series.map(function (s) { return s.name || ''; })), rows: names.data.map(function (name, i) {
+        return [name].concat(series.map(function (s) { return numbers(value(s.data[i])); }));
+      })};
+    }
+    var rows = [];
+    series.forEach(function (s) {
+      (s.data || []).forEach(function (item) {
+        var point = value(item);
+        if (rows.length < kMost) {
+          rows.push([(s.name || '') + (s.type === 'line' && series.some(function (o) { return o.type === 'scatter' && o.name === s.name; }) ? ' (line)' : ''), text(x)(point[0]), text(y)(point[1])]);
+        }
+      });
+    });
+    return {head: ['', x.name || '', y.name || ''], rows: rows};
+  };
 })();

@@ -223,8 +223,17 @@
 
   Report.figure({
     section: 'timeline', name: 'timeline', kind: 'simulate', title: 'Who did what when, a group of lines a class of like ranks',
-    interactive: 'timeline', pans: true,
+    interactive: 'timeline', pans: true, many: true,
     needs: function (d) { return d.rows && d.rows.length > 0; },
+    table: function (d) {  // the longest
+      var kMost = 200, all = [];
+      d.rows.forEach(function (row) { row.events.forEach(function (e) { all.push([row, e]); }); });
+      all.sort(function (a, b) { return (b[1].end - b[1].begin) - (a[1].end - a[1].begin); });
+      return {head: ['line', 'operation', 'from', 'to', 'takes'], rows: all.slice(0, kMost).map(function (pair) {
+        var e = pair[1];
+        return [row_label(d, pair[0], false), d.detail.ops[e.op].name, f.time(e.begin), f.time(e.end), f.time(e.end - e.begin)];
+      })};
+    },
     height: function (d) { return 96 + kRow * lines_shown(d); },
     option: function (d, theme, state) {
       d.detail_end = d.detail_end || d.rows.reduce(function (end, row) {

@@ -83,7 +83,18 @@
 
   Report.figure({
     section: 'pipeline', name: 'pipeline', kind: 'simulate', title: 'Microbatches on the pipeline’s stages',
-    interactive: 'pipeline', pans: true,
+    interactive: 'pipeline', pans: true, many: true,
+    table: function (d) {
+      var kMost = 1000, rows = [];
+      d.stages.forEach(function (stage) {
+        stage.list.forEach(function (pass) {
+          if (rows.length < kMost) {
+            rows.push(['stage ' + stage.stage, pass.microbatch, pass.pass, f.time(pass.begin), f.time(pass.end)]);
+          }
+        });
+      });
+      return {head: ['', 'microbatch', 'pass', 'from', 'to'], rows: rows};
+    },
     needs: function (d) { return d.stages && d.stages.length > 0; },
     height: function (d) { return 100 + 26 * d.stages.length; },
     option: function (d, theme, state) {

@@ -24,17 +24,24 @@
       var small = n.dp * n.stages <= 400;
       return {
         grid: {left: 30, right: 16, top: 48, bottom: 44, containLabel: true},
-        visualMap: {type: 'continuous', min: 1, max: most, orient: 'horizontal', right: 0, top: 0, itemWidth: 12, itemHeight: 140, precision: 3, calculable: n.dp * n.stages > 1,
+        visualMap: {type: 'continuous', seriesIndex: 0, min: 1, max: most, orient: 'horizontal', right: 0, top: 0, itemWidth: 12, itemHeight: 140, precision: 3, calculable: n.dp * n.stages > 1,
                     text: n.dp * n.stages > 1 ? undefined : [f.times(most), '1'], formatter: f.times, textStyle: {color: theme.quiet}, inRange: {color: theme.heat}},
         xAxis: Report.axis(theme, {type: 'category', name: d.workers[0].column === undefined ? 'data-parallel rank' : 'worker of the stage', nameGap: 26, data: sequence(n.dp), splitLine: {show: false}}),
         yAxis: Report.axis(theme, {type: 'category', name: 'pipeline stage', nameGap: 34, inverse: true, data: sequence(n.stages), splitLine: {show: false}}),
         series: [{
           type: 'heatmap', data: d.workers.map(function (w) {
-            return {value: [column(w), w.stage, w.slowdown], rank: w.rank, dp: w.dp_rank, itemStyle: w === worst ? {borderColor: theme.strong, borderWidth: 3} : {borderColor: theme.background, borderWidth: small ? 1 : 0}};
+            return {value: [column(w), w.stage, w.slowdown], rank: w.rank, dp: w.dp_rank, itemStyle: {borderColor: theme.background, borderWidth: small ? 1 : 0}};
           }),
           label: {show: small, formatter: function (p) { return p.value[2].toFixed(2); }, fontSize: 10},
           emphasis: {itemStyle: {borderColor: theme.strong, borderWidth: 2}},
           tooltip: {formatter: function (p) { return 'rank ' + p.data.rank + ': stage ' + p.value[1] + ', DP rank ' + p.data.dp + '\nS_w ' + f.times(p.value[2]) + '\nclick for the evidence'; }}
+        }, {  // a frame around the slowest one, over its neighbours
+          type: 'custom', silent: true, z: 3, encode: {x: 0, y: 1}, data: [[column(worst), worst.stage]],
+          renderItem: function (params, api) {
+            var at = api.coord([api.value(0), api.value(1)]), cell = api.size([1, 1]);
+            return {type: 'rect', shape: {x: at[0] - cell[0] / 2, y: at[1] - cell[1] / 2, width: cell[0], height: cell[1]},
+                    style: {fill: 'none', stroke: theme.strong, lineWidth: 3}};
+          }
         }]
       };
     },
@@ -90,16 +97,20 @@
   Report.figure({
     section: 'whatif', name: 'remedies', kind: 'causes', title: 'What mending would bring',
     needs: function (d) { return d.remedies && d.remedies.some(function (r) { return r.saves > 0; }); },
-    height: function (d) { return 40 + 24 * d.remedies.length; },
+    height: function (d) { return 40 + 34 * d.remedies.length; },
     option: function (d, theme) {
       return {
         grid: {left: 8, right: 70, top: 6, bottom: 24, containLabel: true},
         xAxis: Report.axis(theme, {type: 'value', min: 0, axisLabel: {formatter: f.percent}}),
-        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: d.remedies.map(function (r) { return f.label(r.description, 60); })}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, axisLabel: {width: 340, overflow: 'break', lineHeight: 14},
+                                   data: d.remedies.map(function (r) { return f.label(r.description, 110); })}),
         series: [{type: 'bar', itemStyle: {color: theme.green}, data: d.remedies.map(function (r) { return r.saves; }),
                   label: {show: true, position: 'right', color: theme.quiet, formatter: function (p) { return f.percent(p.value); }},
                   tooltip: {formatter: function (p) { var r = d.remedies[p.dataIndex]; return f.label(r.description, 80) + '\n' + f.time(r.step_time_s) + ' a step, saves ' + f.percent(r.saves); }}}]
       };
+    },
+    table: function (d) {
+      return {head: ['remedy', 'a step', 'saves'], rows: d.remedies.map(function (r) { return [r.description, f.time(r.step_time_s), f.percent(r.saves)]; })};
     }
   });
 
@@ -135,6 +146,11 @@
     height: 240,
     option: function (d, theme) {
       return bars(theme, histogram(d.workers.map(function (w) { return w.slowdown; }), bins_for(d.workers.length)), 'S_w of a worker', f.times);
+    },
+    table: function (d) {
+      return {head: ['S_w from', 'to', 'workers'], rows: histogram(d.workers.map(function (w) { return w.slowdown; }), bins_for(d.workers.length)).map(function (bin) {
+        return [f.times(bin[0]), f.times(bin[1]), f.whole(bin[2])];
+      })};
     }
   });
   Report.figure({

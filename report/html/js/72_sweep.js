@@ -40,7 +40,7 @@
     var count = function (name) { return places(column(d, name).cells).length; };
     var x = state.x || flags.slice().sort(function (a, b) { return count(b) - count(a); })[0];
     var y = state.y || kFirst.filter(function (name) { return values.indexOf(name) >= 0; })[0] || values[0];
-    var by = state.by !== undefined ? state.by : flags.filter(function (name) { return name !== x && count(name) <= kMostColours; })[0] || '';
+    var by = state.by !== undefined && state.by !== x ? state.by : flags.filter(function (name) { return name !== x && count(name) <= kMostColours; })[0] || '';
     return {x: x, y: y, by: by};
   }
   function format_of(name) {
@@ -61,7 +61,8 @@
     option: function (d, theme, state) {
       var now = shown(d, state), xs = column(d, now.x).cells, ys = column(d, now.y).cells;
       var order = places(xs), is_number = order.every(function (v) { return typeof v === 'number'; });
-      var groups = now.by ? places(column(d, now.by).cells).slice(0, 3 * kMostColours) : [null];
+      var has_mark = function (group) { return ys.some(function (y, i) { return typeof y === 'number' && column(d, now.by).cells[i] === group; }); };
+      var groups = now.by ? places(column(d, now.by).cells).filter(has_mark).slice(0, 3 * kMostColours) : [null];
       var palette = [theme.blue, theme.orange, theme.green, theme.red, theme.pink, theme.sky, theme.yellow, theme.grey];
       var symbols = ['circle', 'rect', 'triangle', 'diamond', 'pin', 'arrow', 'roundRect', 'emptyCircle'];
       var format = format_of(now.y);

@@ -119,6 +119,11 @@
     });
   }, {rootMargin: '300px'});
 
+  function table_for(entry) {
+    return Report.attempt(function () {
+      return entry.figure.table ? entry.figure.table(entry.document) : Report.numbers_of(Report.option_of(entry, Report.theme(dark), {}));
+    }, null);
+  }
   function figure_of(entry) {
     var figure = entry.figure, id = 'figure-' + entry.name;
     var element = make('div', {'class': 'chart', role: 'img', tabindex: '0', 'aria-label': entry.title, id: id});
@@ -131,15 +136,16 @@
     }
     charts.push(item);
     var note = figure.note ? Report.attempt(function () { return figure.note(entry.document); }, '') : '';
-    var table = figure.table ? Report.attempt(function () { return figure.table(entry.document); }, null) : null;
+    // Those of thousands of bars are made when someone asks.
+    var table = figure.many ? null : table_for(entry);
     item.tools = make('div', {'class': 'tools'});
     item.aside = make('div', {'class': 'aside', 'aria-live': 'polite'});
     var details = null;
-    if (table && table.rows.length) {
+    if (figure.many || (table && table.rows.length)) {
       details = make('details', {}, [make('summary', {text: 'As a table'})]);
       details.addEventListener('toggle', function () {
         if (details.open && details.children.length === 1) {
-          details.appendChild(table_of(table));
+          details.appendChild(table_of(table || table_for(entry)));
         }
       });
     }

@@ -175,19 +175,26 @@
       tip_of(item, operation_text);
     },
     sweep: function (item) {
-      var d = item.entry.document, choices = Report.sweep_choices(d), now = Report.sweep_shown(d, {});
+      var d = item.entry.document, choices = Report.sweep_choices(d), selects = {};
+      // What is not chosen follows from what is: a flag is over the axis or has the colours.
+      function show_choices() {
+        var now = Report.sweep_shown(d, item.state);
+        Object.keys(selects).forEach(function (key) { selects[key].value = now[key]; });
+      }
       [['y', 'Output'], ['x', 'Over'], ['by', 'Colours']].forEach(function (choice) {
         var key = choice[0];
         var select = make('select', {'aria-label': choice[1], 'data-choice': key}, choices[key].map(function (name) {
           return make('option', {value: name, text: name ? f.label(name, 48) : 'one colour'});
         }));
-        select.value = now[key];
         select.addEventListener('change', function () {
           item.state[key] = select.value;
+          show_choices();
           Report.redraw(item);
         });
+        selects[key] = select;
         item.tools.appendChild(make('label', {text: choice[1] + ' '}, [select]));
       });
+      show_choices();
     },
     heatmap: function (item) {
       var d = item.entry.document;
