@@ -46,10 +46,10 @@ CommandBody define(CLI::App& app) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option(
-         "--timelines", options->timelines,
-         "Forms of the two timelines: json (Chrome trace), perfetto (protobuf, five times and more "
-         "smaller), none")
+  app.add_option("--timelines", options->timelines,
+                 "Forms of the two timelines: json (Chrome trace, .json.gz), perfetto (protobuf, "
+                 "packed too: 20 "
+                 "times smaller than the JSON, five than .json.gz), none")
       ->check(CLI::IsMember({"json", "perfetto", "none"}))
       ->delimiter(',')
       ->capture_default_str();

@@ -32,4 +32,15 @@ done
   -o "$out/c" --timelines perfetto >/dev/null
 [[ $(cd "$out/c" && echo *timeline*) == "ideal-timeline-two-stages.pftrace.gz timeline-two-stages.pftrace.gz" ]] ||
   { echo "FAILED: --timelines perfetto"; failed=1; }
+# Perfetto's own form of a simulated job, as it is written, is at least ten times smaller than the JSON.
+"$1" simulate --model llama3-8b --gpus 32 --pp 4 --global-batch 64 --topology Spectrum-X:g=32 \
+  --straggler jitter:0-31:normal:0.02 --trace "$out/job.csv" --quiet >/dev/null 2>&1
+"$1" whatif --trace "$out/job.csv" --meta "$out/job.yaml" -o "$out/d" --timelines json --timelines perfetto --quiet >/dev/null
+for kind in timeline ideal-timeline; do
+  plain=$(gzip -dc "$out/d/$kind-simulated.json.gz" | wc -c)
+  packed=$(gzip -dc "$out/d/$kind-simulated.pftrace.gz" | wc -c)
+  written=$(wc -c <"$out/d/$kind-simulated.pftrace.gz")
+  ((10 * written <= plain && 3 * packed <= plain)) ||
+    { echo "FAILED: $kind: JSON $plain, protobuf $packed, written $written bytes"; failed=1; }
+done
 exit "$failed"
