@@ -29,6 +29,8 @@ CREATE INDEX IF NOT EXISTS by_key ON results (key, used DESC);
 CREATE INDEX IF NOT EXISTS by_use ON results (used);
 )sql";
 constexpr int kMostVariants = 16;  // of one command line, with different inputs
+// Pages that a row takes beside those of its own bytes: where the table and its indices split.
+constexpr std::int64_t kRowPages = 8;
 
 /// What SQLite says went wrong.
 struct StoreProblem {
@@ -307,6 +309,10 @@ void ResultCache::store(const std::string& key, const std::string& command,
         .bind_blob(2, input_bytes)
         .bind(3, kMostVariants - 1)
         .step();
+    if (!make_room(most_bytes_,
+                   size + static_cast<std::int64_t>(input_bytes.size() + command.size()))) {
+      return;
+    }
     Statement(store_,
               "INSERT INTO results (key, command, created, used, bytes, sum, files_sum, inputs, "
               "head, files) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
@@ -321,7 +327,6 @@ void ResultCache::store(const std::string& key, const std::string& command,
         .bind_blob(9, parts.files)
         .step();
     transaction.commit();
-    shrink(most_bytes_);
   } catch (const StoreProblem&) {
     // Without this result, then.
   }
@@ -343,22 +348,71 @@ std::vector<CacheEntry> ResultCache::list() {
   return entries;
 }
 
-std::int64_t ResultCache::shrink(std::int64_t most_bytes) {
+ResultCache::Pages ResultCache::pages() {
+  const auto ask = [&](const char* pragma) {
+    Statement statement(store_, pragma);
+    statement.step();
+    return statement.number(0);
+  };
+  return {ask("PRAGMA page_size"), ask("PRAGMA page_count"), ask("PRAGMA freelist_count")};
+}
+
+std::int64_t ResultCache::rows() {
+  Statement select(store_, "SELECT COUNT(*) FROM results");
+  select.step();
+  return select.number(0);
+}
+
+std::int64_t ResultCache::used_bytes() {
   try {
-    // What is kept: the last used whose sizes add up to no more than the bound.
-    Statement select(store_, "SELECT COALESCE(SUM(bytes), 0) FROM results");
-    select.step();
-    if (select.number(0) <= most_bytes) {
-      return 0;
+    const Pages now = pages();
+    return (now.count - now.unused) * now.size;
+  } catch (const StoreProblem& problem) {
+    throw Error("cannot read the cache: " + problem.text).at(path_);
+  }
+}
+
+/// Removes the longest unused until what is left and a row of so many bytes more fit, where they do
+/// not; then some more, so that it is not done for every row. Whether they fit.
+/// PRECONDITION: in a transaction that may write.
+bool ResultCache::make_room(std::int64_t most_bytes, std::int64_t for_bytes) {
+  for (;;) {
+    const Pages now = pages();
+    const std::int64_t row = for_bytes > 0 ? for_bytes / now.size + kRowPages : 0;
+    const std::int64_t over = (now.count - now.unused + row) * now.size - most_bytes;
+    if (over <= 0) {
+      return true;
     }
     Statement(store_,
               "DELETE FROM results WHERE id IN (SELECT id FROM (SELECT id, SUM(bytes) OVER (ORDER "
-              "BY used DESC, id DESC) AS sum FROM results) WHERE sum > ?)")
-        .bind(1, most_bytes)
+              "BY used, id) - bytes AS before FROM results) WHERE before < ?)")
+        .bind(1, over + (for_bytes > 0 ? most_bytes / 64 : 0))
         .step();
-    return ::sqlite3_changes64(store_);
-  } catch (const StoreProblem&) {
-    return 0;
+    if (::sqlite3_changes64(store_) == 0) {
+      return false;  // it is empty
+    }
+  }
+}
+
+std::int64_t ResultCache::shrink(std::int64_t most_bytes) {
+  try {
+    std::int64_t before = 0, after = 0;
+    {
+      Transaction transaction(*this, "BEGIN IMMEDIATE");
+      before = rows();
+      make_room(most_bytes, 0);
+      after = rows();
+      transaction.commit();
+    }
+    if (pages().unused > 0) {
+      execute("VACUUM");
+    }
+    execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    return before - after;
+  } catch (const StoreProblem& problem) {
+    throw Error("cannot shrink the cache: " + problem.text)
+        .at(path_)
+        .hint("another process may be writing to it; try again");
   }
 }
 

@@ -26,11 +26,14 @@ struct CacheCheck {
 
 /// Results of commands in one SQLite file: docs/formats/cache.md. Any number of processes may read
 /// and write it at once (write-ahead log). Every entry carries a check sum; one that does not fit
-/// is removed and counts as absent, and a file that is no store at all is moved aside. The entries
-/// together stay below a size: the longest unused go first.
+/// is removed and counts as absent, and a file that is no store at all is moved aside. The file
+/// stays below a size, whoever else writes to it: the longest unused go first. A file that is
+/// larger already, since the size was another one, takes no more, and shrink() makes it smaller.
+/// Beside it lies a log as long as processes use the store.
 ///
 /// A cache only saves time: find() and store() give up quietly where another process holds the file
-/// for seconds or the disk is full. ERRORS: only the constructor, where there can be no file.
+/// for seconds or the disk is full. ERRORS: the constructor, where there can be no file, and what
+/// is asked for by name (list, used_bytes, shrink).
 class ResultCache {
  public:
   explicit ResultCache(const std::string& folder, std::int64_t most_bytes);
@@ -44,18 +47,26 @@ class ResultCache {
   void store(const std::string& key, const std::string& command,
              const std::vector<CacheInput>& inputs, const StoredResult& result);
 
-  std::vector<CacheEntry> list();                ///< the last used first
-  std::int64_t shrink(std::int64_t most_bytes);  ///< how many entries had to go
+  std::vector<CacheEntry> list();  ///< the last used first
+  std::int64_t used_bytes();       ///< of the file, without what is free in it
+  /// Until the file is no larger, or has no entries. How many entries had to go.
+  std::int64_t shrink(std::int64_t most_bytes);
   CacheCheck verify();
   const std::string& path() const { return path_; }
 
  private:
   class Statement;
   class Transaction;
+  struct Pages {
+    std::int64_t size, count, unused;
+  };
   void open();
   void execute(const char* sql);
   std::optional<StoredResult> read(const std::string& key, std::vector<std::int64_t>& damaged);
   std::int64_t remove_damaged(const std::vector<std::int64_t>& ids);
+  Pages pages();
+  std::int64_t rows();
+  bool make_room(std::int64_t most_bytes, std::int64_t for_bytes);
 
   std::string path_;
   std::int64_t most_bytes_;

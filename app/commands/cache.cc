@@ -41,11 +41,10 @@ ExitCode list(const CacheFlags& flags) {
   const CacheSettings settings = settings_of(flags);
   ResultCache cache(settings.folder, settings.most_bytes);
   const std::vector<CacheEntry> entries = cache.list();
-  std::int64_t bytes = 0;
+  const std::int64_t bytes = cache.used_bytes();
   Json rows = Json::array();
   std::string text;
   for (const CacheEntry& entry : entries) {
-    bytes += entry.bytes;
     rows.push_back({{"id", entry.id},
                     {"command", entry.command},
                     {"bytes", entry.bytes},

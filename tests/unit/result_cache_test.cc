@@ -1,6 +1,7 @@
 #include "app/cache/result_cache.h"
 
 #include <atomic>
+#include <filesystem>
 #include <sqlite3.h>
 #include <thread>
 
@@ -61,23 +62,76 @@ TEST(ResultCache, AFolderThatGrewIsAMiss) {
   EXPECT_FALSE(cache.find("key").has_value());
 }
 
+std::int64_t file_size(const ResultCache& cache) {
+  return static_cast<std::int64_t>(std::filesystem::file_size(cache.path()));
+}
+
 TEST(ResultCache, StaysBelowItsSizeAndDropsTheOldest) {
   const ScratchFolder scratch;
-  ResultCache cache(scratch.path(), 10'000);
-  for (int i = 0; i < 8; ++i) {
-    cache.store("key" + std::to_string(i), "c", {}, result_of_size(2000));
+  ResultCache cache(scratch.path(), 1'000'000);
+  for (int i = 0; i < 20; ++i) {
+    cache.store("key" + std::to_string(i), "c", {}, result_of_size(100'000));
   }
-  std::int64_t bytes = 0;
-  for (const CacheEntry& entry : cache.list()) {
-    bytes += entry.bytes;
-  }
-  EXPECT_LE(bytes, 10'000);
-  EXPECT_EQ(cache.list().size(), 4U);  // 4 of some 2,050 bytes
-  EXPECT_FALSE(cache.find("key0").has_value());
-  EXPECT_TRUE(cache.find("key7").has_value());
-  cache.store("large", "c", {}, result_of_size(9000));  // more than a quarter: not kept
+  EXPECT_LE(file_size(cache), 1'000'000);
+  EXPECT_LE(cache.used_bytes(), 1'000'000);
+  EXPECT_GE(cache.list().size(), 7U);  // of some 103,000 bytes
+  EXPECT_FALSE(cache.find("key9").has_value());
+  EXPECT_TRUE(cache.find("key13").has_value());
+  EXPECT_TRUE(cache.find("key19").has_value());
+  cache.store("large", "c", {}, result_of_size(260'000));  // more than a quarter: not kept
   EXPECT_FALSE(cache.find("large").has_value());
-  EXPECT_EQ(cache.shrink(0), 4);
+  EXPECT_TRUE(cache.find("key13").has_value());
+  const auto entries = static_cast<std::int64_t>(cache.list().size());
+  EXPECT_EQ(cache.shrink(0), entries);
+  EXPECT_LE(file_size(cache), 40'000);  // of a store without entries
+}
+
+// What a row takes beside its results counts, too: long command lines, sums, the indices.
+TEST(ResultCache, StaysBelowItsSizeWithSmallResults) {
+  const ScratchFolder scratch;
+  ResultCache cache(scratch.path(), 300'000);
+  for (int i = 0; i < 1000; ++i) {
+    cache.store("key" + std::to_string(i), std::string(1000, 'c'), {}, result_of_size(10));
+  }
+  EXPECT_LE(file_size(cache), 300'000);
+  EXPECT_GE(cache.list().size(), 50U);
+  EXPECT_TRUE(cache.find("key999").has_value());
+}
+
+// The file shrinks, not only what is in it, beside readers and writers of the same store.
+TEST(ResultCache, CollectsBesideConcurrentWriters) {
+  const ScratchFolder scratch;
+  constexpr std::int64_t kMost = 2'000'000, kFew = 400'000;
+  constexpr int kWriters = 3, kResults = 60;
+  std::atomic<int> writing = kWriters;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      ResultCache cache(scratch.path(), kMost);
+      for (int r = 0; r < kResults; ++r) {
+        const std::string key = std::to_string(w) + ":" + std::to_string(r);
+        cache.store(key, "c", {}, result_of_size(static_cast<std::size_t>(1000 * (r % 90))));
+        EXPECT_LE(file_size(cache), kMost);
+      }
+      --writing;
+    });
+  }
+  ResultCache cache(scratch.path(), kMost);
+  int collected = 0;
+  while (writing > 0) {
+    cache.shrink(kFew);
+    ++collected;
+  }
+  for (std::thread& writer : writers) {
+    writer.join();
+  }
+  EXPECT_GT(collected, 0);
+  cache.shrink(kFew);
+  EXPECT_LE(file_size(cache), kFew);
+  EXPECT_GE(cache.list().size(), 1U);
+  const CacheCheck check = cache.verify();
+  EXPECT_EQ(check.damaged, 0);
+  EXPECT_EQ(check.store, "ok");
 }
 
 void damage(const std::string& path, const char* sql) {
