@@ -139,6 +139,7 @@ StepResult LiveModel::simulate(const LiveSliders& sliders, bool fresh) {
   }
   if (!fresh) {
     options.kept = &kept_;
+    kept_.computations = fmt::format("{}", sliders.gpu_speed);
     kept_.network = fmt::format("{} {} {}", sliders.nvlink_bandwidth, sliders.network_bandwidth,
                                 sliders.latency);
   }

@@ -24,15 +24,14 @@ std::int64_t code_of(std::int32_t run, std::int32_t place) {
 
 FoldedRuns::FoldedRuns(const RankPrograms& work, const StepFold& fold, SessionStore& sessions,
                        Finished finished)
-    : work_(work), fold_(fold), sessions_(sessions), finished_(std::move(finished)) {
+    : work_(work),
+      fold_(fold),
+      sessions_(sessions),
+      finished_(std::move(finished)),
+      known_(sessions.communicators_of(fold)) {
   owner_.assign(fold.graph.capacity.size(), -1);
-  for (std::size_t c = 0; c < fold.communicators.size(); ++c) {
-    Communicator& communicator = communicators_.emplace_back();
-    communicator.kind = sessions_.kind_of(shape_of(fold, c, communicator.constraints));
-    for (const std::int32_t slot : fold.communicators[c].slots) {
-      communicator.transfers +=
-          fold.graph.slots[at(slot)].count * fold.graph.slots[at(slot)].copies;
-    }
+  for (SessionKind* kind : known_->kind) {
+    communicators_.emplace_back().kind = kind;
   }
 }
 
@@ -41,6 +40,7 @@ FoldedRuns::FoldedRuns(const FoldedRuns& like, Finished finished)
       fold_(like.fold_),
       sessions_(like.sessions_),
       finished_(std::move(finished)),
+      known_(like.known_),
       communicators_(like.communicators_),
       owner_(like.owner_.size(), -1) {
   for (Communicator& each : communicators_) {
@@ -74,7 +74,7 @@ void FoldedRuns::take_over(FoldedRuns& from, std::span<const std::int32_t> commu
     for (const std::int32_t moved : island.communicators) {
       communicators_[at(moved)].island = index;
       from.communicators_[at(moved)].island = -1;
-      for (const std::int32_t constraint : communicators_[at(moved)].constraints) {
+      for (const std::int32_t constraint : constraints(moved)) {
         if (std::exchange(from.owner_[at(constraint)], -1) == theirs) {
           owner_[at(constraint)] = index;
         }
@@ -88,14 +88,14 @@ void FoldedRuns::take_over(FoldedRuns& from, std::span<const std::int32_t> commu
 
 void FoldedRuns::count(std::int32_t communicator) {
   ++communicators_[at(communicator)].runs;
-  transfers_ += communicators_[at(communicator)].transfers;
+  transfers_ += known_->transfers[at(communicator)];
 }
 
 bool FoldedRuns::idle(std::span<const std::int32_t> communicators) const {
   return std::ranges::all_of(communicators, [&](std::int32_t each) {
     const Communicator& communicator = communicators_[at(each)];
     return communicator.island < 0 &&
-           std::ranges::all_of(communicator.constraints,
+           std::ranges::all_of(constraints(each),
                                [&](std::int32_t constraint) { return owner_[at(constraint)] < 0; });
   });
 }
@@ -137,15 +137,15 @@ std::int32_t FoldedRuns::place_of(std::int32_t communicator, std::int32_t rank) 
 
 /// Its slots start when it has entered. Those of switches may whenever somebody has.
 std::span<const std::int32_t> FoldedRuns::reach(std::int32_t communicator, std::int32_t rank) {
-  const Communicator& what = communicators_[at(communicator)];
-  const CommunicatorShape& shape = what.kind->shape;
+  const CommunicatorShape& shape = communicators_[at(communicator)].kind->shape;
+  const std::span<const std::int32_t> named = constraints(communicator);
   if (shape.has_switches) {
-    return what.constraints;
+    return named;
   }
   reach_.clear();
   for (const std::int32_t slot : shape.slots_from(at(place_of(communicator, rank)))) {
     for (const MaxMin::Term& term : shape.terms(at(slot))) {
-      reach_.push_back(what.constraints[term.constraint.index()]);
+      reach_.push_back(named[term.constraint.index()]);
     }
   }
   return reach_;
@@ -231,11 +231,11 @@ std::int32_t FoldedRuns::open_run(Island& island, std::int32_t communicator,
 std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_t communicator,
                               Time now) {
   const auto size = [&](std::int32_t island) {
-    std::size_t constraints = 0;
+    std::size_t sum = 0;
     for (const std::int32_t each : islands_[at(island)]->communicators) {
-      constraints += communicators_[at(each)].constraints.size();
+      sum += constraints(each).size();
     }
-    return constraints;
+    return sum;
   };
   for (const std::int32_t each : islands) {
     Island& island = *islands_[at(each)];
@@ -264,8 +264,7 @@ std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_
   }
   joined.communicators.push_back(communicator);
   SessionKind& kind = *communicators_[at(communicator)].kind;
-  joined.simulation->add(kind.shape, communicators_[at(communicator)].constraints,
-                         kind.lone_times());
+  joined.simulation->add(kind.shape, constraints(communicator), kind.lone_times());
   return index;
 }
 
@@ -273,22 +272,23 @@ std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_
 void FoldedRuns::leave_pool(Island& island) {
   if (island.pooled) {
     island.pooled = false;
-    island.simulation->rename(communicators_[at(island.communicators[0])].constraints);
+    island.simulation->rename(constraints(island.communicators[0]));
   }
 }
 
 void FoldedRuns::take_in(std::int32_t index, std::int32_t other) {
   Island &joined = *islands_[at(index)], &island = *islands_[at(other)];
   for (std::size_t c = 0; c < island.communicators.size(); ++c) {
-    Communicator& each = communicators_[at(island.communicators[c])];
-    joined.communicators.push_back(island.communicators[c]);
-    each.island = index;
-    for (const std::int32_t constraint : each.constraints) {
+    const std::int32_t number = island.communicators[c];
+    joined.communicators.push_back(number);
+    communicators_[at(number)].island = index;
+    for (const std::int32_t constraint : constraints(number)) {
       std::int32_t& owner = owner_[at(constraint)];
       owner = owner == other ? index : owner;
     }
+    SessionKind& kind = *communicators_[at(number)].kind;
     const std::int32_t added =
-        joined.simulation->add(each.kind->shape, each.constraints, each.kind->lone_times());
+        joined.simulation->add(kind.shape, constraints(number), kind.lone_times());
     for (const auto& [theirs, mine] : joined.simulation->adopt(
              added, *island.simulation, static_cast<std::int32_t>(c), {}, {})) {
       LOCKSTEP_CHECK(at(mine) == joined.run_count, "runs are numbered alike");
@@ -446,15 +446,14 @@ void FoldedRuns::tell(Island& island, std::int32_t run_index, std::int32_t place
   run.op[at(place)] = kFinished;
   if (--run.unfinished == 0) {
     std::erase(island.open, run_index);
-    Communicator& communicator = communicators_[at(run.communicator)];
-    ++communicator.runs;
-    transfers_ += communicator.transfers;
+    count(run.communicator);
   }
 }
 
 void FoldedRuns::schedule(std::int32_t index, Time when) {
   Island& island = *islands_[at(index)];
   ++island.version;
+  island.due = when;
   if (when < Time::max()) {
     due_.push({when, index, island.version});
   }
@@ -469,7 +468,7 @@ void FoldedRuns::close(std::int32_t index) {
       continue;  // taken in
     }
     communicators_[at(each)].island = -1;
-    for (const std::int32_t constraint : communicators_[at(each)].constraints) {
+    for (const std::int32_t constraint : constraints(each)) {
       std::int32_t& owner = owner_[at(constraint)];
       owner = owner == index ? -1 : owner;
     }
@@ -522,12 +521,14 @@ void FoldedRuns::scale_capacity(PortId port, double share) {
   const std::int32_t constraint = found->second;
   const double capacity = fold_.graph.capacity[at(constraint)] * share;
   std::int32_t changed = -1;
-  for (Communicator& communicator : communicators_) {
-    const auto place = std::ranges::find(communicator.constraints, constraint);
-    if (place == communicator.constraints.end()) {
+  for (std::size_t c = 0; c < communicators_.size(); ++c) {
+    Communicator& communicator = communicators_[c];
+    const std::span<const std::int32_t> named = constraints(static_cast<std::int32_t>(c));
+    const auto place = std::ranges::find(named, constraint);
+    if (place == named.end()) {
       continue;
     }
-    const auto local = static_cast<std::int32_t>(place - communicator.constraints.begin());
+    const auto local = static_cast<std::int32_t>(place - named.begin());
     if (communicator.island >= 0 && communicator.island != changed) {
       changed = communicator.island;
       Island& island = *islands_[at(changed)];

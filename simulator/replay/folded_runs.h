@@ -18,6 +18,8 @@
 
 namespace lockstep {
 
+struct Standing;
+
 /// Communication among the representatives of a folded step's classes, on a fluid network that is
 /// cut where nothing crosses it: communicators that are active and share constraints, directly or
 /// over others, form an island. Islands do not feel each other, so each has a simulation and a
@@ -53,11 +55,23 @@ class FoldedRuns final : public Communication {
   const SessionKind* kind(std::int32_t communicator) const {
     return communicators_[static_cast<std::size_t>(communicator)].kind;
   }
+  /// Of the fold, by number in the shape.
   std::span<const std::int32_t> constraints(std::int32_t communicator) const {
-    return communicators_[static_cast<std::size_t>(communicator)].constraints;
+    return known_->constraints[static_cast<std::size_t>(communicator)];
   }
   /// Constraints that a rank may put something on when it has entered. O(slots that leave it).
   std::span<const std::int32_t> reach(std::int32_t communicator, std::int32_t rank);
+
+  /// Whether nothing is on the wire that is simulated, among the communicators of a part.
+  bool rests(std::span<const std::int32_t> part_of, std::int32_t part) const;
+  /// How these communicators stand: appends a block for each island. standing.h; replay_periods.cc.
+  void save(std::span<const std::int32_t> communicators, Standing& standing) const;
+  /// They have done for `by` what they had done before: those islands that `moved`, in the order of
+  /// save(), go on where the ranks' operations are so much further on; so many collectives are
+  /// over.
+  void skip(std::span<const std::int32_t> communicators, std::span<const char> moved,
+            std::span<const std::int64_t> collectives, Time by,
+            std::span<const std::int32_t> shift);
 
   /// Goes on from those of the phase before, at `now`, when all that happened has been dealt with.
   void go_on_from(FoldedRuns& before, Time now);
@@ -81,10 +95,8 @@ class FoldedRuns final : public Communication {
  private:
   struct Communicator {
     SessionKind* kind = nullptr;
-    std::vector<std::int32_t> constraints;  // of the fold, by number in the shape
     std::int32_t island = -1;
-    std::int64_t transfers = 0;  // of one collective, all ranks
-    std::int64_t runs = 0;       // collectives that are over
+    std::int64_t runs = 0;  // collectives that are over
   };
   static constexpr std::int32_t kNotEntered = -1, kFinished = -2;
   struct Run {
@@ -103,6 +115,7 @@ class FoldedRuns final : public Communication {
     std::size_t run_count = 0;
     std::vector<std::int32_t> open;  // runs that are not over
     std::uint32_t version = 0;       // of its entry in the queue
+    Time due = Time::max();          // which is for then
     /// Where it is simulated; else its memo is followed.
     std::unique_ptr<IslandSimulation> simulation;
     // Of a session, while it is followed or recorded.
@@ -139,11 +152,15 @@ class FoldedRuns final : public Communication {
   void schedule(std::int32_t island, Time when);
   void close(std::int32_t island);
   Time next_on_memo(const Island& island) const;
+  std::vector<std::int32_t> islands_of(std::span<const std::int32_t> communicators) const;
+  std::int32_t rank_at(std::int32_t communicator, std::size_t place) const;
+  std::int32_t sequence_later(const Run& run, std::span<const std::int32_t> shift) const;
 
   const RankPrograms& work_;
   const StepFold& fold_;
   SessionStore& sessions_;
   Finished finished_;
+  std::shared_ptr<const FoldedCommunicators> known_;
   std::vector<Communicator> communicators_;
   std::vector<std::int32_t> owner_;  // per constraint: the island that may put something on it
   std::vector<std::unique_ptr<Island>> islands_;

@@ -56,12 +56,12 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
     for (const std::int32_t child : children[at(parent)]) {
       const std::size_t part = parts.size();
       parts.push_back({child});
-      for (const std::int32_t constraint : communicators_[at(child)].constraints) {
+      for (const std::int32_t constraint : constraints(child)) {
         const std::size_t other = part_of_constraint.try_emplace(constraint, part).first->second;
         if (other != part) {  // takes in that one
           parts[part].insert(parts[part].end(), parts[other].begin(), parts[other].end());
           for (const std::int32_t each : parts[other]) {
-            for (const std::int32_t its : communicators_[at(each)].constraints) {
+            for (const std::int32_t its : constraints(each)) {
               part_of_constraint[its] = part;
             }
           }
@@ -101,8 +101,8 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
       const auto theirs = static_cast<std::int32_t>(
           std::ranges::find(old_island.communicators, parent) - old_island.communicators.begin());
       SessionKind& kind = *communicators_[at(child)].kind;
-      const std::int32_t mine = island.simulation->add(
-          kind.shape, communicators_[at(child)].constraints, kind.lone_times());
+      const std::int32_t mine =
+          island.simulation->add(kind.shape, constraints(child), kind.lone_times());
       const std::vector<IslandSimulation::SameRun> same =
           island.simulation->adopt(mine, *old_island.simulation, theirs, slot_of, place_of);
       for (const auto& [old_run, new_run] : same) {

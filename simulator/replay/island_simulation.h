@@ -15,6 +15,8 @@
 
 namespace lockstep {
 
+struct Standing;
+
 /// The collectives of some folded communicators on a fluid network of their own: who has entered,
 /// which transfers may start, who has finished. It may begin at any time, and times count from
 /// there, so the same situation goes on in the same way.
@@ -60,6 +62,12 @@ class IslandSimulation {
   void advance(Time to, std::vector<Finish>& finished);
   /// Nothing is on the wire or on its way there. PRECONDITION: no collective is being told.
   bool idle() const { return network_.idle(); }
+
+  /// Nothing is under way, told or on the wire.
+  bool rests() const;
+  /// How these open runs stand, in numbers without times of what moves; false where something is
+  /// under way, which they would not tell.
+  bool save(std::span<const std::int32_t> runs, Standing& standing) const;
 
   /// A run that is open, by its numbers in two simulations.
   struct SameRun {

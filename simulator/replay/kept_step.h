@@ -10,16 +10,20 @@
 #include <vector>
 
 #include "simulator/collectives/choose.h"
+#include "simulator/replay/program_period.h"
 #include "simulator/replay/session_store.h"
 #include "simulator/replay/step_fold.h"
+#include "simulator/replay/step_programs.h"
+#include "simulator/replay/stretch.h"
 #include "simulator/replay/symmetry.h"
 
 namespace lockstep {
 
 /// What a step leaves behind for further simulations of it in which computations, links or
-/// latencies are faster or slower, and nothing else is different: the folds of a network that has
-/// not changed, the partitions that a changed one is tried with first, and what communicators have
-/// done. All of it is used only where it is exact, so the results are those of a simulation alone.
+/// latencies are faster or slower, and nothing else is different: the compiled programs, the folds
+/// of a network that has not changed, the partitions that a changed one is tried with first, and
+/// what communicators have done. All of it is used only where it is exact, so the results are those
+/// of a simulation alone.
 ///
 /// Memory: the folds (150 B a connection each), at most kMostFolds pairs of them, and the
 /// sessions'.
@@ -35,7 +39,13 @@ struct KeptStep {
   std::map<std::pair<std::string, Pattern>, Phases<std::shared_ptr<StepFold>>> folds;
   std::map<Pattern, Phases<std::optional<Partition>>> partitions;
   SessionStore sessions;
-  ScheduleCache schedules;  ///< for the source of schedules
+  /// Names how fast computations are; equal ones are equal under each name.
+  std::string computations;
+  std::optional<StepPrograms> programs;  ///< with the computations named next
+  std::string programs_for;
+  std::shared_ptr<const Stretches> stretches;                 ///< of the programs
+  std::shared_ptr<const std::vector<ProgramPeriod>> periods;  ///< likewise
+  ScheduleCache schedules;                                    ///< for the source of schedules
 
   /// Makes room, before a simulation.
   void trim() {

@@ -70,6 +70,20 @@ RankPrograms op_table_program(const OpTable& table, std::int64_t gpus) {
   return work;
 }
 
+bool take_computations(const OpTable& table, RankPrograms& work) {
+  for (std::size_t p = 0; p < table.programs.size(); ++p) {
+    if (p + 1 >= work.programs.size() ||
+        work.programs[p + 1].ops().size() != table.programs[p].ops.size()) {
+      return false;
+    }
+    for (std::size_t i = 0; i < table.programs[p].ops.size(); ++i) {
+      work.programs[p + 1].set_compute(static_cast<std::int32_t>(i),
+                                       table.programs[p].ops[i].compute);
+    }
+  }
+  return work.programs.size() == table.programs.size() + 1;
+}
+
 RankPrograms side_by_side(std::vector<RankPrograms> jobs) {
   if (jobs.size() == 1) {
     return std::move(jobs.front());

@@ -13,6 +13,10 @@ namespace lockstep {
 /// accepted the workload. O(operations + ranks).
 RankPrograms op_table_program(const OpTable& table, std::int64_t gpus);
 
+/// Gives programs that were made of a table the computation times of another one, which is
+/// different in those alone. False where it is of another size. O(operations).
+bool take_computations(const OpTable& table, RankPrograms& work);
+
 /// Puts jobs side by side on the cluster: the ranks of job i follow those of job i - 1.
 RankPrograms side_by_side(std::vector<RankPrograms> jobs);
 

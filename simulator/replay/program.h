@@ -52,6 +52,10 @@ class Program {
   void finish();
   /// Renumbers what the operations refer to: families and peers move up by these amounts.
   void shift(std::int32_t families, std::int32_t ranks);
+  /// Another time for a computation.
+  void set_compute(std::int32_t op, Time compute) {
+    ops_[static_cast<std::size_t>(op)].compute = compute;
+  }
 
   std::span<const ProgramOp> ops() const { return ops_; }
   std::span<const StreamOrder> streams() const { return streams_; }

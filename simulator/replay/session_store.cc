@@ -21,8 +21,26 @@ SessionKind* SessionStore::kind_of(CommunicatorShape shape) {
   return kind.get();
 }
 
+std::shared_ptr<const FoldedCommunicators> SessionStore::communicators_of(const StepFold& fold) {
+  if (fold.known_in.lock() == valid_) {
+    return fold.known;
+  }
+  auto made = std::make_shared<FoldedCommunicators>();
+  for (std::size_t c = 0; c < fold.communicators.size(); ++c) {
+    made->kind.push_back(kind_of(shape_of(fold, c, made->constraints.emplace_back())));
+    std::int64_t& transfers = made->transfers.emplace_back();
+    for (const std::int32_t slot : fold.communicators[c].slots) {
+      const FlowGraph::Slot& what = fold.graph.slots[static_cast<std::size_t>(slot)];
+      transfers += what.count * what.copies;
+    }
+  }
+  fold.known_in = valid_;
+  return fold.known = std::move(made);
+}
+
 void SessionStore::clear() {
   kinds_.clear();
+  valid_ = std::make_shared<int>();
   nodes_ = 0;
 }
 

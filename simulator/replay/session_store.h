@@ -26,12 +26,21 @@ struct SessionKind {
   bool lone_sought_ = false;
 };
 
+/// What a fold's communicators are, by number.
+struct FoldedCommunicators {
+  std::vector<SessionKind*> kind;
+  std::vector<std::vector<std::int32_t>> constraints;  ///< of the fold, by number in the shape
+  std::vector<std::int64_t> transfers;                 ///< of one collective, all ranks
+};
+
 /// What communicators have done in sessions, by their shapes. A shape has all that decides it in
 /// numbers, so that what is remembered holds for any step with communicators of that shape.
 class SessionStore {
  public:
   /// Stays where it is. O(numbers of the shape).
   SessionKind* kind_of(CommunicatorShape shape);
+  /// All of a fold; kept there, for this store. O(slots and their terms) the first time.
+  std::shared_ptr<const FoldedCommunicators> communicators_of(const StepFold& fold);
   /// Whether nothing more is to be recorded: 2^19 nodes of all memos together, about 130 B each.
   bool full() const { return nodes_ >= kMostNodes; }
   bool half_full() const { return nodes_ >= kMostNodes / 2; }
@@ -43,6 +52,8 @@ class SessionStore {
  private:
   static constexpr std::size_t kMostNodes = std::size_t{1} << 19;
   std::map<std::vector<std::int64_t>, std::unique_ptr<SessionKind>> kinds_;
+  /// Goes when what folds know of this store is out of date.
+  std::shared_ptr<const int> valid_ = std::make_shared<int>();
   std::size_t nodes_ = 0;
 };
 

@@ -14,6 +14,7 @@
 
 namespace lockstep {
 
+struct FoldedCommunicators;
 struct KeptStep;
 struct Partition;
 
@@ -52,6 +53,10 @@ struct StepFold {
   std::vector<std::int32_t> slot_of, first_of_slot;
   /// Constraints of the ports that may change.
   std::map<std::int32_t, std::int32_t> constraint_of_port;
+
+  /// What a SessionStore knows of the communicators, as long as its token is there.
+  mutable std::shared_ptr<const FoldedCommunicators> known;
+  mutable std::weak_ptr<const int> known_in;
 };
 
 /// Folds a step in phases. What breaks the symmetry often comes late: gradients are reduced over

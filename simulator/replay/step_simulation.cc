@@ -14,11 +14,10 @@
 #include "simulator/replay/folded_runs.h"
 #include "simulator/replay/kept_step.h"
 #include "simulator/replay/layer_report.h"
-#include "simulator/replay/op_table_program.h"
 #include "simulator/replay/pipeline.h"
-#include "simulator/replay/simai_program.h"
 #include "simulator/replay/step_detail.h"
 #include "simulator/replay/step_fold.h"
+#include "simulator/replay/step_programs.h"
 #include "simulator/replay/step_timeline.h"
 #include "simulator/replay/step_trace.h"
 #include "simulator/replay/straggler_plan.h"
@@ -30,56 +29,11 @@ constexpr std::string_view kSimulatedPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
 constexpr Time kBusLatency = Time::ns(10);     // SimAI: before every transfer
 constexpr Time kReduceLatency = Time::ns(30);  // SimAI: three memory accesses of 10 ns
 
-/// A job compiled to programs; the layers' operations where the job is a layer table.
-struct Job {
-  const WorkloadJob* source = nullptr;
-  std::int32_t first_rank = 0, ranks = 0;
-  std::vector<LayerOps> layers;
-};
-
-struct Compiled {
-  std::vector<Job> jobs;
-  RankPrograms work;
-};
-
-Compiled compile(const Workload& workload, std::int64_t gpus, const StepOptions& options) {
-  const bool strict = options.simai_flavour;
-  Compiled compiled;
-  std::vector<RankPrograms> parts;
-  std::int32_t first_rank = 0;
-  for (const WorkloadJob& source : workload.jobs) {
-    Job job{&source, first_rank, 0, {}};
-    Parallelism parallel = source.parallel;
-    if (parallel.gpus == 0 || (options.all_gpus && workload.jobs.size() == 1)) {
-      parallel.gpus = gpus - first_rank;
-    }
-    if (parallel.gpus > gpus - first_rank) {
-      throw Error(fmt::format("the topology has {} GPUs, but the workload needs {}", gpus,
-                              first_rank + parallel.gpus))
-          .field(source.name)
-          .hint("take a larger topology, or a workload made for fewer GPUs");
-    }
-    if (const auto* table = std::get_if<LayerTable>(&source.work)) {
-      parallel.pp = strict ? 1 : parallel.pp;
-      SimaiProgram program = simai_program(*table, parallel, {.strict = strict});
-      job.layers = std::move(program.layers);
-      parts.push_back(std::move(program.ranks));
-    } else {
-      parts.push_back(op_table_program(std::get<OpTable>(source.work), parallel.gpus));
-    }
-    job.ranks = parts.back().ranks();
-    first_rank += job.ranks;
-    compiled.jobs.push_back(std::move(job));
-  }
-  compiled.work = side_by_side(std::move(parts));
-  return compiled;
-}
-
 /// Names operations for messages and pictures.
 class OpNames {
  public:
-  explicit OpNames(const Compiled& compiled) : compiled_(compiled) {
-    for (const Job& job : compiled.jobs) {
+  explicit OpNames(const StepPrograms& compiled) : compiled_(compiled) {
+    for (const StepJob& job : compiled.jobs) {
       std::vector<std::string>& names = names_.emplace_back();
       if (const auto* table = std::get_if<LayerTable>(&job.source->work)) {
         const auto count = compiled.work.program(job.first_rank).ops().size();
@@ -124,7 +78,7 @@ class OpNames {
     while (rank >= compiled_.jobs[j].first_rank + compiled_.jobs[j].ranks) {
       ++j;
     }
-    const Job& job = compiled_.jobs[j];
+    const StepJob& job = compiled_.jobs[j];
     const auto* table = std::get_if<OpTable>(&job.source->work);
     if (table == nullptr) {
       return {j, nullptr};
@@ -151,7 +105,7 @@ class OpNames {
     }
   }
 
-  const Compiled& compiled_;
+  const StepPrograms& compiled_;
   std::vector<std::vector<std::string>> names_;  // by job; empty for op tables
 };
 
@@ -189,8 +143,26 @@ bool announce(NetworkEngine& network, const std::vector<NetworkChange>& changes)
   return planned > 0;
 }
 
+/// The compiled workload: kept, if this step is kept, else in `own`.
+const StepPrograms& programs_of(const Workload& workload, std::int64_t gpus,
+                                const StepOptions& options, std::optional<StepPrograms>& own) {
+  if (options.kept == nullptr) {
+    return own.emplace(StepPrograms::of(workload, gpus, options));
+  }
+  KeptStep& kept = *options.kept;
+  if (!kept.programs) {
+    kept.programs.emplace(StepPrograms::of(workload, gpus, options));
+  } else if (kept.computations != kept.programs_for && !kept.programs->retime(workload)) {
+    kept.programs.emplace(StepPrograms::of(workload, gpus, options));
+    kept.stretches.reset();
+    kept.periods.reset();
+  }
+  kept.programs_for = kept.computations;
+  return *kept.programs;
+}
+
 /// The first rank of each program of the first job, ascending.
-std::vector<std::int32_t> first_ranks(const Compiled& compiled) {
+std::vector<std::int32_t> first_ranks(const StepPrograms& compiled) {
   std::vector<std::int32_t> firsts;
   std::vector<char> seen(compiled.work.programs.size(), 0);
   for (std::int32_t rank = 0; rank < compiled.jobs.front().ranks; ++rank) {
@@ -309,7 +281,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
                          const StepOptions& options) {
   const bool strict = options.simai_flavour;
   std::vector<NodeId> nodes = topology.gpus();
-  const Compiled compiled = compile(workload, std::ssize(nodes), options);
+  std::optional<StepPrograms> own;
+  const StepPrograms& compiled = programs_of(workload, std::ssize(nodes), options, own);
   nodes.resize(static_cast<std::size_t>(compiled.work.ranks()));
   const OpNames names(compiled);
 
@@ -324,7 +297,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   if (!options.traffic_classes.empty()) {
     replay_options.recall.reset();  // one class may wait for all of another
     replay_options.traffic_class = [&](GroupKind kind, CommType op, std::int32_t rank) {
-      const auto after = std::ranges::upper_bound(compiled.jobs, rank, {}, &Job::first_rank);
+      const auto after = std::ranges::upper_bound(compiled.jobs, rank, {}, &StepJob::first_rank);
       const auto job = static_cast<std::int32_t>(after - compiled.jobs.begin()) - 1;
       return options.traffic_classes.of(kind, op, job);
     };
@@ -337,7 +310,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   }
   std::optional<StepTrace> trace;
   if (options.trace != nullptr) {
-    const Job& first = compiled.jobs.front();
+    const StepJob& first = compiled.jobs.front();
     const auto* table = std::get_if<OpTable>(&first.source->work);
     if (table == nullptr) {
       throw Error(
@@ -472,7 +445,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   if (recorder) {
     *options.timeline = recorder->take();
   }
-  const Job& job = compiled.jobs.front();
+  const StepJob& job = compiled.jobs.front();
   StepResult result;
   result.parallel = job.source->parallel;
   result.parallel.gpus = job.ranks;
@@ -508,7 +481,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     result.memory.back().rank = rank;
     result.memory.back().stage = stage;
   }
-  for (const Job& each : compiled.jobs) {
+  for (const StepJob& each : compiled.jobs) {
     const auto first = run.rank_end.begin() + each.first_rank;
     result.jobs.push_back({each.source->name, each.first_rank, each.ranks,
                            *std::max_element(first, first + each.ranks)});

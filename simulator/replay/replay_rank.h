@@ -1,0 +1,95 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "simulator/replay/interference.h"
+#include "simulator/replay/replay.h"
+
+namespace lockstep {
+
+/// A compute or an update time ends, or with -1 - op a computation is to begin.
+struct OwnEvent {
+  Time when;
+  std::int64_t order = 0;  ///< ties end in the order in which they began
+  std::int32_t rank = 0, op = 0;
+  bool operator>(const OwnEvent& other) const {
+    return when != other.when ? when > other.when : order > other.order;
+  }
+};
+
+/// Per operation of a rank: how many predecessors have not ended. 4 B an operation.
+class RankWaits {
+ public:
+  RankWaits() = default;
+  /// Of `first` and those that follow it. What comes after them waits for ever.
+  explicit RankWaits(std::span<const std::int32_t> counts, std::int32_t first = 0)
+      : first_(first), counts_(counts.begin(), counts.end()) {}
+  std::int32_t operator[](std::int32_t op) const {
+    if (op < first_) {
+      return 0;
+    }
+    const auto place = static_cast<std::size_t>(op - first_);
+    return place < counts_.size() ? counts_[place] : 1;
+  }
+  /// Of these operations: as there, and nothing.
+  void take(std::int32_t first, std::int32_t last, const RankWaits& from) {
+    for (std::int32_t op = first; op <= last; ++op) {
+      counts_[static_cast<std::size_t>(op - first_)] = from[op];
+    }
+  }
+  void clear(std::int32_t first, std::int32_t last) {
+    std::fill(counts_.begin() + (first - first_), counts_.begin() + (last + 1 - first_), 0);
+  }
+  /// A predecessor of `op` has ended; how many are left.
+  std::int32_t end_one(std::int32_t op) { return --counts_[static_cast<std::size_t>(op - first_)]; }
+  /// Operations from `first` up to `end` wait for what they wait for `by` operations later; those
+  /// before have begun. PRECONDITION: those before `first` wait for nothing.
+  void move(std::int32_t first, std::int32_t end, std::int32_t by) {
+    const auto begin = counts_.begin() + (first - first_);
+    const auto stop =
+        counts_.begin() + std::min<std::ptrdiff_t>(end - first_, std::ssize(counts_) - by);
+    std::copy_backward(begin, stop, stop + by);
+    std::fill(begin, begin + by, 0);
+  }
+  /// Forgets operations at the front that wait for nothing.
+  void trim() {
+    const auto waits = std::ranges::find_if(counts_, [](std::int32_t n) { return n > 0; });
+    first_ += static_cast<std::int32_t>(waits - counts_.begin());
+    counts_ = std::vector<std::int32_t>(waits, counts_.end());
+  }
+
+ private:
+  std::int32_t first_ = 0;
+  std::vector<std::int32_t> counts_;
+};
+
+/// Where a rank stands in its program.
+struct RankState {
+  struct Stream {
+    std::int32_t next = 0;  ///< kProgram: position of the next operation to start
+    bool busy = false;
+    std::vector<std::int32_t> waiting;  ///< kNewestFirst: ready operations, newest last
+  };
+
+  RankWaits waits;
+  std::vector<Stream> streams;
+  std::vector<OpTiming> timing;  ///< of traced ranks
+  std::size_t left = 0;          ///< operations that have not ended
+  Time end;
+  std::vector<std::int32_t> traced;  ///< the ranks it stands for whose operations are reported
+  Time host;                         ///< until then the host is busy launching
+  bool hosts = false;                ///< whether launching takes time
+  /// Computations that wait for a message, and when it came: they are not launched before.
+  std::vector<std::pair<std::int32_t, Time>> messages;
+  BesideCollectives beside;    ///< where collectives slow computations down
+  std::int32_t told = -1;      ///< the stretch that it is in
+  std::size_t look_below = 0;  ///< with fewer operations left it is looked for repetition
+  std::int32_t plain = -1;  ///< the operation that begins a stretch, which is simulated this time
+};
+
+}  // namespace lockstep
