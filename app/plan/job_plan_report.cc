@@ -103,19 +103,10 @@ std::string gap_text(const JobPlanReport& report, const JobProblem& problem) {
 }
 
 std::string why_text(const JobPlan& best, const JobPlan& other) {
-  std::string text =
-      fmt::format("\nagainst the best of another cut, {}: {} ({:+.1f} %)\n", plan_text(other.job),
-                  time_text(other.step.step_s), 100 * (other.step.step_s / best.step.step_s - 1));
-  const std::vector<Part> ours = parts_of(best.step), theirs = parts_of(other.step);
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    const double more = theirs[i].seconds - ours[i].seconds;
-    if (std::abs(more) >= 0.001 * best.step.step_s) {
-      text += fmt::format("  {:<20} {:>11} here, {:>11} there: it {} {}\n", ours[i].name,
-                          time_text(ours[i].seconds), time_text(theirs[i].seconds),
-                          more > 0 ? "loses" : "wins", time_text(std::abs(more)));
-    }
-  }
-  return text;
+  return fmt::format("\nagainst the best of another cut, {}: {} ({:+.1f} %)\n",
+                     plan_text(other.job), time_text(other.step.step_s),
+                     100 * (other.step.step_s / best.step.step_s - 1)) +
+         step_differences(best.step, other.step);
 }
 
 Json plan_json(const JobPlan& plan, const JobProblem& problem) {
@@ -161,6 +152,20 @@ Json plans_json(const std::vector<JobPlan>& plans, const JobProblem& problem) {
 }
 
 }  // namespace
+
+std::string step_differences(const PricedStep& here, const PricedStep& there) {
+  std::string text;
+  const std::vector<Part> ours = parts_of(here), theirs = parts_of(there);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const double more = theirs[i].seconds - ours[i].seconds;
+    if (std::abs(more) >= 0.001 * here.step_s) {
+      text += fmt::format("  {:<20} {:>11} here, {:>11} there: it {} {}\n", ours[i].name,
+                          time_text(ours[i].seconds), time_text(theirs[i].seconds),
+                          more > 0 ? "loses" : "wins", time_text(std::abs(more)));
+    }
+  }
+  return text;
+}
 
 const JobPlan* runner_up(const JobSearchResult& result) {
   const auto shape = [](const JobPlan& plan) {

@@ -28,6 +28,10 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
 /// For machines (docs/formats/plan-json.md).
 Json job_plan_json(const JobPlanReport& report, const JobProblem& problem);
 
+/// What a step consists of on the reporting rank that is not as long there as here: a line for each
+/// part, with what `there` loses or wins by it.
+std::string step_differences(const PricedStep& here, const PricedStep& there);
+
 /// The best priced plan of another cut (GPUs, tp, cp, pp, ep) than the first; nullptr: none.
 const JobPlan* runner_up(const JobSearchResult& result);
 

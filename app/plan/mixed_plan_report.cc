@@ -1,10 +1,11 @@
 #include "app/plan/mixed_plan_report.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "app/plan/job_plan_report.h"
 
 namespace lockstep {
 namespace {
@@ -44,6 +45,27 @@ std::string pools_text(const MixedProblem& problem) {
   return fmt::format("{}", fmt::join(parts, " and "));
 }
 
+bool runs_rank_0(const MixedPlan& plan) {
+  return std::ranges::any_of(plan.job.kinds, [](const PipelineKind& kind) {
+    return std::ranges::any_of(kind.first_rank, [](const std::vector<std::int32_t>& stages) {
+      return std::ranges::count(stages, 0) > 0;
+    });
+  });
+}
+
+/// What the best of another kind loses on and wins, as rank 0 sees it, where both use it.
+std::string why_text(const MixedSearchResult& result) {
+  const MixedPlan& best = result.plans.front();
+  for (const MixedPlan& other : result.families) {
+    if (other.family != best.family && other.priced && best.priced && runs_rank_0(best) &&
+        runs_rank_0(other)) {
+      return fmt::format("\nagainst {}, {}, on rank 0\n", other.family, plan_text(other)) +
+             step_differences(best.step, other.step);
+    }
+  }
+  return {};
+}
+
 Json plan_json(const MixedProblem& problem, const MixedPlan& plan) {
   Json kinds = Json::array();
   for (const PipelineKind& kind : plan.job.kinds) {
@@ -73,6 +95,7 @@ Json plan_json(const MixedProblem& problem, const MixedPlan& plan) {
                {"bound_s", plan.floor.step_s},
                {"memory_bytes", plan.memory.count()},
                {"memory_share", plan.full},
+               {"compute_s", plan.floor.compute_s},
                {"value", objective_value(problem, plan)}};
   if (plan.priced) {
     json["tokens_per_s"] = tokens_a_second(problem, plan);
@@ -116,9 +139,11 @@ std::string mixed_plan_text(const JobPlanInput& input, const MixedProblem& probl
   text += "\nthe best of each kind\n";
   for (const MixedPlan& plan : result.families) {
     text +=
-        fmt::format("  {:<38} {:>11} {:>+7.1f} %  {} GPUs\n", plan.family, time_text(plan.step_s()),
-                    100 * (objective_value(problem, plan) / value - 1), plan.job.gpus());
+        fmt::format("  {:<38} {:>11} {:>+7.1f} %  {} GPUs compute {:.0f} % of it\n", plan.family,
+                    time_text(plan.step_s()), 100 * (objective_value(problem, plan) / value - 1),
+                    plan.job.gpus(), 100 * plan.floor.compute_s / plan.step_s());
   }
+  text += why_text(result);
   text += "\nfastest for its memory\n" + header();
   for (const MixedPlan& plan : result.front) {
     text += row(plan);
@@ -133,7 +158,9 @@ std::string mixed_plan_text(const JobPlanInput& input, const MixedProblem& probl
                 ? fmt::format("  {:<20} nothing, up to a factor of 8\n", point.what)
                 : fmt::format("  {:<20} x {:.3g}: {}\n", point.what, point.factor, point.family);
   }
-  return text;
+  return text +
+         "\nnot in this space: context and expert parallelism, interleaving, ZeRO-2 and 3; "
+         "--replicas alike has them, for GPUs of one type\n";
 }
 
 Json mixed_plan_json(const JobPlanInput& input, const MixedProblem& problem,
