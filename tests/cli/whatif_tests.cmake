@@ -2,6 +2,7 @@
 set(two_stages whatif --trace tests/data/whatif/two-stages.csv --meta tests/data/whatif/two-stages.yaml)
 lockstep_cli_test(cli_whatif ARGS ${two_stages} -o @OUT@ OUT "S = 1.050" "slowest worker.* rank 1" "result-two-stages.json")
 lockstep_script_test(cli_whatif_documents COMMAND whatif_documents_test.sh $<TARGET_FILE:lockstep> LABELS fast)
+lockstep_script_test(cli_whatif_second_reading COMMAND whatif_second_reading.py $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_script_test(cli_whatif_input COMMAND whatif_input_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_whatif_json ARGS ${two_stages} -o @OUT@ --json GOLDEN whatif/two-stages.causes.json)
 lockstep_cli_test(cli_whatif_edit ARGS ${two_stages} -o @OUT@ --set "backward-compute[stage=1] *= 0.5" OUT "backward-compute\\[stage=1\\] \\*= 0.5" "edited: 11.375 s a step, .*saves 21.6 %")
