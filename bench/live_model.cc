@@ -1,7 +1,9 @@
 // How fast the live page's model answers when a slider moves: GPT-3 175B on 1,024 GPUs by default.
-// Every place of a slider is new; each answer is compared with a simulation that keeps nothing.
+// Every place of a slider is new; each answer is compared with a simulation that keeps nothing,
+// with
+// --full one with a slow GPU also with the simulation of every rank (minutes at 1,024).
 //
-// Usage: live_model [<flags of simulate>]
+// Usage: live_model [--full] [<flags of simulate>]
 #include "app/serve/live_model.h"
 
 #include <algorithm>
@@ -30,6 +32,14 @@ struct Clock {
   }
 };
 
+void check(const StepResult& a, const StepResult& b, const char* what) {
+  LOCKSTEP_CHECK(a.total == b.total && a.exposed == b.exposed &&
+                     a.exposed_by_group == b.exposed_by_group && a.compute == b.compute &&
+                     a.first_rank_end == b.first_rank_end && a.last_rank_end == b.last_rank_end &&
+                     a.flows == b.flows,
+                 what);
+}
+
 void measure(LiveModel& model, const char* name, double LiveSliders::*slider, LiveSliders sliders) {
   constexpr int kPlaces = 9;
   std::vector<double> wall, cpu;
@@ -44,10 +54,7 @@ void measure(LiveModel& model, const char* name, double LiveSliders::*slider, Li
     if (i % 4 == 0) {
       const StepResult alone = model.simulate(sliders, true);
       fresh = 1e3 * (Clock::now().wall - middle.wall);
-      LOCKSTEP_CHECK(kept.total == alone.total && kept.exposed == alone.exposed &&
-                         kept.first_rank_end == alone.first_rank_end &&
-                         kept.last_rank_end == alone.last_rank_end,
-                     "what is kept changes nothing");
+      check(kept, alone, "what is kept changes nothing");
     }
   }
   std::ranges::sort(wall);
@@ -63,6 +70,10 @@ int main(int count, char** words) {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the process of the page
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   std::vector<std::string> flags(words + 1, words + count);
+  const bool full = !flags.empty() && flags.front() == "--full";
+  if (full) {
+    flags.erase(flags.begin());
+  }
   if (flags.empty()) {
     flags = {"--model", "gpt3-175b", "--gpus", "1024", "--tp",       "8",
              "--pp",    "16",        "--gbs",  "1536", "--topology", "Spectrum-X:g=1024",
@@ -81,6 +92,14 @@ int main(int count, char** words) {
     measure(model, "one slow GPU", &LiveSliders::straggler, slow_gpu);
     measure(model, "GPU speed, one GPU slow", &LiveSliders::gpu_speed, slow_gpu);
     measure(model, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth, slow_gpu);
+    if (full) {
+      flags.emplace_back("--no-symmetry");
+      const Clock start = Clock::now();
+      check(model.simulate(slow_gpu), LiveModel(flags).simulate(slow_gpu, true),
+            "folding changes nothing");
+      fmt::print("one slow GPU, every rank: the same, {:.0f} s of CPU\n",
+                 Clock::now().cpu - start.cpu);
+    }
   } catch (const Error& error) {
     fmt::print(stderr, "live_model: {}\n", error.what());
     return static_cast<int>(error.code());

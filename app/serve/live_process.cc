@@ -114,6 +114,16 @@ void LiveProcess::end() {
 }
 
 std::optional<std::string> LiveProcess::ask(const std::string& message) {
+  struct Asking {
+    explicit Asking(std::atomic<int>& counted) : count(counted), before(count++) {}
+    ~Asking() { --count; }
+    std::atomic<int>& count;
+    int before;
+  };
+  const Asking asking(asking_);
+  if (asking.before > kMostWaiting) {
+    return std::nullopt;
+  }
   const std::scoped_lock lock(mutex_);
   std::string reply;
   if (send_message(socket_, message)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -23,8 +24,10 @@ class LiveProcess {
   LiveProcess(const LiveProcess&) = delete;
   LiveProcess& operator=(const LiveProcess&) = delete;
 
-  /// No value where the process was ended. Of several threads, one after the other.
+  /// No value where the process was ended. Of several threads one after the other; at most
+  /// kMostWaiting wait, others get no value at once: a slow model must not take up all threads.
   std::optional<std::string> ask(const std::string& message);
+  static constexpr int kMostWaiting = 1;
 
  private:
   void begin();
@@ -33,6 +36,7 @@ class LiveProcess {
   Time time_limit_;
   Bytes memory_limit_;
   std::mutex mutex_;
+  std::atomic<int> asking_{0};
   pid_t child_ = -1;
   int socket_ = -1;
 };

@@ -80,6 +80,7 @@ CollectiveRuns::CollectiveRuns(const RankPrograms& work, const std::vector<NodeI
     : work_(work),
       node_of_rank_(node_of_rank),
       topology_(topology),
+      adjacency_(topology),
       network_(network),
       schedules_(schedules),
       options_(options),
@@ -227,7 +228,7 @@ NodeId CollectiveRuns::node_of(const Schedule& schedule, const std::vector<std::
   }
   const SwitchPlace& place_of_switch =
       schedule.switches[static_cast<std::size_t>(place - schedule.ranks)];
-  return switch_node(topology_, rank_at(place_of_switch.near), place_of_switch);
+  return switch_node(topology_, adjacency_, rank_at(place_of_switch.near), place_of_switch);
 }
 
 /// The connections of a group are made once and used by all its collectives of this kind.

@@ -123,6 +123,7 @@ class CollectiveRuns final : public Communication {
   const RankPrograms& work_;
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
+  const Adjacency adjacency_;
   NetworkEngine& network_;
   const ScheduleSource& schedules_;
   const ReplayOptions& options_;

@@ -23,6 +23,7 @@ class Limits {
       : work_(work),
         node_of_rank_(node_of_rank),
         topology_(topology),
+        adjacency_(topology),
         paths_(topology, flow),
         schedules_(schedules) {}
 
@@ -52,7 +53,7 @@ class Limits {
         static_cast<std::int32_t>(std::ranges::find(members, rank) - members.begin());
     const auto schedule = schedules_(op.comm, op.bytes, group_shape(servers));
     for (const SwitchPlace& each : schedule->switches) {
-      nodes.push_back(switch_node(topology_, nodes[at(each.near)], each));
+      nodes.push_back(switch_node(topology_, adjacency_, nodes[at(each.near)], each));
     }
     std::map<std::int32_t, double> bytes;  // of each port
     for (const Slot& slot : schedule->slots) {
@@ -95,6 +96,7 @@ class Limits {
   const RankPrograms& work_;
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
+  const Adjacency adjacency_;
   PathFinder paths_;
   const ScheduleSource& schedules_;
   std::map<Kind, PortId> known_;

@@ -107,9 +107,10 @@ LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topolog
     return run_lone_collective(collective, topology, engine);
   }
   std::vector<NodeId> nodes = collective.nodes;
+  const Adjacency adjacency(topology);
   for (const SwitchPlace& place : schedule.switches) {
-    nodes.push_back(
-        switch_node(topology, collective.nodes[static_cast<std::size_t>(place.near)], place));
+    nodes.push_back(switch_node(topology, adjacency,
+                                collective.nodes[static_cast<std::size_t>(place.near)], place));
   }
   FlowGraphBuilder builder(topology, flow);
   FlowGraphBuilder::Setting setting;

@@ -42,6 +42,7 @@ class Units {
       : work_(work),
         node_of_rank_(node_of_rank),
         topology_(topology),
+        adjacency_(topology),
         schedules_(schedules),
         options_(options) {
     for (const Program& program : work.programs) {
@@ -113,7 +114,8 @@ class Units {
       return false;
     }
     for (const SwitchPlace& place : schedule->switches) {
-      setting.nodes.push_back(switch_node(topology_, setting.nodes[at(place.near)], place));
+      setting.nodes.push_back(
+          switch_node(topology_, adjacency_, setting.nodes[at(place.near)], place));
     }
     setting.places = std::move(members);
     setting.send_latency = options_.send_latency;
@@ -166,6 +168,7 @@ class Units {
   const RankPrograms& work_;
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
+  const Adjacency adjacency_;
   const ScheduleSource& schedules_;
   const ReplayOptions& options_;
   std::vector<std::vector<Kind>> kinds_;  // per program

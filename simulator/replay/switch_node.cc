@@ -1,6 +1,5 @@
 #include "simulator/replay/switch_node.h"
 
-#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,19 +8,16 @@
 
 namespace lockstep {
 
-NodeId switch_node(const Topology& topology, NodeId gpu, const SwitchPlace& place) {
+NodeId switch_node(const Topology& topology, const Adjacency& adjacency, NodeId gpu,
+                   const SwitchPlace& place) {
   NodeId here = gpu;
   for (std::int32_t level = place.level == 0 ? 0 : 1; level <= place.level; ++level) {
     std::vector<NodeId> found;
-    for (const Link& link : topology.links) {
-      const NodeId other = link.a == here ? link.b : link.b == here ? link.a : NodeId();
-      if (!other.valid()) {
-        continue;
-      }
-      const Node& node = topology.nodes[other.index()];
+    for (const Neighbour& other : adjacency.of(here)) {  // in ascending id
+      const Node& node = topology.nodes[other.node.index()];
       if (level == 0 ? node.kind == NodeKind::kNvSwitch
                      : node.kind == NodeKind::kSwitch && node.tier == level) {
-        found.push_back(other);
+        found.push_back(other.node);
       }
     }
     if (found.empty()) {
@@ -30,7 +26,6 @@ NodeId switch_node(const Topology& topology, NodeId gpu, const SwitchPlace& plac
                                          : fmt::format("switch of tier {}", level)))
           .hint("take an algorithm that needs no reduction in switches, such as ring or tree");
     }
-    std::ranges::sort(found);
     const std::size_t wanted = level == place.level ? static_cast<std::size_t>(place.index) : 0;
     here = found[wanted % found.size()];
   }

@@ -106,6 +106,22 @@ wait "${clients[@]}"
 refused=$(cat "$scratch"/code? | grep -c 503 || true)
 ((refused >= 1 && refused <= 6)) || fail "$refused of 8 requests were refused: $(cat "$scratch"/code? | tr '\n' ' ')"
 
+# A slow live model does not hold up others: one request waits for it, the server answers meanwhile.
+slow="{\"arguments\": [\"--model\", \"gpt3-1.3b\", \"--gpus\", \"128\", \"--tp\", \"4\", \"--pp\", \"4\", \"--global-batch\", \"256\", \"--no-symmetry\", \"--topology\", \"Spectrum-X:g=128\"]}"
+clients=()
+for i in 1 2 3 4 5 6 7 8; do
+  curl -s -m 100 -o /dev/null -w '%{http_code}\n' -H 'Content-Type: application/json' -d "$slow" "${where}api/v1/live" >"$scratch/live$i" &
+  clients+=($!)
+done
+for _ in $(seq 200); do  # until all but two have their answers
+  (($(cat "$scratch"/live? | grep -c . || true) >= 6)) && break
+  sleep 0.05
+done
+curl -s -m 30 "${where}api/v1/about" | grep lockstep-serve >/dev/null || fail "a slow live model holds up the server"
+wait "${clients[@]}"
+refused=$(cat "$scratch"/live? | grep -c 503 || true)
+((refused >= 1 && refused <= 6)) || fail "$refused of 8 live requests were refused: $(cat "$scratch"/live? | tr '\n' ' ')"
+
 # Told to stop, it lets what runs end.
 curl -s -m 60 -o "$scratch/last" -H 'Content-Type: application/json' -d "$long" "${where}api/v1/run" &
 last=$!
