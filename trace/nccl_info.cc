@@ -176,6 +176,13 @@ void take_nccl_info(std::string_view line, CommSetting& setting) {
 }
 
 void take_nccl_environment(std::string_view line, CommSetting& setting) {
+  // libfabric's one that matters much, also as folders of results are named.
+  for (const std::string_view without :
+       {"FI_HMEM_CUDA_USE_GDRCOPY=0", "FI_HMEM_CUDA_USE_GDRCOPY_0"}) {
+    if (line.find(without) != std::string_view::npos) {
+      setting.env.emplace("FI_HMEM_CUDA_USE_GDRCOPY", "0");
+    }
+  }
   for (const std::string_view prefix : {"NCCL_", "RCCL_"}) {
     for (std::size_t at = line.find(prefix); at != std::string_view::npos;
          at = line.find(prefix, at + 1)) {

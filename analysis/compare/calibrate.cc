@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ using Matrix = std::vector<Vector>;
 
 // A fit takes some ten thousand predictions a row in the worst case.
 constexpr std::size_t kMostRowsToFit = 2500;
-constexpr double kHuber = 1.345;
+constexpr double kHuber = 0.4;
 constexpr double kWidest = 4;  // high / low of an interval that still says something
 
 double size_in_log(const Field& field, double value) {
@@ -83,12 +84,43 @@ class Fit {
       : rows_(rows), fields_(std::move(fields)), system_(system) {
     std::map<const CommSetting*, double> count;
     for (const ComparedRow* row : rows_) {
-      count[row->setting] += 1;
+      count[row->setting] += weight(*row);
     }
     const double share = static_cast<double>(rows_.size()) / static_cast<double>(count.size());
     for (const ComparedRow* row : rows_) {
-      balance_.push_back(share / count[row->setting]);
+      balance_.push_back(share * weight(*row) / count[row->setting]);
     }
+  }
+
+  /// A cap that no row reaches and a latency of zero have no slope to follow: each of these rates
+  /// in turn is set to that value of a coarse scale at which the loss is least, if by a hundredth.
+  void scan() {
+    evaluate(residuals_, system_);
+    double cost = weigh();
+    std::vector<std::size_t> flat;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (rows_that_depend(i) == 0) {
+        flat.push_back(i);
+      }
+    }
+    for (const std::size_t i : flat) {
+      const Field& field = *fields_[i];
+      const double at = system_.rates.*field.value;
+      NcclSystem best = system_;
+      for (double scale = 1.0 / 64; scale <= 64; scale *= 2) {
+        NcclSystem trial = system_;
+        set_rate(trial.rates, field, std::log(at > field.least + 1e-9 ? at * scale : 8 * scale));
+        Vector fresh;
+        evaluate(fresh, trial);
+        const double then = cost_of(fresh);
+        if (then < 0.99 * cost) {
+          cost = then;
+          best = trial;
+        }
+      }
+      system_ = best;
+    }
+    is_linear_ = false;
   }
 
   void run() {
@@ -149,12 +181,12 @@ class Fit {
     linearise();
     const std::size_t n = fields_.size();
     Vector errors(n, INFINITY);
-    double sum = 0, weights = 0;
+    double sum = 0;
     for (std::size_t i = 0; i < residuals_.size(); ++i) {
       sum += weights_[i] * residuals_[i] * residuals_[i];
-      weights += weights_[i];
     }
-    const double variance = sum / std::max(1.0, weights - static_cast<double>(n)) + 1e-8;
+    const double variance =
+        sum / std::max(1.0, static_cast<double>(residuals_.size()) - static_cast<double>(n)) + 1e-8;
     Matrix damped = information_;
     for (std::size_t i = 0; i < n; ++i) {
       damped[i][i] += 1e-9;
@@ -176,12 +208,27 @@ class Fit {
     return count;
   }
 
+  /// How much the rows depend on a rate together.
+  double influence(std::size_t field) {
+    linearise();
+    double sum = 0;
+    for (const Vector& row : jacobian_) {
+      sum += std::abs(row[field]);
+    }
+    return sum;
+  }
+
  private:
   void evaluate(Vector& out, const NcclSystem& system) const {
     out.clear();
     for (const ComparedRow* row : rows_) {
       out.push_back(residual(*row, system));
     }
+  }
+
+  /// Where the time goes counts more.
+  static double weight(const ComparedRow& row) {
+    return row.task.bytes.count() >= (1 << 20) ? 5 : 1;
   }
 
   double weigh() {
@@ -355,22 +402,31 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
       throw Error("the logs determine none of the rates").hint("more sizes, or more tables");
     }
     Fit fit(fitted_rows, fields, system);
+    fit.scan();
     fit.run();
     const Vector errors = fit.standard_errors();
+    // The rate that the fewest rows depend on goes first, if these are fewer than there are rates;
+    // of equals the one with the least influence, of two that go together the later one.
+    const std::size_t needed = std::max<std::size_t>(3, fields.size());
     std::size_t worst = fields.size();
+    std::pair<std::size_t, double> least{needed, 0};
     std::string why;
     for (std::size_t i = 0; i < fields.size(); ++i) {
+      const std::pair<std::size_t, double> here{fit.rows_that_depend(i), fit.influence(i)};
+      if (here < least) {
+        least = here;
+        worst = i;
+        why = fmt::format("only {} rows depend on it", here.first);
+      }
+    }
+    for (std::size_t i = 0; i < fields.size() && why.empty(); ++i) {
       const double width = 2 * 1.96 * errors[i];
-      const std::size_t needed = std::max<std::size_t>(3, fields.size());
-      if (fit.rows_that_depend(i) < needed) {
+      if (!(width <= std::log(kWidest))) {
         worst = i;
-        why = fmt::format("fewer than {} rows depend on it", needed);
-        break;
       }
-      if (!(width <= std::log(kWidest))) {  // of two that go together the later one is left
-        worst = i;
-        why = "the rows do not tell it from the others";
-      }
+    }
+    if (worst < fields.size() && why.empty()) {
+      why = "the rows do not tell it from the others";
     }
     if (worst == fields.size()) {
       system = fit.system();

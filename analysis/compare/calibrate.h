@@ -26,16 +26,17 @@ struct Calibration {
 };
 
 /// Fits the rates of one cluster to measurements of it: least squares of log(predicted / measured)
-/// with Huber's weights, each table counting alike (k = 1.345 of the residuals' scale by the
-/// median), Levenberg-Marquardt in the logarithms of the rates, within their bounds. Trained on
-/// every second table (by id; with one table on every second row), judged on the others. Intervals
-/// come from the information matrix. Of more than 2500 rows to train on as many are taken, evenly,
-/// so that the time stays bounded.
+/// with Huber's weights (k = 0.4 of the residuals' scale by the median), each table counting alike
+/// and its rows of 1 MiB and more fivefold, Levenberg-Marquardt in the logarithms of the rates,
+/// within their bounds; rates without a slope at the start are scanned first. Trained on every
+/// second table (by id; with one table on every second row), judged on the others. Intervals come
+/// from the information matrix. Of more than 2500 rows to train on as many are taken, evenly, so
+/// that the time stays bounded.
 ///
-/// `names`: which rates; empty: all that the data determine: those that at least three rows per
-/// rate depend on, dropped one by one while the 95 % interval of the worst is wider than a factor
-/// of four. ERRORS: rows of several presets; named rates that the data do not hold; fewer than
-/// six rows.
+/// `names`: which rates; empty: all that the data determine: those on each of which depend at least
+/// three rows and as many as there are rates (the one with the fewest is dropped first), dropped
+/// one by one while a 95 % interval is wider than a factor of four. ERRORS: rows of several
+/// presets; named rates that the data do not hold; fewer than six rows.
 Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes& wishes,
                       const std::vector<std::string>& names);
 

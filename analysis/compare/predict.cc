@@ -16,6 +16,10 @@ std::string setting_of(const std::map<std::string, std::string>& env, const std:
   return found == env.end() ? "" : to_lower(found->second);
 }
 
+/// libfabric without GDRCopy has the driver copy what a NIC brings of each step (cudaMemcpy): the
+/// ratio of Alps' runs.
+constexpr double kStepWithoutGdrcopy = 2.25;
+
 /// NCCL_ALGO: one name; lists and exclusions ("^NVLS") leave the choice to NCCL.
 std::optional<NcclAlgorithm> algorithm_of(const std::string& text) {
   constexpr std::pair<std::string_view, NcclAlgorithm> kNames[] = {
@@ -53,6 +57,9 @@ TableSetting table_setting(const CommSetting& setting, const CompareWishes& wish
   system.fabric.nvswitch = system.fabric.nvswitch && table.preset.nvls && setting.nvls != false;
   if (setting_of(setting.env, "NCCL_NVLS_ENABLE") == "0") {
     system.fabric.nvswitch = false;
+  }
+  if (setting_of(setting.env, "FI_HMEM_CUDA_USE_GDRCOPY") == "0") {
+    system.rates.step_us *= kStepWithoutGdrcopy;
   }
   if (wishes.gpus_per_server > 0) {
     system.gpus_per_server = wishes.gpus_per_server;

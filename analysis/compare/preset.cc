@@ -71,11 +71,16 @@ bool has_word(const std::string& text, std::string_view either) {
 Preset read_preset(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonView view(json, file);
-  constexpr std::array<std::string_view, 18> kKeys = {
-      "schema",     "name",         "title",     "gpu",     "gpus_per_server",
-      "nvlink_Bps", "nvswitch",     "network",   "nic_Bps", "nics_per_server",
-      "amd_host",   "nccl_version", "nvls",      "words",   "without",
-      "rates",      "intervals",    "provenance"};
+  constexpr std::array<std::string_view, 19> kKeys = {"schema",          "name",
+                                                      "title",           "gpu",
+                                                      "gpus_per_server", "nvlink_Bps",
+                                                      "nvswitch",        "network",
+                                                      "nic_Bps",         "nics_per_server",
+                                                      "amd_host",        "nic_behind_host",
+                                                      "nccl_version",    "nvls",
+                                                      "words",           "without",
+                                                      "rates",           "intervals",
+                                                      "provenance"};
   view.allow_keys(kKeys);
   if (view["schema"].string() != kSchema) {
     throw view["schema"].error("another kind of file").expected(kSchema);
@@ -95,6 +100,7 @@ Preset read_preset(std::string_view text, const std::string& file) {
   system.fabric.nvswitch = view["nvswitch"].boolean();
   preset.nvls = !view.has("nvls") || view["nvls"].boolean();
   system.fabric.amd_host = view.has("amd_host") && view["amd_host"].boolean();
+  system.fabric.nic_behind_host = view.has("nic_behind_host") && view["nic_behind_host"].boolean();
   if (view.has("nccl_version")) {
     preset.nccl_version = view["nccl_version"].string();
     parse_nccl_version(preset.nccl_version);
@@ -138,6 +144,9 @@ std::string to_json_text(const Preset& preset) {
   json["nic_Bps"] = fabric.nic.bytes_per_second();
   json["nics_per_server"] = preset.system.nics_per_server;
   json["amd_host"] = fabric.amd_host;
+  if (fabric.nic_behind_host) {
+    json["nic_behind_host"] = true;
+  }
   if (!preset.nccl_version.empty()) {
     json["nccl_version"] = preset.nccl_version;
   }

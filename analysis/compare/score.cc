@@ -168,7 +168,8 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes) {
 std::string score_markdown(const Score& score) {
   std::string text = fmt::format(
       "# Accuracy of the model of collectives\n\n"
-      "Written by `lockstep score FOLDER -o docs/accuracy.md`; a test fails when a line gets worse "
+      "Written by `lockstep score FOLDER --step-gpus 64 -o docs/accuracy.md`; a test fails when a "
+      "line gets worse "
       "than it "
       "stands here.\n"
       "{} tables of nccl-tests; {} left out (unhealthy, or of hardware without a preset). Error of "

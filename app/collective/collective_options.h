@@ -6,13 +6,15 @@
 
 #include "app/cli_fwd.h"
 #include "app/network_flags.h"
+#include "base/units.h"
 
 namespace lockstep {
 
 /// The flags of `lockstep collective`, as typed.
 struct CollectiveOptions : NetworkFlags {
   std::string op, size = "8B:1GiB", sweep, topology, placement = "first", split;
-  std::int64_t gpus = 0;  ///< 0: all of the topology
+  std::int64_t gpus = 0;     ///< 0: all of the topology
+  std::vector<Bytes> sizes;  ///< of callers that have a list; no flag
   std::int32_t root = 0;
   std::vector<std::string> engines = {"flow"};
   std::string flavour = "default";

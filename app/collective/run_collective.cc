@@ -78,6 +78,9 @@ std::vector<Bytes> take_sizes(const CollectiveOptions& options, PlanSetting& pla
   if (plan.op == CommType::kBarrier) {
     return {Bytes(0)};
   }
+  if (!options.sizes.empty()) {
+    return options.sizes;
+  }
   if (options.split.empty()) {
     return options.sweep.empty() ? parse_sizes("--size", options.size)
                                  : parse_sizes("--sweep", options.sweep);

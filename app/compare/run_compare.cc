@@ -11,6 +11,7 @@
 
 #include "analysis/compare/errors.h"
 #include "analysis/compare/steps.h"
+#include "app/compare/on_topology.h"
 #include "app/flag_value.h"
 #include "app/report_flags.h"
 #include "app/terminal.h"
@@ -30,7 +31,7 @@ constexpr double kExplained = 0.15;  // errors above it are explained
 struct Flags {
   ClusterFlags cluster;
   std::vector<std::string> logs, against;
-  std::string fail_over, picture;
+  std::string fail_over, picture, engine;
   bool json = false;
   ReportFlags report;
 };
@@ -62,6 +63,20 @@ std::vector<PhysicalLog> all_logs(const std::vector<std::string>& paths) {
   return logs;
 }
 
+/// Who predicts: "flow", on the topology, or "formula" (nccl_time.h).
+std::string predictor(const Flags& flags) {
+  const bool on_topology = !flags.cluster.topology.empty();
+  if (flags.engine.empty()) {
+    return on_topology && flags.cluster.preset.empty() ? "flow" : "formula";
+  }
+  if (flags.engine != "formula" && !on_topology) {
+    throw Error("an engine carries transfers out on a topology")
+        .field("--engine")
+        .hint("name the --topology, or leave the prediction to the formula");
+  }
+  return flags.engine;
+}
+
 ExitCode run(const Flags& flags) {
   check_report_flags(flags.report);
   if (!flags.against.empty()) {
@@ -77,6 +92,7 @@ ExitCode run(const Flags& flags) {
     limit = flag_value("--fail-over", flags.fail_over, parse_share);
   }
   CompareReport report;
+  const std::string engine = predictor(flags);
   report.wishes = wishes_of(flags.cluster);
   report.logs = flags.logs;
   std::vector<PhysicalLog> logs;
@@ -96,6 +112,9 @@ ExitCode run(const Flags& flags) {
     }
   }
   print_warnings(warnings);
+  if (engine != "formula") {
+    predict_on_topology(report.rows, flags.cluster.topology, report.left_out);
+  }
   if (report.rows.empty()) {
     std::string why = "the logs hold no collectives";
     if (!report.left_out.entries().empty()) {
@@ -148,6 +167,10 @@ CommandBody define_comparison(CLI::App& app) {
   app.add_flag("--json", flags->json, "one JSON document (docs/formats/compare-json.md)");
   define_report_flags(app, flags->report);
   define_cluster_flags(app, flags->cluster);
+  app.add_option(
+         "--engine", flags->engine,
+         "who predicts: flow, on the topology, or formula; default: flow with a --topology alone")
+      ->check(CLI::IsMember({"flow", "formula"}));
   return [flags] {
     if (flags->logs.empty()) {
       throw Error("no log is given").field("logs").hint("lockstep compare --help has examples");

@@ -97,7 +97,9 @@ NcclConstants nccl_constants(NcclVersion version, const NcclFabric& fabric) {
     c.tree_nvlink[2] = c.tree_pci[2] = c.tree_net[2] = 28;
     c.ring_net[2] = 9.6;
     c.ring_nvlink[0] = 0.47;
-    c.ring_ll128_channel = {16.9, 16.9, 16.9};
+    c.tree_nvlink[0] = 0.52;
+    c.tree_nvlink[1] = 1.2;
+    c.ll_most = {kNoCap, kNoCap, kNoCap};
   }
   return c;
 }

@@ -23,6 +23,9 @@ struct NcclFabric {
   Bandwidth nic;          ///< of one NIC
   std::int32_t nics = 0;  ///< that the group's ranks of one server have
   bool amd_host = false;  ///< AMD processors: another cap on LL between servers
+  /// GPUs reach their NIC through the host bridge (NCCL's path PHB), not over a PCIe switch: no GPU
+  /// relays for another (PXN), and LL128 is off between servers.
+  bool nic_behind_host = false;
   friend auto operator<=>(const NcclFabric&, const NcclFabric&) = default;
 };
 

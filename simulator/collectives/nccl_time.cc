@@ -35,8 +35,15 @@ constexpr NcclRateField kFields[] = {
      &NcclRates::rendezvous_us, 1e-6},
     {"simple_penalty", "of network hops by the protocol Simple", 0.1, 50,
      &NcclRates::simple_penalty},
+    {"local_simple", "of hops in the server by the protocol Simple", 0.02, 50,
+     &NcclRates::local_simple},
     {"duplex", "data rate of NICs that send and receive at once, of one-way's", 0.3, 1,
      &NcclRates::duplex},
+    {"step_s", "of a ring's step over NICs by Simple, at least", 0, 1000, &NcclRates::step_us,
+     1e-6},
+    {"ring_overlap", "network_overlap of rings by Simple", 0.5, 8, &NcclRates::ring_overlap},
+    {"tree_efficiency", "data rate of NICs in trees of three servers on or by LL128, of a ring's",
+     0.1, 1.2, &NcclRates::tree_efficiency},
 };
 
 double GBps(Bandwidth rate) { return rate.bytes_per_second() / 1e9; }
@@ -78,8 +85,17 @@ struct Setting {
     const double proxy = p == 0 ? rates.ll_GBps : rates.ll128_GBps;
     return p == 2 ? wire : std::min(wire * payload(choice.protocol), std::min(k, nics) * proxy);
   }
+  /// Bytes of the chunks that take a hop together where whole chunks are forwarded.
+  double chunks() const {
+    constexpr double kChunk = 512 << 10;
+    return p == 2 ? std::min(kChunk * choice.channels, bytes) / 2 : 0;
+  }
+  double tree_network() const {
+    return network() * (servers > 2 || p == 1 ? rates.tree_efficiency : 1);
+  }
   double local_hop(const ByProtocol& nvlink, const ByProtocol& pci) const {
-    return rates.local_latency * (has_nvlink() ? nvlink[p] : pci[p]);
+    return rates.local_latency * (p == 2 ? rates.local_simple : 1) *
+           (has_nvlink() ? nvlink[p] : pci[p]);
   }
   double network_hop(const ByProtocol& net) const {
     constexpr double kEager = 4096;
@@ -100,23 +116,32 @@ struct Setting {
 
 struct Parts {
   double hops = 0, local_us = 0, network_us = 0;
+  double fill_us = 0;  // until the pipeline of chunks is full
 };
 
 double us(double bytes, double rate_GBps) { return bytes / std::max(rate_GBps, 1e-6) / 1e3; }
 
 Parts ring(const Setting& s) {
   Parts parts;
-  const double local = s.local_hop(s.constants.ring_nvlink, s.constants.ring_pci);
-  const double network = s.network_hop(s.k < 2 ? s.constants.tree_net : s.constants.ring_net);
   const bool chain = s.op == CommType::kBroadcast || s.op == CommType::kReduce;
-  const double across = s.servers < 2                  ? 0
-                        : s.op == CommType::kAllReduce ? 2 * (s.servers - 1)
-                                                       : s.servers - 1;
-  parts.hops =
-      chain ? (s.servers > 1 ? network : local) : (s.steps() - across) * local + across * network;
+  // By Simple a chain waits for whole chunks as a tree does (tuning.cc takes the tree's hop, too).
+  const bool chunks = chain && s.p == 2;
+  const double local = chunks ? s.local_hop(s.constants.tree_nvlink, s.constants.tree_pci)
+                              : s.local_hop(s.constants.ring_nvlink, s.constants.ring_pci);
+  const double network =
+      s.network_hop(chunks || s.k < 2 ? s.constants.tree_net : s.constants.ring_net);
+  // Of the n hops of a lap as many leave a server as there are servers.
+  const double across = s.servers < 2 ? 0 : s.servers / s.n;
+  const double step = (1 - across) * local + across * network;
+  parts.hops = chain
+                   ? (s.servers > 1 ? network : local)
+                   : s.steps() * (across > 0 && s.p == 2 ? std::max(step, s.rates.step_us) : step);
   const double data = s.bytes * s.steps() / s.n / s.share();
   parts.local_us = s.k > 1 ? us(data / payload(s.choice.protocol), s.local()) : 0;
   parts.network_us = s.servers > 1 ? us(data, s.network()) : 0;
+  if (chain && s.servers > 1) {
+    parts.fill_us = (s.servers - 2) * us(s.chunks(), s.network());
+  }
   return parts;
 }
 
@@ -131,7 +156,10 @@ Parts tree(const Setting& s) {
   parts.hops = 2 * ((s.k - 1) * local + levels * s.network_hop(s.constants.tree_net));
   const double data = s.bytes / s.share();
   parts.local_us = s.k > 1 ? us(2 * data / payload(s.choice.protocol), s.local()) : 0;
-  parts.network_us = s.servers > 1 ? us(tree_share(s) * data, s.network()) : 0;
+  parts.network_us = s.servers > 1 ? us(tree_share(s) * data, s.tree_network()) : 0;
+  if (s.servers > 1) {
+    parts.fill_us = 2 * levels * us(s.chunks(), s.network());
+  }
   return parts;
 }
 
@@ -258,12 +286,16 @@ NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclCho
   time.latency_us = system.rates.floor_us + parts.hops;
   time.wire_us = std::max(parts.local_us, parts.network_us);
   time.network_bound = parts.network_us > parts.local_us;
-  const double overlap =
-      time.network_bound ? system.rates.network_overlap : system.rates.local_overlap;
+  time.fill_us = parts.fill_us;
+  const bool ring = choice.algorithm == NcclAlgorithm::kRing && setting.p == 2;
+  const double overlap = !time.network_bound ? system.rates.local_overlap
+                         : ring              ? system.rates.ring_overlap
+                                             : system.rates.network_overlap;
   const double most = std::max({parts.hops, time.wire_us, 1e-9});
-  time.time_us = system.rates.floor_us + most * std::pow(std::pow(parts.hops / most, overlap) +
-                                                             std::pow(time.wire_us / most, overlap),
-                                                         1 / overlap);
+  time.time_us =
+      system.rates.floor_us + parts.fill_us +
+      most * std::pow(std::pow(parts.hops / most, overlap) + std::pow(time.wire_us / most, overlap),
+                      1 / overlap);
   return time;
 }
 

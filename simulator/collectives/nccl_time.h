@@ -27,6 +27,11 @@ struct NcclRates {
   double network_overlap = 1.2;  ///< the same where NICs are the narrowest
   double rendezvous_us = 0;      ///< of each network hop of messages above 4 KiB, besides
   double simple_penalty = 1;     ///< of the network hops by the protocol Simple (rendezvous)
+  double local_simple = 1;       ///< the same of the hops in the server
+  double step_us = 0;            ///< of a ring's step over NICs by Simple, at least: one at a time
+  double ring_overlap = 1.2;     ///< network_overlap of rings by Simple
+  /// Data rate of NICs in trees of three servers on, and in trees by LL128, of a ring's.
+  double tree_efficiency = 1;
 };
 
 /// One of NcclRates' numbers: its name in files (where times are seconds and rates bytes per
@@ -80,9 +85,15 @@ NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system);
 ///
 ///   ring        L = steps of NCCL's tables; rate = min(NVLink, NICs) over nsteps/n
 ///   tree        L = 2((k-1) local + log2 N network); network: S per NIC set on two servers, 2S on
-///   more NVLS        a GPU sends S + S/k (S (k-1)/k + S/k for gather and scatter) NVLSTree    NVLS
-///   in the servers, the tree's network part between them pairwise    the part of S that leaves the
-///   server over min(NICs, pair limit), the rest NVLink
+///               more, at tree_efficiency
+///   NVLS        a GPU sends S + S/k (S (k-1)/k + S/k for gather and scatter)
+///   NVLSTree    NVLS in the servers, the tree's network part between them
+///   pairwise    the part of S that leaves the server over min(NICs, pair limit), the rest NVLink
+///
+/// A ring's step is the mean of its n hops, of which N leave a server (at least step_us by Simple).
+/// Between servers chains (broadcast, reduce) and trees by Simple forward whole chunks, 512 KiB a
+/// channel or less: each network hop of the longest way, in a chain those after the first, adds one
+/// chunk of half the channels (a NIC carries two, which take turns) to T.
 ///
 /// k = ranks / servers. O(1).
 NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclChoice& choice);

@@ -91,6 +91,9 @@ struct Model {
   NcclVersion version;
 
   std::size_t column() const { return servers < 2 ? 0 : servers < 3 ? 1 : 2; }
+  /// Release 2.8: caps by operation and for all channels together, no cost of posting to the NIC.
+  bool is_old() const { return version.number < 20900; }
+  bool is_ampere() const { return fabric.arch == GpuArch::kAmpere; }
   double steps() const {
     return op == CommType::kAllReduce                                     ? 2 * (n - 1)
            : op == CommType::kAllGather || op == CommType::kReduceScatter ? n - 1
@@ -98,6 +101,9 @@ struct Model {
   }
   double hop(const ByProtocol& nvlink, const ByProtocol& pci, std::size_t p) const {
     const double own = fabric.nvlink > Bandwidth() ? nvlink[p] : pci[p];
+    if (is_old()) {
+      return own * (servers > 1 && p == 0 ? 1.8 : 1);
+    }
     const double post = (fabric.amd_host ? 2.0 : 1.0) * (p == 2 ? 3 : 1);
     return servers > 1 ? std::max(own, post) : own;
   }
@@ -111,8 +117,25 @@ struct Model {
     return hop(constants.tree_nvlink, constants.tree_pci, p);
   }
 
+  /// Release 2.8, of a channel by LL128.
+  double old_ll128() const {
+    switch (op) {
+      case CommType::kBroadcast:
+        return 18.8;
+      case CommType::kReduce:
+        return 12;
+      case CommType::kAllGather:
+        return 18.3;
+      case CommType::kReduceScatter:
+        return 15.2;
+      default:
+        return 16.9;
+    }
+  }
   double ring_bandwidth(std::size_t p) const {
-    const double bus = graph.channels * graph.speed;
+    constexpr double kOldMost = 235;  // of an A100
+    const double all = graph.channels * graph.speed;
+    const double bus = is_old() && is_ampere() ? std::min(all, kOldMost) : all;
     double bandwidth = bus;
     if (p == 0) {
       const bool far = servers > 1 || op == CommType::kAllReduce;
@@ -120,7 +143,8 @@ struct Model {
           std::min(constants.ll_most[column()],
                    bus * (far ? constants.ring_ll_factor_servers : constants.ring_ll_factor));
     } else if (p == 1) {
-      bandwidth = std::min(0.92 * bus, graph.channels * constants.ring_ll128_channel[column()]) *
+      const double most = is_old() ? old_ll128() : constants.ring_ll128_channel[column()];
+      bandwidth = std::min(0.92 * bus, graph.channels * most) *
                   (ppn < 2 && version.number >= 22000 ? 0.7 : 1);
     }
     return bandwidth * n / steps();
@@ -135,12 +159,27 @@ struct Model {
                                                        : servers - 1;
     return base + (steps() - across) * ring_local(p) + across * ring_network(p);
   }
+  double old_tree_bandwidth(std::size_t p, double all) const {
+    const double most =
+        is_ampere() && p == 1 ? (servers > 2 ? 105 : 130) : (servers > 2 ? 80 : 110);
+    const double bus = std::min(0.9 * (is_ampere() ? std::min(all, 235.0) : all), most);
+    return (p == 0   ? bus / 3.8
+            : p == 1 ? std::min(bus * (servers < 2 ? 7.0 / 9 : 0.915),
+                                graph.channels * old_ll128() * 7 / 9)
+                     : bus) /
+           2;
+  }
   double tree_bandwidth(std::size_t p) const {
     // On two servers NCCL takes the speed within the servers, where a tree's search finds twice
     // that of its network part.
     const double speed = graph.speed * (servers == 2 ? 2 : 1);
-    const double bus =
-        std::min(0.92 * graph.channels * speed, graph.channels * constants.tree_channel[column()]);
+    if (is_old()) {
+      return old_tree_bandwidth(p, graph.channels * speed);
+    }
+    // Without a relay the tree's way up and down is all at one GPU.
+    const double one_gpu = servers > 1 && fabric.nic_behind_host ? 0.85 : 1;
+    const double bus = one_gpu * std::min(0.92 * graph.channels * speed,
+                                          graph.channels * constants.tree_channel[column()]);
     double bandwidth = bus;
     if (p == 0) {
       bandwidth = std::min(bus / 3.8, constants.ll_most[column()]);
@@ -183,13 +222,21 @@ constexpr std::array<std::array<double, 23>, 3> kTreeBySize = {{
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
 }};
 
-double tree_by_size(std::size_t protocol, Bytes bytes) {
+/// The same of release 2.8.
+constexpr std::array<std::array<double, 23>, 3> kOldTreeBySize = {{
+    kTreeBySize[0],
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .5, .6, .6, .7, .7, .8, .9, .9, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .5, .5, .6, .6, .7, .8, .9, 1},
+}};
+
+double tree_by_size(std::size_t protocol, Bytes bytes, bool old) {
   const std::int64_t units = bytes.count() / 64;
   if (units < 1) {
     return 1;
   }
+  const auto& table = old ? kOldTreeBySize[protocol] : kTreeBySize[protocol];
   const auto place = static_cast<std::size_t>(std::log2(static_cast<double>(units)));
-  return place < kTreeBySize[protocol].size() ? kTreeBySize[protocol][place] : 1;
+  return place < table.size() ? table[place] : 1;
 }
 
 Model model_of(CommType op, const NcclGroup& group, const NcclFabric& fabric, NcclVersion version) {
@@ -287,17 +334,22 @@ std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const NcclG
     }
     double time = latency, share = 1;
     if (algorithm == NcclAlgorithm::kTree) {
-      share = tree_by_size(p, bytes);
+      share = tree_by_size(p, bytes, model.is_old());
     }
+    const double plateau =
+        model.is_old() ? 4096 * model.n : 64.0 * nccl_channels(group, fabric) * model.n;
     if (algorithm == NcclAlgorithm::kRing && p == 2 && reduces && model.servers > 1 &&
-        static_cast<double>(bytes.count()) >= 64 * model.graph.channels * model.n) {
-      time *= fabric.arch >= GpuArch::kAmpere ? 1.4 : 1.9;
+        static_cast<double>(bytes.count()) >= plateau) {
+      time *= fabric.arch >= GpuArch::kAmpere && !model.is_old() ? 1.4 : 1.9;
     }
     time += static_cast<double>(bytes.count()) / (bandwidth * share * 1e3);
     candidates.push_back({algorithm, protocol, latency, bandwidth, time});
   };
   for (std::size_t p = 0; p < kProtocols.size(); ++p) {
-    const bool ll128_off = p == 1 && fabric.nvlink == Bandwidth() && !wishes.protocol;
+    // Release 2.27 took Grace's link to its GPUs for no worse than a PCIe switch.
+    const bool far = model.servers > 1 && fabric.nic_behind_host &&
+                     (fabric.arch < GpuArch::kHopper || wishes.version.number < 22700);
+    const bool ll128_off = p == 1 && (fabric.nvlink == Bandwidth() || far) && !wishes.protocol;
     if (point_to_point(op) || ll128_off) {
       continue;
     }

@@ -6,6 +6,8 @@ lockstep_cli_test(cli_compare_fail_over ARGS compare ${two_tables} --fail-over 0
 lockstep_cli_test(cli_compare_fail_over_high ARGS compare ${two_tables} --fail-over 1000% OUT "median")
 lockstep_cli_test(cli_compare_fail_over_wrong ARGS compare ${two_tables} --fail-over ten EXIT 2 ERR "--fail-over: 'ten' is no share")
 lockstep_cli_test(cli_compare_topology ARGS compare ${two_tables} --topology Spectrum-X:g=16 OUT "preset topology")
+lockstep_cli_test(cli_compare_engine_alone ARGS compare ${two_tables} --engine flow EXIT 2 ERR "--engine: an engine carries transfers out on a topology")
+lockstep_script_test(cli_compare_on_topology COMMAND compare_topology_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_compare_no_preset ARGS compare ${two_tables} --preset dgx-h10 EXIT 2 ERR "there is no preset 'dgx-h10'" "did you mean dgx-h100")
 lockstep_cli_test(cli_compare_no_log ARGS compare EXIT 2 ERR "no log is given")
 lockstep_cli_test(cli_compare_missing_log ARGS compare nowhere.log EXIT 2 ERR "nowhere.log: cannot read")

@@ -41,7 +41,8 @@ TEST(Accuracy, NoLineOfTheBoardGetsWorse) {
   LOCKSTEP_NEEDS_REFERENCE();
   const Score score = score_folder(testing::reference_dir() + "/physical", {});
   const auto now = board(score_markdown(score));
-  const auto then = board(testing::slurp(LOCKSTEP_SOURCE_DIR "/docs/accuracy.md"));
+  const std::string written = testing::slurp(LOCKSTEP_SOURCE_DIR "/docs/accuracy.md");
+  const auto then = board(written.substr(0, written.find("## Training steps")));
   ASSERT_GT(then.size(), 50U);
   for (const auto& [key, errors] : then) {
     const auto found = now.find(key);
@@ -53,6 +54,7 @@ TEST(Accuracy, NoLineOfTheBoardGetsWorse) {
              percent(score.large.median), percent(score.large.p90), percent(score.small.median),
              percent(score.small.p90));
   EXPECT_LT(score.large.median, 0.10);
+  EXPECT_LE(score.large.p90, 0.255);  // the goal is 0.25
   EXPECT_LT(score.small.median, 0.20);
 }
 

@@ -149,6 +149,53 @@ TEST(Choice, PatNeedsOneRankAServer) {
   EXPECT_EQ(count(8), 0U);
 }
 
+// A NIC behind the host bridge: no relay, so a tree is all at one GPU (0.85 of min(0.92 · 4 · 24, 4
+// · 36) = 88.32, halved); LL128 goes between servers only from 2.27 on and on Hopper.
+TEST(Choice, NicBehindHost) {
+  NcclFabric fabric = h100();
+  fabric.nvswitch = false;
+  fabric.nic = parse_bandwidth("200Gbps");
+  fabric.nics = 4;
+  fabric.nic_behind_host = true;
+  const NcclGroup group = group_of(4, 64);
+  EXPECT_NEAR(candidate(NcclAlgorithm::kTree, Protocol::kSimple, CommType::kAllReduce, Bytes(8),
+                        group, fabric)
+                  .bandwidth_GBps,
+              0.85 * 88.32 / 2, 1e-9);
+  const auto ways = [&](const NcclFabric& on, std::string_view version) {
+    std::size_t ll128 = 0;
+    for (const NcclCandidate& way : nccl_candidates(CommType::kAllReduce, Bytes(8), group, on,
+                                                    {parse_nccl_version(version), {}, {}})) {
+      ll128 += way.protocol == Protocol::kLl128 ? 1U : 0U;
+    }
+    return ll128;
+  };
+  EXPECT_EQ(ways(fabric, "2.23.4"), 0U);
+  EXPECT_EQ(ways(fabric, "2.27.5"), 2U);
+  fabric.arch = GpuArch::kAmpere;
+  EXPECT_EQ(ways(fabric, "2.27.5"), 0U);
+  fabric.nic_behind_host = false;
+  EXPECT_EQ(ways(fabric, "2.23.4"), 2U);
+}
+
+// Release 2.8 on 16 A100 of two servers, four channels of 24 GB/s: LL128 is 16.9 a channel, 7/9 of
+// it in a tree; trees of two servers have 110 at most; a hop in the server by LL costs 1.8 times
+// 0.47.
+TEST(Choice, Release2_8) {
+  NcclFabric fabric = a100();
+  fabric.nics = 4;
+  const NcclGroup group = group_of(8, 16);
+  const auto way = [&](NcclAlgorithm algorithm, Protocol protocol) {
+    return candidate(algorithm, protocol, CommType::kAllReduce, Bytes(8), group, fabric, "2.8.4");
+  };
+  EXPECT_NEAR(way(NcclAlgorithm::kRing, Protocol::kLl128).bandwidth_GBps, 4 * 16.9 * 16 / 30, 1e-9);
+  EXPECT_NEAR(way(NcclAlgorithm::kTree, Protocol::kLl128).bandwidth_GBps, 4 * 16.9 * 7 / 9 / 2,
+              1e-9);
+  EXPECT_NEAR(way(NcclAlgorithm::kTree, Protocol::kSimple).bandwidth_GBps, 110.0 / 2, 1e-9);
+  EXPECT_NEAR(way(NcclAlgorithm::kRing, Protocol::kLl).latency_us, 3.6 + 28 * 1.8 * 0.47 + 2 * 2.7,
+              1e-9);
+}
+
 TEST(Choice, PointToPointIsLlForSmallPieces) {
   const auto protocol = [&](std::int64_t bytes) {
     return nccl_choice(CommType::kAllToAll, Bytes(bytes), group_of(8, 8), h100(), {}).protocol;

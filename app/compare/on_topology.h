@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/compare/predict.h"
+
+namespace lockstep {
+
+/// Replaces the predictions of rows by what the flow engine says of the same collectives on this
+/// topology: as many ranks on each server as in the log, on its first servers, carried out as NCCL
+/// would there. Rows of more GPUs or servers than it has, and of what NCCL cannot do there, are
+/// dropped and counted in `left_out`. ERRORS: of the topology. One simulation a size, group and
+/// log.
+void predict_on_topology(std::vector<compare::ComparedRow>& rows, const std::string& topology,
+                         Warnings& left_out);
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+#include "analysis/compare/calibrate.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::compare {
+namespace {
+
+/// Tables of all-to-alls and all-reduces on two and four servers, as a system of these rates would
+/// have made them.
+PhysicalLog log_of(const Preset& truth, CompareWishes& wishes) {
+  PhysicalLog log;
+  log.names = {"made up"};
+  int number = 0;
+  for (const CommType op : {CommType::kAllToAll, CommType::kAllReduce}) {
+    for (const std::int32_t servers : {2, 2, 4, 4}) {
+      CommSetting setting;
+      setting.id = "table" + std::to_string(number++);
+      setting.servers = servers;
+      setting.ranks = servers * truth.system.gpus_per_server;
+      log.settings.push_back(setting);
+      for (std::int64_t bytes = 1024; bytes <= std::int64_t{1} << 30; bytes *= 2) {
+        CommRow row;
+        row.op = op;
+        row.bytes = Bytes(bytes);
+        row.setting = static_cast<std::int32_t>(log.settings.size()) - 1;
+        row.time_s = 1;
+        log.comms.push_back(row);
+      }
+    }
+  }
+  Warnings none;
+  wishes.preset = truth;
+  const std::vector<ComparedRow> rows = predict_rows(log, wishes, none);
+  EXPECT_EQ(rows.size(), log.comms.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    log.comms[i].time_s = rows[i].predicted.time_us * 1e-6;
+  }
+  return log;
+}
+
+// A cap that no row reaches at first (25 GB/s a pair, where 0.5 is true) and a latency of zero have
+// no slope; both are found, and the held-out half is met.
+TEST(Calibrate, FindsRatesWithoutASlopeAtTheStart) {
+  Preset start = preset_named("a100-slingshot");
+  start.system.rates = {};
+  Preset truth = start;
+  truth.system.rates.pair_GBps = 0.5;
+  truth.system.rates.step_us = 60;
+  CompareWishes wishes;
+  const PhysicalLog log = log_of(truth, wishes);
+  wishes.preset = start;
+  Warnings none;
+  const Calibration found = calibrate(predict_rows(log, wishes, none), wishes, {});
+  const auto fitted = [&](std::string_view name) {
+    const auto rate = std::ranges::find(found.fitted, name, &FittedRate::name);
+    return rate == found.fitted.end() ? 0.0 : rate->after;
+  };
+  EXPECT_NEAR(fitted("pair_Bps"), 5e8, 5e6);
+  EXPECT_NEAR(fitted("step_s"), 60e-6, 1e-6);
+  EXPECT_LT(found.held_out_large.p90, 0.01);
+  EXPECT_GT(found.before_held_out_large.median, 0.2);
+}
+
+}  // namespace
+}  // namespace lockstep::compare

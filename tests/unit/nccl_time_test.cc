@@ -1,0 +1,127 @@
+#include "simulator/collectives/nccl_time.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+/// Four GPUs of 100 GB/s on each server, four NICs of 10 GB/s, and rates that add nothing.
+NcclSystem plain() {
+  NcclSystem system;
+  system.fabric.nvlink = parse_bandwidth("100GBps");
+  system.fabric.nic = parse_bandwidth("10GBps");
+  system.fabric.nics = 4;
+  system.gpus_per_server = system.nics_per_server = 4;
+  system.rates.floor_us = 0.5;
+  system.rates.local_efficiency = system.rates.network_efficiency = 1;
+  system.rates.local_overlap = system.rates.network_overlap = system.rates.ring_overlap = 1;
+  return system;
+}
+
+NcclTime time_of(const NcclSystem& system, CommType op, std::int64_t bytes, std::int32_t servers,
+                 NcclAlgorithm algorithm, Protocol protocol, std::int32_t channels = 8) {
+  NcclTask task;
+  task.op = op;
+  task.bytes = Bytes(bytes);
+  task.servers = servers;
+  task.ranks = 4 * servers;
+  NcclChoice choice;
+  choice.algorithm = algorithm;
+  choice.protocol = protocol;
+  choice.channels = choice.channels_of_all = channels;
+  return nccl_time(task, system, choice);
+}
+
+// 16 ranks on four servers: 30 steps, a quarter of whose hops are of the network: 30 · (0.75 · 3.4
+// + 0.25 · 14) = 181.5 us. Each NIC set sends S · 30/16 at 40 GB/s: 64 MB take 3000 us.
+TEST(RingTime, CountsEveryHopOutOfAServer) {
+  const NcclTime time = time_of(plain(), CommType::kAllReduce, 64'000'000, 4, NcclAlgorithm::kRing,
+                                Protocol::kSimple);
+  EXPECT_NEAR(time.latency_us, 0.5 + 181.5, 1e-9);
+  EXPECT_NEAR(time.wire_us, 3000, 1e-9);
+  EXPECT_TRUE(time.network_bound);
+  EXPECT_NEAR(time.time_us, 0.5 + 181.5 + 3000, 1e-6);
+}
+
+// A step of 100 us is the floor of each of the 30 steps by Simple, not by LL128, nor in a server.
+TEST(RingTime, AStepTakesAtLeastSoLong) {
+  NcclSystem system = plain();
+  system.rates.step_us = 100;
+  const auto hops = [&](std::int32_t servers, Protocol protocol) {
+    return time_of(system, CommType::kAllReduce, 1 << 20, servers, NcclAlgorithm::kRing, protocol)
+               .latency_us -
+           0.5;
+  };
+  EXPECT_NEAR(hops(4, Protocol::kSimple), 3000, 1e-9);
+  EXPECT_NEAR(hops(4, Protocol::kLl128), 30 * (0.75 * 1.9 + 0.25 * 4), 1e-9);
+  EXPECT_NEAR(hops(1, Protocol::kSimple), 6 * 3.4, 1e-9);
+}
+
+// ring_overlap bends rings by Simple alone: with 4 and equal parts 2^(1/4) of one.
+TEST(RingTime, OverlapIsItsOwn) {
+  NcclSystem system = plain();
+  system.rates.ring_overlap = 4;
+  system.rates.step_us = 100;
+  const NcclTime ring =
+      time_of(system, CommType::kAllReduce, 64'000'000, 4, NcclAlgorithm::kRing, Protocol::kSimple);
+  EXPECT_NEAR(ring.time_us, 0.5 + 3000 * std::pow(2, 0.25), 1e-6);
+}
+
+// Four servers, S = 80 MB: the trees' share 2 · 3/4 of it at half of 40 GB/s is 6000 us; hops 2 ·
+// (3 · 4 + 2 · 14) = 80 us; and four network hops of 8 · 512 KiB / 2 at 40 GB/s: 52.4288 us each.
+TEST(TreeTime, ChunksAreForwardedWhole) {
+  NcclSystem system = plain();
+  system.rates.tree_efficiency = 0.5;
+  const NcclTime time =
+      time_of(system, CommType::kAllReduce, 80'000'000, 4, NcclAlgorithm::kTree, Protocol::kSimple);
+  EXPECT_NEAR(time.latency_us, 80.5, 1e-9);
+  EXPECT_NEAR(time.wire_us, 6000, 1e-9);
+  EXPECT_NEAR(time.fill_us, 4 * 52.4288, 1e-9);
+  EXPECT_NEAR(time.time_us, 80.5 + 6000 + 4 * 52.4288, 1e-6);
+  // A small message is one chunk: half of its 1 MB a hop.
+  EXPECT_NEAR(
+      time_of(system, CommType::kAllReduce, 1'000'000, 4, NcclAlgorithm::kTree, Protocol::kSimple)
+          .fill_us,
+      4 * 12.5, 1e-9);
+  // LL128 forwards line by line; its trees are as inefficient on two servers.
+  const NcclTime two =
+      time_of(system, CommType::kAllReduce, 80'000'000, 2, NcclAlgorithm::kTree, Protocol::kLl128);
+  EXPECT_EQ(two.fill_us, 0);
+  EXPECT_NEAR(two.wire_us, 80'000'000 / (40e3 * 0.9375 * 0.5), 1e-6);
+  EXPECT_NEAR(
+      time_of(system, CommType::kAllReduce, 80'000'000, 2, NcclAlgorithm::kTree, Protocol::kSimple)
+          .wire_us,
+      2000, 1e-9);
+}
+
+// A broadcast by Simple has the tree's hop, 14 us and not the ring's in release 2.8, and the
+// second of three servers passes its chunks on; in a server nobody waits for them.
+TEST(ChainTime, PassesChunksOnBetweenServers) {
+  const NcclTime far = time_of(plain(), CommType::kBroadcast, 80'000'000, 3, NcclAlgorithm::kRing,
+                               Protocol::kSimple);
+  EXPECT_NEAR(far.latency_us, 14.5, 1e-9);
+  EXPECT_NEAR(far.wire_us, 2000, 1e-9);
+  EXPECT_NEAR(far.fill_us, 52.4288, 1e-9);
+  const NcclTime near = time_of(plain(), CommType::kBroadcast, 80'000'000, 1, NcclAlgorithm::kRing,
+                                Protocol::kSimple);
+  EXPECT_NEAR(near.latency_us, 4.5, 1e-9);
+  EXPECT_EQ(near.fill_us, 0);
+}
+
+// Hops in the server by Simple have a factor of their own.
+TEST(Rates, LocalSimple) {
+  NcclSystem system = plain();
+  system.rates.local_simple = 0.5;
+  const auto hops = [&](Protocol protocol) {
+    return time_of(system, CommType::kAllReduce, 1 << 20, 1, NcclAlgorithm::kRing, protocol)
+               .latency_us -
+           0.5;
+  };
+  EXPECT_NEAR(hops(Protocol::kSimple), 6 * 1.7, 1e-9);
+  EXPECT_NEAR(hops(Protocol::kLl), 6 * 0.6, 1e-9);
+}
+
+}  // namespace
+}  // namespace lockstep
