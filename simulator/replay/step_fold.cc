@@ -109,7 +109,10 @@ class Units {
       setting.nodes.push_back(node_of_rank_[at(member)]);
       servers.push_back(topology_.nodes[setting.nodes.back().index()].server);
     }
-    std::shared_ptr<const Schedule> schedule = schedules_(comm, bytes, group_shape(servers));
+    const bool tensor = options_.tensor_schedules && family >= 0 &&
+                        work_.families[at(family)].kind() == GroupKind::kTp;
+    const ScheduleSource& source = tensor ? options_.tensor_schedules : schedules_;
+    std::shared_ptr<const Schedule> schedule = source(comm, bytes, group_shape(servers));
     if (!schedule->chunk_sizes.empty()) {
       return false;
     }
