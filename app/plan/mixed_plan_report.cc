@@ -132,10 +132,14 @@ std::string mixed_plan_text(const JobPlanInput& input, const MixedProblem& probl
     text += fmt::format("  {} a step with the stragglers\n", time_text(report.expected_s.front()));
   }
   const double value = objective_value(problem, best);
-  text += result.proven
-              ? "proven: no plan of the space is better by the replay\n"
-              : fmt::format("no plan is better than {:.6g} {}: the gap is {:.2f} %\n", result.bound,
-                            unit_of(problem.objective), 100 * (value / result.bound - 1));
+  if (result.proven) {
+    text += "proven: no plan of the space is better by the replay\n";
+  } else {
+    text += fmt::format(
+        "no plan is better than {:.6g} {}{}\n", result.bound, unit_of(problem.objective),
+        best.priced ? fmt::format(": the gap is {:.2f} %", 100 * (value / result.bound - 1))
+                    : "; what this one takes by the replay is not known");
+  }
   text += "\nthe best of each kind\n";
   for (const MixedPlan& plan : result.families) {
     text +=
