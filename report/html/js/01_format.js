@@ -54,7 +54,9 @@ var Report = {figures: [], sections: []};
     rate: function (Bps) { return known(Bps) ? scaled(Bps, kBytes) + '/s' : '–'; },
     flops: function (flops) { return known(flops) ? scaled(flops, kPlain) + 'FLOP/s' : '–'; },
     plain: function (value) { return known(value) ? scaled(value, kPlain).replace(/\u202f$/, '') : '–'; },
-    percent: function (share) { return known(share) ? digits(100 * share) + kThin + '%' : '–'; },
+    percent: function (share) {
+      return !known(share) ? '–' : share > 0 && share < 5e-5 ? '<0.01' + kThin + '%' : digits(100 * share) + kThin + '%';
+    },
     signed: function (share) {
       return known(share) ? (share > 0 ? '+' : share < 0 ? '−' : '') + digits(100 * Math.abs(share)) + kThin + '%' : '–';
     },

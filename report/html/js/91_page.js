@@ -35,7 +35,7 @@
   }
   Report.make = make;
 
-  function is_number(text) { return /^[−+\-–]?[\d\u202f.]*\d?(\u202f.*|×)?$/.test(String(text)); }
+  function is_number(text) { return /^[<−+\-–]?[\d\u202f.]*\d?(\u202f.*|×)?$/.test(String(text)); }
 
   function table_of(table) {
     var kMost = 500;
