@@ -458,7 +458,7 @@ TEST(WhatIf, ThreadsChangeNothing) {
   const Analysis a(play({.dp = 2, .stages = 3, .microbatches = 4, .steps = 1}, uniform));
   const std::size_t steps = 30000;
   const auto values_from = [&](std::size_t shift) {
-    return [&a, shift](std::uint32_t node, std::size_t first, std::span<double> out) {
+    return [shift](std::uint32_t node, std::size_t first, std::span<double> out) {
       for (std::size_t i = 0; i < out.size(); ++i) {
         out[i] = static_cast<double>(((shift + first + i) * 7 + node * 13) % 101);
       }
