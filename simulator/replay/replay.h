@@ -70,7 +70,7 @@ struct ReplayOptions {
   /// empty where that cannot be said.
   std::vector<std::uint64_t> steady_speeds;
   std::vector<NetworkChange> changes;  ///< in order of time
-  /// In place of the others for TP groups, where it is set. Not for folded steps.
+  /// In place of the others for TP groups, where it is set.
   ScheduleSource tensor_schedules;
   /// Collectives that were seen before need not be simulated again, within an error.
   std::optional<RecallOptions> recall;

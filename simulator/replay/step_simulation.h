@@ -50,7 +50,7 @@ struct StepOptions {
   /// With the flow engine's options the step is folded by symmetry where it can be (step_fold.h):
   /// the same result from fewer ranks. Else every rank is simulated on the network given.
   std::optional<FlowOptions> fold;
-  /// In place of the others for TP groups, where it is set. Not for folded steps.
+  /// In place of the others for TP groups, where it is set.
   ScheduleSource tensor_schedules;
   /// Where the step is not folded: collectives seen before need not be simulated again.
   std::optional<RecallOptions> recall;
