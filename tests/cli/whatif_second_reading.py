@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The what-if figures by a second program, written from the description in docs/whatif.md and the paper alone: plain
+"""The what-if figures by a second program that follows the description in docs/whatif.md and the paper: plain
 recursion over single operations, no tables, no lanes. Simulated jobs of all shapes, and rows and columns in disorder, must
 give the same result in both.
 
