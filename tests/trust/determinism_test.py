@@ -16,6 +16,7 @@ from outputs import ALL, COMMANDS, PACKET, VARYING, clean_environment, tree, wor
 THREADS = ("collective", "plan model", "plan aceso", "goodput")
 # Names and journals of these hold times of the machine.
 UNSTABLE = VARYING - {"plan aceso"}
+CPU_TIMES = ("search.csv", "search.svg", "search.png")  # what a search cost
 lockstep = sys.argv[1]
 failures, runs = [], 0
 scratch = pathlib.Path(tempfile.mkdtemp())
@@ -43,7 +44,7 @@ def result(name, command, **settings):
     if done.returncode != 0:
         failures.append(f"{name}: {done.stderr.decode(errors='replace')}")
     files = {path: data for path, data in tree(folder).items()
-             if (name not in UNSTABLE or path.endswith("table.csv")) and not path.endswith("search.csv")}
+             if (name not in UNSTABLE or path.endswith("table.csv")) and not path.endswith(CPU_TIMES)}
     return {"standard output": b"" if name in UNSTABLE else done.stdout, "messages": done.stderr, **files}
 
 
