@@ -80,6 +80,7 @@ int bench(int argc, char** argv) {
   }
   const CollectiveAlgorithm* named =
       given(argv[3]) ? &algorithm_named(argv[3], request.op) : nullptr;
+  const Adjacency adjacency(topology);
   FlowOptions flow;
   flow.routes.spray = has("spray");
   Stages stages;
@@ -96,7 +97,7 @@ int bench(int argc, char** argv) {
       setting.nodes = nodes;
       for (const SwitchPlace& place : schedule.switches) {
         setting.nodes.push_back(
-            switch_node(topology, nodes[static_cast<std::size_t>(place.near)], place));
+            switch_node(topology, adjacency, nodes[static_cast<std::size_t>(place.near)], place));
       }
       builder.add(schedule, setting);
       return builder.finish();

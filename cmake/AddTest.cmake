@@ -3,12 +3,15 @@ find_package(GTest REQUIRED)
 
 # lockstep_test(<name> SOURCES <file>... LIBS <library>... [LABELS <label>...])
 # One GoogleTest program, run by ctest as <name>. A program whose every case was skipped (reference
-# data absent, for example) is reported as skipped, not as passed.
+# data absent, for example) is reported as skipped, not as passed. Its files are compiled together, up
+# to eight at a time (LOCKSTEP_UNITY_TESTS): reading the headers is most of a test's compile time. So
+# each file has a namespace of its own, by its name.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} lockstep::test_support lockstep::warnings GTest::gtest_main
                                         GTest::gmock)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY_TESTS})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
                        SKIP_REGULAR_EXPRESSION "REFERENCE DATA ABSENT")
@@ -69,7 +72,7 @@ function(lockstep_fuzz_target name)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     set(flags -runs=0)
   else()
-    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/plain_main.cc)
+    target_link_libraries(${name} PRIVATE lockstep_fuzz_main)
   endif()
   cmake_path(ABSOLUTE_PATH ARG_CORPUS BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${name} COMMAND ${name} ${flags} ${ARG_CORPUS})

@@ -13,7 +13,7 @@
 #include "simulator/replay/step_simulation.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::analytic_flow_test {
 namespace {
 
 struct Case {
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::analytic_flow_test

@@ -15,7 +15,7 @@
 #include "simulator/replay/lone_collective.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::closed_forms_test {
 namespace {
 
 constexpr std::int64_t kPsPerByte = 20;
@@ -222,4 +222,4 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ClosedForms, ::testing::Values(2, 3, 4, 7, 8, 16
                          [](const auto& param) { return "n" + std::to_string(param.param); });
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::closed_forms_test

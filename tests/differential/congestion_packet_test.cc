@@ -14,7 +14,7 @@
 #include "tests/support/run.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::congestion_packet_test {
 namespace {
 
 struct Send {
@@ -235,4 +235,4 @@ TEST(PfcCoupling, VictimsNotLookedAtBeforeAreThoseOfThePackets) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::congestion_packet_test

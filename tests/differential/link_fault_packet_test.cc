@@ -19,7 +19,7 @@
 #include "tests/support/run.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::link_fault_packet_test {
 namespace {
 
 constexpr Time kRerouting = Time::us(100), kTimeout = Time::us(50);
@@ -89,4 +89,4 @@ TEST(FailingLink, CollectiveTakesAsLongAsWithPackets) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::link_fault_packet_test

@@ -11,7 +11,7 @@
 #include "tests/support/flow_run.h"
 #include "tests/support/random_flows.h"
 
-namespace lockstep {
+namespace lockstep::naive_flow_test {
 namespace {
 
 struct NaiveFlow {
@@ -89,4 +89,4 @@ TEST(FlowEngineAgainstNaive, AgreesOnRandomFlows) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::naive_flow_test

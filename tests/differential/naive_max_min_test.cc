@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::naive_max_min_test {
 namespace {
 
 using testing::naive_max_min;
@@ -27,4 +27,4 @@ TEST(MaxMinAgainstNaive, AgreesOnRandomSystems) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::naive_max_min_test

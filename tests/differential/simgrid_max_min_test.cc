@@ -9,7 +9,7 @@
 
 #include "tests/support/random_system.h"
 
-namespace lockstep {
+namespace lockstep::simgrid_max_min_test {
 namespace {
 
 namespace s4u = simgrid::s4u;
@@ -156,4 +156,4 @@ TEST(MaxMinAgainstSimGrid, EndsAgreeOnRandomSystems) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simgrid_max_min_test

@@ -12,7 +12,7 @@
 #include "tests/support/run.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::switch_ends_test {
 namespace {
 
 TEST(FlowAgainstPacket, ReductionInSwitches) {
@@ -47,4 +47,4 @@ TEST(FlowAgainstPacket, ReductionInSwitches) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::switch_ends_test

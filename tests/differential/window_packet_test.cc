@@ -15,7 +15,7 @@
 #include "tests/support/run.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::window_packet_test {
 namespace {
 
 PacketOptions packet_options(std::int64_t window, std::int64_t ack_interval) {
@@ -145,4 +145,4 @@ TEST(WindowLimit, FoldsBySymmetry) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::window_packet_test

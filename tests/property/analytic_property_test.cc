@@ -8,7 +8,7 @@
 #include "simulator/replay/analytic_step.h"
 #include "tests/support/layer_tables.h"
 
-namespace lockstep {
+namespace lockstep::analytic_property_test {
 namespace {
 
 constexpr int kTrials = 3000;
@@ -152,4 +152,4 @@ TEST(AnalyticProperty, StepsAddUp) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::analytic_property_test

@@ -9,7 +9,7 @@
 #include "simulator/collectives/check.h"
 #include "tests/support/shapes.h"
 
-namespace lockstep {
+namespace lockstep::collectives_property_test {
 namespace {
 
 using testing::in_servers_of;
@@ -136,4 +136,4 @@ TEST(CollectivesProperty, TableIsSortedAndNamesAreUnique) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collectives_property_test

@@ -6,7 +6,7 @@
 #include "generator/compute/gemm_efficiency.h"
 #include "generator/compute/roofline.h"
 
-namespace lockstep {
+namespace lockstep::compute_property_test {
 namespace {
 
 // Mostly at the edges of tiles, where a formula with ceilings could fall.
@@ -92,4 +92,4 @@ TEST(ComputeProperty, KnownOrderOfGpus) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::compute_property_test

@@ -12,7 +12,7 @@
 #include "simulator/replay/declared_fold.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::declared_fold_property_test {
 namespace {
 
 const CollectiveAlgorithm& direct() { return algorithm_named("direct", CommType::kAllToAll); }
@@ -196,4 +196,4 @@ TEST(DeclaredFoldProperty, TheLoadOfAPortIsThatOfTheWhole) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::declared_fold_property_test

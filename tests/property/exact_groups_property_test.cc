@@ -7,7 +7,7 @@
 #include "generator/exact/groups.h"
 #include "generator/exact/stages.h"
 
-namespace lockstep {
+namespace lockstep::exact_groups_property_test {
 namespace {
 
 /// A random shape whose dense and expert cuts both divide the world.
@@ -147,4 +147,4 @@ TEST(ExactStagesProperty, EveryLayerOnceInOrderAndBalanced) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_groups_property_test

@@ -14,7 +14,7 @@
 #include "tests/support/random_job.h"
 #include "workloads/validate.h"
 
-namespace lockstep {
+namespace lockstep::exact_workload_property_test {
 namespace {
 
 using testing::random_job;
@@ -110,4 +110,4 @@ TEST(PipelineScheduleProperty, EveryPassOnceForwardFirst) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_workload_property_test

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "generator/model/expression.h"
 
-namespace lockstep {
+namespace lockstep::expression_property_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -295,4 +295,4 @@ TEST(ExpressionProperty, BoundsOfLengthAndNesting) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::expression_property_test

@@ -10,7 +10,7 @@
 #include "tests/support/flow_run.h"
 #include "tests/support/random_flows.h"
 
-namespace lockstep {
+namespace lockstep::flow_engine_property_test {
 namespace {
 
 using testing::outcomes;
@@ -363,4 +363,4 @@ TEST(FlowEngineProperty, BytesArriveWhateverFailsAndReroutes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::flow_engine_property_test

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "simulator/network/flow/fluid_network.h"
 
-namespace lockstep {
+namespace lockstep::fluid_adopt_property_test {
 namespace {
 
 struct Case {
@@ -109,4 +109,4 @@ TEST(FluidAdoptProperty, WhatIsTakenOverGoesOnAsItWould) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fluid_adopt_property_test

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "simulator/network/flow/fluid_network.h"
 
-namespace lockstep {
+namespace lockstep::fluid_bundle_property_test {
 namespace {
 
 struct Flow {
@@ -145,4 +145,4 @@ TEST(FluidBundles, StatesComeAgainAndCarriedBitsAreThoseOfEachConnection) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fluid_bundle_property_test

@@ -14,7 +14,7 @@
 #include "generator/generator.h"
 #include "workloads/simai_txt.h"
 
-namespace lockstep {
+namespace lockstep::generator_property_test {
 namespace {
 
 std::string generate(const std::string& generator, const std::string& line) {
@@ -159,4 +159,4 @@ TEST(GeneratorProperty, NoFlagsCrash) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::generator_property_test

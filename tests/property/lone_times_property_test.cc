@@ -14,7 +14,7 @@
 #include "simulator/replay/island_simulation.h"
 #include "simulator/replay/lone_times.h"
 
-namespace lockstep {
+namespace lockstep::lone_times_property_test {
 namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -212,4 +212,4 @@ TEST(LoneTimes, AreThoseOfRingsOnTheirOwnConstraints) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::lone_times_property_test

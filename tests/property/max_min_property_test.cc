@@ -7,7 +7,7 @@
 #include "simulator/network/flow/max_min_certificate.h"
 #include "tests/support/random_system.h"
 
-namespace lockstep {
+namespace lockstep::max_min_property_test {
 namespace {
 
 using testing::random_system;
@@ -151,4 +151,4 @@ TEST(MaxMinProperty, SolvingAfterEachChangeEqualsSolvingAtOnce) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::max_min_property_test

@@ -18,7 +18,7 @@
 #include "tests/support/replayed_job.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::plan_bound_property_test {
 namespace {
 
 using testing::pick;
@@ -240,4 +240,4 @@ TEST(PlanBound, IsTheStepOfOneGpu) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::plan_bound_property_test

@@ -21,7 +21,7 @@
 #include "topologies/topology_file.h"
 #include "workloads/validate.h"
 
-namespace lockstep {
+namespace lockstep::plan_mixed_property_test {
 namespace {
 
 using testing::pick;
@@ -280,4 +280,4 @@ TEST(MixedPlans, NothingFits) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::plan_mixed_property_test

@@ -17,7 +17,7 @@
 #include "tests/support/replayed_job.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::plan_search_property_test {
 namespace {
 
 struct Space {
@@ -381,4 +381,4 @@ TEST(PlanSearch, SaysWhyNothingFits) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::plan_search_property_test

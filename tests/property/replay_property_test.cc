@@ -9,7 +9,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/support/fake_network.h"
 
-namespace lockstep {
+namespace lockstep::replay_property_test {
 namespace {
 
 std::shared_ptr<const Schedule> one_lap(CommType op, Bytes bytes, const GroupShape& shape) {
@@ -163,4 +163,4 @@ TEST(ParallelGroupsProperty, EveryRankIsInOneGroupOfEachKind) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::replay_property_test

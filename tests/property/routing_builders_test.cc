@@ -9,7 +9,7 @@
 #include "topologies/builder.h"
 #include "topologies/routing.h"
 
-namespace lockstep {
+namespace lockstep::routing_builders_test {
 namespace {
 
 FlowKey random_key(const std::vector<NodeId>& gpus, Rng& rng) {
@@ -107,4 +107,4 @@ TEST(RoutingLarge, TorusOf65536Gpus) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::routing_builders_test

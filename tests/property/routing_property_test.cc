@@ -10,7 +10,7 @@
 #include "tests/support/fabrics.h"
 #include "topologies/routing.h"
 
-namespace lockstep {
+namespace lockstep::routing_property_test {
 namespace {
 
 std::vector<Topology> fabrics() {
@@ -250,4 +250,4 @@ TEST(RoutingProperty, EcmpSpreadsSourcePorts) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::routing_property_test

@@ -18,7 +18,7 @@
 #include "simulator/replay/symmetry.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::symmetry_property_test {
 namespace {
 
 struct Shape {
@@ -409,4 +409,4 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, OnFabrics,
                                            "full-mesh:g=8"));
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::symmetry_property_test

@@ -15,7 +15,7 @@
 #include "topologies/topology_file.h"
 #include "topologies/topology_json.h"
 
-namespace lockstep {
+namespace lockstep::topology_property_test {
 namespace {
 
 constexpr int kRounds = 60;
@@ -236,4 +236,4 @@ TEST(TopologyProperties, AnExactBisectionIsTheLeastOfAllSplits) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topology_property_test

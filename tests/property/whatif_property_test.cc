@@ -22,7 +22,7 @@
 #include "tests/support/run.h"
 #include "trace/read_trace.h"
 
-namespace lockstep::whatif {
+namespace lockstep::whatif::whatif_property_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -572,4 +572,4 @@ TEST_F(StepByStep, LeavesOutAStepThatLacksAnOperationIfAsked) {
 }
 
 }  // namespace
-}  // namespace lockstep::whatif
+}  // namespace lockstep::whatif::whatif_property_test

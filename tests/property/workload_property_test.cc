@@ -7,7 +7,7 @@
 #include "workloads/validate.h"
 #include "workloads/workload_json.h"
 
-namespace lockstep {
+namespace lockstep::workload_property_test {
 namespace {
 
 constexpr int kRounds = 500;
@@ -81,4 +81,4 @@ TEST(WorkloadProperty, JsonReadsBackEqual) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::workload_property_test

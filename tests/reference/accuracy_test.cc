@@ -12,7 +12,7 @@
 #include "tests/support/reference.h"
 #include "trace/log_reader.h"
 
-namespace lockstep::compare {
+namespace lockstep::compare::accuracy_test {
 namespace {
 
 /// Median and p90 by "first cell | second cell" of the tables that have "%" in them.
@@ -83,4 +83,4 @@ TEST(Accuracy, TwoHopperServersReachWhatNvlsTreeDoes) {
 }
 
 }  // namespace
-}  // namespace lockstep::compare
+}  // namespace lockstep::compare::accuracy_test

@@ -13,7 +13,7 @@
 #include "planner/aceso/greedy_recompute.h"
 #include "tests/support/reference.h"
 
-namespace lockstep::aceso {
+namespace lockstep::aceso::aceso_cost_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ TEST(AcesoCost, EveryVector) {
 }
 
 }  // namespace
-}  // namespace lockstep::aceso
+}  // namespace lockstep::aceso::aceso_cost_test

@@ -7,7 +7,7 @@
 #include "planner/aceso/search/search.h"
 #include "tests/support/reference.h"
 
-namespace lockstep::aceso {
+namespace lockstep::aceso::aceso_search_test {
 namespace {
 
 struct Case {
@@ -63,4 +63,4 @@ TEST(AcesoSearch, FindsAtMostTheKnownTimes) {
 }
 
 }  // namespace
-}  // namespace lockstep::aceso
+}  // namespace lockstep::aceso::aceso_search_test

@@ -13,7 +13,7 @@
 #include "generator/generator.h"
 #include "tests/support/reference.h"
 
-namespace lockstep {
+namespace lockstep::aicb_generate_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST(AicbReference, FailingCasesGetOurErrorOrAWorkload) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::aicb_generate_test

@@ -11,7 +11,7 @@
 #include "simulator/collectives/transfer_list.h"
 #include "tests/support/reference.h"
 
-namespace lockstep {
+namespace lockstep::collectives_reference_test {
 namespace {
 
 /// How often a flow of (source, destination, bytes) occurs.
@@ -119,4 +119,4 @@ TEST(SimaiFlows, TwoLayersWithDataParallelism) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collectives_reference_test

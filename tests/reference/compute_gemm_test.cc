@@ -14,7 +14,7 @@
 #include "generator/compute/gemm_efficiency.h"
 #include "tests/support/reference.h"
 
-namespace lockstep {
+namespace lockstep::compute_gemm_test {
 namespace {
 
 struct Score {
@@ -97,4 +97,4 @@ TEST(GemmReference, FittedAndHeldOut) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::compute_gemm_test

@@ -17,7 +17,7 @@
 #include "generator/exact/operators.h"
 #include "tests/support/reference.h"
 
-namespace lockstep {
+namespace lockstep::compute_layer_test {
 namespace {
 
 Module module(ModuleKind kind, std::int64_t in, std::int64_t out) {
@@ -117,4 +117,4 @@ TEST(LayerReference, VtrainA100) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::compute_layer_test

@@ -15,7 +15,7 @@
 #include "tests/support/reference.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::flow_simai_fct_test {
 namespace {
 
 struct Recorded {
@@ -122,4 +122,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& run) { return std::string(run.param.name); });
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::flow_simai_fct_test

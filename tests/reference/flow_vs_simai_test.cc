@@ -15,7 +15,7 @@
 #include "topologies/topology_file.h"
 #include "workloads/read_workload.h"
 
-namespace lockstep {
+namespace lockstep::flow_vs_simai_test {
 namespace {
 
 struct Case {
@@ -89,4 +89,4 @@ TEST(FlowAgainstSimai, StepTimes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::flow_vs_simai_test

@@ -12,7 +12,7 @@
 #include "tests/support/reference.h"
 #include "trace/log_reader.h"
 
-namespace lockstep::compare {
+namespace lockstep::compare::health_test {
 namespace {
 
 TEST(Health, PairwiseSweeps) {
@@ -39,4 +39,4 @@ TEST(Health, PairwiseSweeps) {
 }
 
 }  // namespace
-}  // namespace lockstep::compare
+}  // namespace lockstep::compare::health_test

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "tests/support/reference.h"
 
-namespace lockstep::aceso {
+namespace lockstep::aceso::megatron_grid_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,4 +65,4 @@ TEST(MegatronGrid, EveryRecordedRun) {
 }
 
 }  // namespace
-}  // namespace lockstep::aceso
+}  // namespace lockstep::aceso::megatron_grid_test

@@ -10,7 +10,7 @@
 #include "planner/metis/search.h"
 #include "tests/support/reference.h"
 
-namespace lockstep::metis {
+namespace lockstep::metis::metis_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,4 +86,4 @@ TEST(Metis, TheSearchEndsAtTheOptimum) {
 }
 
 }  // namespace
-}  // namespace lockstep::metis
+}  // namespace lockstep::metis::metis_test

@@ -24,7 +24,7 @@
 #include "topologies/topology_file.h"
 #include "workloads/read_workload.h"
 
-namespace lockstep {
+namespace lockstep::packet_vs_simai_test {
 namespace {
 
 std::string folder_of(const std::string& run) {
@@ -223,4 +223,4 @@ TEST(PacketAgainstSimai, EveryTransferOfOneServer) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::packet_vs_simai_test

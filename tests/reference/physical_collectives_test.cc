@@ -22,7 +22,7 @@
 #include "topologies/topology_json.h"
 #include "topologies/topology_maker.h"
 
-namespace lockstep {
+namespace lockstep::physical_collectives_test {
 namespace {
 
 using testing::run;
@@ -217,4 +217,4 @@ TEST(PhysicalCollectives, ErrorTable) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::physical_collectives_test

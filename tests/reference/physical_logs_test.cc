@@ -20,7 +20,7 @@
 #include "trace/aicb_bandwidth.h"
 #include "trace/log_reader.h"
 
-namespace lockstep {
+namespace lockstep::physical_logs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ TEST(PhysicalLogs, DamagedCopiesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::physical_logs_test

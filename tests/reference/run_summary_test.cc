@@ -11,7 +11,7 @@
 #include "tests/support/reference.h"
 #include "trace/csv_fields.h"
 
-namespace lockstep {
+namespace lockstep::run_summary_test {
 namespace {
 
 std::string bare(const std::string& text) { return text.substr(text.rfind('.') + 1); }
@@ -78,4 +78,4 @@ TEST(RunSummary, IsAicbs) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::run_summary_test

@@ -9,7 +9,7 @@
 #include "tests/support/reference.h"
 #include "workloads/simai_txt.h"
 
-namespace lockstep {
+namespace lockstep::simai_analytical_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ TEST(SimaiAnalytical, ShippedExampleOf9216Gpus) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simai_analytical_test

@@ -10,7 +10,7 @@
 #include "tests/support/reference.h"
 #include "workloads/simai_txt.h"
 
-namespace lockstep {
+namespace lockstep::simai_ns3_csv_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ TEST(SimaiNs3Csv, EveryFileByteByByte) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simai_ns3_csv_test

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "tests/support/reference.h"
 
-namespace lockstep {
+namespace lockstep::step_score_test {
 namespace {
 
 struct Score {
@@ -80,4 +80,4 @@ TEST(StepScore, AgainstPublishedStepTimes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step_score_test

@@ -14,7 +14,7 @@
 #include "topologies/topology_file.h"
 #include "topologies/topology_json.h"
 
-namespace lockstep {
+namespace lockstep::topology_reference_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ TEST(TopologyReference, TopologiesOfAllRunsAreReadAndRebuilt) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topology_reference_test

@@ -11,7 +11,7 @@
 #include "tests/support/run.h"
 #include "trace/read_trace.h"
 
-namespace lockstep::whatif {
+namespace lockstep::whatif::whatif_reference_test {
 namespace {
 
 using testing::reference_dir;
@@ -193,4 +193,4 @@ INSTANTIATE_TEST_SUITE_P(Traces, WhatIf, ::testing::Values("ST", "SE"),
                          [](const auto& each) { return std::string(each.param); });
 
 }  // namespace
-}  // namespace lockstep::whatif
+}  // namespace lockstep::whatif::whatif_reference_test

@@ -12,7 +12,7 @@
 #include "workloads/simai_txt.h"
 #include "workloads/validate.h"
 
-namespace lockstep {
+namespace lockstep::workload_reference_test {
 namespace {
 
 std::vector<std::string> files_below(const std::string& folder) {
@@ -102,4 +102,4 @@ TEST(WorkloadReference, SimaiAnalyticalExample) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::workload_reference_test

@@ -5,7 +5,7 @@
 
 #include "planner/aceso/search/stage_solver.h"
 
-namespace lockstep::aceso {
+namespace lockstep::aceso::aceso_search_test {
 namespace {
 
 /// Every (choice, flag) of every op, priced by the cost model itself.
@@ -106,4 +106,4 @@ TEST(AcesoSearch, StagesAgreeWithTryingEverything) {
 }
 
 }  // namespace
-}  // namespace lockstep::aceso
+}  // namespace lockstep::aceso::aceso_search_test

@@ -14,7 +14,7 @@
 #include "simulator/collectives/trees.h"
 #include "tests/support/shapes.h"
 
-namespace lockstep {
+namespace lockstep::algorithms_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -277,4 +277,4 @@ TEST(Protocols, LatencyGoesByWhatIsCrossed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::algorithms_test

@@ -5,7 +5,7 @@
 #include "simulator/network/analytic/efficiency_table.h"
 #include "simulator/network/analytic/hardware.h"
 
-namespace lockstep {
+namespace lockstep::analytic_bandwidth_test {
 namespace {
 
 constexpr double kTolerance = 1e-12;
@@ -125,4 +125,4 @@ TEST(SimaiEfficiency, EndsOfTheTable) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::analytic_bandwidth_test

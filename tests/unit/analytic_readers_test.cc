@@ -5,7 +5,7 @@
 #include "simulator/network/analytic/busbw_yaml.h"
 #include "simulator/network/analytic/efficiency_table.h"
 
-namespace lockstep {
+namespace lockstep::analytic_readers_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(EfficiencyDir, NamesTheMissingFile) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::analytic_readers_test

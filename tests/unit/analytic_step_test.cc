@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tests/support/layer_tables.h"
 
-namespace lockstep {
+namespace lockstep::analytic_step_test {
 namespace {
 
 using testing::add_layer;
@@ -274,4 +274,4 @@ TEST(AnalyticStep, RecomputationRepeatsForwardComputeAndCommunication) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::analytic_step_test

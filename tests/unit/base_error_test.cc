@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/warnings.h"
 
-namespace lockstep {
+namespace lockstep::base_error_test {
 namespace {
 
 TEST(Error, TellsPlaceFieldExpectationHintAndContextInOrder) {
@@ -85,4 +85,4 @@ TEST(Warnings, KeepsABoundedNumberOfTexts) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_error_test

@@ -21,7 +21,7 @@
 #include "base/process.h"
 #include "tests/support/run.h"
 
-namespace lockstep {
+namespace lockstep::base_files_test {
 namespace {
 
 using ::testing::AllOf;
@@ -227,4 +227,4 @@ TEST(Process, TellsSignalsMissingProgramsAndTimeouts) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_files_test

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::base_json_test {
 namespace {
 
 using ::testing::AllOf;
@@ -126,4 +126,4 @@ TEST(Json, TextKeepsTheOrderOfKeysAndMendsBrokenUtf8) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_json_test

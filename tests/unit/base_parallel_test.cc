@@ -8,7 +8,7 @@
 
 #include "base/parallel.h"
 
-namespace lockstep {
+namespace lockstep::base_parallel_test {
 namespace {
 
 TEST(Parallel, EveryNumberOnceOnAnyNumberOfThreads) {
@@ -51,4 +51,4 @@ TEST(Parallel, TheErrorOfTheLowestNumberComesOut) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_parallel_test

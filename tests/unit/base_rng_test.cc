@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 
-namespace lockstep {
+namespace lockstep::base_rng_test {
 namespace {
 
 // From a separate implementation of FNV-1a, SplitMix64 and xoshiro256** (Python integers).
@@ -80,4 +80,4 @@ TEST(Rng, BetweenReachesBothEnds) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_rng_test

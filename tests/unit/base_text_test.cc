@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 
-namespace lockstep {
+namespace lockstep::base_text_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -82,4 +82,4 @@ TEST(Progress, LineSaysHowFarAndHowLong) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_text_test

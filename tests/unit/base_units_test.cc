@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::base_units_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -136,4 +136,4 @@ TEST(Units, TextForPeople) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_units_test

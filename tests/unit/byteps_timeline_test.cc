@@ -8,7 +8,7 @@
 #include "trace/log_reader.h"
 #include "trace/physical_log.h"
 
-namespace lockstep {
+namespace lockstep::byteps_timeline_test {
 namespace {
 
 /// Rank 2's "dp" and "tp" tracks, and rank 3's "dp", with a reduction of a bucket from 10 to 30 us
@@ -46,4 +46,4 @@ TEST(BytePsTimeline, HoldsATotalAndAStageForEachCollective) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::byteps_timeline_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep::compare {
+namespace lockstep::compare::calibrate_test {
 namespace {
 
 /// Tables of all-to-alls and all-reduces on two and four servers, as a system of these rates would
@@ -65,4 +65,4 @@ TEST(Calibrate, FindsRatesWithoutASlopeAtTheStart) {
 }
 
 }  // namespace
-}  // namespace lockstep::compare
+}  // namespace lockstep::compare::calibrate_test

@@ -16,7 +16,7 @@
 #include "workloads/chakra_node.h"
 #include "workloads/read_workload.h"
 
-namespace lockstep {
+namespace lockstep::chakra_et_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -178,4 +178,4 @@ TEST_F(ChakraEt, WarnsOfWhatItPassesOver) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::chakra_et_test

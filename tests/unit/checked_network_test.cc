@@ -14,7 +14,7 @@
 #include "tests/support/flow_run.h"
 #include "tests/support/random_flows.h"
 
-namespace lockstep {
+namespace lockstep::checked_network_test {
 namespace {
 
 using Kind = NetworkEvent::Kind;
@@ -178,4 +178,4 @@ TEST(CheckedNetwork, ChangesNothingOfTheFlowEngine) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::checked_network_test

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace lockstep {
+namespace lockstep::collective_time_test {
 namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
@@ -173,4 +173,4 @@ TEST(StageBandwidth, NvlinkInsideAServerElseAShareOfTheNics) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_time_test

@@ -12,7 +12,7 @@
 #include "simulator/collectives/transfer_list.h"
 #include "tests/support/shapes.h"
 
-namespace lockstep {
+namespace lockstep::collectives_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -343,4 +343,4 @@ TEST(Shards, OfTooManyPairsAreRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collectives_test

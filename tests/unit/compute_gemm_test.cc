@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "generator/compute/gemm_efficiency.h"
 
-namespace lockstep {
+namespace lockstep::compute_gemm_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST(GemmTime, EveryFamilySaysWhatItRestsOn) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::compute_gemm_test

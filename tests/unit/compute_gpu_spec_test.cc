@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "generator/compute/gpu_spec.h"
 
-namespace lockstep {
+namespace lockstep::compute_gpu_spec_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(GpuSpec, PrecisionNames) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::compute_gpu_spec_test

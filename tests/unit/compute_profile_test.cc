@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "generator/compute/profile_json.h"
 
-namespace lockstep {
+namespace lockstep::compute_profile_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(Profile, Refused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::compute_profile_test

@@ -8,7 +8,7 @@
 #include "generator/compute/gemm_efficiency.h"
 #include "generator/compute/roofline.h"
 
-namespace lockstep {
+namespace lockstep::compute_roofline_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -128,4 +128,4 @@ TEST(ComputeTimes, Refused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::compute_roofline_test

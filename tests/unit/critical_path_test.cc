@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::critical_path_test {
 namespace {
 
 std::vector<std::int32_t> each_its_own(std::size_t ranks) {
@@ -90,4 +90,4 @@ TEST(CriticalPath, ReceiversWaitForSenders) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::critical_path_test

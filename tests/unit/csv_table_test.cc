@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace lockstep {
+namespace lockstep::csv_table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(CsvTable, ErrorsNameLineAndColumn) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::csv_table_test

@@ -8,7 +8,7 @@
 #include "simulator/collectives/split.h"
 #include "tests/support/shapes.h"
 
-namespace lockstep {
+namespace lockstep::custom_algorithm_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -162,4 +162,4 @@ TEST(SplitFile, RowsOfSizes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::custom_algorithm_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::dcqcn_point_test {
 namespace {
 
 constexpr double kLine = 400e9;
@@ -53,4 +53,4 @@ TEST(DcqcnPoint, NeverFallsBelowTheLeastRate) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::dcqcn_point_test

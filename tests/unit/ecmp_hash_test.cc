@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::ecmp_hash_test {
 namespace {
 
 // Published vectors of MurmurHash3_x86_32.
@@ -66,4 +66,4 @@ TEST(NodeAddress, IsElevenHighLowOne) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::ecmp_hash_test

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "generator/exact/groups.h"
 
-namespace lockstep {
+namespace lockstep::exact_groups_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -80,4 +80,4 @@ TEST(ExactGroups, BrokenRulesAreNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_groups_test

@@ -4,7 +4,7 @@
 #include "generator/exact/memory.h"
 #include "tests/support/exact_models.h"
 
-namespace lockstep {
+namespace lockstep::exact_memory_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -171,4 +171,4 @@ TEST(ExactMemory, TableJoinsStagesThatAreAlike) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_memory_test

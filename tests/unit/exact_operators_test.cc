@@ -4,7 +4,7 @@
 #include "generator/exact/operators.h"
 #include "tests/support/exact_models.h"
 
-namespace lockstep {
+namespace lockstep::exact_operators_test {
 namespace {
 
 using testing::linear;
@@ -157,4 +157,4 @@ TEST(ExactOperators, VocabularyIsPadded) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_operators_test

@@ -6,7 +6,7 @@
 #include "generator/exact/split_pass.h"
 #include "tests/support/exact_models.h"
 
-namespace lockstep {
+namespace lockstep::exact_pass_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -316,4 +316,4 @@ TEST(SplitPass, WeightsWaitForNothingOfTheInputsPart) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_pass_test

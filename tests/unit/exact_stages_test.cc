@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "generator/exact/stages.h"
 
-namespace lockstep {
+namespace lockstep::exact_stages_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -84,4 +84,4 @@ TEST(ExactStages, BrokenRulesAreNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_stages_test

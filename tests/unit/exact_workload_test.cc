@@ -10,7 +10,7 @@
 #include "workloads/validate.h"
 #include "workloads/workload_json.h"
 
-namespace lockstep {
+namespace lockstep::exact_workload_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -456,4 +456,4 @@ TEST(ExactWorkload, BrokenRulesAreNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_workload_test

@@ -10,7 +10,7 @@
 #include "simulator/network/flow/four_ary_heap.h"
 #include "simulator/network/flow/stamp_queue.h"
 
-namespace lockstep {
+namespace lockstep::flow_containers_test {
 namespace {
 
 TEST(FourAryHeap, PopsInOrderAlsoAfterRemoval) {
@@ -139,4 +139,4 @@ TEST(ConnectionTable, KeepsANumberForEachTriple) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::flow_containers_test

@@ -7,7 +7,7 @@
 #include "tests/support/flow_run.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::flow_engine_test {
 namespace {
 
 using testing::FabricMaker;
@@ -483,4 +483,4 @@ TEST(FlowEngineConnections, FollowALinkThatSlowsDown) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::flow_engine_test

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-namespace lockstep {
+namespace lockstep::follow_journal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +108,4 @@ TEST_F(FollowJournalTest, RefusesWhatIsNoJournalAndLeavesItAlone) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::follow_journal_test

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "generator/generator.h"
 
-namespace lockstep {
+namespace lockstep::generator_csv_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -211,4 +211,4 @@ TEST(Micro, LinesOfATest) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::generator_csv_test

@@ -14,7 +14,7 @@
 #include "generator/scripts.h"
 #include "generator/training_flags.h"
 
-namespace lockstep {
+namespace lockstep::generator_flags_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -246,4 +246,4 @@ TEST(PythonText, RoundsHalvesToEven) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::generator_flags_test

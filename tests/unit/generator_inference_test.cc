@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "generator/generator.h"
 
-namespace lockstep {
+namespace lockstep::generator_inference_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -113,4 +113,4 @@ TEST_F(Inference, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::generator_inference_test

@@ -6,7 +6,7 @@
 #include "generator/layers/aicb_layer_files.h"
 #include "generator/layers/aicb_layers.h"
 
-namespace lockstep {
+namespace lockstep::generator_layers_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -81,4 +81,4 @@ TEST(AicbLayers, SharedExpertsStandAsOftenAsThereAre) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::generator_layers_test

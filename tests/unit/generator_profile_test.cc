@@ -9,7 +9,7 @@
 #include "generator/compute_profile.h"
 #include "generator/deepspeed_log.h"
 
-namespace lockstep {
+namespace lockstep::generator_profile_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -106,4 +106,4 @@ TEST(DeepSpeedLog, AnUnknownOperationHasALine) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::generator_profile_test

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "generator/generator.h"
 
-namespace lockstep {
+namespace lockstep::generator_simai_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -115,4 +115,4 @@ TEST(SimaiTraining, WrongJobsNameTheRuleAndWhatWouldWork) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::generator_simai_test

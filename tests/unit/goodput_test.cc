@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::goodput_test {
 namespace {
 
 // C = 50, M = 10000: Young sqrt(2 50 10000) = 1000; Daly 1000 (1 + 0.05 / 3 + 0.005 / 18 ...) - 50.
@@ -172,4 +172,4 @@ TEST(Goodput, SparesByPoisson) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::goodput_test

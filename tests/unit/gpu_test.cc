@@ -13,7 +13,7 @@
 #include "profiler/kernels/reference.h"
 #include "profiler/statistics.h"
 
-namespace lockstep {
+namespace lockstep::gpu_test {
 namespace {
 
 using cuda::Element;
@@ -272,4 +272,4 @@ TEST_F(Gpu, EveryKindOfKernelIsTimed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::gpu_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::compare {
+namespace lockstep::compare::health_test {
 namespace {
 
 /// A send/receive between each two of n hosts, 100 us, times `slow` where it says so.
@@ -66,4 +66,4 @@ TEST(Health, WhatALogTellsByItself) {
 }
 
 }  // namespace
-}  // namespace lockstep::compare
+}  // namespace lockstep::compare::health_test

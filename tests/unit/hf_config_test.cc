@@ -7,7 +7,7 @@
 #include "generator/model/parameters.h"
 #include "generator/model/zoo.h"
 
-namespace lockstep {
+namespace lockstep::hf_config_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(HfConfig, ErrorsNameTheField) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::hf_config_test

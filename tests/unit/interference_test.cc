@@ -10,7 +10,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/support/fake_network.h"
 
-namespace lockstep {
+namespace lockstep::interference_test {
 namespace {
 
 TEST(Interference, EachCollectiveTakesItsShareDownToTheLeast) {
@@ -96,4 +96,4 @@ TEST(Interference, ARankThatWaitsInACollectiveComputesSlowerToo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::interference_test

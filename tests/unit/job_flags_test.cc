@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace lockstep {
+namespace lockstep::job_flags_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(JobFlags, BadFlagsAreNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::job_flags_test

@@ -10,7 +10,7 @@
 #include "profiler/kernels/math.h"
 #include "profiler/kernels/reference.h"
 
-namespace lockstep {
+namespace lockstep::kernel_math_test {
 namespace {
 
 using ::testing::DoubleNear;
@@ -240,4 +240,4 @@ TEST(KernelMath, DropoutKeepsItsShareAndRepeats) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::kernel_math_test

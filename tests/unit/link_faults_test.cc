@@ -6,7 +6,7 @@
 #include "simulator/network/flow/flow_engine.h"
 #include "tests/support/flow_run.h"
 
-namespace lockstep {
+namespace lockstep::link_faults_test {
 namespace {
 
 using testing::FabricMaker;
@@ -190,4 +190,4 @@ TEST(FailingLink, EmptyMessagesWaitAsWell) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::link_faults_test

@@ -6,7 +6,7 @@
 #include "trace/aicb_bandwidth.h"
 #include "trace/log_reader.h"
 
-namespace lockstep {
+namespace lockstep::log_readers_test {
 namespace {
 
 PhysicalLog corpus(const std::string& name) {
@@ -175,4 +175,4 @@ TEST(LogReaders, AicbSizes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::log_readers_test

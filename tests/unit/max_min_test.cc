@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "simulator/network/flow/max_min_certificate.h"
 
-namespace lockstep {
+namespace lockstep::max_min_test {
 namespace {
 
 ConstraintId c(int i) { return ConstraintId(i); }
@@ -226,4 +226,4 @@ TEST(MaxMinCertificate, SeesUnfairRates) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::max_min_test

@@ -9,7 +9,7 @@
 #include "generator/megatron_args/moe_layers.h"
 #include "generator/model/parameters.h"
 
-namespace lockstep {
+namespace lockstep::megatron_args_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -250,4 +250,4 @@ TEST(MegatronArgs, AMissingBackslashIsSuspected) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::megatron_args_test

@@ -6,7 +6,7 @@
 #include "tests/support/free_network.h"
 #include "workloads/validate.h"
 
-namespace lockstep {
+namespace lockstep::megatron_pipeline_test {
 namespace {
 
 /// pp stages of one layer, forward 1 us, gradients of input and weights 1 us each.
@@ -60,4 +60,4 @@ TEST(MegatronPipeline, RefusesLayersThatDoNotRepeat) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::megatron_pipeline_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::memory_timeline_test {
 namespace {
 
 ProgramOp pass(OpType type, std::int32_t microbatch, std::int16_t chunk = 0) {
@@ -75,4 +75,4 @@ TEST(MemoryTimeline, ChunksKeepWhatIsTheirs) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::memory_timeline_test

@@ -9,7 +9,7 @@
 #include "planner/metis/search.h"
 #include "tests/support/run.h"
 
-namespace lockstep::metis {
+namespace lockstep::metis::metis_search_test {
 namespace {
 
 Problem problem_of(Flavour flavour) {
@@ -160,4 +160,4 @@ TEST(MetisSearch, FixedByHand) {
 }
 
 }  // namespace
-}  // namespace lockstep::metis
+}  // namespace lockstep::metis::metis_search_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::mixed_space_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(MixedSpace, EveryPipelineGetsAtLeastOne) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::mixed_space_test

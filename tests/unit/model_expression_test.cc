@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "generator/model/expression.h"
 
-namespace lockstep {
+namespace lockstep::model_expression_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(ModelExpression, VariableNames) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model_expression_test

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "generator/model/parameters.h"
 
-namespace lockstep {
+namespace lockstep::model_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -168,4 +168,4 @@ TEST(ModelFile, HeadsThatDoNotDivide) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model_file_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/exact_models.h"
 
-namespace lockstep {
+namespace lockstep::model_flops_test {
 namespace {
 
 // GPT with L layers of width h, sequences of s tokens, a vocabulary V (Narayanan et al. 2021,
@@ -50,4 +50,4 @@ TEST(ModelFlops, CountTheExpertsThatATokenMeets) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model_flops_test

@@ -8,7 +8,7 @@
 #include "generator/model/parameters.h"
 #include "generator/model/zoo.h"
 
-namespace lockstep {
+namespace lockstep::model_zoo_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -130,4 +130,4 @@ TEST(ModelZoo, ErrorsHelp) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model_zoo_test

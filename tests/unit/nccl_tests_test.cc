@@ -6,7 +6,7 @@
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
 
-namespace lockstep {
+namespace lockstep::nccl_tests_test {
 namespace {
 
 PhysicalLog sample() {
@@ -78,4 +78,4 @@ TEST(NcclTests, NoTableIsAnError) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nccl_tests_test

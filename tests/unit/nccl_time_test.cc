@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::nccl_time_test {
 namespace {
 
 /// Four GPUs of 100 GB/s on each server, four NICs of 10 GB/s, and rates that add nothing.
@@ -124,4 +124,4 @@ TEST(Rates, LocalSimple) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nccl_time_test

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tests/support/shapes.h"
 
-namespace lockstep {
+namespace lockstep::nccl_tuner_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -243,4 +243,4 @@ TEST(Names, GoBothWays) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nccl_tuner_test

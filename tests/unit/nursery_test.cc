@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "tests/support/run.h"
 
-namespace lockstep {
+namespace lockstep::nursery_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -159,4 +159,4 @@ TEST(Program, RunsCaptured) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nursery_test

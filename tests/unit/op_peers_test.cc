@@ -7,7 +7,7 @@
 #include "workloads/validate.h"
 #include "workloads/workload_json.h"
 
-namespace lockstep {
+namespace lockstep::op_peers_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -125,4 +125,4 @@ TEST(OpPeers, NextAndPreviousInAPair) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::op_peers_test

@@ -6,7 +6,7 @@
 
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::orbits_test {
 namespace {
 
 Orbits orbits_of(const Topology& topology) {
@@ -95,4 +95,4 @@ TEST(Orbits, ATreeOfUnequalLinksHasNone) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::orbits_test

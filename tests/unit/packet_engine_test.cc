@@ -11,7 +11,7 @@
 #include "tests/support/run.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::packet_engine_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -229,4 +229,4 @@ TEST(PacketEngine, NamesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::packet_engine_test

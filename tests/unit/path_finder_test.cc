@@ -8,7 +8,7 @@
 
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::path_finder_test {
 namespace {
 
 void expect_same(const Path& a, const Path& b) {
@@ -46,4 +46,4 @@ TEST(PathFinder, SprayedRoutesOfOnePairOfSwitchesDifferInTheirEndsAlone) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::path_finder_test

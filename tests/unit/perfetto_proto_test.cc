@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::perfetto_proto_test {
 namespace {
 
 using protozero::pbf_reader;
@@ -352,4 +352,4 @@ TEST(PerfettoProto, ManyEventsComeInPieces) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::perfetto_proto_test

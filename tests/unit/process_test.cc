@@ -16,7 +16,7 @@
 #include "tests/support/free_network.h"
 #include "workloads/validate.h"
 
-namespace lockstep {
+namespace lockstep::process_test {
 namespace {
 
 using ::testing::AllOf;
@@ -400,4 +400,4 @@ TEST(Process, EveryArchitectureRunsEveryBuiltIn) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::process_test

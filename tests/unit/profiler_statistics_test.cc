@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "profiler/statistics.h"
 
-namespace lockstep {
+namespace lockstep::profiler_statistics_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -58,4 +58,4 @@ TEST(Aiob, DropsSamplesAboveThreeTimesTheLeast) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::profiler_statistics_test

@@ -12,7 +12,7 @@
 #include "profiler/sweep/nelder_mead.h"
 #include "tests/support/fake_device.h"
 
-namespace lockstep {
+namespace lockstep::profiler_sweep_test {
 namespace {
 
 using testing::FakeDevice;
@@ -109,4 +109,4 @@ TEST(Interference, TableHasTheSlowdowns) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::profiler_sweep_test

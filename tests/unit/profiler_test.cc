@@ -19,7 +19,7 @@
 #include "profiler/statistics.h"
 #include "tests/support/fake_device.h"
 
-namespace lockstep {
+namespace lockstep::profiler_test {
 namespace {
 
 using ::testing::Contains;
@@ -290,4 +290,4 @@ TEST(Measurements, WhatCannotRunIsLeftOutWithTheReason) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::profiler_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::program_period_test {
 namespace {
 
 ProgramOp compute(std::int64_t us) {
@@ -68,4 +68,4 @@ TEST(ProgramPeriod, IsNotThereWhereNothingRepeats) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::program_period_test

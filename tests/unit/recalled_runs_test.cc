@@ -14,7 +14,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/support/fabrics.h"
 
-namespace lockstep {
+namespace lockstep::recalled_runs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -228,4 +228,4 @@ TEST(RecalledRuns, RanksThatNeverComeAreNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::recalled_runs_test

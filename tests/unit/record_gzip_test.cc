@@ -9,7 +9,7 @@
 #include "tests/support/reference.h"
 #include "tests/support/run.h"
 
-namespace lockstep {
+namespace lockstep::record_gzip_test {
 namespace {
 
 TEST(RecordGzip, ZlibGivesTheTextBack) {
@@ -51,4 +51,4 @@ TEST(RecordGzip, AnEmptyFile) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::record_gzip_test

@@ -9,7 +9,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/support/fabrics.h"
 
-namespace lockstep {
+namespace lockstep::replay_host_test {
 namespace {
 
 ProgramOp compute(int us, int host_us) {
@@ -62,4 +62,4 @@ TEST(ReplayHost, WithoutHostTimesNothingWaits) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::replay_host_test

@@ -9,7 +9,7 @@
 #include "simulator/replay/simai_program.h"
 #include "tests/support/fake_network.h"
 
-namespace lockstep {
+namespace lockstep::replay_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -248,4 +248,4 @@ TEST(ParallelGroups, WrongShapesNameTheRule) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::replay_test

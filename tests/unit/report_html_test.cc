@@ -10,7 +10,7 @@
 #include "report/html/page.h"
 #include "report/html/report_document.h"
 
-namespace lockstep {
+namespace lockstep::report_html_test {
 namespace {
 
 Json link(const std::string& from, const std::string& to, double utilisation) {
@@ -115,4 +115,4 @@ TEST(Figure, SaysWhichThereAre) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::report_html_test

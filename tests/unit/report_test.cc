@@ -9,7 +9,7 @@
 #include "report/step_json.h"
 #include "report/step_table.h"
 
-namespace lockstep {
+namespace lockstep::report_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -344,4 +344,4 @@ TEST(EndToEndCsv, SimaiHoldsNegativeTimesUnsigned) {
 TEST(EndToEndCsv, NameHasThePrefix) { EXPECT_EQ(end_to_end_name("run-"), "run-EndToEnd.csv"); }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::report_test

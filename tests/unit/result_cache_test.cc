@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "tests/support/run.h"
 
-namespace lockstep {
+namespace lockstep::result_cache_test {
 namespace {
 
 using testing::ScratchFolder;
@@ -239,4 +239,4 @@ TEST(ResultCache, FindsWhatIsBeingReplaced) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::result_cache_test

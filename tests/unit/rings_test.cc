@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tests/support/shapes.h"
 
-namespace lockstep {
+namespace lockstep::rings_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -144,4 +144,4 @@ TEST(PartSize, IsRoundedUpOrDropsTheRest) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::rings_test

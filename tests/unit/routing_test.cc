@@ -10,7 +10,7 @@
 #include "tests/support/fabrics.h"
 #include "topologies/ecmp_hash.h"
 
-namespace lockstep {
+namespace lockstep::routing_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -325,4 +325,4 @@ TEST(Routing, SprayWithRailAffinityStaysInOnePlane) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::routing_test

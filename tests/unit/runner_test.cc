@@ -13,7 +13,7 @@
 #include "trace/trace_events.h"
 #include "workloads/simai_txt.h"
 
-namespace lockstep {
+namespace lockstep::runner_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -351,4 +351,4 @@ TEST(Runner, AStrangerIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::runner_test

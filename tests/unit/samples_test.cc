@@ -7,7 +7,7 @@
 #include "workloads/samples/gpt.h"
 #include "workloads/validate.h"
 
-namespace lockstep {
+namespace lockstep::samples_test {
 namespace {
 
 const std::string kFolder = LOCKSTEP_SOURCE_DIR "/workloads/samples/";
@@ -47,4 +47,4 @@ TEST(Samples, GatheredBytesOf13BByHand) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::samples_test

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 
-namespace lockstep {
+namespace lockstep::serve_api_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -211,4 +211,4 @@ TEST(LiveModel, RefusesWhatIsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::serve_api_test

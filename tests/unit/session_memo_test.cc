@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::session_memo_test {
 namespace {
 
 constexpr std::int64_t kA = 1, kB = 2;
@@ -50,4 +50,4 @@ TEST(SessionMemo, WhatIsKnownStays) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::session_memo_test

@@ -8,7 +8,7 @@
 #include "generator/megatron_args/shell_arithmetic.h"
 #include "generator/megatron_args/shell_test.h"
 
-namespace lockstep {
+namespace lockstep::shell_script_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -168,4 +168,4 @@ TEST(ShellTest, MatchesPatterns) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::shell_script_test

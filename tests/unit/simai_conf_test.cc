@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "simulator/network/packet_engine_simai_conf.h"
 
-namespace lockstep {
+namespace lockstep::simai_conf_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -117,4 +117,4 @@ TEST(SimaiConf, SaysWhichLineIsWrong) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simai_conf_test

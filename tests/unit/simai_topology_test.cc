@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::simai_topology_test {
 namespace {
 
 // Two servers of two GPUs, NVSwitches 4 and 5, leaves 6 and 7, spine 8.
@@ -161,4 +161,4 @@ TEST(SimaiTopology, OnlyWhatTheTextCanHoldIsWritten) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simai_topology_test

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "workloads/simai_txt.h"
 
-namespace lockstep {
+namespace lockstep::simai_txt_errors_test {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -209,4 +209,4 @@ TEST(SimaiTxtErrors, EveryTruncationIsFound) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simai_txt_errors_test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace lockstep {
+namespace lockstep::simai_txt_test {
 namespace {
 
 const std::string kTraining =
@@ -226,4 +226,4 @@ TEST(SimaiTxtWriter, RefusesWhatTheTextCannotHold) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simai_txt_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::step_detail_test {
 namespace {
 
 ProgramOp forward(std::int32_t microbatch) {
@@ -122,4 +122,4 @@ TEST(StepDetail, MergesNeighboursOfAPass) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step_detail_test

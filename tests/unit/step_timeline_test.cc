@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::step_timeline_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -120,4 +120,4 @@ TEST_F(StepTimelineTest, NoArrowWithoutTheOtherEndAndNoBarWithoutTime) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step_timeline_test

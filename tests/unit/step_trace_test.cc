@@ -14,7 +14,7 @@
 #include "simulator/replay/step_simulation.h"
 #include "tests/support/exact_models.h"
 
-namespace lockstep {
+namespace lockstep::step_trace_test {
 namespace {
 
 Job job_of(std::int64_t pp, std::int64_t vpp, std::int64_t dp) {
@@ -174,4 +174,4 @@ TEST(StepTrace, SaysBytesGroupsAndPlaces) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step_trace_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::compare {
+namespace lockstep::compare::steps_test {
 namespace {
 
 /// Rank 0 computes 1 s and reaches the all-reduce at 1 s, rank 1 `late`; both leave 0.5 s after.
@@ -35,4 +35,4 @@ TEST(Steps, TheDifferenceIsSplit) {
 }
 
 }  // namespace
-}  // namespace lockstep::compare
+}  // namespace lockstep::compare::steps_test

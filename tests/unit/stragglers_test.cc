@@ -18,7 +18,7 @@
 #include "tests/support/run.h"
 #include "trace/read_trace.h"
 
-namespace lockstep {
+namespace lockstep::stragglers_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -415,4 +415,4 @@ TEST(StepSample, PricesEachByPairedRuns) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::stragglers_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::stretch_test {
 namespace {
 
 ProgramOp compute(std::int64_t us, std::int32_t stream = 0) {
@@ -114,4 +114,4 @@ TEST(Stretches, LeaveOutWhatAStreamCarriesOver) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::stretch_test

@@ -6,7 +6,7 @@
 #include "app/sweep/grid.h"
 #include "base/error.h"
 
-namespace lockstep {
+namespace lockstep::sweep_grid_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -148,4 +148,4 @@ axes: [{engine: [analytic, flow, packet]}, {seed: [1, 2]}]
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sweep_grid_test

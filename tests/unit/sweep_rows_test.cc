@@ -11,7 +11,7 @@
 #include "tests/support/fake_crew.h"
 #include "tests/support/run.h"
 
-namespace lockstep {
+namespace lockstep::sweep_rows_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -151,4 +151,4 @@ flags: {nvls: true, label: "a,b"}
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sweep_rows_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::terminal_test {
 namespace {
 
 TEST(Terminal, ShortLinesStay) {
@@ -40,4 +40,4 @@ TEST(Terminal, CountsCharactersNotBytes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::terminal_test

@@ -9,7 +9,7 @@
 #include "topologies/topology_file.h"
 #include "topologies/topology_json.h"
 
-namespace lockstep {
+namespace lockstep::topology_builder_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -227,4 +227,4 @@ TEST(TopologyFrom, WarnsAsSimaiDoes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topology_builder_test

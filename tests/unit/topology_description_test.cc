@@ -5,7 +5,7 @@
 #include "topologies/describe.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::topology_description_test {
 namespace {
 
 double pairs(const TopologyDescription& d, std::size_t hops) {
@@ -118,4 +118,4 @@ TEST(DescribeTopology, ASingleGpuHasNoHalves) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topology_description_test

@@ -10,7 +10,7 @@
 #include "topologies/svg.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::topology_drawing_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(FoldTopology, ATorusFallsIntoItsRouters) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topology_drawing_test

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "topologies/topology_file.h"
 
-namespace lockstep {
+namespace lockstep::topology_json_test {
 namespace {
 
 // A server of two H100, one of three A100, a leaf of 100 and one of 200 Gbps under one spine.
@@ -151,4 +151,4 @@ TEST(Validate, NamesTheGpuThatFewestReach) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topology_json_test

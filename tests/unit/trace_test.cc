@@ -13,7 +13,7 @@
 #include "trace/read_trace.h"
 #include "trace/trace_columns.h"
 
-namespace lockstep {
+namespace lockstep::trace_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -327,4 +327,4 @@ TEST(JobMeta, ErrorsSayWhere) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::trace_test

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace lockstep {
+namespace lockstep::traffic_classes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -40,4 +40,4 @@ TEST(TrafficClasses, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::traffic_classes_test

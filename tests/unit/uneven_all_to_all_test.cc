@@ -7,7 +7,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/support/fake_network.h"
 
-namespace lockstep {
+namespace lockstep::uneven_all_to_all_test {
 namespace {
 
 /// Two ranks in one all-to-all of 2000 B a rank: 1000 B each way with even loads.
@@ -65,4 +65,4 @@ TEST(UnevenAllToAll, CarriesMoreToLoadedExpertsAndBackFromThem) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::uneven_all_to_all_test

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "workloads/validate.h"
 
-namespace lockstep {
+namespace lockstep::validate_workload_test {
 namespace {
 
 std::string error_of(const Workload& workload) {
@@ -161,4 +161,4 @@ TEST(ValidateOps, RangesOfRanks) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::validate_workload_test

@@ -2,7 +2,7 @@
 
 #include "analysis/whatif/evidence.h"
 
-namespace lockstep::whatif {
+namespace lockstep::whatif::whatif_evidence_test {
 namespace {
 
 // One stage of three data-parallel ranks, two forward operations in each of two steps. Ranks 0 and
@@ -43,4 +43,4 @@ TEST(WorkerEvidence, SetsAWorkerBesideItsPeers) {
 }
 
 }  // namespace
-}  // namespace lockstep::whatif
+}  // namespace lockstep::whatif::whatif_evidence_test

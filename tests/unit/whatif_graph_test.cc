@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "trace/read_trace.h"
 
-namespace lockstep::whatif {
+namespace lockstep::whatif::whatif_graph_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -329,4 +329,4 @@ TEST(ExpertGroups, OfDifferentSizesAreRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep::whatif
+}  // namespace lockstep::whatif::whatif_graph_test

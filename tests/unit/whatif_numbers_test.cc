@@ -12,7 +12,7 @@
 #include "analysis/whatif/numbers.h"
 #include "base/rng.h"
 
-namespace lockstep::whatif {
+namespace lockstep::whatif::whatif_numbers_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -155,4 +155,4 @@ TEST(PythonSetOrder, IsAPermutation) {
 }
 
 }  // namespace
-}  // namespace lockstep::whatif
+}  // namespace lockstep::whatif::whatif_numbers_test

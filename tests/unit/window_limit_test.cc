@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::window_limit_test {
 namespace {
 
 // 400 Gbps, packets of 4096 + 62 B: 83160 ps. One link of 500 ns, ACKs of 60 B (1200 ps): a round
@@ -52,4 +52,4 @@ TEST(WindowLimit, AWindowBelowTheIntervalAsks) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::window_limit_test

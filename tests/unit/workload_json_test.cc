@@ -8,7 +8,7 @@
 #include "tests/support/reference.h"
 #include "workloads/describe.h"
 
-namespace lockstep {
+namespace lockstep::workload_json_test {
 namespace {
 
 /// Two ranks that reduce together, then the first sends to the second.
@@ -254,4 +254,4 @@ TEST(WorkloadDocumentation, ExamplesAreValid) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::workload_json_test
