@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/compare/cross_validation.h"
 #include "analysis/compare/errors.h"
 #include "analysis/compare/predict.h"
 
@@ -23,20 +24,25 @@ struct Calibration {
   ErrorStatistics training, held_out;              ///< all sizes
   ErrorStatistics training_large, held_out_large;  ///< 1 MiB and more
   ErrorStatistics before_held_out_large;           ///< of the preset as it was
+  /// By cross-validation within the training half: of the fitted rates and of the preset's.
+  ValidatedError validated, preset_validated;
+  bool preset_kept = false;  ///< the fitted ones were no better
 };
 
-/// Fits the rates of one cluster to measurements of it: least squares of log(predicted / measured)
-/// with Huber's weights (k = 0.4 of the residuals' scale by the median), each table counting alike
-/// and its rows of 1 MiB and more fivefold, Levenberg-Marquardt in the logarithms of the rates,
-/// within their bounds; rates without a slope at the start are scanned first. Trained on every
-/// second table (by id; with one table on every second row), judged on the others. Intervals come
-/// from the information matrix. Of more than 2500 rows to train on as many are taken, evenly, so
-/// that the time stays bounded.
+/// Fits the rates of one cluster to measurements of it (see RatesFit). Trained on every second
+/// table (by id; with one table on every second row), judged on the others. Intervals come from the
+/// information matrix. Of more than 2500 rows to train on as many are taken, evenly, so that the
+/// time stays bounded.
 ///
-/// `names`: which rates; empty: all that the data determine: those on each of which depend at least
-/// three rows and as many as there are rates (the one with the fewest is dropped first), dropped
-/// one by one while a 95 % interval is wider than a factor of four. ERRORS: rows of several
-/// presets; named rates that the data do not hold; fewer than six rows.
+/// How far the rates may well be from the preset's (a factor of e^0.05, e^0.2, e^0.8, or anything)
+/// is chosen by cross-validation within the training half, and the fitted rates are taken only if
+/// they do better there than the preset's: in the mean, and no worse at the 90th percentile.
+///
+/// `names`: which rates, whatever the preset's are; empty: all that the data determine: a rate is
+/// left at the preset's where fewer than three rows depend on it (or fewer than there are rates, if
+/// they may be anything), where the rows say less of it than the preset does, and where its 95 %
+/// interval is wider than a factor of four; one by one, each time fitting the others anew. ERRORS:
+/// rows of several presets; named rates that the data do not hold; fewer than six rows.
 Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes& wishes,
                       const std::vector<std::string>& names);
 

@@ -174,8 +174,8 @@ std::string score_markdown(const Score& score) {
       "stands here.\n"
       "{} tables of nccl-tests; {} left out (unhealthy, or of hardware without a preset). Error of "
       "time, "
-      "predicted / measured - 1;\nrates come from the presets, whose files say what they were "
-      "fitted to. The "
+      "predicted / measured - 1.\nThe presets' files say which tables their rates were tuned on: "
+      "errors on those tell how well the model\ncan be made to fit, not how it does elsewhere. The "
       "worst first.\n\n"
       "| | rows | median size | p90 | bias | worst |\n|---|---|---|---|---|---|\n",
       score.tables, score.left_out_tables);

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -27,6 +28,13 @@ std::string as_table(const Calibration& result) {
   for (const std::string& left : result.left) {
     text += fmt::format("not fitted: {}\n", left);
   }
+  const auto validated = [](const compare::ValidatedError& error) {
+    return fmt::format("mean {}, p90 {}", percent(std::expm1(error.mean)),
+                       percent(std::expm1(error.p90)));
+  };
+  text += fmt::format("{}left out within the training half: {}; by the preset: {}\n",
+                      result.preset_kept ? "the preset's rates are kept; " : "",
+                      validated(result.validated), validated(result.preset_validated));
   const auto line = [](const char* what, const ErrorStatistics& e) {
     return fmt::format("{:<36} {:>6} rows  median {:>7}  p90 {:>7}  bias {:>7}\n", what, e.rows,
                        percent(e.median), percent(e.p90), percent(e.bias, true));
@@ -44,6 +52,12 @@ std::string as_json(const Calibration& result) {
   json["schema"] = "lockstep-calibration/1";
   json["preset"] = parse_json(to_json_text(result.preset), "preset");
   json["left"] = result.left;
+  json["preset_kept"] = result.preset_kept;
+  for (const auto& [key, error] :
+       {std::pair{"validated", result.validated}, {"validated_preset", result.preset_validated}}) {
+    json[key]["mean_error"] = std::expm1(error.mean);
+    json[key]["p90_error"] = std::expm1(error.p90);
+  }
   json["training"] = to_json(result.training);
   json["held_out"] = to_json(result.held_out);
   json["training_from_1MiB"] = to_json(result.training_large);

@@ -15,6 +15,7 @@ lockstep_cli_test(cli_compare_other_file ARGS compare README.md EXIT 2 ERR "READ
 lockstep_cli_test(cli_compare_picture ARGS compare ${two_tables} --picture @OUT@/curves.svg OUT "median")
 lockstep_cli_test(cli_calibrate_few ARGS calibrate tests/fuzz/corpus/nccl_tests/old.txt --preset dgx-v100 --gpus 8 --op all_reduce -o @OUT@/x.json EXIT 2 ERR "only 5 measurements")
 lockstep_cli_test(cli_calibrate_unknown_rate ARGS compare calibrate ${two_tables} --fit speed -o @OUT@/x.json EXIT 2 ERR "--fit: there is no rate 'speed'" "floor_s")
+lockstep_cli_test(cli_calibrate_chooses ARGS calibrate ${two_tables} -o @OUT@/x.json OUT "ll128_Bps" "not fitted: nvls_efficiency")
 lockstep_cli_test(cli_calibrate_too_many ARGS compare calibrate ${two_tables} --fit nvls_efficiency -o @OUT@/x.json EXIT 2 ERR "do not determine nvls_efficiency")
 lockstep_cli_test(cli_score ARGS score tests/data/logs OUT "tables; " "dgx-h100")
 lockstep_cli_test(cli_score_json ARGS compare score tests/data/logs --json OUT "\"schema\": \"lockstep-score/1\"")

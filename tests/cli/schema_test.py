@@ -52,7 +52,7 @@ RUNS = [
     ["topology", "describe", "AlibabaHPN:gpus=64", "--json"],
     ["topology", "describe", "Spectrum-X:g=8", "--json"],
     ["health", "tests/data/logs/two-tables.txt", "--json"],
-    ["calibrate", "tests/data/logs/two-tables.txt", "--fit", "ll128_Bps,network_overlap",
+    ["calibrate", "tests/data/logs/two-tables.txt",
      "-o", os.path.join(OUT, "preset.json"), "--json"],
     ["score-steps", os.path.join(OUT, "steps"), "--rows", "--json"],
     ["profile", "--model", "llama3-8b", "--num-layers", "1", "--gpus", "1", "--seq", "1024", "--from",

@@ -36,7 +36,7 @@ COMMANDS = {
     "collective": ["collective", "--op", "allreduce", "--size", "1KiB:1MiB", "--topology", TOPOLOGY],
     "whatif": [*WHATIF, "-o", "@O@/out"],
     "compare picture": ["compare", LOGS, "--picture", "@O@/p.svg"],
-    "calibrate": ["calibrate", LOGS, "--fit", "ll128_Bps,network_overlap", "-o", "@O@/preset.json"],
+    "calibrate": ["calibrate", LOGS, "-o", "@O@/preset.json"],
     "score": ["score", "tests/data/logs", "-o", "@O@/score.md"],
     "plan aceso": [*ACESO, "--aceso-size", "4layers", "--memory-limit", "1200", "-o", "@O@/plans"],
     "plan model": ["plan", "--model", "llama3-8b", "--gpus", "8", "--gbs", "8", "--topology", TOPOLOGY,

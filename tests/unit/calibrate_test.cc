@@ -1,6 +1,8 @@
 #include "analysis/compare/calibrate.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,6 +64,68 @@ TEST(Calibrate, FindsRatesWithoutASlopeAtTheStart) {
   EXPECT_NEAR(fitted("step_s"), 60e-6, 1e-6);
   EXPECT_LT(found.held_out_large.p90, 0.01);
   EXPECT_GT(found.before_held_out_large.median, 0.2);
+  EXPECT_FALSE(found.preset_kept);
+}
+
+// Times that scatter about the preset's own, by factors that follow no rate: whatever is fitted to
+// some tables does worse on others than the preset, whose rates are kept to the last bit.
+TEST(Calibrate, KeepsThePresetsRatesWhereFitsDoNoBetter) {
+  const Preset preset = preset_named("dgx-a100");
+  CompareWishes wishes;
+  PhysicalLog log = log_of(preset, wishes);
+  std::uint64_t state = 1;
+  for (CommRow& row : log.comms) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    row.time_s *= std::exp(static_cast<double>(state >> 40U) / (1 << 24) - 0.5);
+  }
+  Warnings none;
+  const Calibration found = calibrate(predict_rows(log, wishes, none), wishes, {});
+  EXPECT_TRUE(found.preset_kept);
+  EXPECT_TRUE(found.fitted.empty());
+  EXPECT_FALSE(found.validated.better_than(found.preset_validated));
+  for (const NcclRateField& field : nccl_rate_fields()) {
+    EXPECT_EQ(found.preset.system.rates.*field.value, preset.system.rates.*field.value);
+  }
+  EXPECT_EQ(found.preset.intervals.size(), preset.intervals.size());
+  EXPECT_EQ(found.held_out_large.median, found.before_held_out_large.median);
+}
+
+// Six rows, all bound by what LL128 may send: one rate in three rows, at most, and none is named.
+TEST(Calibrate, ChoosesAmongTheRatesWhereAFewRowsAreAll) {
+  Preset start = preset_named("dgx-h100");
+  Preset truth = start;
+  truth.system.rates.ll128_GBps = 33;
+  CompareWishes wishes;
+  wishes.preset = truth;
+  PhysicalLog log;
+  log.names = {"made up"};
+  CommSetting setting;
+  setting.id = "table";
+  setting.servers = 2;
+  setting.ranks = 4;
+  setting.env = {{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL128"}};
+  log.settings.push_back(setting);
+  for (std::int64_t bytes = 1 << 20; bytes < 64 << 20; bytes *= 2) {
+    CommRow row;
+    row.op = CommType::kAllReduce;
+    row.bytes = Bytes(bytes);
+    row.time_s = 1;
+    log.comms.insert(log.comms.end(), {row, row});
+  }
+  Warnings none;
+  std::vector<ComparedRow> rows = predict_rows(log, wishes, none);
+  for (ComparedRow& row : rows) {
+    EXPECT_EQ(row.predicted.choice.protocol, Protocol::kLl128);
+    row.measured_us = row.predicted.time_us;
+  }
+  wishes.preset = start;
+  const Calibration found = calibrate(rows, wishes, {});
+  EXPECT_FALSE(found.preset_kept);
+  EXPECT_LE(3 * found.fitted.size(), rows.size() / 2);
+  const auto rate = std::ranges::find(found.fitted, "ll128_Bps", &FittedRate::name);
+  ASSERT_NE(rate, found.fitted.end());
+  EXPECT_NEAR(rate->after, 33e9, 2e9);
+  EXPECT_LT(found.held_out_large.p90, 0.05);
 }
 
 }  // namespace
