@@ -9,6 +9,7 @@
 #include "app/command.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/output_capture.h"
 #include "base/text.h"
 #include "topologies/builder.h"
@@ -142,12 +143,32 @@ CommandBody define_build(CLI::App& app) {
 
 // check ------------------------------------------------------------------------------------------
 
+std::string check_json(const std::string& from, const Topology& t,
+                       const std::vector<std::string>& warnings) {
+  return to_text(Json{{"schema", "lockstep-topology-check/1"},
+                      {"topology", from},
+                      {"gpus", t.count(NodeKind::kGpu)},
+                      {"nvswitches", t.count(NodeKind::kNvSwitch)},
+                      {"switches", t.count(NodeKind::kSwitch)},
+                      {"links", t.links.size()},
+                      {"warnings", warnings}});
+}
+
 CommandBody define_check(CLI::App& app) {
-  auto from = std::make_shared<std::string>();
-  app.add_option("topology", *from, "A topology file, or TEMPLATE[:flag=value,…]")->required();
-  return [from] {
-    const Topology topology = load(*from);  // throws what is wrong
-    fmt::print(standard_output(), "{}: ok, {}\n", *from, one_line(topology));
+  struct Flags {
+    std::string from;
+    bool json = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("topology", flags->from, "A topology file, or TEMPLATE[:flag=value,…]")
+      ->required();
+  app.add_flag("--json", flags->json, "One JSON document instead of a line");
+  return [flags] {
+    std::vector<std::string> warnings;
+    const Topology topology = topology_from(flags->from, &warnings);  // throws what is wrong
+    warn(warnings);
+    write_file("-", flags->json ? check_json(flags->from, topology, warnings)
+                                : fmt::format("{}: ok, {}\n", flags->from, one_line(topology)));
     return ExitCode::kDone;
   };
 }
@@ -218,7 +239,7 @@ const Command kTopologyCommand{"topology", "Builds, checks, describes and draws 
   lockstep topology build --template Spectrum-X -g 128 -o cluster.txt
   lockstep topology build --template fat-tree --ports 8 -o fat-tree.json
   lockstep topology build --template dragonfly --help
-  lockstep topology check cluster.txt
+  lockstep topology check cluster.txt --json
   lockstep topology describe AlibabaHPN:gpus=1024 --json
   lockstep topology draw Spectrum-X:gpus=4096 -o spectrum.svg
 )",

@@ -15,7 +15,7 @@ struct RunOptionsCli {
   std::int64_t tp = 1, ep = 1, pp = 1;
   std::int64_t byteps_first = 0, byteps_last = 9;
   double timeout_s = 120, tflops = 500;
-  bool dry_run = false;
+  bool dry_run = false, json = false;
 };
 
 void add_run_options(CLI::App& app, RunOptionsCli& options);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "profiler/gpu_module.h"
+#include "profiler/run/run_summary.h"
 #include "profiler/run/runner.h"
 #include "workloads/read_workload.h"
 
@@ -109,6 +110,9 @@ ExitCode start_ranks(const RunOptionsCli& options) {
   if (!options.master.empty()) {
     add("--master", options.master);
   }
+  if (options.json) {
+    words.emplace_back("--json");
+  }
   std::vector<pid_t> children;
   for (std::int64_t rank = 0; rank < options.local_ranks; ++rank) {
     std::vector<std::string> own = words;
@@ -141,7 +145,8 @@ void write_outputs(const RunOptionsCli& options, const RunPlan& plan, const RunL
                    const std::string& transport) {
   const fs::path folder(options.output);
   if (plan.rank == 0) {
-    write_file("-", run_summary(plan, log));
+    const RunSummary summary = summarize(plan, log);
+    write_file("-", options.json ? to_json_text(summary, plan, transport) : to_text(summary));
   }
   if (options.output.empty()) {
     return;
@@ -178,7 +183,7 @@ ExitCode run_workload(const RunOptionsCli& options) {
   }
   const RunPlan plan = plan_of(options, place);
   if (options.dry_run) {
-    write_file("-", describe(plan));
+    write_file("-", options.json ? to_json_text(plan) : describe(plan));
     return ExitCode::kDone;
   }
   // Whoever runs something else is told apart before anything hangs.

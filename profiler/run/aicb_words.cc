@@ -32,6 +32,19 @@ std::string_view aicb_comm_name(const RunItem& item) {
   return item.epoch_end ? "epoch_end" : aicb_operation(item.comm, item.send);
 }
 
+std::string group_name(const RunPlan& plan, const RunItem& item) {
+  if (item.comm == CommType::kSendRecv) {
+    return "pp_group";
+  }
+  return item.group < 0 ? "" : plan.groups[static_cast<std::size_t>(item.group)].name;
+}
+
+std::int64_t group_size(const RunPlan& plan, const RunItem& item) {
+  return item.group < 0 ? 1
+                        : static_cast<std::int64_t>(
+                              plan.groups[static_cast<std::size_t>(item.group)].ranks.size());
+}
+
 GroupTable::GroupTable(RunPlan& plan, const Cut& cut) : plan_(plan) {
   layout_.gpus = cut.world;
   layout_.tp = cut.tp;

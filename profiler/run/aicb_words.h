@@ -16,6 +16,10 @@ ComputeCall product_lasting(Time time, double flops);
 std::string_view aicb_group_name(RankGroup group);
 /// Its word for an operation: "all_reduce", "isend" …
 std::string_view aicb_comm_name(const RunItem& item);
+/// The communicator of an item as AICB names it; "" for computations.
+std::string group_name(const RunPlan& plan, const RunItem& item);
+/// Members of the item's group; messages and computations are of one, as AICB has them.
+std::int64_t group_size(const RunPlan& plan, const RunItem& item);
 
 /// The communicators of a cut, added to a plan kind by kind as they are asked for. All ranks ask in
 /// the same order, since they read the same workload.

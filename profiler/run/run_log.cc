@@ -19,43 +19,23 @@ const RunItem& item_of(const RunPlan& plan, const RunRecord& record) {
   return plan.items[static_cast<std::size_t>(record.item)];
 }
 
-/// Members of the item's group; messages are of one, as AICB has them.
-std::int64_t group_size(const RunPlan& plan, const RunItem& item) {
-  return item.group < 0 ? 1
-                        : static_cast<std::int64_t>(
-                              plan.groups[static_cast<std::size_t>(item.group)].ranks.size());
-}
-
-std::string group_name(const RunPlan& plan, const RunItem& item) {
-  if (item.comm == CommType::kSendRecv) {
-    return "pp_group";
-  }
-  return item.group < 0 ? "" : plan.groups[static_cast<std::size_t>(item.group)].name;
-}
-
 /// Python's repr of a float, as far as milliseconds need it: the shortest text, with a point.
 std::string python_float(double value) {
   std::string text = fmt::format("{}", value);
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-struct Spread {
-  std::vector<double> values;
-  double mean() const {
-    double sum = 0;
-    for (const double value : values) {
-      sum += value;
-    }
-    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+class Mean {
+ public:
+  void add(double value) {
+    sum_ += value;
+    ++count_;
   }
-  double deviation() const {  // of the population
-    const double middle = mean();
-    double sum = 0;
-    for (const double value : values) {
-      sum += (value - middle) * (value - middle);
-    }
-    return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
-  }
+  double value() const { return sum_ / static_cast<double>(count_); }
+
+ private:
+  double sum_ = 0;
+  std::int64_t count_ = 0;
 };
 
 bool is_logged(const RunItem& item) { return item.comm != CommType::kBarrier; }
@@ -103,77 +83,14 @@ std::string comm_log_csv(const RunPlan& plan, const RunLog& log) {
   return text;
 }
 
-std::string run_summary(const RunPlan& plan, const RunLog& log) {
-  struct Row {
-    Spread ms, busbw;
-  };
-  std::map<std::tuple<std::string, std::string, std::int64_t>, Row> rows;
-  for (const RunRecord& record : log.records) {
-    const RunItem& item = item_of(plan, record);
-    if (item.comm == CommType::kNone || !is_logged(item) || item.stage.starts_with("init")) {
-      continue;
-    }
-    const std::string type(aicb_comm_name(item));
-    Row& row = rows[{type, group_name(plan, item), item.bytes}];
-    row.ms.values.push_back(1e3 * record.seconds);
-    row.busbw.values.push_back(
-        aicb_bandwidth(type, item.bytes, 1e3 * record.seconds, group_size(plan, item)).busbw);
-  }
-  const std::string rule(105, '-'), wide_rule(124, '-');
-  std::string text = "\n\tDetailed comm info for AICB train stage\n" + rule + "\n";
-  text += fmt::format("{:<15} {:<12} {:<12} {:<12} {:<24} {:<24}\n", "Comm_Type", "Comm_Group",
-                      "Message_Size", "Count", "Avg_Elapsed_Time ± Std", "Avg_BusBw ± Std");
-  text += rule + "\n";
-  for (const auto& [key, row] : rows) {
-    const auto& [type, group, bytes] = key;
-    text += fmt::format("{:<15} {:<12} {:<12} {:<16} {:<24} {:<18}\n", "CommType." + type,
-                        "CommGroup." + group, aicb_size_text(bytes),
-                        fmt::format("{:.2f}", static_cast<double>(row.ms.values.size())),
-                        fmt::format("{:.2f}±{:.2f}", row.ms.mean(), row.ms.deviation()),
-                        fmt::format("{:.2f}±{:.2f}", row.busbw.mean(), row.busbw.deviation()));
-  }
-  // An epoch of nothing but init is none.
-  Spread iterations;
-  bool trains = false;
-  std::size_t iteration = 0;
-  for (const RunRecord& record : log.records) {
-    const RunItem& item = item_of(plan, record);
-    if (!item.epoch_end) {
-      trains = trains || !item.stage.starts_with("init");
-      continue;
-    }
-    const double seconds = log.iterations_s.at(iteration++);
-    if (trains) {
-      iterations.values.push_back(1e3 * seconds);
-    }
-    trains = false;
-  }
-  if (iterations.values.empty()) {
-    return text;
-  }
-  std::vector<double> sorted = iterations.values;
-  std::ranges::sort(sorted);
-  const auto ninetieth = static_cast<std::size_t>(0.9 * static_cast<double>(sorted.size()));
-  text += "\n\n\tDetailed info for AICB iteration time\n" + wide_rule + "\n";
-  text += fmt::format("{:<18} {:<20} {:<20} {:<20} {:<20} {:<20}\n", "Init time",
-                      "Max iteration time", "Min iteration time", "Avg iteration time",
-                      "P90 iteration time", "Iteration time Std");
-  text += wide_rule + "\n";
-  // As AICB has it, "Init time" is the first iteration's.
-  text += fmt::format("{:<18.2f} {:<20.2f} {:<20.2f} {:<20.2f} {:<20.2f} {:<20.2f}\n",
-                      iterations.values.front(), sorted.back(), sorted.front(), iterations.mean(),
-                      sorted[ninetieth], iterations.deviation());
-  return text;
-}
-
 std::string nccl_tests_tables(const RunPlan& plan, const RunLog& log, const std::string& gpu) {
   // By operation and ranks a table; rows by size.
-  std::map<std::tuple<CommType, std::int64_t>, std::map<std::int64_t, Spread>> tables;
+  std::map<std::tuple<CommType, std::int64_t>, std::map<std::int64_t, Mean>> tables;
   for (const RunRecord& record : log.records) {
     const RunItem& item = item_of(plan, record);
     if (item.comm != CommType::kNone && item.comm != CommType::kBarrier) {
       const std::int64_t ranks = item.comm == CommType::kSendRecv ? 2 : group_size(plan, item);
-      tables[{item.comm, ranks}][item.bytes].values.push_back(record.seconds);
+      tables[{item.comm, ranks}][item.bytes].add(record.seconds);
     }
   }
   std::string text;
@@ -211,7 +128,7 @@ std::string nccl_tests_tables(const RunPlan& plan, const RunLog& log, const std:
     const bool reduces = comm == CommType::kAllReduce || comm == CommType::kReduceScatter ||
                          comm == CommType::kReduce;
     for (const auto& [bytes, times] : rows) {
-      const double seconds = times.mean();
+      const double seconds = times.value();
       const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0;
       text += fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>6}\n",
                           bytes, bytes / 2, "bfloat16", reduces ? "sum" : "none", -1, seconds * 1e6,

@@ -26,10 +26,6 @@ struct RunLog {
 /// 1024^3. Barriers are not logged, as AICB does not.
 std::string comm_log_csv(const RunPlan& plan, const RunLog& log);
 
-/// What AICB prints after a run: mean and deviation by operation, group and size of what is not
-/// init, and the table of iteration times.
-std::string run_summary(const RunPlan& plan, const RunLog& log);
-
 /// A table as nccl-tests prints it for each collective, ranks and size: mean time, algbw, busbw in
 /// units of 1e9 B/s.
 std::string nccl_tests_tables(const RunPlan& plan, const RunLog& log, const std::string& gpu);

@@ -179,38 +179,4 @@ RunPlan run_plan(const Workload& workload, const RunChoice& choice) {
   return plan;
 }
 
-std::string describe(const RunPlan& plan) {
-  std::string text = fmt::format("rank {} of {}: {} items, {} communicators, buffers of {}\n",
-                                 plan.rank, plan.world, plan.items.size(), plan.groups.size(),
-                                 to_text(Bytes(plan.largest_bytes)));
-  const auto line = [&](const RunItem& item) {
-    if (item.epoch_end) {
-      return std::string("end of iteration");
-    }
-    if (item.comm == CommType::kNone) {
-      return item.compute.m > 0
-                 ? fmt::format("gemm {} x {} x {}", item.compute.m, item.compute.n, item.compute.k)
-                 : fmt::format("idle {}", to_text(item.compute.idle));
-    }
-    if (item.comm == CommType::kSendRecv) {
-      return fmt::format("{} {} rank {}", item.send ? "send" : "receive",
-                         to_text(Bytes(item.bytes)), item.peer);
-    }
-    const RunGroup& group = plan.groups[static_cast<std::size_t>(item.group)];
-    return fmt::format("{} {} over {} of {}", name_of(item.comm), to_text(Bytes(item.bytes)),
-                       group.name, group.ranks.size());
-  };
-  for (std::size_t i = 0; i < plan.items.size();) {
-    std::size_t same = i + 1;
-    const std::string what = line(plan.items[i]);
-    while (same < plan.items.size() && line(plan.items[same]) == what &&
-           plan.items[same].name == plan.items[i].name) {
-      ++same;
-    }
-    text += fmt::format("{:>6} x  {:<44} {}\n", same - i, what, plan.items[i].name);
-    i = same;
-  }
-  return text;
-}
-
 }  // namespace lockstep

@@ -75,5 +75,7 @@ RunPlan read_aicb_workload(std::string_view text, const std::string& file, const
 
 /// The plan as a table for people: runs of equal items are one line.
 std::string describe(const RunPlan& plan);
+/// The same as lockstep-run-plan/1 (docs/formats/run-json.md).
+std::string to_json_text(const RunPlan& plan);
 
 }  // namespace lockstep

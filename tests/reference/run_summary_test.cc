@@ -1,4 +1,6 @@
 // AICB's own summary of a log of a run, made again from the log's rows.
+#include "profiler/run/run_summary.h"
+
 #include <map>
 #include <string>
 #include <tuple>
@@ -7,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "profiler/run/run_log.h"
 #include "tests/support/reference.h"
 #include "trace/csv_fields.h"
 
@@ -60,7 +61,7 @@ TEST(RunSummary, IsAicbs) {
     log.records.push_back({static_cast<std::int32_t>(plan.items.size()), 0, seconds});
     plan.items.push_back(item);
   }
-  const std::string ours = run_summary(plan, log);
+  const std::string ours = to_text(summarize(plan, log));
   const std::string theirs = testing::slurp(folder + "analyze.txt");
   std::string_view a = ours, b = theirs, line_a, line_b;
   int lines = 0;

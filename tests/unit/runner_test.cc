@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "profiler/run/run_summary.h"
 #include "trace/trace_events.h"
 #include "workloads/simai_txt.h"
 
@@ -145,7 +147,7 @@ TEST(RunOutputs, CommLogIsAicbs) {
 
 TEST(RunOutputs, SummaryLeavesInitOut) {
   const RunPlan plan = csv_plan(kCsv);
-  const std::string text = run_summary(plan, some_log(plan));
+  const std::string text = to_text(summarize(plan, some_log(plan)));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("dp_group")));
   // 1 and 3 ms: mean 2, deviation 1.
   EXPECT_THAT(text, HasSubstr("CommType.all_gather CommGroup.tp_group 4.0 KB       2.00            "
@@ -153,6 +155,31 @@ TEST(RunOutputs, SummaryLeavesInitOut) {
   // 10 and 30 ms: mean 20, p90 the second, deviation 10; the first is "Init time".
   EXPECT_THAT(text, HasSubstr("10.00              30.00                10.00                20.00 "
                               "               30.00                10.00"));
+}
+
+TEST(RunOutputs, SummaryAsJson) {
+  const RunPlan plan = csv_plan(kCsv);
+  const Json json = Json::parse(to_json_text(summarize(plan, some_log(plan)), plan, "control"));
+  const Json& row = json.at("rows").at(0);
+  EXPECT_EQ(row.at("op"), "all_gather");
+  EXPECT_EQ(row.at("size_bytes"), 4096);
+  EXPECT_EQ(row.at("count"), 2);
+  EXPECT_NEAR(row.at("mean_s").get<double>(), 2e-3, 1e-15);
+  EXPECT_NEAR(row.at("deviation_s").get<double>(), 1e-3, 1e-15);
+  EXPECT_NEAR(json.at("iterations").at("p90_s").get<double>(), 0.030, 1e-15);
+}
+
+TEST(RunPlan, AsJson) {
+  const Json json = Json::parse(to_json_text(run_plan(read_simai_txt(kLayers, "w.txt"), four(3))));
+  EXPECT_EQ(json.at("communicators").size(), 4U);
+  const Json& items = json.at("items");
+  EXPECT_EQ(items.at(0).at("op"), "idle");
+  EXPECT_NEAR(items.at(0).at("time_s").get<double>(), 5e-6, 1e-18);
+  EXPECT_EQ(items.at(1).at("op"), "allgather");
+  EXPECT_EQ(
+      json.at("communicators").at(items.at(1).at("communicator").get<std::size_t>()).at("ranks"),
+      Json({2, 3}));
+  EXPECT_EQ(items.back().at("op"), "end_of_iteration");
 }
 
 TEST(RunOutputs, NcclTestsTable) {
