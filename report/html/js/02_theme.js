@@ -3,13 +3,13 @@
   'use strict';
   var kLight = {
     dark: false, background: '#ffffff', panel: '#f6f7f9', text: '#1c2128', quiet: '#57606a', line: '#d0d7de',
-    blue: '#0072b2', sky: '#56b4e9', green: '#009e73', yellow: '#d5b400', orange: '#e69f00', red: '#d55e00',
-    pink: '#cc79a7', grey: '#8c959f', strong: '#000000',
+    blue: '#0072b2', sky: '#56b4e9', green: '#009e73', yellow: '#ffce06', orange: '#e69f00', red: '#d55e00',
+    pink: '#cc79a7', grey: '#5e6771', strong: '#000000',
     heat: ['#fff7ec', '#fee8c8', '#fdbb84', '#fc8d59', '#e34a33', '#b30000', '#7f0000']
   };
   var kDark = {
     dark: true, background: '#15181d', panel: '#1d2127', text: '#e6e9ed', quiet: '#9aa4b0', line: '#363d47',
-    blue: '#3d9be0', sky: '#8fd0f5', green: '#2bbf93', yellow: '#f0e442', orange: '#f0b030', red: '#f0783c',
+    blue: '#3d9be0', sky: '#8fd0f5', green: '#2bbf93', yellow: '#f6f038', orange: '#f0b030', red: '#f0783c',
     pink: '#dd9cc2', grey: '#7d8792', strong: '#ffffff',
     heat: ['#2a1f1c', '#4a2a22', '#7a3527', '#ab4a30', '#d9683f', '#f2a36b', '#fde2bf']
   };
@@ -25,6 +25,20 @@
   Report.group_colour = function (theme, group) {
     return {tp: theme.orange, cp: theme.yellow, ep: theme.pink, pp: theme.red, dp: theme.green, dp_ep: theme.green,
             world: theme.grey}[group] || theme.grey;
+  };
+
+  // Black or white, whichever is read better on a colour (WCAG 2.1's contrast: equal at a luminance of 0.179).
+  var inks = {};
+  Report.ink = function (colour) {
+    if (inks[colour]) {
+      return inks[colour];
+    }
+    var luminance = [0.2126, 0.7152, 0.0722].reduce(function (sum, weight, i) {
+      var c = parseInt(colour.slice(1 + 2 * i, 3 + 2 * i), 16) / 255;
+      return sum + weight * (c <= 0.04045 ? c / 12.92 : Math.pow((c + 0.055) / 1.055, 2.4));
+    }, 0);
+    inks[colour] = luminance > 0.179 ? '#000' : '#fff';
+    return inks[colour];
   };
 
   // What every chart has in common.
@@ -68,7 +82,7 @@
 
   Report.legend = function (theme, more) {
     return Report.merge({top: 0, left: 0, itemWidth: 14, itemHeight: 10, textStyle: {color: theme.text},
-                         inactiveColor: theme.grey, type: 'scroll', pageTextStyle: {color: theme.quiet}}, more || {});
+                         inactiveColor: theme.line, type: 'scroll', pageTextStyle: {color: theme.quiet}}, more || {});
   };
 
   Report.merge = function (target, source) {

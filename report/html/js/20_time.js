@@ -39,7 +39,7 @@
           return {
             name: part.name, type: 'bar', stack: 'all', barWidth: 34, data: [part.value],
             itemStyle: {color: part.colour, borderColor: theme.background, borderWidth: 1},
-            label: {show: part.value > 0.07 * d.total_s, formatter: f.percent(part.value / d.total_s), color: theme.dark ? '#000' : (part.colour === theme.blue || part.colour === theme.red ? '#fff' : '#000')},
+            label: {show: part.value > 0.07 * d.total_s, formatter: f.percent(part.value / d.total_s), color: Report.ink(part.colour)},
             tooltip: {formatter: function () { return part.name + '\n' + f.time(part.value) + ', ' + f.percent(part.value / d.total_s) + ' of the step'; }}
           };
         })

@@ -156,7 +156,7 @@
           if (box[3] && x1 - x0 > kLabelled && half >= 6) {
             labels.push({type: 'text', silent: true, style: {
               text: d.detail.ops[box[3].op].name, x: x0 + 4, y: line.middle, verticalAlign: 'middle', fontSize: 11,
-              fill: box[0] === 'match' ? theme.background : box[0] === 'backward' || box[0] === 'pp' ? (theme.dark ? '#000' : '#fff') : box[0] === 'dim' ? theme.quiet : '#000',
+              fill: box[0] === 'match' ? theme.background : box[0] === 'dim' ? theme.quiet : Report.ink(palette[box[0]] || theme.grey),
               width: x1 - x0 - 8, overflow: 'truncate'}});
           }
         });

@@ -11,8 +11,8 @@
   // What a pass looks like in a box of this width.
   function look(pass, width, theme) {
     var number = String(pass.microbatch);
-    return {fill: colour_of(pass.pass, pass.chunk, theme), edge: width > 3, text: width > 9 + 6 * number.length ? number : '',
-            ink: pass.pass === 'backward' && !theme.dark ? '#fff' : '#000'};
+    var fill = colour_of(pass.pass, pass.chunk, theme);
+    return {fill: fill, edge: width > 3, text: width > 9 + 6 * number.length ? number : '', ink: Report.ink(fill)};
   }
 
   function paint_stage(stage, theme, context, x_of, from, to, top, height) {
