@@ -3,7 +3,7 @@
 // with
 // --full one with a slow GPU also with the simulation of every rank (minutes at 1,024).
 //
-// Usage: live_model [--full] [<flags of simulate>]
+// Usage: live_model [--full] [--only <slider>] [<flags of simulate>]
 #include "app/serve/live_model.h"
 
 #include <algorithm>
@@ -40,7 +40,11 @@ void check(const StepResult& a, const StepResult& b, const char* what) {
                  what);
 }
 
-void measure(LiveModel& model, const char* name, double LiveSliders::*slider, LiveSliders sliders) {
+void measure(LiveModel& model, const std::string& only, const char* name,
+             double LiveSliders::*slider, LiveSliders sliders) {
+  if (!only.empty() && only != name) {
+    return;
+  }
   constexpr int kPlaces = 9;
   std::vector<double> wall, cpu;
   double fresh = 0;
@@ -74,6 +78,11 @@ int main(int count, char** words) {
   if (full) {
     flags.erase(flags.begin());
   }
+  std::string only;
+  if (flags.size() > 1 && flags.front() == "--only") {
+    only = flags[1];
+    flags.erase(flags.begin(), flags.begin() + 2);
+  }
   if (flags.empty()) {
     flags = {"--model", "gpt3-175b", "--gpus", "1024", "--tp",       "8",
              "--pp",    "16",        "--gbs",  "1536", "--topology", "Spectrum-X:g=1024",
@@ -85,13 +94,13 @@ int main(int count, char** words) {
     model.simulate({});
     fmt::print("{:34} {:.1f} ms\n", "the first answer", 1e3 * (Clock::now().wall - begin.wall));
     const LiveSliders slow_gpu{.straggler = 1.5, .straggler_gpu = 5};
-    measure(model, "GPU speed", &LiveSliders::gpu_speed, {});
-    measure(model, "network bandwidth", &LiveSliders::network_bandwidth, {});
-    measure(model, "NVLink bandwidth", &LiveSliders::nvlink_bandwidth, {});
-    measure(model, "latency", &LiveSliders::latency, {});
-    measure(model, "one slow GPU", &LiveSliders::straggler, slow_gpu);
-    measure(model, "GPU speed, one GPU slow", &LiveSliders::gpu_speed, slow_gpu);
-    measure(model, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth, slow_gpu);
+    measure(model, only, "GPU speed", &LiveSliders::gpu_speed, {});
+    measure(model, only, "network bandwidth", &LiveSliders::network_bandwidth, {});
+    measure(model, only, "NVLink bandwidth", &LiveSliders::nvlink_bandwidth, {});
+    measure(model, only, "latency", &LiveSliders::latency, {});
+    measure(model, only, "one slow GPU", &LiveSliders::straggler, slow_gpu);
+    measure(model, only, "GPU speed, one GPU slow", &LiveSliders::gpu_speed, slow_gpu);
+    measure(model, only, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth, slow_gpu);
     if (full) {
       flags.emplace_back("--no-symmetry");
       const Clock start = Clock::now();

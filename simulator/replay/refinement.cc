@@ -28,12 +28,16 @@ constexpr Hash mix(Hash a, Hash b) { return mix(a + 0x9E3779B97F4A7C15U * (b + 1
 /// What kind of thing looks at what kind of thing.
 enum Look : Hash { kTerm = 1, kWait, kLeaves, kReaches };
 
-Hash own_hash(const FlowGraph& graph, std::size_t i) {
+/// What the copies of a slot are: one of its numbers, or how often it is there.
+enum class Copies : std::uint8_t { kNumber, kTimes };
+
+Hash own_hash(const FlowGraph& graph, std::size_t i, Copies copies) {
   const FlowGraph::Slot& slot = graph.slots[i];
   Hash hash = std::bit_cast<Hash>(slot.bits);
   for (const std::int64_t number :
        {slot.latency.count_ps(), slot.start_latency.count_ps(), slot.forward_latency.count_ps(),
-        slot.entry.count_ps(), std::int64_t{slot.count}, std::int64_t{slot.kind}, slot.copies}) {
+        slot.entry.count_ps(), std::int64_t{slot.count}, std::int64_t{slot.kind},
+        copies == Copies::kNumber ? slot.copies : 1}) {
     hash = mix(hash, static_cast<Hash>(number));
   }
   if (!graph.limits.empty()) {
@@ -70,12 +74,16 @@ struct Lookers {
 /// Vertices are the slots, then the constraints, then the places.
 class Refinement {
  public:
-  Refinement(const FlowGraph& graph, std::int32_t most)
+  /// `known_places` tells apart places that are known to differ; empty: none.
+  Refinement(const FlowGraph& graph, std::int32_t most, Copies copies,
+             std::vector<std::int32_t> known_places)
       : graph_(graph),
         most_(most),
         slots_(graph.slots.size()),
         constraints_(graph.capacity.size()),
-        vertices_(slots_ + constraints_ + graph.place_colour.size()) {}
+        vertices_(slots_ + constraints_ + graph.place_colour.size()),
+        copies_(copies),
+        known_places_(std::move(known_places)) {}
 
   std::optional<Partition> run() {
     colour();
@@ -106,7 +114,7 @@ class Refinement {
   void colour() {
     hash_.resize(vertices_);
     for (std::size_t i = 0; i < slots_; ++i) {
-      hash_[i] = own_hash(graph_, i);
+      hash_[i] = own_hash(graph_, i, copies_);
     }
     for (std::size_t c = 0; c < constraints_; ++c) {
       hash_[slots_ + c] = mix(std::bit_cast<Hash>(graph_.capacity[c]), 11);
@@ -116,7 +124,15 @@ class Refinement {
     }
     for (std::size_t p = 0; p < graph_.place_colour.size(); ++p) {
       hash_[slots_ + constraints_ + p] = mix(graph_.place_colour[p], 12);
+      if (!known_places_.empty()) {
+        Hash& hash = hash_[slots_ + constraints_ + p];
+        hash = mix(hash, static_cast<Hash>(known_places_[p]));
+      }
     }
+  }
+
+  Hash times(std::size_t slot) const {
+    return copies_ == Copies::kNumber ? 1 : static_cast<Hash>(graph_.slots[slot].copies);
   }
 
   /// Calls f(vertex, label) for the vertices that a slot looks at and is looked at by.
@@ -141,8 +157,9 @@ class Refinement {
   void look_around() {
     sum_.assign(vertices_, 0);
     for (std::size_t i = 0; i < slots_; ++i) {
-      each_neighbour(i,
-                     [&](std::size_t other, Hash label) { sum_[other] += mix(hash_[i] ^ label); });
+      each_neighbour(i, [&](std::size_t other, Hash label) {
+        sum_[other] += times(i) * mix(hash_[i] ^ label);
+      });
     }
     for (std::size_t v = slots_; v < vertices_; ++v) {
       hash_[v] = mix(hash_[v], sum_[v]);
@@ -237,7 +254,8 @@ class Refinement {
       const Lookers& lookers = member < slots_ ? waiters_ : crossings_;
       const std::size_t thing = member < slots_ ? member : member - slots_;
       if (member < slots_) {
-        each_neighbour(member, [&](std::size_t other, Hash label) { meet(other, label); });
+        each_neighbour(member,
+                       [&](std::size_t other, Hash label) { meet(other, times(member) * label); });
       }
       for (std::int32_t k = lookers.begin[thing]; k < lookers.begin[thing + 1]; ++k) {
         meet(at(lookers.slot[at(k)]), lookers.label[at(k)]);
@@ -356,6 +374,8 @@ class Refinement {
   const FlowGraph& graph_;
   std::int32_t most_;
   std::size_t slots_, constraints_, vertices_;
+  Copies copies_;
+  std::vector<std::int32_t> known_places_;  // classes of places that differ, or nothing
   std::vector<Hash> hash_, sum_;
   // Members of class c are order_[begin_[c] … end_[c] - 1].
   std::vector<std::int32_t> order_, place_, class_, begin_, end_, queue_, touched_;
@@ -366,10 +386,55 @@ class Refinement {
   Lookers waiters_, crossings_;
 };
 
+/// Who sends what to whom, and nothing else: slots from one place to another with equal numbers are
+/// one, with as many `copies`; what tells them from others is their `entry`. Places that are alike
+/// in the whole graph are alike here, too.
+FlowGraph between_places(const FlowGraph& graph) {
+  struct Sent {
+    std::int32_t to;
+    Hash what;
+    auto operator<=>(const Sent&) const = default;
+  };
+  std::vector<std::vector<Sent>> sent(graph.place_colour.size());
+  for (std::size_t i = 0; i < graph.slots.size(); ++i) {
+    if (const FlowGraph::Slot& slot = graph.slots[i]; slot.source >= 0 && slot.destination >= 0) {
+      sent[at(slot.source)].push_back({slot.destination, own_hash(graph, i, Copies::kNumber)});
+    }
+  }
+  FlowGraph between;
+  between.place_colour = graph.place_colour;
+  for (std::size_t from = 0; from < sent.size(); ++from) {
+    std::vector<Sent>& all = sent[from];
+    std::ranges::sort(all);
+    for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
+      while (end < all.size() && all[end] == all[i]) {
+        ++end;
+      }
+      FlowGraph::Slot& slot = between.slots.emplace_back();
+      slot.source = static_cast<std::int32_t>(from);
+      slot.destination = all[i].to;
+      slot.entry = Time::ps(static_cast<std::int64_t>(all[i].what));
+      slot.copies = static_cast<std::int64_t>(end - i);
+      between.term_begin.push_back(0);
+      between.wait_begin.push_back(0);
+    }
+    all = {};
+  }
+  return between;
+}
+
 }  // namespace
 
 std::optional<Partition> refine(const FlowGraph& graph, std::int32_t most_slot_classes) {
-  return Refinement(graph, most_slot_classes).run();
+  std::vector<std::int32_t> places;
+  if (!graph.place_colour.empty()) {
+    const FlowGraph between = between_places(graph);
+    if (std::optional<Partition> coarse =
+            Refinement(between, INT32_MAX, Copies::kTimes, {}).run()) {
+      places = std::move(coarse->place_class);
+    }
+  }
+  return Refinement(graph, most_slot_classes, Copies::kNumber, std::move(places)).run();
 }
 
 }  // namespace lockstep

@@ -11,7 +11,9 @@ namespace lockstep {
 /// collisions: equitable() proves it. Nothing if it has more than `most_slot_classes` classes of
 /// slots, as far as that shows before it is done.
 ///
-/// Rounds of colour refinement over everything come first, as long as each finds many new colours:
+/// Places are told apart first by who sends what to whom alone, which is a far smaller graph: what
+/// differs there differs in the whole, and where one rank makes all others differ it shows at once.
+/// Rounds of colour refinement over everything come next, as long as each finds many new colours:
 /// in a graph that has few classes or nothing but classes they soon tell. Then classes are split
 /// one by one: what looks at members of a class that has split is told apart by what it sees of it,
 /// and of the parts of a class that splits all but the largest are looked at again (Hopcroft 1971;

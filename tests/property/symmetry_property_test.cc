@@ -208,10 +208,12 @@ TEST(SymmetryProperty, WhatIsNoRecurrenceIsLeftToTheEvents) {
 std::size_t classes_by_definition(const FlowGraph& graph) {
   using Seen = std::vector<std::tuple<int, std::int64_t, double>>;
   std::vector<std::int64_t> slot(graph.slots.size()), constraint(graph.capacity.size());
+  std::vector<std::int64_t> place(graph.place_colour.size());
   std::size_t count = 0;
   while (true) {
     std::map<std::tuple<std::int64_t, double, Seen>, std::int64_t> constraints;
-    std::vector<Seen> crossed(constraint.size()), seen(slot.size());
+    std::map<std::tuple<std::int64_t, std::uint64_t, Seen>, std::int64_t> places;
+    std::vector<Seen> crossed(constraint.size()), seen(slot.size()), about(place.size());
     for (std::size_t i = 0; i < slot.size(); ++i) {
       for (const MaxMin::Term& term : graph.terms(i)) {
         crossed[term.constraint.index()].emplace_back(0, slot[i], term.coefficient);
@@ -222,6 +224,12 @@ std::size_t classes_by_definition(const FlowGraph& graph) {
       }
       const FlowGraph::Slot& s = graph.slots[i];
       seen[i].emplace_back(2, slot[i], s.bits);
+      for (const auto& [end, way] : {std::pair(s.source, 3), std::pair(s.destination, 4)}) {
+        if (end >= 0) {
+          seen[i].emplace_back(way, place[static_cast<std::size_t>(end)], s.kind);
+          about[static_cast<std::size_t>(end)].emplace_back(way, slot[i], 0);
+        }
+      }
       for (const Time time : {s.latency, s.start_latency, s.forward_latency, s.entry}) {
         seen[i].emplace_back(static_cast<int>(seen[i].size()) + 10, time.count_ps(), s.count);
       }
@@ -234,14 +242,20 @@ std::size_t classes_by_definition(const FlowGraph& graph) {
               .try_emplace({constraint[c], graph.capacity[c], crossed[c]}, std::ssize(constraints))
               .first->second;
     }
+    for (std::size_t p = 0; p < place.size(); ++p) {
+      std::ranges::sort(about[p]);
+      place[p] = places.try_emplace({place[p], graph.place_colour[p], about[p]}, std::ssize(places))
+                     .first->second;
+    }
     std::map<Seen, std::int64_t> slots;
     for (std::size_t i = 0; i < slot.size(); ++i) {
       slot[i] = slots.try_emplace(seen[i], std::ssize(slots)).first->second;
     }
-    if (count == slots.size() + constraints.size()) {
+    const std::size_t now = slots.size() + constraints.size() + places.size();
+    if (count == now) {
       return slots.size();
     }
-    count = slots.size() + constraints.size();
+    count = now;
   }
 }
 
@@ -259,6 +273,66 @@ TEST(SymmetryProperty, TheCoarsestPartitionIsFound) {
     EXPECT_TRUE(equitable(graph, *partition));
     EXPECT_EQ(static_cast<std::size_t>(partition->slot_classes), classes_by_definition(graph));
   }
+}
+
+/// Some slots among a few places, as `copies` alike; in every other copy what goes to two places
+/// that are alike goes to one of them twice where that leaves all alike.
+FlowGraph random_places(Rng& rng, std::int32_t places, std::int32_t copies) {
+  struct Sent {
+    std::int32_t from, to, kind;
+    bool crosses;
+  };
+  std::vector<Sent> sent;
+  for (std::uint64_t i = 0, count = 2 + rng.below(8); i < count; ++i) {
+    const auto from = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(places)));
+    sent.push_back({from, static_cast<std::int32_t>((from + rng.between(1, places - 1)) % places),
+                    static_cast<std::int32_t>(rng.below(2)), rng.below(2) == 0});
+  }
+  FlowGraph graph;
+  for (std::int32_t copy = 0; copy < copies; ++copy) {
+    const auto constraint = static_cast<std::int32_t>(graph.capacity.size());
+    const std::int32_t first = copy * places * 2;
+    graph.capacity.push_back(1e10);
+    graph.place_colour.resize(graph.place_colour.size() + static_cast<std::size_t>(2 * places), 7);
+    const auto add = [&](const Sent& what, std::int32_t from, std::int32_t to) {
+      FlowGraph::Slot& slot = graph.slots.emplace_back();
+      slot.bits = 8000;
+      slot.count = 1;
+      slot.kind = what.kind;
+      slot.source = first + from;
+      slot.destination = first + to;
+      if (what.crosses) {
+        graph.term.push_back({ConstraintId(constraint), 1});
+      }
+      graph.term_begin.push_back(static_cast<std::int32_t>(graph.term.size()));
+      graph.wait_begin.push_back(0);
+    };
+    for (const Sent& what : sent) {  // between two halves, straight on or crosswise
+      for (const std::int32_t half : {0, places}) {
+        add(what, what.from + half, what.to + half);
+        add(what, what.from + half, what.to + (copy % 2 == 0 ? half : places - half));
+      }
+    }
+  }
+  return graph;
+}
+
+TEST(SymmetryProperty, TheCoarsestPartitionOfSlotsBetweenPlacesIsFound) {
+  Rng rng(5, "symmetry/places");
+  int classes = 0;
+  for (int round = 0; round < 100; ++round) {
+    FlowGraph graph = random_places(rng, static_cast<std::int32_t>(rng.between(2, 6)),
+                                    static_cast<std::int32_t>(rng.between(2, 7)));
+    if (round % 2 == 0) {  // one place is not like the others
+      graph.place_colour[rng.below(graph.place_colour.size())] = 8;
+    }
+    const auto partition = refine(graph, static_cast<std::int32_t>(graph.slots.size()));
+    ASSERT_TRUE(partition);
+    EXPECT_TRUE(equitable(graph, *partition));
+    EXPECT_EQ(static_cast<std::size_t>(partition->slot_classes), classes_by_definition(graph));
+    classes += partition->slot_classes;
+  }
+  EXPECT_GT(classes, 200);
 }
 
 /// Slots and classes of a collective on the flow engine, with every transfer's end compared to the
