@@ -36,6 +36,7 @@
 #include "report/step_json.h"
 #include "report/step_table.h"
 #include "simulator/replay/megatron_pipeline.h"
+#include "simulator/replay/shared_step.h"
 #include "simulator/replay/step_sample.h"
 #include "topologies/topology_file.h"
 #include "trace/job_meta.h"
@@ -353,13 +354,18 @@ SimulateOptions once_more(SimulateOptions options) {
   options.explain = false;
   options.detail = nullptr;
   options.memory = nullptr;
+  options.with_ports = false;
   options.quiet = true;
   return options;
 }
 
 /// The step; what the stragglers cost, and several steps, by further runs.
-StepResult run_steps(const SimulateOptions& options, const Workload& workload,
+StepResult run_steps(const SimulateOptions& given, const Workload& workload,
                      const Topology* topology, Timeline* timeline) {
+  SimulateOptions options = given;
+  SharedStep shared(runs_to_price(given.stragglers.size()) +
+                    static_cast<std::size_t>(given.steps - 1));
+  options.shared = &shared;
   const RunStep run = [&](std::span<const Straggler> stragglers, std::int64_t step) {
     SimulateOptions other = once_more(options);
     other.stragglers.assign(stragglers.begin(), stragglers.end());

@@ -65,6 +65,8 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.explain = options.explain;
   step.detail = options.detail;
   step.kept = options.kept;
+  step.shared = options.shared;
+  step.with_ports = options.with_ports;
   step.routes = fold;
   step.memory = options.memory;
   step.interference.share = options.interference;

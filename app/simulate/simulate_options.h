@@ -19,6 +19,7 @@
 namespace lockstep {
 
 struct KeptStep;
+class SharedStep;
 
 /// The flags of `lockstep simulate`, as typed. Quantities stay text until the engine is known.
 struct SimulateOptions : NetworkFlags {
@@ -44,7 +45,9 @@ struct SimulateOptions : NetworkFlags {
   int threads = 0;                    // 0: as many as there are cores
   Trace* rows = nullptr;              // filled with the step in what-if columns
   JobMeta* meta = nullptr;
-  KeptStep* kept = nullptr;                              // StepOptions::kept, and schedules
+  KeptStep* kept = nullptr;      // StepOptions::kept, and schedules
+  SharedStep* shared = nullptr;  // StepOptions::shared, with_ports
+  bool with_ports = true;
   std::function<RankMemory(std::int32_t stage)> memory;  // what ranks hold, where it is known
   bool memory_over_time = false;
   std::string memory_csv;

@@ -583,15 +583,16 @@ std::vector<double> FoldedRuns::carried_bits() const {
 void add_port_bits(const StepFold& fold, const std::vector<double>& carried_bits,
                    const Topology& topology, const FlowOptions& flow, std::vector<double>& bits) {
   // Slots of one way together.
-  std::vector<std::int32_t> order(fold.way.size());
+  const std::vector<Way>& ways = *fold.way;
+  std::vector<std::int32_t> order(ways.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](std::int32_t i) { return fold.way[at(i)]; });
+  std::ranges::sort(order, {}, [&](std::int32_t i) { return ways[at(i)]; });
   PathFinder paths(topology, flow);
   for (std::size_t begin = 0; begin < order.size();) {
-    const Way& way = fold.way[at(order[begin])];
+    const Way& way = ways[at(order[begin])];
     double carried = 0;
     std::size_t end = begin;
-    for (; end < order.size() && fold.way[at(order[end])] == way; ++end) {
+    for (; end < order.size() && ways[at(order[end])] == way; ++end) {
       carried += carried_bits[at(fold.slot_of[at(order[end])])];
     }
     if (carried > 0) {

@@ -389,7 +389,7 @@ class Refinement {
 /// Who sends what to whom, and nothing else: slots from one place to another with equal numbers are
 /// one, with as many `copies`; what tells them from others is their `entry`. Places that are alike
 /// in the whole graph are alike here, too.
-FlowGraph between_places(const FlowGraph& graph) {
+FlowGraph between_places(const FlowGraph& graph, std::span<const std::uint64_t> colours) {
   struct Sent {
     std::int32_t to;
     Hash what;
@@ -403,6 +403,9 @@ FlowGraph between_places(const FlowGraph& graph) {
   }
   FlowGraph between;
   between.place_colour = graph.place_colour;
+  for (std::size_t place = 0; place < colours.size(); ++place) {
+    between.place_colour[place] = mix(between.place_colour[place], colours[place]);
+  }
   for (std::size_t from = 0; from < sent.size(); ++from) {
     std::vector<Sent>& all = sent[from];
     std::ranges::sort(all);
@@ -425,10 +428,11 @@ FlowGraph between_places(const FlowGraph& graph) {
 
 }  // namespace
 
-std::optional<Partition> refine(const FlowGraph& graph, std::int32_t most_slot_classes) {
+std::optional<Partition> refine(const FlowGraph& graph, std::int32_t most_slot_classes,
+                                std::span<const std::uint64_t> colours) {
   std::vector<std::int32_t> places;
   if (!graph.place_colour.empty()) {
-    const FlowGraph between = between_places(graph);
+    const FlowGraph between = between_places(graph, colours);
     if (std::optional<Partition> coarse =
             Refinement(between, INT32_MAX, Copies::kTimes, {}).run()) {
       places = std::move(coarse->place_class);

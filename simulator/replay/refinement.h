@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "simulator/replay/symmetry.h"
 
@@ -21,6 +22,8 @@ namespace lockstep {
 /// slots costs what it has and not its square.
 ///
 /// O(incidence log slots). Memory: 16 B a term, 8 B a wait, 40 B a slot, constraint and place.
-std::optional<Partition> refine(const FlowGraph& graph, std::int32_t most_slot_classes);
+/// `colours` as in find_symmetry().
+std::optional<Partition> refine(const FlowGraph& graph, std::int32_t most_slot_classes,
+                                std::span<const std::uint64_t> colours = {});
 
 }  // namespace lockstep

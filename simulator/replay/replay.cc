@@ -15,13 +15,13 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
   return ReplayRun(work, node_of_rank, topology, network, schedules, options).run();
 }
 
-FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder,
-                           std::shared_ptr<StepFold> first, const Topology& topology,
-                           const FlowOptions& flow, const ReplayOptions& options) {
+FoldedResult replay_folded(const StepFolder& folder, std::shared_ptr<StepFold> first,
+                           bool with_ports) {
+  const auto& [work, node_of_rank, topology, flow, schedules, options] = folder.place();
   ReplayRun replay(work, folder, std::move(first), options);
   FoldedResult result;
   result.replay = replay.run();
-  if (folder.kept() != nullptr) {
+  if (!with_ports) {
     return result;
   }
   const std::vector<std::vector<double>> carried = replay.carried_bits();

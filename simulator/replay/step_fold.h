@@ -10,13 +10,14 @@
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/replay.h"
-#include "simulator/replay/spared_ports.h"
+#include "simulator/replay/step_layout.h"
 
 namespace lockstep {
 
 struct FoldedCommunicators;
 struct KeptStep;
 struct Partition;
+class SharedStep;
 
 /// A step folded by symmetry: ranks that run the same program at equivalent places of the fabric
 /// form a class, one rank of which is simulated for all; the connections of their collectives are
@@ -40,8 +41,7 @@ struct StepFold {
     std::vector<std::int64_t> shares;   ///< of each: transfers that leave or reach one rank
   };
   std::vector<Communicator> communicators;
-  static constexpr std::int32_t kAlone = -1;  ///< nobody to communicate with
-  static constexpr std::int32_t kLater = -2;  ///< not before the next phase
+  static constexpr std::int32_t kAlone = StepLayout::kAlone, kLater = StepLayout::kLater;
   /// Per class and kind of its program's communications: the communicator, kAlone or kLater.
   std::vector<std::vector<std::int32_t>> communicator_of;
   /// Per program and operation: the kind of its communication; -1 of computations.
@@ -49,7 +49,7 @@ struct StepFold {
 
   /// All connections before folding, those of earlier phases first: where they go and the slot that
   /// each is; and of each slot its first one.
-  std::vector<Way> way;
+  std::shared_ptr<const std::vector<Way>> way;
   std::vector<std::int32_t> slot_of, first_of_slot;
   /// Constraints of the ports that may change.
   std::map<std::int32_t, std::int32_t> constraint_of_port;
@@ -68,38 +68,32 @@ struct StepFold {
 class StepFolder {
  public:
   /// `rank_colour` tells ranks apart that a program does not (one that is slower); empty: none.
-  /// With `kept`, folds are taken from there and left there. The arguments must outlive this.
-  StepFolder(const RankPrograms& work, const std::vector<NodeId>& node_of_rank,
-             const Topology& topology, const FlowOptions& flow, const ScheduleSource& schedules,
-             const ReplayOptions& options, std::vector<std::uint64_t> rank_colour = {},
-             KeptStep* kept = nullptr);
+  /// With `kept`, folds are taken from there and left there; with `shared`, layouts are. The
+  /// arguments and what `place` names must outlive this.
+  StepFolder(const StepPlace& place, std::vector<std::uint64_t> rank_colour = {},
+             KeptStep* kept = nullptr, SharedStep* shared = nullptr);
 
-  std::int32_t phases() const { return phases_; }
-  /// Nothing where folding does not pay: fresh ports that decide a way (single_ways.h), a
-  /// transport, transfers of unequal sizes on a connection, or in the first phase more classes than
-  /// half of the connections. O(connections of all collectives so far x hops + refinement); 150 B a
-  /// connection. ERRORS: no route.
+  std::int32_t phases() const { return phases_.count; }
+  /// Nothing where folding does not pay: what cannot be laid out, or in the first phase more
+  /// classes than half of the connections. O(lay_out() + refinement); 150 B a connection. ERRORS:
+  /// no route.
   std::shared_ptr<StepFold> fold(std::int32_t phase) const;
   /// Begins to fold the second phase on another thread, for fold() to wait for; until then nobody
   /// else may use the schedules.
   void fold_ahead();
   KeptStep* kept() const { return kept_; }
+  const StepPlace& place() const { return place_; }
 
  private:
   std::shared_ptr<StepFold> make(std::int32_t phase, std::optional<Partition>* known) const;
 
-  const RankPrograms& work_;
-  const std::vector<NodeId>& node_of_rank_;
-  const Topology& topology_;
-  const FlowOptions& flow_;
-  const ScheduleSource& schedules_;
-  const ReplayOptions& options_;
+  const StepPlace place_;
+  const StepPhases phases_;
   std::vector<std::uint64_t> rank_colour_;
   KeptStep* kept_;
+  SharedStep* shared_;
   std::vector<std::int32_t> pattern_;  // with kept_: the colours, numbered as they appear
   mutable std::future<std::shared_ptr<StepFold>> ahead_;
-  std::vector<std::int32_t> phase_of_family_;  // the last entry is that of pairs of no family
-  std::int32_t phases_ = 1;
 };
 
 struct FoldedResult {
@@ -108,10 +102,8 @@ struct FoldedResult {
 };
 
 /// replay() of a folded step on FoldedRuns (folded_runs.h): the same result, at the cost of its
-/// classes. `first` is the folder's first phase. Where the folder keeps what it made, the ports'
-/// use is left out.
-FoldedResult replay_folded(const RankPrograms& work, const StepFolder& folder,
-                           std::shared_ptr<StepFold> first, const Topology& topology,
-                           const FlowOptions& flow, const ReplayOptions& options);
+/// classes. `first` is the folder's first phase. `with_ports`: what the ports carried, too.
+FoldedResult replay_folded(const StepFolder& folder, std::shared_ptr<StepFold> first,
+                           bool with_ports);
 
 }  // namespace lockstep

@@ -10,13 +10,17 @@
 
 namespace lockstep {
 
+std::size_t runs_to_price(std::size_t stragglers) {
+  return stragglers > 1 ? stragglers + 2 : stragglers + 1;
+}
+
 StepResult price_stragglers(std::span<const Straggler> stragglers, int threads,
                             const std::function<StepResult()>& step, const RunStep& run) {
   if (stragglers.empty()) {
     return step();
   }
   // Run 0 is the step, run 1 without any, run i + 1 without straggler i - 1; a lone one's is run 1.
-  const std::size_t further = stragglers.size() == 1 ? 1 : stragglers.size() + 1;
+  const std::size_t further = runs_to_price(stragglers.size()) - 1;
   StepResult result;
   std::vector<Time> totals(further);
   for_each_in_parallel(1 + further, threads, [&](std::size_t i) {

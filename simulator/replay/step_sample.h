@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -19,6 +20,9 @@ using RunStep = std::function<Time(std::span<const Straggler> stragglers, std::i
 /// one a core), on which the result does not depend. An error is the step's where it has one.
 StepResult price_stragglers(std::span<const Straggler> stragglers, int threads,
                             const std::function<StepResult()>& step, const RunStep& run);
+
+/// How many runs that takes, the step's own among them.
+std::size_t runs_to_price(std::size_t stragglers);
 
 /// The times of steps 0 … count - 1, on some threads (0: one a core); the result does not depend on
 /// how many. An error is that of the first step that has one; where a StopSignal stops the work,

@@ -15,6 +15,7 @@
 #include "simulator/replay/kept_step.h"
 #include "simulator/replay/layer_report.h"
 #include "simulator/replay/pipeline.h"
+#include "simulator/replay/shared_step.h"
 #include "simulator/replay/step_detail.h"
 #include "simulator/replay/step_fold.h"
 #include "simulator/replay/step_programs.h"
@@ -143,9 +144,12 @@ bool announce(NetworkEngine& network, const std::vector<NetworkChange>& changes)
   return planned > 0;
 }
 
-/// The compiled workload: kept, if this step is kept, else in `own`.
+/// The compiled workload: shared or kept, if this step is, else in `own`.
 const StepPrograms& programs_of(const Workload& workload, std::int64_t gpus,
                                 const StepOptions& options, std::optional<StepPrograms>& own) {
+  if (options.shared != nullptr) {
+    return options.shared->programs([&] { return StepPrograms::of(workload, gpus, options); });
+  }
   if (options.kept == nullptr) {
     return own.emplace(StepPrograms::of(workload, gpus, options));
   }
@@ -360,8 +364,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     if (options.kept != nullptr) {
       options.kept->trim();
     }
-    folder.emplace(compiled.work, nodes, topology, *options.fold, schedules, replay_options,
-                   plan.colours(), options.kept);
+    folder.emplace(
+        StepPlace{compiled.work, nodes, topology, *options.fold, schedules, replay_options},
+        plan.colours(), options.kept, options.shared);
     fold = folder->fold(0);
     if (fold) {
       folder->fold_ahead();
@@ -418,8 +423,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   ReplayResult run;
   std::vector<PortUse> ports;
   if (fold) {
-    FoldedResult folded =
-        replay_folded(compiled.work, *folder, fold, topology, *options.fold, replay_options);
+    FoldedResult folded = replay_folded(
+        *folder, fold, options.verify_symmetry || (options.with_ports && options.kept == nullptr));
     run = std::move(folded.replay);
     ports = std::move(folded.ports);
     if (options.verify_symmetry) {

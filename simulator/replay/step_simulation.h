@@ -22,6 +22,7 @@
 namespace lockstep {
 
 struct KeptStep;
+class SharedStep;
 
 struct StepOptions {
   /// SimAI's rules to the letter (see docs/models.md): one queue of collectives a rank, no
@@ -57,6 +58,10 @@ struct StepOptions {
   /// With `fold`: used and filled by simulations of one step that differ in speeds alone. The
   /// result then has no ports.
   KeptStep* kept = nullptr;
+  /// Used by simulations of one step, on any threads, that differ in stragglers, seed and step
+  /// alone; not beside `kept`.
+  SharedStep* shared = nullptr;
+  bool with_ports = true;  ///< of a folded step the result has what ports carried
   /// Simulate every rank as well and compare each one's end, and every operation of rank 0, to the
   /// picosecond. ERRORS: then Error if any differs.
   bool verify_symmetry = false;

@@ -60,7 +60,8 @@ std::int32_t class_of(const Partition& partition, std::int32_t place) {
 }
 
 /// Whether places of a class have the same colour and the same slots about them.
-bool equitable_places(const FlowGraph& graph, const Partition& partition) {
+bool equitable_places(const FlowGraph& graph, const Partition& partition,
+                      std::span<const std::uint64_t> colours) {
   std::vector<Neighbourhood> about(graph.place_colour.size());
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     const FlowGraph::Slot& slot = graph.slots[i];
@@ -75,7 +76,8 @@ bool equitable_places(const FlowGraph& graph, const Partition& partition) {
   for (std::size_t p = 0; p < about.size(); ++p) {
     std::ranges::sort(about[p]);
     const std::size_t of = at(first[at(partition.place_class[p])]);  // not after p
-    if (graph.place_colour[p] != graph.place_colour[of] || about[p] != about[of]) {
+    if (graph.place_colour[p] != graph.place_colour[of] ||
+        (!colours.empty() && colours[p] != colours[of]) || about[p] != about[of]) {
       return false;
     }
   }
@@ -84,18 +86,20 @@ bool equitable_places(const FlowGraph& graph, const Partition& partition) {
 
 }  // namespace
 
-std::optional<Partition> find_symmetry(const FlowGraph& graph, const Partition* known) {
+std::optional<Partition> find_symmetry(const FlowGraph& graph, const Partition* known,
+                                       std::span<const std::uint64_t> colours) {
   if (known != nullptr && known->slot_class.size() == graph.slots.size() &&
       known->constraint_class.size() == graph.capacity.size() &&
-      known->place_class.size() == graph.place_colour.size() && equitable(graph, *known)) {
+      known->place_class.size() == graph.place_colour.size() && equitable(graph, *known, colours)) {
     return *known;
   }
   std::optional<Partition> partition =
-      refine(graph, static_cast<std::int32_t>(graph.slots.size() / 2));
-  return partition && equitable(graph, *partition) ? std::move(partition) : std::nullopt;
+      refine(graph, static_cast<std::int32_t>(graph.slots.size() / 2), colours);
+  return partition && equitable(graph, *partition, colours) ? std::move(partition) : std::nullopt;
 }
 
-bool equitable(const FlowGraph& graph, const Partition& partition) {
+bool equitable(const FlowGraph& graph, const Partition& partition,
+               std::span<const std::uint64_t> colours) {
   const auto first_slot = first_of(partition.slot_class, partition.slot_classes);
   Neighbourhood here, there;
   const auto terms_of = [&](std::size_t slot, Neighbourhood& list) {
@@ -158,7 +162,7 @@ bool equitable(const FlowGraph& graph, const Partition& partition) {
       return false;
     }
   }
-  return equitable_places(graph, partition);
+  return equitable_places(graph, partition, colours);
 }
 
 FlowGraph fold(const FlowGraph& graph, const Partition& partition) {

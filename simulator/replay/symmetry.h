@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "simulator/replay/flow_graph.h"
@@ -32,12 +33,15 @@ struct Partition {
 /// hash by hash: see equitable(). Nothing where it has more classes than half of the slots: folding
 /// would not pay. ERRORS: none.
 /// With `known`, a partition of a graph that differed in numbers alone, that one where it is
-/// equitable here, too: it may be finer than the coarsest.
-std::optional<Partition> find_symmetry(const FlowGraph& graph, const Partition* known = nullptr);
+/// equitable here, too: it may be finer than the coarsest. `colours` tells places further apart,
+/// one entry a place; empty: none.
+std::optional<Partition> find_symmetry(const FlowGraph& graph, const Partition* known = nullptr,
+                                       std::span<const std::uint64_t> colours = {});
 
 /// Whether a partition is equitable: compares each slot and constraint with the first of its class.
 /// O(incidence log of the longest neighbourhood).
-bool equitable(const FlowGraph& graph, const Partition& partition);
+bool equitable(const FlowGraph& graph, const Partition& partition,
+               std::span<const std::uint64_t> colours = {});
 
 /// The graph with one slot and one constraint for each class: slot c stands for all of class c,
 /// with the coefficient on a constraint that they have together. PRECONDITION: equitable.

@@ -8,7 +8,6 @@
 #include "simulator/collectives/tune.h"
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/fabric_of.h"
-#include "simulator/replay/step_simulation.h"
 
 namespace lockstep::testing {
 
@@ -23,10 +22,9 @@ StepResult replay_job(const Job& job, const Topology& topology, const OperatorTi
 }
 
 StepResult replay_workload(const Workload& workload, const Topology& topology,
-                           const FlowOptions& flow) {
+                           const FlowOptions& flow, StepOptions options) {
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   ScheduleCache schedules;
-  StepOptions options;
   options.fold = flow;
   return simulate_step(
       workload, topology, [&] { return std::make_unique<FlowEngine>(topology, flow); },

@@ -5,6 +5,7 @@
 #include "generator/job.h"
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/replay/step_result.h"
+#include "simulator/replay/step_simulation.h"
 #include "topologies/topology.h"
 #include "workloads/workload.h"
 
@@ -15,7 +16,7 @@ OperatorTime roofline_of(const Job& job);
 
 /// A workload's step on the flow engine with the collectives that NCCL would choose, every rank.
 StepResult replay_workload(const Workload& workload, const Topology& topology,
-                           const FlowOptions& flow = {});
+                           const FlowOptions& flow = {}, StepOptions options = {});
 
 /// A job's step likewise.
 StepResult replay_job(const Job& job, const Topology& topology, const OperatorTime& time,

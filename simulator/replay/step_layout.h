@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "simulator/network/flow/flow_options.h"
+#include "simulator/replay/flow_graph.h"
+#include "simulator/replay/replay.h"
+#include "simulator/replay/spared_ports.h"
+#include "topologies/topology.h"
+
+namespace lockstep {
+
+/// Families of communications that come early in the programs, and those that come late: the phases
+/// in which a step is folded (step_fold.h says why).
+struct StepPhases {
+  explicit StepPhases(const RankPrograms& work);
+
+  std::int32_t of(std::int32_t family) const {
+    return of_family[family < 0 ? of_family.size() - 1 : static_cast<std::size_t>(family)];
+  }
+
+  std::vector<std::int32_t> of_family;  ///< the last entry is that of pairs of no family
+  std::int32_t count = 1;
+};
+
+/// What of a step is laid out, and on what; all of it must outlive who keeps this.
+struct StepPlace {
+  const RankPrograms& work;
+  const std::vector<NodeId>& node_of_rank;
+  const Topology& topology;
+  const FlowOptions& flow;
+  const ScheduleSource& schedules;
+  const ReplayOptions& options;
+};
+
+/// The connections of a step's collectives and pairs, up to some phase, as they lie on a network:
+/// all that folding needs but for how fast ranks compute. It refers to nothing, so simulations of a
+/// step that differ in that alone can share it (shared_step.h).
+struct StepLayout {
+  /// A collective or a pair.
+  struct Unit {
+    std::int32_t first_slot = -1, slots = 0;  ///< of the graph; -1 where nobody sends
+    std::int32_t sender = -1, receiver = -1;  ///< of a pair: ranks
+  };
+  static constexpr std::int32_t kAlone = -1;  ///< nobody to communicate with
+  static constexpr std::int32_t kLater = -2;  ///< not before the next phase
+
+  std::vector<Unit> units;
+  /// Per program and operation: the kind of its communication; -1 of computations.
+  std::vector<std::vector<std::int32_t>> kind_of_op;
+  /// Per rank and kind of its program: the unit, kAlone or kLater.
+  std::vector<std::vector<std::int32_t>> unit_of;
+  std::shared_ptr<const std::vector<Way>> way;  ///< of each slot of the graph
+  /// Places are ranks; colours say which program each runs, and of links when and how they change.
+  FlowGraph graph;
+  std::vector<std::int32_t> constraint_of;  ///< of each port; -1 where it is none
+};
+
+/// Nothing where a step cannot be folded: fresh ports that decide a way (single_ways.h), a
+/// transport, transfers of unequal sizes on a connection. O(connections of all collectives up to
+/// `last_phase` x hops); 150 B a connection. ERRORS: no route.
+std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, const StepPhases& phases,
+                                          std::int32_t last_phase);
+
+}  // namespace lockstep

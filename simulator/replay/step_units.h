@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "simulator/collectives/schedule.h"
+#include "simulator/replay/flow_graph.h"
+#include "simulator/replay/step_layout.h"
+#include "topologies/routing.h"
+
+namespace lockstep {
+
+/// A collective or pair whose connections are to be laid out.
+struct StepUnit {
+  std::shared_ptr<const Schedule> schedule;
+  FlowGraphBuilder::Setting setting;
+  bool is_pair = false;
+};
+
+/// Finds the collectives and pairs that a step's programs use.
+class StepUnits {
+ public:
+  /// What connections of one sort have in common: family, what, bytes. For pairs whether it is sent
+  /// and the peer matter.
+  using Kind = std::tuple<std::int32_t, CommType, Bytes, bool, std::int32_t>;
+
+  explicit StepUnits(const StepPlace& place);
+
+  const std::vector<Kind>& kinds(std::int32_t rank) const {
+    return kinds_[static_cast<std::size_t>(
+        place_.work.program_of_rank[static_cast<std::size_t>(rank)])];
+  }
+  /// Per program and operation: the kind of its communication; -1 of computations.
+  std::vector<std::vector<std::int32_t>>& kind_of_op() { return kind_of_op_; }
+  const std::vector<StepUnit>& units() const { return units_; }
+  /// Of all connections, in their units' order.
+  std::vector<Way> ways() const;
+
+  /// Appends a rank's unit if it is new, and gives its number, or -1 where the rank is alone. False
+  /// where it cannot be folded: transfers of unequal sizes.
+  bool add(std::int32_t rank, const Kind& kind, std::int32_t& unit);
+
+ private:
+  /// Family, group or sender, receiver, what.
+  using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t, CommType, Bytes>;
+
+  Key key_of(std::int32_t rank, const Kind& kind) const;
+  std::int32_t other_of(std::int32_t rank, std::int32_t family, std::int32_t peer) const;
+  std::int32_t which_pair(std::int32_t sender, const Kind& kind);
+
+  const StepPlace place_;
+  const Adjacency adjacency_;
+  std::vector<std::vector<Kind>> kinds_;  // per program
+  std::vector<std::vector<std::int32_t>> kind_of_op_;
+  std::map<Kind, std::int32_t> kind_number_;
+  std::map<Key, std::int32_t> unit_;
+  std::vector<StepUnit> units_;
+  std::map<std::int32_t, std::int32_t> pairs_of_;
+};
+
+}  // namespace lockstep
