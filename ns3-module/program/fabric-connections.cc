@@ -40,6 +40,9 @@ FabricConnections::FabricConnections(const lockstep::Topology& topology,
       m_fabric(fabric),
       m_freshPorts(freshPorts)
 {
+    UintegerValue classes;
+    m_fabric->GetAttribute("Classes", classes);
+    m_classes = classes.Get();
 }
 
 void
@@ -62,12 +65,10 @@ FabricConnections::Connect(int32_t source,
         throw lockstep::Error("a transfer from node " + std::to_string(source) + " to itself")
             .hint("what stays on one GPU does not cross the network");
     }
-    UintegerValue classes;
-    m_fabric->GetAttribute("Classes", classes);
-    if (trafficClass >= static_cast<int64_t>(classes.Get()))
+    if (trafficClass >= static_cast<int64_t>(m_classes))
     {
         throw lockstep::Error("a transfer in traffic class " + std::to_string(trafficClass))
-            .expected("one of 0 to " + std::to_string(classes.Get() - 1))
+            .expected("one of 0 to " + std::to_string(m_classes - 1))
             .hint("--fabric Classes=N makes more of them");
     }
     m_connections.push_back(
@@ -219,7 +220,9 @@ FabricConnections::Send(uint32_t number, int64_t bytes, Time when, uint64_t tag)
     uint32_t pair = connection.pair;
     if (m_freshPorts && !m_spray)
     {
-        const uint32_t used = m_used[{connection.source, connection.destination}]++;
+        const uint64_t ends = static_cast<uint64_t>(connection.source) << 32 |
+                              static_cast<uint32_t>(connection.destination);
+        const uint32_t used = m_used[ends]++;
         pair = MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));
     }
     else if (pair == NONE)

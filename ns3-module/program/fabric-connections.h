@@ -9,8 +9,8 @@
 #include "ns3/fabric.h"
 
 #include <cstdint>
-#include <map>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 /**
@@ -137,22 +137,23 @@ class FabricConnections
     void
     FindWays(const Endpoints& ends);
 
-    const lockstep::Topology& m_topology;                   //!< the network
-    lockstep::RouteOptions m_options;                       //!< how ways are chosen
-    std::set<uint32_t> m_down;                              //!< links
-    lockstep::Topology m_left;                              //!< without those
-    std::vector<uint32_t> m_leftLinks;                      //!< their numbers in the network
-    lockstep::Router m_router;                              //!< finds ways
-    lockstep::Router m_sprayRouter;                         //!< finds all ways at once
-    bool m_spray;                                           //!< packets take all ways in turn
-    ns3::Ptr<ns3::Fabric> m_fabric;                         //!< has the queue pairs
-    bool m_freshPorts;                                      //!< see constructor
-    std::vector<Connection> m_connections;                  //!< by number
-    std::map<std::pair<int32_t, int32_t>, uint32_t> m_used; //!< source ports used, by node pair
-    std::vector<Endpoints> m_endpoints;                     //!< by queue pair
-    lockstep::Route m_route;                                //!< reused
-    std::vector<uint32_t> m_there;                          //!< reused
-    std::vector<uint32_t> m_back;                           //!< reused
+    const lockstep::Topology& m_topology;          //!< the network
+    lockstep::RouteOptions m_options;              //!< how ways are chosen
+    std::set<uint32_t> m_down;                     //!< links
+    lockstep::Topology m_left;                     //!< without those
+    std::vector<uint32_t> m_leftLinks;             //!< their numbers in the network
+    lockstep::Router m_router;                     //!< finds ways
+    lockstep::Router m_sprayRouter;                //!< finds all ways at once
+    bool m_spray;                                  //!< packets take all ways in turn
+    ns3::Ptr<ns3::Fabric> m_fabric;                //!< has the queue pairs
+    bool m_freshPorts;                             //!< see constructor
+    uint64_t m_classes{1};                         //!< traffic classes
+    std::vector<Connection> m_connections;         //!< by number
+    std::unordered_map<uint64_t, uint32_t> m_used; //!< source ports used, by node pair
+    std::vector<Endpoints> m_endpoints;            //!< by queue pair
+    lockstep::Route m_route;                       //!< reused
+    std::vector<uint32_t> m_there;                 //!< reused
+    std::vector<uint32_t> m_back;                  //!< reused
 };
 
 #endif /* FABRIC_CONNECTIONS_H */
