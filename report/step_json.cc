@@ -187,6 +187,7 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
   if (result.recalled_flows > 0 || result.error > Time()) {
     json["recalled_flows"] = result.recalled_flows;
     json["error_s"] = seconds(result.error);
+    json["error_kind"] = "estimate";  // what repeats exactly is skipped without any error
   }
   if (!result.stragglers.empty()) {
     json["clean_s"] = seconds(result.clean);

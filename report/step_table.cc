@@ -126,7 +126,7 @@ class Writer {
   void headline() {
     line(fmt::format("step time  {}", to_text(result_.total)));
     if (result_.recalled_flows > 0 || result_.error > Time()) {
-      line(fmt::format("  +- {} at most: {} of {} transfers are told from ones seen before",
+      line(fmt::format("  +- {}, an estimate: {} of {} transfers are told from ones seen before",
                        to_text(result_.error), result_.recalled_flows, result_.flows));
     }
     std::string what = fmt::format("{} engine", result_.engine);

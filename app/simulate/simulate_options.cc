@@ -174,8 +174,8 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option(
          "--error-budget", options.error_budget,
          "packet engine: part of the time, such as 0.1%, by which the step may be off where equal\n"
-         "collectives are told from ones seen before; the error is told (default: each is\n"
-         "simulated)")
+         "collectives are told from ones seen before; the error is told, as an estimate (default:\n"
+         "only what repeats exactly is skipped)")
       ->group("Speed");
   app.add_flag("--verify-symmetry", options.verify_symmetry,
                "flow engine: simulate every rank as well and compare, to the picosecond")

@@ -64,7 +64,7 @@ FabricBuffers::DivideNode(FabricNode& node)
     node.finite = p.buffer > 0 && (node.kind == FABRIC_SWITCH || nvlink);
     node.pauses = node.finite && (nvlink || p.pfc);
     node.marks = node.kind == FABRIC_SWITCH && p.ecn &&
-                 (m_state.needs & FabricCongestionControl::MARKS) != 0;
+                 (m_state.tables.needs & FabricCongestionControl::MARKS) != 0;
     // What comes by a port is held up by that port's buffer share in this node. Headroom: the
     // bytes of a round trip on the wire, and a unit at each end (twice for a pause frame that
     // just missed one).
@@ -124,6 +124,10 @@ FabricBuffers::Hold(FabricPort& port, uint32_t trafficClass, int64_t bytes)
 void
 FabricBuffers::SettleNode(uint32_t node)
 {
+    if (m_state.nodes[node].kind == FABRIC_HOST)
+    {
+        return; // it takes what comes out of the wire's buffer at once
+    }
     for (const uint32_t index : m_state.nodes[node].ports)
     {
         m_parts.wires.Settle(index);
@@ -255,6 +259,7 @@ FabricBuffers::Mark(FabricPort& port, FabricUnit& unit)
                              static_cast<double>(port.kmax - port.kmin);
         if (m_state.parameters.deterministicMarks)
         {
+            m_parts.episodes.Stop(); // the debt stays
             lane.markDebt += probability * unit.packets;
             if (lane.markDebt >= 1)
             {
@@ -284,7 +289,7 @@ FabricBuffers::SendPause(uint32_t index, uint32_t trafficClass, bool pause)
     constexpr uint32_t FRAME = 64; // bytes of a PFC frame
     const uint32_t reverse = index ^ 1;
     FabricPort& way = m_state.ports[reverse];
-    m_state.traces->pause(m_state.now, way.from, index, trafficClass, pause);
+    m_state.tables.traces->pause(m_state.now, way.from, index, trafficClass, pause);
     // It goes before all that waits, but not before what is being sent.
     const int64_t start = std::max(m_state.now, way.startedEnd);
     const int64_t arrival = start + m_parts.wires.TransmissionTime(way, FRAME) + way.delay;

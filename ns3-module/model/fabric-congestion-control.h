@@ -29,8 +29,9 @@ class FabricCongestionControl : public Object
     /** What it needs the network to do. */
     enum Need : uint32_t
     {
-        MARKS = 1,    //!< ECN marks echoed by ACKs
-        TELEMETRY = 2 //!< in-band telemetry
+        MARKS = 1,     //!< ECN marks echoed by ACKs
+        TELEMETRY = 2, //!< in-band telemetry
+        SHARERS = 4    //!< how many queue pairs a receiver is sent by, over all its links
     };
 
     /** \return the sum of its needs */

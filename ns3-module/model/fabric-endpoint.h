@@ -70,6 +70,7 @@ struct FabricMessage
     int64_t begin;    //!< offset of its first byte
     int64_t end;      //!< offset behind its last byte
     int64_t when;     //!< ps, start
+    int64_t after;    //!< ps, what was carried out when it was handed over
     uint64_t tag;     //!< of Send()
     uint32_t pair;    //!< queue pair
     uint32_t next;    //!< of the queue pair, or of the free list

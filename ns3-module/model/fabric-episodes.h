@@ -17,14 +17,21 @@ namespace ns3
 struct FabricParts;
 
 /**
- * Episodes: what a Fabric does from one idle moment to the next, done once.
+ * Episodes: what a partition does from one idle moment to the next, done once.
  *
- * When nothing is under way, all that matters of the past is whose turn it is at each sender. So if
- * the messages that start now are those of an earlier episode (same queue pairs or ways, same
- * sizes, same times relative to the first, same turns), and nothing else starts before it is over,
- * then it goes as it went: its completions and counts are copied, moved in time. The collectives of
- * layers and microbatches are such repetitions. The comparison is of the whole episode, not of a
- * hash; the result is that of the run without it.
+ * When nothing is under way, all that matters of the past is whose turn it is at each sender. What
+ * follows is then a function of the messages that start: which, when, of what size, and, where one
+ * starts at the very moment of something else, what had happened when it was handed over (that
+ * decides which of the two comes first). So as long as the messages that start are those of an
+ * earlier episode, that episode is followed: what it reported is reported at the same times,
+ * without any packet. Messages that start because of earlier ones of the episode count as all
+ * others. At its end its counts are added.
+ *
+ * When a message comes that the episode does not have, or misses one, or something else comes from
+ * outside (a failure, another bandwidth), another episode that began in the same way is looked for.
+ * If there is none, the episode so far is carried out packet by packet, silently, and goes on from
+ * there. So the result is always that of the run without it. The comparison is of the messages
+ * themselves, not of a hash.
  */
 class FabricEpisodes
 {
@@ -34,21 +41,38 @@ class FabricEpisodes
      */
     explicit FabricEpisodes(FabricParts& parts);
 
-    /** \return whether nothing is under way */
-    bool
-    IsIdle() const
-    {
-        return m_state.events.GetSize() == m_state.pendingBegins &&
-               m_state.liveMessages == m_state.pendingBegins;
-    }
-
     /**
-     * Nothing is under way: keeps what has been recorded, and repeats an earlier episode or begins
-     * to record this one. \param limit ps that are not to be reached \return whether one was
-     * repeated
+     * Nothing is under way: keeps what has been recorded, and follows an earlier episode or begins
+     * to record this one.
+     * \return whether it follows one
      */
     bool
-    Turn(int64_t limit);
+    Turn();
+
+    /** \return whether an episode is being followed */
+    bool
+    IsFollowing() const
+    {
+        return m_script != nullptr;
+    }
+
+    /** \return ps of what is reported next, or starts, while one is followed */
+    int64_t
+    GetNextTime() const;
+
+    /**
+     * Goes on following.
+     * \param time ps, GetNextTime()
+     */
+    void
+    Follow(int64_t time);
+
+    /**
+     * Follows no more: carries out what has happened.
+     * \param now ps, the last moment that has been
+     */
+    void
+    Interrupt(int64_t now);
 
     /** \return whether an episode is being recorded */
     bool
@@ -73,6 +97,17 @@ class FabricEpisodes
         m_openings = 0;
     }
 
+    /** Something other than the start of a message is being carried out. */
+    void
+    NoteEvent()
+    {
+        m_lastEvent = m_state.now;
+        if (m_recording != nullptr && m_lastOpening == m_state.now)
+        {
+            NoteTogether();
+        }
+    }
+
     /**
      * A message begins.
      * \param place of the message
@@ -92,6 +127,7 @@ class FabricEpisodes
     /** Whose turn it is at an endpoint when nothing is under way. */
     struct Place
     {
+        uint32_t endpoint; //!< number
         uint32_t size;     //!< of the round robin
         uint32_t last;     //!< place served last
         uint32_t finished; //!< places of queue pairs that have left
@@ -100,7 +136,8 @@ class FabricEpisodes
         bool
         operator==(const Place& other) const
         {
-            return size == other.size && last == other.last && finished == other.finished;
+            return endpoint == other.endpoint && size == other.size && last == other.last &&
+                   finished == other.finished;
         }
     };
 
@@ -108,21 +145,24 @@ class FabricEpisodes
     struct Opening
     {
         int64_t time;               //!< ps, after the first
+        int64_t after;              //!< ps, so far it was when it was handed over; -1: not begun
         int64_t bytes;              //!< size
         int64_t window;             //!< of its queue pair
         double rate;                //!< of its queue pair
         uint32_t pair;              //!< its queue pair, NONE if that is its own
         uint32_t slot;              //!< of that in the round robin
         uint32_t trafficClass;      //!< of its data
+        bool together;              //!< something else happens at the same time
         std::vector<uint32_t> ways; //!< there and back, if the queue pair is its own
 
-        /** \return whether both are the same */
+        /** \return whether what follows is the same after both; `together` is looked at here */
         bool
-        operator==(const Opening& other) const
+        IsLike(const Opening& other) const
         {
-            return time == other.time && bytes == other.bytes && window == other.window &&
-                   rate == other.rate && pair == other.pair && slot == other.slot &&
-                   trafficClass == other.trafficClass && ways == other.ways;
+            return time == other.time && (!together || after == other.after) &&
+                   bytes == other.bytes && window == other.window && rate == other.rate &&
+                   pair == other.pair && slot == other.slot && trafficClass == other.trafficClass &&
+                   ways == other.ways;
         }
     };
 
@@ -158,33 +198,51 @@ class FabricEpisodes
         int64_t end{0};                //!< ps, last event after the start
     };
 
+    using Bucket = std::vector<std::unique_ptr<Episode>>; //!< episodes of one hash
+
     void
-    DescribeBegin(const FabricMessage& message, int64_t time, Opening& opening) const;
+    DescribeBegin(uint32_t place, int64_t start, Opening& opening) const;
     uint64_t
-    SavePlaces(std::vector<Place>& places) const;
-    bool
-    Open(int64_t limit);
+    SavePlaces(std::vector<Place>& places, bool all) const;
+    void
+    NoteTogether();
+    void
+    Record(int64_t start, uint64_t hash);
     void
     Close();
+    /** \return whether the next message that is to start is that of the episode */
     bool
-    Repeat(const Episode& episode, int64_t limit);
-    /** Takes the starts from the queue if all are the same and no other comes too soon. */
+    IsExpected(const Episode& episode, const FabricEvent& event);
+    /** \return whether another episode goes as all has gone up to a time, and then follows it */
     bool
-    TakeOpenings(const Episode& episode);
+    FindAnother(int64_t time);
     void
-    CopyOutcomes(const Episode& episode, int64_t start);
+    Report(int64_t time);
+    void
+    Finish();
+    void
+    CarryOut(int64_t last);
 
     FabricParts& m_parts;                                 //!< those it works with
-    FabricState& m_state;                                 //!< of the Fabric
+    FabricState& m_state;                                 //!< of the partition
     static constexpr std::size_t MOST_OPENINGS = 1 << 20; //!< kept of all episodes
 
-    std::unique_ptr<Episode> m_recording;         //!< the present one, if it is to be kept
-    std::vector<FabricPortStatistics> m_recorded; //!< at its start
-    std::unordered_map<uint64_t, std::vector<std::unique_ptr<Episode>>> m_episodes; //!< by hash
-    std::size_t m_openings{0};          //!< of all of them
-    std::vector<Place> m_places;        //!< reused
-    Opening m_opening;                  //!< reused
-    std::vector<FabricEvent> m_pending; //!< reused
+    std::unique_ptr<Episode> m_recording;            //!< the present one, if it is to be kept
+    std::vector<FabricPortStatistics> m_recorded;    //!< at its start
+    int64_t m_lastOpening{-1};                       //!< ps
+    int64_t m_lastEvent{-1};                         //!< ps
+    std::unordered_map<uint64_t, Bucket> m_episodes; //!< by hash
+    std::size_t m_openings{0};                       //!< of all of them
+    std::size_t m_followed{0};                       //!< openings that were as expected
+
+    const Episode* m_script{nullptr}; //!< that is followed
+    const Bucket* m_bucket{nullptr};  //!< where it is kept
+    std::vector<FabricEvent> m_begun; //!< its messages so far, as they were to start
+    std::vector<Opening> m_seen;      //!< the same, as described
+    std::size_t m_reported{0};        //!< outcomes so far
+    int64_t m_start{0};               //!< ps
+    std::vector<Place> m_places;      //!< reused
+    Opening m_opening;                //!< reused
 };
 
 } // namespace ns3

@@ -26,14 +26,14 @@ FabricJumps::Forget()
 }
 
 void
-FabricJumps::Look(int64_t limit)
+FabricJumps::Look()
 {
     m_due = false;
     const bool saved = m_present.Save();
     // A look costs about 2 ns a number and 50 ns an event that is pending, an event 100 ns: with
     // this distance some 10 %, and the less the longer nothing has repeated.
     const uint64_t cost =
-        m_state.ports.size() / 8 + m_present.numbers.size() / 50 + m_present.pending.size() / 2;
+        m_state.ownPorts.size() / 8 + m_present.numbers.size() / 50 + m_present.pending.size() / 2;
     m_nextEvent = m_state.eventCount + std::max<uint64_t>(64, 4 * cost * m_patience);
     m_patience = std::min<uint64_t>(m_patience + 1, 16);
     if (!saved)
@@ -42,13 +42,12 @@ FabricJumps::Look(int64_t limit)
     }
     if (m_have && m_present.mark.draws == m_mark.draws && m_present.numbers == m_numbers)
     {
-        const int64_t periods = LargestJump(limit);
-        if (periods > 0)
-        {
-            Jump(periods);
-        }
-        Forget();
+        m_periods = LargestJump();
         m_patience = 1;
+        if (m_periods == 0)
+        {
+            Forget();
+        }
         return;
     }
     ++m_since;
@@ -59,20 +58,80 @@ FabricJumps::Look(int64_t limit)
         m_distance *= 2;
         m_numbers.swap(m_present.numbers);
         m_mark = m_present.mark;
-        for (const FabricPort& port : m_state.ports)
+        for (const uint32_t port : m_state.ownPorts)
         {
-            m_mark.ports.push_back(port.statistics);
+            m_mark.ports.push_back(m_state.ports[port].statistics);
         }
     }
 }
 
 int64_t
-FabricJumps::LargestJump(int64_t limit) const
+FabricJumps::GetNextTime() const
+{
+    return m_state.now + m_periods * (m_state.now - m_mark.time);
+}
+
+void
+FabricJumps::Land()
+{
+    Jump(m_periods);
+    m_periods = 0;
+    Forget();
+}
+
+void
+FabricJumps::Interrupt(int64_t now)
+{
+    if (m_periods == 0)
+    {
+        return;
+    }
+    const int64_t period = m_state.now - m_mark.time;
+    const int64_t periods = std::min(m_periods, (now - m_state.now) / period);
+    m_periods = 0;
+    if (periods > 0)
+    {
+        Jump(periods);
+    }
+    Forget();
+    m_parts.CarryOutUntil(now);
+}
+
+void
+FabricJumps::Renumber(uint64_t keys)
+{
+    for (const uint32_t index : m_state.ownPorts)
+    {
+        FabricPort& port = m_state.ports[index];
+        for (uint32_t u = 0; u < port.ring.GetSize(); ++u)
+        {
+            port.ring[u].key += keys;
+        }
+        port.pullKey += keys;
+        port.arriveKey += keys;
+        port.wakeKey += keys;
+    }
+    for (const uint32_t index : m_state.ownEndpoints)
+    {
+        FabricRing& control = m_state.endpoints[index].control;
+        for (uint32_t u = 0; u < control.GetSize(); ++u)
+        {
+            control[u].key += keys;
+        }
+    }
+    for (FabricEvent& event : m_state.events.Events())
+    {
+        event.key += keys;
+    }
+}
+
+int64_t
+FabricJumps::LargestJump() const
 {
     const FabricSnapshot::Mark& before = m_mark;
     const FabricSnapshot::Mark& present = m_present.mark;
     const int64_t period = m_state.now - before.time;
-    const int64_t until = std::min(limit, present.nextBegin);
+    const int64_t until = present.nextBegin;
     int64_t periods = until == INT64_MAX ? INT64_MAX : (until - 1 - m_state.now) / period;
     const int64_t margin = int64_t{m_state.parameters.train} * m_state.parameters.payload;
     for (std::size_t i = 0; i < present.pairs.size(); ++i)
@@ -134,9 +193,9 @@ void
 FabricJumps::MovePorts(int64_t periods, int64_t shift, uint64_t keys)
 {
     const auto times = static_cast<uint64_t>(periods);
-    for (std::size_t i = 0; i < m_state.ports.size(); ++i)
+    for (std::size_t i = 0; i < m_state.ownPorts.size(); ++i)
     {
-        FabricPort& port = m_state.ports[i];
+        FabricPort& port = m_state.ports[m_state.ownPorts[i]];
         for (uint32_t u = 0; u < port.ring.GetSize(); ++u)
         {
             MoveUnit(port.ring[u], shift, keys);
@@ -166,8 +225,9 @@ FabricJumps::MovePorts(int64_t periods, int64_t shift, uint64_t keys)
 void
 FabricJumps::MoveEndpoints(int64_t shift, uint64_t keys)
 {
-    for (FabricEndpoint& endpoint : m_state.endpoints)
+    for (const uint32_t index : m_state.ownEndpoints)
     {
+        FabricEndpoint& endpoint = m_state.endpoints[index];
         for (uint32_t u = 0; u < endpoint.control.GetSize(); ++u)
         {
             MoveUnit(endpoint.control[u], shift, keys);

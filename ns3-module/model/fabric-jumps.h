@@ -16,7 +16,7 @@ namespace ns3
 struct FabricParts;
 
 /**
- * Fast-forward: where the state of a Fabric repeats, it jumps.
+ * Fast-forward: where the state of a partition repeats, it jumps.
  *
  * Long messages that share ports soon fall into step: after some time T everything is as it was,
  * each queue pair i is d(i) bytes further, and n keys have been drawn. What happens next depends on
@@ -25,7 +25,10 @@ struct FabricParts;
  * to the keys and k times their growth to the counters, with the largest k for which
  *
  *     offset(i) + k d(i) + one train < end of the message the offset lies in,   for all offsets
- *     now + k T < the next start of a message, and < the limit of the run.
+ *     now + k T < the next start of a message that is known.
+ *
+ * It lands there, unless something comes from outside before: then it has skipped those periods
+ * that were over by then, and goes on from there.
  *
  * The result is exactly that of the run without jumps. The state is compared in full, not by a
  * hash; it is looked at after the last event of a time stamp in which one queue pair, the
@@ -66,16 +69,42 @@ class FabricJumps
         return m_due;
     }
 
+    /** Takes a snapshot, and begins a jump if it is the one before. */
+    void
+    Look();
+
+    /** \return whether it is in the middle of a jump: nothing else happens before it lands */
+    bool
+    IsJumping() const
+    {
+        return m_periods > 0;
+    }
+
+    /** \return ps, when it lands */
+    int64_t
+    GetNextTime() const;
+
+    /** Ends the jump where it was to end. */
+    void
+    Land();
+
     /**
-     * Takes a snapshot, and jumps if it is the one before.
-     * \param limit ps that are not to be reached
+     * Ends the jump now, with what has happened by then.
+     * \param now ps
      */
     void
-    Look(int64_t limit);
+    Interrupt(int64_t now);
+
+    /**
+     * The partition's events get other places among simultaneous ones.
+     * \param keys so much later
+     */
+    void
+    Renumber(uint64_t keys);
 
   private:
     int64_t
-    LargestJump(int64_t limit) const;
+    LargestJump() const;
     void
     Jump(int64_t periods);
     void
@@ -92,6 +121,7 @@ class FabricJumps
     FabricParts& m_parts;                    //!< those it works with
     FabricState& m_state;                    //!< of the Fabric
     FabricSnapshot m_present;                //!< of this look
+    int64_t m_periods{0};                    //!< of the present jump
     bool m_have{false};                      //!< there is an earlier one
     uint64_t m_since{0};                     //!< looks since it was taken
     uint64_t m_distance{1};                  //!< after so many another is taken

@@ -33,6 +33,7 @@ FabricMessages::Send(uint32_t pair, int64_t bytes, int64_t when, uint64_t tag)
     message = FabricMessage{};
     message.end = std::max<int64_t>(1, bytes);
     message.when = when;
+    message.after = m_state.tables.done;
     message.tag = tag;
     message.pair = pair;
     message.next = FabricState::NONE;
@@ -88,10 +89,14 @@ void
 FabricMessages::Deliver(uint32_t place)
 {
     FabricMessage& message = m_state.messages[place];
+    const bool told = m_state.silent > 0;
     Complete(place, true);
     message.delivered = true;
-    m_state.traces->message(
-        {message.tag, message.pair, message.end - message.begin, message.when, m_state.now});
+    if (!told)
+    {
+        m_state.tables.traces->message(
+            {message.tag, message.pair, message.end - message.begin, message.when, m_state.now});
+    }
 }
 
 void
@@ -109,7 +114,12 @@ FabricMessages::Complete(uint32_t place, bool delivered)
     {
         m_parts.episodes.RecordCompletion(place, delivered);
     }
-    m_state.completions.push_back({m_state.now, m_state.messages[place].tag, delivered});
+    if (m_state.silent > 0)
+    {
+        --m_state.silent;
+        return;
+    }
+    m_state.tables.completions.push_back({m_state.now, m_state.messages[place].tag, delivered});
 }
 
 void
@@ -121,6 +131,18 @@ FabricMessages::FreeIfThrough(uint32_t place)
         message.next = m_free;
         m_free = place;
         --m_state.liveMessages;
+    }
+}
+
+void
+FabricMessages::TakeOver(FabricMessages& other)
+{
+    while (other.m_free != FabricState::NONE)
+    {
+        const uint32_t place = other.m_free;
+        other.m_free = m_state.messages[place].next;
+        m_state.messages[place].next = m_free;
+        m_free = place;
     }
 }
 

@@ -68,6 +68,12 @@ class FabricMessages
     void
     Complete(uint32_t place, bool delivered);
 
+    /**
+     * \param other gives its unused messages away
+     */
+    void
+    TakeOver(FabricMessages& other);
+
   private:
     FabricParts& m_parts;               //!< those it works with
     FabricState& m_state;               //!< of the Fabric

@@ -66,7 +66,7 @@ void
 FabricQueuePairs::SetFullWindow(FabricQueuePair& pair)
 {
     pair.fullWindow =
-        m_state.parameters.window > 0 ? m_state.parameters.window : m_state.globalWindow;
+        m_state.parameters.window > 0 ? m_state.parameters.window : m_state.tables.globalWindow;
     if (pair.fullWindow == 0)
     {
         const double rate = std::min(pair.lineRate, pair.bottleneck * pair.ways);
@@ -74,7 +74,7 @@ FabricQueuePairs::SetFullWindow(FabricQueuePair& pair)
         pair.fullWindow =
             std::max<int64_t>(1, static_cast<int64_t>(m_state.parameters.windowFactor * product));
     }
-    m_state.control->Start(pair, m_state.now);
+    m_state.tables.control->Start(pair, std::max<int64_t>(0, m_state.tables.done));
 }
 
 void
@@ -153,7 +153,7 @@ FabricQueuePairs::Retire(FabricQueuePair& pair)
     endpoint.pairs[pair.slot] = FabricState::NONE;
     ++endpoint.finished;
     pair.slot = FabricState::NONE;
-    m_parts.samples.NoteRetired(pair);
+    m_parts.samples.NoteRetired(pair, m_state.now);
     pair.retired = true;
     if (!m_state.parameters.scanOrder && endpoint.finished > 16 &&
         endpoint.finished * 2 > endpoint.pairs.size())
@@ -186,6 +186,13 @@ FabricQueuePairs::FreeIfIdle(FabricQueuePair& pair)
         m_state.routes.Free(pair.back, pair.backHops);
         m_free.push_back(pair.index);
     }
+}
+
+void
+FabricQueuePairs::TakeOver(FabricQueuePairs& other)
+{
+    m_free.insert(m_free.end(), other.m_free.begin(), other.m_free.end());
+    other.m_free.clear();
 }
 
 } // namespace ns3

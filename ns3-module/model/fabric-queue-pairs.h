@@ -74,6 +74,12 @@ class FabricQueuePairs
     void
     FreeIfIdle(FabricQueuePair& pair);
 
+    /**
+     * \param other gives its unused numbers away
+     */
+    void
+    TakeOver(FabricQueuePairs& other);
+
   private:
     void
     SetFullWindow(FabricQueuePair& pair);

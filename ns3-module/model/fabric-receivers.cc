@@ -192,11 +192,11 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
         pair.progress = m_state.now;
         pair.retries = 0;
     }
-    if (m_state.controlled)
+    if (m_state.tables.controlled)
     {
         if (m_state.now >= pair.timer)
         {
-            m_state.control->Expire(pair, m_state.now);
+            m_state.tables.control->Expire(pair, m_state.now);
         }
         FabricFeedback feedback{};
         feedback.now = m_state.now;
@@ -207,7 +207,7 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
         feedback.telemetry = unit.telemetry == FabricUnit::NO_TELEMETRY
                                  ? nullptr
                                  : &m_state.telemetry[unit.telemetry];
-        m_state.control->Acknowledge(pair, feedback);
+        m_state.tables.control->Acknowledge(pair, feedback);
     }
     if (pair.next < pair.acked)
     {
@@ -274,6 +274,19 @@ FabricReceivers::ArmExpiry(FabricQueuePair& pair)
                          pair.index,
                          m_state.now + m_state.parameters.retransmit.GetPicoSeconds(),
                          m_state.NextKey());
+    }
+}
+
+void
+FabricReceivers::WatchAll()
+{
+    for (FabricQueuePair& pair : m_state.pairs)
+    {
+        if (pair.oldest != FabricState::NONE &&
+            m_state.tables.partitionOf[pair.port] == m_parts.number)
+        {
+            ArmExpiry(pair);
+        }
     }
 }
 

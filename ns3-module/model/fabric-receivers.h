@@ -43,6 +43,10 @@ class FabricReceivers
     void
     ArmExpiry(FabricQueuePair& pair);
 
+    /** The same for all queue pairs of the partition with messages under way. */
+    void
+    WatchAll();
+
     /**
      * The retransmission timer of a queue pair.
      * \param index of the queue pair

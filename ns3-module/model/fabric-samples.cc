@@ -1,52 +1,52 @@
 /*
  * SPDX-License-Identifier: GPL-2.0-only
  */
-#include "fabric-parts.h"
+#include "fabric-samples.h"
 
 #include <algorithm>
 
 namespace ns3
 {
 
-FabricSamples::FabricSamples(FabricParts& parts)
-    : m_state(parts.state)
+FabricSamples::FabricSamples(FabricTables& tables)
+    : m_tables(tables)
 {
 }
 
 void
-FabricSamples::SetInterval(int64_t interval)
+FabricSamples::SetInterval(int64_t interval, int64_t now)
 {
+    m_now = now;
     m_interval = interval;
-    m_state.nextSample = interval > 0 ? (m_state.now / interval + 1) * interval : INT64_MAX;
+    m_tables.nextSample = interval > 0 ? (m_now / interval + 1) * interval : INT64_MAX;
 }
 
 void
-FabricSamples::TakeUntil(int64_t next)
+FabricSamples::TakeUntil(int64_t next, bool idle)
 {
-    while (m_state.nextSample <= next)
+    while (m_tables.nextSample <= next)
     {
-        m_state.now = m_state.nextSample;
-        Take();
-        m_state.nextSample += m_interval;
-        const bool idle = m_state.liveMessages == m_state.pendingBegins &&
-                          m_state.events.GetSize() == m_state.pendingBegins;
+        Take(m_tables.nextSample);
+        m_tables.nextSample += m_interval;
         if (idle && next != INT64_MAX)
         {
-            m_state.nextSample = std::max(m_state.nextSample, (next / m_interval + 1) * m_interval);
+            m_tables.nextSample =
+                std::max(m_tables.nextSample, (next / m_interval + 1) * m_interval);
         }
     }
 }
 
 void
-FabricSamples::Take()
+FabricSamples::Take(int64_t now)
 {
-    m_sent.resize(m_state.ports.size());
-    m_arrived.resize(m_state.pairs.size());
-    for (uint32_t index = 0; index < m_state.ports.size(); ++index)
+    m_now = now;
+    m_sent.resize(m_tables.ports.size());
+    m_arrived.resize(m_tables.pairs.size());
+    for (uint32_t index = 0; index < m_tables.ports.size(); ++index)
     {
         SamplePort(index);
     }
-    for (const FabricQueuePair& pair : m_state.pairs)
+    for (const FabricQueuePair& pair : m_tables.pairs)
     {
         // One for one message is sampled as it retires; its number may lie unused since.
         if (!pair.oneShot || pair.oldest != FabricState::NONE)
@@ -59,21 +59,21 @@ FabricSamples::Take()
 void
 FabricSamples::SamplePort(uint32_t index)
 {
-    const FabricPort& port = m_state.ports[index];
+    const FabricPort& port = m_tables.ports[index];
     // What has begun to leave since somebody looked last counts as sent, the rest waits.
     uint64_t sent = port.statistics.bytes;
     uint64_t waiting = 0;
     for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
     {
         const FabricUnit& unit = port.ring[i];
-        uint64_t& side = unit.start <= m_state.now ? sent : waiting;
+        uint64_t& side = unit.start <= m_now ? sent : waiting;
         side += unit.wire;
     }
     const uint64_t bytes = sent - m_sent[index];
     m_sent[index] = sent;
     if (bytes > 0 || waiting > 0)
     {
-        m_state.traces->portSample({m_state.now, index, bytes, waiting});
+        m_tables.traces->portSample({m_now, index, bytes, waiting});
     }
 }
 
@@ -84,16 +84,17 @@ FabricSamples::SamplePair(const FabricQueuePair& pair)
     m_arrived[pair.index] = pair.acked;
     if (bytes != 0 || pair.oldest != FabricState::NONE)
     {
-        m_state.traces->pairSample({m_state.now, pair.index, bytes, pair.window, pair.rate});
+        m_tables.traces->pairSample({m_now, pair.index, bytes, pair.window, pair.rate});
     }
 }
 
 void
-FabricSamples::NoteRetired(const FabricQueuePair& pair)
+FabricSamples::NoteRetired(const FabricQueuePair& pair, int64_t now)
 {
+    m_now = now;
     if (m_interval > 0)
     {
-        m_arrived.resize(m_state.pairs.size());
+        m_arrived.resize(m_tables.pairs.size());
         SamplePair(pair);
         m_arrived[pair.index] = 0;
     }

@@ -12,8 +12,6 @@
 namespace ns3
 {
 
-struct FabricParts;
-
 /**
  * Samples: every SampleInterval, what each port has begun to send and what waits there, and what
  * each queue pair had confirmed, its window and its rate. Ports and queue pairs that did nothing
@@ -24,34 +22,40 @@ class FabricSamples
 {
   public:
     /**
-     * \param parts those it works with
+     * \param tables of the Fabric
      */
-    explicit FabricSamples(FabricParts& parts);
+    explicit FabricSamples(FabricTables& tables);
 
     /**
      * From now on samples are so far apart.
      * \param interval ps; 0: there are none
+     * \param now ps
      */
     void
-    SetInterval(int64_t interval);
+    SetInterval(int64_t interval, int64_t now);
 
     /**
      * Takes the samples that are due before the next event.
      * \param next ps, the time of the next event
+     * \param idle whether nothing is under way
      */
     void
-    TakeUntil(int64_t next);
+    TakeUntil(int64_t next, bool idle);
 
-    /** Takes one now, of what has happened since the last. */
+    /**
+     * Takes one, of what has happened since the last.
+     * \param now ps
+     */
     void
-    Take();
+    Take(int64_t now);
 
     /**
      * A queue pair is through, and its number will be another's.
      * \param pair the queue pair
+     * \param now ps
      */
     void
-    NoteRetired(const FabricQueuePair& pair);
+    NoteRetired(const FabricQueuePair& pair, int64_t now);
 
   private:
     void
@@ -59,7 +63,8 @@ class FabricSamples
     void
     SamplePair(const FabricQueuePair& pair);
 
-    FabricState& m_state;           //!< of the Fabric
+    FabricTables& m_tables;         //!< of the Fabric
+    int64_t m_now{0};               //!< ps, of the present one
     int64_t m_interval{0};          //!< ps
     std::vector<uint64_t> m_sent;   //!< by port: bytes at the last sample
     std::vector<int64_t> m_arrived; //!< by queue pair: offset at the last sample

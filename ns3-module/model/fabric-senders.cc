@@ -174,7 +174,7 @@ FabricSenders::MakeData(FabricQueuePair& pair, int64_t sequence, int64_t payload
     unit.packets = static_cast<uint16_t>(packets);
     unit.trafficClass = static_cast<uint8_t>(pair.trafficClass);
     unit.ingress = FabricUnit::NO_PORT;
-    unit.telemetry = (m_state.needs & FabricCongestionControl::TELEMETRY) != 0
+    unit.telemetry = (m_state.tables.needs & FabricCongestionControl::TELEMETRY) != 0
                          ? m_state.telemetry.Allocate()
                          : FabricUnit::NO_TELEMETRY;
     ++pair.underWay;
@@ -221,7 +221,7 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
 {
     if (m_state.now >= pair.timer)
     {
-        m_state.control->Expire(pair, m_state.now);
+        m_state.tables.control->Expire(pair, m_state.now);
     }
     if (pair.repairNext < pair.repairEnd)
     {

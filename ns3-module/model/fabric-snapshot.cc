@@ -64,7 +64,7 @@ FabricSnapshot::SavePair(const FabricQueuePair& pair)
                               int64_t{pair.oldest} << 32 | pair.sending,
                               int64_t{pair.receiving} << 32 | pair.slot};
     numbers.insert(numbers.end(), std::begin(values), std::end(values));
-    return pair.ways == 1 && m_state.control->IsSteady(pair) && pair.next == pair.highest;
+    return pair.ways == 1 && m_state.tables.control->IsSteady(pair) && pair.next == pair.highest;
 }
 
 bool
@@ -162,16 +162,16 @@ FabricSnapshot::Save()
     mark.key = m_state.nextKey;
     mark.draws = m_state.draws;
     mark.packets = m_state.packetCount;
-    for (uint32_t index = 0; index < m_state.ports.size(); ++index)
+    for (const uint32_t index : m_state.ownPorts)
     {
         if (!SavePort(index))
         {
             return false;
         }
     }
-    for (FabricEndpoint& endpoint : m_state.endpoints)
+    for (const uint32_t index : m_state.ownEndpoints)
     {
-        if (!SaveEndpoint(endpoint))
+        if (!SaveEndpoint(m_state.endpoints[index]))
         {
             return false;
         }

@@ -15,7 +15,7 @@ namespace ns3
 struct FabricParts;
 
 /**
- * The whole state of a Fabric relative to the present time and to each queue pair's offset, as
+ * The whole state of a partition relative to the present time and to each queue pair's offset, as
  * numbers: two snapshots are the same if what follows is the same. And beside them what grows from
  * one to the next.
  */
@@ -45,7 +45,7 @@ class FabricSnapshot
         uint64_t packets{0};                     //!< FabricState::packetCount
         int64_t nextBegin{0};                    //!< ps, earliest start of a message
         std::vector<PairState> pairs;            //!< with messages under way
-        std::vector<FabricPortStatistics> ports; //!< of all; of an earlier snapshot only
+        std::vector<FabricPortStatistics> ports; //!< its own; of an earlier one only
     };
 
     /**

@@ -35,23 +35,19 @@ enum FabricWhat : uint32_t
     FABRIC_CREDIT  //!< port: credits for a packet have come back to it
 };
 
-/** All that changes while a Fabric runs, and the parameters it runs by. Plain data: what is done
- * with it stands in the parts (fabric-parts.h). */
-struct FabricState
+/** What all parts of a Fabric share: tables, what has completed, and the parameters it runs by. */
+struct FabricTables
 {
-    static constexpr uint32_t NONE = UINT32_MAX; //!< no index
-
     FabricParameters parameters;        //!< fixed by Finish()
     FabricCongestionControl* control{}; //!< of all queue pairs
     FabricTraces* traces{};             //!< who wants to know
     uint32_t needs{0};                  //!< of the congestion control
     bool controlled{false};             //!< it is more than the base class
-    bool looking{false};                //!< fast-forward is on and may succeed
-    bool lossy{false};                  //!< units may be lost
     int64_t globalWindow{0};            //!< bytes, or 0
 
     std::vector<FabricNode> nodes;                    //!< by number
     std::vector<FabricPort> ports;                    //!< by number
+    std::vector<uint32_t> partitionOf;                //!< by port
     std::vector<FabricEndpoint> endpoints;            //!< of ports that send or receive
     std::vector<FabricQueuePair> pairs;               //!< by number
     std::vector<FabricMessage> messages;              //!< pool
@@ -60,17 +56,7 @@ struct FabricState
     FabricTelemetryPool telemetry;                    //!< of packets under way
     std::vector<FabricCompletion> completions;        //!< not yet fetched
 
-    FabricEventQueue events;           //!< pending
-    int64_t now{0};                    //!< ps
-    uint64_t currentKey{0};            //!< of the event being carried out
-    uint64_t nextKey{0};               //!< counter of FABRIC_SCHEDULED
-    uint64_t eventCount{0};            //!< carried out
-    uint64_t draws{0};                 //!< random numbers
-    uint64_t packetCount{0};           //!< data packets sent
-    uint64_t liveMessages{0};          //!< not through
-    std::size_t pendingBegins{0};      //!< messages whose time has not come
-    int64_t skippedTime{0};            //!< ps
-    uint64_t jumps{0};                 //!< how often
+    int64_t done{-1};                  //!< ps: all events up to then have been carried out
     bool stopAtCompletion{false};      //!< see Fabric::SetStopAtCompletion()
     int64_t slack{0};                  //!< see Fabric::SetStopAtCompletion()
     int64_t nextSample{INT64_MAX};     //!< ps, if there are samples
@@ -84,13 +70,72 @@ struct FabricState
                    ? completions.front().time + std::max<int64_t>(slack, 1)
                    : INT64_MAX;
     }
+};
+
+/** What changes while one partition of a Fabric runs (fabric-partitions.h), and the tables. Plain
+ * data: what is done with it stands in the parts (fabric-parts.h). */
+struct FabricState
+{
+    static constexpr uint32_t NONE = UINT32_MAX; //!< no index
+
+    /**
+     * \param shared by all partitions
+     */
+    explicit FabricState(FabricTables& shared)
+        : tables(shared),
+          parameters(shared.parameters),
+          nodes(shared.nodes),
+          ports(shared.ports),
+          endpoints(shared.endpoints),
+          pairs(shared.pairs),
+          messages(shared.messages),
+          sprays(shared.sprays),
+          routes(shared.routes),
+          telemetry(shared.telemetry)
+    {
+    }
+
+    FabricTables& tables;                              //!< shared by all partitions
+    const FabricParameters& parameters;                //!< one of them
+    std::vector<FabricNode>& nodes;                    //!< one of them
+    std::vector<FabricPort>& ports;                    //!< one of them
+    std::vector<FabricEndpoint>& endpoints;            //!< one of them
+    std::vector<FabricQueuePair>& pairs;               //!< one of them
+    std::vector<FabricMessage>& messages;              //!< one of them
+    std::unordered_map<uint32_t, FabricSpray>& sprays; //!< one of them
+    FabricRoutes& routes;                              //!< one of them
+    FabricTelemetryPool& telemetry;                    //!< one of them
+
+    std::vector<uint32_t> ownPorts;     //!< of this partition
+    std::vector<uint32_t> ownEndpoints; //!< of those ports
+    bool looking{false};                //!< fast-forward is on and may succeed
+    bool lossy{false};                  //!< units may be lost
+    FabricEventQueue events;            //!< pending
+    int64_t now{0};                     //!< ps
+    uint64_t currentKey{0};             //!< of the event being carried out
+    uint64_t nextKey{0};                //!< counter of events
+    uint64_t eventCount{0};             //!< carried out
+    uint64_t draws{0};                  //!< random numbers
+    uint64_t packetCount{0};            //!< data packets sent
+    uint64_t liveMessages{0};           //!< not through
+    std::size_t pendingBegins{0};       //!< messages whose time has not come
+    std::size_t silent{0};              //!< completions that have been told already
+    int64_t skippedTime{0};             //!< ps
+    uint64_t jumps{0};                  //!< how often
+
+    /** \return whether nothing is under way */
+    bool
+    IsIdle() const
+    {
+        return events.GetSize() == pendingBegins && liveMessages == pendingBegins;
+    }
 
     /** \return a random number below 1 */
     double
     Draw()
     {
         ++draws;
-        return random->GetValue();
+        return tables.random->GetValue();
     }
 
     /** \return the place of a new event among those of the same time */
@@ -141,6 +186,10 @@ struct FabricState
         {
             place = static_cast<uint32_t>(endpoints.size());
             endpoints.resize(endpoints.size() + parameters.classes);
+            for (uint32_t i = 0; i < parameters.classes; ++i)
+            {
+                ownEndpoints.push_back(place + i);
+            }
         }
         return endpoints[place + trafficClass];
     }

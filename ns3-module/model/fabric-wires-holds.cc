@@ -107,7 +107,7 @@ FabricWires::Resume(uint32_t index, uint32_t trafficClass)
     if (duration >= m_state.parameters.stormTime.GetPicoSeconds())
     {
         ++port.statistics.storms;
-        m_state.traces->storm(m_state.now, index, duration);
+        m_state.tables.traces->storm(m_state.now, index, duration);
     }
     Reorder(index);
     if (port.endpoint != FabricState::NONE)
@@ -205,6 +205,10 @@ FabricWires::Depart(uint32_t index)
 void
 FabricWires::Watch(uint32_t node)
 {
+    if (m_state.nodes[node].kind == FABRIC_HOST)
+    {
+        return; // see FabricBuffers::SettleNode()
+    }
     for (const uint32_t index : m_state.nodes[node].ports)
     {
         FabricPort& port = m_state.ports[index];

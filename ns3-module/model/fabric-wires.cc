@@ -269,7 +269,7 @@ void
 FabricWires::Drop(uint32_t index, const FabricUnit& unit)
 {
     ++m_state.ports[index].statistics.drops;
-    m_state.traces->drop(m_state.now, index, unit.wire);
+    m_state.tables.traces->drop(m_state.now, index, unit.wire);
     m_parts.receivers.Discard(unit);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "fabric.h"
 
-#include "fabric-parts.h"
+#include "fabric-partitions.h"
 #include "fabric-simulator-impl.h"
 
 #include "ns3/abort.h"
@@ -17,10 +17,10 @@ namespace ns3
 {
 
 Fabric::Fabric()
-    : m_parts(std::make_unique<FabricParts>()),
+    : m_partitions(std::make_unique<FabricPartitions>()),
       m_random(CreateObject<UniformRandomVariable>())
 {
-    m_parts->state.traces = this;
+    m_partitions->GetTables().traces = this;
 }
 
 Fabric::~Fabric() = default;
@@ -33,8 +33,8 @@ Fabric::DoDispose()
         FabricSimulatorImpl::Remove(this);
     }
     control = nullptr;
-    m_parts->state.parameters.control = nullptr;
-    m_parts->state.random = nullptr;
+    m_partitions->GetTables().parameters.control = nullptr;
+    m_partitions->GetTables().random = nullptr;
     m_random = nullptr;
     Object::DoDispose();
 }
@@ -49,18 +49,19 @@ Fabric::AssignStreams(int64_t stream)
 uint32_t
 Fabric::AddNode(NodeKind kind)
 {
-    FabricState& state = m_parts->state;
+    FabricTables& tables = m_partitions->GetTables();
     FabricNode node{};
     node.kind = kind;
-    state.nodes.push_back(std::move(node));
-    return static_cast<uint32_t>(state.nodes.size() - 1);
+    tables.nodes.push_back(std::move(node));
+    return static_cast<uint32_t>(tables.nodes.size() - 1);
 }
 
 uint32_t
 Fabric::AddLink(uint32_t a, uint32_t b, DataRate rate, Time delay, double damage)
 {
-    FabricState& state = m_parts->state;
-    NS_ABORT_MSG_UNLESS(a < state.nodes.size() && b < state.nodes.size(), "a link needs two nodes");
+    FabricTables& tables = m_partitions->GetTables();
+    NS_ABORT_MSG_UNLESS(a < tables.nodes.size() && b < tables.nodes.size(),
+                        "a link needs two nodes");
     NS_ABORT_MSG_UNLESS(rate.GetBitRate() > 0, "a link needs a bandwidth");
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
     {
@@ -72,16 +73,16 @@ Fabric::AddLink(uint32_t a, uint32_t b, DataRate rate, Time delay, double damage
         port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
         port.ownLoss = damage + lossRate;
         port.lossRate = port.ownLoss;
-        state.nodes[from].ports.push_back(static_cast<uint32_t>(state.ports.size()));
-        state.ports.push_back(std::move(port));
+        tables.nodes[from].ports.push_back(static_cast<uint32_t>(tables.ports.size()));
+        tables.ports.push_back(std::move(port));
     }
-    return static_cast<uint32_t>(state.ports.size() / 2 - 1);
+    return static_cast<uint32_t>(tables.ports.size() / 2 - 1);
 }
 
 void
 Fabric::AddEcnRow(double rate, double kmin, double kmax, double most)
 {
-    m_parts->buffers.AddEcnRow(rate, kmin, kmax, most);
+    m_partitions->First().buffers.AddEcnRow(rate, kmin, kmax, most);
 }
 
 void
@@ -91,22 +92,37 @@ Fabric::Finish()
     {
         control = CreateObject<FabricCongestionControl>();
     }
-    FabricState& state = m_parts->state;
-    state.parameters = *this;
-    state.random = m_random;
-    state.control = PeekPointer(control);
-    state.needs = control->GetNeeds();
-    state.controlled = control->GetInstanceTypeId() != FabricCongestionControl::GetTypeId();
-    state.lossy = buffer > 0 && !pfc;
-    for (const FabricPort& port : state.ports)
-    {
-        state.lossy = state.lossy || port.lossRate > 0;
-    }
-    m_parts->buffers.Divide();
+    FabricTables& tables = m_partitions->GetTables();
+    tables.parameters = *this;
+    tables.random = m_random;
+    tables.control = PeekPointer(control);
+    tables.needs = control->GetNeeds();
+    tables.controlled = control->GetInstanceTypeId() != FabricCongestionControl::GetTypeId();
+    m_partitions->First().buffers.Divide();
     m_direct = FabricSimulatorImpl::Add(this);
-    state.looking = m_direct && fastForward && !state.lossy && tieOrder != FABRIC_RANDOM &&
-                    sampleInterval.IsZero();
-    m_parts->samples.SetInterval(sampleInterval.GetPicoSeconds());
+    const bool looking =
+        m_direct && fastForward && tieOrder != FABRIC_RANDOM && sampleInterval.IsZero();
+    m_partitions->Divide(looking, buffer > 0 && !pfc);
+    m_partitions->GetSamples().SetInterval(sampleInterval.GetPicoSeconds(), 0);
+}
+
+FabricParts&
+Fabric::Touch(uint32_t port)
+{
+    FabricTables& tables = m_partitions->GetTables();
+    NS_ABORT_MSG_UNLESS(port < tables.partitionOf.size(), "there is no such port");
+    NoteTime();
+    FabricParts& parts = m_partitions->Of(port);
+    m_partitions->Touch(parts, tables.done);
+    parts.state.now = std::max(parts.state.now, Simulator::Now().GetPicoSeconds());
+    return parts;
+}
+
+void
+Fabric::NoteTime() const
+{
+    int64_t& done = m_partitions->GetTables().done;
+    done = std::max(done, Simulator::Now().GetPicoSeconds() - 1);
 }
 
 uint32_t
@@ -115,48 +131,56 @@ Fabric::AddQueuePair(const std::vector<uint32_t>& there,
                      bool oneShot,
                      uint32_t trafficClass)
 {
-    return m_parts->queuePairs.Add(there, back, oneShot, trafficClass);
+    NoteTime();
+    return m_partitions->Join(there, back).queuePairs.Add(there, back, oneShot, trafficClass);
 }
 
 void
 Fabric::AddWay(uint32_t pair, const std::vector<uint32_t>& there)
 {
-    m_parts->queuePairs.AddWay(pair, there);
+    NoteTime();
+    FabricTables& tables = m_partitions->GetTables();
+    m_partitions->Join(there, {tables.pairs.at(pair).port}).queuePairs.AddWay(pair, there);
 }
 
 void
 Fabric::Send(uint32_t pair, int64_t bytes, Time when, uint64_t tag)
 {
-    m_parts->messages.Send(pair, bytes, when.GetPicoSeconds(), tag);
+    NoteTime();
+    FabricTables& tables = m_partitions->GetTables();
+    FabricParts& parts = m_partitions->Of(tables.pairs.at(pair).port);
+    parts.jumps.Interrupt(tables.done);
+    parts.messages.Send(pair, bytes, when.GetPicoSeconds(), tag);
+    m_partitions->Update(parts);
     UpdatePump();
 }
 
 std::vector<Fabric::Completion>&
 Fabric::GetCompletions()
 {
-    return m_parts->state.completions;
+    return m_partitions->GetTables().completions;
 }
 
 void
 Fabric::SetGlobalWindow(int64_t bytes)
 {
-    m_parts->state.globalWindow = bytes;
+    m_partitions->GetTables().globalWindow = bytes;
 }
 
 int64_t
 Fabric::GetBaseRtt(const std::vector<uint32_t>& ports) const
 {
-    return m_parts->queuePairs.GetBaseRtt(ports);
+    return m_partitions->First().queuePairs.GetBaseRtt(ports);
 }
 
 int64_t
 Fabric::GetQueue(uint32_t port)
 {
-    FabricState& state = m_parts->state;
-    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
-    m_parts->wires.Settle(port);
+    FabricParts& parts = Touch(port);
+    parts.wires.Settle(port);
+    m_partitions->Update(parts);
     UpdatePump();
-    return state.ports[port].queued;
+    return parts.state.ports[port].queued;
 }
 
 void
@@ -164,95 +188,90 @@ Fabric::SetSampleInterval(Time interval)
 {
     NS_ABORT_MSG_UNLESS(interval.IsStrictlyPositive() && sampleInterval.IsStrictlyPositive(),
                         "SampleInterval is given before Finish()");
-    m_parts->samples.SetInterval(interval.GetPicoSeconds());
+    m_partitions->GetSamples().SetInterval(interval.GetPicoSeconds(), m_partitions->GetNow());
 }
 
 void
 Fabric::TakeSample()
 {
-    FabricState& state = m_parts->state;
-    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
-    m_parts->samples.Take();
+    m_partitions->CatchUp();
+    m_partitions->GetSamples().Take(
+        std::max(m_partitions->GetNow(), Simulator::Now().GetPicoSeconds()));
 }
 
 Fabric::PortStatistics
 Fabric::GetPortStatistics(uint32_t port) const
 {
-    return m_parts->state.ports.at(port).statistics;
+    m_partitions->CatchUp();
+    return m_partitions->GetTables().ports.at(port).statistics;
 }
 
 uint64_t
 Fabric::GetEventCount() const
 {
-    return m_parts->state.eventCount;
+    return m_partitions->Sum(&FabricState::eventCount);
 }
 
 uint64_t
 Fabric::GetPacketCount() const
 {
-    return m_parts->state.packetCount;
+    m_partitions->CatchUp();
+    return m_partitions->Sum(&FabricState::packetCount);
 }
 
 uint64_t
 Fabric::GetLiveMessages() const
 {
-    return m_parts->state.liveMessages;
+    return m_partitions->Sum(&FabricState::liveMessages);
 }
 
 uint64_t
 Fabric::GetJumps() const
 {
-    return m_parts->state.jumps;
+    return m_partitions->Sum(&FabricState::jumps);
 }
 
 int64_t
 Fabric::GetSkippedTime() const
 {
-    return m_parts->state.skippedTime;
+    return m_partitions->GetSkippedTime();
 }
 
 void
 Fabric::SetStopAtCompletion(bool stop, int64_t slack)
 {
-    m_parts->state.stopAtCompletion = stop;
-    m_parts->state.slack = slack;
+    m_partitions->GetTables().stopAtCompletion = stop;
+    m_partitions->GetTables().slack = slack;
 }
 
 void
 Fabric::SetLinkLoss(uint32_t link, double probability)
 {
-    FabricState& state = m_parts->state;
-    NS_ABORT_MSG_UNLESS(2 * link + 1 < state.ports.size(), "there is no such link");
     NS_ABORT_MSG_UNLESS(probability >= 0 && probability <= 1, "a probability is 0 to 1");
-    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
+    FabricParts& parts = Touch(2 * link);
+    FabricState& state = parts.state;
     for (const uint32_t port : {2 * link, 2 * link + 1})
     {
         state.ports[port].lossRate = std::min(1.0, state.ports[port].ownLoss + probability);
     }
-    // From now on nothing repeats, and what is lost must be found out.
+    // From now on nothing repeats in this partition, and what is lost must be found out.
     state.lossy = true;
     state.looking = false;
-    m_parts->episodes.Stop();
-    for (FabricQueuePair& pair : state.pairs)
-    {
-        if (pair.oldest != FabricState::NONE)
-        {
-            m_parts->receivers.ArmExpiry(pair);
-        }
-    }
+    parts.episodes.Clear();
+    parts.receivers.WatchAll();
+    m_partitions->Update(parts);
     UpdatePump();
 }
 
 void
 Fabric::SetPortRate(uint32_t port, DataRate rate)
 {
-    FabricState& state = m_parts->state;
-    NS_ABORT_MSG_UNLESS(port < state.ports.size(), "there is no such port");
     NS_ABORT_MSG_UNLESS(rate.GetBitRate() > 0, "a port needs a bandwidth");
-    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
-    m_parts->wires.SetRate(port, rate);
-    m_parts->jumps.Forget();
-    m_parts->episodes.Clear();
+    FabricParts& parts = Touch(port);
+    parts.wires.SetRate(port, rate);
+    parts.jumps.Forget();
+    parts.episodes.Clear();
+    m_partitions->Update(parts);
     UpdatePump();
 }
 
@@ -261,9 +280,15 @@ Fabric::Reroute(uint32_t pair,
                 const std::vector<uint32_t>& there,
                 const std::vector<uint32_t>& back)
 {
-    FabricState& state = m_parts->state;
-    state.now = std::max(state.now, Simulator::Now().GetPicoSeconds());
-    m_parts->queuePairs.Reroute(pair, there, back);
+    const uint32_t port = m_partitions->GetTables().pairs.at(pair).port;
+    NS_ABORT_MSG_IF(there.empty() || back.empty(), "a queue pair needs a way there and back");
+    NoteTime();
+    std::vector<uint32_t> ways = back;
+    ways.push_back(port);
+    m_partitions->Join(there, ways);
+    FabricParts& parts = Touch(port);
+    parts.queuePairs.Reroute(pair, there, back);
+    m_partitions->Update(parts);
     UpdatePump();
 }
 
@@ -271,7 +296,7 @@ std::vector<uint32_t>
 Fabric::GetGivenUp() const
 {
     std::vector<uint32_t> pairs;
-    for (const FabricQueuePair& pair : m_parts->state.pairs)
+    for (const FabricQueuePair& pair : m_partitions->GetTables().pairs)
     {
         if (pair.gaveUp)
         {
@@ -284,14 +309,14 @@ Fabric::GetGivenUp() const
 std::vector<uint32_t>
 Fabric::FindDeadlock() const
 {
-    return m_parts->buffers.FindDeadlock();
+    m_partitions->CatchUp();
+    return m_partitions->First().buffers.FindDeadlock();
 }
 
 uint32_t
 Fabric::GetNPorts() const
 {
-    FabricState& state = m_parts->state;
-    return static_cast<uint32_t>(state.ports.size());
+    return static_cast<uint32_t>(m_partitions->GetTables().ports.size());
 }
 
 } // namespace ns3

@@ -22,7 +22,7 @@
 namespace ns3
 {
 
-struct FabricEvent;
+class FabricPartitions;
 struct FabricParts;
 
 /**
@@ -237,7 +237,7 @@ class Fabric
     uint64_t
     GetJumps() const;
 
-    /** \return ps of simulated time that it jumped over */
+    /** \return ps of simulated time that it jumped over, the sum over partitions */
     int64_t
     GetSkippedTime() const;
 
@@ -283,18 +283,25 @@ class Fabric
         return member;
     }
 
+    /**
+     * Something comes from outside.
+     * \param port where
+     * \return its partition, brought to the present
+     */
+    FabricParts&
+    Touch(uint32_t port);
     void
-    Dispatch(const FabricEvent& event);
+    NoteTime() const;
     void
     Pump();
     void
     UpdatePump();
 
-    std::unique_ptr<FabricParts> m_parts; //!< state, and what works on it
-    Ptr<UniformRandomVariable> m_random;  //!< marks, losses and tie order
-    EventId m_pump;                       //!< under another SimulatorImpl
-    bool m_direct{false};                 //!< runs under FabricSimulatorImpl
-    bool m_running{false};                //!< within RunUntil()
+    std::unique_ptr<FabricPartitions> m_partitions; //!< state, and what works on it
+    Ptr<UniformRandomVariable> m_random;            //!< marks, losses and tie order
+    EventId m_pump;                                 //!< under another SimulatorImpl
+    bool m_direct{false};                           //!< runs under FabricSimulatorImpl
+    bool m_running{false};                          //!< within RunUntil()
 };
 
 } // namespace ns3

@@ -30,6 +30,12 @@ ReceiverCongestionControl::GetTypeId()
     return tid;
 }
 
+uint32_t
+ReceiverCongestionControl::GetNeeds() const
+{
+    return SHARERS;
+}
+
 void
 ReceiverCongestionControl::Start(FabricQueuePair& pair, int64_t now)
 {

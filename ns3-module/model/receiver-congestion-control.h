@@ -35,6 +35,8 @@ class ReceiverCongestionControl : public FabricCongestionControl
     static TypeId
     GetTypeId();
 
+    uint32_t
+    GetNeeds() const override;
     void
     Start(FabricQueuePair& pair, int64_t now) override;
     void
