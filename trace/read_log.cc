@@ -5,13 +5,36 @@
 #include "base/file.h"
 #include "base/gunzip.h"
 #include "base/text.h"
+#include "trace/log_line.h"
 #include "trace/log_reader.h"
 
 namespace lockstep {
 
+namespace {
+
+/// Whether a text has been written for a terminal.
+bool is_coloured(std::string_view text) {
+  text = text.substr(0, kSniffBytes);
+  return text.find("\x1b[") != std::string_view::npos &&
+         std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 9; });
+}
+
+}  // namespace
+
 PhysicalLog read_log(std::string_view text, const std::string& file) {
   if (text.starts_with("\xEF\xBB\xBF")) {
     text.remove_prefix(3);
+  }
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw Error("the text is in UTF-16")
+        .at(file)
+        .expected("UTF-8")
+        .hint("iconv -f UTF-16 -t UTF-8");
+  }
+  std::string plain;
+  if (is_coloured(text)) {
+    plain = without_colours(text);
+    text = plain;
   }
   if (trim(text.substr(0, kSniffBytes)).empty()) {
     throw Error("the file is empty").at(file).expected("a log of a run");

@@ -1,5 +1,6 @@
 #include "app/compare/run_compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -120,7 +121,10 @@ ExitCode run(const Flags& flags) {
     if (!report.left_out.entries().empty()) {
       why = report.left_out.entries().front().text;
     }
-    throw Error("there is nothing to compare: " + why).at(flags.logs.front());
+    const bool steps = std::ranges::any_of(logs, [](const auto& log) { return !log.ops.empty(); });
+    throw Error("there is nothing to compare: " + why)
+        .at(flags.logs.front())
+        .hint(steps ? "operations of steps are laid beside another run's by --against" : "");
   }
   compare::explain_rows(report.rows, report.wishes, kExplained);
   print_warnings(report.left_out);

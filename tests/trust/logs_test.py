@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tempfile
 
+from damage import DAMAGE
 from outputs import clean_environment
 
 MOST_CPU = 10  # s
 COMMANDS = (["compare", "@F@", "-q", "--preset", "dgx-h100"],
             ["calibrate", "@F@", "-q", "--preset", "dgx-h100", "-o", "@O@"], ["health", "@F@", "-q"])
-HUGE = (b"9" * 19, b"18446744073709551616", b"1e308", b"-1", b"0", b"nan", b"inf", b"1099511627776", b"4294967296", b"0.0001")
+WAYS = ("cut", "flipped", "doubled", "shuffled", "with lines lost", "with digits shifted", "with some numbers huge",
+        "with many numbers huge", "a hundred times", "on one line")
 lockstep = sys.argv[1]
 failures, runs, slowest = 0, 0, (0, "")
 
@@ -26,50 +28,6 @@ def fail(text):
     global failures
     failures += 1
     print("FAILED:", text, flush=True)
-
-
-def flipped(rng, data):
-    data = bytearray(data)
-    for _ in range(max(1, len(data) // 200)):
-        data[rng.randrange(len(data))] = rng.randrange(256)
-    return bytes(data)
-
-
-def other_numbers(rng, data, share):
-    return re.sub(rb"\d+(\.\d+)?", lambda found: rng.choice(HUGE) if rng.random() < share else found[0], data)
-
-
-def shifted_digits(rng, data):
-    """One digit in fifty is another: the numbers stay plausible."""
-    return re.sub(rb"\d", lambda found: b"%d" % rng.randrange(10) if rng.random() < 0.02 else found[0], data)
-
-
-def doubled(rng, data):
-    return b"".join(line * rng.choice((1, 1, 2, 50)) for line in data.splitlines(keepends=True))
-
-
-def shuffled(rng, data):
-    lines = data.splitlines(keepends=True)
-    rng.shuffle(lines)
-    return b"".join(lines)
-
-
-def with_less(rng, data):
-    return b"".join(line for line in data.splitlines(keepends=True) if rng.random() < 0.7)
-
-
-DAMAGE = {
-    "cut": lambda rng, data: data[:rng.randrange(len(data))],
-    "flipped": flipped,
-    "doubled": doubled,
-    "shuffled": shuffled,
-    "with lines lost": with_less,
-    "with digits shifted": shifted_digits,
-    "with some numbers huge": lambda rng, data: other_numbers(rng, data, 0.02),
-    "with many numbers huge": lambda rng, data: other_numbers(rng, data, 0.3),
-    "a hundred times": lambda rng, data: data * 100,
-    "on one line": lambda rng, data: data.replace(b"\n", b" "),
-}
 
 
 def of_many_ranks():
@@ -115,13 +73,13 @@ def placed(words, file):
 logs = [pathlib.Path(name) for name in sys.argv[2:]] or sorted(pathlib.Path("tests/data/logs").iterdir())
 with tempfile.TemporaryDirectory() as scratch:
     for log in logs:
-        for way, damage in DAMAGE.items():
+        for way in WAYS:
             rng = random.Random(f"{log.name} {way}")
             data = log.read_bytes()
             if not data:
                 continue
             file = pathlib.Path(scratch) / log.name
-            file.write_bytes(damage(rng, data))
+            file.write_bytes(DAMAGE[way](rng, data))
             for words in COMMANDS:
                 check(f"{words[0]} of {log.name}, {way}", placed(words, file))
             file.unlink()

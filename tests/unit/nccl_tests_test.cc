@@ -1,4 +1,9 @@
 // The reader of nccl-tests' tables.
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,6 +74,111 @@ TEST(NcclTests, NamesTellWhatTheLogDoesNot) {
   EXPECT_EQ(alps.servers, 4);
   EXPECT_EQ(nccl_version_of_number(2804), "2.8.4");
   EXPECT_EQ(nccl_version_of_number(22902), "2.29.2");
+}
+
+// Two sizes of rccl-tests, out of place only (-O), as other programs and releases lay them out.
+constexpr std::string_view kTable =
+    "#       size         count    type   redop    root     time   algbw   busbw #wrong     time   "
+    "algbw   busbw #wrong\n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us) "
+    " "
+    "(GB/s)  (GB/s)\n"
+    "     1048576        262144   float     sum      -1    50.00   20.97   36.70      0    49.00   "
+    "21.40   37.45    N/A\n"
+    "     2097152        524288   float     sum      -1    75.00   27.96   48.93    N/A    74.00   "
+    "28.34   49.59      2\n";
+
+PhysicalLog of(const std::string& text) { return read_log(text, "all_reduce.log"); }
+
+std::string with_each_line(std::string_view text, std::string_view before, std::string_view after) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    result.append(before).append(text.substr(0, end)).append(after).append("\n");
+    text.remove_prefix(end + 1);
+  }
+  return result;
+}
+
+TEST(NcclTests, WhatLaunchersPutAroundLinesChangesNothing) {
+  const std::string run =
+      "# nThread 1 nGpus 8 minBytes 1048576 maxBytes 2097152\n"
+      "# Collective test starting: all_reduce_perf\n" +
+      std::string(kTable);
+  const PhysicalLog plain = of(run);
+  ASSERT_EQ(plain.comms.size(), 4U);
+  EXPECT_EQ(plain.comms[3].wrong, 2);
+  EXPECT_EQ(plain.comms[1].wrong, 0);
+  for (const auto& [before, after] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"0: ", ""},
+           {"0:", ""},
+           {" 12: ", ""},
+           {"node-7: ", ""},
+           {"[1,0]<stdout>:", ""},
+           {"[1,0]<stdout>: ", ""},
+           {"[pod/nccl-0/main] ", ""},
+           {"(worker, pid=71) ", ""},
+           {"2025-02-01T10:11:12.131415Z ", ""},
+           {"2025-02-01 10:11:12,131 ", ""},
+           {"0: 2025-02-01T10:11:12Z [pod/nccl-0] ", ""},
+           {"", "\r"},
+           {"", " "},
+           {"\x1b[32m", "\x1b[0m"},
+           {"\x1b[1;31;40m0: ", "\x1b[K\r"}}) {
+    const PhysicalLog log = of(with_each_line(run, before, after));
+    ASSERT_EQ(log.comms.size(), 4U) << before;
+    EXPECT_EQ(log.settings.at(0).program, "all_reduce_perf") << before;
+    EXPECT_EQ(log.warnings.total(), 0) << before;
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(log.comms[i].bytes, plain.comms[i].bytes) << before;
+      EXPECT_EQ(log.comms[i].time_s, plain.comms[i].time_s) << before;
+      EXPECT_EQ(log.comms[i].in_place, plain.comms[i].in_place) << before;
+    }
+  }
+}
+
+TEST(NcclTests, UnitsAreThoseOfTheTable) {
+  std::string text(kTable);
+  for (const auto& [from, to] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"(us)", "(ms)"}, {"(us)", "(ms)"}, {"(GB/s)", "(MB/s)"}}) {
+    text.replace(text.find(from), std::strlen(from), to);
+  }
+  const PhysicalLog log = of(text);
+  EXPECT_DOUBLE_EQ(log.comms.at(0).time_s, 50e-3);
+  const PhysicalLog both = of(text + std::string(kTable));  // and back
+  EXPECT_DOUBLE_EQ(both.comms.at(4).time_s, 50e-6);
+  EXPECT_DOUBLE_EQ(both.comms.at(4).busbw_Bps, 36.7e9);
+}
+
+TEST(NcclTests, ProgramsAndReleasesOfAllKinds) {
+  const auto only = [](const std::string& text) {
+    const PhysicalLog log = of(text);
+    EXPECT_EQ(log.comms.size(), 1U) << text;
+    return log.comms.empty() ? CommRow{} : log.comms.front();
+  };
+  // Before 2.0: no root, "error". 2.x: root; "#wrong". With -z 1 or -C: CPU times. Right half only.
+  const CommRow old = only(
+      "#       size         count    type   redop     time   algbw   busbw  error\n"
+      "        1024           256   float     sum    33.50    0.03    0.05  0e+00\n");
+  EXPECT_DOUBLE_EQ(old.time_s, 33.5e-6);
+  const CommRow cpu = only(
+      "#       size         count      type   redop    root    cputime   algbw   busbw #wrong\n"
+      "        1024           256     float     sum      -1      12.25    0.08    0.15      0\n");
+  EXPECT_DOUBLE_EQ(cpu.time_s, 12.25e-6);
+  const CommRow without_redop = only(
+      "#       size         count    type    root     time   algbw   busbw  #wrong\n"
+      "        1024           256   float      -1    20.00    0.05    0.05       0\n");
+  EXPECT_DOUBLE_EQ(without_redop.time_s, 20e-6);
+  const CommRow fp8 = only(
+      "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
+      "        1024          1024  f8e4m3       sum      -1    20.00    0.05    0.05       0\n");
+  EXPECT_EQ(fp8.bytes, Bytes(1024));
+  const PhysicalLog rccl =
+      of("# rccl-tests version 2.12.10\n# RCCL version 2.22.3+hip6.4 HEAD:abc\n"
+         "# Collective test starting: alltoallv_perf\n" +
+         std::string(kTable));
+  EXPECT_EQ(rccl.comms.size(), 4U);
+  EXPECT_EQ(rccl.comms[0].op, CommType::kAllToAll);
 }
 
 TEST(NcclTests, NoTableIsAnError) {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trace/log_line.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
 
@@ -53,14 +54,17 @@ bool is_dtype(std::string_view word) {
   return std::ranges::find(kTypes, word) != std::end(kTypes);
 }
 
+bool is_unit(std::string_view word) { return word.starts_with('(') && word.ends_with(')'); }
+
 /// The columns of a header line; empty if it is none.
 std::vector<Column> header_columns(const std::vector<std::string_view>& words) {
   std::vector<Column> columns;
   bool size = false, time = false, type = false;
-  for (const std::string_view word : words) {
-    if (word == "#") {
+  for (std::string_view word : words) {
+    if (word == "#" || is_unit(word)) {
       continue;
     }
+    word = word.substr(0, word.find('('));  // "time(us)"
     const auto column = column_named(word);
     if (!column) {
       if (columns.empty() || word != "timestamp") {
@@ -76,22 +80,6 @@ std::vector<Column> header_columns(const std::vector<std::string_view>& words) {
   return size && time && type ? columns : std::vector<Column>{};
 }
 
-/// The words without the tag that a launcher puts before a line: "0:", "[1,3]<stdout>:", "node7:".
-void drop_tag(std::string_view& line) {
-  const std::size_t mpi = line.find(">:");
-  if (line.starts_with('[') && mpi != std::string_view::npos && mpi < 32) {
-    line.remove_prefix(mpi + 2);
-    return;
-  }
-  const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos || colon == 0 || colon > 64 || colon + 1 >= line.size() ||
-      line.substr(0, colon).find_first_of(" \t#") != std::string_view::npos ||
-      (line[colon + 1] != ' ' && line[colon + 1] != '\t' && line[colon + 1] != '#')) {
-    return;
-  }
-  line.remove_prefix(colon + 1);
-}
-
 class Reader {
  public:
   Reader(std::string_view text, PhysicalLog& log) : rest_(text), log_(log), names_(log.names) {}
@@ -99,7 +87,7 @@ class Reader {
   void run() {
     std::string_view line;
     while (next_line(line)) {
-      drop_tag(line);
+      drop_tags(line);
       const std::size_t info = find_nccl_info(line);
       if (info != std::string_view::npos) {
         take_nccl_info(line.substr(info), open());
@@ -143,6 +131,9 @@ class Reader {
       columns_ = std::move(columns);
       second_time_ = line.rfind("time");
       start_table();
+      time_unit_ = 1e-6;
+      rate_unit_ = 1e9;
+      take_units();
       return;
     }
     if (take_comment(line) || take_row(line)) {
@@ -200,8 +191,26 @@ class Reader {
       current_.program = words_.back();
     } else if (has(" Rank ") && has(" device ")) {
       take_device(line);
+    } else if (has("(B)")) {
+      take_units();
     }
     return true;
+  }
+
+  /// "(B) (elements) (us) (GB/s)": as nccl-tests has them, or as some reports do.
+  void take_units() {
+    constexpr std::pair<std::string_view, double> kTimes[] = {
+        {"(us)", 1e-6}, {"(ms)", 1e-3}, {"(s)", 1}, {"(ns)", 1e-9}};
+    constexpr std::pair<std::string_view, double> kRates[] = {
+        {"(GB/s)", 1e9}, {"(MB/s)", 1e6}, {"(Gb/s)", 1e9 / 8}, {"(Gbps)", 1e9 / 8}};
+    for (const std::string_view word : words_) {
+      for (const auto& [unit, value] : kTimes) {
+        time_unit_ = word.ends_with(unit) ? value : time_unit_;
+      }
+      for (const auto& [unit, value] : kRates) {
+        rate_unit_ = word.ends_with(unit) ? value : rate_unit_;
+      }
+    }
   }
 
   /// "#  Rank  0 Group  0 Pid 1 on host device  0 [0x27] NVIDIA H100"
@@ -346,13 +355,13 @@ class Reader {
           ++time;
           row.in_place = time > 0 || columns[i] == Column::kTimeIn || lone_right;
           odd = odd || (!number && words_[i] != "N/A") || number.value_or(0) < 0;
-          row.time_s = number.value_or(0) * 1e-6;
+          row.time_s = number.value_or(0) * time_unit_;
           break;
         case Column::kAlgbw:
-          row.algbw_Bps = std::max(0.0, number.value_or(0) * 1e9);
+          row.algbw_Bps = std::max(0.0, number.value_or(0) * rate_unit_);
           break;
         case Column::kBusbw:
-          row.busbw_Bps = std::max(0.0, number.value_or(0) * 1e9);
+          row.busbw_Bps = std::max(0.0, number.value_or(0) * rate_unit_);
           break;
         case Column::kWrong:
           row.wrong = number.value_or(0) >= 1 ? *number : 0;
@@ -382,6 +391,7 @@ class Reader {
   std::vector<std::string_view> words_;
   std::vector<Column> columns_;
   std::size_t second_time_ = std::string_view::npos;
+  double time_unit_ = 1e-6, rate_unit_ = 1e9;
   CommSetting current_;
   bool in_rows_ = false;
   std::int32_t table_ = -1;
@@ -477,7 +487,7 @@ bool sniff(std::string_view head, std::string_view) {
     std::string_view line = head.substr(0, end);
     head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
     ++lines;
-    drop_tag(line);
+    drop_tags(line);
     const auto words = split_blanks(line.substr(0, 400));
     if (!header_columns(words).empty()) {
       return true;
