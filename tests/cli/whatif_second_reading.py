@@ -218,7 +218,8 @@ class Job:
         workers = {self.rows[self.steps[0], d, n]["rank"]: (d, n[2]) for d in range(self.dp) for n in self.first}
         order = sorted(workers, key=lambda r: (-min(by_dp[str(workers[r][0])], by_stage[str(workers[r][1])]), r))
         slow = {workers[r] for r in order[:(3 * len(workers) + 99) // 100]}
-        out["slow"] = sorted(slow)
+        without = self.simulate(lambda key: ideal[key[2][0]] if (key[1], key[2][2]) in slow else traced(key))[1]
+        out["Mw"] = (mean(f_t) - mean(without)) / (mean(f_t) - mean(f_i)) if mean(f_t) != mean(f_i) else None
         exact = {r: share(lambda key: (key[1], key[2][2]) == w) for r, w in workers.items()}
         out["exact"] = exact
         return out
@@ -322,7 +323,7 @@ for words, change in CASES:
         print(f"FAILED: {words}: {done.stderr}")
         continue
     causes = json.loads(done.stdout)
-    result, ms = (json.load(open(os.path.join(OUT, f"{kind}-simulated.json"))) for kind in ("result", "ms"))
+    result, ms, mw = (json.load(open(os.path.join(OUT, f"{kind}-simulated.json"))) for kind in ("result", "ms", "mw"))
     words += f" ({change.__name__})" if change else ""
     reading = Job(rows, 1)
     kinds |= {"overlap" if reading.overlap else "", "one" if not reading.use_dp else "" if reading.overlap else "end", *reading.no_op.values()}
@@ -333,6 +334,7 @@ for words, change in CASES:
     compare(words, "launch", result["launch_slowdown"], second["launch"])
     compare(words, "launch by stage", result["launch_decompose_by_stage"], second["launch_stage"])
     compare(words, "Ms", ms["rem"], second["Ms"])
+    compare(words, "Mw", mw["rem"], second["Mw"])
     compare(words, "S of every worker", {w["rank"]: w["slowdown"] for w in causes["workers"]}, second["exact"])
 if not {"overlap", "end", "one", 1, 2} <= kinds:
     failures += 1
