@@ -14,6 +14,7 @@
 #include "app/generate_exact.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/output_capture.h"
 #include "base/text.h"
 #include "generator/generator.h"
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 
 struct GenerateFlags {
   std::string generator, output, format, flavour;
-  bool script_compat = false, help = false, list_models = false, memory = false;
+  bool script_compat = false, help = false, list_models = false, memory = false, json = false;
   CLI::App* app = nullptr;
 };
 
@@ -50,6 +51,16 @@ std::string help_text(const GenerateFlags& flags) {
   }
   const Generator& generator = generator_named(flags.generator);
   return text + fmt::format("\nFlags of {}:\n{}", generator.name, args_help(generator.flags()));
+}
+
+/// What --memory prints.
+std::string memory_of(const ExactJob& job, bool json) {
+  if (!json) {
+    return memory_text(job);
+  }
+  Json document = memory_json(job);
+  document["schema"] = "lockstep-memory/1";
+  return to_text(document);
 }
 
 bool as_json(const GenerateFlags& flags) { return flags.format == "json"; }
@@ -133,7 +144,7 @@ ExitCode generate_exact(const GenerateFlags& flags) {
   ExactJob described = exact_job(flags.app->remaining());
   if (flags.memory && flags.output.empty()) {
     print_remarks(described);
-    write_file("-", memory_text(described));
+    write_file("-", memory_of(described, flags.json));
     return ExitCode::kDone;
   }
   const ProcessWorkload result = exact_workload_of(described);
@@ -187,6 +198,12 @@ bool is_exact(const GenerateFlags& flags) {
 }
 
 ExitCode generate(const GenerateFlags& flags) {
+  if (flags.json && !flags.list_models && !(flags.memory && flags.output.empty())) {
+    throw Error("a workload is no document of --json")
+        .field("--json")
+        .expected("--list-models, or --memory without -o")
+        .hint("--format json writes the workload as JSON");
+  }
   if (is_exact(flags)) {
     return generate_exact(flags);
   }
@@ -195,7 +212,7 @@ ExitCode generate(const GenerateFlags& flags) {
     return ExitCode::kDone;
   }
   if (flags.list_models) {
-    write_file("-", model_table());
+    write_file("-", flags.json ? to_text(models_json()) : model_table());
     return ExitCode::kDone;
   }
   if (flags.generator.empty()) {
@@ -289,6 +306,7 @@ CommandBody define(CLI::App& app) {
       "or deepspeed_llama.sh, by the generator): its presets override them");
   app.add_flag("--list-models", flags->list_models,
                "The models that come with Lockstep, with their parameter counts");
+  app.add_flag("--json", flags->json, "What --memory or --list-models print, as one JSON document");
   app.add_flag("-h,--help", flags->help, "This, and the flags of the generator that is named");
   return [flags] { return generate(*flags); };
 }

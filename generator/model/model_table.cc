@@ -21,25 +21,53 @@ std::string count_text(double count) {
   return fmt::format("{:.{}f} {}", scaled, decimals, billions ? "B" : "M");
 }
 
+struct Row {
+  ZooEntry entry;
+  ParameterTotals parameters;
+  std::int64_t layers = 0, hidden = 0;
+};
+
+std::vector<Row> rows_of_zoo() {
+  std::vector<Row> rows;
+  for (const ZooEntry& entry : list_models()) {
+    const Model model = find_model(entry.name);
+    Row& row = rows.emplace_back(Row{entry, model_parameters(model)});
+    row.hidden = static_cast<std::int64_t>(model.variables.at("hidden"));
+    for (const LayerBlock& block : model.blocks) {
+      row.layers += block.layers;
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string model_table() {
   std::string text = fmt::format("{:<18} {:>11} {:>11} {:>7} {:>7}  {}\n", "model", "parameters",
                                  "active", "layers", "hidden", "architecture");
-  for (const ZooEntry& entry : list_models()) {
-    const Model model = find_model(entry.name);
-    const ParameterTotals counted = model_parameters(model);
-    std::int64_t layers = 0;
-    for (const LayerBlock& block : model.blocks) {
-      layers += block.layers;
-    }
+  for (const Row& row : rows_of_zoo()) {
+    const ZooEntry& entry = row.entry;
     text += fmt::format("{:<18} {:>11} {:>11} {:>7} {:>7}  {}", entry.name,
-                        count_text(counted.total), count_text(counted.active), layers,
-                        model.variables.at("hidden"), entry.architecture);
+                        count_text(row.parameters.total), count_text(row.parameters.active),
+                        row.layers, row.hidden, entry.architecture);
     const std::vector<std::string_view> aliases(entry.aliases.begin(), entry.aliases.end());
     text += aliases.empty() ? "\n" : fmt::format(", also {}\n", join(aliases, ", "));
   }
   return text;
+}
+
+Json models_json() {
+  Json models = Json::array();
+  for (const Row& row : rows_of_zoo()) {
+    models.push_back({{"name", row.entry.name},
+                      {"aliases", row.entry.aliases},
+                      {"architecture", row.entry.architecture},
+                      {"parameters", row.parameters.total},
+                      {"active_parameters", row.parameters.active},
+                      {"layers", row.layers},
+                      {"hidden", row.hidden}});
+  }
+  return {{"schema", "lockstep-models/1"}, {"models", std::move(models)}};
 }
 
 }  // namespace lockstep
