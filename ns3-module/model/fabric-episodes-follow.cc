@@ -57,7 +57,6 @@ FabricEpisodes::Follow(int64_t time)
         {
             break;
         }
-        m_seen.push_back(m_opening);
         m_begun.push_back(m_state.events.Top());
         m_state.events.Pop();
         --m_state.pendingBegins;
@@ -71,6 +70,20 @@ FabricEpisodes::Follow(int64_t time)
 }
 
 bool
+FabricEpisodes::BeganAs(const Episode& episode)
+{
+    for (std::size_t i = 0; i < m_begun.size(); ++i)
+    {
+        DescribeBegin(m_begun[i].GetIndex(), m_start, m_opening);
+        if (!episode.openings[i].IsLike(m_opening))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
 FabricEpisodes::FindAnother(int64_t time)
 {
     const bool starts = !m_state.events.IsEmpty() && m_state.events.Top().time == time;
@@ -80,11 +93,7 @@ FabricEpisodes::FindAnother(int64_t time)
         const std::vector<Opening>& openings = episode->openings;
         const std::size_t number = m_begun.size();
         if (episode.get() == old || episode->before != old->before || openings.size() < number ||
-            !std::equal(m_seen.begin(),
-                        m_seen.end(),
-                        openings.begin(),
-                        [](const Opening& seen, const Opening& opening)
-                        { return opening.IsLike(seen); }))
+            !BeganAs(*episode))
         {
             continue;
         }
@@ -192,6 +201,7 @@ FabricEpisodes::CarryOut(int64_t last)
               [](const FabricEvent& a, const FabricEvent& b) { return a.key < b.key; });
     m_state.events.Events().clear();
     m_state.pendingBegins += m_begun.size();
+    m_followed -= std::min(m_followed, m_begun.size());
     m_state.silent = m_reported;
     m_places = m_script->before;
     Record(m_start, m_script->hash);

@@ -72,9 +72,18 @@ FabricEpisodes::Turn()
     {
         Close();
     }
-    const FabricEvent first = m_state.events.Top();
-    if (first.time <= m_state.now)
+    // Where little repeats it pays to look more and more seldom.
+    constexpr std::size_t MANY = 1 << 12;
+    if (m_looked > MANY && m_followed < m_looked / 8)
     {
+        m_rest = m_longestRest;
+        m_longestRest *= 2;
+        m_looked = m_followed = 0;
+    }
+    const FabricEvent first = m_state.events.Top();
+    if (m_rest > 0 || first.time <= m_state.now)
+    {
+        m_rest -= m_rest > 0 ? 1 : 0;
         return false;
     }
     const uint32_t place = first.GetIndex();
@@ -98,15 +107,11 @@ FabricEpisodes::Turn()
                 m_start = first.time;
                 m_reported = 0;
                 m_begun.clear();
-                m_seen.clear();
                 return true;
             }
         }
     }
-    constexpr std::size_t MANY = 1 << 17;
-    const bool useless = m_openings > MANY && m_followed < m_openings / 8;
-    if (!useless && m_openings <= MOST_OPENINGS &&
-        (known == m_episodes.end() || known->second.size() < 16))
+    if (m_openings <= MOST_OPENINGS && (known == m_episodes.end() || known->second.size() < 16))
     {
         Record(first.time, hash);
     }
@@ -143,6 +148,7 @@ FabricEpisodes::RecordBegin(uint32_t place)
         m_recording = nullptr;
         return;
     }
+    ++m_looked;
     m_state.messages[place].ordinal = static_cast<uint32_t>(episode.openings.size());
     episode.openings.emplace_back();
     Opening& opening = episode.openings.back();

@@ -213,6 +213,9 @@ class FabricEpisodes
     /** \return whether the next message that is to start is that of the episode */
     bool
     IsExpected(const Episode& episode, const FabricEvent& event);
+    /** \return whether the messages so far are those of an episode */
+    bool
+    BeganAs(const Episode& episode);
     /** \return whether another episode goes as all has gone up to a time, and then follows it */
     bool
     FindAnother(int64_t time);
@@ -233,12 +236,14 @@ class FabricEpisodes
     int64_t m_lastEvent{-1};                         //!< ps
     std::unordered_map<uint64_t, Bucket> m_episodes; //!< by hash
     std::size_t m_openings{0};                       //!< of all of them
-    std::size_t m_followed{0};                       //!< openings that were as expected
+    uint64_t m_rest{0};                              //!< idle moments to let pass
+    uint64_t m_longestRest{256};                     //!< next time so many
+    std::size_t m_looked{0};                         //!< openings recorded so far
+    std::size_t m_followed{0}; //!< openings told and not carried out after all
 
     const Episode* m_script{nullptr}; //!< that is followed
     const Bucket* m_bucket{nullptr};  //!< where it is kept
     std::vector<FabricEvent> m_begun; //!< its messages so far, as they were to start
-    std::vector<Opening> m_seen;      //!< the same, as described
     std::size_t m_reported{0};        //!< outcomes so far
     int64_t m_start{0};               //!< ps
     std::vector<Place> m_places;      //!< reused

@@ -1,7 +1,7 @@
 #include "simulator/replay/recalled_ways.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 namespace lockstep {
@@ -50,8 +50,7 @@ RecalledWaysFinder::RecalledWaysFinder(const Topology& topology, const RecallOpt
 RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
                                       const std::function<NodeId(std::int32_t place)>& node_of) {
   RecalledWays ways;
-  std::map<std::int32_t, std::int64_t> bytes_on;   // by port
-  std::map<std::int32_t, std::int64_t> number_of;  // by port, as met
+  std::unordered_map<std::int32_t, std::int64_t> number_of;  // by port, as met
   const std::int64_t full = options_.payload.count() + options_.header.count();
   const auto cross = [&](PortId port, std::int64_t bytes) {
     const LinkId link(port.value / 2);
@@ -64,19 +63,20 @@ RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
       const auto kind_of = [&](NodeId node) {
         return static_cast<std::int64_t>(topology_.nodes[node.index()].kind);
       };
+      ways.loads.push_back({port.value, 0});
       ways.description.insert(ways.description.end(),
                               {kind.rate.bits_per_second(), kind.delay.count_ps(),
                                port.value % 2 == 0 ? kind_of(ends.a) * 8 + kind_of(ends.b)
                                                    : kind_of(ends.b) * 8 + kind_of(ends.a)});
     }
-    bytes_on[port.value] += bytes;
+    ways.loads[static_cast<std::size_t>(number->second)].bytes += bytes;
     const Time packet = Time::seconds(static_cast<double>(full) / kind.rate.bytes_per_second());
     ways.packet = std::max(ways.packet, packet);
     return kind.delay + packet;
   };
   const auto walk = [&](const FlowKey& key, std::int64_t bytes) {
     one_way_.route(key, route_);
-    if (options_.fresh_ports || options_.routes.spray) {
+    if ((options_.fresh_ports && ways.steady) || options_.routes.spray) {
       all_ways_.route(key, all_);
       ways.steady = ways.steady && all_.hops.size() == route_.hops.size();
       if (options_.routes.spray) {
@@ -98,9 +98,7 @@ RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
     trip += walk({destination, source, kListenPort, port, slot.channel}, wire.acks);
     ways.rest = std::max(ways.rest, trip);
   }
-  for (const auto& [number, bytes] : bytes_on) {
-    ways.loads.push_back({number, bytes});
-  }
+  std::ranges::sort(ways.loads, {}, &RecalledWays::Load::port);
   return ways;
 }
 
