@@ -1,6 +1,9 @@
 #include "app/plan/job_plan_files.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,30 +25,11 @@ std::string comments(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string megatron_script(const JobPlan& plan, const ExactJob& exact, const JobProblem& problem) {
+std::string megatron_script(const JobPlan& plan, const JobProblem& problem) {
   const Job& job = plan.job;
   const std::int64_t per_server = std::min(problem.limits.gpus_per_server, job.gpus);
-  std::string text = "#!/bin/bash\n" + comments(beyond_megatron(job));
-  std::vector<std::string> flags;
-  if (const auto model = megatron_model_flags(exact.job.model, job.seq)) {
-    flags = *model;
-  } else {
-    text += fmt::format("# {} has no flags of Megatron-LM: add those of the model.\n",
-                        exact.job.model.name);
-    flags = {fmt::format("--seq-length {}", job.seq)};
-  }
-  for (std::string& flag : megatron_job_flags(job)) {
-    flags.push_back(std::move(flag));
-  }
-  text += fmt::format(
-      "torchrun --nproc-per-node {} --nnodes {} \\\n"
-      "  --master-addr ${{MASTER_ADDR:-localhost}} --node-rank ${{NODE_RANK:-0}} \\\n"
-      "  pretrain_gpt.py",
-      per_server, job.gpus / per_server);
-  for (const std::string& flag : flags) {
-    text += " \\\n  " + flag;
-  }
-  return text + "\n";
+  return "#!/bin/bash\n" + comments(beyond_megatron(job)) +
+         megatron_launch(job, per_server, job.gpus / per_server);
 }
 
 Json deepspeed_config(const Job& job) {
@@ -139,6 +123,30 @@ std::vector<std::string> megatron_job_flags(const Job& job) {
   return flags;
 }
 
+std::string megatron_launch(const Job& job, std::int64_t per_server, std::int64_t servers,
+                            std::vector<std::string> more_flags) {
+  std::string text;
+  std::vector<std::string> flags;
+  if (auto model = megatron_model_flags(job.model, job.seq)) {
+    flags = std::move(*model);
+  } else {
+    text +=
+        fmt::format("# {} has no flags of Megatron-LM: add those of the model.\n", job.model.name);
+    flags = {fmt::format("--seq-length {}", job.seq)};
+  }
+  std::ranges::move(more_flags, std::back_inserter(flags));
+  std::ranges::move(megatron_job_flags(job), std::back_inserter(flags));
+  text += fmt::format(
+      "torchrun --nproc-per-node {} --nnodes {} \\\n"
+      "  --master-addr ${{MASTER_ADDR:-localhost}} --node-rank ${{NODE_RANK:-0}} \\\n"
+      "  pretrain_gpt.py",
+      per_server, servers);
+  for (const std::string& flag : flags) {
+    text += " \\\n  " + flag;
+  }
+  return text + "\n";
+}
+
 std::vector<std::string> beyond_megatron(const Job& job) {
   std::vector<std::string> lines;
   if (job.rank_order != "tp-cp-ep-dp-pp" && job.rank_order != "tp-cp-ep-pp-dp") {
@@ -187,7 +195,7 @@ std::vector<std::string> beyond_deepspeed(const Job& job) {
   return lines;
 }
 
-void write_job_plan(const std::string& folder, const JobPlanReport& report, const ExactJob& exact,
+void write_job_plan(const std::string& folder, const JobPlanReport& report,
                     const JobProblem& problem, const std::string& json) {
   make_folder(folder);
   JobPlan best = report.result.plans.front();
@@ -195,7 +203,7 @@ void write_job_plan(const std::string& folder, const JobPlanReport& report, cons
   const auto write = [&](const char* name, const std::string& text) {
     write_file((fs::path(folder) / name).string(), text);
   };
-  write("megatron.sh", megatron_script(best, exact, problem));
+  write("megatron.sh", megatron_script(best, problem));
   Json deepspeed = deepspeed_config(best.job);
   if (const auto lines = beyond_deepspeed(best.job); !lines.empty()) {
     deepspeed["_comment"] = lines;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -96,36 +97,19 @@ std::string megatron_script(const MixedPlan& plan, const MixedProblem& problem,
   const PipelineKind& kind = plan.job.kinds.front();
   Job job = with_model(problem.base, job_of(plan.job, kind));
   job.rank_order = order->rank_order;
-  std::vector<std::string> flags;
   std::string text = "#!/bin/bash\n";
   text +=
       fmt::format("# Servers in this order of node ranks: {}.\n", fmt::join(order->servers, ", "));
   text += fmt::format("# The plan: {}.\n", plan_text(plan));
-  if (const auto model = megatron_model_flags(problem.base.model, job.seq)) {
-    flags = *model;
-  } else {
-    text += fmt::format("# {} has no flags of Megatron-LM: add those of the model.\n",
-                        problem.base.model.name);
-    flags = {fmt::format("--seq-length {}", job.seq)};
-  }
   const bool even = std::ranges::all_of(
       kind.layers, [&](std::int64_t layers) { return layers == kind.layers.front(); });
+  std::vector<std::string> layout;
   if (!even) {
-    flags.push_back(
+    layout.push_back(
         fmt::format("--pipeline-model-parallel-layout '{}'", layout_of_stages(kind.layers)));
   }
-  for (std::string& flag : megatron_job_flags(job)) {
-    flags.push_back(std::move(flag));
-  }
-  text += fmt::format(
-      "torchrun --nproc-per-node {} --nnodes {} \\\n"
-      "  --master-addr ${{MASTER_ADDR:-localhost}} --node-rank ${{NODE_RANK:-0}} \\\n"
-      "  pretrain_gpt.py",
-      order->per_server, order->servers.size());
-  for (const std::string& flag : flags) {
-    text += " \\\n  " + flag;
-  }
-  return text + "\n";
+  return text + megatron_launch(job, static_cast<std::int64_t>(order->per_server),
+                                std::ssize(order->servers), std::move(layout));
 }
 
 Json deepspeed_config(const MixedPlan& plan, const MixedProblem& problem) {

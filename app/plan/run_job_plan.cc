@@ -13,22 +13,12 @@
 #include "app/plan/job_plan_input.h"
 #include "app/plan/job_plan_options.h"
 #include "app/plan/job_plan_report.h"
-#include "app/plan/price_journal.h"
-#include "app/report_flags.h"
-#include "app/terminal.h"
-#include "base/atomic_file.h"
-#include "base/output_capture.h"
-#include "base/progress.h"
-#include "base/stop_signal.h"
+#include "app/plan/priced_search.h"
 #include "planner/job/job_sensitivity.h"
 #include "planner/job/mixed_space.h"
-#include "simulator/replay/replay.h"
-#include "simulator/replay/step_sample.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::size_t kFinalists = 3;  ///< priced with stragglers
 
 class JobPlanner {
  public:
@@ -53,119 +43,58 @@ class JobPlanner {
     problem_.stop = input.stop;
   }
 
-  ExitCode run() {
+  using Report = JobPlanReport;
+
+  ExitCode run() { return run_priced_search(input_, *this); }
+  const JobProblem& problem() const { return problem_; }
+
+  JobSearchResult search(const std::function<void(std::int64_t)>& tell) {
     PriceJournal journal(options_.resume, input_.problem_text());
-    const PriceJob price = [&](const Job& job) -> std::optional<PricedStep> {
+    const PriceJob price = [&](const Job& job) {
       const std::string key = fmt::format("{}{}", fmt::join(axis_words(job), " "),
                                           sprayed_ && !options_.spray ? " --spray" : "");
-      if (std::optional<PricedStep> known = journal.find(key)) {
-        return known;
-      }
-      try {
-        PricedStep step = replay(job, {}, 0, {options_.max_replay, problem_.stop});
-        journal.add(key, step);
-        return step;
-      } catch (const ReplayGivenUp&) {
-        return std::nullopt;
-      }
+      return price_once(journal, key, [&] {
+        return replay(job, {}, 0, {options_.max_replay, problem_.stop});
+      });
     };
-    problem_.simplify = [this] {
-      const bool was = std::exchange(sprayed_, true);
-      return !was;
-    };
-    JobPlanReport report;
-    const Interruptible interruptible;
-    {
-      Progress progress("planning", options_.effort + options_.effort / 2);
-      report.result =
-          search_jobs(problem_, price, [&](std::int64_t work) { progress.update(work); });
-    }
-    const bool stopped = interruptible.stopped();
-    if (stopped) {
-      fmt::print(standard_error(), "lockstep: stopped: the best plans found by now\n");
-    } else {
-      expect_stragglers(report);
-    }
-    fill(report);
-    const std::string json = with_command(to_text(job_plan_json(report, problem_)));
-    if (!options_.output.empty()) {
-      write_job_plan(options_.output, report, exact_, problem_, json);
-    }
-    write_reports(options_.report, "plan", json);
-    write_file("-", options_.json ? json : for_terminal(job_plan_text(report, problem_)));
-    return stopped ? ExitCode::kInterrupted : ExitCode::kDone;
+    problem_.simplify = [this] { return !std::exchange(sprayed_, true); };
+    return search_jobs(problem_, price, tell);
   }
 
- private:
   /// The step by the same way as `lockstep simulate --model`.
   PricedStep replay(const Job& job, std::span<const Straggler> stragglers, std::int64_t step,
-                    ReplayLimits limits) const {
+                    ReplayLimits limits = {}) const {
     ExactJob exact = exact_;
     exact.job = job;
     return priced_step(input_, exact_workload_of(exact).workload, sprayed_, stragglers, step,
                        std::move(limits));
   }
 
-  /// Prices the best plans again with the stragglers, and puts them in that order.
-  void expect_stragglers(JobPlanReport& report) const {
-    if (input_.stragglers.empty()) {
-      return;
-    }
-    std::vector<JobPlan>& plans = report.result.plans;
-    const std::size_t count = std::min(kFinalists, plans.size());
-    std::vector<std::pair<double, JobPlan>> finalists;
-    for (std::size_t i = 0; i < count; ++i) {
-      const Job job = with_model(problem_.base, plans[i].job);
-      const StepSample sample =
-          sample_steps(input_.stragglers, options_.steps, options_.seed, problem_.threads,
-                       [&](std::span<const Straggler> stragglers, std::int64_t step) {
-                         return Time::seconds(replay(job, stragglers, step, {}).step_s);
-                       });
-      finalists.emplace_back(sample.mean.seconds(), plans[i]);
-    }
-    std::ranges::stable_sort(finalists, {}, [&](const auto& each) {
-      JobPlan plan = each.second;
-      plan.step.step_s = each.first;
-      return objective_value(problem_, plan);
-    });
-    for (std::size_t i = 0; i < count; ++i) {
-      report.expected_s.push_back(finalists[i].first);
-      plans[i] = finalists[i].second;
-    }
-  }
-
-  void fill(JobPlanReport& report) const {
+  void explain(JobPlanReport& report) const {
     report.model = exact_.job.model.name;
     report.topology = options_.topology;
     report.objective = options_.objective;
     report.warnings = exact_.warnings;
     report.sprayed = sprayed_;
     const JobPlan& best = report.result.plans.front();
-    if (sprayed_ && !options_.spray) {
-      report.notes.push_back(
-          "with hashed routes too few ranks are alike for a replay of this size: all plans are "
-          "replayed with sprayed ones (--spray)");
-    }
-    if (report.result.too_large > 0) {
-      report.notes.push_back(fmt::format(
-          "{} plans that came first are too large for the replay, more than {} operations of ranks "
-          "that differ: their closed form bounds them (--max-replay)",
-          report.result.too_large, options_.max_replay));
-    }
+    const JobSearchResult& result = report.result;
+    report.notes =
+        search_notes(options_, {sprayed_, result.too_large, best.priced, result.stopped});
     if (std::string note = other_gpus(best.job); !note.empty()) {
       report.notes.push_back(std::move(note));
-    }
-    if (!best.priced) {
-      report.notes.push_back("no plan could be replayed: the best is that of the closed form");
-    }
-    if (report.result.stopped) {
-      report.notes.push_back("the deadline ended the search");
     }
     report.words = words_of(best.job);
     report.neighbours = neighbours(problem_, best);
     report.tipping = tipping_points(problem_, report.result);
   }
 
+  Json json(const JobPlanReport& report) const { return job_plan_json(report, problem_); }
+  std::string text(const JobPlanReport& report) const { return job_plan_text(report, problem_); }
+  void write(const JobPlanReport& report, const std::string& json) const {
+    write_job_plan(options_.output, report, problem_, json);
+  }
+
+ private:
   /// Where the GPUs are not all what the times are of: which, and what that leaves out.
   std::string other_gpus(const Job& job) const {
     std::set<std::string> types;

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -9,21 +9,12 @@
 #include "app/flag_value.h"
 #include "app/plan/job_plan_input.h"
 #include "app/plan/mixed_plan_report.h"
-#include "app/plan/price_journal.h"
-#include "app/terminal.h"
-#include "base/atomic_file.h"
+#include "app/plan/priced_search.h"
 #include "base/file.h"
-#include "base/output_capture.h"
-#include "base/progress.h"
-#include "base/stop_signal.h"
 #include "generator/compute/profile_json.h"
-#include "simulator/replay/replay.h"
-#include "simulator/replay/step_sample.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::size_t kFinalists = 3;  ///< priced with stragglers
 
 /// A plan's job as one word, for the journal.
 std::string key_of(const MixedJob& job) {
@@ -99,42 +90,46 @@ class MixedPlanner {
     problem_.simplify = [this] { return !std::exchange(sprayed_, true); };
   }
 
-  ExitCode run() {
+  using Report = MixedPlanReport;
+
+  ExitCode run() { return run_priced_search(input_, *this); }
+  const MixedProblem& problem() const { return problem_; }
+
+  MixedSearchResult search(const std::function<void(std::int64_t)>& tell) {
     PriceJournal journal(options_.resume, input_.problem_text() + " --replicas any");
-    const PriceMixed price = [&](const MixedJob& job) -> std::optional<PricedStep> {
+    const PriceMixed price = [&](const MixedJob& job) {
       const std::string key = key_of(job) + (sprayed_ && !options_.spray ? " --spray" : "");
-      if (std::optional<PricedStep> known = journal.find(key)) {
-        return known;
-      }
-      try {
-        PricedStep step = replay(job, {}, 0, {options_.max_replay, problem_.stop});
-        journal.add(key, step);
-        return step;
-      } catch (const ReplayGivenUp&) {
-        return std::nullopt;
-      }
+      return price_once(journal, key, [&] {
+        return replay(job, {}, 0, {options_.max_replay, problem_.stop});
+      });
     };
-    MixedPlanReport report;
-    const Interruptible interruptible;
-    {
-      Progress progress("planning", options_.effort + options_.effort / 2);
-      report.result =
-          search_mixed(problem_, price, [&](std::int64_t work) { progress.update(work); });
-    }
-    const bool stopped = interruptible.stopped();
-    if (stopped) {
-      fmt::print(standard_error(), "lockstep: stopped: the best plans found by now\n");
-    } else {
-      expect_stragglers(report);
-    }
-    fill(report);
-    const std::string json = with_command(to_text(mixed_plan_json(input_, problem_, report)));
-    if (!options_.output.empty()) {
-      write_mixed_plan(input_, problem_, report, json);
-    }
-    write_reports(options_.report, "plan", json);
-    write_file("-", options_.json ? json : for_terminal(mixed_plan_text(input_, problem_, report)));
-    return stopped ? ExitCode::kInterrupted : ExitCode::kDone;
+    return search_mixed(problem_, price, tell);
+  }
+
+  PricedStep replay(const MixedJob& job, std::span<const Straggler> stragglers, std::int64_t step,
+                    ReplayLimits limits = {}) const {
+    return priced_step(input_, mixed_workload(job, problem_.operator_times()), sprayed_, stragglers,
+                       step, std::move(limits));
+  }
+
+  void explain(MixedPlanReport& report) const {
+    const MixedSearchResult& result = report.result;
+    report.sprayed = sprayed_;
+    report.notes = notes_;
+    std::ranges::move(search_notes(options_, {sprayed_, result.too_large,
+                                              result.plans.front().priced, result.stopped}),
+                      std::back_inserter(report.notes));
+    report.tipping = mixed_tipping(problem_, result);
+  }
+
+  Json json(const MixedPlanReport& report) const {
+    return mixed_plan_json(input_, problem_, report);
+  }
+  std::string text(const MixedPlanReport& report) const {
+    return mixed_plan_text(input_, problem_, report);
+  }
+  void write(const MixedPlanReport& report, const std::string& json) const {
+    write_mixed_plan(input_, problem_, report, json);
   }
 
  private:
@@ -194,64 +189,6 @@ class MixedPlanner {
                                    measured->name, own.name));
       exact.profile.clear();
     }
-  }
-
-  PricedStep replay(const MixedJob& job, std::span<const Straggler> stragglers, std::int64_t step,
-                    ReplayLimits limits) const {
-    return priced_step(input_, mixed_workload(job, problem_.operator_times()), sprayed_, stragglers,
-                       step, std::move(limits));
-  }
-
-  /// Prices the best plans again with the stragglers, and puts them in that order.
-  void expect_stragglers(MixedPlanReport& report) const {
-    if (input_.stragglers.empty()) {
-      return;
-    }
-    std::vector<MixedPlan>& plans = report.result.plans;
-    const std::size_t count = std::min(kFinalists, plans.size());
-    std::vector<std::pair<double, MixedPlan>> finalists;
-    for (std::size_t i = 0; i < count; ++i) {
-      const MixedJob job = with_model(problem_.base, plans[i].job);
-      const StepSample sample =
-          sample_steps(input_.stragglers, options_.steps, options_.seed, problem_.threads,
-                       [&](std::span<const Straggler> stragglers, std::int64_t step) {
-                         return Time::seconds(replay(job, stragglers, step, {}).step_s);
-                       });
-      finalists.emplace_back(sample.mean.seconds(), plans[i]);
-    }
-    std::ranges::stable_sort(finalists, {}, [&](const auto& each) {
-      MixedPlan plan = each.second;
-      plan.step.step_s = each.first;
-      return objective_value(problem_, plan);
-    });
-    for (std::size_t i = 0; i < count; ++i) {
-      report.expected_s.push_back(finalists[i].first);
-      plans[i] = finalists[i].second;
-    }
-  }
-
-  void fill(MixedPlanReport& report) const {
-    report.sprayed = sprayed_;
-    report.notes = notes_;
-    const MixedSearchResult& result = report.result;
-    if (sprayed_ && !options_.spray) {
-      report.notes.emplace_back(
-          "with hashed routes too few ranks are alike for a replay of this size: all plans are "
-          "replayed with sprayed ones (--spray)");
-    }
-    if (result.too_large > 0) {
-      report.notes.push_back(fmt::format(
-          "{} plans that came first are too large for the replay, more than {} operations of ranks "
-          "that differ: their closed form bounds them (--max-replay)",
-          result.too_large, options_.max_replay));
-    }
-    if (!result.plans.front().priced) {
-      report.notes.emplace_back("no plan could be replayed: the best is that of the closed form");
-    }
-    if (result.stopped) {
-      report.notes.emplace_back("the deadline ended the search");
-    }
-    report.tipping = mixed_tipping(problem_, result);
   }
 
   const JobPlanInput& input_;
