@@ -148,6 +148,12 @@ std::optional<Process> process_of(const ArgValues& args) {
 
 }  // namespace
 
+void check_job_words(std::span<const std::string> words) {
+  std::vector<std::string> rest(words.begin(), words.end());
+  take_variables(rest);
+  parse_args({exact_flags()}, rest);
+}
+
 ExactJob described_job(std::span<const std::string> words) {
   std::vector<std::string> rest(words.begin(), words.end());
   const ShellVariables variables = take_variables(rest);

@@ -32,6 +32,9 @@ struct ExactJob {
   std::vector<TimedOperator> operators;  ///< each name once; of exact_workload_of()
 };
 
+/// Whether these are flags of a job, whatever is missing. ERRORS: as described_job(), of the words.
+void check_job_words(std::span<const std::string> words);
+
 /// The job as words describe it, before anything is checked against the model: no memory, and the
 /// vocabulary as it is. ERRORS: those of the flags, the script, the model and the process.
 ExactJob described_job(std::span<const std::string> words);

@@ -21,8 +21,8 @@ constexpr std::string_view kExamples =
   lockstep plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 4000 --price tests/data/plan/scale-layer/two-stages.json
 )";
 
-/// What a search of our own spends on replays unless told otherwise (replay_work()).
-constexpr std::int64_t kJobEffort = 400'000;
+/// What a search of our own spends on replays unless told otherwise (ReplayResult::work).
+constexpr std::int64_t kJobEffort = 24'000'000;
 
 /// Flags of the other problems that describe a job, too, and what a job calls them.
 constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},
@@ -39,7 +39,7 @@ constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},
 bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
   job.words = app.remaining();
   const bool described = std::ranges::any_of(job.words, [](const std::string& word) {
-    return word.starts_with("--model") || word.starts_with("--hf") ||
+    return word == "--model" || word.starts_with("--model=") || word.starts_with("--hf") ||
            word.starts_with("--from-megatron") || word.starts_with("--from_megatron");
   });
   if (!described) {

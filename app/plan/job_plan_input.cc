@@ -160,6 +160,7 @@ PricedStep priced_step(const JobPlanInput& input, const Workload& workload, bool
   PricedStep priced;
   priced.step_s = result.total.seconds();
   priced.compute_s = result.compute.seconds();
+  priced.work = result.replay_work;
   for (std::size_t i = 0; i < priced.exposed_s.size(); ++i) {
     priced.exposed_s[i] = result.exposed_by_group[i].seconds();
   }

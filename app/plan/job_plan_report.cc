@@ -98,8 +98,8 @@ std::string gap_text(const JobPlanReport& report, const JobProblem& problem) {
     return "proven: no plan of the space is better by the replay\n";
   }
   const double best = objective_value(problem, report.result.plans.front());
-  return fmt::format("no plan is better than {:.6g} {}: the gap is {:.2f} %\n", report.result.bound,
-                     unit_of(problem.objective), 100 * (best / report.result.bound - 1));
+  return bound_text(report.result.bound, unit_of(problem.objective), best,
+                    report.result.plans.front().priced);
 }
 
 std::string why_text(const JobPlan& best, const JobPlan& other) {
@@ -152,6 +152,12 @@ Json plans_json(const std::vector<JobPlan>& plans, const JobProblem& problem) {
 }
 
 }  // namespace
+
+std::string bound_text(double bound, std::string_view unit, double best, bool priced) {
+  return fmt::format("no plan is better than {:.6g} {}{}\n", bound, unit,
+                     priced ? fmt::format(": the gap is {:.2f} %", 100 * (best / bound - 1))
+                            : "; what this one takes by the replay is not known");
+}
 
 std::string step_differences(const PricedStep& here, const PricedStep& there) {
   std::string text;
@@ -257,35 +263,36 @@ Json job_plan_json(const JobPlanReport& report, const JobProblem& problem) {
   for (const auto& [reason, count] : result.left_out) {
     left_out[reason] = count;
   }
-  return {
-      {"schema", "lockstep-job-plan/1"},
-      {"model", report.model},
-      {"topology", report.topology},
-      {"objective", report.objective},
-      {"value", objective_value(problem, best)},
-      {"bound", result.bound},
-      {"gap", result.bound > 0 ? Json(objective_value(problem, best) / result.bound - 1) : Json()},
-      {"proven", result.proven},
-      {"memory_limit_bytes", problem.memory_limit.count()},
-      {"cuts", result.nodes},
-      {"plans_seen", result.leaves},
-      {"plans_fitting", result.fitting},
-      {"replays", result.replays},
-      {"too_large", result.too_large},
-      {"stopped", result.stopped},
-      {"routes", report.sprayed ? "sprayed" : "hashed"},
-      {"search_work", result.work},
-      {"best", plan_json(best, problem)},
-      {"expected_s", report.expected_s.empty() ? Json() : Json(report.expected_s)},
-      {"simulate", report.words},
-      {"front", plans_json(result.front, problem)},
-      {"plans", plans_json(result.plans, problem)},
-      {"runner_up", other == nullptr ? Json() : plan_json(*other, problem)},
-      {"neighbours", std::move(neighbours_list)},
-      {"tipping_points", std::move(tipping)},
-      {"left_out", std::move(left_out)},
-      {"warnings", report.warnings},
-      {"notes", report.notes}};
+  return {{"schema", "lockstep-job-plan/1"},
+          {"model", report.model},
+          {"topology", report.topology},
+          {"objective", report.objective},
+          {"value", objective_value(problem, best)},
+          {"bound", result.bound},
+          {"gap", result.bound > 0 && best.priced
+                      ? Json(objective_value(problem, best) / result.bound - 1)
+                      : Json()},
+          {"proven", result.proven},
+          {"memory_limit_bytes", problem.memory_limit.count()},
+          {"cuts", result.nodes},
+          {"plans_seen", result.leaves},
+          {"plans_fitting", result.fitting},
+          {"replays", result.replays},
+          {"too_large", result.too_large},
+          {"stopped", result.stopped},
+          {"routes", report.sprayed ? "sprayed" : "hashed"},
+          {"search_work", result.work},
+          {"best", plan_json(best, problem)},
+          {"expected_s", report.expected_s.empty() ? Json() : Json(report.expected_s)},
+          {"simulate", report.words},
+          {"front", plans_json(result.front, problem)},
+          {"plans", plans_json(result.plans, problem)},
+          {"runner_up", other == nullptr ? Json() : plan_json(*other, problem)},
+          {"neighbours", std::move(neighbours_list)},
+          {"tipping_points", std::move(tipping)},
+          {"left_out", std::move(left_out)},
+          {"warnings", report.warnings},
+          {"notes", report.notes}};
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -27,6 +28,9 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
 
 /// For machines (docs/formats/plan-json.md).
 Json job_plan_json(const JobPlanReport& report, const JobProblem& problem);
+
+/// How far a plan that is not proven may be from the best; of one without a price nothing is known.
+std::string bound_text(double bound, std::string_view unit, double best, bool priced);
 
 /// What a step consists of on the reporting rank that is not as long there as here: a line for each
 /// part, with what `there` loses or wins by it.

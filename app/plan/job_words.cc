@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "app/generate_exact.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/exact/job_flags.h"
@@ -132,6 +133,7 @@ JobWords take_axes(std::span<const std::string> words, std::span<const std::stri
   auto [given, rest] = sort_words(words);
   JobWords result;
   result.rest = std::move(rest);
+  check_job_words(result.rest);  // a mistyped flag is told before one that is missing for it
   PlanAxes& axes = result.axes;
   if (given.contains("use_distributed_optimizer")) {
     given["zero"] = {"1"};

@@ -135,10 +135,7 @@ std::string mixed_plan_text(const JobPlanInput& input, const MixedProblem& probl
   if (result.proven) {
     text += "proven: no plan of the space is better by the replay\n";
   } else {
-    text += fmt::format(
-        "no plan is better than {:.6g} {}{}\n", result.bound, unit_of(problem.objective),
-        best.priced ? fmt::format(": the gap is {:.2f} %", 100 * (value / result.bound - 1))
-                    : "; what this one takes by the replay is not known");
+    text += bound_text(result.bound, unit_of(problem.objective), value, best.priced);
   }
   text += "\nthe best of each kind\n";
   for (const MixedPlan& plan : result.families) {
@@ -193,7 +190,7 @@ Json mixed_plan_json(const JobPlanInput& input, const MixedProblem& problem,
           {"objective", input.options.objective},
           {"value", value},
           {"bound", result.bound},
-          {"gap", result.bound > 0 ? Json(value / result.bound - 1) : Json()},
+          {"gap", result.bound > 0 && best.priced ? Json(value / result.bound - 1) : Json()},
           {"proven", result.proven},
           {"pools", std::move(pools)},
           {"cuts", result.cuts},

@@ -1,5 +1,6 @@
 #include "app/plan/price_journal.h"
 
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,9 @@ PricedStep step_of(const JsonView& line) {
   }
   for (std::size_t i = 0; i < step.exposed_s.size(); ++i) {
     step.exposed_s[i] = exposed[i].number();
+  }
+  if (line.has("work")) {
+    step.work = line["work"].integer(0, std::numeric_limits<std::int64_t>::max() / 1024);
   }
   if (!(step.step_s > 0)) {
     throw line["step_s"].error("expected a time above 0");
@@ -51,9 +55,10 @@ std::optional<PricedStep> PriceJournal::find(const std::string& plan) const {
 }
 
 void PriceJournal::add(const std::string& plan, const PricedStep& step) {
-  lines_.add(
-      plan,
-      {{"step_s", step.step_s}, {"compute_s", step.compute_s}, {"exposed_s", step.exposed_s}});
+  lines_.add(plan, {{"step_s", step.step_s},
+                    {"compute_s", step.compute_s},
+                    {"exposed_s", step.exposed_s},
+                    {"work", step.work}});
 }
 
 }  // namespace lockstep

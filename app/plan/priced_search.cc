@@ -4,17 +4,17 @@
 
 namespace lockstep {
 
-std::optional<PricedStep> price_once(PriceJournal& journal, const std::string& key,
-                                     const std::function<PricedStep()>& replay) {
+Price price_once(PriceJournal& journal, const std::string& key,
+                 const std::function<PricedStep()>& replay) {
   if (std::optional<PricedStep> known = journal.find(key)) {
-    return known;
+    return *known;
   }
   try {
     PricedStep step = replay();
     journal.add(key, step);
     return step;
-  } catch (const ReplayGivenUp&) {
-    return std::nullopt;
+  } catch (const ReplayGivenUp& given_up) {
+    return Price(given_up.work());
   }
 }
 
@@ -28,7 +28,7 @@ std::vector<std::string> search_notes(const JobPlanOptions& options, const Searc
   if (facts.too_large > 0) {
     notes.push_back(fmt::format(
         "{} plans that came first are too large for the replay, more than {} operations of ranks "
-        "that differ: their closed form bounds them (--max-replay)",
+        "that differ or the whole effort: their closed form bounds them (--max-replay, --effort)",
         facts.too_large, options.max_replay));
   }
   if (!facts.best_priced) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,9 +23,9 @@
 namespace lockstep {
 
 /// The price of the plan that `key` names: the journal's, else what `replay` finds, which is then
-/// added; nothing where the replay is given up as too large. ERRORS: those of both.
-std::optional<PricedStep> price_once(PriceJournal& journal, const std::string& key,
-                                     const std::function<PricedStep()>& replay);
+/// added; no step where the replay is given up as too large. ERRORS: those of both.
+Price price_once(PriceJournal& journal, const std::string& key,
+                 const std::function<PricedStep()>& replay);
 
 /// What must be said of a search's prices: sprayed routes that were not asked for, plans too large
 /// to be replayed, a best plan without a price, the deadline.

@@ -72,10 +72,7 @@ class Search {
  public:
   Search(const JobProblem& problem, const PriceJob& price,
          const std::function<void(std::int64_t)>& progress)
-      : problem_(problem),
-        price_(price),
-        progress_(progress),
-        layers_(layer_count(problem.base.model)) {
+      : problem_(problem), price_(price), progress_(progress) {
     const int threads = problem.threads > 0 ? problem.threads : 1;
     for (int i = 0; i < threads; ++i) {
       workers_.push_back(std::make_unique<Worker>(problem));
@@ -235,22 +232,22 @@ class Search {
     std::vector<std::size_t> open;
     std::ranges::copy_if(some, std::back_inserter(open),
                          [&](std::size_t id) { return !prices_.contains(id); });
-    std::vector<std::optional<PricedStep>> steps(open.size());
+    std::vector<Price> prices(open.size(), Price(0));
     for_each_in_parallel(open.size(), static_cast<int>(workers_.size()), [&](std::size_t i) {
-      steps[i] = price_(with_model(problem_.base, leaves_[open[i]].job));
+      prices[i] = price_(with_model(problem_.base, leaves_[open[i]].job));
     });
     for (std::size_t i = 0; i < open.size(); ++i) {
-      prices_.emplace(open[i], steps[i]);
+      prices_.emplace(open[i], prices[i]);
     }
   }
 
   /// Takes a price that the search, on one thread, would have asked for. False: there is none.
   bool take(std::size_t id) {
     JobPlan& plan = leaves_[id];
-    const std::optional<PricedStep>& step = prices_.at(id);
+    const auto& [step, work] = prices_.at(id);
+    result_.work += work;
+    progress_(result_.work);
     if (!step) {
-      result_.work += 4 * plan.job.gpus;
-      progress_(result_.work);
       refused_[place_of(plan.job)].push_back(size_of(plan.job));
       leave(id);
       return false;
@@ -258,8 +255,6 @@ class Search {
     plan.priced = true;
     plan.step = *step;
     ++result_.replays;
-    result_.work += replay_work(plan.job, layers_);
-    progress_(result_.work);
     taken_.push_back(id);
     return true;
   }
@@ -301,7 +296,7 @@ class Search {
     for (std::size_t i = 1; i < ahead.size(); ++i) {
       queue_.push(ahead[i]);
     }
-    const bool refused = !prices_.at(first.id);
+    const bool refused = !prices_.at(first.id).step;
     if (refused && stopped()) {
       queue_.push(first);
       return;
@@ -354,7 +349,7 @@ class Search {
       const bool differs = !other && shape_of(leaf.job) != shape_of(best_->job);
       if ((memory < kLessMemory * least || differs) && !like_refused(leaf.job)) {
         price({id});
-        if (!prices_.at(id) && stopped()) {
+        if (!prices_.at(id).step && stopped()) {
           rest_.push_back(id);
           break;
         }
@@ -429,12 +424,11 @@ class Search {
   const JobProblem& problem_;
   const PriceJob& price_;
   const std::function<void(std::int64_t)>& progress_;
-  std::int64_t layers_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Job> nodes_;
   std::vector<JobPlan> leaves_;
   Queue queue_;
-  std::map<std::size_t, std::optional<PricedStep>> prices_;  ///< of leaves
+  std::map<std::size_t, Price> prices_;  ///< of leaves
   /// What was too large: by cut, each chunks, sharding and recomputation.
   std::map<std::string, std::vector<std::array<int, 3>>> refused_;
   double too_large_bound_ = std::numeric_limits<double>::infinity();
@@ -464,10 +458,6 @@ double objective_value(const JobProblem& problem, const JobPlan& plan) {
       return static_cast<double>(plan.memory.count());
   }
   return step;
-}
-
-std::int64_t replay_work(const Job& job, std::int64_t layers) {
-  return 2 * job.microbatches() * (layers + 2) + 4 * job.gpus;
 }
 
 JobSearchResult search_jobs(const JobProblem& problem, const PriceJob& price,

@@ -27,7 +27,17 @@ struct PricedStep {
   double step_s = 0;
   double compute_s = 0;               ///< of the reporting rank
   std::array<double, 7> exposed_s{};  ///< by GroupKind
+  std::int64_t work = 0;              ///< what the replay took (ReplayResult::work)
   friend bool operator==(const PricedStep&, const PricedStep&) = default;
+};
+
+/// What asking for a price came to. Without a step: the replay was too large, or was stopped.
+struct Price {
+  Price(const PricedStep& found) : step(found), work(found.work) {}  // NOLINT: is one
+  explicit Price(std::int64_t spent) : work(spent) {}
+
+  std::optional<PricedStep> step;
+  std::int64_t work = 0;  ///< ReplayResult::work, up to where it was given up
 };
 
 /// One way to train the model, with all that is known of it. The job has no model (with_model()).
@@ -50,9 +60,8 @@ struct JobProblem {
   Bytes memory_limit;  ///< of a GPU
   PlanObjective objective = PlanObjective::kTime;
   GpuRates rates;
-  std::int64_t effort =
-      0;            ///< of replays, in passes of units and GPUs (replay_work()); 0: no limit
-  int threads = 0;  ///< 0: one a core
+  std::int64_t effort = 0;  ///< what all replays may take (ReplayResult::work); 0: no limit
+  int threads = 0;          ///< 0: one a core
   /// Asked often, by several threads; true: the search ends with what it has. Then the result hangs
   /// on when that was.
   std::function<bool()> stop;
@@ -79,12 +88,8 @@ struct JobSearchResult {
 /// What the objective makes of a plan: seconds, US dollars, joules or bytes, of one step.
 double objective_value(const JobProblem& problem, const JobPlan& plan);
 
-/// What a replay costs, in passes of units and GPUs: 2 microbatches (layers + 2) + 4 gpus.
-std::int64_t replay_work(const Job& job, std::int64_t layers);
-
-/// Prices a plan by the replay; nothing where that would be too large, or was stopped. The job has
-/// its model. Called from several threads at once.
-using PriceJob = std::function<std::optional<PricedStep>(const Job& job)>;
+/// Prices a plan by the replay. The job has its model. Called from several threads at once.
+using PriceJob = std::function<Price(const Job& job)>;
 
 /// Searches the space of job_nodes() and job_leaves() best first: a cut waits in order of a lower
 /// bound of its objective; a node is taken apart into leaves, leaves that do not fit into memory

@@ -63,9 +63,8 @@ ReplayResult ReplayRun::run() {
     begin(r);
   }
   for (;;) {
-    if (options_.limits.stop && options_.limits.stop()) {
-      throw ReplayGivenUp(fmt::format("the replay was ended at {}", to_text(now_)));
-    }
+    ++moments_;
+    check_work();
     if (!later_.empty() && (own_.empty() || own_.top().when > now_)) {
       now_ = runs_->advance(now_);
       if (!runs_->happened()) {
@@ -107,6 +106,7 @@ ReplayResult ReplayRun::run() {
     result.first_rank = std::move(ranks_[0].timing);
   }
   result.transfers = runs_->transfers();
+  result.work = work();
   if (recalled_ != nullptr) {
     result.error = recalled_->error();
     result.recalled = recalled_->recalled();
@@ -125,8 +125,25 @@ void ReplayRun::check_limit(std::int64_t ops) const {
   if (most > 0 && ops > most) {
     throw ReplayGivenUp(
         fmt::format("{} operations of {} ranks that differ are too many to replay: at most {}", ops,
-                    simulated_.size(), most));
+                    simulated_.size(), most),
+        work());
   }
+}
+
+void ReplayRun::check_work() const {
+  const ReplayLimits& limits = options_.limits;
+  if (limits.stop && limits.stop()) {
+    throw ReplayGivenUp(fmt::format("the replay was ended at {}", to_text(now_)), work());
+  }
+  if (limits.most_work > 0 && work() > limits.most_work) {
+    throw ReplayGivenUp(
+        fmt::format("the replay took too long: it was given up at {}", to_text(now_)), work());
+  }
+}
+
+std::int64_t ReplayRun::work() const {
+  constexpr std::int64_t kRank = 256, kFoldedMoment = 30;
+  return kRank * work_.ranks() + moments_ * (folded_ == nullptr ? 1 : kFoldedMoment);
 }
 
 /// Ends all that ends now.

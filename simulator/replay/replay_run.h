@@ -64,6 +64,8 @@ class ReplayRun {
 
   void prepare();
   void check_limit(std::int64_t ops) const;
+  void check_work() const;
+  std::int64_t work() const;
   void work_off();
   void begin(std::int32_t r);
   void ready(std::int32_t r, std::int32_t op);
@@ -172,6 +174,7 @@ class ReplayRun {
   std::vector<OwnEvent> part_events_;
   std::vector<char> has_events_, moved_;  // per rank; per block
   std::vector<std::int32_t> simulated_;   // ranks
+  std::int64_t moments_ = 0;
   std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
   OwnQueue own_;
   Time now_;

@@ -73,6 +73,7 @@ struct StepResult {
   std::vector<JobResult> jobs;         ///< in the workload's order; empty for the analytic engine
   std::vector<PortUse> ports;          ///< empty for the analytic engine
   std::int64_t flows = 0;              ///< point-to-point transfers simulated
+  std::int64_t replay_work = 0;        ///< ReplayResult::work
   std::int64_t recalled_flows = 0;     ///< of those, told from ones seen before (recalled_runs.h)
   Time error;                          ///< by how much `total` may be off for that
   std::vector<StragglerCost> stragglers;  ///< empty where there are none

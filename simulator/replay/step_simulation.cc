@@ -459,6 +459,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.last_rank_end = run.end;
   result.ports = std::move(ports);
   result.flows = run.transfers;
+  result.replay_work = run.work;
   result.recalled_flows = run.recalled;
   result.error = run.error;
   if (kept) {

@@ -7,7 +7,7 @@ lockstep=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() { printf 'FAILED: %s\n' "$1" && exit 1; }
-problem=(--model llama3-8b --num_layers 6 --gpus 8 --gbs 16 --seq 2048 --topology Spectrum-X:g=8 --mbs 1,2 --effort 20000)
+problem=(--model llama3-8b --num_layers 6 --gpus 8 --gbs 16 --seq 2048 --topology Spectrum-X:g=8 --mbs 1,2 --effort 8000000)
 
 "$lockstep" plan "${problem[@]}" --json -o "$scratch/plan" --resume "$scratch/prices" --threads 1 >"$scratch/first.json"
 for file in megatron.sh deepspeed.json job.sh plan.json; do

@@ -42,7 +42,7 @@ RUNS = [
     ["compare", os.path.join(OUT, "step.json"), "--against", os.path.join(OUT, "step.json"), "--json"],
     ["sweep", "tests/data/sweep/engines.yaml", "-o", os.path.join(OUT, "sweep"), "--json"],
     ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--topology", "Spectrum-X:g=8", "--threads", "1", "--json"],
-    ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--tp", "4", "--mbs", "1", "--seq", "2048", "--effort", "20000",
+    ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--tp", "4", "--mbs", "1", "--seq", "2048", "--effort", "8000000",
      "--topology", "heterogeneous:gpus-a=4,gpus-b=4,gpus-per-server-a=4,gpus-per-server-b=4", "--json"],
     ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--topology", "Spectrum-X:g=8", "--threads", "1",
      "--straggler", "gpu:1:1.3", "--objective", "cost", "--gpu-price", "2", "--json"],

@@ -197,7 +197,7 @@ MixedProblem small_problem(const Topology& topology) {
 }
 
 PriceMixed price_on(const MixedProblem& problem) {
-  return [&problem](const MixedJob& job) -> std::optional<PricedStep> {
+  return [&problem](const MixedJob& job) {
     PricedStep step;
     step.step_s = replay(mixed_workload(job, problem.operator_times()), *problem.topology, {})
                       .total.seconds();

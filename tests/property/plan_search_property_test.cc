@@ -204,6 +204,7 @@ TEST(PlanSearch, DoesNotDependOnThreads) {
         [&](const Job& job) {  // no shared state: called from several threads
           PricedStep step;
           step.step_s = testing::replay_job(job, space.topology, time()).total.seconds();
+          step.work = 1;
           return step;
         },
         [](std::int64_t) {});
@@ -234,10 +235,10 @@ TEST(PlanSearch, LeavesWhatIsTooLargeToItsBound) {
   std::int64_t asked = 0;
   const JobSearchResult found = search_jobs(
       space.problem,
-      [&](const Job& job) -> std::optional<PricedStep> {
+      [&](const Job& job) -> Price {
         if (too_large(job)) {
           ++asked;
-          return std::nullopt;
+          return Price(1);
         }
         return space.price(job);
       },
@@ -261,8 +262,7 @@ TEST(PlanSearch, TakesTheSimplerPricesWhereTheFirstReplayIsTooLarge) {
     return true;
   };
   const JobSearchResult found = search_jobs(
-      space.problem,
-      [&](const Job& job) { return simple ? std::optional(space.price(job)) : std::nullopt; },
+      space.problem, [&](const Job& job) { return simple ? Price(space.price(job)) : Price(1); },
       [](std::int64_t) {});
   EXPECT_EQ(times, 1);
   EXPECT_EQ(found.too_large, 0);
@@ -277,8 +277,7 @@ TEST(PlanSearch, HasAPlanThoughNoneCanBeReplayedOrItIsStopped) {
   for (const bool stopped : {false, true}) {
     space.problem.stop = [stopped] { return stopped; };
     const JobSearchResult found = search_jobs(
-        space.problem, [](const Job&) -> std::optional<PricedStep> { return std::nullopt; },
-        [](std::int64_t) {});
+        space.problem, [](const Job&) { return Price(1); }, [](std::int64_t) {});
     ASSERT_EQ(found.plans.size(), 1U);
     EXPECT_FALSE(found.plans.front().priced);
     EXPECT_FALSE(found.proven);
