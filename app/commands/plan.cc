@@ -122,9 +122,11 @@ CommandBody define(CLI::App& app) {
   app.add_option("--effort", aceso->max_work,
                  "End the search after so much work, proven or not; the same on every machine")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--actual", aceso->actual,
-                 "Measured times and memory of plans (CSV: plan,time_ms,memory_mb): predicted "
-                 "against actual, for Aceso's plans");
+  app.add_option(
+      "--actual", aceso->actual,
+      "Measured times and memory of plans (CSV: plan,time_ms,memory_mb; or run, a file with what "
+      "'lockstep run --json' printed, for time_ms): predicted against actual, for "
+      "Aceso's plans");
   app.add_option("--scaling", aceso->scaling,
                  "Layers of scale-layer to search for one after the other: what the search costs")
       ->expected(1, -1)

@@ -37,6 +37,40 @@ double positive(const CsvTable& table, std::size_t row, const char* column,
   return *value;
 }
 
+/// The mean iteration of what `lockstep run --json` printed.
+double iteration_ms(const std::string& file) {
+  const FileText text(file, Bytes(1 << 26));
+  const Json document = parse_json(text.view(), file);
+  const JsonView view(document, file);
+  constexpr std::string_view kSchema = "lockstep-run-summary/1";
+  if (const JsonView schema = view["schema"]; schema.string() != kSchema) {
+    throw schema.error(fmt::format("expected {}: what 'lockstep run --json' prints", kSchema));
+  }
+  if (!view.has("iterations")) {
+    throw view.error("the run has no whole iteration");
+  }
+  const JsonView mean = view["iterations"]["mean_s"];
+  if (!(mean.number() > 0)) {
+    throw mean.error("expected a time above 0");
+  }
+  return 1000 * mean.number();
+}
+
+/// A file that a row of the measurements names, from where these are.
+std::string beside(const std::string& measurements, const std::string& named) {
+  const fs::path path = named;
+  return path.is_absolute() ? named : (fs::path(measurements).parent_path() / path).string();
+}
+
+/// A row's `time_ms`; where it has none, the mean iteration of its `run`.
+double measured_ms(const CsvTable& table, std::size_t row, const std::string& file) {
+  const bool told = table.has("time_ms") && table.number(row, "time_ms");
+  if (!told && table.has("run") && !table.text(row, "run").empty()) {
+    return iteration_ms(beside(file, table.text(row, "run")));
+  }
+  return positive(table, row, "time_ms", file);
+}
+
 /// Mean size of the errors, in percent.
 double mean_percent(const std::vector<double>& errors) {
   double sum = 0;
@@ -93,15 +127,13 @@ ExitCode run_accuracy_study(const AcesoOptions& options,
   std::vector<double> time_errors, memory_errors;
   for (std::size_t r = 0; r < table.rows(); ++r) {
     Accuracy row;
-    const fs::path named = table.text(r, "plan");
-    const fs::path file =
-        named.is_absolute() ? named : fs::path(options.actual).parent_path() / named;
-    row.plan = file.stem().string();
-    row.actual_ms = positive(table, r, "time_ms", options.actual);
+    const std::string file = beside(options.actual, table.text(r, "plan"));
+    row.plan = fs::path(file).stem().string();
+    row.actual_ms = measured_ms(table, r, options.actual);
     if (table.has("memory_mb") && table.number(r, "memory_mb")) {
       row.actual_mb = positive(table, r, "memory_mb", options.actual);
     }
-    const PricedFile priced = price(file.string());
+    const PricedFile priced = price(file);
     row.predicted_ms = priced.price.time_ms;
     row.predicted_mb = priced.price.memory_mb;
     time_errors.push_back(row.time_error());
@@ -111,7 +143,9 @@ ExitCode run_accuracy_study(const AcesoOptions& options,
     rows.push_back(std::move(row));
   }
   if (rows.empty()) {
-    throw Error("there are no measurements").at(options.actual).expected("plan,time_ms,memory_mb");
+    throw Error("there are no measurements")
+        .at(options.actual)
+        .expected("plan,time_ms,memory_mb, or plan,run,memory_mb");
   }
   if (!options.output.empty()) {
     write_accuracy(options.output, rows);

@@ -60,6 +60,7 @@ lockstep_script_test(cli_plan_job_files COMMAND plan_job_test.sh $<TARGET_FILE:l
 lockstep_cli_test(cli_plan_metis_price_fixed ARGS ${metis} --layers 4 --cost fixed --price tests/data/plan/metis/plan.json --json OUT "\"pipeline_s\": 0.00167772" "\"data_parallel_s\": 0.02,")
 lockstep_cli_test(cli_plan_metis_top ARGS ${metis} --layers 4 --top 1 OUT "^1, " ERR "proven: no sound plan is below")
 lockstep_cli_test(cli_plan_accuracy ARGS ${scale_layer} --actual tests/data/plan/scale-layer/measured.csv -o @OUT@ GOLDEN plan/accuracy.txt ERR "the plan uses 3 GPUs")
+lockstep_script_test(cli_plan_accuracy_run COMMAND plan_accuracy_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_plan_accuracy_zero ARGS ${scale_layer} --actual tests/data/plan/scale-layer/measured-zero.csv EXIT 2 ERR "measured-zero.csv: time_ms: row 1 of the measurements has no time_ms")
 lockstep_cli_test(cli_plan_scaling ARGS plan --aceso-model scale-layer --profiles tests/data/plan/scale-layer --gpus-per-node 2 --memory-limit 4000 --global-batch 16 --micro-batch 1 2 --scaling 2 4 -o @OUT@ OUT "^ +layers +ops" "^ +2 +29 " "^ +4 +55 ")
 lockstep_cli_test(cli_plan_scaling_gpt ARGS plan --aceso-model gpt --aceso-size 1_3B --profiles tests/data/plan/scale-layer --scaling 2 EXIT 2 ERR "--scaling: gpt has one number of layers")
