@@ -46,7 +46,7 @@ Error about(const CLI::App& app, const std::string& message) {
 
 Error unknown_word(const CLI::App& app, const std::string& word) {
   const bool is_flag = word.size() > 1 && word[0] == '-';
-  const std::string name = word.substr(0, is_flag ? word.find('=') : std::string::npos);
+  const std::string name = is_flag ? word.substr(0, word.find('=')) : word;
   const std::vector<std::string> known = is_flag ? flags_of(app) : subcommands_of(app);
   const std::vector<std::string_view> candidates(known.begin(), known.end());
   const char* kind = is_flag ? "flag" : candidates.empty() ? "argument" : "command";

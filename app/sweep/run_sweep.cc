@@ -55,7 +55,7 @@ std::string identity_of(const Grid& grid, std::string_view text) {
 /// more seldom the longer that takes.
 class TableFiles {
  public:
-  TableFiles(const Grid& grid, std::string folder)
+  TableFiles(const Grid& grid, const std::string& folder)
       : grid_(grid), csv_(folder + "/table.csv"), parquet_(folder + "/table.parquet") {}
 
   ColumnTable write(const std::map<std::int64_t, SweepRow>& rows) {

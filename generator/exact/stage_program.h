@@ -57,7 +57,7 @@ class StageProgram {
   void reduce(const GradientBucket& bucket, bool expert, Ops after);
   std::int32_t copies_of(std::size_t piece, bool expert);
   Ops gather(const std::string& what, const ParameterCount& parameters, const Ops& after);
-  void gather_buckets(Ops after);
+  void gather_buckets(const Ops& after);
   void reduce_unit(const PlacedUnit& unit, bool last, const Ops& after);
   void finish();
 

@@ -59,7 +59,7 @@ StageProgram::Ops StageProgram::gather(const std::string& what, const ParameterC
 }
 
 /// Gathers what a distributed optimizer has updated, in the order in which it is needed.
-void StageProgram::gather_buckets(Ops after) {
+void StageProgram::gather_buckets(const Ops& after) {
   if (job_.sharding != Sharding::kZero1 && job_.sharding != Sharding::kZero2) {
     return;
   }
@@ -153,7 +153,7 @@ void StageProgram::finish() {
   }
   tail = {compute(OpType::kOptimizer, optimizer_update(owned, sizes), std::move(tail))};
   if (!job_.overlap_parameters) {
-    gather_buckets(std::move(tail));
+    gather_buckets(tail);
   }
 }
 

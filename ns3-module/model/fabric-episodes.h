@@ -247,7 +247,7 @@ class FabricEpisodes
     std::size_t m_reported{0};        //!< outcomes so far
     int64_t m_start{0};               //!< ps
     std::vector<Place> m_places;      //!< reused
-    Opening m_opening;                //!< reused
+    Opening m_opening{};              //!< reused
 };
 
 } // namespace ns3
