@@ -100,7 +100,7 @@ class MixedPlanner {
     const PriceMixed price = [&](const MixedJob& job) {
       const std::string key = key_of(job) + (sprayed_ && !options_.spray ? " --spray" : "");
       return price_once(journal, key, [&] {
-        return replay(job, {}, 0, {options_.max_replay, options_.effort, problem_.stop});
+        return replay(job, {}, 0, {options_.max_replay, 2 * options_.effort, problem_.stop});
       });
     };
     return search_mixed(problem_, price, tell);

@@ -38,7 +38,7 @@ struct ReplayLimits {
   /// Operations of all ranks simulated, one rank of each class where the step is folded; 0: any.
   /// Checked before anything runs, and when a folded step's classes split.
   std::int64_t most_ops = 0;
-  /// ReplayResult::work so far; 0: any.
+  /// ReplayResult::work so far, of a step in full; 0: any.
   std::int64_t most_work = 0;
   /// Asked between points of time; true ends the replay. Not in the libraries' hands to be the same
   /// on every machine.
@@ -49,7 +49,7 @@ struct ReplayLimits {
 class ReplayGivenUp : public Error {
  public:
   ReplayGivenUp(const std::string& why, std::int64_t work) : Error(why), work_(work) {}
-  /// ReplayResult::work up to then.
+  /// ReplayResult::work up to then; 0 where the operations were too many.
   std::int64_t work() const { return work_; }
 
  private:
@@ -97,7 +97,7 @@ struct ReplayResult {
   std::vector<Time> rank_end;        ///< of each rank
   std::vector<OpTiming> first_rank;  ///< every operation of rank 0
   std::int64_t transfers = 0;        ///< point-to-point transfers carried out
-  /// What it took, about a microsecond of a core each, the same on any machine: 256 a rank, and one
+  /// What it took, about a microsecond of a core each, the same on any machine: 256 a rank, and two
   /// for each moment at which something happened, 30 where the step is folded.
   std::int64_t work = 0;
   // With ReplayOptions::recall.

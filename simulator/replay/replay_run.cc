@@ -126,7 +126,7 @@ void ReplayRun::check_limit(std::int64_t ops) const {
     throw ReplayGivenUp(
         fmt::format("{} operations of {} ranks that differ are too many to replay: at most {}", ops,
                     simulated_.size(), most),
-        work());
+        0);
   }
 }
 
@@ -135,15 +135,15 @@ void ReplayRun::check_work() const {
   if (limits.stop && limits.stop()) {
     throw ReplayGivenUp(fmt::format("the replay was ended at {}", to_text(now_)), work());
   }
-  if (limits.most_work > 0 && work() > limits.most_work) {
+  if (folded_ == nullptr && limits.most_work > 0 && work() > limits.most_work) {
     throw ReplayGivenUp(
         fmt::format("the replay took too long: it was given up at {}", to_text(now_)), work());
   }
 }
 
 std::int64_t ReplayRun::work() const {
-  constexpr std::int64_t kRank = 256, kFoldedMoment = 30;
-  return kRank * work_.ranks() + moments_ * (folded_ == nullptr ? 1 : kFoldedMoment);
+  constexpr std::int64_t kRank = 256, kMoment = 2, kFoldedMoment = 30;
+  return kRank * work_.ranks() + moments_ * (folded_ == nullptr ? kMoment : kFoldedMoment);
 }
 
 /// Ends all that ends now.
