@@ -100,7 +100,8 @@ int main(int count, char** words) {
     measure(model, only, "latency", &LiveSliders::latency, {});
     measure(model, only, "one slow GPU", &LiveSliders::straggler, slow_gpu);
     measure(model, only, "GPU speed, one GPU slow", &LiveSliders::gpu_speed, slow_gpu);
-    measure(model, only, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth, slow_gpu);
+    measure(model, only, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth,
+            slow_gpu);
     if (full) {
       flags.emplace_back("--no-symmetry");
       const Clock start = Clock::now();
