@@ -171,18 +171,15 @@ std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
   StepFold& result = *made;
   std::optional<Partition> partition =
       find_symmetry(graph, known != nullptr && *known ? &**known : nullptr, rank_colour_);
-  if (known != nullptr) {
-    *known = partition;
-  }
   if (partition && !fold_by(*layout, *partition, result)) {
     partition.reset();
   }
   if (!partition) {
-    if (last_phase == 0) {
-      return nullptr;
-    }
     partition = nothing_alike(graph);
     LOCKSTEP_CHECK(fold_by(*layout, *partition, result), "slots of their own fold");
+  }
+  if (known != nullptr) {
+    *known = partition;  // with nothing alike, too: then that is tried, and always holds
   }
   result.way = layout->way;
   result.kind_of_op = layout->kind_of_op;

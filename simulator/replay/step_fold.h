@@ -74,9 +74,10 @@ class StepFolder {
              KeptStep* kept = nullptr, SharedStep* shared = nullptr);
 
   std::int32_t phases() const { return phases_.count; }
-  /// Nothing where folding does not pay: what cannot be laid out, or in the first phase more
-  /// classes than half of the connections. O(lay_out() + refinement); 150 B a connection. ERRORS:
-  /// no route.
+  /// Nothing where the step cannot be laid out (step_layout.h). Where folding does not pay, with
+  /// more classes than half of the connections, every rank is a class of its own: what FoldedRuns
+  /// and stretches tell again is told for ranks that differ, too. O(lay_out() + refinement); 150 B
+  /// a connection. ERRORS: no route.
   std::shared_ptr<StepFold> fold(std::int32_t phase) const;
   /// Begins to fold the second phase on another thread, for fold() to wait for; until then nobody
   /// else may use the schedules.

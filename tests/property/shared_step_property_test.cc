@@ -64,5 +64,28 @@ TEST(SharedStepProperty, ChangesNoResult) {
   }
 }
 
+// Hashed ways collide here and there, so that most ranks or all differ: each is simulated, on what
+// folded steps run on.
+TEST(SharedStepProperty, RanksOfWhichNoTwoAreAlikeDoAsInFull) {
+  Rng rng(8, "hashed step");
+  int jobs = 0;
+  while (jobs < 12) {
+    const Job job = testing::random_job(rng);
+    if (job.gpus > 32 || job.gpus % 4 != 0) {
+      continue;
+    }
+    ++jobs;
+    const Topology topology = topology_from(
+        testing::pick<std::string>(rng, {"fat-tree:k=6,gps=2", "fat-tree:k=8,gps=4"}));
+    StepOptions options;
+    options.verify_symmetry = true;  // an error where anything differs
+    const std::vector<Straggler> slow(rng.below(2), Straggler::parse("gpu:1:1.3"));
+    options.stragglers = slow;
+    EXPECT_NO_THROW(testing::replay_workload(exact_workload(job, testing::roofline_of(job)),
+                                             topology, {}, options))
+        << jobs;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::shared_step_property_test
