@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_number.h"
 
 namespace lockstep {
 namespace {
@@ -91,10 +92,10 @@ std::vector<CacheInput> inputs_of_bytes(std::string_view bytes) {
   for (const Json& json : Json::from_cbor(bytes.begin(), bytes.end())) {
     inputs.push_back({.path = json.at(0).get<std::string>(),
                       .digest = json.at(1).get<std::string>(),
-                      .size = json.at(2).get<std::int64_t>(),
-                      .modified_ns = json.at(3).get<std::int64_t>(),
-                      .changed_ns = json.at(4).get<std::int64_t>(),
-                      .inode = json.at(5).get<std::int64_t>(),
+                      .size = whole_number(json.at(2)),
+                      .modified_ns = whole_number(json.at(3)),
+                      .changed_ns = whole_number(json.at(4)),
+                      .inode = whole_number(json.at(5)),
                       .settled = json.at(6).get<bool>()});
   }
   return inputs;
@@ -129,7 +130,7 @@ bool unchanged(const CacheInput& input) {
 
 StoredResult result_of_head(std::string_view head, std::vector<bool>& missing) {
   const Json json = Json::from_cbor(head.begin(), head.end());
-  StoredResult result{.exit_code = json.at("exit_code").get<int>(),
+  StoredResult result{.exit_code = static_cast<int>(whole_number(json.at("exit_code"))),
                       .out = json.at("out").get<std::string>(),
                       .err = json.at("err").get<std::string>(),
                       .files = {}};

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/json.h"
+#include "base/json_number.h"
 
 namespace lockstep {
 namespace {
@@ -58,8 +59,8 @@ IsolatedTask task_of_message(std::string_view message) {
   const Json json = unpacked(message);
   return {.arguments = json.at("arguments").get<std::vector<std::string>>(),
           .folder = json.at("folder").get<std::string>(),
-          .time_limit = Time::ps(json.at("time_ps").get<std::int64_t>()),
-          .memory_limit = Bytes(json.at("memory").get<std::int64_t>())};
+          .time_limit = Time::ps(whole_number(json.at("time_ps"))),
+          .memory_limit = Bytes(whole_number(json.at("memory")))};
 }
 
 std::string to_message(const IsolatedResult& result) {
@@ -76,13 +77,13 @@ std::string to_message(const IsolatedResult& result) {
 IsolatedResult result_of_message(std::string_view message) {
   const Json json = unpacked(message);
   return {.ending = ending_named(json.at("ending").get<std::string>()),
-          .exit_code = json.at("exit_code").get<int>(),
+          .exit_code = static_cast<int>(whole_number(json.at("exit_code"))),
           .out = json.at("out").get<std::string>(),
           .err = json.at("err").get<std::string>(),
           .reason = json.at("reason").get<std::string>(),
           .wall_s = json.at("wall_s").get<double>(),
           .cpu_s = json.at("cpu_s").get<double>(),
-          .peak_bytes = json.at("peak").get<std::int64_t>()};
+          .peak_bytes = whole_number(json.at("peak"))};
 }
 
 bool send_message(int socket, std::string_view message) {

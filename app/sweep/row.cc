@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_number.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -117,17 +118,17 @@ std::optional<SweepRow> row_of_line(std::string_view line) {
   const Json json = Json::parse(line, nullptr, false);
   try {
     SweepRow row;
-    row.point = json.at("point").get<std::int64_t>();
+    row.point = whole_number(json.at("point"));
     row.ending = ending_named(json.at("ending").get<std::string>());
-    row.exit_code = json.at("exit_code").get<int>();
+    row.exit_code = static_cast<int>(whole_number(json.at("exit_code")));
     row.reason = json.value("reason", "");
     for (const auto& [key, value] : json.at("outputs").items()) {
       row.outputs.emplace_back(key, value);
     }
     row.wall_s = json.at("wall_s").get<double>();
     row.cpu_s = json.at("cpu_s").get<double>();
-    row.peak_bytes = json.at("peak_bytes").get<std::int64_t>();
-    row.rank = json.at("rank").get<int>();
+    row.peak_bytes = whole_number(json.at("peak_bytes"));
+    row.rank = static_cast<int>(whole_number(json.at("rank")));
     return row;
   } catch (const Json::exception&) {
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/json_number.h"
 
 namespace lockstep {
 
@@ -34,11 +35,11 @@ std::string to_letter(const SweepTask& task) {
 
 SweepTask task_of_letter(std::string_view letter) {
   const Json json = Json::parse(letter);
-  return {.point = json.at("point").get<std::int64_t>(),
+  return {.point = whole_number(json.at("point")),
           .command = {.arguments = json.at("arguments").get<std::vector<std::string>>(),
                       .folder = {},
-                      .time_limit = Time::ps(json.at("time_ps").get<std::int64_t>()),
-                      .memory_limit = Bytes(json.at("memory").get<std::int64_t>())},
+                      .time_limit = Time::ps(whole_number(json.at("time_ps"))),
+                      .memory_limit = Bytes(whole_number(json.at("memory")))},
           .outputs = json.at("outputs").get<std::vector<std::string>>(),
           .files = json.at("files").get<std::string>(),
           .keep = json.at("keep").get<bool>()};

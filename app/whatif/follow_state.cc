@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json_number.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -36,7 +37,7 @@ bool closes_entry(const Json& line) {
 void FollowState::apply(const Json& line, const AlertRule& rule) {
   const std::string& event = event_of(line);
   if (event == "step") {
-    steps.insert(line.at("step").get<std::int64_t>());
+    steps.insert(whole_number(line.at("step")));
     const double slowdown = line.at("slowdown").get<double>();
     const bool slow = slowdown >= rule.slowdown;
     slow_in_a_row = slow ? slow_in_a_row + 1 : 0;
@@ -45,8 +46,8 @@ void FollowState::apply(const Json& line, const AlertRule& rule) {
   } else if (event == "alert" || event == "clear") {
     alerted = event == "alert";
   } else if (event == "file" || event == "refused") {
-    files.insert({line.at("file").get<std::string>(), line.at("bytes").get<std::int64_t>(),
-                  line.at("modified_ns").get<std::int64_t>()});
+    files.insert({line.at("file").get<std::string>(), whole_number(line.at("bytes")),
+                  whole_number(line.at("modified_ns"))});
   }
 }
 

@@ -100,7 +100,10 @@ TEST_F(FollowJournalTest, RefusesWhatIsNoJournalAndLeavesItAlone) {
   for (const std::string wrong :
        {"some text\n", "{\"event\":\"step\"}\n",
         "{\"event\":\"journal\",\"schema\":\"lockstep-follow/1\",\"trial_name\":\"other\"}\n",
-        "{\"event\":\"journal\",\"schema\":\"lockstep-follow/1\",\"trial_name\":\"job\"}\n[]\n"}) {
+        "{\"event\":\"journal\",\"schema\":\"lockstep-follow/1\",\"trial_name\":\"job\"}\n[]\n",
+        // found by fuzzing: a number that no integer holds
+        "{\"event\":\"journal\",\"schema\":\"lockstep-follow/1\",\"trial_name\":\"job\"}\n"
+        "{\"event\":\"refused\",\"file\":\"t.csv\",\"bytes\":3,\"modified_ns\":1e30}\n"}) {
     set_text(wrong);
     EXPECT_THROW(FollowJournal(path_, "job", {}), Error) << wrong;
     EXPECT_EQ(text(), wrong);
