@@ -141,6 +141,20 @@ CommandBody define_build(CLI::App& app) {
   return [flags] { return build(*flags); };
 }
 
+/// Of the commands that read a topology and tell something about it.
+struct ReadingFlags {
+  std::string from;
+  bool json = false;
+};
+
+std::shared_ptr<ReadingFlags> add_reading_flags(CLI::App& app, const char* json_help) {
+  auto flags = std::make_shared<ReadingFlags>();
+  app.add_option("topology", flags->from, "A topology file, or TEMPLATE[:flag=value,…]")
+      ->required();
+  app.add_flag("--json", flags->json, json_help);
+  return flags;
+}
+
 // check ------------------------------------------------------------------------------------------
 
 std::string check_json(const std::string& from, const Topology& t,
@@ -155,14 +169,7 @@ std::string check_json(const std::string& from, const Topology& t,
 }
 
 CommandBody define_check(CLI::App& app) {
-  struct Flags {
-    std::string from;
-    bool json = false;
-  };
-  auto flags = std::make_shared<Flags>();
-  app.add_option("topology", flags->from, "A topology file, or TEMPLATE[:flag=value,…]")
-      ->required();
-  app.add_flag("--json", flags->json, "One JSON document instead of a line");
+  const auto flags = add_reading_flags(app, "One JSON document instead of a line");
   return [flags] {
     std::vector<std::string> warnings;
     const Topology topology = topology_from(flags->from, &warnings);  // throws what is wrong
@@ -176,14 +183,7 @@ CommandBody define_check(CLI::App& app) {
 // describe ---------------------------------------------------------------------------------------
 
 CommandBody define_describe(CLI::App& app) {
-  struct Flags {
-    std::string from;
-    bool json = false;
-  };
-  auto flags = std::make_shared<Flags>();
-  app.add_option("topology", flags->from, "A topology file, or TEMPLATE[:flag=value,…]")
-      ->required();
-  app.add_flag("--json", flags->json, "One JSON document instead of a table");
+  const auto flags = add_reading_flags(app, "One JSON document instead of a table");
   return [flags] {
     const TopologyDescription description = describe(load(flags->from));
     write_file("-", flags->json ? to_json_text(description) : to_text(description));
