@@ -273,7 +273,7 @@ FabricBuffers::Mark(FabricPort& port, FabricUnit& unit)
             {
                 probability = 1 - std::pow(1 - probability, unit.packets);
             }
-            mark = m_state.Draw() < probability;
+            mark = m_state.Draw(port) < probability;
         }
     }
     if (mark)

@@ -94,6 +94,7 @@ struct FabricPort
     int64_t kmin{0};          //!< bytes
     int64_t kmax{0};          //!< bytes
     double pmax{0};           //!< probability at kmax
+    uint64_t draws{0};        //!< random numbers of its marks and losses
     double thresholdShare{0}; //!< of the free shared buffer, at which `to` sends a pause
     std::array<FabricLane, MAX_CLASSES> lanes{}; //!< by class
 

@@ -60,7 +60,8 @@ struct FabricTables
     bool stopAtCompletion{false};      //!< see Fabric::SetStopAtCompletion()
     int64_t slack{0};                  //!< see Fabric::SetStopAtCompletion()
     int64_t nextSample{INT64_MAX};     //!< ps, if there are samples
-    Ptr<UniformRandomVariable> random; //!< marks, losses and tie order
+    Ptr<UniformRandomVariable> random; //!< tie order
+    uint64_t seed{0};                  //!< of marks and losses
 
     /** \return when the simulation is to stop after a completion, ps; INT64_MAX: not yet */
     int64_t
@@ -130,12 +131,34 @@ struct FabricState
         return events.GetSize() == pendingBegins && liveMessages == pendingBegins;
     }
 
-    /** \return a random number below 1 */
+    /**
+     * Marks and losses: the nth draw at a port is a function of the seed, the port and n (Steele,
+     * Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014), so that it does not
+     * matter when what has long happened at a port is looked at, and what happens at others.
+     * \param port where
+     * \return a random number below 1
+     */
     double
-    Draw()
+    Draw(FabricPort& port)
     {
+        constexpr double UNIT = 0x1p-53;
         ++draws;
-        return tables.random->GetValue();
+        const auto number = static_cast<uint64_t>(&port - ports.data());
+        return static_cast<double>(Mix(tables.seed ^ Mix(number << 40 ^ ++port.draws)) >> 11) *
+               UNIT;
+    }
+
+    /**
+     * \param word any
+     * \return another, of which each bit depends on all of them
+     */
+    static constexpr uint64_t
+    Mix(uint64_t word)
+    {
+        word += 0x9e3779b97f4a7c15U;
+        word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9U;
+        word = (word ^ word >> 27) * 0x94d049bb133111ebU;
+        return word ^ word >> 31;
     }
 
     /** \return the place of a new event among those of the same time */
@@ -145,7 +168,8 @@ struct FabricState
         ++nextKey;
         if (parameters.tieOrder == FABRIC_RANDOM)
         {
-            return static_cast<uint64_t>(Draw() * 0x1p62) << 1 | (nextKey & 1);
+            ++draws;
+            return static_cast<uint64_t>(tables.random->GetValue() * 0x1p62) << 1 | (nextKey & 1);
         }
         return nextKey;
     }

@@ -99,7 +99,8 @@ FabricWires::Arrive(uint32_t index, uint64_t key)
     }
     unit.tail = unit.end + port.delay;
     unit.ingress = index;
-    const bool lost = port.lossRate > 0 && (port.lossRate >= 1 || m_state.Draw() < port.lossRate);
+    const bool lost =
+        port.lossRate > 0 && (port.lossRate >= 1 || m_state.Draw(port) < port.lossRate);
     const uint32_t next = m_state.routes[unit.route];
     // What goes on from an NVSwitch keeps its room there until it starts.
     if (port.credits > 0 &&

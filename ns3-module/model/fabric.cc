@@ -18,7 +18,8 @@ namespace ns3
 
 Fabric::Fabric()
     : m_partitions(std::make_unique<FabricPartitions>()),
-      m_random(CreateObject<UniformRandomVariable>())
+      m_random(CreateObject<UniformRandomVariable>()),
+      m_chance(CreateObject<UniformRandomVariable>())
 {
     m_partitions->GetTables().traces = this;
 }
@@ -36,6 +37,7 @@ Fabric::DoDispose()
     m_partitions->GetTables().parameters.control = nullptr;
     m_partitions->GetTables().random = nullptr;
     m_random = nullptr;
+    m_chance = nullptr;
     Object::DoDispose();
 }
 
@@ -43,7 +45,8 @@ int64_t
 Fabric::AssignStreams(int64_t stream)
 {
     m_random->SetStream(stream);
-    return 1;
+    m_chance->SetStream(stream + 1);
+    return 2;
 }
 
 uint32_t
@@ -95,6 +98,10 @@ Fabric::Finish()
     FabricTables& tables = m_partitions->GetTables();
     tables.parameters = *this;
     tables.random = m_random;
+    for (int half = 0; half < 2; ++half) // the stream's numbers have 32 bits
+    {
+        tables.seed = tables.seed << 32 | static_cast<uint64_t>(m_chance->GetValue() * 0x1p32);
+    }
     tables.control = PeekPointer(control);
     tables.needs = control->GetNeeds();
     tables.controlled = control->GetInstanceTypeId() != FabricCongestionControl::GetTypeId();

@@ -242,7 +242,7 @@ class Fabric
     GetSkippedTime() const;
 
     /**
-     * Fixes the random streams.
+     * Fixes the random streams; before Finish().
      * \param stream first stream index
      * \return number of streams used
      */
@@ -298,7 +298,8 @@ class Fabric
     UpdatePump();
 
     std::unique_ptr<FabricPartitions> m_partitions; //!< state, and what works on it
-    Ptr<UniformRandomVariable> m_random;            //!< marks, losses and tie order
+    Ptr<UniformRandomVariable> m_random;            //!< tie order
+    Ptr<UniformRandomVariable> m_chance;            //!< seed of marks and losses
     EventId m_pump;                                 //!< under another SimulatorImpl
     bool m_direct{false};                           //!< runs under FabricSimulatorImpl
     bool m_running{false};                          //!< within RunUntil()

@@ -127,8 +127,8 @@ class LookingTestCase : public TestCase
         star.fabric->SetAttribute("CongestionControl",
                                   PointerValue(factory.Create<FabricCongestionControl>()));
         star.fabric->SetAttribute("Window", UintegerValue(8 << 20));
-        star.Build();
         star.fabric->AssignStreams(1);
+        star.Build();
         for (uint32_t from = 1; from < 9; ++from)
         {
             star.fabric->Send(star.Connect(from, 0), 4096 * 400, NanoSeconds(11 * from), from);

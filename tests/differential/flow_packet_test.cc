@@ -106,5 +106,15 @@ TEST(FlowAgainstPacket, RandomCollectives) {
   EXPECT_LE(Errors::at(colliding.transport, 0.5), 0.03);
 }
 
+TEST(PacketsThatAreMarkedAtRandom, SkippingChangesNothing) {
+  Rng rng(1, "flow against packet");
+  for (int i = 0; i < 40; ++i) {
+    const AccuracyCase drawn = draw_case(rng);
+    PacketOptions skipping, full;
+    full.fabric["FastForward"] = "false";
+    EXPECT_EQ(time_by_packets(drawn, skipping), time_by_packets(drawn, full)) << drawn.name;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::testing
