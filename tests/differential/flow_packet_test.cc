@@ -103,6 +103,7 @@ TEST(FlowAgainstPacket, RandomCollectives) {
   EXPECT_LE(Errors::at(both.sharing, 0.95), 0.08);  // without what the packet engine has on
   EXPECT_LE(Errors::at(both.transport, 0.5), 0.02);
   EXPECT_LE(Errors::at(both.transport, 0.95), 0.06);
+  EXPECT_LE(Errors::at(sprayed.transport, 0.95), 0.06);
   EXPECT_LE(Errors::at(colliding.transport, 0.5), 0.03);
 }
 

@@ -10,11 +10,28 @@ namespace lockstep {
 namespace {
 
 constexpr double kFull = 1 - 1e-6;  ///< of a port's capacity or level: as good as all
+constexpr double kAll = 1 - 1e-3;   ///< of a connection: its shares at one distance are rounded
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLeastShare = 1e-3;
 constexpr std::size_t kShort = 64;  ///< a list that need not be shortened
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// f(element, distance): a sprayed connection crosses several ports at one distance, whose shares
+/// add up to all of it.
+template <class F>
+void for_each_distance(std::span<const MaxMin::Element> elements, const MaxMin& rates, F f) {
+  double crossed = 0;
+  std::int32_t distance = 0;
+  for (const MaxMin::Element& element : elements) {
+    f(element, distance);
+    crossed += rates.coefficient(element);
+    if (crossed > kAll) {
+      crossed = 0;
+      ++distance;
+    }
+  }
+}
 
 }  // namespace
 
@@ -152,10 +169,10 @@ void CongestionLaw::measure(const FluidNetwork& network) {
   }
 }
 
-bool CongestionLaw::is_limiting(const Port& port, double rate, std::int32_t number,
-                                const Flow& flow) const {
+/// Whether packets of a flow of this rate wait at a port, or go on to do so where they did.
+bool CongestionLaw::is_limiting(const Port& port, double rate, bool waits_here) const {
   return port.queues && port.load >= kFull * port.capacity &&
-         (rate >= kFull * port.level || (flow.queue_port == number && flow.waiting > 0));
+         (waits_here || rate >= kFull * port.level);
 }
 
 void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
@@ -165,12 +182,17 @@ void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
     const auto elements = network.rates().elements(VariableId(id));
     double weight = 0;
     std::int32_t where = -1;
-    for (const MaxMin::Element& element : elements) {
-      if (is_limiting(ports_[at(element.constraint)], rate, element.constraint, flow)) {
-        weight += network.rates().coefficient(element);
-        where = element.constraint;
-      }
-    }
+    const std::int32_t before = flow.waiting > 0 ? flow.queue_distance : -1;
+    flow.queue_distance = -1;
+    for_each_distance(elements, network.rates(),
+                      [&](const MaxMin::Element& element, std::int32_t distance) {
+                        if ((where < 0 || distance == flow.queue_distance) &&
+                            is_limiting(ports_[at(element.constraint)], rate, distance == before)) {
+                          weight += network.rates().coefficient(element);
+                          where = element.constraint;
+                          flow.queue_distance = distance;
+                        }
+                      });
     const double left = network.left(ConnectionId(id));
     const double window = flow.window * (scale_window_ ? flow.point.rate() / flow.line_rate : 1);
     const double room = std::max(0.0, std::min(window, left) - rate * flow.round_trip);
@@ -191,15 +213,17 @@ void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
       }
     }
     flow.queue_port = where;
-    for (const MaxMin::Element& element : elements) {
-      Port& port = ports_[at(element.constraint)];
-      const double coefficient = network.rates().coefficient(element);
-      if (where >= 0 && flow.waiting > 0 && is_limiting(port, rate, element.constraint, flow)) {
-        port.queue += flow.waiting * coefficient / weight;
-      } else {
-        port.passing += rate * coefficient;
-      }
-    }
+    for_each_distance(elements, network.rates(),
+                      [&](const MaxMin::Element& element, std::int32_t distance) {
+                        Port& port = ports_[at(element.constraint)];
+                        const double coefficient = network.rates().coefficient(element);
+                        if (flow.waiting > 0 && distance == flow.queue_distance &&
+                            is_limiting(port, rate, flow.waiting > 0)) {
+                          port.queue += flow.waiting * coefficient / weight;
+                        } else {
+                          port.passing += rate * coefficient;
+                        }
+                      });
   }
 }
 
@@ -251,19 +275,21 @@ bool CongestionLaw::control(FluidNetwork& network) {
     Flow& flow = flows_[at(id)];
     const double rate = network.rates().rate(VariableId(id));
     double share = 0, weight = 0, turn = kNever;
-    for (const MaxMin::Element& element : network.rates().elements(VariableId(id))) {
-      const Port& port = ports_[at(element.constraint)];
-      if (flow.queue_port < 0 || !is_limiting(port, rate, element.constraint, flow)) {
-        continue;
-      }
-      const double coefficient = network.rates().coefficient(element);
-      share += coefficient * marked(port);
-      weight += coefficient;
-      if (flow.waiting > 0 && port.uneven && port.queue > 0) {
-        turn = std::min(turn, std::max(kLeastShare, 1 - port.passing / port.capacity) *
-                                  port.capacity * coupled_[i].here / port.queue);
-      }
-    }
+    for_each_distance(
+        network.rates().elements(VariableId(id)), network.rates(),
+        [&](const MaxMin::Element& element, std::int32_t distance) {
+          const Port& port = ports_[at(element.constraint)];
+          if (distance != flow.queue_distance || !is_limiting(port, rate, flow.waiting > 0)) {
+            return;
+          }
+          const double coefficient = network.rates().coefficient(element);
+          share += coefficient * marked(port);
+          weight += coefficient;
+          if (flow.waiting > 0 && port.uneven && port.queue > 0) {
+            turn = std::min(turn, std::max(kLeastShare, 1 - port.passing / port.capacity) *
+                                      port.capacity * coupled_[i].here / port.queue);
+          }
+        });
     double cap = turn / std::max(weight, 1.0);
     if (has_dcqcn_) {
       const double hazard = weight > 0 ? share / weight * rate / packet_bits_ : 0;

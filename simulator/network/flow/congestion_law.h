@@ -31,6 +31,11 @@ namespace lockstep {
 /// serves its connections in turn, leaves those whose packets do not wait what the others do not
 /// claim until their windows are full.
 ///
+/// Packets wait at the first distance from the source at which a port of their way is full (those
+/// behind it get no more than it lets through), and a sprayed connection at all full ports there,
+/// at each its part. A flow whose rate is below that of others there goes on to wait there until
+/// its own packets are through, at each of these ports.
+///
 /// Holds where transfers are long against a round trip (a few us), because a queue begins to count
 /// one step after it has begun. What DCQCN costs is random: marks are drawn, so with the seed the
 /// time of a collision or an incast scatters by some per cent, as the packet engine's does. Checked
@@ -63,15 +68,16 @@ class CongestionLaw final : public RateLaw {
     double window = 0, round_trip = 0, line_rate = 0;  ///< bits, s, bit/s
     double waiting = 0;                                ///< o, bits
     DcqcnPoint point;
-    std::vector<std::int32_t> way;  ///< ports; none where it is sprayed
-    std::int32_t queue_port = -1;   ///< where it waits
+    std::vector<std::int32_t> way;     ///< ports; none where it is sprayed
+    std::int32_t queue_port = -1;      ///< where it waits, the last of those at:
+    std::int32_t queue_distance = -1;  ///< counted from the source
     bool active = false;
   };
 
   bool may_queue(const FluidNetwork& network, VariableId flow) const;
   void measure(const FluidNetwork& network);
   void queue(const FluidNetwork& network, double elapsed);
-  bool is_limiting(const Port& port, double rate, std::int32_t number, const Flow& flow) const;
+  bool is_limiting(const Port& port, double rate, bool waits_here) const;
   double marked(const Port& port) const;
   void couple(const FluidNetwork& network);
   bool control(FluidNetwork& network);
