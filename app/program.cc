@@ -90,6 +90,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& problem) {
     throw usage_error(app, problem);
   }
+  check_numbers(app);
   const InputLimit limit(
       common.max_input.empty()
           ? std::nullopt

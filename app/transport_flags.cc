@@ -80,13 +80,15 @@ void define_transport_flags(CLI::App& app, TransportFlags& flags, const char* gr
 }
 
 void define_sample_flags(CLI::App& app, TransportFlags& flags, const char* group) {
-  app.add_option(
-         "--samples", flags.samples,
-         "CSV file for what ports and connections do over time: bytes, utilisation, queues,\n"
-         "windows, rates (docs/formats/samples.md)")
-      ->group(group);
+  CLI::Option* samples =
+      app.add_option(
+             "--samples", flags.samples,
+             "CSV file for what ports and connections do over time: bytes, utilisation, queues,\n"
+             "windows, rates (docs/formats/samples.md)")
+          ->group(group);
   app.add_option("--sample-interval", flags.sample_interval,
                  "time between samples (default 10us; doubles where the file would be too long)")
+      ->needs(samples)
       ->group(group);
 }
 

@@ -1,5 +1,7 @@
 #include "app/usage.h"
 
+#include <cmath>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,6 +99,21 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
         .hint(help_hint(app));
   }
   return about(app, printable(problem.what(), 400)).hint(help_hint(app));
+}
+
+void check_numbers(const CLI::App& root) {
+  for (const CLI::Option* option : chosen(root).get_options()) {
+    if (!option->get_type_name().starts_with("FLOAT")) {
+      continue;
+    }
+    for (const std::string& text : option->results()) {
+      if (!std::isfinite(std::strtod(text.c_str(), nullptr))) {
+        throw Error(fmt::format("'{}' is no finite number", printable(text)))
+            .field(option->get_name())
+            .hint(help_hint(chosen(root)));
+      }
+    }
+  }
 }
 
 Error usage_error(const CLI::App& command, const UnknownFlag& problem) {

@@ -14,6 +14,9 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem);
 /// template), with the nearest flag of either.
 Error usage_error(const CLI::App& command, const UnknownFlag& problem);
 
+/// Refuses NaN and infinity where the command chosen takes a number: CLI11 finds NaN in any range.
+void check_numbers(const CLI::App& root);
+
 /// The innermost subcommand the command line chose so far; `root` itself if none.
 const CLI::App& chosen(const CLI::App& root);
 

@@ -86,6 +86,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& ours) 
 /// The null-terminated list that C wants; it lives as long as `texts` stays unchanged.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> list;
+  list.reserve(texts.size() + 1);
   for (std::string& text : texts) {
     list.push_back(text.data());
   }

@@ -1,6 +1,7 @@
 #include "base/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ std::string Progress::line(const std::string& label, std::int64_t done, std::int
   std::string text = fmt::format("{}  {:3.0f} % [{:#<{}}{:{}}]", label, share * 100, "", filled, "",
                                  kWidth - filled);
   if (share > 0) {
-    const auto left = static_cast<std::int64_t>(elapsed * (1 - share) / share + 0.5);
+    const auto left = std::llround(elapsed * (1 - share) / share);
     text += left >= 3600
                 ? fmt::format("  {}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60)
                 : fmt::format("  {}:{:02} left", left / 60, left % 60);

@@ -62,7 +62,8 @@ endfunction()
 
 # lockstep_fuzz_target(<name> SOURCES <file>... LIBS <library>... CORPUS <folder>)
 # One reader's fuzz target. In a normal build it has a plain main that runs over the corpus (and so
-# never rots); with -DLOCKSTEP_FUZZ=ON it is a libFuzzer program, whose test runs the corpus too.
+# never rots); with -DLOCKSTEP_FUZZ=ON it is a libFuzzer program, whose test runs the corpus too, or,
+# compiled by AFL++'s afl-clang-fast++, a program for afl-fuzz (tests/fuzz/afl.py), which has no test.
 function(lockstep_fuzz_target name)
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -71,6 +72,9 @@ function(lockstep_fuzz_target name)
   if(LOCKSTEP_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     set(flags -runs=0)
+    if(CMAKE_CXX_COMPILER MATCHES "afl-")
+      return()
+    endif()
   else()
     target_link_libraries(${name} PRIVATE lockstep_fuzz_main)
   endif()

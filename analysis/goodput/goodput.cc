@@ -194,11 +194,19 @@ LongRunResult play_many(const LongRun& run, std::uint64_t seed, std::int64_t cou
 }
 
 std::int64_t spares_needed(double mtbf_s, double repair_s, double wanted) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const double mean = repair_s / mtbf_s;
-  // P(fewer than k are away) >= wanted, by logarithms so that large means do not underflow.
+  if (mean >= static_cast<double>(kMost)) {
+    return kMost;
+  }
+  // P(fewer than k are away) >= wanted, by logarithms so that large means do not underflow. Forty
+  // deviations below the mean there is nothing to add up.
+  auto k = static_cast<std::int64_t>(std::max(0.0, mean - 40 * std::sqrt(mean)));
   double sum = 0, log_term = -mean;
-  std::int64_t k = 0;
-  while (sum < wanted && k < std::numeric_limits<std::int32_t>::max()) {
+  if (k > 0) {
+    log_term += static_cast<double>(k) * std::log(mean) - std::lgamma(static_cast<double>(k) + 1);
+  }
+  while (sum < wanted && k < kMost) {
     sum += std::exp(log_term);
     ++k;
     log_term += std::log(mean) - std::log(static_cast<double>(k));

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "app/command.h"
 #include "app/plan/job_plan_options.h"
@@ -34,6 +36,34 @@ constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},
                                                            {"--vocab-size", "--vocab_size"},
                                                            {"--layers", "--num_layers"}};
 
+/// Whose flags they are that not every problem heeds: Aceso's (a), Metis's (m), a job's (j).
+constexpr std::pair<const char*, std::string_view> kHeeded[] = {
+    {"--aceso-model", "a"},    {"--aceso-size", "a"},
+    {"--num-layers", "aj"},    {"--gpus-per-node", "a"},
+    {"--nodes", "a"},          {"--memory-limit", "a"},
+    {"--strategy", "a"},       {"--global-batch", "aj"},
+    {"--micro-batch", "aj"},   {"--max-stages", "a"},
+    {"--spare-memory", "a"},   {"--effort", "aj"},
+    {"--actual", "a"},         {"--scaling", "a"},
+    {"--metis-hostfile", "m"}, {"--metis-clusterfile", "m"},
+    {"--layers", "mj"},        {"--gbs", "mj"},
+    {"--hidden-size", "mj"},   {"--sequence-length", "mj"},
+    {"--vocab-size", "mj"},    {"--max-batch", "m"},
+    {"--model-profile", "m"},  {"--profiles", "am"},
+    {"--max-tp", "am"},        {"--cost", "am"},
+    {"--price", "am"},         {"--top", "am"}};
+
+/// Refuses flags that change nothing about `problem`.
+void refuse_unheeded(const CLI::App& app, char problem, std::string_view whose) {
+  for (const auto& [flag, owners] : kHeeded) {
+    if (app.count(flag) > 0 && owners.find(problem) == std::string_view::npos) {
+      throw Error(fmt::format("{} does not heed this", whose))
+          .field(flag)
+          .hint("'lockstep plan --help' says whose each flag is");
+    }
+  }
+}
+
 /// Whether a model of ours is meant: then all that describes it goes to `job`. Words that are no
 /// flags of ours describe a job.
 bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
@@ -58,6 +88,7 @@ bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
       job.words.insert(job.words.end(), {ours, values});
     }
   }
+  refuse_unheeded(app, 'j', "the search of --model");
   job.effort = app.count("--effort") > 0 ? aceso.max_work : kJobEffort;
   job.output = aceso.output;
   job.json = aceso.json;
@@ -158,6 +189,11 @@ CommandBody define(CLI::App& app) {
       if (option->count() > 0 && option->get_group().starts_with("A model of ours")) {
         throw Error("only plans of --model take this").field(option->get_name());
       }
+    }
+    if (metis->hostfile.empty()) {
+      refuse_unheeded(app, 'a', "Aceso's problem");
+    } else {
+      refuse_unheeded(app, 'm', "Metis's problem");
     }
     if (aceso->profiles.empty()) {
       throw Error("the folder with the profiles is missing").field("--profiles");

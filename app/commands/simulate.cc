@@ -196,11 +196,32 @@ Workload load_workload(const SimulateOptions& options, std::vector<std::string>&
   return workload;
 }
 
+/// What was given and only formulas heed.
+std::vector<const char*> flags_of_formulas(const SimulateOptions& options) {
+  std::vector<const char*> given;
+  for (const auto& [flag, is_given] :
+       {std::pair("--nics-per-server", options.nics_per_server > 0),
+        std::pair("--nvlink", !options.nvlink.empty()), std::pair("--nic", !options.nic.empty()),
+        std::pair("--nic-type", !options.nic_type.empty()),
+        std::pair("--busbw", !options.busbw.empty()),
+        std::pair("--ratios", !options.ratios.empty()),
+        std::pair("--dp-overlap", options.dp_overlap > 0),
+        std::pair("--tp-overlap", options.tp_overlap > 0),
+        std::pair("--ep-overlap", options.ep_overlap > 0)}) {
+    if (is_given) {
+      given.push_back(flag);
+    }
+  }
+  return given;
+}
+
 StepResult run_engine(const SimulateOptions& options, const Workload& workload,
                       const Topology* topology, Timeline* timeline) {
   if (options.engine != "packet") {
-    for (const auto& [flag, text] : {std::pair("--samples", options.samples),
-                                     std::pair("--traffic-class", options.traffic_class)}) {
+    for (const auto& [flag, text] :
+         {std::pair("--samples", options.samples), std::pair("--fct", options.fct_file),
+          std::pair("--pfc", options.pfc_file), std::pair("--error-budget", options.error_budget),
+          std::pair("--traffic-class", options.traffic_class)}) {
       if (!text.empty()) {
         throw Error(fmt::format("the {} engine has no packets", options.engine))
             .field(flag)
@@ -216,8 +237,14 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
         .field("--topology")
         .expected("a file, or a template such as Spectrum-X:g=128");
   }
-  return options.engine == "packet" ? run_packet(workload, *topology, options, timeline)
-                                    : run_flow(workload, *topology, options, timeline);
+  StepResult result = options.engine == "packet"
+                          ? run_packet(workload, *topology, options, timeline)
+                          : run_flow(workload, *topology, options, timeline);
+  for (const char* flag : flags_of_formulas(options)) {
+    result.warnings.push_back(fmt::format(
+        "{} changes nothing in the {} engine, which goes by the topology", flag, options.engine));
+  }
+  return result;
 }
 
 std::string memory_csv(const StepResult& result) {

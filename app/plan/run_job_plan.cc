@@ -154,9 +154,8 @@ void define_job_plan_options(CLI::App& app, JobPlanOptions& options) {
                  "of a GPU, such as 72GiB (default: what the GPU type has)")
       ->group(group);
   for (const std::string_view axis : forbidden_axes()) {
-    app.add_flag(
-           fmt::format("--no-{}", axis),
-           [&options, axis](std::int64_t) { options.forbidden.emplace_back(axis); },
+    app.add_flag_callback(
+           fmt::format("--no-{}", axis), [&options, axis] { options.forbidden.emplace_back(axis); },
            axis == "uneven" ? std::string("no plans with stages of unequal layers")
                             : fmt::format("no plans with {}", axis))
         ->group(group);

@@ -81,6 +81,7 @@ LiveModel::LiveModel(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& problem) {
     throw usage_error(app, problem);
   }
+  check_numbers(app);
   options_.job = app.remaining();
   if (options_.engine != "flow") {
     throw Error("the live model is simulated by the flow engine").field("--engine");

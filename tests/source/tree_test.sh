@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hygiene of the tracked files: small, run bits set, no source compiled into two libraries, every
+# Hygiene of the tracked files: plain names, small, run bits set, no source compiled into two libraries, every
 # source compiled.
 # Usage: tree_test.sh <compile_commands.json>
 set -euo pipefail
@@ -12,6 +12,7 @@ complain() {
 
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
   while read -r path; do
+    [[ $path =~ ^[A-Za-z0-9_./+-]*[A-Za-z0-9_][A-Za-z0-9_./+-]*$ ]] || complain "$path: an odd name"
     [[ ! -f $path ]] || (($(stat -c %s "$path") <= 1048576)) || complain "$path: over 1 MiB"
   done < <(git ls-files)
   while read -r path; do

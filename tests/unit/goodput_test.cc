@@ -169,6 +169,12 @@ TEST(Goodput, SparesByPoisson) {
   EXPECT_EQ(spares_needed(100, 100, 0.9), 3);
   EXPECT_EQ(spares_needed(100, 100, 0.99), 5);
   EXPECT_EQ(spares_needed(1, 5000, 0.5), 5001);
+  // Large means: Poisson's median is the mean, its quantiles are those of the normal distribution
+  // (2.3263 deviations for 0.99) within a deviation's skew of a sixth of (2.3263^2 - 1).
+  EXPECT_EQ(spares_needed(1, 1e8, 0.5), 100'000'001);
+  EXPECT_NEAR(static_cast<double>(spares_needed(1, 1e8, 0.99)), 1e8 + 2.3263e4 + 1.7, 5);
+  // More than anyone has: the most that is counted, and at once.
+  EXPECT_EQ(spares_needed(1, 1e30, 0.5), 2147483647);
 }
 
 }  // namespace
