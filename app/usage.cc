@@ -1,5 +1,6 @@
 #include "app/usage.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -103,14 +104,25 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
 
 void check_numbers(const CLI::App& root) {
   for (const CLI::Option* option : chosen(root).get_options()) {
-    if (!option->get_type_name().starts_with("FLOAT")) {
-      continue;
-    }
+    const std::string kind = option->get_type_name();
+    const auto refuse = [&](const std::string& text, const char* what) {
+      throw Error(fmt::format("'{}' is {}", printable(text, 100), what))
+          .field(option->get_name())
+          .hint(help_hint(chosen(root)));
+    };
     for (const std::string& text : option->results()) {
-      if (!std::isfinite(std::strtod(text.c_str(), nullptr))) {
-        throw Error(fmt::format("'{}' is no finite number", printable(text)))
-            .field(option->get_name())
-            .hint(help_hint(chosen(root)));
+      errno = 0;
+      if (kind.starts_with("FLOAT")) {
+        if (!std::isfinite(std::strtod(text.c_str(), nullptr))) {
+          refuse(text, "no finite number");
+        }
+      } else if (kind.starts_with("INT")) {
+        (void)std::strtoll(text.c_str(), nullptr, 0);
+      } else if (kind.starts_with("UINT")) {
+        (void)std::strtoull(text.c_str(), nullptr, 0);
+      }
+      if (errno == ERANGE && !kind.starts_with("FLOAT")) {
+        refuse(text, "too large");
       }
     }
   }

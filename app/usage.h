@@ -14,7 +14,8 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem);
 /// template), with the nearest flag of either.
 Error usage_error(const CLI::App& command, const UnknownFlag& problem);
 
-/// Refuses NaN and infinity where the command chosen takes a number: CLI11 finds NaN in any range.
+/// Refuses NaN and infinity where the command chosen takes a number, and whole numbers of more than
+/// 64 bits: CLI11 finds NaN in any range and takes the largest number for a larger one.
 void check_numbers(const CLI::App& root);
 
 /// The innermost subcommand the command line chose so far; `root` itself if none.

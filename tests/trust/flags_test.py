@@ -73,9 +73,11 @@ VALUES = ["0", "-1", "1", "3", "1e309", "nan", "", "abc", "16777216", "922337203
           "-9223372036854775809", "1.5", "0x10", "1us", "1GiB", "99999h", "1e30s", "a:b:c@d", ",", "=", "no/such/file",
           "\N{LATIN SMALL LETTER E WITH ACUTE}\N{SNOWMAN}", "%n%s", "x" * 5000, "1" * 400]
 NO_NUMBERS = {"nan", "abc", "1e309", "1us", ",", "x" * 5000}
+TOO_LARGE = {"18446744073709551616", "-9223372036854775809", "1" * 400}
 # What this engine or problem does not heed is refused, or told: words, exit code, what stderr says.
 METIS, MODEL = COMMANDS["plan metis"], COMMANDS["plan model"]
 UNHEEDED = [
+    ([*COMMANDS["collective"], "--seed", "99999999999999999999999"], 2, "is too large"),
     ([*STEP, "--fct", "x"], 2, "--fct: the flow engine has no packets"),
     ([*STEP, "--pfc", "x"], 2, "--pfc: the flow engine has no packets"),
     ([*STEP, "--error-budget", "abc"], 2, "--error-budget: the flow engine has no packets"),
@@ -160,7 +162,8 @@ def one(name, base):
         else:
             tries = [[f"{flag}=abc"], [flag, flag], [flag]]
         if not ALL:
-            tries = [tries[0 if not kind else 5 if kind != "TEXT" else number * 5 % len(tries)]]
+            number_of = {None: 0, "FLOAT": 5, "TEXT": number * 5 % len(tries)}
+            tries = [tries[number_of.get(kind, (5, 10)[number % 2])]]
         for words_of in tries:
             if flag in LASTING:
                 continue
@@ -173,7 +176,8 @@ def one(name, base):
                 given = [word.partition("=")[2] for word in words_of if "=" in word]
                 run(words(base, "out") + words_of, f"{name} {shown}", folder,
                     [flag, plain, plain.replace("-", "_")],
-                    kind not in (None, "TEXT") and bool(given) and given[0] in NO_NUMBERS)
+                    kind not in (None, "TEXT") and bool(given) and
+                    given[0] in (NO_NUMBERS if kind == "FLOAT" else NO_NUMBERS | TOO_LARGE))
 
 
 for name, base in COMMANDS.items():
