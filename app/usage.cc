@@ -119,6 +119,9 @@ void check_numbers(const CLI::App& root) {
       } else if (kind.starts_with("INT")) {
         (void)std::strtoll(text.c_str(), nullptr, 0);
       } else if (kind.starts_with("UINT")) {
+        if (text.starts_with('-')) {
+          refuse(text, "negative");  // strtoull() would take it modulo 2^64
+        }
         (void)std::strtoull(text.c_str(), nullptr, 0);
       }
       if (errno == ERANGE && !kind.starts_with("FLOAT")) {

@@ -78,6 +78,7 @@ TOO_LARGE = {"18446744073709551616", "-9223372036854775809", "1" * 400}
 METIS, MODEL = COMMANDS["plan metis"], COMMANDS["plan model"]
 UNHEEDED = [
     ([*COMMANDS["collective"], "--seed", "99999999999999999999999"], 2, "is too large"),
+    ([*COMMANDS["collective"], "--seed=-1"], 2, "is negative"),
     ([*STEP, "--fct", "x"], 2, "--fct: the flow engine has no packets"),
     ([*STEP, "--pfc", "x"], 2, "--pfc: the flow engine has no packets"),
     ([*STEP, "--error-budget", "abc"], 2, "--error-budget: the flow engine has no packets"),
