@@ -119,19 +119,23 @@ ResultCache::ResultCache(const std::string& folder, std::int64_t most_bytes)
       ::sqlite3_close(store_);
       throw Error("cannot open the cache: " + problem.text).at(path_);
     }
-    // No store, or one past reading: results can be computed again.
+    begin_anew();
+  }
+}
+
+/// No store, or one past reading, is moved aside: results can be computed again.
+void ResultCache::begin_anew() {
+  ::sqlite3_close(store_);
+  store_ = nullptr;
+  std::error_code ignored;
+  std::filesystem::rename(path_, path_ + ".damaged", ignored);
+  std::filesystem::remove(path_ + "-wal", ignored);
+  std::filesystem::remove(path_ + "-shm", ignored);
+  try {
+    open();
+  } catch (const StoreProblem& again) {
     ::sqlite3_close(store_);
-    store_ = nullptr;
-    std::error_code ignored;
-    std::filesystem::rename(path_, path_ + ".damaged", ignored);
-    std::filesystem::remove(path_ + "-wal", ignored);
-    std::filesystem::remove(path_ + "-shm", ignored);
-    try {
-      open();
-    } catch (const StoreProblem& again) {
-      ::sqlite3_close(store_);
-      throw Error("cannot make the cache anew: " + again.text).at(path_);
-    }
+    throw Error("cannot make the cache anew: " + again.text).at(path_);
   }
 }
 
@@ -412,7 +416,8 @@ std::int64_t ResultCache::shrink(std::int64_t most_bytes) {
   } catch (const StoreProblem& problem) {
     throw Error("cannot shrink the cache: " + problem.text)
         .at(path_)
-        .hint("another process may be writing to it; try again");
+        .hint(is_damage(problem.code) ? "'lockstep cache verify' moves a damaged store aside"
+                                      : "another process may be writing to it; try again");
   }
 }
 
@@ -434,8 +439,13 @@ CacheCheck ResultCache::verify() {
     check.damaged = remove_damaged(damaged);
     Statement pragma(store_, "PRAGMA integrity_check");
     check.store = pragma.step() ? pragma.text(0) : "no answer";
+    check.broken = check.store != "ok";
   } catch (const StoreProblem& problem) {
     check.store = problem.text;
+    check.broken = is_damage(problem.code);
+  }
+  if (check.broken) {
+    begin_anew();
   }
   return check;
 }

@@ -22,6 +22,7 @@ struct CacheEntry {
 struct CacheCheck {
   std::int64_t entries = 0, damaged = 0;  ///< damaged ones have been removed
   std::string store;                      ///< SQLite's own verdict; "ok"
+  bool broken = false;                    ///< it was none, and has been moved aside
 };
 
 /// Results of commands in one SQLite file: docs/formats/cache.md. Any number of processes may read
@@ -61,6 +62,7 @@ class ResultCache {
     std::int64_t size, count, unused;
   };
   void open();
+  void begin_anew();
   void execute(const char* sql);
   std::optional<StoredResult> read(const std::string& key, std::vector<std::int64_t>& damaged);
   std::int64_t remove_damaged(const std::vector<std::int64_t>& ids);

@@ -88,8 +88,9 @@ ExitCode verify(const CacheFlags& flags) {
                                             {"results", check.entries},
                                             {"damaged", check.damaged},
                                             {"store", check.store}})
-                             : fmt::format("{} results, {} damaged and removed; the store: {}\n",
-                                           check.entries, check.damaged, check.store));
+                             : fmt::format("{} results, {} damaged and removed; the store: {}{}\n",
+                                           check.entries, check.damaged, check.store,
+                                           check.broken ? "; moved aside" : ""));
   return check.damaged == 0 && check.store == "ok" ? ExitCode::kDone : ExitCode::kCheckFailed;
 }
 

@@ -64,6 +64,19 @@ printf 'not a database at all, but long enough to be looked at' >cache/results.s
 rm -f cache/results.sqlite-*
 "${simulate[@]}" | cmp - a.txt
 [[ -f cache/results.sqlite.damaged ]] || fail "the broken store should stand aside"
+rm cache/results.sqlite.damaged
+python3 - cache/results.sqlite <<'PY'
+import os, sys
+size = os.path.getsize(sys.argv[1])
+with open(sys.argv[1], "r+b") as store:  # its first page says that it is one
+    store.seek(4096)
+    store.write(b"\xff" * (size - 4096))
+PY
+"$lockstep" cache verify >verify.txt && fail "verify should tell of the broken store"
+grep -q 'moved aside' verify.txt || fail "$(cat verify.txt)"
+[[ -f cache/results.sqlite.damaged ]] || fail "verify should move the broken store aside"
+"$lockstep" cache verify | grep '0 damaged and removed; the store: ok' >/dev/null
+"${simulate[@]}" | cmp - a.txt
 
 # gc, and a bound.
 "$lockstep" cache gc --size 0 | grep ' 0 stay' >/dev/null
