@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "app/plan/mixed_plan_report.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
+#include "generator/exact/rank_sizes.h"
 #include "workloads/workload_json.h"
 
 namespace lockstep {
@@ -28,18 +30,26 @@ struct LaunchOrder {
 /// servers does it.
 std::optional<LaunchOrder> launch_order(const MixedJob& job, const Topology& topology) {
   const PipelineKind& kind = job.kinds.front();
-  const std::size_t pipelines = kind.first_rank.size(), stages = kind.layers.size();
+  const std::size_t pipelines = kind.first_rank.size(), stages = kind.gpu_type.size();
   const std::vector<NodeId> gpus = topology.gpus();
   const auto server_of = [&](std::int32_t rank) {
     return topology.nodes[gpus[static_cast<std::size_t>(rank)].index()].server;
   };
+  const Job& base = job.base;
+  // With pipelines one behind the other Megatron-LM has one copy in each, and no other stages for
+  // experts than for the rest.
+  const bool by_pipeline = job.copies == 1 && (experts_of(base.model) == 0 ||
+                                               base.ep * expert_tp(base) == base.tp * base.cp);
   for (const bool stage_by_stage : {true, false}) {
+    if (!stage_by_stage && !by_pipeline) {
+      continue;
+    }
     LaunchOrder order{stage_by_stage ? "tp-cp-ep-dp-pp" : "tp-cp-ep-pp-dp", {}, 0};
     std::vector<std::int32_t> ranks;
     for (std::size_t i = 0; i < pipelines * stages; ++i) {
       const std::size_t p = stage_by_stage ? i % pipelines : i / stages;
       const std::size_t s = stage_by_stage ? i / pipelines : i % stages;
-      for (std::int64_t t = 0; t < job.base.tp; ++t) {
+      for (std::int64_t t = 0; t < job.width(); ++t) {
         ranks.push_back(kind.first_rank[p][s] + static_cast<std::int32_t>(t));
       }
     }
@@ -89,7 +99,8 @@ std::string megatron_script(const MixedPlan& plan, const MixedProblem& problem,
                     "The plan: " + plan_text(plan) + ".",
                     "workload.json has it rank by rank; job.sh simulates it."});
   }
-  const std::optional<LaunchOrder> order = launch_order(plan.job, topology);
+  const std::optional<LaunchOrder> order =
+      launch_order(with_model(problem.base, plan.job), topology);
   if (!order) {
     return refusal({"no order of servers puts Megatron-LM's ranks where the plan has them.",
                     "The plan: " + plan_text(plan) + "."});
@@ -101,6 +112,11 @@ std::string megatron_script(const MixedPlan& plan, const MixedProblem& problem,
   text +=
       fmt::format("# Servers in this order of node ranks: {}.\n", fmt::join(order->servers, ", "));
   text += fmt::format("# The plan: {}.\n", plan_text(plan));
+  Job but_layers = job;
+  but_layers.stage_layers.clear();
+  for (const std::string& line : beyond_megatron(but_layers)) {
+    text += fmt::format("# {}\n", line);
+  }
   const bool even = std::ranges::all_of(
       kind.layers, [&](std::int64_t layers) { return layers == kind.layers.front(); });
   std::vector<std::string> layout;
@@ -135,10 +151,15 @@ Json deepspeed_config(const MixedPlan& plan, const MixedProblem& problem) {
           fmt::join(kinds.front().layers, ", ")));
     }
   }
-  if (base.sequence_parallel) {
-    cannot.emplace_back(
-        "DeepSpeed's configuration has no sequence parallelism of tensor-parallel ranks");
+  if (base.hsdp_replicas > 1) {
+    json["zero_optimization"]["zero_hpz_partition_size"] = plan.job.copies * base.cp;
   }
+  Job longest = base;
+  for (const PipelineKind& kind : kinds) {
+    longest.pp = std::max(longest.pp, kind.stages());
+    longest.vpp = std::max(longest.vpp, kind.chunks());
+  }
+  std::ranges::move(beyond_deepspeed(longest), std::back_inserter(cannot));
   if (!cannot.empty()) {
     json["_comment"] = cannot;
   }

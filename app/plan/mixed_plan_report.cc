@@ -1,11 +1,14 @@
 #include "app/plan/mixed_plan_report.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "app/plan/job_plan_report.h"
+#include "generator/exact/rank_sizes.h"
+#include "planner/job/mixed_cuts.h"
 
 namespace lockstep {
 namespace {
@@ -70,11 +73,17 @@ Json plan_json(const MixedProblem& problem, const MixedPlan& plan) {
   Json kinds = Json::array();
   for (const PipelineKind& kind : plan.job.kinds) {
     Json stages = Json::array();
-    for (std::size_t s = 0; s < kind.layers.size(); ++s) {
-      stages.push_back(
-          {{"layers", kind.layers[s]}, {"gpu_type", plan.job.gpu_types[kind.gpu_type[s]]}});
+    for (std::size_t s = 0; s < kind.gpu_type.size(); ++s) {
+      std::vector<std::int64_t> chunks;
+      for (std::size_t v = s; v < kind.layers.size(); v += kind.gpu_type.size()) {
+        chunks.push_back(kind.layers[v]);
+      }
+      stages.push_back({{"layers", std::accumulate(chunks.begin(), chunks.end(), std::int64_t{0})},
+                        {"chunk_layers", chunks},
+                        {"gpu_type", plan.job.gpu_types[kind.gpu_type[s]]}});
     }
     kinds.push_back({{"pipelines", kind.pipelines()},
+                     {"copies", plan.job.copies},
                      {"microbatches", kind.microbatches},
                      {"stages", std::move(stages)},
                      {"first_ranks", kind.first_rank}});
@@ -84,12 +93,16 @@ Json plan_json(const MixedProblem& problem, const MixedPlan& plan) {
                {"family", plan.family},
                {"gpus", plan.job.gpus()},
                {"tp", base.tp},
+               {"cp", base.cp},
+               {"ep", base.ep},
+               {"expert_tp", expert_tp(base)},
                {"micro_batch", base.micro_batch},
                {"sequence_parallel", base.sequence_parallel},
                {"recompute", base.recompute == Recompute::kFull        ? "full"
                              : base.recompute == Recompute::kSelective ? "selective"
                                                                        : "none"},
                {"zero", static_cast<int>(base.sharding)},
+               {"hsdp_replicas", base.hsdp_replicas},
                {"kinds", std::move(kinds)},
                {"step_s", plan.priced ? Json(plan.step.step_s) : Json()},
                {"bound_s", plan.floor.step_s},
@@ -159,9 +172,18 @@ std::string mixed_plan_text(const JobPlanInput& input, const MixedProblem& probl
                 ? fmt::format("  {:<20} nothing, up to a factor of 8\n", point.what)
                 : fmt::format("  {:<20} x {:.3g}: {}\n", point.what, point.factor, point.family);
   }
+  std::int64_t gpus = 0;
+  for (const GpuPool& pool : problem.pools) {
+    gpus += pool.gpus();
+  }
   return text +
-         "\nnot in this space: context and expert parallelism, interleaving, ZeRO-2 and 3; "
-         "--replicas alike has them, for GPUs of one type\n";
+         "\nnot in this space: ZeRO-2 and 3 over pipelines with other stages or microbatches than "
+         "others, tp that differs between pipelines, schedules other than 1F1B" +
+         (gpus <= kMostFreeGpus
+              ? "\n"
+              : fmt::format("; and, above {} GPUs, cp, chunks, ZeRO-2 and 3 that --cp, --vpp and "
+                            "--zero do not name\n",
+                            kMostFreeGpus));
 }
 
 Json mixed_plan_json(const JobPlanInput& input, const MixedProblem& problem,

@@ -12,6 +12,7 @@
 #include "app/plan/priced_search.h"
 #include "base/file.h"
 #include "generator/compute/profile_json.h"
+#include "generator/exact/rank_sizes.h"
 
 namespace lockstep {
 namespace {
@@ -19,9 +20,11 @@ namespace {
 /// A plan's job as one word, for the journal.
 std::string key_of(const MixedJob& job) {
   std::string key =
-      fmt::format("tp {} mbs {} sp {} recompute {} zero {}", job.base.tp, job.base.micro_batch,
-                  job.base.sequence_parallel, static_cast<int>(job.base.recompute),
-                  static_cast<int>(job.base.sharding));
+      fmt::format("tp {} cp {} {} ep {} etp {} copies {} mbs {} sp {} recompute {} zero {} x{}",
+                  job.base.tp, job.base.cp, static_cast<int>(job.base.context_comm), job.base.ep,
+                  expert_tp(job.base), job.copies, job.base.micro_batch, job.base.sequence_parallel,
+                  static_cast<int>(job.base.recompute), static_cast<int>(job.base.sharding),
+                  job.base.hsdp_replicas);
   for (const PipelineKind& kind : job.kinds) {
     key += fmt::format(" | {} of {} on {}:", kind.microbatches, fmt::join(kind.layers, "-"),
                        fmt::join(kind.gpu_type, "-"));
@@ -44,19 +47,11 @@ void refuse_axes(const PlanAxes& axes) {
   const auto lacks = [](const auto& values, auto wanted) {
     return !values.empty() && std::ranges::count(values, wanted) == 0;
   };
-  refuse_if(lacks(axes.cp, 1), "cp");
-  refuse_if(lacks(axes.ep, 1), "ep");
-  refuse_if(lacks(axes.vpp, 1), "vpp");
-  refuse_if(lacks(axes.hsdp_replicas, 1), "hsdp_replicas");
   refuse_if(lacks(axes.schedule, std::string("1f1b")), "schedule");
   refuse_if(!axes.rank_order.empty(), "rank_order");
   refuse_if(!axes.stage_layers.empty(), "stage_layers");
   refuse_if(axes.first_stage_layers > 0, "first_stage_layers");
   refuse_if(axes.last_stage_layers > 0, "last_stage_layers");
-  refuse_if(!axes.sharding.empty() &&
-                std::ranges::none_of(axes.sharding,
-                                     [](Sharding each) { return each <= Sharding::kZero1; }),
-            "zero");
   if (axes.gpus.size() > 1) {
     throw Error("several numbers of GPUs")
         .field("--gpus")
@@ -72,7 +67,6 @@ class MixedPlanner {
     problem_.base = input.exact.job;
     problem_.axes = input.words.axes;
     refuse_axes(problem_.axes);
-    std::erase_if(problem_.axes.sharding, [](Sharding each) { return each > Sharding::kZero1; });
     problem_.topology = &input.topology;
     take_pools();
     problem_.operator_times = [this] {

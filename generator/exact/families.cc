@@ -30,7 +30,8 @@ std::int32_t Families::get(std::string name, Make make) {
 }
 
 std::int32_t Families::of(RankGroup kind) {
-  const bool of_pipelines = kind == RankGroup::kPp || kind == RankGroup::kModel;
+  const bool of_pipelines =
+      kind == RankGroup::kPp || kind == RankGroup::kModel || kind == RankGroup::kExpertModel;
   return get(std::string(name_of(kind)) + (of_pipelines ? part_ : ""),
              [&] { return groups_of_(kind); });
 }

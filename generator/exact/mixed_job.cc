@@ -31,76 +31,105 @@ bool has_experts(const Model& model) {
   });
 }
 
-void check_base(const Job& base) {
-  if (base.cp > 1) {
-    refuse("context parallelism", "cp", "1");
-  }
-  if (base.ep > 1 || has_experts(base.model)) {
-    refuse("experts", "model", "a model without experts");
-  }
-  if (base.vpp > 1) {
-    refuse("interleaved stages", "vpp", "1");
-  }
-  if (base.sharding > Sharding::kZero1) {
-    refuse("ZeRO-2 or 3, whose collectives come with every microbatch", "zero", "0 or 1");
-  }
+void check_base(const MixedJob& mixed) {
+  const Job& base = mixed.base;
   if (base.schedule != "1f1b") {
     refuse("other schedule", "schedule", "1f1b");
   }
   if (base.precision == Precision::kFp8 && base.fp8_recipe == Fp8Recipe::kDelayed) {
     refuse("fp8 with delayed scaling", "fp8_recipe", "tensorwise, blockwise or mxfp8");
   }
+  if (has_experts(base.model) && mixed.width() % (base.ep * expert_tp(base)) != 0) {
+    refuse("experts over several of their stages", "ep",
+           fmt::format("ep x expert tp that divides a stage's {} ranks", mixed.width()));
+  }
+  const bool own_shards = base.hsdp_replicas == mixed.pipelines();
+  if (base.hsdp_replicas > 1 && !own_shards) {
+    refuse("shards over some pipelines", "hsdp_replicas",
+           fmt::format("1 or {}, the number of pipelines", mixed.pipelines()));
+  }
+  const bool by_itself =
+      base.sharding == Sharding::kZero3 && own_shards && !has_experts(base.model);
+  if (base.sharding > Sharding::kZero1 && !by_itself && !same_passes(mixed)) {
+    refuse("ZeRO-2 or 3 over several of them, whose collectives come with every microbatch", "zero",
+           "0 or 1, or the same layers a stage and microbatches in all");
+  }
 }
 
-/// Groups that all kinds' ranks have in common, and those of one kind's pipelines.
-Groups groups_in(const MixedJob& mixed, const PipelineKind& own, RankGroup group) {
-  const auto tp = static_cast<std::int32_t>(mixed.base.tp);
+/// Groups within a stage's ranks, of all stages.
+Groups in_stages(const MixedJob& mixed, RankGroup group) {
+  const Groups local = groups_of(stage_layout(mixed), group);
   Groups result;
-  std::vector<std::int32_t> world;
   for (const PipelineKind& kind : mixed.kinds) {
     for (const std::vector<std::int32_t>& stages : kind.first_rank) {
       for (const std::int32_t first : stages) {
-        std::vector<std::int32_t> ranks;
-        for (std::int32_t i = 0; i < tp; ++i) {
-          ranks.push_back(first + i);
-        }
-        world.insert(world.end(), ranks.begin(), ranks.end());
-        if (group == RankGroup::kTp) {
-          result.push_back(std::move(ranks));
+        for (std::vector<std::int32_t> members : local) {
+          std::ranges::for_each(members, [first](std::int32_t& rank) { rank += first; });
+          result.push_back(std::move(members));
         }
       }
     }
   }
-  if (group == RankGroup::kWorld) {
-    std::ranges::sort(world);
-    return {std::move(world)};
-  }
-  if (group == RankGroup::kTp) {
-    std::ranges::sort(result);
-    return result;
-  }
-  LOCKSTEP_CHECK(group == RankGroup::kPp || group == RankGroup::kModel, "no such group is used");
-  for (const std::vector<std::int32_t>& stages : own.first_rank) {
-    std::vector<std::int32_t> copy;
-    for (std::int32_t i = 0; i < tp; ++i) {
-      std::vector<std::int32_t> pipeline;
+  std::ranges::sort(result);
+  return result;
+}
+
+/// Of each pipeline of a kind and each group within a stage: the group's ranks in all stages, stage
+/// by stage.
+Groups through_stages(const PipelineKind& kind, const Groups& local) {
+  Groups result;
+  for (const std::vector<std::int32_t>& stages : kind.first_rank) {
+    for (const std::vector<std::int32_t>& members : local) {
+      std::vector<std::int32_t>& all = result.emplace_back();
       for (const std::int32_t first : stages) {
-        pipeline.push_back(first + i);
-        copy.push_back(first + i);
+        for (const std::int32_t place : members) {
+          all.push_back(first + place);
+        }
       }
-      if (group == RankGroup::kPp) {
-        result.push_back(std::move(pipeline));
-      }
-    }
-    if (group == RankGroup::kModel) {
-      std::ranges::sort(copy);
-      result.push_back(std::move(copy));
     }
   }
   return result;
 }
 
-std::vector<RankRange> ranges_of(const PipelineKind& kind, std::size_t stage, std::int64_t tp) {
+/// Groups that all kinds' ranks have in common, and those of one kind's pipelines.
+Groups groups_in(const MixedJob& mixed, const PipelineKind& own, RankGroup group) {
+  const RankLayout layout = stage_layout(mixed);
+  switch (group) {
+    case RankGroup::kTp:
+    case RankGroup::kCp:
+    case RankGroup::kDpCp:
+    case RankGroup::kEp:
+    case RankGroup::kExpertTp:
+      return in_stages(mixed, group);
+    case RankGroup::kWorld: {
+      Groups world(1);
+      for (const std::vector<std::int32_t>& members : in_stages(mixed, group)) {
+        world.front().insert(world.front().end(), members.begin(), members.end());
+      }
+      std::ranges::sort(world.front());
+      return world;
+    }
+    case RankGroup::kPp: {
+      Groups places;
+      for (std::int64_t i = 0; i < mixed.width(); ++i) {
+        places.push_back({static_cast<std::int32_t>(i)});
+      }
+      return through_stages(own, places);
+    }
+    case RankGroup::kModel:
+    case RankGroup::kExpertModel: {
+      Groups copies = through_stages(own, groups_of(layout, group));
+      std::ranges::for_each(copies, [](std::vector<std::int32_t>& c) { std::ranges::sort(c); });
+      return copies;
+    }
+    default:
+      break;
+  }
+  LOCKSTEP_CHECK(false, "no such group is used");
+  return {};
+}
+
+std::vector<RankRange> ranges_of(const PipelineKind& kind, std::size_t stage, std::int64_t width) {
   std::vector<std::int32_t> firsts;
   for (const std::vector<std::int32_t>& stages : kind.first_rank) {
     firsts.push_back(stages[stage]);
@@ -108,7 +137,7 @@ std::vector<RankRange> ranges_of(const PipelineKind& kind, std::size_t stage, st
   std::ranges::sort(firsts);
   std::vector<RankRange> ranges;
   for (const std::int32_t first : firsts) {
-    const std::int32_t end = first + static_cast<std::int32_t>(tp);
+    const std::int32_t end = first + static_cast<std::int32_t>(width);
     if (!ranges.empty() && ranges.back().end == first) {
       ranges.back().end = end;
     } else {
@@ -116,6 +145,32 @@ std::vector<RankRange> ranges_of(const PipelineKind& kind, std::size_t stage, st
     }
   }
   return ranges;
+}
+
+/// What a stage's chunks share with the ranks of other pipelines.
+StagePieces pieces_of_stage(const MixedJob& mixed, const MixedPieces& pieces,
+                            const PipelineKind& kind, std::int64_t stage, Families& families) {
+  StagePieces own;
+  const std::vector<std::int64_t> layer = first_layers(kind);
+  for (std::int64_t v = stage; v < std::ssize(kind.layers); v += kind.stages()) {
+    const std::int64_t begin = layer[static_cast<std::size_t>(v)];
+    const std::int64_t end = layer[static_cast<std::size_t>(v + 1)];
+    StagePieces::Chunk& chunk = own.chunks.emplace_back();
+    chunk.cuts = pieces.cuts(begin, end - begin, v == 0 && !mixed.base.model.before.empty());
+    for (std::size_t p = pieces.at(begin); p < pieces.at(end); ++p) {
+      const auto family = [&](std::string_view name, const std::vector<Groups>& groups) {
+        const bool some = p < groups.size() && groups[p].front().size() > 1;
+        return some ? families.add(fmt::format("{}.piece{}", name, p), groups[p]) : -1;
+      };
+      chunk.dense.push_back(family("dp", pieces.dense));
+      chunk.expert.push_back(family("dp_ep", pieces.expert));
+      chunk.replica.push_back(family("dp.replica", pieces.replica));
+    }
+  }
+  if (mixed.base.hsdp_replicas > 1) {
+    own.shard = families.of(RankGroup::kDpCp);
+  }
+  return own;
 }
 
 }  // namespace
@@ -131,16 +186,43 @@ std::int64_t MixedJob::pipelines() const {
 std::int64_t MixedJob::gpus() const {
   std::int64_t sum = 0;
   for (const PipelineKind& kind : kinds) {
-    sum += kind.pipelines() * kind.stages() * base.tp;
+    sum += kind.pipelines() * kind.stages() * width();
   }
   return sum;
 }
 
+RankLayout stage_layout(const MixedJob& mixed) {
+  RankLayout layout;
+  layout.gpus = mixed.width();
+  layout.tp = mixed.base.tp;
+  layout.cp = mixed.base.cp;
+  layout.ep = mixed.base.ep;
+  layout.etp = expert_tp(mixed.base);
+  return layout;
+}
+
+std::vector<std::int64_t> first_layers(const PipelineKind& kind) {
+  std::vector<std::int64_t> firsts = {0};
+  for (const std::int64_t layers : kind.layers) {
+    firsts.push_back(firsts.back() + layers);
+  }
+  return firsts;
+}
+
+bool same_passes(const MixedJob& mixed) {
+  const PipelineKind& first = mixed.kinds.front();
+  return std::ranges::all_of(mixed.kinds, [&](const PipelineKind& kind) {
+    return kind.layers == first.layers && kind.stages() == first.stages() &&
+           kind.microbatches == first.microbatches;
+  });
+}
+
 Job job_of(const MixedJob& mixed, const PipelineKind& kind) {
   Job job = mixed.base;
-  const std::int64_t copies = mixed.pipelines();
+  const std::int64_t copies = mixed.pipelines() * mixed.copies;
   job.pp = kind.stages();
-  job.gpus = job.tp * job.pp * copies;
+  job.vpp = kind.chunks();
+  job.gpus = job.tp * job.cp * job.pp * copies;
   job.first_stage_layers = job.last_stage_layers = 0;
   job.stage_layers = kind.layers;
   job.rank_order = "tp-cp-ep-dp-pp";
@@ -164,59 +246,74 @@ std::vector<std::size_t> MixedPieces::cuts(std::int64_t layer, std::int64_t laye
 }
 
 MixedPieces pieces_of(const MixedJob& mixed) {
-  std::set<std::int64_t> first_layers;
+  std::set<std::int64_t> begins;
   for (const PipelineKind& kind : mixed.kinds) {
-    std::int64_t layer = 0;
-    for (const std::int64_t layers : kind.layers) {
-      first_layers.insert(layer);
-      layer += layers;
-    }
+    const std::vector<std::int64_t> firsts = first_layers(kind);
+    begins.insert(firsts.begin(), firsts.end() - 1);
   }
   MixedPieces pieces;
-  pieces.first_layer.assign(first_layers.begin(), first_layers.end());
-  const auto tp = static_cast<std::size_t>(mixed.base.tp);
-  pieces.groups.assign(pieces.first_layer.size(), Groups(tp));
+  pieces.first_layer.assign(begins.begin(), begins.end());
+  // First ranks of all stages with a piece.
+  std::vector<std::vector<std::int32_t>> stages_with(pieces.first_layer.size());
   for (const PipelineKind& kind : mixed.kinds) {
-    std::int64_t layer = 0;
-    for (std::size_t s = 0; s < kind.layers.size(); ++s) {
-      const std::size_t end = pieces.at(layer + kind.layers[s]);
-      for (std::size_t p = pieces.at(layer); p < end; ++p) {
+    const std::vector<std::int64_t> firsts = first_layers(kind);
+    for (std::size_t v = 0; v < kind.layers.size(); ++v) {
+      for (std::size_t p = pieces.at(firsts[v]); p < pieces.at(firsts[v + 1]); ++p) {
         for (const std::vector<std::int32_t>& stages : kind.first_rank) {
-          for (std::size_t i = 0; i < tp; ++i) {
-            pieces.groups[p][i].push_back(stages[s] + static_cast<std::int32_t>(i));
-          }
+          stages_with[p].push_back(stages[v % kind.gpu_type.size()]);
         }
       }
-      layer += kind.layers[s];
     }
   }
-  for (Groups& groups : pieces.groups) {
-    std::ranges::for_each(groups,
-                          [](std::vector<std::int32_t>& members) { std::ranges::sort(members); });
-    std::ranges::sort(groups);
+  const auto join = [&](const Groups& local, std::vector<Groups>& all) {
+    for (const std::vector<std::int32_t>& firsts : stages_with) {
+      Groups& groups = all.emplace_back();
+      for (const std::vector<std::int32_t>& members : local) {
+        std::vector<std::int32_t>& together = groups.emplace_back();
+        for (const std::int32_t first : firsts) {
+          for (const std::int32_t place : members) {
+            together.push_back(first + place);
+          }
+        }
+        std::ranges::sort(together);
+      }
+      std::ranges::sort(groups);
+    }
+  };
+  const RankLayout layout = stage_layout(mixed);
+  join(groups_of(layout, RankGroup::kDpCp), pieces.dense);
+  if (has_experts(mixed.base.model)) {
+    join(groups_of(layout, RankGroup::kExpertDp), pieces.expert);
+  }
+  if (mixed.base.hsdp_replicas > 1) {
+    Groups places;
+    for (std::int64_t i = 0; i < mixed.width(); ++i) {
+      places.push_back({static_cast<std::int32_t>(i)});
+    }
+    join(places, pieces.replica);
   }
   return pieces;
 }
 
 void check_mixed(const MixedJob& mixed) {
-  check_base(mixed.base);
+  check_base(mixed);
   std::int64_t samples = 0;
   std::set<std::int32_t> taken;
   bool one_stage = false, several = false, tied = false;
   for (const PipelineKind& kind : mixed.kinds) {
-    LOCKSTEP_CHECK(!kind.layers.empty() && kind.layers.size() == kind.gpu_type.size() &&
-                       !kind.first_rank.empty(),
-                   "a kind has stages, a GPU type for each, and pipelines");
+    LOCKSTEP_CHECK(!kind.gpu_type.empty() && !kind.layers.empty() &&
+                       kind.layers.size() % kind.gpu_type.size() == 0 && !kind.first_rank.empty(),
+                   "a kind has stages, layers for the chunks of each, and pipelines");
     Job job = job_of(mixed, kind);
     for (const std::size_t type : std::set(kind.gpu_type.begin(), kind.gpu_type.end())) {
       job.gpu_type = mixed.gpu_types[type];
       check_job(job);
     }
-    samples += kind.microbatches * kind.pipelines() * mixed.base.micro_batch;
+    samples += kind.microbatches * kind.pipelines() * mixed.copies * mixed.base.micro_batch;
     (kind.stages() == 1 ? one_stage : several) = true;
     for (const std::vector<std::int32_t>& stages : kind.first_rank) {
       for (const std::int32_t first : stages) {
-        for (std::int32_t rank = first; rank < first + mixed.base.tp; ++rank) {
+        for (std::int32_t rank = first; rank < first + mixed.width(); ++rank) {
           LOCKSTEP_CHECK(taken.insert(rank).second, "a rank is in one stage");
         }
       }
@@ -242,10 +339,6 @@ Workload mixed_workload(const MixedJob& mixed, std::span<const OperatorTime> tim
   check_mixed(mixed);
   Families families([&](RankGroup group) { return groups_in(mixed, {}, group); });
   const MixedPieces pieces = pieces_of(mixed);
-  std::vector<std::int32_t> piece_family(pieces.groups.size(), -1);
-  for (std::size_t p = 0; p < pieces.groups.size() && mixed.pipelines() > 1; ++p) {
-    piece_family[p] = families.add(fmt::format("dp.piece{}", p), pieces.groups[p]);
-  }
   const PipelineSchedule& schedule = pipeline_schedule_named(mixed.base.schedule);
   OpTable table;
   std::int32_t last_rank = 0;
@@ -256,22 +349,18 @@ Workload mixed_workload(const MixedJob& mixed, std::span<const OperatorTime> tim
     families.enter_part(fmt::format("kind{}", k),
                         [&](RankGroup group) { return groups_in(mixed, kind, group); });
     std::map<std::size_t, std::unique_ptr<StagePlan>> plans;
-    std::int64_t layer = 0;
-    for (std::size_t s = 0; s < kind.layers.size(); ++s) {
+    for (std::size_t s = 0; s < kind.gpu_type.size(); ++s) {
       const std::size_t type = kind.gpu_type[s];
       std::unique_ptr<StagePlan>& plan = plans[type];
       if (!plan) {
         plan = std::make_unique<StagePlan>(job, times[type]);
       }
-      StagePieces own;
-      own.cuts = pieces.cuts(layer, kind.layers[s], s == 0 && !job.model.before.empty());
-      const auto first = piece_family.begin() + static_cast<std::ptrdiff_t>(pieces.at(layer));
-      own.families.assign(first, first + std::ssize(own.cuts) + 1);
       const auto stage = static_cast<std::int64_t>(s);
+      const StagePieces own = pieces_of_stage(mixed, pieces, kind, stage, families);
       StageProgram program(job, *plan, times[type], families, stage, &own);
       table.programs.push_back(
-          program.build(schedule.order({job.pp, 1, kind.microbatches}, stage)));
-      table.programs.back().ranks = ranges_of(kind, s, mixed.base.tp);
+          program.build(schedule.order({job.pp, job.vpp, kind.microbatches}, stage)));
+      table.programs.back().ranks = ranges_of(kind, s, mixed.width());
       last_rank = std::max(last_rank, table.programs.back().ranks.back().end - 1);
       operations += std::ssize(table.programs.back().ops);
       if (operations > kMaxExactOps) {
@@ -279,7 +368,6 @@ Workload mixed_workload(const MixedJob& mixed, std::span<const OperatorTime> tim
             .field("--global_batch")
             .hint("fewer microbatches: a smaller global_batch or a larger micro_batch");
       }
-      layer += kind.layers[s];
     }
   }
   table.groups = families.take();
@@ -288,6 +376,7 @@ Workload mixed_workload(const MixedJob& mixed, std::span<const OperatorTime> tim
   out.name = mixed.base.model.name.empty() ? "job" : mixed.base.model.name;
   out.parallel.gpus = last_rank + 1;
   out.parallel.tp = mixed.base.tp;
+  out.parallel.ep = mixed.base.ep;
   out.parallel.pp = 1;  // of some, and not of others
   out.work = std::move(table);
   return workload;

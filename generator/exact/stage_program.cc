@@ -26,7 +26,8 @@ StageProgram::StageProgram(const Job& job, const StagePlan& plan, const Operator
   for (std::int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
     units_.push_back(plan.units(stage, chunk));
     const std::span<const std::size_t> cuts =
-        pieces == nullptr ? std::span<const std::size_t>() : pieces->cuts;
+        pieces == nullptr ? std::span<const std::size_t>()
+                          : pieces->chunks[static_cast<std::size_t>(chunk)].cuts;
     const auto reduction = [&](bool split) {
       return chunk_reduction(units_.back(), job, dense_ranks_, expert_ranks_, split, cuts);
     };
@@ -216,17 +217,16 @@ void StageProgram::run(const PipelineSlot& slot, const SlotPlace& place) {
   next_item_ = reduction != nullptr ? reduction->first_of(slot.part) : 0;
   const bool shards = job_.sharding == Sharding::kZero3;
   const bool gathers = shards && !weights;
-  Ops ready =
-      gathers && !units.empty()
-          ? gather("first", units[slot.backward ? units.size() - 1 : 0].unit->parameters, exits_)
-          : Ops();
+  Ops ready = gathers && !units.empty()
+                  ? gather("first", slot.backward ? units.size() - 1 : 0, exits_)
+                  : Ops();
   for (std::size_t k = 0; k < units.size(); ++k) {
     const std::size_t u = slot.backward ? units.size() - 1 - k : k;
     const PlacedUnit& placed = units[u];
     Ops entry = joined(exits_, ready);
     if (gathers && k + 1 < units.size()) {
-      const PlacedUnit& next = units[slot.backward ? u - 1 : u + 1];
-      ready = gather(next.name, next.unit->parameters, entry);
+      const std::size_t next = slot.backward ? u - 1 : u + 1;
+      ready = gather(units[next].name, next, entry);
     }
     if (!slot.backward && place.first) {
       entry = joined(std::move(entry), gathered_[chunk][u]);
@@ -238,7 +238,7 @@ void StageProgram::run(const PipelineSlot& slot, const SlotPlace& place) {
                                            slot.microbatch, placed.name);
     exits_ = run_pass(*placed.unit, slot, prefix, entry, reduction, u);
     if (shards && slot.backward && slot.part != BackwardPart::kInput) {
-      reduce_unit(placed, place.last, exits_);
+      reduce_unit(u, place.last, exits_);
     }
   }
   if (!weights) {
@@ -249,7 +249,7 @@ void StageProgram::run(const PipelineSlot& slot, const SlotPlace& place) {
   }
   if (!slot.backward && final_stage && place.last && dense_ranks_ > 1) {
     collective(OpType::kLoss, "loss", kGlobalStream, CommType::kAllReduce,
-               copies_of(pieces_ == nullptr ? 0 : pieces_->cuts.size(), false), Bytes(8), exits_);
+               copies_of(piece_of(units.size()), false), Bytes(8), exits_);
   }
 }
 

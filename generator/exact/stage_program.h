@@ -13,18 +13,24 @@
 
 namespace lockstep {
 
-/// How the layers of a stage of one chunk fall into pieces that other ranks hold together, where
-/// not all copies of the model are cut alike (mixed_job.h).
+/// How the layers of a stage fall into pieces that other ranks hold together, where not all copies
+/// of the model are cut alike (mixed_job.h).
 struct StagePieces {
-  std::vector<std::size_t> cuts;       ///< units that begin a new piece
-  std::vector<std::int32_t> families;  ///< of each piece: the ranks with the same parameters
+  struct Chunk {
+    std::vector<std::size_t> cuts;  ///< units that begin a new piece
+    /// Of each piece: the ranks with the same dense parameters and with the same experts; with
+    /// hybrid sharding those that hold the same part of the dense ones.
+    std::vector<std::int32_t> dense, expert, replica;
+  };
+  std::vector<Chunk> chunks;
+  std::int32_t shard = -1;  ///< hybrid sharding: those that cut dense parameters among each other
 };
 
 /// Writes the program of one pipeline stage (see exact_workload.h).
 class StageProgram {
  public:
   /// `plan`, `families`, `time` and `pieces` must outlive it. PRECONDITION: check_job(job); with
-  /// `pieces` one chunk, no experts and at most ZeRO-1.
+  /// `pieces` the rules of check_mixed().
   StageProgram(const Job& job, const StagePlan& plan, const OperatorTime& time, Families& families,
                std::int64_t stage, const StagePieces* pieces = nullptr);
 
@@ -55,10 +61,14 @@ class StageProgram {
                const Ops& entry, ChunkReduction* reduction, std::size_t unit);
   void reduce_complete(const ChunkReduction& reduction, std::size_t item, std::int32_t op);
   void reduce(const GradientBucket& bucket, bool expert, Ops after);
+  const StagePieces::Chunk& pieces_of_chunk() const;
+  std::size_t piece_of(std::size_t unit) const;
   std::int32_t copies_of(std::size_t piece, bool expert);
-  Ops gather(const std::string& what, const ParameterCount& parameters, const Ops& after);
+  std::int32_t shard_of(std::size_t unit);
+  Ops gather(const std::string& what, std::size_t unit, const Ops& after);
   void gather_buckets(const Ops& after);
-  void reduce_unit(const PlacedUnit& unit, bool last, const Ops& after);
+  void gather_piece(const ChunkReduction& reduction, std::size_t piece, const Ops& after);
+  void reduce_unit(std::size_t unit, bool last, const Ops& after);
   void finish();
 
   const Job& job_;

@@ -22,10 +22,33 @@ void StageProgram::reduce_complete(const ChunkReduction& reduction, std::size_t 
   }
 }
 
-/// The ranks that hold the parameters of a piece of the chunk.
+const StagePieces::Chunk& StageProgram::pieces_of_chunk() const {
+  return pieces_->chunks[static_cast<std::size_t>(chunk_)];
+}
+
+/// The piece of the chunk under way that a unit is in.
+std::size_t StageProgram::piece_of(std::size_t unit) const {
+  if (pieces_ == nullptr) {
+    return 0;
+  }
+  const std::vector<std::size_t>& cuts = pieces_of_chunk().cuts;
+  return static_cast<std::size_t>(std::ranges::upper_bound(cuts, unit) - cuts.begin());
+}
+
+/// The ranks that hold the parameters of a piece of the chunk under way.
 std::int32_t StageProgram::copies_of(std::size_t piece, bool expert) {
-  return pieces_ != nullptr ? pieces_->families[piece]
-                            : families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp);
+  if (pieces_ != nullptr) {
+    return (expert ? pieces_of_chunk().expert : pieces_of_chunk().dense)[piece];
+  }
+  return families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp);
+}
+
+/// The ranks that cut the dense parameters of a unit among each other.
+std::int32_t StageProgram::shard_of(std::size_t unit) {
+  if (pieces_ == nullptr) {
+    return families_.shard();
+  }
+  return job_.hsdp_replicas > 1 ? pieces_->shard : copies_of(piece_of(unit), false);
 }
 
 void StageProgram::reduce(const GradientBucket& bucket, bool expert, Ops after) {
@@ -40,19 +63,21 @@ void StageProgram::reduce(const GradientBucket& bucket, bool expert, Ops after) 
 }
 
 /// Gathers fully sharded parameters.
-StageProgram::Ops StageProgram::gather(const std::string& what, const ParameterCount& parameters,
+StageProgram::Ops StageProgram::gather(const std::string& what, std::size_t unit,
                                        const Ops& after) {
+  const ParameterCount& parameters =
+      units_[static_cast<std::size_t>(chunk_)][unit].unit->parameters;
   Ops gathers;
   const int width = plan_.sizes().parameter;
   if (parameters.dense > 0 && dense_ranks_ > job_.hsdp_replicas) {
     gathers.push_back(collective(OpType::kGatherParameters, fmt::format("gather {}", what),
-                                 kDpStream, CommType::kAllGather, families_.shard(),
+                                 kDpStream, CommType::kAllGather, shard_of(unit),
                                  Bytes(parameters.dense) * width, after));
   }
   if (parameters.expert > 0 && expert_ranks_ > 1) {
     gathers.push_back(collective(OpType::kGatherParameters,
                                  fmt::format("gather experts of {}", what), kDpStream,
-                                 CommType::kAllGather, families_.of(RankGroup::kExpertDp),
+                                 CommType::kAllGather, copies_of(piece_of(unit), true),
                                  Bytes(parameters.expert) * width, after));
   }
   return gathers;
@@ -66,49 +91,63 @@ void StageProgram::gather_buckets(const Ops& after) {
   for (std::size_t chunk = 0; chunk < reductions_.size(); ++chunk) {
     const ChunkReduction& reduction = reductions_[chunk].front();
     chunk_ = static_cast<std::int32_t>(chunk);
-    for (const bool expert : {false, true}) {
-      const std::vector<GradientBucket>& buckets = expert ? reduction.expert : reduction.dense;
-      if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
-        continue;
-      }
-      for (std::size_t i = buckets.size(); i-- > 0;) {
-        const std::int32_t op = collective(
-            OpType::kGatherParameters, expert ? "gather expert parameters" : "gather parameters",
-            kDpStream, CommType::kAllGather, copies_of(buckets[i].piece, expert),
-            Bytes(buckets[i].parameters) * plan_.sizes().parameter, after);
-        for (std::size_t item = buckets[i].first; item <= buckets[i].last; ++item) {
-          Ops& awaited = gathered_[chunk][reduction.items[item].unit];
-          if (awaited.empty() || awaited.back() != op) {
-            awaited.push_back(op);
-          }
-        }
-      }
+    // Piece by piece, for those of another pipeline may have the same pieces in other chunks.
+    const std::size_t pieces = pieces_ == nullptr ? 1 : pieces_of_chunk().cuts.size() + 1;
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      gather_piece(reduction, piece, after);
     }
   }
   chunk_ = -1;
 }
 
+void StageProgram::gather_piece(const ChunkReduction& reduction, std::size_t piece,
+                                const Ops& after) {
+  for (const bool expert : {false, true}) {
+    const std::vector<GradientBucket>& buckets = expert ? reduction.expert : reduction.dense;
+    if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
+      continue;
+    }
+    for (std::size_t i = buckets.size(); i-- > 0;) {
+      if (buckets[i].piece != piece) {
+        continue;
+      }
+      const std::int32_t op = collective(
+          OpType::kGatherParameters, expert ? "gather expert parameters" : "gather parameters",
+          kDpStream, CommType::kAllGather, copies_of(piece, expert),
+          Bytes(buckets[i].parameters) * plan_.sizes().parameter, after);
+      for (std::size_t item = buckets[i].first; item <= buckets[i].last; ++item) {
+        Ops& awaited = gathered_[static_cast<std::size_t>(chunk_)][reduction.items[item].unit];
+        if (awaited.empty() || awaited.back() != op) {
+          awaited.push_back(op);
+        }
+      }
+    }
+  }
+}
+
 /// Reduces a fully sharded unit's gradients.
-void StageProgram::reduce_unit(const PlacedUnit& placed, bool last, const Ops& after) {
+void StageProgram::reduce_unit(std::size_t unit, bool last, const Ops& after) {
+  const PlacedUnit& placed = units_[static_cast<std::size_t>(chunk_)][unit];
   const ParameterCount& parameters = placed.unit->parameters;
   const std::int64_t shards = dense_ranks_ / job_.hsdp_replicas;
   const Bytes bytes = Bytes(parameters.dense) * plan_.sizes().gradient;
   Ops done = after;
   if (parameters.dense > 0 && shards > 1) {
     done = {collective(OpType::kReduceGradients, fmt::format("reduce gradients of {}", placed.name),
-                       kDpStream, CommType::kReduceScatter, families_.shard(), bytes, after)};
+                       kDpStream, CommType::kReduceScatter, shard_of(unit), bytes, after)};
     reduced_.push_back(done.front());
   }
   if (parameters.dense > 0 && job_.hsdp_replicas > 1 && last) {
-    reduced_.push_back(collective(OpType::kReduceGradients,
-                                  fmt::format("replicate gradients of {}", placed.name), kDpStream,
-                                  CommType::kAllReduce, families_.replica(),
-                                  Bytes((bytes.count() + shards - 1) / shards), done));
+    reduced_.push_back(collective(
+        OpType::kReduceGradients, fmt::format("replicate gradients of {}", placed.name), kDpStream,
+        CommType::kAllReduce,
+        pieces_ == nullptr ? families_.replica() : pieces_of_chunk().replica[piece_of(unit)],
+        Bytes((bytes.count() + shards - 1) / shards), done));
   }
   if (parameters.expert > 0 && expert_ranks_ > 1) {
     reduced_.push_back(collective(
         OpType::kReduceGradients, fmt::format("reduce expert gradients of {}", placed.name),
-        kDpStream, CommType::kReduceScatter, families_.of(RankGroup::kExpertDp),
+        kDpStream, CommType::kReduceScatter, copies_of(piece_of(unit), true),
         Bytes(parameters.expert) * plan_.sizes().gradient, after));
   }
 }

@@ -17,35 +17,10 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kMostChunks = 8, kMostContext = 16, kLeastTokens = 1024, kMostFewer = 3,
+constexpr std::int64_t kMostContext = 16, kLeastTokens = 1024, kMostFewer = 3,
                        kMostRagged = 16;  // virtual stages
 constexpr std::array<std::int64_t, 4> kMicrobatches = {1, 2, 4, 8};
 constexpr std::array<std::string_view, 2> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
-
-std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
-  std::vector<std::int64_t> result;
-  for (std::int64_t d = 1; d <= std::min(number, most); ++d) {
-    if (number % d == 0) {
-      result.push_back(d);
-    }
-  }
-  return result;
-}
-
-template <class T>
-std::vector<T> or_free(const std::vector<T>& pinned, std::vector<T> free) {
-  return pinned.empty() ? std::move(free) : pinned;
-}
-
-std::int64_t experts_of(const Model& model) {
-  std::int64_t experts = 0;
-  for (const LayerBlock& block : model.blocks) {
-    for (const Module& module : block.modules) {
-      experts = module.kind == ModuleKind::kMoe ? std::max(experts, module.experts) : experts;
-    }
-  }
-  return experts;
-}
 
 /// Whether a job follows the rules; else the rule that it breaks is counted, by its flag.
 bool allowed(const Job& job, LeftOut& left_out) {
@@ -92,11 +67,7 @@ class Nodes {
 
  private:
   void context() {
-    std::vector<std::int64_t> free = {1};
-    while (free.back() < kMostContext && job_.seq / (2 * free.back()) >= kLeastTokens) {
-      free.push_back(2 * free.back());
-    }
-    for (const std::int64_t cp : or_free(axes_.cp, free)) {
+    for (const std::int64_t cp : or_free(axes_.cp, free_context(job_.seq))) {
       job_.cp = cp;
       const std::int64_t rest = job_.gpus / std::max<std::int64_t>(1, job_.tp * cp);
       for (const std::int64_t pp : or_free(axes_.pp, divisors(rest, layers_))) {
@@ -127,19 +98,13 @@ class Nodes {
   }
 
   void batch() {
-    for (const std::int64_t size :
-         or_free(axes_.micro_batch,
-                 std::vector<std::int64_t>(kMicrobatches.begin(), kMicrobatches.end()))) {
+    for (const std::int64_t size : or_free(axes_.micro_batch, free_microbatches())) {
       job_.micro_batch = size;
       for (const bool sequence :
            or_free(axes_.sequence_parallel,
                    job_.tp == 1 ? std::vector<bool>{false} : std::vector<bool>{false, true})) {
         job_.sequence_parallel = sequence;
-        std::vector<Recompute> free = {Recompute::kNone, Recompute::kFull};
-        if (!job_.flash_attention) {
-          free.insert(free.begin() + 1, Recompute::kSelective);
-        }
-        for (const Recompute recompute : or_free(axes_.recompute, free)) {
+        for (const Recompute recompute : or_free(axes_.recompute, free_recompute(job_))) {
           job_.recompute = recompute;
           placements();
         }
@@ -252,6 +217,44 @@ std::string_view word(ContextComm comm) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> free_context(std::int64_t seq) {
+  std::vector<std::int64_t> free = {1};
+  while (free.back() < kMostContext && seq / (2 * free.back()) >= kLeastTokens) {
+    free.push_back(2 * free.back());
+  }
+  return free;
+}
+
+std::vector<Recompute> free_recompute(const Job& base) {
+  return base.flash_attention
+             ? std::vector<Recompute>{Recompute::kNone, Recompute::kFull}
+             : std::vector<Recompute>{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+}
+
+std::vector<std::int64_t> free_microbatches() {
+  return {kMicrobatches.begin(), kMicrobatches.end()};
+}
+
+std::int64_t experts_of(const Model& model) {
+  std::int64_t experts = 0;
+  for (const LayerBlock& block : model.blocks) {
+    for (const Module& module : block.modules) {
+      experts = module.kind == ModuleKind::kMoe ? std::max(experts, module.experts) : experts;
+    }
+  }
+  return experts;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t d = 1; d <= std::min(number, most); ++d) {
+    if (number % d == 0) {
+      result.push_back(d);
+    }
+  }
+  return result;
+}
 
 Job with_model(const Job& base, Job cut) {
   cut.model = base.model;

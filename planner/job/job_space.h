@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -36,6 +37,23 @@ struct SpaceLimits {
 
 /// The cut with the model of `base`, whose vocabulary is padded for it.
 Job with_model(const Job& base, Job cut);
+
+/// Values of free axes: cp, recomputation, and 1, 2, 4, 8 samples a microbatch.
+std::vector<std::int64_t> free_context(std::int64_t seq);
+std::vector<Recompute> free_recompute(const Job& base);
+std::vector<std::int64_t> free_microbatches();
+inline constexpr std::int64_t kMostChunks = 8;  ///< model chunks a stage
+
+/// The most experts of a layer; 0: none.
+std::int64_t experts_of(const Model& model);
+/// Ascending divisors of a number up to `most`.
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most);
+
+/// What a plan's user pinned of an axis, else what is free.
+template <class T>
+std::vector<T> or_free(const std::vector<T>& pinned, std::vector<T> free) {
+  return pinned.empty() ? std::move(free) : pinned;
+}
 
 /// The cuts of a job apart from what job_leaves() chooses: GPUs, tp, cp, ep, experts' tp, pp,
 /// microbatch, sequence parallelism, recomputation, context communication and order of ranks, all

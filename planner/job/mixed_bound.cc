@@ -5,24 +5,34 @@
 namespace lockstep {
 namespace {
 
+/// Of a piece's dense parameters, and of its experts.
+using PieceShapes = std::map<std::pair<std::size_t, bool>, std::vector<PlacedShape>>;
+
 /// One kind of a mixed job's pipelines.
 class KindCosts final : public StageCosts {
  public:
   KindCosts(MixedBound& bound, const MixedJob& mixed, const MixedPieces& pieces,
-            std::vector<std::vector<PlacedShape>>& piece_shapes, const PipelineKind& kind,
-            const Job& job)
-      : bound_(bound), pieces_(pieces), piece_shapes_(piece_shapes), kind_(kind), job_(job) {
-    std::int64_t layer = 0;
-    const auto tp = static_cast<std::int32_t>(mixed.base.tp);
-    for (std::size_t s = 0; s < kind.layers.size(); ++s) {
-      first_piece_.push_back(pieces.at(layer));
+            PieceShapes& piece_shapes, const PipelineKind& kind, const Job& job)
+      : bound_(bound),
+        layout_(stage_layout(mixed)),
+        pieces_(pieces),
+        piece_shapes_(piece_shapes),
+        kind_(kind),
+        job_(job) {
+    const std::vector<std::int64_t> layer = first_layers(kind);
+    for (std::size_t v = 0; v < kind.layers.size(); ++v) {
+      first_piece_.push_back(pieces.at(layer[v]));
       cuts_.push_back(
-          pieces.cuts(layer, kind.layers[s], s == 0 && !mixed.base.model.before.empty()));
-      layer += kind.layers[s];
+          pieces.cuts(layer[v], kind.layers[v], v == 0 && !mixed.base.model.before.empty()));
+    }
+    // The last stage's next chunk is the first's.
+    const auto width = static_cast<std::int32_t>(mixed.width());
+    const std::size_t stages = kind.gpu_type.size();
+    for (std::size_t s = 0; s < stages; ++s) {
       std::vector<std::vector<std::int32_t>> pairs;
-      for (const std::vector<std::int32_t>& stages : kind.first_rank) {
-        for (std::int32_t i = 0; s + 1 < stages.size() && i < tp; ++i) {
-          pairs.push_back({stages[s] + i, stages[s + 1] + i});
+      for (const std::vector<std::int32_t>& first : kind.first_rank) {
+        for (std::int32_t i = 0; stages > 1 && i < width; ++i) {
+          pairs.push_back({first[s] + i, first[(s + 1) % stages] + i});
         }
       }
       next_.push_back(bound.bounds().shapes_of(pairs));
@@ -30,43 +40,75 @@ class KindCosts final : public StageCosts {
   }
 
   const ModelTimes& model(std::size_t stage) override {
-    return bound_.units(kind_.gpu_type[stage], job_);
+    return bound_.units(kind_.gpu_type[stage], layout_, job_);
   }
   double time_s(std::size_t stage, const Operator& op) override {
-    return bound_.time_s(kind_.gpu_type[stage], job_, op);
+    return bound_.time_s(kind_.gpu_type[stage], layout_, op);
   }
   double send_s(std::size_t stage, Bytes bytes) override {
     return bound_.bounds().least_s(next_[stage], CommType::kSendRecv, bytes);
   }
-  double copies_s(std::size_t stage, std::size_t piece, bool, CommType comm, Bytes bytes,
-                  std::int64_t) override {
-    const std::size_t at = first_piece_[stage] + piece;
-    std::vector<PlacedShape>& shapes = piece_shapes_[at];
+  double copies_s(const ChunkPiece& where, bool expert, CommType comm, Bytes bytes,
+                  std::int64_t replicas) override {
+    if (bytes == Bytes()) {
+      return 0;
+    }
+    if (replicas > 1) {
+      return bound_.bounds().least_s(own_shards(), comm, bytes);
+    }
+    const std::size_t at = first_piece_[virtual_stage(where.stage, where.chunk)] + where.piece;
+    std::vector<PlacedShape>& shapes = piece_shapes_[{at, expert}];
     if (shapes.empty()) {
-      shapes = bound_.bounds().shapes_of(pieces_.groups[at]);
+      shapes = bound_.bounds().shapes_of((expert ? pieces_.expert : pieces_.dense)[at]);
     }
     return bound_.bounds().least_s(shapes, comm, bytes);
   }
-  std::span<const std::size_t> cuts(std::size_t stage) const override { return cuts_[stage]; }
+  std::span<const std::size_t> cuts(std::size_t stage, std::size_t chunk) const override {
+    return cuts_[virtual_stage(stage, chunk)];
+  }
 
  private:
+  std::size_t virtual_stage(std::size_t stage, std::size_t chunk) const {
+    return chunk * kind_.gpu_type.size() + stage;
+  }
+
+  /// Hybrid sharding: those within a stage, of all its pipelines.
+  const std::vector<PlacedShape>& own_shards() {
+    if (shards_.empty()) {
+      std::vector<std::vector<std::int32_t>> groups;
+      for (const std::vector<std::int32_t>& members : groups_of(layout_, RankGroup::kDpCp)) {
+        for (const std::vector<std::int32_t>& stages : kind_.first_rank) {
+          for (const std::int32_t first : stages) {
+            std::vector<std::int32_t>& group = groups.emplace_back(members);
+            std::ranges::for_each(group, [first](std::int32_t& rank) { rank += first; });
+          }
+        }
+      }
+      shards_ = bound_.bounds().shapes_of(groups);
+    }
+    return shards_;
+  }
+
   MixedBound& bound_;
+  RankLayout layout_;
   const MixedPieces& pieces_;
-  std::vector<std::vector<PlacedShape>>& piece_shapes_;
+  PieceShapes& piece_shapes_;
   const PipelineKind& kind_;
   const Job& job_;
-  std::vector<std::size_t> first_piece_;
-  std::vector<std::vector<std::size_t>> cuts_;
+  std::vector<std::size_t> first_piece_;        ///< by virtual stage
+  std::vector<std::vector<std::size_t>> cuts_;  ///< likewise
+  std::vector<PlacedShape> shards_;
   std::vector<std::vector<PlacedShape>> next_;  ///< of each stage and the one behind it
 };
 
 }  // namespace
 
 MixedBound::Ground::Ground(const Topology& topology, const std::vector<NodeId>& gpus,
-                           std::int64_t tp, OperatorTime time, const Speeds& speeds)
-    : bounds(topology, gpus, speeds), cache(std::move(time), bounds, speeds.compute) {
+                           RankLayout stage, OperatorTime time, const Speeds& speeds)
+    : bounds(topology, gpus, speeds),
+      cache(std::move(time), bounds, speeds.compute),
+      layout(std::move(stage)) {
   layout.gpus = std::ssize(gpus);
-  layout.tp = layout.etp = tp;
 }
 
 MixedBound::MixedBound(const Topology& topology, std::vector<GpuPool> pools,
@@ -81,35 +123,36 @@ MixedBound::MixedBound(const Topology& topology, std::vector<GpuPool> pools,
   compute_.resize(pools_.size(), 1);
 }
 
-MixedBound::Ground& MixedBound::ground(std::size_t pool, std::int64_t tp) {
-  std::unique_ptr<Ground>& found = grounds_[{pool, tp}];
+MixedBound::Ground& MixedBound::ground(std::size_t pool, const RankLayout& stage) {
+  std::unique_ptr<Ground>& found =
+      grounds_[{pool, stage.gpus, stage.tp, stage.cp, stage.ep, stage.etp}];
   if (!found) {
     const std::vector<NodeId> nodes = topology_.gpus();
     std::vector<NodeId> gpus;
-    for (const std::int32_t first : pools_[pool].slots(tp)) {
-      for (std::int64_t i = 0; i < tp; ++i) {
+    for (const std::int32_t first : pools_[pool].slots(stage.gpus, stage.tp)) {
+      for (std::int64_t i = 0; i < stage.gpus; ++i) {
         gpus.push_back(nodes[static_cast<std::size_t>(first + i)]);
       }
     }
     Speeds speeds = speeds_;
     speeds.compute *= compute_[pool];
-    found = std::make_unique<Ground>(topology_, gpus, tp, times_[pool], speeds);
+    found = std::make_unique<Ground>(topology_, gpus, stage, times_[pool], speeds);
   }
   return *found;
 }
 
-const ModelTimes& MixedBound::units(std::size_t pool, const Job& job) {
-  Ground& place = ground(pool, job.tp);
+const ModelTimes& MixedBound::units(std::size_t pool, const RankLayout& stage, const Job& job) {
+  Ground& place = ground(pool, stage);
   return place.cache.of(job, place.layout);
 }
 
-double MixedBound::time_s(std::size_t pool, const Job& job, const Operator& op) {
-  return ground(pool, job.tp).cache.time_s(op);
+double MixedBound::time_s(std::size_t pool, const RankLayout& stage, const Operator& op) {
+  return ground(pool, stage).cache.time_s(op);
 }
 
 StepFloor MixedBound::of(const MixedJob& mixed) {
   const MixedPieces pieces = pieces_of(mixed);
-  std::vector<std::vector<PlacedShape>> piece_shapes(pieces.groups.size());
+  PieceShapes piece_shapes;
   StepFloor floor;
   double ranks = 0;
   for (const PipelineKind& kind : mixed.kinds) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,21 +27,24 @@ class MixedBound {
   /// stages are on its slots().
   StepFloor of(const MixedJob& mixed);
 
-  /// The units of a job's model on a pool. PRECONDITION: check_job(job), cp and ep 1.
-  const ModelTimes& units(std::size_t pool, const Job& job);
-  double time_s(std::size_t pool, const Job& job, const Operator& op);
+  /// The units of a job's model on a pool. PRECONDITION: check_job(job); `stage`: as
+  /// stage_layout().
+  const ModelTimes& units(std::size_t pool, const RankLayout& stage, const Job& job);
+  double time_s(std::size_t pool, const RankLayout& stage, const Operator& op);
   CollectiveBound& bounds() { return all_; }
 
  private:
-  /// A pool cut into slots of so many GPUs.
+  /// A pool cut into slots, each a stage's ranks.
   struct Ground {
-    Ground(const Topology& topology, const std::vector<NodeId>& gpus, std::int64_t tp,
+    Ground(const Topology& topology, const std::vector<NodeId>& gpus, RankLayout stage,
            OperatorTime time, const Speeds& speeds);
     CollectiveBound bounds;
     UnitTimesCache cache;
     RankLayout layout;
   };
-  Ground& ground(std::size_t pool, std::int64_t tp);
+  using GroundKey =
+      std::tuple<std::size_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  Ground& ground(std::size_t pool, const RankLayout& stage);
 
   const Topology& topology_;
   std::vector<GpuPool> pools_;
@@ -48,7 +52,7 @@ class MixedBound {
   Speeds speeds_;
   std::vector<double> compute_;
   CollectiveBound all_;
-  std::map<std::pair<std::size_t, std::int64_t>, std::unique_ptr<Ground>> grounds_;
+  std::map<GroundKey, std::unique_ptr<Ground>> grounds_;
 };
 
 }  // namespace lockstep

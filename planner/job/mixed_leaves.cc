@@ -1,307 +1,355 @@
 #include "planner/job/mixed_leaves.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <limits>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "generator/exact/rank_sizes.h"
 #include "generator/exact/stage_plan.h"
 
 namespace lockstep {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
-/// How much slower than the least a split's slowest stage may be.
-constexpr std::array<double, 4> kSlacks = {0, 0.05, 0.12, 0.25};
 /// For what sums in another order.
 constexpr double kSlack = 1 - 1e-9;
 
-template <class T>
-std::vector<T> or_free(const std::vector<T>& pinned, std::vector<T> free) {
-  return pinned.empty() ? std::move(free) : pinned;
-}
-
-/// Where a pipeline's first m microbatches cannot have ended: on each stage, after all its passes
-/// and, of the first and the last microbatch, those of the stages before.
-double busy_until(const PipelineFit& fit, std::int64_t microbatches) {
-  double before = 0, most = fit.sum_s;
-  for (const double stage : fit.stage_s) {
-    most = std::max(most, before + static_cast<double>(microbatches) * stage);
-    before += stage;
+std::int64_t pipelines_of(const Division& division) {
+  std::int64_t sum = 0;
+  for (const PipelineForm& form : division) {
+    sum += form.pipelines;
   }
-  return most * kSlack;
+  return sum;
 }
 
-double end_s(const PipelineFit& fit, std::int64_t microbatches) {
-  return fit.sum_s + static_cast<double>(microbatches - 1) * fit.slowest_s;
-}
-
-PipelineFit fit_of(const SplitProblem& split, const std::vector<std::int64_t>& layers) {
-  PipelineFit fit;
-  fit.layers = layers;
-  fit.stage_s = stage_times(split, layers);
-  for (const double stage : fit.stage_s) {
-    fit.slowest_s = std::max(fit.slowest_s, stage);
-    fit.sum_s += stage;
+/// With stages at these rates, the least time of m microbatches, whatever the split: stage s takes
+/// t_s for its part, t_s rate_s, of a microbatch, and m t_s after the stages before it have had
+/// one: t_0 + … + t_(s-1) + m t_s <= T. Of c seconds left before T the stages from s on can make at
+/// most F_s c: t_s between 0 and c / m leaves c - t_s to the next, so F_s is the larger of F_(s+1)
+/// and rate_s / m + F_(s+1) (1 - 1/m). The parts add up to 1: T = 1 / F_0. Chunks may make what
+/// comes before as short as one likes.
+double least_of(const PipelineForm& form, const std::vector<double>& rates, bool chunks, double m) {
+  double most = 0;
+  for (std::size_t s = form.types.size(); s-- > 0;) {
+    const double rate = rates[form.types[s]] / m;
+    most = chunks ? most + rate : std::max(most, rate + most * (1 - 1 / m));
   }
-  return fit;
+  return 1 / most;
+}
+
+/// The least time in which all forms together end so many microbatches, each pipeline one at least.
+double least_together(const Division& division, const std::vector<double>& one_stage,
+                      const std::vector<double>& several, bool chunks, double microbatches) {
+  const auto rates = [&](const PipelineForm& form) -> const std::vector<double>& {
+    return form.types.size() == 1 ? one_stage : several;
+  };
+  const auto ended = [&](double time) {
+    double sum = 0;
+    for (const PipelineForm& form : division) {
+      double low = 1, high = microbatches;
+      if (least_of(form, rates(form), chunks, low) > time) {
+        return 0.0;
+      }
+      for (int i = 0; i < 24 && high - low > 1e-4 * low; ++i) {
+        const double middle = (low + high) / 2;
+        (least_of(form, rates(form), chunks, middle) <= time ? low : high) = middle;
+      }
+      sum += static_cast<double>(form.pipelines) * high;
+    }
+    return sum;
+  };
+  double low = 0, high = 0;
+  for (const PipelineForm& form : division) {
+    high = std::max(high, least_of(form, rates(form), chunks, microbatches));
+  }
+  for (int i = 0; i < 24 && high - low > 1e-4 * low; ++i) {
+    const double middle = (low + high) / 2;
+    (ended(middle) >= microbatches ? high : low) = middle;
+  }
+  return low * kSlack;
 }
 
 }  // namespace
 
 MixedLeaves::MixedLeaves(const MixedProblem& problem, MixedBound& bound)
-    : problem_(problem), bound_(bound), layers_(layer_count(problem.base.model)) {
+    : problem_(problem),
+      layers_(layer_count(problem.base.model)),
+      fits_(problem, bound),
+      memory_of_(problem, bound) {
   for (const Module& module : problem.base.model.after) {
     tied_ = tied_ || module.shared;
   }
-  std::int64_t most_tp = 1;
-  for (const GpuPool& pool : problem_.pools) {
-    for (const std::vector<std::int32_t>& server : pool.servers) {
-      most_tp = std::max<std::int64_t>(most_tp, std::ssize(server));
-    }
+  cuts_ = mixed_cuts(problem, left_out_);
+  for (std::size_t cut = 0; cut < cuts_.size(); ++cut) {
+    ground_of_.push_back(&grounds(cuts_[cut]));
+    add_nodes(cut);
   }
-  std::vector<std::int64_t> tps;
-  for (std::int64_t tp = 1; tp <= most_tp; tp *= 2) {
-    tps.push_back(tp);
-  }
-  for (const std::int64_t tp : or_free(problem_.axes.tp, tps)) {
-    std::vector<std::int64_t> slots;
+}
+
+const MixedLeaves::Grounds& MixedLeaves::grounds(const MixedCut& cut) {
+  const auto [found, is_new] = grounds_.try_emplace({cut.width(), cut.job.tp});
+  Grounds& ground = found->second;
+  if (is_new) {
+    std::vector<std::int64_t> counts;
     for (const GpuPool& pool : problem_.pools) {
-      slots.push_back(std::ssize(pool.slots(tp)));
+      ground.slots.push_back(pool.slots(cut.width(), cut.job.tp));
+      counts.push_back(std::ssize(ground.slots.back()));
     }
-    divisions_.push_back(std::make_unique<std::vector<Division>>(divisions(slots, layers_)));
-    division_count_ += std::ssize(*divisions_.back());
-    if (divisions_.back()->empty()) {
-      ++left_out_[fmt::format("no server has tp {} GPUs of a type", tp)];
+    ground.divisions = divisions(counts, layers_);
+    for (const Division& division : ground.divisions) {
+      ground.families.push_back(family_of(division, problem_.pools));
     }
-    for (const Job& cut : cuts_of(tp)) {
-      cuts_.push_back(cut);
-      for (const Division& division : *divisions_.back()) {
-        add(division);
-      }
+    division_count_ += std::ssize(ground.divisions);
+    if (ground.divisions.empty()) {
+      ++left_out_[fmt::format("no stage of {} GPUs of a type, tp {} in a server", cut.width(),
+                              cut.job.tp)];
+    }
+  }
+  return ground;
+}
+
+void MixedLeaves::add_nodes(std::size_t cut) {
+  const std::vector<Division>& divisions = ground_of_[cut]->divisions;
+  for (std::size_t d = 0; d < divisions.size(); ++d) {
+    const std::string why = obstacle(cuts_[cut], divisions[d]);
+    if (why.empty()) {
+      nodes_.push_back({cut, d});
+    } else {
+      ++left_out_[why];
     }
   }
 }
 
-/// What all pipelines have in common: jobs of one pipeline of one stage.
-std::vector<Job> MixedLeaves::cuts_of(std::int64_t tp) {
+std::string MixedLeaves::obstacle(const MixedCut& cut, const Division& division) const {
   const PlanAxes& axes = problem_.axes;
-  std::vector<Job> cuts;
-  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
-  if (!problem_.base.flash_attention) {
-    recompute.insert(recompute.begin() + 1, Recompute::kSelective);
-  }
-  for (const std::int64_t micro_batch : or_free(axes.micro_batch, {1, 2, 4, 8})) {
-    for (const bool sequence :
-         or_free(axes.sequence_parallel,
-                 tp == 1 ? std::vector<bool>{false} : std::vector<bool>{false, true})) {
-      for (const Recompute each : or_free(axes.recompute, recompute)) {
-        for (const Sharding sharding :
-             or_free(axes.sharding, {Sharding::kNone, Sharding::kZero1})) {
-          Job cut = problem_.base;
-          cut.gpus = cut.tp = tp;
-          cut.cp = cut.ep = cut.pp = cut.vpp = cut.hsdp_replicas = 1;
-          cut.expert_tp = 0;
-          cut.schedule = "1f1b";
-          cut.rank_order = "tp-cp-ep-dp-pp";
-          cut.stage_layers.clear();
-          cut.first_stage_layers = cut.last_stage_layers = 0;
-          cut.micro_batch = micro_batch;
-          cut.sequence_parallel = sequence;
-          cut.recompute = each;
-          cut.sharding = sharding;
-          if (allowed(with_model(problem_.base, cut))) {
-            cut.model = {};
-            cuts.push_back(std::move(cut));
-          }
-        }
-      }
-    }
-  }
-  return cuts;
-}
-
-bool MixedLeaves::allowed(Job cut) {
-  try {
-    for (const GpuPool& pool : problem_.pools) {
-      cut.gpu_type = pool.type;
-      check_job(cut);
-    }
-    return true;
-  } catch (const Error& error) {
-    const std::string_view text = error.what();
-    ++left_out_[std::string(text.substr(0, text.find('\n')))];
-    return false;
-  }
-}
-
-void MixedLeaves::add(const Division& division) {
-  const Job& cut = cuts_.back();
-  const std::int64_t microbatches = problem_.base.global_batch / cut.micro_batch;
-  std::vector<std::int64_t> pipelines;
-  bool one_stage = false, several = false;
+  const std::int64_t pipelines = pipelines_of(division), all = microbatches(cut);
+  const std::int64_t chunks = cut.job.vpp;
+  std::size_t least = division.front().types.size(), most = 0;
+  std::int64_t interleaved = 0;  // microbatches that these have at least
   for (const PipelineForm& form : division) {
     const auto depth = std::ssize(form.types);
-    if (!problem_.axes.pp.empty() && std::ranges::count(problem_.axes.pp, depth) == 0) {
-      ++left_out_["pipelines of another number of stages than --pp"];
-      return;
+    if (!axes.pp.empty() && std::ranges::count(axes.pp, depth) == 0) {
+      return "pipelines of another number of stages than --pp";
     }
-    (depth == 1 ? one_stage : several) = true;
-    pipelines.push_back(form.pipelines);
+    interleaved += form.pipelines * (chunks > 1 ? depth : 1);
+    least = std::min(least, form.types.size());
+    most = std::max(most, form.types.size());
   }
-  if (tied_ && one_stage && several) {
-    ++left_out_["tied embeddings, and pipelines of one stage beside others"];
-    return;
+  if (tied_ && least == 1 && most > 1) {
+    return "tied embeddings, and pipelines of one stage beside others";
   }
-  std::int64_t copies = 0;
-  for (const std::int64_t each : pipelines) {
-    copies += each;
+  if (pipelines > all) {
+    return "fewer microbatches than pipelines";
   }
-  if (copies > microbatches) {
-    ++left_out_["fewer microbatches than pipelines"];
-    return;
+  if (chunks > 1 && most == 1) {
+    return "chunks of pipelines of one stage";
   }
-  std::vector<const std::vector<PipelineFit>*> fits;
-  std::vector<double> slowest, sum;
+  if (chunks > 1 && static_cast<std::int64_t>(most) * chunks > layers_) {
+    return "fewer layers than chunks";
+  }
+  if (interleaved > all) {
+    return "fewer microbatches than stages of interleaved pipelines";
+  }
+  const Sharding sharding = cut.job.sharding;
+  if (axes.sharding.empty() && sharding > Sharding::kNone &&
+      pipelines * cut.copies * cut.job.cp == 1) {
+    return "ZeRO without data-parallel copies";
+  }
+  if (cut.hybrid && pipelines == 1) {
+    return "hybrid sharding of one pipeline";
+  }
+  if (!axes.hsdp_replicas.empty() &&
+      std::ranges::count(axes.hsdp_replicas, cut.hybrid ? pipelines : 1) == 0) {
+    return "another number of replicas than --hsdp_replicas";
+  }
+  if (sharding > Sharding::kZero1 && !cut.hybrid && (least != most || all % pipelines != 0)) {
+    return "ZeRO-2 or 3, and pipelines with other stages or microbatches than others";
+  }
+  return {};
+}
+
+const Division& MixedLeaves::division_of(const Node& node) const {
+  return ground_of_[node.cut]->divisions[node.division];
+}
+
+const std::string& MixedLeaves::node_family(std::size_t node) const {
+  return ground_of_[nodes_[node].cut]->families[nodes_[node].division];
+}
+
+std::int64_t MixedLeaves::microbatches(const MixedCut& cut) const {
+  return problem_.base.global_batch / (cut.job.micro_batch * cut.copies);
+}
+
+MixedLeaves::Least MixedLeaves::least(std::size_t id) {
+  const Node& node = nodes_[id];
+  const MixedCut& cut = cuts_[node.cut];
+  Least least;
+  const bool chunks = cut.job.vpp > 1;
+  const auto [found, is_new] =
+      least_s_.try_emplace({cut.unit, cut.width(), node.division, chunks}, 0.0);
+  if (is_new) {
+    found->second =
+        least_together(division_of(node), fits_.rates(cut, false), fits_.rates(cut, true), chunks,
+                       static_cast<double>(microbatches(cut)));
+  }
+  least.step_s = found->second;
+  if (problem_.objective == PlanObjective::kMemory) {
+    least.memory = least_memory(node);
+  }
+  return least;
+}
+
+/// The states of a mean stage, of the form where that is most.
+Bytes MixedLeaves::least_memory(const Node& node) {
+  const MixedCut& cut = cuts_[node.cut];
+  const Division& division = division_of(node);
+  Bytes most;
   for (const PipelineForm& form : division) {
-    fits.push_back(&fits_of(form.types, copies));
-    if (fits.back()->empty()) {
-      ++left_out_["more memory than the GPUs have"];
-      return;
-    }
-    slowest.push_back(fits.back()->front().slowest_s);
-    sum.push_back(fits.back()->front().sum_s);
+    const auto depth = std::ssize(form.types);
+    Job job = job_on(problem_, cut, depth, pipelines_of(division));
+    const ModelMemory& memory = fits_.memory(cut, job);
+    job.gpus /= depth;
+    job.pp = job.vpp = 1;
+    const StageMemory whole = memory_by_stage(job, memory).front();
+    most =
+        std::max(most, Bytes((whole.weights + whole.gradients + whole.optimizer).count() / depth));
   }
+  return most;
+}
+
+double MixedLeaves::least_value(std::size_t id) {
+  const Least known = least(id);
+  if (problem_.objective == PlanObjective::kTime) {
+    return known.step_s;
+  }
+  const Node& node = nodes_[id];
+  MixedPlan plan;
+  plan.job.base = cuts_[node.cut].job;
+  plan.job.copies = cuts_[node.cut].copies;
+  for (const PipelineForm& form : division_of(node)) {
+    PipelineKind& kind = plan.job.kinds.emplace_back();
+    kind.gpu_type = form.types;
+    kind.first_rank.resize(static_cast<std::size_t>(form.pipelines));
+  }
+  plan.floor.step_s = known.step_s;
+  plan.memory = known.memory;
+  return objective_value(problem_, plan);
+}
+
+std::vector<std::size_t> MixedLeaves::expand(std::size_t id) {
+  const Node& node = nodes_[id];
+  const MixedCut& cut = cuts_[node.cut];
+  const Division& division = division_of(node);
+  std::string why;
+  const bool same = cut.job.sharding > Sharding::kZero1 && !cut.hybrid;
   Leaf leaf;
-  leaf.cut = cuts_.size() - 1;
-  leaf.division = &division;
-  const std::vector<Share> shares = share_out(pipelines, slowest, sum, microbatches);
-  double busy = 0;
-  for (std::size_t f = 0; f < shares.size(); ++f) {
-    for (const auto& [some, each] : shares[f]) {
-      const PipelineFit& fit = *std::ranges::min_element(
-          *fits[f], {}, [m = each](const PipelineFit& candidate) { return end_s(candidate, m); });
-      leaf.kinds.push_back({f, some, each, &fit});
-      busy = std::max(busy, busy_until(fit, each));
-    }
-  }
+  leaf.node = id;
+  leaf.kinds = same ? same_kinds(node, why) : kinds_of(node, why);
   if (leaf.kinds.empty()) {
-    ++left_out_["fewer microbatches than pipelines"];
-    return;
+    ++left_out_[why];
+    return {};
   }
-  leaf.busy_s = busy;
+  bool several = false;
+  for (const Kind& kind : leaf.kinds) {
+    several = several || division[kind.form].types.size() > 1;
+    leaf.busy_s = std::max(leaf.busy_s, kind.fit->busy_s(kind.microbatches));
+  }
+  std::vector<std::size_t> ids = {leaves_.size()};
   leaves_.push_back(leaf);
-  if (several && copies > 1) {
+  if (several && pipelines_of(division) > 1) {
     const auto pipeline_by_pipeline = placed(leaf);
     leaf.stage_by_stage = true;
     if (placed(leaf) != pipeline_by_pipeline) {
+      ids.push_back(leaves_.size());
       leaves_.push_back(std::move(leaf));
     }
   }
+  return ids;
 }
 
-/// The splits of a pipeline over stages of these types, the one with the fastest slowest stage
-/// first; none where it does not fit.
-const std::vector<PipelineFit>& MixedLeaves::fits_of(const std::vector<std::size_t>& types,
-                                                     std::int64_t copies) {
-  const Job& cut = cuts_.back();
-  const std::int64_t shards = cut.sharding == Sharding::kNone ? 1 : copies;
-  const auto [found, is_new] = fits_.try_emplace({cuts_.size() - 1, shards, types});
-  if (!is_new) {
-    return found->second;
-  }
-  Job job = with_model(problem_.base, cut);
-  job.pp = std::ssize(types);
-  job.gpus = job.tp * job.pp * copies;
-  job.global_batch = job.pp * job.micro_batch * copies;  // all that 1F1B has in flight
-  SplitProblem split = split_problem(types, job);
-  const ModelMemory memory = model_memory(job);
-  if (problem_.axes.even_stages) {
-    std::vector<std::int64_t> layers;
-    for (const std::vector<ModelChunk>& stage : stages_of(job)) {
-      layers.push_back(stage.front().layers);
+/// Each form's layers and share of the batch as fits it.
+std::vector<MixedLeaves::Kind> MixedLeaves::kinds_of(const Node& node, std::string& why) {
+  const MixedCut& cut = cuts_[node.cut];
+  const Division& division = division_of(node);
+  std::vector<const std::vector<PipelineFit>*> fits;
+  std::vector<double> slowest, fill;
+  std::vector<std::int64_t> pipelines, grain;
+  for (const PipelineForm& form : division) {
+    StagePools stages;
+    for (const std::size_t type : form.types) {
+      stages.push_back({type});
     }
-    if (shorten(split, layers, job, memory)) {
-      found->second.push_back(fit_of(split, layers));
+    fits.push_back(&fits_.of(node.cut, cut, stages, pipelines_of(division)));
+    if (fits.back()->empty()) {
+      why = "more memory than the GPUs have";
+      return {};
     }
-    return found->second;
+    const PipelineFit& first = fits.back()->front();
+    slowest.push_back(first.slowest_s);
+    fill.push_back(first.fill_s());
+    pipelines.push_back(form.pipelines);
+    grain.push_back(first.chunks > 1 ? std::ssize(form.types) : 1);
   }
-  for (const double slack : kSlacks) {
-    for (;;) {
-      const double most = least_slowest_s(split);
-      if (most == kFar) {
-        return found->second;
+  const std::vector<Share> shares = share_out(pipelines, slowest, fill, grain, microbatches(cut));
+  std::vector<Kind> kinds;
+  for (std::size_t f = 0; f < shares.size(); ++f) {
+    for (const auto& [some, each] : shares[f]) {
+      const PipelineFit& fit = *std::ranges::min_element(
+          *fits[f], {}, [m = each](const PipelineFit& candidate) { return candidate.end_s(m); });
+      kinds.push_back({f, some, each, &fit});
+    }
+  }
+  if (kinds.empty()) {
+    why = "microbatches that interleaved pipelines cannot share out";
+  }
+  return kinds;
+}
+
+/// The same layers and share for all forms.
+std::vector<MixedLeaves::Kind> MixedLeaves::same_kinds(const Node& node, std::string& why) {
+  const MixedCut& cut = cuts_[node.cut];
+  const Division& division = division_of(node);
+  const std::int64_t pipelines = pipelines_of(division), each = microbatches(cut) / pipelines;
+  StagePools stages(division.front().types.size());
+  for (const PipelineForm& form : division) {
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      if (std::ranges::count(stages[s], form.types[s]) == 0) {
+        stages[s].push_back(form.types[s]);
       }
-      const std::vector<std::int64_t> layers =
-          split_within(split, most * (1 + slack) * (1 + 1e-12));
-      if (shorten(split, layers, job, memory)) {
-        const bool known = std::ranges::any_of(
-            found->second, [&](const PipelineFit& fit) { return fit.layers == layers; });
-        if (!known) {
-          found->second.push_back(fit_of(split, layers));
-        }
-        break;
-      }
     }
   }
-  return found->second;
-}
-
-SplitProblem MixedLeaves::split_problem(const std::vector<std::size_t>& types, const Job& job) {
-  SplitProblem split;
-  split.types = types;
-  split.most_layers.assign(types.size(), layers_);
-  split.layer_s.resize(problem_.pools.size());
-  split.before_s.resize(problem_.pools.size());
-  split.after_s.resize(problem_.pools.size());
-  for (const std::size_t type : std::set(types.begin(), types.end())) {
-    const ModelTimes& times = bound_.units(type, job);
-    const auto both = [](const UnitTimes& unit) { return unit.forward + unit.backward; };
-    for (const UnitTimes* unit : times.units({0, layers_, false, false})) {
-      split.layer_s[type].push_back(both(*unit));
-    }
-    split.before_s[type] = times.before.unit == nullptr ? 0 : both(times.before);
-    split.after_s[type] = times.after.unit == nullptr ? 0 : both(times.after);
+  if (cut.job.vpp > 1 && each % std::ssize(stages) != 0) {
+    why = "microbatches that interleaved pipelines cannot share out";
+    return {};
   }
-  // best_split() counts layers by the first type's list.
-  for (std::vector<double>& list : split.layer_s) {
-    list.resize(static_cast<std::size_t>(layers_));
+  const std::vector<PipelineFit>& fits = fits_.of(node.cut, cut, stages, pipelines);
+  if (fits.empty()) {
+    why = "more memory than the GPUs have";
+    return {};
   }
-  return split;
-}
-
-/// Whether all stages fit; else those that do not may hold fewer layers from now on.
-bool MixedLeaves::shorten(SplitProblem& split, const std::vector<std::int64_t>& layers, Job& job,
-                          const ModelMemory& memory) const {
-  job.stage_layers = layers;
-  const std::vector<StageMemory> stages = memory_by_stage(job, memory);
-  bool fits = true;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const Bytes limit = problem_.pools[split.types[s]].memory;
-    const Bytes need = stages[s].total();
-    if (need > limit) {
-      fits = false;
-      const auto share = static_cast<std::int64_t>(static_cast<double>(layers[s]) * (limit / need));
-      split.most_layers[s] = std::min(share, layers[s] - 1);
-    }
+  const PipelineFit& best = *std::ranges::min_element(
+      fits, {}, [&](const PipelineFit& candidate) { return candidate.end_s(each); });
+  std::vector<Kind> kinds;
+  for (std::size_t f = 0; f < division.size(); ++f) {
+    joint_fits_.push_back(fits_.on(cut, division[f].types, best.layers));
+    kinds.push_back({f, division[f].pipelines, each, &joint_fits_.back()});
   }
-  return fits;
-}
-
-std::string MixedLeaves::family(std::size_t id) const {
-  return family_of(*leaves_[id].division, problem_.pools);
+  return kinds;
 }
 
 MixedPlan MixedLeaves::plan(std::size_t id) const {
   const Leaf& leaf = leaves_[id];
+  const Node& node = nodes_[leaf.node];
+  const MixedCut& cut = cuts_[node.cut];
+  const Division& division = division_of(node);
   MixedPlan plan;
-  plan.job.base = cuts_[leaf.cut];
+  plan.job.base = cut.job;
+  plan.job.base.vpp = 1;
+  plan.job.base.hsdp_replicas = cut.hybrid ? pipelines_of(division) : 1;
+  plan.job.copies = cut.copies;
   plan.stage_by_stage = leaf.stage_by_stage;
   plan.family = family(id);
   for (const GpuPool& pool : problem_.pools) {
@@ -313,14 +361,18 @@ MixedPlan MixedLeaves::plan(std::size_t id) const {
     PipelineKind& made = plan.job.kinds.emplace_back();
     made.microbatches = kind.microbatches;
     made.layers = kind.fit->layers;
-    made.gpu_type = (*leaf.division)[kind.form].types;
+    made.gpu_type = division[kind.form].types;
     for (std::int64_t i = 0; i < kind.pipelines; ++i) {
       made.first_rank.push_back(ranks[kind.form][taken[kind.form]++]);
     }
   }
   for (const PipelineKind& kind : plan.job.kinds) {
     const Job job = with_model(problem_.base, job_of(plan.job, kind));
-    const std::vector<StageMemory> stages = memory_by_stage(job, memory_of(job));
+    const ModelMemory& memory = [&]() -> const ModelMemory& {
+      const std::lock_guard lock(mutex_);
+      return memory_of_.memory(cut, job);
+    }();
+    const std::vector<StageMemory> stages = memory_by_stage(job, memory);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       plan.memory = std::max(plan.memory, stages[s].total());
       plan.full = std::max(plan.full, stages[s].total() / problem_.pools[kind.gpu_type[s]].memory);
@@ -331,13 +383,11 @@ MixedPlan MixedLeaves::plan(std::size_t id) const {
 
 /// First ranks by form, pipeline and stage.
 MixedLeaves::FirstRanks MixedLeaves::placed(const Leaf& leaf) const {
-  std::vector<std::vector<std::int32_t>> slots;
-  for (const GpuPool& pool : problem_.pools) {
-    slots.push_back(pool.slots(cuts_[leaf.cut].tp));
-  }
+  const Node& node = nodes_[leaf.node];
+  const std::vector<std::vector<std::int32_t>>& slots = ground_of_[node.cut]->slots;
   std::vector<std::size_t> next(slots.size());
   FirstRanks ranks;
-  for (const PipelineForm& form : *leaf.division) {
+  for (const PipelineForm& form : division_of(node)) {
     const auto pipelines = static_cast<std::size_t>(form.pipelines);
     const std::size_t depth = form.types.size();
     auto& own = ranks.emplace_back(pipelines, std::vector<std::int32_t>(depth));
@@ -348,18 +398,6 @@ MixedLeaves::FirstRanks MixedLeaves::placed(const Leaf& leaf) const {
     }
   }
   return ranks;
-}
-
-/// What a job's units hold, whatever its stages.
-const ModelMemory& MixedLeaves::memory_of(const Job& job) const {
-  const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = memory_.try_emplace(
-      fmt::format("{} {} {} {} {}", job.tp, job.micro_batch, job.sequence_parallel,
-                  static_cast<int>(job.recompute), job.pp > 1));
-  if (is_new) {
-    known->second = model_memory(job);
-  }
-  return known->second;
 }
 
 void MixedLeaves::nothing_fits() const {

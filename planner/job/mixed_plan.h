@@ -27,7 +27,7 @@ struct MixedPlan {
 
 struct MixedProblem {
   Job base;       ///< as JobProblem::base
-  PlanAxes axes;  ///< tp, pp, microbatch, recomputation, ZeRO, sequence parallelism
+  PlanAxes axes;  ///< all but the GPUs, schedule, order of ranks and given layers
   const Topology* topology = nullptr;
   std::vector<GpuPool> pools;
   std::function<std::vector<OperatorTime>()> operator_times;  ///< by pool; each call for one thread

@@ -20,12 +20,15 @@ namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
 
+/// What is known of something in the queue: nothing but its node, its fit, or its closed form.
+enum class Known : std::uint8_t { kNode, kFit, kFloor };
+
 struct Waiting {
   double value = 0;
-  bool floored = false;
-  std::size_t id = 0;
+  Known known = Known::kNode;
+  std::size_t id = 0;  ///< of a node, else of a leaf
   friend bool operator>(const Waiting& a, const Waiting& b) {
-    return std::tie(a.value, a.floored, a.id) > std::tie(b.value, b.floored, b.id);
+    return std::tie(a.value, a.known, a.id) > std::tie(b.value, b.known, b.id);
   }
 };
 using Queue = std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>>;
@@ -38,22 +41,16 @@ class Search {
         price_(price),
         progress_(progress),
         bound_(*problem.topology, problem.pools, problem.operator_times()),
-        space_(problem, bound_),
-        floors_(space_.size()) {}
+        space_(problem, bound_) {}
 
   MixedSearchResult run() {
+    for (std::size_t node = 0; node < space_.nodes(); ++node) {
+      queue_.push({space_.least_value(node), Known::kNode, node});
+    }
+    find_best();
     if (space_.size() == 0) {
       space_.nothing_fits();
     }
-    result_.cuts = space_.cuts();
-    result_.divisions = space_.division_count();
-    result_.leaves = static_cast<std::int64_t>(space_.size());
-    result_.left_out = space_.left_out();
-    for (std::size_t id = 0; id < space_.size(); ++id) {
-      floors_[id].step_s = space_.busy_s(id);
-      queue_.push({value_of(id), false, id});
-    }
-    find_best();
     try {
       find_families();
     } catch (const Interrupted&) {
@@ -93,9 +90,9 @@ class Search {
         if (stop_here()) {
           return end_here();
         }
-        if (!first.floored) {
+        if (first.known != Known::kFloor) {
           queue_.pop();
-          take_floor(first.id);
+          learn(first, queue_);
           continue;
         }
         if (out_of_effort(best_ ? 1 : 2)) {
@@ -118,17 +115,26 @@ class Search {
     return result_.stopped;
   }
 
-  void take_floor(std::size_t id) {
-    floors_[id] = bound_.of(with_model(problem_.base, space_.plan(id).job));
+  /// What comes of a node or of a leaf without its closed form.
+  void learn(const Waiting& what, Queue& queue) {
+    if (what.known == Known::kNode) {
+      for (const std::size_t id : space_.expand(what.id)) {
+        floors_.resize(space_.size());
+        floors_[id].step_s = space_.busy_s(id);
+        queue.push({value_of(id), Known::kFit, id});
+      }
+      return;
+    }
+    floors_[what.id] = bound_.of(with_model(problem_.base, space_.plan(what.id).job));
     ++floored_;
-    queue_.push({value_of(id), true, id});
+    queue.push({value_of(what.id), Known::kFloor, what.id});
   }
 
   /// Replays the first leaf, and beside it those behind it, in case they are needed next.
   void replay_first() {
     std::vector<Waiting> ahead;
     std::vector<std::size_t> open;
-    while (!queue_.empty() && queue_.top().floored &&
+    while (!queue_.empty() && queue_.top().known == Known::kFloor &&
            std::ssize(ahead) < std::max(1, problem_.threads)) {
       ahead.push_back(queue_.top());
       queue_.pop();
@@ -196,20 +202,21 @@ class Search {
     }
     std::map<std::string, Queue> queues;
     for (; !queue_.empty(); queue_.pop()) {
-      const std::string family = space_.family(queue_.top().id);
+      const std::size_t id = queue_.top().id;
+      const std::string& family =
+          queue_.top().known == Known::kNode ? space_.node_family(id) : space_.family(id);
       if (!known.contains(family)) {
         queues[family].push(queue_.top());
       }
     }
     for (auto& [family, queue] : queues) {
-      while (!queue.empty() && !queue.top().floored && !stop_here()) {
-        const std::size_t id = queue.top().id;
+      while (!queue.empty() && queue.top().known != Known::kFloor && !stop_here()) {
+        const Waiting first = queue.top();
         queue.pop();
-        take_floor(id);
-        queue.push(queue_.top());
-        queue_.pop();
+        learn(first, queue);
       }
-      if (!queue.empty() && queue.top().floored && !stop_here() && !out_of_effort(2)) {
+      if (!queue.empty() && queue.top().known == Known::kFloor && !stop_here() &&
+          !out_of_effort(2)) {
         const std::size_t id = queue.top().id;
         price({id});
         if (prices_.at(id).step || !stop_here()) {
@@ -220,6 +227,10 @@ class Search {
   }
 
   void take_rest() {
+    result_.cuts = space_.cuts();
+    result_.divisions = space_.division_count();
+    result_.leaves = static_cast<std::int64_t>(space_.size());
+    result_.left_out = space_.left_out();
     const auto better = [&](const MixedPlan& a, const MixedPlan& b) {
       return objective_value(problem_, a) < objective_value(problem_, b);
     };

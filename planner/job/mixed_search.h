@@ -30,14 +30,17 @@ struct MixedSearchResult {
 using PriceMixed = std::function<Price(const MixedJob& job)>;
 
 /// Searches plans whose pipelines may differ in depth, GPU types, layers a stage and microbatches:
-/// every cut (tp, microbatch, sequence parallelism, recomputation, no ZeRO or ZeRO-1) with every
-/// one of divisions(), on the cluster pipeline by pipeline or stage by stage. Layers are fitted to
-/// the stages' speed and memory, with as many microbatches in flight as 1F1B ever has, and the
-/// batch is shared out so that pipelines end together (share_out()): of the splits whose slowest
-/// stage is up to a quarter slower than the least, the one with which a pipeline ends first.
+/// every one of mixed_cuts() with every one of divisions(), on the cluster pipeline by pipeline or
+/// stage by stage. Layers are fitted to the stages' speed and memory, with as many microbatches in
+/// flight as the schedule ever has, and the batch is shared out so that pipelines end together
+/// (share_out()), in multiples of the stages where they have chunks: of the splits whose slowest
+/// virtual stage is up to a quarter slower than the least, the one with which a pipeline ends
+/// first. ZeRO-2 and 3 over several pipelines, whose collectives come with every microbatch, only
+/// where all have the same layers a stage and microbatches, fitted to the slowest GPUs of each.
 ///
-/// Plans wait in order of a bound: the passes of a kind's slowest stage and of those before it;
-/// then that of MixedBound; then they are replayed. When what is first cannot beat the best
+/// They wait in order of a bound: of a cut with a division, whatever its layers and shares
+/// (MixedLeaves::least()); then the passes of a kind's slowest stage and of those before it; then
+/// that of MixedBound; then they are replayed. When what is first cannot beat the best
 /// replayed, that is proven to be the best of these plans. The best by closed form of each family
 /// is replayed too, for comparison.
 ///

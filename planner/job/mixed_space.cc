@@ -89,12 +89,24 @@ std::int64_t GpuPool::gpus() const {
   return sum;
 }
 
-std::vector<std::int32_t> GpuPool::slots(std::int64_t tp) const {
+std::vector<std::int32_t> GpuPool::slots(std::int64_t width, std::int64_t tp) const {
   std::vector<std::int32_t> firsts;
+  const auto step = static_cast<std::size_t>(width);
+  std::int32_t begin = 0, end = -1;  // of whole servers so far
   for (const std::vector<std::int32_t>& server : servers) {
-    for (std::size_t i = 0; i + static_cast<std::size_t>(tp) <= server.size();
-         i += static_cast<std::size_t>(tp)) {
+    for (std::size_t i = 0; i + step <= server.size(); i += step) {
       firsts.push_back(server[i]);
+    }
+    if (step <= server.size()) {
+      continue;
+    }
+    begin = server.front() == end ? begin : server.front();
+    end = server.back() + 1;
+    if (std::ssize(server) % tp != 0 || end - begin > width) {
+      end = -1;
+    } else if (end - begin == width) {
+      firsts.push_back(begin);
+      end = -1;
     }
   }
   return firsts;
@@ -250,16 +262,19 @@ double least_slowest_s(const SplitProblem& problem) {
 
 std::vector<Share> share_out(const std::vector<std::int64_t>& pipelines,
                              const std::vector<double>& slowest_s, const std::vector<double>& sum_s,
-                             std::int64_t microbatches) {
+                             const std::vector<std::int64_t>& grain, std::int64_t microbatches) {
   const std::size_t forms = pipelines.size();
-  const std::int64_t least = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{0});
+  const std::int64_t least =
+      std::inner_product(pipelines.begin(), pipelines.end(), grain.begin(), std::int64_t{0});
   if (least > microbatches) {
     return {};
   }
-  // How many a pipeline of a form ends by a time: at least one, whenever that is.
+  // How many a pipeline of a form ends by a time: at least its grain, whenever that is.
   const auto by = [&](std::size_t f, double time) {
     const double more = (time - sum_s[f]) / slowest_s[f];
-    return 1 + static_cast<std::int64_t>(std::clamp(more, 0.0, static_cast<double>(microbatches)));
+    const std::int64_t all =
+        1 + static_cast<std::int64_t>(std::clamp(more, 0.0, static_cast<double>(microbatches)));
+    return std::max(grain[f], all / grain[f] * grain[f]);
   };
   const auto all_by = [&](double time) {
     std::int64_t sum = 0;
@@ -270,7 +285,7 @@ std::vector<Share> share_out(const std::vector<std::int64_t>& pipelines,
   };
   double low = 0, high = 0;
   for (std::size_t f = 0; f < forms; ++f) {
-    high = std::max(high, sum_s[f] + static_cast<double>(microbatches) * slowest_s[f]);
+    high = std::max(high, sum_s[f] + static_cast<double>(microbatches + grain[f]) * slowest_s[f]);
   }
   for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
@@ -281,7 +296,7 @@ std::vector<Share> share_out(const std::vector<std::int64_t>& pipelines,
     each[f] = by(f, high);
   }
   std::int64_t excess = all_by(high) - microbatches;
-  // One less for some, the forms that end last first.
+  // A grain less for some, the forms that end last first.
   std::vector<std::size_t> order(forms);
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto end = [&](std::size_t f) {
@@ -291,15 +306,15 @@ std::vector<Share> share_out(const std::vector<std::int64_t>& pipelines,
   while (excess > 0) {
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return end(a) > end(b); });
     const auto one = std::ranges::find_if(
-        order, [&](std::size_t f) { return each[f] > 1 && shorter[f] < pipelines[f]; });
+        order, [&](std::size_t f) { return each[f] > grain[f] && grain[f] <= excess; });
     if (one == order.end()) {
       return {};
     }
-    const std::int64_t some = std::min(excess, pipelines[*one] - shorter[*one]);
+    const std::int64_t some = std::min(excess / grain[*one], pipelines[*one] - shorter[*one]);
     shorter[*one] += some;
-    excess -= some;
+    excess -= some * grain[*one];
     if (shorter[*one] == pipelines[*one]) {
-      --each[*one];
+      each[*one] -= grain[*one];
       shorter[*one] = 0;
     }
   }
@@ -309,7 +324,7 @@ std::vector<Share> share_out(const std::vector<std::int64_t>& pipelines,
       shares[f].emplace_back(pipelines[f] - shorter[f], each[f]);
     }
     if (shorter[f] > 0) {
-      shares[f].emplace_back(shorter[f], each[f] - 1);
+      shares[f].emplace_back(shorter[f], each[f] - grain[f]);
     }
   }
   return shares;

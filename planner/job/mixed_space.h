@@ -18,8 +18,9 @@ struct GpuPool {
   std::vector<std::vector<std::int32_t>> servers;
 
   std::int64_t gpus() const;
-  /// First ranks of as many runs of tp consecutive ranks in a server as there are.
-  std::vector<std::int32_t> slots(std::int64_t tp) const;
+  /// First ranks of as many runs of `width` consecutive ranks as there are: in a server, or, where
+  /// that is more than it has, whole servers; those whose GPUs tp does not divide have none.
+  std::vector<std::int32_t> slots(std::int64_t width, std::int64_t tp) const;
 };
 
 /// The pools of a topology's first `gpus` GPUs, in order of first rank; without memory.
@@ -57,10 +58,10 @@ std::string family_of(const Division& division, const std::vector<GpuPool>& pool
 /// least sum; empty: there is none. `layer_s[t][l]`: of layer l on type t; `before_s`, `after_s`:
 /// of what the first and the last stage have besides. O(stages layers^2).
 struct SplitProblem {
-  std::vector<std::size_t> types;            ///< of each stage
+  std::vector<std::size_t> types;            ///< of each virtual stage
   std::vector<std::vector<double>> layer_s;  ///< by type
   std::vector<double> before_s, after_s;     ///< by type
-  std::vector<std::int64_t> most_layers;     ///< by stage
+  std::vector<std::int64_t> most_layers;     ///< by virtual stage
 };
 std::vector<std::int64_t> split_within(const SplitProblem& problem, double most_s);
 /// The least time that the slowest stage can take; infinite: there is no split.
@@ -71,11 +72,12 @@ std::vector<double> stage_times(const SplitProblem& problem,
 
 /// Microbatches of each form's pipelines, so that all end as nearly together as whole ones allow:
 /// pipelines with slowest stage `slowest_s[f]` and sum `sum_s[f]` end after (m - 1) slowest + sum.
-/// Forms may be parted into two, one microbatch apart: result[f] has one or two of (pipelines,
-/// microbatches). Empty: fewer microbatches than pipelines. O(forms log microbatches).
+/// Each pipeline's come in multiples of `grain[f]`, and forms may be parted into two, one such
+/// multiple apart: result[f] has one or two of (pipelines, microbatches). Empty: they cannot be
+/// shared out so. O(forms log microbatches).
 using Share = std::vector<std::pair<std::int64_t, std::int64_t>>;
 std::vector<Share> share_out(const std::vector<std::int64_t>& pipelines,
                              const std::vector<double>& slowest_s, const std::vector<double>& sum_s,
-                             std::int64_t microbatches);
+                             const std::vector<std::int64_t>& grain, std::int64_t microbatches);
 
 }  // namespace lockstep

@@ -19,6 +19,7 @@ struct Chunk {
   std::vector<const UnitTimes*> units;
   std::vector<double> gathered;  ///< by unit: when its parameters could be there (ZeRO-1, -2)
   double forward = 0, backward = 0, input = 0, weights = 0;
+  std::size_t stage = 0, index = 0;
   double output_s = 0;        ///< to send its output on, and the gradient back
   double last_reduction = 0;  ///< ZeRO-3: of the unit that comes last
   double traffic = 0;         ///< ZeRO-3: of the dp stream, a microbatch
@@ -52,7 +53,7 @@ class Floor {
       Stage& stage = stages_.emplace_back();
       stage.index = s;
       for (const ModelChunk& chunk : cut[s]) {
-        stage.chunks.push_back(make_chunk(chunk, stage));
+        stage.chunks.push_back(make_chunk(chunk, stage));  // counts those before
       }
       stage.slots =
           schedule_.order({job_.pp, job_.vpp, microbatches_}, static_cast<std::int64_t>(s));
@@ -73,20 +74,23 @@ class Floor {
     ParameterCount parameters;
   };
 
-  double gather_s(std::size_t stage, const ParameterCount& parameters) {
-    return sharded_s(stage, CommType::kAllGather, parameters, sizes_.parameter);
+  double gather_s(const Chunk& chunk, const ParameterCount& parameters) {
+    return sharded_s(chunk, CommType::kAllGather, parameters, sizes_.parameter);
   }
-  double scatter_s(std::size_t stage, const ParameterCount& parameters) {
-    return sharded_s(stage, CommType::kReduceScatter, parameters, sizes_.gradient);
+  double scatter_s(const Chunk& chunk, const ParameterCount& parameters) {
+    return sharded_s(chunk, CommType::kReduceScatter, parameters, sizes_.gradient);
   }
-  double sharded_s(std::size_t stage, CommType comm, const ParameterCount& parameters, int width) {
-    return costs_.copies_s(stage, 0, false, comm, Bytes(parameters.dense) * width,
+  double sharded_s(const Chunk& chunk, CommType comm, const ParameterCount& parameters, int width) {
+    const ChunkPiece where{chunk.stage, chunk.index, 0};  // chunks fall into pieces where these cut
+    return costs_.copies_s(where, false, comm, Bytes(parameters.dense) * width,
                            job_.hsdp_replicas) +
-           costs_.copies_s(stage, 0, true, comm, Bytes(parameters.expert) * width, 1);
+           costs_.copies_s(where, true, comm, Bytes(parameters.expert) * width, 1);
   }
 
   Chunk make_chunk(const ModelChunk& what, Stage& stage) {
     Chunk chunk;
+    chunk.stage = stage.index;
+    chunk.index = stage.chunks.size();
     chunk.units = costs_.model(stage.index).units(what);
     std::int64_t width = 0;
     for (const UnitTimes* unit : chunk.units) {
@@ -102,26 +106,26 @@ class Floor {
     chunk.output_s =
         costs_.send_s(stage.index, Bytes(sizes_.local_tokens) * width * sizes_.activation);
     if (job_.sharding == Sharding::kZero3) {
-      shard(stage.index, chunk);
+      shard(chunk);
     } else {
-      fill_buckets(stage.index, chunk);
+      fill_buckets(chunk);
     }
     return chunk;
   }
 
   /// Units wait for their parameters, which are gathered while the unit before runs.
-  void shard(std::size_t stage, Chunk& chunk) {
+  void shard(Chunk& chunk) {
     const std::size_t count = chunk.units.size();
     std::vector<double> gather;
     for (const UnitTimes* unit : chunk.units) {
-      gather.push_back(gather_s(stage, unit->unit->parameters));
-      const double scatter = scatter_s(stage, unit->unit->parameters);
+      gather.push_back(gather_s(chunk, unit->unit->parameters));
+      const double scatter = scatter_s(chunk, unit->unit->parameters);
       chunk.traffic += 2 * gather.back() + scatter;
     }
     if (count == 0) {
       return;
     }
-    chunk.last_reduction = scatter_s(stage, chunk.units.front()->unit->parameters);
+    chunk.last_reduction = scatter_s(chunk, chunk.units.front()->unit->parameters);
     const auto pass = [&](double UnitTimes::*time, bool backward) {
       double sum = gather[backward ? count - 1 : 0];
       for (std::size_t k = 0; k < count; ++k) {
@@ -136,21 +140,21 @@ class Floor {
     chunk.input = pass(&UnitTimes::input, true);
   }
 
-  void fill_buckets(std::size_t stage, Chunk& chunk) {
-    chunk.buckets = buckets_of(stage, chunk, schedule_.splits_backward);
+  void fill_buckets(Chunk& chunk) {
+    chunk.buckets = buckets_of(chunk, schedule_.splits_backward);
     if (gathers_buckets()) {
-      chunk.gathers = schedule_.splits_backward ? buckets_of(stage, chunk, false) : chunk.buckets;
+      chunk.gathers = schedule_.splits_backward ? buckets_of(chunk, false) : chunk.buckets;
     }
     chunk.gathered.assign(chunk.units.size(), 0);
   }
 
-  std::vector<Chunk::Bucket> buckets_of(std::size_t stage, const Chunk& chunk, bool split) const {
+  std::vector<Chunk::Bucket> buckets_of(const Chunk& chunk, bool split) const {
     std::vector<PlacedUnit> placed;
     for (const UnitTimes* unit : chunk.units) {
       placed.push_back({{}, unit->unit});
     }
-    const ChunkReduction reduction =
-        chunk_reduction(placed, job_, dense_ranks_, expert_ranks_, split, costs_.cuts(stage));
+    const ChunkReduction reduction = chunk_reduction(placed, job_, dense_ranks_, expert_ranks_,
+                                                     split, costs_.cuts(chunk.stage, chunk.index));
     std::vector<Chunk::Bucket> buckets;
     for (const bool expert : {false, true}) {
       if ((expert ? expert_ranks_ : dense_ranks_) < 2) {
@@ -166,8 +170,8 @@ class Floor {
     return buckets;
   }
 
-  double bucket_s(const Stage& stage, const Chunk::Bucket& bucket, CommType comm, int width) {
-    return costs_.copies_s(stage.index, bucket.piece, bucket.expert, comm,
+  double bucket_s(const Chunk& chunk, const Chunk::Bucket& bucket, CommType comm, int width) {
+    return costs_.copies_s({chunk.stage, chunk.index, bucket.piece}, bucket.expert, comm,
                            Bytes(bucket.parameters) * width, 1);
   }
 
@@ -186,7 +190,7 @@ class Floor {
         for (std::size_t i = chunk.gathers.size(); i-- > 0;) {
           const Chunk::Bucket& bucket = chunk.gathers[i];
           if (bucket.expert == expert) {
-            stage.dp_free += bucket_s(stage, bucket, CommType::kAllGather, sizes_.parameter);
+            stage.dp_free += bucket_s(chunk, bucket, CommType::kAllGather, sizes_.parameter);
             double& unit = chunk.gathered[bucket.unit];
             unit = std::max(unit, stage.dp_free);
           }
@@ -292,7 +296,7 @@ class Floor {
                                                      : unit.weights;
       }
       stage.dp_free =
-          std::max(stage.dp_free, ready) + bucket_s(stage, bucket, comm, sizes_.gradient);
+          std::max(stage.dp_free, ready) + bucket_s(chunk, bucket, comm, sizes_.gradient);
     }
   }
 
@@ -308,7 +312,7 @@ class Floor {
         traffic += chunk.traffic * static_cast<double>(microbatches_);
         for (const Chunk::Bucket& bucket : chunk.gathers) {
           if (!job_.overlap_parameters) {
-            gathers += bucket_s(stage, bucket, CommType::kAllGather, sizes_.parameter);
+            gathers += bucket_s(chunk, bucket, CommType::kAllGather, sizes_.parameter);
           }
         }
       }
@@ -341,12 +345,12 @@ class UniformCosts final : public StageCosts {
   double send_s(std::size_t, Bytes bytes) override {
     return bounds_.least_s(layout_, RankGroup::kPp, CommType::kSendRecv, bytes);
   }
-  double copies_s(std::size_t, std::size_t, bool expert, CommType comm, Bytes bytes,
+  double copies_s(const ChunkPiece&, bool expert, CommType comm, Bytes bytes,
                   std::int64_t replicas) override {
     return bounds_.least_s(layout_, expert ? RankGroup::kExpertDp : RankGroup::kDpCp, comm, bytes,
                            replicas);
   }
-  std::span<const std::size_t> cuts(std::size_t) const override { return {}; }
+  std::span<const std::size_t> cuts(std::size_t, std::size_t) const override { return {}; }
 
  private:
   const ModelTimes& model_;

@@ -16,6 +16,10 @@ struct StepFloor {
   double compute_s = 0;  ///< computations of a rank, the mean of all; no bound, but exact
 };
 
+struct ChunkPiece {
+  std::size_t stage = 0, chunk = 0, piece = 0;
+};
+
 /// What the stages of a job take, each where it runs: lower bounds, in seconds.
 class StageCosts {
  public:
@@ -24,11 +28,12 @@ class StageCosts {
   virtual double time_s(std::size_t stage, const Operator& op) = 0;
   /// To hand bytes on to the next stage.
   virtual double send_s(std::size_t stage, Bytes bytes) = 0;
-  /// Of the ranks that hold the same dense parameters (or experts) of a piece of the stage.
-  virtual double copies_s(std::size_t stage, std::size_t piece, bool expert, CommType comm,
-                          Bytes bytes, std::int64_t replicas) = 0;
-  /// Where the stage falls into pieces (reduction.h).
-  virtual std::span<const std::size_t> cuts(std::size_t stage) const = 0;
+  /// Of the ranks that hold the same dense parameters (or experts) of a piece of a chunk; with
+  /// `replicas` those that cut the dense ones among each other.
+  virtual double copies_s(const ChunkPiece& where, bool expert, CommType comm, Bytes bytes,
+                          std::int64_t replicas) = 0;
+  /// Where a chunk falls into pieces (reduction.h).
+  virtual std::span<const std::size_t> cuts(std::size_t stage, std::size_t chunk) const = 0;
 };
 
 /// What StepBound::of() is, on stages with these costs. PRECONDITION: check_job(job); no

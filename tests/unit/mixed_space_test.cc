@@ -1,9 +1,12 @@
 #include "planner/job/mixed_space.h"
 
 #include <numeric>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "generator/exact/mixed_job.h"
 
 namespace lockstep::mixed_space_test {
 namespace {
@@ -75,22 +78,88 @@ TEST(MixedSpace, LayersFitSpeed) {
 
 // Ends: (m - 1) slowest + sum. 10 microbatches on a pipeline of 1 s and one of 3 s a microbatch.
 TEST(MixedSpace, ThePipelinesEndTogether) {
-  const std::vector<Share> shares = share_out({1, 1}, {1, 3}, {1, 3}, 10);
+  const std::vector<Share> shares = share_out({1, 1}, {1, 3}, {1, 3}, {1, 1}, 10);
   ASSERT_EQ(shares.size(), 2U);
   EXPECT_THAT(shares[0], ElementsAre(Pair(1, 8)));  // 8 s against 6 s; 7 and 3 end after 9 s
   EXPECT_THAT(shares[1], ElementsAre(Pair(1, 2)));
 }
 
 TEST(MixedSpace, SomePipelinesRunOneLess) {
-  const std::vector<Share> shares = share_out({3}, {1}, {4}, 11);
+  const std::vector<Share> shares = share_out({3}, {1}, {4}, {1}, 11);
   ASSERT_EQ(shares.size(), 1U);
   EXPECT_THAT(shares[0], ElementsAre(Pair(2, 4), Pair(1, 3)));
-  EXPECT_THAT(share_out({3, 2}, {1, 1}, {1, 1}, 4), IsEmpty());
+  EXPECT_THAT(share_out({3, 2}, {1, 1}, {1, 1}, {1, 1}, 4), IsEmpty());
+}
+
+// Two interleaved pipelines of 2 stages take microbatches by twos, one of one stage by ones. All
+// take 1 s a microbatch: 12 make 4 each; 13 leave one more to the last; 15 make 6, 4 and 5.
+TEST(MixedSpace, InterleavedPipelinesTakeMicrobatchesByGrains) {
+  const auto shares = [](std::int64_t microbatches) {
+    return share_out({2, 1}, {1, 1}, {1, 1}, {2, 1}, microbatches);
+  };
+  EXPECT_THAT(shares(12), ElementsAre(ElementsAre(Pair(2, 4)), ElementsAre(Pair(1, 4))));
+  EXPECT_THAT(shares(13), ElementsAre(ElementsAre(Pair(2, 4)), ElementsAre(Pair(1, 5))));
+  EXPECT_THAT(shares(15),
+              ElementsAre(ElementsAre(Pair(1, 6), Pair(1, 4)), ElementsAre(Pair(1, 5))));
+  // By threes alone there is no way to share out 10; 9 there is, and fewer than 6 are too few.
+  EXPECT_THAT(share_out({2}, {1}, {1}, {3}, 10), IsEmpty());
+  EXPECT_THAT(share_out({2}, {1}, {1}, {3}, 9), ElementsAre(ElementsAre(Pair(1, 6), Pair(1, 3))));
+  EXPECT_THAT(share_out({2}, {1}, {1}, {3}, 5), IsEmpty());
+}
+
+// Servers of 0-3, 4-7, 12-15, 16-18, 20-23, 24-27: within them, or whole ones that follow each
+// other.
+TEST(MixedSpace, SlotsLieInServersOrOverWholeOnes) {
+  GpuPool pool;
+  for (const auto& [first, gpus] : {std::pair(0, 4), std::pair(4, 4), std::pair(12, 4),
+                                    std::pair(16, 3), std::pair(20, 4), std::pair(24, 4)}) {
+    std::vector<std::int32_t>& server = pool.servers.emplace_back(gpus);
+    std::iota(server.begin(), server.end(), first);
+  }
+  EXPECT_THAT(pool.slots(2, 2), ElementsAre(0, 2, 4, 6, 12, 14, 16, 20, 22, 24, 26));
+  EXPECT_THAT(pool.slots(4, 2), ElementsAre(0, 4, 12, 20, 24));
+  EXPECT_THAT(pool.slots(8, 2), ElementsAre(0, 20));
+  EXPECT_THAT(pool.slots(7, 1), ElementsAre(12));
+  EXPECT_THAT(pool.slots(7, 3), IsEmpty());
+  EXPECT_THAT(pool.slots(16, 2), IsEmpty());
+}
+
+// Two copies of tp 2 in each stage, experts over ep 2 of expert tp 1. Pipeline A has layers 0-1 on
+// ranks 0-3 and 2-5 on 4-7; B all six on 8-11; the pieces begin at 0 and 2.
+TEST(MixedSpace, PiecesOfStagesWithCopies) {
+  MixedJob mixed;
+  mixed.base.tp = 2;
+  mixed.base.ep = 2;
+  mixed.base.expert_tp = 1;
+  LayerBlock& block = mixed.base.model.blocks.emplace_back();
+  block.layers = 6;
+  block.modules.emplace_back().kind = ModuleKind::kMoe;
+  mixed.copies = 2;
+  mixed.gpu_types = {"H100"};
+  mixed.kinds = {{1, {2, 4}, {0, 0}, {{0, 4}}}, {1, {6}, {0}, {{8}}}};
+  EXPECT_EQ(mixed.width(), 4);
+  EXPECT_EQ(mixed.gpus(), 12);
+  const MixedPieces pieces = pieces_of(mixed);
+  EXPECT_THAT(pieces.first_layer, ElementsAre(0, 2));
+  EXPECT_THAT(pieces.dense[0], ElementsAre(ElementsAre(0, 2, 8, 10), ElementsAre(1, 3, 9, 11)));
+  EXPECT_THAT(pieces.dense[1], ElementsAre(ElementsAre(4, 6, 8, 10), ElementsAre(5, 7, 9, 11)));
+  // Experts: ranks 0 and 1 have a half each, and 2 and 3 the same halves.
+  EXPECT_THAT(pieces.expert[0], ElementsAre(ElementsAre(0, 2, 8, 10), ElementsAre(1, 3, 9, 11)));
+  mixed.base.ep = 4;
+  EXPECT_THAT(pieces_of(mixed).expert[1], ElementsAre(ElementsAre(4, 8), ElementsAre(5, 9),
+                                                      ElementsAre(6, 10), ElementsAre(7, 11)));
+  mixed.base.sharding = Sharding::kZero3;
+  mixed.base.hsdp_replicas = 2;
+  EXPECT_THAT(pieces_of(mixed).replica[0], ElementsAre(ElementsAre(0, 8), ElementsAre(1, 9),
+                                                       ElementsAre(2, 10), ElementsAre(3, 11)));
+  const Job a = job_of(mixed, mixed.kinds[0]);
+  EXPECT_EQ(a.gpus, 16);  // as if both pipelines were of its kind
+  EXPECT_EQ(a.dp(), 4);
 }
 
 TEST(MixedSpace, EveryPipelineGetsAtLeastOne) {
   for (std::int64_t microbatches = 5; microbatches < 40; ++microbatches) {
-    const std::vector<Share> shares = share_out({2, 3}, {0.1, 5}, {0.2, 30}, microbatches);
+    const std::vector<Share> shares = share_out({2, 3}, {0.1, 5}, {0.2, 30}, {1, 1}, microbatches);
     std::int64_t sum = 0, pipelines = 0;
     for (const Share& share : shares) {
       for (const auto& [some, each] : share) {
