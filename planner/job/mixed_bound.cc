@@ -1,6 +1,7 @@
 #include "planner/job/mixed_bound.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -79,8 +80,9 @@ class KindCosts final : public StageCosts {
       for (const std::vector<std::int32_t>& members : groups_of(layout_, RankGroup::kDpCp)) {
         for (const std::vector<std::int32_t>& stages : kind_.first_rank) {
           for (const std::int32_t first : stages) {
-            std::vector<std::int32_t>& group = groups.emplace_back(members);
+            std::vector<std::int32_t> group = members;
             std::ranges::for_each(group, [first](std::int32_t& rank) { rank += first; });
+            groups.push_back(std::move(group));
           }
         }
       }

@@ -272,8 +272,8 @@ std::vector<Share> share_out(const std::vector<std::int64_t>& pipelines,
   // How many a pipeline of a form ends by a time: at least its grain, whenever that is.
   const auto by = [&](std::size_t f, double time) {
     const double more = (time - sum_s[f]) / slowest_s[f];
-    const std::int64_t all =
-        1 + static_cast<std::int64_t>(std::clamp(more, 0.0, static_cast<double>(microbatches)));
+    const std::int64_t all = 1 + static_cast<std::int64_t>(std::clamp(
+                                     more, 0.0, static_cast<double>(microbatches + grain[f])));
     return std::max(grain[f], all / grain[f] * grain[f]);
   };
   const auto all_by = [&](double time) {

@@ -105,6 +105,8 @@ TEST(MixedSpace, InterleavedPipelinesTakeMicrobatchesByGrains) {
   EXPECT_THAT(share_out({2}, {1}, {1}, {3}, 10), IsEmpty());
   EXPECT_THAT(share_out({2}, {1}, {1}, {3}, 9), ElementsAre(ElementsAre(Pair(1, 6), Pair(1, 3))));
   EXPECT_THAT(share_out({2}, {1}, {1}, {3}, 5), IsEmpty());
+  EXPECT_THAT(share_out({1}, {1}, {1}, {96}, 128), IsEmpty());
+  EXPECT_THAT(share_out({1}, {1}, {1}, {64}, 128), ElementsAre(ElementsAre(Pair(1, 128))));
 }
 
 // Servers of 0-3, 4-7, 12-15, 16-18, 20-23, 24-27: within them, or whole ones that follow each
@@ -155,6 +157,22 @@ TEST(MixedSpace, PiecesOfStagesWithCopies) {
   const Job a = job_of(mixed, mixed.kinds[0]);
   EXPECT_EQ(a.gpus, 16);  // as if both pipelines were of its kind
   EXPECT_EQ(a.dp(), 4);
+}
+
+// Whatever the grains, all microbatches are shared out or none.
+TEST(MixedSpace, NoMicrobatchIsLost) {
+  for (std::int64_t grain = 1; grain < 40; ++grain) {
+    for (std::int64_t microbatches = 1; microbatches < 50; ++microbatches) {
+      std::int64_t sum = 0;
+      for (const Share& share :
+           share_out({1, 2}, {1, 3}, {4, 5}, {grain, 1 + grain / 7}, microbatches)) {
+        for (const auto& [some, each] : share) {
+          sum += some * each;
+        }
+      }
+      EXPECT_TRUE(sum == 0 || sum == microbatches) << grain << " and " << microbatches;
+    }
+  }
 }
 
 TEST(MixedSpace, EveryPipelineGetsAtLeastOne) {
