@@ -197,7 +197,6 @@ class Run {
     }
     nearest_.swap(nearer_);
     nearer_.swap(network_.coming());
-    network_.coming().clear();
   }
 
   /// What deliveries of this moment will look at.

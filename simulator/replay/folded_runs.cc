@@ -279,6 +279,9 @@ void FoldedRuns::process(std::int32_t index, Time now) {
   for (const IslandSimulation::Finish& finish : finishes_) {
     tell(island, finish.run, finish.place);
   }
+  if (!island.pooled && island.run_count >= island.forget_at) {
+    forget_over(island);
+  }
   const Time next = island.simulation->next();
   if (island.open.empty() && next == Time::max()) {
     close(index);

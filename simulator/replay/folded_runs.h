@@ -109,13 +109,16 @@ class FoldedRuns final : public Communication {
     Time when;
     std::int32_t run, place;
   };
+  /// Joined islands may never rest, so what is over in them is forgotten every so many runs.
+  static constexpr std::size_t kForget = 64;
   struct Island {
     std::vector<std::int32_t> communicators;
     std::vector<Run> runs;  // the first run_count
     std::size_t run_count = 0;
-    std::vector<std::int32_t> open;  // runs that are not over
-    std::uint32_t version = 0;       // of its entry in the queue
-    Time due = Time::max();          // which is for then
+    std::size_t forget_at = kForget;  // runs; then those that are over are forgotten
+    std::vector<std::int32_t> open;   // runs that are not over
+    std::uint32_t version = 0;        // of its entry in the queue
+    Time due = Time::max();           // which is for then
     /// Where it is simulated; else its memo is followed.
     std::unique_ptr<IslandSimulation> simulation;
     // Of a session, while it is followed or recorded.
@@ -150,6 +153,7 @@ class FoldedRuns final : public Communication {
   void process(std::int32_t island, Time now);
   void tell(Island& island, std::int32_t run, std::int32_t place);
   void schedule(std::int32_t island, Time when);
+  void forget_over(Island& island);
   void close(std::int32_t island);
   Time next_on_memo(const Island& island) const;
   std::vector<std::int32_t> islands_of(std::span<const std::int32_t> communicators) const;
@@ -168,7 +172,7 @@ class FoldedRuns final : public Communication {
   FourAryHeap<Due> due_;
   Time now_, last_change_;
   std::vector<std::pair<std::int32_t, std::int32_t>> told_;  // rank, operation
-  std::vector<std::int32_t> others_, reach_;
+  std::vector<std::int32_t> others_, reach_, over_;
   std::vector<std::int64_t> codes_;
   std::vector<IslandSimulation::Finish> finishes_;
   std::int64_t transfers_ = 0;

@@ -163,6 +163,15 @@ void FoldedRuns::take_in(std::int32_t index, std::int32_t other) {
   }
 }
 
+void FoldedRuns::forget_over(Island& island) {
+  over_.clear();
+  island.simulation->forget_over(over_);
+  for (const std::int32_t run : over_) {
+    island.runs[at(run)].op = {};
+  }
+  island.forget_at = island.run_count + kForget;
+}
+
 /// Gives an island back. Its communicators are as they were before they were entered.
 void FoldedRuns::close(std::int32_t index) {
   Island& island = *islands_[at(index)];
@@ -184,6 +193,7 @@ void FoldedRuns::close(std::int32_t index) {
   island.pooled = false;
   island.communicators.clear();
   island.run_count = 0;
+  island.forget_at = kForget;
   island.open.clear();
   island.log.clear();
   island.node = SessionMemo::kRoot;

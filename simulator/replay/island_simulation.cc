@@ -219,15 +219,30 @@ void IslandSimulation::advance(Time to, std::vector<Finish>& finished) {
 /// Whether everything of it has arrived.
 bool IslandSimulation::over(const IslandSimulation& of, const Run& run) {
   const CommunicatorShape& shape = of.shape_of(run);
-  if (run.told) {
-    return run.unfinished == 0;
+  if (run.unfinished > 0) {
+    return false;
   }
-  for (std::size_t i = 0; i < run.slots.size(); ++i) {
+  for (std::size_t i = 0; i < run.slots.size() && !run.told; ++i) {
     if (run.slots[i].delivered < shape.slots[i].count) {
       return false;
     }
   }
-  return run.unfinished == 0;
+  return true;
+}
+
+void IslandSimulation::forget_over(std::vector<std::int32_t>& gone) {
+  for (Communicator& communicator : communicators_) {
+    std::erase_if(communicator.runs, [&](std::int32_t index) {
+      Run& run = runs_[at(index)];
+      if (!over(*this, run)) {
+        return false;
+      }
+      run = {};
+      run.communicator = static_cast<std::int32_t>(&communicator - communicators_.data());
+      gone.push_back(index);
+      return true;
+    });
+  }
 }
 
 std::vector<IslandSimulation::SameRun> IslandSimulation::adopt(

@@ -65,6 +65,9 @@ class IslandSimulation {
 
   /// Nothing is under way, told or on the wire.
   bool rests() const;
+  /// Collectives that are over give their memory back; their numbers are appended. PRECONDITION:
+  /// who has finished has been told. O(communicators + collectives that are open or were).
+  void forget_over(std::vector<std::int32_t>& over);
   /// How these open runs stand, in numbers without times of what moves; false where something is
   /// under way, which they would not tell.
   bool save(std::span<const std::int32_t> runs, Standing& standing) const;
@@ -107,7 +110,7 @@ class IslandSimulation {
     std::int32_t first_connection;
     std::vector<ConstraintId> constraint;  // by number in the shape
     const LoneTimes* lone;
-    std::vector<std::int32_t> runs;
+    std::vector<std::int32_t> runs;  // those that are over may be missing
   };
   /// The slot of a told collective that was the last to enter a constraint.
   struct Holder {

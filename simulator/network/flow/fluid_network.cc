@@ -182,6 +182,7 @@ void FluidNetwork::append(Connection& connection, const Post& what) {
 
 Time FluidNetwork::advance(Time limit, std::vector<NetworkEvent>& events) {
   const std::size_t before = events.size();
+  coming_.clear();
   while (true) {
     throw_if_stopped();
     update_rates();

@@ -107,8 +107,8 @@ class FluidNetwork {
   Time now() const { return now_; }
   /// When advance() would do something next, events or not; Time::max() where nothing is to come.
   Time next_change();
-  /// Tags of some deliveries that are soon to come, each named once or several times; the caller
-  /// clears it.
+  /// Tags of some deliveries that are soon to come, as the last advance() saw them, each named once
+  /// or several times. The caller may take them.
   std::vector<std::uint64_t>& coming() { return coming_; }
   /// Nothing is under way or to start.
   bool idle() const { return live_ == 0 && deliveries_.empty(); }
