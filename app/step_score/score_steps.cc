@@ -25,6 +25,7 @@ ScoredStep predict(const PublishedStep& step, const std::optional<Time>& launch)
     const Workload workload = exact_workload(job, std::ref(times));
     SimulateOptions options;
     options.quiet = true;
+    options.spray = true;
     scored.predicted_s =
         run_flow(workload, topology_from(step.topology), options, nullptr).total.seconds();
   } catch (const Error& error) {
