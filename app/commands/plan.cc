@@ -68,16 +68,16 @@ void refuse_unheeded(const CLI::App& app, char problem, std::string_view whose) 
 /// flags of ours describe a job.
 bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
   job.words = app.remaining();
+  if (job.words.empty()) {
+    return false;
+  }
   const bool described = std::ranges::any_of(job.words, [](const std::string& word) {
     return word == "--model" || word.starts_with("--model=") || word.starts_with("--hf") ||
            word.starts_with("--from-megatron") || word.starts_with("--from_megatron");
   });
-  if (!described) {
-    if (!job.words.empty()) {
-      app.allow_extras(false);
-      throw usage_error(*app.get_parent(), CLI::ExtrasError(app.get_name(), job.words));
-    }
-    return false;
+  if (!described && app.count("--aceso-model") + app.count("--metis-hostfile") > 0) {
+    app.allow_extras(false);
+    throw usage_error(*app.get_parent(), CLI::ExtrasError(app.get_name(), job.words));
   }
   for (const auto& [flag, ours] : kShared) {
     if (app.count(flag) > 0) {

@@ -530,6 +530,11 @@ void take_job(CLI::App& app, SimulateOptions& options) {
         .hint("'lockstep simulate --help' shows what there is, with examples");
   }
   if (!options.workload.empty() && !options.job.empty()) {
+    if (options.job.front() == "--model" || options.job.front().starts_with("--model=")) {
+      throw Error("simulate: --workload gives a workload already")
+          .field("--model")
+          .expected("one of --workload and --model");
+    }
     app.allow_extras(false);
     throw usage_error(*app.get_parent(), CLI::ExtrasError(app.get_name(), options.job));
   }
