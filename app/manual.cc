@@ -12,12 +12,24 @@
 namespace lockstep {
 namespace {
 
-/// Text as roff reads it: no line may begin with a dot or quote, and '-' is a minus that can be
-/// copied.
+/// The UTF-8 character that text[i] begins as roff's name for it; i goes on to its last byte.
+std::string roff_character(std::string_view text, std::size_t& i) {
+  const auto first = static_cast<unsigned char>(text[i]);
+  const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+  unsigned code = first & (0x3FU >> more);
+  for (int k = 0; k < more && i + 1 < text.size(); ++k) {
+    code = code << 6 | (static_cast<unsigned char>(text[++i]) & 0x3FU);
+  }
+  return fmt::format("\\[u{:04X}]", code);
+}
+
+/// Text as roff reads it: ASCII alone, no line may begin with a dot or quote, and '-' is a minus
+/// that can be copied.
 std::string roff(std::string_view text) {
   std::string out;
   bool line_start = true;
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (line_start && (c == '.' || c == '\'')) {
       out += "\\&";
     }
@@ -25,6 +37,8 @@ std::string roff(std::string_view text) {
       out += "\\e";
     } else if (c == '-') {
       out += "\\-";
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      out += roff_character(text, i);
     } else {
       out += c;
     }
@@ -84,6 +98,27 @@ void append_options(const CLI::App& app, std::string& text) {
   }
 }
 
+/// What stands below the options, as it stands: a section for each paragraph with a title, which
+/// ends in a colon ("Examples:", "Flags of plain (…):").
+void append_footer(std::string_view footer, std::string& text) {
+  while (!footer.empty()) {
+    const std::string_view paragraph = footer.substr(0, footer.find("\n\n"));
+    footer.remove_prefix(std::min(footer.size(), paragraph.size() + 2));
+    std::string body = without_end(std::string(
+        paragraph.substr(std::min(paragraph.find_first_not_of('\n'), paragraph.size()))));
+    const std::size_t line = std::min(body.find('\n'), body.size());
+    if (line > 0 && body[line - 1] == ':') {
+      std::string title = body.substr(0, std::min(body.find(" ("), line - 1));
+      std::ranges::transform(title, title.begin(), [](unsigned char c) { return std::toupper(c); });
+      text += fmt::format(".SH {}\n", roff(title));
+      body.erase(0, line + 1);
+    } else {
+      text += ".PP\n";
+    }
+    text += fmt::format(".nf\n{}\n.fi\n", roff(body));
+  }
+}
+
 }  // namespace
 
 std::string manual_name(const CLI::App& app) {
@@ -115,16 +150,10 @@ std::string manual_page(const CLI::App& app, const std::string& version) {
     }
   }
   append_options(app, text);
-  if (!app.get_footer().empty()) {
-    std::string footer = without_end(app.get_footer());
-    if (footer.starts_with("Examples:\n")) {
-      footer.erase(0, 10);
-    }
-    text += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(footer));
-  }
+  append_footer(app.get_footer(), text);
   text +=
       ".SH EXIT STATUS\n0 done; 1 a check that was asked for failed; 2 bad input or usage; 3 a "
-      "needed part is missing; 70 a defect of the program.\n.SH "
+      "needed part is missing; 70 a defect of the program; 130 interrupted.\n.SH "
       "ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\n"
       "If set and not empty, nothing is printed in colour.\n";
   if (app.get_parent() != nullptr) {

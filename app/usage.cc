@@ -86,6 +86,10 @@ std::string full_name(const CLI::App& app) {
                                      : full_name(*app.get_parent()) + " " + app.get_name();
 }
 
+std::string root_help(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.help() : root_help(*app.get_parent());
+}
+
 Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   const CLI::App& app = chosen(root);
   // CLI11 looks for missing flags first; but a missing flag is often only a mistyped one.

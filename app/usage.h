@@ -24,4 +24,7 @@ const CLI::App& chosen(const CLI::App& root);
 /// "lockstep topology check": the application's name with those of its parents before it.
 std::string full_name(const CLI::App& app);
 
+/// What --help prints of the command chosen.
+std::string root_help(const CLI::App& app);
+
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 
 #include "app/command.h"
 #include "app/generate_exact.h"
+#include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -29,28 +30,24 @@ namespace {
 namespace fs = std::filesystem;
 
 struct GenerateFlags {
-  std::string generator, output, format, flavour;
+  std::string generator, output, format, flavour, examples;
   bool script_compat = false, help = false, list_models = false, memory = false, json = false;
   CLI::App* app = nullptr;
 };
 
-std::string help_text(const GenerateFlags& flags) {
-  const CLI::App* root = flags.app;
-  while (root->get_parent() != nullptr) {
-    root = root->get_parent();
-  }
-  std::string text = root->help() + "\nGenerators (--generator):\n";
+/// What --help says below the examples; `named` is the generator that was named, if any.
+std::string about_generators(const Generator* named) {
+  std::string text = "\nGenerators (--generator):\n";
   for (const Generator* each : generators()) {
     text += fmt::format("  {:<16} {} ({})\n", each->name, each->summary, each->format);
   }
-  if (flags.generator.empty()) {
-    return text +
-           "\n'lockstep generate --generator NAME --help' lists that one's flags.\n"
-           "'lockstep generate --flavour exact --help' lists those of a step as it is: --model,\n"
-           "--hf-config, --from-megatron-args, --gpus, --tp, --pp …\n";
+  if (named != nullptr) {
+    return text + fmt::format("\nFlags of {}:\n{}", named->name, args_help(named->flags()));
   }
-  const Generator& generator = generator_named(flags.generator);
-  return text + fmt::format("\nFlags of {}:\n{}", generator.name, args_help(generator.flags()));
+  return text +
+         "\n'lockstep generate --generator NAME --help' lists that one's flags.\n"
+         "'lockstep generate --flavour exact --help' lists those of a step as it is: --model,\n"
+         "--hf-config, --from-megatron-args, --gpus, --tp, --pp …\n";
 }
 
 /// What --memory prints.
@@ -208,7 +205,10 @@ ExitCode generate(const GenerateFlags& flags) {
     return generate_exact(flags);
   }
   if (flags.help) {
-    write_file("-", help_text(flags));
+    flags.app->footer(flags.examples + about_generators(flags.generator.empty()
+                                                            ? nullptr
+                                                            : &generator_named(flags.generator)));
+    write_file("-", root_help(*flags.app));
     return ExitCode::kDone;
   }
   if (flags.list_models) {
@@ -283,6 +283,8 @@ ExitCode generate(const GenerateFlags& flags) {
 CommandBody define(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
   flags->app = &app;
+  flags->examples = app.get_footer();
+  app.footer(flags->examples + about_generators(nullptr));
   app.set_help_flag();
   app.allow_extras();  // a generator's flags: its own table reads them
   app.add_option("--generator", flags->generator, "What to imitate; see below")->expected(0, 1);

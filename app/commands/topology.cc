@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/command.h"
+#include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -75,13 +76,9 @@ const TopologyBuilder& named_template(const std::string& name) {
       .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 
-std::string build_help(const BuildFlags& flags, const TopologyBuilder& builder) {
-  const CLI::App* root = flags.app;
-  while (root->get_parent() != nullptr) {
-    root = root->get_parent();
-  }
-  std::string text = root->help();
-  text += "\nTemplates (--template):\n";
+/// What --help says below the options.
+std::string about_templates(const TopologyBuilder& builder) {
+  std::string text = "Templates (--template):\n";
   for (const TopologyBuilder* each : topology_builders()) {
     text += fmt::format("  {:<16} {}\n", each->name, each->summary);
   }
@@ -95,7 +92,8 @@ ExitCode build(const BuildFlags& flags) {
   const std::vector<std::string> words = take_template(flags.app->remaining(), name);
   const TopologyBuilder& builder = named_template(name);
   if (flags.help) {
-    write_file("-", build_help(flags, builder));
+    flags.app->footer(about_templates(builder));
+    write_file("-", root_help(*flags.app));
     return ExitCode::kDone;
   }
   if (!flags.format.empty() && flags.format != "simai" && flags.format != "json") {
@@ -127,7 +125,7 @@ CommandBody define_build(CLI::App& app) {
   flags->app = &app;
   app.set_help_flag();
   app.allow_extras();
-  app.footer("");
+  app.footer(about_templates(named_template(flags->topology_template)));
   app.add_option("--template,--topology", flags->topology_template,
                  "The template, by default plain; -topo is taken too")
       ->expected(0, 1);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "app/generate_exact.h"
+#include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/progress.h"
@@ -29,13 +30,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string root_help(const CLI::App* app) {
-  while (app->get_parent() != nullptr) {
-    app = app->get_parent();
-  }
-  return app->help();
-}
 
 /// A file of the output folder.
 class Folder {
@@ -242,7 +236,7 @@ ExitCode profile_interference(const ProfileOptions& options) {
 
 ExitCode run_profile(ProfileOptions& options) {
   if (options.help) {
-    write_file("-", root_help(options.app) + "\n" + exact_flags_help());
+    write_file("-", root_help(*options.app) + "\n" + exact_flags_help());
     return ExitCode::kDone;
   }
   options.timing.flush_l2 = !options.no_flush;

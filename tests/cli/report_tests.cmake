@@ -23,6 +23,7 @@ lockstep_cli_test(cli_manual ARGS manual simulate OUT "^.TH \"LOCKSTEP.-SIMULATE
 lockstep_cli_test(cli_manual_nested ARGS manual topology build OUT "^.TH \"LOCKSTEP.-TOPOLOGY.-BUILD\" 1" "template")
 lockstep_cli_test(cli_manual_unknown ARGS manual explode EXIT 2 ERR "there is no command 'explode'")
 lockstep_cli_test(cli_manual_all ARGS manual -o @OUT@/man)
+lockstep_script_test(cli_manual_pages COMMAND manual_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_quiet ARGS simulate --workload tests/data/simulate/micro.txt --topology Spectrum-X:g=8 --quiet OUT "^step time ")
 lockstep_cli_test(cli_quiet_error ARGS simulate --workload nowhere.txt --topology Spectrum-X:g=8 -q EXIT 2 ERR "^lockstep: nowhere.txt: cannot read")
 lockstep_script_test(cli_terminal COMMAND terminal_test.sh $<TARGET_FILE:lockstep> LABELS fast)
