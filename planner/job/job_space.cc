@@ -84,13 +84,10 @@ class Nodes {
 
   void experts() {
     const std::int64_t rest = job_.gpus / job_.pp;
-    const bool any = experts_ > 0;
-    for (const std::int64_t etp :
-         or_free(axes_.expert_tp, any && job_.tp > 1 ? std::vector<std::int64_t>{0, 1}
-                                                     : std::vector<std::int64_t>{0})) {
+    for (const std::int64_t etp : or_free(axes_.expert_tp, free_expert_tp(experts_, job_.tp))) {
       job_.expert_tp = etp;
-      for (const std::int64_t ep :
-           or_free(axes_.ep, any ? divisors(experts_, rest) : std::vector<std::int64_t>{1})) {
+      for (const std::int64_t ep : or_free(
+               axes_.ep, experts_ > 0 ? divisors(experts_, rest) : std::vector<std::int64_t>{1})) {
         job_.ep = ep;
         batch();
       }
@@ -101,8 +98,7 @@ class Nodes {
     for (const std::int64_t size : or_free(axes_.micro_batch, free_microbatches())) {
       job_.micro_batch = size;
       for (const bool sequence :
-           or_free(axes_.sequence_parallel,
-                   job_.tp == 1 ? std::vector<bool>{false} : std::vector<bool>{false, true})) {
+           or_free(axes_.sequence_parallel, free_sequence_parallel(job_.tp))) {
         job_.sequence_parallel = sequence;
         for (const Recompute recompute : or_free(axes_.recompute, free_recompute(job_))) {
           job_.recompute = recompute;
@@ -224,6 +220,14 @@ std::vector<std::int64_t> free_context(std::int64_t seq) {
     free.push_back(2 * free.back());
   }
   return free;
+}
+
+std::vector<std::int64_t> free_expert_tp(std::int64_t experts, std::int64_t tp) {
+  return experts > 0 && tp > 1 ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0};
+}
+
+std::vector<bool> free_sequence_parallel(std::int64_t tp) {
+  return tp == 1 ? std::vector<bool>{false} : std::vector<bool>{false, true};
 }
 
 std::vector<Recompute> free_recompute(const Job& base) {

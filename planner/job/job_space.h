@@ -38,8 +38,11 @@ struct SpaceLimits {
 /// The cut with the model of `base`, whose vocabulary is padded for it.
 Job with_model(const Job& base, Job cut);
 
-/// Values of free axes: cp, recomputation, and 1, 2, 4, 8 samples a microbatch.
+/// Values of free axes: cp, experts' tp (0 is tp) of so many experts, sequence parallelism,
+/// recomputation, and 1, 2, 4, 8 samples a microbatch.
 std::vector<std::int64_t> free_context(std::int64_t seq);
+std::vector<std::int64_t> free_expert_tp(std::int64_t experts, std::int64_t tp);
+std::vector<bool> free_sequence_parallel(std::int64_t tp);
 std::vector<Recompute> free_recompute(const Job& base);
 std::vector<std::int64_t> free_microbatches();
 inline constexpr std::int64_t kMostChunks = 8;  ///< model chunks a stage

@@ -63,10 +63,7 @@ class Cuts {
 
  private:
   void experts() {
-    const std::vector<std::int64_t> free_tp = experts_ > 0 && job_.tp > 1
-                                                  ? std::vector<std::int64_t>{0, 1}
-                                                  : std::vector<std::int64_t>{0};
-    for (const std::int64_t etp : or_free(axes_.expert_tp, free_tp)) {
+    for (const std::int64_t etp : or_free(axes_.expert_tp, free_expert_tp(experts_, job_.tp))) {
       job_.expert_tp = etp;
       for (const std::int64_t ep :
            or_free(axes_.ep, experts_ > 0 ? divisors(experts_, most_pool_ / expert_tp(job_))
@@ -84,8 +81,7 @@ class Cuts {
     for (const std::int64_t size : or_free(axes_.micro_batch, free_microbatches())) {
       job_.micro_batch = size;
       for (const bool sequence :
-           or_free(axes_.sequence_parallel,
-                   job_.tp == 1 ? std::vector<bool>{false} : std::vector<bool>{false, true})) {
+           or_free(axes_.sequence_parallel, free_sequence_parallel(job_.tp))) {
         job_.sequence_parallel = sequence;
         for (const Recompute recompute : or_free(axes_.recompute, free_recompute(job_))) {
           job_.recompute = recompute;
