@@ -1,6 +1,5 @@
 #include "app/simulate/run_network.h"
 
-#include <bit>
 #include <utility>
 
 #include "app/flag_value.h"
@@ -12,17 +11,6 @@
 
 namespace lockstep {
 namespace {
-
-/// Where NCCL would take a tree for a small all-reduce (a loss, a norm), recursive doubling: it too
-/// takes a logarithm of steps, but every rank does the same, so that the step folds by symmetry.
-void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
-  constexpr Bytes kSmall(64 * 1024);
-  if (tuned.request.op == CommType::kAllReduce && tuned.request.bytes <= kSmall &&
-      tuned.algorithm->name == "tree" &&
-      std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
-    tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
-  }
-}
 
 TunedRequest tuned_by_flags(CollectiveRequest request, const GroupShape& shape,
                             const NcclFabric& fabric, const NcclWishes& wishes,

@@ -1,5 +1,7 @@
 #include "simulator/collectives/tune.h"
 
+#include <bit>
+
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/rings.h"
 #include "simulator/collectives/trees.h"
@@ -40,15 +42,32 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
   request.hop_latency = choice.hops;
   if (!own && choice.algorithm != NcclAlgorithm::kPointToPoint) {
     tuned.channels = choice.channels;
-    if (request.channels == 0 &&
-        tuned.channels < distinct_channels(*tuned.algorithm, request, shape)) {
+    const std::int32_t distinct = distinct_channels(*tuned.algorithm, request, shape);
+    if (request.channels == 0 && tuned.channels < distinct) {
       request.channels = tuned.channels;
+      tuned.fewer_channels = choice.channels_of_all >= distinct;
     }
   }
   const std::int64_t chunk = request.bytes.count() / shape.ranks / channel_count(request, shape);
   request.slices = request.protocol == Protocol::kSimple && chunk > kSlicedChunk ? 2 : 1;
   tuned.request = std::move(request);
   return tuned;
+}
+
+void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
+  constexpr Bytes kSmall(64 * 1024);
+  const std::string_view name = tuned.algorithm->name;
+  CollectiveRequest& request = tuned.request;
+  if (request.op == CommType::kAllReduce && request.bytes <= kSmall && name == "tree" &&
+      std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
+    tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
+  }
+  const NcclGroup group = nccl_group(shape);
+  const bool even = group.servers * group.fewest == group.ranks;
+  if (tuned.fewer_channels && name == "ring" && group.servers > 1 && even) {
+    request.channels = 0;  // as many as suit the group
+    tuned.fewer_channels = false;
+  }
 }
 
 }  // namespace lockstep

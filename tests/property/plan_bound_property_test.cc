@@ -104,7 +104,8 @@ double soonest_s(const Topology& topology, const std::vector<std::int32_t>& rank
         CollectiveRequest request;
         request.op = op;
         request.bytes = bytes;
-        const TunedRequest tuned = tune(std::move(request), shape, fabric);
+        TunedRequest tuned = tune(std::move(request), shape, fabric);
+        keep_ranks_alike(tuned, shape);
         return std::make_shared<const Schedule>(
             build_schedule(*tuned.algorithm, tuned.request, shape));
       },

@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/collectives/tune.h"
 #include "simulator/network/flow/flow_engine.h"
+#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/flow_graph_run.h"
 #include "simulator/replay/lone_collective.h"
 #include "simulator/replay/recurrence_run.h"
@@ -363,6 +365,38 @@ TEST(SymmetryProperty, ChannelsThatTurnAndTreesThatMirrorAreAlike) {
   EXPECT_EQ(half.classes * 2, half.slots);  // four of eight turns: only the mirror is left
   const LoneCollectiveResult ring = verified("Spectrum-X:g=256", "ring", 8, {});
   EXPECT_EQ(ring.classes * 8 * 16, ring.slots);  // rails, and every second server
+}
+
+/// Classes of ranks in an all-gather of 32 KiB over servers of so many.
+std::int32_t classes_of_small_gather(const char* fabric, bool kept_alike) {
+  const Topology topology = topology_from(fabric);
+  FlowOptions flow;
+  flow.routes.spray = true;
+  FlowGraphBuilder::Setting setting;
+  setting.nodes = topology.gpus();
+  for (std::int32_t rank = 0; rank < std::ssize(setting.nodes); ++rank) {
+    setting.places.push_back(rank);
+  }
+  const GroupShape shape = shape_of_nodes(topology, setting.nodes);
+  TunedRequest tuned = tune({.op = CommType::kAllGather, .bytes = Bytes(32 * 1024)}, shape,
+                            fabric_of(topology, setting.nodes));
+  if (kept_alike) {
+    keep_ranks_alike(tuned, shape);
+  }
+  FlowGraphBuilder builder(topology, flow);
+  builder.add(build_schedule(*tuned.algorithm, tuned.request, shape), setting);
+  FlowGraph graph = builder.finish();
+  graph.place_colour.assign(setting.nodes.size(), 0);
+  const auto partition = refine(graph, static_cast<std::int32_t>(graph.slots.size()));
+  return partition ? partition->place_classes : -1;
+}
+
+TEST(SymmetryProperty, SmallRingsKeepRanksAlike) {
+  for (const char* fabric : {"Spectrum-X:g=32,gps=16", "Spectrum-X:g=64,gps=8"}) {
+    SCOPED_TRACE(fabric);
+    EXPECT_GE(classes_of_small_gather(fabric, false), 8);  // one for each place of a server
+    EXPECT_EQ(classes_of_small_gather(fabric, true), 2);   // every second server turns back
+  }
 }
 
 /// The folded graph of an all-reduce by Simple on a sprayed fabric.

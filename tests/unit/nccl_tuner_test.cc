@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "simulator/collectives/tune.h"
 #include "tests/support/shapes.h"
 
 namespace lockstep::nccl_tuner_test {
@@ -136,6 +137,44 @@ TEST(Choice, SmallMessagesUseFewerChannels) {
   EXPECT_EQ(channels(64 * 1024 - 1), 1);
   EXPECT_EQ(channels(64 * 1024), 2);
   EXPECT_EQ(channels(1 << 20), 24);
+}
+
+// 512 threads * 8 B * 16 ranks = 64 KiB a channel, of which two servers of eight have eight that
+// differ.
+TEST(KeptAlike, SmallRingsGoRoundOnAllChannels) {
+  const auto channels = [](std::int64_t bytes, const GroupShape& shape, const NcclFabric& fabric,
+                           std::int32_t asked = 0) {
+    TunedRequest tuned =
+        tune({.op = CommType::kAllGather, .bytes = Bytes(bytes), .channels = asked}, shape, fabric);
+    EXPECT_EQ(tuned.algorithm->name, "ring");
+    const std::int32_t before = tuned.request.channels;
+    keep_ranks_alike(tuned, shape);
+    return std::pair(before, tuned.request.channels);
+  };
+  const std::int64_t small = 32 * 1024, large = 256 << 20;
+  EXPECT_EQ(channels(small, in_servers_of(8, 16), h100()), std::pair(1, 0));
+  EXPECT_EQ(channels(4 * small, in_servers_of(8, 16), h100()), std::pair(2, 0));
+  EXPECT_EQ(channels(large, in_servers_of(8, 16), h100()), std::pair(0, 0));
+  // What the user asks for stays, and so does what is no symmetry to begin with.
+  EXPECT_EQ(channels(small, in_servers_of(8, 16), h100(), 1), std::pair(1, 1));
+  EXPECT_EQ(channels(small, in_servers_of(8, 12), h100()), std::pair(1, 1));
+  // One NIC a server is why there are two channels, whatever the size.
+  NcclFabric one_nic = a100();
+  one_nic.nics = 1;
+  EXPECT_EQ(channels(large, in_servers_of(8, 16), one_nic), std::pair(2, 2));
+}
+
+TEST(KeptAlike, SmallSumsDoubleInPlaceOfATree) {
+  const auto name = [](std::int64_t bytes, std::int32_t ranks) {
+    const GroupShape shape = in_servers_of(8, ranks);
+    TunedRequest tuned = tune({.op = CommType::kAllReduce, .bytes = Bytes(bytes)}, shape, h100());
+    EXPECT_EQ(tuned.algorithm->name, "tree");
+    keep_ranks_alike(tuned, shape);
+    return tuned.algorithm->name;
+  };
+  EXPECT_EQ(name(64 * 1024, 64), "recursive-halving-doubling");
+  EXPECT_EQ(name(64 * 1024 + 1, 64), "tree");
+  EXPECT_EQ(name(4, 48), "tree");
 }
 
 TEST(Choice, PatNeedsOneRankAServer) {
