@@ -225,14 +225,15 @@ ProcessWorkload exact_workload_of(ExactJob& exact) {
                                ? process_workload(exact.job, timed, *exact.process, exact.with_init)
                                : ProcessWorkload{exact_workload(exact.job, timed), {}};
   const ComputeTimes::Counts& counts = times.counts();
-  if (!exact.profile.empty() && counts.measured == 0) {
+  const std::int64_t all = counts.measured + counts.between + counts.modelled;
+  if (!exact.profile.empty() && counts.modelled == all) {
     exact.warnings.push_back(fmt::format(
         "{}: none of the {} operators of this job is in the profile: all times are the roofline's",
-        exact.profile, counts.modelled));
+        exact.profile, all));
   } else if (!exact.profile.empty()) {
-    exact.notes.push_back(fmt::format("{}: {} of {} operators measured, {} by the roofline",
-                                      exact.profile, counts.measured,
-                                      counts.measured + counts.modelled, counts.modelled));
+    exact.notes.push_back(fmt::format(
+        "{}: {} of {} operators measured, {} between two measured sizes, {} by the roofline",
+        exact.profile, counts.measured, all, counts.between, counts.modelled));
   }
   return result;
 }

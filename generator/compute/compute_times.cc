@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "generator/compute/between_measured.h"
 #include "generator/compute/roofline.h"
 #include "generator/compute/sustained.h"
 
@@ -34,10 +35,21 @@ ComputeTimes::ComputeTimes(const GpuSpec& gpu, Precision precision,
 
 Time ComputeTimes::operator()(const Operator& op) {
   if (profile_) {
-    const auto measured = profile_->find(key_of(op, precision_of(op, precision_)));
-    if (measured) {
+    const Precision precision = precision_of(op, precision_);
+    const OperatorKey key = key_of(op, precision);
+    if (const auto measured = profile_->find(key)) {
       ++counts_.measured;
       return measured->median;
+    }
+    const auto [known, is_new] = between_.try_emplace(key);
+    if (is_new) {
+      known->second = between_measured(*profile_, op, precision, [&](const Operator& other) {
+        return operator_time(other, gpu_, precision_);
+      });
+    }
+    if (known->second) {
+      ++counts_.between;
+      return *known->second;
     }
   }
   const Time time = operator_time(op, gpu_, precision_);

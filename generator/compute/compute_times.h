@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "base/units.h"
@@ -10,13 +11,14 @@
 
 namespace lockstep {
 
-/// Times of a job's operators: measured where the profile has exactly that operator, else by the
+/// Times of a job's operators: measured where the profile has exactly that operator, between two
+/// measured ones where it has a smaller and a larger one (between_measured.h), else by the
 /// roofline. Counts which, so that a report can say what a prediction rests on. Calls count, so an
 /// object serves one thread; wrap it in std::ref where a function object is copied.
 class ComputeTimes {
  public:
   struct Counts {
-    std::int64_t measured = 0, modelled = 0;
+    std::int64_t measured = 0, between = 0, modelled = 0;
     friend bool operator==(const Counts&, const Counts&) = default;
   };
 
@@ -25,7 +27,9 @@ class ComputeTimes {
   ComputeTimes(const GpuSpec& gpu, Precision precision,
                std::optional<OperatorProfile> profile = std::nullopt);
 
-  /// The median of the profile, or operator_time(). ERRORS: as operator_time().
+  /// The median of the profile, between_measured() or operator_time(). O(log size of the profile),
+  /// or O(its size) the first time that an operator which it lacks is asked for. ERRORS: as
+  /// operator_time().
   Time operator()(const Operator& op);
   const Counts& counts() const { return counts_; }
 
@@ -33,6 +37,7 @@ class ComputeTimes {
   GpuSpec gpu_;
   Precision precision_;
   std::optional<OperatorProfile> profile_;
+  std::map<OperatorKey, std::optional<Time>> between_;  ///< of what was asked for and not measured
   Counts counts_;
 };
 
