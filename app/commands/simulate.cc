@@ -16,6 +16,7 @@
 #include "app/command.h"
 #include "app/generate_exact.h"
 #include "app/simulate/byteps_trace.h"
+#include "app/simulate/interference_flag.h"
 #include "app/simulate/job_figures.h"
 #include "app/simulate/job_matrix.h"
 #include "app/simulate/run_analytic.h"
@@ -454,6 +455,8 @@ ExitCode simulate(SimulateOptions& options) {
   if (!options.topology.empty()) {
     topology = topology_from(options.topology, &warnings);
   }
+  options.interference_model =
+      interference_of_flag(options.interference, topology ? &*topology : nullptr, warnings);
   Timeline timeline;
   const Topology* given = topology ? &*topology : nullptr;
   Trace rows;

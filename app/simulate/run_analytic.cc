@@ -32,7 +32,11 @@ LayerTable slowed(LayerTable table, Parallelism parallel, const AnalyticOptions&
 
 /// Flags that change nothing here: those of SimAI's command line are warned about, others refused.
 void check_flags(const SimulateOptions& options, std::vector<std::string>& warnings) {
-  for (const std::string& flag : flags_beside_formulas(options)) {
+  std::vector<std::string> typed = flags_beside_formulas(options);
+  if (!options.interference.empty()) {
+    typed.emplace_back("--interference");
+  }
+  for (const std::string& flag : typed) {
     if (flag != "--pxn" && flag != "--no-pxn" && flag != "--nvls" && flag != "--send-latency") {
       throw Error("the analytic engine has formulas of rings, no transfers that this could change")
           .field(flag)

@@ -57,7 +57,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.with_ports = options.with_ports;
   step.routes = fold;
   step.memory = options.memory;
-  step.interference.share = options.interference;
+  step.interference = options.interference_model;
   if (!options.traffic_class.empty()) {
     step.traffic_classes =
         flag_value("--traffic-class", options.traffic_class, TrafficClasses::parse);

@@ -96,10 +96,9 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group(analytic);
 
   app.add_option("--interference", options.interference,
-                 "part of a computation's speed that each collective beside it takes, 0 to 1\n"
-                 "(docs/models.md names measured ones)")
-      ->check(share)
-      ->capture_default_str()
+                 "SHARE|FILE: part of a computation's speed that each collective beside it takes,\n"
+                 "0 to 1 (docs/models.md names measured ones), or what lockstep profile\n"
+                 "--interference measured; default 0")
       ->group("Flow and packet engine");
 
   const char* slow = "Stragglers and faults (lockstep simulate --list-stragglers shows the models)";

@@ -35,7 +35,8 @@ struct SimulateOptions : NetworkFlags {
   std::string nvlink, nic, gpu_type, nic_type, busbw, ratios;
   double dp_overlap = 0, ep_overlap = 0, tp_overlap = 0;
   std::optional<double> pp_overlap;
-  double interference = 0;
+  std::string interference;
+  Interference interference_model;  // that of the flag, once read
 
   std::vector<std::string> straggler_specs;
   std::string scenario;

@@ -1,13 +1,27 @@
 #include "profiler/sweep/interference.h"
 
+#include <array>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace lockstep {
 namespace {
 
+constexpr std::int64_t kMostBlocks = 1 << 16;
+constexpr double kLongest = 3600;
+
 double ratio(double both, double alone) { return alone > 0 ? both / alone : 0; }
+
+double time_of(const JsonView& view) {
+  const double seconds = view.number();
+  if (!(seconds > 0) || seconds > kLongest) {
+    throw view.error("not a time").expected("seconds above 0 to 3600");
+  }
+  return seconds;
+}
 
 }  // namespace
 
@@ -16,7 +30,7 @@ InterferenceTable measure_interference(Device& device, const TimingOptions& opti
   table.device = device.facts();
   table.product = make_kernel(KernelKind::kGemm, Precision::kBf16, {8192, 8192, 8192});
   table.copy_bytes = std::int64_t{1} << 30;
-  for (const int blocks : {1, 2, 4, 8, 16, 24, 32}) {
+  for (const int blocks : {1, 2, 4, 8, 16, 24, 32, 48, 64}) {
     table.rows.push_back(device.interfere(table.product, table.copy_bytes, blocks, options));
   }
   return table;
@@ -42,6 +56,38 @@ std::string to_interference_json(const InterferenceTable& table) {
                             {"copy_slowdown", ratio(row.both_copy_s, row.copy_s)}});
   }
   return to_text(json);
+}
+
+InterferenceTable read_interference_json(std::string_view text, const std::string& file) {
+  const Json json = parse_json(text, file);
+  const JsonView view(json, file);
+  if (const JsonView schema = view["schema"]; schema.string() != kInterferenceSchema) {
+    throw schema.error("unknown schema '" + printable(schema.string()) + "'")
+        .expected(std::string(kInterferenceSchema));
+  }
+  constexpr std::array<std::string_view, 6> kKeys{"schema",  "gpu",        "driver",
+                                                  "compute", "copy_bytes", "rows"};
+  view.allow_keys(kKeys);
+  InterferenceTable table;
+  table.device.gpu = view["gpu"].string();
+  table.device.driver = view["driver"].string();
+  table.product = read_kernel(view["compute"]);
+  table.copy_bytes = view["copy_bytes"].integer(1, std::int64_t{1} << 62);
+  const JsonView rows = view["rows"];
+  rows.each([&](const JsonView& row) {
+    constexpr std::array<std::string_view, 7> kRowKeys{
+        "copy_blocks", "compute_s",        "copy_s",       "both_compute_s",
+        "both_copy_s", "compute_slowdown", "copy_slowdown"};
+    row.allow_keys(kRowKeys);
+    const int before = table.rows.empty() ? 0 : table.rows.back().copy_blocks;
+    table.rows.push_back({static_cast<int>(row["copy_blocks"].integer(before + 1, kMostBlocks)),
+                          time_of(row["compute_s"]), time_of(row["copy_s"]),
+                          time_of(row["both_compute_s"]), time_of(row["both_copy_s"])});
+  });
+  if (table.rows.empty()) {
+    throw rows.error("empty").expected("a row for each number of thread blocks");
+  }
+  return table;
 }
 
 std::string interference_text(const InterferenceTable& table) {

@@ -2,19 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
 
 namespace lockstep {
 
-double Interference::speed(std::int32_t collectives) const {
-  return std::max(kLeastSpeed, 1 - share * collectives);
+double Interference::speed(std::int32_t taken) const {
+  if (measured.empty()) {
+    return std::max(kLeastSpeed, 1 - share * taken);
+  }
+  const auto above = std::ranges::lower_bound(measured, taken, {}, &Point::blocks);
+  if (above == measured.end()) {
+    return measured.back().speed;
+  }
+  const Point below = above == measured.begin() ? Point{} : *std::prev(above);
+  return below.speed +
+         (above->speed - below.speed) * (taken - below.blocks) / (above->blocks - below.blocks);
 }
 
 Time BesideCollectives::start(std::int32_t op, Time begin, Time length, Time at_least,
                               const Interference& model) {
   running_.push_back({op, 0, begin, length, at_least});
-  return end_of(running_.back(), model.speed(collectives_));
+  return end_of(running_.back(), model.speed(taken_));
 }
 
 void BesideCollectives::expect(std::int32_t op, std::int64_t event) {

@@ -15,11 +15,24 @@ namespace lockstep {
 ///
 /// of their speed. Messages between two ranks, whose kernels take a channel or two, are free.
 /// `share` 0, the default: nothing is taken. docs/models.md names published figures.
+///
+/// Where it was `measured` (lockstep profile --interference), `share` does not count: NCCL launches
+/// a thread block for each channel, and with so many blocks of collectives under way computations
+/// run at what was measured beside so many, on straight lines between the points and from full
+/// speed beside none. Beside more than were measured they run as beside the most.
 struct Interference {
   static constexpr double kLeastSpeed = 0.1;
-  double share = 0;  ///< 0 to 1
+  struct Point {
+    std::int32_t blocks = 0;  ///< from 1
+    double speed = 1;         ///< above 0, at most 1
+    friend bool operator==(const Point&, const Point&) = default;
+  };
+  double share = 0;                  ///< 0 to 1
+  std::vector<Point> measured = {};  ///< blocks ascending
 
-  double speed(std::int32_t collectives) const;
+  bool any() const { return share > 0 || !measured.empty(); }
+  /// Beside so many collectives, or, where it was measured, beside so many thread blocks of them.
+  double speed(std::int32_t taken) const;
 };
 
 /// The computations of one rank that are under way, and when they end as collectives come and go
@@ -33,12 +46,16 @@ class BesideCollectives {
   void expect(std::int32_t op, std::int64_t event);
   bool expects(std::int32_t op, std::int64_t event) const;
   void end(std::int32_t op);
-  /// A collective begins (+1) or ends (-1): calls moved(op, new end) for each computation.
+  /// How many are under way beside this rank's computations, of which there is one at least; else
+  /// 0.
+  std::int32_t beside() const { return running_.empty() ? 0 : taken_; }
+  /// Collectives begin (+) or end (-), so many of them or of their thread blocks: calls
+  /// moved(op, new end) for each computation.
   template <class Moved>
   void collective(std::int32_t by, Time now, const Interference& model, Moved moved) {
-    const double before = model.speed(collectives_);
-    collectives_ += by;
-    const double speed = model.speed(collectives_);
+    const double before = model.speed(taken_);
+    taken_ += by;
+    const double speed = model.speed(taken_);
     if (speed == before) {
       return;
     }
@@ -57,7 +74,7 @@ class BesideCollectives {
   static void settle(Running& each, Time now, double speed);
   static Time end_of(const Running& each, double speed);
 
-  std::int32_t collectives_ = 0;
+  std::int32_t taken_ = 0;
   std::vector<Running> running_;
 };
 

@@ -87,8 +87,10 @@ struct ReplayOptions {
   /// The traffic class (NetworkEngine::connect_in_class) of a group's operation, `rank` being one
   /// of the group; -1 where it is not set. Transfers from rank to rank count as pipeline groups'.
   std::function<std::int32_t(GroupKind kind, CommType op, std::int32_t rank)> traffic_class;
-  /// How much slower computations are beside collectives: see Interference.
+  /// How much slower computations are beside collectives: see Interference. Where that was measured
+  /// by thread blocks: how many channels a rank's collective has (collective_channels.h).
   Interference interference;
+  std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels;
   ReplayLimits limits;
 };
 
@@ -100,6 +102,8 @@ struct ReplayResult {
   /// What it took, about a microsecond of a core each, the same on any machine: 256 a rank, and two
   /// for each moment at which something happened, 30 where the step is folded.
   std::int64_t work = 0;
+  /// With a measured interference: the most thread blocks of collectives beside a computation.
+  std::int32_t most_blocks = 0;
   // With ReplayOptions::recall.
   Time error;                         ///< by how much any end may be off
   std::int64_t recalled = 0;          ///< of the transfers: of collectives not simulated again

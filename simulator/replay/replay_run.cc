@@ -107,6 +107,7 @@ ReplayResult ReplayRun::run() {
   }
   result.transfers = runs_->transfers();
   result.work = work();
+  result.most_blocks = options_.interference.measured.empty() ? 0 : most_beside_;
   if (recalled_ != nullptr) {
     result.error = recalled_->error();
     result.recalled = recalled_->recalled();
@@ -263,13 +264,14 @@ void ReplayRun::start(std::int32_t r, std::int32_t op) {
           {rank.beside.start(op, begin, taken, launched, options_.interference), ++order_, r, op},
           now_);
       rank.beside.expect(op, order_);
+      most_beside_ = std::max(most_beside_, rank.beside.beside());
     } else {
       own_.push({std::max(begin + taken, launched), ++order_, r, op}, now_);
     }
     return;
   }
   if (interferes() && is_collective(what)) {
-    collective(r, +1);
+    collective(r, what, +1);
   }
   if (folded_ != nullptr && folded_->is_later(r, op)) {
     later_.emplace_back(r, op);
@@ -281,13 +283,15 @@ void ReplayRun::start(std::int32_t r, std::int32_t op) {
   }
 }
 
-/// A collective of the rank begins or ends.
-void ReplayRun::collective(std::int32_t r, std::int32_t by) {
+/// A collective of the rank begins (+1) or ends (-1).
+void ReplayRun::collective(std::int32_t r, const ProgramOp& what, std::int32_t by) {
   BesideCollectives& beside = at(r).beside;
+  by *= options_.interference.measured.empty() ? 1 : options_.channels(r, what);
   beside.collective(by, now_, options_.interference, [&](std::int32_t op, Time end) {
     own_.push({end, ++order_, r, op}, now_);
     beside.expect(op, order_);
   });
+  most_beside_ = std::max(most_beside_, beside.beside());
 }
 
 /// Makes the changes that are due.
@@ -327,7 +331,7 @@ void ReplayRun::ended(std::int32_t r, std::int32_t op) {
     if (what.comm == CommType::kNone) {
       rank.beside.end(op);
     } else if (is_collective(what)) {
-      collective(r, -1);
+      collective(r, what, -1);
     }
   }
   const bool received =

@@ -52,7 +52,7 @@ class ReplayRun {
   }
   RankState& at(std::int32_t rank) { return ranks_[index(rank)]; }
   bool is_traced(std::int32_t r) const { return r == 0 || (options_.traced && options_.traced(r)); }
-  bool interferes() const { return options_.interference.share > 0; }
+  bool interferes() const { return options_.interference.any(); }
   static bool is_collective(const ProgramOp& op) {
     return op.comm != CommType::kNone && op.comm != CommType::kSendRecv;
   }
@@ -72,7 +72,7 @@ class ReplayRun {
   void ready(std::int32_t r, std::int32_t op);
   void feed(std::int32_t r, std::int32_t stream);
   void start(std::int32_t r, std::int32_t op);
-  void collective(std::int32_t r, std::int32_t by);
+  void collective(std::int32_t r, const ProgramOp& what, std::int32_t by);
   void communicated(std::int32_t r, std::int32_t op);
   void ended(std::int32_t r, std::int32_t op);
   void change_network();
@@ -180,6 +180,7 @@ class ReplayRun {
   OwnQueue own_;
   Time now_;
   std::int64_t order_ = 0;
+  std::int32_t most_beside_ = 0;
   std::size_t change_ = 0;  // the next of options_.changes
   std::int64_t done_ops_ = 0, total_ops_ = 0;
 };

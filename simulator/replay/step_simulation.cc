@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "simulator/replay/collective_channels.h"
 #include "simulator/replay/critical_links.h"
 #include "simulator/replay/exposure.h"
 #include "simulator/replay/folded_runs.h"
@@ -298,6 +299,10 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   replay_options.tensor_schedules = options.tensor_schedules;
   replay_options.recall = options.recall;
   replay_options.interference = options.interference;
+  if (!options.interference.measured.empty()) {
+    replay_options.channels =
+        CollectiveChannels(compiled.work, nodes, topology, schedules, options.tensor_schedules);
+  }
   if (!options.traffic_classes.empty()) {
     replay_options.recall.reset();  // one class may wait for all of another
     replay_options.traffic_class = [&](GroupKind kind, CommType op, std::int32_t rank) {
@@ -460,6 +465,13 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.ports = std::move(ports);
   result.flows = run.transfers;
   result.replay_work = run.work;
+  if (const auto& measured = options.interference.measured;
+      !measured.empty() && run.most_blocks > measured.back().blocks) {
+    result.warnings.push_back(fmt::format(
+        "computations run beside up to {} thread blocks of collectives; the interference was "
+        "measured up to {} and is taken from there",
+        run.most_blocks, measured.back().blocks));
+  }
   result.recalled_flows = run.recalled;
   result.error = run.error;
   if (kept) {

@@ -31,6 +31,7 @@ READERS = {
     "simulate --topology": ["simulate", "--workload", TINY, "--topology", "@F@"],
     "simulate --beside": [*STEP, "--beside", "@F@"],
     "simulate --conf": [*STEP, "--conf", "@F@"],
+    "simulate --interference": [*STEP, "--interference", "@F@"],
     "simulate --scenario": [*STEP, "--scenario", "@F@"],
     "simulate --straggler jitter": [*STEP, "--straggler", "jitter:0-7:histogram=@F@"],
     "simulate --straggler trace": [*STEP, "--straggler", "trace:@F@"],

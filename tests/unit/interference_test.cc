@@ -21,6 +21,19 @@ TEST(Interference, EachCollectiveTakesItsShareDownToTheLeast) {
   EXPECT_EQ(Interference{}.speed(3), 1);
 }
 
+// Measured: 4 blocks leave 0.9 of the speed, 16 leave 0.6.
+TEST(Interference, MeasuredSpeedsRunStraightBetweenTheirPoints) {
+  const Interference model{0, {{4, 0.9}, {16, 0.6}}};
+  EXPECT_TRUE(model.any());
+  EXPECT_EQ(model.speed(0), 1);
+  EXPECT_DOUBLE_EQ(model.speed(1), 0.975);
+  EXPECT_EQ(model.speed(4), 0.9);
+  EXPECT_DOUBLE_EQ(model.speed(8), 0.8);
+  EXPECT_EQ(model.speed(16), 0.6);
+  EXPECT_EQ(model.speed(99), 0.6);
+  EXPECT_FALSE(Interference{}.any());
+}
+
 // 10 us of work from 0 on. A collective from 4 to 8 takes half: 4 + 2 are done at 8, and 4 are
 // left.
 TEST(BesideCollectives, EndsMoveAsCollectivesComeAndGo) {
@@ -83,16 +96,24 @@ TEST(Interference, ARankThatWaitsInACollectiveComputesSlowerToo) {
     schedule->add({.source = 1, .destination = 0}, {});
     return std::shared_ptr<const Schedule>(schedule);
   };
-  for (const double share : {0.0, 0.2}) {
+  const auto run = [&](const Interference& model) {
     testing::FakeNetwork network;
     ReplayOptions options;
     options.send_latency = Time();
-    options.interference.share = share;
-    const ReplayResult result =
-        replay(work, {NodeId(0), NodeId(1)}, topology, network, both_ways, options);
+    options.interference = model;
+    options.channels = [](std::int32_t, const ProgramOp&) { return 8; };
+    return replay(work, {NodeId(0), NodeId(1)}, topology, network, both_ways, options);
+  };
+  for (const double share : {0.0, 0.2}) {
+    const ReplayResult result = run({share, {}});
     EXPECT_EQ(result.rank_end[0], share > 0 ? Time::ns(11'200) : Time::us(10));
     EXPECT_EQ(result.rank_end[1], Time::us(5));
+    EXPECT_EQ(result.most_blocks, 0);
   }
+  // 8 of 16 blocks, which leave 0.6.
+  const ReplayResult measured = run({0, {{16, 0.6}}});
+  EXPECT_EQ(measured.rank_end[0], Time::ns(11'200));
+  EXPECT_EQ(measured.most_blocks, 8);
 }
 
 }  // namespace

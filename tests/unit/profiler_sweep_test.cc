@@ -101,11 +101,41 @@ TEST(Interference, TableHasTheSlowdowns) {
   FakeDevice device;
   const InterferenceTable table = measure_interference(device, {});
   const Json json = parse_json(to_interference_json(table), "i.json");
-  ASSERT_EQ(json["rows"].size(), 7U);
+  ASSERT_EQ(json["rows"].size(), 9U);
   EXPECT_EQ(json["rows"][6]["copy_blocks"], 32);
   EXPECT_DOUBLE_EQ(json["rows"][6]["compute_slowdown"], 1.32);
   EXPECT_DOUBLE_EQ(json["rows"][6]["copy_slowdown"], 1.1);
   EXPECT_THAT(interference_text(table), HasSubstr("1.320"));
+}
+
+TEST(Interference, WrittenAndReadAgain) {
+  FakeDevice device;
+  const std::string text = to_interference_json(measure_interference(device, {}));
+  EXPECT_EQ(to_interference_json(read_interference_json(text, "i.json")), text);
+}
+
+TEST(Interference, WhatIsNoTableIsRefusedWithThePlace) {
+  FakeDevice device;
+  const Json good = parse_json(to_interference_json(measure_interference(device, {})), "i.json");
+  const auto message = [&](auto change) {
+    Json json = good;
+    change(json);
+    try {
+      read_interference_json(to_text(json), "i.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_THAT(message([](Json& json) { json["schema"] = "lockstep-interference/9"; }),
+              HasSubstr("schema"));
+  EXPECT_THAT(message([](Json& json) { json["rows"] = Json::array(); }), HasSubstr("rows: empty"));
+  EXPECT_THAT(message([](Json& json) { json["rows"][2]["copy_blocks"] = 2; }),
+              HasSubstr("rows[2].copy_blocks"));
+  EXPECT_THAT(message([](Json& json) { json["rows"][1]["both_compute_s"] = 0; }),
+              HasSubstr("rows[1].both_compute_s: not a time"));
+  EXPECT_THAT(message([](Json& json) { json["rows"][0].erase("copy_s"); }), HasSubstr("copy_s"));
+  EXPECT_THAT(message([](Json& json) { json["rows"][0]["blocks"] = 1; }), HasSubstr("blocks"));
 }
 
 }  // namespace
