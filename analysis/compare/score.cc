@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -113,6 +115,7 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes) {
   }
   Score score;
   Bins bins;
+  std::optional<Error> unread;  // why the first file that is left out is
   if (fs::exists(fs::path(folder) / "index.csv")) {
     const PhysicalLog index = read_logs((fs::path(folder) / "index.csv").string()).at(0);
     PhysicalLog log = index;
@@ -135,13 +138,20 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes) {
         for (const PhysicalLog& log : read_logs(file)) {
           take_log(log, wishes, {}, bins, score);
         }
-      } catch (const Error&) {
+      } catch (const Error& error) {
         score.left_out.add("files that are no logs of collectives");
+        if (!unread) {
+          unread = error;
+        }
       }
     }
   }
   if (bins.large.empty() && bins.small.empty()) {
-    throw Error("nothing in this folder can be predicted").at(folder);
+    Error nothing("nothing in this folder can be predicted");
+    if (unread) {
+      nothing.add_context(fmt::format("the first file left out: {}", unread->what()));
+    }
+    throw std::move(nothing).at(folder);
   }
   score.large = error_statistics(bins.large);
   score.small = error_statistics(bins.small);

@@ -25,6 +25,8 @@ namespace http = beast::http;
 using Parser = http::request_parser<http::string_body>;
 
 constexpr std::uint32_t kMostHeader = 16 << 10;
+constexpr std::size_t kMostDiscarded = 16 << 20;  ///< after the last answer of a connection
+constexpr std::chrono::seconds kDiscardTime{2};
 
 std::string text_of(beast::string_view view) { return {view.data(), view.size()}; }
 
@@ -167,8 +169,28 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
           if (!problem && keep_alive) {
             self->read();
           } else {
-            beast::error_code ignored;
-            self->stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+            self->part();
+          }
+        });
+  }
+
+  /// What the client still sends is read and thrown away, for a while: to close a connection that
+  /// holds unread bytes resets it, and the client may lose the answer (413, say) over that.
+  void part() {
+    beast::error_code ignored;
+    stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+    stream_.expires_after(kDiscardTime);
+    buffer_.clear();
+    discard();
+  }
+
+  void discard() {
+    stream_.async_read_some(
+        buffer_.prepare(1 << 16),
+        [self = this->shared_from_this()](beast::error_code problem, std::size_t size) {
+          self->discarded_ += size;
+          if (!problem && self->discarded_ < kMostDiscarded) {
+            self->discard();
           }
         });
   }
@@ -179,6 +201,7 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
   std::optional<Parser> parser_;
   http::response<http::string_body> response_;
   bool answering_ = false;
+  std::size_t discarded_ = 0;
 };
 
 }  // namespace

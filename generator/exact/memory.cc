@@ -214,8 +214,8 @@ std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& mode
       expert = std::max(expert, chunk.largest_expert);
     }
     fill_states(job, memory);
-    memory.activations = peak_kept(
-        schedule.order({job.pp, job.vpp, job.microbatches()}, static_cast<std::int64_t>(s)), kept);
+    memory.activations = peak_kept(schedule, {job.pp, job.vpp, job.microbatches()},
+                                   static_cast<std::int64_t>(s), kept);
     if (job.sharding == Sharding::kZero3) {
       memory.gathered = Bytes(dense + expert) * (2 * rank_sizes(job).parameter);
       memory.working += memory.gathered;

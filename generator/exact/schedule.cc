@@ -61,4 +61,17 @@ Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_c
   return peak;
 }
 
+Bytes peak_kept(const PipelineSchedule& schedule, const PipelineShape& shape, std::int64_t stage,
+                std::span<const Bytes> by_chunk) {
+  const auto peak = [&](std::int64_t microbatches) {
+    return peak_kept(schedule.order({shape.pp, shape.vpp, microbatches}, stage), by_chunk);
+  };
+  const std::int64_t few = 4 * shape.pp;
+  if (shape.microbatches <= 2 * few) {
+    return peak(shape.microbatches);
+  }
+  const Bytes before = peak(few), now = peak(2 * few);
+  return now + Bytes((now - before).count() / few * (shape.microbatches - 2 * few));
+}
+
 }  // namespace lockstep

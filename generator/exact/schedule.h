@@ -61,4 +61,10 @@ const PipelineSchedule& pipeline_schedule_named(std::string_view name);
 /// backward pass, or where it is split the weights' part, takes it away again.
 Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_chunk);
 
+/// peak_kept() of a stage's order. O(pp vpp), however many microbatches: after some rounds each
+/// further microbatch adds the same to the peak, everything (gpipe) or nothing (the others).
+/// PRECONDITION: that of PipelineSchedule::order.
+Bytes peak_kept(const PipelineSchedule& schedule, const PipelineShape& shape, std::int64_t stage,
+                std::span<const Bytes> by_chunk);
+
 }  // namespace lockstep

@@ -38,14 +38,15 @@ struct Chunk {
 
 class Floor {
  public:
-  Floor(const Job& job, StageCosts& costs)
+  Floor(const Job& job, StageCosts& costs, std::int64_t most_walked)
       : job_(job),
         costs_(costs),
         schedule_(pipeline_schedule_named(job.schedule)),
         sizes_(rank_sizes(job)),
         dense_ranks_(job.dp() * job.cp),
         expert_ranks_(layout_of(job).expert_dp()),
-        microbatches_(job.microbatches()) {}
+        microbatches_(job.microbatches()),
+        walked_(microbatches_ <= most_walked) {}
 
   StepFloor run() {
     const std::vector<std::vector<ModelChunk>> cut = stages_of(job_);
@@ -55,11 +56,17 @@ class Floor {
       for (const ModelChunk& chunk : cut[s]) {
         stage.chunks.push_back(make_chunk(chunk, stage));  // counts those before
       }
-      stage.slots =
-          schedule_.order({job_.pp, job_.vpp, microbatches_}, static_cast<std::int64_t>(s));
+      if (walked_) {
+        stage.slots =
+            schedule_.order({job_.pp, job_.vpp, microbatches_}, static_cast<std::int64_t>(s));
+      }
       gather_buckets(stage);
     }
-    run_passes();
+    if (walked_) {
+      run_passes();
+    } else {
+      sum_passes();
+    }
     return finish();
   }
 
@@ -246,6 +253,65 @@ class Floor {
     }
   }
 
+  /// Less than run_passes() finds, by what little the passes of different stages wait for each
+  /// other in between: a stage begins when the first microbatch could come and runs all its passes;
+  /// the last microbatch then goes back through the stages before. O(pp vpp).
+  void sum_passes() {
+    const bool split = schedule_.splits_backward;
+    double head = 0;
+    for (Stage& stage : stages_) {
+      double round = 0;
+      for (const Chunk& chunk : stage.chunks) {
+        round += chunk.forward + (split ? chunk.input + chunk.weights : chunk.backward);
+      }
+      stage.free = head + round * static_cast<double>(microbatches_);
+      head += stage.chunks.front().forward + stage.chunks.front().output_s;
+    }
+    for (std::size_t s = stages_.size() - 1; !split && s-- > 0;) {
+      const Chunk& first = stages_[s].chunks.front();
+      stages_[s].free =
+          std::max(stages_[s].free, stages_[s + 1].free + first.output_s + first.backward);
+    }
+    for (Stage& stage : stages_) {
+      reduce_last(stage);
+    }
+  }
+
+  /// Of the last microbatch, whose pass through the first chunk is the last of all.
+  void reduce_last(Stage& stage) {
+    const auto last = static_cast<std::int32_t>(microbatches_ - 1);
+    for (std::size_t c = stage.chunks.size(); c-- > 0;) {
+      const Chunk& chunk = stage.chunks[c];
+      if (job_.sharding == Sharding::kZero3) {
+        stage.dp_free = std::max(stage.dp_free, stage.free + (c == 0 ? chunk.last_reduction : 0));
+        continue;
+      }
+      const auto add = [&](BackwardPart part, double begin) {
+        reduce(stage, chunk, {true, static_cast<std::int32_t>(c), last, part}, begin);
+      };
+      if (schedule_.splits_backward) {
+        add(BackwardPart::kInput, 0);
+        add(BackwardPart::kWeights, c == 0 ? stage.free - chunk.weights : 0);
+      } else {
+        add(BackwardPart::kWhole, c == 0 ? stage.free - chunk.backward : 0);
+      }
+    }
+    if (job_.sharding == Sharding::kZero2) {
+      stage.dp_free = std::max(stage.dp_free, reductions_s(stage));
+    }
+  }
+
+  /// ZeRO-2: of all microbatches.
+  double reductions_s(const Stage& stage) {
+    double sum = 0;
+    for (const Chunk& chunk : stage.chunks) {
+      for (const Chunk::Bucket& bucket : chunk.buckets) {
+        sum += bucket_s(chunk, bucket, CommType::kReduceScatter, sizes_.gradient);
+      }
+    }
+    return sum * static_cast<double>(microbatches_);
+  }
+
   void pass(std::size_t s, const PipelineSlot& slot, double begin) {
     Stage& stage = stages_[s];
     const Chunk& chunk = stage.chunks[static_cast<std::size_t>(slot.chunk)];
@@ -330,6 +396,7 @@ class Floor {
   const PipelineSchedule& schedule_;
   RankSizes sizes_;
   std::int64_t dense_ranks_, expert_ranks_, microbatches_;
+  bool walked_;
   std::vector<Stage> stages_;
   std::vector<double> forward_, backward_;  // ends, by virtual stage and microbatch
 };
@@ -361,7 +428,9 @@ class UniformCosts final : public StageCosts {
 
 }  // namespace
 
-StepFloor step_floor(const Job& job, StageCosts& costs) { return Floor(job, costs).run(); }
+StepFloor step_floor(const Job& job, StageCosts& costs, std::int64_t most_walked) {
+  return Floor(job, costs, most_walked).run();
+}
 
 StepBound::StepBound(const Topology& topology, OperatorTime time, const Speeds& speeds)
     : bounds_(topology, speeds), units_(std::move(time), bounds_, speeds.compute) {}
@@ -383,12 +452,12 @@ double StepBound::busy_s(const Job& job) {
   return sum * static_cast<double>(job.microbatches()) / static_cast<double>(job.pp) * kSlack;
 }
 
-StepFloor StepBound::of(const Job& job) {
+StepFloor StepBound::of(const Job& job, std::int64_t most_walked) {
   if (pipeline_schedule_named(job.schedule).bidirectional) {
     return {busy_s(job), busy_s(job)};
   }
   UniformCosts costs(job, units_, bounds_);
-  return step_floor(job, costs);
+  return step_floor(job, costs, most_walked);
 }
 
 }  // namespace lockstep

@@ -36,9 +36,14 @@ class StageCosts {
   virtual std::span<const std::size_t> cuts(std::size_t stage, std::size_t chunk) const = 0;
 };
 
+/// Of a pipeline with more microbatches the passes are summed, not walked through one by one: a
+/// bound less tight by what the stages wait for each other in between: thousandths there, and more
+/// where stages differ and passes of one chunk come together (GPipe, interleaving).
+inline constexpr std::int64_t kMostWalked = 4096;
+
 /// What StepBound::of() is, on stages with these costs. PRECONDITION: check_job(job); no
 /// bidirectional schedule.
-StepFloor step_floor(const Job& job, StageCosts& costs);
+StepFloor step_floor(const Job& job, StageCosts& costs, std::int64_t most_walked = kMostWalked);
 
 /// Lower bounds on the time of a step as the replay would find it: the replay's own graph with one
 /// rank a stage and every transfer as short as it could be (CollectiveBound).
@@ -60,8 +65,9 @@ class StepBound {
   StepBound(const StepBound&) = delete;
   StepBound& operator=(const StepBound&) = delete;
 
-  /// O(passes of all stages). PRECONDITION: check_job(job).
-  StepFloor of(const Job& job);
+  /// O(passes of all stages), or where they are not walked through O(virtual stages).
+  /// PRECONDITION: check_job(job).
+  StepFloor of(const Job& job, std::int64_t most_walked = kMostWalked);
   /// The passes of a mean stage alone, of bidirectional schedules their computations: what any
   /// choice of ZeRO, interleaving and layers a stage takes. O(1) for jobs that are cut alike.
   double busy_s(const Job& job);

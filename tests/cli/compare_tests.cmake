@@ -19,6 +19,7 @@ lockstep_cli_test(cli_calibrate_chooses ARGS calibrate ${two_tables} -o @OUT@/x.
 lockstep_cli_test(cli_calibrate_too_many ARGS compare calibrate ${two_tables} --fit nvls_efficiency -o @OUT@/x.json EXIT 2 ERR "do not determine nvls_efficiency")
 lockstep_cli_test(cli_score ARGS score tests/data/logs OUT "tables; " "dgx-h100")
 lockstep_cli_test(cli_score_json ARGS compare score tests/data/logs --json OUT "\"schema\": \"lockstep-score/1\"")
+lockstep_cli_test(cli_score_nothing_read ARGS score tests/data/logs --max-input 0 EXIT 2 ERR "nothing in this folder can be predicted" "two-tables.txt: the file has more than 0 B" "--max-input SIZE")
 lockstep_cli_test(cli_score_no_folder ARGS score nowhere EXIT 2 ERR "nowhere: there is no such folder")
 lockstep_cli_test(cli_health ARGS compare health ${two_tables} OUT "2 tests in 2 sets of like ones; 0 slow")
 lockstep_cli_test(cli_health_json ARGS health ${two_tables} --json OUT "\"schema\": \"lockstep-health/1\"")

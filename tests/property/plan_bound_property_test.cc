@@ -195,6 +195,7 @@ TEST(PlanBound, NoStepIsFaster) {
                                << static_cast<int>(job.sharding) << " " << job.schedule << " on "
                                << name << text_of(flow);
     EXPECT_LE(bound.busy_s(job), least * (1 + 1e-6)) << round;
+    EXPECT_LE(bound.of(job, 0).step_s, least * (1 + 1e-9)) << round << ": passes summed";
     sum += least / replayed;
     ++jobs;
   }
@@ -223,6 +224,42 @@ TEST(PlanBound, NoStepIsFasterWhereTheBackwardPassIsSplit) {
         EXPECT_LE(StepBound(topology, time).of(job).step_s,
                   testing::replay_job(job, topology, time).total.seconds())
             << bucket << " parameters a bucket, " << pp << " stages";
+      }
+    }
+  }
+}
+
+// With thousands of microbatches sums say what a walk says, to thousandths; less where passes of
+// one chunk come together (GPipe, interleaving) and stages differ.
+TEST(PlanBound, PassesAreSummedWhereTheyAreMany) {
+  const Topology topology = topology_from("Spectrum-X:g=16");
+  for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
+    for (const std::int64_t vpp : {1, 2}) {
+      for (const Sharding sharding : {Sharding::kNone, Sharding::kZero2, Sharding::kZero3}) {
+        Job job;
+        job.model = testing::llama(9, 1024, 8, 8, 4096, 32000);
+        job.pp = 4;
+        job.vpp = std::string_view(schedule) == "zb-h1" ? 1 : vpp;
+        job.gpus = 16;
+        job.seq = 512;
+        job.stage_layers = job.vpp == 1 ? std::vector<std::int64_t>{2, 3, 2, 2}
+                                        : std::vector<std::int64_t>{1, 1, 1, 1, 2, 1, 1, 1};
+        job.global_batch = 4 * kMostWalked;
+        job.schedule = schedule;
+        job.sharding = sharding;
+        job = with_padded_vocabulary(std::move(job));
+        check_job(job);
+        StepBound bound(topology, testing::roofline_of(job));
+        const double walked = bound.of(job).step_s, summed = bound.of(job, 0).step_s;
+        EXPECT_LE(summed, walked * (1 + 1e-9)) << schedule << vpp;
+        EXPECT_LE(bound.busy_s(job), summed * (1 + 1e-9)) << schedule << vpp;
+        if (vpp > 1 || std::string_view(schedule) == "gpipe") {
+          EXPECT_GT(summed, walked * 0.7) << schedule << vpp;  // each chunk has its slowest stage
+          continue;
+        }
+        EXPECT_GT(summed, walked * 0.998) << schedule << vpp;
+        job.global_batch *= 64;
+        EXPECT_NEAR(bound.of(job).step_s / walked, 64, 0.1) << schedule << vpp;
       }
     }
   }

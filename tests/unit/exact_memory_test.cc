@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "generator/exact/memory.h"
+#include "generator/exact/schedule.h"
 #include "tests/support/exact_models.h"
 
 namespace lockstep::exact_memory_test {
@@ -94,6 +95,32 @@ TEST(ExactMemory, SchedulesKeepAsManyMicrobatchesAsPublished) {
   for (const StageMemory& memory : memory_by_stage(job)) {
     EXPECT_EQ(memory.activations, one * (2 * 5));
     EXPECT_EQ(memory.parameters.dense, 2 * first.parameters.dense);
+  }
+}
+
+// Where there are many microbatches the order is not written out.
+TEST(ExactMemory, PeaksOfManyMicrobatchesAreThoseOfTheWholeOrder) {
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
+    for (const std::int64_t pp : {1, 2, 4, 6}) {
+      for (const std::int64_t vpp : {1, 2, 5}) {
+        const bool even = !schedule->bidirectional || pp % 2 == 0;
+        if (!even || (vpp > 1 && (pp == 1 || schedule->one_chunk))) {
+          continue;
+        }
+        for (std::int64_t rounds = 2; rounds <= 30; rounds += 7) {
+          const PipelineShape shape{pp, vpp, rounds * pp};
+          std::vector<Bytes> kept;
+          for (std::int64_t chunk = 0; chunk < schedule->chunks(shape); ++chunk) {
+            kept.emplace_back(1000 + 100 * chunk * chunk);
+          }
+          for (std::int64_t stage = 0; stage < pp; ++stage) {
+            EXPECT_EQ(peak_kept(*schedule, shape, stage, kept),
+                      peak_kept(schedule->order(shape, stage), kept))
+                << schedule->name << " pp " << pp << " vpp " << vpp << " rounds " << rounds;
+          }
+        }
+      }
+    }
   }
 }
 
