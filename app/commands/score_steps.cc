@@ -13,6 +13,7 @@
 
 #include "app/command.h"
 #include "app/flag_value.h"
+#include "app/step_score/prediction_apart.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/progress.h"
@@ -24,11 +25,12 @@ constexpr std::string_view kExamples =
     R"(Examples:
   lockstep score-steps ../shared/reference/physical
   lockstep score-steps ../shared/reference/physical --source vTrain --rows
+  lockstep score-steps ../shared/reference/physical --half even --row-limit 2min
 )";
 
 struct Options {
-  std::string folder, source, half = "both", launch;
-  std::int64_t every = 1, max_gpus = std::int64_t{1} << 24;
+  std::string folder, source, half = "both", launch, row_limit;
+  std::int64_t every = 1, max_gpus = std::int64_t{1} << 24, row = 0;
   bool rows = false, json = false;
 };
 
@@ -105,6 +107,11 @@ ExitCode score_steps(const Options& options) {
   if (!options.launch.empty()) {
     launch = flag_value("--host-launch", options.launch, parse_time);
   }
+  std::optional<PredictionApart> apart;
+  if (!options.row_limit.empty()) {
+    apart.emplace(options.folder, options.launch,
+                  flag_value("--row-limit", options.row_limit, parse_time));
+  }
   PublishedSteps published = read_published_steps(options.folder);
   std::vector<const PublishedStep*> chosen;
   std::map<std::string, std::int64_t> nth;
@@ -113,7 +120,7 @@ ExitCode score_steps(const Options& options) {
     if (step.source.find(options.source) != std::string::npos &&
         step.job.gpus <= options.max_gpus &&
         (options.half == "both" || odd == (options.half == "odd")) &&
-        nth[step.source]++ % options.every == 0) {
+        (options.row == 0 || step.row == options.row) && nth[step.source]++ % options.every == 0) {
       chosen.push_back(&step);
     }
   }
@@ -124,7 +131,7 @@ ExitCode score_steps(const Options& options) {
   std::vector<ScoredStep> steps;
   for (const PublishedStep* step : chosen) {
     progress.update(std::ssize(steps));
-    steps.push_back(predict(*step, launch));
+    steps.push_back(apart ? apart->predict(*step) : predict(*step, launch));
     if (!steps.back().failure.empty()) {
       ++published.skipped[fmt::format("{}: {}", step->source, steps.back().failure)];
     }
@@ -146,6 +153,10 @@ CommandBody define(CLI::App& app) {
   app.add_option("--every", options->every, "one in so many rows of each source")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
       ->capture_default_str();
+  app.add_option("--row", options->row, "only this row of each table, from 1")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
+  app.add_option("--row-limit", options->row_limit,
+                 "time for each row, such as 60s; one that takes longer is passed over, and told");
   app.add_option("--max-gpus", options->max_gpus, "only steps of at most so many GPUs")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   app.add_option("--host-launch", options->launch,

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -233,8 +236,8 @@ class Reader {
     return gpt(*layers, *hidden, *heads, table.whole(row, "vocab").value_or(51200), *seq);
   }
 
-  /// false: no precision that is modelled.
-  static bool set_precision(std::string text, Job& job) {
+  /// false: no precision that is modelled. Megatron-Bridge's recipes say FP8 for FP8-CS.
+  static bool set_precision(std::string text, const std::string& source, Job& job) {
     text = to_lower(text);
     const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
     if (has("nvfp4")) {
@@ -242,9 +245,9 @@ class Reader {
     }
     if (has("fp8")) {
       job.precision = Precision::kFp8;
-      job.fp8_recipe = has("mx")   ? Fp8Recipe::kMxfp8
-                       : has("cs") ? Fp8Recipe::kTensorwise
-                                   : Fp8Recipe::kDelayed;
+      job.fp8_recipe = has("mx")                                  ? Fp8Recipe::kMxfp8
+                       : has("cs") || source == "Megatron-Bridge" ? Fp8Recipe::kTensorwise
+                                                                  : Fp8Recipe::kDelayed;
       return true;
     }
     job.precision = text == "fp16" ? Precision::kFp16 : Precision::kBf16;
@@ -263,6 +266,29 @@ class Reader {
         skip(source, why);
       }
     }
+  }
+
+  /// "GPT 181B" has 12 layers hidden^2 + vocabulary hidden parameters, within 3 %.
+  static bool contradicts_its_name(const CsvTable& table, std::size_t row) {
+    const std::string name = table.text(row, "model");
+    const std::size_t at = name.find(' ');
+    double billions = 0;
+    if (at == name.npos ||
+        std::from_chars(name.data() + at + 1, name.data() + name.size(), billions).ec !=
+            std::errc()) {
+      return false;
+    }
+    const auto layers = static_cast<double>(table.whole(row, "layers").value_or(0));
+    const auto hidden = static_cast<double>(table.whole(row, "hidden").value_or(0));
+    const auto vocabulary = static_cast<double>(table.whole(row, "vocab").value_or(51200));
+    return std::abs((12 * layers * hidden + vocabulary) * hidden / (1e9 * billions) - 1) > 0.03;
+  }
+
+  /// Megatron-Bridge's column of Megatron-FSDP's group size, kept in the note.
+  static bool fsdp(const CsvTable& table, std::size_t row) {
+    const std::string note = table.text(row, "note");
+    const std::size_t at = note.find("FSDP column: ");
+    return at != note.npos && at + 13 < note.size() && note[at + 13] != '0';
   }
 
   /// Empty, or why the row is passed over.
@@ -303,11 +329,22 @@ class Reader {
     if (job.gpus % (job.tp * job.pp * job.cp) != 0) {
       return "the degrees do not divide the GPUs";
     }
+    if (table.text(row, "source").find("LoRA") != std::string::npos) {
+      return "low-rank adapters, which are not modelled";
+    }
+    if (source == "BLOOM prequel" && contradicts_its_name(table, row)) {
+      return "layers and width are not of the size in its name";
+    }
+    if (source.starts_with("MLPerf 5") && job.pp > 1) {
+      job.vpp = 8;  // the submission's config files (INTERLEAVED_PIPELINE)
+    }
     const std::string recompute = to_lower(table.text(row, "recompute"));
     job.recompute = recompute.starts_with("full")        ? Recompute::kFull
                     : recompute.starts_with("selective") ? Recompute::kSelective
                                                          : Recompute::kNone;
-    int nic_gbps = job.gpu_type.starts_with("A100") ? 200 : 400;
+    int nic_gbps = job.gpu_type.starts_with("A100")                    ? 200
+                   : job.gpu_type == "B300" || job.gpu_type == "GB300" ? 800
+                                                                       : 400;
     if (source == "SC'21 table 1" || source == "MT-NLG" || source == "BLOOM prequel") {
       as_megatron_2021(job);
       if (source == "BLOOM prequel") {
@@ -315,15 +352,18 @@ class Reader {
         nic_gbps = 50;  // four of 100 Gb/s for eight GPUs
       }
     } else {
-      if (!set_precision(table.text(row, "precision"), job)) {
+      if (!set_precision(table.text(row, "precision"), source, job)) {
         return "a precision that is not modelled";
       }
       as_megatron_core(job);
-      if (source.starts_with("llm-foundry")) {
+      if (source.starts_with("llm-foundry") || fsdp(table, row)) {
         job.sharding = job.gpus > 1 ? Sharding::kZero3 : Sharding::kNone;
       }
     }
     add(source, file, row, std::move(job), nic_gbps, *measured);
+    if (source.starts_with("llm-foundry")) {
+      out_.steps.back().flash_kernels = FlashKernels::kFirst;  // its sweeps' attn_impl: triton
+    }
     return {};
   }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "generator/exact/operator.h"
 #include "generator/job.h"
 
 namespace lockstep {
@@ -18,6 +19,7 @@ struct PublishedStep {
   Job job;
   std::string topology;  ///< of its cluster, as --topology takes it
   double measured_s = 0;
+  FlashKernels flash_kernels = FlashKernels::kNewest;  ///< where attention is fused
 };
 
 struct PublishedSteps {
@@ -37,7 +39,13 @@ struct PublishedSteps {
 ///     Megatron-LM until 2022     fp16, dropout, no fused attention, eager launches of 125 us each
 ///     everything since           fused attention, no dropout, ZeRO-1 where dp > 1, sequence
 ///                                parallelism where tp > 1, launches hidden (CUDA graphs)
-///     FSDP                       ZeRO-3
+///     FSDP                       ZeRO-3; also where Megatron-Bridge's FSDP column says so
+///     llm-foundry                FlashAttention of before version 2 (attn_impl: triton)
+///     Megatron-Bridge's "FP8"    one scale a tensor, from its own values (its recipes' FP8-CS)
+///     MLPerf 5.0's 405B          8 model chunks a stage (its submissions' config files)
+///
+/// Passed over, beside what lacks a field or a model: low-rank adapters, NVFP4, and rows of BLOOM's
+/// chronicles whose layers and width are not of the size in their name (by more than 3 %).
 ///
 /// ERRORS: Error if the folder has none of them, or with file, line and column where a cell is no
 /// number.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "app/simulate/run_flow.h"
@@ -22,7 +21,12 @@ ScoredStep predict(const PublishedStep& step, const std::optional<Time>& launch)
       job.host_launch = *launch;
     }
     ComputeTimes times(gpu_spec(job.gpu_type), job.precision);
-    const Workload workload = exact_workload(job, std::ref(times));
+    const auto time_of = [&](const Operator& op) {
+      Operator launched = op;
+      launched.flash_kernels = step.flash_kernels;
+      return times(launched);
+    };
+    const Workload workload = exact_workload(job, time_of);
     SimulateOptions options;
     options.quiet = true;
     options.spray = true;

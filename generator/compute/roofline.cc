@@ -20,6 +20,14 @@ constexpr AttentionEfficiency kAmpere{
     "FlashAttention-2 on an A100 (Dao 2023, section 4.1: 50-73 %, backward to 63 %)"};
 constexpr AttentionEfficiency kBlackwell{0.655, 0.55, 150,
                                          "taken over from the H100: not measured"};
+// Before FlashAttention-2: the middle of Dao 2023, section 1. Its instructions are those of Ampere,
+// so that a Hopper gains by its SMs and clock alone (132 x 1.755 GHz to 108 x 1.41: 1.52 times an
+// A100's rate); a kernel so slow does not get to the power limit, hence shares of what is
+// sustained.
+constexpr AttentionEfficiency kAmpereFirst{
+    0.40, 0.30, 150, "FlashAttention on an A100 (Dao 2023, section 1: 30-50 %, backward 25-35 %)"};
+constexpr AttentionEfficiency kHopperFirst{
+    0.28, 0.21, 150, "FlashAttention on an A100, scaled by SMs and clock to an H100"};
 constexpr AttentionEfficiency kVolta{0.35, 0.30, 150, "assumed: no FlashAttention-2 on Volta"};
 constexpr AttentionEfficiency kCdna3{0.40, 0.30, 150, "assumed"};
 
@@ -57,7 +65,7 @@ Time attention_time(const Operator& op, const GpuSpec& gpu, Precision precision)
   if (op.flops == 0 && op.bytes == 0) {
     return {};
   }
-  const AttentionEfficiency& fit = attention_efficiency(gpu.family);
+  const AttentionEfficiency& fit = attention_efficiency(gpu.family, op.flash_kernels);
   // Two products a key forward; five of the backward's half its size each (Dao 2023, section 3.1).
   const double key = 2.0 * static_cast<double>(op.batch) * static_cast<double>(op.heads) *
                      static_cast<double>(op.queries) *
@@ -107,7 +115,13 @@ Time memory_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
 
 }  // namespace
 
-const AttentionEfficiency& attention_efficiency(GpuFamily family) {
+const AttentionEfficiency& attention_efficiency(GpuFamily family, FlashKernels kernels) {
+  if (kernels == FlashKernels::kFirst && family == GpuFamily::kAmpere) {
+    return kAmpereFirst;
+  }
+  if (kernels == FlashKernels::kFirst && family == GpuFamily::kHopper) {
+    return kHopperFirst;
+  }
   switch (family) {
     case GpuFamily::kVolta:
       return kVolta;

@@ -15,7 +15,9 @@ struct AttentionEfficiency {
   double extra_keys = 0;
   std::string_view source;
 };
-const AttentionEfficiency& attention_efficiency(GpuFamily family);
+/// Families of which no figure of the first kernels is known have their newest ones.
+const AttentionEfficiency& attention_efficiency(GpuFamily family,
+                                                FlashKernels kernels = FlashKernels::kNewest);
 
 /// Time of one operator on one GPU that does nothing else.
 ///

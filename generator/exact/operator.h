@@ -9,6 +9,12 @@ namespace lockstep {
 /// bound by memory. Sizes are those of one rank, one microbatch.
 enum class OperatorKind : std::uint8_t { kGemm, kGroupedGemm, kAttention, kMemory };
 
+/// Which kernels compute attention without keeping scores.
+enum class FlashKernels : std::uint8_t {
+  kNewest,  ///< the best that a GPU's family has (compute/roofline.h)
+  kFirst,   ///< FlashAttention (Dao et al. 2022), in CUDA or Triton: what ran until summer 2023
+};
+
 struct Operator {
   std::string name;  ///< "attention.qkv forward"
   OperatorKind kind = OperatorKind::kMemory;
@@ -19,8 +25,9 @@ struct Operator {
                value_dim = 0;
   bool causal = false, backward = false;
   bool fused = true;  ///< kAttention: one kernel that keeps no scores, else one for each step
-  double flops = 0;   ///< arithmetic it must do
-  double bytes = 0;   ///< memory traffic it must do
+  FlashKernels flash_kernels = FlashKernels::kNewest;  ///< kAttention, fused: which ones
+  double flops = 0;                                    ///< arithmetic it must do
+  double bytes = 0;                                    ///< memory traffic it must do
   int element_bytes = 2;
 };
 

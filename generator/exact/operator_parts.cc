@@ -27,6 +27,13 @@ Operator gemm(std::string name, const Gemm& size, const RankSizes& sizes, int op
   return op;
 }
 
+/// Traffic of making an operand of fp8 from one element: read, and written along rows and along
+/// columns, since the weight's gradient needs it the other way round; with a scale of its own for
+/// each tensor its largest value is looked for first.
+double cast_bytes(const RankSizes& sizes) {
+  return (sizes.shares_largest ? 2.0 : 1.0) * sizes.activation + 2.0 * sizes.operand;
+}
+
 }  // namespace
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -49,6 +56,14 @@ ModuleOperators linear(const std::string& name, std::int64_t rows, std::int64_t 
   ops.weight_grad = {std::move(weight)};
   for (auto* backward : {&ops.input_grad, &ops.weight_grad}) {
     backward->front().backward = true;
+  }
+  if (operand < sizes.activation) {
+    const auto cast = [&](const char* what, std::int64_t width, bool backward) {
+      return memory_bound(name + what, product_of({groups, rows, width}) * cast_bytes(sizes),
+                          backward, sizes.activation);
+    };
+    ops.forward.insert(ops.forward.begin(), cast(" cast forward", in, false));
+    ops.input_grad.insert(ops.input_grad.begin(), cast(" cast backward", out, true));
   }
   return ops;
 }

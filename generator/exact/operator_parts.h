@@ -14,7 +14,9 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 double product_of(std::initializer_list<std::int64_t> factors);
 
 /// rows x in -> rows x out, `groups` of them, with both gradients; `operand` bytes an element. The
-/// weight's gradient is accumulated in the gradients' precision: read and written.
+/// weight's gradient is accumulated in the gradients' precision: read and written. In fp8 the input
+/// and the output's gradient are cast first, each in one kernel of its own (NVIDIA Transformer
+/// Engine, cast_transpose); weights, cast once a step, are free.
 ModuleOperators linear(const std::string& name, std::int64_t rows, std::int64_t in,
                        std::int64_t out, const RankSizes& sizes, int operand,
                        std::int64_t groups = 1);

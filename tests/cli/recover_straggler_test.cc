@@ -72,7 +72,7 @@ class Recover : public ::testing::Test {
   /// stage crosses NICs, that of data-parallel rank d from GPU d over node 18 + d, its rail's leaf,
   /// to GPU 8 + d and back. Gradients stay on NVLink.
   static constexpr const char* kServers =
-      "--model llama3-8b --gpus 16 --pp 2 --mbs 1 --global-batch 64 --seq 8192";
+      "--model llama3-8b --gpu-type B300 --gpus 16 --pp 2 --mbs 1 --global-batch 64 --seq 8192";
 
   /// Several workers, or links: asked with what is slow mended, a step takes what it did without.
   void expect_mended(const std::string& straggler, const std::string& edits,

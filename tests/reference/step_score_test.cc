@@ -1,6 +1,7 @@
 // The score of `lockstep score-steps` over published step times. The table that it prints is the
 // score; the bounds pin its present figures. What was calibrated (A100: launches, sustained rates)
-// was so on the odd rows of vTrain's one-node table alone; of that table even rows are scored here.
+// was so on the odd rows of vTrain's one-node table alone, and rates of Hopper and Blackwell on odd
+// rows of others; of all of these even rows are scored here.
 //
 // By default the rows that take little time; with LOCKSTEP_SCORE_ALL=1 every row.
 #include <cstdio>
@@ -63,6 +64,8 @@ TEST(StepScore, AgainstPublishedStepTimes) {
   score("--source several --max-gpus 64 --every 2", scores);
   score("--source Korthikanti", scores);
   score("--source SC --max-gpus 256", scores);
+  score("--source llm-foundry --half even --max-gpus 8", scores);
+  score("--source Megatron-Bridge --half even --max-gpus 64", scores);
   struct Pin {
     const char* source;
     std::size_t steps;
@@ -70,8 +73,8 @@ TEST(StepScore, AgainstPublishedStepTimes) {
   };
   for (const Pin& pin :
        {Pin{"Korthikanti table 5", 8, 0.062, 0.054}, Pin{"SC'21 table 1", 2, 0.029, 0.005},
-        Pin{"vTrain, one node", 92, 0.071, -0.076},
-        Pin{"vTrain, several nodes", 6, 0.035, -0.018}}) {
+        Pin{"vTrain, one node", 92, 0.071, -0.076}, Pin{"vTrain, several nodes", 6, 0.035, -0.018},
+        Pin{"llm-foundry (FSDP)", 38, 0.052, 0.011}, Pin{"Megatron-Bridge", 16, 0.112, -0.126}}) {
     const Score& found = scores[pin.source];
     EXPECT_EQ(found.steps, pin.steps) << pin.source;
     EXPECT_NEAR(found.median, pin.median, 0.005) << pin.source;

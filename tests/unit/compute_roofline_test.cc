@@ -7,6 +7,7 @@
 #include "generator/compute/compute_times.h"
 #include "generator/compute/gemm_efficiency.h"
 #include "generator/compute/roofline.h"
+#include "generator/compute/sustained.h"
 
 namespace lockstep::compute_roofline_test {
 namespace {
@@ -113,7 +114,7 @@ TEST(ComputeTimes, MeasuredBeforeModelled) {
   ComputeTimes times(gpu_spec("H100"), Precision::kBf16, profile);
   EXPECT_EQ(times(product(64, 64, 64)), Time::us(7));
   EXPECT_EQ(times(product(64, 64, 65)),
-            operator_time(product(64, 64, 65), gpu_spec("H100"), Precision::kBf16));
+            operator_time(product(64, 64, 65), under_load(gpu_spec("H100")), Precision::kBf16));
   EXPECT_EQ(times.counts(), (ComputeTimes::Counts{1, 0, 1}));
 }
 

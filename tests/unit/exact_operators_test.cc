@@ -36,6 +36,26 @@ TEST(ExactOperators, ColumnLinear) {
             forward.bytes - 2.0 * 2048 * 512 + 2.0 * 2048 * 512 + 6.0 * 512 * 512);
 }
 
+// In fp8 what a product reads is cast first: 2 bytes read, 1 written along rows and 1 along
+// columns; 2 more where a tensor's own largest value is its scale. Forward 512 wide, backward 2048
+// / 4.
+TEST(ExactOperators, CastsOfFp8) {
+  const Module module = linear(ModuleKind::kColumnLinear, "column", 512, 2048);
+  RankSizes sizes = sizes_of(4);
+  EXPECT_EQ(operators_of(module, sizes, Region::kSequence).forward.size(), 1);
+  sizes.operand = 1;
+  ModuleOperators ops = operators_of(module, sizes, Region::kSequence);
+  ASSERT_EQ(ops.forward.size(), 2);
+  EXPECT_EQ(ops.forward[0].kind, OperatorKind::kMemory);
+  EXPECT_EQ(ops.forward[0].bytes, 4.0 * 2048 * 512);
+  EXPECT_EQ(ops.input_grad[0].bytes, 4.0 * 2048 * 512);
+  EXPECT_EQ(ops.input_grad[1].kind, OperatorKind::kGemm);
+  EXPECT_EQ(ops.weight_grad.size(), 1);
+  sizes.shares_largest = true;
+  ops = operators_of(module, sizes, Region::kSequence);
+  EXPECT_EQ(ops.forward[0].bytes, 6.0 * 2048 * 512);
+}
+
 // A plain linear runs on a rank's own rows.
 TEST(ExactOperators, PlainLinearOnOwnRows) {
   const Module module = linear(ModuleKind::kPlainLinear, "plain", 512, 64);
