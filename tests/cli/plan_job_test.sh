@@ -15,8 +15,8 @@ for file in megatron.sh deepspeed.json job.sh plan.json; do
 done
 cmp "$scratch/first.json" "$scratch/plan/plan.json" || fail 'plan.json is not what was printed'
 
-total() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["total_s"])' "$1"; }
-best() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["best"]["step_s"])' "$1"; }
+total() { python3 -c 'import json, sys; print(round(1e12 * json.load(open(sys.argv[1]))["total_s"]))' "$1"; }
+best() { python3 -c 'import json, sys; print(round(1e12 * json.load(open(sys.argv[1]))["best"]["step_s"]))' "$1"; }
 LOCKSTEP=$lockstep sh "$scratch/plan/job.sh" --json >"$scratch/job.json" 2>/dev/null
 [[ $(total "$scratch/job.json") == "$(best "$scratch/first.json")" ]] || fail 'job.sh takes another time'
 "$lockstep" simulate --from-megatron-args "$scratch/plan/megatron.sh" --topology Spectrum-X:g=8 --json \
