@@ -1,6 +1,7 @@
 #include "planner/aceso/tables.h"
 
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -22,14 +23,17 @@ void each_line(std::string_view text, F&& f) {
   }
 }
 
+/// us, MB or GB/s: sums over the ops of a model stay within what they are kept in.
+constexpr double kMostAmount = 1e9;
+
 double amount(std::string_view text, const std::string& file, std::size_t line,
               std::string_view column) {
   const auto value = to_double(trim(text));
-  if (!value || *value < 0) {
+  if (!value || *value < 0 || *value > kMostAmount) {
     throw Error(fmt::format("'{}' is no amount", printable(text)))
         .at(file, line)
         .field(column)
-        .expected("a number from 0 on");
+        .expected("a number from 0 to 1e9");
   }
   return *value;
 }
@@ -51,6 +55,8 @@ void check_width(const std::vector<std::string_view>& fields, std::size_t wanted
 
 OpTable parse_op_table(std::string_view text, const std::string& file) {
   OpTable table;
+  std::set<std::string_view> names;
+  double time_us = 0;
   bool header = true;
   each_line(text, [&](std::size_t line, const std::vector<std::string_view>& fields) {
     check_width(fields, kColumns.size(), file, line);
@@ -65,12 +71,24 @@ OpTable parse_op_table(std::string_view text, const std::string& file) {
     for (std::size_t i = 1; i < fields.size(); ++i) {
       value[i] = amount(fields[i], file, line, kColumns[i]);
     }
+    if (!names.insert(trim(fields[0])).second) {
+      throw Error(fmt::format("the op {} stands twice", printable(trim(fields[0]))))
+          .at(file, line)
+          .expected("one row an op");
+    }
+    time_us += value[1] + value[2];
     table.names.emplace_back(trim(fields[0]));
     table.costs.push_back(
         {value[1], value[2], value[3], value[4], value[5], value[6], value[7], value[8]});
   });
   if (table.names.empty()) {
     throw Error("no ops").at(file).expected("a header and one row an op");
+  }
+  if (!(time_us > 0)) {
+    throw Error("no op takes any time")
+        .at(file)
+        .field(fmt::format("{}, {}", kColumns[1], kColumns[2]))
+        .hint("a profile without times would be the fastest way to run everything");
   }
   return table;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -14,6 +15,10 @@ namespace lockstep::metis {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A step may be measured to be shorter than its layers, which were measured one by one: by so
+/// much, and it is no measurement.
+constexpr double kLeastStep = 0.9;
 
 double amount(const JsonView& view) {
   const double value = view.number();
@@ -78,6 +83,14 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   if (profile.layer_ms.size() < 3) {
     throw time["layer_compute_total_ms"].error("expected an embedding, blocks and a head");
   }
+  const double layers_ms = std::accumulate(profile.layer_ms.begin(), profile.layer_ms.end(), 0.0);
+  if (!(layers_ms > 0)) {
+    throw time["layer_compute_total_ms"].error("expected a layer that takes time");
+  }
+  if (profile.forward_backward_ms < kLeastStep * layers_ms) {
+    throw time["forward_backward_time_ms"].error(fmt::format(
+        "{} ms, but the layers take {} ms together", profile.forward_backward_ms, layers_ms));
+  }
   for (const JsonView& list : {memory, bytes}) {
     if (list.size() != profile.layer_ms.size()) {
       throw list.error(fmt::format("{} layers, but layer_compute_total_ms has {}", list.size(),
@@ -102,7 +115,15 @@ ProfileSet read_profiles(const std::string& folder, const std::vector<std::strin
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (const auto key = key_of(entry.path().filename().string());
         key && std::find(types.begin(), types.end(), std::get<0>(*key)) != types.end()) {
-      files[*key] = entry.path().string();
+      const auto [known, fresh] = files.emplace(*key, entry.path().string());
+      if (!fresh) {
+        const auto [first, second] = std::minmax({known->second, entry.path().string()});
+        throw Error(fmt::format("tp {} with {} samples of {} stands twice: here and in {}",
+                                std::get<1>(*key), std::get<2>(*key), printable(std::get<0>(*key)),
+                                first))
+            .at(second)
+            .expected("one profile each");
+      }
     }
   }
   for (const auto& [key, file] : files) {
