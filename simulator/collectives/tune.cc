@@ -1,5 +1,6 @@
 #include "simulator/collectives/tune.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "simulator/collectives/choose.h"
@@ -56,15 +57,19 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
 
 void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
   constexpr Bytes kSmall(64 * 1024);
-  const std::string_view name = tuned.algorithm->name;
+  constexpr std::int32_t kFewServers = 16;
   CollectiveRequest& request = tuned.request;
-  if (request.op == CommType::kAllReduce && request.bytes <= kSmall && name == "tree" &&
-      std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
-    tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
-  }
+  const std::string_view name = tuned.algorithm->name;
   const NcclGroup group = nccl_group(shape);
-  const bool even = group.servers * group.fewest == group.ranks;
-  if (tuned.fewer_channels && name == "ring" && group.servers > 1 && even) {
+  const bool even = group.servers > 1 && group.servers * group.fewest == group.ranks;
+  if (request.op == CommType::kAllReduce && request.bytes <= kSmall && name == "tree") {
+    if (std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
+      tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
+    } else if (even && group.fewest > 1 && group.servers <= std::max(kFewServers, group.fewest)) {
+      tuned.algorithm = &algorithm_named("hierarchical", CommType::kAllReduce);
+    }
+  }
+  if (tuned.fewer_channels && name == "ring" && even) {
     request.channels = 0;  // as many as suit the group
     tuned.fewer_channels = false;
   }

@@ -367,8 +367,9 @@ TEST(SymmetryProperty, ChannelsThatTurnAndTreesThatMirrorAreAlike) {
   EXPECT_EQ(ring.classes * 8 * 16, ring.slots);  // rails, and every second server
 }
 
-/// Classes of ranks in an all-gather of 32 KiB over servers of so many.
-std::int32_t classes_of_small_gather(const char* fabric, bool kept_alike) {
+/// Classes of ranks in a small collective over all GPUs of a fabric.
+std::int32_t classes_of_ranks(const char* fabric, CommType op, std::int64_t bytes,
+                              bool kept_alike) {
   const Topology topology = topology_from(fabric);
   FlowOptions flow;
   flow.routes.spray = true;
@@ -378,8 +379,8 @@ std::int32_t classes_of_small_gather(const char* fabric, bool kept_alike) {
     setting.places.push_back(rank);
   }
   const GroupShape shape = shape_of_nodes(topology, setting.nodes);
-  TunedRequest tuned = tune({.op = CommType::kAllGather, .bytes = Bytes(32 * 1024)}, shape,
-                            fabric_of(topology, setting.nodes));
+  TunedRequest tuned =
+      tune({.op = op, .bytes = Bytes(bytes)}, shape, fabric_of(topology, setting.nodes));
   if (kept_alike) {
     keep_ranks_alike(tuned, shape);
   }
@@ -391,12 +392,17 @@ std::int32_t classes_of_small_gather(const char* fabric, bool kept_alike) {
   return partition ? partition->place_classes : -1;
 }
 
-TEST(SymmetryProperty, SmallRingsKeepRanksAlike) {
+TEST(SymmetryProperty, SmallCollectivesKeepRanksAlike) {
   for (const char* fabric : {"Spectrum-X:g=32,gps=16", "Spectrum-X:g=64,gps=8"}) {
     SCOPED_TRACE(fabric);
-    EXPECT_GE(classes_of_small_gather(fabric, false), 8);  // one for each place of a server
-    EXPECT_EQ(classes_of_small_gather(fabric, true), 2);   // every second server turns back
+    EXPECT_GE(classes_of_ranks(fabric, CommType::kAllGather, 32 * 1024, false), 8);
+    // Every second server turns the other way.
+    EXPECT_EQ(classes_of_ranks(fabric, CommType::kAllGather, 32 * 1024, true), 2);
   }
+  const char* three = "Spectrum-X:g=48,gps=16";
+  EXPECT_EQ(classes_of_ranks(three, CommType::kAllReduce, 4, false), 48);
+  EXPECT_EQ(classes_of_ranks(three, CommType::kAllReduce, 4, true), 1);
+  EXPECT_EQ(classes_of_ranks(three, CommType::kAllGather, 32 * 1024, true), 3);  // one a server
 }
 
 /// The folded graph of an all-reduce by Simple on a sprayed fabric.

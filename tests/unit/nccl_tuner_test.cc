@@ -164,9 +164,9 @@ TEST(KeptAlike, SmallRingsGoRoundOnAllChannels) {
   EXPECT_EQ(channels(large, in_servers_of(8, 16), one_nic), std::pair(2, 2));
 }
 
-TEST(KeptAlike, SmallSumsDoubleInPlaceOfATree) {
-  const auto name = [](std::int64_t bytes, std::int32_t ranks) {
-    const GroupShape shape = in_servers_of(8, ranks);
+TEST(KeptAlike, SmallSumsTakeNoTree) {
+  const auto name = [](std::int64_t bytes, std::int32_t ranks, std::int32_t per_server = 8) {
+    const GroupShape shape = in_servers_of(per_server, ranks);
     TunedRequest tuned = tune({.op = CommType::kAllReduce, .bytes = Bytes(bytes)}, shape, h100());
     EXPECT_EQ(tuned.algorithm->name, "tree");
     keep_ranks_alike(tuned, shape);
@@ -174,7 +174,11 @@ TEST(KeptAlike, SmallSumsDoubleInPlaceOfATree) {
   };
   EXPECT_EQ(name(64 * 1024, 64), "recursive-halving-doubling");
   EXPECT_EQ(name(64 * 1024 + 1, 64), "tree");
-  EXPECT_EQ(name(4, 48), "tree");
+  EXPECT_EQ(name(4, 48), "hierarchical");  // six servers
+  EXPECT_EQ(name(4, 8 * 17), "tree");
+  EXPECT_EQ(name(4, 17 * 32, 32), "hierarchical");
+  EXPECT_EQ(name(4, 44), "tree");  // half a server
+  EXPECT_EQ(name(4, 6, 1), "tree");
 }
 
 TEST(Choice, PatNeedsOneRankAServer) {
