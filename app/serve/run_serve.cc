@@ -24,7 +24,7 @@ bool is_loopback(const std::string& address) {
 
 std::string read_token(const std::string& path) {
   const FileText text(path, Bytes(1 << 16));
-  const std::string token(trim(text.view().substr(0, text.view().find('\n'))));
+  std::string token(trim(text.view().substr(0, text.view().find('\n'))));
   if (token.size() < 16) {
     throw Error("the token is too short")
         .at(path)

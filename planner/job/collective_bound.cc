@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 /// Below this the replay may take another algorithm than NCCL for a sum.
-constexpr Bytes kSmallSum(64 * 1024);
+constexpr Bytes kSmallSum(64 << 10);
 
 /// What NCCL's own reduction in an NVSwitch reaches of the links is below 1; the bound does not
 /// count on it.

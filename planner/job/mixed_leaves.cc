@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 namespace lockstep {
 namespace {
 
-constexpr double kFar = std::numeric_limits<double>::infinity();
 /// For what sums in another order.
 constexpr double kSlack = 1 - 1e-9;
 

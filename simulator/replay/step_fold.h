@@ -70,8 +70,8 @@ class StepFolder {
   /// `rank_colour` tells ranks apart that a program does not (one that is slower); empty: none.
   /// With `kept`, folds are taken from there and left there; with `shared`, layouts are. The
   /// arguments and what `place` names must outlive this.
-  StepFolder(const StepPlace& place, std::vector<std::uint64_t> rank_colour = {},
-             KeptStep* kept = nullptr, SharedStep* shared = nullptr);
+  explicit StepFolder(const StepPlace& place, std::vector<std::uint64_t> rank_colour = {},
+                      KeptStep* kept = nullptr, SharedStep* shared = nullptr);
 
   std::int32_t phases() const { return phases_.count; }
   /// Nothing where the step cannot be laid out (step_layout.h). Where folding does not pay, with
