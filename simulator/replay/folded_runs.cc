@@ -244,10 +244,13 @@ void FoldedRuns::process(std::int32_t index, Time now) {
     SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
     const SessionMemo::Node node = memo.node(island.node);
     if (node.known) {
-      island.node = node.after;
-      for (const std::int64_t code : memo.finishes(node)) {
-        tell(island, static_cast<std::int32_t>(code >> 32),
-             static_cast<std::int32_t>(code & 0xFFFFFFFF));
+      // Else it came to be known since this was scheduled, from a session beside it: not yet due.
+      if (next_on_memo(island) <= now) {
+        island.node = node.after;
+        for (const std::int64_t code : memo.finishes(node)) {
+          tell(island, static_cast<std::int32_t>(code >> 32),
+               static_cast<std::int32_t>(code & 0xFFFFFFFF));
+        }
       }
       if (island.open.empty() && memo.node(island.node).rests) {
         close(index);

@@ -395,27 +395,53 @@ void ReplayRun::move_rank(std::int32_t r, std::int32_t first, std::int32_t turn_
   const Program& program = work_.program(r);
   const ProgramPeriod& period = period_of_rank(r);
   std::int32_t oldest = first, last = first;  // that has not ended; that was started or is next
+  std::vector<std::int32_t> not_started(rank.streams.size(), INT32_MAX);  // the first of a stream
+  std::vector<std::int32_t> running(rank.streams.size(), -1);
   for (std::size_t s = 0; s < rank.streams.size(); ++s) {
     RankState::Stream& stream = rank.streams[s];
     const auto ops = program.stream_ops(static_cast<std::int32_t>(s));
     if (index(stream.next) >= ops.size() || ops[index(stream.next)] >= period.end) {
       continue;
     }
-    const std::int32_t next = ops[index(stream.next)];
+    const std::int32_t next = not_started[s] = ops[index(stream.next)];
     last = std::max(last, next);
-    oldest = stream.busy ? std::min(oldest, ops[index(stream.next) - 1]) : oldest;
+    if (stream.busy) {
+      running[s] = ops[index(stream.next) - 1];
+      oldest = std::min(oldest, running[s]);
+    }
     stream.next = static_cast<std::int32_t>(std::ranges::lower_bound(ops, next + by) - ops.begin());
+  }
+  // What has happened stays: an operation may have begun, or ended, before the turns that are
+  // alike.
+  for (std::int32_t op = oldest; !rank.traced.empty() && op <= last + by; ++op) {
+    const std::size_t stream = index(program.ops()[index(op)].stream);
+    const OpTiming& earlier = rank.timing[index(op - turn_ops)];
+    OpTiming& timing = rank.timing[index(op)];
+    if (op >= not_started[stream]) {
+      timing = {rank.waits[op] > 0 ? earlier.ready + turn : timing.ready, earlier.begin + turn,
+                earlier.end + turn};
+    } else if (op == running[stream]) {
+      timing.begin = in_stretch(r, op) ? earlier.begin + turn : timing.begin;
+      timing.end = earlier.end + turn;
+    }
   }
   rank.waits.move(first, last + period.reach + 1, by);
   rank.plain += rank.plain >= first ? by : 0;
   rank.left -= index(by);
   done_ops_ += by;
-  if (!rank.traced.empty()) {
-    for (std::int32_t op = oldest; op <= last + by; ++op) {
-      const OpTiming& earlier = rank.timing[index(op - turn_ops)];
-      rank.timing[index(op)] = {earlier.ready + turn, earlier.begin + turn, earlier.end + turn};
+}
+
+/// Whether a rank has got to the stretch that begins with this operation, and is not through it.
+bool ReplayRun::in_stretch(std::int32_t r, std::int32_t op) {
+  for (const StretchTeams::Team& team : teams_->teams()) {
+    for (const std::int32_t each : team.under_way) {
+      const StretchRun& run = stretch_runs_[index(each)];
+      if (run.stretch->first == op && std::ranges::find(run.ranks, r) != run.ranks.end()) {
+        return run.entry[run.place_of(r)] < Time::max();
+      }
     }
   }
+  return false;
 }
 
 void ReplayRun::move_team(std::int32_t number, Time by, std::span<const std::int32_t> shift) {

@@ -133,6 +133,7 @@ class ReplayRun {
   void save_rank(std::int32_t r, Standing& standing);
   void save_team(std::int32_t number, Standing& standing);
   bool skip_turns(RepeatingPart& part, const Standing& standing);
+  bool in_stretch(std::int32_t r, std::int32_t op);
   void move_rank(std::int32_t r, std::int32_t first, std::int32_t turn_ops, Time turn,
                  std::int32_t by);
   void move_team(std::int32_t number, Time by, std::span<const std::int32_t> shift);
