@@ -1,7 +1,5 @@
 #include "app/plan/priced_search.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace lockstep {
@@ -20,12 +18,6 @@ Price price_once(PriceJournal& journal, const std::string& key,
   }
 }
 
-ReplayLimits replay_limits(const JobPlanOptions& options, std::function<bool()> stop) {
-  constexpr std::int64_t kAlways = 1'000'000;
-  const std::int64_t most_work = options.effort > 0 ? std::max(options.effort, kAlways) : 0;
-  return {options.max_replay, most_work, std::move(stop)};
-}
-
 std::vector<std::string> search_notes(const JobPlanOptions& options, const SearchFacts& facts) {
   std::vector<std::string> notes;
   if (facts.sprayed && !options.spray) {
@@ -36,7 +28,7 @@ std::vector<std::string> search_notes(const JobPlanOptions& options, const Searc
   if (facts.too_large > 0) {
     notes.push_back(fmt::format(
         "{} plans that came first are too large for the replay, more than {} operations of ranks "
-        "that differ or all of the effort: their closed form bounds them (--max-replay, --effort)",
+        "that differ or twice the effort: their closed form bounds them (--max-replay, --effort)",
         facts.too_large, options.max_replay));
   }
   if (!facts.best_priced) {

@@ -27,10 +27,6 @@ namespace lockstep {
 Price price_once(PriceJournal& journal, const std::string& key,
                  const std::function<PricedStep()>& replay);
 
-/// When a replay of a search is given up: it takes the whole effort by itself, and more than a
-/// second.
-ReplayLimits replay_limits(const JobPlanOptions& options, std::function<bool()> stop);
-
 /// What must be said of a search's prices: sprayed routes that were not asked for, plans too large
 /// to be replayed, a best plan without a price, the deadline.
 struct SearchFacts {

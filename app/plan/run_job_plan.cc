@@ -53,8 +53,9 @@ class JobPlanner {
     const PriceJob price = [&](const Job& job) {
       const std::string key = fmt::format("{}{}", fmt::join(axis_words(job), " "),
                                           sprayed_ && !options_.spray ? " --spray" : "");
-      return price_once(journal, key,
-                        [&] { return replay(job, {}, 0, replay_limits(options_, problem_.stop)); });
+      return price_once(journal, key, [&] {
+        return replay(job, {}, 0, {options_.max_replay, 2 * options_.effort, problem_.stop});
+      });
     };
     problem_.simplify = [this] { return !std::exchange(sprayed_, true); };
     return search_jobs(problem_, price, tell);

@@ -20,8 +20,8 @@ struct MixedCut {
   RankLayout layout() const;                       ///< of a stage's ranks
 };
 
-/// With more GPUs, cp, chunks, ZeRO-2 and 3 are in the space only where the user names them: to fit
-/// layers to each of their divisions takes longer than all replays.
+/// With more GPUs, cp, chunks, ZeRO-2 and 3 are in the space only where the user names them: their
+/// replays are many, and long.
 inline constexpr std::int64_t kMostFreeGpus = 64;
 
 /// All cuts that the problem's axes and check_job() allow, each once, in a fixed order. Free:

@@ -139,17 +139,14 @@ void PipelineFits::fit(const MixedCut& cut, const StagePools& stages, std::int64
 const std::vector<std::int64_t>& PipelineFits::split(const MixedCut& cut, const StagePools& stages,
                                                      const SplitProblem& problem, double slack) {
   const auto [found, is_new] =
-      splits_.try_emplace({cut.unit, cut.width(), stages, problem.most_layers});
-  Splits& splits = found->second;
+      splits_.try_emplace({cut.unit, cut.width(), stages, problem.most_layers, slack});
   if (is_new) {
-    splits.least_slowest_s = least_slowest_s(problem);
+    const double most = least_slowest_s(problem);
+    if (most < kFar) {
+      found->second = split_within(problem, most * (1 + slack) * (1 + 1e-12));
+    }
   }
-  const auto [layers, is_wanted] = splits.by_slack.try_emplace(slack);
-  const double most = splits.least_slowest_s;
-  if (is_wanted && most < kFar) {
-    layers->second = split_within(problem, most * (1 + slack) * (1 + 1e-12));
-  }
-  return layers->second;
+  return found->second;
 }
 
 SplitProblem PipelineFits::split_problem(const MixedCut& cut, const StagePools& stages,

@@ -67,12 +67,9 @@ class PipelineFits {
   MixedBound& bound_;
   std::int64_t layers_;
   std::map<std::tuple<std::size_t, std::int64_t, StagePools>, std::vector<PipelineFit>> fits_;
-  using SplitKey = std::tuple<std::size_t, std::int64_t, StagePools, std::vector<std::int64_t>>;
-  struct Splits {
-    double least_slowest_s = 0;
-    std::map<double, std::vector<std::int64_t>> by_slack;
-  };
-  std::map<SplitKey, Splits> splits_;
+  using SplitKey =
+      std::tuple<std::size_t, std::int64_t, StagePools, std::vector<std::int64_t>, double>;
+  std::map<SplitKey, std::vector<std::int64_t>> splits_;
   std::map<std::tuple<std::size_t, std::int64_t, bool>, std::vector<double>> rates_;
   std::map<std::pair<std::size_t, bool>, ModelMemory> memory_;
 };

@@ -19,7 +19,6 @@ namespace lockstep {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
-constexpr int kFamilyReplays = 16;  ///< of each family, besides those that the best takes
 
 /// What is known of something in the queue: nothing but its node, its fit, or its closed form.
 enum class Known : std::uint8_t { kNode, kFit, kFloor };
@@ -172,8 +171,7 @@ class Search {
     }
   }
 
-  /// Whether there is a price.
-  bool take(std::size_t id) {
+  void take(std::size_t id) {
     MixedPlan plan = plan_of(id);
     const auto& [step, work] = prices_.at(id);
     result_.work += work;
@@ -181,7 +179,7 @@ class Search {
     if (!step) {
       ++result_.too_large;
       too_large_bound_ = std::min(too_large_bound_, objective_value(problem_, plan));
-      return false;
+      return;
     }
     plan.priced = true;
     plan.step = *step;
@@ -190,75 +188,42 @@ class Search {
       best_ = plan;
     }
     result_.plans.push_back(std::move(plan));
-    return true;
   }
 
   bool out_of_effort(std::int64_t times) const {
     return problem_.effort > 0 && result_.work >= times * problem_.effort;
   }
 
-  /// Replays the best of each family by closed form: one of each that has none yet, then a few more
-  /// of each, as that order is not quite the replay's.
+  /// Replays the best of each family that has none yet.
   void find_families() {
-    std::map<std::string, double> best;
+    std::set<std::string> known;
     for (const MixedPlan& plan : result_.plans) {
-      const double value = objective_value(problem_, plan);
-      best[plan.family] = std::min(best.try_emplace(plan.family, value).first->second, value);
+      known.insert(plan.family);
     }
     std::map<std::string, Queue> queues;
     for (; !queue_.empty(); queue_.pop()) {
       const std::size_t id = queue_.top().id;
-      queues[queue_.top().known == Known::kNode ? space_.node_family(id) : space_.family(id)].push(
-          queue_.top());
-    }
-    for (int round = 0; round < kFamilyReplays; ++round) {
-      std::vector<std::size_t> ids;
-      for (auto& [family, queue] : queues) {
-        const auto known = best.find(family);
-        const double to_beat = known == best.end() ? kFar : known->second;
-        if (round > 0 || to_beat == kFar) {
-          first_of(queue, to_beat, ids);
-        }
+      const std::string& family =
+          queue_.top().known == Known::kNode ? space_.node_family(id) : space_.family(id);
+      if (!known.contains(family)) {
+        queues[family].push(queue_.top());
       }
-      for (std::size_t i = 0; i < ids.size() && !stop_here() && !out_of_effort(2); ++i) {
-        price_ahead(ids, i);
-        if (!prices_.at(ids[i]).step && stop_here()) {
-          return;
-        }
-        if (take(ids[i])) {
-          const MixedPlan& plan = result_.plans.back();
-          const double value = objective_value(problem_, plan);
-          best[plan.family] = std::min(best.try_emplace(plan.family, value).first->second, value);
+    }
+    for (auto& [family, queue] : queues) {
+      while (!queue.empty() && queue.top().known != Known::kFloor && !stop_here()) {
+        const Waiting first = queue.top();
+        queue.pop();
+        learn(first, queue);
+      }
+      if (!queue.empty() && queue.top().known == Known::kFloor && !stop_here() &&
+          !out_of_effort(2)) {
+        const std::size_t id = queue.top().id;
+        price({id});
+        if (prices_.at(id).step || !stop_here()) {
+          take(id);
         }
       }
     }
-  }
-
-  /// Takes the first leaf out of the queue if it may be better than so much.
-  void first_of(Queue& queue, double to_beat, std::vector<std::size_t>& ids) {
-    while (!queue.empty() && queue.top().value < to_beat && !stop_here()) {
-      const Waiting first = queue.top();
-      queue.pop();
-      if (first.known == Known::kFloor) {
-        ids.push_back(first.id);
-        return;
-      }
-      learn(first, queue);
-    }
-  }
-
-  /// Prices the i-th and, beside it, as many behind it as there are threads.
-  void price_ahead(const std::vector<std::size_t>& ids, std::size_t i) {
-    if (prices_.contains(ids[i])) {
-      return;
-    }
-    std::vector<std::size_t> open;
-    for (; i < ids.size() && std::ssize(open) < std::max(1, problem_.threads); ++i) {
-      if (!prices_.contains(ids[i])) {
-        open.push_back(ids[i]);
-      }
-    }
-    price(open);
   }
 
   void take_rest() {

@@ -105,9 +105,6 @@ class NetworkEngine {
   virtual std::vector<StuckTransfer> stuck() const { return {}; }
   /// One entry a port (2 * links).
   virtual std::vector<PortUse> port_use() const = 0;
-  /// What it has done so far, in steps of about equal cost, the same on any machine; 0 where that
-  /// is not counted.
-  virtual std::int64_t work() const { return 0; }
 };
 
 }  // namespace lockstep

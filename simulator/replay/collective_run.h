@@ -59,7 +59,6 @@ class CollectiveRuns final : public Communication {
   void scale_capacity(PortId port, double share) override { network_.scale_capacity(port, share); }
   std::vector<StuckMessage> stuck() const override;
   std::int64_t transfers() const override { return transfers_; }
-  std::int64_t work() const override { return network_.work(); }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
   Key key_of(std::int32_t rank, const ProgramOp& op) const;

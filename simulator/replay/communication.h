@@ -41,8 +41,6 @@ class Communication {
   virtual std::vector<StuckMessage> stuck() const { return {}; }
 
   virtual std::int64_t transfers() const = 0;
-  /// What carrying them out has taken so far, the same on any machine.
-  virtual std::int64_t work() const = 0;
   /// The members of a rank's collective that have not entered it yet.
   virtual std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const = 0;
 };

@@ -28,8 +28,7 @@ FoldedRuns::FoldedRuns(const RankPrograms& work, const StepFold& fold, SessionSt
       fold_(fold),
       sessions_(sessions),
       finished_(std::move(finished)),
-      known_(sessions.communicators_of(fold)),
-      work_before_(sessions.work()) {
+      known_(sessions.communicators_of(fold)) {
   owner_.assign(fold.graph.capacity.size(), -1);
   for (SessionKind* kind : known_->kind) {
     communicators_.emplace_back().kind = kind;
@@ -42,7 +41,6 @@ FoldedRuns::FoldedRuns(const FoldedRuns& like, Finished finished)
       sessions_(like.sessions_),
       finished_(std::move(finished)),
       known_(like.known_),
-      work_before_(like.work_before_),
       communicators_(like.communicators_),
       owner_(like.owner_.size(), -1) {
   for (Communicator& each : communicators_) {
@@ -201,7 +199,7 @@ void FoldedRuns::put_in(std::int32_t index, std::int32_t run, std::int32_t place
 void FoldedRuns::simulate(Island& island, Time now, Time until) {
   SessionKind& kind = *communicators_[at(island.communicators[0])].kind;
   if (kind.idle.empty()) {
-    auto fresh = std::make_unique<IslandSimulation>(&sessions_.work());
+    auto fresh = std::make_unique<IslandSimulation>();
     std::vector<std::int32_t> names(kind.shape.capacity.size());
     std::iota(names.begin(), names.end(), 0);
     fresh->add(kind.shape, names, kind.lone_times());
@@ -239,7 +237,6 @@ Time FoldedRuns::next_on_memo(const Island& island) const {
 
 void FoldedRuns::process(std::int32_t index, Time now) {
   Island& island = *islands_[at(index)];
-  ++sessions_.work();
   if (!island.simulation) {
     SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
     const SessionMemo::Node node = memo.node(island.node);

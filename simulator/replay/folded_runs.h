@@ -87,8 +87,6 @@ class FoldedRuns final : public Communication {
   void scale_capacity(PortId port, double share) override;
   /// Of all ranks, not only of the representatives.
   std::int64_t transfers() const override { return transfers_; }
-  /// With that of others on the same fold.
-  std::int64_t work() const override { return sessions_.work() - work_before_; }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
   /// Wire bits that each of the fold's slots has carried, in collectives that are over.
@@ -167,7 +165,6 @@ class FoldedRuns final : public Communication {
   SessionStore& sessions_;
   Finished finished_;
   std::shared_ptr<const FoldedCommunicators> known_;
-  std::int64_t work_before_;  // of the sessions, for earlier steps
   std::vector<Communicator> communicators_;
   std::vector<std::int32_t> owner_;  // per constraint: the island that may put something on it
   std::vector<std::unique_ptr<Island>> islands_;

@@ -78,7 +78,7 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
     const std::int32_t index = new_island();
     Island& island = *islands_[at(index)];
     island.recording = false;
-    island.simulation = std::make_unique<IslandSimulation>(&sessions_.work());
+    island.simulation = std::make_unique<IslandSimulation>();
     island.simulation->begin(now);
     island.communicators = part;
     for (const std::int32_t child : part) {

@@ -199,14 +199,6 @@ void IslandSimulation::handle_until(Time to) {
       handle(event);
     }
   } while (!events_.empty());
-  count(network_.work() - counted_);
-  counted_ = network_.work();
-}
-
-void IslandSimulation::count(std::int64_t work) {
-  if (work_ != nullptr) {
-    *work_ += work;
-  }
 }
 
 void IslandSimulation::advance(Time to, std::vector<Finish>& finished) {

@@ -28,9 +28,6 @@ struct Standing;
 /// told again if it rests when its last place enters and nobody else is there.
 class IslandSimulation {
  public:
-  /// What it does is added to `work`, which must outlive it; nullptr: nowhere.
-  explicit IslandSimulation(std::int64_t* work = nullptr) : work_(work) {}
-
   /// A place of a run has sent and received all that it has to.
   struct Finish {
     std::int32_t run, place;
@@ -145,7 +142,6 @@ class IslandSimulation {
   void share_done(std::int32_t run, std::int32_t place, std::int32_t count);
   void handle(const NetworkEvent& event);
   void handle_until(Time to);
-  void count(std::int64_t work);
   static std::uint64_t tag_of(std::int32_t run, std::int32_t slot) {
     return static_cast<std::uint64_t>(run) << 32 | static_cast<std::uint32_t>(slot);
   }
@@ -158,8 +154,6 @@ class IslandSimulation {
   }
   static bool over(const IslandSimulation& of, const Run& run);
 
-  std::int64_t* work_;
-  std::int64_t counted_ = 0;  // of the network's
   FluidNetwork network_;
   Time offset_;  // of the network's clock from the step's
   std::vector<Communicator> communicators_;

@@ -127,7 +127,6 @@ bool IslandSimulation::know(std::int32_t run_index) {
   if (!communicators_[at(run.communicator)].lone->tell(entry, done, told.times)) {
     return false;
   }
-  count(std::ssize(run.slots));
   for (std::size_t place = 0; place < told.times.finish.size(); ++place) {
     told_.push({told.times.finish[place], run_index, static_cast<std::int32_t>(place)});
   }

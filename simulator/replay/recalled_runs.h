@@ -55,7 +55,6 @@ class RecalledRuns final : public Communication {
   /// From then on everything is simulated.
   void scale_capacity(PortId port, double share) override;
   std::int64_t transfers() const override { return simulated_.transfers() + recalled_; }
-  std::int64_t work() const override { return simulated_.work(); }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
   /// By how much any end so far may be off; what was told, and its bytes on each port.

@@ -38,7 +38,7 @@ struct ReplayLimits {
   /// Operations of all ranks simulated, one rank of each class where the step is folded; 0: any.
   /// Checked before anything runs, and when a folded step's classes split.
   std::int64_t most_ops = 0;
-  /// ReplayResult::work so far; 0: any.
+  /// ReplayResult::work so far, of a step in full; 0: any.
   std::int64_t most_work = 0;
   /// Asked between points of time; true ends the replay. Not in the libraries' hands to be the same
   /// on every machine.
@@ -99,9 +99,8 @@ struct ReplayResult {
   std::vector<Time> rank_end;        ///< of each rank
   std::vector<OpTiming> first_rank;  ///< every operation of rank 0
   std::int64_t transfers = 0;        ///< point-to-point transfers carried out
-  /// What it took, about a microsecond of a core each, the same on any machine: 100 a rank, 1/4 a
-  /// connection that was folded, 5/8 an operation that was simulated, 3/32 a step of the network's
-  /// (FluidNetwork::work(), and of what is remembered in its place).
+  /// What it took, about a microsecond of a core each, the same on any machine: 256 a rank, and two
+  /// for each moment at which something happened, 30 where the step is folded.
   std::int64_t work = 0;
   /// With a measured interference: the most thread blocks of collectives beside a computation.
   std::int32_t most_blocks = 0;

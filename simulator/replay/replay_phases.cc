@@ -11,7 +11,6 @@ namespace lockstep {
 /// Communication in the last phase that there is.
 void ReplayRun::fold_runs() {
   const StepFold& fold = *folds_.back();
-  folded_ways_ += std::ssize(*fold.way);
   SessionStore* sessions = folder_->kept() != nullptr ? &folder_->kept()->sessions : nullptr;
   if (sessions == nullptr) {
     sessions_ = std::make_unique<SessionStore>();
@@ -39,7 +38,6 @@ void ReplayRun::fold_runs() {
 void ReplayRun::next_phase() {
   simulate_stretches();
   const std::vector<std::int32_t> stood_for = stands_for_;
-  phases_work_ += runs_->work();
   const std::unique_ptr<SessionStore> sessions_before = std::move(sessions_);
   std::unique_ptr<Communication> before = std::move(runs_);
   FoldedRuns& folded_before = *folded_;

@@ -65,6 +65,7 @@ class ReplayRun {
   void prepare();
   void check_limit(std::int64_t ops) const;
   void check_work() const;
+  bool in_full() const;  // every rank for itself
   std::int64_t work() const;
   void work_off();
   void begin(std::int32_t r);
@@ -175,6 +176,7 @@ class ReplayRun {
   std::vector<OwnEvent> part_events_;
   std::vector<char> has_events_, moved_;  // per rank; per block
   std::vector<std::int32_t> simulated_;   // ranks
+  std::int64_t moments_ = 0;
   std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
   OwnQueue own_;
   Time now_;
@@ -182,10 +184,6 @@ class ReplayRun {
   std::int32_t most_beside_ = 0;
   std::size_t change_ = 0;  // the next of options_.changes
   std::int64_t done_ops_ = 0, total_ops_ = 0;
-  // For work().
-  std::int64_t ended_ = 0;        // operations, those of stretches that were told not among them
-  std::int64_t folded_ways_ = 0;  // connections that were folded
-  std::int64_t phases_work_ = 0;  // of runs_, in earlier phases
 };
 
 }  // namespace lockstep

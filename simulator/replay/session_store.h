@@ -48,8 +48,6 @@ class SessionStore {
   void resized(std::size_t before, std::size_t now) { nodes_ += now - before; }
   /// Nobody may use a kind of it any more.
   void clear();
-  /// What simulations of its sessions, and of islands of several, have done: they count here.
-  std::int64_t& work() { return work_; }
 
  private:
   static constexpr std::size_t kMostNodes = std::size_t{1} << 19;
@@ -57,7 +55,6 @@ class SessionStore {
   /// Goes when what folds know of this store is out of date.
   std::shared_ptr<const int> valid_ = std::make_shared<int>();
   std::size_t nodes_ = 0;
-  std::int64_t work_ = 0;
 };
 
 }  // namespace lockstep

@@ -75,5 +75,3 @@ lockstep_cli_test(cli_plan_job_bad_deadline ARGS ${job} --deadline soon EXIT 2 E
 lockstep_cli_test(cli_plan_mixed_too_large ARGS ${two_types} --max-replay 10 OUT "not replayed; at least" "what this one takes by the replay is not known" "too large for the replay, more than 10 operations")
 # Damaged databases, profiles and clusters: one error that names the file, or a plan without what is missing.
 lockstep_script_test(cli_plan_damaged COMMAND plan_damaged_test.py $<TARGET_FILE:lockstep> LABELS fast)
-# A folded replay that takes more than a second of work is given up where that is more than the effort.
-lockstep_cli_test(cli_plan_job_effort ARGS plan --model llama3-70b --gpus 256 --gbs 256 --seq 8192 --topology Spectrum-X:g=256 --mbs 1 --tp 2 --cp 2 --pp 4 --vpp 7 --zero 2 --recompute none --effort 1 OUT "not replayed; at least" "or all of the effort")

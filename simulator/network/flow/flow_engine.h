@@ -48,7 +48,6 @@ class FlowEngine final : public NetworkEngine {
   void add_fault(const LinkFault& fault) override;
   std::vector<StuckTransfer> stuck() const override;
   std::vector<PortUse> port_use() const override;
-  std::int64_t work() const override { return network_.work(); }
 
   /// From now on the port has this bandwidth, in bits per second. Routes stay as they are.
   /// PRECONDITION: > 0.

@@ -385,7 +385,6 @@ void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
       rates_.fetch(VariableId(id));
       near_.push_back(id);
     });
-    happened_ += std::ssize(finishing_);
     if (finishing_.size() > events.capacity()) {
       events.reserve(events.size() + finishing_.size());
     }
@@ -423,7 +422,6 @@ void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
       rates_.fetch(VariableId(id));
       near_.push_back(id);
     });
-    happened_ += std::ssize(starting_);
     for (std::size_t i = 0; i < starting_.size(); ++i) {
       rates_.fetch_ahead(starting_, i);
       if (i + 4 < starting_.size()) {
@@ -445,7 +443,6 @@ void FluidNetwork::process_now(std::vector<NetworkEvent>& events) {
   }
   if (!deliveries_.empty() && deliveries_.first() == now_) {
     deliveries_.pop(delivered_, [&](std::uint64_t tag) { coming_.push_back(tag); });
-    happened_ += std::ssize(delivered_);
     for (const std::uint64_t tag : delivered_) {
       events.push_back({now_, tag, NetworkEvent::Kind::kDelivered});
     }

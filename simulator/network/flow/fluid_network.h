@@ -156,9 +156,6 @@ class FluidNetwork {
   }
   /// Flows that have not been sent completely, future ones included.
   std::size_t live_flows() const { return live_; }
-  /// What it has done so far, the same on any machine: flows begun, ended and delivered, and rates
-  /// that were worked out.
-  std::int64_t work() const { return happened_ + rates_.filled_variables(); }
   /// The present rates, for checks and tests; variables are connections.
   const MaxMin& rates() const { return rates_; }
 
@@ -280,7 +277,6 @@ class FluidNetwork {
   bool tells_sent_ = true;
   Time now_;
   std::size_t live_ = 0, draining_ = 0;
-  std::int64_t happened_ = 0;
 };
 
 template <class F>
