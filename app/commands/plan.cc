@@ -24,7 +24,7 @@ constexpr std::string_view kExamples =
 )";
 
 /// What a search of our own spends on replays unless told otherwise (ReplayResult::work).
-constexpr std::int64_t kJobEffort = 24'000'000;
+constexpr std::int64_t kJobEffort = 48'000'000;
 
 /// Flags of the other problems that describe a job, too, and what a job calls them.
 constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},

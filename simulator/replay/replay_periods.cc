@@ -421,7 +421,7 @@ void ReplayRun::move_rank(std::int32_t r, std::int32_t first, std::int32_t turn_
       timing = {rank.waits[op] > 0 ? earlier.ready + turn : timing.ready, earlier.begin + turn,
                 earlier.end + turn};
     } else if (op == running[stream]) {
-      timing.begin = in_stretch(r, op) ? earlier.begin + turn : timing.begin;
+      timing.begin = in_stretch(r, op + by) ? earlier.begin + turn : timing.begin;
       timing.end = earlier.end + turn;
     }
   }
