@@ -300,7 +300,7 @@ def panning(browser):
         cpu = 1000 * (used() - before) / 60
         print(f"pan {name}: {cpu:.1f} ms of CPU a step on the page's thread, {drawn} drawings, {pictures} pictures, {elements} elements")
         check(60 <= drawn <= 75, f"{name}: 60 steps of a pan draw it {drawn} times")
-        check(1 <= pictures <= 24, f"{name}: in 60 steps of a pan its rows are drawn anew {pictures} times")
+        check(1 <= pictures <= 12, f"{name}: in 60 steps of a pan its rows are drawn anew {pictures} times")
         check(elements <= most, f"{name}: {elements} elements are drawn in each frame")
         check(cpu < 25, f"{name}: a step of a pan takes {cpu:.1f} ms of CPU")
 
