@@ -107,7 +107,10 @@ std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishe
     }
     const CommType op = row.op == CommType::kNone ? wishes.op : row.op;
     if (op == CommType::kNone || op == CommType::kBarrier) {
-      left_out.add(fmt::format("no model of '{}'", log.names[static_cast<std::size_t>(row.name)]));
+      const std::string& name = log.names[static_cast<std::size_t>(row.name)];
+      left_out.add(name == name_of(CommType::kNone)
+                       ? "a table does not say which operation it measures; --op does"
+                       : fmt::format("no model of '{}'", name));
       continue;
     }
     if (row.bytes <= Bytes() || row.time_s <= 0) {

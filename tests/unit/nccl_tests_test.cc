@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
+#include "trace/nccl_table_op.h"
 
 namespace lockstep::nccl_tests_test {
 namespace {
@@ -54,6 +55,32 @@ TEST(NcclTests, TheRunIsDescribed) {
   EXPECT_EQ(setting.dtype, "float");
 }
 
+// Tables that were kept without the command: the operation follows from their columns, where it
+// can.
+TEST(NcclTests, TheOperationByTheColumns) {
+  const NcclTableRow all_reduce{1 << 20, 1 << 18, "float", "sum", -1, 100e9, 175e9};
+  EXPECT_EQ(op_of(all_reduce), CommType::kAllReduce);
+  NcclTableRow row = all_reduce;
+  row.busbw_Bps = row.algbw_Bps;  // two ranks, or a send/receive
+  EXPECT_EQ(op_of(row), CommType::kNone);
+  row.elements /= 8;
+  EXPECT_EQ(op_of(row), CommType::kReduceScatter);
+  row.reduction = "none";  // all-gather or all-to-all
+  EXPECT_EQ(op_of(row), CommType::kNone);
+  row = all_reduce;
+  row.root = 0;
+  EXPECT_EQ(op_of(row), CommType::kReduce);
+  row.reduction = "none";
+  EXPECT_EQ(op_of(row), CommType::kBroadcast);
+  row.elements /= 8;  // gather or scatter
+  EXPECT_EQ(op_of(row), CommType::kNone);
+  row = all_reduce;
+  row.type = "bfloat16";  // twice the elements would be all
+  EXPECT_EQ(op_of(row), CommType::kReduceScatter);
+  row.type = "complex";
+  EXPECT_EQ(op_of(row), CommType::kNone);
+}
+
 TEST(NcclTests, OldColumnsTagsAndACutOffRow) {
   const PhysicalLog log =
       read_logs(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus/nccl_tests/old.txt").at(0);
@@ -89,6 +116,14 @@ constexpr std::string_view kTable =
     "28.34   49.59      2\n";
 
 PhysicalLog of(const std::string& text) { return read_log(text, "all_reduce.log"); }
+
+TEST(NcclTests, ATableWithoutItsCommand) {
+  const PhysicalLog log = read_log(std::string(kTable), "pasted.txt");
+  ASSERT_EQ(log.comms.size(), 4U);
+  EXPECT_EQ(log.comms.at(0).op, CommType::kAllReduce);
+  EXPECT_EQ(log.comms.at(0).ranks, 8);
+  EXPECT_EQ(log.warnings.total(), 0);
+}
 
 std::string with_each_line(std::string_view text, std::string_view before, std::string_view after) {
   std::string result;

@@ -17,6 +17,7 @@
 #include "trace/log_line.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
+#include "trace/nccl_table_op.h"
 
 namespace lockstep {
 namespace {
@@ -44,14 +45,6 @@ const std::vector<Column>& usual_columns() {
       Column::kTime,  Column::kAlgbw, Column::kBusbw, Column::kWrong, Column::kTime,
       Column::kAlgbw, Column::kBusbw, Column::kWrong};
   return columns;
-}
-
-bool is_dtype(std::string_view word) {
-  constexpr std::string_view kTypes[] = {"int8",   "uint8",   "int32",    "uint32",   "int64",
-                                         "uint64", "half",    "float",    "double",   "bfloat16",
-                                         "char",   "int",     "fp8_e4m3", "fp8_e5m2", "f8e4m3",
-                                         "f8e5m2", "float16", "float32",  "float64"};
-  return std::ranges::find(kTypes, word) != std::end(kTypes);
 }
 
 bool is_unit(std::string_view word) { return word.starts_with('(') && word.ends_with(')'); }
@@ -273,7 +266,7 @@ class Reader {
       if ((column == Column::kSize || column == Column::kCount) && to_int(word).value_or(-1) < 0) {
         return false;
       }
-      if (column == Column::kType && !is_dtype(word)) {
+      if (column == Column::kType && nccl_element_bytes(word) == 0) {
         return false;
       }
     }
@@ -327,11 +320,16 @@ class Reader {
     row.line = static_cast<std::int64_t>(number_);
     bool any = false, odd = false;
     int time = -1;
+    NcclTableRow about;
     const auto flush = [&] {
       if (row.time_s > 0) {
         row.setting = table();
         log_.comms.push_back(row);
         any = true;
+        about.bytes = row.bytes.count();
+        about.algbw_Bps = row.algbw_Bps;
+        about.busbw_Bps = row.busbw_Bps;
+        keep_fastest(about);
       }
       row.time_s = row.algbw_Bps = row.busbw_Bps = row.wrong = 0;
     };
@@ -348,6 +346,7 @@ class Reader {
           if (current_.dtype.empty()) {
             current_.dtype = words_[i];
           }
+          about.type = words_[i];
           break;
         case Column::kTime:
         case Column::kTimeIn:
@@ -367,8 +366,13 @@ class Reader {
           row.wrong = number.value_or(0) >= 1 ? *number : 0;
           break;
         case Column::kCount:
+          about.elements = to_int(words_[i]).value_or(0);
+          break;
         case Column::kRedop:
+          about.reduction = words_[i];
+          break;
         case Column::kRoot:
+          about.root = to_int(words_[i]).value_or(-1);
           break;
       }
     }
@@ -378,6 +382,15 @@ class Reader {
     }
     if (any) {
       log_.settings.back() = current_;
+    }
+  }
+
+  /// Of each table, the row that says most of its operation.
+  void keep_fastest(const NcclTableRow& row) {
+    fastest_.resize(log_.settings.size());
+    NcclTableRow& kept = fastest_[static_cast<std::size_t>(table_)];
+    if (row.algbw_Bps >= kept.algbw_Bps) {
+      kept = row;
     }
   }
 
@@ -395,6 +408,7 @@ class Reader {
   CommSetting current_;
   bool in_rows_ = false;
   std::int32_t table_ = -1;
+  std::vector<NcclTableRow> fastest_;  // by table
   std::optional<std::vector<std::string>> pending_;
   std::string id_, note_;
 };
@@ -435,7 +449,9 @@ void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
   const CommType file = take_hints(std::filesystem::path(log_.file).filename().string(), setting);
   const bool unknown = setting.program.empty();
   if (unknown && op == CommType::kNone) {
-    op = hint != CommType::kNone ? hint : file;
+    op = hint != CommType::kNone   ? hint
+         : file != CommType::kNone ? file
+                                   : op_of(fastest_[static_cast<std::size_t>(index)]);
   }
   if (setting.ranks == 0) {
     setting.ranks = ranks_by_ratio(log_, index, op);
@@ -492,7 +508,8 @@ bool sniff(std::string_view head, std::string_view) {
     if (!header_columns(words).empty()) {
       return true;
     }
-    if (words.size() >= 8 && to_int(words[0]) && to_int(words[1]) && is_dtype(words[2])) {
+    if (words.size() >= 8 && to_int(words[0]) && to_int(words[1]) &&
+        nccl_element_bytes(words[2]) > 0) {
       return true;
     }
   }
