@@ -362,6 +362,12 @@ void FoldedRuns::scale_capacity(PortId port, double share) {
       if (!island.simulation) {
         simulate(island, now_, now_);
       }
+      // Its clock stands where something happened there last.
+      finishes_.clear();
+      island.simulation->advance(now_, finishes_);
+      for (const IslandSimulation::Finish& finish : finishes_) {
+        island.simulation->hold(finish);
+      }
       island.recording = false;
       leave_pool(island);
       island.simulation->set_capacity(constraint, capacity);

@@ -22,17 +22,23 @@ StepResult replay_job(const Job& job, const Topology& topology, const OperatorTi
 }
 
 StepResult replay_workload(const Workload& workload, const Topology& topology,
-                           const FlowOptions& flow, StepOptions options) {
+                           const FlowOptions& flow, StepOptions options, bool ranks_alike,
+                           bool folds) {
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   ScheduleCache schedules;
-  options.fold = flow;
+  if (folds) {
+    options.fold = flow;
+  }
   return simulate_step(
       workload, topology, [&] { return std::make_unique<FlowEngine>(topology, flow); },
       [&](CommType op, Bytes bytes, const GroupShape& shape) {
         CollectiveRequest request;
         request.op = op;
         request.bytes = bytes;
-        const TunedRequest tuned = tune(std::move(request), shape, fabric);
+        TunedRequest tuned = tune(std::move(request), shape, fabric);
+        if (ranks_alike) {
+          keep_ranks_alike(tuned, shape);
+        }
         return schedules.get(tuned.request, shape, tuned.algorithm);
       },
       options);
