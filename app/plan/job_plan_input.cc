@@ -151,6 +151,7 @@ PricedStep priced_step(const JobPlanInput& input, const Workload& workload, bool
   SimulateOptions simulate;
   simulate.topology = input.options.topology;
   simulate.quiet = true;
+  simulate.with_ports = false;
   simulate.spray = sprayed;
   simulate.limits = std::move(limits);
   simulate.seed = input.options.seed;

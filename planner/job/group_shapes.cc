@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace lockstep {
 
 GroupShapes::GroupShapes(const Topology& topology, const std::vector<NodeId>& gpus) {
@@ -30,10 +28,9 @@ GroupShapes::GroupShapes(const Topology& topology, const std::vector<NodeId>& gp
 
 const std::vector<PlacedShape>& GroupShapes::of(const RankLayout& layout, RankGroup kind,
                                                 std::int64_t replicas) {
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {}", layout.gpus, layout.tp, layout.cp, layout.pp,
-                  layout.ep, layout.etp, layout.order, static_cast<int>(kind), replicas);
-  const auto [found, is_new] = known_.try_emplace(key);
+  const auto [found, is_new] =
+      known_.try_emplace(Key({layout.gpus, layout.tp, layout.cp, layout.pp, layout.ep, layout.etp},
+                             layout.order, kind, replicas));
   if (is_new) {
     found->second = of(groups_of(layout, kind), replicas);
   }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "generator/exact/groups.h"
@@ -42,7 +44,9 @@ class GroupShapes {
  private:
   std::vector<std::int32_t> server_;  // of each rank
   std::vector<double> nvlink_, nic_;  // of each rank, bytes per second
-  std::map<std::string, std::vector<PlacedShape>> known_;
+  /// The layout's degrees and order, the kind, the replicas.
+  using Key = std::tuple<std::array<std::int64_t, 6>, std::string, RankGroup, std::int64_t>;
+  std::map<Key, std::vector<PlacedShape>> known_;
 };
 
 }  // namespace lockstep
