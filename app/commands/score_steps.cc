@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +15,6 @@
 
 #include "app/command.h"
 #include "app/flag_value.h"
-#include "app/step_score/prediction_apart.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/progress.h"
@@ -34,22 +35,38 @@ struct Options {
   bool rows = false, json = false;
 };
 
-Json document(const std::vector<StepScore>& scores, const std::vector<ScoredStep>& steps,
-              const std::map<std::string, std::int64_t>& skipped, bool rows) {
-  Json json{{"schema", "lockstep-score-steps/1"}};
-  json["sources"] = Json::array();
+/// What is printed, whichever way.
+struct Scored {
+  std::vector<ScoredStep> steps;
+  std::map<std::string, std::int64_t> skipped;
+  bool rows = false;    // every step, too
+  bool halves = false;  // odd rows and even ones apart, too
+};
+
+Json document(std::span<const StepScore> scores) {
+  Json json = Json::array();
   for (const StepScore& score : scores) {
-    json["sources"].push_back({{"source", score.source},
-                               {"steps", score.steps},
-                               {"mean", score.mean},
-                               {"median", score.median},
-                               {"p90", score.p90},
-                               {"bias", score.bias}});
+    json.push_back({{"source", score.source},
+                    {"steps", score.steps},
+                    {"mean", score.mean},
+                    {"median", score.median},
+                    {"p90", score.p90},
+                    {"bias", score.bias}});
   }
-  json["skipped"] = skipped;
-  if (rows) {
+  return json;
+}
+
+Json document(const Scored& scored) {
+  Json json{{"schema", "lockstep-score-steps/1"}};
+  json["sources"] = document(scores_of(scored.steps));
+  if (scored.halves) {
+    json["odd_rows"] = document(scores_of(scored.steps, RowHalf::kOdd));
+    json["even_rows"] = document(scores_of(scored.steps, RowHalf::kEven));
+  }
+  json["skipped"] = scored.skipped;
+  if (scored.rows) {
     json["rows"] = Json::array();
-    for (const ScoredStep& step : steps) {
+    for (const ScoredStep& step : scored.steps) {
       const Job& job = step.step->job;
       Json row{{"source", step.step->source},
                {"file", step.step->file},
@@ -72,11 +89,21 @@ Json document(const std::vector<StepScore>& scores, const std::vector<ScoredStep
   return json;
 }
 
-std::string table(const std::vector<StepScore>& scores, const std::vector<ScoredStep>& steps,
-                  const std::map<std::string, std::int64_t>& skipped, bool rows) {
+std::string table(std::string_view heading, std::span<const StepScore> scores) {
+  std::string text = fmt::format("{:<24} {:>6} {:>9} {:>9} {:>9} {:>9}\n", heading, "steps", "mean",
+                                 "median", "p90", "bias");
+  for (const StepScore& score : scores) {
+    text += fmt::format("{:<24} {:>6} {:>7.1f} % {:>7.1f} % {:>7.1f} % {:>+7.1f} %\n", score.source,
+                        score.steps, 100 * score.mean, 100 * score.median, 100 * score.p90,
+                        100 * score.bias);
+  }
+  return text;
+}
+
+std::string table(const Scored& scored) {
   std::string text;
-  if (rows) {
-    for (const ScoredStep& step : steps) {
+  if (scored.rows) {
+    for (const ScoredStep& step : scored.steps) {
       const Job& job = step.step->job;
       text += fmt::format(
           "{:<24} row {:>4} {:<10} gpus {:>5} tp {} cp {} pp {:>2} dp {:>4} mb {:>2} x {:>4} ",
@@ -89,37 +116,34 @@ std::string table(const std::vector<StepScore>& scores, const std::vector<Scored
     }
     text += '\n';
   }
-  text += fmt::format("{:<24} {:>6} {:>9} {:>9} {:>9} {:>9}\n", "source", "steps", "mean", "median",
-                      "p90", "bias");
-  for (const StepScore& score : scores) {
-    text += fmt::format("{:<24} {:>6} {:>7.1f} % {:>7.1f} % {:>7.1f} % {:>+7.1f} %\n", score.source,
-                        score.steps, 100 * score.mean, 100 * score.median, 100 * score.p90,
-                        100 * score.bias);
+  text += table("source", scores_of(scored.steps));
+  if (scored.halves) {
+    text += '\n' + table("odd rows", scores_of(scored.steps, RowHalf::kOdd)) + '\n' +
+            table("even rows", scores_of(scored.steps, RowHalf::kEven)) + '\n';
   }
-  for (const auto& [why, count] : skipped) {
+  for (const auto& [why, count] : scored.skipped) {
     text += fmt::format("passed over, {} {}: {}\n", count, count == 1 ? "row" : "rows", why);
   }
   return text;
 }
 
 ExitCode score_steps(const Options& options) {
-  std::optional<Time> launch;
+  PredictionOptions prediction;
   if (!options.launch.empty()) {
-    launch = flag_value("--host-launch", options.launch, parse_time);
+    prediction.launch = flag_value("--host-launch", options.launch, parse_time);
   }
-  std::optional<PredictionApart> apart;
   if (!options.row_limit.empty()) {
-    apart.emplace(options.folder, options.launch,
-                  flag_value("--row-limit", options.row_limit, parse_time));
+    prediction.limit = flag_value("--row-limit", options.row_limit, parse_time);
   }
+  const RowHalf half = options.half == "odd"    ? RowHalf::kOdd
+                       : options.half == "even" ? RowHalf::kEven
+                                                : RowHalf::kBoth;
   PublishedSteps published = read_published_steps(options.folder);
   std::vector<const PublishedStep*> chosen;
   std::map<std::string, std::int64_t> nth;
   for (const PublishedStep& step : published.steps) {
-    const bool odd = step.row % 2 == 1;
     if (step.source.find(options.source) != std::string::npos &&
-        step.job.gpus <= options.max_gpus &&
-        (options.half == "both" || odd == (options.half == "odd")) &&
+        step.job.gpus <= options.max_gpus && is_in(half, step) &&
         (options.row == 0 || step.row == options.row) && nth[step.source]++ % options.every == 0) {
       chosen.push_back(&step);
     }
@@ -128,17 +152,15 @@ ExitCode score_steps(const Options& options) {
     throw Error("no step is left to score").at(options.folder);
   }
   Progress progress("steps", static_cast<std::int64_t>(chosen.size()));
-  std::vector<ScoredStep> steps;
+  Scored scored{{}, std::move(published.skipped), options.rows, half == RowHalf::kBoth};
   for (const PublishedStep* step : chosen) {
-    progress.update(std::ssize(steps));
-    steps.push_back(apart ? apart->predict(*step) : predict(*step, launch));
-    if (!steps.back().failure.empty()) {
-      ++published.skipped[fmt::format("{}: {}", step->source, steps.back().failure)];
+    progress.update(std::ssize(scored.steps));
+    scored.steps.push_back(predict(*step, prediction));
+    if (const std::string& failure = scored.steps.back().failure; !failure.empty()) {
+      ++scored.skipped[fmt::format("{}: {}", step->source, failure)];
     }
   }
-  const std::vector<StepScore> scores = scores_of(steps);
-  write_file("-", options.json ? to_text(document(scores, steps, published.skipped, options.rows))
-                               : table(scores, steps, published.skipped, options.rows));
+  write_file("-", options.json ? to_text(document(scored)) : table(scored));
   return ExitCode::kDone;
 }
 
@@ -155,8 +177,9 @@ CommandBody define(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--row", options->row, "only this row of each table, from 1")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
-  app.add_option("--row-limit", options->row_limit,
-                 "time for each row, such as 60s; one that takes longer is passed over, and told");
+  app.add_option(
+      "--row-limit", options->row_limit,
+      "CPU time for each row, such as 60s; one that takes longer is passed over, and told");
   app.add_option("--max-gpus", options->max_gpus, "only steps of at most so many GPUs")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   app.add_option("--host-launch", options->launch,

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "generator/compute/gpu_spec.h"
+#include "generator/exact/stage_plan.h"
 #include "generator/model/zoo.h"
 
 namespace lockstep {
@@ -46,7 +47,8 @@ void as_megatron_core(Job& job) {
   job.sharding = job.dp() > 1 ? Sharding::kZero1 : Sharding::kNone;
 }
 
-/// Servers of eight with a NIC a GPU; racks of 64 GPUs in one NVLink domain.
+/// Servers of eight with a NIC a GPU; racks of 64 GPUs in one NVLink domain. Spines have ports for
+/// the largest (app), as the cores of three tiers would.
 std::string cluster(const std::string& gpu, std::int64_t gpus, int nic_gbps) {
   struct Servers {
     std::string_view gpu;
@@ -64,7 +66,7 @@ std::string cluster(const std::string& gpu, std::int64_t gpus, int nic_gbps) {
       std::ranges::find_if(kServers, [&](const Servers& each) { return each.gpu == gpu; });
   LOCKSTEP_CHECK(servers != kServers.end(), "a GPU with a server");
   const std::int64_t size = servers->size > 8 && gpus % servers->size != 0 ? 8 : servers->size;
-  return fmt::format("Spectrum-X:g={},gps={},gt={},nvbw={}Gbps,bw={}Gbps,apbw={}Gbps",
+  return fmt::format("Spectrum-X:g={},gps={},gt={},nvbw={}Gbps,bw={}Gbps,apbw={}Gbps,app=4096",
                      (gpus + size - 1) / size * size, size, gpu.substr(0, gpu.find('-')),
                      servers->nvlink_gbps, nic_gbps, nic_gbps);
 }
@@ -337,6 +339,11 @@ class Reader {
     }
     if (source.starts_with("MLPerf 5") && job.pp > 1) {
       job.vpp = 8;  // the submission's config files (INTERLEAVED_PIPELINE)
+    }
+    if (source == "Megatron-Bridge" && layer_count(job.model) + 2 == job.pp * job.vpp) {
+      // Its recipe of 405B counts embedding and head as layers (account_for_…_in_pipeline_split).
+      job.stage_layers.assign(static_cast<std::size_t>(job.pp * job.vpp), 1);
+      job.stage_layers.front() = job.stage_layers.back() = 0;
     }
     const std::string recompute = to_lower(table.text(row, "recompute"));
     job.recompute = recompute.starts_with("full")        ? Recompute::kFull

@@ -2,23 +2,48 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <functional>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "app/simulate/run_flow.h"
 #include "base/error.h"
 #include "generator/compute/compute_times.h"
 #include "generator/compute/gpu_spec.h"
 #include "generator/exact/exact_workload.h"
+#include "simulator/replay/replay.h"
 #include "topologies/topology_file.h"
 
 namespace lockstep {
 
-ScoredStep predict(const PublishedStep& step, const std::optional<Time>& launch) {
+namespace {
+
+/// Whether this process has worked for so long since now. Looks at the clock at the first call and
+/// then once in a while.
+std::function<bool()> after(Time limit) {
+  const auto seconds = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  return [=, end = seconds() + limit.seconds(), calls = 0U]() mutable {
+    constexpr unsigned kOnceIn = 256;
+    return calls++ % kOnceIn == 0 && seconds() > end;
+  };
+}
+
+}  // namespace
+
+ScoredStep predict(const PublishedStep& step, const PredictionOptions& given) {
   ScoredStep scored{&step, 0, {}};
+  SimulateOptions options;
+  options.quiet = true;
+  options.spray = true;
+  if (given.limit) {
+    options.limits.stop = after(*given.limit);
+  }
   try {
     Job job = step.job;
-    if (launch && job.host_launch > Time()) {
-      job.host_launch = *launch;
+    if (given.launch && job.host_launch > Time()) {
+      job.host_launch = *given.launch;
     }
     ComputeTimes times(gpu_spec(job.gpu_type), job.precision);
     const auto time_of = [&](const Operator& op) {
@@ -27,22 +52,25 @@ ScoredStep predict(const PublishedStep& step, const std::optional<Time>& launch)
       return times(launched);
     };
     const Workload workload = exact_workload(job, time_of);
-    SimulateOptions options;
-    options.quiet = true;
-    options.spray = true;
     scored.predicted_s =
         run_flow(workload, topology_from(step.topology), options, nullptr).total.seconds();
+  } catch (const ReplayGivenUp&) {
+    scored.failure = fmt::format("takes longer than {:g} s", given.limit->seconds());
   } catch (const Error& error) {
     scored.failure = error.message();
   }
   return scored;
 }
 
-std::vector<StepScore> scores_of(std::span<const ScoredStep> steps) {
+bool is_in(RowHalf half, const PublishedStep& step) {
+  return half == RowHalf::kBoth || (step.row % 2 == 1) == (half == RowHalf::kOdd);
+}
+
+std::vector<StepScore> scores_of(std::span<const ScoredStep> steps, RowHalf half) {
   std::map<std::string, std::vector<double>> ratios;
   std::vector<double> all;
   for (const ScoredStep& step : steps) {
-    if (step.failure.empty()) {
+    if (step.failure.empty() && is_in(half, *step.step)) {
       ratios[step.step->source].push_back(step.ratio());
       all.push_back(step.ratio());
     }

@@ -27,11 +27,20 @@ struct StepScore {
   double mean = 0, median = 0, p90 = 0, bias = 0;
 };
 
-/// The flow engine's step on the row's cluster. `launch` replaces the host's time for each
-/// operator.
-ScoredStep predict(const PublishedStep& step, const std::optional<Time>& launch);
+struct PredictionOptions {
+  std::optional<Time> launch;  ///< replaces the host's time for each operator
+  std::optional<Time> limit;   ///< CPU time after which a replay is given up, with a failure
+};
 
-/// One score a source, sorted by name, then one of all ("all"). Steps that failed do not count.
-std::vector<StepScore> scores_of(std::span<const ScoredStep> steps);
+/// The flow engine's step on the row's cluster.
+ScoredStep predict(const PublishedStep& step, const PredictionOptions& options);
+
+/// Rows of a table by their number.
+enum class RowHalf : std::uint8_t { kBoth, kOdd, kEven };
+bool is_in(RowHalf half, const PublishedStep& step);
+
+/// One score a source, sorted by name, then one of all ("all"). Steps that failed, or are not of
+/// the half, do not count.
+std::vector<StepScore> scores_of(std::span<const ScoredStep> steps, RowHalf half = RowHalf::kBoth);
 
 }  // namespace lockstep

@@ -70,9 +70,10 @@ void check_counts(const StageCut& cut) {
         .expected(fmt::format("{} counts", cut.pp * cut.vpp));
   }
   std::int64_t sum = 0;
-  for (const std::int64_t count : cut.counts) {
-    check_range(count, 1, cut.layers, "--stage_layers");
-    sum += count;
+  for (std::size_t v = 0; v < cut.counts.size(); ++v) {
+    const bool may_be_empty = cut.counts.size() > 1 && (v == 0 || v + 1 == cut.counts.size());
+    check_range(cut.counts[v], may_be_empty ? 0 : 1, cut.layers, "--stage_layers");
+    sum += cut.counts[v];
   }
   if (sum != cut.layers) {
     throw Error(fmt::format("the counts add up to {} layers, the model has {}", sum, cut.layers))
@@ -114,7 +115,7 @@ std::vector<std::vector<ModelChunk>> cut_into_stages(const StageCut& cut) {
   check_range(cut.vpp, 1, kMaxLayers, "--vpp");
   check_range(cut.first_layers, 0, cut.layers, "--first_stage_layers");
   check_range(cut.last_layers, 0, cut.layers, "--last_stage_layers");
-  if (cut.pp > cut.layers || cut.vpp > cut.layers / cut.pp) {
+  if (cut.counts.empty() && (cut.pp > cut.layers || cut.vpp > cut.layers / cut.pp)) {
     throw Error(fmt::format("{} layers cannot be cut into {} stages of {} chunks", cut.layers,
                             cut.pp, cut.vpp))
         .field(cut.pp > cut.layers ? "--pp" : "--vpp")

@@ -34,7 +34,8 @@ struct StageCut {
 /// virtual stages before the last, from the back; the first and the last come last, as they have
 /// the embedding and the head (Llama 3's cut: arXiv:2407.21783, section 3.3.2).
 ///
-/// `counts` are taken as they are (Megatron Core, --pipeline-model-parallel-layout).
+/// `counts` are taken as they are (Megatron Core, --pipeline-model-parallel-layout); the first and
+/// the last may be 0, with the embedding and the head alone.
 ///
 /// ERRORS: Error with field pp, vpp, first_stage_layers, last_stage_layers or stage_layers and the
 /// nearest values that fit: values out of range, more virtual stages than layers, counts given that

@@ -46,6 +46,7 @@ FoldedRuns::FoldedRuns(const FoldedRuns& like, Finished finished)
   for (Communicator& each : communicators_) {
     each.island = -1;
     each.runs = 0;
+    each.open.clear();
   }
 }
 
@@ -73,6 +74,7 @@ void FoldedRuns::take_over(FoldedRuns& from, std::span<const std::int32_t> commu
     island.version = version;
     for (const std::int32_t moved : island.communicators) {
       communicators_[at(moved)].island = index;
+      communicators_[at(moved)].open = std::exchange(from.communicators_[at(moved)].open, {});
       from.communicators_[at(moved)].island = -1;
       for (const std::int32_t constraint : constraints(moved)) {
         if (std::exchange(from.owner_[at(constraint)], -1) == theirs) {
@@ -117,11 +119,8 @@ void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   Island& island = *islands_[at(index)];
   const std::int32_t sequence = work_.program(rank).ops()[at(op_index)].sequence;
   std::int32_t run = -1;
-  for (const std::int32_t each : island.open) {
-    if (island.runs[at(each)].communicator == communicator &&
-        island.runs[at(each)].sequence == sequence) {
-      run = each;
-    }
+  for (const std::int32_t each : communicators_[at(communicator)].open) {
+    run = island.runs[at(each)].sequence == sequence ? each : run;
   }
   run = run >= 0 ? run : open_run(island, communicator, sequence);
   const std::int32_t place = place_of(communicator, rank);
@@ -300,6 +299,7 @@ void FoldedRuns::tell(Island& island, std::int32_t run_index, std::int32_t place
   run.op[at(place)] = kFinished;
   if (--run.unfinished == 0) {
     std::erase(island.open, run_index);
+    std::erase(communicators_[at(run.communicator)].open, run_index);
     count(run.communicator);
   }
 }

@@ -96,7 +96,8 @@ class FoldedRuns final : public Communication {
   struct Communicator {
     SessionKind* kind = nullptr;
     std::int32_t island = -1;
-    std::int64_t runs = 0;  // collectives that are over
+    std::int64_t runs = 0;           // collectives that are over
+    std::vector<std::int32_t> open;  // the others, by number in the island
   };
   static constexpr std::int32_t kNotEntered = -1, kFinished = -2;
   struct Run {

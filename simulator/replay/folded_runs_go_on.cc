@@ -115,6 +115,7 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
         }
         if (run.unfinished == 0) {
           island.open.pop_back();
+          communicators_[at(child)].open.pop_back();
         }
       }
     }

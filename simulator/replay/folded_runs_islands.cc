@@ -83,6 +83,7 @@ std::int32_t FoldedRuns::open_run(Island& island, std::int32_t communicator,
   run.op.assign(fold_.communicators[at(communicator)].classes.size(), kNotEntered);
   run.unfinished = static_cast<std::int32_t>(run.op.size());
   island.open.push_back(index);
+  communicators_[at(communicator)].open.push_back(index);
   return index;
 }
 
@@ -142,6 +143,7 @@ void FoldedRuns::take_in(std::int32_t index, std::int32_t other) {
     const std::int32_t number = island.communicators[c];
     joined.communicators.push_back(number);
     communicators_[at(number)].island = index;
+    communicators_[at(number)].open.clear();  // they get other numbers
     for (const std::int32_t constraint : constraints(number)) {
       std::int32_t& owner = owner_[at(constraint)];
       owner = owner == other ? index : owner;
@@ -158,6 +160,7 @@ void FoldedRuns::take_in(std::int32_t index, std::int32_t other) {
       moved.unfinished = old.unfinished;
       if (moved.unfinished == 0) {
         joined.open.pop_back();
+        communicators_[at(number)].open.pop_back();
       }
     }
   }
@@ -181,6 +184,7 @@ void FoldedRuns::close(std::int32_t index) {
       continue;  // taken in
     }
     communicators_[at(each)].island = -1;
+    communicators_[at(each)].open.clear();
     for (const std::int32_t constraint : constraints(each)) {
       std::int32_t& owner = owner_[at(constraint)];
       owner = owner == index ? -1 : owner;

@@ -97,6 +97,14 @@ Job draw_job(Rng& rng, const Range& range) {
   job.model = one_in(rng, 4) && !moe
                   ? testing::gpt(layers, 64, 8, 256, 64)
                   : testing::llama(layers, 64, 8, kv_heads, 128, 256, moe ? 8 : 0);
+  if (job.pp > 1 && one_in(rng, 8)) {
+    job.stage_layers.assign(static_cast<std::size_t>(stages), 1);
+    job.stage_layers[static_cast<std::size_t>(stages / 2)] += layers - stages;
+    if (one_in(rng, 2)) {  // the embedding alone
+      job.stage_layers[static_cast<std::size_t>(stages / 2)] += job.stage_layers[0];
+      job.stage_layers[0] = 0;
+    }
+  }
   job.seq = pick<std::int64_t>(rng, {64, 64, 1024});
   job.micro_batch = rng.between(1, 2);
   const std::int64_t most = range.repeats ? 64 : 24;

@@ -64,7 +64,10 @@ TEST(ExactStages, CountsOfEveryVirtualStageAreTakenAsTheyAre) {
   EXPECT_THAT(counts({.layers = 10, .pp = 2, .vpp = 2, .counts = {1, 2, 3, 4}}), ElementsAre(4, 6));
   EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {2, 5}}), HasSubstr("3 counts"));
   EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {2, 5, 4}}), HasSubstr("11 layers"));
-  EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {0, 5, 5}}), HasSubstr("out of range"));
+  // The embedding and the head may stand alone.
+  EXPECT_THAT(counts({.layers = 2, .pp = 4, .counts = {0, 1, 1, 0}}), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {5, 0, 5}}), HasSubstr("out of range"));
+  EXPECT_THAT(error_of({.layers = 10, .pp = 3, .counts = {-1, 5, 6}}), HasSubstr("out of range"));
   EXPECT_THAT(error_of({.layers = 10, .pp = 3, .first_layers = 2, .counts = {2, 5, 3}}),
               HasSubstr("once more"));
 }
