@@ -69,6 +69,7 @@ class StageProgram {
   void gather_buckets(const Ops& after);
   void gather_piece(const ChunkReduction& reduction, std::size_t piece, const Ops& after);
   void reduce_unit(std::size_t unit, bool last, const Ops& after);
+  bool has_experts() const;
   void finish();
 
   const Job& job_;

@@ -152,6 +152,16 @@ void StageProgram::reduce_unit(std::size_t unit, bool last, const Ops& after) {
   }
 }
 
+/// Whether any stage has: the others take part in the sum over them.
+bool StageProgram::has_experts() const {
+  for (std::int64_t stage = 0; stage < job_.pp; ++stage) {
+    if (plan_.parameters(stage).expert > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void StageProgram::finish() {
   const RankSizes& sizes = plan_.sizes();
   const ParameterCount parameters = plan_.parameters(stage_);
@@ -186,7 +196,7 @@ void StageProgram::finish() {
     step(OpType::kClip, "sum of gradient norms", kGlobalStream, families_.of(copy), Bytes(4));
   }
   const RankLayout layout = layout_of(job_);
-  if (!sharded && parameters.expert > 0 && layout.ep * layout.etp * layout.pp > 1) {
+  if (!sharded && has_experts() && layout.ep * layout.etp * layout.pp > 1) {
     step(OpType::kClip, "sum of expert gradient norms", kGlobalStream,
          families_.of(RankGroup::kExpertModel), Bytes(4));
   }

@@ -24,6 +24,19 @@ struct Rails {
   }
   /// The ranks of a server that belong to a rail.
   std::vector<std::int32_t> members(std::int32_t server, std::int32_t rail_index) const;
+  /// Calls f(rank, head, rail) for every rank of a server and every other head of it.
+  template <class F>
+  void each_to_each(const std::vector<std::int32_t>& ranks, F&& f) const {
+    for (std::int32_t shift = 0; shift < count; ++shift) {
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        const std::int32_t to = (static_cast<std::int32_t>(i) + shift) % count;
+        const std::int32_t head = ranks[static_cast<std::size_t>(to)];
+        if (head != ranks[i]) {
+          f(ranks[i], head, to);
+        }
+      }
+    }
+  }
 };
 
 /// Appends a ring over `ring`: units[j] are the chunks that end (reduce-scatter) or start

@@ -57,7 +57,6 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
 
 void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
   constexpr Bytes kSmall(64 * 1024);
-  constexpr std::int32_t kFewServers = 16;
   CollectiveRequest& request = tuned.request;
   const std::string_view name = tuned.algorithm->name;
   const NcclGroup group = nccl_group(shape);
@@ -65,8 +64,8 @@ void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
   if (request.op == CommType::kAllReduce && request.bytes <= kSmall && name == "tree") {
     if (std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
       tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
-    } else if (even && group.fewest > 1 && group.servers <= std::max(kFewServers, group.fewest)) {
-      tuned.algorithm = &algorithm_named("hierarchical", CommType::kAllReduce);
+    } else if (even) {
+      tuned.algorithm = &algorithm_named("circulant", CommType::kAllReduce);
     }
   }
   if (tuned.fewer_channels && name == "ring" && even) {

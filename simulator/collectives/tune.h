@@ -32,9 +32,7 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
 /// does, it is replaced by what treats them alike and takes about as long:
 ///
 ///   - a tree, for a sum of at most 64 KiB: over 2^k ranks recursive doubling, as many steps up to
-///     a factor of two; over other numbers "hierarchical" (everyone to everyone in the server,
-///     rings of one rank a server), where servers have several ranks, equally many, and are no more
-///     than 16 or than those;
+///     a factor of two; over other numbers "circulant", likewise, where servers have equally many;
 ///   - a ring on fewer channels than differ, which enters and leaves servers at some of their ranks
 ///     alone: its bytes go round on all of them, where servers have equal numbers of ranks. Hops
 ///     and their latencies stay. NCCL takes fewer channels only where a transfer has at most 8 KiB

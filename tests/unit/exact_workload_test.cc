@@ -217,8 +217,15 @@ TEST(ExactWorkload, EveryShapeIsValidAndRuns) {
       Job job = job_of(shapes()[i]);
       job.sharding = sharding;
       job.gradient_bucket = 30'000;
-      expect_sound(job, "shape " + std::to_string(i) + ", sharding " +
-                            std::to_string(static_cast<int>(sharding)));
+      const std::string what =
+          "shape " + std::to_string(i) + ", sharding " + std::to_string(static_cast<int>(sharding));
+      expect_sound(job, what);
+      if (job.pp > 1) {  // the embedding alone: a stage without layers, and without experts
+        job.stage_layers.assign(static_cast<std::size_t>(job.pp * job.vpp), 1);
+        job.stage_layers.front() = 0;
+        job.stage_layers.back() = 10 - job.pp * job.vpp;
+        expect_sound(job, what + ", an empty stage");
+      }
     }
   }
 }

@@ -174,11 +174,10 @@ TEST(KeptAlike, SmallSumsTakeNoTree) {
   };
   EXPECT_EQ(name(64 * 1024, 64), "recursive-halving-doubling");
   EXPECT_EQ(name(64 * 1024 + 1, 64), "tree");
-  EXPECT_EQ(name(4, 48), "hierarchical");  // six servers
-  EXPECT_EQ(name(4, 8 * 17), "tree");
-  EXPECT_EQ(name(4, 17 * 32, 32), "hierarchical");
+  EXPECT_EQ(name(4, 48), "circulant");  // six servers
+  EXPECT_EQ(name(4, 17 * 32, 32), "circulant");
+  EXPECT_EQ(name(4, 6, 1), "circulant");
   EXPECT_EQ(name(4, 44), "tree");  // half a server
-  EXPECT_EQ(name(4, 6, 1), "tree");
 }
 
 TEST(Choice, PatNeedsOneRankAServer) {

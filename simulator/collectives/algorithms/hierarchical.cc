@@ -32,7 +32,7 @@ class Build {
     const std::int32_t servers = rails_.size();
     Rounds rounds(schedule_);
     for (const auto& ranks : rails_.servers) {  // each part to its head, which adds it
-      each_to_each(ranks, [&](std::int32_t from, std::int32_t to, std::int32_t rail) {
+      rails_.each_to_each(ranks, [&](std::int32_t from, std::int32_t to, std::int32_t rail) {
         rounds.send(from, to, rail * servers, servers, true);
       });
     }
@@ -48,7 +48,7 @@ class Build {
       }
     }
     for (const auto& ranks : rails_.servers) {
-      each_to_each(ranks, [&](std::int32_t to, std::int32_t from, std::int32_t rail) {
+      rails_.each_to_each(ranks, [&](std::int32_t to, std::int32_t from, std::int32_t rail) {
         rounds.send(from, to, rail * servers, servers, false);
       });
     }
@@ -63,7 +63,7 @@ class Build {
     rounds.next_round();
     rings(rounds, false);
     for (const auto& ranks : rails_.servers) {
-      each_to_each(ranks, [&](std::int32_t to, std::int32_t from, std::int32_t rail) {
+      rails_.each_to_each(ranks, [&](std::int32_t to, std::int32_t from, std::int32_t rail) {
         Chunks chunks = of_rail(rail);
         std::erase(chunks, to);
         rounds.send(from, to, chunks, false);
@@ -76,7 +76,7 @@ class Build {
   Schedule reduce_scatter() {
     Rounds rounds(schedule_);
     for (const auto& ranks : rails_.servers) {
-      each_to_each(ranks, [&](std::int32_t from, std::int32_t to, std::int32_t rail) {
+      rails_.each_to_each(ranks, [&](std::int32_t from, std::int32_t to, std::int32_t rail) {
         rounds.send(from, to, of_rail(rail), true);
       });
     }
@@ -94,7 +94,7 @@ class Build {
     Rounds rounds(schedule_);
     for (std::int32_t server = 0; server < servers; ++server) {
       const auto& ranks = rails_.servers[static_cast<std::size_t>(server)];
-      each_to_each(ranks, [&](std::int32_t from, std::int32_t to, std::int32_t rail) {
+      rails_.each_to_each(ranks, [&](std::int32_t from, std::int32_t to, std::int32_t rail) {
         Chunks chunks;
         for (const std::int32_t receiver : of_rail(rail)) {
           if (server_of(receiver) != server || receiver == to) {
@@ -140,19 +140,6 @@ class Build {
   }
 
  private:
-  /// Calls f(rank, head, rail) for every rank of a server and every other head of it.
-  template <class F>
-  void each_to_each(const Chunks& ranks, F&& f) const {
-    for (std::int32_t shift = 0; shift < rails_.count; ++shift) {
-      for (std::size_t i = 0; i < ranks.size(); ++i) {
-        const std::int32_t rail = (static_cast<std::int32_t>(i) + shift) % rails_.count;
-        const std::int32_t head = ranks[static_cast<std::size_t>(rail)];
-        if (head != ranks[i]) {
-          f(ranks[i], head, rail);
-        }
-      }
-    }
-  }
   /// Calls f(rank, head) for every rank that is no head, with the head of its rail.
   template <class F>
   void behind_heads(F&& f) const {
