@@ -149,6 +149,11 @@ Parts ring(const Setting& s) {
 /// servers has 2(N-1) directed edges a tree and halves the data over two trees.
 double tree_share(const Setting& s) { return s.servers < 3 ? 1 : 2 * (s.servers - 1) / s.servers; }
 
+/// The same of the busiest server, which NVLSTree waits for: of more than three some have two
+/// children and a parent in one tree, to whom they send three halves, and a parent alone in the
+/// other. (In trees of GPUs tree_efficiency is fitted to the mean.)
+double busiest_share(const Setting& s) { return s.servers < 3 ? 1 : s.servers < 4 ? 1.5 : 2; }
+
 Parts tree(const Setting& s) {
   Parts parts;
   const double local = s.local_hop(s.constants.tree_nvlink, s.constants.tree_pci);
@@ -171,7 +176,7 @@ Parts nvls(const Setting& s) {
   if (tree) {
     parts.hops +=
         2 * levels * s.rates.network_latency * s.rates.simple_penalty * s.constants.nvls_tree_net;
-    parts.network_us = us(tree_share(s) * s.bytes, s.network());
+    parts.network_us = us(busiest_share(s) * s.bytes, s.network());
   }
   const double rate = GBps(s.system.fabric.nvlink) * s.rates.nvls_efficiency;
   parts.local_us = us(s.op == CommType::kAllReduce ? s.bytes * (1 + 1 / s.k) : s.bytes, rate);
