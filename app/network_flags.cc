@@ -19,6 +19,11 @@ void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group)
                  "software and NIC time of every transfer, in place of NCCL's latencies by\n"
                  "protocol and hop (simai: 6us)")
       ->group(group);
+  app.add_option(
+         "--preset", flags.preset,
+         "flow engine: NAME of a kind of cluster, or a file of 'lockstep calibrate': links\n"
+         "run at the part of their rates, and hops take the time, that it reaches")
+      ->group(group);
   app.add_option("--mtu", flags.mtu, "payload of a full packet (default 4096B; simai 9000B)")
       ->group(group);
   app.add_option("--header", flags.header, "wire bytes a packet adds (default 62B; simai 52B)")
@@ -98,6 +103,7 @@ std::vector<std::string> flags_beside_formulas(const NetworkFlags& flags) {
   look("--no-pxn", flags.no_pxn);
   look("--nvls", flags.nvls);
   look("--send-latency", !flags.send_latency.empty());
+  look("--preset", !flags.preset.empty());
   return typed;
 }
 

@@ -20,6 +20,7 @@ struct NetworkFlags : TransportFlags {
   std::string algorithm, protocol, nccl_version;  // empty: chosen
   std::int32_t channels = 0;                      // 0: chosen
   bool nvls = false;
+  std::string preset;  ///< real_rates.h; empty: links and hops are as they are called
 };
 
 /// Declares them in a group of the help; `flags` must outlive the parsing.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/real_rates.h"
 #include "base/error.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
@@ -72,6 +73,8 @@ CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetti
     plan.channels = options.channels > 0 ? options.channels : tuned.channels;
     if (!options.send_latency.empty()) {
       request.hop_latency.reset();
+    } else if (setting.rates) {
+      take_real_latencies(*setting.rates, request);
     }
   }
   plan.protocol = name_of(request.protocol);

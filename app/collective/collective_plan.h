@@ -11,6 +11,7 @@
 #include "simulator/collectives/algorithm.h"
 #include "simulator/collectives/custom/algorithm_file.h"
 #include "simulator/collectives/nccl_fabric.h"
+#include "simulator/collectives/nccl_time.h"
 
 namespace lockstep {
 
@@ -32,6 +33,7 @@ struct PlanSetting {
   NcclFabric fabric;
   std::vector<Bytes> sizes;           ///< of each rank or pair, if --split gives them
   std::optional<UserAlgorithm> user;  ///< of --algorithm-file
+  std::optional<NcclRates> rates;     ///< of --preset
 };
 
 /// What the flags name, and for the rest what NCCL would choose (nccl_tuner.h); in flavour simai

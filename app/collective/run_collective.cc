@@ -14,6 +14,7 @@
 #include "app/collective/placement.h"
 #include "app/compare/run_compare.h"
 #include "app/flag_value.h"
+#include "app/real_rates.h"
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -320,6 +321,13 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   setting.entry = jittered(options, setting.nodes.size());
   take_stragglers(setting);
   setting.flow = flow_options(options, options.flavour == "simai");
+  setting.plan.rates = real_rates(options, options.flavour == "simai");
+  if (std::ranges::find(options.engines, "packet") != options.engines.end()) {
+    refuse_real_rates(options);
+  }
+  if (setting.plan.rates) {
+    take_real_rates(*setting.plan.rates, setting.flow);
+  }
   if (std::ranges::find(options.engines, "flow") != options.engines.end()) {
     add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
                   setting.flow, sweep.warnings);

@@ -15,6 +15,7 @@
 
 #include "app/command.h"
 #include "app/generate_exact.h"
+#include "app/real_rates.h"
 #include "app/simulate/byteps_trace.h"
 #include "app/simulate/interference_flag.h"
 #include "app/simulate/job_figures.h"
@@ -232,6 +233,9 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
   }
   if (options.engine == "analytic") {
     return run_analytic(workload, topology, options);
+  }
+  if (options.engine == "packet") {
+    refuse_real_rates(options);
   }
   if (topology == nullptr) {
     throw Error(fmt::format("the {} engine needs a topology", options.engine))

@@ -93,10 +93,11 @@ void take(const CollectivePoint& point, NcclTime& time) {
 
 /// Rows of one key: one simulation a size. ERRORS: what the topology or NCCL cannot do.
 void predict_group(const std::vector<ComparedRow*>& members, const Topology& built,
-                   const std::string& topology) {
+                   const std::string& topology, const std::string& preset) {
   const NcclTask& task = members.front()->task;
   CollectiveOptions options = options_for(task, topology);
   options.placement = placement_of(task, built);
+  options.preset = preset;
   for (const ComparedRow* row : members) {
     options.sizes.push_back(row->task.bytes);
   }
@@ -114,7 +115,7 @@ void predict_group(const std::vector<ComparedRow*>& members, const Topology& bui
 }  // namespace
 
 void predict_on_topology(std::vector<ComparedRow>& rows, const std::string& topology,
-                         Warnings& left_out) {
+                         const std::string& preset, Warnings& left_out) {
   std::vector<std::string> warnings;
   const Topology built = topology_from(topology, &warnings);
   std::map<Key, std::vector<ComparedRow*>> groups;
@@ -123,7 +124,7 @@ void predict_on_topology(std::vector<ComparedRow>& rows, const std::string& topo
   }
   for (auto& [key, members] : groups) {
     try {
-      predict_group(members, built, topology);
+      predict_group(members, built, topology, preset);
     } catch (const Error& error) {
       for (ComparedRow* row : members) {
         left_out.add(error.message());

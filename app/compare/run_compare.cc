@@ -114,7 +114,7 @@ ExitCode run(const Flags& flags) {
   }
   print_warnings(warnings);
   if (engine != "formula") {
-    predict_on_topology(report.rows, flags.cluster.topology, report.left_out);
+    predict_on_topology(report.rows, flags.cluster.topology, flags.cluster.preset, report.left_out);
   }
   if (report.rows.empty()) {
     std::string why = "the logs hold no collectives";

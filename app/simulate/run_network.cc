@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "app/flag_value.h"
+#include "app/real_rates.h"
 #include "base/error.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
@@ -69,6 +70,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   algorithm_name(options, CommType::kAllReduce);  // refuses names that do not exist
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
   const NcclWishes wishes = nccl_wishes(options);
+  const std::optional<NcclRates> rates = real_rates(options, strict);
   ScheduleCache own_schedules;
   ScheduleCache& schedules = options.kept != nullptr ? options.kept->schedules : own_schedules;
   const auto schedule_of = [&](CommType op, Bytes bytes, const GroupShape& shape, bool nvls) {
@@ -84,6 +86,8 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     TunedRequest tuned = tuned_by_flags(std::move(request), shape, fabric, wishes, named);
     if (!options.send_latency.empty()) {
       tuned.request.hop_latency.reset();
+    } else if (rates) {
+      take_real_latencies(*rates, tuned.request);
     }
     if (named == nullptr) {
       keep_ranks_alike(tuned, shape);

@@ -32,6 +32,16 @@ lockstep_cli_test(cli_collective_split ARGS collective --op alltoall --gpus 3 --
 lockstep_cli_test(cli_collective_split_gpus ARGS collective --op alltoall --gpus 4 --topology Spectrum-X:g=8 --split tests/data/collective/split3.txt EXIT 2 ERR "split3.txt:2: a row of 3 sizes" "expected: 4, one a rank")
 # Leaf switches add between servers.
 lockstep_cli_test(cli_collective_sharp ARGS collective --op allreduce --size 1GiB --topology Spectrum-X:g=16 --algorithm nvls --json OUT "\"algorithm\": \"nvls\"")
+# At what a preset makes of links and hops. 16,384 packets of 4158 bytes at half of 400 Gbps take 2725.0 us, the floor 10, a
+# hop of three times NCCL's 14 us and a rendezvous of 1 us; at a quarter of NVLink's 2880 Gbps 756.9 us, 10, and twice 3.4.
+lockstep_cli_test(cli_collective_preset ARGS collective --op sendrecv --gpus 2 --size 64MiB --topology single-switch:g=2,gps=1,nsps=0 --channels 1 --protocol simple --preset tests/data/collective/half.json OUT "^ +67108864 +2779.1 ")
+lockstep_cli_test(cli_collective_preset_local ARGS collective --op sendrecv --gpus 2 --size 64MiB --topology Spectrum-X:g=8 --channels 1 --protocol simple --preset tests/data/collective/half.json OUT "^ +67108864 +773.80 ")
+lockstep_cli_test(cli_collective_preset_packet ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine flow,packet --preset dgx-h100 EXIT 2 ERR "--preset: the packet engine takes links as they are")
+lockstep_cli_test(cli_collective_preset_analytic ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine analytic --preset dgx-h100 EXIT 2 ERR "--preset: the analytic engine has formulas")
+lockstep_cli_test(cli_simulate_preset ARGS simulate --model llama3-8b --gpus 16 --tp 8 --global-batch 16 --sp --topology Spectrum-X:g=16 --preset dgx-h100 --straggler gpu:3:1.1 --verify-symmetry OUT "^step time ")
+lockstep_cli_test(cli_simulate_preset_simai ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --flavour simai --preset dgx-h100 EXIT 2 ERR "--preset: flavour simai has SimAI's rates")
+lockstep_cli_test(cli_simulate_preset_unknown ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --preset dgx-h10 EXIT 2 ERR "--preset: there is no preset 'dgx-h10'" "did you mean dgx-h100")
+lockstep_cli_test(cli_simulate_preset_packet ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --engine packet --preset dgx-h100 EXIT 2 ERR "--preset: the packet engine takes links as they are")
 # Flags about how collectives are carried out, for one and for those of a step
 lockstep_cli_test(cli_collective_algorithm_of_op ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=16 --algorithm alltoall=bruck,allreduce=tree EXIT 0 OUT "tree ll128 x16")
 lockstep_cli_test(cli_simulate_algorithm ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm tree --nccl-version 2.18.3 EXIT 0 OUT "step time  1.199 ms")

@@ -24,6 +24,9 @@ struct FlowOptions {
   bool fresh_ports = false;
   /// A full packet's transmission time is cut to whole nanoseconds (SimAI's ns-3 clock).
   bool whole_ns = false;
+  /// Of their rates, what links carry within servers and outside them, where a cluster in use
+  /// carries less than its links are called.
+  double local_share = 1, network_share = 1;
   RouteOptions routes;
   std::vector<LinkFault> faults;  ///< links that fail in mid-run
   /// What hosts and switches do beside sharing links; without it rates are max-min fair and nothing

@@ -70,6 +70,12 @@ Bytes PathFinder::wire_bytes(Bytes data) const {
 
 double PathFinder::capacity(PortId port) const {
   double nominal = static_cast<double>(class_of(port).rate.bits_per_second());
+  if (options_.local_share != 1 || options_.network_share != 1) {
+    const Link& link = topology().links[link_of(port).index()];
+    const bool network = topology().nodes[link.a.index()].kind == NodeKind::kSwitch ||
+                         topology().nodes[link.b.index()].kind == NodeKind::kSwitch;
+    nominal = std::floor(nominal * (network ? options_.network_share : options_.local_share));
+  }
   if (options_.transport && options_.transport->congestion == TransportTerms::Congestion::kHpcc) {
     nominal *= options_.transport->hpcc_target;
   }
