@@ -57,7 +57,7 @@ struct Case {
   std::vector<std::string> slow;
   bool steady = false;       ///< nobody is slow for a time, no link is
   bool ranks_alike = false;  ///< small collectives as `simulate` has them
-  double interference = 0;
+  Interference interference;
   Time send_latency = Time::us(6);
   std::uint64_t seed = 1;
   enum class Mode : std::uint8_t { kVerify, kAllRanks, kKept, kShared } mode = Mode::kVerify;
@@ -284,7 +284,13 @@ Case draw(Rng& rng) {
   drawn.flow.wait_for_ack = one_in(rng, 10);
   drawn.flow.whole_ns = one_in(rng, 10);
   drawn.ranks_alike = one_in(rng, 2);
-  drawn.interference = one_in(rng, 8) && !range.repeats ? 0.2 : 0;
+  if (one_in(rng, 8) && !range.repeats) {
+    if (one_in(rng, 2)) {
+      drawn.interference.measured = {{1, 0.95}, {4, 0.8}, {16, 0.5}};
+    } else {
+      drawn.interference.share = 0.2;
+    }
+  }
   drawn.send_latency = one_in(rng, 8) ? Time() : Time::us(6);
   drawn.seed = rng.below(1000);
   using enum Case::Mode;
@@ -315,14 +321,14 @@ std::string describe(const Job& job) {
 std::string describe(const Case& of) {
   return fmt::format(
       "{}; {}; pace {} grain {}; {}, spray {} rail {} pxn {} ack {} ns {}; alike {}, interference "
-      "{}, send {} ps, seed {}, mode {}; stragglers: {}",
+      "{} or {} points, send {} ps, seed {}, mode {}; stragglers: {}",
       of.layers == Case::Layers::kNone
           ? describe(of.job)
           : fmt::format("layers on {} GPUs, {}", of.job.gpus, static_cast<int>(of.layers)),
       of.other ? describe(*of.other) : "alone", of.pace.factor, of.pace.grain_ps, of.topology,
       of.flow.routes.spray, of.flow.routes.rail_affinity, of.flow.routes.pxn, of.flow.wait_for_ack,
-      of.flow.whole_ns, of.ranks_alike, of.interference, of.send_latency.count_ps(), of.seed,
-      static_cast<int>(of.mode), fmt::join(of.slow, " "));
+      of.flow.whole_ns, of.ranks_alike, of.interference.share, of.interference.measured.size(),
+      of.send_latency.count_ps(), of.seed, static_cast<int>(of.mode), fmt::join(of.slow, " "));
 }
 
 OperatorTime time_of(const Case& of, const Job& job) {
@@ -357,7 +363,7 @@ void compare(const Case& of, const Workload& workload, const Topology& topology)
   options.seed = of.seed;
   options.simai_flavour = of.layers == Case::Layers::kStrict;
   options.send_latency = of.send_latency;
-  options.interference.share = of.interference;
+  options.interference = of.interference;
   const auto run = [&](const StepOptions& with, bool folds = true) {
     return testing::replay_workload(workload, topology, of.flow, with, of.ranks_alike, folds);
   };
