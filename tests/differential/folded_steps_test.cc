@@ -511,7 +511,7 @@ TEST(FoldedSteps, ALinkSlowsAmidTransfers) {
 }
 
 TEST(FoldedSteps, RunAsInFull) {
-  const std::int64_t cases = from_environment("LOCKSTEP_DIFFERENTIAL_CASES", 60);
+  const std::int64_t cases = from_environment("LOCKSTEP_DIFFERENTIAL_CASES", 20);
   const std::int64_t seed = from_environment("LOCKSTEP_DIFFERENTIAL_SEED", 1);
   const std::int64_t only = from_environment("LOCKSTEP_DIFFERENTIAL_CASE", -1);
   std::int64_t done = 0, refused = 0, with_stragglers = 0;
