@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/isolate/nursery.h"
+#include "app/isolate/task.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/isolate/nursery.h"
+#include "app/isolate/task.h"
 
 namespace lockstep {
 

@@ -1,6 +1,5 @@
 #include "app/serve/live_model.h"
 
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -19,7 +18,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kMostSeen = 4096;
-constexpr double kLowest = 0.01, kHighest = 100;
 
 Time scaled(Time time, double factor) {
   return factor == 1 ? time : Time::seconds(time.seconds() * factor);
@@ -176,33 +174,6 @@ Json LiveModel::evaluate(const LiveSliders& sliders) {
   reply["kept"] = kept;
   reply["took_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return reply;
-}
-
-LiveSliders sliders_of(const Json& json) {
-  LiveSliders sliders;
-  const JsonView view(json, "sliders");
-  constexpr std::array<std::string_view, 6> kKeys{"nvlink_bandwidth", "network_bandwidth",
-                                                  "latency",          "gpu_speed",
-                                                  "straggler",        "straggler_gpu"};
-  view.allow_keys(kKeys);
-  const auto factor = [&](std::string_view key, double& value) {
-    if (view.has(key)) {
-      value = view[key].number();
-      if (!(value >= kLowest && value <= kHighest)) {
-        throw view[key].error(fmt::format("is not between {} and {}", kLowest, kHighest));
-      }
-    }
-  };
-  factor("nvlink_bandwidth", sliders.nvlink_bandwidth);
-  factor("network_bandwidth", sliders.network_bandwidth);
-  factor("latency", sliders.latency);
-  factor("gpu_speed", sliders.gpu_speed);
-  factor("straggler", sliders.straggler);
-  if (view.has("straggler_gpu")) {
-    sliders.straggler_gpu =
-        static_cast<std::int32_t>(view["straggler_gpu"].integer(0, std::int64_t{1} << 30));
-  }
-  return sliders;
 }
 
 }  // namespace lockstep

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "app/serve/live_sliders.h"
 #include "app/simulate/simulate_options.h"
 #include "base/json.h"
 #include "simulator/replay/kept_step.h"
@@ -15,17 +15,6 @@
 #include "workloads/workload.h"
 
 namespace lockstep {
-
-/// How a step is changed while one looks at it. All 1: as it was loaded.
-struct LiveSliders {
-  double nvlink_bandwidth = 1, network_bandwidth = 1;  ///< factors of every link's rate
-  double latency = 1;    ///< factor of every link's delay and of the transfers' software time
-  double gpu_speed = 1;  ///< all computation takes so many times less
-  double straggler = 1;  ///< computation on one GPU takes so many times longer
-  std::int32_t straggler_gpu = 0;
-
-  friend auto operator<=>(const LiveSliders&, const LiveSliders&) = default;
-};
 
 /// A step that is kept in memory, to be simulated again under changed sliders: the workload, the
 /// fabric, every schedule of a collective, the folds of the network and what communicators have
@@ -53,8 +42,5 @@ class LiveModel {
   KeptStep kept_;
   std::map<LiveSliders, Json> seen_;
 };
-
-/// The sliders in a JSON object; absent ones are 1. ERRORS: unknown keys, values out of range.
-LiveSliders sliders_of(const Json& json);
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "app/serve/http_server.h"
-#include "app/serve/live_model.h"
+#include "app/serve/live_sliders.h"
 #include "base/error.h"
 #include "base/json.h"
 
