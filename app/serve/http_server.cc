@@ -142,18 +142,20 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
     const bool keep_alive = message.keep_alive();
     server_.begin_answer();
     asio::post(server_.workers, [self = this->shared_from_this(), version, keep_alive,
-                                 request = request_of(std::move(message))] {
+                                 request = request_of(std::move(message))]() mutable {
       ApiReply reply;
       try {
         reply = self->server_.handler(request);
       } catch (const std::exception& error) {
         reply = api_error(500, error.what());
       }
-      asio::post(self->stream_.get_executor(), [self, version, keep_alive,
-                                                reply = std::move(reply)]() mutable {
-        self->answering_ = true;
-        self->write(std::move(reply), version, keep_alive && !self->server_.is_stopping());
-      });
+      // The loop alone holds the connection from here on, so that it ends on the loop's thread.
+      const auto loop = self->stream_.get_executor();
+      asio::post(
+          loop, [self = std::move(self), version, keep_alive, reply = std::move(reply)]() mutable {
+            self->answering_ = true;
+            self->write(std::move(reply), version, keep_alive && !self->server_.is_stopping());
+          });
     });
   }
 
