@@ -60,6 +60,7 @@ constexpr std::array<KernelTraits, kKernelKinds> kTraits{{
 
 std::string names_of_kinds() {
   std::vector<std::string_view> names;
+  names.reserve(kTraits.size());
   for (const KernelTraits& traits : kTraits) {
     names.push_back(traits.name);
   }

@@ -8,6 +8,7 @@
 #include <pybind11/stl.h>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -55,7 +56,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "Runs Lockstep's program; see the package lockstep.";
   py::register_exception_translator([](std::exception_ptr problem) {
     try {
-      std::rethrow_exception(problem);
+      std::rethrow_exception(std::move(problem));
     } catch (const lockstep::Error& error) {
       PyErr_SetString(PyExc_RuntimeError, error.what());
     }

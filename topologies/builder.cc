@@ -45,7 +45,7 @@ std::vector<std::int64_t> parse_shape(std::string_view text) {
 }
 
 void check_value(const BuilderFlag& flag, std::string_view value) {
-  const auto wrong = [&](std::string expected) {
+  const auto wrong = [&](std::string_view expected) {
     return Error(fmt::format("'{}' does not fit", printable(value)))
         .field(fmt::format("flag {}", first_name(flag.names)))
         .expected(expected);

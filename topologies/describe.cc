@@ -80,6 +80,7 @@ std::vector<LinkGroup> link_groups(const Topology& topology) {
     }
   }
   std::vector<LinkGroup> list;
+  list.reserve(groups.size());
   for (auto& [key, group] : groups) {
     list.push_back(std::move(group));
   }
@@ -121,6 +122,7 @@ std::vector<TierSummary> tier_summaries(const Topology& topology) {
     }
   }
   std::vector<TierSummary> list;
+  list.reserve(tiers.size());
   for (const auto& [number, tier] : tiers) {
     list.push_back(tier);
   }

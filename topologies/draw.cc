@@ -361,9 +361,9 @@ class Drawing {
   }
 
   std::string nvswitch_text(const TopologyPart& part) const {
-    const std::string number = part.nvswitches.size() == 1
-                                   ? "NVSwitch"
-                                   : fmt::format("{} NVSwitches", part.nvswitches.size());
+    std::string number = part.nvswitches.size() == 1
+                             ? "NVSwitch"
+                             : fmt::format("{} NVSwitches", part.nvswitches.size());
     for (const Neighbour& n : adjacency_.of(part.nvswitches[0])) {
       return fmt::format("{} · {}", number,
                          to_text(topology_.class_of(LinkId(n.port.value / 2)).rate));

@@ -212,6 +212,7 @@ class Finder {
       std::vector<NodeId> gpus;
       list_gpus(child, gpus);
       std::vector<std::uint64_t> colours;
+      colours.reserve(gpus.size());
       for (const NodeId gpu : gpus) {
         colours.push_back(colour_[gpu.index()]);
       }

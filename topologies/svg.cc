@@ -101,11 +101,11 @@ void Svg::box(const Box& box, double radius, std::string_view fill, std::string_
 
 void Svg::text(Point at, std::string_view text, double size, std::string_view fill, Anchor anchor,
                bool bold) {
-  const char* kAnchors[] = {"start", "middle", "end"};
+  const char* anchors[] = {"start", "middle", "end"};
   boxes_ += fmt::format(
       R"(<text x="{:.1f}" y="{:.1f}" font-size="{:.1f}" fill="{}" text-anchor="{}"{} paint-order="stroke" stroke="#ffffff" stroke-opacity="0.75" stroke-width="3" stroke-linejoin="round">{}</text>)"
       "\n",
-      at.x, at.y, size, fill, kAnchors[static_cast<std::size_t>(anchor)],
+      at.x, at.y, size, fill, anchors[static_cast<std::size_t>(anchor)],
       bold ? " font-weight=\"600\"" : "", xml_escaped(text));
 }
 

@@ -16,6 +16,7 @@ std::string quoted(const std::string& text) { return to_line(Json(text)); }
 
 std::vector<std::string> quoted(const std::vector<std::string>& texts) {
   std::vector<std::string> out;
+  out.reserve(texts.size());
   for (const std::string& text : texts) {
     out.push_back(quoted(text));
   }

@@ -58,7 +58,7 @@ bool is_utf8(const std::string& text) {
 }
 
 std::string name_of(const YAML::Node& node, const std::string& file) {
-  const std::string name = node.IsScalar() ? node.Scalar() : "";
+  std::string name = node.IsScalar() ? node.Scalar() : "";
   if (name.empty() || name.size() > 200 || name.find('/') != std::string::npos ||
       name.find_first_not_of('.') == std::string::npos || printable(name, 400) != name ||
       !is_utf8(name)) {

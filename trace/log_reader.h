@@ -20,7 +20,7 @@ struct LogReader {
   void (*read)(std::string_view text, PhysicalLog& log);
 };
 
-inline constexpr std::size_t kSniffBytes = 256 * 1024;
+inline constexpr std::size_t kSniffBytes = std::size_t{256} << 10;
 
 /// All readers, by file name.
 std::span<const LogReader* const> log_readers();

@@ -172,9 +172,9 @@ class PeerChecker {
   }
 
   const Peers& peers_of(std::int32_t program, std::int32_t other, bool sends) const {
-    static const Peers kNone;
+    static const Peers none;
     const auto found = peers_.find({program, other, sends});
-    return found == peers_.end() ? kNone : found->second;
+    return found == peers_.end() ? none : found->second;
   }
 
   /// The first rank of a program, and one with which `peers` has different traffic, if any.

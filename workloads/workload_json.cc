@@ -81,6 +81,7 @@ CommType comm_of(const JsonView& view) {
 
 OpType op_type_of(const JsonView& view) {
   std::vector<std::string_view> names;
+  names.reserve(kOpTypes);
   for (int i = 0; i < kOpTypes; ++i) {
     names.push_back(name_of(static_cast<OpType>(i)));
   }

@@ -133,7 +133,7 @@ StepTimes simulate_edits(const Scene& scene, const std::vector<EditRule>& rules,
   std::vector<std::atomic<std::int64_t>> counts(rules.size());
   const Values values(scene);
   const std::size_t width = scene.table.width();
-  const StepTimes times =
+  StepTimes times =
       simulate_edited(scene, [&](std::uint32_t n, std::size_t first, std::span<double> out) {
         const OpNode& node = scene.table.nodes[n];
         for (std::size_t r = 0; r < rules.size(); ++r) {

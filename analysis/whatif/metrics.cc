@@ -15,6 +15,7 @@ std::size_t peers_of(const Scene& scene) { return static_cast<std::size_t>(scene
 
 std::vector<std::string> numbers(std::int32_t count) {
   std::vector<std::string> labels;
+  labels.reserve(static_cast<std::size_t>(count));
   for (std::int32_t i = 0; i < count; ++i) {
     labels.push_back(std::to_string(i));
   }

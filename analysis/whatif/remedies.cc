@@ -282,6 +282,7 @@ Remedy planned_gc(const Scene& scene, const std::vector<Outlier>& outliers) {
     lanes[outlier.node].push_back(outlier.lane);
   }
   std::vector<double> medians;
+  medians.reserve(static_cast<std::size_t>(scene.table.stages));
   for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
     medians.push_back(stage_median(scene.table, stage, TraceOp::kForwardCompute));
   }

@@ -23,11 +23,13 @@ Error bad_placement(std::string message) {
 std::vector<NodeId> spread(const Topology& topology, const std::vector<NodeId>& gpus) {
   std::map<std::int32_t, std::int32_t> seen;  // GPUs of a server so far
   std::vector<std::pair<std::int32_t, NodeId>> order;
+  order.reserve(gpus.size());
   for (const NodeId gpu : gpus) {
     order.emplace_back(seen[topology.nodes[gpu.index()].server]++, gpu);
   }
   std::ranges::stable_sort(order, {}, &std::pair<std::int32_t, NodeId>::first);
   std::vector<NodeId> result;
+  result.reserve(order.size());
   for (const auto& entry : order) {
     result.push_back(entry.second);
   }

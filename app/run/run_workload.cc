@@ -118,6 +118,7 @@ ExitCode start_ranks(const RunOptionsCli& options) {
     std::vector<std::string> own = words;
     own.insert(own.end(), {"--rank", std::to_string(rank)});
     std::vector<char*> arguments;
+    arguments.reserve(own.size() + 1);
     for (std::string& word : own) {
       arguments.push_back(word.data());
     }

@@ -29,16 +29,16 @@ Json headline_json(const ExactJob& exact, Time step, double gpu_hour_price) {
   const double flops = model_flops(job), seconds = step.seconds();
   const double peak = peak_flops(gpu_spec(job.gpu_type), job.precision);
   const double gpus = static_cast<double>(job.gpus);
-  const double hours_per_Mtoken = seconds * gpus / 3600 / tokens * 1e6;
+  const double hours_per_million = seconds * gpus / 3600 / tokens * 1e6;
   Json json = {{"tokens_per_step", tokens},
                {"tokens_per_s", tokens / seconds},
                {"model_flops", flops},
                {"peak_flops_per_gpu", peak},
                {"mfu", flops / seconds / (peak * gpus)},
-               {"gpu_hours_per_Mtoken", hours_per_Mtoken}};
+               {"gpu_hours_per_Mtoken", hours_per_million}};
   if (gpu_hour_price > 0) {
     json["gpu_hour_price"] = gpu_hour_price;
-    json["cost_per_Mtoken"] = hours_per_Mtoken * gpu_hour_price;
+    json["cost_per_Mtoken"] = hours_per_million * gpu_hour_price;
   }
   return json;
 }

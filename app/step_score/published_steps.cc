@@ -272,7 +272,7 @@ class Reader {
 
   /// "GPT 181B" has 12 layers hidden^2 + vocabulary hidden parameters, within 3 %.
   static bool contradicts_its_name(const CsvTable& table, std::size_t row) {
-    const std::string name = table.text(row, "model");
+    const std::string& name = table.text(row, "model");
     const std::size_t at = name.find(' ');
     double billions = 0;
     if (at == name.npos ||
@@ -288,7 +288,7 @@ class Reader {
 
   /// Megatron-Bridge's column of Megatron-FSDP's group size, kept in the note.
   static bool fsdp(const CsvTable& table, std::size_t row) {
-    const std::string note = table.text(row, "note");
+    const std::string& note = table.text(row, "note");
     const std::size_t at = note.find("FSDP column: ");
     return at != note.npos && at + 13 < note.size() && note[at + 13] != '0';
   }

@@ -35,7 +35,7 @@ class FlagNames {
   explicit FlagNames(std::string file) : file_(std::move(file)) {}
 
   std::string take(const YAML::Node& key) {
-    const std::string name = key.IsScalar() ? key.Scalar() : "";
+    std::string name = key.IsScalar() ? key.Scalar() : "";
     const bool fine = !name.empty() && std::ranges::all_of(name, [](char c) {
       return c == '-' || c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
     });

@@ -147,16 +147,17 @@ const GpuSpec& gpu_spec(std::string_view name) {
     return *gpu;
   }
   std::vector<std::string_view> known;
+  known.reserve(std::size(kSpecs));
   for (const GpuSpec& gpu : kSpecs) {
     known.push_back(gpu.name);
   }
-  Error error("unknown GPU type '" + printable(name) + "'");
-  std::move(error).expected("one of " + join(known, ", "));
+  Error error =
+      Error("unknown GPU type '" + printable(name) + "'").expected("one of " + join(known, ", "));
   const std::string_view near = closest(letters_and_digits(name), known);
-  if (!near.empty()) {
-    std::move(error).hint("did you mean " + std::string(near) + "?");
+  if (near.empty()) {
+    throw error;
   }
-  throw error;
+  throw std::move(error).hint("did you mean " + std::string(near) + "?");
 }
 
 bool supports(const GpuSpec& gpu, Precision precision) { return rate(gpu, precision) > 0; }

@@ -217,7 +217,7 @@ std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& mode
     memory.activations = peak_kept(schedule, {job.pp, job.vpp, job.microbatches()},
                                    static_cast<std::int64_t>(s), kept);
     if (job.sharding == Sharding::kZero3) {
-      memory.gathered = Bytes(dense + expert) * (2 * rank_sizes(job).parameter);
+      memory.gathered = 2 * (Bytes(dense + expert) * rank_sizes(job).parameter);
       memory.working += memory.gathered;
     }
     memory.kept = std::move(kept);

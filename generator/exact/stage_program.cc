@@ -152,7 +152,11 @@ StageProgram::Ops StageProgram::run_pass(const ModelUnit& what, const PipelineSl
       after.push_back(place[static_cast<std::size_t>(earlier)]);
     }
     Op op = op_of(step, prefix + step.name, families_);
-    op.after = step.after.empty() ? entry : std::move(after);
+    if (step.after.empty()) {
+      op.after = entry;
+    } else {
+      op.after = std::move(after);
+    }
     place.push_back(add(std::move(op)));
     if (reduction == nullptr || next_item_ == reduction->items.size()) {
       continue;

@@ -8,8 +8,6 @@ ParameterTotals module_parameters(const Module& module) {
   double total = 0;
   switch (module.kind) {
     case ModuleKind::kEmbedding:
-      total = in * out;
-      break;
     case ModuleKind::kColumnLinear:
     case ModuleKind::kRowLinear:
     case ModuleKind::kPlainLinear:

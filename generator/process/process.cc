@@ -173,6 +173,7 @@ class Reader {
     item.experts = fields.flag_or("experts", {}, false);
     if (fields.has("type")) {
       std::vector<std::string_view> types;
+      types.reserve(kOpTypes);
       for (int i = 0; i < kOpTypes; ++i) {
         types.push_back(name_of(static_cast<OpType>(i)));
       }
@@ -246,6 +247,7 @@ class Reader {
     std::erase(plain, '_');
     item.comm = comm_type_named(plain).value();
     std::vector<std::string_view> groups;
+    groups.reserve(std::size(kGroups));
     for (const ProcessGroup& each : kGroups) {
       groups.push_back(each.name);
     }

@@ -19,7 +19,7 @@ JsonView stage_list(const JsonView& document, std::string_view key, std::size_t 
   if (all.size() != stages) {
     throw all.error(fmt::format("{} lists for {} stages", all.size(), stages));
   }
-  const JsonView list = all[stage];
+  JsonView list = all[stage];
   if (list.size() != ops) {
     throw list.error(fmt::format("{} elements for the stage's {} ops", list.size(), ops));
   }

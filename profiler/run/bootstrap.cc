@@ -462,7 +462,7 @@ void Bootstrap::fail(const std::string& reason) noexcept {
   }
 }
 
-void Bootstrap::on_failure(std::function<void(const std::string&)> call) {
+void Bootstrap::on_failure(const std::function<void(const std::string&)>& call) {
   std::string already;
   {
     const std::lock_guard lock(state_->mutex);

@@ -51,7 +51,7 @@ class Bootstrap {
   /// Tells all ranks that this one failed, and why. At most once; never throws.
   void fail(const std::string& reason) noexcept;
   /// Called once from a thread of its own when another rank has failed or gone, with the reason.
-  void on_failure(std::function<void(const std::string&)> call);
+  void on_failure(const std::function<void(const std::string&)>& call);
   /// Why another rank has ended, or empty.
   std::string failure() const;
 

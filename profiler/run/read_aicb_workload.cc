@@ -35,7 +35,7 @@ std::optional<RankGroup> group_named(std::string_view name) {
 }
 
 std::optional<CommType> comm_named(std::string_view name) {
-  static const std::map<std::string_view, CommType> kNames{
+  static const std::map<std::string_view, CommType> names{
       {"all_reduce", CommType::kAllReduce},
       {"all_gather", CommType::kAllGather},
       {"all_gather_into_tensor", CommType::kAllGather},
@@ -47,8 +47,8 @@ std::optional<CommType> comm_named(std::string_view name) {
       {"barrier", CommType::kBarrier},
       {"isend", CommType::kSendRecv},
       {"irecv", CommType::kSendRecv}};
-  const auto found = kNames.find(name);
-  return found == kNames.end() ? std::nullopt : std::optional(found->second);
+  const auto found = names.find(name);
+  return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// "((4096 1 4096) (4096 6144))": the last two of the first shape by the second's.

@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kLeastShapes = 16;
-constexpr double kLaunch_s = 3e-6;  // as the roofline's, of what is no product
+constexpr double kLaunchSeconds = 3e-6;  // as the roofline's, of what is no product
 
 /// FNV-1a, 64 bits.
 bool is_held_out(const std::string& text) {
@@ -160,7 +160,7 @@ double attention_seconds(const Kernel& kernel, const GpuSpec& gpu, double forwar
       (cost.flops + extra_keys * key) /
       ((kernel.backward ? backward : forward) * peak_flops(gpu, kernel.precision));
   const double memory = cost.bytes / (kMemoryEfficiency * gpu.memory_bandwidth.bytes_per_second());
-  return kLaunch_s + std::max(arithmetic, memory);
+  return kLaunchSeconds + std::max(arithmetic, memory);
 }
 
 void fit_attention(const Measurements& measurements, const GpuSpec& gpu, FittedEfficiency& out) {
@@ -192,7 +192,7 @@ void fit_memory(const Measurements& measurements, const GpuSpec& gpu, FittedEffi
     return;
   }
   const auto seconds = [&](const Kernel& kernel, double share) {
-    return kLaunch_s +
+    return kLaunchSeconds +
            kernel_cost(kernel).bytes / (share * gpu.memory_bandwidth.bytes_per_second());
   };
   const Minimum best = nelder_mead(

@@ -58,13 +58,13 @@ std::string figure_svg(const std::vector<ReportDocument>& documents, const std::
     }
   }
   const std::string_view near = closest(name, known);
-  Error error(fmt::format("there is no data for a figure '{}'", printable(name)));
-  std::move(error).expected(known.empty() ? "results that a figure can be drawn of"
-                                          : fmt::format("one of {}", fmt::join(known, ", ")));
-  if (!near.empty()) {
-    std::move(error).hint(fmt::format("did you mean '{}'?", near));
+  Error error = Error(fmt::format("there is no data for a figure '{}'", printable(name)))
+                    .expected(known.empty() ? "results that a figure can be drawn of"
+                                            : fmt::format("one of {}", fmt::join(known, ", ")));
+  if (near.empty()) {
+    throw error;
   }
-  throw error;
+  throw std::move(error).hint(fmt::format("did you mean '{}'?", near));
 }
 
 }  // namespace lockstep

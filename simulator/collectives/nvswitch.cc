@@ -6,7 +6,7 @@
 namespace lockstep {
 
 Bytes nvls_piece(Bytes tensor, std::int32_t channels, std::int32_t heads, Bytes most) {
-  Bytes chunk = std::min(Bytes(128 * 1024), most);
+  Bytes chunk = std::min(Bytes(128 << 10), most);
   const std::int64_t at_once = std::int64_t{channels} * heads;
   for (const auto& [times, smaller] : {std::pair{64, 64 * 1024}, {8, 32 * 1024}, {2, 16 * 1024}}) {
     if (tensor < chunk * at_once * times && Bytes(smaller) < chunk) {

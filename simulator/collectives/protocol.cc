@@ -40,9 +40,9 @@ WireRatio wire_ratio(Protocol protocol) {
 Bytes piece_limit(Protocol protocol) {
   switch (protocol) {
     case Protocol::kSimple:
-      return Bytes(512 * 1024);
+      return Bytes(512 << 10);
     case Protocol::kLl:
-      return Bytes(32 * 1024);
+      return Bytes(32 << 10);
     case Protocol::kLl128:
       return Bytes(576'000);
   }

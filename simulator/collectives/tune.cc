@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kSlicedChunk = 128 * 1024;
+constexpr std::int64_t kSlicedChunk = 128 << 10;
 
 /// Channels that differ from each other: a communicator's others repeat them.
 std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm,
@@ -56,7 +56,7 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
 }
 
 void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
-  constexpr Bytes kSmall(64 * 1024);
+  constexpr Bytes kSmall(64 << 10);
   CollectiveRequest& request = tuned.request;
   const std::string_view name = tuned.algorithm->name;
   const NcclGroup group = nccl_group(shape);

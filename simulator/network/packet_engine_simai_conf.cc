@@ -229,10 +229,10 @@ bool Conf::apply(const Entry& entry) {
 }
 
 void Conf::finish() {
-  static const std::map<int, std::string> kModes = {
+  static const std::map<int, std::string> modes = {
       {1, "dcqcn"}, {3, "hpcc"}, {7, "timely"}, {8, "dctcp"}, {10, "hpcc"}};
-  const auto found = kModes.find(mode);
-  options.congestion = found == kModes.end() ? "none" : found->second;
+  const auto found = modes.find(mode);
+  options.congestion = found == modes.end() ? "none" : found->second;
   if (mode == 10) {
     warnings.add("CC_MODE 10 (HPCC with sampled telemetry) runs as HPCC with full telemetry");
   }

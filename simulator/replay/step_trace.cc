@@ -256,6 +256,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       Span span;
     };
     std::vector<Placed> ordered;
+    ordered.reserve(rows.size());
     for (const auto& [key, span] : rows) {
       ordered.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), span});
     }

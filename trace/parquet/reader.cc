@@ -377,6 +377,7 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
   FileReader reader(bytes, file);
   const auto metadata = reader.metadata();
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(metadata->schema()->num_columns()));
   for (int i = 0; i < metadata->schema()->num_columns(); ++i) {
     names.push_back(metadata->schema()->Column(i)->path()->ToDotString());
   }

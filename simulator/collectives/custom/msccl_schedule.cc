@@ -264,6 +264,7 @@ class Execution {
     Message message{values, -1, step.line};
     if (schedule_ != nullptr) {
       std::vector<std::int32_t> chunks;
+      chunks.reserve(values.size());
       for (const Value& value : values) {
         chunks.push_back(value.chunk);
       }

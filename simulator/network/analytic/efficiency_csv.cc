@@ -63,7 +63,7 @@ EfficiencyTable parse_efficiency_csv(std::string_view text, const std::string& f
     if (table.rows.size() == kMaxRows) {
       throw Error(fmt::format("more than {} rows", kMaxRows)).at(file, i + 1);
     }
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(row);
   }
   if (table.rows.empty()) {
     throw Error("the table has no rows")

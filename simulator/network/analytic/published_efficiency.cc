@@ -77,9 +77,9 @@ EfficiencyTable make_table(const Cells& cells) {
 }  // namespace
 
 const EfficiencyTables& published_efficiency() {
-  static const EfficiencyTables kTables{make_table(kNic), make_table(kNvlink),
-                                        make_table(kAllToAll)};
-  return kTables;
+  static const EfficiencyTables tables{make_table(kNic), make_table(kNvlink),
+                                       make_table(kAllToAll)};
+  return tables;
 }
 
 }  // namespace lockstep
