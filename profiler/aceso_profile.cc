@@ -32,6 +32,7 @@ const Size& size_named(const std::string& name) {
   const auto found = std::ranges::find(kSizes, name, &Size::name);
   if (found == kSizes.end()) {
     std::vector<std::string_view> names;
+    names.reserve(kSizes.size());
     for (const Size& size : kSizes) {
       names.push_back(size.name);
     }

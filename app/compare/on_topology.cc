@@ -102,8 +102,7 @@ void predict_group(const std::vector<ComparedRow*>& members, const Topology& bui
     options.sizes.push_back(row->task.bytes);
   }
   std::ranges::sort(options.sizes);
-  const auto twice = std::ranges::unique(options.sizes);
-  options.sizes.erase(twice.begin(), twice.end());
+  options.sizes.erase(std::unique(options.sizes.begin(), options.sizes.end()), options.sizes.end());
   const CollectiveSweep sweep = run_collective(options);
   for (ComparedRow* row : members) {
     const auto point = std::ranges::find(sweep.points, row->task.bytes, &CollectivePoint::bytes);

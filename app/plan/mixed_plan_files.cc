@@ -76,6 +76,7 @@ std::optional<LaunchOrder> launch_order(const MixedJob& job, const Topology& top
 /// Megatron Core's --pipeline-model-parallel-layout: E embedding, t a layer, L loss.
 std::string layout_of_stages(const std::vector<std::int64_t>& layers) {
   std::vector<std::string> stages;
+  stages.reserve(layers.size());
   for (const std::int64_t each : layers) {
     stages.push_back(each == 1 ? "t" : fmt::format("t*{}", each));
   }

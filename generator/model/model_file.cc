@@ -282,7 +282,7 @@ class Reader {
       item.at("bytes");
       comm.bytes = amount(item, "bytes", variables);
       if (item.flag_or("when", variables, true)) {
-        comms.push_back(std::move(comm));
+        comms.push_back(comm);
       }
     }
     return comms;

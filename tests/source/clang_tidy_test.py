@@ -78,7 +78,8 @@ def look(sources, flags):
     remarks = set()
     for line in done.stdout.splitlines():
         if match := REMARK.match(line):
-            remarks.add((os.path.relpath(match[1], ROOT), int(match[2]), match[3], match[4]))
+            path = os.path.relpath(match[1], ROOT)
+            remarks.add((sources[0] if path.startswith("..") else path, int(match[2]), match[3], match[4]))
     if done.returncode and not remarks:
         remarks.add((sources[0], 0, f"clang-tidy ended with {done.returncode}: {done.stderr[:300]}", "none"))
     return remarks, sorted(left), len(sources)

@@ -10,7 +10,7 @@ namespace {
 /// second half of the stages the other one; seen from its own end, each half does the same.
 class Writer {
  public:
-  Writer(bool second_half) : second_half_(second_half) {}
+  explicit Writer(bool second_half) : second_half_(second_half) {}
 
   void forward(int direction, bool beside_next = false) {
     slots_.push_back(
