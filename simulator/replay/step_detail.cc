@@ -130,8 +130,8 @@ class Kinds {
 };
 
 /// Neighbours on a line that belong to the same pass of a microbatch become one event.
-std::vector<StepDetail::Event> merged(std::vector<StepDetail::Event> events, StepDetail& detail,
-                                      Kinds& kinds) {
+std::vector<StepDetail::Event> merged(const std::vector<StepDetail::Event>& events,
+                                      StepDetail& detail, Kinds& kinds) {
   std::vector<StepDetail::Event> result;
   for (const StepDetail::Event& event : events) {
     if (!result.empty()) {
@@ -355,7 +355,7 @@ StepDetail StepRecorder::detail(const Name& op_name, const Name& track_name,
         event.track = track;
       }
       if (detail.merged) {
-        list = merged(std::move(list), detail, kinds);
+        list = merged(list, detail, kinds);
       }
       detail.events.insert(detail.events.end(), list.begin(), list.end());
     }
