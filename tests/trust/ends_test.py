@@ -216,7 +216,7 @@ def packet_engine_dies():
     if not packet:
         return
     for wait in (0.2, 0.6, 1.2):
-        process = start(["collective", "--op", "alltoall", "--size", "1GiB", "--topology", "Spectrum-X:g=32", "--engine",
+        process = start(["collective", "--op", "alltoall", "--size", "16GiB", "--topology", "Spectrum-X:g=32", "--engine",
                          "packet"])
         time.sleep(wait)
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True)
