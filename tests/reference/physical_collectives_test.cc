@@ -242,7 +242,7 @@ TEST(PhysicalCollectives, ErrorTable) {
     print(system, errors);
   }
   print("all", all);
-  EXPECT_LT(all.links.median(), 0.25);  // 21.5 % when this was written
+  EXPECT_LT(all.links.median(), 0.25);   // 21.5 % when this was written
   EXPECT_LT(all.preset.median(), 0.13);  // 11.1 %
 }
 
