@@ -385,11 +385,11 @@ class Reader {
     }
   }
 
-  /// Of each table, the row that says most of its operation.
+  /// Of each table, the row that says most of its operation and ranks.
   void keep_fastest(const NcclTableRow& row) {
     fastest_.resize(log_.settings.size());
     NcclTableRow& kept = fastest_[static_cast<std::size_t>(table_)];
-    if (row.algbw_Bps >= kept.algbw_Bps) {
+    if (row.algbw_Bps > kept.algbw_Bps || kept.bytes == 0) {
       kept = row;
     }
   }
@@ -413,16 +413,10 @@ class Reader {
   std::string id_, note_;
 };
 
-/// Ranks from the ratio of bus to algorithm bandwidth (nccl-tests' PERFORMANCE.md) of the fastest
-/// row; 0 where it says too little.
-std::int32_t ranks_by_ratio(const PhysicalLog& log, std::int32_t setting, CommType op) {
-  double algbw = 0, busbw = 0;
-  for (const CommRow& row : log.comms) {
-    if (row.setting == setting && row.algbw_Bps > algbw) {
-      algbw = row.algbw_Bps;
-      busbw = row.busbw_Bps;
-    }
-  }
+/// Ranks from the ratio of bus to algorithm bandwidth (nccl-tests' PERFORMANCE.md) of a table's
+/// fastest row; 0 where it says too little.
+std::int32_t ranks_by_ratio(const NcclTableRow& fastest, CommType op) {
+  const double algbw = fastest.algbw_Bps, busbw = fastest.busbw_Bps;
   if (algbw < 1e9) {
     return 0;
   }
@@ -444,17 +438,16 @@ void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
       setting.servers = static_cast<std::int32_t>(hosts.size());
     }
   }
+  const NcclTableRow& fastest = fastest_[static_cast<std::size_t>(index)];
   CommType op = comm_type_in(setting.program);
   const CommType hint = take_hints(setting.id, setting);
   const CommType file = take_hints(std::filesystem::path(log_.file).filename().string(), setting);
   const bool unknown = setting.program.empty();
   if (unknown && op == CommType::kNone) {
-    op = hint != CommType::kNone   ? hint
-         : file != CommType::kNone ? file
-                                   : op_of(fastest_[static_cast<std::size_t>(index)]);
+    op = hint != CommType::kNone ? hint : file != CommType::kNone ? file : op_of(fastest);
   }
   if (setting.ranks == 0) {
-    setting.ranks = ranks_by_ratio(log_, index, op);
+    setting.ranks = ranks_by_ratio(fastest, op);
   }
   if (setting.servers == 0 && setting.ranks == 1) {
     setting.servers = 1;
