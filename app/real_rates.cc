@@ -11,9 +11,8 @@
 namespace lockstep {
 namespace {
 
-constexpr Bytes kEager(4096);  // messages from there on take a rendezvous
-
-Time times(Time time, double factor) { return Time::seconds(time.seconds() * factor); }
+double us_of(Time time) { return time.seconds() * 1e6; }
+Time of_us(double us) { return Time::seconds(us * 1e-6); }
 
 }  // namespace
 
@@ -46,13 +45,11 @@ void take_real_latencies(const NcclRates& rates, CollectiveRequest& request) {
     return;
   }
   const bool simple = request.protocol == Protocol::kSimple;
+  const auto bytes = static_cast<double>(request.bytes.count());
   HopLatency& hops = *request.hop_latency;
-  hops.local = times(hops.local, rates.local_latency * (simple ? rates.local_simple : 1));
-  hops.network = times(hops.network, rates.network_latency * (simple ? rates.simple_penalty : 1));
-  if (request.bytes >= kEager) {
-    hops.network += Time::seconds(rates.rendezvous_us * 1e-6);
-  }
-  hops.launch = Time::seconds(rates.floor_us * 1e-6);
+  hops.local = of_us(rates.local_hop(us_of(hops.local), simple));
+  hops.network = of_us(rates.network_hop(us_of(hops.network), simple, bytes));
+  hops.launch = of_us(rates.floor_us);
 }
 
 }  // namespace lockstep

@@ -94,13 +94,10 @@ struct Setting {
     return network() * (servers > 2 || p == 1 ? rates.tree_efficiency : 1);
   }
   double local_hop(const ByProtocol& nvlink, const ByProtocol& pci) const {
-    return rates.local_latency * (p == 2 ? rates.local_simple : 1) *
-           (has_nvlink() ? nvlink[p] : pci[p]);
+    return rates.local_hop(has_nvlink() ? nvlink[p] : pci[p], p == 2);
   }
   double network_hop(const ByProtocol& net) const {
-    constexpr double kEager = 4096;
-    return rates.network_latency * net[p] * (p == 2 ? rates.simple_penalty : 1) +
-           (bytes >= kEager ? rates.rendezvous_us : 0);
+    return rates.network_hop(net[p], p == 2, bytes);
   }
   double steps() const {
     return op == CommType::kAllReduce                                     ? 2 * (n - 1)

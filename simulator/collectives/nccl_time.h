@@ -32,6 +32,16 @@ struct NcclRates {
   double ring_overlap = 1.2;     ///< network_overlap of rings by Simple
   /// Data rate of NICs in trees of three servers on, and in trees by LL128, of a ring's.
   double tree_efficiency = 1;
+
+  /// What a hop takes for which NCCL's tables say `us`, by Simple or another protocol; between
+  /// servers that of a message of so many bytes, which from 4 KiB on takes a rendezvous.
+  double local_hop(double us, bool simple) const {
+    return local_latency * (simple ? local_simple : 1) * us;
+  }
+  double network_hop(double us, bool simple, double bytes) const {
+    return network_latency * us * (simple ? simple_penalty : 1) +
+           (bytes >= 4096 ? rendezvous_us : 0);
+  }
 };
 
 /// One of NcclRates' numbers: its name in files (where times are seconds and rates bytes per
