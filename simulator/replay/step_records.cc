@@ -64,7 +64,10 @@ StepRecords::StepRecords(const StepPrograms& compiled, const OpNames& names,
   }
 }
 
-void StepRecords::listen(ReplayOptions& replay) {
+void StepRecords::listen(ReplayOptions& replay, const StepFold* final_fold) {
+  if (explains()) {
+    kept_.emplace(compiled_.work, final_fold);
+  }
   if (!timeline_ && !trace_ && !kept_ && holders_.empty()) {
     return;
   }

@@ -23,13 +23,11 @@ class StepRecords {
   /// columns for one.
   StepRecords(const StepPrograms& compiled, const OpNames& names, const StepOptions& options);
 
-  /// Whether the times of operations are wanted that keep() chooses ranks for.
-  bool keeps() const { return options_.explain || options_.detail != nullptr; }
-  /// `final_fold`: of the step's last phase, where it is folded; else nullptr. It must outlive
-  /// this.
-  void keep(const StepFold* final_fold) { kept_.emplace(compiled_.work, final_fold); }
-  /// Has the replay report what is wanted. The object must stay where it is.
-  void listen(ReplayOptions& replay);
+  /// Whether critical path or detail are wanted, which need the fold of the step's last phase.
+  bool explains() const { return options_.explain || options_.detail != nullptr; }
+  /// Has the replay report what is wanted. `final_fold`, of the last phase where the step is folded
+  /// and explains(), else nullptr, must outlive this, which must stay where it is.
+  void listen(ReplayOptions& replay, const StepFold* final_fold);
 
   /// Timeline and trace, where the options name them.
   void write();

@@ -223,13 +223,10 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     }
   }
   std::shared_ptr<StepFold> final_fold = fold;
-  if (records.keeps()) {
-    if (fold && folder->phases() > 1) {
-      final_fold = folder->fold(folder->phases() - 1);
-    }
-    records.keep(final_fold.get());
+  if (records.explains() && fold && folder->phases() > 1) {
+    final_fold = folder->fold(folder->phases() - 1);
   }
-  records.listen(replay_options);
+  records.listen(replay_options, final_fold.get());
 
   StepResult result;
   ReplayResult run;
