@@ -207,7 +207,10 @@ TEST(MaxMinCertificate, SeesStaleRates) {
   system.solve();
   EXPECT_EQ(max_min_violation(system, std::vector{x.value}), "");
   system.set_capacity(c(0), 4);
-  EXPECT_EQ(max_min_violation(system, std::vector{x.value}), "constraint 0 carries 8 of 4");
+  EXPECT_EQ(
+      max_min_violation(system, std::vector{x.value}),
+      "constraint 0 carries 8 of 4; variable 0 has rate 8 there, of 549755813888 units where it "
+      "is full at 274877906944");
   system.set_capacity(c(0), 16);
   EXPECT_EQ(max_min_violation(system, std::vector{x.value}),
             "variable 0 at rate 8 is limited by no bound and no constraint");

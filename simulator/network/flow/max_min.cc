@@ -113,6 +113,7 @@ void MaxMin::set_bound(VariableId id, double bound) {
 void MaxMin::attach(std::int32_t variable, std::int32_t element) {
   Element& term = elements_[at(element)];
   Crowd& crowd = crowds_[at(term.constraint)];
+  largest_weight_ = std::max(largest_weight_, term.weight);
   crowd.weight = crowd.users.empty() || crowd.weight == term.weight ? term.weight : 0;
   term.place = static_cast<std::int32_t>(crowd.users.size());
   crowd.users.push_back({variable, element});
@@ -174,6 +175,7 @@ void MaxMin::set_copies(VariableId id, std::int32_t copies) {
     if (!variable.active) {
       continue;
     }
+    largest_weight_ = std::max(largest_weight_, element.weight);
     Crowd& crowd = crowds_[at(element.constraint)];
     if (crowd.weight != element.weight) {
       crowd.weight = crowd.users.size() == 1 ? element.weight : 0;

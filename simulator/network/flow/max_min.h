@@ -50,12 +50,23 @@ using ConstraintId = Id<struct MaxMinConstraintTag>;
 /// filled once, and the result holds the certificate. As that has one solution, it is the one that
 /// filling everything would find.
 ///
-/// Whole numbers. Rates are whole multiples of 1 / units, levels are rounded down to that, and the
-/// load of a constraint is an exact sum. Every decision depends on values alone, never on ids or on
-/// an order: all constraints that fill up at one level do so together. So variables that play the
-/// same role get the same rate to the last bit, and a system in which they are merged into one
-/// with the sum of their coefficients gives it too (docs/models.md, symmetry). What a constraint
-/// leaves unused by rounding is less than one unit for each of its users.
+/// Whole numbers. Rates are whole multiples of 1 / units, and levels are rounded down to that. In
+/// units: a constraint is full at the lowest level l with
+///
+///     floor((C - sum over x_v < l of a_v x_v) / (sum over x_v >= l of a_v)) = l
+///
+/// and then none of its x_v is above l; what it leaves unused is less than one unit for each of
+/// those at l. Every variable is at its bound, or at the level of a constraint that is full. That
+/// again has one solution, to the last unit: whatever was solved before, and in any order. Two
+/// levels may meet by rounding alone: of two constraints of 5 with three variables each, one of
+/// them on both, all get 1. Where the other two on the second come later they get 1 as well, not
+/// (5 - 1) / 2 = 2: at 1 their constraint is full. So users that stay as they are have to be looked
+/// at where they are within such roundings of the level.
+///
+/// Every decision depends on values alone, never on ids or on an order: all constraints that fill
+/// up at one level do so together. So variables that play the same role get the same rate to the
+/// last bit, and a system in which they are merged into one with the sum of their coefficients
+/// gives it too (docs/models.md, symmetry).
 ///
 /// Complexity: with S the variables filled again, h their terms and u the users of the constraints
 /// that limited or now limit some of them, O(S h log(S h) + u); a variable that meets no other
@@ -134,6 +145,7 @@ class MaxMin {
   std::int64_t rate_units(VariableId variable) const { return variables_[variable.index()].rate; }
 
   // The system as it stands, for certificates and tests.
+  static constexpr std::int64_t kOne = std::int64_t{1} << 40;  ///< weight of coefficient 1
   struct Element {
     std::int64_t weight;  ///< the coefficient, times the variable's copies, in 2^-40
     std::int32_t constraint;
@@ -146,6 +158,9 @@ class MaxMin {
   std::size_t constraint_count() const { return constraints_.size(); }
   double capacity(ConstraintId constraint) const {
     return static_cast<double>(capacity_[constraint.index()]) / units_;
+  }
+  std::int64_t capacity_units(ConstraintId constraint) const {
+    return capacity_[constraint.index()];
   }
   double bound(VariableId variable) const {
     const std::int64_t bound = variables_[variable.index()].bound;
@@ -161,6 +176,9 @@ class MaxMin {
   double coefficient(const User& user) const {
     return coefficient(elements_[static_cast<std::size_t>(user.element)]);
   }
+  std::int64_t weight(const User& user) const {
+    return elements_[static_cast<std::size_t>(user.element)].weight;
+  }
   std::span<const Element> elements(VariableId variable) const {
     const Variable& v = variables_[variable.index()];
     return std::span(elements_).subspan(static_cast<std::size_t>(v.first),
@@ -171,7 +189,6 @@ class MaxMin {
 
  private:
   __extension__ using Wide = __int128;
-  static constexpr std::int64_t kOne = std::int64_t{1} << 40;  ///< weight of coefficient 1
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
   struct alignas(32) Variable {
@@ -196,7 +213,9 @@ class MaxMin {
     std::uint32_t reached = 0;
     bool settled = false;  ///< its level is found, or found to have stayed
     bool stirred = false;  ///< in stirred_
+    bool exact = false;    ///< `queued` is its key as of now, not only a bound from below
     bool dirty = false;
+    float others = 0;  ///< not below the rate of any user but those held (and, in a solve, open)
   };
   /// The rest of it.
   struct alignas(64) Crowd {
@@ -215,8 +234,8 @@ class MaxMin {
     bool operator<(const Candidate& other) const { return key < other.key; }
   };
 
-  /// A user above a level.
-  struct Above {
+  /// A user that stays as it is so far.
+  struct Staying {
     std::int32_t variable;
     std::int64_t weight, rate;
   };
@@ -224,7 +243,13 @@ class MaxMin {
   std::int64_t to_units(double value) const;
   std::int64_t bound_units(double bound) const;
   static std::int64_t divide(Wide left, std::int64_t weight);
-  static std::int64_t key_of(const Constraint& constraint);
+  static float above(std::int64_t rate);
+  double staying_weight(std::int32_t constraint) const;
+  std::int64_t lowest_meeting(std::int32_t constraint, std::int64_t share,
+                              std::int64_t weight) const;
+  std::int64_t full_at(std::int32_t constraint, bool looking);
+  std::int64_t gather_meeting(std::int32_t constraint, std::int64_t from);
+  std::int64_t key_of(std::int32_t constraint, bool looking);
   void mark_dirty(std::int32_t constraint);
   std::int32_t allocate_elements(std::size_t count);
   void attach(std::int32_t variable, std::int32_t element);
@@ -242,6 +267,8 @@ class MaxMin {
   bool has_risen(std::int32_t constraint, std::int64_t level);
   void find_above(std::int32_t constraint, std::int64_t level);
   void find_held(std::int32_t constraint, std::int64_t level);
+  void find_squeezed(std::int32_t constraint);
+  void find_all_squeezed();
   bool is_limited(const Variable& variable) const;
   void let_join();
   void fill();
@@ -251,6 +278,7 @@ class MaxMin {
   void check_certificate() const;
 
   double units_;
+  std::int64_t largest_weight_ = 0;  ///< of any variable on any constraint, ever
 #ifdef NDEBUG
   bool certified_ = false;
 #else
@@ -272,8 +300,9 @@ class MaxMin {
   std::vector<std::int32_t> stirred_;  // constraints of those that joined last
   std::vector<std::int32_t> joining_;  // variables that break the certificate at the present level
   std::vector<std::int32_t> tied_;     // candidates at the present level
-  std::vector<Above> above_;
+  std::vector<Staying> meeting_;       // users that a constraint may meet where it fills up
   FourAryHeap<Candidate> candidates_;
+  std::int64_t done_ = 0;     // the last level that is filled
   std::int32_t pending_ = 0;  // variables not fixed yet, and constraints with held ones not settled
   std::vector<VariableId> changed_;
   std::int64_t filled_variables_ = 0;

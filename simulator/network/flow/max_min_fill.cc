@@ -41,6 +41,7 @@ void MaxMin::begin_epoch() {
   }
   touched_.clear();
   give_back(joined_);
+  done_ = 0;
   pending_ = 0;
 }
 
@@ -69,6 +70,7 @@ bool MaxMin::fill_alone(std::int32_t v) {
     const bool limits = divide(capacity, element.weight) == rate;
     constraint.level = limits ? rate : kNone;
     constraint.held = limits ? element.weight : 0;
+    constraint.others = limits ? 0 : above(rate);
     constraint.dirty = false;  // nobody else is there to mind
   }
   ++filled_variables_;
@@ -91,13 +93,13 @@ void MaxMin::seed() {
     if (constraint.held == 0) {
       constraint.level = kNone;  // those that it limited are gone
     }
+    touch(c);
     if (constraint.left < 0) {
       for (const User& user : crowds_[at(c)].users) {  // the capacity was cut
         joining_.push_back(user.variable);
       }
-    }
-    if (constraint.level != kNone) {
-      touch(c);
+    } else {
+      find_squeezed(c);
     }
   }
   dirty_.clear();
@@ -115,7 +117,7 @@ MaxMin::Constraint& MaxMin::touch(std::int32_t c) {
     constraint.open = 0;
     constraint.held = constraint.level == kNone ? 0 : constraint.held;
     constraint.joined = 0;
-    constraint.settled = constraint.stirred = false;
+    constraint.settled = constraint.stirred = constraint.exact = false;
     pending_ += constraint.held > 0 ? 1 : 0;
     touched_.push_back(c);
   }
@@ -141,7 +143,7 @@ void MaxMin::join(std::int32_t v) {
     constraint.left += static_cast<Wide>(element.weight) * variable.rate;
     constraint.held -= variable.rate == constraint.level ? element.weight : 0;
     constraint.open += element.weight;
-    constraint.settled = false;
+    constraint.settled = constraint.exact = false;
     pending_ += (constraint.held > 0 ? 1 : 0) - (was_pending ? 1 : 0);
     ++constraint.joined;
     if (!constraint.stirred) {
@@ -161,16 +163,106 @@ std::int64_t MaxMin::divide(Wide left, std::int64_t weight) {
   return static_cast<std::int64_t>(left / weight);
 }
 
-/// The level at which a constraint is to be looked at: where it fills up with the open variables
-/// or, if some still count on it, where it did before.
-std::int64_t MaxMin::key_of(const Constraint& constraint) {
-  const std::int64_t share = constraint.open > 0 ? divide(constraint.left, constraint.open) : kNone;
-  return constraint.held > 0 && !constraint.settled ? std::min(share, constraint.level) : share;
+/// A number that is not below the rate, as constraints keep it in `others`.
+float MaxMin::above(std::int64_t rate) { return static_cast<float>(rate) * (1 + 0x1p-22F); }
+
+/// The weight of the users that have not joined, or a little more.
+double MaxMin::staying_weight(std::int32_t c) const {
+  const Crowd& crowd = crowds_[at(c)];
+  const auto staying = static_cast<double>(std::ssize(crowd.users) - constraints_[at(c)].joined);
+  return staying * static_cast<double>(crowd.weight != 0 ? crowd.weight : largest_weight_);
+}
+
+/// Users of this weight fill the constraint up at `share`. With those that stay, of weight W, it
+/// may be full at the rate of one of them, by rounding: at more than share - 1 - W / weight, as
+///
+///     share * weight + (sum of their rates, none below l) < (l + 1) (weight + W)
+///
+/// where it is full at l. Not above that.
+std::int64_t MaxMin::lowest_meeting(std::int32_t c, std::int64_t share, std::int64_t weight) const {
+  const double slack = 2 + staying_weight(c) / static_cast<double>(weight);
+  return slack < static_cast<double>(share) ? share - static_cast<std::int64_t>(slack) : 0;
+}
+
+/// The level at which a constraint with open variables is full, if those that have not joined stay.
+/// Without looking at users it may be less, where some may be within roundings of it.
+std::int64_t MaxMin::full_at(std::int32_t c, bool looking) {
+  const Constraint& constraint = constraints_[at(c)];
+  const std::int64_t share = divide(constraint.left, constraint.open);
+  if (constraint.joined == std::ssize(crowds_[at(c)].users)) {
+    return share;
+  }
+  const std::int64_t lowest = lowest_meeting(c, share, constraint.open);
+  if (constraint.others < static_cast<double>(lowest)) {
+    if (constraint.held == 0) {
+      return share;
+    }
+    const std::int64_t together =
+        divide(constraint.left + static_cast<Wide>(constraint.held) * constraint.level,
+               constraint.open + constraint.held);
+    return together <= constraint.level ? together : share;
+  }
+  return looking ? gather_meeting(c, std::max(lowest, done_)) : lowest;
+}
+
+/// The level at which a constraint is full with its open variables and those users that stay, at
+/// `from` or above: they are in meeting_ then. kNone if there are none.
+std::int64_t MaxMin::gather_meeting(std::int32_t c, std::int64_t from) {
+  Constraint& constraint = constraints_[at(c)];
+  const Crowd& crowd = crowds_[at(c)];
+  meeting_.clear();
+  Wide left = constraint.left;
+  std::int64_t weight = constraint.open, others = 0;
+  for (std::size_t i = 0; i < crowd.users.size(); ++i) {
+    fetch_user(crowd, i + kAhead);
+    const User& user = crowd.users[i];
+    const Variable& variable = variables_[at(user.variable)];
+    if (variable.open) {
+      continue;
+    }
+    const bool stays = variable.joined != epoch_;
+    if (!(stays && constraint.held > 0 && variable.rate == constraint.level)) {
+      others = std::max(others, variable.rate);
+    }
+    if (stays && variable.rate >= from) {
+      const std::int64_t own =
+          crowd.weight != 0 ? crowd.weight : elements_[at(user.element)].weight;
+      meeting_.push_back({user.variable, own, variable.rate});
+      left += static_cast<Wide>(own) * variable.rate;
+      weight += own;
+    }
+  }
+  constraint.others = above(others);
+  // Users below the level of all together stay below it: without them it is higher still.
+  for (std::size_t before = 0; weight > 0;) {
+    before = meeting_.size();
+    const std::int64_t level = divide(left, weight);
+    std::erase_if(meeting_, [&](const Staying& each) {
+      if (each.rate >= level) {
+        return false;
+      }
+      left -= static_cast<Wide>(each.weight) * each.rate;
+      weight -= each.weight;
+      return true;
+    });
+    if (meeting_.size() == before) {
+      return level;
+    }
+  }
+  return kNone;
+}
+
+/// The level at which a constraint is to be looked at: where it is full or, if some still count on
+/// it, where it was before. `looking` as in full_at().
+std::int64_t MaxMin::key_of(std::int32_t c, bool looking) {
+  const Constraint& constraint = constraints_[at(c)];
+  const std::int64_t level = constraint.open > 0 ? full_at(c, looking) : kNone;
+  return constraint.held > 0 && !constraint.settled ? std::min(level, constraint.level) : level;
 }
 
 void MaxMin::enqueue(std::int32_t c) {
   Constraint& constraint = constraints_[at(c)];
-  const std::int64_t key = key_of(constraint);
+  const std::int64_t key = key_of(c, /*looking=*/false);
   if (key < constraint.queued) {
     constraint.queued = key;
     candidates_.push({key, c});
@@ -198,7 +290,10 @@ std::int64_t MaxMin::next_level(std::int64_t level) {
         candidates_.pop();  // a newer entry stands for it
         continue;
       }
-      constraint.queued = key_of(constraint);
+      if (!constraint.exact) {
+        constraint.queued = key_of(candidate.index, /*looking=*/true);
+        constraint.exact = true;
+      }
       if (constraint.queued != candidate.key && constraint.queued != kNone) {
         candidates_.replace_top({constraint.queued, candidate.index});
         continue;
@@ -232,9 +327,9 @@ void MaxMin::find_joining(std::int64_t level) {
     if (constraint.joined == std::ssize(crowd.users)) {
       continue;
     }
-    if (constraint.open == 0 || divide(constraint.left, constraint.open) > level) {
+    if (crowd.equal > 0) {
       find_held(index, level);
-    } else if (level < constraint.level) {
+    } else {
       find_above(index, level);
     }
   }
@@ -242,7 +337,7 @@ void MaxMin::find_joining(std::int64_t level) {
 
 /// Whether a candidate of this level is one of a higher level now, or of none; it waits for that.
 bool MaxMin::has_risen(std::int32_t index, std::int64_t level) {
-  if (index < 0 || key_of(constraints_[at(index)]) == level) {
+  if (index < 0 || key_of(index, /*looking=*/true) == level) {
     return false;
   }
   constraints_[at(index)].queued = kNone;
@@ -257,43 +352,34 @@ void MaxMin::fetch_user(const Crowd& crowd, std::size_t user) const {
   }
 }
 
-/// The constraint fills up below its old level. Of those above, whoever is also above the level at
-/// which it fills up together with them joins; those between are left to later levels of this
-/// solve.
+/// The constraint is full at this level: whoever is above joins.
 void MaxMin::find_above(std::int32_t c, std::int64_t level) {
+  Constraint& constraint = constraints_[at(c)];
+  if (constraint.held == 0 && constraint.others < static_cast<double>(level)) {
+    return;
+  }
   Crowd& crowd = crowds_[at(c)];
-  above_.clear();
-  Wide left = constraints_[at(c)].left;
-  std::int64_t weight = constraints_[at(c)].open;
+  std::int64_t others = 0;
   for (std::size_t i = 0; i < crowd.users.size(); ++i) {
     fetch_user(crowd, i + kAhead);
     const User& user = crowd.users[i];
     const Variable& variable = variables_[at(user.variable)];
-    if (variable.rate < level || variable.joined == epoch_) {
+    if (variable.open) {
       continue;
     }
-    const std::int64_t own = crowd.weight != 0 ? crowd.weight : elements_[at(user.element)].weight;
+    if (variable.rate <= level) {  // or the constraint may rise and meet them again
+      others = std::max(others, variable.rate);
+    }
+    if (variable.joined == epoch_ || variable.rate < level) {
+      continue;
+    }
     if (variable.rate == level) {
-      crowd.equal += own;
+      crowd.equal += crowd.weight != 0 ? crowd.weight : elements_[at(user.element)].weight;
     } else {
-      above_.push_back({user.variable, own, variable.rate});
-      left += static_cast<Wide>(own) * variable.rate;
-      weight += own;
+      joining_.push_back(user.variable);
     }
   }
-  for (std::size_t before = 0; before != above_.size();) {
-    before = above_.size();
-    const std::int64_t together = divide(left, weight);
-    std::erase_if(above_, [&](const Above& each) {
-      if (each.rate > together) {
-        return false;
-      }
-      left -= static_cast<Wide>(each.weight) * each.rate;
-      weight -= each.weight;
-      return true;
-    });
-  }
-  std::ranges::for_each(above_, [&](const Above& each) { joining_.push_back(each.variable); });
+  constraint.others = above(others);
 }
 
 /// The level is that of variables which the constraint limited. If there is room above, it does so
@@ -301,12 +387,14 @@ void MaxMin::find_above(std::int32_t c, std::int64_t level) {
 void MaxMin::find_held(std::int32_t c, std::int64_t level) {
   Constraint& constraint = constraints_[at(c)];
   const Wide left = constraint.left + static_cast<Wide>(constraint.held) * level;
-  if (constraint.held == 0 || divide(left, constraint.open + constraint.held) == level) {
+  if (divide(left, constraint.open + constraint.held) == level) {
     return;
   }
   pending_ -= constraint.settled ? 0 : 1;
   constraint.held = 0;
   constraint.level = kNone;
+  constraint.exact = false;
+  constraint.others = std::max(constraint.others, above(level));
   Crowd& crowd = crowds_[at(c)];
   crowd.equal = 0;
   for (std::size_t i = 0; i < crowd.users.size(); ++i) {
@@ -317,6 +405,38 @@ void MaxMin::find_held(std::int32_t c, std::int64_t level) {
       joining_.push_back(user.variable);
     }
   }
+}
+
+/// A constraint without open variables may be full at a level below some that stay, who join: it
+/// has less than nothing left, or by rounding, less than a unit for each of them.
+void MaxMin::find_squeezed(std::int32_t c) {
+  Constraint& constraint = constraints_[at(c)];
+  if (static_cast<double>(constraint.left) > staying_weight(c) * (1 + 0x1p-20)) {
+    return;
+  }
+  if (constraint.left >= 0 && constraint.held > 0 &&
+      constraint.others <
+          static_cast<double>(lowest_meeting(c, constraint.level, constraint.held))) {
+    return;
+  }
+  const std::int64_t level = gather_meeting(c, done_);
+  for (const Staying& each : meeting_) {
+    if (each.rate > level) {
+      joining_.push_back(each.variable);
+    }
+  }
+}
+
+void MaxMin::find_all_squeezed() {
+  joining_.clear();
+  for (const std::int32_t c : stirred_) {
+    constraints_[at(c)].stirred = false;
+    if (!constraints_[at(c)].settled) {
+      find_squeezed(c);
+    }
+  }
+  stirred_.clear();
+  let_join();
 }
 
 /// Whether its bound or a constraint holds it at its rate, as far as is known.
@@ -367,6 +487,8 @@ void MaxMin::fill() {
         settle(index, level);
       }
     }
+    done_ = level;
+    find_all_squeezed();
   }
   candidates_.clear();
 }
@@ -399,10 +521,21 @@ void MaxMin::fix(std::int32_t v, std::int64_t rate) {
     Constraint& constraint = constraints_[at(element.constraint)];
     constraint.left -= static_cast<Wide>(element.weight) * rate;
     constraint.open -= element.weight;
+    constraint.exact = false;
     Crowd& crowd = crowds_[at(element.constraint)];
-    crowd.last_weight = crowd.last_level == rate ? crowd.last_weight : 0;
+    if (crowd.last_level != rate) {
+      if (crowd.last_level != kNone) {
+        constraint.others = std::max(constraint.others, above(crowd.last_level));
+      }
+      crowd.last_level = rate;
+      crowd.last_weight = 0;
+    }
     crowd.last_weight += element.weight;
-    crowd.last_level = rate;
+    if (constraint.open == 0 && !constraint.settled && !constraint.stirred &&
+        constraint.joined < std::ssize(crowd.users)) {
+      constraint.stirred = true;
+      stirred_.push_back(element.constraint);
+    }
   }
 }
 
@@ -416,6 +549,9 @@ void MaxMin::commit() {
   for (const std::int32_t c : touched_) {
     Constraint& constraint = constraints_[at(c)];
     Crowd& crowd = crowds_[at(c)];
+    if (crowd.last_level != kNone && crowd.last_level != crowd.new_level) {
+      constraint.others = std::max(constraint.others, above(crowd.last_level));
+    }
     constraint.level = crowd.new_level;
     constraint.held = crowd.equal + (crowd.last_level == crowd.new_level ? crowd.last_weight : 0);
     if (constraint.held == 0) {
