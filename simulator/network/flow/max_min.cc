@@ -64,6 +64,7 @@ VariableId MaxMin::add_variable(std::span<const Term> terms, double bound, bool 
     LOCKSTEP_CHECK(terms[i].coefficient >= kMinCoefficient, "coefficients are at least 2^-20");
     const double weight = terms[i].coefficient * static_cast<double>(kOne);
     elements_[at(first) + i] = {std::llround(weight), terms[i].constraint.value, -1};
+    largest_weight_ = std::max(largest_weight_, elements_[at(first) + i].weight);
   }
   if (active) {
     activate(VariableId(id));
@@ -88,6 +89,7 @@ void MaxMin::add_term(VariableId id, Term term) {
   variable.count = count + 1;
   elements_[at(first + count)] = {std::llround(term.coefficient * static_cast<double>(kOne)),
                                   term.constraint.value, -1};
+  largest_weight_ = std::max(largest_weight_, elements_[at(first + count)].weight);
   if (variable.active) {
     attach(id.value, first + count);
     Constraint& constraint = constraints_[term.constraint.index()];
@@ -113,7 +115,6 @@ void MaxMin::set_bound(VariableId id, double bound) {
 void MaxMin::attach(std::int32_t variable, std::int32_t element) {
   Element& term = elements_[at(element)];
   Crowd& crowd = crowds_[at(term.constraint)];
-  largest_weight_ = std::max(largest_weight_, term.weight);
   crowd.weight = crowd.users.empty() || crowd.weight == term.weight ? term.weight : 0;
   term.place = static_cast<std::int32_t>(crowd.users.size());
   crowd.users.push_back({variable, element});
@@ -172,10 +173,10 @@ void MaxMin::set_copies(VariableId id, std::int32_t copies) {
     Element& element = elements_[at(e)];
     const std::int64_t before = element.weight;
     element.weight = before / old * copies;
+    largest_weight_ = std::max(largest_weight_, element.weight);
     if (!variable.active) {
       continue;
     }
-    largest_weight_ = std::max(largest_weight_, element.weight);
     Crowd& crowd = crowds_[at(element.constraint)];
     if (crowd.weight != element.weight) {
       crowd.weight = crowd.users.size() == 1 ? element.weight : 0;

@@ -245,8 +245,7 @@ class MaxMin {
   static std::int64_t divide(Wide left, std::int64_t weight);
   static float above(std::int64_t rate);
   double staying_weight(std::int32_t constraint) const;
-  std::int64_t lowest_meeting(std::int32_t constraint, std::int64_t share,
-                              std::int64_t weight) const;
+  bool is_out_of_reach(std::int32_t constraint, std::int64_t level, std::int64_t weight) const;
   std::int64_t full_at(std::int32_t constraint, bool looking);
   std::int64_t gather_meeting(std::int32_t constraint, std::int64_t from);
   std::int64_t key_of(std::int32_t constraint, bool looking);
@@ -267,6 +266,7 @@ class MaxMin {
   bool has_risen(std::int32_t constraint, std::int64_t level);
   void find_above(std::int32_t constraint, std::int64_t level);
   void find_held(std::int32_t constraint, std::int64_t level);
+  bool is_crowded(std::int32_t constraint) const;
   void find_squeezed(std::int32_t constraint);
   void find_all_squeezed();
   bool is_limited(const Variable& variable) const;

@@ -93,6 +93,9 @@ void MaxMin::seed() {
     if (constraint.held == 0) {
       constraint.level = kNone;  // those that it limited are gone
     }
+    if (crowds_[at(c)].users.empty()) {
+      continue;
+    }
     touch(c);
     if (constraint.left < 0) {
       for (const User& user : crowds_[at(c)].users) {  // the capacity was cut
@@ -166,42 +169,43 @@ std::int64_t MaxMin::divide(Wide left, std::int64_t weight) {
 /// A number that is not below the rate, as constraints keep it in `others`.
 float MaxMin::above(std::int64_t rate) { return static_cast<float>(rate) * (1 + 0x1p-22F); }
 
-/// The weight of the users that have not joined, or a little more.
+/// The weight of the users that have not joined, or more.
 double MaxMin::staying_weight(std::int32_t c) const {
   const Crowd& crowd = crowds_[at(c)];
   const auto staying = static_cast<double>(std::ssize(crowd.users) - constraints_[at(c)].joined);
   return staying * static_cast<double>(crowd.weight != 0 ? crowd.weight : largest_weight_);
 }
 
-/// Users of this weight fill the constraint up at `share`. With those that stay, of weight W, it
-/// may be full at the rate of one of them, by rounding: at more than share - 1 - W / weight, as
+/// Users of this weight fill the constraint up at `level`. With others that stay, of weight W, it
+/// may be full at the rate of one of them, by rounding: at more than level - 1 - W / weight, as
 ///
-///     share * weight + (sum of their rates, none below l) < (l + 1) (weight + W)
+///     level * weight + (sum of their rates, none below l) < (l + 1) (weight + W)
 ///
-/// where it is full at l. Not above that.
-std::int64_t MaxMin::lowest_meeting(std::int32_t c, std::int64_t share, std::int64_t weight) const {
-  const double slack = 2 + staying_weight(c) / static_cast<double>(weight);
-  return slack < static_cast<double>(share) ? share - static_cast<std::int64_t>(slack) : 0;
+/// where it is full at l. Whether no user but those held is that fast.
+bool MaxMin::is_out_of_reach(std::int32_t c, std::int64_t level, std::int64_t weight) const {
+  const double apart = static_cast<double>(level) - 2 - constraints_[at(c)].others;
+  return apart * static_cast<double>(weight) > staying_weight(c);
 }
 
 /// The level at which a constraint with open variables is full, if those that have not joined stay.
 /// Without looking at users it may be less, where some may be within roundings of it.
 std::int64_t MaxMin::full_at(std::int32_t c, bool looking) {
   const Constraint& constraint = constraints_[at(c)];
-  const std::int64_t share = divide(constraint.left, constraint.open);
+  std::int64_t level = divide(constraint.left, constraint.open), weight = constraint.open;
   if (constraint.joined == std::ssize(crowds_[at(c)].users)) {
-    return share;
+    return level;
   }
-  const std::int64_t lowest = lowest_meeting(c, share, constraint.open);
-  if (constraint.others < static_cast<double>(lowest)) {
-    if (constraint.held == 0) {
-      return share;
-    }
-    const std::int64_t together =
-        divide(constraint.left + static_cast<Wide>(constraint.held) * constraint.level,
-               constraint.open + constraint.held);
-    return together <= constraint.level ? together : share;
+  if (constraint.held > 0 && constraint.left < static_cast<Wide>(constraint.level + 1) * weight +
+                                                   constraint.held) {  // not above theirs
+    weight += constraint.held;
+    level = divide(constraint.left + static_cast<Wide>(constraint.held) * constraint.level, weight);
   }
+  if (is_out_of_reach(c, level, weight)) {
+    return level;
+  }
+  const double slack = 2 + staying_weight(c) / static_cast<double>(weight);
+  const std::int64_t lowest =
+      slack < static_cast<double>(level) ? level - static_cast<std::int64_t>(slack) : 0;
   return looking ? gather_meeting(c, std::max(lowest, done_)) : lowest;
 }
 
@@ -337,7 +341,7 @@ void MaxMin::find_joining(std::int64_t level) {
 
 /// Whether a candidate of this level is one of a higher level now, or of none; it waits for that.
 bool MaxMin::has_risen(std::int32_t index, std::int64_t level) {
-  if (index < 0 || key_of(index, /*looking=*/true) == level) {
+  if (index < 0 || constraints_[at(index)].exact || key_of(index, /*looking=*/true) == level) {
     return false;
   }
   constraints_[at(index)].queued = kNone;
@@ -411,12 +415,8 @@ void MaxMin::find_held(std::int32_t c, std::int64_t level) {
 /// has less than nothing left, or by rounding, less than a unit for each of them.
 void MaxMin::find_squeezed(std::int32_t c) {
   Constraint& constraint = constraints_[at(c)];
-  if (static_cast<double>(constraint.left) > staying_weight(c) * (1 + 0x1p-20)) {
-    return;
-  }
-  if (constraint.left >= 0 && constraint.held > 0 &&
-      constraint.others <
-          static_cast<double>(lowest_meeting(c, constraint.level, constraint.held))) {
+  if (!is_crowded(c) || (constraint.left >= 0 && constraint.held > 0 &&
+                         is_out_of_reach(c, constraint.level, constraint.held))) {
     return;
   }
   const std::int64_t level = gather_meeting(c, done_);
@@ -425,6 +425,12 @@ void MaxMin::find_squeezed(std::int32_t c) {
       joining_.push_back(each.variable);
     }
   }
+}
+
+/// Whether it has less left than a unit for each of those that stay.
+bool MaxMin::is_crowded(std::int32_t c) const {
+  const auto left = static_cast<std::int64_t>(constraints_[at(c)].left >> 40);  // whole units
+  return static_cast<double>(left) * static_cast<double>(kOne) <= staying_weight(c);
 }
 
 void MaxMin::find_all_squeezed() {
@@ -532,7 +538,7 @@ void MaxMin::fix(std::int32_t v, std::int64_t rate) {
     }
     crowd.last_weight += element.weight;
     if (constraint.open == 0 && !constraint.settled && !constraint.stirred &&
-        constraint.joined < std::ssize(crowd.users)) {
+        constraint.joined < std::ssize(crowd.users) && is_crowded(element.constraint)) {
       constraint.stirred = true;
       stirred_.push_back(element.constraint);
     }
