@@ -59,7 +59,7 @@ ErrorStatistics statistics_of(const std::vector<const ComparedRow*>& rows, bool 
 }
 
 /// GB/s.
-double bus_bandwidth(const ComparedRow& row, double us) {
+double busbw_GBps(const ComparedRow& row, double us) {
   return static_cast<double>(row.task.bytes.count()) / us / 1e3 *
          bus_factor(row.task.op, row.task.ranks);
 }
@@ -100,8 +100,8 @@ std::string compare_table(const CompareReport& report) {
       }
       text += fmt::format("{:>14} {:>6} {:>12.2f} {:>9.2f} {:>12.2f} {:>9.2f} {:>9}  {}\n",
                           row.task.bytes.count(), row.row->in_place ? "in" : "out", row.measured_us,
-                          bus_bandwidth(row, row.measured_us), row.predicted.time_us,
-                          bus_bandwidth(row, row.predicted.time_us), percent(row.error(), true),
+                          busbw_GBps(row, row.measured_us), row.predicted.time_us,
+                          busbw_GBps(row, row.predicted.time_us), percent(row.error(), true),
                           way_of(row));
     }
     if (stride > 1) {
@@ -150,9 +150,9 @@ std::string compare_json(const CompareReport& report) {
       line["size_bytes"] = row->task.bytes.count();
       line["in_place"] = row->row->in_place;
       line["measured_s"] = row->measured_us * 1e-6;
-      line["measured_busbw_Bps"] = bus_bandwidth(*row, row->measured_us) * 1e9;
+      line["measured_busbw_Bps"] = busbw_GBps(*row, row->measured_us) * 1e9;
       line["predicted_s"] = row->predicted.time_us * 1e-6;
-      line["predicted_busbw_Bps"] = bus_bandwidth(*row, row->predicted.time_us) * 1e9;
+      line["predicted_busbw_Bps"] = busbw_GBps(*row, row->predicted.time_us) * 1e9;
       line["error"] = row->error();
       line["algorithm"] = our_name(row->predicted.choice.algorithm, row->task.op, row->task.ranks);
       line["protocol"] = name_of(row->predicted.choice.protocol);
@@ -193,8 +193,8 @@ Picture compare_picture(const CompareReport& report) {
     const double y0 = kHeight * static_cast<double>(p / columns) + kTop;
     double most = 0, low = 1e300, high = 0;
     for (const ComparedRow* row : panel.rows) {
-      most = std::max({most, bus_bandwidth(*row, row->measured_us),
-                       bus_bandwidth(*row, row->predicted.time_us)});
+      most = std::max(
+          {most, busbw_GBps(*row, row->measured_us), busbw_GBps(*row, row->predicted.time_us)});
       low = std::min(low, std::log2(static_cast<double>(row->task.bytes.count())));
       high = std::max(high, std::log2(static_cast<double>(row->task.bytes.count())));
     }
@@ -206,7 +206,7 @@ Picture compare_picture(const CompareReport& report) {
     picture.rectangles.push_back({x0, y0 + kPlotHeight, kPlotWidth, 1, kFrame, ""});
     picture.rectangles.push_back({x0, y0, 1, kPlotHeight, kFrame, ""});
     const auto dot = [&](const ComparedRow& row, double us, Colour colour, const char* what) {
-      const double busbw = bus_bandwidth(row, us);
+      const double busbw = busbw_GBps(row, us);
       picture.rectangles.push_back({x_of(row) - 2, y0 + kPlotHeight * (1 - busbw / most) - 2, 4, 4,
                                     colour,
                                     fmt::format("{} {} bytes: {:.2f} us, {:.2f} GB/s", what,

@@ -149,7 +149,7 @@ std::string draw_topology(Rng& rng, std::int64_t gpus) {
     case 0:
       return fmt::format("single-switch:g={},{}", g, servers);
     case 1:
-      return fmt::format("full-mesh:g={}", gpus);
+      return fmt::format("full-mesh:g={}", std::max<std::int64_t>(gpus, 2));
     case 2:
       return fmt::format("fat-tree:k={},{}",
                          gpus <= 16   ? 4

@@ -156,12 +156,10 @@ TEST(MaxMinProperty, RatesDependOnNothingThatWasBefore) {
   constexpr std::int64_t kLargest[] = {30, 300, 1'000'000'000'000};
   for (int round = 0; round < 600; ++round) {
     const std::int64_t largest = kLargest[rng.below(3)];
-    const auto some = [&](std::int64_t most) {
-      return static_cast<std::int64_t>(rng.between(1, static_cast<std::uint64_t>(most)));
-    };
+    const auto some = [&](std::int64_t most) { return rng.between(1, most); };
     // Alike by threes, so that levels meet in large numbers too.
     const auto capacity = [&] { return 1000 + (rng.below(2) == 0 ? some(largest) : largest); };
-    const std::size_t constraints = rng.between(1, 12);
+    const std::size_t constraints = 1 + rng.below(12);
     testing::WholeSystem system;
     MaxMin solver(1);
     for (std::size_t c = 0; c < constraints; ++c) {
@@ -175,7 +173,7 @@ TEST(MaxMinProperty, RatesDependOnNothingThatWasBefore) {
       if (action < 5 || ids.empty()) {
         testing::WholeSystem::Row row;
         std::vector<MaxMin::Term> terms;
-        for (std::size_t t = rng.between(1, 3); t > 0; --t) {
+        for (std::size_t t = 1 + rng.below(3); t > 0; --t) {
           row.constraints.push_back(rng.below(constraints));
           terms.push_back({ConstraintId(row.constraints.back())});
         }
