@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,8 +13,10 @@ namespace {
 
 using Hash = std::uint64_t;
 
-/// Rounds over everything go on as long as each brings so many times the colours.
+/// Rounds over everything go on as long as each brings so many times the colours,
 constexpr double kGrowth = 1.5;
+/// and for so many more: where they bring no further colour there is nothing left to tell apart.
+constexpr int kLastRounds = 8;
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
@@ -87,7 +91,9 @@ class Refinement {
 
   std::optional<Partition> run() {
     colour();
-    for (std::int32_t before = 0, now = slot_colours(); now > kGrowth * before;) {
+    int last = kLastRounds;
+    for (std::int32_t before = 0, now = slot_colours();
+         now > kGrowth * before || (now > before && last-- > 0);) {
       look_around();
       before = std::exchange(now, slot_colours());
       if (now > most_) {
@@ -95,6 +101,10 @@ class Refinement {
       }
     }
     make_classes();
+    if (classes_are_stable()) {
+      return partition();
+    }
+    list_members();
     find_lookers();
     for (std::size_t next = 0; next < queue_.size(); ++next) {
       const std::int32_t splitter = queue_[next];
@@ -190,26 +200,54 @@ class Refinement {
     return count;
   }
 
-  /// Classes of equal colours, all of them to be looked at.
+  /// Classes of equal colours, in the order of their first members. Their numbers of members are in
+  /// end_.
   void make_classes() {
-    order_.resize(vertices_);
-    for (std::size_t v = 0; v < vertices_; ++v) {
-      order_[v] = static_cast<std::int32_t>(v);
-    }
-    const auto kind = [&](std::int32_t v) { return at(v) < slots_; };
-    std::ranges::sort(order_, {}, [&](std::int32_t v) { return std::tuple(hash_[at(v)], v); });
-    place_.resize(vertices_);
+    std::unordered_map<Hash, std::int32_t> slots, others;
     class_.resize(vertices_);
-    for (std::size_t i = 0; i < vertices_; ++i) {
-      const std::int32_t v = order_[i];
-      if (i == 0 || hash_[at(v)] != hash_[at(order_[i - 1])] || kind(v) != kind(order_[i - 1])) {
-        add_class(i);
+    for (std::size_t v = 0; v < vertices_; ++v) {
+      const auto [known, fresh] =
+          (v < slots_ ? slots : others)
+              .try_emplace(hash_[v], static_cast<std::int32_t>(end_.size()));
+      if (fresh) {
+        end_.push_back(0);
       }
-      place_[at(v)] = static_cast<std::int32_t>(i);
-      class_[at(v)] = static_cast<std::int32_t>(begin_.size()) - 1;
-      end_.back() = static_cast<std::int32_t>(i) + 1;
+      class_[v] = known->second;
+      ++end_[at(known->second)];
     }
+    slot_classes_ = static_cast<std::int32_t>(slots.size());
+  }
+
+  /// Whether a further round tells apart no members of a class: then nothing does.
+  bool classes_are_stable() {
+    look_around();
+    std::vector<std::int32_t> first(end_.size(), -1);
+    for (std::size_t v = 0; v < vertices_; ++v) {
+      std::int32_t& one = first[at(class_[v])];
+      one = one < 0 ? static_cast<std::int32_t>(v) : one;
+      if (hash_[v] != hash_[at(one)]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Lists the members of classes, and queues all of them to be looked at.
+  void list_members() {
     hash_ = {};
+    begin_.resize(end_.size());
+    std::exclusive_scan(end_.begin(), end_.end(), begin_.begin(), 0);
+    end_ = begin_;
+    order_.resize(vertices_);
+    place_.resize(vertices_);
+    for (std::size_t v = 0; v < vertices_; ++v) {
+      place_[v] = end_[at(class_[v])]++;
+      order_[at(place_[v])] = static_cast<std::int32_t>(v);
+    }
+    queue_.resize(end_.size());
+    std::iota(queue_.begin(), queue_.end(), 0);
+    queued_.assign(end_.size(), true);
+    met_of_.assign(end_.size(), 0);
     sum_.assign(vertices_, 0);
     met_.assign(vertices_, false);
   }
@@ -352,7 +390,7 @@ class Refinement {
 
   /// Numbers classes in the order of their first members.
   std::int32_t number(std::size_t begin, std::size_t end, std::vector<std::int32_t>& classes) {
-    std::vector<std::int32_t> known(begin_.size(), -1);
+    std::vector<std::int32_t> known(end_.size(), -1);
     std::int32_t count = 0;
     classes.resize(end - begin);
     for (std::size_t v = begin; v < end; ++v) {
