@@ -142,8 +142,7 @@ TEST(FlowEngineProperty, EachSolveHoldsTheCertificate) {
           active.insert(user.variable);
         }
       }
-      ASSERT_EQ(max_min_violation(engine.rates(), std::vector(active.begin(), active.end())),
-                "");
+      ASSERT_EQ(max_min_violation(engine.rates(), std::vector(active.begin(), active.end())), "");
     }
   }
 }
