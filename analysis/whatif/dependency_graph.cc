@@ -1,6 +1,7 @@
 #include "analysis/whatif/dependency_graph.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -20,7 +21,11 @@ class GroupMaker {
     graph.group_of.assign(table.nodes.size(), -1);
   }
 
-  void pairs(const std::vector<StageOps>& stages) {
+  void pairs(const std::vector<StageOps>& stages, const std::vector<TransferMatch>& matches) {
+    if (table_.both_ways) {
+      pair_both_ways(matches);
+      return;
+    }
     const std::size_t count = stages.size();
     for (std::size_t s = 0; s < count; ++s) {
       pair(stages[s], TraceOp::kForwardSend, stages[(s + 1) % count], TraceOp::kForwardRecv);
@@ -31,10 +36,15 @@ class GroupMaker {
 
   void rest() {
     CommGroup embedding, clip{.members = {}, .scope = Scope::kStep};
+    std::map<std::int32_t, CommGroup> copies;  // by the first of two stages with the same layers
     for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
       const TraceOp type = table_.nodes[n].type;
       if (is_p2p(type) && graph_.no_ops[n] != NoOp::kNone) {
         add({{n}, Scope::kLane});
+      } else if (table_.both_ways && type == TraceOp::kGradsReduceScatter &&
+                 table_.nodes[n].chunk < 0) {
+        const std::int32_t stage = table_.nodes[n].stage;
+        copies[std::min(stage, table_.stages - 1 - stage)].members.push_back(n);
       } else if (type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter ||
                  type == TraceOp::kSeparateGradsAllReduce) {
         add({{n}, Scope::kReplicas});
@@ -50,6 +60,9 @@ class GroupMaker {
     }
     add(std::move(embedding));
     add(std::move(clip));
+    for (auto& [stage, group] : copies) {
+      add(std::move(group));
+    }
   }
 
  private:
@@ -65,6 +78,52 @@ class GroupMaker {
     for (std::size_t i = 0; i < sends.size(); ++i) {
       add({{sends[i], recvs[i]}, Scope::kLane});
     }
+  }
+
+  /// Each message by whose it is: its direction, chunk, microbatch, and from where to where.
+  void pair_both_ways(const std::vector<TransferMatch>& matches) {
+    using Message = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
+    std::map<Message, std::uint32_t> sends;
+    const auto message_of = [&](const TransferMatch& match) {
+      const TraceOp type = table_.nodes[match.transfer].type;
+      const OpNode& pass = table_.nodes[match.compute];
+      const std::int32_t to = type == TraceOp::kForwardSend    ? pass.global_chunk + 1
+                              : type == TraceOp::kBackwardSend ? pass.global_chunk - 1
+                                                               : pass.global_chunk;
+      return Message(is_forward(type), pass.chunk, pass.microbatch, to);
+    };
+    const auto is_send = [&](const TransferMatch& match) {
+      const TraceOp type = table_.nodes[match.transfer].type;
+      return type == TraceOp::kForwardSend || type == TraceOp::kBackwardSend;
+    };
+    std::size_t paired = 0;
+    for (const TransferMatch& match : matches) {
+      if (graph_.no_ops[match.transfer] == NoOp::kNone && is_send(match)) {
+        sends.emplace(message_of(match), match.transfer);
+      }
+    }
+    for (const TransferMatch& match : matches) {
+      if (graph_.no_ops[match.transfer] != NoOp::kNone || is_send(match)) {
+        continue;
+      }
+      const auto send = sends.find(message_of(match));
+      if (send == sends.end()) {
+        throw Error(fmt::format("nothing is sent for {}", to_text(table_.nodes[match.transfer])))
+            .at(file_)
+            .expected("a receive for every send");
+      }
+      add({{send->second, match.transfer}, Scope::kLane});
+      ++paired;
+    }
+    if (paired != sends.size()) {
+      throw Error(fmt::format("{} sends meet {} receives", sends.size(), paired))
+          .at(file_)
+          .expected("a receive for every send");
+    }
+  }
+
+  static bool is_forward(TraceOp type) {
+    return type == TraceOp::kForwardSend || type == TraceOp::kForwardRecv;
   }
 
   NodeList real(const NodeList& all) const {
@@ -173,7 +232,7 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
   }
 
   GroupMaker maker(table, file, graph);
-  maker.pairs(stages);
+  maker.pairs(stages, matched.matches);
   maker.rest();
   return graph;
 }

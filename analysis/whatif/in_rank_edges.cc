@@ -21,6 +21,28 @@ class Drawer {
     }
   }
 
+  /// Passes of which two may run side by side: each waits for those that had ended before it.
+  void side_by_side(const NodeList& nodes) {
+    constexpr float kSlack = 1e-6F;  // seconds
+    const auto ended_before = [&](std::uint32_t before, std::uint32_t after) {
+      return table_.nodes[before].end_s <= table_.nodes[after].start_s + kSlack;
+    };
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+      NodeList waits;  // none of them for another
+      for (std::size_t k = i; k-- > 0;) {
+        const auto follows = [&](std::uint32_t later) { return ended_before(nodes[k], later); };
+        if (ended_before(nodes[k], nodes[i]) && std::none_of(waits.begin(), waits.end(), follows)) {
+          waits.push_back(nodes[k]);
+        } else if (waits.size() > 1) {
+          break;
+        }
+      }
+      for (const std::uint32_t before : waits) {
+        add(nodes[i], before);
+      }
+    }
+  }
+
   /// Each pass with its transfers with peers.
   void passes() {
     for (const std::uint32_t pass : ops_.compute) {
@@ -107,7 +129,8 @@ class Drawer {
     std::set<std::int32_t> seen;
     for (const std::uint32_t scatter : scatters) {
       const std::int32_t chunk = table_.nodes[scatter].chunk;
-      if (!seen.insert(chunk).second) {
+      const bool of_copies = table_.both_ways && chunk < 0;
+      if (of_copies || !seen.insert(chunk).second) {
         continue;
       }
       NodeList makers;
@@ -207,14 +230,20 @@ std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
                                 const std::vector<TransferMatch>& matches, bool data_parallel,
                                 bool overlap, const std::string& file, Warnings* warnings) {
   Drawer drawer(table, ops, file);
-  drawer.stream(ops.compute);
+  if (table.both_ways) {
+    drawer.side_by_side(ops.compute);
+  } else {
+    drawer.stream(ops.compute);
+  }
   drawer.passes();
   for (const TraceOp type : {TraceOp::kForwardSend, TraceOp::kForwardRecv, TraceOp::kBackwardSend,
                              TraceOp::kBackwardRecv}) {
     drawer.stream(ops.of(type));
   }
   drawer.transfers(matches);
-  drawer.first_backward();
+  if (!table.both_ways) {
+    drawer.first_backward();
+  }
   if (data_parallel) {
     drawer.stream(ops.sync);
     drawer.gathered_parameters(warnings);

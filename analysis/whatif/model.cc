@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kClamp = -0.01F;  // seconds
 
-/// Returns how many were taken as 0.
+/// Returns how many were taken as 0 that show an error of the trace.
 std::int64_t group_transfers(const OpTable& table, const DependencyGraph& graph,
                              const CommGroup& group, std::vector<float>& latest,
                              std::vector<float>& transfer) {
@@ -31,9 +31,13 @@ std::int64_t group_transfers(const OpTable& table, const DependencyGraph& graph,
   for (const std::uint32_t m : group.members) {
     const auto start = table.start(m), duration = table.duration(m);
     float* out = transfer.data() + m * lanes;
+    // A message may have been sent before its receive was posted; and what lasts no time stands for
+    // a transfer that there was not.
+    const TraceOp type = table.nodes[m].type;
+    const bool meets = type != TraceOp::kForwardSend && type != TraceOp::kBackwardSend;
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const float t = (start[lane] + duration[lane]) - latest[lane];
-      clamped += t <= kClamp ? 1 : 0;
+      clamped += t <= kClamp && meets && duration[lane] > 0 ? 1 : 0;
       out[lane] = t <= kClamp ? 0.0F : t;
     }
   }

@@ -25,16 +25,14 @@ TraceOp compute_of(TraceOp type) {
 
 /// Chunks of the whole model.
 std::int32_t model_chunks(const OpTable& table) {
+  if (table.both_ways) {
+    return table.stages;
+  }
   std::int32_t chunks = 1;
   for (const OpNode& node : table.nodes) {
     chunks = std::max(chunks, node.chunk + 1);
   }
   return chunks * table.stages;
-}
-
-/// gmc; where the trace has none, by its definition.
-std::int32_t global_chunk(const OpNode& node, std::int32_t stages) {
-  return node.global_chunk >= 0 ? node.global_chunk : std::max(0, node.chunk) * stages + node.stage;
 }
 
 bool has_no_peer(TraceOp type, std::int32_t chunk, std::int32_t chunks) {

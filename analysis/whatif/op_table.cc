@@ -189,6 +189,20 @@ void check_numbering(const OpTable& table, const std::string& file) {
   }
 }
 
+bool goes_both_ways(const OpTable& table) {
+  bool second = false;
+  for (const OpNode& node : table.nodes) {
+    if (is_compute(node.type) && node.global_chunk >= 0) {
+      if (node.chunk > 1 ||
+          node.global_chunk != (node.chunk == 1 ? table.stages - 1 - node.stage : node.stage)) {
+        return false;
+      }
+      second = second || node.chunk == 1;
+    }
+  }
+  return second && table.stages > 1;
+}
+
 /// The places of one step's rows, or the text of what is wrong with the step.
 class StepFiller {
  public:
@@ -325,6 +339,10 @@ void squeeze(OpTable& table, std::size_t kept) {
 
 }  // namespace
 
+std::int32_t global_chunk(const OpNode& node, std::int32_t stages) {
+  return node.global_chunk >= 0 ? node.global_chunk : std::max(0, node.chunk) * stages + node.stage;
+}
+
 std::string to_text(const OpNode& node) {
   return fmt::format("{} {} of stage {}", to_text(node.type), node.seq, node.stage);
 }
@@ -366,6 +384,7 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
         .expected("a first step that is complete: it is the model of the others");
   }
   check_numbering(table, file);
+  table.both_ways = goes_both_ways(table);
   for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
     table.steps.push_back(trace.step[bounds[s]]);
   }

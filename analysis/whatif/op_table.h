@@ -24,6 +24,9 @@ struct OpNode {
   float start_s = 0, end_s = 0;
 };
 
+/// Chunk of the whole model; where the trace has none, by its definition.
+std::int32_t global_chunk(const OpNode& node, std::int32_t stages);
+
 /// "forward-compute 3 of stage 0".
 std::string to_text(const OpNode& node);
 
@@ -45,6 +48,10 @@ struct OpTable {
   std::vector<float> duration_s;  ///< [node * lanes() + lane]
   /// Of every row of the trace it was made from, where it went: node * lanes() + lane.
   std::vector<std::uint32_t> place_of_row;
+
+  /// Whether microbatches enter the pipeline at both ends (DualPipe): chunk 0 of a stage is that
+  /// chunk of the whole model, chunk 1 that of the stage as far from the other end.
+  bool both_ways = false;
 
   std::int32_t peers() const { return tp * cp; }  ///< workers of a (stage, dp_rank)
   /// Lanes of a step.

@@ -1,6 +1,7 @@
 #include "simulator/replay/step_trace.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -70,6 +71,39 @@ std::vector<std::int32_t> firsts(const OpTable& table, std::string_view name, st
   return result;
 }
 
+/// One row for each (type, chunk, microbatch).
+using Rows = std::map<std::tuple<TraceOp, std::int32_t, std::int32_t>, Span>;
+
+/// A pass that waits for its turn on the worker, not to be launched, begins when the wait does. Of
+/// two passes that take turns, operator by operator, that is when the first begins; behind weights'
+/// gradients that have no row, when the pass before them ends; but not before its message is there.
+void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights) {
+  std::vector<std::pair<Rows::key_type, Span*>> passes;
+  for (auto& [key, span] : rows) {
+    if (is_compute(std::get<0>(key))) {
+      passes.emplace_back(key, &span);
+    }
+  }
+  std::ranges::stable_sort(passes, {}, [](const auto& pass) { return pass.second->begin; });
+  Time ended;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const auto& [key, pass] = passes[i];
+    const auto& [type, chunk, microbatch] = key;
+    const auto message = rows.find(
+        {type == TraceOp::kForwardCompute ? TraceOp::kForwardRecv : TraceOp::kBackwardRecv, chunk,
+         microbatch});
+    const Time there = message == rows.end() ? Time() : message->second.end;
+    const bool turns = i > 0 && pass->begin < passes[i - 1].second->end;
+    const Time from = std::max(turns ? passes[i - 1].second->begin : ended, there);
+    const bool behind = std::ranges::any_of(
+        weights, [&](const Span& each) { return each.end > from && each.end <= pass->begin; });
+    if (turns || behind) {
+      pass->begin = std::min(pass->begin, from);
+    }
+    ended = std::max(ended, pass->end);
+  }
+}
+
 std::optional<TraceOp> row_type(OpType type) {
   switch (type) {
     case OpType::kForward:
@@ -110,6 +144,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
     for (const Op& op : program.ops) {
       known = known || op.type != OpType::kOther;
       chunks_ = std::max(chunks_, op.chunk + 1);
+      both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
     }
   }
   if (!known) {
@@ -167,17 +202,21 @@ void StepTrace::record(std::int32_t rank, const ProgramOp& op, const OpTiming& t
 void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const Worker& worker = workers_[w];
-    // One row for each (type, chunk, microbatch).
-    std::map<std::tuple<TraceOp, std::int32_t, std::int32_t>, Span> rows;
+    Rows rows;
     std::map<std::int32_t, std::vector<const Entry*>> gathers;  // of each chunk
     Span compute, reduced;
+    std::vector<Span> weights;  // gradients of weights, in passes of their own
     for (const Entry& entry : entries_[w]) {
       const std::optional<TraceOp> type = row_type(entry.type);
+      if (entry.type == OpType::kWeightGradient) {
+        weights.push_back({.begin = entry.begin, .end = entry.end});
+      }
       if (!type) {
         continue;
       }
       const bool pass = is_compute(*type) || is_p2p(*type);
-      const std::int32_t chunk = std::max<std::int32_t>(0, entry.chunk);
+      const bool of_copies = both_ways_ && *type == TraceOp::kGradsReduceScatter;
+      const std::int32_t chunk = of_copies ? entry.chunk : std::max<std::int32_t>(0, entry.chunk);
       if (*type == TraceOp::kParamsAllGather) {
         gathers[chunk].push_back(&entry);
         continue;
@@ -211,6 +250,9 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       }
       rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), span);
     }
+    if (both_ways_ || !weights.empty()) {
+      begin_with_the_wait(rows, weights);
+    }
     const Time tail = compute.end;
     const auto empty_row = [&](TraceOp type, Time at) {
       rows.try_emplace({type, -1, -1}, Span{.begin = at, .end = at});
@@ -225,6 +267,19 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
           rows.lower_bound({TraceOp::kForwardCompute, -1, -1})) {
         empty_row(TraceOp::kEmbeddingGradsAllReduce, std::max(tail, reduced.end));
       }
+    }
+    // A table of layers knows no clipping, and some have no optimizer.
+    const Time all_reduced = std::max(tail, reduced.end);
+    const auto begin_of = [&](TraceOp type, Time otherwise) {
+      const auto row = rows.lower_bound({type, std::numeric_limits<std::int32_t>::min(), -1});
+      return row != rows.end() && std::get<0>(row->first) == type ? row->second.begin : otherwise;
+    };
+    const auto has = [&](TraceOp type) { return begin_of(type, Time::max()) != Time::max(); };
+    if (!has(TraceOp::kOptimizer)) {
+      empty_row(TraceOp::kOptimizer, all_reduced);
+    }
+    if (!has(TraceOp::kOptimizerClip)) {
+      empty_row(TraceOp::kOptimizerClip, begin_of(TraceOp::kOptimizer, all_reduced));
     }
     if (reduced.end > Time()) {
       Time before_clip = tail;
@@ -323,9 +378,9 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
                       .start_s = static_cast<float>(row.span.begin.seconds()),
                       .duration_s = static_cast<float>((row.span.end - row.span.begin).seconds()),
                       .seq_id = number,
-                      .mc = chunked ? std::max(0, row.chunk) : -1,
+                      .mc = chunked ? row.chunk : -1,
                       .mb_id = placed ? row.microbatch : -1,
-                      .gmc = placed ? std::max(0, row.chunk) * stages_ + worker.stage : -1});
+                      .gmc = placed ? global_chunk(std::max(0, row.chunk), worker.stage) : -1});
       TraceExtra& extra = trace.extra;
       extra.bytes.push_back(row.span.bytes.count());
       extra.group.push_back(group_of(row.span.family, worker.rank));
@@ -334,6 +389,13 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       extra.ep_rank.push_back(worker.ep_rank);
     }
   }
+}
+
+std::int32_t StepTrace::global_chunk(std::int32_t chunk, std::int32_t stage) const {
+  if (both_ways_) {
+    return chunk == 0 ? stage : stages_ - 1 - stage;
+  }
+  return chunk * stages_ + stage;
 }
 
 std::string StepTrace::group_of(std::int32_t family, std::int32_t rank) const {

@@ -31,6 +31,7 @@ enum class TraceWorkers {
 ///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last pass
 ///   gc                          empty, where the last computation ends
+///   optimizer-clip-main-grad    empty, where the optimizer begins, if the workload has none
 ///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,
 ///   which
 ///                               the original tells by such rows
@@ -38,7 +39,12 @@ enum class TraceWorkers {
 /// Each row also has its bytes and communicator, and the worker's places in its tensor-, context-
 /// and expert-parallel groups (TraceExtra).
 ///
-/// Weights' passes of split schedules count as part of backward-compute only where they follow it.
+/// Of a schedule that sends microbatches from both ends (DualPipe) the chunk of the whole model
+/// (gmc) of chunk 1 is that of the stage as far from the other end; a last grads-reduce-scatter
+/// without a chunk adds up the gradients of the two stages that hold the same layers.
+///
+/// Gradients of weights that split schedules work out in passes of their own have no rows; a pass
+/// that waits for those, or takes turns with another, begins when that wait does.
 class StepTrace {
  public:
   /// ERRORS: Error where the operations do not say what they are (workloads of SimAI's text, or
@@ -77,7 +83,10 @@ class StepTrace {
     std::vector<std::int32_t> group;  // of each rank; -1: none
   };
   std::vector<Family> families_;
-  bool peers_ = false;  ///< rows of transfers with peers are written
+  std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
+
+  bool both_ways_ = false;  ///< microbatches enter at both ends
+  bool peers_ = false;      ///< rows of transfers with peers are written
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
 };
 

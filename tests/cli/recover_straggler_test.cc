@@ -164,6 +164,43 @@ TEST_F(Recover, Gpu) {
   expect("gpu:9:1.63", 9, 1.63);
 }
 
+// Microbatches enter at both ends, and passes run side by side.
+TEST_F(Recover, GpuInDualPipe) {
+  const std::string job =
+      "--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule dualpipe";
+  expect(job, "gpu:3:1.4", 3, 0);
+  expect(job, "gpu:5:1.3", 5, 0);
+}
+
+// A table of layers has no clipping; and no computation where it has no times.
+TEST_F(Recover, ATableOfLayersIsRead) {
+  const std::string table = (folder_ / "table.txt").string();
+  run("generate --generator simai-training --model gpt-13b --world_size 64 --tp 8 --pp 4 --sp "
+      "--global_batch 64 --micro_batch 1 -o " +
+      table + " > " + (folder_ / "generated.txt").string());
+  run(
+      fmt::format("simulate --workload {} --semantics megatron --topology Spectrum-X:g=64 --trace "
+                  "{} --json > {}",
+                  table, (folder_ / "s.csv").string(), (folder_ / "simulated.json").string()));
+  whatif();
+  EXPECT_NEAR(json_of("out/causes-simulated.json")["step_time_s"].get<double>() /
+                  json_of("simulated.json")["total_s"].get<double>(),
+              1, 0.01);
+}
+
+// What simulations write gives no cause for warnings.
+TEST_F(Recover, CleanTracesAreReadWithoutWarnings) {
+  for (const std::string schedule : {"1f1b", "gpipe", "zb-h1", "dualpipe"}) {
+    simulate(fmt::format("--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 "
+                         "--schedule {}",
+                         schedule),
+             "gpu:0:1");
+    whatif();
+    const FileText said((folder_ / "whatif.txt").string());
+    EXPECT_EQ(said.view().find("warning"), std::string_view::npos) << said.view();
+  }
+}
+
 // With tensor parallelism the peers of the slow rank wait within every pass, so that their passes
 // are as long as its own.
 TEST_F(Recover, GpuAmongTensorParallelPeers) {
