@@ -45,12 +45,14 @@ std::vector<Straggler> parse_scenario(std::string_view text, const std::string& 
   }
   std::vector<Straggler> stragglers;
   for (const YAML::Node& item : list) {
+    const std::size_t line = static_cast<std::size_t>(item.Mark().line) + 1;
     try {
       stragglers.push_back(item.IsScalar() ? Straggler::parse(item.Scalar())
                                            : of_mapping(item, file));
     } catch (Error& error) {
-      throw std::move(error).at(file, static_cast<std::size_t>(item.Mark().line) + 1);
+      throw std::move(error).at(file, line);
     }
+    stragglers.back().set_source(file, line);
   }
   return stragglers;
 }

@@ -119,6 +119,9 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4294944442}))
       ->capture_default_str()
       ->group(slow);
+  app.add_flag("--no-straggler-prices", options.no_straggler_prices,
+               "do not run the step again without each straggler and without all")
+      ->group(slow);
   app.add_option(
          "--threads", options.threads,
          "for --steps and the price of stragglers (default: one a core); the result does not\n"
@@ -144,7 +147,7 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group("Output");
   app.add_option("--gpu-hour-price", options.gpu_hour_price,
                  "what a GPU costs an hour, in any currency, for the cost of a million tokens")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->group("Output");
   define_report_flags(app, options.output);
   app.add_flag("--memory", options.memory_over_time,

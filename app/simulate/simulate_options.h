@@ -40,7 +40,7 @@ struct SimulateOptions : NetworkFlags {
 
   std::vector<std::string> straggler_specs;
   std::string scenario;
-  bool list_stragglers = false;
+  bool list_stragglers = false, no_straggler_prices = false;
   std::vector<Straggler> stragglers;  // those of both, once read
   std::int64_t steps = 1, step = 0;   // step: the one that is simulated
   int threads = 0;                    // 0: as many as there are cores

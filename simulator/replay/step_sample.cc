@@ -31,6 +31,9 @@ StepResult price_stragglers(std::span<const Straggler> stragglers, int threads,
     std::vector<Straggler> others;
     if (i > 1) {
       others.assign(stragglers.begin(), stragglers.end());
+      for (std::size_t place = 0; place < others.size(); ++place) {
+        others[place].keep_place(place);
+      }
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i) - 2);
     }
     totals[i - 1] = run(others, 0);

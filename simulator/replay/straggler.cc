@@ -68,7 +68,7 @@ const StragglerModel& straggler_model_named(std::string_view name) {
 
 Error Straggler::error(std::string message) const {
   return Error(std::move(message))
-      .field("--straggler " + printable(text_))
+      .field((file_.empty() ? "--straggler " : "") + printable(text_))
       .expected(usage_of(*model_));
 }
 
@@ -88,7 +88,7 @@ Straggler Straggler::parse(std::string_view spec) {
       from = from.substr(0, dash);
     }
     if (from.empty()) {
-      throw Error("nothing stands behind the @")
+      throw Error(until.empty() ? "nothing stands behind the @" : "FROM: is missing or negative")
           .field("--straggler " + printable(spec))
           .expected("a time such as 10ms, or from and until such as 10ms-20ms");
     }
@@ -150,7 +150,7 @@ void Straggler::settle(std::string_view from, std::string_view until) {
     try {
       return parse_time(text);
     } catch (const Error&) {
-      throw error(fmt::format("{}: '{}' is no time", what, printable(text)));
+      throw error(fmt::format("{}: '{}' is no time such as 10ms", what, printable(text)));
     }
   };
   from_ = from.empty() ? Time() : date("FROM", from);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,20 @@ class Straggler {
   Time from() const { return from_; }
   Time until() const { return until_; }  ///< Time::max(): for good
   bool timed() const { return from_ > Time() || until_ < Time::max(); }
+  /// Which of its run's stragglers it is, for its draws; where it is not set, its place among those
+  /// that a plan is made of. What it draws stays the same then where others are left out.
+  std::optional<std::uint64_t> place() const { return place_; }
+  void keep_place(std::uint64_t place) { place_ = place; }
+  /// Where a scenario names it: errors about it say so.
+  void set_source(std::string_view file, std::size_t line) {
+    file_ = file;
+    line_ = line;
+  }
+  void locate(Error& error) const {
+    if (!file_.empty()) {
+      error.locate(file_, line_);
+    }
+  }
 
   const std::string& value(std::size_t field) const { return values_[field]; }
   double number(std::size_t field, double low, double high) const;
@@ -81,6 +96,9 @@ class Straggler {
   std::string text_;
   std::vector<std::string> values_;
   Time from_, until_ = Time::max();
+  std::optional<std::uint64_t> place_;
+  std::string file_;  // of a scenario
+  std::size_t line_ = 0;
 };
 
 /// "gpu:GPUS:FACTOR[@FROM[-UNTIL]]".

@@ -46,9 +46,15 @@ StragglerPlan::StragglerPlan(std::span<const Straggler> stragglers, const Stragg
     : context_(context),
       speed_(static_cast<std::size_t>(context.ranks())),
       colour_(static_cast<std::size_t>(context.ranks())) {
-  for (const Straggler& straggler : stragglers) {
-    ++index_;
-    straggler.model().apply(straggler, context, *this);
+  for (std::size_t i = 0; i < stragglers.size(); ++i) {
+    const Straggler& straggler = stragglers[i];
+    index_ = straggler.place().value_or(i) + 1;
+    try {
+      straggler.model().apply(straggler, context, *this);
+    } catch (Error& error) {
+      straggler.locate(error);
+      throw;
+    }
   }
   computes_ = !factors_.empty() ||
               std::ranges::any_of(speed_, [](const RankSpeed& speed) { return !speed.empty(); });
@@ -164,6 +170,18 @@ std::vector<NetworkChange> StragglerPlan::changes() const {
           taken += share.taken.bytes_per_second() / rate.bytes_per_second();
         }
       }
+      if (taken > 0 && left - taken < kLeastShare) {
+        const auto rate_text = [&](double share) {
+          return to_text(Bandwidth::bytes_per_second(rate.bytes_per_second() * share));
+        };
+        const Link& link = context_.topology->links[static_cast<std::size_t>(port / 2)];
+        throw Error(fmt::format("background traffic leaves nothing of the link between the nodes "
+                                "{} and {} from {} on: it takes {} of {}",
+                                link.a.value, link.b.value, to_text(date), rate_text(taken),
+                                rate_text(left)))
+            .field("--straggler background")
+            .expected("less than the links on its way have left");
+      }
       result.push_back({date, PortId(port), std::max(left - taken, kLeastShare),
                         std::max(beside_loss - taken, kLeastShare), 1 - arrives});
     }
@@ -206,6 +224,16 @@ std::vector<LinkId> links_of(const Topology& topology, NodeId node) {
   return links;
 }
 
+std::vector<LinkId> nics_of(const Topology& topology, NodeId gpu) {
+  std::vector<LinkId> links = links_of(topology, gpu);
+  std::erase_if(links, [&](LinkId link) {
+    const Link& ends = topology.links[link.index()];
+    const NodeId other = ends.a == gpu ? ends.b : ends.a;
+    return topology.nodes[other.index()].kind != NodeKind::kSwitch;
+  });
+  return links;
+}
+
 std::vector<LinkId> links_between(const Straggler& spec, std::size_t field,
                                   const Topology& topology, std::int64_t a, std::int64_t b) {
   for (const std::int64_t node : {a, b}) {
@@ -223,7 +251,7 @@ std::vector<LinkId> links_between(const Straggler& spec, std::size_t field,
   }
   if (links.empty()) {
     throw spec.error(field, fmt::format("no link joins the nodes {} and {}", a, b))
-        .hint("'lockstep topology describe' lists what joins what");
+        .hint("'lockstep topology links' lists what joins what");
   }
   return links;
 }

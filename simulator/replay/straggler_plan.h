@@ -113,6 +113,8 @@ class StragglerPlan {
 std::vector<LinkId> links_between(const Straggler& spec, std::size_t field,
                                   const Topology& topology, std::int64_t a, std::int64_t b);
 std::vector<LinkId> links_of(const Topology& topology, NodeId node);
+/// A GPU's NICs: its links to switches outside its server.
+std::vector<LinkId> nics_of(const Topology& topology, NodeId gpu);
 /// ERRORS: Error where there is no network.
 const Topology& topology_of(const Straggler& spec, const StragglerContext& context);
 

@@ -2,6 +2,8 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -412,6 +414,43 @@ TEST(StepSample, PricesEachByPairedRuns) {
   const StepResult none = price_stragglers({}, 2, step, run);
   EXPECT_EQ(runs, 7);
   EXPECT_TRUE(none.stragglers.empty());
+}
+
+TEST(StepSample, EachIsPricedWithEqualDrawsOfTheOthers) {
+  // What a straggler draws goes by its place among all of the run's, whoever is left out.
+  const std::vector<Straggler> stragglers{Straggler::parse("gpu:0:1"),
+                                          Straggler::parse("jitter:*:normal:0.1"),
+                                          Straggler::parse("jitter:*:normal:0.2")};
+  std::mutex mutex;
+  std::vector<std::vector<std::uint64_t>> places;
+  const RunStep run = [&](std::span<const Straggler> given, std::int64_t) {
+    const std::lock_guard lock(mutex);
+    std::vector<std::uint64_t>& of = places.emplace_back();
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      of.push_back(given[i].place().value_or(i));
+    }
+    return Time::us(1);
+  };
+  price_stragglers(
+      stragglers, 1, [] { return StepResult(); }, run);
+  EXPECT_EQ(places, (std::vector<std::vector<std::uint64_t>>{{}, {1, 2}, {0, 2}, {0, 1}}));
+}
+
+TEST(StragglerPlan, DrawsGoByTheKeptPlace) {
+  StragglerContext context;
+  context.server_of_rank.assign(4, 0);
+  const std::vector<Straggler> both{Straggler::parse("gpu:0:1"),
+                                    Straggler::parse("jitter:*:normal:0.1")};
+  std::vector<Straggler> second(both.begin() + 1, both.end());
+  ProgramOp op;
+  op.type = OpType::kForward;
+  op.compute = Time::us(1000);
+  const auto duration = [&](std::span<const Straggler> of) {
+    return StragglerPlan(of, context).duration(1, 0, op, Time());
+  };
+  EXPECT_NE(duration(second), duration(both));
+  second.front().keep_place(1);
+  EXPECT_EQ(duration(second), duration(both));
 }
 
 }  // namespace

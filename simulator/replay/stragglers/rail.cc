@@ -15,18 +15,19 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   const double share = spec.number(1, 1e-6, 1e3);
   const std::vector<std::int32_t> rails = spec.set(0, topology.gpus_per_server, "rail");
   std::vector<std::int32_t> seen(topology.nodes.size() + 1, 0);  // by server
+  bool any = false;
   for (const NodeId gpu : topology.gpus()) {
     const std::int32_t rail = seen[static_cast<std::size_t>(topology.nodes[gpu.index()].server)]++;
     if (!std::ranges::binary_search(rails, rail)) {
       continue;
     }
-    for (const LinkId link : links_of(topology, gpu)) {
-      const Link& ends = topology.links[link.index()];
-      const NodeId other = ends.a == gpu ? ends.b : ends.a;
-      if (topology.nodes[other.index()].kind == NodeKind::kSwitch) {
-        plan.scale_link(spec, link, share);
-      }
+    for (const LinkId nic : nics_of(topology, gpu)) {
+      plan.scale_link(spec, nic, share);
+      any = true;
     }
+  }
+  if (!any) {
+    throw spec.error(0, "no GPU there has a link to a switch");
   }
 }
 
