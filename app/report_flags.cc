@@ -41,13 +41,6 @@ FigureFile figure_file(const std::string& text) {
   return figure;
 }
 
-void check_folder(const std::string& path, const char* flag) {
-  const fs::path folder = fs::path(path).parent_path();
-  if (path != "-" && !folder.empty() && !fs::is_directory(folder)) {
-    throw Error("there is no such folder").at(folder.string()).field(flag);
-  }
-}
-
 std::string png_of(const std::string& svg) {
   ProcessResult result;
   const char* missing = "a figure as .png needs rsvg-convert, which is not there";
@@ -85,6 +78,24 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
+void check_output_folder(const std::string& path, const char* flag) {
+  const fs::path folder = fs::path(path).parent_path();
+  if (path != "-" && !folder.empty() && !fs::is_directory(folder)) {
+    throw Error("there is no such folder").at(folder.string()).field(flag);
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> files_of(const ReportFlags& flags) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!flags.report.empty()) {
+    files.emplace_back("--report", flags.report);
+  }
+  for (const std::string& text : flags.figures) {
+    files.emplace_back("--figure", figure_file(text).path);
+  }
+  return files;
+}
+
 void define_report_flags(CLI::App& app, ReportFlags& flags) {
   app.add_option("--report", flags.report, "HTML page that shows the result")->group("Output");
   app.add_option(
@@ -102,11 +113,8 @@ void check_report_flags(const ReportFlags& flags) {
                 ExitCode::kMissingPart)
         .hint("./setup installs it; then configure and build again");
   }
-  if (!flags.report.empty()) {
-    check_folder(flags.report, "--report");
-  }
-  for (const std::string& text : flags.figures) {
-    check_folder(figure_file(text).path, "--figure");
+  for (const auto& [flag, path] : files_of(flags)) {
+    check_output_folder(path, flag.c_str());
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/cli_fwd.h"
@@ -22,6 +23,12 @@ void define_report_flags(CLI::App& app, ReportFlags& flags);
 /// Before any work: whether they can be written at all.
 /// ERRORS: Error for a missing part, a missing folder, an ending that is neither .svg nor .png.
 void check_report_flags(const ReportFlags& flags);
+
+/// The files that they ask for, each with its flag.
+std::vector<std::pair<std::string, std::string>> files_of(const ReportFlags& flags);
+
+/// ERRORS: Error where the folder that the file is to lie in does not exist.
+void check_output_folder(const std::string& path, const char* flag);
 
 /// Writes what the flags ask for. ERRORS: a figure that there is no data for; those of AtomicFile.
 void write_reports(const ReportFlags& flags, const std::vector<ReportDocument>& documents);

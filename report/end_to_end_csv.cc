@@ -100,7 +100,7 @@ Summary summary_of(const StepResult& result, EndToEndLayout layout) {
   const bool analytical = layout == EndToEndLayout::kAnalytical;
   Summary s =
       result.flavour == "simai" ? simai_summary(result, analytical) : result_summary(result);
-  s.compute = total_compute(result);
+  s.compute = result.flavour == "simai" || analytical ? total_compute(result) : us(result.compute);
   s.pp = us(result.exposed_by_group[static_cast<std::size_t>(GroupKind::kPp)]);
   if (analytical) {
     s.total = s.compute + s.exposed + s.bubble + s.pp;

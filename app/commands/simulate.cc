@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -74,12 +75,31 @@ bool in_proto(const std::string& path) {
 }
 
 /// Refuses an output path that cannot work before the simulation rather than after it.
+/// No two outputs are one file: one of them would be lost.
+void check_names_differ(const SimulateOptions& options) {
+  std::map<std::string, std::string> flag_of;  // by file
+  const auto take = [&](const std::string& flag, const fs::path& file) {
+    if (file.empty() || file == "-") {
+      return;
+    }
+    const auto [known, fresh] = flag_of.try_emplace(fs::absolute(file).lexically_normal(), flag);
+    if (!fresh) {
+      throw Error("is also what " + known->second + " writes").at(file.string()).field(flag);
+    }
+  };
+  take("--trace", options.trace);
+  if (in_columns(options.trace)) {
+    take("--trace", fs::path(options.trace).replace_extension(".yaml"));
+  }
+  take("--memory-csv", options.memory_csv);
+  for (const auto& [flag, file] : files_of(options.output)) {
+    take(flag, file);
+  }
+}
+
 void check_outputs(const SimulateOptions& options) {
   if (!options.trace.empty()) {
-    const fs::path folder = fs::path(options.trace).parent_path();
-    if (!folder.empty() && !fs::is_directory(folder)) {
-      throw Error("there is no such folder").at(folder.string()).field("--trace");
-    }
+    check_output_folder(options.trace, "--trace");
     const bool json = options.trace.ends_with(".json") || options.trace.ends_with(".json.gz");
     if (!in_columns(options.trace) && !json && !in_proto(options.trace) &&
         !options.trace.ends_with(".csv.gz")) {
@@ -120,6 +140,7 @@ void check_outputs(const SimulateOptions& options) {
           .field(options.memory_over_time ? "--memory" : "--memory-csv")
           .expected("--model NAME, --from-megatron-args SCRIPT and their kin");
     }
+    check_output_folder(options.memory_csv, "--memory-csv");
   }
   if (options.job_matrix && options.engine == "analytic") {
     throw Error("jobs do not meet in the analytic engine")
@@ -135,6 +156,26 @@ void check_outputs(const SimulateOptions& options) {
       !fs::is_directory(options.csv_dir)) {
     throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
   }
+  check_names_differ(options);
+}
+
+/// What a file of the job's results is named after: its workload, or its model.
+std::string name_of_job(const SimulateOptions& options) {
+  if (!options.workload.empty()) {
+    return fs::path(options.workload).stem().string();
+  }
+  for (std::size_t i = 0; i < options.job.size(); ++i) {
+    const std::string& flag = options.job[i];
+    if (flag.starts_with("--model") || flag.starts_with("--from-")) {
+      const std::size_t equals = flag.find('=');
+      if (equals != std::string::npos || i + 1 < options.job.size()) {
+        return fs::path(equals == std::string::npos ? options.job[i + 1] : flag.substr(equals + 1))
+            .filename()
+            .string();
+      }
+    }
+  }
+  return "job";
 }
 
 /// A model and its job. --gpus and --gpu-type are flags of both commands.
@@ -318,9 +359,8 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
   write_reports(options.output, "simulate", json);
 
   if (!options.csv_dir.empty()) {
-    const std::string prefix = !options.csv_prefix.empty()
-                                   ? options.csv_prefix
-                                   : fs::path(result.workload).stem().string() + "-";
+    const std::string prefix =
+        !options.csv_prefix.empty() ? options.csv_prefix : name_of_job(options) + "-";
     const EndToEndLayout layout =
         options.engine == "analytic" ? EndToEndLayout::kAnalytical : EndToEndLayout::kNs3;
     const std::string table = end_to_end_csv(result, layout, prefix);
@@ -395,7 +435,7 @@ SimulateOptions once_more(SimulateOptions options) {
 StepResult run_steps(const SimulateOptions& given, const Workload& workload,
                      const Topology* topology, Timeline* timeline) {
   SimulateOptions options = given;
-  SharedStep shared(runs_to_price(given.stragglers.size()) +
+  SharedStep shared((given.no_straggler_prices ? 1 : runs_to_price(given.stragglers.size())) +
                     static_cast<std::size_t>(given.steps - 1));
   options.shared = &shared;
   const RunStep run = [&](std::span<const Straggler> stragglers, std::int64_t step) {
@@ -404,9 +444,10 @@ StepResult run_steps(const SimulateOptions& given, const Workload& workload,
     other.step = step;
     return run_engine(other, workload, topology, nullptr).total;
   };
-  StepResult result = price_stragglers(
-      options.stragglers, options.threads,
-      [&] { return run_engine(options, workload, topology, timeline); }, run);
+  const auto whole = [&] { return run_engine(options, workload, topology, timeline); };
+  StepResult result = options.no_straggler_prices
+                          ? whole()
+                          : price_stragglers(options.stragglers, options.threads, whole, run);
   if (options.steps > 1) {
     std::vector<Trace> traces(static_cast<std::size_t>(options.steps));
     const RunStep traced = [&](std::span<const Straggler>, std::int64_t step) {

@@ -16,6 +16,7 @@
 #include "topologies/builder.h"
 #include "topologies/describe.h"
 #include "topologies/draw.h"
+#include "topologies/link_list.h"
 #include "topologies/simai_topology.h"
 #include "topologies/topology_file.h"
 #include "topologies/topology_json.h"
@@ -189,6 +190,19 @@ CommandBody define_describe(CLI::App& app) {
   };
 }
 
+// links ------------------------------------------------------------------------------------------
+
+CommandBody define_links(CLI::App& app) {
+  const auto flags = add_reading_flags(app, "One JSON document instead of a table");
+  auto of = std::make_shared<std::optional<std::int64_t>>();
+  app.add_option("--of", *of, "Only the links of this node");
+  return [flags, of] {
+    const Topology topology = load(flags->from);
+    write_file("-", flags->json ? links_json(topology, *of) : links_text(topology, *of));
+    return ExitCode::kDone;
+  };
+}
+
 // draw -------------------------------------------------------------------------------------------
 
 CommandBody define_draw(CLI::App& app) {
@@ -219,6 +233,7 @@ CommandBody define(CLI::App& app) {
   add("check", "Reads a topology and says whether it is sound", define_check);
   add("draw", "Draws a topology as an SVG picture", define_draw);
   add("describe", "Counts, rates, bisection, oversubscription and distances", define_describe);
+  add("links", "Every link with the nodes it joins, by number", define_links);
   return [bodies] {
     for (const auto& [sub, body] : bodies) {
       if (sub->parsed()) {
@@ -232,13 +247,15 @@ CommandBody define(CLI::App& app) {
 }  // namespace
 
 extern const Command kTopologyCommand;
-const Command kTopologyCommand{"topology", "Builds, checks, describes and draws cluster topologies",
+const Command kTopologyCommand{"topology",
+                               "Builds, checks, describes, lists and draws cluster topologies",
                                R"(Examples:
   lockstep topology build --template Spectrum-X -g 128 -o cluster.txt
   lockstep topology build --template fat-tree --ports 8 -o fat-tree.json
   lockstep topology build --template dragonfly --help
   lockstep topology check cluster.txt --json
   lockstep topology describe AlibabaHPN:gpus=1024 --json
+  lockstep topology links Spectrum-X:gpus=16 --of 3
   lockstep topology draw Spectrum-X:gpus=4096 -o spectrum.svg
 )",
                                define};

@@ -52,6 +52,7 @@ RUNS = [
     ["topology", "describe", "AlibabaHPN:gpus=64", "--json"],
     ["topology", "describe", "Spectrum-X:g=8", "--json"],
     ["topology", "check", "Spectrum-X:g=8", "--json"],
+    ["topology", "links", "Spectrum-X:g=8", "--of", "3", "--json"],
     ["generate", "--model", "llama3-8b", "--gpus", "16", "--tp", "2", "--pp", "2", "--memory", "--json"],
     ["generate", "--list-models", "--json"],
     ["run", "--workload", "tests/data/simulate/tiny.txt", "--world", "8", "--dry-run", "--json"],

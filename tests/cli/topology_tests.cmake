@@ -12,6 +12,9 @@ lockstep_cli_test(cli_topology_mixed32 ARGS topology build --template heterogene
 # Expectation: 128 GPUs on 8 rails; 1408 pairs share a server or a rail (2 hops), 6720 go over a
 # spine; half the NICs of the cluster cross the middle.
 lockstep_cli_test(cli_topology_describe ARGS topology describe ${catalogue}/rail128.txt GOLDEN describe_rail128.txt)
+lockstep_cli_test(cli_topology_links ARGS topology links Spectrum-X:g=16 --of 3 GOLDEN links.txt)
+lockstep_cli_test(cli_topology_links_json ARGS topology links full-mesh:g=3 --json GOLDEN links_mesh.json)
+lockstep_cli_test(cli_topology_links_no_node ARGS topology links Spectrum-X:g=16 --of 99 EXIT 2 ERR "--of: there is no node 99; there are 90, from 0")
 lockstep_cli_test(cli_topology_describe_json ARGS topology describe torus:shape=2x3 --json GOLDEN describe_torus.json)
 lockstep_cli_test(cli_topology_draw ARGS topology draw Spectrum-X:asn=64 -o - OUT "segment × 8, each 8 switches of tier 1, 512 GPUs")
 lockstep_cli_test(cli_topology_check ARGS topology check ${catalogue}/rail128.txt OUT "rail128.txt: ok, 128 GPUs, 16 NVSwitches, 24 switches, 384 links")

@@ -313,6 +313,14 @@ TEST(EndToEndCsv, Ns3LayoutTakesExposureFromTheTotalAndAddsSums) {
                              "8000.000000\n"));
 }
 
+TEST(EndToEndCsv, AStepWithoutLayersComputesWhatItsRankDid) {
+  StepResult r;
+  r.total = Time::us(100);
+  r.compute = Time::us(60);
+  EXPECT_THAT(end_to_end_csv(r, EndToEndLayout::kNs3, "any"),
+              HasSubstr(" 60 (60.00%), 40 (40.00%), 100\n"));
+}
+
 TEST(EndToEndCsv, SizeWithoutTimeAndTimeOfNothing) {
   StepResult r;
   r.names = {"a,\"b\""};
