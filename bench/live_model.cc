@@ -1,13 +1,14 @@
 // How fast the live page's model answers when a slider moves: GPT-3 175B on 1,024 GPUs by default.
-// Every place of a slider is new; each answer is compared with a simulation that keeps nothing,
-// with
-// --full one with a slow GPU also with the simulation of every rank (minutes at 1,024).
+// Every place of a slider is new. Some answers are compared with a simulation that keeps nothing
+// (none with --places, for profiles); with --full one with a slow GPU also with the simulation of
+// every rank (minutes at 1,024).
 //
-// Usage: live_model [--full] [--only <slider>] [<flags of simulate>]
+// Usage: live_model [--full] [--only <slider>] [--places <number>] [<flags of simulate>]
 #include "app/serve/live_model.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <malloc.h>
 #include <string>
@@ -20,6 +21,13 @@
 namespace {
 
 using namespace lockstep;
+
+/// Of each slider.
+struct Places {
+  int count = 9;
+  bool compared = true;
+  std::string only;  // the slider; empty: all
+};
 
 struct Clock {
   double wall = 0, cpu = 0;
@@ -40,22 +48,21 @@ void check(const StepResult& a, const StepResult& b, const char* what) {
                  what);
 }
 
-void measure(LiveModel& model, const std::string& only, const char* name,
-             double LiveSliders::*slider, LiveSliders sliders) {
-  if (!only.empty() && only != name) {
+void measure(LiveModel& model, const Places& places, const char* name, double LiveSliders::*slider,
+             LiveSliders sliders) {
+  if (!places.only.empty() && places.only != name) {
     return;
   }
-  constexpr int kPlaces = 9;
   std::vector<double> wall, cpu;
   double fresh = 0;
-  for (int i = 0; i < kPlaces; ++i) {
-    sliders.*slider = 1.013 + 0.1 * i;
+  for (int i = 0; i < places.count; ++i) {
+    sliders.*slider = 1.013 + 0.9 * i / places.count;
     const Clock begin = Clock::now();
     const StepResult kept = model.simulate(sliders);
     const Clock middle = Clock::now();
     wall.push_back(1e3 * (middle.wall - begin.wall));
     cpu.push_back(1e3 * (middle.cpu - begin.cpu));
-    if (i % 4 == 0) {
+    if (places.compared && i % 4 == 0) {
       const StepResult alone = model.simulate(sliders, true);
       fresh = 1e3 * (Clock::now().wall - middle.wall);
       check(kept, alone, "what is kept changes nothing");
@@ -65,7 +72,7 @@ void measure(LiveModel& model, const std::string& only, const char* name,
   std::ranges::sort(cpu);
   fmt::print(
       "{:34} median {:6.1f} ms, slowest {:6.1f} ms (CPU {:6.1f} ms); keeping nothing {:6.1f} ms\n",
-      name, wall[kPlaces / 2], wall.back(), cpu[kPlaces / 2], fresh);
+      name, wall[wall.size() / 2], wall.back(), cpu[cpu.size() / 2], fresh);
 }
 
 }  // namespace
@@ -78,9 +85,14 @@ int main(int count, char** words) {
   if (full) {
     flags.erase(flags.begin());
   }
-  std::string only;
+  Places places;
   if (flags.size() > 1 && flags.front() == "--only") {
-    only = flags[1];
+    places.only = flags[1];
+    flags.erase(flags.begin(), flags.begin() + 2);
+  }
+  if (flags.size() > 1 && flags.front() == "--places") {
+    places.count = std::max(1, std::atoi(flags[1].c_str()));
+    places.compared = false;
     flags.erase(flags.begin(), flags.begin() + 2);
   }
   if (flags.empty()) {
@@ -94,13 +106,13 @@ int main(int count, char** words) {
     model.simulate({});
     fmt::print("{:34} {:.1f} ms\n", "the first answer", 1e3 * (Clock::now().wall - begin.wall));
     const LiveSliders slow_gpu{.straggler = 1.5, .straggler_gpu = 5};
-    measure(model, only, "GPU speed", &LiveSliders::gpu_speed, {});
-    measure(model, only, "network bandwidth", &LiveSliders::network_bandwidth, {});
-    measure(model, only, "NVLink bandwidth", &LiveSliders::nvlink_bandwidth, {});
-    measure(model, only, "latency", &LiveSliders::latency, {});
-    measure(model, only, "one slow GPU", &LiveSliders::straggler, slow_gpu);
-    measure(model, only, "GPU speed, one GPU slow", &LiveSliders::gpu_speed, slow_gpu);
-    measure(model, only, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth,
+    measure(model, places, "GPU speed", &LiveSliders::gpu_speed, {});
+    measure(model, places, "network bandwidth", &LiveSliders::network_bandwidth, {});
+    measure(model, places, "NVLink bandwidth", &LiveSliders::nvlink_bandwidth, {});
+    measure(model, places, "latency", &LiveSliders::latency, {});
+    measure(model, places, "one slow GPU", &LiveSliders::straggler, slow_gpu);
+    measure(model, places, "GPU speed, one GPU slow", &LiveSliders::gpu_speed, slow_gpu);
+    measure(model, places, "network bandwidth, one GPU slow", &LiveSliders::network_bandwidth,
             slow_gpu);
     if (full) {
       flags.emplace_back("--no-symmetry");
