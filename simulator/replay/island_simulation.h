@@ -23,9 +23,10 @@ struct Standing;
 ///
 /// Collectives of communicators that have LoneTimes are told from those: when all places have
 /// entered all ends are known at once. That holds as long as nothing else is on a constraint while
-/// a slot is at work on it, from its place's entry to its last transfer. Should something begin
-/// there, the collective is simulated from its first entry up to now, and goes on by events; it is
-/// told again if it rests when its last place enters and nobody else is there.
+/// a slot is at work on it: from its place's entry to its last transfer, but for times when all
+/// rests until another place enters. Should something begin there, or still be there when what
+/// rested goes on, the collective is simulated from its first entry up to now, and goes on by
+/// events; it is told again if it rests when its last place enters and nobody else is there.
 class IslandSimulation {
  public:
   /// A place of a run has sent and received all that it has to.
@@ -90,6 +91,7 @@ class IslandSimulation {
   struct Told {
     std::vector<Time> entry;     // per place; max: not yet, or before
     std::int32_t to_enter = 0;   // places
+    Time rest;                   // until the next one enters: nothing is under way from then on
     LoneTimes::Times times;      // when all have entered
     std::vector<char> finished;  // per place: that has been told
     bool known() const { return to_enter == 0; }
@@ -132,6 +134,7 @@ class IslandSimulation {
   bool tell_again(std::int32_t run, std::int32_t place, Time now);
   bool know(std::int32_t run);
   bool at_work(const Holder& holder, Time now) const;
+  bool is_taken(const Communicator& communicator, std::size_t slot, Time now) const;
   void hold_constraints(std::int32_t run, std::int32_t slot);
   void simulate_told(std::int32_t run);
   void take_told(std::int32_t run);

@@ -32,13 +32,23 @@ void IslandSimulation::count_flows(const Run& run, std::int32_t slot, std::int32
   }
 }
 
-/// Whether a told slot may still be at work on its constraints at `now` or later.
+/// Whether a told slot may still be at work on its constraints at `now` or later. While it rests
+/// for want of a place that is to enter it is not.
 bool IslandSimulation::at_work(const Holder& holder, Time now) const {
   if (holder.run < 0 || runs_[at(holder.run)].told == nullptr) {
     return false;
   }
   const Told& told = *runs_[at(holder.run)].told;
-  return !told.known() || told.times.sent[at(holder.slot)] > now;
+  return (told.known() ? told.times.sent[at(holder.slot)] : told.rest) > now;
+}
+
+/// Whether others are on a slot's constraints.
+bool IslandSimulation::is_taken(const Communicator& communicator, std::size_t slot,
+                                Time now) const {
+  return std::ranges::any_of(communicator.shape->terms(slot), [&](const MaxMin::Term& term) {
+    const std::size_t constraint = communicator.constraint[term.constraint.index()].index();
+    return flows_[constraint] > 0 || at_work(holder_[constraint], now);
+  });
 }
 
 void IslandSimulation::hold_constraints(std::int32_t run, std::int32_t slot) {
@@ -53,24 +63,34 @@ void IslandSimulation::hold_constraints(std::int32_t run, std::int32_t slot) {
 bool IslandSimulation::enter_told(std::int32_t run_index, std::int32_t place, Time now) {
   const Communicator& communicator = communicators_[at(runs_[at(run_index)].communicator)];
   const CommunicatorShape& shape = *communicator.shape;
-  for (const std::int32_t slot : shape.slots_from(at(place))) {
-    for (const MaxMin::Term& term : shape.terms(at(slot))) {
-      const std::size_t constraint = communicator.constraint[term.constraint.index()].index();
-      if (flows_[constraint] > 0 || at_work(holder_[constraint], now)) {
+  Told& told = *runs_[at(run_index)].told;
+  const bool first = told.to_enter == std::ssize(told.entry);
+  // If it rested, those who entered earlier go on now, and others may have come where they do.
+  std::vector<std::int32_t> going_on;
+  for (std::size_t i = 0; i < told.entry.size() && !first && told.rest <= now; ++i) {
+    if (told.entry[i] < Time::max()) {
+      going_on.push_back(static_cast<std::int32_t>(i));
+    }
+  }
+  going_on.push_back(place);
+  for (const std::int32_t each : going_on) {
+    for (const std::int32_t slot : shape.slots_from(at(each))) {
+      if (is_taken(communicator, at(slot), now)) {
         simulate_told(run_index);
         return false;
       }
     }
   }
-  for (const std::int32_t slot : shape.slots_from(at(place))) {
-    hold_constraints(run_index, slot);
+  for (const std::int32_t each : going_on) {
+    for (const std::int32_t slot : shape.slots_from(at(each))) {
+      hold_constraints(run_index, slot);
+    }
   }
-  Told& told = *runs_[at(run_index)].told;
-  const bool first = told.to_enter == std::ssize(told.entry);
   told.entry[at(place)] = now;
   if (--told.to_enter > 0) {
     waiting_ += first ? 1 : 0;
-    rest_ = std::max(waiting_ > 1 ? rest_ : Time(), now + communicator.lone->duration());
+    told.rest = now + communicator.lone->duration();
+    rest_ = std::max(waiting_ > 1 ? rest_ : Time(), told.rest);
     return true;
   }
   waiting_ -= first ? 0 : 1;
@@ -87,17 +107,10 @@ bool IslandSimulation::tell_again(std::int32_t run_index, std::int32_t place, Ti
   if (communicator.lone == nullptr || std::ranges::count(run.entered, 0) > 1) {
     return false;
   }
-  const CommunicatorShape& shape = *communicator.shape;
   for (std::size_t i = 0; i < run.slots.size(); ++i) {
     const SlotState& state = run.slots[i];
-    if (state.started != state.delivered) {
+    if (state.started != state.delivered || is_taken(communicator, i, now)) {
       return false;
-    }
-    for (const MaxMin::Term& term : shape.terms(i)) {
-      const std::size_t constraint = communicator.constraint[term.constraint.index()].index();
-      if (flows_[constraint] > 0 || at_work(holder_[constraint], now)) {
-        return false;
-      }
     }
   }
   run.told = std::make_unique<Told>();
