@@ -529,7 +529,7 @@ Time ReplayRun::reaches_the_next_phase(std::int32_t r) {
   for (std::int32_t op = from; op < from + period.length; ++op) {
     const ProgramOp& what = program.ops()[index(op)];
     if (what.stream == stream && what.comm == CommType::kNone) {
-      turn += options_.duration ? options_.duration(r, op, what, now_) : what.compute;
+      turn += duration(r, op, now_);
     }
   }
   return now_ + Time::ps(turn.count_ps() * turns);

@@ -12,8 +12,10 @@
 
 namespace lockstep {
 
-/// A compute or an update time ends, or with -1 - op a computation is to begin.
+/// A compute or an update time ends. With -1 - op a computation is to begin, with kExit + op a
+/// stretch's exit is ready, and with kDue + op the first exit of a stretch may be.
 struct OwnEvent {
+  static constexpr std::int32_t kExit = 1 << 28, kDue = 1 << 29;
   Time when;
   std::int64_t order = 0;  ///< ties end in the order in which they began
   std::int32_t rank = 0, op = 0;

@@ -160,6 +160,10 @@ void ReplayRun::work_off() {
       finish_[beside_of_->place_of(event.rank)] = now_;
     } else if (!withdrawn_.empty() && withdrawn_.erase(event.order) > 0) {
       continue;
+    } else if (event.op >= OwnEvent::kDue) {
+      exits_due(event.rank, event.op - OwnEvent::kDue);
+    } else if (event.op >= OwnEvent::kExit) {
+      exit_ready(event.rank, event.op - OwnEvent::kExit);
     } else if (at(event.rank).told >= 0 &&
                event.op == stretch_runs_[index(at(event.rank).told)].stretch->last) {
       end_stretch(event.rank);
@@ -202,6 +206,10 @@ void ReplayRun::begin(std::int32_t r) {
 
 void ReplayRun::ready(std::int32_t r, std::int32_t op) {
   RankState& rank = at(r);
+  if (beside_of_ != nullptr && beside_of_->stretch->is_exit(op)) {
+    exit_ready_[beside_of_->exit_place(r, op)] = now_;
+    return;
+  }
   if (!rank.traced.empty()) {
     rank.timing[index(op)].ready = now_;
   }
@@ -258,7 +266,7 @@ void ReplayRun::start(std::int32_t r, std::int32_t op) {
     rank.timing[index(op)].begin = begin;
   }
   if (what.comm == CommType::kNone) {
-    const Time taken = options_.duration ? options_.duration(r, op, what, begin) : what.compute;
+    const Time taken = duration(r, op, begin);
     if (interferes()) {
       own_.push(
           {rank.beside.start(op, begin, taken, launched, options_.interference), ++order_, r, op},
@@ -281,6 +289,11 @@ void ReplayRun::start(std::int32_t r, std::int32_t op) {
     }
     runs_->enter(r, op, now_);
   }
+}
+
+Time ReplayRun::duration(std::int32_t r, std::int32_t op, Time begin) const {
+  const ProgramOp& what = op_of(r, op);
+  return options_.duration ? options_.duration(r, op, what, begin) : what.compute;
 }
 
 /// A collective of the rank begins (+1) or ends (-1).

@@ -72,6 +72,7 @@ class ReplayRun {
   void ready(std::int32_t r, std::int32_t op);
   void feed(std::int32_t r, std::int32_t stream);
   void start(std::int32_t r, std::int32_t op);
+  Time duration(std::int32_t r, std::int32_t op, Time begin) const;
   void collective(std::int32_t r, const ProgramOp& what, std::int32_t by);
   void communicated(std::int32_t r, std::int32_t op);
   void ended(std::int32_t r, std::int32_t op);
@@ -93,6 +94,7 @@ class ReplayRun {
     std::vector<std::int32_t> ranks;   // by place
     std::vector<Time> entry;           // by place; max: not yet
     std::vector<std::int64_t> events;  // by place: of its end
+    std::vector<std::int64_t> exits;   // as the outcome's: events to come; 0: none
     std::int32_t to_enter = 0, to_end = 0;
     Time first;
     const StretchTeams::Outcome* outcome = nullptr;  // when all have entered
@@ -100,11 +102,20 @@ class ReplayRun {
     std::size_t place_of(std::int32_t rank) const {
       return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
     }
+    /// Among the exits of all places.
+    std::size_t exit_place(std::int32_t rank, std::int32_t op) const {
+      return place_of(rank) * stretch->exits.size() +
+             static_cast<std::size_t>(std::ranges::lower_bound(stretch->exits, op) -
+                                      stretch->exits.begin());
+    }
   };
 
   bool enter_stretch(std::int32_t r, std::int32_t op);
   void tell(std::int32_t number);
   void record(StretchRun& run, StretchTeams::Outcome& outcome);
+  void expect_exits(const StretchRun& run);
+  void exit_ready(std::int32_t r, std::int32_t op);
+  void exits_due(std::int32_t r, std::int32_t op);
   std::vector<OwnEvent> simulate_beside(StretchRun& run, Time until,
                                         std::vector<RankState>& scratch);
   void end_stretch(std::int32_t r);
@@ -162,7 +173,7 @@ class ReplayRun {
   std::unordered_set<std::int64_t> withdrawn_;  // events; never iterated
   std::unique_ptr<FoldedRuns> beside_;          // where stretches are simulated
   const StretchRun* beside_of_ = nullptr;       // then: which one
-  std::vector<Time> finish_;                    // and when its places are through
+  std::vector<Time> finish_, exit_ready_;       // and when its places are through, exits ready
   Time beside_rest_;                            // and when nothing happened any more
   // Its parts that may repeat themselves.
   std::shared_ptr<const std::vector<ProgramPeriod>> periods_;  // by program

@@ -52,8 +52,10 @@ bool ReplayRun::enter_stretch(std::int32_t r, std::int32_t op) {
     run.entry.assign(team.ranks.size(), Time::max());
     run.events.assign(team.ranks.size(), 0);
     run.to_enter = run.to_end = static_cast<std::int32_t>(team.ranks.size());
+    run.exits.assign(team.ranks.size() * stretch->exits.size(), 0);
     run.first = now_;
     run.outcome = nullptr;
+    expect_exits(run);
   }
   StretchRun& run = stretch_runs_[index(run_number)];
   run.entry[run.place_of(r)] = now_;
@@ -61,6 +63,46 @@ bool ReplayRun::enter_stretch(std::int32_t r, std::int32_t op) {
     tell(run_number);
   }
   return true;
+}
+
+/// Exits come after the first operation, be it a computation; by then all have to have entered.
+void ReplayRun::expect_exits(const StretchRun& run) {
+  const std::int32_t first = run.stretch->first;
+  if (run.stretch->exits.empty() || op_of(run.ranks.front(), first).comm != CommType::kNone) {
+    return;
+  }
+  Time due = Time::max();
+  for (const std::int32_t rank : run.ranks) {
+    const Time begin = now_ + op_of(rank, first).lead;
+    due = std::min(due, begin + duration(rank, first, begin));
+  }
+  own_.push({due, ++order_, run.ranks.front(), OwnEvent::kDue + first}, now_);
+}
+
+/// If not all have, it is simulated.
+void ReplayRun::exits_due(std::int32_t r, std::int32_t op) {
+  const Stretch* const stretch = stretches_->starting(work_.program_of_rank[index(r)], op);
+  LOCKSTEP_CHECK(stretch != nullptr, "only stretches have exits");
+  const std::int32_t number =
+      teams_->team_of(folded_->communicator_of(r, stretch->first_collective));
+  if (number >= 0 &&
+      std::ranges::any_of(teams_->teams()[index(number)].under_way, [&](std::int32_t each) {
+        const StretchRun& run = stretch_runs_[index(each)];
+        return run.stretch == stretch && run.to_enter > 0;
+      })) {
+    simulate_stretches(number);
+  }
+}
+
+/// An exit of a stretch that is told, or was up to now.
+void ReplayRun::exit_ready(std::int32_t r, std::int32_t op) {
+  RankState& rank = at(r);
+  if (rank.told >= 0) {
+    StretchRun& run = stretch_runs_[index(rank.told)];
+    run.exits[run.exit_place(r, op)] = 0;
+  }
+  rank.waits.clear(op, op);
+  ready(r, op);
 }
 
 /// All have entered: so they will be through when they were, or are in a simulation of it.
@@ -73,6 +115,15 @@ void ReplayRun::tell(std::int32_t number) {
     run.outcome = outcome;
   }
   for (std::size_t place = 0; place < run.ranks.size(); ++place) {
+    const std::size_t exits = run.stretch->exits.size();
+    for (std::size_t i = place * exits; i < (place + 1) * exits; ++i) {
+      const Time exit = run.first + run.outcome->exits[i];
+      LOCKSTEP_CHECK(exit >= now_, "nothing leaves before all have entered");
+      run.exits[i] = ++order_;
+      own_.push(
+          {exit, order_, run.ranks[place], OwnEvent::kExit + run.stretch->exits[i - place * exits]},
+          now_);
+    }
     const Time end = run.first + run.outcome->finish[place];
     LOCKSTEP_CHECK(end >= now_, "nobody is through before all have entered");
     own_.push({end, ++order_, run.ranks[place], run.stretch->last}, now_);
@@ -98,6 +149,10 @@ void ReplayRun::record(StretchRun& run, StretchTeams::Outcome& outcome) {
           {timing.ready - run.first, timing.begin - run.first, timing.end - run.first});
     }
   }
+  for (const Time exit : exit_ready_) {
+    LOCKSTEP_CHECK(exit < Time::max(), "every exit of a stretch is ready before it ends");
+    outcome.exits.push_back(exit - run.first);
+  }
   outcome.rest = beside_rest_ - run.first;
 }
 
@@ -119,6 +174,7 @@ std::vector<OwnEvent> ReplayRun::simulate_beside(StretchRun& run, Time until,
   folded_->restart(communicators, run.first);
   beside_of_ = &run;
   finish_.assign(run.ranks.size(), Time::max());
+  exit_ready_.assign(run.ranks.size() * stretch.exits.size(), Time::max());
   scratch.clear();
   scratch.resize(run.ranks.size());
   for (std::size_t place = 0; place < run.ranks.size(); ++place) {
@@ -186,11 +242,15 @@ void ReplayRun::end_stretch(std::int32_t r) {
     stream.next = use.end;
     stream.busy = false;
   }
-  const std::int32_t others = stretch.last - stretch.first;
+  const std::int32_t others =
+      stretch.last - stretch.first - static_cast<std::int32_t>(stretch.exits.size());
   rank.left -= index(others);
   done_ops_ += others;
   if (!rank.traced.empty()) {
     for (std::int32_t op = stretch.first; op <= stretch.last; ++op) {
+      if (stretch.is_exit(op)) {
+        continue;
+      }
       const OpTiming& timing = run.outcome->timing[index(op - stretch.first)];
       OpTiming& known = rank.timing[index(op)];
       known = {op == stretch.first ? known.ready : run.first + timing.ready,
@@ -199,7 +259,7 @@ void ReplayRun::end_stretch(std::int32_t r) {
   }
   if (--run.to_end == 0) {
     for (std::int32_t op = stretch.first; op <= stretch.last; ++op) {
-      if (op_of(r, op).comm != CommType::kNone) {
+      if (op_of(r, op).comm != CommType::kNone && !stretch.is_exit(op)) {
         folded_->count(folded_->communicator_of(r, op));
       }
     }
@@ -258,6 +318,17 @@ void ReplayRun::simulate_stretches(std::int32_t team_number) {
       goes_on[place] = 1;
       if (std::exchange(rank.told, -1) >= 0) {
         withdrawn_.insert(run.events[place]);
+      }
+      for (std::size_t i = 0; i < stretch.exits.size(); ++i) {
+        const std::size_t exit = place * stretch.exits.size() + i;
+        if (run.exits[exit] != 0) {
+          withdrawn_.insert(std::exchange(run.exits[exit], 0));
+        } else if (run.outcome != nullptr) {
+          continue;  // it was ready before
+        }
+        if (exit_ready_[exit] < Time::max()) {
+          own_.push({now_, ++order_, run.ranks[place], OwnEvent::kExit + stretch.exits[i]}, now_);
+        }
       }
       const RankState& simulated = scratch[place];
       rank.waits.take(stretch.first, stretch.last, simulated.waits);

@@ -42,13 +42,17 @@ class Search {
       }
     }
     stream_of_family_.clear();
+    std::vector<std::int32_t> times;  // of each family
     for (const ProgramOp& op : program.ops()) {
       if (op.comm != CommType::kNone && op.family >= 0) {
+        times.resize(std::max(times.size(), at(op.family) + 1));
+        ++times[at(op.family)];
         stream_of_family_.resize(std::max(stream_of_family_.size(), at(op.family) + 1), kNone);
         std::int32_t& stream = stream_of_family_[at(op.family)];
         stream = stream == kNone || stream == op.stream ? op.stream : kSeveral;
       }
     }
+    main_family_ = static_cast<std::int32_t>(std::ranges::max_element(times) - times.begin());
   }
 
   bool possible() const {
@@ -57,11 +61,27 @@ class Search {
   }
 
   /// The longest that begins with `first`. False where there is none.
-  bool from(std::int32_t first, Stretch& result) {
+  bool from(std::int32_t first, Stretch& result) const {
+    if (!from(first, false, result)) {
+      return from(first, true, result);
+    }
+    Stretch longer;
+    if (from(first, true, longer) && longer.last > result.last) {
+      result = std::move(longer);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::int32_t kNone = -1, kSeveral = -2;
+
+  /// The same, with exits or without.
+  bool from(std::int32_t first, bool exits_too, Stretch& result) const {
     std::array<std::int32_t, Stretches::kMost> inside{};  // predecessors in it
     const auto count = static_cast<std::int32_t>(program_.ops().size());
     std::int32_t reach = first, family = -1, first_collective = -1;
     bool found = false;
+    std::vector<std::int32_t> exits;
     for (std::int32_t op = first; op < count && op - first < Stretches::kMost; ++op) {
       const ProgramOp& what = program_.ops()[at(op)];
       if (program_.streams()[at(what.stream)] != StreamOrder::kProgram) {
@@ -70,6 +90,10 @@ class Search {
       if (op > first && (inside[at(op - first)] == 0 ||
                          inside[at(op - first)] != program_.dependency_counts()[at(op)])) {
         break;
+      }
+      if (exits_too && op > first && may_be_exit(what)) {
+        exits.push_back(op);
+        continue;
       }
       if (what.comm != CommType::kNone) {
         if (!waits_for_all(what) || (family >= 0 && family != what.family) ||
@@ -80,15 +104,17 @@ class Search {
         first_collective = first_collective < 0 ? op : first_collective;
       }
       if (reach <= op && family >= 0 && op - first + 1 >= Stretches::kFewest) {
-        Stretch stretch{first, op, first_collective, family, -1, {}};
+        Stretch stretch{first, op, first_collective, family, -1, {}, exits};
         if (has_its_streams(stretch)) {
           result = std::move(stretch);
           found = true;
         }
       }
       const auto next = program_.successors(op);
-      if (next.empty()) {
-        break;
+      if (std::ranges::all_of(next, [&](std::int32_t each) {
+            return exits_too && may_be_exit(program_.ops()[at(each)]);
+          })) {
+        break;  // the last would not come after it
       }
       for (const std::int32_t each : next) {
         reach = std::max(reach, each);
@@ -103,8 +129,10 @@ class Search {
     return found;
   }
 
- private:
-  static constexpr std::int32_t kNone = -1, kSeveral = -2;
+  /// Of those that reduce gradients and the like, not of the ones in every layer.
+  bool may_be_exit(const ProgramOp& op) const {
+    return op.comm != CommType::kNone && op.family >= 0 && op.peer < 0 && op.family != main_family_;
+  }
 
   /// Whether all that its streams carry before it ends before it begins, and what they carry after
   /// it begins when it has ended.
@@ -112,12 +140,21 @@ class Search {
     stretch.streams.clear();
     for (std::int32_t op = stretch.first; op <= stretch.last; ++op) {
       const std::int32_t stream = program_.ops()[at(op)].stream;
+      if (stretch.is_exit(op)) {
+        continue;
+      }
       auto use = std::ranges::find(stretch.streams, stream, &Stretch::Use::stream);
       if (use == stretch.streams.end()) {
         stretch.streams.push_back({stream, place_[at(op)], place_[at(op)]});
         use = stretch.streams.end() - 1;
       }
       use->end = place_[at(op)] + 1;
+    }
+    if (std::ranges::any_of(stretch.exits, [&](std::int32_t op) {
+          return std::ranges::find(stretch.streams, program_.ops()[at(op)].stream,
+                                   &Stretch::Use::stream) != stretch.streams.end();
+        })) {
+      return false;
     }
     const std::int32_t first_stream = program_.ops()[at(stretch.first)].stream;
     const std::int32_t last_stream = program_.ops()[at(stretch.last)].stream;
@@ -155,6 +192,7 @@ class Search {
   const Program& program_;
   std::vector<std::int32_t> place_;             // of each operation on its stream
   std::vector<std::int32_t> stream_of_family_;  // of its communications
+  std::int32_t main_family_ = -1;               // with the most collectives
 };
 
 }  // namespace

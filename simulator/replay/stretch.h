@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,7 +12,9 @@ namespace lockstep {
 /// Operations of a program in a row that nothing outside looks into: computations, and collectives
 /// of one family in which nobody finishes before all have entered. The first starts all others, the
 /// last ends after them, and their streams carry nothing else meanwhile. So when the ranks of a
-/// group get to it decides when they are through, as long as nobody else is on their ports.
+/// group get to it decides when they are through, as long as nobody else is on their ports. It also
+/// decides when `exits` are ready, which nothing here waits for, such as the reduction of a
+/// gradient that is complete.
 struct Stretch {
   std::int32_t first = 0, last = 0;  ///< operations
   std::int32_t first_collective = 0;
@@ -23,6 +26,11 @@ struct Stretch {
     std::int32_t stream, begin, end;
   };
   std::vector<Use> streams;
+  /// Collectives among its operations that are no part of it, on other streams: each waits for some
+  /// of it, and for nothing else.
+  std::vector<std::int32_t> exits;
+
+  bool is_exit(std::int32_t op) const { return std::ranges::binary_search(exits, op); }
 };
 
 /// The stretches of all programs of a step. Those that overlap are not among them, nor those of

@@ -105,7 +105,7 @@ std::int32_t StretchTeams::kind_of(std::int32_t team_index, const Stretch& stret
   std::vector<std::int64_t> key = {stretch.content, traced};
   const Program& program = work_.program(team.ranks.front());
   for (std::int32_t op = stretch.first; op <= stretch.last; ++op) {
-    if (program.ops()[at(op)].comm != CommType::kNone) {
+    if (program.ops()[at(op)].comm != CommType::kNone && !stretch.is_exit(op)) {
       const std::int32_t communicator = runs.communicator_of(team.ranks.front(), op);
       if (team_of(communicator) != team_index) {
         return -1;

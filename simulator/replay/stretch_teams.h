@@ -28,6 +28,7 @@ class StretchTeams {
   struct Outcome {
     std::vector<Time> finish;      ///< by place
     Time rest;                     ///< nothing is on the wire any more
+    std::vector<Time> exits;       ///< by place, and of that by exit: ready
     std::vector<OpTiming> timing;  ///< of the traced place's operations
   };
 
