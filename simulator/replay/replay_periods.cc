@@ -3,7 +3,9 @@
 // (program_period.h). A part that stands as it stood some periods ago, but for a shift in time and
 // in its ranks' operations, number for number (standing.h), does the same again for as long as the
 // programs are alike: everything that happens hangs on that and on nothing else. So it is moved on
-// by as many such turns as fit. What did not change meanwhile stays as it is.
+// by as many such turns as fit. What did not change meanwhile stays as it is. To write all of that
+// down costs much, so it is done only where the part's signature, what is to come for its ranks
+// relative to now, is one that was seen before, and the next time that it is seen.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -16,9 +18,9 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kWatched = 8;   // of so many ranks one is looked at whether it has come round
-constexpr std::int32_t kTries = 64;   // moments at which it is seen whether anything is on the wire
-constexpr std::int32_t kSeveral = 8;  // looks in vain after which it is looked less often
+constexpr std::size_t kWatched = 8;  // of so many ranks one is looked at whether it has come round
+constexpr std::int32_t kTries = 64;  // moments at which it is seen whether anything is on the wire
+constexpr std::int32_t kSeveral = 64;  // looks in vain after which it is looked less often
 
 /// `op`, or a computation that it waits for, directly or not; -1 where none is found.
 std::int32_t computation_before(const Program& program, std::int32_t op) {
@@ -151,8 +153,7 @@ void ReplayRun::look_for_repetition() {
         look_after(part.anchor, period_of_rank(part.anchor).length);
       }
       part.anchor = r;
-      part.kept.reset();
-      part.looks = 0;
+      part.look_anew();
     }
     wanted_ += part.tries == 0 ? 1 : 0;
     part.tries = kTries;
@@ -174,41 +175,36 @@ void ReplayRun::look_for_repetition() {
 }
 
 void ReplayRun::compare(RepeatingPart& part) {
-  Standing standing = save(part);
   ++part.looks;
+  find_events(part);
+  const std::uint64_t now = signature();
+  const auto [seen, is_new] = part.seen.try_emplace(now, part.looks);
+  const std::int32_t period = part.looks - std::exchange(seen->second, part.looks);
+  if (part.kept && now != part.kept_signature && part.looks < part.kept_until) {
+    return;
+  }
+  if (is_new) {
+    part.kept.reset();
+    return;
+  }
+  Standing standing = save(part);
   if (!standing.comparable()) {
     return;
   }
   const std::size_t anchor = index(part.anchor);
-  if (part.kept &&
-      (standing.done[anchor] - part.kept->done[anchor]) % period_of_rank(part.anchor).length == 0) {
-    if (standing.repeats(*part.kept, moved_)) {
-      if (skip_turns(part, standing)) {
-        part.kept.reset();
-        part.looks = 0;
-        return;
-      }
-      part.next_keep = 1;                           // it may do the same sooner
-    } else if (++part.compared < part.next_keep) {  // periods of any length are found
-      return;
-    }
-    part.next_keep *= 2;
-  } else {
-    part.next_keep = 1;
+  if (part.kept && now == part.kept_signature &&
+      (standing.done[anchor] - part.kept->done[anchor]) % period_of_rank(part.anchor).length == 0 &&
+      standing.repeats(*part.kept, moved_) && skip_turns(part, standing)) {
+    part.look_anew();
+    return;
   }
-  part.compared = 0;
   part.kept = std::move(standing);
+  part.kept_signature = now;
+  part.kept_until = part.looks + 2 * period;
 }
 
-Standing ReplayRun::save(const RepeatingPart& part) {
-  Standing standing;
-  standing.now = now_;
-  standing.done.assign(ranks_.size(), 0);
-  standing.next.assign(ranks_.size(), 0);
-  for (const std::int32_t r : part.ranks) {
-    standing.done[index(r)] = static_cast<std::int32_t>(work_.program(r).ops().size() - at(r).left);
-  }
-  // What is to come for each, in its order.
+/// What is to come for its ranks, in its order.
+void ReplayRun::find_events(const RepeatingPart& part) {
   part_events_.clear();
   has_events_.assign(ranks_.size(), 0);
   const std::int32_t number = part_of_[index(part.ranks.front())];
@@ -219,6 +215,31 @@ Standing ReplayRun::save(const RepeatingPart& part) {
     }
   });
   std::ranges::sort(part_events_, [](const OwnEvent& a, const OwnEvent& b) { return b > a; });
+}
+
+/// Of these events: equal where they are, relative to now and to what their ranks have done.
+std::uint64_t ReplayRun::signature() const {
+  std::uint64_t hash = part_events_.size();
+  for (const OwnEvent& event : part_events_) {
+    const auto left = static_cast<std::int64_t>(ranks_[index(event.rank)].left);
+    for (const std::int64_t part :
+         {std::int64_t{event.rank}, (event.when - now_).count_ps(), event.op + left}) {
+      hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U;
+      hash ^= hash >> 29;
+    }
+  }
+  return hash;
+}
+
+/// PRECONDITION: find_events().
+Standing ReplayRun::save(const RepeatingPart& part) {
+  Standing standing;
+  standing.now = now_;
+  standing.done.assign(ranks_.size(), 0);
+  standing.next.assign(ranks_.size(), 0);
+  for (const std::int32_t r : part.ranks) {
+    standing.done[index(r)] = static_cast<std::int32_t>(work_.program(r).ops().size() - at(r).left);
+  }
   standing.begin_block();
   standing.relative();
   bool may_move = true;
@@ -525,14 +546,27 @@ Time ReplayRun::reaches_the_next_phase(std::int32_t r) {
   if (turns < 1) {
     return now_;
   }
-  Time turn;
-  for (std::int32_t op = from; op < from + period.length; ++op) {
-    const ProgramOp& what = program.ops()[index(op)];
-    if (what.stream == stream && what.comm == CommType::kNone) {
-      turn += duration(r, op, now_);
+  return now_ + Time::ps(turn_of(r).count_ps() * turns);
+}
+
+/// The computations of one period on the stream that leads to the next phase, all of which are
+/// steady.
+Time ReplayRun::turn_of(std::int32_t r) {
+  turn_of_.resize(ranks_.size());
+  Time& turn = turn_of_[index(r)];
+  if (turn == Time()) {
+    const Program& program = work_.program(r);
+    const ProgramPeriod& period = period_of_rank(r);
+    const std::int32_t lead = leads_to_next_[index(work_.program_of_rank[index(r)])];
+    const std::int32_t stream = program.ops()[index(lead)].stream;
+    for (std::int32_t op = period.begin; op < period.begin + period.length; ++op) {
+      const ProgramOp& what = program.ops()[index(op)];
+      if (what.stream == stream && what.comm == CommType::kNone) {
+        turn += duration(r, op, now_);
+      }
     }
   }
-  return now_ + Time::ps(turn.count_ps() * turns);
+  return turn;
 }
 
 }  // namespace lockstep

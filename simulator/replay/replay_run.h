@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -127,11 +128,20 @@ class ReplayRun {
   // replay_periods.cc
   struct RepeatingPart {
     std::vector<std::int32_t> ranks, communicators, teams;
-    std::int32_t anchor = -1;      // the rank that is looked at
-    std::optional<Standing> kept;  // compared with
-    std::int32_t looks = 0, compared = 0, next_keep = 1;
-    std::int32_t tries = 0;  // moments to come at which it may be compared
-    bool over = false;       // its programs do not repeat themselves any more
+    std::int32_t anchor = -1;  // the rank that is looked at
+    std::int32_t looks = 0;
+    std::unordered_map<std::uint64_t, std::int32_t> seen;  // signatures: at which look last
+    std::optional<Standing> kept;                          // compared with
+    std::uint64_t kept_signature = 0;
+    std::int32_t kept_until = 0;  // look
+    std::int32_t tries = 0;       // moments to come at which it may be compared
+    bool over = false;            // its programs do not repeat themselves any more
+
+    void look_anew() {
+      looks = 0;
+      seen.clear();
+      kept.reset();
+    }
   };
   static constexpr std::int32_t kUnknown = -2, kNever = INT32_MAX;
 
@@ -141,6 +151,8 @@ class ReplayRun {
   void look_after(std::int32_t r, std::int32_t ops);
   void look_for_repetition();
   void compare(RepeatingPart& part);
+  void find_events(const RepeatingPart& part);
+  std::uint64_t signature() const;
   Standing save(const RepeatingPart& part);
   void save_rank(std::int32_t r, Standing& standing);
   void save_team(std::int32_t number, Standing& standing);
@@ -151,6 +163,7 @@ class ReplayRun {
   void move_team(std::int32_t number, Time by, std::span<const std::int32_t> shift);
   Time others_reach_the_next_phase(const RepeatingPart& part);
   Time reaches_the_next_phase(std::int32_t r);
+  Time turn_of(std::int32_t r);
 
   const RankPrograms& work_;
   const ReplayOptions& options_;
@@ -184,6 +197,7 @@ class ReplayRun {
   std::vector<std::int32_t> came_round_;  // ranks
   std::vector<std::size_t> anchor_left_;  // per rank: what its anchor had left when it came round
   std::vector<std::int32_t> leads_to_next_;  // by program: see reaches_the_next_phase()
+  std::vector<Time> turn_of_;                // per rank; 0: not known
   std::vector<OwnEvent> part_events_;
   std::vector<char> has_events_, moved_;  // per rank; per block
   std::vector<std::int32_t> simulated_;   // ranks
