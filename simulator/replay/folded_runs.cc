@@ -104,8 +104,8 @@ bool FoldedRuns::idle(std::span<const std::int32_t> communicators) const {
 
 std::int32_t FoldedRuns::communicator_of(std::int32_t rank, std::int32_t op) const {
   const auto program = at(work_.program_of_rank[at(rank)]);
-  return fold_
-      .communicator_of[at(fold_.class_of_rank[at(rank)])][at(fold_.kind_of_op[program][at(op)])];
+  const std::int32_t kind = fold_.facts->kind_of_op[program][at(op)];
+  return fold_.communicator_of[at(fold_.class_of_rank[at(rank)])][at(kind)];
 }
 
 void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {

@@ -43,9 +43,20 @@ struct KeptStep {
   std::string computations;
   std::optional<StepPrograms> programs;  ///< with the computations named next
   std::string programs_for;
-  std::shared_ptr<const Stretches> stretches;                 ///< of the programs
-  std::shared_ptr<const std::vector<ProgramPeriod>> periods;  ///< likewise
-  ScheduleCache schedules;                                    ///< for the source of schedules
+  // Of the programs, where they were needed.
+  std::shared_ptr<const ProgramFacts> facts;
+  std::shared_ptr<const Stretches> stretches;
+  std::shared_ptr<const std::vector<ProgramPeriod>> periods;
+  std::vector<std::int32_t> leads;  ///< see ReplayRun::lead_of()
+  ScheduleCache schedules;          ///< for the source of schedules
+
+  /// After the programs have been compiled anew.
+  void forget_programs() {
+    facts.reset();
+    stretches.reset();
+    periods.reset();
+    leads.clear();
+  }
 
   /// Makes room, before a simulation.
   void trim() {

@@ -17,19 +17,19 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
 
 FoldedResult replay_folded(const StepFolder& folder, std::shared_ptr<StepFold> first,
                            bool with_ports) {
-  const auto& [work, node_of_rank, topology, flow, schedules, options] = folder.place();
-  ReplayRun replay(work, folder, std::move(first), options);
+  const StepPlace& place = folder.place();
+  ReplayRun replay(place.work, folder, std::move(first), place.options);
   FoldedResult result;
   result.replay = replay.run();
   if (!with_ports) {
     return result;
   }
   const std::vector<std::vector<double>> carried = replay.carried_bits();
-  std::vector<double> bits(2 * topology.links.size());
+  std::vector<double> bits(2 * place.topology.links.size());
   for (std::size_t phase = 0; phase < carried.size(); ++phase) {
-    add_port_bits(*replay.folds()[phase], carried[phase], topology, flow, bits);
+    add_port_bits(*replay.folds()[phase], carried[phase], place.topology, place.flow, bits);
   }
-  const PathFinder paths(topology, flow);
+  const PathFinder paths(place.topology, place.flow);
   for (std::size_t port = 0; port < bits.size(); ++port) {
     PortUse& use = result.ports.emplace_back();
     use.bytes = Bytes(std::llround(bits[port] / 8));

@@ -314,7 +314,7 @@ void ReplayRun::save_team(std::int32_t number, Standing& standing) {
   standing.add(team.rest > now_ ? team.rest - now_ : Time());
   for (const std::int32_t each : team.under_way) {
     const StretchRun& run = stretch_runs_[index(each)];
-    standing.add(run.kind);
+    standing.add(run.kind->number);
     standing.add(run.to_enter);
     standing.add(run.to_end);
     standing.add(run.first - now_);
@@ -497,13 +497,14 @@ Time ReplayRun::others_reach_the_next_phase(const RepeatingPart& part) {
   return earliest;
 }
 
-Time ReplayRun::reaches_the_next_phase(std::int32_t r) {
-  if (leads_to_next_.empty()) {
-    leads_to_next_.resize(work_.programs.size(), kUnknown);
-  }
+/// The first computation of its program after which a communication of the next phase may come.
+std::int32_t ReplayRun::lead_of(std::int32_t r) {
+  std::vector<std::int32_t>& leads =
+      folder_->kept() != nullptr ? folder_->kept()->leads : leads_to_next_;
+  leads.resize(work_.programs.size(), kUnknown);
   const Program& program = work_.program(r);
-  std::int32_t& lead = leads_to_next_[index(work_.program_of_rank[index(r)])];
-  if (lead == kUnknown) {  // the first operation after which one of the next phase may come
+  std::int32_t& lead = leads[index(work_.program_of_rank[index(r)])];
+  if (lead == kUnknown) {
     lead = kNever;
     std::map<std::int32_t, std::int32_t> last_before;  // of each stream's first of the next phase
     for (std::size_t s = 0; s < program.streams().size(); ++s) {
@@ -527,7 +528,13 @@ Time ReplayRun::reaches_the_next_phase(std::int32_t r) {
       lead = std::min(lead, computation_before(program, before));
     }
   }
+  return lead;
+}
+
+Time ReplayRun::reaches_the_next_phase(std::int32_t r) {
+  const Program& program = work_.program(r);
   const ProgramPeriod& period = period_of_rank(r);
+  const std::int32_t lead = lead_of(r);
   if (lead == kNever) {
     return Time::max();
   }
@@ -557,8 +564,7 @@ Time ReplayRun::turn_of(std::int32_t r) {
   if (turn == Time()) {
     const Program& program = work_.program(r);
     const ProgramPeriod& period = period_of_rank(r);
-    const std::int32_t lead = leads_to_next_[index(work_.program_of_rank[index(r)])];
-    const std::int32_t stream = program.ops()[index(lead)].stream;
+    const std::int32_t stream = program.ops()[index(lead_of(r))].stream;
     for (std::int32_t op = period.begin; op < period.begin + period.length; ++op) {
       const ProgramOp& what = program.ops()[index(op)];
       if (what.stream == stream && what.comm == CommType::kNone) {

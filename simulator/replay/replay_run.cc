@@ -1,6 +1,7 @@
 #include "simulator/replay/replay_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -175,15 +176,19 @@ void ReplayRun::work_off() {
 
 void ReplayRun::prepare() {
   ranks_.resize(static_cast<std::size_t>(work_.ranks()));
+  std::vector<char> hosts;  // by program
+  if (folder_ != nullptr) {
+    hosts = folder_->place().facts->hosts;
+  } else {
+    std::ranges::transform(work_.programs, std::back_inserter(hosts), launches);
+  }
   for (const std::int32_t r : simulated_) {
     RankState& rank = ranks_[index(r)];
     const Program& program = work_.program(r);
     rank.waits = RankWaits(program.dependency_counts());
     rank.streams.resize(program.streams().size());
     rank.left = program.ops().size();
-    if (std::ranges::any_of(program.ops(), [](const ProgramOp& op) { return op.host > Time(); })) {
-      rank.hosts = true;
-    }
+    rank.hosts = hosts[index(work_.program_of_rank[index(r)])] != 0;
     total_ops_ += static_cast<std::int64_t>(rank.left);
   }
   for (std::int32_t r = 0; r < work_.ranks(); ++r) {

@@ -91,7 +91,8 @@ class ReplayRun {
   // replay_stretches.cc
   struct StretchRun {
     const Stretch* stretch = nullptr;
-    std::int32_t team = -1, kind = -1;
+    std::int32_t team = -1;
+    const StretchTeams::Kind* kind = nullptr;
     std::vector<std::int32_t> ranks;   // by place
     std::vector<Time> entry;           // by place; max: not yet
     std::vector<std::int64_t> events;  // by place: of its end
@@ -163,6 +164,7 @@ class ReplayRun {
   void move_team(std::int32_t number, Time by, std::span<const std::int32_t> shift);
   Time others_reach_the_next_phase(const RepeatingPart& part);
   Time reaches_the_next_phase(std::int32_t r);
+  std::int32_t lead_of(std::int32_t r);
   Time turn_of(std::int32_t r);
 
   const RankPrograms& work_;
@@ -196,7 +198,7 @@ class ReplayRun {
   std::vector<std::int32_t> part_of_;     // per rank
   std::vector<std::int32_t> came_round_;  // ranks
   std::vector<std::size_t> anchor_left_;  // per rank: what its anchor had left when it came round
-  std::vector<std::int32_t> leads_to_next_;  // by program: see reaches_the_next_phase()
+  std::vector<std::int32_t> leads_to_next_;  // by program, where nothing is kept
   std::vector<Time> turn_of_;                // per rank; 0: not known
   std::vector<OwnEvent> part_events_;
   std::vector<char> has_events_, moved_;  // per rank; per block

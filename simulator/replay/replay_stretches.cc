@@ -27,10 +27,10 @@ bool ReplayRun::enter_stretch(std::int32_t r, std::int32_t op) {
   if (run_number < 0) {
     const auto traced = std::ranges::find_if(
         team.ranks, [&](std::int32_t rank) { return !at(rank).traced.empty(); });
-    const std::int32_t kind = teams_->kind_of(
+    const StretchTeams::Kind& kind = teams_->kind_of(
         number, *stretch, *folded_, options_.steady_speeds,
         traced == team.ranks.end() ? -1 : static_cast<std::int32_t>(traced - team.ranks.begin()));
-    if (kind < 0 || team.rest > now_ || !folded_->idle(team.communicators)) {
+    if (kind.number < 0 || team.rest > now_ || !folded_->idle(team.communicators)) {
       for (const std::int32_t rank : team.ranks) {
         at(rank).plain = op;
       }
@@ -47,7 +47,7 @@ bool ReplayRun::enter_stretch(std::int32_t r, std::int32_t op) {
     StretchRun& run = stretch_runs_[index(run_number)];
     run.stretch = stretch;
     run.team = number;
-    run.kind = kind;
+    run.kind = &kind;
     run.ranks = team.ranks;
     run.entry.assign(team.ranks.size(), Time::max());
     run.events.assign(team.ranks.size(), 0);
@@ -108,7 +108,7 @@ void ReplayRun::exit_ready(std::int32_t r, std::int32_t op) {
 /// All have entered: so they will be through when they were, or are in a simulation of it.
 void ReplayRun::tell(std::int32_t number) {
   StretchRun& run = stretch_runs_[index(number)];
-  run.outcome = teams_->find(run.kind, run.entry, run.first);
+  run.outcome = teams_->find(run.kind->number, run.entry, run.first);
   if (run.outcome == nullptr) {
     StretchTeams::Outcome* outcome = teams_->add();
     record(run, *outcome);
@@ -258,10 +258,8 @@ void ReplayRun::end_stretch(std::int32_t r) {
     }
   }
   if (--run.to_end == 0) {
-    for (std::int32_t op = stretch.first; op <= stretch.last; ++op) {
-      if (op_of(r, op).comm != CommType::kNone && !stretch.is_exit(op)) {
-        folded_->count(folded_->communicator_of(r, op));
-      }
+    for (const std::int32_t communicator : run.kind->collectives) {
+      folded_->count(communicator);
     }
     close_stretch(number);
   }

@@ -12,6 +12,14 @@ const StepPrograms& SharedStep::programs(const std::function<StepPrograms()>& ma
   return *programs_;
 }
 
+std::shared_ptr<const ProgramFacts> SharedStep::facts() {
+  const std::lock_guard lock(mutex_);
+  if (facts_ == nullptr) {
+    facts_ = std::make_shared<const ProgramFacts>(programs_->work);
+  }
+  return facts_;
+}
+
 std::shared_ptr<const StepLayout> SharedStep::layout(
     std::int32_t phase, const std::function<std::shared_ptr<const StepLayout>()>& make) {
   Layout& known = layouts_[static_cast<std::size_t>(phase)];

@@ -22,6 +22,7 @@ class SharedStep {
   explicit SharedStep(std::size_t simulations) : simulations_(simulations) {}
 
   const StepPrograms& programs(const std::function<StepPrograms()>& make);
+  std::shared_ptr<const ProgramFacts> facts();  ///< of the programs, which are there
   /// Nothing where the step cannot be folded.
   std::shared_ptr<const StepLayout> layout(
       std::int32_t phase, const std::function<std::shared_ptr<const StepLayout>()>& make);
@@ -37,6 +38,7 @@ class SharedStep {
   std::size_t simulations_;
   std::mutex mutex_;
   std::unique_ptr<const StepPrograms> programs_;
+  std::shared_ptr<const ProgramFacts> facts_;
   std::array<Layout, 2> layouts_;  // by phase
 };
 

@@ -122,7 +122,6 @@ bool fold_by(const StepLayout& layout, const Partition& partition_of, StepFold& 
 StepFolder::StepFolder(const StepPlace& place, std::vector<std::uint64_t> rank_colour,
                        KeptStep* kept, SharedStep* shared)
     : place_(place),
-      phases_(place.work),
       rank_colour_(std::move(rank_colour)),
       kept_(kept),
       shared_(place.options.changes.empty() ? shared : nullptr) {
@@ -150,8 +149,7 @@ std::shared_ptr<StepFold> StepFolder::fold(std::int32_t phase) const {
 }
 
 void StepFolder::fold_ahead() {
-  if (kept_ != nullptr && phases_.count > 1 &&
-      kept_->folds[{kept_->network, pattern_}][1] == nullptr) {
+  if (kept_ != nullptr && phases() > 1 && kept_->folds[{kept_->network, pattern_}][1] == nullptr) {
     std::optional<Partition>* known = &kept_->partitions[pattern_][1];
     ahead_ = std::async(std::launch::async, [this, known] { return make(1, known); });
   }
@@ -160,7 +158,7 @@ void StepFolder::fold_ahead() {
 /// `known` is tried as the partition, and replaced by the one that was found.
 std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
                                            std::optional<Partition>* known) const {
-  const auto lay_it_out = [&] { return lay_out(place_, phases_, last_phase); };
+  const auto lay_it_out = [&] { return lay_out(place_, last_phase); };
   const std::shared_ptr<const StepLayout> layout =
       shared_ != nullptr ? shared_->layout(last_phase, lay_it_out) : lay_it_out();
   if (layout == nullptr) {
@@ -182,7 +180,7 @@ std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
     *known = partition;  // with nothing alike, too: then that is tried, and always holds
   }
   result.way = layout->way;
-  result.kind_of_op = layout->kind_of_op;
+  result.facts = place_.facts;
   for (const NetworkChange& change : place_.options.changes) {
     const std::int32_t constraint = layout->constraint_of[change.port.index()];
     if (constraint >= 0) {

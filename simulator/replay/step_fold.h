@@ -44,8 +44,7 @@ struct StepFold {
   static constexpr std::int32_t kAlone = StepLayout::kAlone, kLater = StepLayout::kLater;
   /// Per class and kind of its program's communications: the communicator, kAlone or kLater.
   std::vector<std::vector<std::int32_t>> communicator_of;
-  /// Per program and operation: the kind of its communication; -1 of computations.
-  std::vector<std::vector<std::int32_t>> kind_of_op;
+  std::shared_ptr<const ProgramFacts> facts;  ///< of the programs
 
   /// All connections before folding, those of earlier phases first: where they go and the slot that
   /// each is; and of each slot its first one.
@@ -73,7 +72,7 @@ class StepFolder {
   explicit StepFolder(const StepPlace& place, std::vector<std::uint64_t> rank_colour = {},
                       KeptStep* kept = nullptr, SharedStep* shared = nullptr);
 
-  std::int32_t phases() const { return phases_.count; }
+  std::int32_t phases() const { return place_.facts->phases.count; }
   /// Nothing where the step cannot be laid out (step_layout.h). Where folding does not pay, with
   /// more classes than half of the connections, every rank is a class of its own: what FoldedRuns
   /// and stretches tell again is told for ranks that differ, too. O(lay_out() + refinement); 150 B
@@ -89,7 +88,6 @@ class StepFolder {
   std::shared_ptr<StepFold> make(std::int32_t phase, std::optional<Partition>* known) const;
 
   const StepPlace place_;
-  const StepPhases phases_;
   std::vector<std::uint64_t> rank_colour_;
   KeptStep* kept_;
   SharedStep* shared_;

@@ -58,12 +58,12 @@ void colour_changes(const FlowGraphBuilder& builder, std::span<const NetworkChan
 }
 
 /// Whether what comes after a phase could be folded, too.
-bool later_ones_fold(const StepPlace& place, const StepPhases& phases, std::int32_t last_phase) {
+bool later_ones_fold(const StepPlace& place, std::int32_t last_phase) {
   StepUnits later(place);
   std::int32_t unit = -1;
   for (std::int32_t rank = 0; rank < place.work.ranks(); ++rank) {
-    for (const StepUnits::Kind& kind : later.kinds(rank)) {
-      if (phases.of(std::get<0>(kind)) > last_phase && !later.add(rank, kind, unit)) {
+    for (const ProgramFacts::Kind& kind : later.kinds(rank)) {
+      if (place.facts->phases.of(std::get<0>(kind)) > last_phase && !later.add(rank, kind, unit)) {
         return false;
       }
     }
@@ -74,29 +74,8 @@ bool later_ones_fold(const StepPlace& place, const StepPhases& phases, std::int3
 
 }  // namespace
 
-StepPhases::StepPhases(const RankPrograms& work) : of_family(work.families.size() + 1, 1) {
-  const auto phase = [&](const ProgramOp& op) -> std::int32_t& {
-    return of_family[op.family < 0 ? work.families.size() : at(op.family)];
-  };
-  for (const Program& program : work.programs) {
-    const std::size_t half = program.ops().size() / 2;
-    for (std::size_t op = 0; op <= half && op < program.ops().size(); ++op) {
-      if (program.ops()[op].comm != CommType::kNone) {
-        phase(program.ops()[op]) = 0;
-      }
-    }
-  }
-  for (const Program& program : work.programs) {
-    for (const ProgramOp& op : program.ops()) {
-      if (op.comm != CommType::kNone && phase(op) > 0) {
-        count = 2;
-      }
-    }
-  }
-}
-
-std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, const StepPhases& phases,
-                                          std::int32_t last_phase) {
+std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, std::int32_t last_phase) {
+  const StepPhases& phases = place.facts->phases;
   FlowOptions flow = place.flow;
   flow.fresh_ports = false;
   if (!flow.is_steady() || flow.transport) {
@@ -109,7 +88,7 @@ std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, const StepPhas
   layout.unit_of.resize(at(work.ranks()));
   for (std::int32_t phase = 0; phase <= last_phase; ++phase) {
     for (std::int32_t rank = 0; rank < work.ranks(); ++rank) {
-      const std::vector<StepUnits::Kind>& kinds = units.kinds(rank);
+      const std::vector<ProgramFacts::Kind>& kinds = units.kinds(rank);
       std::vector<std::int32_t>& unit_of = layout.unit_of[at(rank)];
       unit_of.resize(kinds.size(), StepLayout::kLater);
       for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -119,7 +98,7 @@ std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, const StepPhas
       }
     }
   }
-  if (last_phase + 1 < phases.count && !later_ones_fold(place, phases, last_phase)) {
+  if (last_phase + 1 < phases.count && !later_ones_fold(place, last_phase)) {
     return nullptr;
   }
   auto all_ways = std::make_shared<std::vector<Way>>(units.ways());
@@ -141,7 +120,6 @@ std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, const StepPhas
       added.first_slot = builder.add(*unit.schedule, unit.setting);
     }
   }
-  layout.kind_of_op = std::move(units.kind_of_op());
   layout.graph = builder.finish();
   layout.graph.place_colour = colours_of_pairs(work);
   for (std::int32_t rank = 0; rank < work.ranks(); ++rank) {

@@ -7,24 +7,12 @@
 
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/replay/flow_graph.h"
+#include "simulator/replay/program_facts.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/spared_ports.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
-
-/// Families of communications that come early in the programs, and those that come late: the phases
-/// in which a step is folded (step_fold.h says why).
-struct StepPhases {
-  explicit StepPhases(const RankPrograms& work);
-
-  std::int32_t of(std::int32_t family) const {
-    return of_family[family < 0 ? of_family.size() - 1 : static_cast<std::size_t>(family)];
-  }
-
-  std::vector<std::int32_t> of_family;  ///< the last entry is that of pairs of no family
-  std::int32_t count = 1;
-};
 
 /// What of a step is laid out, and on what; all of it must outlive who keeps this.
 struct StepPlace {
@@ -34,6 +22,7 @@ struct StepPlace {
   const FlowOptions& flow;
   const ScheduleSource& schedules;
   const ReplayOptions& options;
+  std::shared_ptr<const ProgramFacts> facts;  ///< of the work
 };
 
 /// The connections of a step's collectives and pairs, up to some phase, as they lie on a network:
@@ -49,8 +38,6 @@ struct StepLayout {
   static constexpr std::int32_t kLater = -2;  ///< not before the next phase
 
   std::vector<Unit> units;
-  /// Per program and operation: the kind of its communication; -1 of computations.
-  std::vector<std::vector<std::int32_t>> kind_of_op;
   /// Per rank and kind of its program: the unit, kAlone or kLater.
   std::vector<std::vector<std::int32_t>> unit_of;
   std::shared_ptr<const std::vector<Way>> way;  ///< of each slot of the graph
@@ -62,7 +49,6 @@ struct StepLayout {
 /// Nothing where a step cannot be folded: fresh ports that decide a way (single_ways.h), a
 /// transport, transfers of unequal sizes on a connection. O(connections of all collectives up to
 /// `last_phase` x hops); 150 B a connection. ERRORS: no route.
-std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, const StepPhases& phases,
-                                          std::int32_t last_phase);
+std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, std::int32_t last_phase);
 
 }  // namespace lockstep

@@ -63,11 +63,23 @@ const StepPrograms& programs_of(const Workload& workload, std::int64_t gpus,
     kept.programs.emplace(StepPrograms::of(workload, gpus, options));
   } else if (kept.computations != kept.programs_for && !kept.programs->retime(workload)) {
     kept.programs.emplace(StepPrograms::of(workload, gpus, options));
-    kept.stretches.reset();
-    kept.periods.reset();
+    kept.forget_programs();
   }
   kept.programs_for = kept.computations;
   return *kept.programs;
+}
+
+/// Likewise.
+std::shared_ptr<const ProgramFacts> facts_of(const RankPrograms& work, const StepOptions& options) {
+  if (options.shared != nullptr) {
+    return options.shared->facts();
+  }
+  std::shared_ptr<const ProgramFacts> none;
+  auto& facts = options.kept != nullptr ? options.kept->facts : none;
+  if (facts == nullptr) {
+    facts = std::make_shared<const ProgramFacts>(work);
+  }
+  return facts;
 }
 
 /// What collectives that were recalled would have put on the ports.
@@ -214,9 +226,9 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     if (options.kept != nullptr) {
       options.kept->trim();
     }
-    folder.emplace(
-        StepPlace{compiled.work, nodes, topology, *options.fold, schedules, replay_options},
-        plan.colours(), options.kept, options.shared);
+    folder.emplace(StepPlace{compiled.work, nodes, topology, *options.fold, schedules,
+                             replay_options, facts_of(compiled.work, options)},
+                   plan.colours(), options.kept, options.shared);
     fold = folder->fold(0);
     if (fold) {
       folder->fold_ahead();

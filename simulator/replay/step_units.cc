@@ -9,33 +9,9 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-bool is_pair(const ProgramOp& op) { return op.family < 0 || op.peer >= 0; }
-
-StepUnits::Kind kind_of(const ProgramOp& op) {
-  return is_pair(op) ? StepUnits::Kind{op.family, op.comm, op.bytes, op.send, op.peer}
-                     : StepUnits::Kind{op.family, op.comm, op.bytes, false, -1};
-}
-
 }  // namespace
 
-StepUnits::StepUnits(const StepPlace& place) : place_(place), adjacency_(place.topology) {
-  for (const Program& program : place_.work.programs) {
-    std::map<Kind, std::int32_t> seen;
-    std::vector<Kind>& kinds = kinds_.emplace_back();
-    std::vector<std::int32_t>& of_op = kind_of_op_.emplace_back();
-    for (const ProgramOp& op : program.ops()) {
-      of_op.push_back(-1);
-      if (op.comm != CommType::kNone) {
-        const auto next = static_cast<std::int32_t>(kinds.size());
-        const auto [known, is_new] = seen.try_emplace(kind_of(op), next);
-        of_op.back() = known->second;
-        if (is_new) {
-          kinds.push_back(known->first);
-        }
-      }
-    }
-  }
-}
+StepUnits::StepUnits(const StepPlace& place) : place_(place), adjacency_(place.topology) {}
 
 std::vector<Way> StepUnits::ways() const {
   std::vector<Way> ways;

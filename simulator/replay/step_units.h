@@ -23,18 +23,14 @@ struct StepUnit {
 /// Finds the collectives and pairs that a step's programs use.
 class StepUnits {
  public:
-  /// What connections of one sort have in common: family, what, bytes. For pairs whether it is sent
-  /// and the peer matter.
-  using Kind = std::tuple<std::int32_t, CommType, Bytes, bool, std::int32_t>;
+  using Kind = ProgramFacts::Kind;
 
   explicit StepUnits(const StepPlace& place);
 
   const std::vector<Kind>& kinds(std::int32_t rank) const {
-    return kinds_[static_cast<std::size_t>(
+    return place_.facts->kinds[static_cast<std::size_t>(
         place_.work.program_of_rank[static_cast<std::size_t>(rank)])];
   }
-  /// Per program and operation: the kind of its communication; -1 of computations.
-  std::vector<std::vector<std::int32_t>>& kind_of_op() { return kind_of_op_; }
   const std::vector<StepUnit>& units() const { return units_; }
   /// Of all connections, in their units' order.
   std::vector<Way> ways() const;
@@ -53,8 +49,6 @@ class StepUnits {
 
   const StepPlace place_;
   const Adjacency adjacency_;
-  std::vector<std::vector<Kind>> kinds_;  // per program
-  std::vector<std::vector<std::int32_t>> kind_of_op_;
   std::map<Kind, std::int32_t> kind_number_;
   std::map<Key, std::int32_t> unit_;
   std::vector<StepUnit> units_;

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "simulator/replay/program_facts.h"
+
 namespace lockstep {
 namespace {
 
@@ -55,10 +57,7 @@ class Search {
     main_family_ = static_cast<std::int32_t>(std::ranges::max_element(times) - times.begin());
   }
 
-  bool possible() const {
-    return std::ranges::none_of(program_.ops(),
-                                [](const ProgramOp& op) { return op.host > Time(); });
-  }
+  bool possible() const { return !launches(program_); }
 
   /// The longest that begins with `first`. False where there is none.
   bool from(std::int32_t first, Stretch& result) const {

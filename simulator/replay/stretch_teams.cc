@@ -30,14 +30,9 @@ StretchTeams::StretchTeams(const RankPrograms& work, const StepFold& fold, const
   }
   std::vector<std::vector<std::int32_t>> family_of_kind(work.programs.size());
   for (std::size_t p = 0; p < work.programs.size(); ++p) {
-    for (std::size_t op = 0; op < fold.kind_of_op[p].size(); ++op) {
-      const std::int32_t kind = fold.kind_of_op[p][op];
-      if (kind >= std::ssize(family_of_kind[p])) {
-        const ProgramOp& what = work.programs[p].ops()[op];
-        family_of_kind[p].resize(at(kind) + 1, -1);
-        family_of_kind[p].back() =
-            what.peer < 0 && families.contains(what.family) ? what.family : -1;
-      }
+    for (const ProgramFacts::Kind& kind : fold.facts->kinds[p]) {
+      const std::int32_t family = std::get<0>(kind), peer = std::get<4>(kind);
+      family_of_kind[p].push_back(peer < 0 && families.contains(family) ? family : -1);
     }
   }
   std::vector<std::int32_t> family_of(fold.communicators.size(), -1);
@@ -94,12 +89,14 @@ StretchTeams::StretchTeams(const RankPrograms& work, const StepFold& fold, const
                          [](std::int32_t team) { return std::max(team, -1); });
 }
 
-std::int32_t StretchTeams::kind_of(std::int32_t team_index, const Stretch& stretch,
-                                   const FoldedRuns& runs, std::span<const std::uint64_t> speeds,
-                                   std::int32_t traced) {
-  const auto [found, is_new] = known_.try_emplace({team_index, stretch.content}, -1);
+const StretchTeams::Kind& StretchTeams::kind_of(std::int32_t team_index, const Stretch& stretch,
+                                                const FoldedRuns& runs,
+                                                std::span<const std::uint64_t> speeds,
+                                                std::int32_t traced) {
+  const auto [found, is_new] = known_.try_emplace({team_index, stretch.content});
+  Kind& kind = found->second;
   if (!is_new) {
-    return found->second;
+    return kind;
   }
   const Team& team = teams_[at(team_index)];
   std::vector<std::int64_t> key = {stretch.content, traced};
@@ -108,8 +105,9 @@ std::int32_t StretchTeams::kind_of(std::int32_t team_index, const Stretch& stret
     if (program.ops()[at(op)].comm != CommType::kNone && !stretch.is_exit(op)) {
       const std::int32_t communicator = runs.communicator_of(team.ranks.front(), op);
       if (team_of(communicator) != team_index) {
-        return -1;
+        return kind;
       }
+      kind.collectives.push_back(communicator);
       key.push_back(
           static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(runs.kind(communicator))));
     }
@@ -118,7 +116,8 @@ std::int32_t StretchTeams::kind_of(std::int32_t team_index, const Stretch& stret
     key.push_back(speeds.empty() ? 0 : std::bit_cast<std::int64_t>(speeds[at(rank)]));
   }
   const auto next = static_cast<std::int32_t>(kinds_.size());
-  return found->second = kinds_.try_emplace(std::move(key), next).first->second;
+  kind.number = kinds_.try_emplace(std::move(key), next).first->second;
+  return kind;
 }
 
 const StretchTeams::Outcome* StretchTeams::find(std::int32_t kind, std::span<const Time> entry,

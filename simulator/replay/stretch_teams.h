@@ -45,10 +45,14 @@ class StretchTeams {
   std::int32_t team_at(std::int32_t constraint) const {
     return team_at_[static_cast<std::size_t>(constraint)];
   }
-  /// A number for a stretch, a team's shape and its ranks' speeds; -1 where not all of it is the
-  /// team's. `traced`: the place whose operations are recorded, or -1.
-  std::int32_t kind_of(std::int32_t team, const Stretch& stretch, const FoldedRuns& runs,
-                       std::span<const std::uint64_t> speeds, std::int32_t traced);
+  /// A stretch as a team runs it.
+  struct Kind {
+    std::int32_t number = -1;  ///< of stretch, team's shape and speeds; -1: not all is the team's
+    std::vector<std::int32_t> collectives;  ///< their communicators, in their order
+  };
+  /// Stays where it is. `traced`: the place whose operations are recorded, or -1.
+  const Kind& kind_of(std::int32_t team, const Stretch& stretch, const FoldedRuns& runs,
+                      std::span<const std::uint64_t> speeds, std::int32_t traced);
   /// What it did with entries at these times after the first; nullptr where that is not known.
   const Outcome* find(std::int32_t kind, std::span<const Time> entry, Time first);
   /// To be filled; stays where it is. PRECONDITION: find() has just found nothing.
@@ -61,9 +65,9 @@ class StretchTeams {
 
   const RankPrograms& work_;
   std::vector<Team> teams_;
-  std::vector<std::int32_t> team_of_;                                    // by communicator
-  std::vector<std::int32_t> team_at_;                                    // by constraint
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> known_;  // by team and content
+  std::vector<std::int32_t> team_of_;                            // by communicator
+  std::vector<std::int32_t> team_at_;                            // by constraint
+  std::map<std::pair<std::int32_t, std::int32_t>, Kind> known_;  // by team and content
   std::map<std::vector<std::int64_t>, std::int32_t> kinds_;
   std::unordered_map<std::vector<std::int64_t>, Outcome, Hash> outcomes_;  // never iterated
   std::vector<std::int64_t> key_;
