@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
 
 namespace lockstep {
 namespace {
@@ -57,15 +56,16 @@ std::vector<std::int64_t> CommunicatorShape::key() const {
   return key;
 }
 
-CommunicatorShape shape_of(const StepFold& fold, std::size_t communicator,
-                           std::vector<std::int32_t>& constraints) {
+CommunicatorShape CommunicatorShapes::of(std::size_t communicator,
+                                         std::vector<std::int32_t>& constraints) {
+  const StepFold& fold = fold_;
   const StepFold::Communicator& what = fold.communicators[communicator];
   CommunicatorShape shape;
   constraints.clear();
   shape.shares = what.shares;
-  std::unordered_map<std::int32_t, std::int32_t> local_constraint, local_slot;
+  shape.slots.reserve(what.slots.size());
   for (std::size_t i = 0; i < what.slots.size(); ++i) {
-    local_slot.emplace(what.slots[i], static_cast<std::int32_t>(i));
+    local_slot_[at(what.slots[i])] = static_cast<std::int32_t>(i);
   }
   const auto place_of = [&](std::int32_t of_class) {
     return of_class < 0
@@ -81,17 +81,17 @@ CommunicatorShape shape_of(const StepFold& fold, std::size_t communicator,
                            slot.count, place_of(slot.source), place_of(slot.destination),
                            fold.ends[global].leave, fold.ends[global].reach});
     for (const MaxMin::Term& term : fold.graph.terms(global)) {
-      const auto next = static_cast<std::int32_t>(constraints.size());
-      const auto [known, is_new] = local_constraint.try_emplace(term.constraint.value, next);
-      if (is_new) {
+      std::int32_t& local = local_constraint_[term.constraint.index()];
+      if (local < 0) {
+        local = static_cast<std::int32_t>(constraints.size());
         constraints.push_back(term.constraint.value);
         shape.capacity.push_back(fold.graph.capacity[term.constraint.index()]);
       }
-      shape.term.push_back({ConstraintId(known->second), term.coefficient});
+      shape.term.push_back({ConstraintId(local), term.coefficient});
     }
     shape.term_begin.push_back(static_cast<std::int32_t>(shape.term.size()));
     for (const SlotWait& wait : fold.graph.waits(global)) {
-      shape.wait.push_back({local_slot.at(wait.slot), wait.lag});
+      shape.wait.push_back({local_slot_[at(wait.slot)], wait.lag});
       waiters.emplace_back(shape.wait.back().slot, static_cast<std::int32_t>(i));
     }
     shape.wait_begin.push_back(static_cast<std::int32_t>(shape.wait.size()));
@@ -103,6 +103,12 @@ CommunicatorShape shape_of(const StepFold& fold, std::size_t communicator,
   }
   to_rows(what.slots.size(), waiters, shape.waiter_begin, shape.waiter);
   to_rows(what.classes.size(), from, shape.from_begin, shape.from);
+  for (const std::int32_t constraint : constraints) {
+    local_constraint_[at(constraint)] = -1;
+  }
+  for (const std::int32_t slot : what.slots) {
+    local_slot_[at(slot)] = -1;
+  }
   return shape;
 }
 

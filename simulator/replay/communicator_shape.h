@@ -56,9 +56,21 @@ struct CommunicatorShape {
   }
 };
 
-/// The shape of a communicator of a fold; `constraints` gets the fold's constraint for each of its
-/// own. O(slots and their terms).
-CommunicatorShape shape_of(const StepFold& fold, std::size_t communicator,
-                           std::vector<std::int32_t>& constraints);
+/// The shapes of a fold's communicators. 4 B a slot and constraint of the fold, which it refers to.
+class CommunicatorShapes {
+ public:
+  explicit CommunicatorShapes(const StepFold& fold)
+      : fold_(fold),
+        local_constraint_(fold.graph.capacity.size(), -1),
+        local_slot_(fold.graph.slots.size(), -1) {}
+
+  /// `constraints` gets the fold's constraint for each of the shape's own. O(slots and their
+  /// terms).
+  CommunicatorShape of(std::size_t communicator, std::vector<std::int32_t>& constraints);
+
+ private:
+  const StepFold& fold_;
+  std::vector<std::int32_t> local_constraint_, local_slot_;  // -1 but for the one at hand
+};
 
 }  // namespace lockstep

@@ -26,8 +26,9 @@ std::shared_ptr<const FoldedCommunicators> SessionStore::communicators_of(const 
     return fold.known;
   }
   auto made = std::make_shared<FoldedCommunicators>();
+  CommunicatorShapes shapes(fold);
   for (std::size_t c = 0; c < fold.communicators.size(); ++c) {
-    made->kind.push_back(kind_of(shape_of(fold, c, made->constraints.emplace_back())));
+    made->kind.push_back(kind_of(shapes.of(c, made->constraints.emplace_back())));
     std::int64_t& transfers = made->transfers.emplace_back();
     for (const std::int32_t slot : fold.communicators[c].slots) {
       const FlowGraph::Slot& what = fold.graph.slots[static_cast<std::size_t>(slot)];
