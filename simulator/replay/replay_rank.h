@@ -24,50 +24,99 @@ struct OwnEvent {
   }
 };
 
-/// Per operation of a rank: how many predecessors have not ended. 4 B an operation.
+/// Per operation of a rank: how many predecessors have not ended. One byte an operation, so that
+/// those of many ranks stay in the cache; few have kMany or more, and are listed.
 class RankWaits {
  public:
   RankWaits() = default;
   /// Of `first` and those that follow it. What comes after them waits for ever.
   explicit RankWaits(std::span<const std::int32_t> counts, std::int32_t first = 0)
-      : first_(first), counts_(counts.begin(), counts.end()) {}
+      : first_(first), counts_(counts.size()) {
+    std::ranges::transform(counts, counts_.begin(), [](std::int32_t count) {
+      return static_cast<std::uint8_t>(std::min(count, kMany));
+    });
+    for (auto many = counts.begin();
+         (many = std::find_if(many, counts.end(), is_many)) != counts.end(); ++many) {
+      many_.emplace_back(first + static_cast<std::int32_t>(many - counts.begin()), *many);
+    }
+  }
   std::int32_t operator[](std::int32_t op) const {
     if (op < first_) {
       return 0;
     }
     const auto place = static_cast<std::size_t>(op - first_);
-    return place < counts_.size() ? counts_[place] : 1;
+    if (place >= counts_.size()) {
+      return 1;
+    }
+    return is_many(counts_[place]) ? many_at(op)->second : counts_[place];
   }
   /// Of these operations: as there, and nothing.
   void take(std::int32_t first, std::int32_t last, const RankWaits& from) {
     for (std::int32_t op = first; op <= last; ++op) {
-      counts_[static_cast<std::size_t>(op - first_)] = from[op];
+      set(op, from[op]);
     }
   }
   void clear(std::int32_t first, std::int32_t last) {
+    forget_many(first, last + 1);
     std::fill(counts_.begin() + (first - first_), counts_.begin() + (last + 1 - first_), 0);
   }
   /// A predecessor of `op` has ended; how many are left.
-  std::int32_t end_one(std::int32_t op) { return --counts_[static_cast<std::size_t>(op - first_)]; }
+  std::int32_t end_one(std::int32_t op) {
+    std::uint8_t& count = counts_[static_cast<std::size_t>(op - first_)];
+    if (is_many(count)) {
+      set(op, many_at(op)->second - 1);
+      return (*this)[op];
+    }
+    return --count;
+  }
   /// Operations from `first` up to `end` wait for what they wait for `by` operations later; those
   /// before have begun. PRECONDITION: those before `first` wait for nothing.
   void move(std::int32_t first, std::int32_t end, std::int32_t by) {
+    const auto size = static_cast<std::int32_t>(counts_.size());
+    const std::int32_t stop = std::min(end, first_ + size - by);
+    std::vector<std::pair<std::int32_t, std::int32_t>> moved;
+    for (const auto& [op, count] : many_) {
+      if (op >= first && op < stop) {
+        moved.emplace_back(op + by, count);
+      }
+    }
+    forget_many(first, stop + by);
+    many_.insert(many_.end(), moved.begin(), moved.end());
     const auto begin = counts_.begin() + (first - first_);
-    const auto stop =
-        counts_.begin() + std::min<std::ptrdiff_t>(end - first_, std::ssize(counts_) - by);
-    std::copy_backward(begin, stop, stop + by);
+    std::copy_backward(begin, counts_.begin() + (stop - first_),
+                       counts_.begin() + (stop + by - first_));
     std::fill(begin, begin + by, 0);
   }
   /// Forgets operations at the front that wait for nothing.
   void trim() {
-    const auto waits = std::ranges::find_if(counts_, [](std::int32_t n) { return n > 0; });
+    const auto waits = std::ranges::find_if(counts_, [](std::uint8_t n) { return n > 0; });
     first_ += static_cast<std::int32_t>(waits - counts_.begin());
-    counts_ = std::vector<std::int32_t>(waits, counts_.end());
+    counts_ = std::vector<std::uint8_t>(waits, counts_.end());
   }
 
  private:
+  static constexpr std::int32_t kMany = UINT8_MAX;  ///< or more
+
+  static bool is_many(std::int32_t count) { return count >= kMany; }
+  using Many = std::vector<std::pair<std::int32_t, std::int32_t>>;
+  Many::const_iterator many_at(std::int32_t op) const {
+    return std::ranges::find(many_, op, &Many::value_type::first);
+  }
+  void forget_many(std::int32_t begin, std::int32_t end) {
+    std::erase_if(many_, [&](const auto& each) { return each.first >= begin && each.first < end; });
+  }
+  void set(std::int32_t op, std::int32_t count) {
+    forget_many(op, op + 1);
+    counts_[static_cast<std::size_t>(op - first_)] =
+        static_cast<std::uint8_t>(std::min(count, kMany));
+    if (is_many(count)) {
+      many_.emplace_back(op, count);
+    }
+  }
+
   std::int32_t first_ = 0;
-  std::vector<std::int32_t> counts_;
+  std::vector<std::uint8_t> counts_;
+  Many many_;  ///< operations and their counts
 };
 
 /// Where a rank stands in its program.
