@@ -54,28 +54,33 @@ class Search {
         stream = stream == kNone || stream == op.stream ? op.stream : kSeveral;
       }
     }
-    main_family_ = static_cast<std::int32_t>(std::ranges::max_element(times) - times.begin());
+    const auto main = std::ranges::max_element(times) - times.begin();
+    for (const ProgramOp& op : program.ops()) {
+      const bool may_be =
+          op.comm != CommType::kNone && op.family >= 0 && op.peer < 0 && op.family != main;
+      may_be_exit_.push_back(may_be ? 1 : 0);
+    }
   }
 
   bool possible() const { return !launches(program_); }
 
   /// The longest that begins with `first`. False where there is none.
-  bool from(std::int32_t first, Stretch& result) const {
-    if (!from(first, false, result)) {
-      return from(first, true, result);
-    }
+  bool from(std::int32_t first, Stretch& result) {
+    meets_exits_ = false;
+    const bool found = from(first, false, result);
     Stretch longer;
-    if (from(first, true, longer) && longer.last > result.last) {
+    if (meets_exits_ && from(first, true, longer) && (!found || longer.last > result.last)) {
       result = std::move(longer);
+      return true;
     }
-    return true;
+    return found;
   }
 
  private:
   static constexpr std::int32_t kNone = -1, kSeveral = -2;
 
   /// The same, with exits or without.
-  bool from(std::int32_t first, bool exits_too, Stretch& result) const {
+  bool from(std::int32_t first, bool exits_too, Stretch& result) {
     std::array<std::int32_t, Stretches::kMost> inside{};  // predecessors in it
     const auto count = static_cast<std::int32_t>(program_.ops().size());
     std::int32_t reach = first, family = -1, first_collective = -1;
@@ -90,7 +95,7 @@ class Search {
                          inside[at(op - first)] != program_.dependency_counts()[at(op)])) {
         break;
       }
-      if (exits_too && op > first && may_be_exit(what)) {
+      if (exits_too && op > first && may_be_exit_[at(op)] != 0) {
         exits.push_back(op);
         continue;
       }
@@ -110,13 +115,13 @@ class Search {
         }
       }
       const auto next = program_.successors(op);
-      if (std::ranges::all_of(next, [&](std::int32_t each) {
-            return exits_too && may_be_exit(program_.ops()[at(each)]);
-          })) {
+      if (std::ranges::all_of(
+              next, [&](std::int32_t each) { return exits_too && may_be_exit_[at(each)] != 0; })) {
         break;  // the last would not come after it
       }
       for (const std::int32_t each : next) {
         reach = std::max(reach, each);
+        meets_exits_ = meets_exits_ || may_be_exit_[at(each)] != 0;
         if (each - first < Stretches::kMost) {
           ++inside[at(each - first)];
         }
@@ -126,11 +131,6 @@ class Search {
       }
     }
     return found;
-  }
-
-  /// Of those that reduce gradients and the like, not of the ones in every layer.
-  bool may_be_exit(const ProgramOp& op) const {
-    return op.comm != CommType::kNone && op.family >= 0 && op.peer < 0 && op.family != main_family_;
   }
 
   /// Whether all that its streams carry before it ends before it begins, and what they carry after
@@ -191,7 +191,9 @@ class Search {
   const Program& program_;
   std::vector<std::int32_t> place_;             // of each operation on its stream
   std::vector<std::int32_t> stream_of_family_;  // of its communications
-  std::int32_t main_family_ = -1;               // with the most collectives
+  /// Per operation: a collective, but not of the family that has the most, which every layer uses.
+  std::vector<char> may_be_exit_;
+  bool meets_exits_ = false;
 };
 
 }  // namespace
