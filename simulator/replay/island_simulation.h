@@ -25,8 +25,8 @@ struct Standing;
 /// entered all ends are known at once. That holds as long as nothing else is on a constraint while
 /// a slot is at work on it: from its place's entry to its last transfer, but for times when all
 /// rests until another place enters. Should something begin there, or still be there when what
-/// rested goes on, the collective is simulated from its first entry up to now, and goes on by
-/// events; it is told again if it rests when its last place enters and nobody else is there.
+/// rested goes on, the collective goes on by events from where it stands; it is told again if it
+/// rests when its last place enters and nobody else is there.
 class IslandSimulation {
  public:
   /// A place of a run has sent and received all that it has to.
@@ -137,6 +137,7 @@ class IslandSimulation {
   bool is_taken(const Communicator& communicator, std::size_t slot, Time now) const;
   void hold_constraints(std::int32_t run, std::int32_t slot);
   void simulate_told(std::int32_t run);
+  void put_on_network(std::int32_t run, std::int32_t slot, const LoneTimes::SlotState& state);
   void take_told(std::int32_t run);
   void make_way(const Run& run, std::int32_t slot);
   void count_flows(const Run& run, std::int32_t slot, std::int32_t by);

@@ -1,6 +1,5 @@
 // Collectives of an island that are told from LoneTimes, as long as they are alone on their ports.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "simulator/replay/island_simulation.h"
@@ -177,56 +176,72 @@ void IslandSimulation::make_way(const Run& run, std::int32_t slot) {
   }
 }
 
-/// A told collective goes on by events: what it has done so far is simulated alone, and taken over.
+/// A told collective goes on by events, from where it stands now.
 void IslandSimulation::simulate_told(std::int32_t run_index) {
   Run& run = runs_[at(run_index)];
   const std::unique_ptr<Told> told = std::move(run.told);
   const Communicator& communicator = communicators_[at(run.communicator)];
   const CommunicatorShape& shape = *communicator.shape;
-  std::vector<std::int32_t> places;
-  for (std::size_t place = 0; place < told->entry.size(); ++place) {
-    if (told->entry[place] < Time::max()) {
-      places.push_back(static_cast<std::int32_t>(place));
-    }
-  }
-  if (places.empty()) {
+  const Time first = std::ranges::min(told->entry);
+  if (first == Time::max()) {
     return;
   }
   waiting_ -= told->known() ? 0 : 1;
-  std::ranges::stable_sort(places, {}, [&](std::int32_t place) { return told->entry[at(place)]; });
-  IslandSimulation alone;
-  std::vector<std::int32_t> names(shape.capacity.size());
-  std::iota(names.begin(), names.end(), 0);
-  alone.add(shape, names);
-  alone.begin(told->entry[at(places.front())]);
-  Run& past = alone.runs_[at(alone.open(0))];
-  past.left = run.left;
-  past.entered = run.entered;
-  past.slots = run.slots;
-  std::vector<Finish> finished;
-  for (const std::int32_t place : places) {
-    alone.advance(told->entry[at(place)], finished);
-    alone.enter(0, place, told->entry[at(place)]);
+  std::vector<std::int32_t> done;
+  for (const SlotState& state : run.slots) {
+    done.push_back(state.delivered);
   }
-  alone.advance(now(), finished);
-  run.left = past.left;
-  run.entered = past.entered;
-  run.slots = past.slots;
-  run.unfinished = past.unfinished;
-  for (const Finish& finish : finished) {
-    if (told->finished[at(finish.place)] == 0) {
-      finished_.push_back({run_index, finish.place});
+  for (std::size_t place = 0; place < told->entry.size(); ++place) {
+    if (run.entered[place] != 0) {
+      told->entry[place] = first;  // it had rested since
+    }
+    run.entered[place] = told->entry[place] < Time::max() ? 1 : 0;
+  }
+  const std::vector<LoneTimes::SlotState> states = communicator.lone->at(told->entry, done, now());
+  for (std::size_t i = 0; i < run.slots.size(); ++i) {
+    const auto index = static_cast<std::int32_t>(i);
+    const CommunicatorShape::Slot& slot = shape.slots[i];
+    const LoneTimes::SlotState& state = states[i];
+    run.left[at(slot.source)] -= std::int64_t{state.sent - run.slots[i].sent} * slot.leave;
+    run.left[at(slot.destination)] -=
+        std::int64_t{state.delivered - run.slots[i].delivered} * slot.reach;
+    run.slots[i] = {state.started, state.sent, state.delivered};
+    count_flows(run, index, state.started - state.sent);
+    put_on_network(run_index, index, state);
+  }
+  run.unfinished = 0;
+  for (std::size_t place = 0; place < run.left.size(); ++place) {
+    if (run.left[place] > 0 || run.entered[place] == 0) {
+      ++run.unfinished;
+    } else if (told->finished[place] == 0) {
+      finished_.push_back({run_index, static_cast<std::int32_t>(place)});
     }
   }
-  const auto tag = [&](std::uint64_t theirs) { return tag_of(run_index, slot_of_tag(theirs)); };
-  for (std::size_t i = 0; i < run.slots.size(); ++i) {
-    const auto slot = static_cast<std::int32_t>(i);
-    network_.adopt(ConnectionId(communicator.first_connection + slot), alone.network_,
-                   ConnectionId(slot), tag);
-    count_flows(run, slot, run.slots[i].started - run.slots[i].sent);
+}
+
+/// What a slot has under way.
+void IslandSimulation::put_on_network(std::int32_t run, std::int32_t slot,
+                                      const LoneTimes::SlotState& state) {
+  const Communicator& communicator = communicators_[at(runs_[at(run)].communicator)];
+  const CommunicatorShape::Slot& what = communicator.shape->slots[at(slot)];
+  const ConnectionId connection(communicator.first_connection + slot);
+  const std::uint64_t tag = tag_of(run, slot);
+  const auto start = [&](Time when) {
+    network_.start(connection, what.bits, what.latency, std::max(when + offset_, network_.now()),
+                   tag);
+  };
+  if (state.started > state.sent && state.begin <= now()) {
+    network_.resume(connection, what.bits, what.latency, state.begin + offset_,
+                    communicator.lone->rate(at(slot)), tag);
+  } else if (state.started > state.sent) {
+    start(state.begin);
   }
-  alone.network_.for_each_delivery(
-      [&](Time after, std::uint64_t theirs) { network_.add_delivery(after, tag(theirs)); });
+  for (const Time may_begin : state.may_begin) {
+    start(may_begin);
+  }
+  for (const Time delivery : state.deliveries) {
+    network_.add_delivery(delivery - now(), tag);
+  }
 }
 
 void IslandSimulation::simulate_all() {

@@ -141,24 +141,34 @@ std::unique_ptr<LoneTimes> LoneTimes::of(const CommunicatorShape& shape) {
 bool LoneTimes::tell(std::span<const Time> entry, std::span<const std::int32_t> done,
                      Times& times) const {
   const std::vector<FlowGraph::Slot>& slots = recurrence_.graph().slots;
-  std::vector<Time> slot_entry;
-  slot_entry.reserve(slots.size());
-  for (const FlowGraph::Slot& slot : slots) {
-    slot_entry.push_back(entry[at(slot.source)]);
-  }
   FlowGraphTimes ends;
-  if (!recurrence_.run(slot_entry, done, std::ranges::max(entry), ends)) {
+  if (!recurrence_.run(slot_entries(entry), done, std::ranges::max(entry), ends)) {
     return false;
   }
   times.finish.assign(entry.begin(), entry.end());
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    Time& from = times.finish[at(slots[i].source)];
+    Time& from = times.finish[lockstep::at(slots[i].source)];
     from = std::max(from, ends.sent[i]);
-    Time& to = times.finish[at(slots[i].destination)];
+    Time& to = times.finish[lockstep::at(slots[i].destination)];
     to = std::max(to, ends.delivered[i]);
   }
   times.sent = std::move(ends.sent);
   return true;
+}
+
+std::vector<LoneTimes::SlotState> LoneTimes::at(std::span<const Time> entry,
+                                                std::span<const std::int32_t> done,
+                                                Time moment) const {
+  return recurrence_.at(slot_entries(entry), done, moment);
+}
+
+std::vector<Time> LoneTimes::slot_entries(std::span<const Time> entry) const {
+  std::vector<Time> of_slots;
+  of_slots.reserve(recurrence_.graph().slots.size());
+  for (const FlowGraph::Slot& slot : recurrence_.graph().slots) {
+    of_slots.push_back(entry[static_cast<std::size_t>(slot.source)]);
+  }
+  return of_slots;
 }
 
 }  // namespace lockstep

@@ -29,11 +29,18 @@ class LoneTimes {
   /// under way, before the last entry. False where the clock ends before the collective does.
   /// O(slots and waits) a transfer of a slot until the collective repeats itself.
   bool tell(std::span<const Time> entry, std::span<const std::int32_t> done, Times& times) const;
+  using SlotState = PreparedRecurrence::SlotState;
+  /// Where each slot is at a moment. `entry` of each place, Time::max() where it has not entered.
+  std::vector<SlotState> at(std::span<const Time> entry, std::span<const std::int32_t> done,
+                            Time moment) const;
+  std::int64_t rate(std::size_t slot) const { return recurrence_.rate(slot); }
   /// How long it takes where all enter at once, which is as long as anything in it goes on without
   /// a further entry.
   Time duration() const { return duration_; }
 
  private:
+  std::vector<Time> slot_entries(std::span<const Time> entry) const;
+
   explicit LoneTimes(PreparedRecurrence recurrence) : recurrence_(std::move(recurrence)) {}
 
   PreparedRecurrence recurrence_;

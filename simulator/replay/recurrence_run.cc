@@ -95,8 +95,8 @@ std::vector<std::vector<std::int32_t>> components(const FlowGraph& graph,
   return result;
 }
 
-/// How long each slot sends a transfer: all at once, since they do not meet.
-std::vector<Ps> sending_times(const FlowGraph& graph) {
+/// How long each slot sends a transfer, and at what rate: all at once, since they do not meet.
+std::vector<Ps> sending_times(const FlowGraph& graph, std::vector<std::int64_t>& rate) {
   FluidNetwork network;
   for (const double capacity : graph.capacity) {
     network.add_constraint(capacity);
@@ -104,6 +104,10 @@ std::vector<Ps> sending_times(const FlowGraph& graph) {
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     network.connect(graph.terms(i));
     network.start(ConnectionId(i), graph.slots[i].bits, Time(), Time(), i);
+  }
+  network.next_change();  // finds the rates
+  for (std::size_t i = 0; i < graph.slots.size(); ++i) {
+    rate.push_back(network.rates().rate_units(VariableId(i)));
   }
   std::vector<Ps> sent(graph.slots.size());
   std::vector<NetworkEvent> events;
@@ -298,7 +302,7 @@ std::optional<PreparedRecurrence> PreparedRecurrence::of(FlowGraph graph) {
   }
   PreparedRecurrence prepared;
   prepared.components_ = components(graph, order);
-  prepared.sending_ = sending_times(graph);
+  prepared.sending_ = sending_times(graph, prepared.rate_);
   prepared.graph_ = std::move(graph);
   return prepared;
 }
@@ -316,6 +320,85 @@ bool PreparedRecurrence::run(std::span<const Time> entry, std::span<const std::i
     recurrence.tell(times);
   }
   return true;
+}
+
+std::vector<PreparedRecurrence::SlotState> PreparedRecurrence::at(
+    std::span<const Time> entry, std::span<const std::int32_t> done, Time moment) const {
+  const std::size_t slots = graph_.slots.size();
+  const Time past = std::ranges::min(entry);
+  std::int32_t longest = 0, rounds = 0;
+  for (const SlotWait& wait : graph_.wait) {
+    longest = std::max(longest, wait.lag);
+  }
+  for (const FlowGraph::Slot& slot : graph_.slots) {
+    rounds = std::max(rounds, slot.count);
+  }
+  // Times after the moment are Time::max(): nothing that has happened waits for them.
+  const std::size_t depth = std::bit_ceil(lockstep::at(longest) + 1);
+  std::vector<Time> delivered(depth * slots), started(slots), sent(slots), last(slots);
+  std::vector<SlotState> state(slots);
+  bool goes_on = true;
+  for (std::int32_t k = 0; k < rounds && goes_on; ++k) {
+    goes_on = false;
+    const auto row = [&](std::int32_t round) {
+      return &delivered[(lockstep::at(round) & (depth - 1)) * slots];
+    };
+    for (const std::vector<std::int32_t>& component : components_) {
+      for (const std::int32_t index : component) {
+        const std::size_t i = lockstep::at(index);
+        const FlowGraph::Slot& slot = graph_.slots[i];
+        if (k >= slot.count) {
+          continue;
+        }
+        SlotState& its = state[i];
+        if (k < done[i]) {
+          its.started = its.sent = its.delivered = k + 1;
+          row(k)[i] = last[i] = sent[i] = started[i] = past;
+          goes_on = true;
+          continue;
+        }
+        Time start = std::max(entry[i], started[i]);
+        bool forwards = false;
+        for (const SlotWait& wait : graph_.waits(i)) {
+          const std::int32_t needed = k - wait.lag;
+          if (needed >= 0) {
+            forwards = true;
+            const std::size_t of = lockstep::at(wait.slot);
+            start = std::max(start, needed < graph_.slots[of].count ? row(needed)[of] : last[of]);
+          }
+        }
+        started[i] = start;
+        if (start > moment) {
+          row(k)[i] = last[i] = Time::max();
+          continue;
+        }
+        goes_on = true;
+        ++its.started;
+        const Time may_begin = start + (forwards ? slot.forward_latency : slot.start_latency);
+        if (its.sent < k) {  // the one before has not been sent
+          its.may_begin.push_back(may_begin);
+          row(k)[i] = last[i] = Time::max();
+          continue;
+        }
+        const Time begin = std::max(may_begin, sent[i]);
+        sent[i] = begin + Time::ps(sending_[i]);
+        if (sent[i] > moment) {
+          its.begin = begin;
+          row(k)[i] = last[i] = Time::max();
+          continue;
+        }
+        ++its.sent;
+        const Time arrival = sent[i] + slot.latency;
+        if (arrival <= moment) {
+          ++its.delivered;
+        } else {
+          its.deliveries.push_back(arrival);
+        }
+        row(k)[i] = last[i] = arrival;
+      }
+    }
+  }
+  return state;
 }
 
 std::optional<FlowGraphTimes> run_as_recurrence(const FlowGraph& graph) {

@@ -41,10 +41,25 @@ class PreparedRecurrence {
   bool run(std::span<const Time> entry, std::span<const std::int32_t> done, Time now,
            FlowGraphTimes& times) const;
 
+  /// Where a slot is at some moment, when all that happens then has happened.
+  struct SlotState {
+    std::int32_t started = 0, sent = 0, delivered = 0;  ///< transfers
+    Time begin;                    ///< of the first that has not been sent, if it was started
+    std::vector<Time> may_begin;   ///< of the others that were started, or what they wait for
+    std::vector<Time> deliveries;  ///< to come of those that were sent
+  };
+  /// `entry` is Time::max() of slots that have not been entered. Transfers that were done before
+  /// are over at the first entry. O(slots and waits) a transfer of a slot until `moment`.
+  std::vector<SlotState> at(std::span<const Time> entry, std::span<const std::int32_t> done,
+                            Time moment) const;
+  /// At which a slot's transfers leave, in FluidNetwork's units.
+  std::int64_t rate(std::size_t slot) const { return rate_[slot]; }
+
  private:
   FlowGraph graph_;
   std::vector<std::vector<std::int32_t>> components_;  ///< slots in the order of their waits
   std::vector<std::int64_t> sending_;                  ///< of each slot's transfers, in ps
+  std::vector<std::int64_t> rate_;                     ///< of each slot
 };
 
 }  // namespace lockstep

@@ -166,6 +166,16 @@ void FluidNetwork::start(ConnectionId id, double bits, Time latency, Time when, 
   append(connection, {bits, latency, when, tag, -1});
 }
 
+void FluidNetwork::resume(ConnectionId id, double bits, Time latency, Time since, std::int64_t rate,
+                          std::uint64_t tag) {
+  LOCKSTEP_CHECK(!is_bundled(id) && connections_[id.index()].state == State::kIdle,
+                 "a flow is resumed where nothing is under way");
+  ++live_;
+  drain(id.value, bits, latency, tag);
+  connections_[id.index()].left -= sent_since(rate, since);
+  begin(id.value);
+}
+
 void FluidNetwork::append(Connection& connection, const Post& what) {
   std::int32_t post = free_post_;
   if (post < 0) {

@@ -99,6 +99,11 @@ class FluidNetwork {
 
   /// PRECONDITION: bits >= 0, when >= now().
   void start(ConnectionId connection, double bits, Time latency, Time when, std::uint64_t tag);
+  /// A flow that has been leaving since an earlier moment, at so many units all the while. It goes
+  /// on to the last bit as it would have gone on. PRECONDITION: the connection has no flow and is
+  /// in no bundle; not all of it has left.
+  void resume(ConnectionId connection, double bits, Time latency, Time since, std::int64_t rate,
+              std::uint64_t tag);
   /// From now on advance() tells of deliveries alone, and what connections have carried is not
   /// counted.
   void leave_out_sent() { tells_sent_ = false; }
