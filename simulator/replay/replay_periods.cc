@@ -240,6 +240,7 @@ Standing ReplayRun::save(const RepeatingPart& part) {
   for (const std::int32_t r : part.ranks) {
     standing.done[index(r)] = static_cast<std::int32_t>(work_.program(r).ops().size() - at(r).left);
   }
+  standing.values.reserve(part.kept ? part.kept->values.size() : 0);
   standing.begin_block();
   standing.relative();
   bool may_move = true;

@@ -268,7 +268,7 @@ void ReplayRun::end_stretch(std::int32_t r) {
 
 /// A rank enters a communicator: the stretches that it may meet are simulated.
 void ReplayRun::clear_ports(std::int32_t r, std::int32_t communicator) {
-  if (communicator < 0) {
+  if (communicator < 0 || !teams_->meets_teams(communicator)) {
     return;
   }
   const std::int32_t its = teams_->team_of(communicator);

@@ -87,6 +87,12 @@ StretchTeams::StretchTeams(const RankPrograms& work, const StepFold& fold, const
   team_at_.resize(owner.size());
   std::ranges::transform(owner, team_at_.begin(),
                          [](std::int32_t team) { return std::max(team, -1); });
+  for (std::size_t c = 0; c < fold.communicators.size(); ++c) {
+    const bool meets =
+        std::ranges::any_of(runs.constraints(static_cast<std::int32_t>(c)),
+                            [&](std::int32_t constraint) { return team_at(constraint) >= 0; });
+    meets_teams_.push_back(meets ? 1 : 0);
+  }
 }
 
 const StretchTeams::Kind& StretchTeams::kind_of(std::int32_t team_index, const Stretch& stretch,

@@ -45,6 +45,10 @@ class StretchTeams {
   std::int32_t team_at(std::int32_t constraint) const {
     return team_at_[static_cast<std::size_t>(constraint)];
   }
+  /// Whether some of a communicator's constraints are on a team's ports.
+  bool meets_teams(std::int32_t communicator) const {
+    return meets_teams_[static_cast<std::size_t>(communicator)] != 0;
+  }
   /// A stretch as a team runs it.
   struct Kind {
     std::int32_t number = -1;  ///< of stretch, team's shape and speeds; -1: not all is the team's
@@ -67,6 +71,7 @@ class StretchTeams {
   std::vector<Team> teams_;
   std::vector<std::int32_t> team_of_;                            // by communicator
   std::vector<std::int32_t> team_at_;                            // by constraint
+  std::vector<char> meets_teams_;                                // by communicator
   std::map<std::pair<std::int32_t, std::int32_t>, Kind> known_;  // by team and content
   std::map<std::vector<std::int64_t>, std::int32_t> kinds_;
   std::unordered_map<std::vector<std::int64_t>, Outcome, Hash> outcomes_;  // never iterated
