@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "simulator/replay/step_fold.h"
+
 namespace lockstep {
 namespace {
 
@@ -24,6 +26,73 @@ void to_rows(std::size_t rows, const std::vector<std::pair<std::int32_t, std::in
     values[at(next[at(row)]++)] = value;
   }
 }
+
+/// 4 B a slot and constraint of the fold.
+class Shapes {
+ public:
+  explicit Shapes(const StepFold& fold)
+      : fold_(fold),
+        local_constraint_(fold.graph.capacity.size(), -1),
+        local_slot_(fold.graph.slots.size(), -1) {}
+
+  CommunicatorShape of(std::size_t communicator, std::vector<std::int32_t>& constraints) {
+    const StepFold::Communicator& what = fold_.communicators[communicator];
+    CommunicatorShape shape;
+    constraints.clear();
+    shape.shares = what.shares;
+    shape.slots.reserve(what.slots.size());
+    for (std::size_t i = 0; i < what.slots.size(); ++i) {
+      local_slot_[at(what.slots[i])] = static_cast<std::int32_t>(i);
+    }
+    const auto place_of = [&](std::int32_t of_class) {
+      return of_class < 0
+                 ? -1
+                 : static_cast<std::int32_t>(std::ranges::lower_bound(what.classes, of_class) -
+                                             what.classes.begin());
+    };
+    std::vector<std::pair<std::int32_t, std::int32_t>> waiters, from;
+    for (std::size_t i = 0; i < what.slots.size(); ++i) {
+      const std::size_t global = at(what.slots[i]);
+      const FlowGraph::Slot& slot = fold_.graph.slots[global];
+      shape.slots.push_back({slot.bits, slot.latency, slot.start_latency, slot.forward_latency,
+                             slot.count, place_of(slot.source), place_of(slot.destination),
+                             fold_.ends[global].leave, fold_.ends[global].reach});
+      for (const MaxMin::Term& term : fold_.graph.terms(global)) {
+        std::int32_t& local = local_constraint_[term.constraint.index()];
+        if (local < 0) {
+          local = static_cast<std::int32_t>(constraints.size());
+          constraints.push_back(term.constraint.value);
+          shape.capacity.push_back(fold_.graph.capacity[term.constraint.index()]);
+        }
+        shape.term.push_back({ConstraintId(local), term.coefficient});
+      }
+      shape.term_begin.push_back(static_cast<std::int32_t>(shape.term.size()));
+      for (const SlotWait& wait : fold_.graph.waits(global)) {
+        shape.wait.push_back({local_slot_[at(wait.slot)], wait.lag});
+        waiters.emplace_back(shape.wait.back().slot, static_cast<std::int32_t>(i));
+      }
+      shape.wait_begin.push_back(static_cast<std::int32_t>(shape.wait.size()));
+      if (shape.slots.back().source >= 0) {
+        from.emplace_back(shape.slots.back().source, static_cast<std::int32_t>(i));
+      } else {
+        shape.has_switches = true;
+      }
+    }
+    to_rows(what.slots.size(), waiters, shape.waiter_begin, shape.waiter);
+    to_rows(what.classes.size(), from, shape.from_begin, shape.from);
+    for (const std::int32_t constraint : constraints) {
+      local_constraint_[at(constraint)] = -1;
+    }
+    for (const std::int32_t slot : what.slots) {
+      local_slot_[at(slot)] = -1;
+    }
+    return shape;
+  }
+
+ private:
+  const StepFold& fold_;
+  std::vector<std::int32_t> local_constraint_, local_slot_;  // -1 but for the one at hand
+};
 
 }  // namespace
 
@@ -56,60 +125,14 @@ std::vector<std::int64_t> CommunicatorShape::key() const {
   return key;
 }
 
-CommunicatorShape CommunicatorShapes::of(std::size_t communicator,
-                                         std::vector<std::int32_t>& constraints) {
-  const StepFold& fold = fold_;
-  const StepFold::Communicator& what = fold.communicators[communicator];
-  CommunicatorShape shape;
-  constraints.clear();
-  shape.shares = what.shares;
-  shape.slots.reserve(what.slots.size());
-  for (std::size_t i = 0; i < what.slots.size(); ++i) {
-    local_slot_[at(what.slots[i])] = static_cast<std::int32_t>(i);
+std::vector<ShapedCommunicator> shapes_of(const StepFold& fold) {
+  Shapes shapes(fold);
+  std::vector<ShapedCommunicator> all(fold.communicators.size());
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    all[c].shape = shapes.of(c, all[c].constraints);
+    all[c].key = all[c].shape.key();
   }
-  const auto place_of = [&](std::int32_t of_class) {
-    return of_class < 0
-               ? -1
-               : static_cast<std::int32_t>(std::ranges::lower_bound(what.classes, of_class) -
-                                           what.classes.begin());
-  };
-  std::vector<std::pair<std::int32_t, std::int32_t>> waiters, from;
-  for (std::size_t i = 0; i < what.slots.size(); ++i) {
-    const std::size_t global = at(what.slots[i]);
-    const FlowGraph::Slot& slot = fold.graph.slots[global];
-    shape.slots.push_back({slot.bits, slot.latency, slot.start_latency, slot.forward_latency,
-                           slot.count, place_of(slot.source), place_of(slot.destination),
-                           fold.ends[global].leave, fold.ends[global].reach});
-    for (const MaxMin::Term& term : fold.graph.terms(global)) {
-      std::int32_t& local = local_constraint_[term.constraint.index()];
-      if (local < 0) {
-        local = static_cast<std::int32_t>(constraints.size());
-        constraints.push_back(term.constraint.value);
-        shape.capacity.push_back(fold.graph.capacity[term.constraint.index()]);
-      }
-      shape.term.push_back({ConstraintId(local), term.coefficient});
-    }
-    shape.term_begin.push_back(static_cast<std::int32_t>(shape.term.size()));
-    for (const SlotWait& wait : fold.graph.waits(global)) {
-      shape.wait.push_back({local_slot_[at(wait.slot)], wait.lag});
-      waiters.emplace_back(shape.wait.back().slot, static_cast<std::int32_t>(i));
-    }
-    shape.wait_begin.push_back(static_cast<std::int32_t>(shape.wait.size()));
-    if (shape.slots.back().source >= 0) {
-      from.emplace_back(shape.slots.back().source, static_cast<std::int32_t>(i));
-    } else {
-      shape.has_switches = true;
-    }
-  }
-  to_rows(what.slots.size(), waiters, shape.waiter_begin, shape.waiter);
-  to_rows(what.classes.size(), from, shape.from_begin, shape.from);
-  for (const std::int32_t constraint : constraints) {
-    local_constraint_[at(constraint)] = -1;
-  }
-  for (const std::int32_t slot : what.slots) {
-    local_slot_[at(slot)] = -1;
-  }
-  return shape;
+  return all;
 }
 
 }  // namespace lockstep

@@ -7,9 +7,10 @@
 #include "base/units.h"
 #include "simulator/collectives/schedule.h"
 #include "simulator/network/flow/max_min.h"
-#include "simulator/replay/step_fold.h"
 
 namespace lockstep {
+
+struct StepFold;
 
 /// What decides how the collectives of a folded communicator run, with nothing that tells it from
 /// other communicators of its kind: constraints, slots and places are numbered from 0.
@@ -56,21 +57,14 @@ struct CommunicatorShape {
   }
 };
 
-/// The shapes of a fold's communicators. 4 B a slot and constraint of the fold, which it refers to.
-class CommunicatorShapes {
- public:
-  explicit CommunicatorShapes(const StepFold& fold)
-      : fold_(fold),
-        local_constraint_(fold.graph.capacity.size(), -1),
-        local_slot_(fold.graph.slots.size(), -1) {}
-
-  /// `constraints` gets the fold's constraint for each of the shape's own. O(slots and their
-  /// terms).
-  CommunicatorShape of(std::size_t communicator, std::vector<std::int32_t>& constraints);
-
- private:
-  const StepFold& fold_;
-  std::vector<std::int32_t> local_constraint_, local_slot_;  // -1 but for the one at hand
+/// A communicator of a fold.
+struct ShapedCommunicator {
+  CommunicatorShape shape;
+  std::vector<std::int64_t> key;          ///< the shape's
+  std::vector<std::int32_t> constraints;  ///< of the fold, by number in the shape
 };
+
+/// All of a fold's, in their order. O(slots and their terms).
+std::vector<ShapedCommunicator> shapes_of(const StepFold& fold);
 
 }  // namespace lockstep

@@ -91,13 +91,7 @@ std::int32_t FoldedRuns::open_run(Island& island, std::int32_t communicator,
 /// it stands; the largest takes in the others.
 std::int32_t FoldedRuns::join(std::span<const std::int32_t> islands, std::int32_t communicator,
                               Time now) {
-  const auto size = [&](std::int32_t island) {
-    std::size_t sum = 0;
-    for (const std::int32_t each : islands_[at(island)]->communicators) {
-      sum += constraints(each).size();
-    }
-    return sum;
-  };
+  const auto size = [&](std::int32_t island) { return islands_[at(island)]->communicators.size(); };
   for (const std::int32_t each : islands) {
     Island& island = *islands_[at(each)];
     if (!island.simulation) {

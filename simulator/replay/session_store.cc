@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "simulator/replay/step_fold.h"
+
 namespace lockstep {
 
 const LoneTimes* SessionKind::lone_times() {
@@ -13,7 +15,12 @@ const LoneTimes* SessionKind::lone_times() {
 }
 
 SessionKind* SessionStore::kind_of(CommunicatorShape shape) {
-  std::unique_ptr<SessionKind>& kind = kinds_[shape.key()];
+  std::vector<std::int64_t> key = shape.key();
+  return kind_of(std::move(shape), std::move(key));
+}
+
+SessionKind* SessionStore::kind_of(CommunicatorShape shape, std::vector<std::int64_t> key) {
+  std::unique_ptr<SessionKind>& kind = kinds_[std::move(key)];
   if (!kind) {
     kind = std::make_unique<SessionKind>();
     kind->shape = std::move(shape);
@@ -26,9 +33,13 @@ std::shared_ptr<const FoldedCommunicators> SessionStore::communicators_of(const 
     return fold.known;
   }
   auto made = std::make_shared<FoldedCommunicators>();
-  CommunicatorShapes shapes(fold);
+  std::vector<ShapedCommunicator> shaped = std::exchange(fold.shaped, {});
+  if (shaped.empty()) {  // another store has taken them
+    shaped = shapes_of(fold);
+  }
   for (std::size_t c = 0; c < fold.communicators.size(); ++c) {
-    made->kind.push_back(kind_of(shapes.of(c, made->constraints.emplace_back())));
+    made->kind.push_back(kind_of(std::move(shaped[c].shape), std::move(shaped[c].key)));
+    made->constraints.push_back(std::move(shaped[c].constraints));
     std::int64_t& transfers = made->transfers.emplace_back();
     for (const std::int32_t slot : fold.communicators[c].slots) {
       const FlowGraph::Slot& what = fold.graph.slots[static_cast<std::size_t>(slot)];

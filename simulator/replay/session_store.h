@@ -50,6 +50,8 @@ class SessionStore {
   void clear();
 
  private:
+  SessionKind* kind_of(CommunicatorShape shape, std::vector<std::int64_t> key);
+
   static constexpr std::size_t kMostNodes = std::size_t{1} << 19;
   std::map<std::vector<std::int64_t>, std::unique_ptr<SessionKind>> kinds_;
   /// Goes when what folds know of this store is out of date.

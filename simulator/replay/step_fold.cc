@@ -192,6 +192,7 @@ std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
     result.first_of_slot[at(partition->slot_class[i])] = static_cast<std::int32_t>(i);
   }
   result.slot_of = std::move(partition->slot_class);
+  result.shaped = shapes_of(result);
   return made;
 }
 

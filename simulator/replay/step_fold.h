@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simulator/network/flow/flow_options.h"
+#include "simulator/replay/communicator_shape.h"
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/step_layout.h"
@@ -53,6 +54,8 @@ struct StepFold {
   /// Constraints of the ports that may change.
   std::map<std::int32_t, std::int32_t> constraint_of_port;
 
+  /// The communicators' shapes, until a SessionStore takes them.
+  mutable std::vector<ShapedCommunicator> shaped;
   /// What a SessionStore knows of the communicators, as long as its token is there.
   mutable std::shared_ptr<const FoldedCommunicators> known;
   mutable std::weak_ptr<const int> known_in;

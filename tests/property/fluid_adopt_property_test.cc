@@ -108,5 +108,41 @@ TEST(FluidAdoptProperty, WhatIsTakenOverGoesOnAsItWould) {
   EXPECT_GT(taken_over, 1000U);
 }
 
+TEST(FluidNetwork, ResumesAFlowThatHasBeenLeaving) {
+  for (const std::int64_t late_ps : {1, 777, 123'456, 2'799'999}) {
+    const auto end = [&](bool resumed) {
+      FluidNetwork network;
+      const ConstraintId constraint = network.add_constraint(3e9);
+      const ConnectionId flow = network.connect(std::vector<MaxMin::Term>{{constraint, 0.7}});
+      const ConnectionId other = network.connect(std::vector<MaxMin::Term>{{constraint, 1}});
+      std::vector<NetworkEvent> events;
+      if (!resumed) {
+        network.start(flow, 12345.5, Time::ns(3), Time(), 1);
+        network.advance(Time::ps(late_ps), events);
+      } else {
+        network.advance(Time::ps(late_ps), events);
+        FluidNetwork alone;
+        alone.add_constraint(3e9);
+        alone.connect(std::vector<MaxMin::Term>{{ConstraintId(0), 0.7}});
+        alone.start(ConnectionId(0), 12345.5, Time::ns(3), Time(), 1);
+        alone.next_change();
+        network.resume(flow, 12345.5, Time::ns(3), Time(), alone.rates().rate_units(VariableId(0)),
+                       1);
+      }
+      network.start(other, 5000, Time(), network.now() + Time::ns(10), 2);
+      for (std::size_t before = SIZE_MAX; before != events.size();) {
+        before = events.size();
+        network.advance(Time::max(), events);
+      }
+      std::map<std::uint64_t, Time> ends;  // the last event of each: its delivery
+      for (const NetworkEvent& event : events) {
+        ends[event.tag] = event.when;
+      }
+      return ends;
+    };
+    EXPECT_EQ(end(true), end(false)) << late_ps;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::fluid_adopt_property_test

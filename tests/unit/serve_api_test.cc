@@ -201,6 +201,47 @@ TEST(LiveModel, AnswersAsAFreshSimulationDoes) {
   }
 }
 
+// Each slider, alone and beside a slow GPU, with many microbatches and gradients that are reduced
+// during the last one; then also every rank for itself.
+TEST(LiveModel, EachSliderAnswersAsAFreshSimulationDoes) {
+  const std::vector<std::string> flags = {"--model",
+                                          "llama3-8b",
+                                          "--gpus",
+                                          "64",
+                                          "--tp",
+                                          "4",
+                                          "--pp",
+                                          "4",
+                                          "--global-batch",
+                                          "128",
+                                          "--sp",
+                                          "--topology",
+                                          "Spectrum-X:g=64",
+                                          "--spray"};
+  std::vector<std::string> in_full = flags;
+  in_full.emplace_back("--no-symmetry");
+  LiveModel model(flags), every_rank(in_full);
+  const auto same = [](const StepResult& a, const StepResult& b) {
+    return a.total == b.total && a.compute == b.compute && a.exposed == b.exposed &&
+           a.exposed_by_group == b.exposed_by_group && a.first_rank_end == b.first_rank_end &&
+           a.last_rank_end == b.last_rank_end && a.flows == b.flows;
+  };
+  for (const LiveSliders& start :
+       {LiveSliders{}, LiveSliders{.straggler = 1.4, .straggler_gpu = 5}}) {
+    model.simulate(start);
+    for (double LiveSliders::*slider :
+         {&LiveSliders::nvlink_bandwidth, &LiveSliders::network_bandwidth, &LiveSliders::latency,
+          &LiveSliders::gpu_speed, &LiveSliders::straggler}) {
+      for (const double factor : {1.3, 0.7}) {
+        LiveSliders sliders = start;
+        sliders.*slider *= factor;
+        EXPECT_TRUE(same(model.simulate(sliders), model.simulate(sliders, true))) << factor;
+      }
+    }
+    EXPECT_TRUE(same(model.simulate(start), every_rank.simulate(start, true)));
+  }
+}
+
 TEST(LiveModel, RefusesWhatIsOutOfRange) {
   EXPECT_THROW(sliders_of(Json{{"latency", 0}}), Error);
   EXPECT_THROW(sliders_of(Json{{"latency", "x"}}), Error);

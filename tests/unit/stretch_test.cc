@@ -86,6 +86,32 @@ TEST(Stretches, EndWhereOthersWaitForTheMiddle) {
   EXPECT_TRUE(stretches.empty());
 }
 
+TEST(Stretches, HaveExitsThatNothingInsideWaitsFor) {
+  // After each computation of the last microbatch a gradient is reduced (family 2, on stream 3),
+  // and all of them before the last operation.
+  Program program(std::vector<StreamOrder>(4, StreamOrder::kProgram));
+  add_microbatch(program, -1, 5);  // operations 0 to 5
+  std::vector<std::int32_t> gradients;
+  std::int32_t last = program.add(compute(5), std::vector{5, program.add(receive(), {})});  // 7
+  for (int i = 0; i < 2; ++i) {
+    gradients.push_back(program.add(all_reduce(2, 3), std::vector{last}));  // 8, 11
+    last = program.add(all_reduce(), std::vector{last});                    // 9, 12
+    last = program.add(compute(5), std::vector{last});                      // 10, 13
+  }
+  gradients.push_back(last);
+  program.add(compute(1), gradients);  // 14
+  const Stretches stretches(work_of(std::move(program)));
+  const Stretch* const stretch = stretches.starting(0, 7);
+  ASSERT_NE(stretch, nullptr);
+  EXPECT_EQ(stretch->last, 13);
+  EXPECT_EQ(stretch->exits, (std::vector<std::int32_t>{8, 11}));
+  EXPECT_TRUE(stretch->is_exit(11));
+  EXPECT_FALSE(stretch->is_exit(12));
+  EXPECT_EQ(stretch->family, 0);
+  EXPECT_EQ(stretch->streams.size(), 2U);
+  EXPECT_NE(stretch->content, stretches.starting(0, 1)->content);
+}
+
 TEST(Stretches, DoNotHoldTwoFamilies) {
   Program program(std::vector<StreamOrder>(3, StreamOrder::kProgram));
   std::int32_t last = program.add(compute(1), {});
