@@ -149,7 +149,9 @@ std::shared_ptr<StepFold> StepFolder::fold(std::int32_t phase) const {
 }
 
 void StepFolder::fold_ahead() {
-  if (kept_ != nullptr && phases() > 1 && kept_->folds[{kept_->network, pattern_}][1] == nullptr) {
+  const bool schedules_are_free = !place_.options.channels;  // which asks for them in the replay
+  if (kept_ != nullptr && phases() > 1 && schedules_are_free &&
+      kept_->folds[{kept_->network, pattern_}][1] == nullptr) {
     std::optional<Partition>* known = &kept_->partitions[pattern_][1];
     ahead_ = std::async(std::launch::async, [this, known] { return make(1, known); });
   }

@@ -81,8 +81,8 @@ class StepFolder {
   /// and stretches tell again is told for ranks that differ, too. O(lay_out() + refinement); 150 B
   /// a connection. ERRORS: no route.
   std::shared_ptr<StepFold> fold(std::int32_t phase) const;
-  /// Begins to fold the second phase on another thread, for fold() to wait for; until then nobody
-  /// else may use the schedules.
+  /// Begins to fold the second phase on another thread, for fold(1) to wait for; until then nobody
+  /// but fold(0) may use the schedules. Nothing where nothing is kept.
   void fold_ahead();
   KeptStep* kept() const { return kept_; }
   const StepPlace& place() const { return place_; }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct StepPlace {
   const ScheduleSource& schedules;
   const ReplayOptions& options;
   std::shared_ptr<const ProgramFacts> facts;  ///< of the work
+  /// Held while the schedules are asked: phases may be laid out beside each other.
+  std::shared_ptr<std::mutex> asking = std::make_shared<std::mutex>();
 };
 
 /// The connections of a step's collectives and pairs, up to some phase, as they lie on a network:

@@ -229,9 +229,10 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     folder.emplace(StepPlace{compiled.work, nodes, topology, *options.fold, schedules,
                              replay_options, facts_of(compiled.work, options)},
                    plan.colours(), options.kept, options.shared);
+    folder->fold_ahead();
     fold = folder->fold(0);
-    if (fold) {
-      folder->fold_ahead();
+    if (!fold) {
+      folder.reset();  // what it folds ahead uses the schedules
     }
   }
   std::shared_ptr<StepFold> final_fold = fold;

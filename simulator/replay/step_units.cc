@@ -51,7 +51,12 @@ bool StepUnits::add(std::int32_t rank, const Kind& kind, std::int32_t& unit) {
   const bool tensor = place_.options.tensor_schedules && family >= 0 &&
                       place_.work.families[at(family)].kind() == GroupKind::kTp;
   const ScheduleSource& source = tensor ? place_.options.tensor_schedules : place_.schedules;
-  std::shared_ptr<const Schedule> schedule = source(comm, bytes, group_shape(servers));
+  std::shared_ptr<const Schedule> schedule;
+  {
+    const GroupShape shape = group_shape(servers);
+    const std::lock_guard lock(*place_.asking);
+    schedule = source(comm, bytes, shape);
+  }
   if (!schedule->chunk_sizes.empty()) {
     return false;
   }
