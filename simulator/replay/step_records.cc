@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "simulator/replay/critical_links.h"
 #include "simulator/replay/memory_timeline.h"
@@ -50,6 +52,12 @@ StepRecords::StepRecords(const StepPrograms& compiled, const OpNames& names,
         [&names](std::int32_t rank, std::int32_t op) { return names.track(rank, op); });
   }
   if (options.trace != nullptr) {
+    if (compiled.jobs.size() > 1) {
+      throw Error(fmt::format("a trace for 'lockstep whatif' is of one job, but {} run",
+                              compiled.jobs.size()))
+          .field("--trace")
+          .hint("a time line (.json.gz, .pftrace.gz) shows them all");
+    }
     trace_ = trace_of(compiled.jobs.front(), options.trace_first_workers);
     if (options.meta != nullptr) {
       *options.meta = trace_->meta();

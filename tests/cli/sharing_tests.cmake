@@ -4,6 +4,8 @@ set(small_llama --model llama3-8b --gpus 16 --tp 2 --pp 4 --global-batch 16 --se
 lockstep_cli_test(cli_simulate_job_matrix ARGS simulate ${tiny} --beside tests/data/simulate/tiny.txt --beside tests/data/simulate/tiny.txt
                   --topology Spectrum-X:g=32 --job-matrix OUT "^slowdown beside +alone ms" "^.*-2 +[0-9.]+ +1.0000 +- +1.0000 +1.0000$")
 lockstep_cli_test(cli_simulate_job_matrix_one ARGS simulate ${tiny} --topology Spectrum-X:g=8 --job-matrix EXIT 2 ERR "--job-matrix: there is one job only" "--beside FILE")
+# One trace of two jobs would be read as one of one.
+lockstep_cli_test(cli_simulate_beside_trace ARGS simulate ${tiny} --beside tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --trace @OUT@/jobs.csv EXIT 2 ERR "--trace: a trace for 'lockstep whatif' is of one job, but 2 run" "a time line")
 lockstep_cli_test(cli_simulate_beside_missing ARGS simulate ${tiny} --beside none.txt --topology Spectrum-X:g=16 EXIT 2 ERR "none.txt: cannot read")
 lockstep_cli_test(cli_simulate_beside_too_many ARGS simulate ${tiny} --beside tests/data/simulate/tiny.txt --topology Spectrum-X:g=8 EXIT 2 ERR "the topology has 8 GPUs, but the workload needs 16")
 lockstep_cli_test(cli_simulate_memory ARGS simulate ${small_llama} --memory --memory-csv @OUT@/m.csv OUT "^rank 0 of stage 0 holds most [0-9.]+ ms into the step: [0-9.]+ GiB$" "^rank 12 of stage 3 holds most ")
