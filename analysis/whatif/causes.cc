@@ -15,10 +15,38 @@ constexpr double kStraggling = 1.1;     // S of a straggling job
 constexpr double kExplains = 0.5;       // M_W, M_S that name the culprit
 constexpr double kCorrelation = 0.9;    // r of uneven sequence lengths
 constexpr double kVariation = 0.05;     // and the least variation of forward times
+constexpr double kWorthNaming = 0.01;   // of step time that a mended worker or transfer saves
+constexpr double kApart = 2;            // times the excess of the same dp_rank's other stages
 constexpr double kOneOffSlower = 1.25;  // than the median step
 
 std::size_t largest(const std::vector<double>& v) {
   return static_cast<std::size_t>(std::max_element(v.begin(), v.end()) - v.begin());
+}
+
+double saved(double then, double now) { return 1 - then / now; }
+
+/// The workers that compute longer than their peers, most first, at most three. A long sequence
+/// makes all stages of its dp_rank slow, a slow worker its own.
+std::vector<std::size_t> apart_from_peers(const OpTable& table, const ComputeExcess& compute) {
+  const std::size_t width = table.width(), stages = compute.workers / width;
+  std::vector<std::size_t> found;
+  for (std::size_t worker = 0; worker < compute.workers && width > 1; ++worker) {
+    const double own = compute.share(worker);
+    double others = 0;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      others += stage == worker / width ? 0 : compute.share(stage * width + worker % width);
+    }
+    if (own >= kWorthNaming &&
+        (stages == 1 || own >= kApart * others / static_cast<double>(stages - 1))) {
+      found.push_back(worker);
+    }
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(),
+                           [&](std::size_t worker) { return compute.excess(worker); });
+  while (found.size() > 3) {
+    found.pop_back();
+  }
+  return found;
 }
 
 bool traces_peers(const OpTable& table) {
@@ -68,16 +96,42 @@ bool shows_sequence_length(const SequenceLengthSign& sign) {
   return sign.correlation >= kCorrelation && sign.forward_cv >= kVariation;
 }
 
+/// What replacing the workers that are slower than their peers brings, the best first; that worker
+/// comes to the front of `slowest`.
+std::optional<Remedy> replaced_first(const Scene& scene, const ComputeExcess& compute,
+                                     std::vector<std::size_t>& slowest) {
+  std::optional<Remedy> best;
+  std::size_t first = 0;
+  for (const std::size_t worker : apart_from_peers(scene.table, compute)) {
+    Remedy remedy = replace_worker(scene, worker);
+    if (!best || remedy.saves > best->saves) {
+      best = std::move(remedy);
+      first = worker;
+    }
+  }
+  if (best) {
+    const auto at = std::ranges::find(slowest, first);
+    std::rotate(slowest.begin(), at, at + 1);
+  }
+  return best;
+}
+
 class Finder {
  public:
   Finder(const Scene& scene, const Decompositions& blocking,
          const std::vector<std::vector<double>>& per_step, const std::vector<Outlier>& outliers,
-         Causes& out)
+         const ComputeExcess& compute, bool slow_worker,
+         const std::optional<SlowTransfers>& transfers, StepTimes usual_transfers, Causes& out)
       : scene_(scene),
         table_(scene.table),
         width_(scene.table.width()),
         blocking_(blocking),
         per_step_(per_step),
+        compute_(compute),
+        slow_worker_(slow_worker),
+        heavy_(heavy_stages(scene.table, compute)),
+        transfers_(transfers),
+        usual_transfers_(std::move(usual_transfers)),
         out_(out),
         gc_steps_(scene.table.steps.size(), 0),
         uneven_(scene.table.steps.size(), 0) {
@@ -98,33 +152,48 @@ class Finder {
     }
     std::vector<double> sorted = slowdowns;
     const double middle = median(std::span<double>(sorted));
+    std::vector<std::size_t> workers;
+    for (std::size_t s = 0; s < slowdowns.size(); ++s) {
+      workers.push_back(slowest_worker(s));
+    }
+    usual_worker_ = width_ > 1 ? with_usual_worker(scene_, workers) : scene_.model.nodelay;
     for (std::size_t s = 0; s < slowdowns.size(); ++s) {
       StepPattern step{.step = table_.steps[s], .slowdown = slowdowns[s]};
-      step.worker = largest(per_step_[s]);
+      step.worker = workers[s];
       step.stage = static_cast<std::int32_t>(largest(blocking_.by_stage.per_step[s]));
       step.pattern = pattern_of(s, slowdowns[s], middle);
       out_.steps.push_back(step);
     }
   }
 
+  /// First what is someone's fault, what saves most before, then what is the job's own.
   void find_causes() {
-    const bool worker = out_.workers.rem && *out_.workers.rem >= kExplains;
-    const bool stage = out_.stage.rem && *out_.stage.rem >= kExplains;
-    const bool uneven = shows_sequence_length(out_.sequence_length);
-    if (worker) {
-      add(Pattern::kWorker, worker_text());
+    if (slow_worker_ ||
+        (width_ == 1 && out_.straggling && out_.workers.rem && *out_.workers.rem >= kExplains)) {
+      add_worker();
+    }
+    const double now = mean_nodelay(scene_);
+    const double transfers = saved(pairwise_mean(usual_transfers_.span), now);
+    if (transfers_ && transfers >= kWorthNaming) {
+      add_slow_transfers(transfers);
+      if (out_.causes.size() > 1 && transfers > replacing().saves) {
+        std::swap(out_.causes[0], out_.causes[1]);
+      }
+    }
+    if (!out_.straggling || (width_ == 1 && !out_.causes.empty())) {
       return;
     }
+    const bool uneven = shows_sequence_length(out_.sequence_length);
     if (uneven) {
       add(Pattern::kSequenceLength,
           fmt::format("forward and backward times of the same microbatch go together (r = {:.3f} "
                       "after taking each worker's mean off), and forward times vary by {:.0f} %",
                       out_.sequence_length.correlation, 100 * out_.sequence_length.forward_cv));
     }
-    if (stage) {
+    if (stage_matters(uneven)) {
       add(Pattern::kStage, stage_text());
     }
-    if (uneven || stage) {
+    if (!out_.causes.empty()) {
       return;
     }
     if (communication_leads(blocking_.by_optype.labels, blocking_.by_optype.ratio)) {
@@ -140,12 +209,47 @@ class Finder {
   }
 
  private:
+  /// Of a step: by what its computation takes more than its peers', or by S_w without peers.
+  std::size_t slowest_worker(std::size_t s) const {
+    if (width_ == 1) {
+      return largest(per_step_[s]);
+    }
+    const auto first =
+        compute_.excess_s.begin() + static_cast<std::ptrdiff_t>(s * compute_.workers);
+    const auto most =
+        std::max_element(first, first + static_cast<std::ptrdiff_t>(compute_.workers));
+    return *most > 0 ? static_cast<std::size_t>(most - first) : largest(per_step_[s]);
+  }
+
+  bool last_stage_explains() const { return out_.stage.rem && *out_.stage.rem >= kExplains; }
+
+  /// Beside a worker or transfers that are slow: if alike stages would save half as much.
+  bool stage_matters(bool uneven) const {
+    const double saves = rebalancing().saves;
+    const bool heavy = !heavy_.stages.empty() && saves >= kWorthNaming;
+    if (out_.causes.size() == (uneven ? 1 : 0)) {
+      return last_stage_explains() || heavy;
+    }
+    const double fault = std::max(
+        replacing().saves, saved(pairwise_mean(usual_transfers_.span), mean_nodelay(scene_)));
+    return heavy && saves >= kExplains * fault;
+  }
+
+  /// Whether what is lost in a step is half gone in a timeline.
+  bool explains(const StepTimes& without, std::size_t s) const {
+    const double now = scene_.model.nodelay.span[s];
+    return now - without.span[s] >= kExplains * (now - scene_.model.ideal.optimizer[s]);
+  }
+
   Pattern pattern_of(std::size_t s, double slowdown, double middle) const {
     if (slowdown < kStraggling) {
       return Pattern::kNone;
     }
-    if (stands_out(per_step_[s], slowdown)) {
+    if (width_ > 1 ? explains(usual_worker_, s) : stands_out(per_step_[s], slowdown)) {
       return Pattern::kWorker;
+    }
+    if (explains(usual_transfers_, s)) {
+      return Pattern::kCommunication;
     }
     if (uneven_[s] != 0) {
       return Pattern::kSequenceLength;
@@ -162,12 +266,14 @@ class Finder {
     return slowdown >= kOneOffSlower * middle ? Pattern::kOneOff : Pattern::kMixed;
   }
 
-  /// Share of the slow steps for which `shows` holds.
+  /// Share of the slow steps for which `shows` holds; of all if none is slow.
   template <class Shows>
   double share(Shows&& shows) const {
+    const bool any = std::ranges::any_of(
+        out_.steps, [](const StepPattern& step) { return step.slowdown >= kStraggling; });
     double slow = 0, showing = 0;
     for (std::size_t s = 0; s < out_.steps.size(); ++s) {
-      if (out_.steps[s].slowdown >= kStraggling) {
+      if (!any || out_.steps[s].slowdown >= kStraggling) {
         slow += 1;
         showing += shows(s) ? 1 : 0;
       }
@@ -181,18 +287,24 @@ class Finder {
         case Pattern::kWorker:
           return out_.steps[s].worker == out_.slowest.front();
         case Pattern::kStage:
-          return out_.steps[s].stage + 1 == table_.stages;
+          return out_.steps[s].stage + 1 == table_.stages ||
+                 std::ranges::count(heavy_.stages, out_.steps[s].stage) > 0;
         case Pattern::kSequenceLength:
           return uneven_[s] != 0;
         case Pattern::kCommunication:
-          return static_cast<bool>(communication_[s]);
+          return communication_[s] ||
+                 saved(usual_transfers_.span[s], scene_.model.nodelay.span[s]) >= kWorthNaming;
         case Pattern::kGc:
           return gc_steps_[s] != 0;
         default:
           return out_.steps[s].pattern == pattern;
       }
     });
-    out_.causes.push_back({pattern, confidence, std::move(evidence)});
+    out_.causes.push_back({.pattern = pattern,
+                           .confidence = confidence,
+                           .evidence = std::move(evidence),
+                           .ranks = {},
+                           .what = {}});
   }
 
   /// Mean duration of a type, of one worker or (if `others`) of the others: those of its stage, or
@@ -216,7 +328,63 @@ class Finder {
     return count > 0 ? sum / count : 0;
   }
 
-  std::string worker_text() const {
+  const Remedy& remedy(std::string_view name) const {
+    return *std::ranges::find(out_.remedies, name, &Remedy::name);
+  }
+  const Remedy& replacing() const { return remedy("replace-worker"); }
+  const Remedy& rebalancing() const { return remedy("rebalance-stages"); }
+
+  void add_worker() {
+    const std::size_t worker = out_.slowest.front();
+    const std::string saves =
+        fmt::format("; replacing it would save {:.0f} % of step time", 100 * replacing().saves);
+    const std::optional<SlowPasses> slow = slow_passes(table_, worker);
+    if (width_ == 1 || !slow) {
+      add(Pattern::kWorker, lone_worker_text() + saves);
+      out_.causes.back().ranks = {table_.ranks[worker]};
+      return;
+    }
+    std::size_t steps = 0;
+    for (const StepPattern& step : out_.steps) {
+      steps += step.worker == worker ? 1 : 0;
+    }
+    add(Pattern::kWorker,
+        fmt::format("rank {} is {:.3g} times slower in {} in {} of {} steps", table_.ranks[worker],
+                    slow->factor, to_text(slow->type), steps, table_.steps.size()) +
+            (slow->slow == slow->passes
+                 ? ""
+                 : fmt::format(", in {} of {} passes", slow->slow, slow->passes)) +
+            saves);
+    Cause& cause = out_.causes.back();
+    cause.ranks = {table_.ranks[worker]};
+    cause.what = to_text(slow->type);
+    cause.factor = slow->factor;
+  }
+
+  void add_slow_transfers(double saves) {
+    const SlowTransfers& slow = *transfers_;
+    const auto dp_rank = static_cast<std::size_t>(place_of(table_, slow.lane).dp_rank);
+    std::vector<std::int32_t> ranks = {table_.rank(slow.from, slow.lane)};
+    std::string between = fmt::format("of stage {} in dp_rank {}", slow.from, dp_rank);
+    if (slow.from != slow.to) {
+      ranks.push_back(table_.rank(slow.to, slow.lane));
+      between = fmt::format("from rank {} to rank {} (dp_rank {}, stages {} and {})", ranks[0],
+                            ranks[1], dp_rank, slow.from, slow.to);
+    }
+    add(Pattern::kCommunication,
+        fmt::format("{} {} takes {:.3g} times as long as its peers'{}; as quick as theirs, a step "
+                    "would save {:.0f} % of its time",
+                    slow.what, between, slow.factor,
+                    slow.places > 1 ? fmt::format(", and {} more do", slow.places - 1) : "",
+                    100 * saves));
+    Cause& cause = out_.causes.back();
+    cause.ranks = std::move(ranks);
+    cause.what = slow.what;
+    cause.factor = slow.factor;
+  }
+
+  /// Without peers: beside the other stages' workers.
+  std::string lone_worker_text() const {
     const std::size_t worker = out_.slowest.front();
     std::string text;
     double largest_ratio = 0;
@@ -237,19 +405,26 @@ class Finder {
                            table_.ranks[worker], largest_ratio, to_text(type), slow, steps);
       }
     }
-    const auto remedy = std::find_if(out_.remedies.begin(), out_.remedies.end(),
-                                     [](const Remedy& r) { return r.name == "replace-worker"; });
-    return text +
-           fmt::format("; replacing it would save {:.0f} % of step time", 100 * remedy->saves);
+    return text;
   }
 
   std::string stage_text() const {
-    const auto remedy = std::find_if(out_.remedies.begin(), out_.remedies.end(),
-                                     [](const Remedy& r) { return r.name == "rebalance-stages"; });
-    return fmt::format(
-        "the last stage, {}, explains {:.0f} % of what is lost; with all stages alike a step would "
-        "save {:.0f} % of its time",
-        table_.stages - 1, 100 * *out_.stage.rem, 100 * remedy->saves);
+    const std::string saves =
+        fmt::format("; with all stages alike a step would save {:.0f} % of its time",
+                    100 * rebalancing().saves);
+    const bool last_alone = heavy_.stages.empty() ||
+                            (heavy_.stages.size() == 1 && heavy_.stages[0] + 1 == table_.stages);
+    if (last_alone && last_stage_explains()) {
+      return fmt::format("the last stage, {}, explains {:.0f} % of what is lost", table_.stages - 1,
+                         100 * *out_.stage.rem) +
+             saves;
+    }
+    std::string text = "passes take longer than on the other stages: ";
+    for (std::size_t i = 0; i < heavy_.stages.size(); ++i) {
+      text += fmt::format("{}{:.3g} times on stage {}", i > 0 ? ", " : "", heavy_.factors[i],
+                          heavy_.stages[i]);
+    }
+    return text + saves;
   }
 
   std::string communication_text() const {
@@ -271,6 +446,11 @@ class Finder {
   std::size_t width_;
   const Decompositions& blocking_;
   const std::vector<std::vector<double>>& per_step_;
+  const ComputeExcess& compute_;
+  bool slow_worker_;  // slower than its peers: the first of out_.slowest
+  HeavyStages heavy_;
+  const std::optional<SlowTransfers>& transfers_;
+  StepTimes usual_transfers_, usual_worker_;  // T without the slow ones
   Causes& out_;
   std::vector<char> gc_steps_, uneven_;
   std::vector<bool> communication_;
@@ -317,11 +497,16 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
     return by_worker[a] != by_worker[b] ? by_worker[a] > by_worker[b]
                                         : scene.table.ranks[a] < scene.table.ranks[b];
   });
-  out.slowest.resize(std::min<std::size_t>(10, out.slowest.size()));
   out.by_worker = std::move(by_worker);
 
+  const ComputeExcess compute = compute_excess(scene.table);
+  const std::optional<Remedy> replaced = replaced_first(scene, compute, out.slowest);
+  while (out.slowest.size() > 10) {
+    out.slowest.pop_back();
+  }
+  const bool slow_worker = replaced && replaced->saves >= kWorthNaming;
   const std::vector<Outlier> outliers = forward_outliers(scene.table);
-  out.remedies = {replace_worker(scene, out.slowest.front()),
+  out.remedies = {replaced ? *replaced : replace_worker(scene, out.slowest.front()),
                   rebalance_stages(scene),
                   redistribute_sequences(scene),
                   planned_gc(scene, outliers),
@@ -330,13 +515,19 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   if (traces_peers(scene.table)) {
     out.remedies.push_back(faster_links(scene, Links::kPeers));
   }
+  const std::optional<SlowTransfers> transfers = slow_transfers(scene);
+  StepTimes usual_transfers = transfers ? with_usual_transfers(scene) : scene.model.nodelay;
+  if (transfers) {
+    const double then = pairwise_mean(usual_transfers.span);
+    out.remedies.push_back({"mend-transfers", "transfers as quick as those of the other dp_ranks",
+                            then, saved(then, mean_nodelay(scene))});
+  }
   std::stable_sort(out.remedies.begin(), out.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saves > b.saves; });
-  Finder finder(scene, blocking, per_step, outliers, out);
+  Finder finder(scene, blocking, per_step, outliers, compute, slow_worker, transfers,
+                std::move(usual_transfers), out);
   finder.find_step_patterns();
-  if (out.straggling) {
-    finder.find_causes();
-  }
+  finder.find_causes();
   return out;
 }
 

@@ -26,9 +26,17 @@ std::string causes_json(const Causes& causes, const OpTable& table, const JobMet
   Json found = Json::array(), workers = Json::array(), remedies = Json::array(),
        steps = Json::array();
   for (const Cause& cause : causes.causes) {
-    found.push_back({{"cause", to_text(cause.pattern)},
-                     {"confidence", cause.confidence},
-                     {"evidence", cause.evidence}});
+    Json json = {{"cause", to_text(cause.pattern)},
+                 {"confidence", cause.confidence},
+                 {"evidence", cause.evidence}};
+    if (!cause.ranks.empty()) {
+      json["ranks"] = cause.ranks;
+    }
+    if (cause.factor > 0) {
+      json["what"] = cause.what;
+      json["factor"] = cause.factor;
+    }
+    found.push_back(std::move(json));
   }
   for (const std::size_t worker : causes.slowest) {
     workers.push_back(worker_json(causes, table, worker));

@@ -238,6 +238,32 @@ TEST(Causes, ASlowWorkerIsNamed) {
   EXPECT_EQ(causes.remedies.front().step_time_s, mean_nodelay(even.scene()));
 }
 
+TEST(Causes, ASlowWorkerOfALightStageIsNamed) {
+  const Analysis a(
+      play({.dp = 4, .stages = 3, .microbatches = 8, .steps = 2}, [](const TraceRow& row) {
+        const float slow = row.rank == 1 ? 1.5F : 1.0F;
+        return uniform(row) * (is_compute(row.optype) ? (row.stage == 2 ? 1.4F : slow) : 1.0F);
+      }));
+  const Causes causes = causes_of(a);
+  ASSERT_FALSE(causes.causes.empty());
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kWorker);
+  EXPECT_THAT(causes.causes[0].ranks, ::testing::ElementsAre(1));
+  EXPECT_NEAR(causes.causes[0].factor, 1.5, 1e-5);
+  EXPECT_EQ(causes.slowest.front(), 1U);
+}
+
+TEST(Causes, SlowMessagesAreNoFaultOfAWorker) {
+  const Analysis a(
+      play({.dp = 4, .stages = 2, .microbatches = 8, .steps = 2}, [](const TraceRow& row) {
+        return uniform(row) * (row.dp_rank == 2 && is_p2p(row.optype) ? 9.0F : 1.0F);
+      }));
+  const Causes causes = causes_of(a);
+  ASSERT_EQ(causes.causes.size(), 1U);
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kCommunication);
+  EXPECT_THAT(causes.causes[0].ranks, ::testing::UnorderedElementsAre(2, 6));
+  EXPECT_NEAR(causes.causes[0].factor, 9, 1e-4);
+}
+
 TEST(Causes, AHeavyLastStageIsNamed) {
   const Analysis a(
       play({.dp = 4, .stages = 4, .microbatches = 16, .steps = 3}, [](const TraceRow& row) {
