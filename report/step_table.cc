@@ -169,7 +169,10 @@ class Writer {
     row("  exposed communication", result_.exposed);
     for (std::size_t i = 0; i < result_.exposed_by_group.size(); ++i) {
       if (result_.exposed_by_group[i] > Time()) {
-        row("    " + to_upper(name_of(static_cast<GroupKind>(i))), result_.exposed_by_group[i]);
+        const auto group = static_cast<GroupKind>(i);
+        const bool bubble = group == GroupKind::kPp && result_.bubble == Time();  // one of a model
+        row("    " + to_upper(name_of(group)) + (bubble ? ", pipeline bubble" : ""),
+            result_.exposed_by_group[i]);
       }
     }
     if (result_.skew * 1000 > result_.total) {
