@@ -25,19 +25,32 @@ std::size_t largest(const std::vector<double>& v) {
 
 double saved(double then, double now) { return 1 - then / now; }
 
+bool shows_sequence_length(const SequenceLengthSign& sign) {
+  return sign.correlation >= kCorrelation && sign.forward_cv >= kVariation;
+}
+
 /// The workers that compute longer than their peers, most first, at most three. A long sequence
-/// makes all stages of its dp_rank slow, a slow worker its own.
+/// makes all stages of its dp_rank slow, a slow worker its own; without stages a worker must stand
+/// out among dp_ranks whose sequences are uneven.
 std::vector<std::size_t> apart_from_peers(const OpTable& table, const ComputeExcess& compute) {
   const std::size_t width = table.width(), stages = compute.workers / width;
   std::vector<std::size_t> found;
+  std::vector<double> shares;
+  for (std::size_t worker = 0; worker < compute.workers; ++worker) {
+    shares.push_back(compute.share(worker));
+  }
+  const bool uneven = stages == 1 && shows_sequence_length(sequence_length_sign(table, {}));
   for (std::size_t worker = 0; worker < compute.workers && width > 1; ++worker) {
-    const double own = compute.share(worker);
+    const double own = shares[worker];
     double others = 0;
     for (std::size_t stage = 0; stage < stages; ++stage) {
-      others += stage == worker / width ? 0 : compute.share(stage * width + worker % width);
+      others += stage == worker / width ? 0 : shares[stage * width + worker % width];
     }
-    if (own >= kWorthNaming &&
-        (stages == 1 || own >= kApart * others / static_cast<double>(stages - 1))) {
+    others /= static_cast<double>(std::max<std::size_t>(1, stages - 1));
+    for (std::size_t other = 0; other < width && uneven; ++other) {
+      others = std::max(others, other == worker ? 0 : shares[other]);
+    }
+    if (own >= kWorthNaming && own >= kApart * others) {
       found.push_back(worker);
     }
   }
@@ -90,10 +103,6 @@ double most(const std::vector<std::string>& labels, const std::vector<double>& r
 bool communication_leads(const std::vector<std::string>& labels,
                          const std::vector<double>& ratios) {
   return most(labels, ratios, is_comm_label) > most(labels, ratios, is_compute_label);
-}
-
-bool shows_sequence_length(const SequenceLengthSign& sign) {
-  return sign.correlation >= kCorrelation && sign.forward_cv >= kVariation;
 }
 
 /// What replacing the workers that are slower than their peers brings, the best first; that worker
@@ -221,7 +230,15 @@ class Finder {
     return *most > 0 ? static_cast<std::size_t>(most - first) : largest(per_step_[s]);
   }
 
-  bool last_stage_explains() const { return out_.stage.rem && *out_.stage.rem >= kExplains; }
+  /// Whether a worker that is slower than its peers is so in a step, at least half as much.
+  bool is_slow_in(std::size_t worker, std::size_t s) const {
+    const std::size_t at = s * compute_.workers + worker;
+    return compute_.excess_s[at] >= compute_.usual_s[at] * compute_.share(worker) / 2;
+  }
+
+  bool last_stage_explains() const {
+    return table_.stages > 1 && out_.stage.rem && *out_.stage.rem >= kExplains;
+  }
 
   /// Beside a worker or transfers that are slow: if alike stages would save half as much.
   bool stage_matters(bool uneven) const {
@@ -285,7 +302,8 @@ class Finder {
     const double confidence = share([&](std::size_t s) {
       switch (pattern) {
         case Pattern::kWorker:
-          return out_.steps[s].worker == out_.slowest.front();
+          return width_ > 1 ? is_slow_in(out_.slowest.front(), s)
+                            : out_.steps[s].worker == out_.slowest.front();
         case Pattern::kStage:
           return out_.steps[s].stage + 1 == table_.stages ||
                  std::ranges::count(heavy_.stages, out_.steps[s].stage) > 0;
@@ -345,8 +363,8 @@ class Finder {
       return;
     }
     std::size_t steps = 0;
-    for (const StepPattern& step : out_.steps) {
-      steps += step.worker == worker ? 1 : 0;
+    for (std::size_t s = 0; s < table_.steps.size(); ++s) {
+      steps += is_slow_in(worker, s) ? 1U : 0U;
     }
     add(Pattern::kWorker,
         fmt::format("rank {} is {:.3g} times slower in {} in {} of {} steps", table_.ranks[worker],

@@ -28,8 +28,8 @@ struct Slowness {
   std::vector<double> factors;
   double excess_s = 0;
 
-  void add(double own_s, double usual_s) {
-    if (usual_s > 0 && own_s >= kSlow * usual_s) {
+  void add(double own_s, double usual_s, double slow = kSlow) {
+    if (usual_s > 0 && own_s >= slow * usual_s) {
       factors.push_back(own_s / usual_s);
       excess_s += own_s - usual_s;
     }
@@ -92,7 +92,7 @@ std::optional<SlowPasses> slow_passes(const OpTable& table, std::size_t worker) 
   std::optional<SlowPasses> found;
   std::vector<float> scratch;
   for (const TraceOp type : {TraceOp::kForwardCompute, TraceOp::kBackwardCompute}) {
-    Slowness slowness;
+    Slowness slowness, all;
     std::size_t passes = 0;
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {
       if (table.nodes[n].type != type || static_cast<std::size_t>(table.nodes[n].stage) != stage) {
@@ -100,8 +100,14 @@ std::optional<SlowPasses> slow_passes(const OpTable& table, std::size_t worker) 
       }
       for (std::size_t step = 0; step < table.steps.size(); ++step, ++passes) {
         const auto own = table.duration(n).subspan(step * width, width);
-        slowness.add(static_cast<double>(own[lane]), usual_of(own, scratch));
+        const auto time = static_cast<double>(own[lane]);
+        const double reference = usual_of(own, scratch);
+        slowness.add(time, reference);
+        all.add(time, reference, 0);
       }
+    }
+    if (slowness.factors.empty()) {
+      slowness = std::move(all);
     }
     const std::size_t slow = slowness.factors.size();
     if (slow > 0) {

@@ -30,7 +30,8 @@ struct ComputeExcess {
 /// O(operations).
 ComputeExcess compute_excess(const OpTable& table);
 
-/// The passes of a worker that take 1.1 times what is usual, of the type that is slowed most.
+/// The passes of a worker that take 1.1 times what is usual, of the type that is slowed most; all
+/// of a type that has none.
 struct SlowPasses {
   TraceOp type = TraceOp::kForwardCompute;
   double factor = 1;  ///< the median one

@@ -1,5 +1,6 @@
 #include "analysis/whatif/sequence_length.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -68,25 +69,33 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
     return std::pair(static_cast<double>(table.duration(pair.first)[lane]),
                      static_cast<double>(table.duration(pair.second)[lane]));
   };
-  std::vector<Moments> workers(table.ranks.size());
+  // The chunks of a stage need not be as heavy as each other.
+  std::size_t chunks = 1;
+  for (const auto& pair : pairs) {
+    chunks = std::max(chunks, static_cast<std::size_t>(table.nodes[pair.first].chunk + 1));
+  }
+  std::vector<Moments> workers(table.ranks.size() * chunks);
+  const auto worker_of = [&](const auto& pair, std::size_t d) {
+    const OpNode& node = table.nodes[pair.first];
+    const auto stage = static_cast<std::size_t>(node.stage);
+    return (stage * width + d) * chunks + static_cast<std::size_t>(std::max(0, node.chunk));
+  };
   Moments all;
   for (const auto& pair : pairs) {
-    const auto stage = static_cast<std::size_t>(table.nodes[pair.first].stage);
     for (const std::size_t step : chosen) {
       for (std::size_t d = 0; d < width; ++d) {
         const auto [forward, backward] = lane_values(pair, step, d);
-        workers[stage * width + d].add(forward, backward);
+        workers[worker_of(pair, d)].add(forward, backward);
         all.add(forward, backward);
       }
     }
   }
   Moments residuals;
   for (const auto& pair : pairs) {
-    const auto stage = static_cast<std::size_t>(table.nodes[pair.first].stage);
     for (const std::size_t step : chosen) {
       for (std::size_t d = 0; d < width; ++d) {
         const auto [forward, backward] = lane_values(pair, step, d);
-        const Moments& own = workers[stage * width + d];
+        const Moments& own = workers[worker_of(pair, d)];
         residuals.add(forward - own.x / own.n, backward - own.y / own.n);
       }
     }

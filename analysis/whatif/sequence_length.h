@@ -7,8 +7,8 @@
 namespace lockstep::whatif {
 
 /// How the forward and backward times of the same microbatch go together. Long sequences make both
-/// slow (attention is quadratic), a slow worker makes all its own slow; so each worker's mean is
-/// taken off first.
+/// slow (attention is quadratic), a slow worker makes all its own slow; so each worker's mean, by
+/// chunk, is taken off first.
 struct SequenceLengthSign {
   double correlation = 0;  ///< Pearson's r of the residuals; 0 if one side does not vary
   double pooled = 0;       ///< r without taking the means off: confounded, for comparison

@@ -162,6 +162,21 @@ TEST_F(Recover, GpuOfAnyStage) {
   expect(kServers, "gpu:5:1.2", 5, 1.2);
 }
 
+// Of one dp_rank without stages; of chunks that are not as heavy as each other; a little slow; and
+// the worse of two.
+TEST_F(Recover, GpuOfOtherJobs) {
+  expect("--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 2048", "gpu:9:1.3@200ms", 9, 1.3);
+  expect("--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 2048", "gpu:3:1.05", 3, 1.05);
+  expect("--model llama3-8b --gpus 16 --pp 2 --vpp 2 --mbs 1 --global-batch 64 --seq 2048",
+         "gpu:3:1.3", 3, 1.3);
+  EXPECT_EQ(json_of("out/causes-simulated.json")["causes"].size(), 1U);
+  simulate(kStages, "gpu:5:1.2 --straggler gpu:9:1.4");
+  whatif();
+  const Json cause = json_of("out/causes-simulated.json")["causes"][0];
+  EXPECT_EQ(cause["ranks"], Json({9}));
+  EXPECT_EQ(cause["confidence"], 1);
+}
+
 TEST_F(Recover, GpuForAWhile) {
   expect("gpu:9:1.5@300ms", 9, 1.5);
   expect("gpu:9:1.5@100ms-300ms", 9, 1.5);
@@ -292,6 +307,11 @@ TEST_F(Recover, SequenceLengths) {
   const Json causes = json_of("out/causes-simulated.json");
   EXPECT_EQ(causes["causes"][0]["cause"], "sequence-length");
   EXPECT_GT(causes["sequence_length"]["correlation"].get<double>(), 0.99);
+  simulate("--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 2048", "seqlen:0.5");
+  whatif();
+  const Json without_stages = json_of("out/causes-simulated.json")["causes"];
+  ASSERT_EQ(without_stages.size(), 1U) << without_stages.dump();
+  EXPECT_EQ(without_stages[0]["cause"], "sequence-length");
   simulate(kStages, "seqlen:0");
   whatif();
   EXPECT_LT(json_of("out/causes-simulated.json")["sequence_length"]["correlation"].get<double>(),
