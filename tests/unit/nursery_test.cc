@@ -73,8 +73,8 @@ TEST(Nursery, EndsWhatTakesTooLong) {
 }
 
 TEST(Nursery, EndsWhatNeedsTooMuchMemory) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the address sanitizer's own memory is beyond any limit";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's own memory is beyond any limit";
 #endif
   Nursery nursery;
   // A million transfers at once take some 400 MB.
