@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +26,7 @@
 #include "app/simulate/scenario.h"
 #include "app/simulate/sensitivity.h"
 #include "app/simulate/simulate_options.h"
+#include "app/simulate/simulate_outputs.h"
 #include "app/terminal.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
@@ -63,101 +63,6 @@ constexpr std::string_view kExamples =
 )";
 
 namespace fs = std::filesystem;
-
-/// Whether a trace of this name has what-if's columns.
-bool in_columns(const std::string& path) {
-  return path.ends_with(".parquet") || path.ends_with(".csv");
-}
-
-/// Whether it is Perfetto's own format.
-bool in_proto(const std::string& path) {
-  return path.ends_with(".pftrace") || path.ends_with(".pftrace.gz");
-}
-
-/// Refuses an output path that cannot work before the simulation rather than after it.
-/// No two outputs are one file: one of them would be lost.
-void check_names_differ(const SimulateOptions& options) {
-  std::map<std::string, std::string> flag_of;  // by file
-  const auto take = [&](const std::string& flag, const fs::path& file) {
-    if (file.empty() || file == "-") {
-      return;
-    }
-    const auto [known, fresh] = flag_of.try_emplace(fs::absolute(file).lexically_normal(), flag);
-    if (!fresh) {
-      throw Error("is also what " + known->second + " writes").at(file.string()).field(flag);
-    }
-  };
-  take("--trace", options.trace);
-  if (in_columns(options.trace)) {
-    take("--trace", fs::path(options.trace).replace_extension(".yaml"));
-  }
-  take("--memory-csv", options.memory_csv);
-  for (const auto& [flag, file] : files_of(options.output)) {
-    take(flag, file);
-  }
-}
-
-void check_outputs(const SimulateOptions& options) {
-  if (!options.trace.empty()) {
-    check_output_folder(options.trace, "--trace");
-    const bool json = options.trace.ends_with(".json") || options.trace.ends_with(".json.gz");
-    if (!in_columns(options.trace) && !json && !in_proto(options.trace) &&
-        !options.trace.ends_with(".csv.gz")) {
-      throw Error("cannot tell the format of a trace by this name")
-          .at(options.trace)
-          .field("--trace")
-          .expected(
-              "a name that ends in .json, .json.gz, .pftrace, .pftrace.gz, .csv, .csv.gz or "
-              ".parquet");
-    }
-    if (options.trace.ends_with(".parquet") && !has_parquet()) {
-      throw Error("Parquet needs Apache Arrow, which this build has not", ExitCode::kMissingPart)
-          .field("--trace")
-          .hint("./setup installs it; or take a name that ends in .csv");
-    }
-    if (options.engine == "analytic") {
-      throw Error("the analytic engine has no time line")
-          .field("--trace")
-          .hint("use --engine flow");
-    }
-  }
-  if (options.sensitivity && options.engine == "analytic") {
-    throw Error("the analytic engine has no links")
-        .field("--sensitivity")
-        .hint("use --engine flow");
-  }
-  if (!options.byteps_trace.empty()) {
-    if (options.engine == "analytic") {
-      throw Error("the analytic engine has no time line")
-          .field("--byteps-trace")
-          .hint("use --engine flow");
-    }
-    traced_steps(options.steps);
-  }
-  if (options.memory_over_time || !options.memory_csv.empty()) {
-    if (options.engine == "analytic" || !options.workload.empty()) {
-      throw Error("what ranks hold is known of a model that runs on the flow or packet engine")
-          .field(options.memory_over_time ? "--memory" : "--memory-csv")
-          .expected("--model NAME, --from-megatron-args SCRIPT and their kin");
-    }
-    check_output_folder(options.memory_csv, "--memory-csv");
-  }
-  if (options.job_matrix && options.engine == "analytic") {
-    throw Error("jobs do not meet in the analytic engine")
-        .field("--job-matrix")
-        .hint("use --engine flow");
-  }
-  if (options.explain && options.engine == "analytic") {
-    throw Error("the analytic engine has no critical path")
-        .field("--explain")
-        .hint("use --engine flow");
-  }
-  if (!options.csv_dir.empty() && fs::exists(options.csv_dir) &&
-      !fs::is_directory(options.csv_dir)) {
-    throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
-  }
-  check_names_differ(options);
-}
 
 /// What a file of the job's results is named after: its workload, or its model.
 std::string name_of_job(const SimulateOptions& options) {
@@ -374,7 +279,7 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
                  to_yaml_text(*options.meta));
     } else if (options.trace.ends_with(".csv.gz")) {
       write_timeline_csv(timeline, options.trace);
-    } else if (in_proto(options.trace)) {
+    } else if (is_perfetto_proto(options.trace)) {
       write_perfetto_proto(timeline, options.trace);
     } else {
       write_chrome_trace(timeline, options.trace);
@@ -476,7 +381,7 @@ ExitCode simulate(SimulateOptions& options) {
     write_file("-", straggler_help());
     return ExitCode::kDone;
   }
-  check_outputs(options);
+  check_simulate_outputs(options);
   check_report_flags(options.output);
   options.stragglers = read_stragglers(options);
   std::vector<std::string> warnings;
@@ -506,7 +411,7 @@ ExitCode simulate(SimulateOptions& options) {
   const Topology* given = topology ? &*topology : nullptr;
   Trace rows;
   JobMeta meta;
-  if (in_columns(options.trace)) {
+  if (has_whatif_columns(options.trace)) {
     options.rows = &rows;
     options.meta = &meta;
   }
@@ -514,7 +419,7 @@ ExitCode simulate(SimulateOptions& options) {
   if (options.detail_wanted || options.output.wanted()) {
     options.detail = &detail;
   }
-  const bool drawn = !options.trace.empty() && !in_columns(options.trace);
+  const bool drawn = !options.trace.empty() && !has_whatif_columns(options.trace);
   const Interruptible interruptible;
   StepResult result = run_steps(options, workload, given, drawn ? &timeline : nullptr);
   result.workload =

@@ -1,0 +1,110 @@
+#include "app/simulate/simulate_outputs.h"
+
+#include <filesystem>
+#include <map>
+
+#include "app/report_flags.h"
+#include "app/simulate/byteps_trace.h"
+#include "base/error.h"
+#include "trace/read_trace.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// No two outputs are one file: one of them would be lost.
+void check_names_differ(const SimulateOptions& options) {
+  std::map<std::string, std::string> flag_of;  // by file
+  const auto take = [&](const std::string& flag, const fs::path& file) {
+    if (file.empty() || file == "-") {
+      return;
+    }
+    const auto [known, fresh] = flag_of.try_emplace(fs::absolute(file).lexically_normal(), flag);
+    if (!fresh) {
+      throw Error("is also what " + known->second + " writes").at(file.string()).field(flag);
+    }
+  };
+  take("--trace", options.trace);
+  if (has_whatif_columns(options.trace)) {
+    take("--trace", fs::path(options.trace).replace_extension(".yaml"));
+  }
+  take("--memory-csv", options.memory_csv);
+  for (const auto& [flag, file] : files_of(options.output)) {
+    take(flag, file);
+  }
+}
+
+}  // namespace
+
+bool has_whatif_columns(const std::string& path) {
+  return path.ends_with(".parquet") || path.ends_with(".csv");
+}
+
+bool is_perfetto_proto(const std::string& path) {
+  return path.ends_with(".pftrace") || path.ends_with(".pftrace.gz");
+}
+
+void check_simulate_outputs(const SimulateOptions& options) {
+  if (!options.trace.empty()) {
+    check_output_folder(options.trace, "--trace");
+    const bool json = options.trace.ends_with(".json") || options.trace.ends_with(".json.gz");
+    if (!has_whatif_columns(options.trace) && !json && !is_perfetto_proto(options.trace) &&
+        !options.trace.ends_with(".csv.gz")) {
+      throw Error("cannot tell the format of a trace by this name")
+          .at(options.trace)
+          .field("--trace")
+          .expected(
+              "a name that ends in .json, .json.gz, .pftrace, .pftrace.gz, .csv, .csv.gz or "
+              ".parquet");
+    }
+    if (options.trace.ends_with(".parquet") && !has_parquet()) {
+      throw Error("Parquet needs Apache Arrow, which this build has not", ExitCode::kMissingPart)
+          .field("--trace")
+          .hint("./setup installs it; or take a name that ends in .csv");
+    }
+    if (options.engine == "analytic") {
+      throw Error("the analytic engine has no time line")
+          .field("--trace")
+          .hint("use --engine flow");
+    }
+  }
+  if (options.sensitivity && options.engine == "analytic") {
+    throw Error("the analytic engine has no links")
+        .field("--sensitivity")
+        .hint("use --engine flow");
+  }
+  if (!options.byteps_trace.empty()) {
+    if (options.engine == "analytic") {
+      throw Error("the analytic engine has no time line")
+          .field("--byteps-trace")
+          .hint("use --engine flow");
+    }
+    traced_steps(options.steps);
+  }
+  if (options.memory_over_time || !options.memory_csv.empty()) {
+    if (options.engine == "analytic" || !options.workload.empty()) {
+      throw Error("what ranks hold is known of a model that runs on the flow or packet engine")
+          .field(options.memory_over_time ? "--memory" : "--memory-csv")
+          .expected("--model NAME, --from-megatron-args SCRIPT and their kin");
+    }
+    check_output_folder(options.memory_csv, "--memory-csv");
+  }
+  if (options.job_matrix && options.engine == "analytic") {
+    throw Error("jobs do not meet in the analytic engine")
+        .field("--job-matrix")
+        .hint("use --engine flow");
+  }
+  if (options.explain && options.engine == "analytic") {
+    throw Error("the analytic engine has no critical path")
+        .field("--explain")
+        .hint("use --engine flow");
+  }
+  if (!options.csv_dir.empty() && fs::exists(options.csv_dir) &&
+      !fs::is_directory(options.csv_dir)) {
+    throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
+  }
+  check_names_differ(options);
+}
+
+}  // namespace lockstep
