@@ -259,6 +259,9 @@ class MaxMin {
   Constraint& touch(std::int32_t constraint);
   void join(std::int32_t variable);
   void fetch_user(const Crowd& crowd, std::size_t user) const;
+  template <class F>
+  void each_closed(const Crowd& crowd, F f) const;
+  std::int64_t weight_of(const Crowd& crowd, const User& user) const;
   void enqueue(std::int32_t constraint);
   void enqueue_stirred();
   std::int64_t next_level(std::int64_t level);

@@ -209,6 +209,30 @@ std::int64_t MaxMin::full_at(std::int32_t c, bool looking) {
   return looking ? gather_meeting(c, std::max(lowest, done_)) : lowest;
 }
 
+/// Asks for what looking at a user will need; beyond the last one nothing.
+void MaxMin::fetch_user(const Crowd& crowd, std::size_t user) const {
+  if (user < crowd.users.size()) {
+    __builtin_prefetch(&variables_[at(crowd.users[user].variable)]);
+  }
+}
+
+/// Calls f(user, variable) for the users that are not open.
+template <class F>
+void MaxMin::each_closed(const Crowd& crowd, F f) const {
+  for (std::size_t i = 0; i < crowd.users.size(); ++i) {
+    fetch_user(crowd, i + kAhead);
+    const Variable& variable = variables_[at(crowd.users[i].variable)];
+    if (!variable.open) {
+      f(crowd.users[i], variable);
+    }
+  }
+}
+
+/// The same as weight(user), without a look at its element where all are alike.
+std::int64_t MaxMin::weight_of(const Crowd& crowd, const User& user) const {
+  return crowd.weight != 0 ? crowd.weight : weight(user);
+}
+
 /// The level at which a constraint is full with its open variables and those users that stay, at
 /// `from` or above: they are in meeting_ then. kNone if there are none.
 std::int64_t MaxMin::gather_meeting(std::int32_t c, std::int64_t from) {
@@ -217,31 +241,23 @@ std::int64_t MaxMin::gather_meeting(std::int32_t c, std::int64_t from) {
   meeting_.clear();
   Wide left = constraint.left;
   std::int64_t weight = constraint.open, others = 0;
-  for (std::size_t i = 0; i < crowd.users.size(); ++i) {
-    fetch_user(crowd, i + kAhead);
-    const User& user = crowd.users[i];
-    const Variable& variable = variables_[at(user.variable)];
-    if (variable.open) {
-      continue;
-    }
+  each_closed(crowd, [&](const User& user, const Variable& variable) {
     const bool stays = variable.joined != epoch_;
     if (!(stays && constraint.held > 0 && variable.rate == constraint.level)) {
       others = std::max(others, variable.rate);
     }
     if (stays && variable.rate >= from) {
-      const std::int64_t own =
-          crowd.weight != 0 ? crowd.weight : elements_[at(user.element)].weight;
+      const std::int64_t own = weight_of(crowd, user);
       meeting_.push_back({user.variable, own, variable.rate});
       left += static_cast<Wide>(own) * variable.rate;
       weight += own;
     }
-  }
+  });
   constraint.others = above(others);
   // Users below the level of all together stay below it: without them it is higher still.
-  for (std::size_t before = 0; weight > 0;) {
-    before = meeting_.size();
+  while (weight > 0) {
     const std::int64_t level = divide(left, weight);
-    std::erase_if(meeting_, [&](const Staying& each) {
+    const std::size_t below = std::erase_if(meeting_, [&](const Staying& each) {
       if (each.rate >= level) {
         return false;
       }
@@ -249,7 +265,7 @@ std::int64_t MaxMin::gather_meeting(std::int32_t c, std::int64_t from) {
       weight -= each.weight;
       return true;
     });
-    if (meeting_.size() == before) {
+    if (below == 0) {
       return level;
     }
   }
@@ -349,13 +365,6 @@ bool MaxMin::has_risen(std::int32_t index, std::int64_t level) {
   return true;
 }
 
-/// Asks for what looking at a user will need; beyond the last one nothing.
-void MaxMin::fetch_user(const Crowd& crowd, std::size_t user) const {
-  if (user < crowd.users.size()) {
-    __builtin_prefetch(&variables_[at(crowd.users[user].variable)]);
-  }
-}
-
 /// The constraint is full at this level: whoever is above joins.
 void MaxMin::find_above(std::int32_t c, std::int64_t level) {
   Constraint& constraint = constraints_[at(c)];
@@ -364,25 +373,19 @@ void MaxMin::find_above(std::int32_t c, std::int64_t level) {
   }
   Crowd& crowd = crowds_[at(c)];
   std::int64_t others = 0;
-  for (std::size_t i = 0; i < crowd.users.size(); ++i) {
-    fetch_user(crowd, i + kAhead);
-    const User& user = crowd.users[i];
-    const Variable& variable = variables_[at(user.variable)];
-    if (variable.open) {
-      continue;
-    }
-    if (variable.rate <= level) {  // or the constraint may rise and meet them again
+  each_closed(crowd, [&](const User& user, const Variable& variable) {
+    if (variable.rate <= level) {  // equal ones too: the constraint may rise and meet them again
       others = std::max(others, variable.rate);
     }
     if (variable.joined == epoch_ || variable.rate < level) {
-      continue;
+      return;
     }
     if (variable.rate == level) {
-      crowd.equal += crowd.weight != 0 ? crowd.weight : elements_[at(user.element)].weight;
+      crowd.equal += weight_of(crowd, user);
     } else {
       joining_.push_back(user.variable);
     }
-  }
+  });
   constraint.others = above(others);
 }
 
