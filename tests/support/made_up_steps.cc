@@ -285,4 +285,17 @@ Trace play(const MadeUpJob& job, const OpSeconds& seconds) {
   return trace;
 }
 
+float uniform(const TraceRow& row) {
+  switch (row.optype) {
+    case TraceOp::kForwardCompute:
+      return 1;
+    case TraceOp::kBackwardCompute:
+      return 2;
+    case TraceOp::kGc:
+      return 0;
+    default:
+      return 0.125F;
+  }
+}
+
 }  // namespace lockstep::testing

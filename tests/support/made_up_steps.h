@@ -20,6 +20,9 @@ struct MadeUpJob {
 /// keep all times exact.
 using OpSeconds = std::function<float(const TraceRow& row)>;
 
+/// Every operation of a type takes the same; multiples of 1/8 second.
+float uniform(const TraceRow& row);
+
 /// Plays the job by recursion over its operations ("when can this start?"), which shares nothing
 /// with the analysis. Nothing is launched late. Parameters are gathered and gradients scattered if
 /// dp > 1. With tp or ep the rows say their ranks.

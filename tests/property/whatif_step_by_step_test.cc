@@ -1,0 +1,119 @@
+// A what-if trace that is read step by step, against the same one read whole.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/whatif/load_job.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "tests/support/made_up_steps.h"
+#include "trace/read_trace.h"
+
+namespace lockstep::whatif::whatif_step_by_step_test {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::play;
+using testing::uniform;
+
+/// A trace that is taken in step by step gives the same table, whatever the order of the steps and
+/// of the rows within them.
+class StepByStep : public ::testing::Test {
+ protected:
+  StepByStep() : trace(play({.dp = 2, .stages = 2, .microbatches = 3, .steps = 4}, uniform)) {}
+
+  /// The rows of the given steps one after the other, each step's in another order.
+  std::string file_of(const std::vector<std::int64_t>& steps) {
+    Trace out;
+    Rng rng(1, "rows");
+    for (const std::int64_t step : steps) {
+      std::vector<std::size_t> rows;
+      for (std::size_t i = 0; i < trace.size(); ++i) {
+        if (trace.step[i] == step) {
+          rows.push_back(i);
+        }
+      }
+      for (std::size_t i = rows.size(); i > 1; --i) {
+        std::swap(rows[i - 1], rows[rng.next() % i]);
+      }
+      for (const std::size_t row : rows) {
+        add_row(out, row_at(trace, row));
+      }
+    }
+    const std::string path = ::testing::TempDir() + "/steps.csv";
+    write_trace(out, path);
+    return path;
+  }
+
+  Trace trace;
+  Warnings warnings;
+};
+
+TEST_F(StepByStep, GivesTheSameTable) {
+  const std::vector<StepRange> some = {{1, 1}, {3, 3}};
+  for (const auto& ranges : {std::vector<StepRange>{}, some}) {
+    const std::string path = file_of({3, 1, 4, 2});
+    const LoadedJob whole = load_job({&path, 1}, {.steps = ranges}, &warnings);
+    const LoadedJob streamed = load_job({&path, 1}, {.steps = ranges, .most_rows = 10}, &warnings);
+    EXPECT_GT(whole.trace.size(), 0U);
+    EXPECT_EQ(streamed.trace.size(), 0U);
+    EXPECT_EQ(streamed.table.steps, whole.table.steps);
+    EXPECT_EQ(streamed.table.ranks, whole.table.ranks);
+    EXPECT_EQ(streamed.table.start_s, whole.table.start_s);
+    EXPECT_EQ(streamed.table.duration_s, whole.table.duration_s);
+    ASSERT_EQ(streamed.table.nodes.size(), whole.table.nodes.size());
+    for (std::size_t n = 0; n < whole.table.nodes.size(); ++n) {
+      EXPECT_EQ(to_text(streamed.table.nodes[n]), to_text(whole.table.nodes[n]));
+      EXPECT_EQ(streamed.table.nodes[n].start_s, whole.table.nodes[n].start_s);
+      EXPECT_EQ(streamed.table.nodes[n].microbatch, whole.table.nodes[n].microbatch);
+    }
+  }
+}
+
+TEST_F(StepByStep, SeveralFilesAreOneTrace) {
+  const std::string whole_path = file_of({1, 2, 3, 4});
+  const LoadedJob whole = load_job({&whole_path, 1}, {}, &warnings);
+  std::vector<std::string> parts;
+  for (const std::int64_t step : {3, 1, 2, 4}) {
+    parts.push_back(::testing::TempDir() + "/part" + std::to_string(step) + ".csv");
+    std::filesystem::rename(file_of({step}), parts.back());
+  }
+  for (const std::size_t most_rows : {10U, 100000U}) {
+    const LoadedJob together = load_job(parts, {.most_rows = most_rows}, &warnings);
+    EXPECT_EQ(together.table.steps, whole.table.steps);
+    EXPECT_EQ(together.table.duration_s, whole.table.duration_s);
+  }
+}
+
+TEST_F(StepByStep, RefusesAStepInTwoPlaces) {
+  const std::string path = file_of({1, 2, 1});
+  EXPECT_THAT(
+      [&] {
+        load_job({&path, 1}, {.most_rows = 10}, nullptr);
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("the rows of step 1 are in two places")));
+}
+
+TEST_F(StepByStep, LeavesOutAStepThatLacksAnOperationIfAsked) {
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (trace.step[i] == 2 && trace.optype[i] == TraceOp::kOptimizer) {
+      trace.step[i] = 9;  // which is in no file
+    }
+  }
+  const std::string path = file_of({1, 2, 3, 4});
+  EXPECT_THAT(
+      [&] {
+        load_job({&path, 1}, {.most_rows = 10}, nullptr);
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("step 2: no optimizer 0 of stage 0")));
+  const LoadedJob job =
+      load_job({&path, 1}, {.drop_incomplete_steps = true, .most_rows = 10}, &warnings);
+  EXPECT_EQ(job.table.steps, (std::vector<std::int64_t>{1, 3, 4}));
+  EXPECT_EQ(job.table.start_s.size(), job.table.nodes.size() * 6);
+}
+
+}  // namespace
+}  // namespace lockstep::whatif::whatif_step_by_step_test
