@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ class RankWaits {
     });
     for (auto many = counts.begin();
          (many = std::find_if(many, counts.end(), is_many)) != counts.end(); ++many) {
-      many_.emplace_back(first + static_cast<std::int32_t>(many - counts.begin()), *many);
+      many_.emplace(first + static_cast<std::int32_t>(many - counts.begin()), *many);
     }
   }
   std::int32_t operator[](std::int32_t op) const {
@@ -48,7 +49,7 @@ class RankWaits {
     if (place >= counts_.size()) {
       return 1;
     }
-    return is_many(counts_[place]) ? many_at(op)->second : counts_[place];
+    return is_many(counts_[place]) ? many_.at(op) : counts_[place];
   }
   /// Of these operations: as there, and nothing.
   void take(std::int32_t first, std::int32_t last, const RankWaits& from) {
@@ -63,11 +64,16 @@ class RankWaits {
   /// A predecessor of `op` has ended; how many are left.
   std::int32_t end_one(std::int32_t op) {
     std::uint8_t& count = counts_[static_cast<std::size_t>(op - first_)];
-    if (is_many(count)) {
-      set(op, many_at(op)->second - 1);
-      return (*this)[op];
+    if (!is_many(count)) {
+      return --count;
     }
-    return --count;
+    const auto many = many_.find(op);
+    const std::int32_t left = --many->second;
+    if (!is_many(left)) {
+      count = static_cast<std::uint8_t>(left);
+      many_.erase(many);
+    }
+    return left;
   }
   /// Operations from `first` up to `end` wait for what they wait for `by` operations later; those
   /// before have begun. PRECONDITION: those before `first` wait for nothing.
@@ -81,7 +87,7 @@ class RankWaits {
       }
     }
     forget_many(first, stop + by);
-    many_.insert(many_.end(), moved.begin(), moved.end());
+    many_.insert(moved.begin(), moved.end());
     const auto begin = counts_.begin() + (first - first_);
     std::copy_backward(begin, counts_.begin() + (stop - first_),
                        counts_.begin() + (stop + by - first_));
@@ -98,19 +104,16 @@ class RankWaits {
   static constexpr std::int32_t kMany = UINT8_MAX;  ///< or more
 
   static bool is_many(std::int32_t count) { return count >= kMany; }
-  using Many = std::vector<std::pair<std::int32_t, std::int32_t>>;
-  Many::const_iterator many_at(std::int32_t op) const {
-    return std::ranges::find(many_, op, &Many::value_type::first);
-  }
+  using Many = std::unordered_map<std::int32_t, std::int32_t>;
   void forget_many(std::int32_t begin, std::int32_t end) {
     std::erase_if(many_, [&](const auto& each) { return each.first >= begin && each.first < end; });
   }
   void set(std::int32_t op, std::int32_t count) {
-    forget_many(op, op + 1);
+    many_.erase(op);
     counts_[static_cast<std::size_t>(op - first_)] =
         static_cast<std::uint8_t>(std::min(count, kMany));
     if (is_many(count)) {
-      many_.emplace_back(op, count);
+      many_.emplace(op, count);
     }
   }
 
