@@ -42,13 +42,6 @@ std::span<const ArgSpec> source_flags() {
   return kFlags;
 }
 
-std::vector<ArgSpec> exact_flags() {
-  std::vector<ArgSpec> flags(source_flags().begin(), source_flags().end());
-  flags.insert(flags.end(), model_size_flags().begin(), model_size_flags().end());
-  flags.insert(flags.end(), job_flags().begin(), job_flags().end());
-  return flags;
-}
-
 /// Takes the variables of a script out of a command line: the one flag that may be repeated.
 ShellVariables take_variables(std::vector<std::string>& words) {
   ShellVariables variables;
@@ -148,16 +141,23 @@ std::optional<Process> process_of(const ArgValues& args) {
 
 }  // namespace
 
+std::vector<ArgSpec> described_job_flags() {
+  std::vector<ArgSpec> flags(source_flags().begin(), source_flags().end());
+  flags.insert(flags.end(), model_size_flags().begin(), model_size_flags().end());
+  flags.insert(flags.end(), job_flags().begin(), job_flags().end());
+  return flags;
+}
+
 void check_job_words(std::span<const std::string> words) {
   std::vector<std::string> rest(words.begin(), words.end());
   take_variables(rest);
-  parse_args({exact_flags()}, rest);
+  parse_args({described_job_flags()}, rest);
 }
 
 ExactJob described_job(std::span<const std::string> words) {
   std::vector<std::string> rest(words.begin(), words.end());
   const ShellVariables variables = take_variables(rest);
-  const std::vector<ArgSpec> flags = exact_flags();
+  const std::vector<ArgSpec> flags = described_job_flags();
   ArgValues args = parse_args({flags}, rest);
   const std::optional<MegatronLaunch> launch = launch_of(args, variables);
   ExactJob exact;

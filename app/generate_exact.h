@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "generator/argparse.h"
 #include "generator/compute/compute_times.h"
 #include "generator/exact/memory.h"
 #include "generator/exact/operator.h"
@@ -31,6 +32,9 @@ struct ExactJob {
   bool with_init = false;                ///< the process's init items too
   std::vector<TimedOperator> operators;  ///< each name once; of exact_workload_of()
 };
+
+/// All flags that describe a job: where it comes from, the model's sizes, job_flags().
+std::vector<ArgSpec> described_job_flags();
 
 /// Whether these are flags of a job, whatever is missing. ERRORS: as described_job(), of the words.
 void check_job_words(std::span<const std::string> words);

@@ -1,6 +1,9 @@
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/cache/cached_program.h"
@@ -21,6 +24,24 @@ void hold_standard_streams() {
   }
 }
 
+/// The allocator that Arrow brings crashes, where ours throws, once memory is limited and used up.
+/// Before any thread looks at the environment.
+void keep_arrow_off_its_allocator() { ::setenv("ARROW_DEFAULT_MEMORY_POOL", "system", 0); }
+
+bool is_limited(decltype(RLIMIT_AS) resource) {
+  rlimit limit{};
+  return ::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/// Arrow brings an allocator of its own, mimalloc, which in the end frees what it may not have got
+/// where memory is limited, and crashes a process that has done its work: that one ends before.
+void end_before_arrow_does(int status, void* /*nothing*/) {
+  if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA)) {
+    std::fflush(nullptr);
+    ::_exit(status);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -29,6 +50,8 @@ int main(int argc, char** argv) {
   // A file that may not grow further (ulimit -f) is an error of write(), as a full disk is.
   std::signal(SIGXFSZ, SIG_IGN);
   hold_standard_streams();
+  keep_arrow_off_its_allocator();
+  ::on_exit(end_before_arrow_does, nullptr);
   lockstep::explain_lost_files();
   lockstep::leave_no_temporary_files();
   lockstep::take_signals();

@@ -36,7 +36,13 @@ void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group)
   app.add_flag("--no-pxn", flags.no_pxn, "cross-rail traffic crosses the spines")
       ->excludes(pxn)
       ->group(group);
-  app.add_flag("--spray", flags.spray, "spread every transfer over all shortest paths")
+  app.add_flag_function(
+         "--spray,!--no-spray", [&flags](std::int64_t count) { flags.spray = count > 0; },
+         "spread every transfer over all shortest paths, as adaptive routing does, or give a\n"
+         "flow one path, by the hash of its 5-tuple (ECMP); default: sprayed, for steps on the\n"
+         "flow engine but for SimAI's tables of layers")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
+      ->check(CLI::TypeValidator<bool>(""))
       ->group(group);
   app.add_flag("--rail-affinity", flags.rail_affinity,
                "GPUs with several NICs choose by channel, not by hash")
@@ -56,7 +62,7 @@ FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour) {
     flow.header = flag_value("--header", flags.header, parse_bytes);
   }
   flow.routes.pxn = takes_pxn(flags, simai_flavour);
-  flow.routes.spray = flags.spray;
+  flow.routes.spray = flags.spray.value_or(false);
   flow.routes.rail_affinity = flags.rail_affinity;
   return flow;
 }
@@ -76,7 +82,7 @@ void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group) 
          "those of TP groups)")
       ->group(group);
   app.add_option("--nccl-version", flags.nccl_version,
-                 "whose choice and latencies to take, 2.8.4 to 2.30.7 (the default)")
+                 "whose choice and latencies to take, 2.8.0 to 2.30.7 (the default)")
       ->group(group);
 }
 
@@ -91,7 +97,7 @@ std::vector<std::string> flags_beside_formulas(const NetworkFlags& flags) {
   look("--protocol", !flags.protocol.empty());
   look("--channels", flags.channels > 0);
   look("--nccl-version", !flags.nccl_version.empty());
-  look("--spray", flags.spray);
+  look("--spray", flags.spray.has_value());
   look("--rail-affinity", flags.rail_affinity);
   look("--mtu", !flags.mtu.empty());
   look("--header", !flags.header.empty());

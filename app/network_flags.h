@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,8 @@ namespace lockstep {
 struct NetworkFlags : TransportFlags {
   std::string send_latency;  // empty: NCCL's by protocol and hop; simai 6 us
   std::string mtu, header;   // empty: by flavour
-  bool pxn = false, no_pxn = false, spray = false, rail_affinity = false;
+  bool pxn = false, no_pxn = false, rail_affinity = false;
+  std::optional<bool> spray;                      // where it is not said, the command decides
   std::string algorithm, protocol, nccl_version;  // empty: chosen
   std::int32_t channels = 0;                      // 0: chosen
   bool nvls = false;

@@ -18,6 +18,7 @@
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/input_limit.h"
+#include "base/kept_inputs.h"
 #include "base/output_capture.h"
 
 namespace lockstep {
@@ -66,6 +67,7 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
 
 ExitCode run(const std::vector<std::string>& arguments) {
   const CurrentArguments current(arguments);
+  keep_inputs();
   CLI::App app("Predicts how long a training step of a large model takes on a GPU cluster.",
                "lockstep");
   app.require_subcommand(1);
@@ -91,6 +93,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
     throw usage_error(app, problem);
   }
   check_numbers(app);
+  check_output_names(app, arguments);
   const InputLimit limit(
       common.max_input.empty()
           ? std::nullopt

@@ -10,6 +10,7 @@
 #include "app/program.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/kept_inputs.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "report/html/figure.h"
@@ -80,7 +81,8 @@ std::string quoted(const std::string& word) {
 
 void check_output_folder(const std::string& path, const char* flag) {
   const fs::path folder = fs::path(path).parent_path();
-  if (path != "-" && !folder.empty() && !fs::is_directory(folder)) {
+  std::error_code unknown;
+  if (path != "-" && !folder.empty() && !fs::is_directory(folder, unknown)) {
     throw Error("there is no such folder").at(folder.string()).field(flag);
   }
 }
@@ -129,6 +131,7 @@ void write_reports(const ReportFlags& flags, const std::vector<ReportDocument>& 
     files.emplace_back(flags.report, html_page(documents));
   }
   for (const auto& [path, text] : files) {
+    refuse_own_output(path);
     write_file(path, text);
   }
 }
@@ -139,14 +142,30 @@ void write_reports(const ReportFlags& flags, const std::string& command, const s
   }
 }
 
+std::string shell_text(std::span<const std::string> words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : " ") + quoted(word);
+  }
+  return text;
+}
+
 std::string command_line() {
   constexpr std::array<std::string_view, 6> kWithValue{"-o",       "--output", "--report",
                                                        "--figure", "--resume", "--threads"};
   std::string line = "lockstep";
+  const std::vector<std::string> words = program_arguments();
+  // Their folder is part of what they do: one must be named, the other goes on from what is in it.
+  const bool with_output =
+      !words.empty() && (words.front() == "whatif" || words.front() == "sweep");
   bool value = false;  // of a flag that is left out
-  for (const std::string& word : program_arguments()) {
+  for (const std::string& word : words) {
     const std::string_view flag = std::string_view(word).substr(0, word.find('='));
     if (std::exchange(value, false) || word == "--quiet") {
+      continue;
+    }
+    if (with_output && (flag == "-o" || flag == "--output")) {
+      line += " " + quoted(word);
       continue;
     }
     if (std::ranges::find(kWithValue, flag) != kWithValue.end()) {

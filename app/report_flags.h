@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,8 +36,12 @@ void write_reports(const ReportFlags& flags, const std::vector<ReportDocument>& 
 /// Of one result: the JSON document that the command prints, as text.
 void write_reports(const ReportFlags& flags, const std::string& command, const std::string& json);
 
+/// Words as a shell reads them.
+std::string shell_text(std::span<const std::string> words);
+
 /// This run's command line, quoted for a shell, the program as "lockstep": without what changes no
-/// result, which is where outputs go, how many threads work and what a search goes on from.
+/// result, which is where outputs go (but for whatif and sweep, which work in a folder), how many
+/// threads work and what a search goes on from.
 std::string command_line();
 /// The document with a member `command` behind its `schema`: how to make it again.
 std::string with_command(std::string json);

@@ -1,5 +1,6 @@
 #include "app/transport_flags.h"
 
+#include <algorithm>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -50,6 +51,23 @@ std::vector<LinkFault> link_faults(const PacketOptions& packet, const Topology& 
     faults.push_back(std::move(fault));
   }
   return faults;
+}
+
+/// What of losses the flow engine passes over.
+void tell_losses(const Topology& topology, const PacketOptions& packet,
+                 std::vector<std::string>& warnings) {
+  if (std::ranges::any_of(topology.link_classes,
+                          [](const LinkClass& kind) { return kind.error_rate > 0; })) {
+    warnings.emplace_back(
+        "links of the topology lose packets; the flow engine does not model that, --engine packet "
+        "does");
+  }
+  const auto pfc = packet.fabric.find("Pfc");
+  if (pfc != packet.fabric.end() && (pfc->second == "false" || pfc->second == "0")) {
+    warnings.emplace_back(
+        "without Pfc switches drop packets; the flow engine does not model that, --engine packet "
+        "does");
+  }
 }
 
 /// An attribute of packets as a size, if it is set.
@@ -126,7 +144,7 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
     }
   }
   packet.routes.pxn = takes_pxn(flags, simai_flavour);
-  packet.routes.spray = flags.spray;
+  packet.routes.spray = flags.spray.value_or(false);
   packet.routes.rail_affinity = flags.rail_affinity;
   return packet;
 }
@@ -134,10 +152,12 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
 void add_transport(const NetworkFlags& flags, bool simai_flavour, const Topology& topology,
                    std::uint64_t seed, FlowOptions& flow, std::vector<std::string>& warnings) {
   if (!flags.any()) {
+    tell_losses(topology, {}, warnings);
     return;
   }
   PacketOptions packet = packet_options(flags, simai_flavour, warnings);
   packet.seed = seed;
+  tell_losses(topology, packet, warnings);
   take_size(packet.fabric, "Payload", flow.payload);
   take_size(packet.fabric, "Header", flow.header);
   flow.transport = transport_of(packet, topology, flow.payload);

@@ -1,5 +1,7 @@
 #include "app/usage.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -103,6 +105,15 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
         .expected(fmt::format("{}", fmt::join(commands, ", ")))
         .hint(help_hint(app));
   }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&problem) != nullptr) {
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_items_expected_max() <= 1 && option->count() > 1) {
+        return about(app, fmt::format("--{} is given {} times",
+                                      fmt::join(option->get_lnames(), " or --"), option->count()))
+            .hint(help_hint(app));
+      }
+    }
+  }
   return about(app, printable(problem.what(), 400)).hint(help_hint(app));
 }
 
@@ -131,6 +142,25 @@ void check_numbers(const CLI::App& root) {
       if (errno == ERANGE && !kind.starts_with("FLOAT")) {
         refuse(text, "too large");
       }
+    }
+  }
+}
+
+void check_output_names(const CLI::App& root, const std::vector<std::string>& arguments) {
+  constexpr std::array<std::string_view, 12> kOutputs{
+      "output", "report", "figure",  "picture",    "trace",        "csv",
+      "fct",    "pfc",    "samples", "memory-csv", "byteps-trace", "resume"};
+  for (const CLI::Option* option : chosen(root).get_options()) {
+    const bool unnamed = std::ranges::any_of(option->get_lnames(), [&](const std::string& name) {
+      return std::ranges::find(kOutputs, name) != kOutputs.end() &&
+             (std::ranges::find(option->results(), "") != option->results().end() ||
+              std::ranges::find(arguments, "--" + name + "=") != arguments.end());
+    });
+    if (unnamed) {
+      throw Error("the name is empty")
+          .field(option->get_name())
+          .expected("a file or folder to write")
+          .hint(help_hint(chosen(root)));
     }
   }
 }

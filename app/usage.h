@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "app/cli_fwd.h"
 #include "base/error.h"
 #include "generator/argparse.h"
@@ -17,6 +20,11 @@ Error usage_error(const CLI::App& command, const UnknownFlag& problem);
 /// Refuses NaN and infinity where the command chosen takes a number, and whole numbers of more than
 /// 64 bits: CLI11 finds NaN in any range and takes the largest number for a larger one.
 void check_numbers(const CLI::App& root);
+
+/// Of the chosen command's flags that say where to write: an empty name, as an unset variable of a
+/// shell makes it, would be no output and no message (or, for "--report=", the next word).
+/// ERRORS: Error naming the flag.
+void check_output_names(const CLI::App& root, const std::vector<std::string>& arguments);
 
 /// The innermost subcommand the command line chose so far; `root` itself if none.
 const CLI::App& chosen(const CLI::App& root);

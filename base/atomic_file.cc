@@ -1,7 +1,10 @@
 #include "base/atomic_file.h"
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,15 +13,54 @@
 
 #include "base/error.h"
 #include "base/file_record.h"
+#include "base/kept_inputs.h"
 #include "base/output_capture.h"
 #include "base/temporary_files.h"
+#include "base/text.h"
 
 namespace lockstep {
 namespace {
 
-bool written_in_place(const std::string& path) {
+/// What the link says; empty where it is none.
+std::string link_text(const std::string& path) {
+  std::array<char, PATH_MAX> text;  // no link is longer
+  const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+/// The end of the symbolic links that begin at `path`, there or not. PRECONDITION: no loop.
+std::string end_of_links(std::string path) {
+  for (std::string next = link_text(path); !next.empty(); next = link_text(path)) {
+    // Not std::filesystem::path: ".." after a link is the system's to say.
+    path.resize(next.front() == '/' ? 0 : path.rfind('/') + 1);
+    path += next;
+  }
+  return path;
+}
+
+/// Of /dev/stdout, /dev/fd/1, links to them: which open file that is; -1: something else.
+int open_file_named(std::string path) {
+  for (; !path.empty(); path = link_text(path)) {
+    for (const std::string_view folder : {"/proc/self/fd/", "/dev/fd/"}) {
+      if (path.starts_with(folder)) {
+        const auto number = to_int(std::string_view(path).substr(folder.size()));
+        return number && *number >= 0 && *number <= INT_MAX ? static_cast<int>(*number) : -1;
+      }
+    }
+  }
+  return -1;
+}
+
+/// As the file that is replaced, as far as the system lets us.
+void take_rights(int file, const struct stat& old) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  mode_t mode = old.st_mode & 0777;
+  if (::fstat(file, &info) == 0 && (info.st_uid != old.st_uid || info.st_gid != old.st_gid) &&
+      ::fchown(file, old.st_uid, old.st_gid) != 0 && info.st_gid != old.st_gid &&
+      ::fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0) {
+    mode = (mode & 0707) | (mode & 07) << 3;  // the rights were not meant for our group
+  }
+  static_cast<void>(::fchmod(file, mode));
 }
 
 }  // namespace
@@ -27,29 +69,54 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   FileRecord::note_written(path_);
   if (path_ == "-") {
     stream_ = standard_output();
-    return;
+  } else {
+    open();
   }
+}
+
+void AtomicFile::open() {
   struct stat info {};
-  if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+  const bool there = ::stat(path_.c_str(), &info) == 0;
+  if (!there && errno != ENOENT) {
+    fail("cannot write", errno);  // a loop of links among others
+  }
+  if (there && S_ISDIR(info.st_mode)) {
     throw Error("cannot write: it is a directory").at(path_);
   }
-  if (!written_in_place(path_)) {
-    temporary_ = fmt::format("{}.{}.tmp", path_, ::getpid());
-  }
-  const std::string& name = temporary_.empty() ? path_ : temporary_;
-  if (!temporary_.empty()) {
-    noted_ = note_temporary_file(temporary_.c_str());
-  }
-  stream_ = std::fopen(name.c_str(), temporary_.empty() ? "wbe" : "wbxe");
-  if (stream_ == nullptr && errno == EEXIST) {
-    std::remove(temporary_.c_str());  // left by a killed process that had our number
-    stream_ = std::fopen(name.c_str(), "wbxe");
+  refuse_input(path_);
+  if (there && !S_ISREG(info.st_mode)) {
+    stream_ = std::fopen(path_.c_str(), "wbe");
+  } else if (const int number = there ? open_file_named(path_) : -1; number >= 0) {
+    const int copy = ::fcntl(number, F_DUPFD_CLOEXEC, 3);
+    stream_ = copy < 0 ? nullptr : ::fdopen(copy, "wb");
+  } else {
+    target_ = end_of_links(path_);
+    open_temporary();
+    if (stream_ != nullptr && there) {
+      take_rights(::fileno(stream_), info);
+    }
   }
   if (stream_ == nullptr) {
     const int problem = errno;
     forget_temporary_file(noted_);
     temporary_.clear();
     fail("cannot write", problem);
+  }
+}
+
+void AtomicFile::open_temporary() {
+  const std::string end = fmt::format(".{}.tmp", ::getpid());
+  const std::size_t name = target_.rfind('/') + 1;  // 0: no folder
+  const std::size_t room = NAME_MAX - end.size();
+  temporary_ = (target_.size() - name > room && target_.size() - name <= NAME_MAX
+                    ? target_.substr(0, name + room)
+                    : target_) +
+               end;
+  noted_ = note_temporary_file(temporary_.c_str());
+  stream_ = std::fopen(temporary_.c_str(), "wbxe");
+  if (stream_ == nullptr && errno == EEXIST) {
+    std::remove(temporary_.c_str());  // left by a killed process that had our number
+    stream_ = std::fopen(temporary_.c_str(), "wbxe");
   }
 }
 
@@ -82,14 +149,20 @@ void AtomicFile::commit() {
   if (!temporary_.empty() && ::fsync(::fileno(stream_)) != 0 && errno != EINVAL) {
     fail("cannot write", errno);
   }
+  struct stat info {};
+  const bool known = ::fstat(::fileno(stream_), &info) == 0;
   const int closed = std::fclose(stream_);
   stream_ = nullptr;
   if (closed != 0) {
     fail("cannot write", errno);
   }
   if (!temporary_.empty()) {
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    refuse_input(path_);  // it may have been read since
+    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
       fail("cannot replace", errno);
+    }
+    if (known) {
+      note_own_output(info);
     }
     forget_temporary_file(noted_);
     temporary_.clear();

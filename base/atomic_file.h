@@ -11,8 +11,14 @@ namespace lockstep {
 /// temporary is removed and an older file stays as it was. Path "-" is standard output, written as
 /// it comes. Missing folders are not made.
 ///
-/// A path that exists and is no regular file (a pipe, /dev/null, /dev/full) is written in place.
-/// ERRORS: Error naming the file and the system's reason (disk full, no permission …).
+/// A file that is replaced keeps its permissions, and its owner and group where the system lets us
+/// (else others' rights are the group's too). Through symbolic links their target is written, there
+/// or not; the links stay.
+///
+/// A path that exists and is no regular file (a pipe, /dev/null, /dev/full) is written in place;
+/// /dev/stdout and its like go on from where the open file stands.
+/// ERRORS: Error naming the file and the system's reason (disk full, no permission …); the file is
+/// an input too (kept_inputs.h).
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -25,9 +31,12 @@ class AtomicFile {
   const std::string& path() const { return path_; }
 
  private:
+  void open();
+  void open_temporary();
   [[noreturn]] void fail(const char* what, int problem) const;
 
   std::string path_;
+  std::string target_;     // what path_ leads to; empty when written in place
   std::string temporary_;  // empty when written in place
   int noted_ = -1;         // its entry among the temporary files
   std::FILE* stream_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <poll.h>
@@ -64,23 +65,44 @@ ChildProcess::~ChildProcess() {
   // Its end of the socket closes when it ends.
   pollfd closed{socket_, POLLIN, 0};
   std::array<char, 4096> rest{};
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(1);
   bool ended = false;
-  while (!ended && ::poll(&closed, 1, 1000) > 0) {
+  while (!ended) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0 || ::poll(&closed, 1, static_cast<int>(left)) <= 0) {
+      break;
+    }
     ended = ::recv(socket_, rest.data(), rest.size(), 0) <= 0;
   }
   if (!ended) {
-    ::kill(child_, SIGKILL);
+    kill();
   }
   ::close(socket_);
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  while (child_ > 0 && ::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void ChildProcess::kill() {
+  if (child_ > 0) {
+    ::kill(child_, SIGKILL);
   }
 }
 
 void ChildProcess::write(std::span<const char> bytes) {
   while (!bytes.empty()) {
-    const ssize_t done = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t done = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (done > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(done));
+    } else if (errno == EAGAIN) {
+      pollfd ready{socket_, POLLIN | POLLOUT, 0};
+      if (::poll(&ready, 1, -1) > 0 && (ready.revents & (POLLIN | POLLOUT | POLLHUP)) == POLLIN) {
+        kill();
+        throw Error(fmt::format("{} talks before it has been asked", name_),
+                    ExitCode::kMissingPart);
+      }
+      throw_if_stopped();
     } else if (errno == EINTR) {
       throw_if_stopped();
     } else {
@@ -104,7 +126,24 @@ void ChildProcess::read(std::span<char> bytes) {
 
 void ChildProcess::gone() {
   throw_if_stopped();  // Ctrl-C reaches the child too
-  throw Error(fmt::format("{} has ended unexpectedly", name_), ExitCode::kBug)
+  ::shutdown(socket_, SHUT_RDWR);
+  // One that closed its output but goes on would not be waited for in vain.
+  int status = 0;
+  pid_t ended = 0;
+  for (int tries = 0; ended == 0 && tries < 100; ++tries) {
+    ended = ::waitpid(child_, &status, WNOHANG);
+    if (ended == 0) {
+      ::usleep(10'000);
+    }
+  }
+  std::string how;
+  if (ended == child_) {
+    child_ = -1;
+    how = WIFSIGNALED(status)
+              ? fmt::format(", by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+              : fmt::format(", with exit code {}", WEXITSTATUS(status));
+  }
+  throw Error(fmt::format("{} has ended unexpectedly{}", name_, how), ExitCode::kMissingPart)
       .hint("what it said stands above; 'lockstep doctor' shows whether it fits this program");
 }
 

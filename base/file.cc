@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file_record.h"
+#include "base/kept_inputs.h"
 #include "base/mapped_files.h"
 #include "base/temporary_files.h"
 
@@ -112,6 +113,7 @@ FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
         .at(path)
         .expected("a file, a pipe, or - for standard input");
   }
+  note_input(path, info);
   if (S_ISREG(info.st_mode)) {
     if (info.st_size > limit.count()) {
       throw input_too_large(path, "the file has", limit);

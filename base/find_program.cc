@@ -4,6 +4,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/file_record.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -13,13 +14,13 @@ namespace fs = std::filesystem;
 fs::path find_program(const std::string& name) {
   std::error_code ignored;
   fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / name;
-  if (fs::exists(beside, ignored)) {
+  if (path_exists(beside.string())) {
     return beside;
   }
   const char* path = std::getenv("PATH");
   for (const std::string_view folder : split(path == nullptr ? "" : path, ':')) {
     fs::path candidate = fs::path(folder) / name;
-    if (!folder.empty() && fs::exists(candidate, ignored)) {
+    if (!folder.empty() && path_exists(candidate.string())) {
       return candidate;
     }
   }

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "base/file_record.h"
+
 namespace lockstep {
 
 std::vector<std::string> module_places(std::string_view name, std::string_view built) {
@@ -11,7 +13,7 @@ std::vector<std::string> module_places(std::string_view name, std::string_view b
   std::vector<std::string> found;
   for (const fs::path& place :
        {folder / name, folder / "../lib/lockstep" / name, fs::path(built)}) {
-    if (!place.empty() && fs::exists(place, ignored)) {
+    if (!place.empty() && path_exists(place.string())) {
       found.push_back(place.string());
     }
   }

@@ -1,7 +1,10 @@
 #include "base/process.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -94,24 +97,57 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return list;
 }
 
-int wait_for(pid_t child, int seconds, const std::string& name) {
+enum class Watched { kEnded, kOutOfTime, kGivenUp };
+
+/// Waits for its end, for as long as it may take.
+Watched watch(pid_t child, const ProcessOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kSlice = 0.1, kLongest = 1e6;  // seconds of one poll()
   const int handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
-  int polled = 1;
-  if (handle >= 0) {  // a kernel without it (before 5.3) means no time limit
-    pollfd ended{handle, POLLIN, 0};
-    do {
-      polled = ::poll(&ended, 1, seconds * 1000);
-    } while (polled < 0 && errno == EINTR);
-    ::close(handle);
+  if (handle < 0) {
+    return Watched::kEnded;  // a kernel without it (before 5.3) means no time limit
   }
-  if (polled == 0) {
+  const struct Closed {
+    ~Closed() { ::close(handle); }
+    int handle;
+  } closed{handle};  // give_up() may throw
+  const auto begin = Clock::now();
+  for (;;) {
+    const double left =
+        options.seconds - std::chrono::duration<double>(Clock::now() - begin).count();
+    if (left <= 0) {
+      return Watched::kOutOfTime;
+    }
+    if (options.give_up && options.give_up()) {
+      return Watched::kGivenUp;
+    }
+    pollfd ended{handle, POLLIN, 0};
+    const double slice = std::min(left, options.give_up ? kSlice : kLongest);
+    if (::poll(&ended, 1, static_cast<int>(std::ceil(slice * 1000))) > 0) {
+      return Watched::kEnded;
+    }
+  }
+}
+
+int wait_for(pid_t child, const ProcessOptions& options, const std::string& name) {
+  Watched seen = Watched::kGivenUp;
+  try {
+    seen = watch(child, options);
+  } catch (...) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    throw;
+  }
+  if (seen != Watched::kEnded) {
     ::kill(child, SIGKILL);
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (polled == 0) {
-    throw Error(fmt::format("{} did not end within {} s", name, seconds));
+  if (seen != Watched::kEnded) {
+    throw OutOfTime(seen == Watched::kGivenUp
+                        ? fmt::format("{} was given up", name)
+                        : fmt::format("{} did not end within {} s", name, options.seconds));
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -142,7 +178,7 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
     throw Error(fmt::format("cannot start {}: {}", command.front(), std::strerror(problem)));
   }
   ProcessResult result;
-  result.exit_code = wait_for(child, options.seconds, command.front());
+  result.exit_code = wait_for(child, options, command.front());
   result.out = out.text();
   result.err = err.text();
   return result;

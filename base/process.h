@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/error.h"
 
 namespace lockstep {
 
@@ -18,13 +21,21 @@ struct ProcessOptions {
   std::string folder = ".";              ///< working directory
   std::optional<std::string> out_to;     ///< file that takes standard output; result.out is empty
   std::vector<std::string> environment;  ///< "NAME=value", beside our own or in its place
-  int seconds = 120;                     ///< then it is killed
+  double seconds = 120;                  ///< then it is killed; infinite: never
+  /// Asked now and then, where there is one: whether to kill it before its end.
+  std::function<bool()> give_up;
+};
+
+/// A program that was killed since its time was over.
+class OutOfTime : public Error {
+ public:
+  using Error::Error;
 };
 
 /// Runs a program to its end and keeps all it says in memory. The first word is its path, or a name
 /// to find on PATH.
 /// PRECONDITION: the command is not empty.
-/// ERRORS: Error if it cannot be started or does not end in time.
+/// ERRORS: Error if it cannot be started; OutOfTime if it does not end in time, or is given up.
 ProcessResult run_process(const std::vector<std::string>& command,
                           const ProcessOptions& options = {});
 

@@ -93,6 +93,12 @@ std::string join(std::span<const std::string_view> parts, std::string_view separ
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string with_underscores(std::string_view name) {
+  std::string out(name);
+  std::ranges::replace(out, '-', '_');
+  return out;
+}
+
 std::string to_lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) {

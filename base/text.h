@@ -25,6 +25,8 @@ std::optional<double> to_double(std::string_view text);
 
 std::string join(std::span<const std::string_view> parts, std::string_view separator);
 std::string to_lower(std::string_view text);
+/// A flag's name as argparse has it: "global-batch" as "global_batch".
+std::string with_underscores(std::string_view name);
 
 /// The candidate nearest to `word` by edit distance, if near enough to be a slip of the finger
 /// (at most a third of its letters, two swapped neighbours counted as one); else the only one that

@@ -33,7 +33,7 @@ void coordinate(benchmark::State& state) {
   for (auto _ : state) {
     state.PauseTiming();
     std::filesystem::remove(path);
-    SweepJournal journal(path, "", grid.size());
+    SweepJournal journal(path, {}, grid.size());
     SweepRunner runner(0);
     lockstep::testing::FakeCrew crew(static_cast<int>(state.range(0)));
     SweepCoordinator coordinator(grid, runner, &crew, journal, [&](std::int64_t point) {

@@ -1,6 +1,16 @@
 # One line adds a test; tests/README.md shows each kind.
 find_package(GTest REQUIRED)
 
+# Seconds after which a test is given up: so many times more under a sanitizer.
+set(lockstep_test_patience 1)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  set(lockstep_test_patience 4)
+endif()
+function(lockstep_test_limit name seconds)
+  math(EXPR limit "${seconds} * ${lockstep_test_patience}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
+endfunction()
+
 # lockstep_test(<name> SOURCES <file>... LIBS <library>... [LABELS <label>...])
 # One GoogleTest program, run by ctest as <name>. A program whose every case was skipped (reference
 # data absent, for example) is reported as skipped, not as passed. Its files are compiled together, up
@@ -13,8 +23,9 @@ function(lockstep_test name)
                                         GTest::gmock)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY_TESTS})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}"
                        SKIP_REGULAR_EXPRESSION "REFERENCE DATA ABSENT")
+  lockstep_test_limit(${name} 300)
 endfunction()
 
 # lockstep_cli_test(<name> ARGS <argument>... [EXIT <code>] [OUT <regex>...] [ERR <regex>...]
@@ -47,7 +58,8 @@ function(lockstep_cli_test name)
     set(ARG_LABELS fast)
   endif()
   add_test(NAME ${name} COMMAND lockstep-expect ${flags} -- ${ARG_ARGS})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 180)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  lockstep_test_limit(${name} 180)
 endfunction()
 
 # lockstep_script_test(<name> COMMAND <script> <argument>... [LABELS <label>...])
@@ -57,7 +69,8 @@ function(lockstep_script_test name)
   list(POP_FRONT ARG_COMMAND script)
   add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_COMMAND}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  lockstep_test_limit(${name} 300)
 endfunction()
 
 # lockstep_fuzz_target(<name> SOURCES <file>... LIBS <library>... CORPUS <folder>)
@@ -80,5 +93,6 @@ function(lockstep_fuzz_target name)
   endif()
   cmake_path(ABSOLUTE_PATH ARG_CORPUS BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${name} COMMAND ${name} ${flags} ${ARG_CORPUS})
-  set_tests_properties(${name} PROPERTIES LABELS "fast;fuzz" TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES LABELS "fast;fuzz")
+  lockstep_test_limit(${name} 300)
 endfunction()

@@ -19,6 +19,8 @@ install(CODE "
 ")
 
 set(CPACK_GENERATOR TGZ)
+# The programs and their papers: what other programs link (dev, python) comes with `cmake --install`.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};${PROJECT_NAME};Unspecified;/")
 set(CPACK_PACKAGE_VENDOR "Lockstep contributors")
 set(CPACK_PACKAGE_CONTACT "Lockstep contributors")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})

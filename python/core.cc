@@ -1,9 +1,12 @@
 // lockstep._core: runs the program without holding Python's lock, so that threads of a notebook run
 // side by side, and a command that crashes or grows beyond its memory does not take the notebook
 // with it.
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <string>
@@ -36,15 +39,40 @@ std::string program() {
   return fs::exists(LOCKSTEP_PROGRAM, ignored) ? LOCKSTEP_PROGRAM : "lockstep";
 }
 
+/// ERRORS: what no program can be given, or no time limit is.
+void check_call(const std::vector<std::string>& arguments, const std::string& folder,
+                std::optional<double> seconds) {
+  const auto is_cut = [](const std::string& text) { return text.find('\0') != text.npos; };
+  if (const auto word = std::ranges::find_if(arguments, is_cut); word != arguments.end()) {
+    throw py::value_error("an argument has a NUL character, which ends it: '" +
+                          word->substr(0, word->find('\0')) + "\\0…'");
+  }
+  if (is_cut(folder)) {
+    throw py::value_error("the folder's name has a NUL character, which ends it");
+  }
+  if (seconds && !(*seconds > 0)) {
+    throw py::value_error("seconds: expected more than 0, or None for no limit");
+  }
+}
+
 std::tuple<int, py::bytes, py::bytes> run(std::vector<std::string> arguments,
-                                          const std::string& folder, int seconds) {
+                                          const std::string& folder,
+                                          std::optional<double> seconds) {
+  check_call(arguments, folder, seconds);
   arguments.insert(arguments.begin(), program());
   lockstep::ProcessResult result;
   {
     const py::gil_scoped_release others_run;
     lockstep::ProcessOptions options;
     options.folder = folder;
-    options.seconds = seconds;
+    options.seconds = seconds.value_or(std::numeric_limits<double>::infinity());
+    options.give_up = [] {
+      const py::gil_scoped_acquire for_now;
+      if (PyErr_CheckSignals() != 0) {  // Ctrl-C, where this is Python's main thread
+        throw py::error_already_set();
+      }
+      return false;
+    };
     result = lockstep::run_process(arguments, options);
   }
   return {result.exit_code, py::bytes(result.out), py::bytes(result.err)};
@@ -57,11 +85,14 @@ PYBIND11_MODULE(_core, module) {
   py::register_exception_translator([](std::exception_ptr problem) {
     try {
       std::rethrow_exception(std::move(problem));
+    } catch (const lockstep::OutOfTime& error) {
+      PyErr_SetString(PyExc_TimeoutError, error.what());
     } catch (const lockstep::Error& error) {
       PyErr_SetString(PyExc_RuntimeError, error.what());
     }
   });
   module.def("program", &program, "The program that run() runs.");
-  module.def("run", &run, py::arg("arguments"), py::arg("folder") = ".", py::arg("seconds") = 3600,
+  module.def("run", &run, py::arg("arguments"), py::arg("folder") = ".",
+             py::arg("seconds") = py::none(),
              "Runs `lockstep ARGUMENTS` and returns (exit code, output, messages).");
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "report/packet_counts.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +65,8 @@ std::string collective_table(const CollectiveSweep& sweep) {
     text += "  " + algorithm_text(point);
     for (const CollectiveTiming& timing : point.timings) {
       text += timing.error > Time() ? fmt::format("  +-{} us", number(timing.error.us())) : "";
+      const std::string told = timing.packets ? packets_text(*timing.packets) : "";
+      text += told.empty() ? "" : "  packets: " + told;
     }
     text += "\n";
   }
@@ -83,6 +86,9 @@ std::string collective_json(const CollectiveSweep& sweep) {
                                    {"transfers", timing.transfers}};
       if (timing.error > Time()) {
         engines[sweep.engines[i]]["error_s"] = seconds(timing.error);
+      }
+      if (timing.packets) {
+        engines[sweep.engines[i]]["packets"] = packets_json(*timing.packets);
       }
     }
     Json line = {{"size_bytes", point.bytes.count()}};

@@ -1,20 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "simulator/network/network_engine.h"
 #include "workloads/comm.h"
 
 namespace lockstep {
 
 /// What one engine says about a collective of one size.
 struct CollectiveTiming {
-  Time time;                   ///< until the last rank has finished
-  Time error;                  ///< by how much it may be off, as far as told; 0: exact
-  std::int64_t transfers = 0;  ///< carried out one by one; 0: a formula
+  Time time;                                ///< until the last rank has finished
+  Time error;                               ///< by how much it may be off, as far as told; 0: exact
+  std::int64_t transfers = 0;               ///< carried out one by one; 0: a formula
+  std::optional<PacketStatistics> packets;  ///< of the packet engine
 };
 
 /// A line of the table: one size, every engine's answer in the order of CollectiveSweep::engines.

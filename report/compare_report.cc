@@ -9,6 +9,7 @@
 
 #include "analysis/compare/errors.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "report/collective_report.h"
 
 namespace lockstep {
@@ -19,10 +20,10 @@ using compare::error_statistics;
 using compare::ErrorStatistics;
 using compare::percent;
 
-/// Rows of one table: the same setting, operation and number of ranks.
+/// Rows of one table: the same setting, operation and group.
 struct Panel {
   const CommSetting* setting = nullptr;
-  CommType op = CommType::kNone;
+  std::string op, group;
   std::int32_t ranks = 0, servers = 0;
   std::string preset;
   std::vector<const ComparedRow*> rows;
@@ -30,13 +31,15 @@ struct Panel {
 
 std::vector<Panel> panels_of(const CompareReport& report) {
   std::vector<Panel> panels;
-  std::map<std::tuple<const CommSetting*, CommType, std::int32_t>, std::size_t> known;
+  std::map<std::tuple<const CommSetting*, std::string, std::int32_t, std::int32_t>, std::size_t>
+      known;
   for (const ComparedRow& row : report.rows) {
-    const auto [at, fresh] =
-        known.try_emplace({row.setting, row.task.op, row.task.ranks}, panels.size());
+    const auto [at, fresh] = known.try_emplace(
+        {row.setting, std::string(row.op_name()), row.task.ranks, row.group}, panels.size());
     if (fresh) {
       panels.push_back({row.setting,
-                        row.task.op,
+                        std::string(row.op_name()),
+                        row.group_name,
                         row.task.ranks,
                         row.task.servers,
                         compare::table_setting(*row.setting, report.wishes).preset.name,
@@ -45,6 +48,10 @@ std::vector<Panel> panels_of(const CompareReport& report) {
     panels[at->second].rows.push_back(&row);
   }
   return panels;
+}
+
+std::string of_group(const Panel& panel) {
+  return panel.group.empty() ? "" : " of " + printable(panel.group, 60);
 }
 
 ErrorStatistics statistics_of(const std::vector<const ComparedRow*>& rows, bool large, bool small) {
@@ -86,8 +93,8 @@ std::string compare_table(const CompareReport& report) {
   std::string text;
   std::vector<const ComparedRow*> all;
   for (const Panel& panel : panels_of(report)) {
-    text += fmt::format("{}: {} on {} GPUs in {} server{}, preset {}\n", panel.setting->id,
-                        name_of(panel.op), panel.ranks, panel.servers,
+    text += fmt::format("{}: {}{} on {} GPUs in {} server{}, preset {}\n", panel.setting->id,
+                        panel.op, of_group(panel), panel.ranks, panel.servers,
                         panel.servers == 1 ? "" : "s", panel.preset);
     text += fmt::format("{:>14} {:>6} {:>12} {:>9} {:>12} {:>9} {:>9}  {}\n", "bytes", "place",
                         "measured us", "busbw", "predicted us", "busbw", "error", "by");
@@ -115,14 +122,22 @@ std::string compare_table(const CompareReport& report) {
   std::ranges::stable_sort(all, [](const ComparedRow* a, const ComparedRow* b) {
     return std::abs(std::log1p(a->error())) > std::abs(std::log1p(b->error()));
   });
-  std::size_t shown = 0;
+  std::size_t shown = 0, wrong = 0;
+  for (const ComparedRow* row : all) {
+    wrong += row->row->wrong > 0 ? 1U : 0U;
+  }
+  if (wrong > 0) {
+    text += fmt::format("{} rows came out with wrong elements\n", wrong);
+  }
   for (const ComparedRow* row : all) {
     if (row->why.empty() || ++shown > 8) {
       break;
     }
-    text +=
-        fmt::format("{}{}, {} bytes: {}: {}\n", shown == 1 ? "worst rows:\n" : "", row->setting->id,
-                    row->task.bytes.count(), percent(row->error(), true), row->why);
+    text += fmt::format("{}{}, {}{}, {} bytes {} place: {}: {}\n",
+                        shown == 1 ? "worst rows:\n" : "", row->setting->id, row->op_name(),
+                        row->group_name.empty() ? "" : " of " + printable(row->group_name, 60),
+                        row->task.bytes.count(), row->row->in_place ? "in" : "out of",
+                        percent(row->error(), true), row->why);
   }
   return text;
 }
@@ -136,12 +151,27 @@ std::string compare_json(const CompareReport& report) {
   for (const Panel& panel : panels_of(report)) {
     Json table;
     table["id"] = panel.setting->id;
-    table["op"] = name_of(panel.op);
+    table["op"] = panel.op;
+    if (!panel.group.empty()) {
+      table["group"] = printable(panel.group, 200);
+    }
     table["gpus"] = panel.ranks;
     table["servers"] = panel.servers;
     table["preset"] = panel.preset;
     table["gpu_type"] = panel.setting->gpu_type;
     table["nccl_version"] = panel.setting->nccl_version;
+    if (!panel.setting->transport.empty()) {
+      table["transport"] = printable(panel.setting->transport, 80);
+    }
+    if (panel.setting->channels > 0) {
+      table["channels"] = panel.setting->channels;
+    }
+    table["nics"] = Json::array();
+    for (const std::string& nic : panel.setting->nics) {
+      table["nics"].push_back(printable(nic, 80));
+    }
+    table["rings"] = panel.setting->rings.size();
+    table["notes"] = compare::table_setting(*panel.setting, report.wishes).notes;
     table["error"] = to_json(statistics_of(panel.rows, true, true));
     table["rows"] = Json::array();
     for (const ComparedRow* row : panel.rows) {
@@ -149,6 +179,9 @@ std::string compare_json(const CompareReport& report) {
       Json line;
       line["size_bytes"] = row->task.bytes.count();
       line["in_place"] = row->row->in_place;
+      if (row->row->wrong > 0) {
+        line["wrong"] = row->row->wrong;
+      }
       line["measured_s"] = row->measured_us * 1e-6;
       line["measured_busbw_Bps"] = busbw_GBps(*row, row->measured_us) * 1e9;
       line["predicted_s"] = row->predicted.time_us * 1e-6;
@@ -177,7 +210,7 @@ std::string compare_json(const CompareReport& report) {
 }
 
 Picture compare_picture(const CompareReport& report) {
-  constexpr double kWidth = 420, kHeight = 260, kLeft = 60, kTop = 40, kPlotWidth = 330,
+  constexpr double kWidth = 420, kHeight = 275, kLeft = 60, kTop = 55, kPlotWidth = 330,
                    kPlotHeight = 170;
   constexpr Colour kMeasured = {60, 60, 60}, kPredicted = {214, 96, 39}, kFrame = {200, 200, 200};
   std::vector<Panel> panels = panels_of(report);
@@ -216,10 +249,14 @@ Picture compare_picture(const CompareReport& report) {
       dot(*row, row->measured_us, kMeasured, "measured");
       dot(*row, row->predicted.time_us, kPredicted, "predicted");
     }
-    picture.texts.push_back(
-        {x0 + kPlotWidth / 2, y0 - 22,
-         fmt::format("{} {} GPUs, {} servers", name_of(panel.op), panel.ranks, panel.servers), 14,
-         Picture::Anchor::kMiddle, false, kMeasured});
+    picture.texts.push_back({x0 + kPlotWidth / 2, y0 - 22,
+                             fmt::format("{}{} {} GPUs, {} server{}", panel.op, of_group(panel),
+                                         panel.ranks, panel.servers, panel.servers == 1 ? "" : "s"),
+                             14, Picture::Anchor::kMiddle, false, kMeasured});
+    const std::string& id = panel.setting->id;
+    picture.texts.push_back({x0 + kPlotWidth / 2, y0 - 36,
+                             printable(id.substr(id.rfind('/') + 1), 48), 11,
+                             Picture::Anchor::kMiddle, false, kMeasured});
     picture.texts.push_back(
         {x0 + 4, y0 - 6, "measured", 11, Picture::Anchor::kStart, false, kMeasured});
     picture.texts.push_back(

@@ -14,6 +14,7 @@ struct CompareReport {
   std::vector<std::string> logs;
   std::vector<compare::ComparedRow> rows;
   Warnings left_out;
+  Warnings notes;  ///< what of the logs was left out of the predictions
   compare::CompareWishes wishes;
 };
 

@@ -40,6 +40,7 @@ Json classes_json(const StepDetail& detail) {
     }
     json["compute_s"] = seconds(each.exposure.compute);
     json["hidden_s"] = seconds(each.hidden);
+    json["bubble_s"] = seconds(each.exposure.bubble);
     json["exposed_by_group"] = std::move(groups);
     json["idle_s"] = seconds(each.exposure.idle);
     json["end_s"] = seconds(each.end);

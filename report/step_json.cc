@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "report/collective_report.h"
+#include "report/packet_counts.h"
 #include "report/port_loads.h"
 
 namespace lockstep {
@@ -184,10 +185,19 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
       {"links", links_json(result, topology)},
       {"warnings", result.warnings},
   };
+  if (result.jobs.size() > 1) {
+    json["other_jobs_s"] = seconds(result.others);
+  }
+  if (!result.routes.empty()) {
+    json["routes"] = result.routes;
+  }
   if (result.recalled_flows > 0 || result.error > Time()) {
     json["recalled_flows"] = result.recalled_flows;
     json["error_s"] = seconds(result.error);
     json["error_kind"] = "estimate";  // what repeats exactly is skipped without any error
+  }
+  if (result.packets) {
+    json["packets"] = packets_json(*result.packets);
   }
   if (!result.stragglers.empty()) {
     json["clean_s"] = seconds(result.clean);

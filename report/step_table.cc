@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "report/packet_counts.h"
 #include "report/port_loads.h"
 
 namespace lockstep {
@@ -130,6 +131,7 @@ class Writer {
                        to_text(result_.error), result_.recalled_flows, result_.flows));
     }
     std::string what = fmt::format("{} engine", result_.engine);
+    what += result_.routes == "sprayed" ? ", sprayed" : "";
     if (result_.flavour == "simai") {
       what += ", flavour simai";
     }
@@ -150,6 +152,12 @@ class Writer {
     if (first != last) {
       line(fmt::format("ranks end between {} and {}", first, last));
     }
+    if (result_.packets) {
+      const std::string told = packets_text(*result_.packets);
+      if (!told.empty()) {
+        line("packets: " + told);
+      }
+    }
   }
 
   void row(std::string_view label, Time time, bool with_bar = true) {
@@ -169,10 +177,7 @@ class Writer {
     row("  exposed communication", result_.exposed);
     for (std::size_t i = 0; i < result_.exposed_by_group.size(); ++i) {
       if (result_.exposed_by_group[i] > Time()) {
-        const auto group = static_cast<GroupKind>(i);
-        const bool bubble = group == GroupKind::kPp && result_.bubble == Time();  // one of a model
-        row("    " + to_upper(name_of(group)) + (bubble ? ", pipeline bubble" : ""),
-            result_.exposed_by_group[i]);
+        row("    " + to_upper(name_of(static_cast<GroupKind>(i))), result_.exposed_by_group[i]);
       }
     }
     if (result_.skew * 1000 > result_.total) {
@@ -180,6 +185,9 @@ class Writer {
     }
     if (result_.bubble > Time()) {
       row("  pipeline bubble", result_.bubble);
+    }
+    if (result_.others > Time()) {
+      row("  other jobs alone", result_.others);
     }
     row("  step", result_.total, false);
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_record.h"
 #include "base/text.h"
 #include "topologies/builder.h"
 #include "topologies/simai_topology.h"
@@ -37,8 +38,7 @@ Topology read_topology(const std::string& path) {
 
 Topology topology_from(std::string_view file_or_template, std::vector<std::string>* warnings) {
   const std::string path(file_or_template);
-  std::error_code ignored;
-  if (path == "-" || (std::filesystem::exists(path, ignored) && !path.empty())) {
+  if (path == "-" || (!path.empty() && path_exists(path))) {
     return read_topology(path);
   }
   const std::size_t colon = file_or_template.find(':');

@@ -1,7 +1,10 @@
 #include "trace/byteps_timeline.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -48,13 +51,25 @@ std::string byteps_comm_json(std::span<const StepPicture> steps, std::int32_t ra
     for (const TimelineTrack& track : timeline.tracks) {
       known = known || (track.parent < 0 && track.number == rank);
     }
+    const auto queue_type = [&](const TimelineEvent& event) {
+      return queue_of(timeline.kinds[static_cast<std::size_t>(event.kind)]);
+    };
+    std::vector<const TimelineEvent*> taken;
+    std::map<std::pair<std::int32_t, std::string_view>, int> count, so_far;  // by name and queue
     for (const TimelineEvent& event : timeline.events) {
-      const std::string_view queue = queue_of(timeline.kinds[static_cast<std::size_t>(event.kind)]);
-      if (queue.empty() || !is_of(timeline, event, rank)) {
-        continue;
+      if (!queue_type(event).empty() && is_of(timeline, event, rank)) {
+        taken.push_back(&event);
+        ++count[{event.name, queue_type(event)}];
       }
-      const std::string tensor =
-          "Comm.byteps." + timeline.names[static_cast<std::size_t>(event.name)];
+    }
+    std::ranges::stable_sort(taken, {}, &TimelineEvent::begin);
+    for (const TimelineEvent* each : taken) {
+      const TimelineEvent& event = *each;
+      const std::string_view queue = queue_type(event);
+      const std::pair bucket(event.name, queue);
+      const std::string tensor = "Comm.byteps." +
+                                 timeline.names[static_cast<std::size_t>(event.name)] +
+                                 (count[bucket] > 1 ? fmt::format(".{}", so_far[bucket]++) : "");
       const std::int64_t number =
           tensors.try_emplace(tensor, static_cast<std::int64_t>(tensors.size())).first->second;
       add(quoted(tensor), quoted(tensor), "total", event, step.begin);

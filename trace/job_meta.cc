@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/yaml_problem.h"
 
 namespace lockstep {
 namespace {
@@ -18,7 +19,7 @@ struct SizeField {
   std::int64_t low;
 };
 
-constexpr std::array<SizeField, 7> kSizes = {{
+constexpr std::array<SizeField, 8> kSizes = {{
     {"run_id", &JobMeta::run_id, 0},
     {"dp_size", &JobMeta::dp_size, 1},
     {"pp_size", &JobMeta::pp_size, 1},
@@ -26,6 +27,7 @@ constexpr std::array<SizeField, 7> kSizes = {{
     {"dsp_size", &JobMeta::dsp_size, 1},
     {"vpp_size", &JobMeta::vpp_size, 1},
     {"world_size", &JobMeta::world_size, 1},
+    {"gathers_in_passes", &JobMeta::gathers_in_passes, 0},
 }};
 
 Error error_at(const YAML::Node& node, const std::string& file, std::string message) {
@@ -81,9 +83,9 @@ void read_field(JobMeta& meta, const std::string& key, const YAML::Node& value,
       return;
     }
   }
-  constexpr std::array<std::string_view, 8> kKnown = {"trial_name", "run_id",    "dp_size",
-                                                      "pp_size",    "tp_size",   "dsp_size",
-                                                      "vpp_size",   "world_size"};
+  constexpr std::array<std::string_view, 9> kKnown = {
+      "trial_name", "run_id",   "dp_size",    "pp_size",          "tp_size",
+      "dsp_size",   "vpp_size", "world_size", "gathers_in_passes"};
   if (const std::string_view near = closest(key, kKnown); !near.empty()) {
     throw error_at(value, file, fmt::format("unknown field '{}'", printable(key)))
         .expected(join(kKnown, ", "))
@@ -101,6 +103,13 @@ void check(const JobMeta& meta, const std::string& file) {
       product = INT64_MAX;
       break;
     }
+  }
+  if (meta.gathers_in_passes > 0 && meta.dp_size % meta.gathers_in_passes != 0) {
+    throw Error(
+        fmt::format("{} dp_ranks in a row do not divide {}", meta.gathers_in_passes, meta.dp_size))
+        .at(file)
+        .field("gathers_in_passes")
+        .expected("a divisor of dp_size, or 0");
   }
   if (product != meta.world_size) {
     throw Error(fmt::format("{} is not dp * pp * tp * dsp = {} * {} * {} * {}", meta.world_size,
@@ -128,8 +137,7 @@ JobMeta read_job_meta(std::string_view text, const std::string& file) {
       read_field(meta, entry.first.Scalar(), entry.second, file);
     }
   } catch (const YAML::Exception& problem) {
-    throw Error(problem.msg)
-        .at(file, problem.mark.is_null() ? 0 : std::size_t(problem.mark.line) + 1);
+    throw yaml_problem(problem, file);
   }
   check(meta, file);
   return meta;
@@ -139,7 +147,9 @@ std::string to_yaml_text(const JobMeta& meta) {
   YAML::Emitter out;
   out << YAML::BeginMap << YAML::Key << "trial_name" << YAML::Value << meta.trial_name;
   for (const SizeField& field : kSizes) {
-    out << YAML::Key << field.name << YAML::Value << meta.*field.member;
+    if (field.member != &JobMeta::gathers_in_passes || meta.gathers_in_passes > 0) {
+      out << YAML::Key << field.name << YAML::Value << meta.*field.member;
+    }
   }
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";

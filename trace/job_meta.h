@@ -18,6 +18,10 @@ struct JobMeta {
   std::int64_t dsp_size = 1;  ///< degree of sequence (context) parallelism
   std::int64_t vpp_size = 1;  ///< model chunks a stage
   std::int64_t world_size = 1;
+  /// Parameters are gathered within the passes (ZeRO-3, FSDP) among so many dp_ranks in a row, so
+  /// that no pass gets through without those of the others; 0: they are not. Ours; written where
+  /// they are.
+  std::int64_t gathers_in_passes = 0;
 
   bool operator==(const JobMeta&) const = default;
 };

@@ -26,8 +26,8 @@ inline constexpr std::size_t kSniffBytes = std::size_t{256} << 10;
 std::span<const LogReader* const> log_readers();
 
 /// Reads what a log holds, by its content: packed files (.gz) are unpacked, each file of a .tar.gz
-/// is a log. ERRORS: unreadable file; a kind of file that no reader knows, with the kinds that are
-/// known; the reader's own.
+/// is a log; of a trace folder of BytePS each rank's comm.json. ERRORS: unreadable file; a kind of
+/// file that no reader knows, with the kinds that are known; the reader's own.
 std::vector<PhysicalLog> read_logs(const std::string& path);
 
 /// The same of a text. `file`: for messages, and for what its name tells ("…-n2g8…").

@@ -124,6 +124,11 @@ void take_nccl_info(std::string_view line, CommSetting& setting) {
     text.remove_prefix(std::min(text.find_first_not_of(": "), text.size()));
     setting.nccl_version = digits_and_dots(text);
   }
+  const std::size_t warn = line.find("CCL WARN NET/");
+  if (warn != std::string_view::npos && line.find(" Got async") != std::string_view::npos &&
+      setting.nic_errors.size() < 16) {
+    setting.nic_errors.emplace_back(trim(line.substr(warn + 9)).substr(0, 120));
+  }
   const std::size_t info = line.find("CCL INFO ");
   if (info == std::string_view::npos) {
     return;
@@ -137,7 +142,7 @@ void take_nccl_info(std::string_view line, CommSetting& setting) {
       if (at != std::string_view::npos) {
         std::string_view value = trim(text.substr(at + words.size()));
         value = value.ends_with('.') ? value.substr(0, value.size() - 1) : value;
-        setting.env.emplace(name, value);
+        setting.env.insert_or_assign(std::string(name), std::string(value));
         break;
       }
     }
@@ -160,13 +165,25 @@ void take_nccl_info(std::string_view line, CommSetting& setting) {
     setting.p2p_channels_per_peer = number_before(text, " p2p channels per peer");
   } else if (begins("Channel ")) {
     take_ring(text.substr(8), setting);
+    const std::size_t via = text.find(" via NET/");
+    if (via != std::string_view::npos && !text.substr(via).starts_with(" via NET/Socket")) {
+      const bool direct = text.find("/GDRDMA", via) != std::string_view::npos;
+      ++setting.net_channels;
+      setting.gdr_channels += direct ? 1 : 0;
+      setting.gdr = setting.gdr_channels > 0;
+    }
   } else if (begins("Trees ")) {
     setting.trees =
         std::max(setting.trees, static_cast<std::int32_t>(std::ranges::count(text, '[')));
   } else if (begins("NVLS multicast support is ")) {
     setting.nvls = text.find("not available") == std::string_view::npos;
-  } else if (begins("GPU Direct RDMA ")) {
-    setting.gdr = setting.gdr.value_or(false) || begins("GPU Direct RDMA Enabled for GPU");
+  } else if (setting.net_channels == 0 && text.find("GPU Direct RDMA ") != std::string_view::npos) {
+    // "GPU Direct RDMA Disabled for GPU 0 / HCA 1 …", "NET/IB : GPU Direct RDMA Enabled for HCA 0
+    // …": what could be; the channels say what is.
+    const bool on = text.find("GPU Direct RDMA Enabled for") != std::string_view::npos;
+    if (on || text.find("GPU Direct RDMA Disabled for") != std::string_view::npos) {
+      setting.gdr = setting.gdr.value_or(false) || on;
+    }
   } else if (begins("=== System : maxBw ")) {
     const std::size_t at = text.find("totalBw ");
     if (at != std::string_view::npos) {

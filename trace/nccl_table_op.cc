@@ -1,6 +1,7 @@
 #include "trace/nccl_table_op.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -35,6 +36,41 @@ CommType op_of(const NcclTableRow& row) {
     return row.busbw_Bps > kAbove * row.algbw_Bps ? CommType::kAllReduce : CommType::kNone;
   }
   return CommType::kReduceScatter;
+}
+
+double nccl_bus_factor(CommType op, std::int32_t ranks) {
+  if (ranks < 2) {
+    return 0;
+  }
+  const double part = static_cast<double>(ranks - 1) / ranks;
+  switch (op) {
+    case CommType::kAllReduce:
+      return 2 * part;
+    case CommType::kAllGather:
+    case CommType::kReduceScatter:
+    case CommType::kAllToAll:
+      return part;
+    case CommType::kBroadcast:
+    case CommType::kReduce:
+    case CommType::kSendRecv:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+std::int32_t ranks_by_ratio(const NcclTableRow& fastest, CommType op) {
+  const double algbw = fastest.algbw_Bps, busbw = fastest.busbw_Bps;
+  if (algbw < 1e9) {
+    return 0;
+  }
+  const double ratio = busbw / algbw / (op == CommType::kAllReduce ? 2 : 1);
+  const double ranks = 1 / (1 - ratio), slack = 0.006e9 / algbw * ranks * ranks;
+  const bool told = op == CommType::kAllReduce || op == CommType::kAllGather ||
+                    op == CommType::kReduceScatter || op == CommType::kAllToAll;
+  return told && ratio < 1 && slack < 0.4 && ranks < 4096
+             ? static_cast<std::int32_t>(std::lround(ranks))
+             : 0;
 }
 
 }  // namespace lockstep

@@ -18,6 +18,8 @@ struct NcclTableRow {
   std::string reduction;   ///< "sum", …, "none"; empty: no such column
   std::int64_t root = -1;  ///< -1: none
   double algbw_Bps = 0, busbw_Bps = 0;
+  double time_s = 0;
+  bool unit_told = false;  ///< of the time
 };
 
 /// The operation that such a row can only be of, for tables that were kept without the command:
@@ -31,5 +33,12 @@ struct NcclTableRow {
 /// kNone where it may be of several: all-gather and all-to-all look alike, and so do a send/receive
 /// and an all-reduce of two ranks.
 CommType op_of(const NcclTableRow& row);
+
+/// Bus bandwidth over algorithm bandwidth, by nccl-tests' PERFORMANCE.md; 0: not known.
+double nccl_bus_factor(CommType op, std::int32_t ranks);
+
+/// Ranks from the ratio of bus to algorithm bandwidth (nccl-tests' PERFORMANCE.md) of a table's
+/// fastest row; 0 where it says too little.
+std::int32_t ranks_by_ratio(const NcclTableRow& fastest, CommType op);
 
 }  // namespace lockstep

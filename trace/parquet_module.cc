@@ -57,6 +57,8 @@ const ParquetModule& parquet_module() {
   return *loaded.module;
 }
 
+void require_parquet() { parquet_module(); }
+
 bool has_parquet() { return loaded_once().module != nullptr; }
 
 void read_trace_parquet(std::string_view bytes, const std::string& file, const TraceChunk& chunk,

@@ -1,5 +1,6 @@
 #include "trace/physical_log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -15,6 +16,22 @@ std::int32_t TextTable::index(std::string_view text) {
   texts_.emplace_back(text);
   known_.emplace(text, next);
   return next;
+}
+
+const std::vector<std::int32_t>& members_of(const PhysicalLog& log, std::int32_t group) {
+  static const std::vector<std::int32_t> none;
+  const auto index = static_cast<std::size_t>(group);
+  return group >= 0 && index < log.members.size() ? log.members[index] : none;
+}
+
+void keep_kernels_of_calls(PhysicalLog& log, const std::vector<std::size_t>& calls) {
+  const auto communicates = [](const OpRow& op) { return op.kind == OpKind::kCommunication; };
+  if (static_cast<std::size_t>(std::ranges::count_if(log.ops, communicates)) == calls.size()) {
+    return;
+  }
+  for (const std::size_t call : calls) {
+    log.ops[call].kind = OpKind::kHost;
+  }
 }
 
 CommType comm_type_in(std::string_view name) {
@@ -55,6 +72,19 @@ CommType comm_type_in(std::string_view name) {
     return CommType::kSendRecv;
   }
   return CommType::kNone;
+}
+
+std::string_view pattern_in(std::string_view name) {
+  if (comm_type_in(name) != CommType::kNone) {
+    return {};
+  }
+  const std::string lower = to_lower(name);
+  for (const std::string_view pattern : {"hypercube", "gather", "scatter"}) {
+    if (lower.find(pattern) != std::string::npos) {
+      return pattern;
+    }
+  }
+  return {};
 }
 
 }  // namespace lockstep

@@ -43,5 +43,7 @@ void write_trace(const Trace& trace, const std::string& path);
 
 /// Whether Parquet can be read and written here.
 bool has_parquet();
+/// ERRORS: Error with ExitCode::kMissingPart that says why not.
+void require_parquet();
 
 }  // namespace lockstep

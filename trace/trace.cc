@@ -121,8 +121,10 @@ void append_rows(Trace& to, Trace&& from) {
 
 void check_rows(const Trace& trace, const std::string& file, std::size_t first_row) {
   constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;
-  constexpr float kMost = std::numeric_limits<float>::max();
-  if (all_within(trace.start_s, -kMost, kMost) && all_within(trace.duration_s, 0.0F, kMost) &&
+  constexpr float kMostStart = 1e11F;      // 3,000 years: some dates count from 1970
+  constexpr float kMostDuration = 9.2e6F;  // of 2^63 ps
+  if (all_within(trace.start_s, -kMostStart, kMostStart) &&
+      all_within(trace.duration_s, 0.0F, kMostDuration) &&
       all_within(trace.dp_rank, 0, kMaxTraceRank) && all_within(trace.stage, 0, kMaxTraceRank) &&
       all_within(trace.rank, 0, kMaxTraceRank) &&
       all_within(trace.step, std::int64_t{0}, kMaxStep) &&
@@ -141,6 +143,14 @@ void check_rows(const Trace& trace, const std::string& file, std::size_t first_r
           .at(file)
           .field(std::isfinite(trace.start_s[i]) ? "duration" : "start_ts")
           .expected("seconds");
+    }
+    if (std::abs(trace.start_s[i]) > kMostStart || trace.duration_s[i] > kMostDuration) {
+      const bool start = std::abs(trace.start_s[i]) > kMostStart;
+      throw Error(fmt::format("row {}: {:g} s are too long", first_row + i + 1,
+                              start ? trace.start_s[i] : trace.duration_s[i]))
+          .at(file)
+          .field(start ? "start_ts" : "duration")
+          .expected(start ? "seconds, at most 1e11" : "seconds, at most 106 days");
     }
     if (trace.duration_s[i] < 0) {
       throw Error(fmt::format("row {}: {} is negative", first_row + i + 1, trace.duration_s[i]))

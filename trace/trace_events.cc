@@ -126,6 +126,16 @@ void take_argument(std::string_view key, json::value value, TraceEvent& event) {
     event.dtype = raw_scalar(value);
   } else if (key == "Process Group Name") {
     event.group = raw_scalar(value);
+  } else if (key == "Process Group Ranks") {
+    if (value.type() != json::json_type::array) {
+      event.group_ranks = raw_scalar(value);
+      return;
+    }
+    for (auto rank : value.get_array()) {
+      event.group_ranks += event.group_ranks.empty() ? "[" : ", ";
+      event.group_ranks += raw_scalar(rank.value());
+    }
+    event.group_ranks += event.group_ranks.empty() ? "" : "]";
   } else if (key == "name") {
     event.arg_name = raw_scalar(value);
   }
@@ -150,6 +160,8 @@ TraceEvent event_of(json::object object) {
       event.pid = raw_scalar(value);
     } else if (key == "tid") {
       event.tid = raw_scalar(value);
+    } else if (key == "id") {
+      event.id = raw_scalar(value);
     } else if (key == "args" && value.type() == json::json_type::object) {
       for (auto argument : value.get_object()) {
         take_argument(std::string_view(argument.unescaped_key()), argument.value(), event);

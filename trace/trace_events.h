@@ -19,6 +19,8 @@ struct TraceEvent {
   std::int64_t stream = -1, device = -1, group_size = 0, in_elements = -1, out_elements = -1,
                bytes = -1;
   std::string_view collective, dtype, group, arg_name;  ///< "Collective name", "dtype", …, "name"
+  std::string group_ranks;  ///< "[0, 1, 2]", maybe cut short by the profiler: "[0, 1, ..., 9]"
+  std::string_view id;      ///< of an arrow
 };
 
 /// Calls f with each event of the text: an object with "traceEvents", or a bare array, closed or

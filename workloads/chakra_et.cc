@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_record.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "workloads/chakra_node.h"
@@ -229,7 +230,7 @@ using GroupMembers = std::map<std::string, std::vector<std::int32_t>>;
 
 GroupMembers listed_groups(const fs::path& file, std::int32_t ranks) {
   GroupMembers groups;
-  if (!fs::exists(file)) {
+  if (!path_exists(file.string())) {
     return groups;
   }
   const FileText text(file.string());
@@ -309,13 +310,14 @@ void settle_groups(std::vector<ChakraRank>& ranks, const GroupMembers& listed,
 }  // namespace
 
 std::vector<std::string> chakra_files(const std::string& path) {
-  const bool folder = fs::is_directory(path);
+  const bool folder = is_folder(path);
   const fs::path where = folder ? fs::path(path) : fs::path(path).parent_path();
-  if (!folder && !fs::exists(path + ".0.et")) {
+  if (!folder && !path_exists(path + ".0.et")) {
     return {};
   }
   std::map<std::int64_t, std::string> by_rank;
   std::set<std::string> names;
+  FileRecord::note_listed(where.string());
   for (const auto& entry : fs::directory_iterator(where.empty() ? fs::path(".") : where)) {
     const auto parts = parts_of(entry.path().filename().string());
     if (parts && (folder || parts->first == fs::path(path).filename().string())) {

@@ -142,6 +142,30 @@ std::pair<std::size_t, std::string> least_determined(RatesFit& fit, std::size_t 
   return worst;
 }
 
+/// What is no longer physical: a part of a link's rate above all of it, hops of NCCL's tables off
+/// by more than tenfold, and wherever the fit was stopped by a rate's bounds. Rates that start
+/// outside may stay there. Empty: it is.
+std::string unphysical(const Field& field, double value, double start) {
+  if (std::abs(value - start) <= 1e-6 * std::abs(start)) {
+    return {};
+  }
+  const auto at = [&](double bound) { return bound > 0 && std::abs(value / bound - 1) < 1e-3; };
+  const std::string_view name = field.name;
+  const bool part = name.ends_with("efficiency") || name == "duplex";
+  if ((at(field.least) || at(field.most)) && !(part && at(1))) {
+    return fmt::format("the fit runs into its bound, {:.4g}", value * field.unit);
+  }
+  if (part && value > 1 && start <= 1) {
+    return fmt::format("the fit makes it {:.3g}, more than all of a link", value);
+  }
+  const bool hops =
+      name.ends_with("_latency") || name == "simple_penalty" || name == "local_simple";
+  if (hops && (value > 10 || value < 0.05) && start <= 10 && start >= 0.05) {
+    return fmt::format("the fit makes it {:.3g} of NCCL's own value", value);
+  }
+  return {};
+}
+
 /// Fits, and leaves out one rate after another until the rows determine all that are left.
 Determined determined(const Rows& rows, std::vector<const Field*> fields, const NcclSystem& start,
                       double spread, bool named) {
@@ -165,8 +189,13 @@ Determined determined(const Rows& rows, std::vector<const Field*> fields, const 
       fields = std::move(kept);
       continue;
     }
-    const auto [worst, why] = least_determined(
-        fit, named ? kRowsPerRate * fields.size() : rows.size(), fields.size(), errors, spread);
+    auto [worst, why] = least_determined(fit, named ? kRowsPerRate * fields.size() : rows.size(),
+                                         fields.size(), errors, spread);
+    for (std::size_t i = 0; i < fields.size() && why.empty(); ++i) {
+      const auto value = fields[i]->value;
+      why = unphysical(*fields[i], fit.system().rates.*value, start.rates.*value);
+      worst = i;
+    }
     if (why.empty()) {
       result.fields = std::move(fields);
       result.system = fit.system();
@@ -182,6 +211,23 @@ Determined determined(const Rows& rows, std::vector<const Field*> fields, const 
     fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(worst));
   }
   return result;
+}
+
+std::string tables_text(std::size_t tables) {
+  return fmt::format("{} table{}", tables, tables == 1 ? "" : "s");
+}
+
+void add_once(std::vector<std::string>& lines, std::string line) {
+  if (std::ranges::find(lines, line) == lines.end()) {
+    lines.push_back(std::move(line));
+  }
+}
+
+/// Whether a line of provenance is of the kind that a calibration writes.
+bool is_of_a_fit(const std::string& line) {
+  return line.starts_with("table ") || line.starts_with("rates kept, as fits") ||
+         line.find("fitted to ") != std::string::npos ||
+         (line.starts_with("and ") && line.ends_with(" more tables"));
 }
 
 }  // namespace
@@ -228,7 +274,9 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
     Determined one = determined(fitted_rows, fields, system, spread, !names.empty());
     const ValidatedError error =
         one.fields.empty() ? result.preset_validated : validation.error(one.fields, system, spread);
-    const bool kept = names.empty() && !error.better_than(result.preset_validated);
+    // What a user names is fitted unless the preset's are better; else it must do better.
+    const bool kept = names.empty() ? !error.better_than(result.preset_validated)
+                                    : result.preset_validated.better_than(error);
     if (std::pair(kept, error.mean) < std::pair(result.preset_kept, result.validated.mean)) {
       result.validated = error;
       result.preset_kept = kept;
@@ -257,30 +305,46 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
   result.training_large = errors_of(halves.training, system, true);
   result.held_out_large = errors_of(halves.held_out, system, true);
   result.preset.system = system;
-  const std::string judged =
-      fmt::format("judged on {} rows of {}: median error {} and p90 {} from 1 MiB on",
-                  halves.held_out.size(), halves.held_out_tables,
-                  percent(result.held_out_large.median), percent(result.held_out_large.p90));
+  const std::string judged = fmt::format(
+      "judged on {} rows of {}: median error {} and p90 {} from 1 MiB on", halves.held_out.size(),
+      halves.held_out_tables == 0 ? "the same table" : tables_text(halves.held_out_tables),
+      percent(result.held_out_large.median), percent(result.held_out_large.p90));
+  auto& provenance = result.preset.provenance;
   if (result.preset_kept) {
-    result.preset.provenance.push_back(fmt::format(
-        "rates kept, as fits to {} rows of {} tables were no better on tables left out; "
-        "{}",
-        fitted_rows.size(), halves.training_tables, judged));
+    std::erase_if(provenance,
+                  [](const std::string& line) { return line.starts_with("rates kept, as fits"); });
+    add_once(
+        provenance,
+        fmt::format("rates kept, as fits to {} rows of {} were no better on tables left out; {}",
+                    fitted_rows.size(), tables_text(halves.training_tables), judged));
     return result;
   }
-  result.preset.intervals.clear();
+  // Earlier fits are told as long as a rate rests on them.
+  std::set<std::string> fitted;
+  std::string names_text;
+  for (const FittedRate& rate : result.fitted) {
+    fitted.insert(rate.name);
+    names_text += (names_text.empty() ? "" : ", ") + rate.name;
+  }
+  const bool all = std::ranges::all_of(result.preset.intervals, [&](const auto& interval) {
+    return fitted.contains(interval.first);
+  });
+  if (all) {
+    std::erase_if(provenance, is_of_a_fit);
+  }
   for (const FittedRate& rate : result.fitted) {
     result.preset.intervals[rate.name] = rate.interval;
   }
-  result.preset.provenance.push_back(fmt::format(
-      "fitted to {} rows of {} tables, {}", fitted_rows.size(), halves.training_tables, judged));
+  add_once(provenance,
+           fmt::format("{}: fitted to {} rows of {}, {}", names_text, fitted_rows.size(),
+                       tables_text(halves.training_tables), judged));
   std::size_t listed = 0;
   for (const std::string& source : sources) {
     if (++listed > 20) {
-      result.preset.provenance.push_back(fmt::format("and {} more", sources.size() - 20));
+      add_once(provenance, fmt::format("and {} more tables", sources.size() - 20));
       break;
     }
-    result.preset.provenance.push_back("table " + source);
+    add_once(provenance, "table " + source);
   }
   return result;
 }

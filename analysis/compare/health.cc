@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -59,13 +60,41 @@ std::string family(std::string host) {
   return host;
 }
 
+/// Something that a log says itself, or beside like ones.
+struct Cause {
+  FindingKind kind;
+  std::string evidence;
+};
+
+/// Whether it is why a test is slow.
+bool slows_down(FindingKind kind) { return kind != FindingKind::kWrongResults; }
+
 struct Table {
   const CommSetting* setting = nullptr;
   CommType op = CommType::kNone;
   std::map<std::pair<std::int64_t, bool>, std::vector<double>> times;
   double wrong = 0;
+  std::vector<Cause> causes;
   TestHealth health;
 };
+
+std::map<std::string, std::size_t> tests_of_hosts(const std::vector<Table*>& group) {
+  std::map<std::string, std::size_t> tests;
+  for (const Table* table : group) {
+    for (const std::string& host : table->health.hosts) {
+      ++tests[host];
+    }
+  }
+  return tests;
+}
+
+std::string names_of(const std::vector<std::string>& hosts) {
+  std::string names;
+  for (const std::string& host : hosts) {
+    names += (names.empty() ? "" : " ") + host;
+  }
+  return names;
+}
 
 using GroupKey =
     std::tuple<CommType, std::int32_t, std::int32_t, std::string, std::string, std::string>;
@@ -133,97 +162,210 @@ void judge(std::vector<Table*>& group) {
   }
 }
 
-/// The hosts that explain most slow tests, one by one, then the pairs that are left.
+/// The hosts that explain most of the picked tests, one by one: more than half of their tests, and
+/// not one alone, are picked. Those tests are taken out of `picked`.
+std::vector<std::pair<std::string, std::vector<const Table*>>> hosts_behind(
+    const std::vector<Table*>& group, std::vector<const Table*>& picked) {
+  const std::map<std::string, std::size_t> tests = tests_of_hosts(group);
+  std::vector<std::pair<std::string, std::vector<const Table*>>> found;
+  for (;;) {
+    std::map<std::string, std::vector<const Table*>> of_host;
+    for (const Table* table : picked) {
+      for (const std::string& host : table->health.hosts) {
+        of_host[host].push_back(table);
+      }
+    }
+    const std::pair<const std::string, std::vector<const Table*>>* most = nullptr;
+    for (const auto& each : of_host) {
+      const std::size_t count = each.second.size(), all = tests.at(each.first);
+      const bool majority = 2 * count > all && (count > 1 || all == 1);
+      if (majority && (most == nullptr || count > most->second.size())) {
+        most = &each;
+      }
+    }
+    // Of two hosts that meet in one test alone, neither can be told to be the one.
+    if (most == nullptr || (group.front()->health.hosts.size() > 1 && most->second.size() < 2)) {
+      return found;
+    }
+    found.emplace_back(most->first, most->second);
+    std::erase_if(picked, [&](const Table* table) {
+      return std::ranges::find(table->health.hosts, found.back().first) !=
+             table->health.hosts.end();
+    });
+  }
+}
+
+/// Whether both hosts of a slow test have others, most of which are not slow.
+bool well_with_others(const std::vector<Table*>& group, const Table& slow) {
+  return std::ranges::all_of(slow.health.hosts, [&](const std::string& host) {
+    std::size_t others = 0, well = 0;
+    for (const Table* table : group) {
+      if (table != &slow &&
+          std::ranges::find(table->health.hosts, host) != table->health.hosts.end()) {
+        ++others;
+        well += table->health.slow ? 0U : 1U;
+      }
+    }
+    return others > 0 && 2 * well > others;
+  });
+}
+
+/// The hosts that explain most slow tests, one by one, then the pairs that are left. Tests that say
+/// themselves why they are slow are no evidence against hosts or cables.
 void name_culprits(const std::vector<Table*>& group, const std::string& what,
                    std::vector<Finding>& findings) {
-  std::map<std::string, std::size_t> tests;
-  for (const Table* table : group) {
-    for (const std::string& host : table->health.hosts) {
-      ++tests[host];
-    }
-  }
+  const std::map<std::string, std::size_t> tests = tests_of_hosts(group);
   std::vector<const Table*> slow;
   for (const Table* table : group) {
-    if (table->health.slow) {
+    const bool explained = std::ranges::any_of(
+        table->causes, [](const Cause& cause) { return slows_down(cause.kind); });
+    if (table->health.slow && !explained) {
       slow.push_back(table);
     }
   }
-  for (;;) {
-    std::map<std::string, std::vector<double>> counts;
-    for (const Table* table : slow) {
-      for (const std::string& host : table->health.hosts) {
-        counts[host].push_back(table->health.slowdown);
-      }
+  for (const auto& [host, tables] : hosts_behind(group, slow)) {
+    std::vector<double> slowdowns;
+    for (const Table* table : tables) {
+      slowdowns.push_back(table->health.slowdown);
     }
-    const std::vector<double>* most = nullptr;
-    std::string host;
-    for (const auto& [name, list] : counts) {
-      const bool majority = 2 * list.size() > tests[name] && (list.size() > 1 || tests[name] == 1);
-      if (majority && (most == nullptr || list.size() > most->size())) {
-        most = &list;
-        host = name;
-      }
-    }
-    if (most == nullptr) {
-      break;
-    }
-    // Of two hosts that meet in one test alone, neither can be told to be the slow one.
-    const bool lone = group.front()->health.hosts.size() > 1 && most->size() < 2;
-    if (lone) {
-      break;
-    }
-    findings.push_back({FindingKind::kSlowNode, host, median(*most),
+    findings.push_back({FindingKind::kSlowNode, host, median(slowdowns),
                         fmt::format("{}: {} of its {} tests are slow, {:.2f} times the median",
-                                    what, most->size(), tests[host], median(*most))});
-    std::erase_if(slow, [&](const Table* table) {
-      return std::ranges::find(table->health.hosts, host) != table->health.hosts.end();
-    });
+                                    what, tables.size(), tests.at(host), median(slowdowns))});
   }
   for (const Table* table : slow) {
     const auto& hosts = table->health.hosts;
-    std::string names;
-    for (const std::string& host : hosts) {
-      names += (names.empty() ? "" : " ") + host;
-    }
     const bool pair = hosts.size() == 2;
+    const double slowdown = table->health.slowdown;
+    std::string evidence = fmt::format("{}: {:.2f} times the median", what, slowdown);
+    if (slowdown > 1.8 && slowdown < 2.2) {
+      evidence += ", about half the rate: as if half of the rails or of a link's width were gone";
+    }
+    if (pair) {
+      evidence += well_with_others(group, *table)
+                      ? "; both hosts are well with most others: cables, switch ports or paths "
+                        "between them"
+                      : "; no other tests tell whether it is a host or what lies between them";
+    }
     findings.push_back({pair ? FindingKind::kSlowPair : FindingKind::kSlowRun,
-                        pair ? names : table->health.id, table->health.slowdown,
-                        fmt::format("{}: {:.2f} times the median{}", what, table->health.slowdown,
-                                    pair ? "; both hosts are well with most others: cables, switch "
-                                           "ports or paths between them"
-                                         : "")});
+                        pair ? names_of(hosts) : table->health.id, slowdown, std::move(evidence)});
+  }
+}
+
+bool over_tcp(const Table& table) {
+  return std::ranges::find(table.causes, FindingKind::kTcpFallback, &Cause::kind) !=
+         table.causes.end();
+}
+
+/// Like tests on as many GPUs should see as many NICs: those that see fewer than most.
+void compare_nics(const std::vector<Table*>& group) {
+  std::map<std::size_t, std::vector<const Table*>> by_count;
+  for (const Table* table : group) {
+    if (!table->setting->nics.empty() && !over_tcp(*table)) {
+      by_count[table->setting->nics.size()].push_back(table);
+    }
+  }
+  const auto usual = std::ranges::max_element(
+      by_count, {}, [](const auto& each) { return std::pair(each.second.size(), each.first); });
+  if (usual == by_count.end() || usual->second.size() < 2) {
+    return;
+  }
+  const std::vector<std::string>& names = usual->second.front()->setting->nics;
+  for (Table* table : group) {
+    const std::vector<std::string>& nics = table->setting->nics;
+    if (nics.empty() || nics.size() >= usual->first || over_tcp(*table) ||
+        std::ranges::find(table->causes, FindingKind::kFewNics, &Cause::kind) !=
+            table->causes.end()) {
+      continue;
+    }
+    std::string missing;
+    for (const std::string& name : names) {
+      if (std::ranges::find(nics, name) == nics.end()) {
+        missing += (missing.empty() ? "" : " ") + printable(name, 40);
+      }
+    }
+    table->causes.push_back(
+        {FindingKind::kFewNics,
+         fmt::format("NCCL uses {} NICs, most like tests {}{}{}", nics.size(), usual->first,
+                     missing.empty() ? "" : "; without ", missing)});
+  }
+}
+
+/// What logs say about themselves: of a host, if most of its tests say so and others do not, else
+/// of each log.
+void tell_causes(const std::vector<Table*>& group, std::vector<Finding>& findings) {
+  std::map<FindingKind, std::vector<const Table*>> by_kind;
+  for (const Table* table : group) {
+    for (const Cause& cause : table->causes) {
+      by_kind[cause.kind].push_back(table);
+    }
+  }
+  const std::map<std::string, std::size_t> tests = tests_of_hosts(group);
+  for (auto& [kind, tables] : by_kind) {
+    const auto evidence = [&, which = kind](const Table& table) {
+      return std::ranges::find(table.causes, which, &Cause::kind)->evidence;
+    };
+    if (tables.size() < group.size()) {
+      for (const auto& [host, of_host] : hosts_behind(group, tables)) {
+        findings.push_back({kind, host, of_host.front()->health.slowdown,
+                            fmt::format("{} of its {} tests: {}", of_host.size(), tests.at(host),
+                                        evidence(*of_host.front()))});
+      }
+    }
+    for (const Table* table : tables) {
+      std::string text = evidence(*table);
+      if (table->health.slow) {
+        text += fmt::format("; {:.2f} times the median", table->health.slowdown);
+      }
+      findings.push_back({kind, table->health.id, table->health.slowdown, std::move(text)});
+    }
   }
 }
 
 /// What a log says about itself.
-void look_at(const Table& table, std::vector<Finding>& findings) {
+void look_at(Table& table) {
   const CommSetting& setting = *table.setting;
   const std::string transport = to_lower(setting.transport);
   const std::int32_t each = setting.servers > 0 ? setting.ranks / setting.servers : 0;
   const bool far = setting.servers > 1;
+  const auto set_to = [&](const char* name, std::string_view value) {
+    const auto found = setting.env.find(name);
+    return found != setting.env.end() && to_lower(found->second) == value;
+  };
+  const auto add = [&](FindingKind kind, std::string evidence) {
+    table.causes.push_back({kind, std::move(evidence)});
+  };
   if (far && transport.find("socket") != std::string::npos) {
-    findings.push_back({FindingKind::kTcpFallback, table.health.id, 1,
-                        "NCCL uses the network 'Socket': TCP, not the NICs' own transport"});
+    add(FindingKind::kTcpFallback,
+        "NCCL uses the network 'Socket': TCP, not the NICs' own transport");
+  } else if (far && (set_to("NCCL_IB_DISABLE", "1") || set_to("NCCL_NET", "socket"))) {
+    add(FindingKind::kTcpFallback,
+        fmt::format("{}: TCP, not the NICs' own transport",
+                    set_to("NCCL_NET", "socket") ? "NCCL_NET=Socket" : "NCCL_IB_DISABLE=1"));
   }
   const auto gdr_level = setting.env.find("NCCL_NET_GDR_LEVEL");
   const bool off = gdr_level != setting.env.end() &&
                    (gdr_level->second == "0" || to_lower(gdr_level->second) == "loc");
+  const bool no_channel = setting.net_channels > 0 && setting.gdr_channels == 0;
   if (far && (setting.gdr == false || off || transport.find("gdr off") != std::string::npos)) {
-    findings.push_back({FindingKind::kGdrOff, table.health.id, 1,
-                        off ? "NCCL_NET_GDR_LEVEL=" + gdr_level->second
-                            : "NICs do not read GPU memory: GPU Direct RDMA is off for every GPU"});
+    add(FindingKind::kGdrOff,
+        off ? "NCCL_NET_GDR_LEVEL=" + printable(gdr_level->second, 20)
+        : no_channel
+            ? fmt::format("none of {} listed channels over NICs reads GPU memory (/GDRDMA)",
+                          setting.net_channels)
+            : "NICs do not read GPU memory: GPU Direct RDMA is off for every GPU");
   }
   std::size_t ib = 0;
   for (const std::string& nic : setting.nics) {
     ib += nic.find("/IB") != std::string::npos || nic.find("/RoCE") != std::string::npos ? 1U : 0U;
   }
   if (far && each >= 4 && ib > 0 && 2 * static_cast<std::int32_t>(ib) < each) {
-    findings.push_back({FindingKind::kFewNics, table.health.id, 1,
-                        fmt::format("NCCL uses {} NICs for {} GPUs of a server", ib, each)});
+    add(FindingKind::kFewNics, fmt::format("NCCL uses {} NICs for {} GPUs of a server", ib, each));
+  }
+  if (!setting.nic_errors.empty()) {
+    add(FindingKind::kNicError, printable(setting.nic_errors.front(), 120));
   }
   if (table.wrong > 0) {
-    findings.push_back({FindingKind::kWrongResults, table.health.id, 1,
-                        fmt::format("{:.0f} elements came out wrong", table.wrong)});
+    add(FindingKind::kWrongResults, fmt::format("{:.0f} elements came out wrong", table.wrong));
   }
 }
 
@@ -243,6 +385,8 @@ std::string_view name_of(FindingKind kind) {
       return "gdr-off";
     case FindingKind::kFewNics:
       return "few-nics";
+    case FindingKind::kNicError:
+      return "nic-error";
     case FindingKind::kWrongResults:
       return "wrong-results";
   }
@@ -260,10 +404,12 @@ Health check_health(const std::vector<PhysicalLog>& logs) {
     groups[{table.op, setting.ranks, setting.servers, setting.gpu_type, setting.nccl_version,
             cluster}]
         .push_back(&table);
-    look_at(table, health.findings);
+    look_at(table);
   }
   for (auto& [key, group] : groups) {
     judge(group);
+    compare_nics(group);
+    tell_causes(group, health.findings);
     ++health.groups;
     name_culprits(group,
                   fmt::format("{} on {} GPUs in {} server{}", lockstep::name_of(std::get<0>(key)),

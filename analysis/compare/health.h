@@ -14,6 +14,7 @@ enum class FindingKind {
   kTcpFallback,
   kGdrOff,
   kFewNics,
+  kNicError,
   kWrongResults
 };
 std::string_view name_of(FindingKind kind);  ///< "slow-node", "slow-pair", …
@@ -45,9 +46,12 @@ struct Health {
 /// test is slow above 1.2 times the median. A host is slow if most of its tests in a group are, and
 /// the fewest such hosts that explain the slow tests are named; slow pairs of hosts that are well
 /// otherwise point to what lies between them. Hosts come from the devices that a log lists, else
-/// from the table's id
-/// ("…-g1-node7_node9", "…_node7"). What a single log tells by itself: TCP where there are NICs,
-/// GPU Direct off, fewer NICs than GPUs need, wrong results. O(rows log rows + hosts^2).
+/// from the table's id ("…-g1-node7_node9", "…_node7").
+///
+/// What logs tell by themselves: TCP where there are NICs, GPU Direct off, fewer NICs than GPUs
+/// need or than like tests see, what NCCL warns of its NICs, wrong results; of a host where most of
+/// its tests say so. Slow tests that tell why (all but wrong results) are no evidence against hosts
+/// or cables. O(rows log rows + hosts^2).
 Health check_health(const std::vector<PhysicalLog>& logs);
 
 std::string health_table(const Health& health);

@@ -13,11 +13,15 @@ namespace lockstep::compare {
 struct ComparedRow {
   const CommRow* row = nullptr;          ///< of the log
   const CommSetting* setting = nullptr;  ///< of the log
+  std::int32_t group = -1;               ///< index into the log's groups
+  std::string group_name;                ///< of the log, "tp_group"; empty: all ranks, or not told
+  std::string pattern;                   ///< "gather", "scatter", "hypercube"; empty: task.op
   NcclTask task;
   NcclTime predicted;
   double measured_us = 0;
   std::string why;  ///< of a large error, in words; empty: none needed
 
+  std::string_view op_name() const { return pattern.empty() ? name_of(task.op) : pattern; }
   double error() const { return predicted.time_us / measured_us - 1; }  ///< + : predicted too slow
 };
 
@@ -28,6 +32,7 @@ struct CompareWishes {
   std::int32_t gpus_per_server = 0, ranks = 0;
   std::string nccl_version;
   CommType op = CommType::kNone;  ///< where a log does not tell
+  std::string pattern;            ///< likewise, of pattern_in
 };
 
 /// What the model needs to know about a table, and why it cannot be predicted if so.
@@ -35,17 +40,22 @@ struct TableSetting {
   Preset preset;
   std::int32_t ranks = 0, servers = 0;
   NcclWishes wishes;
-  std::string refused;  ///< not empty: why there is no prediction
+  std::string refused;             ///< not empty: why there is no prediction
+  std::vector<std::string> notes;  ///< what of the log was left out, or taken for something else
 };
 
 /// What is known of a table: the preset of the wishes or of the log's words, ranks and servers of
-/// the log (else whole servers of the preset), the release, NCCL_ALGO and NCCL_PROTO.
+/// the log (else whole servers of the preset), the release. A log that lists its ranks is right
+/// against --gpus; NICs are those that NCCL saw, if fewer than the preset's.
 TableSetting table_setting(const CommSetting& setting, const CompareWishes& wishes);
 
-/// Predicts every row of a log that a model exists for; the others are counted in `left_out`, by
-/// reason.
+/// Predicts every row of a log that a model exists for, in the ways that NCCL_ALGO and NCCL_PROTO
+/// leave, a group on the servers that its ranks are on; the others are counted in `left_out`, by
+/// reason. `notes` gets what of the logs and flags was left out of the predictions. Gather and
+/// scatter are predicted as an all-to-all, whose ranks' links carry what a root's do; hypercube as
+/// its send/receives, one after the other.
 std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishes& wishes,
-                                      Warnings& left_out);
+                                      Warnings& left_out, Warnings* notes = nullptr);
 
 /// Says in words, for the rows whose error is above `limit`, what is the matter: a suspicious
 /// measurement, one below the bandwidth bound, another algorithm than guessed, latency.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "analysis/compare/preset_files.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_record.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -185,8 +185,7 @@ Preset preset_named(const std::string& name_or_file) {
     }
     names.push_back(preset.name);
   }
-  std::error_code ignored;
-  if (std::filesystem::exists(name_or_file, ignored)) {
+  if (path_exists(name_or_file)) {
     const FileText file(name_or_file, Bytes(1 << 20));
     return read_preset(file.view(), name_or_file);
   }

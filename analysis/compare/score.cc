@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_record.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "trace/csv_fields.h"
@@ -78,6 +79,7 @@ void take_log(const PhysicalLog& log, const CompareWishes& wishes,
               const std::set<std::int32_t>& unhealthy, Bins& bins, Score& score) {
   const std::vector<ComparedRow> rows = predict_rows(log, wishes, score.left_out);
   std::map<const CommSetting*, std::pair<std::vector<double>, std::vector<double>>> tables;
+  score.unhealthy_tables += unhealthy.size();
   for (const ComparedRow& row : rows) {
     if (unhealthy.contains(row.row->setting)) {
       continue;
@@ -106,27 +108,80 @@ void take_log(const PhysicalLog& log, const CompareWishes& wishes,
   score.left_out_tables += log.settings.size() - tables.size();
 }
 
+/// The tables of index<suffix>.csv, the healthy ones by tables<suffix>.csv.
+void take_index(const std::string& folder, const std::string& suffix, const CompareWishes& wishes,
+                Bins& bins, Score& score) {
+  PhysicalLog log = read_logs((fs::path(folder) / ("index" + suffix + ".csv")).string()).at(0);
+  std::set<std::int32_t> unhealthy;
+  const fs::path tables = fs::path(folder) / ("tables" + suffix + ".csv");
+  if (path_exists(tables.string())) {
+    take_tables(tables.string(), log, unhealthy);
+  }
+  take_log(log, wishes, unhealthy, bins, score);
+}
+
+std::vector<ScoreLine> lines_of(const Bins& bins, const std::string& before) {
+  std::vector<ScoreLine> lines;
+  for (const auto& [key, errors] : bins.groups) {
+    lines.push_back({before + std::get<0>(key), std::get<1>(key), std::get<3>(key),
+                     std::get<2>(key), error_statistics(errors)});
+  }
+  std::ranges::stable_sort(lines, [](const ScoreLine& a, const ScoreLine& b) {
+    return a.errors.median > b.errors.median;
+  });
+  return lines;
+}
+
+/// Further tables of collectives in a folder: index_NAME.csv, and others whose columns are alike.
+void take_others(const std::string& folder, const CompareWishes& wishes, Score& score) {
+  std::set<std::string> names;
+  std::error_code problem;
+  FileRecord::note_listed(folder);
+  for (const auto& entry : fs::directory_iterator(folder, problem)) {
+    const std::string file = entry.path().filename().string();
+    if (file.ends_with(".csv") && file != "index.csv" && !file.starts_with("tables")) {
+      names.insert(file.substr(0, file.size() - 4));
+    }
+  }
+  for (const std::string& name : names) {
+    Bins bins;
+    Score apart;
+    const bool index = name.starts_with("index_");
+    if (index) {
+      take_index(folder, name.substr(5), wishes, bins, apart);
+    } else {
+      try {
+        for (const PhysicalLog& log : read_logs((fs::path(folder) / (name + ".csv")).string())) {
+          if (log.format == "collective-csv") {
+            take_log(log, wishes, {}, bins, apart);
+          }
+        }
+      } catch (const Error&) {
+        continue;  // no table of collectives
+      }
+    }
+    for (ScoreLine& line : lines_of(bins, (index ? name.substr(6) : name) + ": ")) {
+      score.others.push_back(std::move(line));
+    }
+  }
+}
+
 }  // namespace
 
 Score score_folder(const std::string& folder, const CompareWishes& wishes) {
   std::error_code problem;
-  if (!fs::is_directory(folder, problem)) {
+  if (!is_folder(folder)) {
     throw Error("there is no such folder").at(folder).expected("a folder of measurements");
   }
   Score score;
   Bins bins;
   std::optional<Error> unread;  // why the first file that is left out is
-  if (fs::exists(fs::path(folder) / "index.csv")) {
-    const PhysicalLog index = read_logs((fs::path(folder) / "index.csv").string()).at(0);
-    PhysicalLog log = index;
-    std::set<std::int32_t> unhealthy;
-    const fs::path tables = fs::path(folder) / "tables.csv";
-    if (fs::exists(tables)) {
-      take_tables(tables.string(), log, unhealthy);
-    }
-    take_log(log, wishes, unhealthy, bins, score);
+  if (path_exists((fs::path(folder) / "index.csv").string())) {
+    take_index(folder, "", wishes, bins, score);
+    take_others(folder, wishes, score);
   } else {
     std::vector<std::string> files;
+    FileRecord::note_listed(folder);
     for (const auto& entry : fs::recursive_directory_iterator(folder, problem)) {
       if (entry.is_regular_file()) {
         files.push_back(entry.path().string());
@@ -163,40 +218,44 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes) {
       score.systems.push_back({system, "all", band, "all", error_statistics(errors)});
     }
   }
-  for (const auto& [key, errors] : bins.groups) {
-    score.groups.push_back({std::get<0>(key), std::get<1>(key), std::get<3>(key), std::get<2>(key),
-                            error_statistics(errors)});
-  }
+  score.groups = lines_of(bins, "");
   const auto worst_first = [](const ScoreLine& a, const ScoreLine& b) {
     return a.errors.median > b.errors.median;
   };
   std::ranges::stable_sort(score.systems, worst_first);
-  std::ranges::stable_sort(score.groups, worst_first);
   return score;
 }
 
 std::string score_markdown(const Score& score) {
   std::string text = fmt::format(
       "# Accuracy of the model of collectives\n\n"
-      "Written by `lockstep score FOLDER --step-gpus 64 -o docs/accuracy.md`; a test fails when a "
-      "line gets worse "
-      "than it "
-      "stands here.\n"
-      "{} tables of nccl-tests; {} left out (unhealthy, or of hardware without a preset). Error of "
-      "time, "
+      "Written by `lockstep score`. {} tables of measurements; {} left out{}. Error of time, "
       "predicted / measured - 1.\nThe presets' files say which tables their rates were tuned on: "
       "errors on those tell how well the model\ncan be made to fit, not how it does elsewhere. The "
       "worst first.\n\n"
       "| | rows | median size | p90 | bias | worst |\n|---|---|---|---|---|---|\n",
-      score.tables, score.left_out_tables);
+      score.tables, score.left_out_tables,
+      score.unhealthy_tables == 0 ? ""
+      : score.unhealthy_tables == score.left_out_tables
+          ? " as unhealthy"
+          : fmt::format(" ({} as unhealthy)", score.unhealthy_tables));
   const auto numbers = [](const ErrorStatistics& e) {
     return fmt::format("{} | {} | {} | {} | {} |\n", e.rows, percent(e.median), percent(e.p90),
                        percent(e.bias, true), percent(e.worst, true));
   };
-  text += "| 1 MiB and more, all rows | " + numbers(score.large);
-  text += "| below 1 MiB, all rows | " + numbers(score.small);
-  text += "| 1 MiB and more, medians of the tables | " + numbers(score.tables_large);
-  text += "| below 1 MiB, medians of the tables | " + numbers(score.tables_small);
+  const auto sum = [&](const char* what, const ErrorStatistics& e) {
+    text += e.rows > 0 ? fmt::format("| {} | ", what) + numbers(e) : "";
+  };
+  sum("1 MiB and more, all rows", score.large);
+  sum("below 1 MiB, all rows", score.small);
+  sum("1 MiB and more, medians of the tables", score.tables_large);
+  sum("below 1 MiB, medians of the tables", score.tables_small);
+  if (!score.left_out.entries().empty()) {
+    text += "\n| left out, rows | why |\n|---|---|\n";
+    for (const Warnings::Entry& entry : score.left_out.entries()) {
+      text += fmt::format("| {} | {} |\n", entry.count, entry.text);
+    }
+  }
   text +=
       "\n| system | size | rows | median size | p90 | bias | worst "
       "|\n|---|---|---|---|---|---|---|\n";
@@ -209,6 +268,17 @@ std::string score_markdown(const Score& score) {
   for (const ScoreLine& line : score.groups) {
     text += fmt::format("| {} | {} | {} | {} | ", line.system, line.op, line.gpus, line.band) +
             numbers(line.errors);
+  }
+  if (!score.others.empty()) {
+    text +=
+        "\n## Other tables\n\nTables that no preset was tuned on; not in the sums above.\n\n"
+        "| tables: preset | op | servers x GPUs | size | rows | median size | p90 | bias | worst "
+        "|\n"
+        "|---|---|---|---|---|---|---|---|---|\n";
+    for (const ScoreLine& line : score.others) {
+      text += fmt::format("| {} | {} | {} | {} | ", line.system, line.op, line.gpus, line.band) +
+              numbers(line.errors);
+    }
   }
   return text;
 }
@@ -246,6 +316,7 @@ std::string score_json(const Score& score) {
   json["below_1MiB_by_table"] = numbers(score.tables_small);
   json["systems"] = lines(score.systems);
   json["groups"] = lines(score.groups);
+  json["others"] = lines(score.others);
   return to_text(json);
 }
 

@@ -19,14 +19,19 @@ struct ScoreLine {
 struct Score {
   std::vector<ScoreLine> systems;  ///< the worst first
   std::vector<ScoreLine> groups;   ///< by system, op, GPUs and band; the worst first
+  /// The same of further tables of the folder (index_NAME.csv, NAME.csv), which are not in the
+  /// sums: their systems begin with NAME. No preset was tuned on them.
+  std::vector<ScoreLine> others;
   ErrorStatistics large, small, tables_large, tables_small;
-  std::size_t tables = 0, left_out_tables = 0;
+  std::size_t tables = 0, left_out_tables = 0;  ///< the unhealthy among those left out
+  std::size_t unhealthy_tables = 0;
   Warnings left_out;
 };
 
 /// Scores the model on a folder of measurements: with tables.csv and index.csv those of its healthy
-/// tables, else every log that can be read. Tables count alike in tables_large and tables_small,
-/// rows in the others. ERRORS: no such folder; nothing in it.
+/// tables (and apart from them those of index_NAME.csv and tables_NAME.csv, and other CSVs of
+/// collectives), else every log that can be read. Tables count alike in tables_large and
+/// tables_small, rows in the others. ERRORS: no such folder; nothing in it.
 Score score_folder(const std::string& folder, const CompareWishes& wishes);
 
 /// The board as the text of docs/accuracy.md, and as JSON ("lockstep-score/1").

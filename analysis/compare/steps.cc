@@ -2,155 +2,295 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 
 namespace lockstep::compare {
 namespace {
 
-using Sequence = std::vector<double>;  // of one operation on one rank, in time
+struct Occurrence {
+  OpPlace place;
+  std::int32_t rank = 0;
+  double duration_s = 0, wait_s = 0;
+};
 struct Ops {
   OpKind kind = OpKind::kCompute;
-  std::map<std::int32_t, Sequence> begin_s, duration_s;  // by rank
+  std::vector<Occurrence> occurrences;  // in time
 };
 
 struct Run {
+  const std::vector<PhysicalLog>* logs = nullptr;
   std::map<std::string, Ops> ops;
   std::set<std::int32_t> ranks;
+  StepTimes times;
+  std::vector<std::string> notes;
 };
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values.empty() ? 0 : (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+/// The steps that the logs count, and what one takes: of the ranks' times of a step the longest.
+StepTimes times_of(const std::vector<PhysicalLog>& logs, const JoinedRun& joined) {
+  std::map<std::pair<std::int32_t, std::int64_t>, double> times;
+  for (const PhysicalLog& log : logs) {
+    for (const StepRow& step : log.steps) {
+      double& time = times[{step.run, step.step}];
+      time = std::max(time, step.time_s);
+    }
+  }
+  StepTimes result;
+  result.steps = std::max<std::size_t>(1, times.size());
+  std::vector<double> known;
+  for (const auto& [step, time] : times) {
+    if (time > 0) {
+      known.push_back(time);
+    }
+  }
+  result.step_s = median(std::move(known));
+  if (result.step_s == 0) {
+    double begin = INFINITY, end = -INFINITY;
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+      for (const OpRow& op : logs[i].ops) {
+        begin = std::min(begin, joined.zero_s[i] + op.begin_s);
+        end = std::max(end, joined.zero_s[i] + op.begin_s + op.duration_s);
+      }
+    }
+    result.step_s = std::max(0.0, end - begin) / static_cast<double>(result.steps);
+  }
+  return result;
+}
+
+/// Seconds that each operation waits for the last of its ranks to begin, by log and operation.
+std::vector<std::vector<double>> waits_of(const std::vector<PhysicalLog>& logs,
+                                          const JoinedRun& run) {
+  std::vector<std::vector<double>> waits;
+  waits.reserve(logs.size());
+  for (const PhysicalLog& log : logs) {
+    waits.emplace_back(log.ops.size());
+  }
+  for (const JoinedOp& joined : run.joined) {
+    const auto begin = [&](const OpPlace& place) {
+      return run.zero_s[place.log] + logs[place.log].ops[place.op].begin_s;
+    };
+    double last = -INFINITY;
+    for (const OpPlace& place : joined.members) {
+      last = std::max(last, begin(place));
+    }
+    for (const OpPlace& place : joined.members) {
+      const double duration = logs[place.log].ops[place.op].duration_s;
+      waits[place.log][place.op] = std::clamp(last - begin(place), 0.0, std::max(0.0, duration));
+    }
+  }
+  return waits;
+}
 
 Run run_of(const std::vector<PhysicalLog>& logs) {
   Run run;
-  double origin = INFINITY;
-  std::vector<double> begins;
-  for (const PhysicalLog& log : logs) {
-    const auto begin = log.facts.find("begin_s");
-    begins.push_back(begin == log.facts.end() ? 0 : to_double(begin->second).value_or(0));
-    origin = std::min(origin, begins.back());
-  }
+  run.logs = &logs;
+  JoinedRun joined = join_ranks(logs);
+  const auto waits = waits_of(logs, joined);
   for (std::size_t i = 0; i < logs.size(); ++i) {
-    for (const OpRow& row : logs[i].ops) {
+    for (std::size_t k = 0; k < logs[i].ops.size(); ++k) {
+      const OpRow& row = logs[i].ops[k];
       if (row.kind == OpKind::kHost) {
         continue;
       }
       Ops& ops = run.ops[logs[i].names[static_cast<std::size_t>(row.name)]];
       ops.kind = row.kind;
-      ops.begin_s[row.rank].push_back(begins[i] - origin + row.begin_s);
-      ops.duration_s[row.rank].push_back(row.duration_s);
+      ops.occurrences.push_back({{i, k}, row.rank, row.duration_s, waits[i][k]});
       run.ranks.insert(row.rank);
     }
+  }
+  run.times = times_of(logs, joined);
+  run.notes = std::move(joined.notes);
+  if (joined.alone > 0 && run.ranks.size() > 1) {
+    run.notes.push_back(
+        fmt::format("{} communications are not known to be of several ranks; all of their time "
+                    "counts as transfer",
+                    joined.alone));
   }
   return run;
 }
 
-double sum(const Sequence& values) {
+double seconds_of(const Ops& ops) {
   double total = 0;
-  for (const double value : values) {
-    total += value;
-  }
-  return total;
-}
-
-double total_of(const Ops& ops) {
-  double total = 0;
-  for (const auto& [rank, durations] : ops.duration_s) {
-    total += sum(durations);
-  }
-  return total;
-}
-
-/// Seconds that the ranks wait for the last of them to begin.
-double waiting(const Ops& ops) {
-  const std::size_t count = ops.begin_s.begin()->second.size();
-  for (const auto& [rank, begins] : ops.begin_s) {
-    if (begins.size() != count) {
-      return 0;  // not the same collective on every rank
-    }
-  }
-  double total = 0;
-  for (std::size_t k = 0; k < count; ++k) {
-    double last = -INFINITY;
-    for (const auto& [rank, begins] : ops.begin_s) {
-      last = std::max(last, begins[k]);
-    }
-    for (const auto& [rank, begins] : ops.begin_s) {
-      total += std::clamp(last - begins[k], 0.0, ops.duration_s.at(rank)[k]);
-    }
+  for (const Occurrence& occurrence : ops.occurrences) {
+    total += occurrence.duration_s;
   }
   return total;
 }
 
 StepSplit split_of(const Run& run) {
   StepSplit split;
-  const double ranks = std::max<double>(1, static_cast<double>(run.ranks.size()));
+  const double parts = static_cast<double>(std::max<std::size_t>(1, run.ranks.size())) *
+                       static_cast<double>(run.times.steps);
   for (const auto& [name, ops] : run.ops) {
-    const double total = total_of(ops) / ranks;
-    if (ops.kind == OpKind::kCommunication) {
-      const double wait = waiting(ops) / ranks;
-      split.wait_s += wait;
-      split.transfer_s += total - wait;
-    } else {
-      (ops.kind == OpKind::kCopy ? split.copy_s : split.compute_s) += total;
+    for (const Occurrence& one : ops.occurrences) {
+      switch (ops.kind) {
+        case OpKind::kCompute:
+          split.compute_s += one.duration_s / parts;
+          break;
+        case OpKind::kCommunication:
+          split.wait_s += one.wait_s / parts;
+          split.transfer_s += (one.duration_s - one.wait_s) / parts;
+          break;
+        case OpKind::kCopy:
+          split.copy_s += one.duration_s / parts;
+          break;
+        case OpKind::kWait:
+          split.wait_s += one.duration_s / parts;
+          break;
+        case OpKind::kHost:
+        case OpKind::kWhole:
+          break;
+      }
     }
   }
   return split;
 }
 
-std::size_t count_of(const Ops& ops) {
-  std::size_t count = 0;
-  for (const auto& [rank, durations] : ops.duration_s) {
-    count += durations.size();
+/// "allreduce of 33554432 bytes": what a collective is called that has no common name.
+std::string plain_name(const OpRow& op) {
+  return op.bytes > 0 ? fmt::format("{} of {} bytes", name_of(op.op), op.bytes)
+                      : std::string(name_of(op.op));
+}
+
+/// The plain names of communications whose own name the other run does not have.
+std::set<std::string> plain_names(const Run& run, const Run& other) {
+  std::set<std::string> names;
+  for (const auto& [name, ops] : run.ops) {
+    if (ops.kind == OpKind::kCommunication && !other.ops.contains(name)) {
+      for (const Occurrence& one : ops.occurrences) {
+        const OpRow& row = (*run.logs)[one.place.log].ops[one.place.op];
+        if (row.op != CommType::kNone) {
+          names.insert(plain_name(row));
+        }
+      }
+    }
   }
-  return count;
+  return names;
+}
+
+/// Calls communications whose name the other run does not have by plain names that both have.
+void rename(Run& run, const std::set<std::string>& missing, const std::set<std::string>& common) {
+  for (const std::string& name : missing) {
+    const Ops ops = std::move(run.ops.at(name));
+    run.ops.erase(name);
+    for (const Occurrence& one : ops.occurrences) {
+      const OpRow& row = (*run.logs)[one.place.log].ops[one.place.op];
+      const std::string plain = row.op == CommType::kNone ? name : plain_name(row);
+      Ops& own = run.ops[common.contains(plain) ? plain : name];
+      own.kind = ops.kind;
+      own.occurrences.push_back(one);
+    }
+  }
+}
+
+void name_alike(Run& a, Run& b) {
+  const std::set<std::string> in_a = plain_names(a, b), in_b = plain_names(b, a);
+  std::set<std::string> common;
+  std::ranges::set_intersection(in_a, in_b, std::inserter(common, common.end()));
+  const auto missing = [](const Run& run, const Run& other) {
+    std::set<std::string> names;
+    for (const auto& [name, ops] : run.ops) {
+      if (ops.kind == OpKind::kCommunication && !other.ops.contains(name)) {
+        names.insert(name);
+      }
+    }
+    return names;
+  };
+  const std::set<std::string> only_a = missing(a, b), only_b = missing(b, a);
+  rename(a, only_a, common);
+  rename(b, only_b, common);
+}
+
+std::map<std::int32_t, std::size_t> counts_of(const Ops& ops) {
+  std::map<std::int32_t, std::size_t> counts;
+  for (const Occurrence& one : ops.occurrences) {
+    ++counts[one.rank];
+  }
+  return counts;
+}
+
+void add_notes(const char* which, const Run& run, const Run& other,
+               std::vector<std::string>& notes) {
+  for (const std::string& note : run.notes) {
+    notes.push_back(fmt::format("{} run: {}", which, note));
+  }
+  const bool marked =
+      std::ranges::any_of(*run.logs, [](const auto& l) { return !l.steps.empty(); });
+  if (!marked && other.times.steps > 1) {
+    notes.push_back(fmt::format("{} run: its logs mark no steps: taken to be one step", which));
+  }
 }
 
 }  // namespace
 
 StepComparison compare_steps(const std::vector<PhysicalLog>& first,
                              const std::vector<PhysicalLog>& second) {
-  const Run a = run_of(first), b = run_of(second);
+  Run a = run_of(first), b = run_of(second);
+  for (const Run* run : {&a, &b}) {
+    if (run->ops.empty() && !(run->times.step_s > 0)) {
+      throw Error("the logs of a run hold neither operations nor times of steps")
+          .at(run->logs->empty() ? "" : run->logs->front().file)
+          .expected("traces of a step, or logs of steps' times");
+    }
+  }
   StepComparison result;
   result.first_ranks = a.ranks.size();
   result.second_ranks = b.ranks.size();
+  result.first_times = a.times;
+  result.second_times = b.times;
   result.first = split_of(a);
   result.second = split_of(b);
+  add_notes("first", a, b, result.notes);
+  add_notes("second", b, a, result.notes);
+  name_alike(a, b);
   std::set<std::string> names;
   for (const Run* run : {&a, &b}) {
     for (const auto& [name, ops] : run->ops) {
       names.insert(name);
     }
   }
+  const auto share = [](const Run& run, const Ops& ops) {
+    return seconds_of(ops) / static_cast<double>(std::max<std::size_t>(1, run.ranks.size())) /
+           static_cast<double>(run.times.steps);
+  };
   for (const std::string& name : names) {
     OpDifference difference;
     difference.name = name;
     const auto in_a = a.ops.find(name), in_b = b.ops.find(name);
+    std::map<std::int32_t, std::size_t> counts;
     if (in_a != a.ops.end()) {
-      difference.first_count = count_of(in_a->second);
-      difference.first_s =
-          total_of(in_a->second) / static_cast<double>(std::max<std::size_t>(1, a.ranks.size()));
-    }
-    if (in_b != b.ops.end()) {
-      difference.second_count = count_of(in_b->second);
-      difference.second_s =
-          total_of(in_b->second) / static_cast<double>(std::max<std::size_t>(1, b.ranks.size()));
+      difference.first_count = in_a->second.occurrences.size();
+      difference.first_s = share(a, in_a->second);
+      counts = counts_of(in_a->second);
     }
     std::size_t both = 0;
-    if (in_a != a.ops.end() && in_b != b.ops.end()) {
-      for (const auto& [rank, durations] : in_a->second.duration_s) {
-        const auto other = in_b->second.duration_s.find(rank);
-        both += other == in_b->second.duration_s.end()
-                    ? 0
-                    : std::min(durations.size(), other->second.size());
+    if (in_b != b.ops.end()) {
+      difference.second_count = in_b->second.occurrences.size();
+      difference.second_s = share(b, in_b->second);
+      for (const auto& [rank, count] : counts_of(in_b->second)) {
+        const auto other = counts.find(rank);
+        both += other == counts.end() ? 0 : std::min(count, other->second);
       }
     }
     result.aligned += both;
     result.left += difference.first_count + difference.second_count - 2 * both;
     result.ops.push_back(std::move(difference));
+  }
+  if (result.aligned == 0 && !result.ops.empty()) {
+    result.notes.push_back("no operation of one run has a counterpart in the other");
   }
   std::ranges::stable_sort(result.ops, [](const OpDifference& x, const OpDifference& y) {
     return std::abs(x.second_s - x.first_s) > std::abs(y.second_s - y.first_s);
@@ -159,19 +299,37 @@ StepComparison compare_steps(const std::vector<PhysicalLog>& first,
 }
 
 std::string steps_table(const StepComparison& c) {
-  std::string text = fmt::format(
-      "{} and {} ranks; {} operations have a counterpart, {} have none; seconds a rank\n"
-      "{:<12} {:>12} {:>12} {:>12}\n",
-      c.first_ranks, c.second_ranks, c.aligned, c.left, "", "first", "second", "difference");
+  const bool several = c.first_times.steps > 1 || c.second_times.steps > 1;
+  std::string text;
+  if (!c.ops.empty()) {
+    text += fmt::format("{} and {} ranks; {} operations have a counterpart, {} have none; ",
+                        c.first_ranks, c.second_ranks, c.aligned, c.left);
+  }
+  if (several) {
+    text += fmt::format("{} and {} steps; ", c.first_times.steps, c.second_times.steps);
+  }
+  text += fmt::format("seconds {}\n{:<12} {:>12} {:>12} {:>12}\n",
+                      c.ops.empty() ? "a step"
+                      : several     ? "a rank and step"
+                                    : "a rank",
+                      "", "first", "second", "difference");
+  std::string notes;
   const auto line = [&](const char* what, double first, double second) {
     text +=
         fmt::format("{:<12} {:>12.6f} {:>12.6f} {:>+12.6f}\n", what, first, second, second - first);
   };
+  line("step", c.first_times.step_s, c.second_times.step_s);
+  for (const std::string& note : c.notes) {
+    notes += "note: " + note + "\n";
+  }
+  if (c.ops.empty()) {
+    return text + notes;
+  }
   line("compute", c.first.compute_s, c.second.compute_s);
   line("wait", c.first.wait_s, c.second.wait_s);
   line("transfer", c.first.transfer_s, c.second.transfer_s);
   line("copy", c.first.copy_s, c.second.copy_s);
-  text += "largest differences:\n";
+  text += notes + "largest differences:\n";
   for (std::size_t i = 0; i < std::min<std::size_t>(12, c.ops.size()); ++i) {
     const OpDifference& op = c.ops[i];
     text += fmt::format("{:>+12.6f}  {} -> {} times  {}\n", op.second_s - op.first_s,
@@ -190,6 +348,10 @@ std::string steps_json(const StepComparison& c) {
   Json json;
   json["schema"] = "lockstep-compare-steps/1";
   json["ranks"] = {c.first_ranks, c.second_ranks};
+  json["steps"] = {c.first_times.steps, c.second_times.steps};
+  json["step_s"] = {c.first_times.step_s, c.second_times.step_s};
+  json["difference"] = c.difference();
+  json["notes"] = c.notes;
   json["first"] = split(c.first);
   json["second"] = split(c.second);
   json["aligned"] = c.aligned;

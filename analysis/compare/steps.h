@@ -3,35 +3,50 @@
 #include <string>
 #include <vector>
 
+#include "analysis/compare/join_ranks.h"
 #include "trace/physical_log.h"
 
 namespace lockstep::compare {
 
-/// Where the time of the ranks' streams goes, seconds a rank.
+/// Where the time of the ranks' streams goes, seconds a rank and step.
 struct StepSplit {
   double compute_s = 0, wait_s = 0, transfer_s = 0, copy_s = 0;
 };
 
-/// One kind of operation (kernel, collective) in both runs, seconds a rank.
+/// One kind of operation (kernel, collective) in both runs, seconds a rank and step.
 struct OpDifference {
   std::string name;
   std::size_t first_count = 0, second_count = 0;
   double first_s = 0, second_s = 0;
 };
 
+/// The times of a run's steps.
+struct StepTimes {
+  std::size_t steps = 1;  ///< that the run's sums are divided by
+  double step_s = 0;      ///< median of the steps' times, else from first begin to last end a step
+};
+
 struct StepComparison {
   std::size_t first_ranks = 0, second_ranks = 0;
+  StepTimes first_times, second_times;
   StepSplit first, second;
   std::size_t aligned = 0, left = 0;  ///< operations with and without a counterpart
   std::vector<OpDifference> ops;      ///< the largest difference first
+  std::vector<std::string> notes;     ///< what to know of how the figures came about
+
+  /// What a step of the second run takes more than one of the first, as a part of that.
+  double difference() const {
+    return first_times.step_s > 0 ? second_times.step_s / first_times.step_s - 1 : 0;
+  }
 };
 
 /// Lays two runs of a step side by side, measured or simulated, each of one or more logs (ranks).
 /// The k-th operation of a name on a rank belongs to the k-th of that name on the same rank of the
-/// other run. A communication waits until the last of its ranks has begun the same one (the k-th of
-/// that name on each rank, where all have equally many), and transfers from then on; where only one
-/// rank is known all of it is transfer. Clocks of the logs of a run must be those of one host.
-/// O(n log n).
+/// other run; collectives whose name the other run does not know, to those of the same operation
+/// and size. A communication waits until the last of its ranks (join_ranks) has begun the same one,
+/// and transfers from then on; where only one rank is known all of it is transfer. Logs that hold
+/// the times of steps alone (MLPerf's) are compared by these. ERRORS: a run of neither operations
+/// nor steps. O(n log n).
 StepComparison compare_steps(const std::vector<PhysicalLog>& first,
                              const std::vector<PhysicalLog>& second);
 

@@ -9,9 +9,13 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
+#include "base/stop_signal.h"
 
 namespace lockstep {
 namespace {
+
+/// Of Weibull's distribution: mean = scale Gamma(1 + 1 / shape).
+double scale_of(const LongRun& run) { return run.mtbf_s / std::tgamma(1 + 1 / run.shape); }
 
 class Player {
  public:
@@ -19,14 +23,14 @@ class Player {
       : run_(run),
         draws_(seed, "goodput/steps " + std::to_string(number)),
         fate_(seed, "goodput/failures " + std::to_string(number)),
-        // Weibull: mean = scale Gamma(1 + 1 / shape).
-        scale_(run.mtbf_s / std::tgamma(1 + 1 / run.shape)),
+        scale_(scale_of(run)),
         spares_(run.spares) {
     next_failure_ = between_failures();
   }
 
   RunTime play() {
     while (now_ < run_.horizon_s) {
+      throw_if_stopped();
       if (since_checkpoint_ == run_.interval) {
         checkpoint();
       } else {
@@ -109,6 +113,7 @@ class Player {
     work_s_ = pending_s_ = 0;
     since_checkpoint_ = pending_ = 0;
     for (bool up = false; !up && now_ < run_.horizon_s;) {
+      throw_if_stopped();
       ++out_.failures;
       take_spare();
       next_failure_ = now_ + between_failures();
@@ -173,9 +178,20 @@ RunTime play(const LongRun& run, std::uint64_t seed, std::int64_t number) {
 LongRunResult play_many(const LongRun& run, std::uint64_t seed, std::int64_t count, int threads) {
   LongRunResult result;
   result.runs.resize(static_cast<std::size_t>(count));
-  for_each_in_parallel(result.runs.size(), threads, [&](std::size_t i) {
-    result.runs[i] = play(run, seed, static_cast<std::int64_t>(i));
-  });
+  std::vector<char> done(result.runs.size());  // not bool: threads write at the same time
+  try {
+    for_each_in_parallel(result.runs.size(), threads, [&](std::size_t i) {
+      throw_if_stopped();
+      result.runs[i] = play(run, seed, static_cast<std::int64_t>(i));
+      done[i] = 1;
+    });
+  } catch (const Interrupted&) {
+    const auto first_missing = std::ranges::find(done, 0);
+    if (first_missing == done.begin()) {
+      throw;
+    }
+    result.runs.resize(static_cast<std::size_t>(first_missing - done.begin()));
+  }
   const double days = run.horizon_s / 86400;
   result.goodput =
       estimate(result.runs, [&](const RunTime& one) { return one.useful_s / run.horizon_s; });
@@ -191,6 +207,19 @@ LongRunResult play_many(const LongRun& run, std::uint64_t seed, std::int64_t cou
     result.mean.*part = estimate(result.runs, [&](const RunTime& one) { return one.*part; }).mean;
   }
   return result;
+}
+
+double most_failures(const LongRun& run) {
+  const double once = std::tgamma(1 + 1 / run.shape), twice = std::tgamma(1 + 2 / run.shape);
+  const double lorden = run.horizon_s / run.mtbf_s + twice / (once * once) - 1;
+  // F + F^2 + … with F = 1 - e^-x, the chance of a time that ends before the horizon.
+  return std::min(lorden, std::expm1(std::pow(run.horizon_s / scale_of(run), run.shape)));
+}
+
+double chance_of_progress(const LongRun& run) {
+  const double least =
+      run.restart_s + *std::ranges::min_element(run.steps_s) + run.checkpoint_s + run.drain_s;
+  return std::exp(-std::pow(least / scale_of(run), run.shape));
 }
 
 std::int64_t spares_needed(double mtbf_s, double repair_s, double wanted) {

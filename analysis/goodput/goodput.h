@@ -51,8 +51,20 @@ struct LongRunResult {
 /// PRECONDITION: as the fields say.
 RunTime play(const LongRun& run, std::uint64_t seed, std::int64_t number);
 
-/// `count` of them; the result does not depend on `threads` (0: one a core).
+/// `count` of them; the result does not depend on `threads` (0: one a core). Where a StopSignal
+/// stops the work, the runs up to the first that is not done are the result, if there are any
+/// (else: Interrupted).
 LongRunResult play_many(const LongRun& run, std::uint64_t seed, std::int64_t count, int threads);
+
+/// A bound from above on the failures of one run that are expected: Lorden's inequality (1970, "On
+/// excess over the boundary"), horizon / mtbf + E[X^2] / mtbf^2 - 1 for times X between failures;
+/// or the mean of a geometric number, that of times in a row that all end before the horizon does,
+/// where it is less.
+double most_failures(const LongRun& run);
+
+/// The chance that after a failure the job restarts and makes progress that lasts, however little
+/// (a step and its checkpoint, safe), before it fails again.
+double chance_of_progress(const LongRun& run);
 
 /// How many spares there must be so that, servers failing every mtbf_s and being away for repair_s,
 /// one is at hand for a share of at least `wanted` of the failures: the number away has Poisson's

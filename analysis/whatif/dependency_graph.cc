@@ -199,9 +199,10 @@ std::vector<StageOps> make_stage_ops(const OpTable& table) {
 }
 
 DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_size,
-                                      const std::string& file, Warnings* warnings) {
+                                      const std::string& file, Warnings* warnings,
+                                      std::int64_t gathers_in_passes) {
   DependencyGraph graph;
-  graph.scopes = lane_scopes(table, file);
+  graph.scopes = lane_scopes(table, file, gathers_in_passes);
   graph.reduces_layernorm = table.tp > 1;
   graph.data_parallel = table.dp > 1 || table.cp > 1 || dsp_size > 1;
   graph.overlap = graph.data_parallel && has(table, TraceOp::kSeparateGradsAllReduce);

@@ -67,7 +67,8 @@ std::vector<std::size_t> blocks_of(const OpTable& table, const std::string& file
 
 }  // namespace
 
-LaneScopes lane_scopes(const OpTable& table, const std::string& file) {
+LaneScopes lane_scopes(const OpTable& table, const std::string& file,
+                       std::int64_t gathers_in_passes) {
   const auto tp = static_cast<std::size_t>(table.tp);
   const auto peers = static_cast<std::size_t>(table.peers());
   LaneScopes out;
@@ -75,7 +76,10 @@ LaneScopes lane_scopes(const OpTable& table, const std::string& file) {
   const auto set = [&](Scope scope, auto&& key_of) {
     out.groups[static_cast<std::size_t>(scope)] = groups_by(out.lanes, key_of);
   };
-  const std::vector<std::size_t> block = blocks_of(table, file);
+  std::vector<std::size_t> block = blocks_of(table, file);
+  for (std::size_t dp_rank = 0; dp_rank < block.size() && gathers_in_passes > 0; ++dp_rank) {
+    block[dp_rank] = dp_rank / static_cast<std::size_t>(gathers_in_passes);
+  }
   set(Scope::kTensor, [&](std::size_t lane) { return lane / tp; });
   set(Scope::kPeers, [&](std::size_t lane) { return block[lane / peers]; });
   set(Scope::kReplicas, [&](std::size_t lane) { return lane % tp; });

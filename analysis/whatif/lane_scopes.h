@@ -16,6 +16,7 @@ enum class Scope : std::uint8_t {
   kLane,    ///< its own: the two ends of a transfer between stages
   kTensor,  ///< the tensor-parallel ranks of a (dp_rank, cp_rank)
   kPeers,   ///< the workers of a dp_rank, and those of other dp_ranks with whom they share experts
+            ///< or parameters that are gathered within passes
   kReplicas,  ///< all with the same tp_rank
   kStep,      ///< all
 };
@@ -36,8 +37,10 @@ struct LaneScopes {
 };
 
 /// Those of a table. O(lanes of a step).
+/// `gathers_in_passes`: see JobMeta.
 /// ERRORS (named with `file`): groups of experts that fit no layout, see expert_groups.
-LaneScopes lane_scopes(const OpTable& table, const std::string& file);
+LaneScopes lane_scopes(const OpTable& table, const std::string& file,
+                       std::int64_t gathers_in_passes = 0);
 
 /// The same groups with as few lanes as behave differently when the lanes `special` do something of
 /// their own and all others do the same: first the special ones in their order, then one for each

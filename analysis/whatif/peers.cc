@@ -15,7 +15,11 @@ constexpr double kSlow = 1.1;  // times what is usual
 
 double median_of(std::vector<double>& values) { return usual(std::span<double>(values)); }
 
-bool has_peer_times(TraceOp type) { return is_p2p(type) || is_peer_comm(type); }
+bool has_peer_times(const Scene& scene, TraceOp type) {
+  const auto& groups = scene.graph.scopes.of(Scope::kPeers);
+  const bool all_as_one = !groups.empty() && groups.front().size() == scene.table.width();
+  return is_p2p(type) || (is_peer_comm(type) && !all_as_one);
+}
 
 /// What is usual for an operation in a step.
 double usual_of(std::span<const float> lanes, std::vector<float>& scratch) {
@@ -132,7 +136,7 @@ std::optional<SlowTransfers> slow_transfers(const Scene& scene) {
     // A message is there when its receive ends; all ends of other transfers are alike.
     const std::uint32_t node = group.members.back();
     const OpNode& what = table.nodes[node];
-    if (!has_peer_times(what.type)) {
+    if (!has_peer_times(scene, what.type)) {
       continue;
     }
     const std::size_t own = is_peer_comm(what.type) ? peers : 1;
@@ -176,7 +180,7 @@ std::optional<SlowTransfers> slow_transfers(const Scene& scene) {
 StepTimes with_usual_transfers(const Scene& scene) {
   const std::size_t width = scene.table.width();
   return simulate_edited(scene, [&](std::uint32_t node, std::size_t, std::span<double> out) {
-    if (!has_peer_times(scene.table.nodes[node].type)) {
+    if (!has_peer_times(scene, scene.table.nodes[node].type)) {
       return;
     }
     thread_local std::vector<double> scratch;

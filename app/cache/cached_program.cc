@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <unistd.h>
@@ -34,6 +35,10 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 8> kPure{"generate", "topology",   "simulate", "whatif",
                                                 "compare",  "collective", "goodput",  "plan"};
 
+/// Beginnings of the names of the environment that these read: ours, the steps of a BytePS trace
+/// (app/simulate/byteps_trace.cc), and ns-3's defaults and logs (NS_GLOBAL_VALUE, NS_LOG, …).
+constexpr std::array<std::string_view, 3> kSettings{"LOCKSTEP_", "BYTEPS_TRACE_", "NS_"};
+
 bool is_pure(const std::vector<std::string>& arguments) {
   return !arguments.empty() && std::ranges::find(kPure, arguments.front()) != kPure.end() &&
          std::ranges::none_of(arguments, [](const std::string& word) {
@@ -52,17 +57,19 @@ std::string key_of(const std::vector<std::string>& arguments) {
   std::set<std::string> settings;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (text.starts_with("LOCKSTEP_") && !text.starts_with("LOCKSTEP_CACHE")) {
+    if (!text.starts_with("LOCKSTEP_CACHE") &&
+        std::ranges::any_of(kSettings, [&](auto name) { return text.starts_with(name); })) {
       settings.emplace(text);
     }
   }
   for (const std::string& setting : settings) {
     digest.add(setting);
   }
-  if (std::ranges::find(arguments, "packet") != arguments.end()) {
-    const fs::path program = find_program("lockstep-packet");
-    digest.add(program.empty() ? "" : look_at(program.string()).digest);
-  }
+  // What is asked for beside this program and on PATH: which files these names mean. The files
+  // themselves are inputs of the results that use them.
+  std::error_code ignored;
+  digest.add(fs::read_symlink("/proc/self/exe", ignored).parent_path().string());
+  digest.add(find_program("lockstep-packet").string());
   return digest.hex();
 }
 
@@ -87,14 +94,45 @@ void add_folders(const std::vector<std::string>& arguments, const std::set<std::
   }
 }
 
+/// The answers to what was asked of the file system: they must be the same.
+bool add_answers(const FileRecord::Files& files, std::vector<CacheInput>& inputs) {
+  for (const auto& [path, there] : files.asked) {
+    if (files.read.count(path) != 0) {
+      continue;  // among the files
+    }
+    if (files.written.count(path) != 0) {
+      return false;  // the next run will find what this one did not
+    }
+    inputs.push_back(look_at(path));
+    if ((inputs.back().digest != kAbsent) != there) {
+      return false;  // it came or went meanwhile
+    }
+  }
+  for (const auto& [path, folder] : files.asked_folder) {
+    inputs.push_back(look_for_folder(path));
+  }
+  for (const std::string& folder : files.listed) {
+    if (std::ranges::any_of(files.written,
+                            [&](const std::string& file) { return lies_in(file, folder); })) {
+      return false;  // as above
+    }
+    inputs.push_back(look_at(folder));
+  }
+  if (files.place) {
+    inputs.push_back(look_at_place());
+  }
+  return true;
+}
+
 /// What the run depended on; nothing where that cannot be known.
 std::optional<std::vector<CacheInput>> inputs_of(const FileRecord::Files& files,
                                                  const std::vector<std::string>& arguments,
                                                  std::int64_t began_ns) {
   std::vector<CacheInput> inputs;
   for (const std::string& path : files.read) {
-    if (path == "-") {
-      return std::nullopt;
+    std::error_code ignored;
+    if (path == "-" || !fs::is_regular_file(path, ignored)) {
+      return std::nullopt;  // a pipe is read once: what comes next is not known
     }
     if (files.written.count(path) == 0) {
       inputs.push_back(look_at(path));
@@ -103,8 +141,13 @@ std::optional<std::vector<CacheInput>> inputs_of(const FileRecord::Files& files,
       }
     }
   }
+  if (!add_answers(files, inputs)) {
+    return std::nullopt;
+  }
   add_folders(arguments, files.written, inputs);
-  return inputs;
+  const bool known =
+      std::ranges::none_of(inputs, [](const CacheInput& input) { return input.digest.empty(); });
+  return known ? std::optional(std::move(inputs)) : std::nullopt;
 }
 
 std::optional<std::vector<CacheFile>> outputs_of(const FileRecord::Files& files) {
@@ -185,6 +228,22 @@ ExitCode run_and_store(ResultCache& cache, const std::string& key,
   return code;
 }
 
+/// The cache that the environment names; none where it names none, or one that cannot be used: it
+/// only saves time. ERRORS: those of cache_settings().
+std::unique_ptr<ResultCache> open_cache() {
+  const auto settings = cache_settings();
+  if (!settings) {
+    return nullptr;
+  }
+  try {
+    return std::make_unique<ResultCache>(settings->folder, settings->most_bytes);
+  } catch (const Error& error) {
+    fmt::print(standard_error(), "lockstep: warning: LOCKSTEP_CACHE: {}; computed without\n",
+               error.message());
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 std::optional<CacheSettings> cache_settings() {
@@ -208,14 +267,12 @@ ExitCode run_program_cached(const std::vector<std::string>& arguments, bool* out
     return run_program(arguments, out_of_memory);
   }
   try {
-    const auto settings = cache_settings();
-    if (settings) {
-      ResultCache cache(settings->folder, settings->most_bytes);
+    if (const auto cache = open_cache()) {
       const std::string key = key_of(arguments);
-      if (const auto found = cache.find(key)) {
+      if (const auto found = cache->find(key)) {
         return replay(*found);
       }
-      return run_and_store(cache, key, arguments, out_of_memory);
+      return run_and_store(*cache, key, arguments, out_of_memory);
     }
   } catch (const Error& error) {
     fmt::print(standard_error(), "lockstep: {}\n", error.what());

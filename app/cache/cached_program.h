@@ -19,8 +19,9 @@ std::optional<CacheSettings> cache_settings();
 
 /// run_program(), but a command line that was run before with the same inputs is answered from the
 /// cache, if there is one: same exit code, same text, same files. A result is kept if it depends on
-/// nothing but files and flags: pure commands that ended well, did not read standard input, and
-/// whose inputs did not change meanwhile. Files that are there already with the right bytes are
+/// nothing but files and flags: pure commands that ended well, read regular files alone (no
+/// standard input, pipes, devices), and whose inputs did not change meanwhile. A cache that cannot
+/// be used is told as a warning. Files that are there already with the right bytes are
 /// left alone. Not for several threads at once.
 ExitCode run_program_cached(const std::vector<std::string>& arguments,
                             bool* out_of_memory = nullptr);

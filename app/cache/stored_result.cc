@@ -22,20 +22,28 @@ std::string packed(const Json& json) {
   return bytes;
 }
 
-constexpr std::string_view kNone = "-";
+constexpr std::string_view kFolder = "folder", kNoFolder = "no folder";  // digests
+constexpr std::string_view kPlace = "";                                  // a path
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
 }
 
-/// Names and sizes of all files below, in their order: whether one came, went or grew. What is
-/// read of them is an input of its own.
+/// Names of all files below, in their order: whether one came or went. What is read of them is an
+/// input of its own. None where there are too many, or not all can be seen.
 std::string digest_of_folder(const std::string& path) {
+  constexpr std::size_t kMostEntries = 100'000;
   std::vector<std::string> entries;
   std::error_code problem;
-  for (fs::recursive_directory_iterator at(path, problem), end; at != end && !problem;
-       at.increment(problem)) {
-    entries.push_back(at->path().string());
+  fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, problem);
+  for (const fs::recursive_directory_iterator end; at != end && !problem; at.increment(problem)) {
+    entries.push_back(at->path().lexically_relative(path).string());
+    if (entries.size() > kMostEntries) {
+      return {};
+    }
+  }
+  if (problem) {
+    return {};
   }
   std::ranges::sort(entries);
   Digest digest;
@@ -47,9 +55,10 @@ std::string digest_of_folder(const std::string& path) {
 
 /// All but the digest.
 CacheInput stat_of(const std::string& path) {
-  CacheInput input{.path = path, .digest = std::string(kNone)};
+  CacheInput input{.path = path, .digest = {}};
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
+    input.digest = kAbsent;
     return input;
   }
   input.size = info.st_size;
@@ -111,13 +120,33 @@ CacheInput look_at(const std::string& path) {
     try {
       input.digest = digest_of(FileText(path).view());
     } catch (const Error&) {
-      input.digest = kNone;
+      input.digest.clear();
     }
   }
   return input;
 }
 
+CacheInput look_for_folder(const std::string& path) {
+  std::error_code ignored;
+  return {.path = path,
+          .digest = std::string(fs::is_directory(path, ignored) ? kFolder : kNoFolder)};
+}
+
+CacheInput look_at_place() {
+  std::error_code problem;
+  return {.path = std::string(kPlace), .digest = fs::current_path(problem).string()};
+}
+
 bool unchanged(const CacheInput& input) {
+  if (input.digest.empty()) {
+    return false;
+  }
+  if (input.path == kPlace) {
+    return look_at_place().digest == input.digest;
+  }
+  if (input.digest == kFolder || input.digest == kNoFolder) {
+    return look_for_folder(input.path).digest == input.digest;
+  }
   if (input.settled) {
     CacheInput now = stat_of(input.path);
     now.digest = input.digest;

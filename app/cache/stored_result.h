@@ -7,10 +7,13 @@
 
 namespace lockstep {
 
-/// A file or folder that a result depends on, as it was then.
+/// A file, folder or name that a result depends on, as it was then.
 struct CacheInput {
   std::string path;
-  std::string digest;  ///< of a file's bytes, of a folder's listing; "-" if there was none
+  /// Of a file's bytes, of a folder's listing; kAbsent where there is nothing of that name, empty
+  /// where what there is cannot be known: pipes, devices, files that cannot be read, folders of
+  /// more than 10^5 entries. Or what look_for_folder() and look_at_place() say.
+  std::string digest;
   /// Size, times of change and number of a file: if they are the same, it is not read again.
   std::int64_t size = 0, modified_ns = 0, changed_ns = 0, inode = 0;
   bool settled = false;  ///< it had not changed for a second: its times can be trusted
@@ -44,8 +47,14 @@ StoredResult result_of_head(std::string_view head, std::vector<bool>& missing);
 void add_files(std::string_view files, StoredResult& result);
 std::vector<CacheInput> inputs_of_bytes(std::string_view bytes);
 
-/// The input as it is now. ERRORS: none; a file that cannot be read has the digest "-".
+inline constexpr std::string_view kAbsent = "-";
+
+/// The input as it is now. ERRORS: none.
 CacheInput look_at(const std::string& path);
+/// Only whether there is a folder of that name.
+CacheInput look_for_folder(const std::string& path);
+/// The working directory.
+CacheInput look_at_place();
 /// Whether the input is still what it was: by its times where they can be trusted, else by its
 /// bytes.
 bool unchanged(const CacheInput& input);

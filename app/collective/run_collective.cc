@@ -136,7 +136,7 @@ std::vector<Time> jittered(const CollectiveOptions& options, std::size_t ranks) 
 /// waits for.
 std::unique_ptr<NetworkEngine> packet_engine(const Setting& setting, const Schedule& schedule,
                                              Time send_latency) {
-  std::vector<std::string> told;  // for the flow engine's options already
+  std::vector<std::string> told;  // once, by run_collective()
   PacketOptions packet = packet_options(setting.options, setting.options.flavour == "simai", told);
   packet.seed = setting.options.seed % kMostSeeds + 1;
   packet.lookahead = send_latency;
@@ -152,7 +152,7 @@ CollectiveTiming checked(const LoneCollective& collective, const Topology& topol
   CheckedNetwork network(std::move(engine), topology);
   const LoneCollectiveResult result = run_lone_collective(collective, topology, network);
   (void)network.port_use();
-  return {result.end, result.error, result.transfers};
+  return {result.end, result.error, result.transfers, network.packet_statistics()};
 }
 
 /// The time of one collective in an engine that carries out its transfers: the one place where it
@@ -178,10 +178,8 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
       return checked(collective, setting.topology, std::move(network));
     }
     const LoneCollectiveResult result = run_lone_collective(collective, setting.topology, *network);
-    if (!setting.options.samples.empty()) {
-      network->port_use();  // a report of the engine's writes the file
-    }
-    return {result.end, result.error, result.transfers};
+    // A report of the engine's writes the file of --samples, too.
+    return {result.end, result.error, result.transfers, network->packet_statistics()};
   }
   const LoneCollectiveOptions how{.symmetry = !setting.options.no_symmetry,
                                   .fast_forward = !setting.options.no_fast_forward,
@@ -202,14 +200,14 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   if (plan.leaving) {
     if (const auto result = run_declared(collective, plan.leaving, plan.schedule, setting.topology,
                                          setting.flow, how)) {
-      return {sure(result->end), result->error, result->transfers};
+      return {sure(result->end), result->error, result->transfers, {}};
     }
   }
   collective.schedule = plan.schedule();
   LoneCollective whole = setting.options.paranoid ? collective : std::move(collective);
   const LoneCollectiveResult result =
       run_on_flow_engine(std::move(whole), setting.topology, setting.flow, how);
-  return {sure(result.end), result.error, result.transfers};
+  return {sure(result.end), result.error, result.transfers, {}};
 }
 
 /// What --straggler does to links. Ranks of a lone collective compute nothing.
@@ -238,6 +236,18 @@ void take_stragglers(Setting& setting) {
   }
   setting.changes = plan.changes();
   setting.faults = plan.faults();
+}
+
+/// What changes engines that were not asked.
+void check_of_engines(const CollectiveOptions& options) {
+  const auto need = [&](const char* flag, bool given, const char* engine, const char* why) {
+    if (given && std::ranges::find(options.engines, engine) == options.engines.end()) {
+      throw Error(why).field(flag).hint(fmt::format("use --engine {}", engine));
+    }
+  };
+  need("--nvlink", !options.nvlink.empty(), "analytic", "links are as the topology says");
+  need("--nic", !options.nic.empty(), "analytic", "links are as the topology says");
+  need("--error-budget", !options.error_budget.empty(), "flow", "there would be no error anyway");
 }
 
 /// What analytic formulas cannot heed: refused where they are alone, warned about beside others.
@@ -275,7 +285,9 @@ CollectiveTiming analytic_time(const Setting& setting, Bytes bytes) {
   const std::int64_t n = setting.plan.shape.ranks;
   return {collective_time({setting.plan.op, GroupKind::kTp, n, bytes}, {.gpus = n, .tp = n},
                           setting.analytic),
-          Time(), 0};
+          Time(),
+          0,
+          {}};
 }
 
 /// One size on every engine.
@@ -309,6 +321,7 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   CollectiveSweep sweep;
   sweep.op = parse_op(options.op);
   const Topology topology = topology_from(options.topology, &sweep.warnings);
+  check_of_engines(options);
   check_analytic(options, sweep.warnings);
   Setting setting{options, {}, topology, {}, {}, {}, {}, {}, {}};
   setting.plan.op = sweep.op;
@@ -322,13 +335,19 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   take_stragglers(setting);
   setting.flow = flow_options(options, options.flavour == "simai");
   setting.plan.rates = real_rates(options, options.flavour == "simai");
-  if (std::ranges::find(options.engines, "packet") != options.engines.end()) {
+  const auto asked = [&](const char* engine) {
+    return std::ranges::find(options.engines, engine) != options.engines.end();
+  };
+  if (asked("packet")) {
     refuse_real_rates(options);
+    if (!asked("flow")) {
+      packet_options(options, options.flavour == "simai", sweep.warnings);  // what it has to say
+    }
   }
   if (setting.plan.rates) {
     take_real_rates(*setting.plan.rates, setting.flow);
   }
-  if (std::ranges::find(options.engines, "flow") != options.engines.end()) {
+  if (asked("flow")) {
     add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
                   setting.flow, sweep.warnings);
   }

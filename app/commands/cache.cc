@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +34,11 @@ CacheSettings settings_of(const CacheFlags& flags) {
   }
   if (settings.folder.empty()) {
     throw Error("no cache is named").expected("--dir FOLDER, or LOCKSTEP_CACHE in the environment");
+  }
+  // Looking makes none.
+  if (std::error_code ignored;
+      !std::filesystem::exists(settings.folder + "/results.sqlite", ignored)) {
+    throw Error("there is no cache: nothing was kept here").at(settings.folder);
   }
   return settings;
 }

@@ -15,6 +15,7 @@
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_record.h"
 #include "base/json.h"
 #include "base/output_capture.h"
 #include "base/text.h"
@@ -88,7 +89,7 @@ void check_form(const GenerateFlags& flags, const Generator& generator) {
 /// Without -o it is that name here, where nothing may be overwritten that the user did not name.
 std::string output_path(const std::string& output, const std::string& file_name) {
   std::error_code ignored;
-  const bool folder = output.empty() || output.ends_with('/') || fs::is_directory(output, ignored);
+  const bool folder = output.empty() || output.ends_with('/') || is_folder(output);
   if (!folder) {
     return output;
   }
@@ -97,7 +98,7 @@ std::string output_path(const std::string& output, const std::string& file_name)
         .field("--model_name")
         .expected("a name without '/'");
   }
-  const std::string path = (fs::path(output) / file_name).string();
+  std::string path = (fs::path(output) / file_name).string();
   if (output.empty() && fs::exists(path, ignored)) {
     throw Error("the file exists").at(path).hint("name the output: -o DIR, -o FILE or -o -");
   }
@@ -252,6 +253,7 @@ ExitCode generate(const GenerateFlags& flags) {
   GenerateRequest request;
   request.words = flags.app->remaining();
   request.script_compat = flags.script_compat;
+  FileRecord::note_listed("results/aiob_outputs");  // where AICB's look for compute times
   const GeneratedWorkload workload = generator.generate(request);
   for (const Warnings::Entry& warning : workload.warnings.entries()) {
     fmt::print(standard_error(), "lockstep: warning: {}\n", warning.text);

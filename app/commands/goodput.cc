@@ -17,6 +17,8 @@
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/output_capture.h"
+#include "base/stop_signal.h"
 
 namespace lockstep {
 namespace {
@@ -84,6 +86,39 @@ double expected_goodput(const Plan& plan, std::int64_t interval) {
   return work / expected_segment_s(plan.costs, work);
 }
 
+/// ERRORS: the job is down all the time; or playing it would take half a minute of one core.
+void check_playable(const Options& options, const LongRun& run) {
+  constexpr double kMostSteps = 5e9, kMostFailures = 2e8;  // of 6 and of 70 ns
+  const char* mtbf = options.gpu_mtbf.empty() ? "--server-mtbf" : "--gpu-mtbf";
+  const double step = *std::ranges::min_element(run.steps_s);
+  const auto runs = static_cast<double>(options.runs);
+  if (step > run.horizon_s) {
+    throw Error("the time is over before a step is")
+        .field("--for")
+        .expected(fmt::format("{} or more", duration_text(step)));
+  }
+  const double restarts = run.horizon_s / run.mtbf_s;
+  if (restarts >= 1 && restarts * chance_of_progress(run) < 0.01) {
+    throw Error(fmt::format("the job can make no progress: it fails every {} in the mean, but a "
+                            "restart, a step and a checkpoint that is safe take {}",
+                            duration_text(run.mtbf_s),
+                            duration_text(run.restart_s + step + run.checkpoint_s + run.drain_s)))
+        .field(mtbf)
+        .hint(fmt::format("{} GPUs fail so many times as often as one", options.gpus));
+  }
+  if (run.horizon_s / step * runs > kMostSteps) {
+    throw Error(fmt::format("more than {:g} steps would be played", kMostSteps))
+        .field("--for")
+        .hint("fewer --runs, or a shorter --for");
+  }
+  if (most_failures(run) * runs > kMostFailures) {
+    throw Error(fmt::format("more than {:g} failures might be played, one every {}", kMostFailures,
+                            duration_text(run.mtbf_s)))
+        .field(mtbf)
+        .hint("fewer --runs, or a shorter --for");
+  }
+}
+
 Plan plan_of(const Options& options) {
   Plan plan;
   LongRun& run = plan.run;
@@ -116,12 +151,7 @@ Plan plan_of(const Options& options) {
   run.restart_s = flag_value("--restart", options.restart, parse_duration_s);
   run.repair_s = flag_value("--repair", options.repair, parse_duration_s);
   run.spares = options.spares;
-  if (run.horizon_s / *std::ranges::min_element(run.steps_s) * static_cast<double>(options.runs) >
-      1e11) {
-    throw Error("more than 1e11 steps would be played")
-        .field("--for")
-        .hint("fewer --runs, or a shorter --for");
-  }
+  check_playable(options, run);
   plan.costs = {run.mtbf_s, run.checkpoint_s, run.restart_s};
   // Whole steps: the better of the two beside the optimum; a drain sets the least.
   const double best = std::floor(exact_interval_s(plan.costs) / plan.mean_step_s);
@@ -154,7 +184,7 @@ Json document(const Options& options, const Plan& plan, const LongRunResult& res
           {"mtbf_s", plan.run.mtbf_s},
           {"step_s", plan.mean_step_s},
           {"horizon_s", plan.run.horizon_s},
-          {"runs", options.runs},
+          {"runs", result.runs.size()},
           {"seed", options.seed},
           {"interval",
            {{"used_s", step(plan.run.interval)},
@@ -214,10 +244,16 @@ std::string table(const Options& options, const Plan& plan, const LongRunResult&
 
 ExitCode goodput(const Options& options) {
   const Plan plan = plan_of(options);
+  const Interruptible interruptible;
   const LongRunResult result = play_many(plan.run, options.seed, options.runs, options.threads);
+  const auto runs = static_cast<std::int64_t>(result.runs.size());
+  if (runs < options.runs) {
+    fmt::print(standard_error(), "lockstep: stopped: the first {} of {} runs{}\n", runs,
+               options.runs, runs == 1 ? "; of one alone there is no interval" : "");
+  }
   write_file("-", options.json ? with_command(to_text(document(options, plan, result)))
                                : table(options, plan, result));
-  return ExitCode::kDone;
+  return runs < options.runs ? ExitCode::kInterrupted : ExitCode::kDone;
 }
 
 CommandBody define(CLI::App& app) {

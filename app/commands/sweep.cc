@@ -26,7 +26,8 @@ CommandBody define(CLI::App& app) {
                  "that was stopped or killed goes on from there")
       ->default_val("sweep");
   app.add_flag("--restart", options->restart, "Throw away the rows that are there");
-  app.add_flag("--retry", options->retry, "Compute points again that did not end well");
+  app.add_flag("--retry", options->retry, "Compute points again that did not end well")
+      ->excludes("--restart");
   app.add_flag("--keep-files", options->keep,
                "Keep the files that the points write, in points/NUMBER");
   app.add_flag("--list", options->list, "Print the points' command lines, and run nothing");

@@ -10,6 +10,7 @@
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_record.h"
 #include "base/json.h"
 #include "base/output_capture.h"
 #include "base/text.h"
@@ -110,7 +111,7 @@ ExitCode build(const BuildFlags& flags) {
   warn(built.warnings);
   std::string path = flags.output;
   bool json = flags.format == "json" || (flags.format.empty() && path.ends_with(".json"));
-  if (path.ends_with('/') || std::filesystem::is_directory(path)) {
+  if (path.ends_with('/') || is_folder(path)) {
     json = json || (flags.format.empty() && built.topology.gpu_types.size() > 1);
     path = std::filesystem::path(path) / (built.file_name + (json ? ".json" : ""));
   }

@@ -64,6 +64,9 @@ CommandBody define(CLI::App& app) {
                      "it is there, until Ctrl-C")
           ->excludes(trace)
           ->excludes(steps);
+  for (const char* flag : {"--set", "--report", "--figure"}) {
+    following->excludes(app.get_option(flag));
+  }
   app.add_flag("--once", options->once, "With --follow: what lies there now, and no more")
       ->needs(following);
   app.add_option("--alert-slowdown", options->alert_slowdown,

@@ -32,11 +32,14 @@ compare::CompareWishes wishes_of(const ClusterFlags& flags) {
   wishes.gpus_per_server = flags.gpus_per_server;
   if (!flags.op.empty()) {
     wishes.op = comm_type_in(flags.op);
-    if (wishes.op == CommType::kNone) {
+    wishes.pattern = pattern_in(flags.op);
+    if (wishes.op == CommType::kNone && wishes.pattern.empty()) {
       throw Error("unknown collective '" + printable(flags.op) + "'")
           .field("--op")
           .expected(
-              "all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv");
+              "all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, "
+              "gather, "
+              "scatter, hypercube");
     }
   }
   if (!flags.nccl_version.empty()) {

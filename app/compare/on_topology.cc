@@ -119,6 +119,11 @@ void predict_on_topology(std::vector<ComparedRow>& rows, const std::string& topo
   const Topology built = topology_from(topology, &warnings);
   std::map<Key, std::vector<ComparedRow*>> groups;
   for (ComparedRow& row : rows) {
+    if (!row.pattern.empty()) {
+      left_out.add("no model of " + row.pattern + " on a topology");
+      row.row = nullptr;
+      continue;
+    }
     groups[key_of(row.task)].push_back(&row);
   }
   for (auto& [key, members] : groups) {

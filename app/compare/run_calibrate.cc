@@ -98,9 +98,9 @@ CommandBody define_calibrate(CLI::App& app) {
     std::vector<compare::ComparedRow> rows;
     for (const PhysicalLog& log : logs) {
       for (compare::ComparedRow& row : compare::predict_rows(log, wishes, left_out)) {
-        bool taken = flags->tables.empty();
+        bool taken = flags->tables.empty() && row.pattern.empty();
         for (const std::string& text : flags->tables) {
-          taken = taken || row.setting->id.find(text) != std::string::npos;
+          taken = taken || (row.pattern.empty() && row.setting->id.find(text) != std::string::npos);
         }
         if (taken) {
           rows.push_back(std::move(row));

@@ -39,9 +39,11 @@ struct Flags {
 
 /// The largest median size of the error among the tables: an operation on a group of a log.
 double worst_table(const std::vector<compare::ComparedRow>& rows) {
-  std::map<std::tuple<const CommSetting*, CommType, std::int32_t>, std::vector<double>> tables;
+  std::map<std::tuple<const CommSetting*, CommType, std::int32_t, std::int32_t>,
+           std::vector<double>>
+      tables;
   for (const compare::ComparedRow& row : rows) {
-    tables[{row.setting, row.task.op, row.task.ranks}].push_back(row.error());
+    tables[{row.setting, row.task.op, row.task.ranks, row.group}].push_back(row.error());
   }
   double worst = 0;
   for (const auto& [key, errors] : tables) {
@@ -55,8 +57,8 @@ std::vector<PhysicalLog> all_logs(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     for (PhysicalLog& log : read_logs(path)) {
       print_warnings(log.warnings);
-      if (log.ops.empty()) {
-        throw Error("the log holds no operations of a step").at(path).expected("a trace of a step");
+      if (log.ops.empty() && log.steps.empty()) {
+        throw Error("the log holds no operations or steps").at(path).expected("a trace of a step");
       }
       logs.push_back(std::move(log));
     }
@@ -78,19 +80,37 @@ std::string predictor(const Flags& flags) {
   return flags.engine;
 }
 
+ExitCode run_against(const Flags& flags, std::optional<double> limit) {
+  if (!flags.picture.empty()) {
+    throw Error("curves are of collectives, not of steps").field("--picture");
+  }
+  const std::vector<PhysicalLog> first = all_logs(flags.logs), second = all_logs(flags.against);
+  const compare::StepComparison steps = compare::compare_steps(first, second);
+  const std::string json = with_command(compare::steps_json(steps));
+  write_reports(flags.report, "compare", json);
+  write_file("-", flags.json ? json : for_terminal(compare::steps_table(steps)));
+  if (limit && std::abs(steps.difference()) > *limit) {
+    fmt::print(standard_error(), "lockstep: a step of the second run takes {}, over {}\n",
+               compare::percent(steps.difference(), true), compare::percent(*limit));
+    return ExitCode::kCheckFailed;
+  }
+  return ExitCode::kDone;
+}
+
 ExitCode run(const Flags& flags) {
   check_report_flags(flags.report);
-  if (!flags.against.empty()) {
-    const compare::StepComparison steps =
-        compare::compare_steps(all_logs(flags.logs), all_logs(flags.against));
-    const std::string json = with_command(compare::steps_json(steps));
-    write_reports(flags.report, "compare", json);
-    write_file("-", flags.json ? json : for_terminal(compare::steps_table(steps)));
-    return ExitCode::kDone;
-  }
   std::optional<double> limit;
   if (!flags.fail_over.empty()) {
     limit = flag_value("--fail-over", flags.fail_over, parse_share);
+  }
+  if (!flags.against.empty()) {
+    return run_against(flags, limit);
+  }
+  const std::string_view picture = flags.picture;
+  if (!picture.empty() && !picture.ends_with(".svg") && !picture.ends_with(".png")) {
+    throw Error("unknown kind of picture '" + printable(picture) + "'")
+        .field("--picture")
+        .expected("a name that ends in .svg or .png");
   }
   CompareReport report;
   const std::string engine = predictor(flags);
@@ -102,13 +122,15 @@ ExitCode run(const Flags& flags) {
       logs.push_back(std::move(log));
     }
   }
+  compare::take_last_arrivals(logs);
   Warnings warnings;
   for (const PhysicalLog& log : logs) {
     for (const Warnings::Entry& entry : log.warnings.entries()) {
       warnings.add(fmt::format("{}: {}{}", log.file, entry.text,
                                entry.count > 1 ? fmt::format(" ({} times)", entry.count) : ""));
     }
-    for (compare::ComparedRow& row : compare::predict_rows(log, report.wishes, report.left_out)) {
+    for (compare::ComparedRow& row :
+         compare::predict_rows(log, report.wishes, report.left_out, &report.notes)) {
       report.rows.push_back(std::move(row));
     }
   }
@@ -127,10 +149,11 @@ ExitCode run(const Flags& flags) {
         .hint(steps ? "operations of steps are laid beside another run's by --against" : "");
   }
   compare::explain_rows(report.rows, report.wishes, kExplained);
+  print_warnings(report.notes);
   print_warnings(report.left_out);
   if (!flags.picture.empty()) {
-    const Picture picture = compare_picture(report);
-    write_file(flags.picture, flags.picture.ends_with(".png") ? to_png(picture) : to_svg(picture));
+    const Picture curves = compare_picture(report);
+    write_file(flags.picture, picture.ends_with(".png") ? to_png(curves) : to_svg(curves));
   }
   const std::string json = with_command(compare_json(report));
   write_reports(flags.report, "compare", json);
@@ -156,6 +179,11 @@ double parse_share(std::string_view text) {
   if (!value || *value < 0) {
     throw Error("'" + printable(text) + "' is no share").expected("such as 10% or 0.1");
   }
+  if (!percent && *value > 1) {
+    throw Error("'" + printable(text) + "' is more than all")
+        .expected("such as 10% or 0.1")
+        .hint(printable(number) + "% is so many percent");
+  }
   return percent ? *value / 100 : *value;
 }
 
@@ -165,8 +193,10 @@ CommandBody define_comparison(CLI::App& app) {
   app.add_option(
       "--against", flags->against,
       "logs of another run of the same steps, measured or simulated: where the time differs");
-  app.add_option("--fail-over", flags->fail_over,
-                 "exit code 1 if the median error of a table is over this, such as 10%");
+  app.add_option(
+      "--fail-over", flags->fail_over,
+      "exit code 1 if the median error of a table, or with --against the difference of the "
+      "steps, is over this, such as 10%");
   app.add_option("--picture", flags->picture, "curves of bus bandwidth: .svg or .png to write");
   app.add_flag("--json", flags->json, "one JSON document (docs/formats/compare-json.md)");
   define_report_flags(app, flags->report);

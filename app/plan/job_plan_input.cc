@@ -102,7 +102,7 @@ GpuRates rates_for(const JobPlanOptions& options, std::string_view gpu_type) {
 
 std::string JobPlanInput::problem_text() const {
   return fmt::format("{} on {} seed {}{}", fmt::join(words.rest, " "), options.topology,
-                     options.seed, options.spray ? " --spray" : "");
+                     options.seed, options.spray ? "" : " --no-spray");
 }
 
 JobPlanInput read_job_plan(const JobPlanOptions& options) {
@@ -161,6 +161,7 @@ PricedStep priced_step(const JobPlanInput& input, const Workload& workload, bool
   PricedStep priced;
   priced.step_s = result.total.seconds();
   priced.compute_s = result.compute.seconds();
+  priced.bubble_s = result.bubble.seconds();
   priced.work = result.replay_work;
   for (std::size_t i = 0; i < priced.exposed_s.size(); ++i) {
     priced.exposed_s[i] = result.exposed_by_group[i].seconds();

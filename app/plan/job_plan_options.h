@@ -24,7 +24,7 @@ struct JobPlanOptions {
   std::int64_t effort = 0;            ///< 0: until proven
   std::int64_t max_replay = 5000000;  ///< operations of a replay; 0: any
   std::string deadline;               ///< empty: none
-  bool spray = false;
+  bool spray = true;
   int threads = 0;
   std::string replicas;  ///< "alike", "any"; empty: by the topology
   std::string resume;    ///< shared with the other problems

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kListed = 12;
 
 /// What a step consists of on the reporting rank: computation, waiting for each kind of
-/// communication, and the rest, which is waiting for other stages and the end of others.
+/// communication and for what other stages have yet to compute, and the rest: the end of others.
 struct Part {
   std::string name;
   double seconds = 0;
@@ -23,7 +23,8 @@ struct Part {
 
 std::vector<Part> parts_of(const PricedStep& step) {
   std::vector<Part> parts = {{"computation", step.compute_s}};
-  double rest = step.step_s - step.compute_s;
+  parts.push_back({"pipeline bubble", step.bubble_s});
+  double rest = step.step_s - step.compute_s - step.bubble_s;
   for (std::size_t i = 0; i < step.exposed_s.size(); ++i) {
     parts.push_back(
         {fmt::format("waiting for {}", name_of(static_cast<GroupKind>(i))), step.exposed_s[i]});

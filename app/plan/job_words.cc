@@ -24,12 +24,6 @@ constexpr auto kAxes = std::to_array<std::string_view>(
      "last_stage_layers", "stage_layers", "rank_order", "schedule", "mbs", "recompute",
      "context_comm", "zero", "use_distributed_optimizer", "hsdp_replicas"});
 
-std::string with_underscores(std::string_view name) {
-  std::string text(name);
-  std::ranges::replace(text, '-', '_');
-  return text;
-}
-
 /// The axis that a flag names, in one of its spellings.
 const ArgSpec* axis_of(std::string_view flag) {
   const std::string name = with_underscores(flag);

@@ -11,6 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kept_inputs.h"
 
 namespace lockstep {
 
@@ -53,18 +54,28 @@ LineJournal::LineJournal(std::string path, const JournalKind& kind, std::string 
   if (path_.empty()) {
     return;
   }
-  if (std::filesystem::exists(path_)) {
+  const std::string first = Json{{"schema", kind.schema}, {"problem", problem}}.dump();
+  std::error_code unknown;  // told when it is opened
+  if (std::filesystem::exists(path_, unknown)) {
     const FileText text(path_);
     const std::string_view all = text.view();
     known_ = read_line_journal(all, path_, kind, problem);
+    if (all.find('\n') == std::string_view::npos && !first.starts_with(all)) {
+      throw Error("this is no journal of such a search")  // one line without its end
+          .at(path_)
+          .hint("--resume with a file of its own");
+    }
     if (!all.empty() && all.back() != '\n') {  // take the unfinished end off
+      release_input(path_);
       write_file(path_, all.substr(0, all.rfind('\n') + 1));
     }
     if (all.find('\n') != std::string_view::npos) {
+      hold_input(path_);
       return;
     }
   }
-  append(Json{{"schema", kind.schema}, {"problem", problem}}.dump());
+  append(first);
+  hold_input(path_);
 }
 
 std::optional<Json> LineJournal::find(const std::string& key) const {

@@ -10,6 +10,7 @@
 #include "app/plan/job_plan_files.h"
 #include "app/plan/mixed_plan_report.h"
 #include "base/atomic_file.h"
+#include "base/file_record.h"
 #include "base/json.h"
 #include "generator/exact/rank_sizes.h"
 #include "workloads/workload_json.h"
@@ -182,13 +183,13 @@ void write_mixed_plan(const JobPlanInput& input, const MixedProblem& problem,
   write_workload_json(mixed_workload(with_model(problem.base, best.job), times),
                       [&](std::string_view text) { workload.write(text); });
   workload.commit();
-  write("job.sh", fmt::format("#!/bin/sh\ncd \"$(dirname \"$0\")\" || exit 1\n"
-                              "exec ${{LOCKSTEP:-lockstep}} simulate --workload workload.json "
-                              "--topology {}{} \"$@\"\n",
-                              fs::exists(input.options.topology)
-                                  ? fs::absolute(input.options.topology).string()
-                                  : input.options.topology,
-                              report.sprayed ? " --spray" : ""));
+  write("job.sh",
+        fmt::format("#!/bin/sh\ncd \"$(dirname \"$0\")\" || exit 1\n"
+                    "exec ${{LOCKSTEP:-lockstep}} simulate --workload workload.json "
+                    "--topology {}{} \"$@\"\n",
+                    path_exists(input.options.topology) ? absolute_path(input.options.topology)
+                                                        : input.options.topology,
+                    report.sprayed ? "" : " --no-spray"));
   write("plan.json", json);
   write("megatron.sh", megatron_script(best, problem, input.topology));
   write("deepspeed.json", to_text(deepspeed_config(best, problem)));

@@ -21,6 +21,9 @@ PricedStep step_of(const JsonView& line) {
   for (std::size_t i = 0; i < step.exposed_s.size(); ++i) {
     step.exposed_s[i] = exposed[i].number();
   }
+  if (line.has("bubble_s")) {
+    step.bubble_s = line["bubble_s"].number();
+  }
   if (line.has("work")) {
     step.work = line["work"].integer(0, std::numeric_limits<std::int64_t>::max() / 1024);
   }
@@ -58,6 +61,7 @@ void PriceJournal::add(const std::string& plan, const PricedStep& step) {
   lines_.add(plan, {{"step_s", step.step_s},
                     {"compute_s", step.compute_s},
                     {"exposed_s", step.exposed_s},
+                    {"bubble_s", step.bubble_s},
                     {"work", step.work}});
 }
 

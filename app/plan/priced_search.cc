@@ -23,7 +23,7 @@ std::vector<std::string> search_notes(const JobPlanOptions& options, const Searc
   if (facts.sprayed && !options.spray) {
     notes.emplace_back(
         "with hashed routes too few ranks are alike for a replay of this size: all plans are "
-        "replayed with sprayed ones (--spray)");
+        "replayed with sprayed ones");
   }
   if (facts.too_large > 0) {
     notes.push_back(fmt::format(

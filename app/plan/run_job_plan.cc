@@ -127,8 +127,8 @@ class JobPlanner {
     axes.erase(batch, batch + 2);
     words.insert(words.end(), axes.begin(), axes.end());
     words.insert(words.end(), {"--topology", options_.topology});
-    if (sprayed_) {
-      words.emplace_back("--spray");
+    if (!sprayed_) {
+      words.emplace_back("--no-spray");
     }
     return words;
   }
@@ -160,7 +160,9 @@ void define_job_plan_options(CLI::App& app, JobPlanOptions& options) {
                             : fmt::format("no plans with {}", axis))
         ->group(group);
   }
-  app.add_flag("--spray", options.spray, "spread every transfer over all shortest paths")
+  app.add_flag("--spray,!--no-spray", options.spray,
+               "spread every transfer over all shortest paths, or not")
+      ->capture_default_str()
       ->group(group);
   app.add_option("--max-replay", options.max_replay,
                  "leave plans to their closed form whose replay has more operations (of ranks that "

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "app/build_facts.h"
-#include "app/serve/live_page.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -223,14 +222,13 @@ ApiReply live(const ApiRequest& request, const ApiSettings& settings, const ApiB
       check_word(word, settings);
     }
   }
-  const std::optional<std::string> reply = backend.live(dump(body));
+  const bool report = body.is_object() && body.value("report", Json()) == Json(true);
+  const std::optional<std::string> reply = backend.live(dump(body), report);
   if (!reply) {
     throw Refusal{503, "the live model is busy or had to be ended; try again"};
   }
-  const Json document = Json::parse(*reply, nullptr, false);
-  return {.status = document.is_object() && document.contains("error") ? 400 : 200,
-          .content_type = "application/json",
-          .body = *reply};
+  const bool failed = reply->starts_with(R"({"error":)");  // a report has megabytes to parse
+  return {.status = failed ? 400 : 200, .content_type = "application/json", .body = *reply};
 }
 
 ApiReply about() {
@@ -253,7 +251,7 @@ ApiReply route(const ApiRequest& request, const ApiSettings& settings, const Api
     if (!settings.any_host && !is_loopback_name(request.host)) {
       throw Refusal{403, "this host is not served"};
     }
-    return {.status = 200, .content_type = "text/html; charset=utf-8", .body = live_page()};
+    return {.status = 200, .content_type = "text/html; charset=utf-8", .body = settings.page};
   }
   check_access(request, settings);
   if (path == "/api/v1/about") {

@@ -27,6 +27,7 @@ struct ApiSettings {
   std::string token;      ///< that every request but the page must carry; empty: none
   bool any_host = false;  ///< a request may name any host (not on loopback, where a page of
                           ///< another site could otherwise reach us by its own name)
+  std::string page;       ///< what / shows
   std::string files;      ///< folder that command lines may name files of; empty: none
   Time time_limit{};      ///< of one command
   Bytes memory_limit{};   ///< of each of its processes
@@ -36,8 +37,9 @@ struct ApiSettings {
 struct ApiBackend {
   /// Empty where too much is waiting already.
   std::function<std::optional<IsolatedResult>(const IsolatedTask&)> run;
-  /// One JSON message to the live model and its answer; empty where it gave none.
-  std::function<std::optional<std::string>(const std::string&)> live;
+  /// One JSON message to the live model and its answer; empty where it gave none. `report`: the
+  /// message wants a whole report, which takes longer.
+  std::function<std::optional<std::string>(const std::string&, bool report)> live;
 };
 
 /// Answers a request: docs/formats/serve-api.md. Whatever the request is, this is an answer; it

@@ -27,6 +27,7 @@ using Parser = http::request_parser<http::string_body>;
 constexpr std::uint32_t kMostHeader = 16 << 10;
 constexpr std::size_t kMostDiscarded = 16 << 20;  ///< after the last answer of a connection
 constexpr std::chrono::seconds kDiscardTime{2};
+constexpr int kMostRefused = 64;  // at once; further connections are closed without a word
 
 std::string text_of(beast::string_view view) { return {view.data(), view.size()}; }
 
@@ -83,7 +84,8 @@ struct HttpServer::Implementation {
 
   HttpSettings settings;
   Handler handler;
-  std::atomic<int> connections{0};  // before the context, which may hold the last ones
+  // Before the context, which may hold the last ones; those that are only refused apart.
+  std::atomic<int> connections{0}, refused{0};
   asio::io_context context{1};
   // While answers are worked out elsewhere, the loop has nothing to wait for, but must go on.
   asio::executor_work_guard<asio::io_context::executor_type> guard{context.get_executor()};
@@ -109,11 +111,12 @@ namespace {
 template <class Protocol, class Server>
 class Connection : public std::enable_shared_from_this<Connection<Protocol, Server>> {
  public:
-  Connection(asio::basic_stream_socket<Protocol> socket, Server& server)
-      : stream_(std::move(socket)), server_(server) {
-    ++server_.connections;
+  /// `open`: the count of those of its kind.
+  Connection(asio::basic_stream_socket<Protocol> socket, Server& server, std::atomic<int>& open)
+      : stream_(std::move(socket)), server_(server), open_(open) {
+    ++open_;
   }
-  ~Connection() { --server_.connections; }
+  ~Connection() { --open_; }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -126,6 +129,11 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
                      [self = this->shared_from_this()](beast::error_code problem, std::size_t) {
                        self->arrived(problem);
                      });
+  }
+
+  /// Instead of read(), where there are too many.
+  void refuse() {
+    write(api_error(503, "too many connections are open; try again later"), 11, false);
   }
 
  private:
@@ -199,6 +207,7 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
 
   beast::basic_stream<Protocol> stream_;
   Server& server_;
+  std::atomic<int>& open_;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   http::response<http::string_body> response_;
@@ -215,8 +224,11 @@ void HttpServer::Implementation::accept(asio::basic_socket_acceptor<Protocol>& a
         if (problem == asio::error::operation_aborted || !acceptor.is_open()) {
           return;
         }
+        using Accepted = Connection<Protocol, Implementation>;
         if (!problem && connections < settings.most_connections) {
-          std::make_shared<Connection<Protocol, Implementation>>(std::move(socket), *this)->read();
+          std::make_shared<Accepted>(std::move(socket), *this, connections)->read();
+        } else if (!problem && refused < kMostRefused) {
+          std::make_shared<Accepted>(std::move(socket), *this, refused)->refuse();
         }
         if (problem) {  // too many open files, say: not at once again
           auto timer = std::make_shared<asio::steady_timer>(context, std::chrono::milliseconds(50));

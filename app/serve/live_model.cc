@@ -8,18 +8,25 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "app/generate_exact.h"
+#include "app/report_flags.h"
+#include "app/simulate/job_figures.h"
 #include "app/simulate/run_flow.h"
+#include "app/simulate/run_steps.h"
+#include "app/simulate/step_document.h"
 #include "app/usage.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "topologies/topology_file.h"
-#include "workloads/read_workload.h"
+#include "report/html/report_document.h"
+#include "report/step_json.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::size_t kMostSeen = 4096;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 Time scaled(Time time, double factor) {
   return factor == 1 ? time : Time::seconds(time.seconds() * factor);
@@ -91,9 +98,52 @@ void scale_compute(const Workload& workload, double factor, Workload& scaled_wor
   }
 }
 
+/// Flags of what a live model has not.
+void refuse_other_flags(const SimulateOptions& options) {
+  if (options.engine != "flow") {
+    throw Error("the live model is simulated by the flow engine").field("--engine");
+  }
+  if (options.topology.empty()) {
+    throw Error("the flow engine needs a topology").field("--topology");
+  }
+  for (const auto& [flag, is_given] :
+       {std::pair("--steps", options.steps > 1), std::pair("--sensitivity", options.sensitivity),
+        std::pair("--job-matrix", options.job_matrix),
+        std::pair("--list-stragglers", options.list_stragglers),
+        std::pair("--verify-symmetry", options.verify_symmetry),
+        std::pair("--csv", !options.csv_dir.empty()), std::pair("--trace", !options.trace.empty()),
+        std::pair("--byteps-trace", !options.byteps_trace.empty()),
+        std::pair("--memory-csv", !options.memory_csv.empty()),
+        std::pair("--report", !options.output.report.empty()),
+        std::pair("--figure", !options.output.figures.empty()),
+        std::pair("--fct", !options.fct_file.empty()),
+        std::pair("--pfc", !options.pfc_file.empty()),
+        std::pair("--samples", !options.samples.empty())}) {
+    if (is_given) {
+      throw Error("a live step is one step, and writes no files").field(flag);
+    }
+  }
+}
+
+/// "network bandwidth × 2, GPU 3 slower by 1.5".
+std::string text_of(const LiveSliders& sliders) {
+  std::string text;
+  const auto add = [&](const std::string& what, double factor) {
+    if (factor != 1) {
+      text += fmt::format("{}{} × {:.4g}", text.empty() ? "" : ", ", what, factor);
+    }
+  };
+  add("NVLink bandwidth", sliders.nvlink_bandwidth);
+  add("network bandwidth", sliders.network_bandwidth);
+  add("latency", sliders.latency);
+  add("GPU speed", sliders.gpu_speed);
+  add(fmt::format("time of GPU {}", sliders.straggler_gpu), sliders.straggler);
+  return text.empty() ? "all as they were" : text;
+}
+
 }  // namespace
 
-LiveModel::LiveModel(const std::vector<std::string>& arguments) {
+LiveModel::LiveModel(const std::vector<std::string>& arguments) : arguments_(arguments) {
   CLI::App app("", "simulate");
   app.allow_extras();
   define_simulate_options(app, options_);
@@ -103,53 +153,33 @@ LiveModel::LiveModel(const std::vector<std::string>& arguments) {
     throw usage_error(app, problem);
   }
   check_numbers(app);
-  options_.job = app.remaining();
-  if (options_.engine != "flow") {
-    throw Error("the live model is simulated by the flow engine").field("--engine");
-  }
-  if (options_.topology.empty()) {
-    throw Error("the flow engine needs a topology").field("--topology");
-  }
-  for (const std::string& spec : options_.straggler_specs) {
-    options_.stragglers.push_back(Straggler::parse(spec));
-  }
+  refuse_other_flags(options_);
+  take_job(app, options_);
   options_.quiet = true;
-  if (options_.workload.empty()) {
-    std::vector<std::string> words = options_.job;
-    if (options_.gpus > 0) {
-      words.insert(words.end(), {"--gpus", std::to_string(options_.gpus)});
-    }
-    if (!options_.gpu_type.empty()) {
-      words.insert(words.end(), {"--gpu-type", options_.gpu_type});
-    }
-    ExactJob job = exact_job(words);
-    workload_ = exact_workload_of(job).workload;
-  } else {
-    workload_ = read_workload(options_.workload);
-    if (options_.gpus > 0 && workload_.jobs.size() == 1) {
-      workload_.jobs.front().parallel.gpus = options_.gpus;
-    }
-  }
-  topology_ = topology_from(options_.topology, nullptr);
+  input_ = read_step_input(options_);
 }
 
 const Workload& LiveModel::workload_at(double gpu_speed) {
   if (gpu_speed == 1) {
-    return workload_;
+    return input_.workload;
   }
   if (scaled_.jobs.empty()) {
-    scaled_ = workload_;
+    scaled_ = input_.workload;
   }
   if (gpu_speed != gpu_speed_) {
-    scale_compute(workload_, 1 / gpu_speed, scaled_);
+    scale_compute(input_.workload, 1 / gpu_speed, scaled_);
     gpu_speed_ = gpu_speed;
   }
   return scaled_;
 }
 
-StepResult LiveModel::simulate(const LiveSliders& sliders, bool fresh) {
-  Topology topology = topology_;
+Topology LiveModel::topology_at(const LiveSliders& sliders) const {
+  Topology topology = *input_.topology;
   scale_links(topology, sliders);
+  return topology;
+}
+
+SimulateOptions LiveModel::options_at(const LiveSliders& sliders) const {
   SimulateOptions options = options_;
   if (!options.send_latency.empty()) {
     options.send_latency =
@@ -159,13 +189,36 @@ StepResult LiveModel::simulate(const LiveSliders& sliders, bool fresh) {
     options.stragglers.push_back(
         Straggler::parse(fmt::format("gpu:{}:{:.6g}", sliders.straggler_gpu, sliders.straggler)));
   }
+  return options;
+}
+
+StepResult LiveModel::simulate(const LiveSliders& sliders, bool fresh) {
+  SimulateOptions options = options_at(sliders);
   if (!fresh) {
     options.kept = &kept_;
     kept_.computations = fmt::format("{}", sliders.gpu_speed);
     kept_.network = fmt::format("{} {} {}", sliders.nvlink_bandwidth, sliders.network_bandwidth,
                                 sliders.latency);
   }
-  return run_flow(workload_at(sliders.gpu_speed), topology, options, nullptr);
+  return run_flow(workload_at(sliders.gpu_speed), topology_at(sliders), options, nullptr);
+}
+
+Json LiveModel::numbers_of(const StepResult& result) const {
+  Json exposed = Json::object();
+  for (std::size_t g = 0; g < result.exposed_by_group.size(); ++g) {
+    if (result.exposed_by_group[g] > Time()) {
+      exposed[std::string(name_of(static_cast<GroupKind>(g)))] =
+          result.exposed_by_group[g].seconds();
+    }
+  }
+  Json json{{"schema", "lockstep-live/1"},           {"gpus", result.gpus},
+            {"total_s", result.total.seconds()},     {"compute_s", result.compute.seconds()},
+            {"exposed_s", result.exposed.seconds()}, {"bubble_s", result.bubble.seconds()},
+            {"skew_s", result.skew.seconds()},       {"exposed_by_group_s", std::move(exposed)}};
+  if (input_.job) {
+    json["headline"] = headline_json(*input_.job, result.total, options_.gpu_hour_price);
+  }
+  return json;
 }
 
 Json LiveModel::evaluate(const LiveSliders& sliders) {
@@ -173,21 +226,8 @@ Json LiveModel::evaluate(const LiveSliders& sliders) {
   auto known = seen_.find(sliders);
   const bool kept = known != seen_.end();
   if (!kept) {
-    const StepResult result = simulate(sliders);
-    Json exposed = Json::object();
-    for (std::size_t g = 0; g < result.exposed_by_group.size(); ++g) {
-      if (result.exposed_by_group[g] > Time()) {
-        exposed[std::string(name_of(static_cast<GroupKind>(g)))] =
-            result.exposed_by_group[g].seconds();
-      }
-    }
-    Json json{{"schema", "lockstep-live/1"},
-              {"gpus", result.gpus},
-              {"total_s", result.total.seconds()},
-              {"compute_s", result.compute.seconds()},
-              {"exposed_s", result.exposed.seconds()},
-              {"bubble_s", result.bubble.seconds()},
-              {"exposed_by_group_s", std::move(exposed)}};
+    Json json = numbers_of(simulate(sliders));
+    json["sliders"] = text_of(sliders);
     if (seen_.size() >= kMostSeen) {
       seen_.clear();
     }
@@ -195,7 +235,32 @@ Json LiveModel::evaluate(const LiveSliders& sliders) {
   }
   Json reply = known->second;
   reply["kept"] = kept;
-  reply["took_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  reply["took_s"] = seconds_since(begin);
+  return reply;
+}
+
+Json LiveModel::evaluate_with_report(const LiveSliders& sliders) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Workload& workload = workload_at(sliders.gpu_speed);
+  const Topology topology = topology_at(sliders);
+  StepDetail detail;
+  SimulateOptions options = options_at(sliders);
+  options.detail = &detail;
+  // What is kept does not know what the ports carried.
+  StepResult result =
+      run_steps(options, nullptr, [&](const SimulateOptions& each, Timeline* timeline) {
+        return run_flow(workload, topology, each, timeline);
+      });
+  label_step(options, result);
+  result.warnings.insert(result.warnings.begin(), input_.warnings.begin(), input_.warnings.end());
+  Json more = more_of_step(options, result, input_.job ? &*input_.job : nullptr);
+  more["command"] = "lockstep simulate " + shell_text(arguments_);
+  more["sliders"] = text_of(sliders);
+  Json reply = numbers_of(result);
+  reply["sliders"] = more["sliders"];
+  reply["report"] = for_page({"live", parse_json(step_json(result, &topology, more), "the step")});
+  reply["kept"] = false;
+  reply["took_s"] = seconds_since(begin);
   return reply;
 }
 

@@ -8,11 +8,10 @@
 
 #include "app/serve/live_sliders.h"
 #include "app/simulate/simulate_options.h"
+#include "app/simulate/step_input.h"
 #include "base/json.h"
 #include "simulator/replay/kept_step.h"
 #include "simulator/replay/step_result.h"
-#include "topologies/topology.h"
-#include "workloads/workload.h"
 
 namespace lockstep {
 
@@ -23,22 +22,30 @@ namespace lockstep {
 /// changed inputs, to the picosecond.
 class LiveModel {
  public:
-  /// From the flags of `lockstep simulate`. ERRORS: as it gives.
+  /// From the flags of `lockstep simulate`. ERRORS: as it gives; flags of what a live model has
+  /// not: other engines, several steps, further simulations, files to be written.
   explicit LiveModel(const std::vector<std::string>& arguments);
 
   /// The step's time and where it goes, as JSON; `kept` says whether nothing had to be computed.
   /// ERRORS: Error for factors that are not in [0.01, 100], a GPU that is not in the job.
   Json evaluate(const LiveSliders& sliders);
+  /// The same with `report`: all that `lockstep simulate --detail --json` tells, as the scripts of
+  /// a report's page take it. What stragglers cost is simulated besides, unless the flags say no.
+  Json evaluate_with_report(const LiveSliders& sliders);
   /// What evaluate() tells of; `fresh`: without anything kept, as a check.
   StepResult simulate(const LiveSliders& sliders, bool fresh = false);
 
  private:
+  Topology topology_at(const LiveSliders& sliders) const;
+  SimulateOptions options_at(const LiveSliders& sliders) const;
   const Workload& workload_at(double gpu_speed);
+  Json numbers_of(const StepResult& result) const;
 
+  std::vector<std::string> arguments_;
   SimulateOptions options_;
-  Workload workload_, scaled_;  // scaled_: by gpu_speed_
+  StepInput input_;
+  Workload scaled_;  // the input's by gpu_speed_
   double gpu_speed_ = 1;
-  Topology topology_;
   KeptStep kept_;
   std::map<LiveSliders, Json> seen_;
 };

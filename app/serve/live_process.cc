@@ -31,7 +31,7 @@ struct Held {
 Json answer(const std::string& message, Held& held) {
   const Json request = parse_json(message, "request");
   const JsonView view(request, "request");
-  constexpr std::array<std::string_view, 2> kKeys{"arguments", "sliders"};
+  constexpr std::array<std::string_view, 3> kKeys{"arguments", "sliders", "report"};
   view.allow_keys(kKeys);
   std::vector<std::string> arguments;
   view["arguments"].each([&](const JsonView& word) { arguments.push_back(word.string()); });
@@ -45,7 +45,9 @@ Json answer(const std::string& message, Held& held) {
     held.arguments = arguments;
     opened = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  Json reply = held.model->evaluate(sliders);
+  Json reply = view.has("report") && view["report"].boolean()
+                   ? held.model->evaluate_with_report(sliders)
+                   : held.model->evaluate(sliders);
   if (opened) {
     reply["opened_s"] = *opened;
   }

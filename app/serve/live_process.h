@@ -15,8 +15,9 @@ namespace lockstep {
 /// The process is forked at construction and holds one model, the one asked for last; it is ended
 /// and made anew when an answer takes too long.
 ///
-/// A message is {"arguments": [flags of simulate], "sliders": {…}}; the answer is that of
-/// LiveModel::evaluate(), with "opened_s" where the model had to be loaded, or {"error": text}.
+/// A message is {"arguments": [flags of simulate], "sliders": {…}, "report": bool}; the answer is
+/// that of LiveModel::evaluate() or evaluate_with_report(), with "opened_s" where the model had to
+/// be loaded, or {"error": text}.
 class LiveProcess {
  public:
   LiveProcess(Time time_limit, Bytes memory_limit);

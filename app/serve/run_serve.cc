@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/stop_signal.h"
 #include "base/text.h"
+#include "report/html/page.h"
 
 namespace lockstep {
 namespace {
@@ -37,6 +38,7 @@ std::string read_token(const std::string& path) {
 
 ApiSettings api_settings(const ServeOptions& options) {
   ApiSettings settings;
+  settings.page = html_live_page();
   if (!options.token_file.empty()) {
     settings.token = read_token(options.token_file);
   }
@@ -82,8 +84,11 @@ ExitCode run_serve(const ServeOptions& options) {
   // These fork: before any thread.
   NurseryPool pool(options.jobs, options.waiting);
   LiveProcess live(settings.time_limit, settings.memory_limit);
+  LiveProcess reports(settings.time_limit, settings.memory_limit);  // sliders do not wait for them
   const ApiBackend backend{[&](const IsolatedTask& task) { return pool.run(task); },
-                           [&](const std::string& message) { return live.ask(message); }};
+                           [&](const std::string& message, bool report) {
+                             return (report ? reports : live).ask(message);
+                           }};
   const StopSignal stop;
   HttpServer server(
       http, [&](const ApiRequest& request) { return answer_api(request, settings, backend); });

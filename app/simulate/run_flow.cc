@@ -1,8 +1,10 @@
 #include "app/simulate/run_flow.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "app/flag_value.h"
 #include "app/real_rates.h"
@@ -11,8 +13,24 @@
 #include "simulator/network/flow/flow_engine.h"
 
 namespace lockstep {
+namespace {
+
+/// The options with `spray` as it is to be: as the flags say; else transfers are sprayed, as
+/// today's fabrics route adaptively (docs/adr/0013-sprayed-by-default.md), but for those of SimAI's
+/// tables of layers, in whose network flows hash.
+SimulateOptions with_routes(SimulateOptions options, const Workload& workload) {
+  const bool hashed = std::ranges::any_of(workload.jobs, [](const WorkloadJob& job) {
+    return std::holds_alternative<LayerTable>(job.work);
+  });
+  options.spray = options.spray.value_or(!hashed);
+  return options;
+}
+
+}  // namespace
+
 StepResult run_flow(const Workload& workload, const Topology& topology,
-                    const SimulateOptions& options, Timeline* timeline) {
+                    const SimulateOptions& given, Timeline* timeline) {
+  const SimulateOptions options = with_routes(given, workload);
   const bool simai = options.flavour == "simai";
   std::vector<std::string> warnings;
   FlowOptions flow = flow_options(options, simai);
@@ -31,6 +49,7 @@ StepResult run_flow(const Workload& workload, const Topology& topology,
         return std::make_unique<CheckedNetwork>(std::move(engine), topology);
       },
       flow);
+  result.routes = flow.routes.spray ? "sprayed" : "hashed";
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   return result;
 }

@@ -81,6 +81,7 @@ StepResult run_packet(const Workload& workload, const Topology& topology,
         return engine;
       },
       {}, recall_options(options, packet));
+  result.routes = packet.routes.spray ? "sprayed" : "hashed";
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   return result;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/yaml_problem.h"
 #include "generator/model/yaml_fields.h"
 
 namespace lockstep {
@@ -34,7 +35,7 @@ std::vector<Straggler> parse_scenario(std::string_view text, const std::string& 
   try {
     root = YAML::Load(std::string(text));
   } catch (const YAML::Exception& problem) {
-    throw Error(problem.msg).at(file, static_cast<std::size_t>(std::max(0, problem.mark.line)) + 1);
+    throw yaml_problem(problem, file);
   }
   constexpr std::array<std::string_view, 1> kKnown{"stragglers"};
   const YamlFields fields(root, file, "");

@@ -159,6 +159,7 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("--csv", options.csv_dir, "folder for SimAI's EndToEnd.csv")->group("Output");
   app.add_option("--csv-prefix", options.csv_prefix,
                  "what its name starts with (default: the workload's name and '-')")
+      ->needs(app.get_option("--csv"))
       ->group("Output");
   app.add_option(
          "--trace", options.trace,
@@ -191,9 +192,11 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
                  "in a trace for 'lockstep whatif': all workers, or the first of each tensor- and\n"
                  "context-parallel group alone, which is what StragglerAnalysis reads")
       ->check(CLI::IsMember({"all", "first"}))
+      ->needs(app.get_option("--trace"))
       ->capture_default_str()
       ->group("Output");
   app.add_option("--trace-ranks", options.trace_ranks, "draw the first so many ranks")
+      ->needs(app.get_option("--trace"))
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str()
       ->group("Output");

@@ -58,28 +58,22 @@ void check_simulate_outputs(const SimulateOptions& options) {
               "a name that ends in .json, .json.gz, .pftrace, .pftrace.gz, .csv, .csv.gz or "
               ".parquet");
     }
-    if (options.trace.ends_with(".parquet") && !has_parquet()) {
-      throw Error("Parquet needs Apache Arrow, which this build has not", ExitCode::kMissingPart)
-          .field("--trace")
-          .hint("./setup installs it; or take a name that ends in .csv");
-    }
-    if (options.engine == "analytic") {
-      throw Error("the analytic engine has no time line")
-          .field("--trace")
-          .hint("use --engine flow");
+    if (options.trace.ends_with(".parquet")) {
+      require_parquet();
     }
   }
-  if (options.sensitivity && options.engine == "analytic") {
-    throw Error("the analytic engine has no links")
-        .field("--sensitivity")
-        .hint("use --engine flow");
-  }
+  const auto needs_transfers = [&](const char* flag, bool given, const char* why) {
+    if (given && options.engine == "analytic") {
+      throw Error(why).field(flag).hint("use --engine flow");
+    }
+  };
+  needs_transfers("--trace", !options.trace.empty(), "the analytic engine has no time line");
+  needs_transfers("--sensitivity", options.sensitivity, "the analytic engine has no links");
+  needs_transfers("--byteps-trace", !options.byteps_trace.empty(),
+                  "the analytic engine has no time line");
+  needs_transfers("--job-matrix", options.job_matrix, "jobs do not meet in the analytic engine");
+  needs_transfers("--explain", options.explain, "the analytic engine has no critical path");
   if (!options.byteps_trace.empty()) {
-    if (options.engine == "analytic") {
-      throw Error("the analytic engine has no time line")
-          .field("--byteps-trace")
-          .hint("use --engine flow");
-    }
     traced_steps(options.steps);
   }
   if (options.memory_over_time || !options.memory_csv.empty()) {
@@ -90,19 +84,15 @@ void check_simulate_outputs(const SimulateOptions& options) {
     }
     check_output_folder(options.memory_csv, "--memory-csv");
   }
-  if (options.job_matrix && options.engine == "analytic") {
-    throw Error("jobs do not meet in the analytic engine")
-        .field("--job-matrix")
-        .hint("use --engine flow");
-  }
-  if (options.explain && options.engine == "analytic") {
-    throw Error("the analytic engine has no critical path")
-        .field("--explain")
-        .hint("use --engine flow");
-  }
-  if (!options.csv_dir.empty() && fs::exists(options.csv_dir) &&
-      !fs::is_directory(options.csv_dir)) {
-    throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
+  if (!options.csv_dir.empty()) {
+    std::error_code problem;
+    const fs::file_type type = fs::status(options.csv_dir, problem).type();
+    if (type == fs::file_type::none || type == fs::file_type::unknown) {
+      throw Error("cannot be a folder: " + problem.message()).at(options.csv_dir).field("--csv");
+    }
+    if (type != fs::file_type::not_found && type != fs::file_type::directory) {
+      throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
+    }
   }
   check_names_differ(options);
 }

@@ -14,6 +14,7 @@
 #include "app/step_score/csv_table.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_record.h"
 #include "base/text.h"
 #include "generator/compute/gpu_spec.h"
 #include "generator/exact/stage_plan.h"
@@ -89,7 +90,7 @@ class Reader {
  private:
   std::optional<CsvTable> open(const std::string& name) {
     const std::filesystem::path path = folder_ / name;
-    if (!std::filesystem::exists(path)) {
+    if (!path_exists(path.string())) {
       return std::nullopt;
     }
     any_ = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -37,41 +38,61 @@ std::optional<double> quantity(const std::string& text) {
   return attempt(parse_time, [](Time t) { return t.seconds(); });
 }
 
-std::string variable_of(std::string flag) {
-  std::ranges::replace(flag, '-', '_');
-  flag.erase(0, flag.find_first_not_of('_'));
-  return flag;
+constexpr std::string_view kWordCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string variable_of(std::string_view flag) {
+  std::string name = with_underscores(flag);
+  name.erase(0, name.find_first_not_of('_'));
+  return name;
 }
 
 }  // namespace
 
 Condition::Condition(std::string text, std::string file, std::size_t line)
     : text_(std::move(text)), file_(std::move(file)), line_(line) {
-  for (std::size_t at = 0; at < text_.size(); ++at) {
-    const char quote = text_[at];
-    if (quote != '\'' && quote != '"') {
-      expression_ += quote;
+  const auto add_literal = [&](std::string literal) {
+    const std::string name = fmt::format("text__{}", literals_.size());
+    literals_[name] = std::move(literal);
+    expression_ += " " + name + " ";
+  };
+  for (std::size_t at = 0; at < text_.size();) {
+    const char first = text_[at];
+    if (first == '\'' || first == '"') {
+      const std::size_t end = text_.find(first, at + 1);
+      if (end == std::string::npos) {
+        throw Error("a quote is not closed").at(file_, line_).field("where");
+      }
+      add_literal(text_.substr(at + 1, end - at - 1));
+      at = end + 1;
       continue;
     }
-    const std::size_t end = text_.find(quote, at + 1);
-    if (end == std::string::npos) {
-      throw Error("a quote is not closed").at(file_, line_).field("where");
+    // A word: a name, a number or a number with its unit.
+    const std::size_t end =
+        std::min(text_.size(), std::max(at + 1, text_.find_first_not_of(kWordCharacters, at)));
+    const std::string word = text_.substr(at, end - at);
+    if (is_digit(first) && !to_double(word) && quantity(word)) {
+      add_literal(word);
+    } else {
+      expression_ += word;
     }
-    const std::string name = fmt::format("text__{}", literals_.size());
-    literals_[name] = text_.substr(at + 1, end - at - 1);
-    expression_ += " " + name + " ";
     at = end;
   }
 }
 
-bool Condition::holds(const std::vector<std::pair<std::string, FlagValue>>& inputs) const {
-  // Texts stand for numbers that nothing else is: fractions above 10^12.
+/// `sign`: of the numbers that stand for texts.
+double Condition::value(const std::vector<std::pair<std::string, FlagValue>>& inputs, double sign,
+                        bool& has_texts) const {
+  // Texts stand for numbers that nothing else is: fractions beyond 10^12.
   std::map<std::string, double> numbers;
   const auto number_of = [&](const std::string& text) {
     if (const auto value = quantity(text)) {
       return *value;
     }
-    return numbers.try_emplace(text, 1e12 + 0.5 + static_cast<double>(numbers.size()))
+    has_texts = true;
+    return numbers.try_emplace(text, sign * (1e12 + 0.5 + static_cast<double>(numbers.size())))
         .first->second;
   };
   Variables variables;
@@ -85,7 +106,21 @@ bool Condition::holds(const std::vector<std::pair<std::string, FlagValue>>& inpu
   for (const auto& [name, text] : literals_) {
     variables[name] = number_of(text);
   }
-  return evaluate(expression_, variables, {.file = file_, .line = line_, .field = "where"}) != 0;
+  return evaluate(expression_, variables, {.file = file_, .line = line_, .field = "where"});
+}
+
+bool Condition::holds(const std::vector<std::pair<std::string, FlagValue>>& inputs) const {
+  bool has_texts = false;
+  const double found = value(inputs, 1, has_texts);
+  // Whether texts are equal does not depend on which numbers stand for them; all else does.
+  if (has_texts && value(inputs, -1, has_texts) != found) {
+    throw Error("a text is compared by order, or reckoned with")
+        .at(file_, line_)
+        .field("where")
+        .expected(
+            "== or != beside a text; numbers, or ones with a unit such as 200GBps, elsewhere");
+  }
+  return found != 0;
 }
 
 }  // namespace lockstep

@@ -28,12 +28,16 @@ class Crew {
 struct LaunchedRank {
   int rank = 0;
   int size = 1;
+  const char* variables = "";  ///< of the environment, that said so
 };
 LaunchedRank launched_rank();
 
 /// Joins the other ranks through MPI; waits for them to do the same.
-/// ERRORS: Error with ExitCode::kMissingPart where the module liblockstep-mpi.so is missing.
-std::unique_ptr<Crew> join_crew();
+/// ERRORS: Error with ExitCode::kMissingPart where the module liblockstep-mpi.so is missing; Error
+/// where MPI knows another rank or number of ranks than the launcher said: it is another MPI's.
+std::unique_ptr<Crew> join_crew(const LaunchedRank& launched);
+/// ERRORS: the second of those.
+void check_crew(const Crew& crew, const LaunchedRank& launched);
 
 /// What the loadable module liblockstep-mpi.so offers. MPI is linked with nothing else, so that
 /// programs start as fast, and run as well, without it.

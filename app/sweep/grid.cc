@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <iterator>
+#include <map>
 #include <span>
 
 #include <fmt/format.h>
@@ -10,12 +11,14 @@
 #include "app/sweep/condition.h"
 #include "app/sweep/grid_values.h"
 #include "base/text.h"
+#include "base/yaml_problem.h"
 #include "generator/model/yaml_fields.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::int64_t kMostCells = 10'000'000;
+constexpr std::int64_t kMostValues = 2'000'000;  // of all axes; about 110 B each
 constexpr std::array<std::string_view, 8> kCommands{"simulate",   "plan",          "whatif",
                                                     "compare",    "compare score", "compare health",
                                                     "collective", "goodput"};
@@ -25,7 +28,7 @@ YAML::Node load(std::string_view text, const std::string& file) {
   try {
     return YAML::Load(std::string(text));
   } catch (const YAML::Exception& problem) {
-    throw Error(problem.msg).at(file, static_cast<std::size_t>(std::max(0, problem.mark.line)) + 1);
+    throw yaml_problem(problem, file);
   }
 }
 
@@ -36,6 +39,12 @@ class FlagNames {
 
   std::string take(const YAML::Node& key) {
     std::string name = key.IsScalar() ? key.Scalar() : "";
+    if (const std::size_t dashes = name.find_first_not_of('-');
+        dashes > 0 && dashes != std::string::npos) {
+      throw yaml_error(fmt::format("'{}' has dashes", printable(name)), key, file_, "flags")
+          .expected("a flag of the command without its dashes, or 'arguments'")
+          .hint(fmt::format("'{}'", printable(name.substr(dashes))));
+    }
     const bool fine = !name.empty() && std::ranges::all_of(name, [](char c) {
       return c == '-' || c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
     });
@@ -47,23 +56,44 @@ class FlagNames {
     if (std::ranges::find(kOurs, name) != kOurs.end()) {
       throw yaml_error(fmt::format("--{} is set by the sweep itself", name), key, file_, "flags");
     }
-    if (!seen_.insert(name).second) {
+    static constexpr std::array<std::string_view, 5> kNoResult{"help", "h", "version", "follow",
+                                                               "list-stragglers"};
+    if (std::ranges::find(kNoResult, name) != kNoResult.end()) {
+      throw yaml_error(fmt::format("--{} gives no result that a row could hold", name), key, file_,
+                       "flags");
+    }
+    if (!seen_.try_emplace(name, static_cast<std::size_t>(key.Mark().line) + 1).second) {
       throw yaml_error("stands twice in the grid", key, file_, name);
     }
     return name;
   }
+  const std::map<std::string, std::size_t>& lines() const { return seen_; }
 
  private:
   std::string file_;
-  std::set<std::string> seen_;
+  std::map<std::string, std::size_t> seen_;
 };
 
-GridAxis axis_of(const YAML::Node& node, const std::string& file, FlagNames& names) {
+/// What further axes may have.
+struct Room {
+  std::int64_t cells = kMostCells, values = kMostValues;
+};
+
+GridAxis axis_of(const YAML::Node& node, const std::string& file, FlagNames& names, Room& room) {
   const YamlFields fields(node, file, "axes");
   GridAxis axis;
   const auto add = [&](const YAML::Node& key, const YAML::Node& list) {
     axis.flags.push_back(names.take(key));
-    const std::vector<FlagValue> values = grid_values(list, file, axis.flags.back());
+    const std::vector<FlagValue> values =
+        grid_values(list, file, axis.flags.back(), [&](std::int64_t count) {
+          if (count > room.cells) {
+            throw yaml_error(fmt::format("more than {} points", kMostCells), list, file, "axes");
+          }
+          if (count > room.values) {
+            throw yaml_error(fmt::format("more than {} values", kMostValues), list, file, "axes");
+          }
+          room.values -= count;
+        });
     if (axis.flags.size() > 1 && values.size() != axis.values.size()) {
       throw yaml_error(fmt::format("has {} values, {} has {}", values.size(), axis.flags.front(),
                                    axis.values.size()),
@@ -82,6 +112,7 @@ GridAxis axis_of(const YAML::Node& node, const std::string& file, FlagNames& nam
   const YAML::Node flag_name = node.begin()->first, values = node.begin()->second;
   if (flag_name.Scalar() != "zip") {
     add(flag_name, values);
+    room.cells /= std::ssize(axis.values);
     return axis;
   }
   const YamlFields zipped(values, file, "zip");
@@ -91,6 +122,7 @@ GridAxis axis_of(const YAML::Node& node, const std::string& file, FlagNames& nam
   if (axis.flags.empty()) {
     throw yaml_error("has no flags", values, file, "zip");
   }
+  room.cells /= std::ssize(axis.values);
   return axis;
 }
 
@@ -109,6 +141,14 @@ void read_limits(const YAML::Node& node, const std::string& file, Grid& grid) {
   };
   quantity("time", parse_time, grid.time_limit);
   quantity("memory", parse_bytes, grid.memory_limit);
+  const auto positive = [&](std::string_view key, bool above) {
+    if (fields.has(key) && !above) {
+      throw fields.error("nothing could run within it", key)
+          .expected("more than 0; without a limit, leave it out");
+    }
+  };
+  positive("time", grid.time_limit > Time());
+  positive("memory", grid.memory_limit > Bytes(0));
 }
 
 std::vector<std::string> texts(const YAML::Node& node, const std::string& file,
@@ -151,10 +191,7 @@ GridPoint at_cell(const Grid& grid, std::int64_t cell) {
 void find_points(const YAML::Node& root, const YamlFields& fields, Grid& grid) {
   std::int64_t cells = 1;
   for (const GridAxis& axis : grid.axes) {
-    cells *= static_cast<std::int64_t>(axis.values.size());
-    if (cells > kMostCells) {
-      throw fields.error(fmt::format("more than {} points", kMostCells), "axes");
-    }
+    cells *= std::ssize(axis.values);  // at most kMostCells, as axis_of saw to
   }
   std::vector<Condition> conditions;
   if (fields.has("where")) {
@@ -186,6 +223,33 @@ void add_words(std::vector<std::string>& words, const std::string& flag, const F
   }
 }
 
+/// The value with its files in the folder: "step.json", "timeline=step.svg".
+FlagValue in_folder(const FlagValue& value, const std::string& folder) {
+  FlagValue moved;
+  for (const std::string& word : value) {
+    const std::size_t name = word.find('=') + 1;  // 0 without one
+    moved.push_back(word.empty() ? word : word.substr(0, name) + folder + "/" + word.substr(name));
+  }
+  return moved;
+}
+
+/// ERRORS: outputs that do not lie in the point's folder.
+void check_outputs(const Grid& grid) {
+  grid.for_each_value([&](const std::string& flag, const FlagValue& value) {
+    for (const std::string& word : value) {
+      const std::string name = word.substr(word.find('=') + 1);
+      if (names_output(grid, flag) &&
+          (name.find('/') != std::string::npos || name == "-" || name == "..")) {
+        throw Error(
+            fmt::format("'{}' is no name of a file in the point's own folder", printable(name)))
+            .at(grid.file, grid.lines.at(flag))
+            .field(flag)
+            .expected("a name alone: with --keep-files it lies in points/NUMBER of the sweep");
+      }
+    }
+  });
+}
+
 }  // namespace
 
 GridPoint Grid::point(std::int64_t number) const {
@@ -209,8 +273,9 @@ Grid parse_grid(std::string_view text, const std::string& file) {
     if (!axes.IsSequence()) {
       throw yaml_error("is no list", axes, file, "axes").expected("- FLAG: VALUES");
     }
+    Room room;
     for (const YAML::Node& axis : axes) {
-      grid.axes.push_back(axis_of(axis, file, names));
+      grid.axes.push_back(axis_of(axis, file, names, room));
     }
   }
   if (fields.has("flags")) {
@@ -227,12 +292,32 @@ Grid parse_grid(std::string_view text, const std::string& file) {
   if (fields.has("outputs")) {
     grid.outputs = texts(fields.at("outputs"), file, "outputs");
   }
+  grid.lines = names.lines();
+  check_outputs(grid);
   find_points(root, fields, grid);
   return grid;
 }
 
+bool names_output(const Grid& grid, std::string_view flag) {
+  static constexpr std::array<std::string_view, 10> kOutputs{
+      "byteps-trace", "csv",     "fct",    "figure",  "memory-csv",
+      "pfc",          "picture", "report", "samples", "resume"};
+  return (grid.command == "simulate" && flag == "trace") ||
+         std::ranges::find(kOutputs, flag) != kOutputs.end();
+}
+
+std::string output_flag_of(const Grid& grid) {
+  for (const auto& [flag, line] : grid.lines) {
+    if (names_output(grid, flag)) {
+      return flag;
+    }
+  }
+  return {};
+}
+
 bool writes_files(const Grid& grid, bool keep) {
-  return grid.command == "whatif" || (keep && grid.command == "plan");
+  return grid.command == "whatif" || (keep && grid.command == "plan") ||
+         !output_flag_of(grid).empty();
 }
 
 std::vector<std::string> command_line(const Grid& grid, const GridPoint& point,
@@ -243,11 +328,11 @@ std::vector<std::string> command_line(const Grid& grid, const GridPoint& point,
   }
   for (const auto& [flag, value] : point.inputs) {
     if (flag != kArguments) {
-      add_words(words, flag, value);
+      add_words(words, flag, names_output(grid, flag) ? in_folder(value, folder) : value);
     }
   }
   words.emplace_back("--json");
-  if (writes_files(grid, keep)) {
+  if (grid.command == "whatif" || (keep && grid.command == "plan")) {
     words.insert(words.end(), {"--output", folder});
   }
   for (const auto& [flag, value] : point.inputs) {

@@ -14,6 +14,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kMostValues = 1'000'000;
+using Room = std::function<void(std::int64_t)>;
 
 /// A number and the text after it, such as a unit.
 struct Measure {
@@ -42,7 +43,7 @@ FlagValue with_unit(double number, const std::string& unit) {
   return {fmt::format("{:.12g}{}", number, unit)};
 }
 
-std::vector<FlagValue> range(const YamlFields& fields) {
+std::vector<FlagValue> range(const YamlFields& fields, const Room& room) {
   constexpr std::array<std::string_view, 5> kKeys{"from", "to", "step", "steps", "scale"};
   fields.allow(kKeys);
   const Measure from = measure_of(fields, "from");
@@ -61,7 +62,11 @@ std::vector<FlagValue> range(const YamlFields& fields) {
   std::vector<FlagValue> values;
   if (fields.has("step")) {
     const Measure step = measure_of(fields, "step");
-    if (log || step.number == 0 || (step.number > 0) != (to.number >= from.number) ||
+    if (log) {
+      throw fields.error("a logarithmic range has no step (a difference)", "step")
+          .expected("steps: a number of values");
+    }
+    if (step.number == 0 || (step.number > 0) != (to.number >= from.number) ||
         (!step.unit.empty() && step.unit != from.unit)) {
       throw fields.error("step does not lead from 'from' to 'to'", "step");
     }
@@ -69,6 +74,7 @@ std::vector<FlagValue> range(const YamlFields& fields) {
     if (count > static_cast<double>(kMostValues)) {
       throw fields.error(fmt::format("more than {} values", kMostValues), "step");
     }
+    room(static_cast<std::int64_t>(count));
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
       values.push_back(with_unit(from.number + step.number * static_cast<double>(i), from.unit));
     }
@@ -78,6 +84,7 @@ std::vector<FlagValue> range(const YamlFields& fields) {
   if (log && (from.number <= 0 || to.number <= 0)) {
     throw fields.error("a logarithmic range needs numbers above 0", "scale");
   }
+  room(steps);
   for (std::int64_t i = 0; i < steps; ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(steps - 1);
     values.push_back(with_unit(log ? from.number * std::pow(to.number / from.number, share)
@@ -87,11 +94,12 @@ std::vector<FlagValue> range(const YamlFields& fields) {
   return values;
 }
 
-std::vector<FlagValue> seeds(const YamlFields& fields) {
+std::vector<FlagValue> seeds(const YamlFields& fields, const Room& room) {
   constexpr std::array<std::string_view, 2> kKeys{"seeds", "first"};
   fields.allow(kKeys);
   const std::int64_t count = fields.whole("seeds", {}, 1, kMostValues);
   const std::int64_t first = fields.whole_or("first", {}, 0, std::int64_t{1} << 52, 1);
+  room(count);
   std::vector<FlagValue> values;
   for (std::int64_t seed = first; seed < first + count; ++seed) {
     values.push_back({std::to_string(seed)});
@@ -103,6 +111,10 @@ std::string word(const YAML::Node& node, const std::string& file, const std::str
   const std::string& text = node.Scalar();
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 32; })) {
     throw yaml_error("has control characters", node, file, field);
+  }
+  if (text.empty()) {
+    throw yaml_error("is an empty text", node, file, field)
+        .expected("a value; true for a flag without one, false or null to leave it out");
   }
   return text;
 }
@@ -136,10 +148,10 @@ FlagValue grid_value(const YAML::Node& node, const std::string& file, const std:
 }
 
 std::vector<FlagValue> grid_values(const YAML::Node& node, const std::string& file,
-                                   const std::string& field) {
+                                   const std::string& field, const Room& room) {
   if (node.IsMap()) {
     const YamlFields fields(node, file, field);
-    return fields.has("seeds") ? seeds(fields) : range(fields);
+    return fields.has("seeds") ? seeds(fields, room) : range(fields, room);
   }
   if (!node.IsSequence() || node.size() == 0) {
     throw yaml_error("has no values", node, file, field)
@@ -148,6 +160,7 @@ std::vector<FlagValue> grid_values(const YAML::Node& node, const std::string& fi
   if (node.size() > static_cast<std::size_t>(kMostValues)) {
     throw yaml_error(fmt::format("more than {} values", kMostValues), node, file, field);
   }
+  room(static_cast<std::int64_t>(node.size()));
   std::vector<FlagValue> values;
   for (const YAML::Node& item : node) {
     values.push_back(grid_value(item, file, field));

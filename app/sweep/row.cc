@@ -20,7 +20,10 @@ void walk(const Json& value, const std::string& key, Scalars& found) {
     for (const auto& [name, member] : value.items()) {
       walk(member, key.empty() ? name : key + "." + name, found);
     }
-  } else if (!value.is_array() && !value.is_binary() && !value.is_null() && !is_timing(key)) {
+  } else if (value.is_array() && value.size() == 1 && value.front().is_object()) {
+    walk(value.front(), key + ".0", found);
+  } else if (!value.is_array() && !value.is_binary() && !value.is_null() && !is_timing(key) &&
+             key != "command") {
     found.emplace_back(key, value);
   }
 }
@@ -104,6 +107,9 @@ std::string to_line(const SweepRow& row) {
   json["cpu_s"] = row.cpu_s;
   json["peak_bytes"] = row.peak_bytes;
   json["rank"] = row.rank;
+  if (row.kept) {
+    json["kept"] = *row.kept;
+  }
   std::string line = to_line(json);
   line.pop_back();
   return line + std::string(kSum) + sum_of(line) + "\"}";
@@ -129,6 +135,9 @@ std::optional<SweepRow> row_of_line(std::string_view line) {
     row.cpu_s = json.at("cpu_s").get<double>();
     row.peak_bytes = whole_number(json.at("peak_bytes"));
     row.rank = static_cast<int>(whole_number(json.at("rank")));
+    if (json.contains("kept")) {
+      row.kept = json.at("kept").get<std::vector<std::string>>();
+    }
     return row;
   } catch (const Json::exception&) {
     return std::nullopt;

@@ -22,12 +22,21 @@ struct SweepRow {
   double wall_s = 0, cpu_s = 0;                       ///< not part of the table
   std::int64_t peak_bytes = 0;                        ///< not part of the table
   int rank = 0;                                       ///< not part of the table
+  /// Files that were kept, by their names in the point's folder; not part of the table. No value:
+  /// none were to be kept.
+  std::optional<std::vector<std::string>> kept = std::nullopt;
 };
 
+/// Whether the point has a result.
+inline bool ended_well(const SweepRow& row) {
+  return row.ending == Ending::kDone || row.ending == Ending::kCheckFailed;
+}
+
 /// The scalars of a result: numbers, texts and truths by dotted key ("memory.weights_bytes"), in
-/// the document's order. Arrays are passed over unless `wanted` names something in them
-/// ("plans.0.time_s"); if `wanted` is not empty, only what it names is taken. How long the
-/// computation took is no result: keys that end in cpu_s or wall_s are passed over.
+/// the document's order. Of arrays those that hold one object are entered ("points.0.engines…");
+/// others are passed over unless `wanted` names something in them ("plans.0.time_s"); if `wanted`
+/// is not empty, only what it names is taken. How long the computation took is no result: keys that
+/// end in cpu_s or wall_s are passed over; so is the command line, which the flags stand for.
 std::vector<std::pair<std::string, Json>> scalars_of(const Json& document,
                                                      const std::vector<std::string>& wanted);
 

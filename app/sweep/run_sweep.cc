@@ -2,57 +2,41 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "app/program_identity.h"
 #include "app/sweep/coordinator.h"
+#include "app/sweep/grid_flags.h"
+#include "app/sweep/identity.h"
 #include "app/sweep/sweep_table.h"
 #include "app/sweep/worker.h"
 #include "base/atomic_file.h"
-#include "base/digest.h"
 #include "base/file.h"
 #include "base/output_capture.h"
 #include "base/progress.h"
 #include "base/stop_signal.h"
+#include "base/text.h"
 #include "report/html/report_document.h"
 #include "trace/read_trace.h"
 
 namespace lockstep {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// The grid, the files that its flags name, and the program: if they are the same, so are the rows.
-std::string identity_of(const Grid& grid, std::string_view text) {
-  Digest digest;
-  digest.add(text).add(program_identity());
-  const auto add_files = [&](const FlagValue& value) {
-    for (const std::string& word : value) {
-      std::error_code ignored;
-      if (fs::is_regular_file(word, ignored)) {
-        digest.add(word).add(FileText(word).view());
-      }
-    }
-  };
-  for (const auto& [flag, value] : grid.flags) {
-    add_files(value);
-  }
-  for (const GridAxis& axis : grid.axes) {
-    for (const auto& place : axis.values) {
-      std::ranges::for_each(place, add_files);
-    }
-  }
-  return digest.hex();
+void warn(const std::string& text) {
+  fmt::print(standard_error(), "lockstep: warning: {}\n", text);
 }
 
 /// The two files that people open, whole at any time: written anew under another name and renamed,
-/// more seldom the longer that takes.
+/// more seldom the longer that takes. Where Parquet cannot be written an older file of that name
+/// goes: it would be of other rows than the CSV beside it.
 class TableFiles {
  public:
   TableFiles(const Grid& grid, const std::string& folder)
@@ -61,6 +45,14 @@ class TableFiles {
   ColumnTable write(const std::map<std::int64_t, SweepRow>& rows) {
     const auto begin = Clock::now();
     ColumnTable table = sweep_table(grid_, rows);
+    std::error_code problem;
+    if (!has_parquet() && std::filesystem::remove(parquet_, problem)) {
+      warn(fmt::format("{} is removed: it is of an earlier run, and Parquet cannot be written here",
+                       parquet_));
+    } else if (problem) {
+      throw Error(fmt::format("cannot remove the table of an earlier run: {}", problem.message()))
+          .at(parquet_);
+    }
     write_file(csv_, to_csv(table));
     if (has_parquet()) {
       write_file(parquet_, to_parquet(table));
@@ -100,7 +92,8 @@ using Endings = std::map<std::string_view, std::int64_t>;
 
 /// The summary, and the table where it has at most kMostRows rows: others are read from its files.
 Json summary_json(const Grid& grid, const ColumnTable& table, const Endings& endings,
-                  std::int64_t rows, std::int64_t computed, const TableFiles& files) {
+                  std::int64_t rows, std::int64_t computed, const TableFiles& files,
+                  const std::vector<std::string>& missing) {
   constexpr std::int64_t kMostRows = 100'000;
   Json ends = Json::object(), axes = Json::array();
   for (const auto& [ending, count] : endings) {
@@ -121,10 +114,27 @@ Json summary_json(const Grid& grid, const ColumnTable& table, const Endings& end
             {"csv", files.csv()},
             {"parquet", files.parquet()},
             {"axes", std::move(axes)}};
+  if (!missing.empty()) {
+    json["missing_outputs"] = missing;
+  }
   if (rows <= kMostRows) {
     json["columns"] = columns_json(table);
   }
   return json;
+}
+
+/// Keys of `outputs` that no row has which is done; none while no row is.
+std::vector<std::string> missing_outputs(const Grid& grid, const SweepJournal& journal) {
+  std::set<std::string> missing(grid.outputs.begin(), grid.outputs.end());
+  bool any = false;
+  for (const auto& [point, row] : journal.rows()) {
+    any = any || row.ending == Ending::kDone;
+    for (const auto& [key, value] : row.outputs) {
+      missing.erase(key);
+    }
+  }
+  return any ? std::vector<std::string>(missing.begin(), missing.end())
+             : std::vector<std::string>();
 }
 
 void print_summary(const SweepOptions& options, const Grid& grid, const SweepJournal& journal,
@@ -134,8 +144,8 @@ void print_summary(const SweepOptions& options, const Grid& grid, const SweepJou
     ++endings[to_text(row.ending)];
   }
   if (options.json || options.report.wanted()) {
-    const Json json =
-        summary_json(grid, table, endings, std::ssize(journal.rows()), computed, files);
+    const Json json = summary_json(grid, table, endings, std::ssize(journal.rows()), computed,
+                                   files, missing_outputs(grid, journal));
     if (options.report.wanted()) {
       write_reports(options.report, {{"lockstep sweep", json}});
     }
@@ -154,10 +164,80 @@ void print_summary(const SweepOptions& options, const Grid& grid, const SweepJou
   write_file("-", text);
 }
 
-ExitCode coordinate(const SweepOptions& options, SweepRunner& runner, int ranks) {
+/// As soon as one point is done: what it has not that was asked for.
+class OutputWarning {
+ public:
+  OutputWarning(const Grid& grid, const SweepJournal& journal) : grid_(grid), journal_(journal) {}
+
+  void look() {
+    const SweepRow* row = told_ ? nullptr : journal_.first_done();
+    if (row == nullptr) {
+      return;
+    }
+    told_ = true;
+    for (const std::string& key : grid_.outputs) {
+      if (std::ranges::find(row->outputs, key, &std::pair<std::string, Json>::first) ==
+          row->outputs.end()) {
+        warn(
+            fmt::format("{}: outputs: point {}, which is done, has no '{}'; what there is, "
+                        "'lockstep {} … --json' shows",
+                        grid_.file, row->point, printable(key), grid_.command));
+      }
+    }
+    if (grid_.outputs.empty() && std::ranges::none_of(row->outputs, [](const auto& output) {
+          return output.second.is_number_float();
+        })) {
+      warn(
+          fmt::format("{}: point {}, which is done, has no number in the table that was computed: "
+                      "lists of several are left out. 'outputs:' names what to take from them, "
+                      "such as points.0.size_bytes",
+                      grid_.file, row->point));
+    }
+  }
+
+ private:
+  const Grid& grid_;
+  const SweepJournal& journal_;
+  bool told_ = false;
+};
+
+/// The ranks, told to stop when this goes.
+class JoinedCrew {
+ public:
+  explicit JoinedCrew(const LaunchedRank& launched)
+      : crew_(launched.size > 1 ? join_crew(launched) : nullptr) {}
+  ~JoinedCrew() {
+    for (int rank = 1; crew_ != nullptr && rank < crew_->size(); ++rank) {
+      crew_->send(rank, std::string(kStopLetter));
+    }
+  }
+  JoinedCrew(const JoinedCrew&) = delete;
+  JoinedCrew& operator=(const JoinedCrew&) = delete;
+  Crew* get() const { return crew_.get(); }
+
+ private:
+  std::unique_ptr<Crew> crew_;
+};
+
+Grid read_grid(const SweepOptions& options) {
   constexpr Bytes kMostYaml(1 << 24);  // its tree takes 75 times as much
   const FileText text(options.grid, kMostYaml);
-  const Grid grid = parse_grid(text.view(), options.grid);
+  Grid grid = parse_grid(text.view(), options.grid);
+  check_flags(grid);
+  if (const std::string flag = output_flag_of(grid); !options.keep && !flag.empty()) {
+    throw Error("each point would write a file, which goes with it")
+        .at(grid.file, grid.lines.at(flag))
+        .field(flag)
+        .hint("--keep-files keeps it in points/NUMBER of the sweep's folder; else leave it out");
+  }
+  return grid;
+}
+
+ExitCode coordinate(const SweepOptions& options, SweepRunner& runner,
+                    const LaunchedRank& launched) {
+  // Before anything can go wrong: the others wait for us to join them.
+  const JoinedCrew crew(launched);
+  const Grid grid = read_grid(options);
   if (options.list) {
     print_lines(grid, options);
     return ExitCode::kDone;
@@ -165,69 +245,82 @@ ExitCode coordinate(const SweepOptions& options, SweepRunner& runner, int ranks)
   check_report_flags(options.report);
   make_folder(options.output);
   const std::string path = options.output + "/journal.jsonl";
-  if (options.restart) {
-    fs::remove(path);
-  }
-  SweepJournal journal(path, identity_of(grid, text.view()), grid.size());
+  SweepJournal journal(path, identity_of(grid, options.output), grid.size(), options.restart);
   if (journal.damaged() > 0) {
-    fmt::print(standard_error(), "lockstep: warning: {}: {} damaged lines are computed again\n",
-               path, journal.damaged());
+    warn(fmt::format("{}: {} damaged lines are computed again", path, journal.damaged()));
   }
   std::vector<std::int64_t> points;
+  std::int64_t without_files = 0;
   for (std::int64_t point = 0; point < grid.size(); ++point) {
     const auto row = journal.rows().find(point);
     if (row == journal.rows().end() || (options.retry && row->second.ending != Ending::kDone)) {
       points.push_back(point);
+    } else if (options.keep && ended_well(row->second) &&
+               !has_kept_files(sweep_task(grid, point, options.output, options.keep),
+                               row->second)) {
+      points.push_back(point);
+      ++without_files;
     }
+  }
+  if (without_files > 0) {
+    warn(fmt::format("{}/points: files of {} points are not there: they are computed again",
+                     options.output, without_files));
   }
   TableFiles files(grid, options.output);
   const auto total = static_cast<std::int64_t>(points.size());
   std::int64_t computed = 0;
-  bool complete = true;
-  ColumnTable table;
-  const std::unique_ptr<Crew> crew = ranks > 1 ? join_crew() : nullptr;
-  const auto dismiss = [&] {
-    for (int rank = 1; crew != nullptr && rank < crew->size(); ++rank) {
-      crew->send(rank, std::string(kStopLetter));
-    }
-  };
-  try {
-    const StopSignal stop;
-    Progress progress("sweeping", total);
-    SweepCoordinator coordinator(grid, runner, crew.get(), journal, [&](std::int64_t point) {
-      return sweep_task(grid, point, options.output, options.keep);
-    });
-    complete = coordinator.run(std::move(points), [&](std::int64_t done) {
-      computed = done;
-      progress.update(done);
-      files.write_if_due(journal.rows());
-      return !stop.requested();
-    });
-    table = files.write(journal.rows());
-  } catch (...) {
-    dismiss();
-    throw;
-  }
-  dismiss();
+  OutputWarning outputs(grid, journal);
+  const StopSignal stop;
+  Progress progress("sweeping", total);
+  SweepCoordinator coordinator(grid, runner, crew.get(), journal, [&](std::int64_t point) {
+    return sweep_task(grid, point, options.output, options.keep);
+  });
+  const bool complete = coordinator.run(std::move(points), [&](std::int64_t done) {
+    computed = done;
+    progress.update(done);
+    outputs.look();
+    files.write_if_due(journal.rows());
+    return !stop.requested();
+  });
+  outputs.look();
+  const ColumnTable table = files.write(journal.rows());
   print_summary(options, grid, journal, computed, files, table);
   if (!complete) {
     fmt::print(standard_error(), "lockstep: stopped; the same command goes on\n");
+    return ExitCode::kCheckFailed;
   }
-  return complete ? ExitCode::kDone : ExitCode::kCheckFailed;
+  if (std::ranges::none_of(journal.rows(),
+                           [](const auto& row) { return ended_well(row.second); })) {
+    const SweepRow& first = journal.rows().begin()->second;
+    fmt::print(standard_error(), "lockstep: no point is done; point {}: {}\n", first.point,
+               first.reason);
+    return ExitCode::kCheckFailed;
+  }
+  return ExitCode::kDone;
 }
 
 }  // namespace
 
 ExitCode run_sweep(const SweepOptions& options) {
-  const LaunchedRank launched = launched_rank();
+  LaunchedRank launched = launched_rank();
+  if (options.list && launched.rank == 0) {
+    launched.size = 1;
+  }
   SweepRunner runner(launched.rank);  // forks: before MPI and before threads
   if (launched.rank == 0) {
-    return coordinate(options, runner, options.list ? 1 : launched.size);
+    return coordinate(options, runner, launched);
   }
   if (!options.list) {
-    const StopSignal until_told;  // the coordinator decides
-    const std::unique_ptr<Crew> crew = join_crew();
-    work(runner, *crew);
+    const std::unique_ptr<Crew> crew = join_crew(launched);
+    bool told = false;
+    {
+      const StopSignal stop;  // the coordinator decides
+      told = work(
+          runner, *crew, [&] { return stop.requested(); }, std::chrono::seconds(5));
+    }
+    if (!told) {
+      std::raise(SIGTERM);  // to leave MPI would wait for the others
+    }
   }
   return ExitCode::kDone;
 }

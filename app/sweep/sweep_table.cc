@@ -81,13 +81,11 @@ ColumnTable sweep_table(const Grid& grid, const std::map<std::int64_t, SweepRow>
   std::unordered_map<std::string, std::size_t> output_of;
   Growing points{"point", {}}, endings{"ending", {}}, codes{"exit_code", {}}, reasons{"reason", {}};
   std::size_t count = 0;
+  for (const auto& [flag, value] : grid.point(0).inputs) {
+    inputs.push_back({flag, {}});
+  }
   for (const auto& [number, row] : rows) {
     const GridPoint point = grid.point(number);
-    if (inputs.empty()) {
-      for (const auto& [flag, value] : point.inputs) {
-        inputs.push_back({flag, {}});
-      }
-    }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       inputs[i].cells.push_back(cell_of(point.inputs[i].second));
     }

@@ -1,5 +1,6 @@
 #include "app/sweep/sweep_task.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -20,6 +21,39 @@ SweepTask sweep_task(const Grid& grid, std::int64_t point, const std::string& ou
                   .time_limit = grid.time_limit,
                   .memory_limit = grid.memory_limit};
   return task;
+}
+
+namespace {
+
+/// Files below a folder, sorted. What cannot be looked at is left out.
+std::vector<std::string> files_below(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code problem;
+  for (fs::recursive_directory_iterator at(folder, problem), end; !problem && at != end;
+       at.increment(problem)) {
+    std::error_code ignored;
+    if (at->is_regular_file(ignored)) {
+      files.push_back(at->path().lexically_relative(folder).string());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+bool has_kept_files(const SweepTask& task, const SweepRow& row) {
+  if (task.files.empty() || !task.keep) {
+    return true;
+  }
+  if (!row.kept) {  // of a run without --keep-files, or before files were noted
+    return !files_below(task.files).empty();
+  }
+  return std::ranges::all_of(*row.kept, [&](const std::string& name) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(task.files + "/" + name, ignored);
+  });
 }
 
 std::string to_letter(const SweepTask& task) {
@@ -47,6 +81,10 @@ SweepTask task_of_letter(std::string_view letter) {
 
 void SweepRunner::start(SweepTask task) {
   task_ = std::move(task);
+  if (!task_.files.empty()) {
+    std::error_code told_by_the_command;
+    std::filesystem::create_directories(task_.files, told_by_the_command);
+  }
   nursery_.start(task_.command);
 }
 
@@ -56,6 +94,8 @@ SweepRow SweepRunner::finish() {
   if (!task_.files.empty() && !task_.keep) {
     std::error_code ignored;
     std::filesystem::remove_all(task_.files, ignored);
+  } else if (!task_.files.empty()) {
+    row.kept = files_below(task_.files);
   }
   return row;
 }

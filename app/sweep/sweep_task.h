@@ -22,6 +22,9 @@ struct SweepTask {
 
 SweepTask sweep_task(const Grid& grid, std::int64_t point, const std::string& output, bool keep);
 
+/// Whether the files that the row's point was to keep are there; true where it keeps none.
+bool has_kept_files(const SweepTask& task, const SweepRow& row);
+
 std::string to_letter(const SweepTask& task);
 SweepTask task_of_letter(std::string_view letter);
 

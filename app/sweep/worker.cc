@@ -1,21 +1,31 @@
 #include "app/sweep/worker.h"
 
 #include <deque>
+#include <optional>
 #include <thread>
 #include <utility>
 
 namespace lockstep {
 
-void work(SweepRunner& runner, Crew& crew) {
+bool work(SweepRunner& runner, Crew& crew, const std::function<bool()>& signalled,
+          std::chrono::milliseconds grace) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> until;
   std::deque<SweepTask> waiting;
   Patience patience;
   for (;;) {
     while (auto letter = crew.receive()) {
       if (letter->text == kStopLetter) {
-        return;
+        return true;
       }
       waiting.push_back(task_of_letter(letter->text));
       patience.reset();
+    }
+    if (!until && signalled()) {
+      until = Clock::now() + grace;
+    }
+    if (until && Clock::now() >= *until) {
+      return false;
     }
     if (!runner.busy() && !waiting.empty()) {
       runner.start(std::move(waiting.front()));

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
 #include "app/sweep/crew.h"
 #include "app/sweep/sweep_task.h"
 
@@ -9,8 +13,11 @@ namespace lockstep {
 inline constexpr std::string_view kStopLetter = "stop";
 
 /// A rank's work: takes tasks from rank 0, answers with rows, until it is told to stop; then it
-/// stops at once, in the middle of a task too.
-void work(SweepRunner& runner, Crew& crew);
+/// stops at once, in the middle of a task too. `signalled` says whether a signal asked this process
+/// to end: rank 0, which was most likely asked as well, then has `grace` to say so. Returns whether
+/// it did; if not, MPI cannot be left in peace.
+bool work(SweepRunner& runner, Crew& crew, const std::function<bool()>& signalled,
+          std::chrono::milliseconds grace);
 
 /// Waits longer and longer while nothing happens, so that a waiting rank leaves its core to others
 /// (MPI itself would spin).

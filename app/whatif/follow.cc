@@ -13,6 +13,7 @@
 
 #include "app/whatif/documents.h"
 #include "base/atomic_file.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/output_capture.h"
 #include "base/stop_signal.h"
@@ -91,15 +92,18 @@ std::string as_text(const Json& line) {
   return "";
 }
 
+/// By what the meta file says, not by how.
+FollowedJob job_of(const JobMeta& meta) { return {meta.trial_name, digest_of(to_yaml_text(meta))}; }
+
 class Follower {
  public:
   Follower(const FollowOptions& options, const JobMeta& meta)
       : options_(options),
         meta_(meta),
         journal_((fs::path(options.output) / ("follow-" + meta.trial_name + ".jsonl")).string(),
-                 meta.trial_name, options.alert) {
+                 job_of(meta), options.alert) {
     if (options.json) {
-      print({FollowJournal::first_line(meta.trial_name)});
+      print({FollowJournal::first_line(job_of(meta))});
     }
   }
 

@@ -22,11 +22,14 @@ Json file_json(const char* event, const TraceFile& file) {
 
 }  // namespace
 
-Json FollowJournal::first_line(const std::string& trial_name) {
-  return {{"event", "journal"}, {"schema", kFollowSchema}, {"trial_name", trial_name}};
+Json FollowJournal::first_line(const FollowedJob& job) {
+  return {{"event", "journal"},
+          {"schema", kFollowSchema},
+          {"trial_name", job.trial_name},
+          {"meta", job.meta}};
 }
 
-FollowJournal::FollowJournal(std::string path, const std::string& trial_name, AlertRule rule)
+FollowJournal::FollowJournal(std::string path, const FollowedJob& job, AlertRule rule)
     : path_(std::move(path)), rule_(rule) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0) {
@@ -39,13 +42,18 @@ FollowJournal::FollowJournal(std::string path, const std::string& trial_name, Al
           .hint("stop it, or choose another output folder");
     }
     const FileText text(path_);
-    end_ = static_cast<std::int64_t>(
-        read_follow_journal(text.view(), path_, trial_name, rule_, state_));
+    end_ = static_cast<std::int64_t>(read_follow_journal(text.view(), path_, job, rule_, state_));
+    const std::string first = to_line(first_line(job));
+    if (end_ == 0 && !first.starts_with(text.view())) {  // one line without its end
+      throw Error("this is no journal of followed traces")
+          .at(path_)
+          .hint("remove it, or choose another output folder");
+    }
     if (::ftruncate(descriptor_, end_) != 0) {
       fail("cannot take the unfinished end off");
     }
     if (end_ == 0) {
-      append({first_line(trial_name)});
+      append({first_line(job)});
     }
   } catch (...) {
     ::close(descriptor_);

@@ -17,12 +17,12 @@ namespace lockstep {
 class FollowJournal {
  public:
   /// Opens or begins the journal, and holds a lock on it as long as this lives.
-  /// ERRORS: it is another job's, or no journal; another process follows with it; it cannot be
-  /// written.
-  FollowJournal(std::string path, const std::string& trial_name, AlertRule rule);
+  /// ERRORS: it is another job's or of another meta file, or no journal; another process follows
+  /// with it; it cannot be written.
+  FollowJournal(std::string path, const FollowedJob& job, AlertRule rule);
   ~FollowJournal();
   /// The line that says what a journal is.
-  static Json first_line(const std::string& trial_name);
+  static Json first_line(const FollowedJob& job);
   FollowJournal(const FollowJournal&) = delete;
   FollowJournal& operator=(const FollowJournal&) = delete;
 

@@ -15,15 +15,21 @@ const std::string& event_of(const Json& line) {
   return line.at("event").get_ref<const std::string&>();
 }
 
-void check_first_line(const Json& line, const std::string& file, const std::string& trial_name) {
+void check_first_line(const Json& line, const std::string& file, const FollowedJob& job) {
   if (event_of(line) != "journal" || line.at("schema") != kFollowSchema) {
     throw Error(fmt::format("this is no journal of the form {}", kFollowSchema)).at(file, 1);
   }
-  if (line.at("trial_name") != trial_name) {
+  if (line.at("trial_name") != job.trial_name) {
     throw Error(fmt::format("the journal is of the job '{}', not of '{}'",
-                            printable(line.at("trial_name").get<std::string>()), trial_name))
+                            printable(line.at("trial_name").get<std::string>()), job.trial_name))
         .at(file)
         .hint("choose another output folder");
+  }
+  if (line.contains("meta") && line.at("meta") != job.meta) {  // earlier versions wrote none
+    throw Error("the journal is of a meta file that says something else")
+        .at(file)
+        .field("--meta")
+        .hint("choose another output folder: steps of two layouts do not belong together");
   }
 }
 
@@ -52,8 +58,7 @@ void FollowState::apply(const Json& line, const AlertRule& rule) {
 }
 
 std::size_t read_follow_journal(std::string_view text, const std::string& file,
-                                const std::string& trial_name, const AlertRule& rule,
-                                FollowState& state) {
+                                const FollowedJob& job, const AlertRule& rule, FollowState& state) {
   std::vector<Json> entry;
   std::size_t end = 0, number = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -66,7 +71,7 @@ std::size_t read_follow_journal(std::string_view text, const std::string& file,
     at = newline + 1;
     try {
       if (number == 1) {
-        check_first_line(line, file, trial_name);
+        check_first_line(line, file, job);
       }
       const bool closed = closes_entry(line);
       entry.push_back(std::move(line));

@@ -20,6 +20,12 @@ struct TraceFile {
   auto operator<=>(const TraceFile&) const = default;
 };
 
+/// Whose steps a journal has.
+struct FollowedJob {
+  std::string trial_name;
+  std::string meta;  ///< fingerprint of what the meta file says
+};
+
 /// When an alert is raised: so many steps in a row that are so slow. As many that are not end it.
 struct AlertRule {
   double slowdown = 1.1;
@@ -47,9 +53,8 @@ bool closes_entry(const Json& line);
 
 /// Takes the whole entries of a journal's text in; returns how many bytes they are. What follows is
 /// the work of a run that was cut off. 0 if not even the first line is whole.
-/// ERRORS: the text is no journal, or that of another job; `file` is for messages.
+/// ERRORS: the text is no journal, or that of another job or meta file; `file` is for messages.
 std::size_t read_follow_journal(std::string_view text, const std::string& file,
-                                const std::string& trial_name, const AlertRule& rule,
-                                FollowState& state);
+                                const FollowedJob& job, const AlertRule& rule, FollowState& state);
 
 }  // namespace lockstep

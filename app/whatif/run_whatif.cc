@@ -1,7 +1,9 @@
 #include "app/whatif/run_whatif.h"
 
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,7 @@
 #include "app/whatif/heap.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "trace/job_meta.h"
 
@@ -77,19 +80,50 @@ std::string python_float(double value) {
   return text;
 }
 
-std::string edited(const Scene& scene, const std::vector<EditRule>& rules) {
+/// The answer to --set: step times with all its rules applied, and without.
+struct EditedSteps {
+  std::vector<EditRule> rules;
+  std::vector<std::int64_t> matched;  ///< operations of each rule
+  double before = 0, after = 0;       ///< seconds, means of the steps
+};
+
+std::optional<EditedSteps> edited_steps(const Scene& scene, std::vector<EditRule> rules) {
   if (rules.empty()) {
-    return "";
+    return std::nullopt;
   }
-  std::vector<std::int64_t> matched;
-  const double then = pairwise_mean(simulate_edits(scene, rules, &matched).span);
+  EditedSteps edited{.rules = std::move(rules), .matched = {}};
+  edited.after = pairwise_mean(simulate_edits(scene, edited.rules, &edited.matched).span);
+  edited.before = mean_nodelay(scene);
+  return edited;
+}
+
+std::string to_text(const EditedSteps& edited) {
   std::string text;
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    text += fmt::format("edit: {}: {} operations\n", rules[r].text, matched[r]);
+  for (std::size_t r = 0; r < edited.rules.size(); ++r) {
+    text += fmt::format("edit: {}: {} operations\n", edited.rules[r].text, edited.matched[r]);
   }
-  const double now = mean_nodelay(scene);
-  return text + fmt::format("edited: {:.6g} s a step, speedup {}, saves {:.1f} %\n", then,
-                            python_float(now / then), 100 * (1 - then / now));
+  return text + fmt::format("edited: {:.6g} s a step, speedup {}, saves {:.1f} %\n", edited.after,
+                            python_float(edited.before / edited.after),
+                            100 * (1 - edited.after / edited.before));
+}
+
+/// The document with a member `edited` behind all others.
+std::string with_edited(std::string json, const EditedSteps& edited) {
+  Json rules = Json::array();
+  for (std::size_t r = 0; r < edited.rules.size(); ++r) {
+    rules.push_back({{"rule", edited.rules[r].text}, {"operations", edited.matched[r]}});
+  }
+  const bool takes_time = edited.after > 0;
+  const std::string member = lockstep::to_text(
+      Json{{"edited",
+            {{"step_time_s", edited.after},
+             {"speedup", takes_time ? Json(edited.before / edited.after) : Json()},
+             {"saves", edited.before > 0 ? Json(1 - edited.after / edited.before) : Json()},
+             {"saves_s", edited.before - edited.after},
+             {"rules", std::move(rules)}}}});
+  json.erase(json.rfind('}'));
+  json.erase(json.find_last_not_of('\n') + 1);
+  return json + "," + member.substr(1);
 }
 
 /// What reading and analysing the files takes in pieces below 4 MiB, in bytes; more than is used
@@ -152,15 +186,19 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                              options.traces.front(), loading.most_rows));
   }
   print_warnings(warnings);
+  const auto edited = edited_steps(job.scene, std::move(rules));
   std::string json;
   if (options.json || options.report.wanted()) {
     json = with_command(causes_json(job.causes, job.table, meta));
+    if (edited) {
+      json = with_edited(std::move(json), *edited);
+    }
     write_reports(options.report, "whatif", json);
   }
   write_file("-", options.json
                       ? json
                       : for_terminal(overview(job.result, job.causes, job.table, options.output) +
-                                     edited(job.scene, rules)));
+                                     (edited ? to_text(*edited) : "")));
   return ExitCode::kDone;
 }
 

@@ -17,7 +17,8 @@ const PipelineSchedule& pipeline_schedule_named(std::string_view name) {
     }
     names.push_back(each->name);
   }
-  const std::string_view near = closest(name, names);
+  const bool interleaved = name.find("interleav") != std::string_view::npos;
+  const std::string_view near = interleaved ? "1f1b with --vpp above 1" : closest(name, names);
   throw Error(fmt::format("there is no pipeline schedule '{}'", printable(name)))
       .field("--schedule")
       .expected(join(names, ", "))

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/yaml_problem.h"
 #include "generator/model/yaml_fields.h"
 #include "generator/model/zoo.h"
 
@@ -139,6 +140,10 @@ class Reader {
                    bool may_repeat) {
     check_list(list, field);
     for (std::size_t i = 0; i < list.size(); ++i) {
+      if (++blocks_ > limits_.layers) {  // those without layers, too
+        throw yaml_error("too many blocks", list[i], file_, field)
+            .expected(fmt::format("at most {}, after repetition", limits_.layers));
+      }
       const std::string name = fmt::format("{}[{}]", field, i);
       const YamlFields block(list[i], file_, name);
       if (may_repeat && block.has("repeat")) {
@@ -300,7 +305,7 @@ class Reader {
   const Variables& given_;
   const ModelFileLimits& limits_;
   Model model_;
-  std::int64_t modules_ = 0;
+  std::int64_t modules_ = 0, blocks_ = 0;
 };
 
 }  // namespace
@@ -315,10 +320,7 @@ Model parse_model(std::string_view text, const std::string& file, const Variable
   try {
     return Reader(file, given, limits).read(YAML::Load(std::string(text)));
   } catch (const YAML::Exception& problem) {
-    const bool known = !problem.mark.is_null();
-    throw Error(fmt::format("no YAML: {}", problem.msg))
-        .at(file, known ? static_cast<std::size_t>(problem.mark.line) + 1 : 0,
-            known ? static_cast<std::size_t>(problem.mark.column) + 1 : 0);
+    throw yaml_problem(problem, file);
   }
 }
 

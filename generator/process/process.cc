@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/yaml_problem.h"
 #include "generator/model/yaml_fields.h"
 #include "generator/process/built_in_processes.h"
 
@@ -271,10 +272,7 @@ auto with_yaml(std::string_view text, const std::string& file, Use use) {
   try {
     return use(YAML::Load(std::string(text)));
   } catch (const YAML::Exception& problem) {
-    const bool known = !problem.mark.is_null();
-    throw Error(fmt::format("no YAML: {}", problem.msg))
-        .at(file, known ? static_cast<std::size_t>(problem.mark.line) + 1 : 0,
-            known ? static_cast<std::size_t>(problem.mark.column) + 1 : 0);
+    throw yaml_problem(problem, file);
   }
 }
 

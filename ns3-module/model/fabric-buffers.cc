@@ -65,6 +65,9 @@ FabricBuffers::DivideNode(FabricNode& node)
     node.pauses = node.finite && (nvlink || p.pfc);
     node.marks = node.kind == FABRIC_SWITCH && p.ecn &&
                  (m_state.tables.needs & FabricCongestionControl::MARKS) != 0;
+    node.accounts = node.finite || node.marks ||
+                    (node.kind == FABRIC_SWITCH &&
+                     (m_state.tables.needs & FabricCongestionControl::TELEMETRY) != 0);
     // What comes by a port is held up by that port's buffer share in this node. Headroom: the
     // bytes of a round trip on the wire, and a unit at each end (twice for a pause frame that
     // just missed one).
@@ -225,7 +228,8 @@ FabricBuffers::Release(uint32_t egress, FabricUnit& unit)
             telemetry.hop[telemetry.hops++] = {unit.start,
                                                port.statistics.bytes,
                                                static_cast<uint64_t>(port.queued),
-                                               static_cast<double>(port.rate.GetBitRate())};
+                                               static_cast<double>(port.rate.GetBitRate()),
+                                               egress};
         }
     }
 }

@@ -42,6 +42,7 @@ struct FabricNode
     bool finite;                 //!< has a buffer that is accounted for
     bool marks;                  //!< marks packets
     bool pauses;                 //!< sends PFC frames
+    bool accounts;               //!< knows its queues, for any of these or for telemetry
     uint32_t pausing;            //!< classes of ingress ports that it holds up
     int64_t granule;             //!< bytes of a unit that must be there before it is sent on
     int64_t shared;              //!< bytes of the shared buffer

@@ -16,6 +16,7 @@ struct FabricHopTelemetry
     uint64_t sent;   //!< bytes that the port has sent so far
     uint64_t queued; //!< bytes left in its queue
     double rate;     //!< its line rate, bits per second
+    uint32_t port;   //!< its number
 };
 
 /** The telemetry of one packet. */

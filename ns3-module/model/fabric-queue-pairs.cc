@@ -100,9 +100,9 @@ FabricQueuePairs::Reroute(uint32_t index,
                           const std::vector<uint32_t>& back)
 {
     FabricQueuePair& pair = m_state.pairs[index];
-    NS_ABORT_MSG_IF(there.empty() || back.empty() || pair.ways > 1 ||
+    NS_ABORT_MSG_IF(there.empty() || back.empty() ||
                         m_state.ports[there.front()].from != m_state.ports[pair.port].from,
-                    "a queue pair of one way goes another one from the same node");
+                    "a queue pair goes another way from the same node");
     // The old ways stay in the table: what is under way still reads them.
     pair.there = m_state.routes.Allocate(there);
     pair.thereHops = static_cast<uint32_t>(there.size());
@@ -128,6 +128,30 @@ FabricQueuePairs::Reroute(uint32_t index,
         m_parts.senders.UpdateEligible(pair);
         m_parts.senders.Kick(pair.port);
     }
+}
+
+void
+FabricQueuePairs::SetWays(uint32_t index, const std::vector<std::vector<uint32_t>>& there)
+{
+    FabricQueuePair& pair = m_state.pairs[index];
+    if (pair.ways == 1 && there.size() == 1)
+    {
+        return;
+    }
+    std::vector<uint32_t>& ways = m_state.sprays[index].ways;
+    ways = {pair.there};
+    for (std::size_t i = 1; i < there.size(); ++i)
+    {
+        NS_ABORT_MSG_IF(there[i].empty() || there[i].front() != pair.port || pair.oneShot,
+                        "ways of a queue pair begin at one port");
+        ways.push_back(m_state.routes.Allocate(there[i]));
+    }
+    if (ways.size() == 1)
+    {
+        ways.push_back(pair.there); // its receiver goes on to put packets in order
+    }
+    pair.ways = static_cast<uint32_t>(ways.size());
+    pair.turn %= pair.ways;
 }
 
 int64_t

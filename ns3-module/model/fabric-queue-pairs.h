@@ -54,6 +54,13 @@ class FabricQueuePairs
     Reroute(uint32_t index, const std::vector<uint32_t>& there, const std::vector<uint32_t>& back);
 
     /**
+     * \param index of a queue pair that has just been rerouted
+     * \param there ports of all ways of its data from now on, of which the first is known
+     */
+    void
+    SetWays(uint32_t index, const std::vector<std::vector<uint32_t>>& there);
+
+    /**
      * \param ports a way
      * \return ps, see Fabric::GetBaseRtt()
      */

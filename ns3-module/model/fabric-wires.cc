@@ -142,7 +142,7 @@ FabricWires::Enqueue(uint32_t index, const FabricUnit& unit)
 {
     FabricPort& port = m_state.ports[index];
     const FabricNode& node = m_state.nodes[port.from];
-    const bool accounted = node.finite || node.marks;
+    const bool accounted = node.accounts;
     if (accounted || m_state.parameters.classes > 1)
     {
         Settle(index);
@@ -255,7 +255,7 @@ FabricWires::StartNext(uint32_t index)
     port.statistics.bytes += unit.wire;
     ++port.statistics.units;
     const FabricNode& node = m_state.nodes[port.from];
-    if (node.finite || node.marks)
+    if (node.accounts)
     {
         m_parts.buffers.Release(index, unit);
     }
@@ -272,6 +272,15 @@ FabricWires::Drop(uint32_t index, const FabricUnit& unit)
     ++m_state.ports[index].statistics.drops;
     m_state.tables.traces->drop(m_state.now, index, unit.wire);
     m_parts.receivers.Discard(unit);
+    if (!m_state.lossy)
+    {
+        // A switch with PFC, whose headroom was too small: from now on losses are looked for.
+        m_state.lossy = true;
+        m_state.looking = false;
+        m_parts.jumps.Forget();
+        m_parts.episodes.Stop();
+        m_parts.receivers.WatchAll();
+    }
 }
 
 } // namespace ns3

@@ -299,6 +299,24 @@ Fabric::Reroute(uint32_t pair,
     UpdatePump();
 }
 
+void
+Fabric::RerouteWays(uint32_t pair,
+                    const std::vector<std::vector<uint32_t>>& there,
+                    const std::vector<uint32_t>& back)
+{
+    NS_ABORT_MSG_IF(there.empty(), "a queue pair needs a way there");
+    Reroute(pair, there.front(), back);
+    const uint32_t port = there.front().front();
+    for (const std::vector<uint32_t>& way : there)
+    {
+        m_partitions->Join(way, {port});
+    }
+    FabricParts& parts = Touch(port);
+    parts.queuePairs.SetWays(pair, there);
+    m_partitions->Update(parts);
+    UpdatePump();
+}
+
 std::vector<uint32_t>
 Fabric::GetGivenUp() const
 {

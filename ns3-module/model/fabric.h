@@ -160,6 +160,18 @@ class Fabric
     void
     Reroute(uint32_t pair, const std::vector<uint32_t>& there, const std::vector<uint32_t>& back);
 
+    /**
+     * The same for packets that take several ways: from now on these. Who has had several keeps
+     * putting packets in order, even if there is only one way left.
+     * \param pair the queue pair; not a one-shot one
+     * \param there ports of each way of the data, from the same node and with the same first port
+     * \param back ports of the way of the ACKs
+     */
+    void
+    RerouteWays(uint32_t pair,
+                const std::vector<std::vector<uint32_t>>& there,
+                const std::vector<uint32_t>& back);
+
     /** \return queue pairs that have given up (RetryLimit) */
     std::vector<uint32_t>
     GetGivenUp() const;

@@ -65,6 +65,32 @@ HpccCongestionControl::Start(FabricQueuePair& pair, int64_t now)
     m_states[pair.index].load = 1;
 }
 
+HpccCongestionControl::Load
+HpccCongestionControl::Note(State& state, const FabricHopTelemetry& hop, double base)
+{
+    const auto place = std::lower_bound(state.last.begin(),
+                                        state.last.end(),
+                                        hop.port,
+                                        [](const FabricHopTelemetry& known, uint32_t port)
+                                        { return known.port < port; });
+    if (place == state.last.end() || place->port != hop.port)
+    {
+        state.last.insert(place, hop);
+        return {};
+    }
+    FabricHopTelemetry& before = *place;
+    const auto time = static_cast<double>(hop.time - before.time);
+    if (time <= 0)
+    {
+        return {}; // it was overtaken on another way
+    }
+    const double perPs = hop.rate / 8e12;
+    const auto queue = static_cast<double>(std::min(hop.queued, before.queued));
+    const auto sent = static_cast<double>(hop.sent - before.sent);
+    before = hop;
+    return {queue / (perPs * base) + sent / (perPs * time), time};
+}
+
 void
 HpccCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback)
 {
@@ -73,44 +99,26 @@ HpccCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback& 
         return;
     }
     State& state = m_states[pair.index];
-    const FabricTelemetry& now = *feedback.telemetry;
-    if (!state.seen || state.last.hops != now.hops)
+    const FabricTelemetry& telemetry = *feedback.telemetry;
+    if (state.last.empty())
     {
-        state.last = now;
-        state.seen = true;
         state.update = pair.next;
-        return;
     }
     const auto base = static_cast<double>(pair.baseRtt);
-    double load = 0;
-    double since = 0;
-    for (uint32_t i = 0; i < now.hops; ++i)
+    Load most;
+    for (uint32_t i = 0; i < telemetry.hops; ++i)
     {
-        const FabricHopTelemetry& hop = now.hop[i];
-        const FabricHopTelemetry& before = state.last.hop[i];
-        const auto time = static_cast<double>(hop.time - before.time);
-        if (time <= 0)
-        {
-            continue;
-        }
-        const double perPs = hop.rate / 8e12;
-        const double queue = static_cast<double>(std::min(hop.queued, before.queued));
-        const double u =
-            queue / (perPs * base) + static_cast<double>(hop.sent - before.sent) / (perPs * time);
-        if (u > load)
-        {
-            load = u;
-            since = time;
-        }
+        const Load load = Note(state, telemetry.hop[i], base);
+        most = load.load > most.load ? load : most;
     }
-    state.last = now;
-    if (since == 0)
+    if (most.time == 0)
     {
         return;
     }
-    const double weight = std::min(since, base) / base;
-    state.load = (1 - weight) * state.load + weight * load;
-    const double additive = static_cast<double>(m_additive.GetBitRate()) / 8e12 * base;
+    const double weight = std::min(most.time, base) / base;
+    state.load = (1 - weight) * state.load + weight * most.load;
+    const auto full = static_cast<double>(pair.fullWindow);
+    const double additive = static_cast<double>(m_additive.GetBitRate()) / pair.lineRate * full;
     const bool round = pair.acked > state.update;
     double window = 0;
     if (state.load >= m_target || state.stage >= m_stages)
@@ -129,7 +137,6 @@ HpccCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback& 
             ++state.stage;
         }
     }
-    const auto full = static_cast<double>(pair.fullWindow);
     const double least = static_cast<double>(m_minRate.GetBitRate()) / pair.lineRate * full;
     window = std::max(least, std::min(full, window));
     if (round)

@@ -22,7 +22,9 @@ namespace ns3
  *     U = (1 - t / T) U + (t / T) u,   t = min(time since, T)
  *     W = Wc / (U / Target) + Wai  if U >= Target or Stages increases in a row;  else Wc + Wai
  *
- * Wc becomes W once a round trip. The rate is W / T. Wai is AdditiveIncrease times T.
+ * Wc becomes W once a round trip. The rate is the line rate's part that W is of the full window
+ * (W / T where that is one bandwidth-delay product), and Wai what makes it AdditiveIncrease faster.
+ * Telemetry is compared with the newest of the same port, so ways may differ from packet to packet.
  */
 class HpccCongestionControl : public FabricCongestionControl
 {
@@ -45,13 +47,29 @@ class HpccCongestionControl : public FabricCongestionControl
     /** Of one queue pair. */
     struct State
     {
-        FabricTelemetry last; //!< of the ACK before
-        double load;          //!< U
-        double reference;     //!< Wc, bytes
-        int64_t update;       //!< offset whose ACK ends the present round trip
-        uint32_t stage;       //!< increases in a row
-        bool seen;            //!< `last` is filled
+        std::vector<FabricHopTelemetry> last; //!< the newest of each port, by its number
+        double load;                          //!< U
+        double reference;                     //!< Wc, bytes
+        int64_t update;                       //!< offset whose ACK ends the present round trip
+        uint32_t stage;                       //!< increases in a row
     };
+
+    /** What became of a port since the newest telemetry of it before. */
+    struct Load
+    {
+        double load{0}; //!< u
+        double time{0}; //!< ps since; 0 if it was not known or has not moved on
+    };
+
+    /**
+     * Compares a hop's telemetry with what is known of its port, and keeps it.
+     * \param state of the queue pair
+     * \param hop what the port wrote
+     * \param base T, ps
+     * \return its load
+     */
+    static Load
+    Note(State& state, const FabricHopTelemetry& hop, double base);
 
     std::vector<State> m_states; //!< by queue pair
     double m_target;             //!< see above

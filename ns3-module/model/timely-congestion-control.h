@@ -18,10 +18,12 @@ namespace ns3
  * TIMELY: Mittal et al., TIMELY: RTT-based congestion control for the datacenter, SIGCOMM 2015,
  * algorithm 1. Once a round trip, with r its time and g the smoothed gradient over MinRtt:
  *
- *     r < Low:   R = R + AdditiveIncrease
- *     r > High:  R = R (1 - Beta (1 - High / r))
- *     g <= 0:    R = R + N AdditiveIncrease,  N = 5 from the fifth time in a row on, else 1
- *     else       R = R (1 - Beta g)
+ *     r > High:           R = R (1 - Beta (1 - High / r))
+ *     r < Low or g <= 0:  R = R + AdditiveIncrease, from the fifth time in a row on R +
+ * HyperIncrease else                R = R (1 - Beta min(g, 1))
+ *
+ * As in the simulator of Li et al. (HPCC) and in SimAI, increases below Low count and may be hyper;
+ * in the paper's algorithm they are plain.
  */
 class TimelyCongestionControl : public FabricCongestionControl
 {
@@ -45,7 +47,7 @@ class TimelyCongestionControl : public FabricCongestionControl
         int64_t roundTrip; //!< ps, the one before; 0 at first
         double difference; //!< ps, smoothed
         int64_t update;    //!< offset whose ACK ends the present round trip
-        uint32_t falling;  //!< times in a row that the gradient was not positive
+        uint32_t falling;  //!< increases in a row
     };
 
     std::vector<State> m_states; //!< by queue pair

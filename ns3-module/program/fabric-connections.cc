@@ -28,14 +28,20 @@ With(lockstep::RouteOptions options, bool spray)
 
 } // namespace
 
+FabricConnections::Map::Map(const lockstep::Topology& topology,
+                            const lockstep::RouteOptions& options)
+    : single(topology, With(options, false)),
+      all(topology, With(options, true))
+{
+}
+
 FabricConnections::FabricConnections(const lockstep::Topology& topology,
                                      const lockstep::RouteOptions& options,
                                      Ptr<Fabric> fabric,
                                      bool freshPorts)
     : m_topology(topology),
       m_options(With(options, false)),
-      m_router(topology, m_options),
-      m_sprayRouter(topology, With(options, true)),
+      m_map(topology, options),
       m_spray(options.spray),
       m_fabric(fabric),
       m_freshPorts(freshPorts)
@@ -75,15 +81,21 @@ FabricConnections::Connect(int32_t source,
         {source, destination, channel, static_cast<uint32_t>(trafficClass), NONE});
 }
 
-void
-FabricConnections::FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& ports)
+uint32_t
+FabricConnections::PortOf(const Map& map, const lockstep::PortId& port)
 {
-    m_router.route(key, m_route);
+    const auto number = static_cast<uint32_t>(port.value);
+    return map.links.empty() ? number : 2 * map.links[number / 2] + number % 2;
+}
+
+void
+FabricConnections::FindWay(Map& map, const lockstep::FlowKey& key, std::vector<uint32_t>& ports)
+{
+    map.single.route(key, m_route);
     ports.clear();
     for (const lockstep::Hop& hop : m_route.hops)
     {
-        const auto port = static_cast<uint32_t>(hop.port.value);
-        ports.push_back(m_down.empty() ? port : 2 * m_leftLinks[port / 2] + port % 2);
+        ports.push_back(PortOf(map, hop.port));
     }
 }
 
@@ -103,86 +115,94 @@ FabricConnections::SetDown(const std::vector<uint32_t>& links, bool down)
     }
     m_left = m_topology;
     m_left.links.clear();
-    m_leftLinks.clear();
+    std::vector<uint32_t> left;
     for (uint32_t link = 0; link < m_topology.links.size(); ++link)
     {
         if (m_down.count(link) == 0)
         {
             m_left.links.push_back(m_topology.links[link]);
-            m_leftLinks.push_back(link);
+            left.push_back(link);
         }
     }
-    m_router = lockstep::Router(m_left, m_options);
-    for (uint32_t pair = 0; pair < m_endpoints.size() && !m_spray; ++pair)
+    m_map = Map(m_left, m_options);
+    m_map.links = std::move(left);
+    for (uint32_t pair = 0; pair < m_endpoints.size(); ++pair)
     {
         try
         {
-            FindWays(m_endpoints[pair]);
+            FindWays(m_map, m_endpoints[pair]);
         }
         catch (const lockstep::Error&)
         {
             continue; // no other way
         }
-        m_fabric->Reroute(pair, m_there, m_back);
+        if (m_spray)
+        {
+            m_fabric->RerouteWays(pair, m_ways, m_back);
+        }
+        else
+        {
+            m_fabric->Reroute(pair, m_there, m_back);
+        }
     }
 }
 
 void
-FabricConnections::FindWays(const Endpoints& ends)
+FabricConnections::FindWays(Map& map, const Endpoints& ends)
 {
     const lockstep::NodeId source(ends.source);
     const lockstep::NodeId destination(ends.destination);
-    FindWay({source, destination, ends.sourcePort, LISTEN_PORT, ends.channel}, m_there);
-    FindWay({destination, source, LISTEN_PORT, ends.sourcePort, ends.channel}, m_back);
+    const lockstep::FlowKey there{source, destination, ends.sourcePort, LISTEN_PORT, ends.channel};
+    FindWay(map, there, m_there);
+    FindWay(map, {destination, source, LISTEN_PORT, ends.sourcePort, ends.channel}, m_back);
+    if (m_spray)
+    {
+        FindAllWays(map, there);
+    }
 }
 
 void
-FabricConnections::Spray(uint32_t pair, const lockstep::FlowKey& key)
+FabricConnections::FindAllWays(Map& map, const lockstep::FlowKey& key)
 {
-    m_sprayRouter.route(key, m_route);
-    const auto nodeBehind = [this](uint32_t port)
+    map.all.route(key, m_route);
+    const auto end = [this](uint32_t port, bool behind)
     {
         const lockstep::Link& link = m_topology.links[port / 2];
-        return port % 2 == 0 ? link.b : link.a;
-    };
-    const auto nodeBefore = [this](uint32_t port)
-    {
-        const lockstep::Link& link = m_topology.links[port / 2];
-        return port % 2 == 0 ? link.a : link.b;
+        return (port % 2 == 0) == behind ? link.b : link.a;
     };
     // Hops come by distance, so each way grows by the hops that leave the node where it ends.
-    const uint32_t first = m_there.front();
-    const std::vector<uint32_t> known = m_there;
-    std::vector<std::vector<uint32_t>> ways = {{first}};
+    std::vector<std::vector<uint32_t>> ways = {{m_there.front()}};
     for (bool grown = true; grown;)
     {
         grown = false;
         std::vector<std::vector<uint32_t>> longer;
         for (const std::vector<uint32_t>& way : ways)
         {
-            const lockstep::NodeId end = nodeBehind(way.back());
+            const lockstep::NodeId last = end(way.back(), true);
             for (const lockstep::Hop& hop : m_route.hops)
             {
-                const auto port = static_cast<uint32_t>(hop.port.value);
-                if (end != key.destination && nodeBefore(port) == end && longer.size() < MOST_WAYS)
+                const uint32_t port = PortOf(map, hop.port);
+                if (last != key.destination && end(port, false) == last &&
+                    longer.size() < MOST_WAYS)
                 {
                     longer.push_back(way);
                     longer.back().push_back(port);
                     grown = true;
                 }
             }
-            if (end == key.destination)
+            if (last == key.destination)
             {
                 longer.push_back(way);
             }
         }
         ways = std::move(longer);
     }
-    for (const std::vector<uint32_t>& way : ways)
+    m_ways = {m_there};
+    for (std::vector<uint32_t>& way : ways)
     {
-        if (way != known)
+        if (way != m_there)
         {
-            m_fabric->AddWay(pair, way);
+            m_ways.push_back(std::move(way));
         }
     }
 }
@@ -191,17 +211,25 @@ uint32_t
 FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
 {
     const Endpoints ends{connection.source, connection.destination, sourcePort, connection.channel};
-    FindWays(ends);
+    try
+    {
+        FindWays(m_map, ends);
+    }
+    catch (const lockstep::Error&)
+    {
+        if (m_down.empty())
+        {
+            throw;
+        }
+        // It waits for links that are down.
+        Map whole(m_topology, m_options);
+        FindWays(whole, ends);
+    }
     const uint32_t pair =
         m_fabric->AddQueuePair(m_there, m_back, m_freshPorts && !m_spray, connection.trafficClass);
-    if (m_spray)
+    for (std::size_t i = 1; m_spray && i < m_ways.size(); ++i)
     {
-        Spray(pair,
-              {lockstep::NodeId(ends.source),
-               lockstep::NodeId(ends.destination),
-               sourcePort,
-               LISTEN_PORT,
-               ends.channel});
+        m_fabric->AddWay(pair, m_ways[i]);
     }
     m_endpoints.resize(std::max<std::size_t>(m_endpoints.size(), pair + 1));
     m_endpoints[pair] = ends;
@@ -244,7 +272,8 @@ FabricConnections::EndpointsOf(uint32_t pair) const
 std::pair<int64_t, double>
 FabricConnections::RttAndBandwidth(int32_t source, int32_t destination)
 {
-    FindWay({lockstep::NodeId(source), lockstep::NodeId(destination), FIRST_PORT, LISTEN_PORT, 0},
+    FindWay(m_map,
+            {lockstep::NodeId(source), lockstep::NodeId(destination), FIRST_PORT, LISTEN_PORT, 0},
             m_there);
     double bandwidth = 0;
     for (const uint32_t port : m_there)

@@ -69,7 +69,8 @@ class FabricConnections
 
     /**
      * Links are down or up again: from now on connections go other ways, those under way too. Who
-     * has no other way stays.
+     * has no other way waits on the one of before, or, if the connection is new, that of the whole
+     * network.
      * \param links their numbers
      * \param down otherwise: up
      */
@@ -116,34 +117,57 @@ class FabricConnections
     uint32_t
     MakePair(const Connection& connection, uint16_t sourcePort);
 
-    /**
-     * Gives a queue pair all equally short ways, at most MOST_WAYS of them.
-     * \param pair the queue pair
-     * \param key its flow
-     */
-    void
-    Spray(uint32_t pair, const lockstep::FlowKey& key);
+    /** Finds ways in the network or in what is left of it. */
+    struct Map
+    {
+        /**
+         * \param topology in which ways are found; must outlive this object
+         * \param options how ways are chosen
+         */
+        Map(const lockstep::Topology& topology, const lockstep::RouteOptions& options);
+
+        lockstep::Router single;     //!< finds ways
+        lockstep::Router all;        //!< finds all ways at once
+        std::vector<uint32_t> links; //!< their numbers in the network; empty: all of them
+    };
 
     /**
+     * \param map where
+     * \param port there
+     * \return the same port in the network
+     */
+    static uint32_t
+    PortOf(const Map& map, const lockstep::PortId& port);
+
+    /**
+     * \param map where
      * \param key a flow
      * \param ports gets its way
      */
     void
-    FindWay(const lockstep::FlowKey& key, std::vector<uint32_t>& ports);
+    FindWay(Map& map, const lockstep::FlowKey& key, std::vector<uint32_t>& ports);
 
     /**
-     * \param ends of a connection; m_there and m_back get its ways
+     * \param map where
+     * \param ends of a connection; m_there and m_back get its ways, and m_ways, if packets take all
+     * ways in turn, all equally short ones from the same port, that way first, at most MOST_WAYS
      */
     void
-    FindWays(const Endpoints& ends);
+    FindWays(Map& map, const Endpoints& ends);
+
+    /**
+     * Finds m_ways.
+     * \param map where
+     * \param key a flow, whose way is m_there
+     */
+    void
+    FindAllWays(Map& map, const lockstep::FlowKey& key);
 
     const lockstep::Topology& m_topology;          //!< the network
     lockstep::RouteOptions m_options;              //!< how ways are chosen
     std::set<uint32_t> m_down;                     //!< links
     lockstep::Topology m_left;                     //!< without those
-    std::vector<uint32_t> m_leftLinks;             //!< their numbers in the network
-    lockstep::Router m_router;                     //!< finds ways
-    lockstep::Router m_sprayRouter;                //!< finds all ways at once
+    Map m_map;                                     //!< of what is left
     bool m_spray;                                  //!< packets take all ways in turn
     ns3::Ptr<ns3::Fabric> m_fabric;                //!< has the queue pairs
     bool m_freshPorts;                             //!< see constructor
@@ -154,6 +178,7 @@ class FabricConnections
     lockstep::Route m_route;                       //!< reused
     std::vector<uint32_t> m_there;                 //!< reused
     std::vector<uint32_t> m_back;                  //!< reused
+    std::vector<std::vector<uint32_t>> m_ways;     //!< reused
 };
 
 #endif /* FABRIC_CONNECTIONS_H */

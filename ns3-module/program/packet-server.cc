@@ -358,14 +358,6 @@ PacketServer::Change()
 std::string
 PacketServer::DescribeStandstill() const
 {
-    for (const uint32_t pair : m_fabric->GetGivenUp())
-    {
-        const FabricConnections::Endpoints& ends = m_connections->EndpointsOf(pair);
-        return "from node " + std::to_string(ends.source) + " to node " +
-               std::to_string(ends.destination) +
-               " nothing gets through any more (RetryLimit timeouts in a row): a link that is down "
-               "without another way?";
-    }
     std::string circle;
     for (const uint32_t port : m_fabric->FindDeadlock())
     {
@@ -374,8 +366,19 @@ PacketServer::DescribeStandstill() const
         const int32_t to = port % 2 == 0 ? link.b.value : link.a.value;
         circle += (circle.empty() ? "" : ", ") + std::to_string(from) + " -> " + std::to_string(to);
     }
-    return circle.empty() ? "a lost packet that is never sent again"
-                          : "a PFC deadlock: these links wait for each other: " + circle;
+    if (!circle.empty())
+    {
+        return "a PFC deadlock: these links wait for each other: " + circle;
+    }
+    for (const uint32_t pair : m_fabric->GetGivenUp())
+    {
+        const FabricConnections::Endpoints& ends = m_connections->EndpointsOf(pair);
+        return "from node " + std::to_string(ends.source) + " to node " +
+               std::to_string(ends.destination) +
+               " nothing gets through any more (RetryLimit timeouts in a row): a link that is down "
+               "without another way?";
+    }
+    return "a lost packet that is never sent again";
 }
 
 void

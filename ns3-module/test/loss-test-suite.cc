@@ -102,6 +102,45 @@ class TimeoutTestCase : public TestCase
     }
 };
 
+/** Headroom that is too small for what comes after a pause. */
+class OverflowTestCase : public TestCase
+{
+  public:
+    OverflowTestCase()
+        : TestCase("What a switch with PFC has no room for is sent again")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        // 65 ports share 1 MiB: 8 kB each for what is under way, which is up to 75 kB.
+        for (const FabricRecovery recovery :
+             {FABRIC_SELECTIVE_REPEAT, FABRIC_GO_BACK_N, FABRIC_GO_BACK_TO_ZERO})
+        {
+            const uint32_t senders = 64;
+            Star star(senders + 1);
+            star.fabric->SetAttribute("Buffer", UintegerValue(1 << 20));
+            star.fabric->SetAttribute("Recovery", EnumValue(recovery));
+            star.Build();
+            for (uint32_t i = 1; i <= senders; ++i)
+            {
+                star.fabric->Send(star.Connect(i, 0), 32 * 4096, PicoSeconds(0), i);
+            }
+            const std::map<uint64_t, Outcome> outcomes = star.Run();
+            uint64_t drops = 0;
+            for (uint32_t port = 0; port < star.fabric->GetNPorts(); ++port)
+            {
+                drops += star.fabric->GetPortStatistics(port).drops;
+            }
+            NS_TEST_EXPECT_MSG_GT(drops, 0, "no room");
+            NS_TEST_EXPECT_MSG_EQ(star.fabric->GetLiveMessages(), 0, "all arrives");
+            NS_TEST_EXPECT_MSG_EQ(outcomes.size(), senders, "messages");
+        }
+    }
+};
+
 /** A link fails in mid-run. */
 class FailureTestCase : public TestCase
 {
@@ -177,6 +216,7 @@ class LossTestSuite : public TestSuite
         }
         AddTestCase(new RecoveryTestCase, TestCase::QUICK);
         AddTestCase(new TimeoutTestCase, TestCase::QUICK);
+        AddTestCase(new OverflowTestCase, TestCase::QUICK);
         AddTestCase(new FailureTestCase, TestCase::QUICK);
     }
 };

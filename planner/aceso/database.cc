@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_record.h"
 
 namespace lockstep::aceso {
 namespace {
@@ -18,7 +19,7 @@ constexpr std::array<std::string_view, 4> kPrimitives = {"all_gather", "all_redu
 constexpr std::int64_t kMaxFile = 64 << 20;
 
 void check_folder(const std::string& folder) {
-  if (!fs::is_directory(folder)) {
+  if (!is_folder(folder)) {
     throw Error("no such folder").at(folder).field("--profiles").expected("a profile database");
   }
 }
@@ -32,7 +33,7 @@ void read_ops(Database& database, const Model& model, const std::vector<std::int
         const std::string name =
             fmt::format("{}_mbs{}_tp{}_algo{}.csv", model.table_prefix, microbatch, tp, algorithm);
         const std::string path = (fs::path(database.folder) / name).string();
-        if (!fs::exists(path)) {
+        if (!path_exists(path)) {
           database.missing.push_back(
               fmt::format("{}: no file; plans with {} samples a rank at tp {}{} are left out", path,
                           microbatch, tp, algorithm == 0 ? "" : ", algorithm 1,"));
@@ -81,7 +82,7 @@ void read_collectives(Database& database, const Model& model, int max_tp) {
       const std::string name = fmt::format("prim_{}_{}_{}gpus.csv", model.table_prefix,
                                            kPrimitives[primitive], 1 << power);
       const std::string path = (fs::path(database.folder) / name).string();
-      if (fs::exists(path)) {
+      if (path_exists(path)) {
         database.collectives[primitive][power] =
             parse_collective_table(FileText(path, Bytes(kMaxFile)).view(), path);
       } else {
@@ -120,7 +121,7 @@ Database read_database(const std::string& folder, const Model& model,
   const fs::path inter = fs::path(folder) / "p2p_inter_node.csv";
   database.intra =
       parse_peer_table(FileText(intra.string(), Bytes(kMaxFile)).view(), intra.string());
-  if (fs::exists(inter)) {
+  if (path_exists(inter.string())) {
     database.inter =
         parse_peer_table(FileText(inter.string(), Bytes(kMaxFile)).view(), inter.string());
   } else {

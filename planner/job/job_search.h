@@ -27,6 +27,7 @@ struct PricedStep {
   double step_s = 0;
   double compute_s = 0;               ///< of the reporting rank
   std::array<double, 7> exposed_s{};  ///< by GroupKind
+  double bubble_s = 0;                ///< StepResult::bubble
   std::int64_t work = 0;              ///< what the replay took (ReplayResult::work)
   friend bool operator==(const PricedStep&, const PricedStep&) = default;
 };

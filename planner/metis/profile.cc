@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/file_record.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -107,11 +108,12 @@ const Profile* ProfileSet::find(const std::string& type, int tp, std::int64_t ba
 
 ProfileSet read_profiles(const std::string& folder, const std::vector<std::string>& types,
                          std::int64_t layers, const std::string& model_file) {
-  if (!fs::is_directory(folder)) {
+  if (!is_folder(folder)) {
     throw Error("no such folder").at(folder).field("--profiles").expected("profiles of Metis");
   }
   ProfileSet set{.folder = folder};
   std::map<ProfileSet::Key, std::string> files;
+  FileRecord::note_listed(folder);
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (const auto key = key_of(entry.path().filename().string());
         key && std::find(types.begin(), types.end(), std::get<0>(*key)) != types.end()) {

@@ -1,5 +1,7 @@
 #include "report/html/page.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace lockstep {
@@ -20,22 +22,49 @@ std::string script_safe(const Json& json) {
   return safe;
 }
 
-constexpr std::string_view kHead = R"(<!doctype html>
+/// `connect`: what the page may ask over a network; `open`: the script that fills it.
+struct PageKind {
+  std::string_view title, connect, no_script, open;
+};
+constexpr PageKind kReport{"Lockstep report", "'none'",
+                           "This report needs JavaScript; nothing is loaded from a network.",
+                           "Report.open();"};
+constexpr PageKind kLive{"Lockstep, live", "'self'", "This page needs JavaScript.",
+                         "Report.live();"};
+
+std::string page_of(const PageKind& kind, const Json& data) {
+  std::string page = fmt::format(
+      R"(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
-<title>Lockstep report</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src {}">
+<title>{}</title>
 <link rel="icon" href="data:,">
 <style>
-)";
-
-constexpr std::string_view kBody = R"(</style>
-</head>
-<body>
-<noscript>This report needs JavaScript; nothing is loaded from a network.</noscript>
-<script type="application/json" id="data">)";
+)",
+      kind.connect, kind.title);
+  for (const PagePart& part : page_parts()) {
+    if (part.name.ends_with(".css")) {
+      page += part.text;
+    }
+  }
+  page += fmt::format(
+      "</style>\n</head>\n<body>\n<noscript>{}</noscript>\n"
+      "<script type=\"application/json\" id=\"data\">{}</script>\n",
+      kind.no_script, script_safe(data));
+  if (!echarts_text().empty()) {
+    page += fmt::format("<script>\n{}\n</script>\n", echarts_text());
+  }
+  page += "<script>\n";
+  for (const PagePart& part : page_parts()) {
+    if (part.name.ends_with(".js")) {
+      page += part.text;
+    }
+  }
+  return page + fmt::format("{}\n</script>\n</body>\n</html>\n", kind.open);
+}
 
 }  // namespace
 
@@ -53,23 +82,9 @@ std::string html_page(const std::vector<ReportDocument>& documents) {
                 ExitCode::kMissingPart)
         .hint("./setup installs it; then configure and build again");
   }
-  std::string page(kHead);
-  for (const PagePart& part : page_parts()) {
-    if (part.name.ends_with(".css")) {
-      page += part.text;
-    }
-  }
-  page += kBody;
-  page += script_safe(page_data(documents));
-  page += "</script>\n<script>\n";
-  page += echarts_text();
-  page += "\n</script>\n<script>\n";
-  for (const PagePart& part : page_parts()) {
-    if (part.name.ends_with(".js")) {
-      page += part.text;
-    }
-  }
-  return page + "Report.open(document);\n</script>\n</body>\n</html>\n";
+  return page_of(kReport, page_data(documents));
 }
+
+std::string html_live_page() { return page_of(kLive, page_data({})); }
 
 }  // namespace lockstep

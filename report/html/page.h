@@ -25,6 +25,10 @@ std::string_view echarts_text();
 /// ERRORS: Error (a missing part) where ECharts was not built in.
 std::string html_page(const std::vector<ReportDocument>& documents);
 
+/// The same page, empty, with sliders: it asks the server that it comes from for a step
+/// (docs/formats/serve-api.md) and shows what it answers. Without ECharts it shows tables.
+std::string html_live_page();
+
 /// The documents as the page's scripts take them.
 Json page_data(const std::vector<ReportDocument>& documents);
 

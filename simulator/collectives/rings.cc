@@ -80,6 +80,11 @@ std::vector<Ranks> mesh_rings(std::int32_t n) {
 GroupShape group_shape(std::span<const std::int32_t> servers) {
   GroupShape shape;
   shape.ranks = static_cast<std::int32_t>(servers.size());
+  if (servers.size() == 2) {  // most groups of a step are pairs
+    shape.server = {0, servers[0] == servers[1] ? 0 : 1};
+    return shape;
+  }
+  shape.server.reserve(servers.size());
   std::map<std::int32_t, std::int32_t> number;
   for (const std::int32_t server : servers) {
     const auto next = static_cast<std::int32_t>(number.size());

@@ -24,7 +24,12 @@ CheckedNetwork::CheckedNetwork(std::unique_ptr<NetworkEngine> engine, const Topo
 }
 
 ConnectionId CheckedNetwork::connect(NodeId source, NodeId destination, std::int32_t channel) {
-  const ConnectionId id = engine_->connect(source, destination, channel);
+  return connect_in_class(source, destination, channel, -1);
+}
+
+ConnectionId CheckedNetwork::connect_in_class(NodeId source, NodeId destination,
+                                              std::int32_t channel, std::int32_t traffic_class) {
+  const ConnectionId id = engine_->connect_in_class(source, destination, channel, traffic_class);
   LOCKSTEP_CHECK(id.valid(), "a connection has an id");
   connections_.resize(std::max(connections_.size(), id.index() + 1));
   connections_[id.index()] = {source, destination};

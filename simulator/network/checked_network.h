@@ -30,6 +30,8 @@ class CheckedNetwork final : public NetworkEngine {
 
   Time now() const override { return engine_->now(); }
   ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
+  ConnectionId connect_in_class(NodeId source, NodeId destination, std::int32_t channel,
+                                std::int32_t traffic_class) override;
   using NetworkEngine::start;
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
   Time advance(Time limit, std::vector<NetworkEvent>& events) override;
@@ -39,6 +41,10 @@ class CheckedNetwork final : public NetworkEngine {
   std::vector<StuckTransfer> stuck() const override { return engine_->stuck(); }
   /// PRECONDITION: all transfers are delivered.
   std::vector<PortUse> port_use() const override;
+  std::optional<PacketStatistics> packet_statistics() const override {
+    return engine_->packet_statistics();
+  }
+  bool may_lose_packets() const override { return engine_->may_lose_packets(); }
 
  private:
   struct Ends {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -35,6 +36,19 @@ struct NetworkEvent {
 struct PortUse {
   Bytes bytes;  ///< wire bytes, headers included
   Time busy;    ///< bytes at the port's full rate
+};
+
+/// Counts of an engine that has packets, of the whole run so far.
+struct PacketStatistics {
+  std::int64_t events = 0;
+  std::int64_t packets = 0;  ///< of data, those that were sent again too
+  std::int64_t marks = 0;    ///< by ECN; a packet may be marked at several ports
+  std::int64_t drops =
+      0;  ///< of packets and ACKs: damaged, on links that are down, or without room
+  std::int64_t pauses = 0;  ///< by PFC, of classes of ports
+  std::int64_t storms = 0;  ///< of those, as long as the fabric's StormTime or longer
+  std::int64_t stalls = 0;  ///< times that an NVLink had no credits
+  Bytes max_queue;          ///< before a port of a switch
 };
 
 /// Links that fail in mid-run. From `from` to `until` nothing crosses them. Connections learn of it
@@ -105,6 +119,10 @@ class NetworkEngine {
   virtual std::vector<StuckTransfer> stuck() const { return {}; }
   /// One entry a port (2 * links).
   virtual std::vector<PortUse> port_use() const = 0;
+  /// Nothing from an engine without packets.
+  virtual std::optional<PacketStatistics> packet_statistics() const { return std::nullopt; }
+  /// Whether packets may get lost, so that no two runs of a collective are alike.
+  virtual bool may_lose_packets() const { return false; }
 };
 
 }  // namespace lockstep

@@ -12,6 +12,8 @@
 #include "base/file_record.h"
 #include "base/find_program.h"
 #include "base/json.h"
+#include "base/kept_inputs.h"
+#include "base/text.h"
 #include "topologies/topology_json.h"
 
 namespace lockstep {
@@ -80,11 +82,21 @@ void append_all(std::string& text, const std::vector<T>& values) {
   text.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
+Error senseless() {
+  return Error(
+             "lockstep-packet gave an answer that makes no sense: it is another program, or of "
+             "another build",
+             ExitCode::kMissingPart)
+      .hint("'lockstep doctor' shows which one is taken, and whether it fits this program");
+}
+
 /// The T at the start of a text; what follows is left in `rest`.
 template <class T>
 T take(std::string_view text, std::string_view& rest) {
   T value{};
-  LOCKSTEP_CHECK(text.size() >= sizeof value, "lockstep-packet sent a whole structure");
+  if (text.size() < sizeof value) {
+    throw senseless();
+  }
   std::memcpy(&value, text.data(), sizeof value);
   rest = text.substr(sizeof value);
   return value;
@@ -101,6 +113,7 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
     : topology_(topology), options_(options), lookahead_(options.lookahead) {
   for (const std::string& file : {options.fct_file, options.pfc_file, options.samples_file}) {
     if (!file.empty()) {
+      refuse_input(file);
       FileRecord::note_written(file);  // by lockstep-packet, for us
     }
   }
@@ -144,6 +157,10 @@ const std::string& PacketEngine::call(FrameType type, FrameType expected) const 
   process_->write(message_);
   FrameHeader reply{};
   process_->read({reinterpret_cast<char*>(&reply), sizeof reply});
+  if (reply.type != expected && reply.type != FrameType::kFailed) {
+    process_->kill();  // it may talk without end
+    throw senseless();
+  }
   answer_.resize(reply.size);
   process_->read(answer_);
   if (reply.type == FrameType::kFailed) {
@@ -151,7 +168,6 @@ const std::string& PacketEngine::call(FrameType type, FrameType expected) const 
     const auto failure = take<packet::Failure>(answer_, text);
     throw Error(std::string(text), static_cast<ExitCode>(failure.exit_code));
   }
-  LOCKSTEP_CHECK(reply.type == expected, "lockstep-packet answers what it was asked");
   return answer_;
 }
 
@@ -188,8 +204,9 @@ void PacketEngine::run(Time limit) {
   starts_.clear();
   std::string_view rest = call(FrameType::kRun, FrameType::kRan);
   const auto answer = take<packet::RunAnswer>(rest, rest);
-  LOCKSTEP_CHECK(rest.size() == answer.completions * sizeof(packet::Completion),
-                 "lockstep-packet sends as many completions as it says");
+  if (rest.size() != answer.completions * sizeof(packet::Completion)) {
+    throw senseless();
+  }
   completions_.resize(answer.completions);
   if (answer.completions > 0) {
     std::memcpy(completions_.data(), rest.data(), rest.size());
@@ -252,8 +269,9 @@ PacketEngine::Report PacketEngine::report() const {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const auto count = [&](const char* name) { return view[name].integer(0, kMost); };
   Report report;
-  report.statistics = {count("events"), count("packets"), count("marks"), count("drops"),
-                       count("pauses")};
+  report.statistics = {
+      count("events"), count("packets"), count("marks"),  count("drops"),
+      count("pauses"), count("storms"),  count("stalls"), Bytes(count("max_queue_bytes"))};
   const JsonView bytes = view["port_bytes"];
   const JsonView busy = view["port_busy_ps"];
   for (std::size_t port = 0; port < bytes.size(); ++port) {
@@ -266,5 +284,17 @@ PacketEngine::Report PacketEngine::report() const {
 std::vector<PortUse> PacketEngine::port_use() const { return report().ports; }
 
 PacketStatistics PacketEngine::statistics() const { return report().statistics; }
+
+bool PacketEngine::may_lose_packets() const {
+  const auto is = [&](const char* name, auto what) {
+    const auto found = options_.fabric.find(name);
+    return found != options_.fabric.end() && what(found->second);
+  };
+  return !options_.faults.empty() ||
+         is("LossRate", [](const std::string& text) { return to_double(text).value_or(0) > 0; }) ||
+         is("Pfc", [](const std::string& text) { return text == "false" || text == "0"; }) ||
+         std::ranges::any_of(topology_.link_classes,
+                             [](const LinkClass& kind) { return kind.error_rate > 0; });
+}
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,6 @@
 #include "simulator/network/packet_engine_protocol.h"
 
 namespace lockstep {
-
-/// Counts of a packet simulation, of the whole run so far.
-struct PacketStatistics {
-  std::int64_t events = 0, packets = 0, marks = 0, drops = 0, pauses = 0;
-};
 
 /// Every packet of every transfer, by ns-3 in a process of its own (`lockstep-packet`, docs/adr/
 /// 0005). Model: ns3-module/doc/fabric.rst. The process runs ahead by PacketOptions::lookahead, so
@@ -41,6 +37,8 @@ class PacketEngine final : public NetworkEngine {
   void add_fault(const LinkFault& fault) override;
   std::vector<PortUse> port_use() const override;
   PacketStatistics statistics() const;
+  std::optional<PacketStatistics> packet_statistics() const override { return statistics(); }
+  bool may_lose_packets() const override;
 
  private:
   struct Report;

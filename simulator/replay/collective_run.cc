@@ -319,7 +319,7 @@ void CollectiveRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   if (key.family >= 0 && work_.families[static_cast<std::size_t>(key.family)]
                                  .groups()[static_cast<std::size_t>(key.group)]
                                  .size() < 2) {
-    finished_(rank, op_index);
+    finished_(rank, op_index, now);
     return;
   }
   const auto [found, is_new] = open_.try_emplace(key, -1);
@@ -333,6 +333,7 @@ void CollectiveRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   }
   const std::int32_t place = place_of(key, rank);
   run.op[static_cast<std::size_t>(place)] = op_index;
+  run.moved = op.sets_off() ? now : run.moved;
   start_from(index, place, now);
   if (run.shares[static_cast<std::size_t>(place)] == 0) {
     ++run.shares[static_cast<std::size_t>(place)];
@@ -476,11 +477,12 @@ void CollectiveRuns::share_done(std::int32_t run_index, std::int32_t place) {
   }
   const std::int32_t rank = (*run.members)[static_cast<std::size_t>(place)];
   const std::int32_t op = run.op[static_cast<std::size_t>(place)];
+  const Time moved = run.moved;
   if (--run.unfinished == 0) {
     open_.erase(run.key);
     free_.push_back(run_index);
   }
-  finished_(rank, op);
+  finished_(rank, op, moved);
 }
 
 std::vector<std::int32_t> CollectiveRuns::missing(std::int32_t rank, std::int32_t op) const {
@@ -510,14 +512,16 @@ std::vector<StuckMessage> CollectiveRuns::stuck() const {
                  ? place
                  : schedule.switches[static_cast<std::size_t>(place - schedule.ranks)].near;
     };
-    const auto source = static_cast<std::size_t>(member(slot.source));
-    const auto destination = static_cast<std::size_t>(member(slot.destination));
+    const bool between_ranks = std::max(slot.source, slot.destination) < schedule.ranks;
+    const auto one = static_cast<std::size_t>(
+        member(slot.source < schedule.ranks ? slot.source : slot.destination));
     const Link& link = topology_.links[transfer.link.index()];
-    messages.push_back({(*run.members)[source],
-                        run.op[source],
-                        (*run.members)[destination],
-                        {link.a, link.b},
-                        transfer.since});
+    messages.push_back(
+        {(*run.members)[one],
+         run.op[one],
+         between_ranks ? (*run.members)[static_cast<std::size_t>(slot.destination)] : -1,
+         {link.a, link.b},
+         transfer.since});
   }
   return messages;
 }

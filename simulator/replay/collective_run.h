@@ -26,7 +26,8 @@ namespace lockstep {
 class CollectiveRuns final : public Communication {
  public:
   /// `finished(rank, op)` is called when a rank's share of what it entered as `op` is done.
-  using Finished = std::function<void(std::int32_t rank, std::int32_t op)>;
+  /// `moved`: see OpTiming.
+  using Finished = std::function<void(std::int32_t rank, std::int32_t op, Time moved)>;
 
   /// What tells a collective from all others: the communicator and the how-manieth on it.
   struct Key {
@@ -104,6 +105,7 @@ class CollectiveRuns final : public Communication {
     std::vector<SlotState> slots;
     std::int32_t unfinished = 0;  // places
     std::int32_t left_out = 0;    // steps, the last ones
+    Time moved;                   // see OpTiming; so far
     std::optional<SteadyPace> pace;
   };
 

@@ -9,12 +9,14 @@
 
 namespace lockstep {
 
-/// A transfer that waits for a link that is down. Where a switch sends or receives, the rank is one
-/// near it.
+/// A transfer that waits for a link that is down. Where a switch sends or receives (`peer` -1), the
+/// rank is the other end, or one near a switch between switches.
 struct StuckMessage {
-  std::int32_t rank = 0, op = 0, peer = 0;
+  std::int32_t rank = 0, op = 0;
+  std::int32_t peer = -1;          ///< rank that receives
   std::pair<NodeId, NodeId> ends;  ///< of the link
   Time since;
+  friend bool operator==(const StuckMessage&, const StuckMessage&) = default;
 };
 
 /// The collectives under way in a replay and the network that carries them: who has entered, which

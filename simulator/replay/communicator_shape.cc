@@ -40,17 +40,25 @@ class Shapes {
     CommunicatorShape shape;
     constraints.clear();
     shape.shares = what.shares;
-    shape.slots.reserve(what.slots.size());
+    std::size_t terms = 0, waits = 0;
     for (std::size_t i = 0; i < what.slots.size(); ++i) {
       local_slot_[at(what.slots[i])] = static_cast<std::int32_t>(i);
+      terms += fold_.graph.terms(at(what.slots[i])).size();
+      waits += fold_.graph.waits(at(what.slots[i])).size();
     }
+    shape.slots.reserve(what.slots.size());
+    shape.term_begin.reserve(what.slots.size() + 1);
+    shape.wait_begin.reserve(what.slots.size() + 1);
+    shape.term.reserve(terms);
+    shape.wait.reserve(waits);
     const auto place_of = [&](std::int32_t of_class) {
       return of_class < 0
                  ? -1
                  : static_cast<std::int32_t>(std::ranges::lower_bound(what.classes, of_class) -
                                              what.classes.begin());
     };
-    std::vector<std::pair<std::int32_t, std::int32_t>> waiters, from;
+    waiters_.clear();
+    from_.clear();
     for (std::size_t i = 0; i < what.slots.size(); ++i) {
       const std::size_t global = at(what.slots[i]);
       const FlowGraph::Slot& slot = fold_.graph.slots[global];
@@ -69,17 +77,17 @@ class Shapes {
       shape.term_begin.push_back(static_cast<std::int32_t>(shape.term.size()));
       for (const SlotWait& wait : fold_.graph.waits(global)) {
         shape.wait.push_back({local_slot_[at(wait.slot)], wait.lag});
-        waiters.emplace_back(shape.wait.back().slot, static_cast<std::int32_t>(i));
+        waiters_.emplace_back(shape.wait.back().slot, static_cast<std::int32_t>(i));
       }
       shape.wait_begin.push_back(static_cast<std::int32_t>(shape.wait.size()));
       if (shape.slots.back().source >= 0) {
-        from.emplace_back(shape.slots.back().source, static_cast<std::int32_t>(i));
+        from_.emplace_back(shape.slots.back().source, static_cast<std::int32_t>(i));
       } else {
         shape.has_switches = true;
       }
     }
-    to_rows(what.slots.size(), waiters, shape.waiter_begin, shape.waiter);
-    to_rows(what.classes.size(), from, shape.from_begin, shape.from);
+    to_rows(what.slots.size(), waiters_, shape.waiter_begin, shape.waiter);
+    to_rows(what.classes.size(), from_, shape.from_begin, shape.from);
     for (const std::int32_t constraint : constraints) {
       local_constraint_[at(constraint)] = -1;
     }
@@ -91,7 +99,8 @@ class Shapes {
 
  private:
   const StepFold& fold_;
-  std::vector<std::int32_t> local_constraint_, local_slot_;  // -1 but for the one at hand
+  std::vector<std::int32_t> local_constraint_, local_slot_;            // -1 but for the one at hand
+  std::vector<std::pair<std::int32_t, std::int32_t>> waiters_, from_;  // scratch
 };
 
 }  // namespace

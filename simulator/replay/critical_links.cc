@@ -119,6 +119,7 @@ std::vector<LinkShare> critical_links(const RankPrograms& work,
     }
   }
   std::vector<LinkShare> shares;
+  shares.reserve(by_port.size());
   for (const auto& [port, time] : by_port) {
     shares.push_back({PortId(port), time});
   }

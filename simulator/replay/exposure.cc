@@ -11,7 +11,7 @@ struct Span {
 };
 
 struct CommEnd {
-  Time end;
+  Time end, moved;
   GroupKind group;
 };
 
@@ -48,7 +48,8 @@ Exposure exposure_of(const Program& program, std::span<const CommFamily> familie
     if (op.comm != CommType::kNone) {
       const GroupKind group =
           op.family < 0 ? GroupKind::kPp : families[static_cast<std::size_t>(op.family)].kind();
-      comms.push_back({timing[i].end, group});
+      const bool between_stages = group == GroupKind::kPp && op.comm == CommType::kSendRecv;
+      comms.push_back({timing[i].end, between_stages ? timing[i].moved : Time(), group});
     }
   }
   std::ranges::stable_sort(comms, {}, &CommEnd::end);
@@ -58,6 +59,11 @@ Exposure exposure_of(const Program& program, std::span<const CommFamily> familie
   auto comm = comms.begin();
   for (const Span& span : busy) {
     for (; comm != comms.end() && comm->end <= span.begin; ++comm) {
+      if (comm->moved > mark) {
+        const Time until = std::min(comm->moved, comm->end);
+        result.bubble += until - mark;
+        mark = until;
+      }
       if (comm->end > mark) {
         result.by_group[static_cast<std::size_t>(comm->group)] += comm->end - mark;
         result.exposed += comm->end - mark;

@@ -22,12 +22,13 @@ void check_fold(const ReplayResult& folded, const ReplayResult& full, const OpNa
   }
   for (std::size_t op = 0; op < full.first_rank.size(); ++op) {
     const OpTiming &a = folded.first_rank[op], &b = full.first_rank[op];
-    if (a.begin != b.begin || a.end != b.end) {
+    if (a.begin != b.begin || a.end != b.end || a.moved != b.moved) {
       throw Error(
-          fmt::format("rank 0's {} runs from {} to {} ps when folded by symmetry, from {} to {} ps "
-                      "in full",
-                      name_of(0, static_cast<std::int32_t>(op)), a.begin.count_ps(),
-                      a.end.count_ps(), b.begin.count_ps(), b.end.count_ps()))
+          fmt::format(
+              "rank 0's {} runs from {} to {} ps (data from {} ps) when folded by symmetry, "
+              "from {} to {} ps (data from {} ps) in full",
+              name_of(0, static_cast<std::int32_t>(op)), a.begin.count_ps(), a.end.count_ps(),
+              a.moved.count_ps(), b.begin.count_ps(), b.end.count_ps(), b.moved.count_ps()))
           .hint("this is a defect of the program; --no-symmetry gives the right answer");
     }
   }

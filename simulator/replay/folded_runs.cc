@@ -112,19 +112,21 @@ void FoldedRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   const std::int32_t communicator = communicator_of(rank, op_index);
   if (communicator < 0) {
     LOCKSTEP_CHECK(communicator == StepFold::kAlone, "what comes later is not entered");
-    finished_(rank, op_index);
+    finished_(rank, op_index, now);
     return;
   }
   const std::int32_t index = settle(communicator, rank, now);
   Island& island = *islands_[at(index)];
-  const std::int32_t sequence = work_.program(rank).ops()[at(op_index)].sequence;
+  const ProgramOp& op = work_.program(rank).ops()[at(op_index)];
   std::int32_t run = -1;
   for (const std::int32_t each : communicators_[at(communicator)].open) {
-    run = island.runs[at(each)].sequence == sequence ? each : run;
+    run = island.runs[at(each)].sequence == op.sequence ? each : run;
   }
-  run = run >= 0 ? run : open_run(island, communicator, sequence);
+  run = run >= 0 ? run : open_run(island, communicator, op.sequence);
   const std::int32_t place = place_of(communicator, rank);
   island.runs[at(run)].op[at(place)] = op_index;
+  Time& moved = island.runs[at(run)].moved;
+  moved = op.sets_off() ? now : moved;
   put_in(index, run, place, now);
 }
 
@@ -295,7 +297,7 @@ void FoldedRuns::process(std::int32_t index, Time now) {
 void FoldedRuns::tell(Island& island, std::int32_t run_index, std::int32_t place) {
   Run& run = island.runs[at(run_index)];
   const std::int32_t of_class = fold_.communicators[at(run.communicator)].classes[at(place)];
-  told_.emplace_back(fold_.representative[at(of_class)], run.op[at(place)]);
+  told_.push_back({fold_.representative[at(of_class)], run.op[at(place)], run.moved});
   run.op[at(place)] = kFinished;
   if (--run.unfinished == 0) {
     std::erase(island.open, run_index);
@@ -335,7 +337,8 @@ Time FoldedRuns::advance(Time limit) {
 
 void FoldedRuns::dispatch(Time) {
   for (std::size_t i = 0; i < told_.size(); ++i) {
-    finished_(told_[i].first, told_[i].second);
+    const ToldEnd end = told_[i];  // more may be told meanwhile
+    finished_(end.rank, end.op, end.moved);
   }
   told_.clear();
 }

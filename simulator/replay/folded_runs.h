@@ -31,7 +31,8 @@ struct Standing;
 /// equal collectives of a step few are simulated. Ranks are representatives.
 class FoldedRuns final : public Communication {
  public:
-  using Finished = std::function<void(std::int32_t rank, std::int32_t op)>;
+  /// `moved`: see OpTiming.
+  using Finished = std::function<void(std::int32_t rank, std::int32_t op, Time moved)>;
 
   FoldedRuns(const RankPrograms& work, const StepFold& fold, SessionStore& sessions,
              Finished finished);
@@ -105,6 +106,7 @@ class FoldedRuns final : public Communication {
     std::int32_t sequence = 0;
     std::int32_t unfinished = 0;   // places
     std::vector<std::int32_t> op;  // per place of the communicator
+    Time moved;                    // see OpTiming; so far
   };
   struct Entry {
     Time when;
@@ -140,8 +142,14 @@ class FoldedRuns final : public Communication {
 
   std::int32_t place_of(std::int32_t communicator, std::int32_t rank) const;
   void own(std::int32_t island);
-  void go_on_from(FoldedRuns& before, Island& island,
-                  std::span<const std::vector<std::int32_t>> children,
+  /// Which communicators of this fold are parts of which of the fold before (-1: of none), and
+  /// what numbers those have in their islands.
+  struct Descent {
+    std::vector<std::int32_t> parent;
+    std::vector<std::vector<std::int32_t>> children;
+    std::vector<std::int32_t> number_in_island;
+  };
+  void go_on_from(FoldedRuns& before, Island& island, const Descent& descent,
                   std::span<const std::int32_t> local_slot, Time now);
   std::int32_t new_island();
   std::int32_t settle(std::int32_t communicator, std::int32_t rank, Time now);
@@ -172,8 +180,13 @@ class FoldedRuns final : public Communication {
   std::vector<std::int32_t> free_;
   FourAryHeap<Due> due_;
   Time now_, last_change_;
-  std::vector<std::pair<std::int32_t, std::int32_t>> told_;  // rank, operation
+  struct ToldEnd {
+    std::int32_t rank, op;
+    Time moved;
+  };
+  std::vector<ToldEnd> told_;
   std::vector<std::int32_t> others_, reach_, over_;
+  std::vector<std::vector<std::int32_t>> spare_op_;  // memory of runs that are over
   std::vector<std::int64_t> codes_;
   std::vector<IslandSimulation::Finish> finishes_;
   std::int64_t transfers_ = 0;

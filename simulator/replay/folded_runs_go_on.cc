@@ -23,16 +23,22 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Time now) {
       local_slot[at(old.communicators[c].slots[i])] = static_cast<std::int32_t>(i);
     }
   }
-  std::vector<std::vector<std::int32_t>> children(old.communicators.size());
+  Descent descent;
+  descent.children.resize(old.communicators.size());
+  descent.parent.assign(communicators_.size(), -1);
   for (std::size_t c = 0; c < communicators_.size(); ++c) {
     const std::size_t first = at(fold_.first_of_slot[at(fold_.communicators[c].slots.front())]);
     if (first < old.slot_of.size()) {
-      children[at(communicator_of_slot[at(old.slot_of[first])])].push_back(
-          static_cast<std::int32_t>(c));
+      descent.parent[c] = communicator_of_slot[at(old.slot_of[first])];
+      descent.children[at(descent.parent[c])].push_back(static_cast<std::int32_t>(c));
     }
   }
+  descent.number_in_island.assign(old.communicators.size(), -1);
   for (const std::unique_ptr<Island>& island : before.islands_) {
     if (!island->communicators.empty()) {
+      for (std::size_t i = 0; i < island->communicators.size(); ++i) {
+        descent.number_in_island[at(island->communicators[i])] = static_cast<std::int32_t>(i);
+      }
       if (!island->simulation) {
         before.simulate(*island, now, now);
       }
@@ -40,20 +46,19 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Time now) {
       island->simulation->simulate_all();
       island->simulation->advance(now, finishes_);
       LOCKSTEP_CHECK(finishes_.empty(), "all that happened has been dealt with");
-      go_on_from(before, *island, children, local_slot, now);
+      go_on_from(before, *island, descent, local_slot, now);
     }
   }
 }
 
 /// An island of the phase before: its communicators' parts, as islands of those that share
 /// constraints.
-void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
-                            std::span<const std::vector<std::int32_t>> children,
+void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island, const Descent& descent,
                             std::span<const std::int32_t> local_slot, Time now) {
   std::vector<std::vector<std::int32_t>> parts;  // of communicators
   std::map<std::int32_t, std::size_t> part_of_constraint;
   for (const std::int32_t parent : old_island.communicators) {
-    for (const std::int32_t child : children[at(parent)]) {
+    for (const std::int32_t child : descent.children[at(parent)]) {
       const std::size_t part = parts.size();
       parts.push_back({child});
       for (const std::int32_t constraint : constraints(child)) {
@@ -83,14 +88,10 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
     island.communicators = part;
     for (const std::int32_t child : part) {
       const StepFold::Communicator& what = fold_.communicators[at(child)];
+      const std::int32_t parent = descent.parent[at(child)];
       std::vector<std::int32_t> slot_of, place_of;
-      std::int32_t parent = -1;
       for (const std::int32_t slot : what.slots) {
         slot_of.push_back(local_slot[at(old.slot_of[at(fold_.first_of_slot[at(slot)])])]);
-      }
-      for (const std::int32_t each : old_island.communicators) {
-        parent = std::ranges::find(children[at(each)], child) != children[at(each)].end() ? each
-                                                                                          : parent;
       }
       const std::vector<std::int32_t>& classes = old.communicators[at(parent)].classes;
       for (const std::int32_t of_class : what.classes) {
@@ -98,17 +99,16 @@ void FoldedRuns::go_on_from(FoldedRuns& before, Island& old_island,
         place_of.push_back(static_cast<std::int32_t>(
             std::ranges::lower_bound(classes, old.class_of_rank[at(rank)]) - classes.begin()));
       }
-      const auto theirs = static_cast<std::int32_t>(
-          std::ranges::find(old_island.communicators, parent) - old_island.communicators.begin());
       SessionKind& kind = *communicators_[at(child)].kind;
       const std::int32_t mine =
           island.simulation->add(kind.shape, constraints(child), kind.lone_times());
-      const std::vector<IslandSimulation::SameRun> same =
-          island.simulation->adopt(mine, *old_island.simulation, theirs, slot_of, place_of);
+      const std::vector<IslandSimulation::SameRun> same = island.simulation->adopt(
+          mine, *old_island.simulation, descent.number_in_island[at(parent)], slot_of, place_of);
       for (const auto& [old_run, new_run] : same) {
         const Run& was = old_island.runs[at(old_run)];
         LOCKSTEP_CHECK(at(new_run) == island.run_count, "runs are numbered alike");
         Run& run = island.runs[at(open_run(island, child, was.sequence))];
+        run.moved = was.moved;
         for (std::size_t place = 0; place < run.op.size(); ++place) {
           run.op[place] = was.op[at(place_of[place])];
           run.unfinished -= run.op[place] == kFinished ? 1 : 0;

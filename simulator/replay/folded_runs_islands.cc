@@ -1,5 +1,6 @@
 // Islands of folded runs: how communicators that share a port come together, and part again.
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "simulator/replay/folded_runs.h"
@@ -80,6 +81,10 @@ std::int32_t FoldedRuns::open_run(Island& island, std::int32_t communicator,
   Run& run = island.runs[at(index)];
   run.communicator = communicator;
   run.sequence = sequence;
+  if (!spare_op_.empty() && run.op.capacity() == 0) {
+    run.op = std::move(spare_op_.back());
+    spare_op_.pop_back();
+  }
   run.op.assign(fold_.communicators[at(communicator)].classes.size(), kNotEntered);
   run.unfinished = static_cast<std::int32_t>(run.op.size());
   island.open.push_back(index);
@@ -151,6 +156,7 @@ void FoldedRuns::take_in(std::int32_t index, std::int32_t other) {
       const Run& old = island.runs[at(theirs)];
       Run& moved = joined.runs[at(open_run(joined, old.communicator, old.sequence))];
       moved.op = old.op;
+      moved.moved = old.moved;
       moved.unfinished = old.unfinished;
       if (moved.unfinished == 0) {
         joined.open.pop_back();
@@ -164,7 +170,7 @@ void FoldedRuns::forget_over(Island& island) {
   over_.clear();
   island.simulation->forget_over(over_);
   for (const std::int32_t run : over_) {
-    island.runs[at(run)].op = {};
+    spare_op_.push_back(std::exchange(island.runs[at(run)].op, {}));
   }
   island.forget_at = island.run_count + kForget;
 }

@@ -129,6 +129,7 @@ void FoldedRuns::skip(std::span<const std::int32_t> communicators, std::span<con
     for (const std::int32_t each : island.open) {
       Run& run = island.runs[at(each)];
       run.sequence = sequence_later(run, shift);
+      run.moved += by;
       for (std::size_t place = 0; place < run.op.size(); ++place) {
         run.op[place] += run.op[place] >= 0 ? shift[at(rank_at(run.communicator, place))] : 0;
       }

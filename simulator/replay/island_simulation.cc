@@ -16,6 +16,9 @@ std::int32_t run_of(std::uint64_t tag) { return static_cast<std::int32_t>(tag >>
 
 void IslandSimulation::begin(Time now) {
   offset_ = network_.now() - now;
+  for (Run& run : runs_) {
+    retire(run);
+  }
   runs_.clear();
   for (Communicator& communicator : communicators_) {
     communicator.runs.clear();
@@ -78,17 +81,45 @@ std::int32_t IslandSimulation::open(std::int32_t communicator) {
   const std::int32_t index = add_run(communicator);
   if (communicators_[at(communicator)].lone != nullptr) {
     Run& run = runs_.back();
-    run.told = std::make_unique<Told>();
-    run.told->entry.assign(run.left.size(), Time::max());
-    run.told->finished.assign(run.left.size(), 0);
+    run.told = new_told(run.left.size());
     run.told->to_enter = run.unfinished;
   }
   return index;
 }
 
+/// Keeps its memory.
+void IslandSimulation::retire(Run& run) {
+  if (run.told) {
+    spare_told_.push_back(std::move(run.told));
+  }
+  if (!run.slots.empty()) {
+    spare_.push_back(std::move(run));
+  }
+}
+
+/// Nobody has entered.
+std::unique_ptr<IslandSimulation::Told> IslandSimulation::new_told(std::size_t places) {
+  std::unique_ptr<Told> told;
+  if (spare_told_.empty()) {
+    told = std::make_unique<Told>();
+  } else {
+    told = std::move(spare_told_.back());
+    spare_told_.pop_back();
+  }
+  told->entry.assign(places, Time::max());
+  told->finished.assign(places, 0);
+  told->to_enter = 0;
+  told->rest = Time();
+  return told;
+}
+
 std::int32_t IslandSimulation::add_run(std::int32_t communicator) {
   const CommunicatorShape& shape = *communicators_[at(communicator)].shape;
   Run& run = runs_.emplace_back();
+  if (!spare_.empty()) {
+    run = std::move(spare_.back());
+    spare_.pop_back();
+  }
   run.communicator = communicator;
   run.left = shape.shares;
   run.entered.assign(shape.shares.size(), 0);
@@ -237,6 +268,7 @@ void IslandSimulation::forget_over(std::vector<std::int32_t>& gone) {
       if (!over(*this, run)) {
         return false;
       }
+      retire(run);
       run = {};
       run.communicator = static_cast<std::int32_t>(&communicator - communicators_.data());
       gone.push_back(index);

@@ -66,8 +66,9 @@ class IslandSimulation {
 
   /// Nothing is under way, told or on the wire.
   bool rests() const;
-  /// Collectives that are over give their memory back; their numbers are appended. PRECONDITION:
-  /// who has finished has been told. O(communicators + collectives that are open or were).
+  /// The memory of collectives that are over is that of further ones; their numbers are appended.
+  /// PRECONDITION: who has finished has been told. O(communicators + collectives that are open or
+  /// were).
   void forget_over(std::vector<std::int32_t>& over);
   /// How these open runs stand, in numbers without times of what moves; false where something is
   /// under way, which they would not tell.
@@ -130,6 +131,8 @@ class IslandSimulation {
     return *communicators_[static_cast<std::size_t>(run.communicator)].shape;
   }
   std::int32_t add_run(std::int32_t communicator);
+  void retire(Run& run);
+  std::unique_ptr<Told> new_told(std::size_t places);
   bool enter_told(std::int32_t run, std::int32_t place, Time now);
   bool tell_again(std::int32_t run, std::int32_t place, Time now);
   bool know(std::int32_t run);
@@ -165,6 +168,9 @@ class IslandSimulation {
   std::vector<Run> runs_;
   std::vector<Finish> finished_;
   std::vector<NetworkEvent> events_;
+  // Memory of runs that are over, for those to come.
+  std::vector<Run> spare_;
+  std::vector<std::unique_ptr<Told>> spare_told_;
   // Where collectives are told: of each constraint, and what ends when.
   bool tells_ = false;
   std::vector<std::int32_t> flows_;  // on the network, not sent
@@ -172,6 +178,9 @@ class IslandSimulation {
   std::int32_t waiting_ = 0;  // told collectives that some places have entered, not all
   Time rest_;                 // by then those rest
   std::priority_queue<ToldFinish, std::vector<ToldFinish>, std::greater<>> told_;
+  // Scratch.
+  std::vector<std::int32_t> going_on_, done_;
+  std::vector<Time> entry_;
 };
 
 }  // namespace lockstep

@@ -38,7 +38,7 @@ bool IslandSimulation::at_work(const Holder& holder, Time now) const {
     return false;
   }
   const Told& told = *runs_[at(holder.run)].told;
-  return (told.known() ? told.times.sent[at(holder.slot)] : told.rest) > now;
+  return (told.known() ? told.times.ends.sent[at(holder.slot)] : told.rest) > now;
 }
 
 /// Whether others are on a slot's constraints.
@@ -65,14 +65,14 @@ bool IslandSimulation::enter_told(std::int32_t run_index, std::int32_t place, Ti
   Told& told = *runs_[at(run_index)].told;
   const bool first = told.to_enter == std::ssize(told.entry);
   // If it rested, those who entered earlier go on now, and others may have come where they do.
-  std::vector<std::int32_t> going_on;
+  going_on_.clear();
   for (std::size_t i = 0; i < told.entry.size() && !first && told.rest <= now; ++i) {
     if (told.entry[i] < Time::max()) {
-      going_on.push_back(static_cast<std::int32_t>(i));
+      going_on_.push_back(static_cast<std::int32_t>(i));
     }
   }
-  going_on.push_back(place);
-  for (const std::int32_t each : going_on) {
+  going_on_.push_back(place);
+  for (const std::int32_t each : going_on_) {
     for (const std::int32_t slot : shape.slots_from(at(each))) {
       if (is_taken(communicator, at(slot), now)) {
         simulate_told(run_index);
@@ -80,7 +80,7 @@ bool IslandSimulation::enter_told(std::int32_t run_index, std::int32_t place, Ti
       }
     }
   }
-  for (const std::int32_t each : going_on) {
+  for (const std::int32_t each : going_on_) {
     for (const std::int32_t slot : shape.slots_from(at(each))) {
       hold_constraints(run_index, slot);
     }
@@ -112,12 +112,10 @@ bool IslandSimulation::tell_again(std::int32_t run_index, std::int32_t place, Ti
       return false;
     }
   }
-  run.told = std::make_unique<Told>();
-  run.told->entry.assign(run.left.size(), Time::max());
+  run.told = new_told(run.left.size());
   run.told->entry[at(place)] = now;
-  run.told->finished.assign(run.left.size(), 0);
   if (!know(run_index)) {
-    run.told.reset();
+    spare_told_.push_back(std::move(run.told));
     return false;
   }
   for (std::size_t i = 0; i < run.slots.size(); ++i) {
@@ -130,13 +128,13 @@ bool IslandSimulation::tell_again(std::int32_t run_index, std::int32_t place, Ti
 bool IslandSimulation::know(std::int32_t run_index) {
   Run& run = runs_[at(run_index)];
   Told& told = *run.told;
-  std::vector<Time> entry = told.entry;
-  std::ranges::replace(entry, Time::max(), now());  // it rested, so when does not matter
-  std::vector<std::int32_t> done;
+  entry_ = told.entry;
+  std::ranges::replace(entry_, Time::max(), now());  // it rested, so when does not matter
+  done_.clear();
   for (const SlotState& state : run.slots) {
-    done.push_back(state.delivered);
+    done_.push_back(state.delivered);
   }
-  if (!communicators_[at(run.communicator)].lone->tell(entry, done, told.times)) {
+  if (!communicators_[at(run.communicator)].lone->tell(entry_, done_, told.times)) {
     return false;
   }
   for (std::size_t place = 0; place < told.times.finish.size(); ++place) {
@@ -179,7 +177,8 @@ void IslandSimulation::make_way(const Run& run, std::int32_t slot) {
 /// A told collective goes on by events, from where it stands now.
 void IslandSimulation::simulate_told(std::int32_t run_index) {
   Run& run = runs_[at(run_index)];
-  const std::unique_ptr<Told> told = std::move(run.told);
+  spare_told_.push_back(std::move(run.told));
+  Told* const told = spare_told_.back().get();  // until another one is opened
   const Communicator& communicator = communicators_[at(run.communicator)];
   const CommunicatorShape& shape = *communicator.shape;
   const Time first = std::ranges::min(told->entry);
@@ -187,9 +186,9 @@ void IslandSimulation::simulate_told(std::int32_t run_index) {
     return;
   }
   waiting_ -= told->known() ? 0 : 1;
-  std::vector<std::int32_t> done;
+  done_.clear();
   for (const SlotState& state : run.slots) {
-    done.push_back(state.delivered);
+    done_.push_back(state.delivered);
   }
   for (std::size_t place = 0; place < told->entry.size(); ++place) {
     if (run.entered[place] != 0) {
@@ -197,7 +196,7 @@ void IslandSimulation::simulate_told(std::int32_t run_index) {
     }
     run.entered[place] = told->entry[place] < Time::max() ? 1 : 0;
   }
-  const std::vector<LoneTimes::SlotState> states = communicator.lone->at(told->entry, done, now());
+  const std::vector<LoneTimes::SlotState> states = communicator.lone->at(told->entry, done_, now());
   for (std::size_t i = 0; i < run.slots.size(); ++i) {
     const auto index = static_cast<std::int32_t>(i);
     const CommunicatorShape::Slot& slot = shape.slots[i];

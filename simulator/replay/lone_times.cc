@@ -141,18 +141,16 @@ std::unique_ptr<LoneTimes> LoneTimes::of(const CommunicatorShape& shape) {
 bool LoneTimes::tell(std::span<const Time> entry, std::span<const std::int32_t> done,
                      Times& times) const {
   const std::vector<FlowGraph::Slot>& slots = recurrence_.graph().slots;
-  FlowGraphTimes ends;
-  if (!recurrence_.run(slot_entries(entry), done, std::ranges::max(entry), ends)) {
+  if (!recurrence_.run(slot_entries(entry), done, std::ranges::max(entry), times.ends)) {
     return false;
   }
   times.finish.assign(entry.begin(), entry.end());
   for (std::size_t i = 0; i < slots.size(); ++i) {
     Time& from = times.finish[lockstep::at(slots[i].source)];
-    from = std::max(from, ends.sent[i]);
+    from = std::max(from, times.ends.sent[i]);
     Time& to = times.finish[lockstep::at(slots[i].destination)];
-    to = std::max(to, ends.delivered[i]);
+    to = std::max(to, times.ends.delivered[i]);
   }
-  times.sent = std::move(ends.sent);
   return true;
 }
 

@@ -17,7 +17,7 @@ class LoneTimes {
  public:
   struct Times {
     std::vector<Time> finish;  ///< by place
-    std::vector<Time> sent;    ///< by slot: its last transfer has left
+    FlowGraphTimes ends;       ///< by slot
   };
 
   /// Nothing where slots share constraints or the shape is no recurrence for other reasons, where a

@@ -38,6 +38,9 @@ struct ProgramOp {
   OpType type = OpType::kOther;  ///< this and what follows describe it for traces
   std::int16_t chunk = -1;       ///< of the stage's model chunks; -1: of none
   std::int32_t microbatch = -1;  ///< -1: of none
+
+  /// Whether its data may move once this rank has entered: not so a receive.
+  bool sets_off() const { return comm != CommType::kSendRecv || send; }
 };
 
 /// What a rank does in one step: operations in issue order, each after some earlier ones. Several

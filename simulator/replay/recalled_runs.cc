@@ -39,12 +39,12 @@ RecalledRuns::RecalledRuns(const RankPrograms& work, const std::vector<NodeId>& 
       finder_(topology, *options.recall),
       simulated_(
           work, node_of_rank, topology, network, schedules, options,
-          [this](std::int32_t rank, std::int32_t op) {
+          [this](std::int32_t rank, std::int32_t op, Time moved) {
             const CollectiveRuns::Key key =
                 simulated_.key_of(rank, work_.program(rank).ops()[index_of(op)]);
             const auto found = open_.find(key);
             if (found == open_.end()) {
-              finished_(rank, op);
+              finished_(rank, op, moved);
               return;
             }
             const std::int32_t place = simulated_.place_of(key, rank);
@@ -138,7 +138,7 @@ void RecalledRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   const ProgramOp& op = work_.program(rank).ops()[index_of(op_index)];
   const CollectiveRuns::Key key = simulated_.key_of(rank, op);
   if (ranks_of(work_, key) < 2) {
-    finished_(rank, op_index);
+    finished_(rank, op_index, now);
     return;
   }
   auto found = open_.find(key);
@@ -162,6 +162,7 @@ void RecalledRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   session.op[index_of(place)] = op_index;
   session.error = std::max(session.error, error_[index_of(rank)]);
   session.order.emplace_back(rank, op_index);
+  session.moved = op.sets_off() ? now : session.moved;
   if (session.state == State::kSimulated) {
     simulated_.enter(rank, op_index, now);
   } else if (session.state != State::kGathers) {
@@ -321,6 +322,7 @@ void RecalledRuns::know(std::int32_t index, std::int32_t place, Time now) {
 void RecalledRuns::finish(std::int32_t index, std::int32_t place) {
   Session& session = at(index);
   const std::int32_t rank = session.rank[index_of(place)], op = session.op[index_of(place)];
+  const Time moved = session.moved;
   Time& error = error_[index_of(rank)];
   error = std::max(error, session.error + std::min(session.begin - session.first,
                                                    session.finish[index_of(place)]));
@@ -328,7 +330,7 @@ void RecalledRuns::finish(std::int32_t index, std::int32_t place) {
   if (--session.unfinished == 0) {
     close(index);
   }
-  finished_(rank, op);
+  finished_(rank, op, moved);
 }
 
 void RecalledRuns::close(std::int32_t index) {

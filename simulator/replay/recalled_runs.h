@@ -98,6 +98,7 @@ class RecalledRuns final : public Communication {
     Time cut;                  // what is left out at the steady pace
     bool alone = true;         // so far, on all its ports
     Time first, begin, error;  // error: of its ranks at the end
+    Time moved;                // see OpTiming; so far
     std::vector<Time> finish;  // by place: has its data so long after `begin`; max: not yet
     std::vector<std::int32_t> followers;
   };

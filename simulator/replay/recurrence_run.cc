@@ -119,18 +119,31 @@ std::vector<Ps> sending_times(const FlowGraph& graph, std::vector<std::int64_t>&
   return sent;
 }
 
-/// One component.
+/// One component. It may be begun again, with the memory of before.
 class Recurrence {
  public:
   /// `entry` and `done`, which may be empty, are of each slot of the graph; what is done was so
   /// before `now`. `place` is scratch with an element for each.
-  Recurrence(const FlowGraph& graph, const std::vector<std::int32_t>& order,
+  void begin(const FlowGraph& graph, const std::vector<std::int32_t>& order,
              const std::vector<Ps>& sending, std::span<const Time> entry,
-             std::span<const std::int32_t> done, Time now, std::vector<std::int32_t>& place)
-      : graph_(graph), order_(order), slots_(order.size()), sent_(slots_), last_(slots_) {
+             std::span<const std::int32_t> done, Time now) {
+    graph_ = &graph;
+    order_ = order;
+    slots_ = order.size();
+    sent_.assign(slots_, 0);
+    last_.assign(slots_, 0);
+    place_.resize(graph.slots.size());
     for (std::size_t i = 0; i < slots_; ++i) {
-      place[at(order[i])] = static_cast<std::int32_t>(i);
+      place_[at(order[i])] = static_cast<std::int32_t>(i);
     }
+    rounds_ = simulated_rounds_ = first_ = 0;
+    fewest_ = INT32_MAX;
+    last_entry_ = 0;
+    kept_round_ = -1;
+    next_keep_ = 1;
+    jumped_ = false;
+    rows_.clear();
+    waits_.clear();
     std::int32_t longest = 0;
     rows_.reserve(slots_);
     for (const std::int32_t index : order) {
@@ -144,7 +157,7 @@ class Recurrence {
                        .done = done.empty() ? 0 : done[at(index)],
                        .wait = static_cast<std::int32_t>(waits_.size())});
       for (const SlotWait& wait : graph.waits(at(index))) {
-        waits_.push_back({place[at(wait.slot)], wait.lag});
+        waits_.push_back({place_[at(wait.slot)], wait.lag});
         longest = std::max(longest, wait.lag);
       }
       rounds_ = std::max(rounds_, slot.count);
@@ -155,7 +168,7 @@ class Recurrence {
     rows_.push_back({.wait = static_cast<std::int32_t>(waits_.size())});
     past_ = now.count_ps();
     depth_ = std::bit_ceil(at(longest) + 1);
-    delivered_.resize(depth_ * slots_);
+    delivered_.assign(depth_ * slots_, 0);
   }
 
   /// False where it gets too late for sums to be safe.
@@ -174,7 +187,7 @@ class Recurrence {
 
   void tell(FlowGraphTimes& times) const {
     for (std::size_t i = 0; i < slots_; ++i) {
-      const FlowGraph::Slot& slot = graph_.slots[at(order_[i])];
+      const FlowGraph::Slot& slot = graph_->slots[at(order_[i])];
       times.sent[at(order_[i])] = Time::ps(sent_[i]);
       times.delivered[at(order_[i])] = Time::ps(last_[i]);
       times.transfers += slot.count * slot.copies;
@@ -262,11 +275,11 @@ class Recurrence {
   }
 
   void jump(std::int32_t from, std::int32_t to, Ps by) {
-    std::vector<Ps> moved(delivered_.size());
-    moved.swap(delivered_);
+    moved_.resize(delivered_.size());
+    moved_.swap(delivered_);
     for (std::size_t back = 0; back < depth_; ++back) {
       const auto k = static_cast<std::int32_t>(back);
-      const Ps* const row = &moved[(at(from - k) & (depth_ - 1)) * slots_];
+      const Ps* const row = &moved_[(at(from - k) & (depth_ - 1)) * slots_];
       std::transform(row, row + slots_, delivered(to - k), [&](Ps time) { return time + by; });
     }
     for (std::size_t i = 0; i < slots_; ++i) {
@@ -275,13 +288,15 @@ class Recurrence {
     }
   }
 
-  const FlowGraph& graph_;
-  const std::vector<std::int32_t>& order_;
-  std::size_t slots_, depth_ = 1;
+  const FlowGraph* graph_ = nullptr;
+  std::span<const std::int32_t> order_;
+  std::vector<std::int32_t> place_;  ///< by slot of the graph
+  std::size_t slots_ = 0, depth_ = 1;
   std::vector<Row> rows_;        ///< in order_of(), and one that ends the waits
   std::vector<SlotWait> waits_;  ///< slots by their place in that order
   std::vector<Ps> sent_, last_;  ///< of each slot's last transfer: sent, delivered
   std::vector<Ps> delivered_;    ///< of the last depth_ rounds
+  std::vector<Ps> moved_;        ///< scratch of the same size
   std::int32_t rounds_ = 0, fewest_ = INT32_MAX, simulated_rounds_ = 0;
   Ps last_entry_ = 0, past_ = 0;
   std::int32_t first_ = 0;  ///< the round that no slot has done
@@ -311,9 +326,10 @@ bool PreparedRecurrence::run(std::span<const Time> entry, std::span<const std::i
                              Time now, FlowGraphTimes& times) const {
   times.sent.resize(graph_.slots.size());
   times.delivered.resize(graph_.slots.size());
-  std::vector<std::int32_t> place(graph_.slots.size());
+  times.transfers = times.simulated = 0;
+  static thread_local Recurrence recurrence;  // collectives are told by the ten thousand
   for (const std::vector<std::int32_t>& component : components_) {
-    Recurrence recurrence(graph_, component, sending_, entry, done, now, place);
+    recurrence.begin(graph_, component, sending_, entry, done, now);
     if (!recurrence.run()) {
       return false;
     }

@@ -22,6 +22,9 @@ namespace lockstep {
 /// When an operation became ready (its predecessors had ended), began and ended on one rank.
 struct OpTiming {
   Time ready, begin, end;
+  /// Since when only the network kept it. Of a message, when its sender entered it, maybe before
+  /// its receiver did; of a collective, when its last rank did; of a computation, `begin`.
+  Time moved = Time();
 };
 
 /// From `when` on a port keeps `share` of its bandwidth.

@@ -441,10 +441,12 @@ void ReplayRun::move_rank(std::int32_t r, std::int32_t first, std::int32_t turn_
     OpTiming& timing = rank.timing[index(op)];
     if (op >= not_started[stream]) {
       timing = {rank.waits[op] > 0 ? earlier.ready + turn : timing.ready, earlier.begin + turn,
-                earlier.end + turn};
+                earlier.end + turn, earlier.moved + turn};
     } else if (op == running[stream]) {
       timing.begin = in_stretch(r, op + by) ? earlier.begin + turn : timing.begin;
       timing.end = earlier.end + turn;
+      const bool computes = program.ops()[index(op)].comm == CommType::kNone;
+      timing.moved = computes ? timing.begin : earlier.moved + turn;
     }
   }
   rank.waits.move(first, last + period.reach + 1, by);

@@ -18,12 +18,13 @@ void ReplayRun::fold_runs() {
   }
   auto runs = std::make_unique<FoldedRuns>(
       work_, fold, *sessions,
-      [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+      [this](std::int32_t rank, std::int32_t op, Time moved) { communicated(rank, op, moved); });
   folded_ = runs.get();
   runs_ = std::move(runs);
   if (stretches_ != nullptr) {
     beside_ = std::make_unique<FoldedRuns>(
-        *folded_, [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); });
+        *folded_,
+        [this](std::int32_t rank, std::int32_t op, Time moved) { communicated(rank, op, moved); });
     teams_.emplace(work_, fold, *folded_, *stretches_);
   }
   simulated_ = fold.representative;

@@ -21,7 +21,9 @@ ReplayRun::ReplayRun(const RankPrograms& work, const std::vector<NodeId>& node_o
                      const ScheduleSource& schedules, const ReplayOptions& options)
     : ReplayRun(work, options) {
   LOCKSTEP_CHECK(node_of_rank.size() == index(work.ranks()), "every rank has a node");
-  const auto finished = [this](std::int32_t rank, std::int32_t op) { communicated(rank, op); };
+  const auto finished = [this](std::int32_t rank, std::int32_t op, Time moved) {
+    communicated(rank, op, moved);
+  };
   if (options.recall) {
     auto runs = std::make_unique<RecalledRuns>(work, node_of_rank, topology, network, schedules,
                                                options, finished);
@@ -268,7 +270,7 @@ void ReplayRun::start(std::int32_t r, std::int32_t op) {
     launched = rank.host += what.host;
   }
   if (!rank.traced.empty()) {
-    rank.timing[index(op)].begin = begin;
+    rank.timing[index(op)].begin = rank.timing[index(op)].moved = begin;
   }
   if (what.comm == CommType::kNone) {
     const Time taken = duration(r, op, begin);
@@ -320,8 +322,11 @@ void ReplayRun::change_network() {
   }
 }
 
-void ReplayRun::communicated(std::int32_t r, std::int32_t op) {
+void ReplayRun::communicated(std::int32_t r, std::int32_t op, Time moved) {
   const ProgramOp& what = op_of(r, op);
+  if (!at(r).traced.empty()) {
+    at(r).timing[index(op)].moved = moved;
+  }
   own_.push({now_ + what.compute, ++order_, r, op}, now_);
 }
 

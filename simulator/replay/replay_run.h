@@ -75,7 +75,7 @@ class ReplayRun {
   void start(std::int32_t r, std::int32_t op);
   Time duration(std::int32_t r, std::int32_t op, Time begin) const;
   void collective(std::int32_t r, const ProgramOp& what, std::int32_t by);
-  void communicated(std::int32_t r, std::int32_t op);
+  void communicated(std::int32_t r, std::int32_t op, Time moved);
   void ended(std::int32_t r, std::int32_t op);
   void change_network();
 

@@ -145,8 +145,8 @@ void ReplayRun::record(StretchRun& run, StretchTeams::Outcome& outcome) {
     for (std::int32_t op = run.stretch->first; op <= run.stretch->last && !rank.traced.empty();
          ++op) {
       const OpTiming& timing = rank.timing[index(op)];
-      outcome.timing.push_back(
-          {timing.ready - run.first, timing.begin - run.first, timing.end - run.first});
+      outcome.timing.push_back({timing.ready - run.first, timing.begin - run.first,
+                                timing.end - run.first, timing.moved - run.first});
     }
   }
   for (const Time exit : exit_ready_) {
@@ -254,7 +254,7 @@ void ReplayRun::end_stretch(std::int32_t r) {
       const OpTiming& timing = run.outcome->timing[index(op - stretch.first)];
       OpTiming& known = rank.timing[index(op)];
       known = {op == stretch.first ? known.ready : run.first + timing.ready,
-               run.first + timing.begin, run.first + timing.end};
+               run.first + timing.begin, run.first + timing.end, run.first + timing.moved};
     }
   }
   if (--run.to_end == 0) {

@@ -16,17 +16,23 @@ void ReplayRun::stuck() const {
   constexpr std::size_t kShown = 4;
   if (const std::vector<StuckMessage> messages = runs_->stuck(); !messages.empty()) {
     std::string text;
-    for (std::size_t i = 0; i < std::min(messages.size(), kShown); ++i) {
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < messages.size() && shown <= kShown; ++i) {
       const StuckMessage& m = messages[i];
+      if (std::find(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(i), m) !=
+              messages.begin() + static_cast<std::ptrdiff_t>(i) ||
+          ++shown > kShown) {
+        continue;  // told, or too many
+      }
       const ProgramOp& what = op_of(m.rank, m.op);
       text += fmt::format(
-          "\n  rank {}: in {} ({} of {}), sending to rank {} over link {}-{}, "
-          "down since {}",
-          m.rank, name_of(m.rank, m.op), lockstep::name_of(what.comm), to_text(what.bytes), m.peer,
+          "\n  rank {}: in {} ({} of {}), {} over link {}-{}, down since {}", m.rank,
+          name_of(m.rank, m.op), lockstep::name_of(what.comm), to_text(what.bytes),
+          m.peer >= 0 ? fmt::format("sending to rank {}", m.peer) : "to or from its switch",
           m.ends.first.value, m.ends.second.value, to_text(m.since));
     }
     throw Error(fmt::format("the step hangs: {} transfers wait for links that are down{}{}",
-                            messages.size(), text, messages.size() > kShown ? "\n  …" : ""))
+                            messages.size(), text, shown > kShown ? "\n  …" : ""))
         .hint("give the fault an end (@10ms-20ms), a time to reroute, or the fabric another way");
   }
   std::size_t stuck_ranks = 0;

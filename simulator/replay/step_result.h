@@ -58,6 +58,7 @@ struct StepResult {
   std::string engine;              ///< "analytic", "flow", "packet"
   std::string semantics;           ///< "simai", …
   std::string flavour;             ///< "default" or "simai"
+  std::string routes;              ///< "hashed" or "sprayed"; empty for the analytic engine
   Parallelism parallel;
   std::int32_t gpus = 0;
 
@@ -66,16 +67,18 @@ struct StepResult {
   Time exposed;  ///< communication not hidden behind compute, PP included
   Time skew;     ///< part of `exposed`: from the end of the reporting rank to that of the last
   Time bubble;   ///< pipeline bubble
+  Time others;   ///< with several jobs: from the first one's end to that of the last
   std::array<Time, 7> exposed_by_group{};  ///< by GroupKind
   std::vector<std::string> names;
   std::vector<LayerResult> layers;     ///< of the reporting rank (rank 0)
   Time first_rank_end, last_rank_end;  ///< spread over ranks
   std::vector<JobResult> jobs;         ///< in the workload's order; empty for the analytic engine
   std::vector<PortUse> ports;          ///< empty for the analytic engine
-  std::int64_t flows = 0;              ///< point-to-point transfers simulated
-  std::int64_t replay_work = 0;        ///< ReplayResult::work
-  std::int64_t recalled_flows = 0;     ///< of those, told from ones seen before (recalled_runs.h)
-  Time error;                          ///< by how much `total` may be off for that
+  std::optional<PacketStatistics> packets;  ///< of the packet engine: of what it simulated
+  std::int64_t flows = 0;                   ///< point-to-point transfers simulated
+  std::int64_t replay_work = 0;             ///< ReplayResult::work
+  std::int64_t recalled_flows = 0;  ///< of those, told from ones seen before (recalled_runs.h)
+  Time error;                       ///< by how much `total` may be off for that
   std::vector<StragglerCost> stragglers;  ///< empty where there are none
   Time clean;                             ///< where there are: the step without any
   std::optional<StepSample> sample;

@@ -260,8 +260,12 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     if (announce(*network, replay_options.changes)) {
       replay_options.changes.clear();
     }
+    if (network->may_lose_packets()) {
+      replay_options.recall.reset();  // no two collectives are alike
+    }
     run = in_full(*network);
     result.ports = network->port_use();
+    result.packets = network->packet_statistics();
     add_recalled(topology, run, result.ports);
   }
 
@@ -277,6 +281,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.jobs = job_results(compiled, run);
   result.total = strict ? run.rank_end.front() : run.end;
   Time job_end = compiled.jobs.size() > 1 ? result.jobs.front().end : result.total;
+  result.others = strict ? Time() : result.total - job_end;
   result.skew = strict ? Time() : job_end - run.rank_end.front();
   const Program& program = compiled.work.program(0);
   if (const auto* table = std::get_if<LayerTable>(&job.source->work)) {
@@ -297,7 +302,8 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     const Exposure exposure = exposure_of(program, compiled.work.families, run.first_rank);
     result.compute = exposure.compute;
     result.exposed_by_group = exposure.by_group;
-    result.exposed = job_end - exposure.compute;
+    result.bubble = exposure.bubble;
+    result.exposed = job_end - exposure.compute - exposure.bubble;
   }
   return result;
 }

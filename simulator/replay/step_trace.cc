@@ -77,7 +77,8 @@ using Rows = std::map<std::tuple<TraceOp, std::int32_t, std::int32_t>, Span>;
 /// A pass that waits for its turn on the worker, not to be launched, begins when the wait does. Of
 /// two passes that take turns, operator by operator, that is when the first begins; behind weights'
 /// gradients that have no row, when the pass before them ends; but not before its message is there.
-void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights) {
+/// With `gathers` all passes but the first do so: they wait for the parameters they begin with.
+void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gathers) {
   std::vector<std::pair<Rows::key_type, Span*>> passes;
   for (auto& [key, span] : rows) {
     if (is_compute(std::get<0>(key))) {
@@ -87,8 +88,8 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights) {
   std::ranges::stable_sort(passes, {}, [](const auto& pass) { return pass.second->begin; });
   Time ended;
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    const auto& [key, pass] = passes[i];
-    const auto& [type, chunk, microbatch] = key;
+    Span* const pass = passes[i].second;
+    const auto& [type, chunk, microbatch] = passes[i].first;
     const auto message = rows.find(
         {type == TraceOp::kForwardCompute ? TraceOp::kForwardRecv : TraceOp::kBackwardRecv, chunk,
          microbatch});
@@ -97,7 +98,7 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights) {
     const Time from = std::max(turns ? passes[i - 1].second->begin : ended, there);
     const bool behind = std::ranges::any_of(
         weights, [&](const Span& each) { return each.end > from && each.end <= pass->begin; });
-    if (turns || behind) {
+    if (turns || behind || (gathers && i > 0)) {
       pass->begin = std::min(pass->begin, from);
     }
     ended = std::max(ended, pass->end);
@@ -159,7 +160,6 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   const std::vector<std::int32_t> tp_first = firsts(table, "tp", parallel.gpus);
   const std::vector<std::int32_t> cp_first = firsts(table, "cp", parallel.gpus);
   const bool all = recorded == TraceWorkers::kAll;
-  peers_ = all && (tp_ * cp_ > 1 || experts > 1);
   // The first of the groups have the dp_ranks in their order, the others that of their first.
   std::vector<std::int32_t> next(static_cast<std::size_t>(stages_), 0);
   std::vector<std::int32_t> dp_rank(worker_.size(), 0);
@@ -178,6 +178,8 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
     }
   }
   dp_ = next.front();
+  gathers_in_passes_ = all ? gathers_in_passes(table) : 0;
+  peers_ = all && (tp_ * cp_ > 1 || experts > 1 || gathers_in_passes_ > 0);
   entries_.resize(workers_.size());
   for (const GroupFamily& family : table.groups) {
     Family& last = families_.emplace_back();
@@ -189,6 +191,37 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
       }
     }
   }
+}
+
+/// See JobMeta: by the largest groups that gather; 0 where those are not dp_ranks in a row.
+std::int64_t StepTrace::gathers_in_passes(const OpTable& table) const {
+  const GroupFamily* largest = nullptr;
+  for (const OpProgram& program : table.programs) {
+    for (const Op& op : program.ops) {
+      if (op.type == OpType::kGatherParameters && op.microbatch >= 0 && op.group >= 0) {
+        const GroupFamily& family = table.groups[static_cast<std::size_t>(op.group)];
+        largest =
+            largest == nullptr || family.members.front().size() > largest->members.front().size()
+                ? &family
+                : largest;
+      }
+    }
+  }
+  if (largest == nullptr) {
+    return 0;
+  }
+  const std::int64_t ranks = std::ssize(largest->members.front()) / cp_;
+  const auto block = [&](std::int32_t rank) {
+    const std::int32_t worker = worker_[static_cast<std::size_t>(rank)];
+    return workers_[static_cast<std::size_t>(worker)].dp_rank / ranks;
+  };
+  const bool in_a_row =
+      ranks > 1 &&
+      std::ranges::all_of(largest->members, [&](const std::vector<std::int32_t>& group) {
+        return std::ranges::all_of(
+            group, [&](std::int32_t rank) { return block(rank) == block(group.front()); });
+      });
+  return in_a_row ? ranks : 0;
 }
 
 void StepTrace::record(std::int32_t rank, const ProgramOp& op, const OpTiming& timing) {
@@ -250,8 +283,8 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       }
       rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), span);
     }
-    if (both_ways_ || !weights.empty()) {
-      begin_with_the_wait(rows, weights);
+    if (both_ways_ || !weights.empty() || gathers_in_passes_ > 0) {
+      begin_with_the_wait(rows, weights, gathers_in_passes_ > 0);
     }
     const Time tail = compute.end;
     const auto empty_row = [&](TraceOp type, Time at) {
@@ -414,6 +447,7 @@ JobMeta StepTrace::meta() const {
   meta.tp_size = tp_;
   meta.dsp_size = cp_;
   meta.vpp_size = chunks_;
+  meta.gathers_in_passes = gathers_in_passes_;
   meta.world_size = static_cast<std::int64_t>(dp_) * stages_ * tp_ * cp_;
   return meta;
 }

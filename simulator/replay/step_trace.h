@@ -25,7 +25,10 @@ enum class TraceWorkers {
 ///                               tensor-, context- and expert-parallel ranks included. With all
 ///                               workers recorded, and more than one a stage and data-parallel rank
 ///                               or expert-parallel groups: as long as the worker itself computes
-///   …-tp-comm                   then, what is left of the pass: those transfers, and waiting
+///   …-tp-comm                   then, what is left of the pass: those transfers, and waiting.
+///   Where
+///                               parameters are gathered within passes all have it, and begin when
+///                               they wait for the first parameters
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
 ///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
@@ -84,9 +87,11 @@ class StepTrace {
   };
   std::vector<Family> families_;
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
+  std::int64_t gathers_in_passes(const OpTable& table) const;
 
-  bool both_ways_ = false;  ///< microbatches enter at both ends
-  bool peers_ = false;      ///< rows of transfers with peers are written
+  bool both_ways_ = false;              ///< microbatches enter at both ends
+  bool peers_ = false;                  ///< rows of transfers with peers are written
+  std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
 };
 

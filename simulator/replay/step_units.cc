@@ -43,19 +43,21 @@ bool StepUnits::add(std::int32_t rank, const Kind& kind, std::int32_t& unit) {
     return true;
   }
   FlowGraphBuilder::Setting setting;
-  std::vector<std::int32_t> servers;
+  setting.nodes.reserve(members.size());
+  servers_.clear();
   for (const std::int32_t member : members) {
     setting.nodes.push_back(place_.node_of_rank[at(member)]);
-    servers.push_back(place_.topology.nodes[setting.nodes.back().index()].server);
+    servers_.push_back(place_.topology.nodes[setting.nodes.back().index()].server);
   }
   const bool tensor = place_.options.tensor_schedules && family >= 0 &&
                       place_.work.families[at(family)].kind() == GroupKind::kTp;
-  const ScheduleSource& source = tensor ? place_.options.tensor_schedules : place_.schedules;
-  std::shared_ptr<const Schedule> schedule;
-  {
-    const GroupShape shape = group_shape(servers);
+  const auto [asked, first] =
+      schedule_of_.try_emplace({tensor, comm, bytes, group_shape(servers_)});
+  std::shared_ptr<const Schedule>& schedule = asked->second;
+  if (first) {
+    const ScheduleSource& source = tensor ? place_.options.tensor_schedules : place_.schedules;
     const std::lock_guard lock(*place_.asking);
-    schedule = source(comm, bytes, shape);
+    schedule = source(comm, bytes, std::get<GroupShape>(asked->first));
   }
   if (!schedule->chunk_sizes.empty()) {
     return false;
@@ -73,7 +75,7 @@ bool StepUnits::add(std::int32_t rank, const Kind& kind, std::int32_t& unit) {
       kind_number_
           .try_emplace({family, comm, bytes, false, which_pair(setting.places[0], kind)}, number)
           .first->second;
-  units_.push_back({std::move(schedule), std::move(setting), family < 0 || peer >= 0});
+  units_.push_back({schedule, std::move(setting), family < 0 || peer >= 0});
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "simulator/collectives/algorithm.h"
 #include "simulator/collectives/schedule.h"
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/step_layout.h"
@@ -53,6 +54,10 @@ class StepUnits {
   std::map<Key, std::int32_t> unit_;
   std::vector<StepUnit> units_;
   std::map<std::int32_t, std::int32_t> pairs_of_;
+  /// What the sources answered: for tensor-parallel groups or others, what, on which shape.
+  std::map<std::tuple<bool, CommType, Bytes, GroupShape>, std::shared_ptr<const Schedule>>
+      schedule_of_;
+  std::vector<std::int32_t> servers_;  // scratch
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-"""Chromium without a window, driven over its DevTools protocol."""
+"""Chromium without a window, driven over its DevTools protocol, and what checks of it share."""
 import base64
 import json
 import os
@@ -22,6 +22,19 @@ except ImportError:
     skip("the Python module websocket is not here (./setup installs it)")
 
 
+failures = []
+
+
+def check(condition, what):
+    if not condition:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+def equal(found, wanted, what):
+    check(found == wanted, f"{what}: {found!r}, expected {wanted!r}")
+
+
 class Browser:
     """One page. What went wrong in it is collected: errors on the console, requests to a network."""
 
@@ -35,7 +48,7 @@ class Browser:
         self.process = subprocess.Popen(
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-             "--host-resolver-rules=MAP * ~NOTFOUND", "--force-device-scale-factor=1", "--hide-scrollbars",
+             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--force-device-scale-factor=1", "--hide-scrollbars",
              "--remote-allow-origins=*", "--remote-debugging-port=0", f"--user-data-dir={self.folder}",
              f"--window-size={width},{height}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -108,8 +121,9 @@ class Browser:
             self._note(message)
 
     def open(self, path):
+        """A file, or an address that begins with http."""
         self.errors, self.requests, self.loaded = [], [], False
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=path if path.startswith("http://") else "file://" + os.path.abspath(path))
         while not self.loaded:
             self._note(json.loads(self.socket.recv()))
 

@@ -12,22 +12,11 @@ import subprocess
 import sys
 import tempfile
 
-from browser import Browser
+from browser import Browser, check, equal, failures
 
 LOCKSTEP, SHOTS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 OUT = tempfile.mkdtemp()
 os.makedirs(SHOTS, exist_ok=True)
-failures = []
-
-
-def check(condition, what):
-    if not condition:
-        failures.append(what)
-        print("FAILED:", what)
-
-
-def equal(found, wanted, what):
-    check(found == wanted, f"{what}: {found!r}, expected {wanted!r}")
 
 
 def lockstep(*words, to=None):
@@ -371,6 +360,19 @@ def slowest_worker(browser):
     clean(browser, "slowest worker")
 
 
+def lost_packets(browser):
+    with open(path("step.json")) as file:
+        document = json.load(file)
+    document["packets"] = {"sent": 12000, "lost": 3, "marked": 5, "pauses": 7}
+    with open(path("packets.json"), "w") as file:
+        json.dump(document, file)
+    lockstep("report", path("packets.json"), "-o", path("packets.html"))
+    browser.open(path("packets.html"))
+    cards = browser.run("document.getElementById('headline').textContent")
+    check("Packets lost3of 12" in cards.replace("\u202f", ""), f"no packets in the headline: {cards}")
+    clean(browser, "packets")
+
+
 def hostile_names(browser):
     bad = "</script><script>window.harm = 1</script><img src=x onerror='window.harm = 2'>\u2028\U0001f600\x00"
     long = "n" * 10_000_000
@@ -404,7 +406,7 @@ def hostile_names(browser):
 
 
 with Browser() as browser:
-    for part in (sections, timeline, sweep, slowest_worker, slow_gpu, hostile_names):
+    for part in (sections, timeline, sweep, slowest_worker, slow_gpu, lost_packets, hostile_names):
         print("==", part.__name__, flush=True)
         part(browser)
 print(f"screenshots: {SHOTS}")

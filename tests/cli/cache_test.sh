@@ -49,6 +49,66 @@ simulate=("$lockstep" simulate --workload tiny.txt --topology Spectrum-X:g=8)
 grep -q 'absent.txt: cannot read' err.txt || fail "the error is not told"
 [[ $(results) == 4 ]] || fail "an error was kept"
 
+# What is read once, a pipe, is not taken for what another run read.
+step_of() { cat "$1" | "$lockstep" simulate --workload /dev/stdin --topology Spectrum-X:g=8 | grep '^step time'; }
+sed 's/100000/900000/g' tiny.txt >other.txt
+[[ $(step_of tiny.txt) != "$(step_of other.txt)" ]] || fail "the result of another input was given"
+[[ $(results) == 4 ]] || fail "what was read from a pipe was kept"
+
+# A name of a template may become a file's; relative names are those of the working directory.
+topology_of() { "$lockstep" topology describe Spectrum-X:g=8; }
+topology_of >template.txt
+topology_of | cmp - template.txt
+[[ $(results) == 5 ]] || fail "the second look should be a hit"
+"$lockstep" topology build --template Spectrum-X -g 16 -o 'Spectrum-X:g=8' 2>/dev/null
+sleep 0.1
+topology_of | cmp -s - template.txt && fail "the template's answer was given for a file of its name"
+mkdir elsewhere
+(cd elsewhere && topology_of) | cmp - template.txt
+rm 'Spectrum-X:g=8'
+topology_of | cmp - template.txt
+
+# So may a file be there that a generator looks for by its name.
+printf '{"num_layers": 2, "dense_layer": 1, "hidden_size": 16, "head_num": 2, "d_q": 4, "d_kv": 4, "d_r": 2, "shared_experts": 1, "moe_router_topk": 2}' >model.json
+times=results/aiob_outputs/DeepSeek-671B-world_size2-tp2-pp1-ep1-bpg4-seq7-decode.txt
+vidur() { "$lockstep" generate --generator vidur DeepSeek model.json --phase decode --micro_batch 4 --seq_length 7 --world_size 2 --tp 2 -o - 2>/dev/null; }
+sleep 0.1
+vidur >no-times.txt
+kept=$(results)
+vidur | cmp - no-times.txt
+[[ $(results) == "$kept" ]] || fail "the second workload should be a hit"
+mkdir -p results/aiob_outputs
+printf 'atten_qkv:\n time_gpu_avg: 1.5\nmlp_up:\n time_gpu_avg: 3\nmoe_down:\n time_gpu_avg: 5\n' >"$times"
+sleep 0.1
+vidur | cmp -s - no-times.txt && fail "measured times were not looked for again"
+
+# A cache that cannot be used is a warning; looking at one makes none.
+printf 'a file' >no-folder
+LOCKSTEP_CACHE=$scratch/no-folder/cache "$lockstep" topology describe Spectrum-X:g=8 2>err.txt | cmp - template.txt
+grep -q 'warning: LOCKSTEP_CACHE: .*computed without' err.txt || fail "$(cat err.txt)"
+"$lockstep" cache ls --dir "$scratch/nowhere" 2>err.txt && fail "no cache was listed"
+grep -q 'there is no cache' err.txt || fail "$(cat err.txt)"
+[[ ! -e $scratch/nowhere ]] || fail "looking at a cache made one"
+
+# Programs and modules beside ours are inputs too.
+if [[ -x $(dirname "$lockstep")/lockstep-packet ]]; then
+  mkdir installed
+  cp "$lockstep" installed/
+  printf '#!/bin/sh\nexec "%s" "$@"\n' "$(dirname "$lockstep")/lockstep-packet" >installed/lockstep-packet
+  chmod +x installed/lockstep-packet
+  packets=(installed/lockstep simulate --workload tiny.txt --topology Spectrum-X:g=8 --engine=packet)
+  sleep 0.1
+  "${packets[@]}" >/dev/null
+  printf '# another\n' >>installed/lockstep-packet
+  sleep 0.1
+  before=$(results)
+  "${packets[@]}" >/dev/null
+  [[ $(results) == $((before + 1)) ]] || fail "another packet program, the same results"
+fi
+"$lockstep" cache gc --size 0 >/dev/null
+"${simulate[@]}" >/dev/null
+"${simulate[@]}" --json >/dev/null
+
 # Damage: found, removed, computed again.
 python3 - cache/results.sqlite <<'PY'
 import sqlite3, sys
@@ -77,6 +137,15 @@ grep -q 'moved aside' verify.txt || fail "$(cat verify.txt)"
 [[ -f cache/results.sqlite.damaged ]] || fail "verify should move the broken store aside"
 "$lockstep" cache verify | grep '0 damaged and removed; the store: ok' >/dev/null
 "${simulate[@]}" | cmp - a.txt
+
+# The environment that results depend on: the steps of a BytePS trace.
+byteps() { "$lockstep" simulate --workload tiny.txt --topology Spectrum-X:g=8 --steps 3 --byteps-trace byteps >/dev/null; }
+byteps
+cp -r byteps every-step
+BYTEPS_TRACE_START_STEP=2 BYTEPS_TRACE_END_STEP=2 byteps
+diff -r byteps every-step >/dev/null && fail "the trace of other steps was given"
+byteps
+diff -r byteps every-step
 
 # gc, and a bound.
 "$lockstep" cache gc --size 0 | grep ' 0 stay' >/dev/null

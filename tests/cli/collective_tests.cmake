@@ -56,6 +56,9 @@ lockstep_cli_test(cli_collective_budget ARGS collective --op allreduce --size 4G
 lockstep_cli_test(cli_collective_budget_short ARGS collective --op allreduce --size 1MiB --algorithm tree --topology Spectrum-X:g=16 --error-budget 1% OUT "tree ll128 x16\n$")
 lockstep_cli_test(cli_collective_budget_wrong ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=16 --error-budget all EXIT 2 ERR "--error-budget: 'all' is no share" "expected: such as 10%")
 lockstep_cli_test(cli_collective_budget_whole ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=16 --error-budget 1 EXIT 2 ERR "--error-budget: '1' leaves nothing sure")
+lockstep_cli_test(cli_collective_flow_losses ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8,er=0.001 --engine flow --fabric Pfc=false OUT "1048576" ERR "warning: links of the topology lose packets" "warning: without Pfc switches drop packets")
+lockstep_cli_test(cli_collective_nvlink_flow ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine flow --nvlink 100GBps EXIT 2 ERR "--nvlink: links are as the topology says" "--engine analytic")
+lockstep_cli_test(cli_collective_budget_packet ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet --error-budget 1% EXIT 2 ERR "--error-budget: there would be no error anyway" "--engine flow")
 # A described fabric on the flow engine: four packets a round trip.
 lockstep_cli_test(cli_collective_window ARGS collective --op sendrecv --gpus 2 --size 1MiB --topology single-switch:g=2,gps=1,nsps=0 --channels 1 --fabric Window=16384 --engine flow OUT "^ +1048576 +176.16 ")
 lockstep_cli_test(cli_collective_bad_congestion ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --congestion cubic --engine flow EXIT 2 ERR "knows no congestion control .cubic." "expected: none, dcqcn")
@@ -66,6 +69,10 @@ lockstep_cli_test(cli_collective_sweep ARGS collective --op allreduce --size 1Gi
 lockstep_cli_test(cli_collective_bad_sweep ARGS collective --op allreduce --topology Spectrum-X:g=8 --sweep 1MiB:8B EXIT 2 ERR "--sweep: '1MiB:8B' is no range of sizes")
 if(TARGET lockstep-packet)
   lockstep_cli_test(cli_collective_all_engines ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine all LABELS fast ns3 OUT "- analytic -+  -+ flow -+  -+ packet -")
+  # What a SimAI.conf has that is not known, and what befell packets: 32 GPUs' uplinks are two for eight.
+  lockstep_cli_test(cli_collective_packet_conf ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet --conf tests/fuzz/corpus/simai_conf/small.conf LABELS fast ns3 OUT "1048576" ERR "warning: .*unknown key NEW_KEY")
+  lockstep_cli_test(cli_collective_packet_counts ARGS collective --op alltoall --algorithm direct --size 2MiB --topology plain:g=32,gps=1,nsps=0,npa=8,psn=2,asn=4 --engine packet --fabric Pfc=false --fabric Buffer=500000 --congestion dctcp LABELS fast ns3 OUT "packets: [0-9]+ lost of [0-9]+, longest queue")
+  lockstep_cli_test(cli_collective_packet_pauses ARGS collective --op alltoall --algorithm direct --size 8MiB --topology plain:g=32,gps=1,nsps=0,npa=8,psn=2,asn=4 --engine packet --congestion none --json LABELS fast ns3 OUT "\"lost\": 0" "\"pauses\": [1-9]")
   lockstep_cli_test(cli_collective_packet_attribute ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet --fabric DeterministicMarks=true --fabric CutThrough=true LABELS fast ns3 OUT "1048576")
 endif()
 # Links that fail: what has no other way is named; a fault that comes later changes nothing.

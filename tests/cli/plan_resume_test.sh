@@ -61,3 +61,10 @@ if "$lockstep" plan "${metis[@]}" --resume "$scratch/aceso.journal" >/dev/null 2
   fail "Aceso's journal is taken for Metis's problem"
 fi
 grep -q 'no journal of such a search' "$scratch/err" || fail "$(<"$scratch/err")"
+
+printf 'one line without its end' >"$scratch/notes"
+if "$lockstep" plan "${aceso[@]}" --global-batch 16 --resume "$scratch/notes" >/dev/null 2>"$scratch/err"; then
+  fail 'a file that is no journal is taken for one'
+fi
+grep -q 'no journal of such a search' "$scratch/err" || fail "$(<"$scratch/err")"
+[[ $(<"$scratch/notes") == 'one line without its end' ]] || fail 'a file that is no journal is lost'

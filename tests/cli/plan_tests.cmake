@@ -68,8 +68,9 @@ lockstep_cli_test(cli_plan_scaling_gpt ARGS plan --aceso-model gpt --aceso-size 
 lockstep_cli_test(cli_plan_metis_missing ARGS plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --gbs 8 --max-tp 2 --max-batch 4 --layers 4 ERR "DeviceType.T4_tp2_bs4.json is missing: no stage on T4 runs tp 2 with 4 samples a rank")
 lockstep_cli_test(cli_plan_metis_few_profiles ARGS plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --gbs 1024 --max-tp 2 --max-batch 1 --layers 4 --top 3 OUT "^3, " ERR "proven: no sound plan is below")
 # Nothing may be replayed: the closed form's best, and said so.
-lockstep_cli_test(cli_plan_job_too_large ARGS ${job} --mbs 1 --max-replay 10 OUT "not replayed; at least" "too large for the replay, more than 10 operations" "all plans are replayed with sprayed ones")
+lockstep_cli_test(cli_plan_job_too_large ARGS ${job} --mbs 1 --no-spray --max-replay 10 OUT "not replayed; at least" "too large for the replay, more than 10 operations" "all plans are replayed with sprayed ones")
 lockstep_cli_test(cli_plan_job_spray ARGS ${job} --mbs 1 --tp 2 --pp 2 --no-vpp --spray --effort 4000000 --json OUT "\"routes\": \"sprayed\"" "\"proven\": true" "\"too_large\": 0")
+lockstep_cli_test(cli_plan_job_hashed ARGS ${job} --mbs 1 --tp 2 --pp 2 --no-vpp --no-spray --effort 4000000 OUT "^lockstep simulate .*--no-spray$")
 lockstep_cli_test(cli_plan_job_deadline ARGS ${job} --mbs 1 --deadline 0s OUT "the deadline ended the search" "not replayed; at least")
 lockstep_cli_test(cli_plan_job_bad_deadline ARGS ${job} --deadline soon EXIT 2 ERR "--deadline")
 lockstep_cli_test(cli_plan_mixed_too_large ARGS ${two_types} --max-replay 10 OUT "not replayed; at least" "what this one takes by the replay is not known" "too large for the replay, more than 10 operations")

@@ -182,6 +182,16 @@ TEST_F(Recover, GpuForAWhile) {
   expect("gpu:9:1.5@100ms-300ms", 9, 1.5);
 }
 
+// Parameters are gathered within the passes, so that all dp_ranks wait for the slow one in every
+// layer. A pass is modelled as one gather behind its computing, which is a little too slow or too
+// quick.
+TEST_F(Recover, GpuWherePassesGatherParameters) {
+  const std::string job = "--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 8192 --zero 3";
+  expect(job, "gpu:5:1.4", 5, 1.4, 0.01);
+  expect(job + " --tp 2", "gpu:5:1.4", 5, 1.4, 0.02);
+  expect(job + " --tp 2 --pp 2", "gpu:13:1.3", 13, 1.3, 0.03);
+}
+
 // Microbatches enter at both ends, and passes run side by side.
 TEST_F(Recover, GpuInDualPipe) {
   const std::string job =

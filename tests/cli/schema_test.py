@@ -30,6 +30,7 @@ RUNS = [
     [*JOB, "--detail", "--explain", "--sensitivity", "--gpu-hour-price", "2.5"],
     [*JOB, "--straggler", "gpu:3:1.5", "--steps", "3", "--trace", os.path.join(OUT, "step.json")],
     ["whatif", "--trace", "tests/data/whatif/two-stages.csv", "--meta", "tests/data/whatif/two-stages.yaml", "-o", OUT, "--json"],
+    ["whatif", "--trace", "tests/data/whatif/two-stages.csv", "--meta", "tests/data/whatif/two-stages.yaml", "-o", OUT, "--json", "--set", "pp-comm = 0"],
     ["compare", "tests/data/logs/two-tables.txt", "--json"],
     [*PLAN, "--aceso-size", "4layers", "--memory-limit", "1200", "--global-batch", "16", "--micro-batch", "1", "2"],
     [*PLAN, "--aceso-size", "2layers", "--memory-limit", "4000", "--price", "tests/data/plan/scale-layer/two-stages.json"],

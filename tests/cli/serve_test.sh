@@ -40,6 +40,25 @@ expect() { # <status> <regex>
   grep -qE "$2" "$scratch/answer" || fail "no '$2' in: $(head -c 500 "$scratch/answer")"
 }
 
+# One connection too many is told so.
+start --port 0 --connections 1
+port=${where##*:}
+exec 9<>"/dev/tcp/127.0.0.1/${port%/}"
+for try in 1 2 3 4 5 6 7 8 9 10; do # until the first one is taken in
+  status=$(curl -s -m 60 -o "$scratch/answer" -w '%{http_code}' "${where}api/v1/about" || true)
+  [[ $status == 200 ]] || break
+  sleep 0.1
+done
+expect 503 'too many connections are open'
+exec 9>&-
+for try in 1 2 3 4 5 6 7 8 9 10; do
+  status=$(curl -s -m 60 -o "$scratch/answer" -w '%{http_code}' "${where}api/v1/about" || true)
+  [[ $status == 503 ]] || break
+  sleep 0.1
+done
+expect 200 lockstep-serve
+stop
+
 start --port 0 --time-limit 20s --memory-limit 1GiB --body-limit 100kB --jobs 2 --waiting 2
 curl -s "$where" | grep '<title>Lockstep, live</title>' >/dev/null || fail "no page"
 curl -s "${where}api/v1/about" | grep '"schema":"lockstep-serve/1"' >/dev/null || fail "no about"

@@ -38,6 +38,17 @@ cp "$scratch/one/table.csv" "$scratch/before.csv"
 sweep -o "$scratch/one" | grep "^$points of $points points, 0 of them computed now" >/dev/null || fail "computed again"
 cmp "$scratch/one/table.csv" "$scratch/before.csv"
 
+# Where Parquet cannot be written (libraries that are none) no older table stays beside the new one.
+mkdir "$scratch/broken"
+module=$(dirname "$lockstep")/liblockstep-parquet.so
+[[ ! -f $module ]] || (cd "$scratch/broken" && touch $(ldd "$module" | grep -oE '^[[:space:]]*lib(arrow|parquet)[^ ]*'))
+cp -r "$scratch/one" "$scratch/no-parquet"
+printf 'stale' >"$scratch/no-parquet/table.parquet"
+LD_LIBRARY_PATH=$scratch/broken sweep -o "$scratch/no-parquet" >"$scratch/no-parquet.txt" 2>"$scratch/err"
+[[ ! -e $scratch/no-parquet/table.parquet ]] || fail "a table of an earlier run stays: $(cat "$scratch/no-parquet.txt")"
+grep -q 'table.parquet is removed' "$scratch/err" || fail "$(cat "$scratch/err")"
+cmp "$scratch/one/table.csv" "$scratch/no-parquet/table.csv"
+
 # Another grid in the same folder is refused.
 sed 's/from: 1us/from: 2us/' "$scratch/grid.yaml" >"$scratch/other.yaml"
 "$lockstep" sweep "$scratch/other.yaml" -o "$scratch/one" 2>"$scratch/err" && fail "another grid's rows are taken"
@@ -79,6 +90,77 @@ now=$(sed -n 's/.* points, \([0-9]*\) of them.*/\1/p' "$scratch/resumed.txt")
 cmp "$scratch/one/table.csv" "$scratch/killed/table.csv"
 [[ ! -f $scratch/one/table.parquet ]] || cmp "$scratch/one/table.parquet" "$scratch/killed/table.parquet"
 
+# Which rows still hold: not by how the file is written, nor by its limits; by the files that are
+# named, and those in folders that are.
+mkdir "$scratch/logs"
+cp tests/data/logs/two-tables.txt "$scratch/logs/"
+cat >"$scratch/logs.yaml" <<YAML
+command: compare score
+axes: [{preset: [dgx-h100, $scratch/mine.json]}]
+flags: {arguments: [$scratch/logs]}
+YAML
+score() { "$lockstep" sweep "$scratch/logs.yaml" -o "$scratch/score" "$@"; }
+score | grep -q '2 of 2 points, 2 of them computed now: 1 bad-input 1 done' || fail "$(score)"
+sed -i 's/^flags/# a comment\nlimits: {time: 10min}\nflags/' "$scratch/logs.yaml"
+score --retry | grep -q '2 of 2 points, 1 of them computed now: 1 bad-input 1 done' || fail "a comment and a limit make another grid"
+"$lockstep" compare calibrate tests/data/logs/two-tables.txt --preset dgx-h100 -o "$scratch/mine.json" >/dev/null
+score | grep -q '2 of 2 points, 1 of them computed now: 2 done' || fail "a file that was missing is there now"
+printf '\n' >>"$scratch/logs/two-tables.txt"
+score 2>"$scratch/err" && fail "rows of other logs are taken"
+grep -q "with another '$scratch/logs'" "$scratch/err" || fail "$(cat "$scratch/err")"
+
+# What is no journal is not lost, and a pipe is not waited for.
+mkdir "$scratch/no-journal" "$scratch/pipe"
+printf 'not a journal' >"$scratch/no-journal/journal.jsonl"
+mkfifo "$scratch/pipe/journal.jsonl"
+sweep -o "$scratch/no-journal" 2>"$scratch/err" && fail "one line that is no journal is taken for one"
+grep -q 'is no journal' "$scratch/err" || fail "$(cat "$scratch/err")"
+[[ $(cat "$scratch/no-journal/journal.jsonl") == 'not a journal' ]] || fail "a file that is no journal is lost"
+timeout 20 "$lockstep" sweep "$scratch/grid.yaml" -o "$scratch/pipe" 2>"$scratch/err" && fail "a pipe is no journal"
+grep -q 'no plain file' "$scratch/err" || fail "$(cat "$scratch/err")"
+
+# A sweep that runs keeps its journal.
+cp "$scratch/one/journal.jsonl" "$scratch/before.jsonl"
+flock "$scratch/one/journal.jsonl" "$lockstep" sweep "$scratch/grid.yaml" -o "$scratch/one" --restart 2>"$scratch/err" && fail "a running sweep's rows were thrown away"
+grep -q 'another sweep writes here' "$scratch/err" || fail "$(cat "$scratch/err")"
+cmp "$scratch/one/journal.jsonl" "$scratch/before.jsonl"
+
+# Each point's files are its own; keys and flags that are not are told.
+cat >"$scratch/files.yaml" <<'YAML'
+command: simulate
+axes: [{send-latency: [1us, 5us]}]
+flags: {workload: tests/data/simulate/tiny.txt, topology: "Spectrum-X:g=8", trace: t.json}
+outputs: [total_s, totals_s]
+YAML
+"$lockstep" sweep "$scratch/files.yaml" -o "$scratch/files" 2>"$scratch/err" && fail "points' files clobber each other"
+grep -q 'keep-files keeps it' "$scratch/err" || fail "$(cat "$scratch/err")"
+"$lockstep" sweep "$scratch/files.yaml" -o "$scratch/files" --keep-files --json >"$scratch/files.json" 2>"$scratch/err"
+cmp -s "$scratch"/files/points/{0,1}/t.json && fail "both points have the same timeline"
+# A kept file that is gone is computed again, with its point alone; so are those that were not kept.
+cp "$scratch/files/points/1/t.json" "$scratch/t.json"
+rm "$scratch/files/points/1/t.json"
+"$lockstep" sweep "$scratch/files.yaml" -o "$scratch/files" --keep-files >"$scratch/out" 2>"$scratch/err2"
+grep -q '2 of 2 points, 1 of them computed now: 2 done' "$scratch/out" || fail "a kept file is gone: $(cat "$scratch/out")"
+grep -q 'files of 1 points are not there' "$scratch/err2" || fail "$(cat "$scratch/err2")"
+cmp "$scratch/files/points/1/t.json" "$scratch/t.json"
+"$lockstep" sweep "$scratch/files.yaml" -o "$scratch/files" --keep-files 2>/dev/null | grep -q ' 0 of them computed now' || fail "kept files are computed again"
+grep -q "point [01], which is done, has no 'totals_s'" "$scratch/err" || fail "$(cat "$scratch/err")"
+grep -q '"missing_outputs"' "$scratch/files.json" || fail "the document does not tell of totals_s"
+grep -qF -- "-o $scratch/files" "$scratch/files.json" || fail "the command has no folder"
+sed -i 's/tiny.txt/absent.txt/' "$scratch/files.yaml"
+"$lockstep" sweep "$scratch/files.yaml" -o "$scratch/none" --keep-files 2>"$scratch/err" && fail "no point is done, and all is well"
+grep -q 'no point is done; point 0: .*absent.txt' "$scratch/err" || fail "$(cat "$scratch/err")"
+
+# A launcher of another MPI.
+if [[ -f $(dirname "$lockstep")/liblockstep-mpi.so ]]; then
+  for rank in 0 1; do
+    code=0
+    PMI_RANK=$rank PMI_SIZE=2 timeout 60 "$lockstep" sweep "$scratch/grid.yaml" -o "$scratch/pmi" 2>"$scratch/err" || code=$?
+    [[ $code == 2 ]] || fail "another MPI's rank $rank ends with $code"
+    grep -q 'the launcher belongs to another MPI' "$scratch/err" || fail "$(cat "$scratch/err")"
+  done
+fi
+
 [[ -n $mpiexec ]] || exit 0
 ranks() { "$mpiexec" -n "$1" "$lockstep" sweep "$scratch/grid.yaml" -o "$2"; }
 for n in 2 3; do
@@ -89,6 +171,12 @@ for n in 2 3; do
     grep -q "\"rank\":$rank," "$scratch/ranks$n/journal.jsonl" || fail "rank $rank of $n did nothing"
   done
 done
+
+# A grid's error is one message of ours, and the other ranks leave MPI as they should.
+code=0
+"$mpiexec" -n 2 "$lockstep" sweep tests/fuzz/corpus/grid/quote.yaml -o "$scratch/bad" 2>"$scratch/err" || code=$?
+[[ $code == 2 && $(grep -c '^lockstep: ' "$scratch/err") == 1 ]] || fail "$(cat "$scratch/err")"
+grep -qE 'improper|MPI_Init|finalize|ORTE_ERROR' "$scratch/err" && fail "$(cat "$scratch/err")"
 
 # Kill each rank once; at most two points a rank are in flight.
 ranks_of() { # the pids of the ranks that mpirun <pid> started, by rank

@@ -44,4 +44,19 @@ wait "$follower" || { echo "FAILED: exit code $? after SIGTERM"; exit 1; }
 diff <(grep -v '"event":"refused"' "$out/killed/follow-two-stages.jsonl") \
      <(grep -v '"event":"refused"' "$out/whole/follow-two-stages.jsonl")
 grep -q '^ALERT: step 3: S = 1.050 over 3 steps' "$out/text"
+# A journal goes on with its own meta file, written otherwise or not, and with no other.
+sed 's/$/ # said again/' "$meta" >"$out/same.yaml"
+"${follow[@]/#"$meta"/$out/same.yaml}" -o "$out/whole" --once >/dev/null 2>&1 || { echo "FAILED: a comment makes another meta file"; exit 1; }
+sed 's/^run_id:.*/run_id: 7/' "$meta" >"$out/other.yaml"
+code=0
+"${follow[@]/#"$meta"/$out/other.yaml}" -o "$out/whole" --once >/dev/null 2>"$out/messages" || code=$?
+[[ $code == 2 ]] && grep -q 'follow-two-stages.jsonl: --meta: the journal is of a meta file that says something else' "$out/messages" ||
+  { echo "FAILED: exit code $code: $(cat "$out/messages")"; exit 1; }
+# A file of that name which is none stays as it is, also where it is one line without its end.
+mkdir "$out/taken"
+printf 'dear' >"$out/taken/follow-two-stages.jsonl"
+code=0
+"${follow[@]}" -o "$out/taken" --once >/dev/null 2>"$out/messages" || code=$?
+[[ $code == 2 && $(cat "$out/taken/follow-two-stages.jsonl") == dear ]] && grep -q 'this is no journal' "$out/messages" ||
+  { echo "FAILED: exit code $code: $(cat "$out/messages")"; exit 1; }
 cmp "$out/killed/heatmap-exact-two-stages.svg" "$out/whole/heatmap-exact-two-stages.svg"

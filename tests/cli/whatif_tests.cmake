@@ -1,11 +1,16 @@
 # lockstep whatif. The figures of two-stages are worked out by hand in docs/whatif.md.
 set(two_stages whatif --trace tests/data/whatif/two-stages.csv --meta tests/data/whatif/two-stages.yaml)
 lockstep_cli_test(cli_whatif ARGS ${two_stages} -o @OUT@ OUT "S = 1.050" "slowest worker.* rank 1" "result-two-stages.json")
+if(TARGET lockstep-parquet AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # which take terabytes of addresses
+  lockstep_script_test(cli_parquet_memory COMMAND parquet_memory_test.sh $<TARGET_FILE:lockstep> LABELS fast)
+endif()
 lockstep_script_test(cli_whatif_documents COMMAND whatif_documents_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_script_test(cli_whatif_second_reading COMMAND whatif_second_reading.py $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_script_test(cli_whatif_input COMMAND whatif_input_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_whatif_json ARGS ${two_stages} -o @OUT@ --json GOLDEN whatif/two-stages.causes.json)
 lockstep_cli_test(cli_whatif_edit ARGS ${two_stages} -o @OUT@ --set "backward-compute[stage=1] *= 0.5" OUT "backward-compute\\[stage=1\\] \\*= 0.5" "edited: 11.375 s a step, .*saves 21.6 %")
+# T = 14.5 s (docs/whatif.md), of which half of stage 1's backward passes save 3.125 s.
+lockstep_cli_test(cli_whatif_edit_json ARGS ${two_stages} -o @OUT@ --json --set "backward-compute[stage=1] *= 0.5" OUT "\"edited\": \\{" "^    \"step_time_s\": 11.375,$" "^    \"speedup\": 1.27" "^    \"saves_s\": 3.125," "\"rule\": \"backward-compute\\[stage=1\\] \\*= 0.5\"," "\"operations\": 2")
 # Two tensor-parallel ranks, one computing twice as long: T = 11 s, I = 9.5 s (tests/unit/whatif_graph_test.cc). Without their
 # transfers half a second less after each of the two passes.
 lockstep_cli_test(cli_whatif_peers ARGS whatif --trace tests/data/whatif/two-peers.csv --meta tests/data/whatif/two-peers.yaml -o @OUT@ --set "tp-comm = 0" OUT "S = 1.158" "slowest worker: rank 1, alone 1.158" "rank 1 is 2 times slower in forward-compute" "tp-comm = 0: 4 operations" "edited: 10 s a step")
@@ -13,6 +18,7 @@ lockstep_cli_test(cli_whatif_edit_wrong ARGS ${two_stages} -o @OUT@ --set "forwa
 lockstep_cli_test(cli_whatif_edit_key ARGS ${two_stages} -o @OUT@ --set "forward-compute[colour=1] *= 2" EXIT 2 ERR "--set: .*colour")
 lockstep_cli_test(cli_whatif_no_trace ARGS whatif --meta tests/data/whatif/two-stages.yaml -o @OUT@ EXIT 2 ERR "--trace .or --follow. is required")
 lockstep_script_test(cli_whatif_follow COMMAND whatif_follow_test.sh $<TARGET_FILE:lockstep> LABELS fast)
+lockstep_cli_test(cli_whatif_follow_edits ARGS whatif --follow tests/data/whatif --set "pp-comm = 0" --meta tests/data/whatif/two-stages.yaml -o @OUT@ --once EXIT 2 ERR "--follow" "--set")
 lockstep_cli_test(cli_whatif_follow_absent ARGS whatif --follow no-such-folder --meta tests/data/whatif/two-stages.yaml -o @OUT@ --once EXIT 2 ERR "no-such-folder: --follow: cannot read the folder")
 lockstep_cli_test(cli_whatif_once_alone ARGS ${two_stages} -o @OUT@ --once EXIT 2 ERR "--once requires --follow")
 lockstep_cli_test(cli_whatif_missing_trace ARGS whatif --trace no.csv --meta tests/data/whatif/two-stages.yaml -o @OUT@ EXIT 2 ERR "no.csv: cannot read")

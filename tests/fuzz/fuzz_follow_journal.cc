@@ -11,9 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   FollowState state, again;
   try {
-    const std::size_t end = read_follow_journal(text, "fuzz.jsonl", "job", {}, state);
+    const std::size_t end = read_follow_journal(text, "fuzz.jsonl", {"job", "0f"}, {}, state);
     if (end > size ||
-        read_follow_journal(text.substr(0, end), "fuzz.jsonl", "job", {}, again) != end) {
+        read_follow_journal(text.substr(0, end), "fuzz.jsonl", {"job", "0f"}, {}, again) != end) {
       std::abort();
     }
   } catch (const Error&) {

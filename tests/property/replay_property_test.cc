@@ -122,7 +122,7 @@ TEST(ReplayProperty, ExposureSplitsTheWholeStep) {
     const ReplayResult result = run(random.work, log);
     const Exposure exposure =
         exposure_of(random.work.programs[0], random.work.families, result.first_rank);
-    EXPECT_EQ(exposure.compute + exposure.exposed, result.rank_end[0]);
+    EXPECT_EQ(exposure.compute + exposure.exposed + exposure.bubble, result.rank_end[0]);
     Time by_group = exposure.idle;
     for (const Time time : exposure.by_group) {
       by_group += time;

@@ -1,7 +1,11 @@
 """The Python package: each command, its tables, its errors. Run from the root of the sources."""
 
+import inspect
+import os
+import signal
 import threading
 import unittest
+import unittest.mock
 
 import pyarrow
 
@@ -27,16 +31,35 @@ class Commands(unittest.TestCase):
         workload = lockstep.generate(generator="simai-training", world_size=2, tp=2, hidden_size=8, num_layers=1,
                                      num_attention_heads=2, seq_length=4, vocab_size=16, global_batch=1, sp=True)
         self.assertTrue(workload.startswith("HYBRID_TRANSFORMER_FWD_IN_BCKWD"))
-        self.assertIn("\n", lockstep.topology("Spectrum-X", g=8))
+        text = lockstep.topology("Spectrum-X", g=8)
+        self.assertIn("\n", text)
+        for topology in (text, "Spectrum-X:g=8"):
+            self.assertEqual(lockstep.topology_check(topology)["gpus"], 8)
+            described = lockstep.topology_describe(topology)
+            self.assertEqual(lockstep.topology_links(topology).tables["links"].num_rows, described["links"])
+        self.assertEqual(lockstep.topology_links(text, of=3).tables["links"]["from"].to_pylist()[0], 3)
+        layers = lockstep.workload(generator="simai-training", world_size=2, tp=2, hidden_size=8, num_layers=1,
+                                   num_attention_heads=2, seq_length=4, vocab_size=16, global_batch=1, sp=True)
+        self.assertIn("forward.comm", layers.tables["jobs.0.layer_table.layers"].column_names)
+        self.assertGreater(lockstep.generate(list_models=True).tables["models"].num_rows, 1)
 
     def test_whatif(self):
         causes = lockstep.whatif("tests/data/whatif/two-stages.csv", "tests/data/whatif/two-stages.yaml")
         self.assertGreaterEqual(causes["slowdown"], 1)
         self.assertTrue(causes.tables)
+        edited = lockstep.whatif("tests/data/whatif/two-stages.csv", "tests/data/whatif/two-stages.yaml",
+                                 set=["backward-compute[stage=1] *= 0.5"])["edited"]
+        self.assertAlmostEqual(edited["step_time_s"], 11.375)
 
     def test_compare(self):
         report = lockstep.compare("tests/data/logs/two-tables.txt", preset="dgx-h100")
         self.assertTrue(any(table.num_rows > 0 for table in report.tables.values()))
+        self.assertIn("error", report.tables["tables.0.rows"].column_names)
+        self.assertFalse(report.failed)
+        checked = lockstep.compare("tests/data/logs/two-tables.txt", preset="dgx-h100", fail_over="1%")
+        self.assertTrue(checked.failed)
+        self.assertEqual(checked["tables"], report["tables"])
+        self.assertIn("over 1.0 %", checked.messages)
 
     def test_plan(self):
         plans = lockstep.plan(aceso_model="scale-layer", aceso_size="4layers", profiles="tests/data/plan/scale-layer",
@@ -50,12 +73,48 @@ class Commands(unittest.TestCase):
         self.assertEqual(table["ending"].to_pylist(), ["done", "bad-input"] * 2)
         self.assertGreater(table["total_s"][0].as_py(), 0)
         self.assertIsNone(table["total_s"][1].as_py())
+        failed = lockstep.sweep({"command": "simulate", "flags": {"workload": "absent.txt", "topology": "Spectrum-X:g=8"}})
+        self.assertEqual(failed["ending"].to_pylist(), ["bad-input"])
 
     def test_errors(self):
         with self.assertRaises(lockstep.Failure) as caught:
             lockstep.simulate(workload="absent.txt", topology="Spectrum-X:g=8")
         self.assertEqual(caught.exception.exit_code, 2)
         self.assertIn("absent.txt: cannot read the file", str(caught.exception))
+
+    def test_time_limit(self):
+        """None unless one is given; it is a Failure, as all other ends."""
+        with self.assertRaises(lockstep.Failure) as caught:
+            lockstep.run("collective", "--op", "alltoall", "--algorithm", "direct", "--size", "1GiB", "--topology",
+                         "Spectrum-X:g=2048", "--threads", "1", seconds=0.2)
+        self.assertEqual(caught.exception.exit_code, 137)
+        self.assertIn("did not end within 0.2 s", str(caught.exception))
+        for call in (lockstep.generate, lockstep.topology, lockstep.simulate, lockstep.whatif, lockstep.compare,
+                     lockstep.plan, lockstep.sweep, lockstep.run):
+            self.assertIsNone(inspect.signature(call).parameters["seconds"].default)
+
+    def test_impossible_calls(self):
+        """What no program can be given is refused, not cut."""
+        for call in (lambda: lockstep.simulate(workload=TINY, topology="Spectrum-X:g=8\0,g=16"),
+                     lambda: lockstep.run("doctor\0", "x"), lambda: lockstep.run("doctor", folder="/tmp\0/x")):
+            with self.assertRaisesRegex(ValueError, "NUL character, which ends it"):
+                call()
+        for seconds in (-1, 0, float("nan")):
+            with self.assertRaisesRegex(ValueError, "seconds: expected more than 0"):
+                lockstep.run("doctor", seconds=seconds)
+
+    def test_no_program(self):
+        with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM="/absent/lockstep"):
+            with self.assertRaises(lockstep.Failure) as caught:
+                lockstep.run("doctor")
+        self.assertEqual(caught.exception.exit_code, 3)
+
+    def test_interrupt(self):
+        """Ctrl-C ends a call in Python's main thread."""
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            lockstep.run("collective", "--op", "alltoall", "--algorithm", "direct", "--size", "1GiB", "--topology",
+                         "Spectrum-X:g=2048", "--threads", "1")
 
     def test_threads(self):
         """Calls do not hold Python's lock: several run at once, with one result each."""

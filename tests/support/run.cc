@@ -18,6 +18,7 @@ std::string read_all(const std::string& path) { return std::string(FileText(path
 }  // namespace
 
 RunResult run(std::vector<std::string> arguments, RunOptions options) {
+  options.seconds *= LOCKSTEP_TEST_PATIENCE;
   arguments.insert(arguments.begin(), LOCKSTEP_BINARY);
   if (options.folder == RunOptions().folder) {
     options.folder = LOCKSTEP_SOURCE_DIR;

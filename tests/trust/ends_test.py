@@ -5,9 +5,11 @@ printed, and the message says what happened.
 
 Usage: ends_test.py <lockstep> <library of tests/support/failing_calls.cc>
 """
+import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -192,6 +194,29 @@ def interrupted():
     if process.returncode not in (0, 130) or (process.returncode == 130 and b"stopped" not in err):
         fail(f"a search, interrupted: {process.returncode} {err[-300:]!r}")
 
+    # What was played is what --runs of that number says; a run that is under way does not hold it up.
+    weeks = ["goodput", "--step", "1s", "--gpus", "1024", "--gpu-mtbf", "5y", "--restart", "5min", "--threads", "2",
+             "--json"]
+    process = start([*weeks, "--for", "1w", "--runs", "8000"])
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    count("interrupts")
+    told = re.search(rb"stopped: the first (\d+) of 8000 runs", err)
+    if process.returncode != 130 or not told or int(told[1]) != json.loads(out)["runs"]:
+        fail(f"runs, interrupted: {process.returncode} {out[-300:]!r} {err[-300:]!r}")
+    else:
+        part, whole = json.loads(out), json.loads(run([*weeks, "--for", "1w", "--runs", told[1].decode()])[1])
+        if part["goodput"] != whole["goodput"]:
+            fail(f"runs, interrupted: {part['goodput']}, not {whole['goodput']}")
+    process = start([*weeks, "--for", "70y", "--runs", "2"])
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    count("interrupts")
+    if process.returncode != 130 or out or b"stopped" not in err:
+        fail(f"no run, interrupted: {process.returncode} {out[-300:]!r} {err[-300:]!r}")
+
     # Twice: at once, by the signal.
     process = start(steps)
     time.sleep(1)
@@ -212,7 +237,7 @@ def interrupted():
 
 
 def packet_engine_dies():
-    """lockstep-packet killed in mid-run: a message, exit code 70, and no hang."""
+    """lockstep-packet killed in mid-run: a message, exit code 3, and no hang."""
     if not packet:
         return
     for wait in (0.2, 0.6, 1.2):
@@ -224,7 +249,7 @@ def packet_engine_dies():
             subprocess.run(["kill", "-9", child], check=False)
         out, err = process.communicate(timeout=60)
         count("dead engines")
-        if children.stdout.split() and (process.returncode != 70 or b"has ended unexpectedly" not in err):
+        if children.stdout.split() and (process.returncode != 3 or b"has ended unexpectedly" not in err):
             fail(f"lockstep-packet killed: {process.returncode} {err!r}")
 
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <sys/stat.h>
 #include <thread>
@@ -86,6 +87,76 @@ TEST(AtomicFile, SaysWhyAFileCannotBeWritten) {
 TEST(AtomicFile, WritesADeviceInPlace) {
   EXPECT_EQ(problem_of([] { write_file("/dev/null", "x"); }), "no error");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(AtomicFile, KeepsThePermissionsOfTheFileThatItReplaces) {
+  const ScratchFolder folder;
+  const auto mode = [&](const char* name) {
+    struct stat info {};
+    return ::stat((folder / name).c_str(), &info) == 0 ? info.st_mode & 07777U : 0U;
+  };
+  for (const mode_t wanted : {0600U, 0444U, 0755U}) {
+    write_file(folder / "a", "old");
+    ASSERT_EQ(::chmod((folder / "a").c_str(), wanted), 0);
+    write_file(folder / "a", "new");
+    EXPECT_EQ(mode("a"), wanted);
+    EXPECT_EQ(read(folder / "a"), "new");
+  }
+  const mode_t before = ::umask(027);
+  write_file(folder / "fresh", "new");
+  ::umask(before);
+  EXPECT_EQ(mode("fresh"), 0640U);
+}
+
+TEST(AtomicFile, TakesEveryNameThatTheSystemTakes) {
+  const ScratchFolder folder;
+  write_file(folder / std::string(255, 'x'), "new");
+  EXPECT_EQ(read(folder / std::string(255, 'x')), "new");
+  EXPECT_THAT(problem_of([&] { write_file(folder / std::string(256, 'x'), "x"); }),
+              HasSubstr("File name too long"));
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+TEST(AtomicFile, WritesWhatASymbolicLinkLeadsTo) {
+  namespace fs = std::filesystem;
+  const ScratchFolder folder;
+  fs::create_directory(folder / "sub");
+  write_file(folder / "sub/a", "old");
+  fs::create_symlink("a", folder / "sub/inner");
+  fs::create_symlink("sub/inner", folder / "outer");
+  write_file(folder / "outer", "new");
+  EXPECT_EQ(read(folder / "sub/a"), "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "outer") && fs::is_symlink(folder / "sub/inner"));
+  EXPECT_FALSE(fs::is_symlink(folder / "sub/a"));
+
+  fs::create_symlink("sub/later", folder / "dangling");
+  write_file(folder / "dangling", "new");
+  EXPECT_EQ(read(folder / "sub/later"), "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "dangling"));
+
+  fs::create_symlink("no/such", folder / "nowhere");
+  EXPECT_THAT(problem_of([&] { write_file(folder / "nowhere", "x"); }),
+              AllOf(StartsWith(folder / "nowhere"), HasSubstr("No such file or directory")));
+  fs::create_symlink("loop", folder / "loop");
+  EXPECT_THAT(
+      problem_of([&] { write_file(folder / "loop", "x"); }),
+      AllOf(StartsWith(folder / "loop"), HasSubstr("cannot write"), HasSubstr("symbolic links")));
+  EXPECT_TRUE(fs::is_symlink(folder / "loop"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "sub"), {}), 3);
+}
+
+TEST(AtomicFile, GoesOnInAnOpenFileThatIsNamedByItsNumber) {
+  const ScratchFolder folder;
+  const int file = ::open((folder / "a").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(::write(file, "before ", 7), 7);
+  const std::string name = "/dev/fd/" + std::to_string(file);
+  std::filesystem::create_symlink(name, folder / "link");
+  write_file(name, "one ");
+  write_file(folder / "link", "two ");
+  ASSERT_EQ(::write(file, "after", 5), 5);
+  ::close(file);
+  EXPECT_EQ(read(folder / "a"), "before one two after");
 }
 
 TEST(FileText, ReadsAFileAndAnEmptyOne) {
@@ -223,6 +294,15 @@ TEST(Process, TellsSignalsMissingProgramsAndTimeouts) {
                 run_process({"sleep", "60"}, {.environment = {}, .seconds = 1});
               }),
               HasSubstr("sleep did not end within 1 s"));
+  EXPECT_THROW(run_process({"sleep", "60"}, {.environment = {}, .seconds = 0.01}), OutOfTime);
+  int asked = 0;
+  const ProcessOptions patient{.environment = {},
+                               .seconds = std::numeric_limits<double>::infinity(),
+                               .give_up = [&] { return ++asked > 2; }};
+  EXPECT_THAT(problem_of([&] {
+                run_process({"sleep", "60"}, patient);
+              }),
+              HasSubstr("sleep was given up"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 

@@ -1,5 +1,6 @@
 #include "trace/byteps_timeline.h"
 
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -43,6 +44,29 @@ TEST(BytePsTimeline, HoldsATotalAndAStageForEachCollective) {
   EXPECT_EQ(json["traceEvents"][7]["ts"], 140.0);
   EXPECT_EQ(json["traceEvents"][7]["dur"], 5.0);
   EXPECT_EQ(byteps_comm_json(steps, 9), "");
+}
+
+// Two buckets of one name: a tensor each, by when they begin, the same in the next step. Reduction
+// and gathering of a bucket are of one tensor.
+TEST(BytePsTimeline, TellsBucketsOfOneNameApart) {
+  Timeline step = one_step();
+  step.events.push_back({1, 0, 1, 0, 0, Time::us(2), Time::us(8)});
+  step.events.push_back({1, 0, 2, 0, 0, Time::us(50), Time::us(55)});
+  const Json json = parse_json(
+      byteps_comm_json(std::vector<StepPicture>{{step, Time()}, {step, Time::us(100)}}, 2), "json");
+  std::vector<std::string> tensors;
+  for (const Json& event : json["traceEvents"]) {
+    if (event["tid"] == "total") {
+      tensors.push_back(event["pid"]);
+    }
+  }
+  const std::vector<std::string> one = {"Comm.byteps.bucket 0.0", "Comm.byteps.bucket 0.1",
+                                        "Comm.byteps.bucket 0.0", "Comm.byteps.bucket 0.1"};
+  std::vector<std::string> both = one;
+  both.insert(both.end(), one.begin(), one.end());
+  EXPECT_EQ(tensors, both);
+  EXPECT_EQ(json["traceEvents"][0]["ts"], 2.0);
+  EXPECT_EQ(json["traceEvents"][3]["tid"], "65536");
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+
 namespace lockstep::compare::calibrate_test {
 namespace {
 
@@ -126,6 +128,48 @@ TEST(Calibrate, ChoosesAmongTheRatesWhereAFewRowsAreAll) {
   ASSERT_NE(rate, found.fitted.end());
   EXPECT_NEAR(rate->after, 33e9, 2e9);
   EXPECT_LT(found.held_out_large.p90, 0.05);
+}
+
+// Hops of forty times NCCL's own values are no property of a network: such a rate is left alone.
+TEST(Calibrate, RatesStayPhysical) {
+  const Preset start = preset_named("a100-slingshot");
+  Preset truth = start;
+  truth.system.rates.simple_penalty = 40;
+  CompareWishes wishes;
+  const PhysicalLog log = log_of(truth, wishes);
+  wishes.preset = start;
+  Warnings none;
+  const auto rows = predict_rows(log, wishes, none);
+  EXPECT_THROW(calibrate(rows, wishes, {"simple_penalty"}), Error);
+  for (const FittedRate& rate : calibrate(rows, wishes, {}).fitted) {
+    EXPECT_TRUE(rate.name != "simple_penalty" || rate.after <= 10) << rate.after;
+  }
+}
+
+// A preset that was fitted before, fitted anew, tells of the fit that its rates rest on, once.
+TEST(Calibrate, ProvenanceIsOfTheFitThatCounts) {
+  Preset start = preset_named("a100-slingshot");
+  start.system.rates = {};
+  start.intervals.clear();
+  start.provenance = {"made up"};
+  Preset truth = start;
+  truth.system.rates.pair_GBps = 0.5;
+  CompareWishes wishes;
+  const PhysicalLog log = log_of(truth, wishes);
+  wishes.preset = start;
+  Warnings none;
+  for (int round = 0; round < 2; ++round) {
+    const Calibration found = calibrate(predict_rows(log, wishes, none), wishes, {"pair_Bps"});
+    ASSERT_FALSE(found.preset_kept);
+    const auto& lines = found.preset.provenance;
+    EXPECT_EQ(lines.front(), "made up");
+    EXPECT_EQ(std::ranges::count_if(
+                  lines, [](const auto& line) { return line.starts_with("pair_Bps: fitted to "); }),
+              1);
+    EXPECT_EQ(std::ranges::count(lines, "table table0"), 1);
+    wishes.preset = found.preset;
+    wishes.preset->system.rates.pair_GBps = 5;  // as if another cluster's
+  }
 }
 
 }  // namespace

@@ -64,6 +64,31 @@ TEST(ExactWorkload, UniformStepsTakeThePublishedTime) {
   }
 }
 
+// The same formulas for what the first stage waits while the others compute: (pp - 1)(f + b), by
+// vpp where chunks are interleaved. Nothing else is exposed where messages take no time.
+TEST(ExactWorkload, TheBubbleOfUniformStepsIsThePublishedOne) {
+  const auto expect_bubble = [](const Job& job, Time bubble, const std::string& what) {
+    const StepResult step = testing::simulate_free(exact_workload(job, uniform));
+    EXPECT_EQ(step.bubble, bubble) << what;
+    EXPECT_EQ(step.exposed, Time()) << what;
+    EXPECT_EQ(step.compute + step.bubble, step.total) << what;
+  };
+  for (const std::int64_t pp : {1, 2, 4, 5}) {
+    for (const std::int64_t microbatches : {1, 2, 7, 12}) {
+      Job job = uniform_job(pp, 1, microbatches);
+      expect_bubble(job, Time::us(3 * (pp - 1)), "1F1B");
+      job.schedule = "gpipe";
+      expect_bubble(job, Time::us(3 * (pp - 1)), "GPipe");
+    }
+    Job job = uniform_job(pp, 1, 2 * pp + 3);
+    job.schedule = "zb-h1";
+    expect_bubble(job, Time::us(pp - 1), "ZB-H1");
+  }
+  for (const std::int64_t vpp : {2, 3}) {
+    expect_bubble(uniform_job(4, vpp, 8), Time::us(3 * 3), "interleaved");
+  }
+}
+
 // Qi et al. 2023, table 1: ZB-H1's bubble is (pp - 1)(F + B - W), with F forward, B and W the
 // gradients of input and weights. Here F = B = W = 1 us: a third of 1F1B's (pp - 1)(F + B + W).
 TEST(ExactWorkload, ZeroBubbleH1TakesThePublishedTime) {

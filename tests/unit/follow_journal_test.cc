@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const FollowedJob kJob{"job", "0f"};
+
 class FollowJournalTest : public ::testing::Test {
  protected:
   FollowJournalTest()
@@ -46,7 +48,7 @@ std::vector<std::string> events(const std::vector<Json>& lines) {
 using Events = std::vector<std::string>;
 
 TEST_F(FollowJournalTest, AlertsAfterSlowStepsInARowAndClearsAfterAsManyOthers) {
-  FollowJournal journal(path_, "job", {.slowdown = 1.2, .steps = 2});
+  FollowJournal journal(path_, kJob, {.slowdown = 1.2, .steps = 2});
   EXPECT_EQ(events(journal.add_file(file(1), {step(1, 1.3), step(2, 1.0), step(3, 1.2)}, "why")),
             (Events{"step", "step", "step", "file"}));
   // Steps 3 and 4 are the two in a row, across files; the third one raises no second alert.
@@ -61,7 +63,7 @@ TEST_F(FollowJournalTest, AlertsAfterSlowStepsInARowAndClearsAfterAsManyOthers) 
 }
 
 TEST_F(FollowJournalTest, CountsAStepOnce) {
-  FollowJournal journal(path_, "job", {.slowdown = 1.2, .steps = 3});
+  FollowJournal journal(path_, kJob, {.slowdown = 1.2, .steps = 3});
   journal.add_file(file(1), {step(1, 1.3), step(2, 1.3)}, "");
   const auto lines = journal.add_file(file(2), {step(1, 1.3), step(2, 1.3), step(3, 1.0)}, "");
   EXPECT_EQ(events(lines), (Events{"step", "file"}));
@@ -71,7 +73,7 @@ TEST_F(FollowJournalTest, CountsAStepOnce) {
 TEST_F(FollowJournalTest, CutOffAnywhereItGoesOnAsIfItHadNotBeen) {
   const AlertRule rule{.slowdown = 1.2, .steps = 2};
   const auto write_rest = [&] {
-    FollowJournal journal(path_, "job", rule);
+    FollowJournal journal(path_, kJob, rule);
     for (int f = 0; f < 3; ++f) {
       if (!journal.has(file(f))) {
         journal.add_file(file(f), {step(2 * f, 1.3), step(2 * f + 1, f == 1 ? 1.0 : 1.25)}, "x");
@@ -92,8 +94,8 @@ TEST_F(FollowJournalTest, CutOffAnywhereItGoesOnAsIfItHadNotBeen) {
 }
 
 TEST_F(FollowJournalTest, OnlyOneFollows) {
-  const FollowJournal journal(path_, "job", {});
-  EXPECT_THROW(FollowJournal(path_, "job", {}), Error);
+  const FollowJournal journal(path_, kJob, {});
+  EXPECT_THROW(FollowJournal(path_, kJob, {}), Error);
 }
 
 TEST_F(FollowJournalTest, RefusesWhatIsNoJournalAndLeavesItAlone) {
@@ -105,9 +107,27 @@ TEST_F(FollowJournalTest, RefusesWhatIsNoJournalAndLeavesItAlone) {
         "{\"event\":\"journal\",\"schema\":\"lockstep-follow/1\",\"trial_name\":\"job\"}\n"
         "{\"event\":\"refused\",\"file\":\"t.csv\",\"bytes\":3,\"modified_ns\":1e30}\n"}) {
     set_text(wrong);
-    EXPECT_THROW(FollowJournal(path_, "job", {}), Error) << wrong;
+    EXPECT_THROW(FollowJournal(path_, kJob, {}), Error) << wrong;
     EXPECT_EQ(text(), wrong);
   }
+}
+
+// The same steps under another layout of the job are others; journals of earlier versions name no
+// meta file.
+TEST_F(FollowJournalTest, RefusesThatOfAnotherMetaFile) {
+  { FollowJournal(path_, kJob, {}).add_file(file(1), {step(1, 1.3)}, ""); }
+  const std::string before = text();
+  try {
+    FollowJournal(path_, {"job", "f0"}, {});
+    FAIL() << "it goes on";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("meta file that says something else"),
+              std::string::npos);
+  }
+  EXPECT_EQ(text(), before);
+  EXPECT_TRUE(FollowJournal(path_, kJob, {}).has_step(1));
+  set_text("{\"event\":\"journal\",\"schema\":\"lockstep-follow/1\",\"trial_name\":\"job\"}\n");
+  EXPECT_NO_THROW(FollowJournal(path_, kJob, {}));
 }
 
 }  // namespace

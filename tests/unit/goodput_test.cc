@@ -163,6 +163,37 @@ TEST(Goodput, StepsAreDrawn) {
   EXPECT_NEAR(static_cast<double>(play(run, 1, 0).steps), 5e4, 5e2);
 }
 
+// The bound holds, and is no wild guess: 1000 failures that are expected, and Weibull's that come
+// in heaps (at shape 0.3 E[X^2] / mtbf^2 is Gamma(7.667) / Gamma(4.333)^2 = 30.2).
+TEST(Goodput, FailuresAreBoundedFromAbove) {
+  LongRun run = run_of(1, 1e4);
+  run.mtbf_s = 10;
+  EXPECT_NEAR(most_failures(run), 1001, 1e-6);
+  run.shape = 0.3;
+  EXPECT_NEAR(most_failures(run), 1000 + 29.2, 0.1);
+  for (const double shape : {0.1, 0.3, 1.0, 3.0}) {
+    for (const double mtbf : {10.0, 1e4, 1e6}) {
+      run.shape = shape;
+      run.mtbf_s = mtbf;
+      const Estimate failures = play_many(run, 1, 200, 2).failures;
+      EXPECT_LE(failures.mean, most_failures(run) + 2 * failures.half_width) << shape << mtbf;
+    }
+  }
+  // A short horizon: e^((1e4 / 1e6)^1) - 1, where Lorden says 1.01.
+  run.shape = 1;
+  EXPECT_NEAR(most_failures(run), 0.01005, 1e-5);
+}
+
+// A restart of 30, a step of 1, a checkpoint of 5, safe 4 later: e^-(40 / 10).
+TEST(Goodput, ChanceOfProgress) {
+  LongRun run = run_of(1, 1e4);
+  run.mtbf_s = 10;
+  run.restart_s = 30;
+  run.checkpoint_s = 5;
+  run.drain_s = 4;
+  EXPECT_NEAR(chance_of_progress(run), std::exp(-4), 1e-12);
+}
+
 // Mean 1 away: P(0) = 0.368, P(<= 1) = 0.736, P(<= 2) = 0.920, P(<= 3) = 0.981, P(<= 4) = 0.996.
 TEST(Goodput, SparesByPoisson) {
   EXPECT_EQ(spares_needed(100, 100, 0.3), 1);

@@ -65,5 +65,66 @@ TEST(Health, WhatALogTellsByItself) {
   EXPECT_EQ(health.findings[2].kind, FindingKind::kWrongResults);
 }
 
+TEST(Health, APairThatFellBackToTcpHasNoBadCables) {
+  PhysicalLog log = pairs(6, [](int a, int b) { return a == 1 && b == 4 ? 15.0 : 1.0; });
+  for (CommSetting& setting : log.settings) {
+    setting.env["NCCL_IB_DISABLE"] = setting.id == "1-4" ? "1" : "0";
+  }
+  const Health health = check_health({log});
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].kind, FindingKind::kTcpFallback);
+  EXPECT_EQ(health.findings[0].subject, "1-4");
+  EXPECT_NE(health.findings[0].evidence.find("15.00 times the median"), std::string::npos);
+}
+
+TEST(Health, FewerNicsThanLikeTests) {
+  PhysicalLog log = pairs(6, [](int a, int b) { return a == 1 && b == 4 ? 1.9 : 1.0; });
+  for (CommSetting& setting : log.settings) {
+    setting.nics = {"mlx5_0:1/IB", "mlx5_1:1/IB"};
+    if (setting.id == "1-4") {
+      setting.nics.pop_back();
+    }
+  }
+  const Health health = check_health({log});
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].kind, FindingKind::kFewNics);
+  EXPECT_NE(health.findings[0].evidence.find("without mlx5_1:1/IB"), std::string::npos);
+}
+
+// GPU Direct is off on one host: it is named once, not each of its pairs.
+TEST(Health, WhatAllTestsOfAHostSayIsSaidOfTheHost) {
+  PhysicalLog log = pairs(6, [](int a, int b) { return a == 2 || b == 2 ? 2.0 : 1.0; });
+  for (CommSetting& setting : log.settings) {
+    setting.net_channels = 8;
+    setting.gdr_channels = setting.id.find('2') == std::string::npos ? 8 : 0;
+    setting.gdr = setting.gdr_channels > 0;
+  }
+  const Health health = check_health({log});
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].kind, FindingKind::kGdrOff);
+  EXPECT_EQ(health.findings[0].subject, "n2");
+}
+
+// Four pairs that share no host: nothing tells a host from a cable.
+TEST(Health, NobodyIsWellWithOthersWhereThereAreNone) {
+  PhysicalLog all = pairs(8, [](int a, int b) { return a == 0 && b == 1 ? 2.0 : 1.0; });
+  PhysicalLog log;
+  log.names = all.names;
+  for (std::size_t i = 0; i < all.settings.size(); ++i) {
+    const std::string& id = all.settings[i].id;
+    if (id == "0-1" || id == "2-3" || id == "4-5" || id == "6-7") {
+      CommRow row = all.comms[i];
+      row.setting = static_cast<std::int32_t>(log.settings.size());
+      log.settings.push_back(all.settings[i]);
+      log.comms.push_back(row);
+    }
+  }
+  const Health health = check_health({log});
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].kind, FindingKind::kSlowPair);
+  EXPECT_EQ(health.findings[0].evidence.find("well with"), std::string::npos);
+  EXPECT_NE(health.findings[0].evidence.find("about half the rate"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lockstep::compare::health_test

@@ -1,13 +1,24 @@
 // The readers of logs, on small files that are written by hand (tests/fuzz/corpus).
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "trace/aicb_bandwidth.h"
 #include "trace/log_reader.h"
 
 namespace lockstep::log_readers_test {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 PhysicalLog corpus(const std::string& name) {
   return read_logs(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus/" + name).at(0);
@@ -33,6 +44,47 @@ TEST(LogReaders, AicbCommLog) {
   EXPECT_DOUBLE_EQ(log.steps[0].time_s, 1.00025);
   EXPECT_EQ(log.ops.size(), 3U);  // the computation too
   EXPECT_EQ(log.warnings.total(), 1);
+}
+
+// Megatron's order: the ranks of a dp group lie as far apart as a tp group is large.
+TEST(LogReaders, AicbGroupsHaveTheirRanks) {
+  const PhysicalLog log = read_log(
+      "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+      "busbw,count\n"
+      "CommType.all_reduce,CommGroup.tp_group,4,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.dp_group,2,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.isend,CommGroup.pp_group,2,1024,x,8,None,,0.1,1,1,1\n",
+      "run_log.csv");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_EQ(members_of(log, log.comms[0].group), (std::vector<std::int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(members_of(log, log.comms[1].group), (std::vector<std::int32_t>{0, 4}));
+  EXPECT_EQ(members_of(log, log.comms[2].group), (std::vector<std::int32_t>{0, 8}));
+  EXPECT_EQ(log.settings.at(0).ranks, 16);
+  EXPECT_TRUE(log.settings[0].ranks_guessed);
+}
+
+TEST(LogReaders, AicbAnalyzer) {
+  const PhysicalLog log = read_log(
+      "\tDetailed comm info for AICB train stage\n--------\n"
+      "Comm_Type       Comm_Group   Message_Size Count        Avg_Elapsed_Time ± Std   Avg_BusBw ± "
+      "Std\n--------\n"
+      "CommType.all_gather CommGroup.dp_group 1.0 GB      12.00            10.00±1.00    "
+      "         76.00±9.08        \n"
+      "CommType.all_reduce CommGroup.tp_group 16.0 MB      96.00            0.28±0.05            "
+      "    83.70±10.77       \n"
+      "\n\tDetailed info for AICB iteration time\n",
+      "analyze.txt");
+  EXPECT_EQ(log.format, "aicb-analyzer");
+  ASSERT_EQ(log.comms.size(), 2U);
+  EXPECT_EQ(log.comms[0].op, CommType::kAllGather);
+  EXPECT_EQ(log.comms[0].ranks, 4);  // 76 of 100 GiB/s: three quarters
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 10e-3);
+  EXPECT_EQ(log.comms[1].ranks, 4);  // 83.7 of 55.8, halved: three quarters
+  EXPECT_EQ(members_of(log, log.comms[0].group), (std::vector<std::int32_t>{0, 4, 8, 12}));
+  EXPECT_EQ(log.settings.at(0).ranks, 16);
+  EXPECT_THROW(
+      read_log("comm_type,comm_group,msg_size,busbw_mean,busbw_max\nx,y,4.0 B,1,1\n", "r.csv"),
+      Error);
 }
 
 TEST(LogReaders, BandwidthTable) {
@@ -63,6 +115,8 @@ TEST(LogReaders, BytePsOfManySteps) {
   EXPECT_EQ(log.warnings.total(), 0);
   EXPECT_EQ(name_of(log, log.ops[0]), "Comm.byteps_push_pull.layer1.weight");
   EXPECT_DOUBLE_EQ(log.ops[0].duration_s, 9e-3);
+  EXPECT_EQ(log.ops[0].kind, OpKind::kWhole);  // a total is its stages
+  EXPECT_EQ(log.ops[1].kind, OpKind::kCommunication);
   EXPECT_EQ(name_of(log, log.ops[1]), "Comm.byteps_push_pull.layer1.weight.PUSH");
   EXPECT_NEAR(log.ops[2].begin_s, 4.5e-3, 1e-9);
 }
@@ -89,6 +143,24 @@ TEST(LogReaders, CollectiveCsv) {
   EXPECT_EQ(log.warnings.total(), 1);  // two ranks on three servers
 }
 
+// vTrain's form: nanoseconds, the operation in the file's name.
+TEST(LogReaders, CollectiveCsvWithoutIdOrOp) {
+  const std::string text =
+      "# measured\ngpu,gpus,bytes,time_ns,busbw_GBps\na100,2,1048576,45100,23.25\n"
+      "a100,4,1048576,50000,31.46\n";
+  const PhysicalLog log = read_log(text, "nccl_allreduce.csv");
+  EXPECT_EQ(log.format, "collective-csv");
+  ASSERT_EQ(log.comms.size(), 2U);
+  EXPECT_EQ(log.comms[0].op, CommType::kAllReduce);
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 45.1e-6);
+  EXPECT_EQ(log.comms[0].line, 3);
+  ASSERT_EQ(log.settings.size(), 2U);
+  EXPECT_EQ(log.settings[1].id, "allreduce 4 x a100");
+  EXPECT_EQ(log.settings[1].ranks, 4);
+  EXPECT_EQ(log.settings[1].servers, 0);
+  EXPECT_THROW(read_log(text, "nccl.csv"), Error);
+}
+
 TEST(LogReaders, DeepSpeed) {
   const PhysicalLog log = corpus("deepspeed_comm/run.log");
   ASSERT_EQ(log.comms.size(), 2U);
@@ -97,15 +169,37 @@ TEST(LogReaders, DeepSpeed) {
   EXPECT_EQ(log.warnings.total(), 1);
 }
 
+TEST(LogReaders, DeepSpeedSummary) {
+  const PhysicalLog log = read_log(
+      "[Rank 0] Comm. Op            Message Size        Count               Total Latency(ms)   "
+      "Avg Latency(ms)     tput_avg (Gbps)     busbw_avg (Gbps)\n"
+      "broadcast\n"
+      "                    2.0 KB              146                 11.12               0.08     "
+      "           0.43                0.41\n"
+      "reduce_scatter_tensor\n"
+      "                    678.86 MB           40                  602.29              9.69     "
+      "           1468.06             1406.00\n",
+      "summary.log");
+  EXPECT_EQ(log.format, "deepspeed-comm");
+  ASSERT_EQ(log.comms.size(), 2U);
+  EXPECT_EQ(log.comms[0].op, CommType::kBroadcast);
+  EXPECT_EQ(log.comms[0].bytes, Bytes(2048));
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 0.08e-3);
+  EXPECT_EQ(log.comms[1].op, CommType::kReduceScatter);
+  EXPECT_DOUBLE_EQ(log.comms[1].busbw_Bps, 1406e9 / 8);
+}
+
 TEST(LogReaders, HorovodNestsPhases) {
   const PhysicalLog log = corpus("horovod/timeline.json");
   EXPECT_EQ(log.format, "horovod");
   ASSERT_EQ(log.ops.size(), 3U);
   EXPECT_EQ(name_of(log, log.ops[0]), "NEGOTIATE_ALLREDUCE allreduce.grad.0");
-  EXPECT_EQ(log.ops[0].kind, OpKind::kHost);
+  EXPECT_EQ(log.ops[0].kind, OpKind::kWait);
   EXPECT_EQ(name_of(log, log.ops[2]), "NCCL_ALLREDUCE allreduce.grad.0");
   EXPECT_EQ(log.ops[2].stream, 1);
   EXPECT_DOUBLE_EQ(log.ops[2].duration_s, 100e-6);
+  EXPECT_EQ(log.ops[2].kind, OpKind::kCommunication);
+  EXPECT_EQ(log.ops[1].kind, OpKind::kWhole);  // ALLREDUCE is its phases
 }
 
 TEST(LogReaders, KinetoKernelsWithSizes) {
@@ -132,6 +226,57 @@ TEST(LogReaders, KinetoKernelsWithSizes) {
   EXPECT_EQ(cut.warnings.entries().at(0).text, "the file is cut off within an event");
 }
 
+TEST(LogReaders, KinetoGroupsAreNamesAndRanks) {
+  const std::string text = R"({"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20, "ts": 1,
+     "dur": 2, "args": {"stream": 20, "Process Group Name": "tp", "Group size": 2,
+     "Process Group Ranks": "[0, 8]"}},
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20, "ts": 5,
+     "dur": 2, "args": {"stream": 20, "Process Group Name": "tp", "Group size": 2,
+     "Process Group Ranks": [1, 9]}}]})";
+  const PhysicalLog log = read_log(text, "rank_0.json");
+  ASSERT_EQ(log.ops.size(), 2U);
+  EXPECT_NE(log.ops[0].group, log.ops[1].group);
+  EXPECT_EQ(members_of(log, log.ops[0].group), (std::vector<std::int32_t>{0, 8}));
+  EXPECT_EQ(members_of(log, log.ops[1].group), (std::vector<std::int32_t>{1, 9}));
+  const PhysicalLog sized = read_log(
+      R"({"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20, "ts": 1,
+     "dur": 2, "args": {"Group size": 2, "Process Group Ranks": "[0, 8]", "dtype": "Float",
+     "Collective name": "allreduce", "In msg nelems": 256}}]})",
+      "rank_0.json");
+  EXPECT_EQ(sized.settings.at(0).ranks, 9);  // a world that has a rank 8
+  EXPECT_TRUE(sized.settings[0].ranks_guessed);
+}
+
+TEST(LogReaders, ArrowsOfTimelinesJoinCollectives) {
+  const std::string text = R"({"traceEvents": [
+    {"ph": "M", "name": "thread_name", "pid": 0, "tid": 1, "args": {"name": "tp"}},
+    {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "tp"}},
+    {"ph": "X", "name": "sum", "cat": "allreduce", "pid": 0, "tid": 1, "ts": 10, "dur": 20},
+    {"ph": "X", "name": "sum", "cat": "allreduce", "pid": 1, "tid": 1, "ts": 15, "dur": 15},
+    {"ph": "X", "name": "sum", "cat": "allreduce", "pid": 2, "tid": 1, "ts": 15, "dur": 15},
+    {"ph": "s", "name": "flow", "cat": "flow", "id": 0, "pid": 1, "tid": 1, "ts": 15},
+    {"ph": "f", "bp": "e", "name": "flow", "cat": "flow", "id": 0, "pid": 0, "tid": 1, "ts": 29}]})";
+  const PhysicalLog log = read_log(text, "timeline.json");
+  ASSERT_EQ(log.ops.size(), 3U);
+  EXPECT_EQ(log.groups.at(static_cast<std::size_t>(log.ops[0].group)), "tp");
+  EXPECT_EQ(log.ops[0].occurrence, log.ops[1].occurrence);
+  EXPECT_EQ(log.ops[0].occurrence, 0);
+  EXPECT_EQ(log.ops[2].occurrence, -1);
+}
+
+TEST(LogReaders, CallsOnTheHostAreNoCommunicationBesideTheirKernels) {
+  PhysicalLog log;
+  log.ops = {{.kind = OpKind::kCommunication}, {.kind = OpKind::kCommunication}};
+  keep_kernels_of_calls(log, {0});
+  EXPECT_EQ(log.ops[0].kind, OpKind::kHost);
+  EXPECT_EQ(log.ops[1].kind, OpKind::kCommunication);
+  log.ops = {{.kind = OpKind::kCommunication}};
+  keep_kernels_of_calls(log, {0});  // nothing else tells of it
+  EXPECT_EQ(log.ops[0].kind, OpKind::kCommunication);
+}
+
 TEST(LogReaders, MlperfSteps) {
   const PhysicalLog log = corpus("mlperf/result.txt");
   ASSERT_EQ(log.steps.size(), 2U);
@@ -156,6 +301,8 @@ TEST(LogReaders, NdtimelineAndExecutionTraces) {
   const PhysicalLog trace = corpus("ndtimeline/two.csv");
   ASSERT_EQ(trace.ops.size(), 2U);
   EXPECT_EQ(trace.ops[1].op, CommType::kReduceScatter);
+  EXPECT_EQ(trace.groups.at(static_cast<std::size_t>(trace.ops[1].group)).substr(0, 8), "dp stage");
+  EXPECT_EQ(trace.steps.size(), 1U);
   const PhysicalLog et = corpus("pytorch_et/et.json");
   ASSERT_EQ(et.ops.size(), 2U);
   EXPECT_EQ(et.ops[1].op, CommType::kAllReduce);
@@ -163,6 +310,87 @@ TEST(LogReaders, NdtimelineAndExecutionTraces) {
   const PhysicalLog graph = corpus("pytorch_et/graph.json");
   EXPECT_EQ(graph.ops.at(0).op, CommType::kBroadcast);
   EXPECT_DOUBLE_EQ(graph.ops.at(0).duration_s, 28e-6);
+}
+
+/// A folder that is gone with the object.
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("lockstep-logs-" + std::to_string(::getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  void write(const std::string& name, std::string_view text) const {
+    std::filesystem::create_directories((path / name).parent_path());
+    std::ofstream(path / name, std::ios::binary) << text;
+  }
+};
+
+TEST(LogReaders, TheTraceFolderOfBytepsIsItsRanks) {
+  const Folder folder;
+  EXPECT_THROW(read_logs(folder.path.string()), Error);
+  const FileText file(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus/byteps/steps.json");
+  const std::string_view text = file.view();
+  folder.write("10/comm.json", text);
+  folder.write("2/comm.json", text);
+  folder.write("notes/comm.json", "no");
+  const std::vector<PhysicalLog> logs = read_logs(folder.path.string());
+  ASSERT_EQ(logs.size(), 2U);
+  EXPECT_EQ(logs[0].ops.at(0).rank, 2);
+  EXPECT_EQ(logs[1].ops.at(0).rank, 10);
+}
+
+TEST(LogReaders, OtherPackingsAreRefusedWithAHint) {
+  const Folder folder;
+  for (const auto& [begin, name] : {std::pair<std::string, std::string>{"BZh91AY&SY", "bzip2"},
+                                    {"\xFD"
+                                     "7zXZ" +
+                                         std::string(4, '\0'),
+                                     "xz"},
+                                    {"\x28\xB5\x2F\xFD and so on", "zstd"},
+                                    {"PK\x03\x04 and so on", "zip"}}) {
+    folder.write("packed", begin);
+    try {
+      read_logs((folder.path / "packed").string());
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "the file is packed by " + name);
+    }
+  }
+}
+
+// 2^63 ps are 106 days.
+TEST(LogReaders, TimesThatNoRunHasAreRefused) {
+  const auto problem = [](const std::string& text, const char* file) -> std::string {
+    try {
+      read_log(text, file);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto collective = [&](const char* ms) {
+    return problem(
+        "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,"
+        "algbw,busbw,count\n"
+        "CommType.all_reduce,CommGroup.tp_group,4,1024,x,None,None,," +
+            std::string(ms) + ",1,1,1\n",
+        "run_log.csv");
+  };
+  EXPECT_THAT(collective("1e308"), AllOf(HasSubstr("run_log.csv:2: time"), HasSubstr("1e+305 s")));
+  EXPECT_THAT(collective("9.3e9"), HasSubstr("at most 106 days"));
+  EXPECT_EQ(collective("9.1e9"), "no error");
+  const auto events = [&](const char* begin, const char* length) {
+    return problem(R"([{"ph": "X", "name": "NCCL_ALLREDUCE", "ts": 1, "dur": 5, "pid": 1},
+{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 2, "pid": 2},
+{"ph": "E", "ts": 3, "pid": 2},
+{"ph": "X", "name": "NCCL_ALLREDUCE", "ts": )" +
+                       std::string(begin) + R"(, "dur": )" + length + R"(, "pid": 3}])",
+                   "h.json");
+  };
+  EXPECT_THAT(
+      events("1e308", "5"),
+      AllOf(HasSubstr("h.json: operation 2 (NCCL_ALLREDUCE 3): begin"), HasSubstr("106 days")));
+  EXPECT_THAT(events("7", "1e300"), HasSubstr("h.json: operation 2 (NCCL_ALLREDUCE 3): duration"));
+  EXPECT_EQ(events("7", "5"), "no error");
 }
 
 TEST(LogReaders, AicbSizes) {

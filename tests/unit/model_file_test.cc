@@ -148,6 +148,7 @@ TEST(ModelFile, ErrorsNameFileLineAndField) {
   EXPECT_THAT(failure("hidden: 8", "min: 8"), HasSubstr("cannot name a variable"));
   EXPECT_THAT(failure("  layers: 3", "  hidden: 3"), HasSubstr("stands twice"));
   EXPECT_THAT(failure("gate: 0", "gate: {"), HasSubstr("no YAML"));
+  EXPECT_THAT(failure("name: x", "x", std::string(10'000, '[')), HasSubstr("less than 500 levels"));
   EXPECT_THAT(failure("name: small", "- x"), HasSubstr("small.yaml:"));
   EXPECT_THAT(failure("blocks:", "block:"), HasSubstr("did you mean blocks?"));
   EXPECT_THAT(failure(std::string(kSmall), "3", "3", {{"hiden", 3}}),
@@ -159,6 +160,14 @@ TEST(ModelFile, RepetitionIsBounded) {
                       "  - repeat: 100000\n    blocks:\n      - {name: b, layers: 1, modules: "
                       "[{kind: custom, name: c}]}\n  - name: decoder"),
               HasSubstr("too many modules"));
+  // 9000 (11 + 1) blocks, 9000 modules: those without layers count, too.
+  std::string blocks = "  - repeat: 9000\n    blocks:\n";
+  for (int i = 0; i < 11; ++i) {
+    blocks += "      - {name: a, layers: 0, modules: []}\n";
+  }
+  blocks += "      - {name: b, layers: 1, modules: [{kind: custom, name: c}]}\n";
+  EXPECT_THAT(failure("  - name: decoder", blocks + "  - name: decoder"),
+              HasSubstr("too many blocks"));
 }
 
 TEST(ModelFile, HeadsThatDoNotDivide) {

@@ -2,10 +2,14 @@
 // nothing queues.
 #include "simulator/network/packet_engine.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
+#include "simulator/network/checked_network.h"
 #include "simulator/network/flow/flow_engine.h"
 #include "tests/support/flow_run.h"
 #include "tests/support/run.h"
@@ -95,6 +99,49 @@ TEST(PacketEngine, LinkThatFails) {
               ::testing::ThrowsMessage<Error>(HasSubstr("a fault names the link")));
 }
 
+// Two leaves and two spines; a spine's link is down from 20 us on, which who sprays over both
+// spines learns 50 us later. The rest takes the other spine, at the NIC's full rate as before.
+TEST(PacketEngine, SprayedPacketsLeaveAWayThatFails) {
+  const Topology topology =
+      topology_from("plain:g=4,gps=1,nsps=0,npa=2,psn=2,asn=2", nullptr);  // leaves 4, 5
+  PacketOptions options = options_here();
+  options.routes.spray = true;
+  options.fabric["RetransmitTimeout"] = "50us";
+  options.fabric["RetryLimit"] = "5";
+  options.rerouting = Time::us(50);
+  options.faults = {{NodeId(4), NodeId(6), Time::us(20), Time::max(), 1}};
+  PacketEngine engine(topology, options);
+  const Bytes bytes(4096 * 5000);
+  engine.start({NodeId(0), NodeId(2), bytes, Time(), 0, 1});
+  engine.start({NodeId(0), NodeId(3), bytes, Time::us(600), 0, 2});  // a new connection
+  const auto outcomes = testing::outcomes(testing::run_to_end(engine));
+  const Time alone = Time::ps(5003 * std::int64_t{83'160} + 2'000'000);
+  EXPECT_GT(outcomes.at(1).delivered, alone + Time::us(50));
+  EXPECT_LT(outcomes.at(1).delivered, alone + Time::us(50) + Time::us(2 * 50));
+  EXPECT_EQ(outcomes.at(2).delivered, Time::us(600) + alone);
+}
+
+// A connection that is made while the only link of its GPU is down waits for it.
+TEST(PacketEngine, NewConnectionsWaitForLinksThatAreDown) {
+  for (const bool spray : {false, true}) {
+    PacketOptions options = options_here();
+    options.routes.spray = spray;
+    options.fabric["RetransmitTimeout"] = "50us";
+    options.rerouting = Time::us(10);
+    options.faults = {{NodeId(0), NodeId(3), Time::us(20), Time::us(220), 1}};
+    const Topology topology = testing::star(3);
+    PacketEngine engine(topology, options);
+    engine.start({NodeId(1), NodeId(2), Bytes(4096), Time::us(80), 0, 0});
+    std::vector<NetworkEvent> events;
+    while (engine.advance(Time::us(90), events) < Time::us(90)) {
+    }
+    engine.start({NodeId(0), NodeId(1), Bytes(4096), Time::us(100), 0, 1});
+    const Time end = testing::outcomes(testing::run_to_end(engine)).at(1).delivered;
+    EXPECT_GT(end, Time::us(220));
+    EXPECT_LT(end, Time::us(220 + 50 + 2));
+  }
+}
+
 // The GPU's link has half its bandwidth from 20 us on: of 1000 packets of 83.16 ns 240 have left by
 // then, the others take twice as long.
 TEST(PacketEngine, LinkThatBecomesSlower) {
@@ -154,6 +201,29 @@ TEST(PacketEngine, TrafficClassesGoInOrder) {
   other.start(other.connect_in_class(NodeId(3), NodeId(0), 0, 3), Bytes(4096), Time(), 7);
   EXPECT_THAT([&] { testing::run_to_end(other); },
               ::testing::ThrowsMessage<Error>(HasSubstr("traffic class 3")));
+}
+
+// Whoever watches it hands classes on.
+TEST(PacketEngine, TrafficClassesUnderWatch) {
+  const Topology topology = testing::star(2);
+  CheckedNetwork engine(std::make_unique<PacketEngine>(topology, options_here()), topology);
+  engine.start(engine.connect_in_class(NodeId(0), NodeId(1), 0, 1), Bytes(1), Time(), 1);
+  EXPECT_THAT([&] { testing::run_to_end(engine); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("a transfer in traffic class 1")));
+  EXPECT_FALSE(engine.may_lose_packets());
+}
+
+// Where packets may get lost.
+TEST(PacketEngine, KnowsWhetherPacketsMayGetLost) {
+  Topology topology = testing::star(2);
+  EXPECT_FALSE(PacketEngine(topology, options_here()).may_lose_packets());
+  for (const auto& [name, value] : {std::pair("LossRate", "0.01"), std::pair("Pfc", "false")}) {
+    PacketOptions options = options_here();
+    options.fabric[name] = value;
+    EXPECT_TRUE(PacketEngine(topology, options).may_lose_packets()) << name;
+  }
+  topology.link_classes.front().error_rate = 0.001;
+  EXPECT_TRUE(PacketEngine(topology, options_here()).may_lose_packets());
 }
 
 TEST(PacketEngine, StopsAtTheLimitAndGoesOn) {
@@ -225,7 +295,21 @@ TEST(PacketEngine, NamesWhatItCannotDo) {
   EXPECT_THAT(error_of(options), HasSubstr("cannot start"));
   options = options_here();
   options.program = "/bin/false";
-  EXPECT_THAT(error_of(options), HasSubstr("has ended unexpectedly"));
+  EXPECT_THAT(error_of(options), HasSubstr("has ended unexpectedly, with exit code 1"));
+}
+
+TEST(PacketEngine, EndsAProgramThatIsNotLockstepPacket) {
+  const testing::ScratchFolder folder;
+  PacketOptions options = options_here();
+  options.program = folder / "talks";
+  const auto script = [&](const std::string& text) {
+    write_file(options.program, "#!/bin/sh\n" + text + "\n");
+    std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
+    return error_of(options);
+  };
+  EXPECT_THAT(script("exec yes"), HasSubstr("an answer that makes no sense"));
+  EXPECT_THAT(script("yes"), HasSubstr("an answer that makes no sense"));
+  EXPECT_THAT(script("kill -9 $$"), HasSubstr("has ended unexpectedly, by signal 9"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/file_record.h"
 #include "tests/support/run.h"
 
 namespace lockstep::result_cache_test {
@@ -60,6 +62,46 @@ TEST(ResultCache, AFolderThatGrewIsAMiss) {
   EXPECT_TRUE(cache.find("key").has_value());
   write_file(scratch / "profiles/b", "");
   EXPECT_FALSE(cache.find("key").has_value());
+}
+
+TEST(ResultCache, ANameThatMeantNothingMustMeanNothing) {
+  const ScratchFolder scratch;
+  ResultCache cache(scratch / "cache", 1 << 20);
+  cache.store("key", "c", {look_at(scratch / "name"), look_for_folder(scratch / "folder")},
+              result_of_size(1));
+  EXPECT_TRUE(cache.find("key").has_value());
+  write_file(scratch / "name", "");
+  EXPECT_FALSE(cache.find("key").has_value());
+  std::filesystem::remove(scratch / "name");
+  EXPECT_TRUE(cache.find("key").has_value());
+  make_folder(scratch / "folder");
+  EXPECT_FALSE(cache.find("key").has_value());
+}
+
+TEST(ResultCache, APipeIsNeverTheSame) {
+  const ScratchFolder scratch;
+  ASSERT_EQ(::mkfifo((scratch / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(look_at(scratch / "pipe").digest, "");
+  EXPECT_FALSE(unchanged(look_at(scratch / "pipe")));
+  EXPECT_FALSE(unchanged(look_at("/dev/null")));
+}
+
+TEST(FileRecord, NotesWhatTheFileSystemWasAsked) {
+  const ScratchFolder scratch;
+  write_file(scratch / "file", "");
+  const FileRecord record;
+  EXPECT_TRUE(path_exists(scratch / "file"));
+  EXPECT_FALSE(path_exists(scratch / "nothing"));
+  EXPECT_FALSE(is_folder(scratch / "file"));
+  EXPECT_FALSE(record.files().place);
+  EXPECT_EQ(absolute_path("/a"), "/a");
+  EXPECT_FALSE(record.files().place);
+  absolute_path("a");
+  const FileRecord::Files files = record.files();
+  EXPECT_TRUE(files.asked.at(scratch / "file"));
+  EXPECT_FALSE(files.asked.at(scratch / "nothing"));
+  EXPECT_FALSE(files.asked_folder.at(scratch / "file"));
+  EXPECT_TRUE(files.place);
 }
 
 std::int64_t file_size(const ResultCache& cache) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,9 @@ struct Fixture {
           }
           return busy ? std::nullopt : std::optional(result);
         },
-        [](const std::string& message) { return std::optional("{\"echo\": " + message + "}"); }};
+        [](const std::string& message, bool report) {
+          return std::optional(fmt::format("{{\"echo\": {}, \"whole\": {}}}", message, report));
+        }};
     return answer_api(request, settings, backend);
   }
   ApiReply run(const std::string& body) {
@@ -115,6 +118,20 @@ TEST(ServeApi, ChecksWhoAsks) {
   EXPECT_EQ(api.ask(about).status, 401);
   about.authorization = "Bearer sesame";
   EXPECT_EQ(api.ask(about).status, 200);
+}
+
+TEST(ServeApi, SendsReportsElsewhere) {
+  Fixture api;
+  const auto whole = [&](const std::string& body) {
+    ApiRequest request{.method = "POST", .target = "/api/v1/live", .host = "localhost:1"};
+    request.content_type = "application/json";
+    request.body = body;
+    return Json::parse(api.ask(request).body)["whole"];
+  };
+  EXPECT_EQ(whole(R"({"arguments": []})"), false);
+  EXPECT_EQ(whole(R"({"report": false})"), false);
+  EXPECT_EQ(whole(R"({"report": true})"), true);
+  EXPECT_EQ(whole(R"({"report": 1})"), false);  // the model says what is wrong with it
 }
 
 TEST(ServeApi, Routes) {
@@ -239,6 +256,77 @@ TEST(LiveModel, EachSliderAnswersAsAFreshSimulationDoes) {
       }
     }
     EXPECT_TRUE(same(model.simulate(start), every_rank.simulate(start, true)));
+  }
+}
+
+// Reports of a model whose sliders have been moved are those of one that was just loaded, in all
+// they show, and of the step that the numbers tell of.
+TEST(LiveModel, ReportsAsAFreshModelDoes) {
+  const std::vector<std::string> flags = {"--model",
+                                          "llama3-8b",
+                                          "--gpus",
+                                          "32",
+                                          "--tp",
+                                          "4",
+                                          "--pp",
+                                          "4",
+                                          "--sp",
+                                          "--topology",
+                                          "Spectrum-X:g=32",
+                                          "--global-batch",
+                                          "16",
+                                          "--straggler",
+                                          "link:0-32:0.5",
+                                          "--explain"};
+  LiveModel moved(flags);
+  const auto comparable = [](Json reply) {
+    reply.erase("took_s");
+    return reply;
+  };
+  for (const LiveSliders& sliders :
+       {LiveSliders{}, LiveSliders{.gpu_speed = 1.7}, LiveSliders{.network_bandwidth = 0.4},
+        LiveSliders{.latency = 3, .straggler = 1.4, .straggler_gpu = 9},
+        LiveSliders{.nvlink_bandwidth = 2, .straggler = 1.4, .straggler_gpu = 9}, LiveSliders{}}) {
+    LiveModel fresh(flags);
+    const Json numbers = moved.evaluate(sliders);
+    const Json reply = moved.evaluate_with_report(sliders);
+    EXPECT_EQ(comparable(reply), comparable(fresh.evaluate_with_report(sliders)));
+    const Json& report = reply["report"];
+    EXPECT_EQ(report["schema"], "lockstep-simulate/1");
+    for (const char* key : {"total_s", "compute_s", "exposed_s", "bubble_s", "skew_s"}) {
+      EXPECT_EQ(reply[key], numbers[key]) << key;
+      EXPECT_NEAR(report[key].get<double>(), numbers[key].get<double>(), 1e-15) << key;
+    }
+    EXPECT_FALSE(report["detail"]["events"]["op"].empty());
+    EXPECT_TRUE(report.contains("fabric") && report.contains("roofline"));
+    EXPECT_EQ(report["stragglers"].size(), sliders.straggler == 1 ? 1U : 2U);
+    EXPECT_EQ(report["sliders"] == "all as they were", sliders == LiveSliders{});
+  }
+}
+
+// Flags mean what they mean to simulate; those of what a live model has not are refused.
+TEST(LiveModel, HeedsAllFlags) {
+  const std::string tiny = LOCKSTEP_SOURCE_DIR "/tests/data/simulate/tiny.txt";
+  const auto total = [&](std::vector<std::string> more) {
+    std::vector<std::string> flags = {"--workload", tiny, "--topology", "Spectrum-X:g=16"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return LiveModel(flags).evaluate({})["total_s"].get<double>();
+  };
+  const std::string scenario = ::testing::TempDir() + "/live-scenario.yaml";
+  write_file(scenario, "stragglers:\n  - gpu:0:3\n");
+  EXPECT_EQ(total({"--scenario", scenario}), total({"--straggler", "gpu:0:3"}));
+  EXPECT_GT(total({"--scenario", scenario}), total({}));
+  const Json beside =
+      LiveModel({"--workload", tiny, "--topology", "Spectrum-X:g=16", "--beside", tiny})
+          .evaluate_with_report({});
+  EXPECT_EQ(beside["report"]["jobs"].size(), 2U);
+  for (const std::vector<std::string>& refused : {std::vector<std::string>{"--steps", "3"},
+                                                  {"--trace", "t.json"},
+                                                  {"--sensitivity"},
+                                                  {"--report", "r.html"},
+                                                  {"--model", "llama3-8b"},
+                                                  {"--nonsense"}}) {
+    EXPECT_THROW(total(refused), Error) << refused.front();
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+
 namespace lockstep::compare::steps_test {
 namespace {
 
@@ -10,12 +12,16 @@ namespace {
 std::vector<PhysicalLog> run(double late) {
   PhysicalLog log;
   log.names = {"gemm", "allreduce"};
+  log.groups = {"dp"};
   for (const std::int32_t rank : {0, 1}) {
     const double compute = rank == 0 ? 1 : late;
     log.ops.push_back({.rank = rank, .name = 0, .begin_s = 0, .duration_s = compute});
     log.ops.push_back({.rank = rank,
                        .kind = OpKind::kCommunication,
+                       .op = CommType::kAllReduce,
                        .name = 1,
+                       .group = 0,
+                       .group_size = 2,
                        .begin_s = compute,
                        .duration_s = late + 0.5 - compute});
   }
@@ -32,6 +38,116 @@ TEST(Steps, TheDifferenceIsSplit) {
   EXPECT_DOUBLE_EQ(c.second.wait_s, 0.5);  // rank 0 for one second
   EXPECT_DOUBLE_EQ(c.first.transfer_s, 0.5);
   EXPECT_DOUBLE_EQ(c.second.transfer_s, 0.5);
+}
+
+/// A log of one rank: an all-reduce of a group of two that begins and ends then, by its own clock.
+PhysicalLog rank(std::int32_t number, const std::string& group, double begin, double end) {
+  PhysicalLog log;
+  log.names = {"ncclDevKernel_AllReduce"};
+  log.groups = {group};
+  log.facts["begin_s"] = std::to_string(begin);
+  log.ops.push_back({.rank = number,
+                     .kind = OpKind::kCommunication,
+                     .op = CommType::kAllReduce,
+                     .group = 0,
+                     .group_size = 2,
+                     .bytes = 1024,
+                     .duration_s = end - begin});
+  return log;
+}
+
+// Groups {0, 1} and {2, 3} reduce one after the other: nobody waits.
+TEST(Steps, GroupsDoNotWaitForEachOther) {
+  const std::vector<PhysicalLog> one = {rank(0, "tp [0, 1]", 1, 2), rank(1, "tp [0, 1]", 1, 2),
+                                        rank(2, "tp [2, 3]", 1.5, 2.5),
+                                        rank(3, "tp [2, 3]", 1.5, 2.5)};
+  const StepComparison c = compare_steps(one, one);
+  EXPECT_DOUBLE_EQ(c.first.wait_s, 0);
+  EXPECT_DOUBLE_EQ(c.first.transfer_s, 1);
+}
+
+// One name for both groups, and no list of ranks: who ends together belongs together.
+TEST(Steps, GroupsOfOneNameAreToldApartByTheirEnds) {
+  const std::vector<PhysicalLog> one = {rank(0, "tp", 1, 2), rank(1, "tp", 1.25, 2),
+                                        rank(2, "tp", 1.5, 2.5), rank(3, "tp", 1.5, 2.5)};
+  EXPECT_NEAR(compare_steps(one, one).first.wait_s, 0.25 / 4, 1e-9);
+}
+
+// Rank 1's clock is 100 s ahead; it comes 0.5 s after rank 0, and both leave together.
+TEST(Steps, ClocksAreSetOverEachOther) {
+  const StepComparison c = compare_steps({rank(0, "dp", 1, 2), rank(1, "dp", 101.5, 102)},
+                                         {rank(0, "dp", 1, 2), rank(1, "dp", 1.5, 2)});
+  EXPECT_NEAR(c.first.wait_s, 0.25, 1e-6);
+  EXPECT_NEAR(c.second.wait_s, 0.25, 1e-6);
+  ASSERT_EQ(c.notes.size(), 1U);
+  EXPECT_NE(c.notes[0].find("first run: the clocks of 1 of 2 logs"), std::string::npos);
+}
+
+TEST(Steps, SumsAreOfAStep) {
+  std::vector<PhysicalLog> twice = {rank(0, "dp", 1, 2)};
+  twice[0].ops.push_back(twice[0].ops[0]);
+  twice[0].steps = {{.step = 4, .time_s = 3}, {.step = 5, .time_s = 5}};
+  const StepComparison c = compare_steps({rank(0, "dp", 1, 2)}, twice);
+  EXPECT_DOUBLE_EQ(c.second.transfer_s, 1);
+  EXPECT_EQ(c.second_times.steps, 2U);
+  EXPECT_DOUBLE_EQ(c.second_times.step_s, 4);
+  EXPECT_DOUBLE_EQ(c.difference(), 3);  // 4 s against 1 s
+  EXPECT_EQ(c.notes.size(), 1U);        // the first marks no steps
+}
+
+// A measured kernel and a simulated collective have different names, but operation and size.
+TEST(Steps, CollectivesOfOtherNamesHaveACounterpart) {
+  PhysicalLog simulated = rank(0, "tp", 0, 3);
+  simulated.names = {"forward 0 layer 0 mlp.out reduce"};
+  const StepComparison c = compare_steps({rank(0, "tp", 1, 2)}, {simulated});
+  EXPECT_EQ(c.aligned, 1U);
+  EXPECT_EQ(c.left, 0U);
+  ASSERT_EQ(c.ops.size(), 1U);
+  EXPECT_EQ(c.ops[0].name, "allreduce of 1024 bytes");
+}
+
+TEST(Steps, TimesOfStepsAlone) {
+  PhysicalLog a, b;
+  a.steps = {{.step = 1, .time_s = 5.1}, {.step = 2, .time_s = 5.3}, {.step = 3, .time_s = 5.2}};
+  b.steps = {{.step = 1, .time_s = 5.72}};
+  EXPECT_NEAR(compare_steps({a}, {b}).difference(), 0.1, 1e-9);
+  EXPECT_THROW(compare_steps({PhysicalLog()}, {a}), Error);
+}
+
+// What is named as waiting is waiting; a whole is its parts.
+TEST(Steps, WholesAreNotCountedBesideTheirParts) {
+  PhysicalLog log = rank(0, "dp", 1, 2);
+  log.ops.push_back({.kind = OpKind::kWhole, .duration_s = 4});
+  log.ops.push_back({.kind = OpKind::kWait, .duration_s = 2});
+  log.names.push_back("total");
+  log.names.push_back("NEGOTIATE");
+  log.ops[1].name = 1;
+  log.ops[2].name = 2;
+  const StepComparison c = compare_steps({log}, {log});
+  EXPECT_DOUBLE_EQ(c.first.transfer_s, 1);
+  EXPECT_DOUBLE_EQ(c.first.wait_s, 2);
+}
+
+// Ranks measured 1 s and 0.4 s of one collective: it took 0.4 s from when the last one came.
+TEST(JoinRanks, TheLastArrivalMeasuresTheCollective) {
+  std::vector<PhysicalLog> logs = {rank(0, "dp", 1, 2), rank(1, "dp", 1.6, 2)};
+  for (PhysicalLog& log : logs) {
+    log.settings.emplace_back();
+    log.comms.push_back({.op = CommType::kAllReduce,
+                         .ranks = 2,
+                         .bytes = Bytes(1024),
+                         .time_s = log.ops[0].duration_s,
+                         .waits = true,
+                         .op_row = 0});
+  }
+  std::vector<PhysicalLog> alone = {logs[0]};
+  EXPECT_EQ(take_last_arrivals(logs), 1U);
+  ASSERT_EQ(logs[0].comms.size(), 1U);
+  EXPECT_TRUE(logs[1].comms.empty());
+  EXPECT_NEAR(logs[0].comms[0].time_s, 0.4, 1e-9);
+  EXPECT_FALSE(logs[0].comms[0].waits);
+  EXPECT_EQ(take_last_arrivals(alone), 0U);
+  EXPECT_TRUE(alone[0].comms.at(0).waits);
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include "app/sweep/condition.h"
 #include "app/sweep/cost.h"
 #include "app/sweep/grid.h"
+#include "app/sweep/grid_flags.h"
 #include "base/error.h"
 
 namespace lockstep::sweep_grid_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -106,6 +108,30 @@ TEST(Condition, KnowsTextsUnitsAndFlags) {
   EXPECT_TRUE(holds("pxn"));
   EXPECT_FALSE(holds("spray"));
   EXPECT_TRUE(holds("if(engine == 'packet', global_batch <= 64, 0)"));
+  EXPECT_TRUE(holds("nic >= 200Gbps"));
+  EXPECT_TRUE(holds("nic == 50GBps"));  // bytes
+  EXPECT_FALSE(holds("send_latency<2us"));
+  EXPECT_TRUE(holds("size + 1MiB == 2*1MiB"));
+  EXPECT_TRUE(holds("1e-3 > send_latency"));
+}
+
+TEST(Condition, TextsAreEqualOrNot) {
+  const std::vector<std::pair<std::string, FlagValue>> inputs{{"engine", {"packet"}},
+                                                              {"gpus", {"8"}}};
+  const auto problem = [&](const char* text) -> std::string {
+    try {
+      Condition(text, "g.yaml", 3).holds(inputs);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* text : {"engine < 'quick'", "gpus < 'many'", "'9 GPUs' > gpus", "engine",
+                           "if(engine > 4, 1, 0)", "engine + 1 > 0"}) {
+    EXPECT_THAT(problem(text), HasSubstr("g.yaml:3: where: a text is compared")) << text;
+  }
+  EXPECT_THAT(problem("gpus < 4 parsecs"), HasSubstr("where"));
+  EXPECT_EQ(problem("engine == 'flow'"), "");
 }
 
 TEST(Grid, SaysWhatIsWrongAndWhere) {
@@ -127,7 +153,70 @@ TEST(Grid, SaysWhatIsWrongAndWhere) {
               HasSubstr("unknown variable 'y'"));
   EXPECT_THAT(problem_with("command: simulate\naxes: [{x: {seeds: 5000}}, {y: {seeds: 5000}}]\n"),
               HasSubstr("more than 10000000 points"));
+  // At the axis that is too many, before what follows is looked at or made.
+  EXPECT_THAT(problem_with("command: simulate\naxes:\n  - x: {seeds: 5000}\n"
+                           "  - y: {from: 1, to: 5000, steps: 5000}\n  - z: []\n"),
+              HasSubstr("g.yaml:4: axes: more than 10000000 points"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{zip: {a: {seeds: 1000000}, "
+                           "b: {seeds: 1000000}, c: {seeds: 1}}}]\n"),
+              HasSubstr("more than 2000000 values"));
   EXPECT_THAT(problem_with("a: [b"), HasSubstr("g.yaml:"));
+  EXPECT_THAT(problem_with("command: simulate\naxes:\n  - --seed: [1]\n"),
+              HasSubstr("g.yaml:3: flags: '--seed' has dashes"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{help: [true]}]\n"),
+              HasSubstr("gives no result"));
+  EXPECT_THAT(problem_with("command: simulate\naxes: [{x: [\"\"]}]\n"),
+              HasSubstr("is an empty text"));
+  EXPECT_THAT(problem_with("command: simulate\nlimits: {time: 0s}\n"), HasSubstr("more than 0"));
+  EXPECT_THAT(problem_with("command: simulate\nlimits: {memory: 0}\n"), HasSubstr("limits"));
+  EXPECT_THAT(
+      problem_with("command: simulate\naxes: [{x: {from: 1, to: 8, step: 2, scale: log}}]\n"),
+      HasSubstr("has no step"));
+  EXPECT_THAT(problem_with("command: simulate\nflags: {trace: a/b.json}\n"),
+              HasSubstr("in the point's own folder"));
+}
+
+TEST(Grid, PointsWriteIntoFoldersOfTheirOwn) {
+  const Grid grid = parse_grid(R"(
+command: simulate
+axes: [{trace: [a.json, b.json]}]
+flags: {figure: [timeline=t.svg, layers.svg], workload: w.txt}
+)",
+                               "g.yaml");
+  EXPECT_TRUE(writes_files(grid, false));
+  EXPECT_EQ(output_flag_of(grid), "figure");
+  EXPECT_THAT(command_line(grid, grid.point(1), "o/points/1", true),
+              ElementsAre("simulate", "--trace", "o/points/1/b.json", "--figure",
+                          "timeline=o/points/1/t.svg", "--figure", "o/points/1/layers.svg",
+                          "--workload", "w.txt", "--json"));
+  EXPECT_FALSE(names_output(parse_grid("command: whatif\nflags: {trace: t.csv}\n", "g"), "trace"));
+}
+
+std::string problem_with_flags(const std::string& yaml) {
+  try {
+    check_flags(parse_grid(yaml, "g.yaml"));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Grid, FlagsAreThoseOfTheCommand) {
+  EXPECT_EQ(problem_with_flags("command: simulate\nflags: {model: llama3-8b, tp: 2, sp: true, "
+                               "global-batch: 8, send-latency: 1us, quiet: true}\n"),
+            "");
+  EXPECT_EQ(problem_with_flags("command: compare score\nflags: {arguments: [a], preset: x}\n"), "");
+  EXPECT_THAT(problem_with_flags("command: simulate\naxes:\n  - {enginee: [flow]}\n"),
+              AllOf(HasSubstr("g.yaml:3: enginee: simulate has no flag"), HasSubstr("'engine'")));
+  EXPECT_THAT(
+      problem_with_flags("command: simulate\nflags: {tp: 2, tensor-model-parallel-size: 2}"),
+      HasSubstr("stands twice in the grid: as"));
+  EXPECT_THAT(problem_with_flags("command: compare health\nflags: {preset: x}\n"),
+              HasSubstr("compare health has no flag '--preset'"));
+  EXPECT_THAT(problem_with_flags("command: simulate\nflags: {engine: true}\n"),
+              HasSubstr("needs a value"));
+  EXPECT_THAT(problem_with_flags("command: simulate\naxes: [{nvls: [true, 3]}]\n"),
+              HasSubstr("takes no value such as '3'"));
 }
 
 TEST(SweepCost, GuessesFromFlagsAndLearnsFromRows) {

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -6,8 +7,7 @@
 #include "app/sweep/coordinator.h"
 #include "app/sweep/journal.h"
 #include "app/sweep/sweep_table.h"
-#include "base/atomic_file.h"
-#include "base/file.h"
+#include "app/sweep/worker.h"
 #include "tests/support/fake_crew.h"
 #include "tests/support/run.h"
 
@@ -25,13 +25,33 @@ IsolatedResult printed(std::string out) {
   return result;
 }
 
+SweepIdentity identity(std::string grid, std::map<std::string, std::string> files = {}) {
+  // Point N names the file "N".
+  return {.grid = std::move(grid),
+          .program = "p",
+          .files = std::move(files),
+          .uses = [](std::int64_t point, const std::string& file) {
+            return std::to_string(point) == file;
+          }};
+}
+
+std::string refusal_of(const std::string& path, const SweepIdentity& identity) {
+  try {
+    const SweepJournal journal(path, identity, 10);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(SweepRow, TakesScalarsByDottedKey) {
   const Json document = Json::parse(
-      R"({"a": 1, "b": {"c": 2.5, "cpu_s": 3}, "d": [{"e": 4}], "f": "t", "g": null, "search_cpu_s": 1})");
+      R"({"a": 1, "b": {"c": 2.5, "cpu_s": 3}, "d": [{"e": 4}], "f": "t", "g": null, "h": [1],
+          "i": [{"j": 1}, {"j": 2}], "command": "lockstep", "search_cpu_s": 1})");
   EXPECT_THAT(scalars_of(document, {}),
-              ElementsAre(Pair("a", 1), Pair("b.c", 2.5), Pair("f", "t")));
-  EXPECT_THAT(scalars_of(document, {"d.0.e", "a", "d.1.e", "d"}),
-              ElementsAre(Pair("d.0.e", 4), Pair("a", 1), Pair("d", R"([{"e":4}])")));
+              ElementsAre(Pair("a", 1), Pair("b.c", 2.5), Pair("d.0.e", 4), Pair("f", "t")));
+  EXPECT_THAT(scalars_of(document, {"i.1.j", "a", "d.1.e", "d"}),
+              ElementsAre(Pair("i.1.j", 2), Pair("a", 1), Pair("d", R"([{"e":4}])")));
 }
 
 TEST(SweepRow, OutputThatIsNoJsonIsABug) {
@@ -59,19 +79,18 @@ TEST(SweepJournal, GoesOnAfterATornLine) {
   const ScratchFolder scratch;
   const std::string path = scratch / "journal.jsonl";
   {
-    SweepJournal journal(path, "abc", 10);
+    SweepJournal journal(path, identity("abc"), 10);
     journal.add(make_row(1, printed(R"({"x": 1})"), {}));
     journal.add(make_row(2, printed(R"({"x": 2})"), {}));
   }
-  const std::string whole(FileText(path).view());
-  write_file(path, whole.substr(0, whole.size() - 7));  // killed in the middle of a line
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 7);  // killed in a line
   {
-    SweepJournal journal(path, "abc", 10);
+    SweepJournal journal(path, identity("abc"), 10);
     EXPECT_EQ(journal.damaged(), 1);
     EXPECT_EQ(journal.rows().size(), 1U);
     journal.add(make_row(2, printed(R"({"x": 3})"), {}));
   }
-  const SweepJournal journal(path, "abc", 10);
+  const SweepJournal journal(path, identity("abc"), 10);
   ASSERT_EQ(journal.rows().size(), 2U);
   EXPECT_THAT(journal.rows().at(2).outputs, ElementsAre(Pair("x", 3)));
 }
@@ -79,12 +98,69 @@ TEST(SweepJournal, GoesOnAfterATornLine) {
 TEST(SweepJournal, RefusesAnotherGridAndASecondWriter) {
   const ScratchFolder scratch;
   const std::string path = scratch / "journal.jsonl";
-  const SweepJournal first(path, "abc", 10);
-  EXPECT_THROW(SweepJournal(path, "abc", 10), Error);  // it is in use
+  const SweepJournal first(path, identity("abc"), 10);
+  EXPECT_THROW(SweepJournal(path, identity("abc"), 10), Error);  // it is in use
   const std::string other = scratch / "other.jsonl";
-  { const SweepJournal journal(other, "abc", 10); }
-  EXPECT_THROW(SweepJournal(other, "abd", 10), Error);
-  EXPECT_THROW(SweepJournal(other, "abc", 11), Error);
+  { const SweepJournal journal(other, identity("abc"), 10); }
+  EXPECT_THROW(SweepJournal(other, identity("abd"), 10), Error);
+  EXPECT_THROW(SweepJournal(other, identity("abc"), 11), Error);
+}
+
+// Point 1 is done with the file "1", point 2 failed for want of "2".
+TEST(SweepJournal, KnowsWhichFilesItsRowsDependOn) {
+  const ScratchFolder scratch;
+  const std::string path = scratch / "journal.jsonl";
+  {
+    SweepJournal journal(path, identity("g", {{"1", "a"}}), 10);
+    journal.add(make_row(1, printed(R"({"x": 1})"), {}));
+    SweepRow failed;
+    failed.point = 2;
+    failed.ending = Ending::kBadInput;
+    journal.add(failed);
+  }
+  EXPECT_THAT(refusal_of(path, identity("g", {{"1", "b"}})), HasSubstr("with another '1'"));
+  EXPECT_THAT(refusal_of(path, identity("h", {{"1", "a"}})), HasSubstr("another grid"));
+  SweepIdentity rebuilt = identity("g", {{"1", "a"}});
+  rebuilt.program = "q";
+  EXPECT_THAT(refusal_of(path, rebuilt), HasSubstr("another build"));
+  const SweepIdentity mended = identity("g", {{"1", "a"}, {"2", "c"}, {"9", "of no row"}});
+  {
+    SweepJournal journal(path, mended, 10);
+    EXPECT_EQ(journal.rows().size(), 1U);  // point 2 may be better now
+    EXPECT_EQ(journal.damaged(), 0);
+    EXPECT_EQ(journal.first_done()->point, 1);
+    journal.add(make_row(2, printed(R"({"x": 2})"), {}));
+  }
+  { EXPECT_EQ(SweepJournal(path, mended, 10).rows().size(), 2U); }
+  EXPECT_THAT(refusal_of(path, identity("g", {{"1", "a"}, {"2", "d"}})),
+              HasSubstr("with another '2'"));
+}
+
+TEST(SweepJournal, IsEmptiedOnlyByWhoHoldsIt) {
+  const ScratchFolder scratch;
+  const std::string path = scratch / "journal.jsonl";
+  {
+    SweepJournal first(path, identity("g"), 10);
+    first.add(make_row(1, printed("{}"), {}));
+    EXPECT_THROW(SweepJournal(path, identity("g"), 10, true), Error);
+  }
+  { EXPECT_EQ(SweepJournal(path, identity("g"), 10).rows().size(), 1U); }
+  EXPECT_EQ(SweepJournal(path, identity("other"), 10, true).rows().size(), 0U);
+}
+
+// A rank that is told to end by a signal waits for rank 0 to say so, but not for ever.
+TEST(SweepWorker, EndsOnASignal) {
+  SweepRunner runner(1);
+  testing::FakeCrew silent(2);
+  EXPECT_FALSE(work(
+      runner, silent, [] { return true; }, std::chrono::milliseconds(20)));
+}
+
+TEST(Crew, OfAnotherMpiIsAnError) {
+  const testing::FakeCrew crew(2);
+  EXPECT_NO_THROW(check_crew(crew, {0, 2, ""}));
+  EXPECT_THROW(check_crew(crew, {1, 2, "PMI_RANK"}), Error);
+  EXPECT_THROW(check_crew(crew, {0, 4, "PMI_RANK"}), Error);
 }
 
 // 1,000 ranks that answer at once: each point is computed once, and none waits for a letter with
@@ -92,7 +168,7 @@ TEST(SweepJournal, RefusesAnotherGridAndASecondWriter) {
 TEST(SweepCoordinator, HandsEachPointOutOnce) {
   const ScratchFolder scratch;
   const Grid grid = parse_grid("command: simulate\naxes: [{x: {seeds: 5000}}]\n", "g.yaml");
-  SweepJournal journal(scratch / "journal.jsonl", "", grid.size());
+  SweepJournal journal(scratch / "journal.jsonl", {}, grid.size());
   SweepRunner runner(0);
   testing::FakeCrew crew(1000);
   SweepCoordinator coordinator(grid, runner, &crew, journal, [&](std::int64_t point) {
@@ -117,7 +193,7 @@ TEST(SweepCoordinator, HandsEachPointOutOnce) {
 TEST(SweepCoordinator, StopsWhenToldTo) {
   const ScratchFolder scratch;
   const Grid grid = parse_grid("command: simulate\naxes: [{x: {seeds: 50}}]\n", "g.yaml");
-  SweepJournal journal(scratch / "journal.jsonl", "", grid.size());
+  SweepJournal journal(scratch / "journal.jsonl", {}, grid.size());
   SweepRunner runner(0);
   SweepCoordinator coordinator(grid, runner, nullptr, journal, [&](std::int64_t point) {
     SweepTask task = sweep_task(grid, point, "out", false);
@@ -147,7 +223,7 @@ flags: {nvls: true, label: "a,b"}
             "0,100Gbps,1,true,\"a,b\",done,0,,1.5,3,9,\n"
             "2,400Gbps,1,true,\"a,b\",done,0,,,4,,x\n"
             "3,400Gbps,2,true,\"a,b\",timed-out,137,not done within 1 s,,,,\n");
-  EXPECT_EQ(to_csv(sweep_table(grid, {})), "point,ending,exit_code,reason\n");
+  EXPECT_EQ(to_csv(sweep_table(grid, {})), "point,nic,tp,nvls,label,ending,exit_code,reason\n");
 }
 
 }  // namespace

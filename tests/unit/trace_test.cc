@@ -16,6 +16,7 @@
 namespace lockstep::trace_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::ScratchFolder;
 
@@ -312,6 +313,22 @@ TEST(Trace, AnUnknownEnding) {
 TEST(JobMeta, ComesBackAsItWent) {
   const JobMeta meta{.trial_name = "a b", .run_id = 3, .dp_size = 4, .tp_size = 2, .world_size = 8};
   EXPECT_EQ(read_job_meta(to_yaml_text(meta), "m.yaml"), meta);
+  EXPECT_THAT(to_yaml_text(meta), ::testing::Not(HasSubstr("gathers_in_passes")));
+  JobMeta sharded = meta;
+  sharded.gathers_in_passes = 2;
+  EXPECT_EQ(read_job_meta(to_yaml_text(sharded), "m.yaml"), sharded);
+}
+
+TEST(TraceCsv, TimesThatNoRunHasAreRefused) {
+  const auto of = [](const std::string& times) {
+    return error_of([&] {
+      read_csv(std::string(kHead) + "0,0,0,0,forward-compute,0,1,0,0,0,0\n" +
+               "0,0,0,0,forward-compute," + times + ",1,0,1,0\n");
+    });
+  };
+  EXPECT_THAT(of("1e308,1"), AllOf(HasSubstr("t.csv:3"), HasSubstr("start_ts")));
+  EXPECT_THAT(of("1e38,1"), AllOf(HasSubstr("t.csv: start_ts: row 2: 1e+38 s are too long")));
+  EXPECT_THAT(of("1,1e7"), AllOf(HasSubstr("t.csv: duration: row 2"), HasSubstr("106 days")));
 }
 
 TEST(JobMeta, ErrorsSayWhere) {
@@ -323,6 +340,11 @@ TEST(JobMeta, ErrorsSayWhere) {
   EXPECT_THAT(of("trial_name: a/b\n"), HasSubstr("cannot be a part of file names"));
   EXPECT_THAT(of("- a\n"), HasSubstr("this is no mapping"));
   EXPECT_THAT(of("trial_name: [\n"), HasSubstr("m.yaml"));
+  const std::string deep = "trial_name: a\ndp_size: " + std::string(100'000, '[');
+  EXPECT_THAT(of(deep.c_str()), AllOf(HasSubstr("m.yaml:2:"), HasSubstr("too deep"),
+                                      HasSubstr("less than 500 levels")));
+  EXPECT_THAT(of("trial_name: a\ndp_size: 4\nworld_size: 4\ngathers_in_passes: 3\n"),
+              HasSubstr("gathers_in_passes: 3 dp_ranks in a row do not divide 4"));
   EXPECT_EQ(of("trial_name: a\ncluster: north\n"), "no error");
 }
 

@@ -328,5 +328,18 @@ TEST(ExpertGroups, OfDifferentSizesAreRefused) {
   EXPECT_THROW(lane_scopes(table, "t"), Error);
 }
 
+// Four dp_ranks of two tensor-parallel ranks: a dp_rank's workers are peers, and where parameters
+// are gathered among two dp_ranks in a row within the passes, those of both are.
+TEST(LaneScopes, PassesThatGatherWaitForThoseOfOtherReplicas) {
+  OpTable table;
+  table.dp = 4;
+  table.tp = 2;
+  table.cp = 1;
+  using Groups = LaneScopes::Groups;
+  EXPECT_EQ(lane_scopes(table, "t").of(Scope::kPeers), (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
+  EXPECT_EQ(lane_scopes(table, "t", 2).of(Scope::kPeers), (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(lane_scopes(table, "t", 4).of(Scope::kPeers), (Groups{{0, 1, 2, 3, 4, 5, 6, 7}}));
+}
+
 }  // namespace
 }  // namespace lockstep::whatif::whatif_graph_test

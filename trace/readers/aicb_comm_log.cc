@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "trace/aicb_bandwidth.h"
+#include "trace/aicb_groups.h"
 #include "trace/csv_fields.h"
 #include "trace/log_reader.h"
 
@@ -51,7 +52,7 @@ void read(std::string_view text, PhysicalLog& log) {
     return column == columns.end() || column->second >= fields.size() ? "" : fields[column->second];
   };
   CommSetting setting;
-  setting.id = log.file;
+  setting.id = log.file.substr(log.file.rfind('/') + 1);
   setting.program = "AICB";
   TextTable names(log.names), groups(log.groups);
   std::int64_t number = 1, epoch = 0;
@@ -115,6 +116,7 @@ void read(std::string_view text, PhysicalLog& log) {
   if (log.comms.empty() && log.ops.empty()) {
     throw Error("there is no row of a communication");
   }
+  place_aicb_groups(log, setting);
   log.settings.push_back(std::move(setting));
 }
 

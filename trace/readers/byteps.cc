@@ -68,8 +68,21 @@ std::int32_t rank_of(const std::string& file) {
 
 struct Total {
   double begin = 0, end = 0;
+  std::size_t row = 0;  ///< of log.ops
   std::size_t stages = 0;
 };
+
+/// What a queue does: copies between host and GPU, arithmetic, waiting for the other ranks.
+OpKind kind_of(std::string_view queue) {
+  if (queue.starts_with("COPY")) {
+    return OpKind::kCopy;
+  }
+  if (queue == "COMPRESS" || queue == "DECOMPRESS") {
+    return OpKind::kHost;
+  }
+  return queue.starts_with("COORDINATE") || queue.starts_with("GDR_WAIT") ? OpKind::kWait
+                                                                          : OpKind::kCommunication;
+}
 
 void read(std::string_view text, PhysicalLog& log) {
   TextTable names(log.names), groups(log.groups);
@@ -105,11 +118,12 @@ void read(std::string_view text, PhysicalLog& log) {
     if (queue.empty()) {  // the whole of a tensor
       row.op = CommType::kAllReduce;
       row.name = names.index(tensor.substr(0, 200));
-      totals[tensor].push_back({row.begin_s, row.begin_s + row.duration_s, 0});
+      totals[tensor].push_back({row.begin_s, row.begin_s + row.duration_s, log.ops.size(), 0});
       log.ops.push_back(row);
       return;
     }
     row.name = names.index(tensor.substr(0, 160) + "." + std::string(queue));
+    row.kind = kind_of(queue);
     row.group = groups.index(queue);
     row.stream = 1 + static_cast<std::int32_t>(
                          std::clamp<std::int64_t>(to_int(event.tid).value_or(0), 0, 1 << 30));
@@ -133,6 +147,7 @@ void read(std::string_view text, PhysicalLog& log) {
       log.warnings.add("stages that lie in no total of their tensor");
     } else {
       ++own->stages;
+      log.ops[own->row].kind = OpKind::kWhole;  // its time is that of its stages
     }
     log.ops.push_back(stage.row);
   }

@@ -6,6 +6,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -47,6 +48,7 @@ void read(std::string_view text, PhysicalLog& log) {
   const std::int32_t rank = std::max(0, rank_in_name(log.file));
   bool first = true;
   double clock = 0;
+  std::vector<std::size_t> calls;
   while (!text.empty()) {
     const std::optional<std::string_view> message = take_chakra_message(text);
     if (!message) {
@@ -72,6 +74,9 @@ void read(std::string_view text, PhysicalLog& log) {
       row.op = p2p ? CommType::kSendRecv : chakra_collective(node->comm_type);
       row.op = row.op == CommType::kNone ? comm_type_in(node->name) : row.op;
       row.bytes = std::max<std::int64_t>(-1, node->comm_bytes);
+      if (node->cpu) {
+        calls.push_back(log.ops.size());
+      }
     } else {
       row.kind = node->cpu ? OpKind::kHost : OpKind::kCompute;
     }
@@ -80,6 +85,7 @@ void read(std::string_view text, PhysicalLog& log) {
     clock = row.begin_s + row.duration_s;
     log.ops.push_back(row);
   }
+  keep_kernels_of_calls(log, calls);
   if (log.ops.empty()) {
     throw Error("there are no nodes").expected("a Chakra execution trace");
   }

@@ -23,10 +23,11 @@ bool sniff(std::string_view head, std::string_view) {
           head.find("start_time_since_epoch_in_micros") != std::string_view::npos);
 }
 
-/// What a phase is: communication proper, its negotiation (waiting for the ranks), or copying.
+/// What a phase is: communication proper, waiting (for the ranks, in their negotiation, for data),
+/// or copying.
 OpKind kind_of(std::string_view name) {
   if (name.starts_with("NEGOTIATE_") || name.starts_with("WAIT_") || name.starts_with("QUEUE")) {
-    return OpKind::kHost;
+    return OpKind::kWait;
   }
   return name.starts_with("MEMCPY") || name.starts_with("ALLOCATE") ? OpKind::kCopy
                                                                     : OpKind::kCommunication;
@@ -36,14 +37,15 @@ void read(std::string_view text, PhysicalLog& log) {
   struct Open {
     std::string name;
     double begin = 0;
+    bool has_phases = false;  ///< its time is theirs
   };
   TextTable names(log.names), groups(log.groups);
   std::map<std::string, std::string, std::less<>> tensors;
   std::map<std::string, std::vector<Open>, std::less<>> open;
   const auto add = [&](const std::string& pid, const std::string& phase, double begin, double end,
-                       std::size_t depth) {
+                       std::size_t depth, bool has_phases) {
     OpRow row;
-    row.kind = kind_of(phase);
+    row.kind = has_phases ? OpKind::kWhole : kind_of(phase);
     row.op = comm_type_in(phase);
     const auto tensor = tensors.find(pid);
     row.name = names.index(phase + " " + (tensor == tensors.end() ? pid : tensor->second));
@@ -64,6 +66,9 @@ void read(std::string_view text, PhysicalLog& log) {
       }
     } else if (event.ph == "B") {
       auto& stack = open[pid];
+      if (!stack.empty()) {
+        stack.back().has_phases = true;
+      }
       if (stack.size() < 64) {
         stack.push_back({std::string(event.name.substr(0, 100)), event.ts_us});
       }
@@ -73,11 +78,16 @@ void read(std::string_view text, PhysicalLog& log) {
         log.warnings.add("ends of phases that did not begin");
         return;
       }
-      add(pid, stack.back().name, stack.back().begin, event.ts_us, stack.size() - 1);
+      add(pid, stack.back().name, stack.back().begin, event.ts_us, stack.size() - 1,
+          stack.back().has_phases);
       stack.pop_back();
     } else if (event.ph == "X" && event.dur_us > 0 && !to_int(event.name)) {
+      auto& stack = open[pid];
+      if (!stack.empty()) {
+        stack.back().has_phases = true;
+      }
       add(pid, std::string(event.name.substr(0, 100)), event.ts_us, event.ts_us + event.dur_us,
-          open[pid].size());
+          stack.size(), false);
     }  // "X" of a rank's number: that rank is ready
   });
   if (events == 0) {

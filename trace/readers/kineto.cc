@@ -3,7 +3,11 @@
 // them. In files that are not PyTorch's, such as our own timelines, a process is a rank.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -46,6 +50,15 @@ std::int64_t element_bytes(std::string_view dtype) {
   return has("float") || has("int") ? 4 : 0;
 }
 
+/// Where an arrow of the file begins or ends.
+struct ArrowEnd {
+  std::int32_t rank = -1, stream = -1;
+  double at_s = 0;
+};
+
+using Place = std::tuple<std::int32_t, std::int32_t, double>;
+Place place_of(const OpRow* op) { return {op->rank, op->stream, op->begin_s}; }
+
 class Reader {
  public:
   explicit Reader(PhysicalLog& log) : log_(log), names_(log.names), groups_(log.groups) {}
@@ -58,7 +71,7 @@ class Reader {
     if (rank_ < 0) {
       rank_ = std::max(0, rank_in_name(log_.file));
     }
-    for (const char* key : {"world_size", "nccl_version", "traceName"}) {
+    for (const char* key : {"world_size", "nccl_version", "traceName", "baseTimeNanoseconds"}) {
       if (const std::string_view value = text_of_key(around, key); !value.empty()) {
         log_.facts.emplace(key, value);
       }
@@ -76,6 +89,8 @@ class Reader {
     if (log_.ops.empty()) {
       log_.warnings.add("nothing of a GPU was recorded");
     }
+    name_groups();
+    join_by_arrows();
     from_zero();
     add_collectives();
   }
@@ -83,7 +98,8 @@ class Reader {
  private:
   /// Communications whose size and group are known are measured collectives, waiting included.
   void add_collectives() {
-    for (const OpRow& op : log_.ops) {
+    for (std::size_t i = 0; i < log_.ops.size(); ++i) {
+      const OpRow& op = log_.ops[i];
       if (op.op == CommType::kNone || op.bytes <= 0 || op.group_size < 2 || op.duration_s <= 0) {
         continue;
       }
@@ -102,13 +118,27 @@ class Reader {
       row.name = op.name;
       row.ranks = op.group_size;
       row.group = op.group;
+      if (log_.facts["world_size"].empty()) {  // as many as the groups tell
+        std::int32_t& ranks = log_.settings.front().ranks;
+        for (const std::int32_t rank : members_of(log_, op.group)) {
+          ranks = std::max(ranks, rank + 1);
+        }
+        ranks = std::max(ranks, op.group_size);
+        log_.settings.front().ranks_guessed = true;
+      }
       row.bytes = Bytes(op.bytes);
       row.time_s = op.duration_s;
+      row.waits = true;
+      row.op_row = static_cast<std::int64_t>(i);
       log_.comms.push_back(row);
     }
   }
 
   void take(const TraceEvent& event) {
+    if (!pytorch_ && (event.ph == "M" || event.ph == "s" || event.ph == "f")) {
+      take_mark(event);
+      return;
+    }
     if (event.ph != "X" || event.dur_us < 0 || !std::isfinite(event.ts_us) ||
         !std::isfinite(event.dur_us)) {
       return;
@@ -156,8 +186,8 @@ class Reader {
   }
 
   void take_size(const TraceEvent& event, OpRow& row) {
-    if (!event.group.empty()) {
-      row.group = groups_.index(event.group);
+    if (!event.group.empty() || !event.group_ranks.empty()) {
+      row.group = group_of(event.group, event.group_ranks);
     }
     row.group_size =
         static_cast<std::int32_t>(std::clamp<std::int64_t>(event.group_size, 0, 1 << 24));
@@ -169,6 +199,94 @@ class Reader {
     } else if (elements >= 0 && each > 0 && elements < (std::int64_t{1} << 50)) {
       row.bytes = elements * each;
     }
+  }
+
+  /// Groups of one name and other ranks are others.
+  std::int32_t group_of(std::string_view name, std::string_view ranks) {
+    std::string text(name.substr(0, 100));
+    if (!ranks.empty()) {
+      text += (text.empty() ? "" : " ") + std::string(ranks.substr(0, 4000));
+    }
+    const std::int32_t group = groups_.index(text);
+    log_.members.resize(log_.groups.size());
+    auto& members = log_.members[static_cast<std::size_t>(group)];
+    if (members.empty() && ranks.find("..") == std::string_view::npos) {
+      ranks.remove_prefix(ranks.starts_with('[') ? 1 : 0);
+      for (const std::string_view word : split(ranks.substr(0, ranks.find(']')), ',')) {
+        if (const auto rank = to_int(trim(word)); rank && *rank >= 0 && *rank < (1 << 24)) {
+          members.push_back(static_cast<std::int32_t>(*rank));
+        }
+      }
+    }
+    return group;
+  }
+
+  /// Names of threads, and arrows: our own timelines draw one from the rank that came last into a
+  /// collective to each of the others, and from a message's sender to its receiver.
+  void take_mark(const TraceEvent& event) {
+    const auto tid = to_int(event.tid);
+    if (!tid || *tid < 0 || *tid > (1 << 30)) {
+      return;
+    }
+    const auto stream = static_cast<std::int32_t>(*tid);
+    if (event.ph == "M") {
+      if (event.name == "thread_name" && !event.arg_name.empty() && threads_.size() < (1U << 20)) {
+        threads_[{rank_of(event), stream}] = event.arg_name.substr(0, 100);
+      }
+    } else if (!event.id.empty() && std::isfinite(event.ts_us)) {
+      auto& ends = event.ph == "s" ? arrows_[std::string(event.id)].first
+                                   : arrows_[std::string(event.id)].second;
+      ends = {rank_of(event), stream, event.ts_us * 1e-6};
+    }
+  }
+
+  /// Communication without a group is of that which its thread is named after ("tp", "dp").
+  void name_groups() {
+    for (OpRow& op : log_.ops) {
+      const auto thread = op.kind == OpKind::kCommunication && op.group < 0
+                              ? threads_.find({op.rank, op.stream})
+                              : threads_.end();
+      if (thread != threads_.end()) {
+        op.group = groups_.index(thread->second);
+      }
+    }
+  }
+
+  /// The operation that an arrow's end lies on; null: none.
+  OpRow* at(const ArrowEnd& end) {
+    if (order_.empty()) {
+      for (OpRow& op : log_.ops) {
+        order_.push_back(&op);
+      }
+      std::ranges::stable_sort(order_, {}, place_of);
+    }
+    constexpr double kSlack = 0.5e-9;  // times are written to the picosecond, in microseconds
+    const auto after = std::ranges::upper_bound(
+        order_, Place(end.rank, end.stream, end.at_s + kSlack), {}, place_of);
+    if (after == order_.begin()) {
+      return nullptr;
+    }
+    OpRow* op = *std::prev(after);
+    return op->rank == end.rank && op->stream == end.stream &&
+                   end.at_s <= op->begin_s + op->duration_s + kSlack
+               ? op
+               : nullptr;
+  }
+
+  void join_by_arrows() {
+    for (const auto& [id, arrow] : arrows_) {
+      OpRow* from = at(arrow.first);
+      OpRow* to = at(arrow.second);
+      if (from == nullptr || to == nullptr || from->kind != OpKind::kCommunication ||
+          to->kind != OpKind::kCommunication) {
+        continue;
+      }
+      if (from->occurrence < 0) {
+        from->occurrence = to->occurrence >= 0 ? to->occurrence : occurrences_++;
+      }
+      to->occurrence = from->occurrence;
+    }
+    order_.clear();
   }
 
   /// A rank is a process of the file: its number, else the how-manieth name of a process it is.
@@ -207,6 +325,10 @@ class Reader {
   bool pytorch_ = false;
   std::int32_t rank_ = 0;
   std::vector<std::string> processes_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::string> threads_;  // by rank and stream
+  std::map<std::string, std::pair<ArrowEnd, ArrowEnd>> arrows_;           // by id
+  std::vector<OpRow*> order_;
+  std::int64_t occurrences_ = 0;
 };
 
 void read(std::string_view text, PhysicalLog& log) { Reader(log).run(text); }

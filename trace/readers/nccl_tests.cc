@@ -5,73 +5,26 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trace/launch_line.h"
 #include "trace/log_line.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
+#include "trace/nccl_line.h"
 #include "trace/nccl_table_op.h"
 
 namespace lockstep {
 namespace {
-
-enum class Column { kSize, kCount, kType, kRedop, kRoot, kTime, kAlgbw, kBusbw, kWrong, kTimeIn };
-
-std::optional<Column> column_named(std::string_view word) {
-  constexpr std::pair<std::string_view, Column> kNames[] = {
-      {"size", Column::kSize},        {"count", Column::kCount},  {"type", Column::kType},
-      {"redop", Column::kRedop},      {"root", Column::kRoot},    {"time", Column::kTime},
-      {"algbw", Column::kAlgbw},      {"busbw", Column::kBusbw},  {"error", Column::kWrong},
-      {"#wrong", Column::kWrong},     {"cputime", Column::kTime}, {"time_oop_us", Column::kTime},
-      {"time_ip_us", Column::kTimeIn}};
-  for (const auto& [name, column] : kNames) {
-    if (word == name) {
-      return column;
-    }
-  }
-  return std::nullopt;
-}
-
-const std::vector<Column>& usual_columns() {
-  static const std::vector<Column> columns = {
-      Column::kSize,  Column::kCount, Column::kType,  Column::kRedop, Column::kRoot,
-      Column::kTime,  Column::kAlgbw, Column::kBusbw, Column::kWrong, Column::kTime,
-      Column::kAlgbw, Column::kBusbw, Column::kWrong};
-  return columns;
-}
-
-bool is_unit(std::string_view word) { return word.starts_with('(') && word.ends_with(')'); }
-
-/// The columns of a header line; empty if it is none.
-std::vector<Column> header_columns(const std::vector<std::string_view>& words) {
-  std::vector<Column> columns;
-  bool size = false, time = false, type = false;
-  for (std::string_view word : words) {
-    if (word == "#" || is_unit(word)) {
-      continue;
-    }
-    word = word.substr(0, word.find('('));  // "time(us)"
-    const auto column = column_named(word);
-    if (!column) {
-      if (columns.empty() || word != "timestamp") {
-        return {};
-      }
-      break;
-    }
-    size = size || *column == Column::kSize;
-    type = type || *column == Column::kType;
-    time = time || *column == Column::kTime;
-    columns.push_back(*column);
-  }
-  return size && time && type ? columns : std::vector<Column>{};
-}
 
 class Reader {
  public:
@@ -81,6 +34,7 @@ class Reader {
     std::string_view line;
     while (next_line(line)) {
       drop_tags(line);
+      prefix_.drop(line);
       const std::size_t info = find_nccl_info(line);
       if (info != std::string_view::npos) {
         take_nccl_info(line.substr(info), open());
@@ -92,9 +46,14 @@ class Reader {
       if (words_.empty()) {
         continue;
       }
+      if (info != std::string_view::npos) {
+        take_line(line);  // what stands before: maybe the beginning of a row
+        continue;
+      }
+      const bool begins = begins_run();
       if (line.find("NCCL_") != std::string_view::npos ||
           line.find("RCCL_") != std::string_view::npos) {
-        take_nccl_environment(line, open());
+        take_environment(line, begins);
       }
       take_line(line);
     }
@@ -113,6 +72,37 @@ class Reader {
     return true;
   }
 
+  /// Whether the line is the command of a program of nccl-tests, which begins a run.
+  bool begins_run() {
+    program_ = {};
+    if (words_[0].starts_with('#')) {
+      return false;
+    }
+    for (const std::string_view word : words_) {  // "./build/all_reduce_perf -b 8 …"
+      const std::size_t perf = word.find("_perf");
+      const std::size_t slash = word.rfind('/', perf);
+      if (perf != std::string_view::npos && perf + 5 == word.size()) {
+        program_ = word.substr(slash == std::string_view::npos ? 0 : slash + 1);
+        start_run();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// What is set on a command line is of its run alone; what stands elsewhere (exports, notes) of
+  /// all that follow, until it is set otherwise.
+  void take_environment(std::string_view line, bool command) {
+    CommSetting told;
+    take_nccl_environment(line, told);
+    for (const auto& [name, value] : told.env) {
+      current_.env.insert_or_assign(name, value);
+      if (!command) {
+        session_.insert_or_assign(name, value);
+      }
+    }
+  }
+
   /// What is told now belongs to the table that is open, or to the next one after its rows ended.
   CommSetting& open() { return current_; }
 
@@ -120,11 +110,14 @@ class Reader {
     if (line.starts_with("## ") && take_provenance(line.substr(3))) {
       return;
     }
-    if (auto columns = header_columns(words_); !columns.empty()) {
+    if (auto columns = nccl_header_columns(words_); !columns.empty()) {
+      // Release 1 tells no units: its times are milliseconds.
+      const bool first_release = std::ranges::find(words_, "res") != words_.end();
       columns_ = std::move(columns);
       second_time_ = line.rfind("time");
       start_table();
-      time_unit_ = 1e-6;
+      time_unit_ = first_release ? 1e-3 : 1e-6;
+      unit_told_ = false;
       rate_unit_ = 1e9;
       take_units();
       return;
@@ -132,14 +125,9 @@ class Reader {
     if (take_comment(line) || take_row(line)) {
       return;
     }
-    for (const std::string_view word : words_) {  // "./build/all_reduce_perf -b 8 …"
-      const std::size_t perf = word.find("_perf");
-      const std::size_t slash = word.rfind('/', perf);
-      if (perf != std::string_view::npos && perf + 5 == word.size()) {
-        const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
-        start_run();
-        current_.program = word.substr(begin);
-      }
+    if (!program_.empty()) {
+      current_.program = program_;
+      launch_ = launch_line(line);
     }
   }
 
@@ -171,8 +159,9 @@ class Reader {
     const auto has = [&](std::string_view word) {
       return line.find(word) != std::string_view::npos;
     };
-    if (has("nThread ") || has("ests version ")) {
+    if (has("nThread") || has("ests version ")) {
       start_run();
+      take_process(line);
       const std::size_t library = line.find("nccl-library=");
       if (library != std::string_view::npos) {
         std::string_view digits = line.substr(library + 13);
@@ -190,6 +179,22 @@ class Reader {
     return true;
   }
 
+  /// "# nThread 1 nGpus 8 …": GPUs of a process.
+  void take_process(std::string_view line) {
+    std::int64_t gpus = 1;
+    for (const std::string_view word : {"nThread", "nGpus"}) {
+      const std::size_t at = line.find(word);
+      if (at == std::string_view::npos) {
+        return;
+      }
+      std::string_view rest = line.substr(at + word.size());
+      rest.remove_prefix(std::min(rest.find_first_not_of(": "), rest.size()));
+      gpus *= std::clamp<std::int64_t>(
+          to_int(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(1), 1, 4096);
+    }
+    process_gpus_ = static_cast<std::int32_t>(gpus);
+  }
+
   /// "(B) (elements) (us) (GB/s)": as nccl-tests has them, or as some reports do.
   void take_units() {
     constexpr std::pair<std::string_view, double> kTimes[] = {
@@ -199,6 +204,7 @@ class Reader {
     for (const std::string_view word : words_) {
       for (const auto& [unit, value] : kTimes) {
         time_unit_ = word.ends_with(unit) ? value : time_unit_;
+        unit_told_ = unit_told_ || word.ends_with(unit);
       }
       for (const auto& [unit, value] : kRates) {
         rate_unit_ = word.ends_with(unit) ? value : rate_unit_;
@@ -208,7 +214,8 @@ class Reader {
 
   /// "#  Rank  0 Group  0 Pid 1 on host device  0 [0x27] NVIDIA H100"
   void take_device(std::string_view line) {
-    const auto on = std::ranges::find(words_, "on");
+    auto on = std::ranges::find(words_, "on");
+    on = on == words_.end() ? std::ranges::find(words_, "uses") : on;  // release 1: one process
     const auto rank = std::ranges::find(words_, "Rank");
     if (on == words_.end() || on + 1 == words_.end() || rank == words_.end() ||
         rank + 1 == words_.end()) {
@@ -221,7 +228,7 @@ class Reader {
     start_run();
     auto& hosts = current_.hosts;
     hosts.resize(std::max(hosts.size(), static_cast<std::size_t>(*index) + 1));
-    hosts[static_cast<std::size_t>(*index)] = on[1];
+    hosts[static_cast<std::size_t>(*index)] = *on == "uses" ? "localhost" : on[1];
     const std::size_t bracket = line.rfind(']');
     if (bracket != std::string_view::npos) {
       current_.gpu_type = trim(line.substr(bracket + 1));
@@ -232,10 +239,11 @@ class Reader {
   void start_run() {
     if (in_rows_) {
       CommSetting next;
-      next.env = current_.env;
-      next.nccl_version = current_.nccl_version;
+      next.env = session_;
       next.program = current_.program;
       current_ = std::move(next);
+      launch_ = {};
+      process_gpus_ = 0;
       in_rows_ = false;
       table_ = -1;
     }
@@ -253,20 +261,22 @@ class Reader {
     if (table_ < 0) {
       table_ = static_cast<std::int32_t>(log_.settings.size());
       log_.settings.emplace_back();
+      launches_.push_back({launch_, process_gpus_});
     }
     in_rows_ = true;
     return table_;
   }
 
   /// Whether the words are a row's beginning: whole numbers and a type where the columns want them.
-  bool fits(const std::vector<Column>& columns, std::size_t words) const {
+  bool fits(const std::vector<NcclColumn>& columns, std::size_t words) const {
     for (std::size_t i = 0; i < std::min(words, columns.size()); ++i) {
-      const Column column = columns[i];
+      const NcclColumn column = columns[i];
       const std::string_view word = words_[i];
-      if ((column == Column::kSize || column == Column::kCount) && to_int(word).value_or(-1) < 0) {
+      if ((column == NcclColumn::kSize || column == NcclColumn::kCount) &&
+          to_int(word).value_or(-1) < 0) {
         return false;
       }
-      if (column == Column::kType && nccl_element_bytes(word) == 0) {
+      if (column == NcclColumn::kType && nccl_element_bytes(word) == 0) {
         return false;
       }
     }
@@ -277,9 +287,9 @@ class Reader {
     if (pending_ && take_rest()) {
       return true;
     }
-    const std::vector<Column>& columns = !columns_.empty() ? columns_ : usual_columns();
+    const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns();
     const auto first_time =
-        static_cast<std::size_t>(std::ranges::find(columns, Column::kTime) - columns.begin());
+        static_cast<std::size_t>(std::ranges::find(columns, NcclColumn::kTime) - columns.begin());
     if (words_.size() < std::min<std::size_t>(first_time, 3) || !to_int(words_[0]) ||
         !fits(columns, words_.size())) {
       return false;
@@ -297,7 +307,7 @@ class Reader {
 
   /// The times of a row whose beginning stood on an earlier line.
   bool take_rest() {
-    const std::vector<Column>& columns = !columns_.empty() ? columns_ : usual_columns();
+    const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns();
     const std::size_t rest = columns.size() - pending_->size();
     if (words_.size() != rest) {
       return false;
@@ -315,7 +325,7 @@ class Reader {
     return true;
   }
 
-  void take_numbers(const std::vector<Column>& columns, std::string_view line) {
+  void take_numbers(const std::vector<NcclColumn>& columns, std::string_view line) {
     CommRow row;
     row.line = static_cast<std::int64_t>(number_);
     bool any = false, odd = false;
@@ -327,6 +337,8 @@ class Reader {
         log_.comms.push_back(row);
         any = true;
         about.bytes = row.bytes.count();
+        about.time_s = row.time_s;
+        about.unit_told = unit_told_;
         about.algbw_Bps = row.algbw_Bps;
         about.busbw_Bps = row.busbw_Bps;
         keep_fastest(about);
@@ -339,40 +351,42 @@ class Reader {
     for (std::size_t i = 0; i < std::min(columns.size(), words_.size()); ++i) {
       const auto number = to_double(words_[i]);
       switch (columns[i]) {
-        case Column::kSize:
+        case NcclColumn::kSize:
           row.bytes = Bytes(to_int(words_[i]).value_or(0));
           break;
-        case Column::kType:
+        case NcclColumn::kType:
           if (current_.dtype.empty()) {
             current_.dtype = words_[i];
           }
           about.type = words_[i];
           break;
-        case Column::kTime:
-        case Column::kTimeIn:
+        case NcclColumn::kTime:
+        case NcclColumn::kTimeIn:
           flush();
           ++time;
-          row.in_place = time > 0 || columns[i] == Column::kTimeIn || lone_right;
+          row.in_place = time > 0 || columns[i] == NcclColumn::kTimeIn || lone_right;
           odd = odd || (!number && words_[i] != "N/A") || number.value_or(0) < 0;
           row.time_s = number.value_or(0) * time_unit_;
           break;
-        case Column::kAlgbw:
+        case NcclColumn::kAlgbw:
           row.algbw_Bps = std::max(0.0, number.value_or(0) * rate_unit_);
           break;
-        case Column::kBusbw:
+        case NcclColumn::kBusbw:
           row.busbw_Bps = std::max(0.0, number.value_or(0) * rate_unit_);
           break;
-        case Column::kWrong:
+        case NcclColumn::kWrong:
           row.wrong = number.value_or(0) >= 1 ? *number : 0;
           break;
-        case Column::kCount:
+        case NcclColumn::kCount:
           about.elements = to_int(words_[i]).value_or(0);
           break;
-        case Column::kRedop:
+        case NcclColumn::kRedop:
           about.reduction = words_[i];
           break;
-        case Column::kRoot:
+        case NcclColumn::kRoot:
           about.root = to_int(words_[i]).value_or(-1);
+          break;
+        case NcclColumn::kOther:
           break;
       }
     }
@@ -396,37 +410,57 @@ class Reader {
 
   void finish();
   void name_ranks(CommSetting& setting, std::int32_t index);
+  void check_times(std::int32_t index);
 
   std::string_view rest_;
   PhysicalLog& log_;
   TextTable names_;
   std::size_t number_ = 0;
   std::vector<std::string_view> words_;
-  std::vector<Column> columns_;
+  std::vector<NcclColumn> columns_;
   std::size_t second_time_ = std::string_view::npos;
   double time_unit_ = 1e-6, rate_unit_ = 1e9;
+  bool unit_told_ = false;
   CommSetting current_;
   bool in_rows_ = false;
   std::int32_t table_ = -1;
   std::vector<NcclTableRow> fastest_;  // by table
   std::optional<std::vector<std::string>> pending_;
+  std::map<std::string, std::string> session_;  // environment of all runs that follow
+  std::string program_;                         // of the line's command
+  LaunchLine launch_;
+  std::int32_t process_gpus_ = 0;                              // 0: not told
+  std::vector<std::pair<LaunchLine, std::int32_t>> launches_;  // by table
+  NcclLinePrefix prefix_;
   std::string id_, note_;
 };
 
-/// Ranks from the ratio of bus to algorithm bandwidth (nccl-tests' PERFORMANCE.md) of a table's
-/// fastest row; 0 where it says too little.
-std::int32_t ranks_by_ratio(const NcclTableRow& fastest, CommType op) {
-  const double algbw = fastest.algbw_Bps, busbw = fastest.busbw_Bps;
-  if (algbw < 1e9) {
-    return 0;
+/// Times that do not agree with the bandwidths beside them are of another unit, if by a factor of a
+/// thousand and the header told none, or wrong.
+void Reader::check_times(std::int32_t index) {
+  const NcclTableRow& row = fastest_[static_cast<std::size_t>(index)];
+  if (row.algbw_Bps < 1e8 || row.time_s <= 0) {
+    return;  // two digits say too little
   }
-  const double ratio = busbw / algbw / (op == CommType::kAllReduce ? 2 : 1);
-  const double ranks = 1 / (1 - ratio), slack = 0.006e9 / algbw * ranks * ranks;
-  const bool told = op == CommType::kAllReduce || op == CommType::kAllGather ||
-                    op == CommType::kReduceScatter || op == CommType::kAllToAll;
-  return told && ratio < 1 && slack < 0.4 && ranks < 4096
-             ? static_cast<std::int32_t>(std::lround(ranks))
-             : 0;
+  const double off = static_cast<double>(row.bytes) / row.time_s / row.algbw_Bps;
+  const double slack = 0.02 + 0.01e9 / row.algbw_Bps;
+  const CommSetting& setting = log_.settings[static_cast<std::size_t>(index)];
+  const double factor = nccl_bus_factor(comm_type_in(setting.program), setting.ranks);
+  if (factor > 0 && row.busbw_Bps > 0 &&
+      std::abs(row.busbw_Bps / row.algbw_Bps / factor - 1) > 2 * slack) {
+    log_.warnings.add("a table's bus bandwidths are not those of its operation on so many ranks");
+  }
+  if (std::abs(off - 1) <= slack) {
+    return;
+  }
+  const double unit = off > 30 ? 1e3 : 1e-3;
+  const bool other_unit = !row.unit_told && std::abs(off / unit - 1) <= slack;
+  for (CommRow& each : log_.comms) {
+    each.time_s *= other_unit && each.setting == index ? unit : 1;
+  }
+  log_.warnings.add(other_unit ? "a table's times are in another unit than microseconds, by the "
+                                 "bandwidths beside them"
+                               : "a table's times do not agree with the bandwidths beside them");
 }
 
 void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
@@ -438,6 +472,7 @@ void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
       setting.servers = static_cast<std::int32_t>(hosts.size());
     }
   }
+  const bool told = setting.ranks > 0;  // by NCCL's own log
   const NcclTableRow& fastest = fastest_[static_cast<std::size_t>(index)];
   CommType op = comm_type_in(setting.program);
   const CommType hint = take_hints(setting.id, setting);
@@ -446,17 +481,33 @@ void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
   if (unknown && op == CommType::kNone) {
     op = hint != CommType::kNone ? hint : file != CommType::kNone ? file : op_of(fastest);
   }
+  setting.ranks_guessed = setting.hosts.empty() && !told;
+  const auto& [launch, each] = launches_[static_cast<std::size_t>(index)];
+  const std::int64_t started = std::int64_t{launch.processes} * std::max(1, each);
+  if (setting.ranks == 0 && started > 1 && started < (1 << 24)) {
+    setting.ranks = static_cast<std::int32_t>(started);
+    setting.servers = setting.servers == 0 ? launch.servers : setting.servers;
+  }
   if (setting.ranks == 0) {
     setting.ranks = ranks_by_ratio(fastest, op);
+  }
+  if (setting.ranks == 0 && each > 1) {
+    setting.ranks = each;
   }
   if (setting.servers == 0 && setting.ranks == 1) {
     setting.servers = 1;
   }
-  if (op == CommType::kNone && unknown) {
+  std::string_view pattern;  // gather, scatter, hypercube
+  for (const std::string& text :
+       {setting.id, std::filesystem::path(log_.file).filename().string()}) {
+    pattern = unknown && op == CommType::kNone && pattern.empty() ? pattern_in(text) : pattern;
+  }
+  const std::int32_t name = names_.index(!unknown           ? std::string_view(setting.program)
+                                         : !pattern.empty() ? pattern
+                                                            : name_of(op));
+  if (op == CommType::kNone && unknown && pattern.empty()) {
     log_.warnings.add("a table does not say which operation it measures");
   }
-  const std::int32_t name =
-      names_.index(unknown ? std::string(name_of(op)) : std::string(setting.program));
   for (CommRow& row : log_.comms) {
     if (row.setting == index) {
       row.op = op;
@@ -479,8 +530,12 @@ void Reader::finish() {
   for (std::size_t i = 0; i < log_.settings.size(); ++i) {
     CommSetting& setting = log_.settings[i];
     take_nccl_environment(note_, setting);
+    if (setting.nccl_version.empty() && i > 0) {  // one library for all that do not tell
+      setting.nccl_version = log_.settings[i - 1].nccl_version;
+    }
     setting.id = log_.settings.size() == 1 ? base : fmt::format("{}#{}", base, i + 1);
     name_ranks(setting, static_cast<std::int32_t>(i));
+    check_times(static_cast<std::int32_t>(i));
   }
 }
 
@@ -498,7 +553,7 @@ bool sniff(std::string_view head, std::string_view) {
     ++lines;
     drop_tags(line);
     const auto words = split_blanks(line.substr(0, 400));
-    if (!header_columns(words).empty()) {
+    if (!nccl_header_columns(words).empty()) {
       return true;
     }
     if (words.size() >= 8 && to_int(words[0]) && to_int(words[1]) &&

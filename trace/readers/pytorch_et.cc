@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -56,7 +57,7 @@ std::int64_t tensor_bytes(const Json& value) {
 }
 
 void take_node(const Json& node, std::int32_t rank, TextTable& names, double& clock,
-               PhysicalLog& log) {
+               std::vector<std::size_t>& calls, PhysicalLog& log) {
   const Json* name = node.is_object() ? member(node, {"name", "Name"}) : nullptr;
   if (name == nullptr || !name->is_string()) {
     log.warnings.add("nodes without a name");
@@ -68,12 +69,11 @@ void take_node(const Json& node, std::int32_t rank, TextTable& names, double& cl
   row.name = names.index(std::string_view(text).substr(0, 200));
   const std::int64_t type = whole(member(node, {"NodeType", "type"}), 0);
   const Json* cpu = member(node, {"is_cpu_op"});
+  const bool on_host = cpu == nullptr || !cpu->is_boolean() || cpu->get<bool>();
   const bool nccl = text.starts_with("nccl") || text.starts_with("c10d::") ||
                     text == "record_param_comms" || (type >= 5 && type <= 7);
   row.op = nccl ? comm_type_in(text) : CommType::kNone;
-  row.kind = nccl                                                       ? OpKind::kCommunication
-             : cpu != nullptr && cpu->is_boolean() && !cpu->get<bool>() ? OpKind::kCompute
-                                                                        : OpKind::kHost;
+  row.kind = nccl ? OpKind::kCommunication : on_host ? OpKind::kHost : OpKind::kCompute;
   const std::int64_t runtime = whole(member(node, {"runtime", "duration_micros", "duration"}), 0);
   row.duration_s = static_cast<double>(std::clamp<std::int64_t>(runtime, 0, 1LL << 50)) * 1e-6;
   row.begin_s = clock;
@@ -84,6 +84,9 @@ void take_node(const Json& node, std::int32_t rank, TextTable& names, double& cl
         inputs != nullptr && inputs->is_object() ? member(*inputs, {"values"}) : inputs;
     row.bytes = values != nullptr ? tensor_bytes(*values) : -1;
     row.bytes = row.bytes == 0 ? -1 : row.bytes;
+    if (on_host && !text.starts_with("nccl")) {
+      calls.push_back(log.ops.size());
+    }
   }
   log.ops.push_back(row);
 }
@@ -102,9 +105,11 @@ void read(std::string_view text, PhysicalLog& log) {
   TextTable names(log.names);
   const std::int32_t rank = std::max(0, rank_in_name(log.file));
   double clock = 0;
+  std::vector<std::size_t> calls;
   for (const Json& node : *nodes) {
-    take_node(node, rank, names, clock, log);
+    take_node(node, rank, names, clock, calls, log);
   }
+  keep_kernels_of_calls(log, calls);
   if (log.ops.empty()) {
     throw Error("there are no nodes with a name");
   }

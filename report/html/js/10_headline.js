@@ -27,6 +27,9 @@
     if (d.slowdown !== undefined) {
       cards.push(['Slowdown by stragglers', f.times(d.slowdown), f.time(d.clean_s) + ' without them']);
     }
+    if (d.packets && d.packets.sent > 0) {
+      cards.push(['Packets lost', f.whole(d.packets.lost), 'of ' + f.plain(d.packets.sent) + '; marked ' + f.plain(d.packets.marked) + ', pauses ' + f.plain(d.packets.pauses)]);
+    }
     cards.push(['GPUs', f.whole(d.gpus), layout(d.parallel)]);
     return cards;
   }

@@ -17,6 +17,9 @@
     if (d.skew_s > 0) {
       list.push({name: 'waiting for the last rank', value: d.skew_s, colour: theme.sky});
     }
+    if (d.other_jobs_s > 0) {
+      list.push({name: 'other jobs alone', value: d.other_jobs_s, colour: theme.line});
+    }
     var known = list.reduce(function (sum, part) { return sum + part.value; }, 0);
     if (d.total_s - known > 1e-6 * d.total_s) {
       list.push({name: 'idle', value: d.total_s - known, colour: theme.line});
@@ -83,7 +86,9 @@
           series('compute over hidden communication', theme.sky, function (c) { return Math.min(c.hidden_s, c.compute_s); })
         ].concat(groups.map(function (g) {
           return series('exposed: ' + Report.style_name[g], Report.group_colour(theme, g), function (c) { return c.exposed_by_group[g + '_s'] || 0; });
-        }), [series('idle', theme.line, function (c) { return Math.max(0, c.idle_s); })])
+        }), classes.some(function (c) { return c.bubble_s > 0; }) ? [
+          series('pipeline bubble', theme.grey, function (c) { return c.bubble_s || 0; })
+        ] : [], [series('idle', theme.line, function (c) { return Math.max(0, c.idle_s); })])
       };
     },
     note: function (d) {

@@ -79,7 +79,7 @@
     }
   }
   function start(item) {
-    if (item.chart) {
+    if (item.chart || typeof echarts === 'undefined') {
       return;
     }
     var theme = Report.theme(dark);
@@ -124,34 +124,62 @@
       return entry.figure.table ? entry.figure.table(entry.document) : Report.numbers_of(Report.option_of(entry, Report.theme(dark), {}));
     }, null);
   }
+  function note_of(entry) { return entry.figure.note ? Report.attempt(function () { return entry.figure.note(entry.document); }, '') : ''; }
+  function fill_note(item) {
+    item.note.textContent = note_of(item.entry);
+    item.note.hidden = !item.note.textContent;
+  }
+  function fill_table(item) {
+    if (item.details && item.details.open) {
+      var table = table_for(item.entry);
+      item.details.replaceChildren(item.details.firstChild, table_of(table || {head: [], rows: []}));
+    }
+  }
   function figure_of(entry) {
     var figure = entry.figure, id = 'figure-' + entry.name;
     var element = make('div', {'class': 'chart', role: 'img', tabindex: '0', 'aria-label': entry.title, id: id});
-    element.style.height = Report.height_of(figure, entry.document) + 'px';
     var item = {entry: entry, element: element, chart: null, state: {}};
+    if (typeof echarts === 'undefined') {
+      element.hidden = true;
+    }
+    element.style.height = Report.height_of(figure, entry.document) + 'px';
     if (figure.pans) {
       item.legend = make('ul', {'class': 'legend', 'aria-label': 'colours'});
       item.bar_element = make('div', {'class': 'bar'});
       item.names = make('div', {'class': 'names'});
     }
     charts.push(item);
-    var note = figure.note ? Report.attempt(function () { return figure.note(entry.document); }, '') : '';
-    // Those of thousands of bars are made when someone asks.
-    var table = figure.many ? null : table_for(entry);
+    item.note = make('p', {'class': 'note'});
+    fill_note(item);
     item.tools = make('div', {'class': 'tools'});
     item.aside = make('div', {'class': 'aside', 'aria-live': 'polite'});
-    var details = null;
+    // Those of thousands of bars are made when someone asks.
+    var table = figure.many ? null : table_for(entry);
     if (figure.many || (table && table.rows.length)) {
-      details = make('details', {}, [make('summary', {text: 'As a table'})]);
-      details.addEventListener('toggle', function () {
-        if (details.open && details.children.length === 1) {
-          details.appendChild(table_of(table || table_for(entry)));
+      item.details = make('details', {}, [make('summary', {text: 'As a table'})]);
+      item.details.addEventListener('toggle', function () {
+        if (item.details.children.length === 1) {
+          fill_table(item);
         }
       });
+      item.details.open = typeof echarts === 'undefined' && !figure.many;
     }
     return make('figure', {'data-figure': entry.name}, [
-      make('figcaption', {}, [make('h3', {text: entry.title}), item.tools]), item.legend, element, item.bar_element, item.aside, note ? make('p', {'class': 'note', text: note}) : null, details
+      make('figcaption', {}, [make('h3', {text: entry.title}), item.tools]), item.legend, element, item.bar_element, item.aside, item.note, item.details
     ]);
+  }
+  // The figure with its new data.
+  function refill(item) {
+    var height = Report.height_of(item.entry.figure, item.entry.document) + 'px';
+    fill_note(item);
+    fill_table(item);
+    if (item.element.style.height !== height) {
+      item.element.style.height = height;
+      if (item.chart) {
+        item.chart.resize();
+      }
+    }
+    redraw(item);
   }
 
   function headline() {
@@ -170,7 +198,7 @@
 
   function inputs() {
     return Report.model.documents.map(function (d) {
-      var rows = ['workload', 'grid', 'csv', 'topology', 'engine', 'semantics', 'flavour', 'trial_name', 'model', 'size', 'logs'].filter(function (k) { return typeof d[k] === 'string' && d[k] || Array.isArray(d[k]) && typeof d[k][0] === 'string'; })
+      var rows = ['workload', 'grid', 'csv', 'topology', 'sliders', 'engine', 'semantics', 'flavour', 'trial_name', 'model', 'size', 'logs'].filter(function (k) { return typeof d[k] === 'string' && d[k] || Array.isArray(d[k]) && typeof d[k][0] === 'string'; })
         .map(function (k) { return [k, Array.isArray(d[k]) ? d[k].join(', ') : d[k]]; });
       return make('div', {'class': 'result'}, [
         make('p', {'class': 'of', text: Report.document_name(d, 160) + ' (' + f.label(d.schema, 40) + ')'}),
@@ -225,22 +253,30 @@
   }
 
   Report.charts = charts;
-  Report.open = function () {
-    Report.load(JSON.parse(document.getElementById('data').textContent));
-    var entries = Report.figures_now();
-    set_theme('auto');
-    var nav = make('nav', {'aria-label': 'sections'});
-    var main = make('main', {id: 'report'});
+
+  // Of what is on the page: a section's own element, the figures' names and titles.
+  var shown = {sections: {}, figures: ''}, nav, main;
+
+  function parts_of(name, entries) {
+    return name === 'headline' ? headline() : name === 'inputs' ? inputs()
+      : entries.filter(function (e) { return e.figure.section === name; }).map(figure_of);
+  }
+  function build(entries) {
+    var at = window.scrollY;
+    charts.splice(0).forEach(function (item) {
+      [item.chart, item.bar].forEach(function (chart) { if (chart) { chart.dispose(); } });
+    });
+    nav.textContent = main.textContent = '';
+    shown.sections = {};
     kSections.forEach(function (section) {
-      var parts = section[0] === 'headline' ? headline() : section[0] === 'inputs' ? inputs()
-        : entries.filter(function (e) { return e.figure.section === section[0]; }).map(figure_of);
+      var parts = parts_of(section[0], entries);
       if (parts.length) {
         nav.appendChild(make('a', {href: '#' + section[0], text: section[1]}));
-        main.appendChild(make('section', {id: section[0], 'aria-labelledby': section[0] + '-title'}, [make('h2', {id: section[0] + '-title', text: section[1]})].concat(parts)));
+        shown.sections[section[0]] = make('section', {id: section[0], 'aria-labelledby': section[0] + '-title'}, [make('h2', {id: section[0] + '-title', text: section[1]})].concat(parts));
+        main.appendChild(shown.sections[section[0]]);
       }
     });
-    document.body.appendChild(make('header', {}, [make('h1', {text: 'Lockstep report'}), nav, theme_button()]));
-    document.body.appendChild(main);
+    window.scrollTo(0, at);
     charts.forEach(function (item) {
       if (observer) {
         observer.observe(item.element);
@@ -248,7 +284,56 @@
         start(item);
       }
     });
+  }
+  function retell(name) {
+    var section = shown.sections[name];
+    if (section) {
+      section.replaceChildren.apply(section, [section.firstChild].concat(parts_of(name)));
+    }
+  }
+
+  // Shows these documents. Figures that are there already get their new data and stay where they are.
+  Report.show = function (data) {
+    Report.load(data);
+    var entries = Report.figures_now();
+    var figures = entries.map(function (e) { return e.name + '\n' + e.title; }).join('\n');
+    if (figures !== shown.figures || !main.firstChild) {
+      build(entries);
+    } else {
+      charts.forEach(function (item) {
+        item.entry = entries.filter(function (e) { return e.name === item.entry.name; })[0];
+        refill(item);
+      });
+      retell('headline');
+      retell('inputs');
+    }
+    shown.figures = figures;
+    main.classList.remove('stale');
+  };
+  // New numbers of the first document alone: the headline and where the time goes; the rest is marked as of before.
+  Report.show_numbers = function (numbers) {
+    Object.assign(Report.model.documents[0], numbers);
+    charts.filter(function (item) { return item.entry.name === 'time'; }).forEach(refill);
+    retell('headline');
+    main.classList.add('stale');
+  };
+
+  // The page's frame, with a panel below its head where one is given.
+  Report.frame = function (title, panel) {
+    set_theme('auto');
+    nav = make('nav', {'aria-label': 'sections'});
+    main = make('main', {id: 'report'});
+    document.body.appendChild(make('header', {}, [make('h1', {text: title}), nav, theme_button()]));
+    if (panel) {
+      document.body.appendChild(panel);
+    }
+    document.body.appendChild(main);
     window.addEventListener('resize', function () { charts.forEach(resize); });
+  };
+
+  Report.open = function () {
+    Report.frame('Lockstep report');
+    Report.show(JSON.parse(document.getElementById('data').textContent));
     document.documentElement.setAttribute('data-ready', 'yes');
   };
 })();

@@ -101,10 +101,14 @@
   }
 
   function search_of(item) {
-    var d = item.entry.document, list = [], at = -1;
+    var list = [], at = -1, of = null;  // the hits, in this document
     var count = make('span', {'class': 'count', 'aria-live': 'polite'});
     var box = make('input', {type: 'search', placeholder: 'Search operations', 'aria-label': 'Search operations'});
     function show(step) {
+      var d = item.entry.document;
+      if (of !== d) {
+        look();
+      }
       if (!list.length) {
         return;
       }
@@ -115,8 +119,9 @@
       count.textContent = (at + 1) + ' of ' + f.whole(list.length);
     }
     function look() {
+      of = item.entry.document;
       item.state.search = box.value.trim();
-      list = item.state.search ? hits(d, item.state.search) : [];
+      list = item.state.search ? hits(of, item.state.search) : [];
       at = -1;
       count.textContent = item.state.search ? f.whole(list.length) + ' found' : '';
       Report.redraw(item);

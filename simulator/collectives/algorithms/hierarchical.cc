@@ -40,6 +40,7 @@ class Build {
     if (servers > 1) {
       for (std::int32_t rail = 0; rail < rails_.count; ++rail) {
         std::vector<Chunks> units;
+        units.reserve(static_cast<std::size_t>(servers));
         for (std::int32_t server = 0; server < servers; ++server) {
           units.push_back({rail * servers + server});
         }
@@ -171,6 +172,7 @@ class Build {
   void rings(Rounds& rounds, bool reduce) {
     for (std::int32_t rail = 0; rails_.size() > 1 && rail < rails_.count; ++rail) {
       std::vector<Chunks> units;
+      units.reserve(static_cast<std::size_t>(rails_.size()));
       for (std::int32_t server = 0; server < rails_.size(); ++server) {
         units.push_back(rails_.members(server, rail));
       }

@@ -20,8 +20,8 @@ class Build {
     heads_ = request.op == CommType::kAllReduce ? rails_.count : shape.ranks;
     const Bytes part = part_size(request.bytes, heads_, CollectiveFlavour::kDefault);
     const std::int32_t channels = request.channels > 0 ? request.channels : kNvlsChannels;
-    pieces_.count =
-        piece_count(part, nvls_piece(request.bytes, channels, rails_.count, Bytes(128 * 1024)));
+    pieces_.count = piece_count(
+        part, nvls_piece(request.bytes, channels, rails_.count, Bytes(std::int64_t{128} * 1024)));
     schedule_.chunks = heads_ * pieces_.count;
     schedule_.chunk_bytes = part_size(request.bytes, schedule_.chunks, request.flavour);
     schedule_.reserve(static_cast<double>(heads_) * 2 * shape.ranks);

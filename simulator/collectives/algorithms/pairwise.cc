@@ -72,7 +72,8 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
         Slot slot;
         slot.source = groups.ranks[static_cast<std::size_t>(i)];
         slot.destination =
-            groups.ranks[static_cast<std::size_t>(group * size + (i % size + shift) % size)];
+            groups.ranks[static_cast<std::size_t>(group) * static_cast<std::size_t>(size) +
+                         static_cast<std::size_t>((i % size + shift) % size)];
         slot.channel = round % kWindow;
         slot.start = slot.source * n + slot.destination;
         if (!schedule.chunk_sizes.empty() && schedule.chunk_size(slot.start) == Bytes(0)) {

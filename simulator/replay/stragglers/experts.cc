@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "simulator/replay/distribution.h"
 #include "simulator/replay/straggler_plan.h"
 
@@ -32,7 +34,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
                                                             std::int32_t microbatch) {
     const auto& members = context.family(GroupKind::kEp)->groups()[static_cast<std::size_t>(group)];
     Rng rng = plan.rng(index, static_cast<std::uint64_t>(group),
-                       static_cast<std::uint64_t>(microbatch + 1));
+                       static_cast<std::uint64_t>(microbatch) + 1);
     std::vector<double> drawn;
     double sum = 0;
     for (std::size_t place = 0; place < members.size(); ++place) {
@@ -43,10 +45,8 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
     }
     return drawn;
   };
-  std::vector<std::uint64_t> alike;
-  for (std::int32_t rank = 0; rank < context.ranks(); ++rank) {
-    alike.push_back(static_cast<std::uint64_t>(rank));
-  }
+  std::vector<std::uint64_t> alike(static_cast<std::size_t>(context.ranks()));
+  std::iota(alike.begin(), alike.end(), 0);
   plan.loads(loads);
   plan.factor(
       [&context, loads, share](std::int32_t rank, std::int32_t, const ProgramOp& what) {

@@ -34,6 +34,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   }
   const std::uint64_t index = plan.index();
   std::vector<std::uint64_t> alike;
+  alike.reserve(static_cast<std::size_t>(context.ranks()));
   for (std::int32_t rank = 0; rank < context.ranks(); ++rank) {
     alike.push_back(static_cast<std::uint64_t>(context.place(GroupKind::kDp, rank)));
   }
@@ -43,7 +44,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
       return 1.0;
     }
     const auto dp = static_cast<std::uint64_t>(context.place(GroupKind::kDp, rank));
-    Rng rng = plan.rng(index, dp, static_cast<std::uint64_t>(what.microbatch + 1));
+    Rng rng = plan.rng(index, dp, static_cast<std::uint64_t>(what.microbatch) + 1);
     double sum = 0, squares = 0;
     for (int i = 0; i < packed; ++i) {
       const double length = lengths.draw(rng);

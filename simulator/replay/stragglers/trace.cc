@@ -107,6 +107,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
                                                context.place(GroupKind::kPp, rank)};
   }
   std::vector<std::uint64_t> alike;
+  alike.reserve(workers.size());
   for (const Worker& worker : workers) {
     alike.push_back(!worker.chosen
                         ? 0

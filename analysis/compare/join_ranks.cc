@@ -1,0 +1,327 @@
+#include "analysis/compare/join_ranks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace lockstep::compare {
+namespace {
+
+constexpr double kClocksAgree = 20e-6;
+constexpr double kEndTogether = 0.1;  // of the shorter time
+
+using Ranks = std::map<std::int32_t, std::vector<OpPlace>>;  // each rank's, in time
+
+/// A sequence of like communications: group, its size, step, operation.
+using Sequence = std::tuple<std::string, std::int32_t, std::int64_t, CommType, std::string>;
+
+const OpRow& row_of(const std::vector<PhysicalLog>& logs, const OpPlace& place) {
+  return logs[place.log].ops[place.op];
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+/// Where the logs' own zeros lie by their own clocks, since the earliest.
+std::vector<double> zeros_of(const std::vector<PhysicalLog>& logs) {
+  std::vector<double> zeros;
+  const auto number = [](const PhysicalLog& log, const char* key) {
+    const auto fact = log.facts.find(key);
+    return fact == log.facts.end() ? 0 : to_double(fact->second).value_or(0);
+  };
+  double first = INFINITY, first_base = INFINITY;
+  for (const PhysicalLog& log : logs) {
+    first_base = std::min(first_base, number(log, "baseTimeNanoseconds"));
+  }
+  for (const PhysicalLog& log : logs) {
+    zeros.push_back((number(log, "baseTimeNanoseconds") - first_base) * 1e-9 +
+                    number(log, "begin_s"));
+    first = std::min(first, zeros.back());
+  }
+  for (double& zero : zeros) {
+    zero -= first;
+  }
+  return zeros;
+}
+
+/// Whether no rank leaves such a collective before all have come.
+bool everyone_waits(CommType op) {
+  return op == CommType::kAllReduce || op == CommType::kAllGather ||
+         op == CommType::kReduceScatter || op == CommType::kAllToAll || op == CommType::kBarrier;
+}
+
+class Joiner {
+ public:
+  explicit Joiner(const std::vector<PhysicalLog>& logs) : logs_(logs) {}
+
+  JoinedRun run() {
+    result_.zero_s = zeros_of(logs_);
+    collect();
+    std::vector<std::pair<const Sequence*, const Ranks*>> unclear;
+    for (const auto& [sequence, ranks] : sequences_) {
+      const std::int32_t size = std::get<1>(sequence);
+      const bool told = !std::get<0>(sequence).empty() && size > 0;
+      if (told && std::ssize(ranks) <= size) {
+        join(sequence, ranks);
+      } else {
+        unclear.emplace_back(&sequence, &ranks);
+      }
+    }
+    align();
+    for (const auto& [sequence, ranks] : unclear) {
+      join_by_ends(*sequence, *ranks);
+    }
+    if (uneven_ > 0) {
+      result_.notes.push_back(fmt::format(
+          "{} communications were left out of the split into waiting and transfer: their ranks do "
+          "not have equally many",
+          uneven_));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void collect() {
+    std::map<std::pair<std::size_t, std::int64_t>, std::vector<OpPlace>> told;
+    for (std::size_t i = 0; i < logs_.size(); ++i) {
+      const PhysicalLog& log = logs_[i];
+      for (std::size_t k = 0; k < log.ops.size(); ++k) {
+        const OpRow& op = log.ops[k];
+        if (op.kind != OpKind::kCommunication) {
+          continue;
+        }
+        if (op.occurrence >= 0) {
+          told[{i, op.occurrence}].push_back({i, k});
+          continue;
+        }
+        const auto& members = members_of(log, op.group);
+        const std::int32_t size =
+            op.group_size > 0 ? op.group_size : static_cast<std::int32_t>(members.size());
+        Sequence sequence;
+        if (op.group >= 0) {
+          const std::string name =
+              op.op == CommType::kNone ? log.names[static_cast<std::size_t>(op.name)] : "";
+          sequence = {log.groups[static_cast<std::size_t>(op.group)], size, op.step, op.op, name};
+        } else {  // a communicator has a stream of its own
+          sequence = {"", 0, op.step, CommType::kNone, fmt::format("stream {}", op.stream)};
+        }
+        sequences_[sequence][op.rank].push_back({i, k});
+      }
+    }
+    for (auto& [key, places] : told) {
+      add(std::move(places));
+    }
+    for (auto& [key, ranks] : sequences_) {
+      for (auto& [rank, places] : ranks) {
+        std::ranges::stable_sort(places, {}, [&](const OpPlace& place) {
+          return result_.zero_s[place.log] + row_of(logs_, place).begin_s;
+        });
+      }
+    }
+  }
+
+  void add(std::vector<OpPlace> places) {
+    if (places.size() < 2) {
+      result_.alone += places.size();
+      return;
+    }
+    const bool waits = everyone_waits(row_of(logs_, places.front()).op);
+    result_.joined.push_back({std::move(places), waits});
+  }
+
+  void join(const Sequence& sequence, const Ranks& ranks) {
+    std::size_t all = 0;
+    bool even = true;
+    for (const auto& [rank, places] : ranks) {
+      all += places.size();
+      even = even && places.size() == ranks.begin()->second.size();
+    }
+    if (!even || ranks.size() < 2) {
+      result_.alone += all;
+      uneven_ += even ? 0 : all;
+      return;
+    }
+    for (std::size_t k = 0; k < ranks.begin()->second.size(); ++k) {
+      std::vector<OpPlace> places;
+      for (const auto& [rank, list] : ranks) {
+        places.push_back(list[k]);
+      }
+      // Between more than two ranks a send/receive may be with any of them.
+      const bool message = row_of(logs_, ranks.begin()->second[k]).op == CommType::kSendRecv;
+      if (message && std::get<1>(sequence) != 2) {
+        result_.alone += places.size();
+      } else {
+        add(std::move(places));
+      }
+    }
+  }
+
+  double end_of(const OpPlace& place) const {
+    const OpRow& op = row_of(logs_, place);
+    return result_.zero_s[place.log] + op.begin_s + op.duration_s;
+  }
+
+  bool end_together(const std::vector<OpPlace>& a, const std::vector<OpPlace>& b) const {
+    if (a.size() != b.size()) {
+      return false;
+    }
+    std::vector<double> apart;  // of what is allowed
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      const OpRow& one = row_of(logs_, a[k]);
+      const OpRow& other = row_of(logs_, b[k]);
+      if (one.op != other.op) {
+        return false;
+      }
+      if (everyone_waits(one.op)) {
+        const double most =
+            std::max(kClocksAgree, kEndTogether * std::min(one.duration_s, other.duration_s));
+        apart.push_back(std::abs(end_of(a[k]) - end_of(b[k])) / most);
+      }
+    }
+    return !apart.empty() && median(std::move(apart)) <= 1;
+  }
+
+  void join_by_ends(const Sequence& sequence, const Ranks& ranks) {
+    std::vector<Ranks> groups;
+    for (const auto& [rank, places] : ranks) {
+      const auto own = std::ranges::find_if(groups, [&, &its = places](const Ranks& group) {
+        return end_together(group.begin()->second, its);
+      });
+      Ranks& group = own == groups.end() ? groups.emplace_back() : *own;
+      group.emplace(rank, places);
+    }
+    for (const Ranks& group : groups) {
+      Sequence part = sequence;
+      std::get<1>(part) = static_cast<std::int32_t>(group.size());
+      join(part, group);
+    }
+  }
+
+  /// Sets the clocks of logs over each other, from the first on, by what they have in common.
+  void align() {
+    std::vector<std::vector<std::size_t>> of_log(logs_.size());
+    for (std::size_t i = 0; i < result_.joined.size(); ++i) {
+      if (result_.joined[i].everyone_waits) {
+        for (const OpPlace& place : result_.joined[i].members) {
+          of_log[place.log].push_back(i);
+        }
+      }
+    }
+    std::vector<bool> set(logs_.size());
+    std::size_t shifted = 0;
+    double most = 0;
+    for (std::size_t root = 0; root < logs_.size(); ++root) {
+      std::deque<std::size_t> next;
+      if (!set[root]) {
+        set[root] = true;
+        next.push_back(root);
+      }
+      for (; !next.empty(); next.pop_front()) {
+        const std::size_t log = next.front();
+        for (auto& [other, apart] : apart_from(log, of_log[log], set)) {
+          const double shift = median(std::move(apart));
+          set[other] = true;
+          next.push_back(other);
+          if (std::abs(shift) > kClocksAgree) {
+            result_.zero_s[other] += shift;
+            ++shifted;
+            most = std::max(most, std::abs(shift));
+          }
+        }
+      }
+    }
+    if (shifted > 0) {
+      result_.notes.push_back(fmt::format(
+          "the clocks of {} of {} logs were set over the others', by up to {:.6f} s, so that "
+          "collectives end on all of their ranks together",
+          shifted, logs_.size(), most));
+    }
+  }
+
+  /// How far the ends of collectives lie before this log's, by log that is not yet set.
+  std::map<std::size_t, std::vector<double>> apart_from(std::size_t log,
+                                                        const std::vector<std::size_t>& common,
+                                                        const std::vector<bool>& set) const {
+    std::map<std::size_t, std::vector<double>> apart;
+    for (const std::size_t i : common) {
+      const auto& members = result_.joined[i].members;
+      const auto own = std::ranges::find(members, log, &OpPlace::log);
+      for (const OpPlace& place : members) {
+        if (!set[place.log]) {
+          apart[place.log].push_back(end_of(*own) - end_of(place));
+        }
+      }
+    }
+    return apart;
+  }
+
+  const std::vector<PhysicalLog>& logs_;
+  std::map<Sequence, Ranks> sequences_;
+  JoinedRun result_;
+  std::size_t uneven_ = 0;
+};
+
+}  // namespace
+
+JoinedRun join_ranks(const std::vector<PhysicalLog>& logs) { return Joiner(logs).run(); }
+
+std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs) {
+  const bool any = std::ranges::any_of(
+      logs, [](const PhysicalLog& log) { return std::ranges::any_of(log.comms, &CommRow::waits); });
+  if (!any) {
+    return 0;
+  }
+  const JoinedRun run = join_ranks(logs);
+  // Of each log, which of its operations another member of the same collective speaks for, and the
+  // times of those that speak for all.
+  std::vector<std::map<std::size_t, std::pair<double, std::size_t>>> kept(logs.size());
+  std::vector<std::set<std::size_t>> dropped(logs.size());
+  std::size_t count = 0;
+  for (const JoinedOp& joined : run.joined) {
+    double shortest = INFINITY;
+    for (const OpPlace& place : joined.members) {
+      shortest = std::min(shortest, row_of(logs, place).duration_s);
+    }
+    const auto& members = joined.members;
+    const OpPlace& first = *std::ranges::min_element(
+        members, {}, [&](const OpPlace& p) { return row_of(logs, p).rank; });
+    ++count;
+    for (const OpPlace& place : members) {
+      if (place.log == first.log && place.op == first.op) {
+        kept[place.log][place.op] = {shortest, members.size()};
+      } else {
+        dropped[place.log].insert(place.op);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    std::vector<CommRow> rows;
+    for (CommRow& row : logs[i].comms) {
+      const auto op = static_cast<std::size_t>(row.op_row);
+      if (row.waits && row.op_row >= 0) {
+        if (dropped[i].contains(op)) {
+          continue;
+        }
+        if (const auto time = kept[i].find(op); time != kept[i].end()) {
+          row.time_s = time->second.first;
+          row.waits = std::cmp_less(time->second.second, row.ranks);
+        }
+      }
+      rows.push_back(row);
+    }
+    logs[i].comms = std::move(rows);
+  }
+  return count;
+}
+
+}  // namespace lockstep::compare

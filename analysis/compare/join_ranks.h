@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/physical_log.h"
+
+namespace lockstep::compare {
+
+/// One operation of one of the logs of a run.
+struct OpPlace {
+  std::size_t log = 0, op = 0;
+};
+
+/// Operations of several ranks that are one collective, or one message.
+struct JoinedOp {
+  std::vector<OpPlace> members;  ///< two or more, a rank each
+  bool everyone_waits = true;    ///< no rank leaves before all have come
+};
+
+struct JoinedRun {
+  std::vector<JoinedOp> joined;
+  std::size_t alone = 0;       ///< communications that no other rank's could be found for
+  std::vector<double> zero_s;  ///< of each log's clock, on that of the run
+  std::vector<std::string> notes;
+};
+
+/// Finds which communications of a run's ranks are the same collective or message, and lays the
+/// logs' clocks over each other.
+///
+/// Same are those that a log says are (OpRow::occurrence); else, among the ranks of one group (name
+/// and ranks) and in one step, the k-th of an operation on each rank, where all have equally many.
+/// Send/receives only in groups of two. Where a group's name stands for several groups (more ranks
+/// use it than it has), or nothing tells a group (then the k-th of each stream), ranks whose
+/// collectives end together (within 20 us or a tenth of the shorter one, at the median) are
+/// taken to be one.
+///
+/// Ranks leave a collective together: the median difference of the ends of two logs' common ones is
+/// how far their clocks are apart. From the first log on, clocks of logs with common collectives
+/// are set over each other if they are more than 20 us apart; less is what ends differ by anyway.
+/// O(n log n + collectives x ranks).
+JoinedRun join_ranks(const std::vector<PhysicalLog>& logs);
+
+/// In place of what each rank measured of a collective, waiting included, what the last one did:
+/// the shortest time of the ranks, once for each collective that ranks of several logs were in.
+/// Returns how many there are.
+std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs);
+
+}  // namespace lockstep::compare

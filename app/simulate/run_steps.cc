@@ -1,0 +1,68 @@
+#include "app/simulate/run_steps.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "simulator/replay/shared_step.h"
+#include "simulator/replay/step_sample.h"
+#include "trace/job_meta.h"
+#include "trace/trace.h"
+
+namespace lockstep {
+
+SimulateOptions once_more(SimulateOptions options) {
+  options.fct_file.clear();
+  options.pfc_file.clear();
+  options.samples.clear();
+  options.rows = nullptr;
+  options.meta = nullptr;
+  options.explain = false;
+  options.detail = nullptr;
+  options.memory = nullptr;
+  options.with_ports = false;
+  options.quiet = true;
+  return options;
+}
+
+StepResult run_steps(const SimulateOptions& given, Timeline* timeline, const EngineRun& engine) {
+  SimulateOptions options = given;
+  SharedStep shared((given.no_straggler_prices ? 1 : runs_to_price(given.stragglers.size())) +
+                    static_cast<std::size_t>(given.steps - 1));
+  options.shared = &shared;
+  const RunStep run = [&](std::span<const Straggler> stragglers, std::int64_t step) {
+    SimulateOptions other = once_more(options);
+    other.stragglers.assign(stragglers.begin(), stragglers.end());
+    other.step = step;
+    return engine(other, nullptr).total;
+  };
+  const auto whole = [&] { return engine(options, timeline); };
+  StepResult result = options.no_straggler_prices
+                          ? whole()
+                          : price_stragglers(options.stragglers, options.threads, whole, run);
+  if (options.steps > 1) {
+    std::vector<Trace> traces(static_cast<std::size_t>(options.steps));
+    const RunStep traced = [&](std::span<const Straggler>, std::int64_t step) {
+      if (step == options.step) {
+        return result.total;
+      }
+      SimulateOptions other = once_more(options);
+      JobMeta meta;
+      other.step = step;
+      other.rows = options.rows != nullptr ? &traces[static_cast<std::size_t>(step)] : nullptr;
+      other.meta = &meta;
+      return engine(other, nullptr).total;
+    };
+    result.sample =
+        sample_steps(options.stragglers, options.steps, options.seed, options.threads, traced);
+    traces.resize(result.sample->totals.size());
+    for (std::size_t step = 1; options.rows != nullptr && step < traces.size(); ++step) {
+      append_rows(*options.rows, traces[step], 0, traces[step].size());
+    }
+  }
+  return result;
+}
+
+}  // namespace lockstep

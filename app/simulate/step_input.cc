@@ -1,0 +1,171 @@
+#include "app/simulate/step_input.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "app/simulate/interference_flag.h"
+#include "app/simulate/scenario.h"
+#include "app/usage.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "simulator/replay/megatron_pipeline.h"
+#include "simulator/replay/straggler.h"
+#include "topologies/topology_file.h"
+#include "workloads/read_workload.h"
+
+namespace lockstep {
+namespace {
+
+/// A model and its job. --gpus and --gpu-type are flags of both commands.
+ExactJob job_of(const SimulateOptions& options) {
+  std::vector<std::string> words = options.job;
+  if (options.gpus > 0) {
+    words.insert(words.end(), {"--gpus", std::to_string(options.gpus)});
+  }
+  if (!options.gpu_type.empty()) {
+    words.insert(words.end(), {"--gpu-type", options.gpu_type});
+  }
+  return exact_job(words);
+}
+
+Workload read_with_warnings(const std::string& file, std::vector<std::string>& warnings) {
+  Warnings found;
+  Workload workload = read_workload(file, &found);
+  for (const Warnings::Entry& entry : found.entries()) {
+    warnings.push_back(entry.count == 1 ? entry.text
+                                        : fmt::format("{} ({} times)", entry.text, entry.count));
+  }
+  return workload;
+}
+
+/// Appends the jobs of --beside, each with a name of its own.
+void add_beside(const SimulateOptions& options, Workload& workload,
+                std::vector<std::string>& warnings) {
+  for (const std::string& file : options.beside) {
+    Workload other = read_with_warnings(file, warnings);
+    for (WorkloadJob& job : other.jobs) {
+      const auto taken = [&](const std::string& name) {
+        return std::ranges::find(workload.jobs, name, &WorkloadJob::name) != workload.jobs.end();
+      };
+      const std::string name = job.name;
+      for (int number = 2; taken(job.name); ++number) {
+        job.name = fmt::format("{}-{}", name, number);
+      }
+      workload.jobs.push_back(std::move(job));
+    }
+  }
+}
+
+Workload load_workload(const SimulateOptions& options, std::vector<std::string>& warnings) {
+  Workload workload = read_with_warnings(options.workload, warnings);
+  if (options.gpus > 0) {
+    if (workload.jobs.size() != 1) {
+      throw Error("several jobs: --gpus cannot say whose GPUs it means").at(options.workload);
+    }
+    workload.jobs.front().parallel.gpus = options.gpus;
+  }
+  add_beside(options, workload, warnings);
+  for (WorkloadJob& each : workload.jobs) {
+    if (options.semantics == "megatron" && std::holds_alternative<LayerTable>(each.work)) {
+      try {
+        each = megatron_pipeline(each);
+      } catch (Error& error) {
+        throw std::move(error).at(options.workload);
+      }
+    }
+  }
+  return workload;
+}
+
+/// Says so of what was given and only tables of layers heed.
+void warn_of_flags_of_tables(const SimulateOptions& options, std::vector<std::string>& warnings) {
+  for (const auto& [flag, is_given] :
+       {std::pair("--chunks-per-stage", options.chunks_per_stage > 0),
+        std::pair("--semantics", options.semantics != SimulateOptions().semantics),
+        std::pair("--pp-overlap", options.pp_overlap.has_value())}) {
+    if (is_given) {
+      warnings.push_back(fmt::format(
+          "{} changes nothing: a model's step has chunks (--vpp), an order (--schedule) and "
+          "messages of its own",
+          flag));
+    }
+  }
+}
+
+/// The stragglers of --straggler and of the scenario, in this order.
+std::vector<Straggler> read_stragglers(const SimulateOptions& options) {
+  std::vector<Straggler> stragglers;
+  for (const std::string& spec : options.straggler_specs) {
+    stragglers.push_back(Straggler::parse(spec));
+  }
+  if (!options.scenario.empty()) {
+    constexpr Bytes kMostYaml(1 << 24);  // its tree takes 75 times as much
+    const FileText text(options.scenario, kMostYaml);
+    for (Straggler& straggler : parse_scenario(text.view(), options.scenario)) {
+      stragglers.push_back(std::move(straggler));
+    }
+  }
+  return stragglers;
+}
+
+}  // namespace
+
+void take_job(CLI::App& app, SimulateOptions& options) {
+  options.job = app.remaining();
+  if (options.list_stragglers) {
+    return;
+  }
+  if (options.workload.empty() && options.job.empty()) {
+    throw Error("simulate: no workload is given")
+        .expected("--workload FILE, or --model NAME with the flags of a job")
+        .hint("'lockstep simulate --help' shows what there is, with examples");
+  }
+  if (!options.workload.empty() && !options.job.empty()) {
+    if (options.job.front() == "--model" || options.job.front().starts_with("--model=")) {
+      throw Error("simulate: --workload gives a workload already")
+          .field("--model")
+          .expected("one of --workload and --model");
+    }
+    app.allow_extras(false);
+    throw usage_error(app.get_parent() != nullptr ? *app.get_parent() : app,
+                      CLI::ExtrasError(app.get_name(), options.job));
+  }
+}
+
+StepInput read_step_input(SimulateOptions& options) {
+  options.stragglers = read_stragglers(options);
+  StepInput input;
+  if (options.workload.empty()) {
+    input.job = job_of(options);
+    input.workload = exact_workload_of(*input.job).workload;
+    input.warnings = input.job->warnings;
+    warn_of_flags_of_tables(options, input.warnings);
+    add_beside(options, input.workload, input.warnings);
+  } else {
+    input.workload = load_workload(options, input.warnings);
+  }
+  if (!options.topology.empty()) {
+    input.topology = topology_from(options.topology, &input.warnings);
+  }
+  options.interference_model = interference_of_flag(
+      options.interference, input.topology ? &*input.topology : nullptr, input.warnings);
+  return input;
+}
+
+std::function<RankMemory(std::int32_t stage)> memory_of(const ExactJob& job) {
+  return [&job](std::int32_t index) {
+    const StageMemory& stage = job.memory[static_cast<std::size_t>(index)];
+    RankMemory memory;
+    memory.always = stage.weights + stage.gradients + stage.optimizer;
+    memory.kept = stage.kept;
+    memory.within_forward = stage.gathered;
+    memory.within_backward = stage.working;
+    return memory;
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <fmt/format.h>
+#include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/exceptions.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+/// What a YAML file is refused for by yaml-cpp, with its place. Nesting beyond what that library
+/// reads is "bad file" in its words; here the limit is told. For code that links yaml-cpp.
+inline Error yaml_problem(const YAML::Exception& problem, const std::string& file) {
+  const bool known = !problem.mark.is_null();
+  const std::size_t line = known ? static_cast<std::size_t>(problem.mark.line) + 1 : 0;
+  const std::size_t column = known ? static_cast<std::size_t>(problem.mark.column) + 1 : 0;
+  if (const auto* deep = dynamic_cast<const YAML::DeepRecursion*>(&problem)) {
+    return Error("lists and mappings stand too deep in each other")
+        .at(file, line, column)
+        .expected(fmt::format("less than {} levels", deep->depth()));
+  }
+  return Error(fmt::format("no YAML: {}", problem.msg)).at(file, line, column);
+}
+
+}  // namespace lockstep

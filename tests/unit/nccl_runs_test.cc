@@ -1,0 +1,155 @@
+// What belongs to which run of a log of several; launchers, tags and releases of nccl-tests.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "trace/launch_line.h"
+#include "trace/log_reader.h"
+
+namespace lockstep::nccl_runs_test {
+namespace {
+
+const std::string kHeader = "# nThread 1 nGpus 1 minBytes 1024 maxBytes 1024\n";
+const std::string kRows =
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+    "     1048576        262144     float     sum      -1    10.00  104.86  183.50      0\n";
+const std::string kDevices =
+    "#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x1b] NVIDIA H100\n"
+    "#  Rank  1 Group  0 Pid 1 on h1 device  1 [0x1c] NVIDIA H100\n";
+
+PhysicalLog of(const std::string& text) { return read_log(text, "x.txt"); }
+
+TEST(NcclRuns, EachHasItsOwnReleaseAndEnvironment) {
+  const std::string info = "h1:1:1 [0] NCCL INFO ";
+  const PhysicalLog log = of(kHeader + info + "NCCL_ALGO set by environment to Ring.\n" + info +
+                             "NCCL version 2.8.4+cuda11\n" + kRows + kHeader + info +
+                             "NCCL version 2.20.5+cuda12\n" + kRows);
+  ASSERT_EQ(log.settings.size(), 2U);
+  EXPECT_EQ(log.settings[0].nccl_version, "2.8.4");
+  EXPECT_EQ(log.settings[0].env.at("NCCL_ALGO"), "Ring");
+  EXPECT_EQ(log.settings[1].nccl_version, "2.20.5");
+  EXPECT_TRUE(log.settings[1].env.empty());
+}
+
+// What a command line sets holds for its run, what is exported for all until set otherwise.
+TEST(NcclRuns, CommandLinesAndExports) {
+  const PhysicalLog log =
+      of("export NCCL_IB_HCA=mlx5\n$ NCCL_ALGO=Ring ./all_reduce_perf -b 1M\n" + kHeader + kRows +
+         "$ NCCL_ALGO=Tree NCCL_IB_HCA=mlx4 ./all_reduce_perf -b 1M\n" + kHeader + kRows +
+         "$ ./all_reduce_perf -b 1M\n" + kHeader + kRows);
+  ASSERT_EQ(log.settings.size(), 3U);
+  EXPECT_EQ(log.settings[0].env.at("NCCL_ALGO"), "Ring");
+  EXPECT_EQ(log.settings[1].env.at("NCCL_ALGO"), "Tree");
+  EXPECT_EQ(log.settings[1].env.at("NCCL_IB_HCA"), "mlx4");
+  EXPECT_FALSE(log.settings[2].env.contains("NCCL_ALGO"));
+  EXPECT_EQ(log.settings[2].env.at("NCCL_IB_HCA"), "mlx5");
+}
+
+TEST(NcclRuns, RanksByTheLauncher) {
+  const CommSetting setting =
+      of("mpirun -np 16 -N 8 ./build/all_reduce_perf -b 8 -N 3\n" + kHeader + kRows).settings.at(0);
+  EXPECT_EQ(setting.ranks, 16);
+  EXPECT_EQ(setting.servers, 2);
+  EXPECT_TRUE(setting.ranks_guessed);
+  const std::string eight = "# nThread 2 nGpus 4 minBytes 1024\n";
+  const std::string small =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "        1024           256     float     sum      -1    10.00    0.10    0.18      0\n";
+  EXPECT_EQ(of(eight + small).settings.at(0).ranks, 8);
+  const CommSetting listed = of(eight + kDevices + small).settings.at(0);
+  EXPECT_EQ(listed.ranks, 2);
+  EXPECT_FALSE(listed.ranks_guessed);
+}
+
+TEST(NcclRuns, LaunchLines) {
+  const auto told = [](const char* line) {
+    const LaunchLine launch = launch_line(line);
+    return std::pair(launch.processes, launch.servers);
+  };
+  EXPECT_EQ(told("srun -N 2 --ntasks-per-node=8 ./all_reduce_perf -n 20"), std::pair(16, 2));
+  EXPECT_EQ(told("/usr/bin/mpiexec -n 8 ./sendrecv_perf -n 5"), std::pair(8, 0));
+  EXPECT_EQ(told("mpirun --np 24 --npernode 8 ./x_perf"), std::pair(24, 3));
+  EXPECT_EQ(told("torchrun --nnodes 2 --nproc-per-node 4 run.py"), std::pair(8, 2));
+  EXPECT_EQ(told("./all_reduce_perf -np 3"), std::pair(0, 0));
+}
+
+TEST(NcclRuns, TagsBeforeEachLine) {
+  for (const std::string tag :
+       {"nccl-test-worker-0 | ", "May 12 10:11:12 node1 nccl[123]: ", "10:11:12 ",
+        "pod/nccl-test-0/launcher ", "<14>1 2024-01-02T10:00:00Z host app - - - ",
+        "[1,0]<stdout>:", "node001: [0]: ", ""}) {
+    std::string text;
+    for (const std::string& line : {kHeader, kDevices, kRows}) {
+      for (std::size_t at = 0; at < line.size();) {
+        const std::size_t end = line.find('\n', at);
+        text += tag + line.substr(at, end - at) + "\n";
+        at = end + 1;
+      }
+    }
+    const PhysicalLog log = of(text);
+    ASSERT_EQ(log.comms.size(), 1U) << tag;
+    EXPECT_EQ(log.comms[0].bytes, Bytes(1 << 20)) << tag;
+    EXPECT_EQ(log.settings[0].ranks, 2) << tag;
+  }
+}
+
+TEST(NcclRuns, GpuDirectByNicsAndByChannels) {
+  const auto gdr = [](const std::string& lines) {
+    return of(kHeader + kDevices + lines + kRows).settings.at(0).gdr;
+  };
+  const std::string info = "h1:1:1 [0] NCCL INFO ";
+  const std::string on = info + "NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n";
+  const std::string off = info + "NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_1'\n";
+  EXPECT_EQ(gdr(""), std::nullopt);
+  EXPECT_EQ(gdr(off), false);
+  EXPECT_EQ(gdr(off + on), true);
+  const std::string channel = info + "Channel 00/0 : 15[7] -> 0[0] [receive] via NET/IB/0";
+  EXPECT_EQ(gdr(on + channel + "\n"), false);  // could, but does not
+  EXPECT_EQ(gdr(off + channel + "/GDRDMA\n"), true);
+  EXPECT_EQ(gdr(info + "Channel 00/0 : 1[7] -> 0[0] [receive] via NET/Socket/0\n"), std::nullopt);
+}
+
+TEST(NcclRuns, ErrorsOfNics) {
+  const PhysicalLog log =
+      of(kHeader + kDevices +
+         "h1:1:1 [0] NCCL WARN NET/IB : mlx5_3:1 Got async event : port error\n" + kRows);
+  ASSERT_EQ(log.settings.at(0).nic_errors.size(), 1U);
+  EXPECT_NE(log.settings[0].nic_errors[0].find("mlx5_3:1"), std::string::npos);
+}
+
+// Release 1: other names, milliseconds, a deviation in place of wrong elements.
+TEST(NcclRuns, ReleaseOne) {
+  const PhysicalLog log = of(
+      "#   Rank  0 uses device  0 [0x04] Tesla P100\n#   Rank  1 uses device  1 [0x05] Tesla P100\n"
+      "#      bytes             N    type      op     time  algbw  busbw      res\n"
+      "    10000000      10000000    char     sum    0.594  16.84  16.84    2e+00\n");
+  ASSERT_EQ(log.comms.size(), 1U);
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 594e-6);
+  EXPECT_DOUBLE_EQ(log.comms[0].wrong, 0);
+  EXPECT_EQ(log.settings[0].ranks, 2);
+  EXPECT_EQ(log.warnings.total(), 1);  // the operation: two ranks' all-reduce, or a reduce
+}
+
+TEST(NcclRuns, TimesAreCheckedAgainstBandwidths) {
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  const std::string row = "     1048576        262144     float     sum      -1    ";
+  const PhysicalLog unit = of(header + row + "0.01  104.86  183.50      0\n");
+  EXPECT_DOUBLE_EQ(unit.comms.at(0).time_s, 10e-6);
+  EXPECT_EQ(unit.warnings.entries().at(0).text.substr(0, 37),
+            "a table's times are in another unit t");
+  const PhysicalLog wrong = of(header + row + "15.00  104.86  183.50      0\n");
+  EXPECT_DOUBLE_EQ(wrong.comms.at(0).time_s, 15e-6);
+  EXPECT_EQ(wrong.warnings.total(), 1);
+  EXPECT_EQ(of(header + row + "10.00  104.86  183.50      0\n").warnings.total(), 0);
+  // Eight ranks would have 183.5 of bus bandwidth; two are listed.
+  const std::string two = "# Collective test starting: all_reduce_perf\n" + kDevices;
+  const PhysicalLog other = of(two + header + row + "10.00  104.86  183.50      0\n");
+  ASSERT_EQ(other.warnings.total(), 1);
+  EXPECT_EQ(other.warnings.entries()[0].text.substr(0, 24), "a table's bus bandwidths");
+  EXPECT_EQ(of(two + header + row + "10.00  104.86  104.86      0\n").warnings.total(), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::nccl_runs_test

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+/// How many processes a command line starts; 0 where it does not tell.
+struct LaunchLine {
+  std::int32_t processes = 0, servers = 0;
+};
+
+/// What "mpirun -np 16 -N 8 …", "mpiexec -ppn 8", "srun -N 2 --ntasks-per-node=8", "torchrun
+/// --nnodes 2 --nproc-per-node 8" tell. -N is the processes of a server to mpirun, the servers to
+/// srun. Lines that start none: nothing. O(length).
+LaunchLine launch_line(std::string_view line);
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#include "trace/nccl_line.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "trace/nccl_table_op.h"
+
+namespace lockstep {
+namespace {
+
+std::optional<NcclColumn> column_named(std::string_view word) {
+  constexpr std::pair<std::string_view, NcclColumn> kNames[] = {
+      {"size", NcclColumn::kSize},         {"count", NcclColumn::kCount},
+      {"type", NcclColumn::kType},         {"redop", NcclColumn::kRedop},
+      {"root", NcclColumn::kRoot},         {"time", NcclColumn::kTime},
+      {"algbw", NcclColumn::kAlgbw},       {"busbw", NcclColumn::kBusbw},
+      {"error", NcclColumn::kWrong},       {"#wrong", NcclColumn::kWrong},
+      {"cputime", NcclColumn::kTime},      {"time_oop_us", NcclColumn::kTime},
+      {"time_ip_us", NcclColumn::kTimeIn}, {"bytes", NcclColumn::kSize},
+      {"N", NcclColumn::kCount},           {"op", NcclColumn::kRedop},
+      {"res", NcclColumn::kOther}};  // the last four: release 1
+  for (const auto& [name, column] : kNames) {
+    if (word == name) {
+      return column;
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_unit(std::string_view word) { return word.starts_with('(') && word.ends_with(')'); }
+
+std::string_view third_word(std::string_view line) {
+  const auto words = split_blanks(line.substr(0, 200));
+  return words.size() > 2 ? words[2] : std::string_view();
+}
+
+}  // namespace
+
+const std::vector<NcclColumn>& usual_nccl_columns() {
+  static const std::vector<NcclColumn> columns = {
+      NcclColumn::kSize,  NcclColumn::kCount, NcclColumn::kType,  NcclColumn::kRedop,
+      NcclColumn::kRoot,  NcclColumn::kTime,  NcclColumn::kAlgbw, NcclColumn::kBusbw,
+      NcclColumn::kWrong, NcclColumn::kTime,  NcclColumn::kAlgbw, NcclColumn::kBusbw,
+      NcclColumn::kWrong};
+  return columns;
+}
+
+std::vector<NcclColumn> nccl_header_columns(const std::vector<std::string_view>& words) {
+  std::vector<NcclColumn> columns;
+  bool size = false, time = false, type = false;
+  for (std::string_view word : words) {
+    if (word == "#" || is_unit(word)) {
+      continue;
+    }
+    word = word.substr(0, word.find('('));  // "time(us)"
+    const auto column = column_named(word);
+    if (!column) {
+      if (columns.empty() || word != "timestamp") {
+        return {};
+      }
+      break;
+    }
+    size = size || *column == NcclColumn::kSize;
+    type = type || *column == NcclColumn::kType;
+    time = time || *column == NcclColumn::kTime;
+    columns.push_back(*column);
+  }
+  return size && time && type ? columns : std::vector<NcclColumn>{};
+}
+
+void NcclLinePrefix::drop(std::string_view& line) {
+  const std::size_t hash = line.find('#');
+  if (hash != std::string_view::npos && hash > 0 && hash < 100 &&
+      (line[hash - 1] == ' ' || line[hash - 1] == '\t')) {
+    const std::string_view rest = line.substr(hash);
+    const auto words = split_blanks(line.substr(0, hash));
+    const bool own = rest.find("nThread") != std::string_view::npos ||
+                     rest.find("Using devices") != std::string_view::npos ||
+                     !nccl_header_columns(split_blanks(rest.substr(0, 400))).empty();
+    if (own && words.size() <= 10) {
+      words_ = words.size();
+    }
+    if (own || (words.size() == words_ && words_ > 0)) {
+      line = rest;
+      return;
+    }
+  }
+  const std::size_t first = line.find_first_not_of(" \t");
+  const std::size_t end = line.find_first_of(" \t", first);
+  if (words_ == 0 || (first != std::string_view::npos && to_int(line.substr(first, end - first)) &&
+                      nccl_element_bytes(third_word(line)) > 0)) {
+    return;  // a row without the tags
+  }
+  std::string_view rest = line;
+  for (std::size_t i = 0; i < words_; ++i) {
+    const std::size_t word = rest.find_first_not_of(" \t");
+    if (word == std::string_view::npos) {
+      return;
+    }
+    rest.remove_prefix(std::min(rest.find_first_of(" \t", word), rest.size()));
+  }
+  line = rest.empty() ? rest : rest.substr(1);
+}
+
+}  // namespace lockstep
