@@ -139,6 +139,10 @@ void ChildProcess::gone() {
   std::string how;
   if (ended == child_) {
     child_ = -1;
+    // Ctrl-C may reach the child before it reaches us.
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) {
+      throw Interrupted();
+    }
     how = WIFSIGNALED(status)
               ? fmt::format(", by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
               : fmt::format(", with exit code {}", WEXITSTATUS(status));
