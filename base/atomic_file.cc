@@ -137,17 +137,21 @@ void AtomicFile::write(std::string_view text) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::flush() {
   errno = 0;
   if (std::fflush(stream_) != 0) {
     fail("cannot write", errno);
   }
+  if (!temporary_.empty() && ::fsync(::fileno(stream_)) != 0 && errno != EINVAL) {
+    fail("cannot write", errno);
+  }
+}
+
+void AtomicFile::commit() {
+  flush();
   if (path_ == "-") {
     stream_ = nullptr;
     return;
-  }
-  if (!temporary_.empty() && ::fsync(::fileno(stream_)) != 0 && errno != EINVAL) {
-    fail("cannot write", errno);
   }
   struct stat info {};
   const bool known = ::fstat(::fileno(stream_), &info) == 0;

@@ -27,6 +27,9 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view text);
+  /// All but the name is on disk. Of two files that belong together the second one's commit() then
+  /// fails only where a rename can.
+  void flush();
   void commit();
   const std::string& path() const { return path_; }
 

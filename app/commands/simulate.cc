@@ -180,9 +180,11 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
   }
   if (!options.trace.empty()) {
     if (options.rows != nullptr) {
+      AtomicFile meta(fs::path(options.trace).replace_extension(".yaml").string());
+      meta.write(to_yaml_text(*options.meta));
+      meta.flush();
       write_trace(*options.rows, options.trace);
-      write_file(fs::path(options.trace).replace_extension(".yaml").string(),
-                 to_yaml_text(*options.meta));
+      meta.commit();
     } else if (options.trace.ends_with(".csv.gz")) {
       write_timeline_csv(timeline, options.trace);
     } else if (is_perfetto_proto(options.trace)) {

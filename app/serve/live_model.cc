@@ -203,7 +203,7 @@ StepResult LiveModel::simulate(const LiveSliders& sliders, bool fresh) {
   return run_flow(workload_at(sliders.gpu_speed), topology_at(sliders), options, nullptr);
 }
 
-Json LiveModel::numbers_of(const StepResult& result) const {
+Json LiveModel::numbers_of(const LiveSliders& sliders, const StepResult& result) const {
   Json exposed = Json::object();
   for (std::size_t g = 0; g < result.exposed_by_group.size(); ++g) {
     if (result.exposed_by_group[g] > Time()) {
@@ -211,10 +211,18 @@ Json LiveModel::numbers_of(const StepResult& result) const {
           result.exposed_by_group[g].seconds();
     }
   }
-  Json json{{"schema", "lockstep-live/1"},           {"gpus", result.gpus},
-            {"total_s", result.total.seconds()},     {"compute_s", result.compute.seconds()},
-            {"exposed_s", result.exposed.seconds()}, {"bubble_s", result.bubble.seconds()},
-            {"skew_s", result.skew.seconds()},       {"exposed_by_group_s", std::move(exposed)}};
+  Json json{{"schema", "lockstep-live/1"},
+            {"gpus", result.gpus},
+            {"total_s", result.total.seconds()},
+            {"compute_s", result.compute.seconds()},
+            {"exposed_s", result.exposed.seconds()},
+            {"bubble_s", result.bubble.seconds()},
+            {"skew_s", result.skew.seconds()},
+            {"exposed_by_group_s", std::move(exposed)},
+            {"sliders", text_of(sliders)}};
+  if (result.others > Time()) {
+    json["other_jobs_s"] = result.others.seconds();
+  }
   if (input_.job) {
     json["headline"] = headline_json(*input_.job, result.total, options_.gpu_hour_price);
   }
@@ -226,8 +234,7 @@ Json LiveModel::evaluate(const LiveSliders& sliders) {
   auto known = seen_.find(sliders);
   const bool kept = known != seen_.end();
   if (!kept) {
-    Json json = numbers_of(simulate(sliders));
-    json["sliders"] = text_of(sliders);
+    Json json = numbers_of(sliders, simulate(sliders));
     if (seen_.size() >= kMostSeen) {
       seen_.clear();
     }
@@ -255,9 +262,8 @@ Json LiveModel::evaluate_with_report(const LiveSliders& sliders) {
   result.warnings.insert(result.warnings.begin(), input_.warnings.begin(), input_.warnings.end());
   Json more = more_of_step(options, result, input_.job ? &*input_.job : nullptr);
   more["command"] = "lockstep simulate " + shell_text(arguments_);
-  more["sliders"] = text_of(sliders);
-  Json reply = numbers_of(result);
-  reply["sliders"] = more["sliders"];
+  Json reply = numbers_of(sliders, result);
+  more["sliders"] = reply["sliders"];
   reply["report"] = for_page({"live", parse_json(step_json(result, &topology, more), "the step")});
   reply["kept"] = false;
   reply["took_s"] = seconds_since(begin);

@@ -39,7 +39,7 @@ class LiveModel {
   Topology topology_at(const LiveSliders& sliders) const;
   SimulateOptions options_at(const LiveSliders& sliders) const;
   const Workload& workload_at(double gpu_speed);
-  Json numbers_of(const StepResult& result) const;
+  Json numbers_of(const LiveSliders& sliders, const StepResult& result) const;
 
   std::vector<std::string> arguments_;
   SimulateOptions options_;

@@ -10,19 +10,6 @@
 #include "base/json_number.h"
 
 namespace lockstep {
-
-SweepTask sweep_task(const Grid& grid, std::int64_t point, const std::string& output, bool keep) {
-  SweepTask task{.point = point, .command = {}, .outputs = grid.outputs, .files = {}, .keep = keep};
-  if (writes_files(grid, keep)) {
-    task.files = fmt::format("{}/points/{}", output, point);
-  }
-  task.command = {.arguments = command_line(grid, grid.point(point), task.files, keep),
-                  .folder = {},
-                  .time_limit = grid.time_limit,
-                  .memory_limit = grid.memory_limit};
-  return task;
-}
-
 namespace {
 
 /// Files below a folder, sorted. What cannot be looked at is left out.
@@ -42,6 +29,18 @@ std::vector<std::string> files_below(const std::string& folder) {
 }
 
 }  // namespace
+
+SweepTask sweep_task(const Grid& grid, std::int64_t point, const std::string& output, bool keep) {
+  SweepTask task{.point = point, .command = {}, .outputs = grid.outputs, .files = {}, .keep = keep};
+  if (writes_files(grid, keep)) {
+    task.files = fmt::format("{}/points/{}", output, point);
+  }
+  task.command = {.arguments = command_line(grid, grid.point(point), task.files, keep),
+                  .folder = {},
+                  .time_limit = grid.time_limit,
+                  .memory_limit = grid.memory_limit};
+  return task;
+}
 
 bool has_kept_files(const SweepTask& task, const SweepRow& row) {
   if (task.files.empty() || !task.keep) {

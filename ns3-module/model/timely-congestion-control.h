@@ -19,8 +19,9 @@ namespace ns3
  * algorithm 1. Once a round trip, with r its time and g the smoothed gradient over MinRtt:
  *
  *     r > High:           R = R (1 - Beta (1 - High / r))
- *     r < Low or g <= 0:  R = R + AdditiveIncrease, from the fifth time in a row on R +
- * HyperIncrease else                R = R (1 - Beta min(g, 1))
+ *     r < Low or g <= 0:  R = R + AdditiveIncrease, from the fifth time in a row on
+ *                         R = R + HyperIncrease
+ *     else                R = R (1 - Beta min(g, 1))
  *
  * As in the simulator of Li et al. (HPCC) and in SimAI, increases below Low count and may be hyper;
  * in the paper's algorithm they are plain.

@@ -106,9 +106,9 @@ FabricConnections::SetDown(const std::vector<uint32_t>& links, bool down)
     {
         if (down)
         {
-            m_down.insert(link);
+            ++m_down[link];
         }
-        else
+        else if (--m_down.at(link) == 0)
         {
             m_down.erase(link);
         }
@@ -222,8 +222,11 @@ FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
             throw;
         }
         // It waits for links that are down.
-        Map whole(m_topology, m_options);
-        FindWays(whole, ends);
+        if (!m_whole)
+        {
+            m_whole.emplace(m_topology, m_options);
+        }
+        FindWays(*m_whole, ends);
     }
     const uint32_t pair =
         m_fabric->AddQueuePair(m_there, m_back, m_freshPorts && !m_spray, connection.trafficClass);

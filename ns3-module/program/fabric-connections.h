@@ -9,7 +9,8 @@
 #include "ns3/fabric.h"
 
 #include <cstdint>
-#include <set>
+#include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -68,11 +69,10 @@ class FabricConnections
     EndpointsOf(uint32_t pair) const;
 
     /**
-     * Links are down or up again: from now on connections go other ways, those under way too. Who
-     * has no other way waits on the one of before, or, if the connection is new, that of the whole
-     * network.
-     * \param links their numbers
-     * \param down otherwise: up
+     * Links are down or up again, each as often as it went down: from now on connections go other
+     * ways, those under way too. Who has no other way waits on the one of before, or, if the
+     * connection is new, that of the whole network. \param links their numbers \param down
+     * otherwise: up
      */
     void
     SetDown(const std::vector<uint32_t>& links, bool down);
@@ -165,9 +165,10 @@ class FabricConnections
 
     const lockstep::Topology& m_topology;          //!< the network
     lockstep::RouteOptions m_options;              //!< how ways are chosen
-    std::set<uint32_t> m_down;                     //!< links
+    std::map<uint32_t, uint32_t> m_down;           //!< links, and how often each is down
     lockstep::Topology m_left;                     //!< without those
     Map m_map;                                     //!< of what is left
+    std::optional<Map> m_whole;                    //!< of the network, once links are down
     bool m_spray;                                  //!< packets take all ways in turn
     ns3::Ptr<ns3::Fabric> m_fabric;                //!< has the queue pairs
     bool m_freshPorts;                             //!< see constructor

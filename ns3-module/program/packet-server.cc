@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 using namespace ns3;
 using lockstep::Error;
@@ -190,10 +191,15 @@ PacketServer::ScheduleFaults(const JsonView& faults, int64_t rerouting)
                 (ends.a.value == b && ends.b.value == a))
             {
                 links.push_back(link);
-                Simulator::Schedule(at(from), &Fabric::SetLinkLoss, m_fabric, link, loss);
+                Simulator::Schedule(at(from), &PacketServer::ChangeFault, this, link, loss, true);
                 if (until >= 0)
                 {
-                    Simulator::Schedule(at(until), &Fabric::SetLinkLoss, m_fabric, link, 0.0);
+                    Simulator::Schedule(at(until),
+                                        &PacketServer::ChangeFault,
+                                        this,
+                                        link,
+                                        loss,
+                                        false);
                 }
             }
         }
@@ -214,6 +220,29 @@ PacketServer::ScheduleFaults(const JsonView& faults, int64_t rerouting)
             Simulator::Schedule(at(until + rerouting), reroute(false));
         }
     }
+}
+
+void
+PacketServer::ChangeFault(uint32_t link, double loss, bool begins)
+{
+    std::vector<double>& faults = m_losses[link].faults;
+    if (begins)
+    {
+        faults.push_back(loss);
+    }
+    else
+    {
+        faults.erase(std::find(faults.begin(), faults.end(), loss));
+    }
+    ApplyLosses(link);
+}
+
+void
+PacketServer::ApplyLosses(uint32_t link)
+{
+    const Losses& losses = m_losses.at(link);
+    const double sum = std::accumulate(losses.faults.begin(), losses.faults.end(), losses.change);
+    m_fabric->SetLinkLoss(link, std::min(1.0, sum));
 }
 
 void
@@ -344,15 +373,16 @@ PacketServer::Change()
     const Time wait = PicoSeconds(static_cast<uint64_t>(change.when_ps - now));
     const auto port = static_cast<uint32_t>(change.port);
     Simulator::Schedule(wait, &Fabric::SetPortRate, m_fabric, port, DataRate(left));
-    if (m_lossy.size() <= port / 2)
+    // A fabric that may lose packets is slower to simulate: not before one does.
+    const auto lose = [this, at = port / 2, loss = change.loss]
     {
-        m_lossy.resize(m_fabric->GetNPorts() / 2, false);
-    }
-    if (change.loss > 0 || m_lossy[port / 2])
-    {
-        m_lossy[port / 2] = true;
-        Simulator::Schedule(wait, &Fabric::SetLinkLoss, m_fabric, port / 2, change.loss);
-    }
+        if (loss > 0 || m_losses.count(at) > 0)
+        {
+            m_losses[at].change = loss;
+            ApplyLosses(at);
+        }
+    };
+    Simulator::Schedule(wait, lose);
 }
 
 std::string

@@ -13,6 +13,7 @@
 
 #include "ns3/fabric.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,17 @@ class PacketServer
     BuildFabric();
     void
     ScheduleFaults(const lockstep::JsonView& faults, int64_t rerouting);
+    /**
+     * A fault begins or ends; others of the same link may go on.
+     * \param link its number
+     * \param loss the part of the packets that the fault loses
+     * \param begins otherwise: ends
+     */
+    void
+    ChangeFault(uint32_t link, double loss, bool begins);
+    /** \param link its number; m_losses has it */
+    void
+    ApplyLosses(uint32_t link);
     std::string
     DescribeStandstill() const;
 
@@ -60,12 +72,19 @@ class PacketServer
     std::string m_request; //!< the present one
     std::string m_answer;  //!< to it
 
+    /** The parts of a link's packets that are lost at present. */
+    struct Losses
+    {
+        std::vector<double> faults; //!< by each of its faults
+        double change{0};           //!< by what a request made of the link
+    };
+
     lockstep::Topology m_topology;                    //!< the network
     ns3::Ptr<ns3::Fabric> m_fabric;                   //!< its model
     std::unique_ptr<FabricConnections> m_connections; //!< of the job
     int64_t m_lookahead{0};                           //!< ps
     int64_t m_reached{0};                             //!< ps
-    std::vector<bool> m_lossy;                        //!< links that a change made lose packets
+    std::map<uint32_t, Losses> m_losses;              //!< by link, of those that ever lost
     std::unique_ptr<PacketRecords> m_records;         //!< in SimAI's formats
     std::unique_ptr<PacketSamples> m_samples;         //!< over time
 };

@@ -233,6 +233,12 @@ void Conf::finish() {
       {1, "dcqcn"}, {3, "hpcc"}, {7, "timely"}, {8, "dctcp"}, {10, "hpcc"}};
   const auto found = modes.find(mode);
   options.congestion = found == modes.end() ? "none" : found->second;
+  if (found == modes.end() && mode != 0) {
+    warnings.add(
+        fmt::format("CC_MODE {} is no congestion control of SimAI's (1, 3, 7, 8, 10): "
+                    "runs without one, as there",
+                    mode));
+  }
   if (mode == 10) {
     warnings.add("CC_MODE 10 (HPCC with sampled telemetry) runs as HPCC with full telemetry");
   }

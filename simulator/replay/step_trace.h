@@ -26,9 +26,8 @@ enum class TraceWorkers {
 ///                               workers recorded, and more than one a stage and data-parallel rank
 ///                               or expert-parallel groups: as long as the worker itself computes
 ///   …-tp-comm                   then, what is left of the pass: those transfers, and waiting.
-///   Where
-///                               parameters are gathered within passes all have it, and begin when
-///                               they wait for the first parameters
+///                               Where parameters are gathered within passes all have it, and begin
+///                               when they wait for the first parameters
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
 ///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
@@ -36,8 +35,7 @@ enum class TraceWorkers {
 ///   gc                          empty, where the last computation ends
 ///   optimizer-clip-main-grad    empty, where the optimizer begins, if the workload has none
 ///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,
-///   which
-///                               the original tells by such rows
+///                               which the original tells by such rows
 ///
 /// Each row also has its bytes and communicator, and the worker's places in its tensor-, context-
 /// and expert-parallel groups (TraceExtra).

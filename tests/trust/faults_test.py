@@ -48,6 +48,12 @@ def fill(folder, wanted):
             (folder / path).write_bytes(OLD)
 
 
+def parted(folder, wanted):
+    """Whether a trace is new and what describes it is old."""
+    return any((folder / path).read_bytes() != OLD and (folder / path).with_suffix(".yaml").read_bytes() == OLD
+               for path in wanted if path.endswith(".csv") and str(pathlib.Path(path).with_suffix(".yaml")) in wanted)
+
+
 def check(name, command):
     global faults
     scratch = pathlib.Path(tempfile.mkdtemp())
@@ -80,6 +86,8 @@ def check(name, command):
                     failures.append(f"{where}: {path} is left behind")
                 elif not is_whole(name, command, path, now, wanted):
                     failures.append(f"{where}: {path} is neither old nor new ({len(now)} bytes)")
+            if parted(folder, wanted) and "cannot replace" not in message:
+                failures.append(f"{where}: a trace without its .yaml: {message!r}")
     finally:
         shutil.rmtree(scratch)
 

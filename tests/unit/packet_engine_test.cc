@@ -99,6 +99,27 @@ TEST(PacketEngine, LinkThatFails) {
               ::testing::ThrowsMessage<Error>(HasSubstr("a fault names the link")));
 }
 
+// The link is back when the last of its faults has ended.
+TEST(PacketEngine, FaultsOfALinkThatOverlap) {
+  const Topology topology = testing::star(2);
+  const auto end_with = [&](std::vector<PacketOptions::LinkFault> faults) {
+    PacketOptions options = options_here();
+    options.fabric["RetransmitTimeout"] = "50us";
+    options.rerouting = Time::us(10);
+    options.faults = std::move(faults);
+    PacketEngine engine(topology, options);
+    engine.start({NodeId(0), NodeId(1), Bytes(4096 * 1000), Time(), 0, 1});
+    return testing::outcomes(testing::run_to_end(engine)).at(1).delivered;
+  };
+  const auto fault = [](std::int64_t from, std::int64_t until) {
+    return PacketOptions::LinkFault{NodeId(0), NodeId(2), Time::us(from), Time::us(until), 1};
+  };
+  const Time once = end_with({fault(20, 320)});
+  EXPECT_GT(once, Time::us(320));
+  EXPECT_EQ(end_with({fault(20, 120), fault(70, 320)}), once);
+  EXPECT_EQ(end_with({fault(20, 320), fault(70, 120)}), once);
+}
+
 // Two leaves and two spines; a spine's link is down from 20 us on, which who sprays over both
 // spines learns 50 us later. The rest takes the other spine, at the NIC's full rate as before.
 TEST(PacketEngine, SprayedPacketsLeaveAWayThatFails) {

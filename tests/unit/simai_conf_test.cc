@@ -56,6 +56,10 @@ TEST(SimaiConf, ModesOfCongestionControl) {
 }
 
 TEST(SimaiConf, WarnsOfWhatItDoesNotKnowOrModel) {
+  Warnings of_mode;
+  EXPECT_EQ(read("CC_MODE 5\n", &of_mode).congestion, "none");
+  ASSERT_EQ(of_mode.entries().size(), 1U);
+  EXPECT_THAT(of_mode.entries()[0].text, HasSubstr("CC_MODE 5 is no congestion control"));
   Warnings warnings;
   read("NEW_KEY 3\nFAST_REACT 0\nCC_MODE 3\n", &warnings);
   ASSERT_EQ(warnings.entries().size(), 2U);

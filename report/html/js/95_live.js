@@ -14,7 +14,7 @@
     ['nvlink_bandwidth', 'NVLink bandwidth', -3, 3], ['network_bandwidth', 'Network bandwidth', -3, 3],
     ['latency', 'Latency', -3, 3], ['gpu_speed', 'GPU speed', -2, 2], ['straggler', 'One GPU slower by', 0, 2]
   ];
-  var factors = {}, inputs = {};
+  var inputs = {}, shown = {};  // by slider
   var place = 0;       // counts the places that the sliders were at
   var kept = null;     // a report to compare with
   var latest = null;   // the report that is shown
@@ -25,7 +25,15 @@
   function words_of(text) {
     return (text.match(/"[^"]*"|'[^']*'|[^\s"']+/g) || []).map(function (word) { return word.replace(/^(["'])(.*)\1$/, '$2'); });
   }
-  function slider_values() { return Object.assign({straggler_gpu: Number(gpu.value) || 0}, factors); }
+  function factor_of(key) { return Number(Math.pow(2, Number(inputs[key].value)).toPrecision(4)); }
+  function slider_values() {
+    var values = {straggler_gpu: Number(gpu.value) || 0};
+    kSliders.forEach(function (slider) { values[slider[0]] = factor_of(slider[0]); });
+    return values;
+  }
+  function show_factors() {
+    kSliders.forEach(function (slider) { shown[slider[0]].textContent = '× ' + factor_of(slider[0]).toPrecision(3); });
+  }
 
   function complain(problem) {
     note.className = 'problem';
@@ -93,7 +101,7 @@
       var exposed = {};
       Object.keys(answer.exposed_by_group_s).forEach(function (group) { exposed[group + '_s'] = answer.exposed_by_group_s[group]; });
       var numbers = {total_s: answer.total_s, compute_s: answer.compute_s, exposed_s: answer.exposed_s, bubble_s: answer.bubble_s,
-                     skew_s: answer.skew_s, exposed_by_group: exposed, headline: answer.headline, sliders: answer.sliders, file: 'now: ' + answer.sliders};
+                     skew_s: answer.skew_s, other_jobs_s: answer.other_jobs_s, exposed_by_group: exposed, headline: answer.headline, sliders: answer.sliders, file: 'now: ' + answer.sliders};
       // What stragglers cost comes with the report.
       Report.show_numbers(Object.assign(numbers, {slowdown: undefined, clean_s: undefined}));
     }
@@ -111,6 +119,7 @@
 
   function moved() {
     place += 1;
+    show_factors();
     keep.disabled = true;  // what is shown is of two places
     ask_numbers();
     clearTimeout(timer);
@@ -123,26 +132,13 @@
     ask_report();
   }
   function slider_of(slider, value) {
-    var key = slider[0], out = make('output', {});
-    var input = make('input', {type: 'range', min: slider[2], max: slider[3], step: 0.05, value: value || 0, id: key});
-    function read() {
-      factors[key] = Number(Math.pow(2, Number(input.value)).toPrecision(4));
-      out.textContent = '× ' + factors[key].toPrecision(3);
-    }
-    input.addEventListener('input', function () {
-      read();
-      moved();
-    });
-    inputs[key] = input;
-    inputs[key].reread = read;
-    read();
-    return make('label', {}, [make('span', {text: slider[1]}), out, input]);
+    var key = slider[0];
+    shown[key] = make('output', {});
+    inputs[key] = make('input', {type: 'range', min: slider[2], max: slider[3], step: 0.05, value: value || 0, id: key, on: {input: moved}});
+    return make('label', {}, [make('span', {text: slider[1]}), shown[key], inputs[key]]);
   }
   function all_as_it_was() {
-    kSliders.forEach(function (slider) {
-      inputs[slider[0]].value = 0;
-      inputs[slider[0]].reread();
-    });
+    kSliders.forEach(function (slider) { inputs[slider[0]].value = 0; });
     moved();
   }
   function keep_or_forget() {
