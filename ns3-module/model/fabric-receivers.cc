@@ -265,14 +265,14 @@ FabricReceivers::GoBack(FabricQueuePair& pair, int64_t offset)
 }
 
 void
-FabricReceivers::ArmExpiry(FabricQueuePair& pair)
+FabricReceivers::ArmExpiry(FabricQueuePair& pair, int64_t since)
 {
     if (!pair.expiryPending)
     {
         pair.expiryPending = true;
         m_state.Schedule(FABRIC_EXPIRE,
                          pair.index,
-                         m_state.now + m_state.parameters.retransmit.GetPicoSeconds(),
+                         since + m_state.parameters.retransmit.GetPicoSeconds(),
                          m_state.NextKey());
     }
 }
@@ -285,7 +285,7 @@ FabricReceivers::WatchAll()
         if (pair.oldest != FabricState::NONE &&
             m_state.tables.partitionOf[pair.port] == m_parts.number)
         {
-            ArmExpiry(pair);
+            ArmExpiry(pair, m_state.now);
         }
     }
 }
@@ -310,7 +310,7 @@ FabricReceivers::Expire(uint32_t index)
         GoBack(pair, pair.acked);
         m_parts.senders.Kick(pair.port);
     }
-    ArmExpiry(pair);
+    ArmExpiry(pair, pair.progress);
 }
 
 } // namespace ns3

@@ -39,9 +39,10 @@ class FabricReceivers
     /**
      * Makes sure that a queue pair is looked at after a timeout.
      * \param pair the queue pair
+     * \param since ps, from when the timeout counts
      */
     void
-    ArmExpiry(FabricQueuePair& pair);
+    ArmExpiry(FabricQueuePair& pair, int64_t since);
 
     /** The same for all queue pairs of the partition with messages under way. */
     void

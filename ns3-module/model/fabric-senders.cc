@@ -213,7 +213,7 @@ FabricSenders::SendAgain(uint32_t index, FabricQueuePair& pair)
     pair.repairNext += payload;
     Put(index, pair, unit);
     UpdateEligible(pair);
-    m_parts.receivers.ArmExpiry(pair);
+    m_parts.receivers.ArmExpiry(pair, m_state.now);
 }
 
 void
@@ -264,7 +264,7 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
     UpdateEligible(pair);
     if (m_state.lossy)
     {
-        m_parts.receivers.ArmExpiry(pair);
+        m_parts.receivers.ArmExpiry(pair, m_state.now);
     }
 }
 

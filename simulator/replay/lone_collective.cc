@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/flow_graph_run.h"
+#include "simulator/replay/network_changes.h"
 #include "simulator/replay/recurrence_run.h"
 #include "simulator/replay/steady_end.h"
 #include "simulator/replay/switch_node.h"
@@ -83,7 +84,9 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
   ReplayOptions options;
   options.send_latency = collective.send_latency;
   options.op_name = [](std::int32_t, std::int32_t) { return "the collective"; };
-  options.changes = collective.changes;
+  if (!announce(network, collective.changes)) {
+    options.changes = collective.changes;
+  }
   for (const LinkFault& fault : collective.faults) {
     network.add_fault(fault);
   }

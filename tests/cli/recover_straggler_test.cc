@@ -293,7 +293,7 @@ TEST_F(Recover, Switch) { expect_slow_messages("switch:20:0.05", 2, 20); }
 TEST_F(Recover, Rail) { expect_slow_messages("rail:6:0.05", 6, 20); }
 
 // One of five packets lost, and 64 sent again for each: (1 - p) / (1 - p + 64 p) = 1 / 17 is left.
-TEST_F(Recover, Loss) { expect_slow_messages("loss:3-21:0.2", 3, 17); }
+TEST_F(Recover, Loss) { expect_slow_messages("loss:3-21:0.2:64", 3, 17); }
 
 // 380 of 400 Gb/s are taken on the way from GPU 3 to GPU 11, nothing on the way back.
 TEST_F(Recover, Background) { expect_slow_messages("background:3-11:380Gbps", 3, 20); }

@@ -99,6 +99,20 @@ TEST(PacketEngine, LinkThatFails) {
               ::testing::ThrowsMessage<Error>(HasSubstr("a fault names the link")));
 }
 
+// Away from 20 to 30 us: the sender, whose window is full by then, goes on a time-out after the
+// last ACK that it got.
+TEST(PacketEngine, TimeOutCountsFromTheLastProgress) {
+  const Topology topology = testing::star(2);
+  PacketOptions options = options_here();
+  options.fabric["RetransmitTimeout"] = "50us";
+  options.faults = {{NodeId(0), NodeId(2), Time::us(20), Time::us(30), 1}};
+  PacketEngine engine(topology, options);
+  engine.start({NodeId(0), NodeId(1), Bytes(4096 * 1000), Time(), 0, 1});
+  const Time end = testing::outcomes(testing::run_to_end(engine)).at(1).delivered;
+  const Time alone = Time::ps(1001 * 83'160 + 1'000'000);
+  EXPECT_NEAR((end - alone).us(), 50, 3);
+}
+
 // The link is back when the last of its faults has ended.
 TEST(PacketEngine, FaultsOfALinkThatOverlap) {
   const Topology topology = testing::star(2);
