@@ -78,10 +78,9 @@ class TimeoutTestCase : public TestCase
     void
     DoRun() override
     {
-        // Packet 3 of 0..3 comes at 4 * 83160 + 500000 = 832640 and is lost. The first packet set
-        // the timer at 0 for 20 us. The last progress is the ACK of packet 2, at 3 * 83160 + 500000
-        // + 501200 = 1250680, less than 20 us before; so it is looked at again at 40 us, and packet
-        // 3 leaves.
+        // Packet 3 of 0..3 comes at 4 * 83160 + 500000 = 832640 and is lost. The last progress is
+        // the ACK of packet 2, at 3 * 83160 + 500000 + 501200 = 1250680; 20 us later packet 3
+        // leaves again.
         for (const FabricRecovery recovery :
              {FABRIC_SELECTIVE_REPEAT, FABRIC_GO_BACK_N, FABRIC_GO_BACK_TO_ZERO})
         {
@@ -95,7 +94,7 @@ class TimeoutTestCase : public TestCase
             Simulator::Schedule(PicoSeconds(832000), &Fabric::SetLinkLoss, star.fabric, 0, 1.0);
             Simulator::Schedule(PicoSeconds(833000), &Fabric::SetLinkLoss, star.fabric, 0, 0.0);
             NS_TEST_EXPECT_MSG_EQ(star.Run().at(1).delivered,
-                                  40000000 + 83160 + 500000,
+                                  1250680 + 20000000 + 83160 + 500000,
                                   "delivery");
             NS_TEST_EXPECT_MSG_EQ(star.fabric->GetPacketCount(), 5, "packets sent");
         }
