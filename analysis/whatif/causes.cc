@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "analysis/whatif/numbers.h"
+#include "analysis/whatif/slow_workers.h"
 #include "base/parallel.h"
 
 namespace lockstep::whatif {
@@ -13,10 +14,6 @@ namespace {
 
 constexpr double kStraggling = 1.1;     // S of a straggling job
 constexpr double kExplains = 0.5;       // M_W, M_S that name the culprit
-constexpr double kCorrelation = 0.9;    // r of uneven sequence lengths
-constexpr double kVariation = 0.05;     // and the least variation of forward times
-constexpr double kWorthNaming = 0.01;   // of step time that a mended worker or transfer saves
-constexpr double kApart = 2;            // times the excess of the same dp_rank's other stages
 constexpr double kOneOffSlower = 1.25;  // than the median step
 
 std::size_t largest(const std::vector<double>& v) {
@@ -24,43 +21,6 @@ std::size_t largest(const std::vector<double>& v) {
 }
 
 double saved(double then, double now) { return 1 - then / now; }
-
-bool shows_sequence_length(const SequenceLengthSign& sign) {
-  return sign.correlation >= kCorrelation && sign.forward_cv >= kVariation;
-}
-
-/// The workers that compute longer than their peers, most first, at most three. A long sequence
-/// makes all stages of its dp_rank slow, a slow worker its own; without stages a worker must stand
-/// out among dp_ranks whose sequences are uneven.
-std::vector<std::size_t> apart_from_peers(const OpTable& table, const ComputeExcess& compute) {
-  const std::size_t width = table.width(), stages = compute.workers / width;
-  std::vector<std::size_t> found;
-  std::vector<double> shares;
-  for (std::size_t worker = 0; worker < compute.workers; ++worker) {
-    shares.push_back(compute.share(worker));
-  }
-  const bool uneven = stages == 1 && shows_sequence_length(sequence_length_sign(table, {}));
-  for (std::size_t worker = 0; worker < compute.workers && width > 1; ++worker) {
-    const double own = shares[worker];
-    double others = 0;
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      others += stage == worker / width ? 0 : shares[stage * width + worker % width];
-    }
-    others /= static_cast<double>(std::max<std::size_t>(1, stages - 1));
-    for (std::size_t other = 0; other < width && uneven; ++other) {
-      others = std::max(others, other == worker ? 0 : shares[other]);
-    }
-    if (own >= kWorthNaming && own >= kApart * others) {
-      found.push_back(worker);
-    }
-  }
-  std::ranges::stable_sort(found, std::ranges::greater(),
-                           [&](std::size_t worker) { return compute.excess(worker); });
-  while (found.size() > 3) {
-    found.pop_back();
-  }
-  return found;
-}
 
 bool traces_peers(const OpTable& table) {
   return std::any_of(table.nodes.begin(), table.nodes.end(),
@@ -105,31 +65,11 @@ bool communication_leads(const std::vector<std::string>& labels,
   return most(labels, ratios, is_comm_label) > most(labels, ratios, is_compute_label);
 }
 
-/// What replacing the workers that are slower than their peers brings, the best first; that worker
-/// comes to the front of `slowest`.
-std::optional<Remedy> replaced_first(const Scene& scene, const ComputeExcess& compute,
-                                     std::vector<std::size_t>& slowest) {
-  std::optional<Remedy> best;
-  std::size_t first = 0;
-  for (const std::size_t worker : apart_from_peers(scene.table, compute)) {
-    Remedy remedy = replace_worker(scene, worker);
-    if (!best || remedy.saves > best->saves) {
-      best = std::move(remedy);
-      first = worker;
-    }
-  }
-  if (best) {
-    const auto at = std::ranges::find(slowest, first);
-    std::rotate(slowest.begin(), at, at + 1);
-  }
-  return best;
-}
-
 class Finder {
  public:
   Finder(const Scene& scene, const Decompositions& blocking,
          const std::vector<std::vector<double>>& per_step, const std::vector<Outlier>& outliers,
-         const ComputeExcess& compute, bool slow_worker,
+         const ComputeExcess& compute, const SlowWorkers& slow_workers,
          const std::optional<SlowTransfers>& transfers, StepTimes usual_transfers, Causes& out)
       : scene_(scene),
         table_(scene.table),
@@ -137,7 +77,7 @@ class Finder {
         blocking_(blocking),
         per_step_(per_step),
         compute_(compute),
-        slow_worker_(slow_worker),
+        slow_workers_(slow_workers),
         heavy_(heavy_stages(scene.table, compute)),
         transfers_(transfers),
         usual_transfers_(std::move(usual_transfers)),
@@ -177,16 +117,20 @@ class Finder {
 
   /// First what is someone's fault, what saves most before, then what is the job's own.
   void find_causes() {
-    if (slow_worker_ ||
-        (width_ == 1 && out_.straggling && out_.workers.rem && *out_.workers.rem >= kExplains)) {
-      add_worker();
+    if (slow_workers_.worth_naming()) {
+      for (std::size_t i = 0; i < slow_workers_.workers.size(); ++i) {
+        add_slow_worker(i);
+      }
+    } else if (width_ == 1 && out_.straggling && out_.workers.rem &&
+               *out_.workers.rem >= kExplains) {
+      add_lone_worker();
     }
     const double now = mean_nodelay(scene_);
     const double transfers = saved(pairwise_mean(usual_transfers_.span), now);
     if (transfers_ && transfers >= kWorthNaming) {
       add_slow_transfers(transfers);
-      if (out_.causes.size() > 1 && transfers > replacing().saves) {
-        std::swap(out_.causes[0], out_.causes[1]);
+      if (transfers > workers_save()) {
+        std::rotate(out_.causes.begin(), out_.causes.end() - 1, out_.causes.end());
       }
     }
     if (!out_.straggling || (width_ == 1 && !out_.causes.empty())) {
@@ -236,6 +180,12 @@ class Finder {
     return compute_.excess_s[at] >= compute_.usual_s[at] * compute_.share(worker) / 2;
   }
 
+  bool has_several_slow(std::size_t s) const {
+    return slow_workers_.together &&
+           std::ranges::any_of(slow_workers_.workers,
+                               [&](std::size_t worker) { return is_slow_in(worker, s); });
+  }
+
   bool last_stage_explains() const {
     return table_.stages > 1 && out_.stage.rem && *out_.stage.rem >= kExplains;
   }
@@ -247,8 +197,8 @@ class Finder {
     if (out_.causes.size() == (uneven ? 1 : 0)) {
       return last_stage_explains() || heavy;
     }
-    const double fault = std::max(
-        replacing().saves, saved(pairwise_mean(usual_transfers_.span), mean_nodelay(scene_)));
+    const double fault =
+        std::max(workers_save(), saved(pairwise_mean(usual_transfers_.span), mean_nodelay(scene_)));
     return heavy && saves >= kExplains * fault;
   }
 
@@ -262,7 +212,8 @@ class Finder {
     if (slowdown < kStraggling) {
       return Pattern::kNone;
     }
-    if (width_ > 1 ? explains(usual_worker_, s) : stands_out(per_step_[s], slowdown)) {
+    if (width_ > 1 ? explains(usual_worker_, s) || has_several_slow(s)
+                   : stands_out(per_step_[s], slowdown)) {
       return Pattern::kWorker;
     }
     if (explains(usual_transfers_, s)) {
@@ -299,11 +250,15 @@ class Finder {
   }
 
   void add(Pattern pattern, std::string evidence) {
+    add(pattern, std::move(evidence), out_.slowest.front());
+  }
+
+  /// `worker`: of whom it is told, where it is told of one.
+  void add(Pattern pattern, std::string evidence, std::size_t worker) {
     const double confidence = share([&](std::size_t s) {
       switch (pattern) {
         case Pattern::kWorker:
-          return width_ > 1 ? is_slow_in(out_.slowest.front(), s)
-                            : out_.steps[s].worker == out_.slowest.front();
+          return width_ > 1 ? is_slow_in(worker, s) : out_.steps[s].worker == worker;
         case Pattern::kStage:
           return out_.steps[s].stage + 1 == table_.stages ||
                  std::ranges::count(heavy_.stages, out_.steps[s].stage) > 0;
@@ -350,16 +305,38 @@ class Finder {
     return *std::ranges::find(out_.remedies, name, &Remedy::name);
   }
   const Remedy& replacing() const { return remedy("replace-worker"); }
+  double workers_save() const {
+    return slow_workers_.together ? slow_workers_.together->saves : replacing().saves;
+  }
   const Remedy& rebalancing() const { return remedy("rebalance-stages"); }
 
-  void add_worker() {
-    const std::size_t worker = out_.slowest.front();
-    const std::string saves =
-        fmt::format("; replacing it would save {:.0f} % of step time", 100 * replacing().saves);
+  void add_lone_worker() {
+    add(Pattern::kWorker,
+        lone_worker_text() + fmt::format("; replacing it would save {:.0f} % of step time",
+                                         100 * replacing().saves));
+    out_.causes.back().ranks = {table_.ranks[out_.slowest.front()]};
+  }
+
+  /// What the i-th of the slow workers costs.
+  std::string cost_text(std::size_t i) const {
+    const SlowWorkers& slow = slow_workers_;
+    if (i > 0) {
+      return fmt::format("; it alone would cost {:.0f} % of step time", 100 * slow.alone[i]);
+    }
+    return fmt::format("; replacing it would save {:.0f} % of step time", 100 * slow.first->saves) +
+           (slow.together ? fmt::format(", replacing all {} slow ones {:.0f} %",
+                                        slow.workers.size(), 100 * slow.together->saves)
+                          : "");
+  }
+
+  void add_slow_worker(std::size_t i) {
+    const std::size_t worker = slow_workers_.workers[i];
+    const std::int32_t rank = table_.ranks[worker];
     const std::optional<SlowPasses> slow = slow_passes(table_, worker);
-    if (width_ == 1 || !slow) {
-      add(Pattern::kWorker, lone_worker_text() + saves);
-      out_.causes.back().ranks = {table_.ranks[worker]};
+    if (!slow) {
+      add(Pattern::kWorker,
+          fmt::format("rank {} computes longer than its peers", rank) + cost_text(i), worker);
+      out_.causes.back().ranks = {rank};
       return;
     }
     std::size_t steps = 0;
@@ -367,14 +344,15 @@ class Finder {
       steps += is_slow_in(worker, s) ? 1U : 0U;
     }
     add(Pattern::kWorker,
-        fmt::format("rank {} is {:.3g} times slower in {} in {} of {} steps", table_.ranks[worker],
-                    slow->factor, to_text(slow->type), steps, table_.steps.size()) +
+        fmt::format("rank {} is {:.3g} times slower in {} in {} of {} steps", rank, slow->factor,
+                    to_text(slow->type), steps, table_.steps.size()) +
             (slow->slow == slow->passes
                  ? ""
                  : fmt::format(", in {} of {} passes", slow->slow, slow->passes)) +
-            saves);
+            cost_text(i),
+        worker);
     Cause& cause = out_.causes.back();
-    cause.ranks = {table_.ranks[worker]};
+    cause.ranks = {rank};
     cause.what = to_text(slow->type);
     cause.factor = slow->factor;
   }
@@ -465,7 +443,7 @@ class Finder {
   const Decompositions& blocking_;
   const std::vector<std::vector<double>>& per_step_;
   const ComputeExcess& compute_;
-  bool slow_worker_;  // slower than its peers: the first of out_.slowest
+  const SlowWorkers& slow_workers_;  // the first of out_.slowest
   HeavyStages heavy_;
   const std::optional<SlowTransfers>& transfers_;
   StepTimes usual_transfers_, usual_worker_;  // T without the slow ones
@@ -518,18 +496,25 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   out.by_worker = std::move(by_worker);
 
   const ComputeExcess compute = compute_excess(scene.table);
-  const std::optional<Remedy> replaced = replaced_first(scene, compute, out.slowest);
+  const SlowWorkers slow_workers = find_slow_workers(scene, compute, out.sequence_length);
+  std::ranges::stable_partition(out.slowest, [&](std::size_t worker) {
+    return std::ranges::count(slow_workers.workers, worker) > 0;
+  });
+  std::ranges::copy(slow_workers.workers, out.slowest.begin());
   while (out.slowest.size() > 10) {
     out.slowest.pop_back();
   }
-  const bool slow_worker = replaced && replaced->saves >= kWorthNaming;
   const std::vector<Outlier> outliers = forward_outliers(scene.table);
-  out.remedies = {replaced ? *replaced : replace_worker(scene, out.slowest.front()),
-                  rebalance_stages(scene),
-                  redistribute_sequences(scene),
-                  planned_gc(scene, outliers),
-                  faster_links(scene, Links::kBetweenStages),
-                  faster_links(scene, Links::kReplicas)};
+  out.remedies = {
+      slow_workers.first ? *slow_workers.first : replace_worker(scene, out.slowest.front()),
+      rebalance_stages(scene),
+      redistribute_sequences(scene),
+      planned_gc(scene, outliers),
+      faster_links(scene, Links::kBetweenStages),
+      faster_links(scene, Links::kReplicas)};
+  if (slow_workers.together) {
+    out.remedies.push_back(*slow_workers.together);
+  }
   if (traces_peers(scene.table)) {
     out.remedies.push_back(faster_links(scene, Links::kPeers));
   }
@@ -542,7 +527,7 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   }
   std::stable_sort(out.remedies.begin(), out.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saves > b.saves; });
-  Finder finder(scene, blocking, per_step, outliers, compute, slow_worker, transfers,
+  Finder finder(scene, blocking, per_step, outliers, compute, slow_workers, transfers,
                 std::move(usual_transfers), out);
   finder.find_step_patterns();
   finder.find_causes();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "analysis/whatif/numbers.h"
 #include "base/large_pages.h"
@@ -211,23 +212,30 @@ std::vector<Outlier> forward_outliers(const OpTable& table) {
 }
 
 Remedy replace_worker(const Scene& scene, std::size_t worker) {
+  return replace_workers(scene, {&worker, 1});
+}
+
+Remedy replace_workers(const Scene& scene, std::span<const std::size_t> workers) {
   const OpTable& table = scene.table;
   const std::size_t width = table.width();
-  const std::size_t stage = worker / width, own = worker % width;
+  const auto is_replaced = [&](std::size_t stage, std::size_t lane) {
+    return std::ranges::find(workers, stage * width + lane) != workers.end();
+  };
   const auto edit = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
-    if (static_cast<std::size_t>(table.nodes[node].stage) != stage ||
-        scene.graph.group_of[node] >= 0) {
+    const auto stage = static_cast<std::size_t>(table.nodes[node].stage);
+    if (scene.graph.group_of[node] >= 0 ||
+        std::ranges::none_of(workers, [&](std::size_t each) { return each / width == stage; })) {
       return;
     }
     std::vector<float> others;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::size_t lane = first + i;
-      if (lane % width != own) {
+      const std::size_t lane = first + i, own = lane % width;
+      if (!is_replaced(stage, own)) {
         continue;
       }
       others.clear();
       for (std::size_t other = 0; other < width; ++other) {
-        if (other != own) {
+        if (!is_replaced(stage, other)) {
           others.push_back(table.duration(node)[lane - own + other]);
         }
       }
@@ -235,10 +243,19 @@ Remedy replace_worker(const Scene& scene, std::size_t worker) {
                               : median(std::span<float>(others));
     }
   };
-  return priced(
-      scene, "replace-worker",
-      fmt::format("replace rank {} by a worker like the others of its stage", table.ranks[worker]),
-      edit);
+  std::vector<std::int32_t> ranks;
+  for (const std::size_t worker : workers) {
+    ranks.push_back(table.ranks[worker]);
+  }
+  return workers.size() == 1
+             ? priced(scene, "replace-worker",
+                      fmt::format("replace rank {} by a worker like the others of its stage",
+                                  ranks.front()),
+                      edit)
+             : priced(scene, "replace-workers",
+                      fmt::format("replace ranks {} by workers like the others of their stages",
+                                  fmt::join(ranks, ", ")),
+                      edit);
 }
 
 Remedy rebalance_stages(const Scene& scene) {

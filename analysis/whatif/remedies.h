@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ std::vector<Outlier> forward_outliers(const OpTable& table);
 /// The worker computes as the median of the others of its stage does, in every operation and step;
 /// where there is no other, as the ideal does.
 Remedy replace_worker(const Scene& scene, std::size_t worker);
+/// Several do, each as the median of those that are none of them.
+Remedy replace_workers(const Scene& scene, std::span<const std::size_t> workers);
 /// Every stage's forward and backward passes take what they take on average over all stages: layers
 /// moved between stages, as if they could be cut anywhere.
 Remedy rebalance_stages(const Scene& scene);

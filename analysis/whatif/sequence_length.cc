@@ -109,4 +109,9 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
   return sign;
 }
 
+bool shows_sequence_length(const SequenceLengthSign& sign) {
+  constexpr double kCorrelation = 0.9, kVariation = 0.05;
+  return sign.correlation >= kCorrelation && sign.forward_cv >= kVariation;
+}
+
 }  // namespace lockstep::whatif

@@ -20,4 +20,7 @@ struct SequenceLengthSign {
 SequenceLengthSign sequence_length_sign(const OpTable& table,
                                         const std::vector<std::size_t>& steps);
 
+/// Whether lengths are uneven by it: r >= 0.9 (section 5.3), and forward times vary by 5 %.
+bool shows_sequence_length(const SequenceLengthSign& sign);
+
 }  // namespace lockstep::whatif

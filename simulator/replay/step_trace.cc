@@ -96,8 +96,13 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
     const Time there = message == rows.end() ? Time() : message->second.end;
     const bool turns = i > 0 && pass->begin < passes[i - 1].second->end;
     const Time from = std::max(turns ? passes[i - 1].second->begin : ended, there);
-    const bool behind = std::ranges::any_of(
-        weights, [&](const Span& each) { return each.end > from && each.end <= pass->begin; });
+    bool behind = false;
+    for (const Span& each : weights) {
+      if (each.end > from && each.end <= pass->begin) {
+        behind = true;
+        pass->computed += std::min(each.computed, each.end - from);
+      }
+    }
     if (turns || behind || (gathers && i > 0)) {
       pass->begin = std::min(pass->begin, from);
     }
@@ -242,7 +247,11 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     for (const Entry& entry : entries_[w]) {
       const std::optional<TraceOp> type = row_type(entry.type);
       if (entry.type == OpType::kWeightGradient) {
-        weights.push_back({.begin = entry.begin, .end = entry.end});
+        Span& weight = weights.emplace_back();
+        weight.cover(entry.begin, entry.end);
+        if (entry.computes) {
+          weight.compute(entry.begin, entry.end);
+        }
       }
       if (!type) {
         continue;
@@ -290,7 +299,12 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     const auto empty_row = [&](TraceOp type, Time at) {
       rows.try_emplace({type, -1, -1}, Span{.begin = at, .end = at});
     };
-    empty_row(TraceOp::kGc, tail);
+    // Nothing else waits for the gradients of weights that are worked out behind the last pass.
+    Span behind{.begin = tail, .end = tail};
+    for (const Span& each : weights) {
+      behind.end = std::max(behind.end, each.end);
+    }
+    rows.emplace(Rows::key_type{TraceOp::kGc, -1, -1}, behind);
     if (rows.lower_bound({TraceOp::kLayernormGradsAllReduce, -1, -1}) ==
         rows.lower_bound({TraceOp::kOptimizer, -1, -1})) {
       empty_row(TraceOp::kLayernormGradsAllReduce, std::max(tail, reduced.end));

@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -162,19 +164,68 @@ TEST_F(Recover, GpuOfAnyStage) {
   expect(kServers, "gpu:5:1.2", 5, 1.2);
 }
 
-// Of one dp_rank without stages; of chunks that are not as heavy as each other; a little slow; and
-// the worse of two.
+// Of one dp_rank without stages; of chunks that are not as heavy as each other; a little slow.
 TEST_F(Recover, GpuOfOtherJobs) {
   expect("--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 2048", "gpu:9:1.3@200ms", 9, 1.3);
   expect("--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 2048", "gpu:3:1.05", 3, 1.05);
   expect("--model llama3-8b --gpus 16 --pp 2 --vpp 2 --mbs 1 --global-batch 64 --seq 2048",
          "gpu:3:1.3", 3, 1.3);
   EXPECT_EQ(json_of("out/causes-simulated.json")["causes"].size(), 1U);
-  simulate(kStages, "gpu:5:1.2 --straggler gpu:9:1.4");
+}
+
+// Each is named with its own factor; S is that of replacing all of them. Of two that are equally
+// slow replacing one saves nothing. One that costs nothing beside the others is not named.
+TEST_F(Recover, SeveralGpus) {
+  const auto expect_all = [&](const std::string& job, const std::map<int, double>& factors) {
+    std::vector<std::string> specs;
+    for (const auto& [rank, factor] : factors) {
+      specs.push_back(fmt::format("gpu:{}:{}", rank, factor));
+    }
+    const std::string stragglers = fmt::format("{}", fmt::join(specs, " --straggler "));
+    SCOPED_TRACE(stragglers);
+    const double wanted = simulate(job, stragglers);
+    whatif();
+    const Json causes = json_of("out/causes-simulated.json");
+    std::map<int, double> found;
+    for (const Json& cause : causes["causes"]) {
+      if (cause["cause"] == "worker") {
+        EXPECT_EQ(cause["confidence"], 1);
+        found[cause["ranks"][0].get<int>()] = cause["factor"];
+      }
+    }
+    for (const auto& [rank, factor] : factors) {
+      EXPECT_NEAR(found[rank] / factor, 1, 0.02);
+    }
+    EXPECT_EQ(found.size(), factors.size());
+    double replaced_s = 0;
+    for (const Json& remedy : causes["remedies"]) {
+      if (remedy["remedy"] == "replace-workers") {
+        replaced_s = remedy["step_time_s"];
+      }
+    }
+    EXPECT_NEAR(causes["step_time_s"].get<double>() / replaced_s / wanted, 1, 0.01);
+  };
+  const std::string alone = "--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 2048";
+  expect_all(alone, {{3, 1.3}, {12, 1.3}});
+  expect_all(alone, {{0, 1.2}, {7, 1.3}, {8, 1.25}, {15, 1.3}});
+  expect_all(kStages, {{5, 1.2}, {8, 1.4}});
+  expect_all(alone, {{2, 1.1}, {3, 1.3}, {12, 1.3}});
+
+  simulate(kStages, "gpu:13:1.4 --straggler gpu:1:1.03");
   whatif();
-  const Json cause = json_of("out/causes-simulated.json")["causes"][0];
-  EXPECT_EQ(cause["ranks"], Json({9}));
-  EXPECT_EQ(cause["confidence"], 1);
+  const Json causes = json_of("out/causes-simulated.json")["causes"];
+  EXPECT_EQ(causes[0]["ranks"], Json({13}));
+  ASSERT_EQ(causes.size(), 2U) << causes.dump();
+  EXPECT_EQ(causes[1]["cause"], "stage");
+}
+
+// Weights' gradients behind the last pass are the worker's, too.
+TEST_F(Recover, GpuInZeroBubble) {
+  const std::string job =
+      "--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule zb-h1";
+  for (int rank = 0; rank < 8; ++rank) {
+    expect(job, fmt::format("gpu:{}:1.3", rank), rank, 1.3);
+  }
 }
 
 TEST_F(Recover, GpuForAWhile) {
