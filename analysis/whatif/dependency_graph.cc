@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,7 +35,11 @@ class GroupMaker {
     }
   }
 
-  void rest() {
+  /// `gathers_in_passes`: see JobMeta.
+  void rest(std::int64_t gathers_in_passes) {
+    if (gathers_in_passes > 0 && gathers_in_passes < table_.dp) {
+      find_last_backward();
+    }
     CommGroup embedding, clip{.members = {}, .scope = Scope::kStep};
     std::map<std::int32_t, CommGroup> copies;  // by the first of two stages with the same layers
     for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
@@ -49,7 +54,7 @@ class GroupMaker {
                  type == TraceOp::kSeparateGradsAllReduce) {
         add({{n}, Scope::kReplicas});
       } else if (is_peer_comm(type)) {
-        add({{n}, Scope::kPeers});
+        add({{n}, reduces_over_replicas(n) ? Scope::kStep : Scope::kPeers});
       } else if (type == TraceOp::kLayernormGradsAllReduce && graph_.reduces_layernorm) {
         add({{n}, Scope::kTensor});
       } else if (type == TraceOp::kEmbeddingGradsAllReduce) {
@@ -66,6 +71,24 @@ class GroupMaker {
   }
 
  private:
+  /// Of parameters that are sharded among some dp_ranks gradients are reduced among all of them
+  /// (HSDP) beside each chunk's last backward pass, which waits for that.
+  void find_last_backward() {
+    for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
+      const OpNode& node = table_.nodes[n];
+      if (node.type == TraceOp::kBackwardTpComm) {
+        const auto [last, is_first] = last_backward_.try_emplace({node.stage, node.chunk}, n);
+        if (!is_first && table_.nodes[last->second].seq < node.seq) {
+          last->second = n;
+        }
+      }
+    }
+  }
+  bool reduces_over_replicas(std::uint32_t n) const {
+    const auto last = last_backward_.find({table_.nodes[n].stage, table_.nodes[n].chunk});
+    return last != last_backward_.end() && last->second == n;
+  }
+
   void pair(const StageOps& from, TraceOp send, const StageOps& to, TraceOp recv) {
     const NodeList sends = real(from.of(send)), recvs = real(to.of(recv));
     if (sends.size() != recvs.size()) {
@@ -145,6 +168,7 @@ class GroupMaker {
   const OpTable& table_;
   const std::string& file_;
   DependencyGraph& graph_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> last_backward_;  // stage, chunk
 };
 
 bool has(const OpTable& table, TraceOp type) {
@@ -234,7 +258,7 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
 
   GroupMaker maker(table, file, graph);
   maker.pairs(stages, matched.matches);
-  maker.rest();
+  maker.rest(gathers_in_passes);
   return graph;
 }
 

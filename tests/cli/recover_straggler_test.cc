@@ -243,6 +243,14 @@ TEST_F(Recover, GpuWherePassesGatherParameters) {
   expect(job + " --tp 2 --pp 2", "gpu:13:1.3", 13, 1.3, 0.03);
 }
 
+// Only the last backward pass waits for those that hold other replicas of the parameters.
+TEST_F(Recover, GpuWhereShardsAreReplicated) {
+  const std::string job =
+      "--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 4096 --zero 3 --hsdp ";
+  expect(job + "4", "gpu:5:1.4", 5, 1.4);
+  expect(job + "2", "gpu:12:1.3", 12, 1.3);
+}
+
 // Microbatches enter at both ends, and passes run side by side.
 TEST_F(Recover, GpuInDualPipe) {
   const std::string job =
