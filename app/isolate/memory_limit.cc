@@ -5,7 +5,7 @@
 namespace lockstep {
 
 void limit_own_memory([[maybe_unused]] Bytes most) {
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (most.count() > 0) {
     const auto bytes = static_cast<rlim_t>(most.count());
     const rlimit memory{bytes, bytes};
