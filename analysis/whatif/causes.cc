@@ -497,7 +497,7 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
 
   const ComputeExcess compute = compute_excess(scene.table);
   const SlowWorkers slow_workers = find_slow_workers(scene, compute, out.sequence_length);
-  std::ranges::stable_partition(out.slowest, [&](std::size_t worker) {
+  std::stable_partition(out.slowest.begin(), out.slowest.end(), [&](std::size_t worker) {
     return std::ranges::count(slow_workers.workers, worker) > 0;
   });
   std::ranges::copy(slow_workers.workers, out.slowest.begin());
