@@ -3,10 +3,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <string>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <vector>
 
 #include "app/cache/cached_program.h"
+#include "app/isolate/services.h"
 #include "base/file.h"
 #include "base/stop_signal.h"
 #include "base/temporary_files.h"
@@ -54,6 +57,8 @@ int main(int argc, char** argv) {
   ::on_exit(end_before_arrow_does, nullptr);
   lockstep::explain_lost_files();
   lockstep::leave_no_temporary_files();
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  lockstep::serve_if_asked(arguments);
   lockstep::take_signals();
-  return static_cast<int>(lockstep::run_program_cached({argv + 1, argv + argc}));
+  return static_cast<int>(lockstep::run_program_cached(arguments));
 }

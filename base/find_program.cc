@@ -2,9 +2,9 @@
 
 #include <cstdlib>
 #include <string_view>
-#include <system_error>
 
 #include "base/file_record.h"
+#include "base/own_program.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -12,8 +12,7 @@ namespace lockstep {
 namespace fs = std::filesystem;
 
 fs::path find_program(const std::string& name) {
-  std::error_code ignored;
-  fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / name;
+  fs::path beside = own_program().parent_path() / name;
   if (path_exists(beside.string())) {
     return beside;
   }

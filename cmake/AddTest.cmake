@@ -1,7 +1,9 @@
 # One line adds a test; tests/README.md shows each kind.
 find_package(GTest REQUIRED)
 
-# Seconds after which a test is given up: so many times more under a sanitizer.
+# Seconds after which a test is given up: so many times more under a sanitizer. Scripts see
+# LOCKSTEP_SANITIZED there, for what cannot be asked of such a program (limits of memory), and a library
+# that is loaded before the sanitizer's own is allowed.
 set(lockstep_test_patience 1)
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
   set(lockstep_test_patience 4)
@@ -9,6 +11,9 @@ endif()
 function(lockstep_test_limit name seconds)
   math(EXPR limit "${seconds} * ${lockstep_test_patience}")
   set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
+  if(lockstep_test_patience GREATER 1)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT LOCKSTEP_SANITIZED=1 ASAN_OPTIONS=verify_asan_link_order=0)
+  endif()
 endfunction()
 
 # lockstep_test(<name> SOURCES <file>... LIBS <library>... [LABELS <label>...])

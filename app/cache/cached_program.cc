@@ -22,6 +22,7 @@
 #include "base/file_record.h"
 #include "base/find_program.h"
 #include "base/output_capture.h"
+#include "base/own_program.h"
 #include "base/units.h"
 
 extern char** environ;
@@ -67,8 +68,7 @@ std::string key_of(const std::vector<std::string>& arguments) {
   }
   // What is asked for beside this program and on PATH: which files these names mean. The files
   // themselves are inputs of the results that use them.
-  std::error_code ignored;
-  digest.add(fs::read_symlink("/proc/self/exe", ignored).parent_path().string());
+  digest.add(own_program().parent_path().string());
   digest.add(find_program("lockstep-packet").string());
   return digest.hex();
 }

@@ -1,8 +1,11 @@
 #include "app/isolate/message.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/json.h"
@@ -92,6 +95,23 @@ bool send_message(int socket, std::string_view message) {
   std::memcpy(framed.data(), &size, sizeof size);
   framed += message;
   return send_all(socket, framed.data(), framed.size());
+}
+
+bool wait_for_message(int socket, Time limit) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  pollfd readable{socket, POLLIN, 0};
+  while (true) {
+    int wait_ms = -1;
+    if (limit > Time()) {
+      const std::chrono::duration<double, std::milli> passed = Clock::now() - begin;
+      wait_ms = static_cast<int>(std::clamp(limit.seconds() * 1e3 - passed.count(), 0.0, 1e9));
+    }
+    const int ready = ::poll(&readable, 1, wait_ms);
+    if (ready > 0 || (ready == 0 && wait_ms < 1'000'000'000)) {
+      return ready > 0;
+    }
+  }
 }
 
 bool receive_message(int socket, std::string& message) {

@@ -18,4 +18,8 @@ IsolatedResult result_of_message(std::string_view message);
 bool send_message(int socket, std::string_view message);
 bool receive_message(int socket, std::string& message);
 
+/// Waits until a message begins to arrive, or the other side has gone; false if neither happens
+/// within the limit (0: none).
+bool wait_for_message(int socket, Time limit);
+
 }  // namespace lockstep

@@ -1,25 +1,23 @@
 #pragma once
 
 #include <chrono>
-#include <sys/types.h>
+#include <string>
 
+#include "app/isolate/service_process.h"
 #include "app/isolate/task.h"
 
 namespace lockstep {
 
-/// Runs command lines of this program in children of a small process that is forked from this one
-/// at construction: one at a time, each in a fresh copy. So a crash, a runaway or a lack of memory
-/// ends the one command alone; starting one costs well under a millisecond, since nothing is
-/// loaded again; and a parent with threads, MPI or much memory never forks itself. When this
-/// object goes, or the parent dies in any way, its processes end at once.
-///
-/// Construct it before the process starts threads. ERRORS: Error where no process can be made.
+/// Runs command lines of this program in children of a small process of its own, a copy of
+/// lockstep: one at a time, each in a fresh fork. So a crash, a runaway or a lack of memory ends
+/// the one command alone; starting one costs well under a millisecond, since nothing is loaded
+/// again; and a parent with threads, MPI or much memory never forks itself. When this object goes,
+/// or the parent dies in any way, its processes end at once.
 class Nursery {
  public:
-  Nursery();
-  ~Nursery();
-  Nursery(const Nursery&) = delete;
-  Nursery& operator=(const Nursery&) = delete;
+  /// `program`: the lockstep to start; empty: this one (lockstep_to_start()). ERRORS: Error where
+  /// no process can be made.
+  explicit Nursery(std::string program = {});
 
   /// PRECONDITION: not busy().
   void start(const IsolatedTask& task);
@@ -27,9 +25,9 @@ class Nursery {
   /// Whether finish() would not wait, after waiting for that at most so long.
   bool ready(std::chrono::microseconds wait);
   /// Readable when the result begins to arrive; for poll().
-  int descriptor() const { return socket_; }
+  int descriptor() const { return process_.socket(); }
   /// Waits for the result. If the small process itself was killed, the command counts as crashed
-  /// and a new process is forked. PRECONDITION: busy().
+  /// and a new process is started. PRECONDITION: busy().
   IsolatedResult finish();
   /// Ends the command that runs, if any: finish() says that it crashed. From any thread.
   void cancel();
@@ -37,11 +35,7 @@ class Nursery {
   IsolatedResult run(const IsolatedTask& task);
 
  private:
-  void fork_server();
-  void end_server();
-
-  pid_t server_ = -1;
-  int socket_ = -1;
+  ServiceProcess process_;
   bool busy_ = false;
 };
 

@@ -227,9 +227,6 @@ IsolatedResult run_task(const IsolatedTask& task, int socket, const StreamFile& 
 }  // namespace
 
 void serve_isolated_tasks(int socket) {
-  // Ctrl-C goes to the whole terminal; our parent decides what it means.
-  std::signal(SIGINT, SIG_IGN);
-  std::signal(SIGTERM, SIG_IGN);
   const StreamFile out, err;
   std::string message;
   while (receive_message(socket, message)) {

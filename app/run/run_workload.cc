@@ -13,6 +13,7 @@
 
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/own_program.h"
 #include "base/text.h"
 #include "profiler/gpu_module.h"
 #include "profiler/run/run_summary.h"
@@ -84,8 +85,7 @@ RunPlan plan_of(const RunOptionsCli& options, const RankPlace& place) {
 
 /// Starts this program once for each rank and waits for all. The first that fails gives the code.
 ExitCode start_ranks(const RunOptionsCli& options) {
-  std::error_code ignored;
-  const std::string program = fs::read_symlink("/proc/self/exe", ignored).string();
+  const std::string program = own_program().string();
   std::vector<std::string> words = {program, "run"};
   const auto add = [&](const char* flag, const std::string& value) {
     words.insert(words.end(), {flag, value});

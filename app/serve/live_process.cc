@@ -1,22 +1,16 @@
 #include "app/serve/live_process.h"
 
 #include <array>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
+#include <chrono>
+#include <exception>
 #include <malloc.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include <new>
 #include <unistd.h>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
 #include "app/serve/live_model.h"
-#include "base/error.h"
 #include "base/json.h"
 
 namespace lockstep {
@@ -54,9 +48,9 @@ Json answer(const std::string& message, Held& held) {
   return reply;
 }
 
-[[noreturn]] void serve_model(int socket, Bytes memory_limit) {
-  std::signal(SIGINT, SIG_IGN);
-  std::signal(SIGTERM, SIG_IGN);
+}  // namespace
+
+void serve_live_model(int socket, Bytes memory_limit) {
   limit_own_memory(memory_limit);
   // Memory of one simulation is that of the next: giving it back costs a third of its time.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -80,40 +74,10 @@ Json answer(const std::string& message, Held& held) {
   ::_exit(0);
 }
 
-}  // namespace
-
 LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit)
-    : time_limit_(time_limit), memory_limit_(memory_limit) {
-  begin();
-}
+    : time_limit_(time_limit), process_({}, {"live", std::to_string(memory_limit.count())}) {}
 
-LiveProcess::~LiveProcess() { end(); }
-
-void LiveProcess::begin() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw Error(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
-  }
-  child_ = ::fork();
-  if (child_ == 0) {
-    ::close(ends[0]);
-    serve_model(ends[1], memory_limit_);
-  }
-  ::close(ends[1]);
-  socket_ = ends[0];
-  if (child_ < 0) {
-    ::close(socket_);
-    throw Error(fmt::format("cannot fork a process: {}", std::strerror(errno)));
-  }
-}
-
-void LiveProcess::end() {
-  ::shutdown(socket_, SHUT_RDWR);
-  ::close(socket_);
-  ::kill(child_, SIGKILL);
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
+LiveProcess::~LiveProcess() { process_.kill(); }
 
 std::optional<std::string> LiveProcess::ask(const std::string& message) {
   struct Asking {
@@ -128,15 +92,13 @@ std::optional<std::string> LiveProcess::ask(const std::string& message) {
   }
   const std::scoped_lock lock(mutex_);
   std::string reply;
-  if (send_message(socket_, message)) {
-    pollfd readable{socket_, POLLIN, 0};
-    const int limit_ms = time_limit_ > Time() ? static_cast<int>(time_limit_.seconds() * 1e3) : -1;
-    if (::poll(&readable, 1, limit_ms) > 0 && receive_message(socket_, reply)) {
-      return reply;
-    }
+  const int socket = process_.socket();
+  if (send_message(socket, message) && wait_for_message(socket, time_limit_) &&
+      receive_message(socket, reply)) {
+    return reply;
   }
-  end();
-  begin();
+  process_.kill();
+  process_.restart();
   return std::nullopt;
 }
 

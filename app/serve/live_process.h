@@ -1,18 +1,17 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 
+#include "app/isolate/service_process.h"
 #include "base/units.h"
 
 namespace lockstep {
 
 /// A live model in a process of its own, so that neither its memory, its time nor a crash are ours.
-/// The process is forked at construction and holds one model, the one asked for last; it is ended
+/// The process is started at construction and holds one model, the one asked for last; it is ended
 /// and made anew when an answer takes too long.
 ///
 /// A message is {"arguments": [flags of simulate], "sliders": {…}, "report": bool}; the answer is
@@ -31,15 +30,14 @@ class LiveProcess {
   static constexpr int kMostWaiting = 1;
 
  private:
-  void begin();
-  void end();
-
   Time time_limit_;
   Bytes memory_limit_;
   std::mutex mutex_;
   std::atomic<int> asking_{0};
-  pid_t child_ = -1;
-  int socket_ = -1;
+  ServiceProcess process_;
 };
+
+/// The life of that process: answers what comes from the socket, until the other side has gone.
+[[noreturn]] void serve_live_model(int socket, Bytes memory_limit);
 
 }  // namespace lockstep

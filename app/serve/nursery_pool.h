@@ -11,7 +11,7 @@
 namespace lockstep {
 
 /// Several nurseries for several threads: at most `size` commands run at once, at most `waiting`
-/// more wait. Construct it before the process starts threads.
+/// more wait.
 class NurseryPool {
  public:
   NurseryPool(int size, int waiting);

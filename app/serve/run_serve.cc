@@ -81,7 +81,6 @@ ExitCode run_serve(const ServeOptions& options) {
   const HttpSettings http = http_settings(options);
   const auto grace = std::chrono::seconds(
       static_cast<std::int64_t>(flag_value("--grace", options.grace, parse_time).seconds()));
-  // These fork: before any thread.
   NurseryPool pool(options.jobs, options.waiting);
   LiveProcess live(settings.time_limit, settings.memory_limit);
   LiveProcess reports(settings.time_limit, settings.memory_limit);  // sliders do not wait for them

@@ -306,7 +306,7 @@ ExitCode run_sweep(const SweepOptions& options) {
   if (options.list && launched.rank == 0) {
     launched.size = 1;
   }
-  SweepRunner runner(launched.rank);  // forks: before MPI and before threads
+  SweepRunner runner(launched.rank);
   if (launched.rank == 0) {
     return coordinate(options, runner, launched);
   }

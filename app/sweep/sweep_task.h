@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/isolate/nursery.h"
@@ -31,7 +32,9 @@ SweepTask task_of_letter(std::string_view letter);
 /// Starts tasks one at a time in processes of their own, and makes their rows.
 class SweepRunner {
  public:
-  explicit SweepRunner(int rank) : rank_(rank) {}
+  /// `program`: the lockstep to start, as a Nursery's.
+  explicit SweepRunner(int rank, std::string program = {})
+      : nursery_(std::move(program)), rank_(rank) {}
 
   bool busy() const { return nursery_.busy(); }
   void start(SweepTask task);

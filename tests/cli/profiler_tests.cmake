@@ -16,7 +16,7 @@ lockstep_cli_test(cli_run_master ARGS run --workload tests/data/simulate/tiny.tx
 lockstep_cli_test(cli_run_alone ARGS run --workload tests/data/simulate/tiny.txt --world 8 --rank 1 --master 127.0.0.1:29999 --timeout 0.3 --transport control EXIT 2 ERR "127.0.0.1:29999: rank 0 is not there")
 lockstep_cli_test(cli_profile_no_gpu ARGS profile --model llama3-8b --num-layers 1 --gpus 1 EXIT 3 ERR "GPU")
 lockstep_cli_test(cli_run_no_gpu ARGS run --workload tests/data/run/one-gpu.txt EXIT 3 ERR "GPU")
-set_tests_properties(cli_profile_no_gpu cli_run_no_gpu PROPERTIES ENVIRONMENT CUDA_VISIBLE_DEVICES=)
+set_property(TEST cli_profile_no_gpu cli_run_no_gpu APPEND PROPERTY ENVIRONMENT CUDA_VISIBLE_DEVICES=)
 lockstep_cli_test(cli_run_control ARGS run --workload tests/data/run/one-gpu.txt --transport control --master 127.0.0.1:29431 -o @OUT@ OUT "CommType.all_gather CommGroup.tp_group 16.0 MB +1.00" ERR "logs, tables and timelines")
 lockstep_cli_test(cli_run_local_ranks ARGS run --workload tests/data/run/four-gpus.txt --transport control --local-ranks 4 --iterations 2 --master 127.0.0.1:29432 -o @OUT@ OUT "CommType.all_gather CommGroup.tp_group 16.0 MB +2.00" ERR "logs, tables and timelines")
 lockstep_test(cli_profiler_outputs SOURCES profiler_outputs_test.cc LIBS lockstep::profiler lockstep::model LABELS fast)

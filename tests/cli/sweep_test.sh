@@ -66,7 +66,8 @@ sed 's/memory: 64MiB/time: 2s/; s/g=1024/g=2048/' "$scratch/limits.yaml" >"$scra
 "$lockstep" sweep "$scratch/limits.yaml" -o "$scratch/limits" >/dev/null
 "$lockstep" sweep "$scratch/time.yaml" -o "$scratch/time" >/dev/null
 grep -q '^0,.*,done,0,' "$scratch/limits/table.csv" || fail "$(cat "$scratch/limits/table.csv")"
-grep -q '^1,.*,out-of-memory,2,needs more than 64 MiB of memory' "$scratch/limits/table.csv" || fail "$(cat "$scratch/limits/table.csv")"
+[[ -n "${LOCKSTEP_SANITIZED:-}" ]] || # which has no limits of memory
+  grep -q '^1,.*,out-of-memory,2,needs more than 64 MiB of memory' "$scratch/limits/table.csv" || fail "$(cat "$scratch/limits/table.csv")"
 grep -q '^1,.*,timed-out,137,not done within 2 s' "$scratch/time/table.csv" || fail "$(cat "$scratch/time/table.csv")"
 
 # Killed: what is in the journal is not computed again.

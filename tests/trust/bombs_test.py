@@ -15,20 +15,20 @@ import tempfile
 import threading
 
 from bombs import bombs
-from outputs import ALL, clean_environment
+from outputs import ALL, PATIENCE, clean_environment
 from readers import READERS
 
 LIMIT = "16MiB"              # bombs are cut to size with the program's own limit
-MOST_RSS = 500 << 10         # KiB; a plain run has some 30 MiB, YAML's tree 75 times its text
+MOST_RSS = (500 << 10) * PATIENCE  # KiB; a plain run has some 30 MiB, YAML's tree 75 times its text
 DEFAULTS = {("collective --conf", "nothing"), ("simulate --conf", "nothing")}  # sets nothing, which is right
-MOST_CPU = 5                 # s
-MOST_WALL = 60
+MOST_CPU = 5 * PATIENCE      # s
+MOST_WALL = 60 * PATIENCE
 lockstep = sys.argv[1]
 failures, runs, slowest, largest = [], 0, (0, ""), (0, "")
 
 
 def limits():
-    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    resource.setrlimit(resource.RLIMIT_CPU, (4 * MOST_CPU, 4 * MOST_CPU))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from outputs import ALL, COMMANDS, PACKET, VARYING, clean_environment, tree, words
+from outputs import ALL, COMMANDS, PACKET, PATIENCE, VARYING, clean_environment, tree, words
 
 THREADS = ("collective", "plan model", "plan aceso", "goodput")
 # Names and journals of these hold times of the machine.
@@ -40,7 +40,7 @@ def result(name, command, **settings):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     done = subprocess.run([lockstep, *words(command, folder)], capture_output=True, stdin=subprocess.DEVNULL,
-                          env=clean_environment(**settings), timeout=120)
+                          env=clean_environment(**settings), timeout=120 * PATIENCE)
     if done.returncode != 0:
         failures.append(f"{name}: {done.stderr.decode(errors='replace')}")
     files = {path: data for path, data in tree(folder).items()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from outputs import ALL, COMMANDS, JOURNALS, PACKET, VARYING, clean_environment, tree, words
+from outputs import ALL, COMMANDS, JOURNALS, PACKET, PATIENCE, VARYING, clean_environment, tree, words
 
 OLD = b"what was there before\n"
 MOST = 60 if ALL else 9  # calls of one command that are made to fail, the first and the last among them
@@ -19,7 +19,7 @@ failures, faults = [], 0
 
 
 def run(command, folder, **settings):
-    return subprocess.run([lockstep, *words(command, folder)], capture_output=True, timeout=120,
+    return subprocess.run([lockstep, *words(command, folder)], capture_output=True, timeout=120 * PATIENCE,
                           stdin=subprocess.DEVNULL, env=clean_environment(LD_PRELOAD=library, **settings))
 
 

@@ -14,12 +14,12 @@ import sys
 import tempfile
 import time
 
-from outputs import ACESO, ALL, LOGS, STEP, TINY, TOPOLOGY, WHATIF, clean_environment, some, words
+from outputs import ACESO, ALL, LOGS, PATIENCE, STEP, TINY, TOPOLOGY, WHATIF, clean_environment, some, words
 
 lockstep = str(pathlib.Path(sys.argv[1]).resolve())
 part = sys.argv[2] if len(sys.argv) > 2 else ""
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CPU_SECONDS, MEMORY, WRITTEN = 20, 2 << 30, 64 << 20
+CPU_SECONDS, MEMORY, WRITTEN = 20 * PATIENCE, (2 << 30) * PATIENCE, 64 << 20
 JOB = ["--model", "llama3-8b", "--num-layers", "2", "--gpus", "8"]
 
 # name: words before the flag; what --help is asked of; "@O@" is a folder
@@ -128,7 +128,7 @@ def run(arguments, where, folder, names, refused=False):
     process = subprocess.Popen([lockstep, *arguments], stdout=printed, stderr=subprocess.PIPE,
                                stdin=subprocess.DEVNULL, cwd=folder, env=clean_environment(), preexec_fn=limits)
     try:
-        _, err = process.communicate(timeout=90)
+        _, err = process.communicate(timeout=90 * PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

@@ -13,9 +13,9 @@ import sys
 import tempfile
 
 from damage import DAMAGE
-from outputs import clean_environment
+from outputs import PATIENCE, clean_environment
 
-MOST_CPU = 10  # s
+MOST_CPU = 10 * PATIENCE  # s
 COMMANDS = (["compare", "@F@", "-q", "--preset", "dgx-h100"],
             ["calibrate", "@F@", "-q", "--preset", "dgx-h100", "-o", "@O@"], ["health", "@F@", "-q"])
 WAYS = ("cut", "flipped", "doubled", "shuffled", "with lines lost", "with digits shifted", "with some numbers huge",

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from outputs import ALL, some
+from outputs import ALL, PATIENCE, some
 
 lockstep = sys.argv[1]
 cases = int(sys.argv[2]) if len(sys.argv) > 2 else 40 if ALL else 10
@@ -19,7 +19,8 @@ failures, counts = [], {"refused": 0, "answered": 0, "random": 0}
 
 
 def run(*arguments):
-    done = subprocess.run([lockstep, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    done = subprocess.run([lockstep, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=60 * PATIENCE)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -4,6 +4,10 @@ import pathlib
 
 # The suite tries a sample of each kind of fault; LOCKSTEP_TRUST=all tries everything.
 ALL = os.environ.get("LOCKSTEP_TRUST") == "all"
+# Under a sanitizer a program takes many times the CPU and the memory, and limits of memory that the
+# kernel keeps are below what the sanitizer itself takes.
+SANITIZED = "LOCKSTEP_SANITIZED" in os.environ
+PATIENCE = 8 if SANITIZED else 1
 
 TINY = "tests/data/simulate/tiny.txt"
 TOPOLOGY = "Spectrum-X:g=8"

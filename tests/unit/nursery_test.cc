@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <filesystem>
 #include <fstream>
+#include <pthread.h>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -47,8 +48,16 @@ IsolatedTask endless(const ScratchFolder& scratch) {
           .folder = {}};
 }
 
+/// Whether a process does anything yet: one that has ended may stay in the table until the system's
+/// first process gets round to it.
+bool is_running(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string number, name, state;
+  return file >> number >> name >> state && state != "Z" && state != "X";
+}
+
 TEST(Nursery, RunsCommandsOneAfterAnother) {
-  Nursery nursery;
+  Nursery nursery(LOCKSTEP_BINARY);
   const IsolatedResult version = nursery.run({.arguments = {"--version"}, .folder = {}});
   EXPECT_EQ(version.ending, Ending::kDone);
   EXPECT_THAT(version.out, StartsWith("lockstep "));
@@ -63,7 +72,7 @@ TEST(Nursery, RunsCommandsOneAfterAnother) {
 
 TEST(Nursery, EndsWhatTakesTooLong) {
   const ScratchFolder scratch;
-  Nursery nursery;
+  Nursery nursery(LOCKSTEP_BINARY);
   IsolatedTask task = endless(scratch);
   task.time_limit = Time::us(100'000);
   const IsolatedResult result = nursery.run(task);
@@ -76,7 +85,7 @@ TEST(Nursery, EndsWhatNeedsTooMuchMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's own memory is beyond any limit";
 #endif
-  Nursery nursery;
+  Nursery nursery(LOCKSTEP_BINARY);
   // A million transfers at once take some 400 MB.
   const IsolatedResult result =
       nursery.run({.arguments = {"collective", "--op", "alltoall", "--size", "1GiB", "--algorithm",
@@ -89,7 +98,7 @@ TEST(Nursery, EndsWhatNeedsTooMuchMemory) {
 
 TEST(Nursery, ACrashIsAResult) {
   const ScratchFolder scratch;
-  Nursery nursery;
+  Nursery nursery(LOCKSTEP_BINARY);
   nursery.start(endless(scratch));
   const pid_t server = wait_for_child_of(::getpid());
   ::kill(wait_for_child_of(server), SIGABRT);
@@ -101,21 +110,34 @@ TEST(Nursery, ACrashIsAResult) {
 
 TEST(Nursery, OutlivesItsProcess) {
   const ScratchFolder scratch;
-  Nursery nursery;
+  Nursery nursery(LOCKSTEP_BINARY);
   nursery.start(endless(scratch));
   const pid_t server = wait_for_child_of(::getpid());
   const pid_t child = wait_for_child_of(server);
   ::kill(server, SIGKILL);
   EXPECT_EQ(nursery.finish().ending, Ending::kCrashed);
   EXPECT_EQ(nursery.run({.arguments = {"--version"}, .folder = {}}).ending, Ending::kDone);
-  while (::kill(child, 0) == 0) {  // it ends with its server
+  while (is_running(child)) {  // it ends with its server
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
+int forks = 0;
+
+// A process with threads may not fork: the copy inherits locks that nobody will open.
+TEST(Nursery, IsStartedAnewWithoutForkingThisProcess) {
+  ASSERT_EQ(::pthread_atfork([] { ++forks; }, nullptr, nullptr), 0);
+  Nursery nursery(LOCKSTEP_BINARY);
+  nursery.start({.arguments = {"--version"}, .folder = {}});
+  ::kill(wait_for_child_of(::getpid()), SIGKILL);
+  nursery.finish();
+  EXPECT_EQ(nursery.run({.arguments = {"--version"}, .folder = {}}).ending, Ending::kDone);
+  EXPECT_EQ(forks, 0);
+}
+
 TEST(Nursery, RunsInAFolder) {
   const ScratchFolder scratch;
-  Nursery nursery;
+  Nursery nursery(LOCKSTEP_BINARY);
   EXPECT_EQ(nursery
                 .run({.arguments = {"topology", "build", "--template", "Spectrum-X", "-g", "8",
                                     "-o", "t.txt"},

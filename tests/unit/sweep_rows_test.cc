@@ -150,7 +150,7 @@ TEST(SweepJournal, IsEmptiedOnlyByWhoHoldsIt) {
 
 // A rank that is told to end by a signal waits for rank 0 to say so, but not for ever.
 TEST(SweepWorker, EndsOnASignal) {
-  SweepRunner runner(1);
+  SweepRunner runner(1, LOCKSTEP_BINARY);
   testing::FakeCrew silent(2);
   EXPECT_FALSE(work(
       runner, silent, [] { return true; }, std::chrono::milliseconds(20)));
@@ -169,7 +169,7 @@ TEST(SweepCoordinator, HandsEachPointOutOnce) {
   const ScratchFolder scratch;
   const Grid grid = parse_grid("command: simulate\naxes: [{x: {seeds: 5000}}]\n", "g.yaml");
   SweepJournal journal(scratch / "journal.jsonl", {}, grid.size());
-  SweepRunner runner(0);
+  SweepRunner runner(0, LOCKSTEP_BINARY);
   testing::FakeCrew crew(1000);
   SweepCoordinator coordinator(grid, runner, &crew, journal, [&](std::int64_t point) {
     SweepTask task = sweep_task(grid, point, "out", false);
@@ -194,7 +194,7 @@ TEST(SweepCoordinator, StopsWhenToldTo) {
   const ScratchFolder scratch;
   const Grid grid = parse_grid("command: simulate\naxes: [{x: {seeds: 50}}]\n", "g.yaml");
   SweepJournal journal(scratch / "journal.jsonl", {}, grid.size());
-  SweepRunner runner(0);
+  SweepRunner runner(0, LOCKSTEP_BINARY);
   SweepCoordinator coordinator(grid, runner, nullptr, journal, [&](std::int64_t point) {
     SweepTask task = sweep_task(grid, point, "out", false);
     task.command.arguments = {"--version"};
