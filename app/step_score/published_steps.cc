@@ -217,14 +217,19 @@ class Reader {
     struct Known {
       std::string_view family, size, zoo;
     };
-    constexpr std::array<Known, 8> kKnown{{{"llama", "405b", "llama3.1-405b"},
-                                           {"llama2", "70b", "llama2-70b"},
-                                           {"llama", "70b", "llama3-70b"},
-                                           {"llama3", "8b", "llama3-8b"},
-                                           {"deepseek", "v3", "deepseek-v3"},
-                                           {"qwen3", "235b", "qwen3-235b-a22b"},
-                                           {"qwen3", "30b_a3b", "qwen3-30b-a3b"},
-                                           {"mixtral", "8x7b", "mixtral-8x7b"}}};
+    constexpr std::array<Known, 13> kKnown{{{"llama", "405b", "llama3.1-405b"},
+                                            {"llama2", "70b", "llama2-70b"},
+                                            {"llama", "70b", "llama3-70b"},
+                                            {"llama3", "8b", "llama3-8b"},
+                                            {"deepseek", "v3", "deepseek-v3"},
+                                            {"qwen3", "235b", "qwen3-235b-a22b"},
+                                            {"qwen3", "30b_a3b", "qwen3-30b-a3b"},
+                                            {"mixtral", "8x7b", "mixtral-8x7b"},
+                                            {"llama4", "maverick", "llama4-maverick"},
+                                            {"gpt oss", "120b", "gpt-oss-120b"},
+                                            {"kimi", "k2", "kimi-k2"},
+                                            {"nemotron4", "15b", "nemotron4-15b"},
+                                            {"nemotron4", "340b", "nemotron4-340b"}}};
     for (const Known& each : kKnown) {
       if (has(each.family) && has(each.size)) {
         return find_model(each.zoo);
@@ -325,7 +330,7 @@ class Reader {
     job.micro_batch = degree("mbs");
     job.tp = degree("tp");
     job.pp = degree("pp");
-    job.vpp = degree("vpp");
+    job.vpp = job.pp > 1 ? degree("vpp") : 1;  // recipes keep it where it is without effect
     job.cp = degree("cp");
     job.ep = degree("ep");
     job.expert_tp = job.ep > 1 ? 1 : 0;  // Megatron-Core: experts are not cut

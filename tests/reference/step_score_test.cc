@@ -67,6 +67,7 @@ TEST(StepScore, AgainstPublishedStepTimes) {
   score("--source llm-foundry --half even --max-gpus 8", scores);
   score("--source Megatron-Bridge --half even --max-gpus 64", scores);
   score("--source MLPerf --half even --max-gpus 256", scores);
+  score("--source dgxc --half even --max-gpus 256", scores);
   struct Pin {
     const char* source;
     std::size_t steps;
@@ -75,8 +76,9 @@ TEST(StepScore, AgainstPublishedStepTimes) {
   for (const Pin& pin :
        {Pin{"Korthikanti table 5", 8, 0.062, 0.054}, Pin{"SC'21 table 1", 2, 0.029, 0.005},
         Pin{"vTrain, one node", 92, 0.071, -0.076}, Pin{"vTrain, several nodes", 6, 0.035, -0.018},
-        Pin{"llm-foundry (FSDP)", 38, 0.052, 0.011}, Pin{"Megatron-Bridge", 16, 0.112, -0.126},
-        Pin{"MLPerf 4.1", 2, 0.009, -0.001}, Pin{"MLPerf 5.0", 1, 0.124, -0.124}}) {
+        Pin{"llm-foundry (FSDP)", 38, 0.052, 0.011}, Pin{"Megatron-Bridge", 23, 0.222, -0.221},
+        Pin{"MLPerf 4.1", 2, 0.009, -0.001}, Pin{"MLPerf 5.0", 1, 0.124, -0.124},
+        Pin{"dgxc", 11, 0.078, -0.192}}) {
     const Score& found = scores[pin.source];
     EXPECT_EQ(found.steps, pin.steps) << pin.source;
     EXPECT_NEAR(found.median, pin.median, 0.005) << pin.source;

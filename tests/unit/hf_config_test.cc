@@ -49,6 +49,28 @@ TEST(HfConfig, AgreesWithTheZoo) {
                       "intermediate_size": 14336, "vocab_size": 256000,
                       "sliding_window": 4096})"),
             zoo("gemma2-9b"));
+  EXPECT_EQ(total(R"({"model_type": "gpt_oss", "hidden_size": 2880, "num_hidden_layers": 24,
+                      "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64,
+                      "intermediate_size": 2880, "num_local_experts": 32,
+                      "num_experts_per_tok": 4, "sliding_window": 128, "vocab_size": 201088})"),
+            zoo("gpt-oss-20b"));
+  EXPECT_EQ(total(R"({"model_type": "kimi_k2", "hidden_size": 7168, "num_hidden_layers": 61,
+                      "num_attention_heads": 64, "vocab_size": 163840, "intermediate_size": 18432,
+                      "first_k_dense_replace": 1, "q_lora_rank": 1536, "kv_lora_rank": 512,
+                      "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                      "n_routed_experts": 384, "num_experts_per_tok": 8, "moe_layer_freq": 1,
+                      "moe_intermediate_size": 2048, "n_shared_experts": 1})"),
+            zoo("kimi-k2"));
+  EXPECT_EQ(total(R"({"model_type": "llama4_text", "hidden_size": 5120, "num_hidden_layers": 48,
+                      "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+                      "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+                      "num_local_experts": 128, "num_experts_per_tok": 1,
+                      "interleave_moe_layer_step": 2, "vocab_size": 202048})"),
+            zoo("llama4-maverick"));
+  EXPECT_EQ(total(R"({"model_type": "nemotron", "hidden_size": 18432, "num_hidden_layers": 96,
+                      "num_attention_heads": 96, "num_key_value_heads": 8,
+                      "intermediate_size": 73728, "vocab_size": 256000})"),
+            zoo("nemotron4-340b"));
 }
 
 /// GPT-2 small: 124,439,808 parameters (Radford et al. 2019; its released weights).
