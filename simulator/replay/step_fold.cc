@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "simulator/replay/kept_step.h"
+#include "simulator/replay/parallel_slots.h"
 #include "simulator/replay/shared_step.h"
 #include "simulator/replay/symmetry.h"
 
@@ -13,21 +14,6 @@ namespace lockstep {
 namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-/// Every slot and constraint a class of its own.
-Partition nothing_alike(const FlowGraph& graph) {
-  Partition partition;
-  const auto count = [](std::vector<std::int32_t>& classes, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) {
-      classes.push_back(static_cast<std::int32_t>(i));
-    }
-    return static_cast<std::int32_t>(size);
-  };
-  partition.slot_classes = count(partition.slot_class, graph.slots.size());
-  partition.constraint_classes = count(partition.constraint_class, graph.capacity.size());
-  partition.place_classes = count(partition.place_class, graph.place_colour.size());
-  return partition;
-}
 
 /// Folds a graph by a partition. False where slots of a class are those of several collectives,
 /// which cannot be where each is connected, or where one class has both ends of a pair.
@@ -175,11 +161,11 @@ std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
     partition.reset();
   }
   if (!partition) {
-    partition = nothing_alike(graph);
+    partition = parallel_slots(*layout);
     LOCKSTEP_CHECK(fold_by(*layout, *partition, result), "slots of their own fold");
   }
   if (known != nullptr) {
-    *known = partition;  // with nothing alike, too: then that is tried, and always holds
+    *known = partition;  // with no ranks alike, too: then that is tried, and always holds
   }
   result.way = layout->way;
   result.facts = place_.facts;
