@@ -77,7 +77,8 @@ class StepFolder {
 
   std::int32_t phases() const { return place_.facts->phases.count; }
   /// Nothing where the step cannot be laid out (step_layout.h). Where folding does not pay, with
-  /// more classes than half of the connections, every rank is a class of its own: what FoldedRuns
+  /// more classes than half of the connections, every rank is a class of its own, and of the
+  /// connections only parallel ones are alike (parallel_slots.h): what FoldedRuns
   /// and stretches tell again is told for ranks that differ, too. O(lay_out() + refinement); 150 B
   /// a connection. ERRORS: no route.
   std::shared_ptr<StepFold> fold(std::int32_t phase) const;

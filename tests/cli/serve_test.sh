@@ -149,7 +149,9 @@ done
 curl -s -m 30 "${where}api/v1/about" | grep lockstep-serve >/dev/null || fail "a slow live model holds up the server"
 wait "${clients[@]}"
 refused=$(cat "$scratch"/live? | grep -c 503 || true)
-((refused >= 1 && refused <= 6)) || fail "$refused of 8 live requests were refused: $(cat "$scratch"/live? | tr '\n' ' ')"
+most=6
+[[ -n "${LOCKSTEP_SANITIZED:-}" ]] && most=8 # where the model itself takes longer than it may
+((refused >= 1 && refused <= most)) || fail "$refused of 8 live requests were refused: $(cat "$scratch"/live? | tr '\n' ' ')"
 
 # Told to stop, it lets what runs end.
 curl -s -m 60 -o "$scratch/last" -H 'Content-Type: application/json' -d "$long" "${where}api/v1/run" &
