@@ -210,13 +210,14 @@ def interrupted():
         part, whole = json.loads(out), json.loads(run([*weeks, "--for", "1w", "--runs", told[1].decode()])[1])
         if part["goodput"] != whole["goodput"]:
             fail(f"runs, interrupted: {part['goodput']}, not {whole['goodput']}")
-    process = start([*weeks, "--for", "70y", "--runs", "2"])
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10 * PATIENCE)
-    count("interrupts")
-    if process.returncode != 130 or out or b"stopped" not in err:
-        fail(f"no run, interrupted: {process.returncode} {out[-300:]!r} {err[-300:]!r}")
+    if SANITIZED != "thread":  # which holds signals back from threads that do nothing but compute
+        process = start([*weeks, "--for", "70y", "--runs", "2"])
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10 * PATIENCE)
+        count("interrupts")
+        if process.returncode != 130 or out or b"stopped" not in err:
+            fail(f"no run, interrupted: {process.returncode} {out[-300:]!r} {err[-300:]!r}")
 
     # Twice: at once, by the signal.
     process = start(steps)
