@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "simulator/network/flow/fluid_network.h"
 #include "simulator/replay/flow_graph_run.h"
 
 namespace lockstep {
@@ -186,13 +187,16 @@ bool DeclaredFold::find_binding(const Topology& topology) {
     }
     const Link& link = topology.links[at(crossed.port) / 2];
     const NodeId tail = crossed.port % 2 == 0 ? link.a : link.b;
-    double least = 0, most = 0;
+    __extension__ using Wide = __int128;
+    const auto units = [&](const Crossed& of) -> Wide {
+      return FluidNetwork::units(paths_.capacity(PortId(of.port)));
+    };
+    Wide least = 0, most = 0;
     for (const std::int32_t before : crossed.before) {
-      const double capacity = paths_.capacity(PortId(crossed_[at(before)].port));
-      least += capacity;
-      most += capacity * static_cast<double>(into[{tail.value, before}]);
+      least += units(crossed_[at(before)]);
+      most += units(crossed_[at(before)]) * into[{tail.value, before}];
     }
-    const double capacity = paths_.capacity(PortId(crossed.port));
+    const Wide capacity = units(crossed);
     crossed.binds = most > capacity;
     if (crossed.binds && least <= capacity && crossed.before.size() > 1) {
       return false;

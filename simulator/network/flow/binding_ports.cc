@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/network/flow/fluid_network.h"
+
 namespace lockstep {
 
 bool BindingPorts::cross(const std::vector<MaxMin::Term>& path, std::size_t hop) {
@@ -27,11 +29,11 @@ bool BindingPorts::cross(const std::vector<MaxMin::Term>& path, std::size_t hop)
 void BindingPorts::bind(std::size_t port) { ports_[port] = {true, {}}; }
 
 bool BindingPorts::fits(std::size_t port) const {
-  double inflow = 0;
+  __extension__ __int128 inflow = 0;
   for (const std::int32_t before : ports_[port].before) {
-    inflow += capacity_[static_cast<std::size_t>(before)];
+    inflow += FluidNetwork::units(capacity_[static_cast<std::size_t>(before)]);
   }
-  return inflow <= capacity_[port];
+  return inflow <= FluidNetwork::units(capacity_[port]);
 }
 
 std::vector<std::int32_t> BindingPorts::set_capacity(std::size_t port, double capacity) {

@@ -11,7 +11,9 @@ namespace lockstep {
 /// Which ports can limit the flows that cross them. A port is spared as long as all that reaches it
 /// comes over other ports whose capacities do not add up to more than its own: whatever they let
 /// through fits, so its constraint holds for every allocation that the others allow, and leaving it
-/// out changes no max-min rate. A port where flows begin, or that carries parts of flows, counts.
+/// out changes no max-min rate. Capacities count as the network has them, in whole units: two that
+/// are rounded up may let a unit more through than the port that just takes both. A port where
+/// flows begin, or that carries parts of flows, counts.
 /// O(ports before) a hop.
 class BindingPorts {
  public:

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -44,6 +46,10 @@ class FluidNetwork {
  public:
   /// Rates are multiples of this part of a bit per second.
   static constexpr double kRateUnits = 256;
+  /// What a capacity counts as, to the nearest unit: as MaxMin has it.
+  static std::int64_t units(double capacity) {
+    return std::max<std::int64_t>(1, std::llround(capacity * kRateUnits));
+  }
   /// Of a bit.
   static constexpr std::int64_t kParts = 256'000'000'000'000;
 
