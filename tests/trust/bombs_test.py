@@ -69,7 +69,7 @@ def try_reader(name, words, bomb, path, scratch):
     if (name, bomb) in DEFAULTS:
         if code != 0:
             failures.append(f"{where}: exit code {code}: {said[:300]!r}")
-    elif code != 2:
+    elif code != 2 and not (code == 3 and "Parquet needs Apache Arrow" in said):  # a build without it
         failures.append(f"{where}: exit code {code}: {said[:300]!r}")
     elif "lockstep: " not in said:
         failures.append(f"{where}: says {said[:300]!r}")
