@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/network/flow/flow_engine.h"
+#include "simulator/network/packet_engine_simai_conf.h"
 #include "simulator/replay/step_simulation.h"
 #include "tests/support/reference.h"
 #include "topologies/topology_file.h"
@@ -55,8 +56,8 @@ double number_after(const std::string& text, const std::string& key) {
   return std::stod(text.substr(at + key.size()));
 }
 
-TEST(FlowAgainstSimai, StepTimes) {
-  LOCKSTEP_NEEDS_REFERENCE();
+/// By sharing alone, or with the transport of each run's SimAI.conf.
+void compare(bool with_conf) {
   fmt::print("{:24} {:>12} {:>12} {:>8} {:>12} {:>12} {:>8}\n", "run", "SimAI us", "ours us", "%",
              "SimAI last", "ours last", "%");
   for (const Case& run : kCases) {
@@ -64,14 +65,20 @@ TEST(FlowAgainstSimai, StepTimes) {
     const Workload workload = read_workload(folder + "workload.txt");
     const Topology topology = read_topology(folder + "topo");
     const std::string key = testing::slurp(folder + "key.txt");
+    FlowOptions flow = simai_flow_options();
+    if (with_conf) {
+      PacketOptions packet = simai_packet_options();
+      Warnings warnings;
+      apply_simai_conf(testing::slurp(folder + "SimAI.conf"), "SimAI.conf", packet, warnings);
+      flow.transport = transport_of(packet, topology, flow.payload);
+    }
     ScheduleCache schedules;
     StepOptions options;
     options.simai_flavour = true;
     options.all_gpus = true;
     options.send_latency = parse_time(run.send_latency);
     const StepResult result = simulate_step(
-        workload, topology,
-        [&] { return std::make_unique<FlowEngine>(topology, simai_flow_options()); },
+        workload, topology, [&] { return std::make_unique<FlowEngine>(topology, flow); },
         [&](CommType op, Bytes bytes, const GroupShape& shape) {
           return schedules.get({.op = op, .bytes = bytes, .flavour = CollectiveFlavour::kSimai},
                                shape);
@@ -86,6 +93,16 @@ TEST(FlowAgainstSimai, StepTimes) {
     EXPECT_LE(std::abs(off0), run.rank0_percent) << run.name;
     EXPECT_LE(std::abs(off_last), run.last_percent) << run.name;
   }
+}
+
+TEST(FlowAgainstSimai, StepTimes) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  compare(false);
+}
+
+TEST(FlowAgainstSimai, StepTimesWithItsConf) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  compare(true);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "simulator/network/flow/transport_terms.h"
 #include "simulator/network/packet_engine_simai_conf.h"
+#include "topologies/topology_file.h"
 
 namespace lockstep::simai_conf_test {
 namespace {
@@ -46,6 +49,32 @@ TEST(SimaiConf, ReadsSizesRatesAndMaps) {
   EXPECT_EQ(options.ecn[1].kmax, Bytes(3'200'000));
   EXPECT_EQ(options.ecn[1].pmax, 0.5);
   EXPECT_EQ(warnings.total(), 0);
+}
+
+// The keys of the SimAI.conf that comes with SimAI, on the flow engine: all of them mean something
+// there or change nothing.
+TEST(SimaiConf, TheFlowEngineTakesAllKeys) {
+  const Topology topology = topology_from("single-switch:g=4,gps=1,nsps=0");
+  for (const char* mode : {"0", "1", "3", "7", "8", "10"}) {
+    const PacketOptions options = read(fmt::format(
+        "ENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 0\nPACKET_PAYLOAD_SIZE 9000\nCC_MODE {}\n"
+        "ALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL 4\nCLAMP_TARGET_RATE 0\n"
+        "RP_TIMER 900\nEWMA_GAIN 0.00390625\nFAST_RECOVERY_TIMES 1\nRATE_AI 50Mb/s\n"
+        "RATE_HAI 100Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\n"
+        "ERROR_RATE_PER_LINK 0.0000\nL2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\n"
+        "L2_BACK_TO_ZERO 0\nHAS_WIN 1\nGLOBAL_T 0\nVAR_WIN 1\nFAST_REACT 1\n"
+        "U_TARGET 0.95\nMI_THRESH 0\nINT_MULTI 1\nMULTI_RATE 0\n"
+        "SAMPLE_FEEDBACK 0\nPINT_LOG_BASE 1.05\nPINT_PROB 1.0\nRATE_BOUND 1\n"
+        "ACK_HIGH_PRIO 0\nLINK_DOWN 0 0 0\nENABLE_TRACE 1\nBUFFER_SIZE 32\n",
+        mode));
+    TransportTerms transport;
+    ASSERT_NO_THROW(transport = transport_of(options, topology, Bytes(9000))) << mode;
+    EXPECT_FALSE(transport.pfc_dynamic);
+    EXPECT_EQ(transport.pfc_threshold, Bytes());
+    EXPECT_EQ(transport.ack_interval, 1);
+  }
+  EXPECT_TRUE(
+      transport_of(read("USE_DYNAMIC_PFC_THRESHOLD 1\n"), topology, Bytes(9000)).pfc_dynamic);
 }
 
 TEST(SimaiConf, ModesOfCongestionControl) {

@@ -17,6 +17,7 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transport, Bytes packet)
     : shared_(topology.nodes.size()),
+      fixed_(topology.nodes.size()),
       to_(2 * topology.links.size()),
       from_(to_.size()),
       capacity_(to_.size()),
@@ -54,11 +55,21 @@ PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transpo
       shared_[to.index()] -= shared_[to.index()] > 0 ? apart : 0;
     }
   }
-  for (double& bits : shared_) {
+  std::vector<double> ports(shared_.size());  // per node
+  for (const std::int32_t to : to_) {
+    ++ports[at(to)];
+  }
+  for (std::size_t node = 0; node < shared_.size(); ++node) {
+    double& bits = shared_[node];
     bits = bits == 0 ? 0 : std::max(bits, 4.0 * static_cast<double>(transport.buffer.count()));
-    if (bits > 0) {
-      least_ = std::min(least_, alpha_ * bits / (1 + alpha_));
+    if (bits == 0) {
+      continue;
     }
+    if (!transport.pfc_dynamic) {
+      const auto given = static_cast<double>(transport.pfc_threshold.count());
+      fixed_[node] = given > 0 ? 8 * given : bits / ports[node];
+    }
+    least_ = std::min(least_, fixed_[node] > 0 ? fixed_[node] : alpha_ * bits / (1 + alpha_));
   }
 }
 
@@ -114,7 +125,8 @@ void PfcCoupling::hold(const std::vector<Flow>& flows) {
   }
 }
 
-/// Finds T of each switch: with k ports paused and the others holding U, T = a (B - U - k T).
+/// Finds T of each switch, where it is not fixed: with k ports paused and the others holding U,
+/// T = a (B - U - k T).
 void PfcCoupling::pause() {
   std::map<std::int32_t, std::vector<std::int32_t>> by_node;
   for (const std::int32_t port : used_) {
@@ -130,7 +142,9 @@ void PfcCoupling::pause() {
     double rest = 0;  // held by the ports that are not paused
     for (std::size_t i = 0; i < ports.size(); ++i) {
       const auto paused = static_cast<double>(ports.size() - i);
-      const double limit = alpha_ * (shared_[at(node)] - rest) / (1 + alpha_ * paused);
+      const double limit = fixed_[at(node)] > 0
+                               ? fixed_[at(node)]
+                               : alpha_ * (shared_[at(node)] - rest) / (1 + alpha_ * paused);
       if (used(ports[i]) <= limit) {
         rest += used(ports[i]);
         continue;

@@ -15,7 +15,7 @@ namespace lockstep {
 ///     held(i) = bits that came by ingress port i and wait
 ///     used(i) = held(i) + a packet of each flow that passes, for the part of the time that it
 ///               takes at its egress, + half of what an ACK lets go at once - the port's reserve
-///     T       = alpha (buffer - sum of used, none counted above T)
+///     T       = alpha (buffer - sum of used, none counted above T), or a fixed number of bits
 ///     i is paused while used(i) > T; what is above T waits on the other side of the link
 ///
 /// What this does to rates, with X the rate of the flows that wait beyond i:
@@ -80,6 +80,7 @@ class PfcCoupling {
   }
 
   std::vector<double> shared_;           // per node: bits; 0: does not pause
+  std::vector<double> fixed_;            // per node: T; 0: by alpha
   std::vector<std::int32_t> to_, from_;  // per port: nodes
   std::vector<double> capacity_;         // per port
   std::vector<double> propagation_;      // per port: s

@@ -15,7 +15,7 @@ namespace {
 
 /// Attributes of ns3::Fabric that change nothing a fluid could see. (Those of packet sizes and of
 /// the moment of delivery have their own place in FlowOptions.)
-constexpr std::array<std::string_view, 15> kWithoutEffect = {"Payload",
+constexpr std::array<std::string_view, 17> kWithoutEffect = {"Payload",
                                                              "Header",
                                                              "WaitForAck",
                                                              "Train",
@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 15> kWithoutEffect = {"Payload",
                                                              "NackInterval",
                                                              "Pacing",
                                                              "NvSwitchFlowControl",
+                                                             "Recovery",
+                                                             "RecoveryChunk",
                                                              "RetransmitTimeout",
                                                              "RetryLimit"};
 
@@ -157,6 +159,8 @@ TransportTerms transport_of(const PacketOptions& packet, const Topology& topolog
   fabric.take("HeadroomPackets", transport.headroom_packets);
   fabric.take("ResumeOffset", transport.resume_offset);
   fabric.take("PfcAlpha", transport.pfc_alpha);
+  fabric.take("DynamicThreshold", transport.pfc_dynamic);
+  fabric.take("PfcThreshold", transport.pfc_threshold);
   double loss = 0;
   fabric.take("LossRate", loss);
   if (loss > 0) {
