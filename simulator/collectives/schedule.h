@@ -85,6 +85,11 @@ struct Schedule {
   std::optional<HopLatency> hop_latency;  ///< see start_latency()
   std::vector<std::int32_t> server;       ///< of each rank; empty where hop_latency is unset
   std::vector<SwitchPlace> switches;
+  /// Slots with the same source, destination and channel start in the order in which they stand
+  /// here, though each is a connection of its own, where the network has queues
+  /// (NetworkEngine::has_queues()). SimAI's rings: a rank posts the receive of a step when it sets
+  /// off its own transfer of that step, so what overtakes another waits for it.
+  bool steps_in_order = false;
   std::vector<Slot> slots;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots.size() + 1
   std::vector<SlotWait> wait;

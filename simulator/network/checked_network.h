@@ -44,6 +44,7 @@ class CheckedNetwork final : public NetworkEngine {
   std::optional<PacketStatistics> packet_statistics() const override {
     return engine_->packet_statistics();
   }
+  bool has_queues() const override { return engine_->has_queues(); }
   bool may_lose_packets() const override { return engine_->may_lose_packets(); }
 
  private:

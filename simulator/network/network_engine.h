@@ -121,6 +121,9 @@ class NetworkEngine {
   virtual std::vector<PortUse> port_use() const = 0;
   /// Nothing from an engine without packets.
   virtual std::optional<PacketStatistics> packet_statistics() const { return std::nullopt; }
+  /// Whether what has left its sender waits in queues on its way. A fluid's transfers are held back
+  /// at the sender for as long as anything on their way is full.
+  virtual bool has_queues() const { return false; }
   /// Whether packets may get lost, so that no two runs of a collective are alike.
   virtual bool may_lose_packets() const { return false; }
 };

@@ -38,6 +38,7 @@ class PacketEngine final : public NetworkEngine {
   std::vector<PortUse> port_use() const override;
   PacketStatistics statistics() const;
   std::optional<PacketStatistics> packet_statistics() const override { return statistics(); }
+  bool has_queues() const override { return true; }
   bool may_lose_packets() const override;
 
  private:

@@ -362,6 +362,11 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
   const auto waits = schedule.waits(static_cast<std::size_t>(slot_index));
   const bool step_by_step = run.prepared->step_by_step();
   const std::int32_t shorter = step_by_step ? 0 : run.left_out;
+  const bool in_order = step_by_step && schedule.steps_in_order && network_.has_queues();
+  if (in_order && slot_index >= run.prepared->lane &&
+      run.slots[static_cast<std::size_t>(slot_index - run.prepared->lane)].started == 0) {
+    return;
+  }
   if (step_by_step && run.left_out > 0 &&
       slot_index / run.prepared->lane >= run.prepared->steps - run.left_out) {
     return;
@@ -387,6 +392,11 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
     network_.start(state.connection, sizes.bytes(slot, state.started), when,
                    tag_of(run_index, slot_index));
     ++transfers_;
+  }
+  const std::int32_t next = slot_index + run.prepared->lane;
+  if (in_order && static_cast<std::size_t>(next) < run.slots.size()) {
+    // What it waits for may have come before, and is taken once there is a receive for it.
+    start_ready(run_index, next, now + options_.receive_latency);
   }
 }
 

@@ -68,6 +68,9 @@ struct ReplayOptions {
   Time send_latency = Time::us(6);
   /// Added to transfers of a reduce-scatter that wait for another (SimAI: 30 ns of memory access).
   Time reduce_latency;
+  /// From the moment a transfer may start to when its rank takes what arrives for the same step,
+  /// where steps are taken in order (Schedule::steps_in_order).
+  Time receive_latency;
   /// Which ranks' operations are reported to `on_op`; none by default.
   std::function<bool(std::int32_t rank)> traced;
   std::function<void(std::int32_t rank, std::int32_t op, const OpTiming&)> on_op;

@@ -101,6 +101,7 @@ ReplayOptions replay_options_of(const StepPrograms& compiled, const std::vector<
   ReplayOptions replay;
   replay.send_latency = options.send_latency + (strict ? kBusLatency : Time());
   replay.reduce_latency = strict ? kReduceLatency : Time();
+  replay.receive_latency = strict ? kBusLatency : Time();
   replay.op_name = [&names](std::int32_t rank, std::int32_t op) { return names(rank, op); };
   replay.show_progress = options.show_progress;
   replay.tensor_schedules = options.tensor_schedules;

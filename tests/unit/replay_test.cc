@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "simulator/collectives/choose.h"
 #include "simulator/replay/op_table_program.h"
 #include "simulator/replay/parallel_groups.h"
 #include "simulator/replay/simai_program.h"
@@ -244,6 +245,55 @@ TEST(ParallelGroups, WrongShapesNameTheRule) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("ep 3 divides neither the 8 data-parallel ranks"));
     EXPECT_THAT(error.what(), HasSubstr("ep 2 would fit"));
+  }
+}
+
+/// The first transfer of a collective is 1 ms late; notes when each starts, by slot.
+class OvertakingNetwork : public testing::FakeNetwork {
+ public:
+  explicit OvertakingNetwork(bool queues) : queues_(queues) {}
+  using NetworkEngine::start;
+  void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override {
+    starts_.resize(std::max<std::size_t>(starts_.size(), tag + 1));
+    starts_[tag] = when;
+    FakeNetwork::start(connection, bytes, tag == 0 ? when + Time::ms(1) : when, tag);
+  }
+  bool has_queues() const override { return queues_; }
+  Time started(std::size_t slot) const { return starts_[slot]; }
+
+ private:
+  bool queues_;
+  std::vector<Time> starts_;
+};
+
+// SimAI's ring of three ranks, steps of 3 bytes: 1003 ns each. Rank 0's first transfer to rank 1
+// comes after 1,001,003 ns; its second one sets off at 1003 ns, when that of rank 2 has come, and
+// is there at 2006 ns. Rank 1 passes it on (slot 7: step 2, rank 1) at once in a fluid. With queues
+// it has first to set off its own second transfer (slot 4), for which it has waited until
+// 1,001,003 ns, and 10 ns later takes what overtook.
+TEST(Replay, WhatOvertakesWaitsForTheStepBefore) {
+  const CollectiveRequest request{
+      .op = CommType::kAllReduce, .bytes = Bytes(9), .flavour = CollectiveFlavour::kSimai};
+  const auto schedule = std::make_shared<const Schedule>(
+      algorithm_named("ring", request.op).build(request, {3, {0, 1, 2}}));
+  ASSERT_TRUE(schedule->steps_in_order);
+  RankPrograms work;
+  work.families.emplace_back(GroupKind::kWorld, std::vector<std::vector<std::int32_t>>{{0, 1, 2}},
+                             3);
+  Program program({StreamOrder::kProgram});
+  program.add(collective(request.op, 9, 0), {});
+  program.finish();
+  work.programs.push_back(std::move(program));
+  work.program_of_rank = {0, 0, 0};
+  const Topology topology = gpus(3);
+  for (const bool queues : {false, true}) {
+    OvertakingNetwork network(queues);
+    replay(work, topology.gpus(), topology, network,
+           [&](CommType, Bytes, const GroupShape&) { return schedule; },
+           {.send_latency = Time(), .receive_latency = Time::ns(10)});
+    EXPECT_EQ(network.started(3), Time::ns(1003));
+    EXPECT_EQ(network.started(4), Time::ns(1'001'003));
+    EXPECT_EQ(network.started(7), queues ? Time::ns(1'001'013) : Time::ns(2006));
   }
 }
 

@@ -18,7 +18,7 @@ constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommTyp
 /// rank r's chunk on channel c is chunk (r * channels + c) * slices + s.
 ///
 /// SimAI starts a new flow for every step, whether or not the one before has left, so there each is
-/// a slot of its own.
+/// a slot of its own; but a rank's steps start in order.
 class Build {
  public:
   Build(const CollectiveRequest& request, const GroupShape& shape)
@@ -31,6 +31,7 @@ class Build {
         steps_(reducing_ + (request.op == CommType::kReduceScatter ? 0 : n_ - 1)),
         schedule_(empty_schedule(request, shape)) {
     schedule_.reserve(static_cast<double>(n_) * channels_ * (step_by_step_ ? steps_ : 1));
+    schedule_.steps_in_order = step_by_step_;
     set_chunks();
     rings_ = make_rings(request, shape);
     std::vector<std::int32_t> cycle;
