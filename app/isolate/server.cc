@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,6 +22,8 @@
 #include "app/cache/cached_program.h"
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
+#include "base/file_fence.h"
+#include "base/own_program.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -55,6 +58,14 @@ class StreamFile {
   int descriptor_;
 };
 
+/// Beside the task's own: programs and modules of ours, whose bytes the cache looks at.
+void confine(const IsolatedTask& task) {
+  const std::filesystem::path ours = own_program().parent_path();
+  std::vector<std::string> readable = task.readable;
+  readable.insert(readable.end(), {ours.string(), (ours / "../lib/lockstep").string()});
+  fence_files(readable, {task.folder});
+}
+
 [[noreturn]] void be_child(const IsolatedTask& task, int socket, const StreamFile& out,
                            const StreamFile& err, pid_t server) {
   ::setpgid(0, 0);
@@ -78,6 +89,9 @@ class StreamFile {
                std::strerror(errno));
     std::fflush(stderr);
     ::_exit(static_cast<int>(ExitCode::kBadInput));
+  }
+  if (task.confined) {
+    confine(task);
   }
   bool out_of_memory = false;
   const ExitCode code = run_program_cached(task.arguments, &out_of_memory);

@@ -96,22 +96,34 @@ bool stays_inside(const std::string& path) {
          std::ranges::none_of(fs::path(path), [](const fs::path& part) { return part == ".."; });
 }
 
-/// Command lines may name files of their own folder and of the one that is served, no others.
-void check_word(const std::string& word, const ApiSettings& settings) {
-  if (word.size() > 2 && word[0] == '-' && word[1] != '-') {
-    check_word(word.substr(2), settings);  // -w/etc/passwd
+void check_path(std::string_view text, const ApiSettings& settings) {
+  const fs::path path(text);
+  const bool climbs = std::ranges::any_of(path, [](const fs::path& step) { return step == ".."; });
+  if (climbs || (path.is_absolute() &&
+                 (settings.files.empty() ||
+                  !path.lexically_normal().string().starts_with(settings.files + "/")))) {
+    throw Refusal{403, fmt::format("the path '{}' is not served", printable(text))};
   }
-  std::size_t begin = 0;
-  while (begin <= word.size()) {
+}
+
+/// Behind short flags that stand together: "/x" of "-o/x" and of "-qo/x"; empty for other words.
+std::string_view behind_letters(std::string_view word) {
+  if (!word.starts_with('-')) {
+    return {};
+  }
+  const auto* const end = std::find_if_not(
+      word.begin() + 1, word.end(), [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+  return word.substr(static_cast<std::size_t>(end - word.begin()));
+}
+
+/// Command lines may name files of their own folder and of the one that is served, no others. That
+/// is told here at once; who opens files heeds it as well, whatever names them
+/// (IsolatedTask::confined).
+void check_word(std::string_view word, const ApiSettings& settings) {
+  check_path(behind_letters(word), settings);
+  for (std::size_t begin = 0; begin <= word.size();) {
     const std::size_t end = std::min(word.find_first_of("=:,", begin), word.size());
-    const fs::path part(word.substr(begin, end - begin));
-    const bool climbs =
-        std::ranges::any_of(part, [](const fs::path& step) { return step == ".."; });
-    if (climbs || (part.is_absolute() &&
-                   (settings.files.empty() ||
-                    !part.lexically_normal().string().starts_with(settings.files + "/")))) {
-      throw Refusal{403, fmt::format("the path '{}' is not served", printable(part.string()))};
-    }
+    check_path(word.substr(begin, end - begin), settings);
     begin = end + 1;
   }
 }
@@ -120,7 +132,12 @@ IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
   IsolatedTask task{.arguments = words_of(body.value("arguments", Json()), "arguments"),
                     .folder = {},
                     .time_limit = settings.time_limit,
-                    .memory_limit = settings.memory_limit};
+                    .memory_limit = settings.memory_limit,
+                    .confined = true,
+                    .readable = {}};
+  if (!settings.files.empty()) {
+    task.readable.push_back(settings.files);
+  }
   if (task.arguments.empty() ||
       std::ranges::find(kCommands, task.arguments.front()) == kCommands.end()) {
     throw Refusal{400,

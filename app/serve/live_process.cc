@@ -11,6 +11,7 @@
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
 #include "app/serve/live_model.h"
+#include "base/file_fence.h"
 #include "base/json.h"
 
 namespace lockstep {
@@ -50,7 +51,9 @@ Json answer(const std::string& message, Held& held) {
 
 }  // namespace
 
-void serve_live_model(int socket, Bytes memory_limit) {
+void serve_live_model(int socket, Bytes memory_limit, const std::string& files) {
+  const bool may_read = !files.empty() && ::chdir(files.c_str()) == 0;
+  fence_files(may_read ? std::vector<std::string>{files} : std::vector<std::string>(), {});
   limit_own_memory(memory_limit);
   // Memory of one simulation is that of the next: giving it back costs a third of its time.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -74,8 +77,9 @@ void serve_live_model(int socket, Bytes memory_limit) {
   ::_exit(0);
 }
 
-LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit)
-    : time_limit_(time_limit), process_({}, {"live", std::to_string(memory_limit.count())}) {}
+LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit, const std::string& files)
+    : time_limit_(time_limit),
+      process_({}, {"live", std::to_string(memory_limit.count()), files}) {}
 
 LiveProcess::~LiveProcess() { process_.kill(); }
 

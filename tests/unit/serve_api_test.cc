@@ -90,10 +90,21 @@ TEST(ServeApi, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "a/../../x"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "-o/../x"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "-w/etc/passwd"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "-qw/etc/passwd"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "-qo../x"]})"), 403);
   EXPECT_TRUE(api.ran.empty());
+  // A long word takes as long as it is long, and no stack.
+  std::string dashes;
+  for (int i = 0; i < 1'000'000; ++i) {
+    dashes += "-a";
+  }
+  EXPECT_EQ(api.run(R"({"arguments": ["plan", ")" + dashes + R"("]})").status, 200);
+  EXPECT_TRUE(api.ran.back().confined);
+  EXPECT_THAT(api.ran.back().readable, ElementsAre());
   EXPECT_EQ(status(R"({"arguments": ["plan"], "want_files": ["../x"]})"), 403);
   api.settings.files = "/data";
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/data/w.txt"]})"), 200);
+  EXPECT_THAT(api.ran.back().readable, ElementsAre("/data"));
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/database"]})"), 403);
   api.busy = true;
   EXPECT_EQ(status(R"({"arguments": ["plan"]})"), 503);
