@@ -6,11 +6,13 @@
 #include <malloc.h>
 #include <new>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
 #include "app/serve/live_model.h"
+#include "base/error.h"
 #include "base/file_fence.h"
 #include "base/json.h"
 
@@ -21,7 +23,27 @@ namespace {
 struct Held {
   std::vector<std::string> arguments;
   std::optional<LiveModel> model;
+  std::optional<LiveSliders> idle;  ///< where they stand, if there is something to prepare there
 };
+
+/// Models whose answers take longer are not prepared: who asks next would wait for that.
+constexpr double kQuick_s = 0.5;
+constexpr Time kIdle = Time::us(50'000);
+
+/// Once nobody has moved a slider for a moment.
+void prepare(int socket, Held& held) {
+  const std::optional<LiveSliders> sliders = std::exchange(held.idle, std::nullopt);
+  if (!sliders || wait_for_message(socket, kIdle)) {
+    return;
+  }
+  try {
+    held.model->prepare(*sliders);
+  } catch (const std::bad_alloc&) {
+    held.model.reset();
+  } catch (const Error&) {
+    // Who moves that slider is told.
+  }
+}
 
 Json answer(const std::string& message, Held& held) {
   const Json request = parse_json(message, "request");
@@ -40,9 +62,11 @@ Json answer(const std::string& message, Held& held) {
     held.arguments = arguments;
     opened = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  Json reply = view.has("report") && view["report"].boolean()
-                   ? held.model->evaluate_with_report(sliders)
-                   : held.model->evaluate(sliders);
+  const bool report = view.has("report") && view["report"].boolean();
+  Json reply = report ? held.model->evaluate_with_report(sliders) : held.model->evaluate(sliders);
+  if (!report && reply["took_s"].get<double>() < kQuick_s) {
+    held.idle = sliders;
+  }
   if (opened) {
     reply["opened_s"] = *opened;
   }
@@ -73,6 +97,7 @@ void serve_live_model(int socket, Bytes memory_limit, const std::string& files) 
     if (!send_message(socket, to_line(reply) + "\n")) {
       break;
     }
+    prepare(socket, held);
   }
   ::_exit(0);
 }

@@ -229,6 +229,35 @@ TEST(LiveModel, AnswersAsAFreshSimulationDoes) {
   }
 }
 
+// What is prepared while nobody asks changes nothing either; a GPU that is not in the job is told
+// to who asks for it.
+TEST(LiveModel, PreparesASlowGpu) {
+  LiveModel model({"--model", "llama3-8b", "--gpus", "32", "--tp", "4", "--pp", "4",
+                   "--global-batch", "8", "--sp", "--topology", "Spectrum-X:g=32", "--spray"});
+  model.evaluate({});
+  const LiveSliders slow{.network_bandwidth = 0.7, .straggler = 1.3, .straggler_gpu = 5};
+  model.prepare(slow);
+  model.prepare(slow);
+  const Json reply = model.evaluate(slow);
+  EXPECT_EQ(reply["kept"], false);  // the place itself is new
+  EXPECT_EQ(model.simulate(slow).total, model.simulate(slow, true).total);
+  EXPECT_THROW(model.prepare({.straggler_gpu = 32}), Error);
+  EXPECT_THROW(model.evaluate({.straggler = 2, .straggler_gpu = 32}), Error);
+}
+
+// The sliders go back to where they began: what was found there goes last.
+TEST(KeptStep, LetsGoOfOtherNetworksFirst) {
+  KeptStep kept;
+  for (const char* network : {"first", "second", "third", "fourth", "fifth"}) {
+    kept.network = network;
+    kept.trim();
+    kept.folds[{network, {}}] = {};
+  }
+  EXPECT_TRUE(kept.folds.contains({"first", {}}));
+  EXPECT_FALSE(kept.folds.contains({"second", {}}));
+  EXPECT_TRUE(kept.folds.contains({"fifth", {}}));
+}
+
 // Each slider, alone and beside a slow GPU, with many microbatches and gradients that are reduced
 // during the last one; then also every rank for itself.
 TEST(LiveModel, EachSliderAnswersAsAFreshSimulationDoes) {
