@@ -56,6 +56,7 @@ std::string to_message(const IsolatedTask& task) {
                  {"folder", task.folder},
                  {"time_ps", task.time_limit.count_ps()},
                  {"memory", task.memory_limit.count()},
+                 {"output", task.output_limit.count()},
                  {"confined", task.confined},
                  {"readable", task.readable}});
 }
@@ -66,6 +67,7 @@ IsolatedTask task_of_message(std::string_view message) {
           .folder = json.at("folder").get<std::string>(),
           .time_limit = Time::ps(whole_number(json.at("time_ps"))),
           .memory_limit = Bytes(whole_number(json.at("memory"))),
+          .output_limit = Bytes(whole_number(json.at("output"))),
           .confined = json.at("confined").get<bool>(),
           .readable = json.at("readable").get<std::vector<std::string>>()};
 }

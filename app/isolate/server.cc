@@ -66,6 +66,22 @@ void confine(const IsolatedTask& task) {
   fence_files(readable, {task.folder});
 }
 
+/// Beyond it write() is an error. The cache, which is ours, may grow to its own bound.
+void limit_output(Bytes most) {
+  if (most.count() > 0) {
+    std::int64_t bytes = most.count();
+    try {
+      if (const auto cache = cache_settings()) {
+        bytes = std::max(bytes, cache->most_bytes);
+      }
+    } catch (const Error&) {
+      // The command says so.
+    }
+    const rlimit written{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+    ::setrlimit(RLIMIT_FSIZE, &written);
+  }
+}
+
 [[noreturn]] void be_child(const IsolatedTask& task, int socket, const StreamFile& out,
                            const StreamFile& err, pid_t server) {
   ::setpgid(0, 0);
@@ -83,6 +99,7 @@ void confine(const IsolatedTask& task) {
   }
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+  limit_output(task.output_limit);
   limit_own_memory(task.memory_limit);
   if (!task.folder.empty() && ::chdir(task.folder.c_str()) != 0) {
     fmt::print(stderr, "lockstep: {}: cannot enter the folder: {}\n", task.folder,

@@ -146,6 +146,7 @@ std::string text_of(const LiveSliders& sliders) {
 LiveModel::LiveModel(const std::vector<std::string>& arguments) : arguments_(arguments) {
   CLI::App app("", "simulate");
   app.allow_extras();
+  app.set_help_flag();
   define_simulate_options(app, options_);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

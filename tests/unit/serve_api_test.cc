@@ -85,6 +85,26 @@ TEST(ServeApi, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"../x": ""}})"), 400);
   EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"/x": ""}})"), 400);
   EXPECT_EQ(status(R"({"arguments": ["plan"], "time_limit_s": -1})"), 400);
+  for (const char* name : {".", "a/", "a//b", "a/./b", "", "a\\u0000"}) {
+    EXPECT_EQ(
+        api.run(fmt::format(R"({{"arguments": ["plan"], "files": {{"{}": ""}}}})", name)).status,
+        400)
+        << name;
+  }
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"a": "", "a/b": ""}})"), 400);
+  EXPECT_EQ(api.run(R"({"arguments": ["plan"], "files": {")" + std::string(256, 'a') + R"(": ""}})")
+                .status,
+            400);
+  std::string files;
+  for (int i = 0; i <= 1000; ++i) {
+    files += fmt::format("{}\"{}\": \"\"", i == 0 ? "" : ", ", i);
+  }
+  EXPECT_EQ(api.run(R"({"arguments": ["plan"], "files": {)" + files + "}}").status, 400);
+  std::string words = R"("plan")";
+  for (int i = 0; i < 100'000; ++i) {
+    words += ",0";
+  }
+  EXPECT_EQ(api.run(R"({"arguments": [)" + words + "]}").status, 413);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/etc/passwd"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload=/etc/passwd"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "a/../../x"]})"), 403);
@@ -364,6 +384,7 @@ TEST(LiveModel, HeedsAllFlags) {
                                                   {"--trace", "t.json"},
                                                   {"--sensitivity"},
                                                   {"--report", "r.html"},
+                                                  {"--help"},
                                                   {"--model", "llama3-8b"},
                                                   {"--nonsense"}}) {
     EXPECT_THROW(total(refused), Error) << refused.front();
