@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file_fence.h"
 #include "base/file_record.h"
 #include "base/kept_inputs.h"
 #include "base/output_capture.h"
@@ -67,6 +68,7 @@ void take_rights(int file, const struct stat& old) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   FileRecord::note_written(path_);
+  refuse_writing_outside(path_);
   if (path_ == "-") {
     stream_ = standard_output();
   } else {

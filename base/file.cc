@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file_fence.h"
 #include "base/file_record.h"
 #include "base/kept_inputs.h"
 #include "base/mapped_files.h"
@@ -99,6 +100,7 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* /*context*/) {
 
 FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
   FileRecord::note_read(path);
+  refuse_reading_outside(path);
   const Bytes limit = input_limit(usual);
   const Descriptor file(path);
   struct stat info {};

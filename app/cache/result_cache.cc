@@ -1,10 +1,12 @@
 #include "app/cache/result_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <sqlite3.h>
+#include <sys/vfs.h>
 #include <thread>
 #include <utility>
 
@@ -18,9 +20,9 @@
 namespace lockstep {
 namespace {
 
+constexpr const char* kOneMachine = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
+constexpr const char* kMachines = "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL;";
 constexpr const char* kSchema = R"sql(
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS results (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, command TEXT NOT NULL, created INTEGER NOT NULL,
   used INTEGER NOT NULL, bytes INTEGER NOT NULL, sum TEXT NOT NULL, files_sum TEXT NOT NULL,
@@ -44,6 +46,11 @@ bool is_damage(int code) {
 
 std::string sum_of(const std::string& key, const std::string& inputs, const std::string& head) {
   return Digest().add(key).add(inputs).add(head).hex();
+}
+
+CacheSharing sharing_once_made(const std::string& folder) {
+  make_folder(folder);
+  return cache_sharing(folder);
 }
 
 /// Of the files, only those that have to be written again.
@@ -109,8 +116,39 @@ class ResultCache::Statement {
   sqlite3_stmt* statement_ = nullptr;
 };
 
+CacheSharing cache_sharing(const std::string& folder) {
+  // statfs(2) and the systems' own sources.
+  constexpr std::array<std::uint32_t, 17> kOfNetworks{
+      0x6969,      // NFS
+      0x517b,      // SMB
+      0xff534d42,  // CIFS
+      0xfe534d42,  // SMB 2
+      0x0bd00bd0,  // Lustre
+      0x47504653,  // GPFS
+      0x19830326,  // BeeGFS
+      0x00c36400,  // Ceph
+      0x5346414f,  // AFS
+      0x6b414653,  // AFS of the kernel
+      0x01021997,  // 9P
+      0x65735546,  // FUSE: sshfs, GlusterFS, ...
+      0x20030528,  // OrangeFS
+      0xaad7aaea,  // PanFS
+      0x7461636f,  // OCFS2
+      0x01161970,  // GFS2
+      0x73757245,  // Coda
+  };
+  struct statfs facts {};
+  const bool known = ::statfs(folder.c_str(), &facts) == 0;
+  return known && std::ranges::count(kOfNetworks, static_cast<std::uint32_t>(facts.f_type)) > 0
+             ? CacheSharing::kMachines
+             : CacheSharing::kOneMachine;
+}
+
 ResultCache::ResultCache(const std::string& folder, std::int64_t most_bytes)
-    : path_(folder + "/results.sqlite"), most_bytes_(most_bytes) {
+    : ResultCache(folder, most_bytes, sharing_once_made(folder)) {}
+
+ResultCache::ResultCache(const std::string& folder, std::int64_t most_bytes, CacheSharing sharing)
+    : path_(folder + "/results.sqlite"), most_bytes_(most_bytes), sharing_(sharing) {
   make_folder(folder);
   try {
     open();
@@ -129,6 +167,7 @@ void ResultCache::begin_anew() {
   store_ = nullptr;
   std::error_code ignored;
   std::filesystem::rename(path_, path_ + ".damaged", ignored);
+  std::filesystem::remove(path_ + "-journal", ignored);
   std::filesystem::remove(path_ + "-wal", ignored);
   std::filesystem::remove(path_ + "-shm", ignored);
   try {
@@ -152,6 +191,7 @@ void ResultCache::open() {
   constexpr int kTries = 500;
   for (int i = 1;; ++i) {
     try {
+      execute(sharing_ == CacheSharing::kMachines ? kMachines : kOneMachine);
       execute(kSchema);
       return;
     } catch (const StoreProblem& problem) {

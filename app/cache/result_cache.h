@@ -25,8 +25,15 @@ struct CacheCheck {
   bool broken = false;                    ///< it was none, and has been moved aside
 };
 
+/// Who may use a store at once. SQLite's write-ahead log is for processes of one machine: they
+/// share memory. Where several may come, over a network's file system, there is a rollback journal
+/// instead, under the locks of the file system: writers and readers wait for each other.
+enum class CacheSharing { kOneMachine, kMachines };
+/// By the kind of file system that a folder lies on.
+CacheSharing cache_sharing(const std::string& folder);
+
 /// Results of commands in one SQLite file: docs/formats/cache.md. Any number of processes may read
-/// and write it at once (write-ahead log). Every entry carries a check sum; one that does not fit
+/// and write it at once. Every entry carries a check sum; one that does not fit
 /// is removed and counts as absent, and a file that is no store at all is moved aside. The file
 /// stays below a size, whoever else writes to it: the longest unused go first. A file that is
 /// larger already, since the size was another one, takes no more, and shrink() makes it smaller.
@@ -37,7 +44,8 @@ struct CacheCheck {
 /// is asked for by name (list, used_bytes, shrink).
 class ResultCache {
  public:
-  explicit ResultCache(const std::string& folder, std::int64_t most_bytes);
+  ResultCache(const std::string& folder, std::int64_t most_bytes);
+  ResultCache(const std::string& folder, std::int64_t most_bytes, CacheSharing sharing);
   ~ResultCache();
   ResultCache(const ResultCache&) = delete;
   ResultCache& operator=(const ResultCache&) = delete;
@@ -72,6 +80,7 @@ class ResultCache {
 
   std::string path_;
   std::int64_t most_bytes_;
+  CacheSharing sharing_;
   sqlite3* store_ = nullptr;
 };
 

@@ -55,7 +55,10 @@ std::string to_message(const IsolatedTask& task) {
   return packed({{"arguments", task.arguments},
                  {"folder", task.folder},
                  {"time_ps", task.time_limit.count_ps()},
-                 {"memory", task.memory_limit.count()}});
+                 {"memory", task.memory_limit.count()},
+                 {"output", task.output_limit.count()},
+                 {"confined", task.confined},
+                 {"readable", task.readable}});
 }
 
 IsolatedTask task_of_message(std::string_view message) {
@@ -63,7 +66,10 @@ IsolatedTask task_of_message(std::string_view message) {
   return {.arguments = json.at("arguments").get<std::vector<std::string>>(),
           .folder = json.at("folder").get<std::string>(),
           .time_limit = Time::ps(whole_number(json.at("time_ps"))),
-          .memory_limit = Bytes(whole_number(json.at("memory")))};
+          .memory_limit = Bytes(whole_number(json.at("memory"))),
+          .output_limit = Bytes(whole_number(json.at("output"))),
+          .confined = json.at("confined").get<bool>(),
+          .readable = json.at("readable").get<std::vector<std::string>>()};
 }
 
 std::string to_message(const IsolatedResult& result) {

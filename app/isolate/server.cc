@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,6 +22,8 @@
 #include "app/cache/cached_program.h"
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
+#include "base/file_fence.h"
+#include "base/own_program.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -55,6 +58,30 @@ class StreamFile {
   int descriptor_;
 };
 
+/// Beside the task's own: programs and modules of ours, whose bytes the cache looks at.
+void confine(const IsolatedTask& task) {
+  const std::filesystem::path ours = own_program().parent_path();
+  std::vector<std::string> readable = task.readable;
+  readable.insert(readable.end(), {ours.string(), (ours / "../lib/lockstep").string()});
+  fence_files(readable, {task.folder});
+}
+
+/// Beyond it write() is an error. The cache, which is ours, may grow to its own bound.
+void limit_output(Bytes most) {
+  if (most.count() > 0) {
+    std::int64_t bytes = most.count();
+    try {
+      if (const auto cache = cache_settings()) {
+        bytes = std::max(bytes, cache->most_bytes);
+      }
+    } catch (const Error&) {
+      // The command says so.
+    }
+    const rlimit written{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+    ::setrlimit(RLIMIT_FSIZE, &written);
+  }
+}
+
 [[noreturn]] void be_child(const IsolatedTask& task, int socket, const StreamFile& out,
                            const StreamFile& err, pid_t server) {
   ::setpgid(0, 0);
@@ -72,12 +99,16 @@ class StreamFile {
   }
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+  limit_output(task.output_limit);
   limit_own_memory(task.memory_limit);
   if (!task.folder.empty() && ::chdir(task.folder.c_str()) != 0) {
     fmt::print(stderr, "lockstep: {}: cannot enter the folder: {}\n", task.folder,
                std::strerror(errno));
     std::fflush(stderr);
     ::_exit(static_cast<int>(ExitCode::kBadInput));
+  }
+  if (task.confined) {
+    confine(task);
   }
   bool out_of_memory = false;
   const ExitCode code = run_program_cached(task.arguments, &out_of_memory);

@@ -15,6 +15,11 @@ struct IsolatedTask {
   std::string folder;                  ///< working directory; empty: ours
   Time time_limit{};                   ///< of the wall clock; 0: none
   Bytes memory_limit{};                ///< written memory of each of its processes; 0: none
+  Bytes output_limit{};  ///< of each file that it writes and of what it prints; 0: none
+  /// Of a stranger: it opens the files of its folder and, to read, of `readable` alone
+  /// (base/file_fence.h).
+  bool confined = false;
+  std::vector<std::string> readable;  ///< absolute
 };
 
 /// How such a command ended.

@@ -11,6 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_fence.h"
 #include "base/kept_inputs.h"
 
 namespace lockstep {
@@ -95,6 +96,7 @@ void LineJournal::add(const std::string& key, Json line) {
 
 void LineJournal::append(const std::string& line) const {
   const std::string text = line + "\n";
+  refuse_writing_outside(path_);
   errno = 0;
   std::FILE* file = std::fopen(path_.c_str(), "ab");
   bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();

@@ -24,6 +24,10 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 8> kCommands{"generate", "topology",   "simulate", "whatif",
                                                     "compare",  "collective", "goodput",  "plan"};
 
+constexpr std::size_t kMostFiles = 1000;       // of a request
+constexpr std::int64_t kMostValues = 100'000;  // of its body: a tree of 40 B each and their texts
+constexpr Bytes kMostWritten(std::int64_t{1} << 28);  // of what a command prints, and of each file
+
 /// Bad requests, as the API's user sees them.
 struct Refusal {
   int status;
@@ -65,9 +69,29 @@ void check_access(const ApiRequest& request, const ApiSettings& settings) {
   }
 }
 
+/// Values of a JSON text, at most: its commas and opened lists and objects.
+std::int64_t values_in(std::string_view text) {
+  std::int64_t values = 1;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == ',' || c == '[' || c == '{')) {
+      ++values;
+    }
+  }
+  return values;
+}
+
 Json json_body(const ApiRequest& request) {
   if (!request.content_type.starts_with("application/json")) {
     throw Refusal{415, "the body must be application/json"};
+  }
+  if (values_in(request.body) > kMostValues) {
+    throw Refusal{413, fmt::format("the body has more than {} values", kMostValues)};
   }
   try {
     return parse_json(request.body, "body");
@@ -90,28 +114,48 @@ std::vector<std::string> words_of(const Json& list, const char* key) {
   return words;
 }
 
-/// A plain name or path below the request's own folder.
-bool stays_inside(const std::string& path) {
-  return !path.empty() && path.front() != '/' && path.find('\0') == std::string::npos &&
-         std::ranges::none_of(fs::path(path), [](const fs::path& part) { return part == ".."; });
+/// A plain name or path below the request's own folder, that a file can have.
+bool stays_inside(std::string_view path) {
+  constexpr std::size_t kLongest = 255, kMostParts = 10;  // of a part, as Linux has it
+  const std::vector<std::string_view> parts = split(path, '/');
+  return parts.size() <= kMostParts && std::ranges::all_of(parts, [](std::string_view part) {
+           return !part.empty() && part != "." && part != ".." && part.size() <= kLongest &&
+                  part.find('\0') == std::string_view::npos;
+         });
 }
 
-/// Command lines may name files of their own folder and of the one that is served, no others.
-void check_word(const std::string& word, const ApiSettings& settings) {
-  if (word.size() > 2 && word[0] == '-' && word[1] != '-') {
-    check_word(word.substr(2), settings);  // -w/etc/passwd
+/// Not by a std::filesystem::path, which holds each of a long word's parts.
+void check_path(std::string_view path, const ApiSettings& settings) {
+  bool climbs = false;
+  for (std::size_t begin = 0; begin <= path.size() && !climbs;) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    climbs = path.substr(begin, end - begin) == "..";
+    begin = end + 1;
   }
-  std::size_t begin = 0;
-  while (begin <= word.size()) {
+  const bool is_served = !settings.files.empty() && path.starts_with(settings.files + "/");
+  if (climbs || (path.starts_with('/') && !is_served)) {
+    throw Refusal{403, fmt::format("the path '{}' is not served", printable(path))};
+  }
+}
+
+/// Behind short flags that stand together: "/x" of "-o/x" and of "-qo/x"; empty for other words.
+std::string_view behind_letters(std::string_view word) {
+  if (!word.starts_with('-')) {
+    return {};
+  }
+  const auto* const end = std::find_if_not(
+      word.begin() + 1, word.end(), [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+  return word.substr(static_cast<std::size_t>(end - word.begin()));
+}
+
+/// Command lines may name files of their own folder and of the one that is served, no others. That
+/// is told here at once; who opens files heeds it as well, whatever names them
+/// (IsolatedTask::confined).
+void check_word(std::string_view word, const ApiSettings& settings) {
+  check_path(behind_letters(word), settings);
+  for (std::size_t begin = 0; begin <= word.size();) {
     const std::size_t end = std::min(word.find_first_of("=:,", begin), word.size());
-    const fs::path part(word.substr(begin, end - begin));
-    const bool climbs =
-        std::ranges::any_of(part, [](const fs::path& step) { return step == ".."; });
-    if (climbs || (part.is_absolute() &&
-                   (settings.files.empty() ||
-                    !part.lexically_normal().string().starts_with(settings.files + "/")))) {
-      throw Refusal{403, fmt::format("the path '{}' is not served", printable(part.string()))};
-    }
+    check_path(word.substr(begin, end - begin), settings);
     begin = end + 1;
   }
 }
@@ -120,7 +164,13 @@ IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
   IsolatedTask task{.arguments = words_of(body.value("arguments", Json()), "arguments"),
                     .folder = {},
                     .time_limit = settings.time_limit,
-                    .memory_limit = settings.memory_limit};
+                    .memory_limit = settings.memory_limit,
+                    .output_limit = kMostWritten,
+                    .confined = true,
+                    .readable = {}};
+  if (!settings.files.empty()) {
+    task.readable.push_back(settings.files);
+  }
   if (task.arguments.empty() ||
       std::ranges::find(kCommands, task.arguments.front()) == kCommands.end()) {
     throw Refusal{400,
@@ -146,12 +196,20 @@ IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
 }
 
 void write_files(const Json& files, const std::string& folder) {
-  if (!files.is_object()) {
-    throw Refusal{400, "'files' must be an object of names and texts"};
+  if (!files.is_object() || files.size() > kMostFiles) {
+    throw Refusal{
+        400, fmt::format("'files' must be an object of {} names and texts at most", kMostFiles)};
   }
   for (const auto& [name, text] : files.items()) {
     if (!stays_inside(name) || !text.is_string()) {
-      throw Refusal{400, "'files' must be an object of names and texts"};
+      throw Refusal{
+          400, fmt::format("'files': '{}' is no name of a file, or has no text", printable(name))};
+    }
+    for (std::size_t end = name.find('/'); end != std::string::npos;
+         end = name.find('/', end + 1)) {
+      if (files.contains(name.substr(0, end))) {
+        throw Refusal{400, fmt::format("'files': '{}' is below another file", printable(name))};
+      }
     }
     const fs::path path = fs::path(folder) / name;
     make_folder(path.parent_path().string());
@@ -169,7 +227,7 @@ Json written_files(const Json& wanted, const std::string& folder) {
       throw Refusal{403, fmt::format("the path '{}' is not served", printable(name))};
     }
     if (fs::is_regular_file(path, ignored)) {
-      files[name] = std::string(FileText(path.string(), Bytes(std::int64_t{1} << 28)).view());
+      files[name] = std::string(FileText(path.string(), kMostWritten).view());
     }
   }
   return files;

@@ -146,6 +146,7 @@ std::string text_of(const LiveSliders& sliders) {
 LiveModel::LiveModel(const std::vector<std::string>& arguments) : arguments_(arguments) {
   CLI::App app("", "simulate");
   app.allow_extras();
+  app.set_help_flag();
   define_simulate_options(app, options_);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -192,9 +193,23 @@ SimulateOptions LiveModel::options_at(const LiveSliders& sliders) const {
   return options;
 }
 
+void LiveModel::prepare(const LiveSliders& sliders) {
+  if (scaled_.jobs.empty()) {
+    scaled_ = input_.workload;
+  }
+  if (!slow_gpus_.contains(sliders.straggler_gpu)) {
+    LiveSliders slow = sliders;
+    slow.straggler = 1.5;  // any; which ranks are alike does not hang on how much
+    simulate(slow);
+  }
+}
+
 StepResult LiveModel::simulate(const LiveSliders& sliders, bool fresh) {
   SimulateOptions options = options_at(sliders);
   if (!fresh) {
+    if (sliders.straggler != 1) {
+      slow_gpus_.insert(sliders.straggler_gpu);
+    }
     options.kept = &kept_;
     kept_.computations = fmt::format("{}", sliders.gpu_speed);
     kept_.network = fmt::format("{} {} {}", sliders.nvlink_bandwidth, sliders.network_bandwidth,

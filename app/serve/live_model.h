@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class LiveModel {
   /// The same with `report`: all that `lockstep simulate --detail --json` tells, as the scripts of
   /// a report's page take it. What stragglers cost is simulated besides, unless the flags say no.
   Json evaluate_with_report(const LiveSliders& sliders);
+  /// Does beforehand, while nobody asks, what only first places need: a copy of the workload for
+  /// other speeds of the GPUs, and which ranks are alike with `straggler_gpu` slow.
+  void prepare(const LiveSliders& sliders);
   /// What evaluate() tells of; `fresh`: without anything kept, as a check.
   StepResult simulate(const LiveSliders& sliders, bool fresh = false);
 
@@ -48,6 +52,7 @@ class LiveModel {
   double gpu_speed_ = 1;
   KeptStep kept_;
   std::map<LiveSliders, Json> seen_;
+  std::set<std::int32_t> slow_gpus_;  // that were simulated or prepared
 };
 
 }  // namespace lockstep

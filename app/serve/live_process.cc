@@ -6,11 +6,14 @@
 #include <malloc.h>
 #include <new>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
 #include "app/serve/live_model.h"
+#include "base/error.h"
+#include "base/file_fence.h"
 #include "base/json.h"
 
 namespace lockstep {
@@ -20,7 +23,27 @@ namespace {
 struct Held {
   std::vector<std::string> arguments;
   std::optional<LiveModel> model;
+  std::optional<LiveSliders> idle;  ///< where they stand, if there is something to prepare there
 };
+
+/// Models whose answers take longer are not prepared: who asks next would wait for that.
+constexpr double kQuick_s = 0.5;
+constexpr Time kIdle = Time::us(50'000);
+
+/// Once nobody has moved a slider for a moment.
+void prepare(int socket, Held& held) {
+  const std::optional<LiveSliders> sliders = std::exchange(held.idle, std::nullopt);
+  if (!sliders || wait_for_message(socket, kIdle)) {
+    return;
+  }
+  try {
+    held.model->prepare(*sliders);
+  } catch (const std::bad_alloc&) {
+    held.model.reset();
+  } catch (const Error&) {
+    // Who moves that slider is told.
+  }
+}
 
 Json answer(const std::string& message, Held& held) {
   const Json request = parse_json(message, "request");
@@ -39,9 +62,11 @@ Json answer(const std::string& message, Held& held) {
     held.arguments = arguments;
     opened = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  Json reply = view.has("report") && view["report"].boolean()
-                   ? held.model->evaluate_with_report(sliders)
-                   : held.model->evaluate(sliders);
+  const bool report = view.has("report") && view["report"].boolean();
+  Json reply = report ? held.model->evaluate_with_report(sliders) : held.model->evaluate(sliders);
+  if (!report && reply["took_s"].get<double>() < kQuick_s) {
+    held.idle = sliders;
+  }
   if (opened) {
     reply["opened_s"] = *opened;
   }
@@ -50,7 +75,9 @@ Json answer(const std::string& message, Held& held) {
 
 }  // namespace
 
-void serve_live_model(int socket, Bytes memory_limit) {
+void serve_live_model(int socket, Bytes memory_limit, const std::string& files) {
+  const bool may_read = !files.empty() && ::chdir(files.c_str()) == 0;
+  fence_files(may_read ? std::vector<std::string>{files} : std::vector<std::string>(), {});
   limit_own_memory(memory_limit);
   // Memory of one simulation is that of the next: giving it back costs a third of its time.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -70,12 +97,14 @@ void serve_live_model(int socket, Bytes memory_limit) {
     if (!send_message(socket, to_line(reply) + "\n")) {
       break;
     }
+    prepare(socket, held);
   }
   ::_exit(0);
 }
 
-LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit)
-    : time_limit_(time_limit), process_({}, {"live", std::to_string(memory_limit.count())}) {}
+LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit, const std::string& files)
+    : time_limit_(time_limit),
+      process_({}, {"live", std::to_string(memory_limit.count()), files}) {}
 
 LiveProcess::~LiveProcess() { process_.kill(); }
 

@@ -19,7 +19,8 @@ namespace lockstep {
 /// be loaded, or {"error": text}.
 class LiveProcess {
  public:
-  LiveProcess(Time time_limit, Bytes memory_limit);
+  /// Flags may name files below the folder `files`, by names from there on; none where it is empty.
+  LiveProcess(Time time_limit, Bytes memory_limit, const std::string& files);
   ~LiveProcess();
   LiveProcess(const LiveProcess&) = delete;
   LiveProcess& operator=(const LiveProcess&) = delete;
@@ -31,13 +32,12 @@ class LiveProcess {
 
  private:
   Time time_limit_;
-  Bytes memory_limit_;
   std::mutex mutex_;
   std::atomic<int> asking_{0};
   ServiceProcess process_;
 };
 
 /// The life of that process: answers what comes from the socket, until the other side has gone.
-[[noreturn]] void serve_live_model(int socket, Bytes memory_limit);
+[[noreturn]] void serve_live_model(int socket, Bytes memory_limit, const std::string& files);
 
 }  // namespace lockstep

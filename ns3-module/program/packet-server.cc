@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <numeric>
 
 using namespace ns3;
@@ -41,7 +42,7 @@ int
 PacketServer::Serve()
 {
     std::string message;
-    int code = 0;
+    packet::Failure failure{};
     try
     {
         while (ServeOne())
@@ -56,15 +57,20 @@ PacketServer::Serve()
     catch (const Error& error)
     {
         message = error.what();
-        code = static_cast<int>(error.code());
+        failure.exit_code = static_cast<int>(error.code());
+    }
+    catch (const std::bad_alloc&)
+    {
+        message = "out of memory";
+        failure = {static_cast<int>(lockstep::ExitCode::kBadInput), 1};
     }
     catch (const std::exception& error)
     {
         message = error.what();
-        code = static_cast<int>(lockstep::ExitCode::kBug);
+        failure.exit_code = static_cast<int>(lockstep::ExitCode::kBug);
     }
     m_answer.clear();
-    Append(m_answer, packet::Failure{code, 0});
+    Append(m_answer, failure);
     m_answer += message;
     try
     {
@@ -73,7 +79,7 @@ PacketServer::Serve()
     catch (const PacketPipe::Disconnected&)
     {
     }
-    return code;
+    return failure.exit_code;
 }
 
 bool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <set>
 #include <type_traits>
 
@@ -166,6 +167,9 @@ const std::string& PacketEngine::call(FrameType type, FrameType expected) const 
   if (reply.type == FrameType::kFailed) {
     std::string_view text;
     const auto failure = take<packet::Failure>(answer_, text);
+    if (failure.out_of_memory != 0) {
+      throw std::bad_alloc();  // as if it were ours: limits are for both
+    }
     throw Error(std::string(text), static_cast<ExitCode>(failure.exit_code));
   }
   return answer_;

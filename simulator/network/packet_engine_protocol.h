@@ -70,8 +70,8 @@ struct Completion {
 };
 
 struct Failure {
-  std::int32_t exit_code;  ///< as ExitCode
-  std::int32_t unused;
+  std::int32_t exit_code;      ///< as ExitCode
+  std::int32_t out_of_memory;  ///< 1: for want of memory, which is nobody's mistake
 };
 
 }  // namespace lockstep::packet

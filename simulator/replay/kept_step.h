@@ -36,6 +36,7 @@ struct KeptStep {
 
   /// Names rates of links, latencies and everything else that folds hang on, but for the pattern.
   std::string network;
+  std::optional<std::string> home;  ///< the first network, to which one returns: its folds go last
   std::map<std::pair<std::string, Pattern>, Phases<std::shared_ptr<StepFold>>> folds;
   std::map<Pattern, Phases<std::optional<Partition>>> partitions;
   SessionStore sessions;
@@ -60,6 +61,12 @@ struct KeptStep {
 
   /// Makes room, before a simulation.
   void trim() {
+    if (!home) {
+      home = network;
+    }
+    if (folds.size() >= kMostFolds) {
+      std::erase_if(folds, [this](const auto& fold) { return fold.first.first != *home; });
+    }
     if (folds.size() >= kMostFolds) {
       folds.clear();
     }

@@ -11,7 +11,7 @@ workload=$PWD/tests/data/simulate/tiny.txt
 
 cmake --install "$build" --prefix "$scratch/install" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 mv "$scratch/install" "$scratch/moved" # packages can be moved
-cmake -S tests/api/external -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/moved" >"$scratch/log" 2>&1 &&
+cmake -S examples/embedding -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/moved" >"$scratch/log" 2>&1 &&
   cmake --build "$scratch/build" >>"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 for program in predict predict_c; do
   "$scratch/build/$program" "$workload" >"$scratch/out.json" 2>"$scratch/err"
@@ -23,7 +23,7 @@ export PKG_CONFIG_PATH=$scratch/moved/lib/pkgconfig:$(echo "$scratch"/moved/lib/
 prefix=$(pkg-config --variable=prefix lockstep)
 [[ $(realpath "$prefix") == $(realpath "$scratch/moved") ]] || { echo "FAILED: the prefix is $prefix"; exit 1; }
 read -ra flags < <(pkg-config --cflags --libs lockstep)
-cc tests/api/external/predict.c -o "$scratch/predict_pc" "${flags[@]}"
+cc examples/embedding/predict.c -o "$scratch/predict_pc" "${flags[@]}"
 "$scratch/predict_pc" "$workload" 2>/dev/null | cmp "$scratch/expected.json" -
 
 if [[ -d $scratch/moved/lib/lockstep/python ]]; then

@@ -178,3 +178,33 @@ expect 401 Authorization
 post /api/v1/run '{"arguments": ["topology", "check", "Spectrum-X:g=8"]}' -H 'Authorization: Bearer a-token-of-24-characters'
 expect 200 done
 stop
+
+# What is served: files of the request, and those of --files. No others: not behind short flags that stand together, not by
+# a file that names another, not to the live page from where the server stands.
+printf 'the secret\n' >"$scratch/secret"
+mkdir "$scratch/files"
+cp -r tests/data/simulate/tiny.txt tests/data/plan/scale-layer "$scratch/files"
+cd "$scratch"
+start --port 0 --files "$scratch/files"
+cd - >/dev/null
+post /api/v1/run '{"arguments": ["topology", "build", "--template", "Spectrum-X", "-g", "8", "-qo'"$scratch"'/escaped"]}'
+expect 403 'is not served'
+[[ ! -e $scratch/escaped ]] || fail "a request has written outside of its folder"
+plan='"plan", "--aceso-model", "scale-layer", "--aceso-size", "4layers", "--profiles", "'$scratch'/files/scale-layer", "--gpus-per-node", "2",
+  "--nodes", "2", "--memory-limit", "1200", "--global-batch", "16", "--micro-batch", "1", "--actual", "measured.csv"'
+post /api/v1/run '{"arguments": ['"$plan"'], "files": {"measured.csv": "plan,run\n1.json,'"$scratch"'/secret\n"}}'
+expect 200 '"ending":"bad-input".*this file is not served'
+post /api/v1/run '{"arguments": ["simulate", "--workload", "'"$scratch"'/files/tiny.txt", "--topology", "Spectrum-X:g=8", "--json"]}'
+expect 200 '"ending":"done"'
+post /api/v1/live '{"arguments": ["--workload", "secret", "--topology", "Spectrum-X:g=8"]}'
+expect 400 'secret'
+grep -q 'the secret' "$scratch/answer" && fail "the live page reads what is not served"
+post /api/v1/live '{"arguments": ["--workload", "tiny.txt", "--topology", "Spectrum-X:g=8"]}'
+expect 200 '"total_s"'
+post /api/v1/live '{"arguments": ["--workload", "'"$scratch"'/files/tiny.txt", "--topology", "Spectrum-X:g=8"]}'
+expect 200 '"total_s"'
+# A word of many dashes took a stack of as many frames.
+printf '{"arguments": ["plan", "%s"]}' "$(printf -- '-a%.0s' {1..50000})" >"$scratch/dashes"
+post /api/v1/run "@$scratch/dashes"
+expect 200 '"ending":"bad-input"'
+stop

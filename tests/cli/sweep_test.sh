@@ -69,6 +69,47 @@ grep -q '^0,.*,done,0,' "$scratch/limits/table.csv" || fail "$(cat "$scratch/lim
 [[ -n "${LOCKSTEP_SANITIZED:-}" ]] || # which has no limits of memory
   grep -q '^1,.*,out-of-memory,2,needs more than 64 MiB of memory' "$scratch/limits/table.csv" || fail "$(cat "$scratch/limits/table.csv")"
 grep -q '^1,.*,timed-out,137,not done within 2 s' "$scratch/time/table.csv" || fail "$(cat "$scratch/time/table.csv")"
+# So are those whose packets need it, which are another process's.
+if [[ -x $(dirname "$lockstep")/lockstep-packet && -z "${LOCKSTEP_SANITIZED:-}" ]]; then
+  cat >"$scratch/packets.yaml" <<'YAML'
+command: collective
+flags: {op: alltoall, algorithm: direct, topology: "Spectrum-X:g=64", engine: packet, threads: 1}
+axes: [{size: [64KiB, 64MiB]}]
+limits: {memory: 40MiB}
+outputs: [schema]
+YAML
+  "$lockstep" sweep "$scratch/packets.yaml" -o "$scratch/packets" >/dev/null
+  grep -q '^0,64KiB,.*,done,0,' "$scratch/packets/table.csv" || fail "$(cat "$scratch/packets/table.csv")"
+  grep -q '^1,64MiB,.*,out-of-memory,2,needs more than 40 MiB of memory' "$scratch/packets/table.csv" || fail "$(cat "$scratch/packets/table.csv")"
+fi
+
+# While it runs its tables can be read at any time: whole, and with more and more rows.
+cat >"$scratch/long.yaml" <<'YAML'
+command: collective
+flags: {op: alltoall, algorithm: direct, engine: flow, threads: 1, no-symmetry: true, size: 64MiB, topology: "Spectrum-X:g=256"}
+axes: [{seed: {seeds: 2000}}]
+outputs: [schema]
+YAML
+"$lockstep" sweep "$scratch/long.yaml" -o "$scratch/long" >/dev/null 2>&1 &
+running=$!
+whole() { # <folder>: the rows of its table, as it is now
+  cp "$1/table.csv" "$scratch/now.csv"
+  [[ $(head -n 1 "$scratch/now.csv") == point,seed,*,schema && $(tail -c 1 "$scratch/now.csv" | od -An -c) == *'\n'* ]] || fail "half a table"
+  awk -F, 'NR == 1 { columns = NF } NF != columns { exit 1 }' "$scratch/now.csv" || fail "half a row"
+  [[ ! -f $1/table.parquet || $(head -c 4 "$1/table.parquet")$(tail -c 4 "$1/table.parquet") == PAR1PAR1 ]] || fail "half of a Parquet file"
+  echo $(($(wc -l <"$scratch/now.csv") - 1))
+}
+until [[ -f $scratch/long/table.csv ]]; do
+  kill -0 $running 2>/dev/null || fail "it has ended"
+  sleep 0.05
+done
+first=$(whole "$scratch/long")
+until now=$(whole "$scratch/long") && ((now > first)); do
+  kill -0 $running 2>/dev/null || fail "it has ended"
+  sleep 0.05
+done
+{ kill -9 $running && wait $running; } 2>/dev/null || true
+((first >= 1 && $(whole "$scratch/long") >= now)) || fail "a table was lost"
 
 # Killed: what is in the journal is not computed again.
 rows() { { cat "$1/journal.jsonl" 2>/dev/null || true; } | grep -c '"point"' || true; }
@@ -179,24 +220,38 @@ code=0
 [[ $code == 2 && $(grep -c '^lockstep: ' "$scratch/err") == 1 ]] || fail "$(cat "$scratch/err")"
 grep -qE 'improper|MPI_Init|finalize|ORTE_ERROR' "$scratch/err" && fail "$(cat "$scratch/err")"
 
-# Kill each rank once; at most two points a rank are in flight.
+# Kill each rank, at any moments (of the start, too) and when some rows are there. What is lost are the points in flight:
+# those whose folder was begun and that have no row, one of rank 0 and two of another (it may begin the next one while the
+# row of the last is on its way).
 ranks_of() { # the pids of the ranks that mpirun <pid> started, by rank
   for child in $(pgrep -P "$1" -f "lockstep sweep" || true); do
     printf '%s %s\n' "$(tr '\0' '\n' <"/proc/$child/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')" "$child"
   done | sort -n | cut -d' ' -f2
 }
 folder=$scratch/killed-ranks
-for victim in 0 1; do
-  goal=$((15 + 20 * victim))
-  "$mpiexec" -n 2 "$lockstep" sweep "$scratch/grid.yaml" -o "$folder" >/dev/null 2>&1 &
+sed 's/^flags: {/flags: {csv: layers, /' "$scratch/grid.yaml" >"$scratch/kept.yaml"
+kept() { "$@" sweep "$scratch/kept.yaml" --keep-files -o "$folder"; }
+points_with_rows() { { cat "$folder/journal.jsonl" 2>/dev/null || true; } | sed -n 's/^{"point":\([0-9]*\),.*"sum":"[0-9a-f]*"}$/\1/p' | sort -u; }
+begun_without_rows() { { ls "$folder/points" 2>/dev/null || true; } | sort | comm -23 - <(points_with_rows); }
+: >"$scratch/lost-before"
+for moment in 0:at0.05 1:at0.1 1:at0.2 0:at0.3 0:25 1:40; do # the rank, and seconds from the start or the number of rows
+  victim=${moment%%:*} goal=${moment#*:}
+  kept "$mpiexec" -n 2 "$lockstep" >/dev/null 2>&1 &
   mpirun=$!
-  mapfile -t pids < <(until pgrep -P $mpirun -f "lockstep sweep" | wc -l | grep '^2$' >/dev/null; do sleep 0.01; done; ranks_of $mpirun)
-  kill_after "$folder" $goal "${pids[$victim]}"
+  mapfile -t pids < <(until pgrep -P $mpirun -f "lockstep sweep" | wc -l | grep '^2$' >/dev/null || ! kill -0 $mpirun 2>/dev/null; do sleep 0.01; done; ranks_of $mpirun)
+  case $goal in
+    at*) sleep "${goal#at}" && kill -9 ${pids[$victim]:-} 2>/dev/null || true ;;
+    *) kill_after "$folder" "$goal" ${pids[$victim]:-$mpirun} ;;
+  esac
   wait $mpirun 2>/dev/null || true
-  (($(rows "$folder") >= goal)) || fail "rows were lost"
+  [[ $goal == at* ]] || (($(points_with_rows | wc -l) >= goal)) || fail "rows were lost"
+  begun_without_rows >"$scratch/lost"
+  (($(comm -13 "$scratch/lost-before" "$scratch/lost" | wc -l) <= 3)) || fail "more than the points in flight were lost: $(cat "$scratch/lost")"
+  mv "$scratch/lost" "$scratch/lost-before"
 done
-had=$(rows "$folder")
-ranks 2 "$folder" >"$scratch/resumed.txt"
+had=$(points_with_rows | wc -l)
+kept "$mpiexec" -n 2 "$lockstep" >"$scratch/resumed.txt"
 now=$(sed -n 's/.* points, \([0-9]*\) of them.*/\1/p' "$scratch/resumed.txt")
 ((had + now == points)) || fail "had $had rows, then computed $now of $points"
-cmp "$scratch/one/table.csv" "$folder/table.csv"
+"$lockstep" sweep "$scratch/kept.yaml" --keep-files -o "$scratch/kept" >/dev/null
+cmp "$scratch/kept/table.csv" "$folder/table.csv"

@@ -15,6 +15,8 @@ using namespace lockstep;
 
 /// Only tasks within the limits come through, whose paths are served.
 std::optional<IsolatedResult> refuse(const IsolatedTask& task) {
+  LOCKSTEP_CHECK(task.confined && task.readable.empty() && task.output_limit > Bytes(0),
+                 "a stranger's task without its limits");
   for (const std::string& word : task.arguments) {
     LOCKSTEP_CHECK(word.find("/../") == std::string::npos && !word.starts_with("--follow"),
                    "a word came through that must not");

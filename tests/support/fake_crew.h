@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "app/sweep/crew.h"
@@ -23,6 +24,10 @@ class FakeCrew final : public Crew {
     int& hand = in_hand_[static_cast<std::size_t>(to)];
     most_in_hand_ = std::max(most_in_hand_, ++hand);
     ++times_sent_[task.point];
+    order_.push_back(task.point);
+    if (silent_.contains(to)) {
+      return;
+    }
     SweepRow row;
     row.point = task.point;
     row.rank = to;
@@ -40,14 +45,21 @@ class FakeCrew final : public Crew {
     return message;
   }
 
+  /// The rank takes points and never answers.
+  void silence(int rank) { silent_.insert(rank); }
+
   int most_in_hand() const { return most_in_hand_; }
+  int in_hand(int rank) const { return in_hand_[static_cast<std::size_t>(rank)]; }
   const std::map<std::int64_t, int>& times_sent() const { return times_sent_; }
+  const std::vector<std::int64_t>& order() const { return order_; }  ///< in which they were sent
 
  private:
   int size_;
   int most_in_hand_ = 0;
   std::vector<int> in_hand_;
   std::map<std::int64_t, int> times_sent_;
+  std::vector<std::int64_t> order_;
+  std::set<int> silent_;
   std::deque<CrewMessage> answers_;
 };
 

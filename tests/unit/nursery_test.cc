@@ -96,6 +96,18 @@ TEST(Nursery, EndsWhatNeedsTooMuchMemory) {
   EXPECT_EQ(result.reason, "needs more than 64 MiB of memory");
 }
 
+TEST(Nursery, EndsWhatPrintsTooMuch) {
+  Nursery nursery(LOCKSTEP_BINARY);
+  const IsolatedTask task{
+      .arguments = {"topology", "build", "--template", "Spectrum-X", "-g", "64", "-o", "-"},
+      .folder = {},
+      .output_limit = Bytes(1000)};
+  const IsolatedResult result = nursery.run(task);
+  EXPECT_EQ(result.ending, Ending::kBadInput);
+  EXPECT_THAT(result.reason, HasSubstr("cannot write"));
+  EXPECT_LE(result.out.size(), 1000U);
+}
+
 TEST(Nursery, ACrashIsAResult) {
   const ScratchFolder scratch;
   Nursery nursery(LOCKSTEP_BINARY);

@@ -230,14 +230,21 @@ TEST(ResultCache, AFileThatIsNoStoreIsMovedAside) {
   EXPECT_EQ(FileText(scratch / "results.sqlite.damaged").view().size(), 5000U);
 }
 
-TEST(ResultCache, TakesConcurrentWriters) {
+class ResultCacheOf : public ::testing::TestWithParam<CacheSharing> {};
+INSTANTIATE_TEST_SUITE_P(Sharing, ResultCacheOf,
+                         ::testing::Values(CacheSharing::kOneMachine, CacheSharing::kMachines));
+
+// With a write-ahead log and without, as on a network's file system.
+TEST_P(ResultCacheOf, TakesConcurrentWriters) {
   const ScratchFolder scratch;
-  constexpr int kWriters = 4, kResults = 25;
+  constexpr int kWriters = 4;
+  const int results =
+      GetParam() == CacheSharing::kOneMachine ? 25 : 5;  // these wait for each other
   std::vector<std::thread> writers;
   for (int w = 0; w < kWriters; ++w) {
     writers.emplace_back([&, w] {
-      ResultCache cache(scratch.path(), 1 << 24);
-      for (int r = 0; r < kResults; ++r) {
+      ResultCache cache(scratch.path(), 1 << 24, GetParam());
+      for (int r = 0; r < results; ++r) {
         const std::string key = std::to_string(w) + ":" + std::to_string(r);
         cache.store(key, "c", {}, result_of_size(100));
         cache.store("shared", "c", {}, result_of_size(100));
@@ -250,9 +257,17 @@ TEST(ResultCache, TakesConcurrentWriters) {
   for (std::thread& writer : writers) {
     writer.join();
   }
-  ResultCache cache(scratch.path(), 1 << 24);
-  EXPECT_EQ(cache.list().size(), std::size_t{kWriters * kResults + 1});
+  EXPECT_FALSE(std::filesystem::exists(scratch / "results.sqlite-shm"));
+  ResultCache cache(scratch.path(), 1 << 24, GetParam());
+  EXPECT_EQ(cache.list().size(), static_cast<std::size_t>(kWriters * results + 1));
   EXPECT_EQ(cache.verify().damaged, 0);
+  EXPECT_EQ(std::filesystem::exists(scratch / "results.sqlite-shm"),
+            GetParam() == CacheSharing::kOneMachine);
+}
+
+TEST(ResultCache, KnowsFileSystemsOfNetworks) {
+  EXPECT_EQ(cache_sharing("/proc"), CacheSharing::kOneMachine);
+  EXPECT_EQ(cache_sharing("/no such folder"), CacheSharing::kOneMachine);
 }
 
 // An entry that is stored anew gets another row, and rows that went may give their numbers to

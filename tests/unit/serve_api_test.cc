@@ -85,15 +85,46 @@ TEST(ServeApi, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"../x": ""}})"), 400);
   EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"/x": ""}})"), 400);
   EXPECT_EQ(status(R"({"arguments": ["plan"], "time_limit_s": -1})"), 400);
+  for (const char* name : {".", "a/", "a//b", "a/./b", "", "a\\u0000"}) {
+    EXPECT_EQ(
+        api.run(fmt::format(R"({{"arguments": ["plan"], "files": {{"{}": ""}}}})", name)).status,
+        400)
+        << name;
+  }
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"a": "", "a/b": ""}})"), 400);
+  EXPECT_EQ(api.run(R"({"arguments": ["plan"], "files": {")" + std::string(256, 'a') + R"(": ""}})")
+                .status,
+            400);
+  std::string files;
+  for (int i = 0; i <= 1000; ++i) {
+    files += fmt::format("{}\"{}\": \"\"", i == 0 ? "" : ", ", i);
+  }
+  EXPECT_EQ(api.run(R"({"arguments": ["plan"], "files": {)" + files + "}}").status, 400);
+  std::string words = R"("plan")";
+  for (int i = 0; i < 100'000; ++i) {
+    words += ",0";
+  }
+  EXPECT_EQ(api.run(R"({"arguments": [)" + words + "]}").status, 413);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/etc/passwd"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload=/etc/passwd"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "a/../../x"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "-o/../x"]})"), 403);
   EXPECT_EQ(status(R"({"arguments": ["simulate", "-w/etc/passwd"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "-qw/etc/passwd"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["simulate", "-qo../x"]})"), 403);
   EXPECT_TRUE(api.ran.empty());
+  // A long word takes as long as it is long, and no stack.
+  std::string dashes;
+  for (int i = 0; i < 1'000'000; ++i) {
+    dashes += "-a";
+  }
+  EXPECT_EQ(api.run(R"({"arguments": ["plan", ")" + dashes + R"("]})").status, 200);
+  EXPECT_TRUE(api.ran.back().confined);
+  EXPECT_THAT(api.ran.back().readable, ElementsAre());
   EXPECT_EQ(status(R"({"arguments": ["plan"], "want_files": ["../x"]})"), 403);
   api.settings.files = "/data";
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/data/w.txt"]})"), 200);
+  EXPECT_THAT(api.ran.back().readable, ElementsAre("/data"));
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/database"]})"), 403);
   api.busy = true;
   EXPECT_EQ(status(R"({"arguments": ["plan"]})"), 503);
@@ -218,6 +249,35 @@ TEST(LiveModel, AnswersAsAFreshSimulationDoes) {
   }
 }
 
+// What is prepared while nobody asks changes nothing either; a GPU that is not in the job is told
+// to who asks for it.
+TEST(LiveModel, PreparesASlowGpu) {
+  LiveModel model({"--model", "llama3-8b", "--gpus", "32", "--tp", "4", "--pp", "4",
+                   "--global-batch", "8", "--sp", "--topology", "Spectrum-X:g=32", "--spray"});
+  model.evaluate({});
+  const LiveSliders slow{.network_bandwidth = 0.7, .straggler = 1.3, .straggler_gpu = 5};
+  model.prepare(slow);
+  model.prepare(slow);
+  const Json reply = model.evaluate(slow);
+  EXPECT_EQ(reply["kept"], false);  // the place itself is new
+  EXPECT_EQ(model.simulate(slow).total, model.simulate(slow, true).total);
+  EXPECT_THROW(model.prepare({.straggler_gpu = 32}), Error);
+  EXPECT_THROW(model.evaluate({.straggler = 2, .straggler_gpu = 32}), Error);
+}
+
+// The sliders go back to where they began: what was found there goes last.
+TEST(KeptStep, LetsGoOfOtherNetworksFirst) {
+  KeptStep kept;
+  for (const char* network : {"first", "second", "third", "fourth", "fifth"}) {
+    kept.network = network;
+    kept.trim();
+    kept.folds[{network, {}}] = {};
+  }
+  EXPECT_TRUE(kept.folds.contains({"first", {}}));
+  EXPECT_FALSE(kept.folds.contains({"second", {}}));
+  EXPECT_TRUE(kept.folds.contains({"fifth", {}}));
+}
+
 // Each slider, alone and beside a slow GPU, with many microbatches and gradients that are reduced
 // during the last one; then also every rank for itself.
 TEST(LiveModel, EachSliderAnswersAsAFreshSimulationDoes) {
@@ -324,6 +384,7 @@ TEST(LiveModel, HeedsAllFlags) {
                                                   {"--trace", "t.json"},
                                                   {"--sensitivity"},
                                                   {"--report", "r.html"},
+                                                  {"--help"},
                                                   {"--model", "llama3-8b"},
                                                   {"--nonsense"}}) {
     EXPECT_THROW(total(refused), Error) << refused.front();

@@ -190,6 +190,55 @@ TEST(SweepCoordinator, HandsEachPointOutOnce) {
   EXPECT_GE(here, 1U);
 }
 
+/// A coordinator's task that does nothing, where it is rank 0's own.
+SweepCoordinator::MakeTask quick_tasks(const Grid& grid) {
+  return [&grid](std::int64_t point) {
+    SweepTask task = sweep_task(grid, point, "out", false);
+    task.command.arguments = {"--version"};
+    return task;
+  };
+}
+
+std::vector<std::int64_t> all_points(const Grid& grid) {
+  std::vector<std::int64_t> points(static_cast<std::size_t>(grid.size()));
+  std::iota(points.begin(), points.end(), 0);
+  return points;
+}
+
+// Points 0 to 7 are analytic, 8 to 15 packets: these go first, those of most GPUs before the
+// others.
+TEST(SweepCoordinator, HandsOutTheLongestFirst) {
+  const ScratchFolder scratch;
+  const Grid grid = parse_grid(R"(
+command: simulate
+axes: [{engine: [analytic, packet]}, {gpus: [8, 16, 32, 64, 128, 256, 512, 1024]}]
+)",
+                               "g.yaml");
+  SweepJournal journal(scratch / "journal.jsonl", {}, grid.size());
+  SweepRunner runner(0, LOCKSTEP_BINARY);
+  testing::FakeCrew crew(4);
+  SweepCoordinator coordinator(grid, runner, &crew, journal, quick_tasks(grid));
+  EXPECT_TRUE(coordinator.run(all_points(grid), [](std::int64_t) { return true; }));
+  // 15 is rank 0's own. Rows that all took as long change the order after eight of them.
+  ASSERT_GE(crew.order().size(), 6U);
+  EXPECT_THAT(std::vector(crew.order().begin(), crew.order().begin() + 6),
+              ElementsAre(14, 13, 12, 11, 10, 9));
+}
+
+// Rank 1 never answers: it keeps the two points that it has, and the others do all else.
+TEST(SweepCoordinator, ASlowRankHoldsUpNobody) {
+  const ScratchFolder scratch;
+  const Grid grid = parse_grid("command: simulate\naxes: [{x: {seeds: 100}}]\n", "g.yaml");
+  SweepJournal journal(scratch / "journal.jsonl", {}, grid.size());
+  SweepRunner runner(0, LOCKSTEP_BINARY);
+  testing::FakeCrew crew(3);
+  crew.silence(1);
+  SweepCoordinator coordinator(grid, runner, &crew, journal, quick_tasks(grid));
+  EXPECT_FALSE(coordinator.run(all_points(grid), [](std::int64_t done) { return done < 98; }));
+  EXPECT_EQ(journal.rows().size(), 98U);
+  EXPECT_EQ(crew.in_hand(1), 2);
+}
+
 TEST(SweepCoordinator, StopsWhenToldTo) {
   const ScratchFolder scratch;
   const Grid grid = parse_grid("command: simulate\naxes: [{x: {seeds: 50}}]\n", "g.yaml");
