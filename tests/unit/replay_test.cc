@@ -256,7 +256,7 @@ class OvertakingNetwork : public testing::FakeNetwork {
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override {
     starts_.resize(std::max<std::size_t>(starts_.size(), tag + 1));
     starts_[tag] = when;
-    FakeNetwork::start(connection, bytes, tag == 0 ? when + Time::ms(1) : when, tag);
+    FakeNetwork::start(connection, bytes, tag == 0 ? when + Time::us(1000) : when, tag);
   }
   bool has_queues() const override { return queues_; }
   Time started(std::size_t slot) const { return starts_[slot]; }
