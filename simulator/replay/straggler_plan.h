@@ -30,8 +30,8 @@ struct StragglerContext {
   std::int32_t ranks() const { return static_cast<std::int32_t>(server_of_rank.size()); }
   /// The family of that kind, of the rank's job, that the rank is in; nullptr where there is none.
   const CommFamily* family_of(GroupKind kind, std::int32_t rank) const;
-  /// A rank's place in its group of that kind, 0 where it has none; and the largest group's size, of
-  /// any job.
+  /// A rank's place in its group of that kind, 0 where it has none; and the largest group's size,
+  /// of any job.
   std::int32_t place(GroupKind kind, std::int32_t rank) const;
   std::int32_t size(GroupKind kind) const;
   /// Which of its job's data-parallel ranks a rank belongs to: those that work on the same

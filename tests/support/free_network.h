@@ -61,8 +61,8 @@ inline StepResult simulate_free(const Workload& workload, StepOptions options = 
     return std::shared_ptr<const Schedule>(schedule);
   };
   options.send_latency = Time();
-  return simulate_step(workload, topology, [] { return std::make_unique<FreeNetwork>(); }, lap,
-                       options);
+  return simulate_step(
+      workload, topology, [] { return std::make_unique<FreeNetwork>(); }, lap, options);
 }
 
 }  // namespace lockstep::testing

@@ -33,8 +33,8 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   const auto loads = [&plan, &context, distribution, index](
                          const CommFamily& family, std::int32_t group, std::int32_t microbatch) {
     const auto& members = family.groups()[static_cast<std::size_t>(group)];
-    Rng rng = plan.rng(index, context.draw_of(family, group),
-                       static_cast<std::uint64_t>(microbatch) + 1);
+    Rng rng =
+        plan.rng(index, context.draw_of(family, group), static_cast<std::uint64_t>(microbatch) + 1);
     std::vector<double> drawn;
     double sum = 0;
     for (std::size_t place = 0; place < members.size(); ++place) {

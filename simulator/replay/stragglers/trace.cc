@@ -85,8 +85,8 @@ class MeasuredFactors {
     const TraceOp type =
         op.type == OpType::kForward ? TraceOp::kForwardCompute : TraceOp::kBackwardCompute;
     const auto found =
-        factor_.find({type, step % std::ssize(step_), worker,
-                      std::max<std::int32_t>(0, op.chunk), op.microbatch % microbatches_});
+        factor_.find({type, step % std::ssize(step_), worker, std::max<std::int32_t>(0, op.chunk),
+                      op.microbatch % microbatches_});
     return found == factor_.end() ? 1 : found->second;
   }
 
