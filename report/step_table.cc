@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -200,6 +201,18 @@ class Writer {
     return upper;
   }
 
+  /// The places of the three longest times, the longest first; of those that are not 0.
+  static std::vector<std::size_t> longest(std::span<const Time> times) {
+    std::vector<std::size_t> places(times.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::ranges::stable_sort(places, std::greater<>(),
+                             [&](std::size_t place) { return times[place]; });
+    while (!places.empty() && (places.size() > 3 || times[places.back()] == Time())) {
+      places.pop_back();
+    }
+    return places;
+  }
+
   void critical() {
     if (!result_.critical) {
       return;
@@ -217,14 +230,13 @@ class Writer {
     if (path.gap > Time()) {
       row("  nothing", path.gap);
     }
-    std::vector<std::size_t> ranks(path.by_rank.size());
-    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
-    std::ranges::stable_sort(ranks, std::greater<>(),
-                             [&](std::size_t rank) { return path.by_rank[rank]; });
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, ranks.size()); ++i) {
-      if (path.by_rank[ranks[i]] > Time()) {
-        row(fmt::format("  of it on rank {}", ranks[i]), path.by_rank[ranks[i]]);
+    for (const std::size_t type : longest(path.by_type)) {
+      if (static_cast<OpType>(type) != OpType::kOther) {
+        row(fmt::format("  of it {}", name_of(static_cast<OpType>(type))), path.by_type[type]);
       }
+    }
+    for (const std::size_t rank : longest(path.by_rank)) {
+      row(fmt::format("  of it on rank {}", rank), path.by_rank[rank]);
     }
     for (std::size_t i = 0;
          topology_ != nullptr && i < std::min<std::size_t>(3, path.by_link.size()); ++i) {
