@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -143,9 +144,14 @@ class Writer {
     }
     line(what);
     const Parallelism& p = result_.parallel;
-    std::string job = fmt::format("{} GPUs: tp {}, pp {}", result_.gpus, p.tp, p.pp);
+    const bool several = result_.jobs.size() > 1;
+    const std::int64_t gpus = several ? p.gpus : result_.gpus;
+    std::string job =
+        several ? fmt::format("{} GPUs, {} jobs; the first: ", result_.gpus, result_.jobs.size())
+                : "";
+    job += fmt::format("{} GPUs: tp {}, pp {}", gpus, p.tp, p.pp);
     if (p.tp > 0 && p.pp > 0) {
-      job += fmt::format(", dp {}", result_.gpus / (p.tp * p.pp));
+      job += fmt::format(", dp {}", gpus / (p.tp * p.pp));
     }
     line(job + fmt::format(", ep {}, {} micro-batch{}", p.ep, p.ga, p.ga == 1 ? "" : "es"));
     const std::string first = to_text(result_.first_rank_end);

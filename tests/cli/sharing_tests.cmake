@@ -8,7 +8,7 @@ lockstep_cli_test(cli_simulate_job_matrix_one ARGS simulate ${tiny} --topology S
 lockstep_cli_test(cli_simulate_beside_trace ARGS simulate ${tiny} --beside tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --trace @OUT@/jobs.csv EXIT 2 ERR "--trace: a trace for 'lockstep whatif' is of one job, but 2 run" "a time line")
 # A scenario may name the other jobs.
 lockstep_cli_test(cli_simulate_scenario_beside ARGS simulate ${tiny} --topology Spectrum-X:g=16 --scenario tests/data/stragglers/two-jobs.yaml --job-matrix
-                  OUT "^  gpu:11:2 .* 1.752$" "^  tiny-2 +8 +8 +2096.112$" "^tiny-2 +2.096 +1.0000 +- +1.0000$")
+                  OUT "^16 GPUs, 2 jobs; the first: 8 GPUs: tp 4, pp 1, dp 2, ep 1, 1 micro-batch$" "^  gpu:11:2 .* 1.752$" "^  tiny-2 +8 +8 +2096.112$" "^tiny-2 +2.096 +1.0000 +- +1.0000$")
 lockstep_cli_test(cli_simulate_scenario_beside_wrong ARGS simulate ${tiny} --topology Spectrum-X:g=16 --scenario tests/data/stragglers/wrong-beside.yaml EXIT 2
                   ERR "wrong-beside.yaml:2: beside: is no name of a workload's file")
 lockstep_cli_test(cli_simulate_scenario_key ARGS simulate ${tiny} --topology Spectrum-X:g=16 --scenario tests/data/stragglers/wrong-key.yaml EXIT 2
