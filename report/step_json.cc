@@ -34,7 +34,9 @@ Json parallel_json(const StepResult& result) {
   const Parallelism& p = result.parallel;
   Json json = {{"tp", p.tp}, {"ep", p.ep}, {"pp", p.pp}, {"vpp", p.vpp}, {"ga", p.ga}};
   if (p.tp > 0 && p.pp > 0) {
-    json["dp"] = result.gpus / (p.tp * p.pp);
+    // Of several jobs the first one's.
+    const std::int64_t gpus = result.jobs.size() > 1 ? p.gpus : result.gpus;
+    json["dp"] = gpus / (p.tp * p.pp);
   }
   return json;
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -142,9 +144,14 @@ class Writer {
     }
     line(what);
     const Parallelism& p = result_.parallel;
-    std::string job = fmt::format("{} GPUs: tp {}, pp {}", result_.gpus, p.tp, p.pp);
+    const bool several = result_.jobs.size() > 1;
+    const std::int64_t gpus = several ? p.gpus : result_.gpus;
+    std::string job =
+        several ? fmt::format("{} GPUs, {} jobs; the first: ", result_.gpus, result_.jobs.size())
+                : "";
+    job += fmt::format("{} GPUs: tp {}, pp {}", gpus, p.tp, p.pp);
     if (p.tp > 0 && p.pp > 0) {
-      job += fmt::format(", dp {}", result_.gpus / (p.tp * p.pp));
+      job += fmt::format(", dp {}", gpus / (p.tp * p.pp));
     }
     line(job + fmt::format(", ep {}, {} micro-batch{}", p.ep, p.ga, p.ga == 1 ? "" : "es"));
     const std::string first = to_text(result_.first_rank_end);
@@ -200,6 +207,18 @@ class Writer {
     return upper;
   }
 
+  /// The places of the three longest times, the longest first; of those that are not 0.
+  static std::vector<std::size_t> longest(std::span<const Time> times) {
+    std::vector<std::size_t> places(times.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::ranges::stable_sort(places, std::greater<>(),
+                             [&](std::size_t place) { return times[place]; });
+    while (!places.empty() && (places.size() > 3 || times[places.back()] == Time())) {
+      places.pop_back();
+    }
+    return places;
+  }
+
   void critical() {
     if (!result_.critical) {
       return;
@@ -217,14 +236,13 @@ class Writer {
     if (path.gap > Time()) {
       row("  nothing", path.gap);
     }
-    std::vector<std::size_t> ranks(path.by_rank.size());
-    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
-    std::ranges::stable_sort(ranks, std::greater<>(),
-                             [&](std::size_t rank) { return path.by_rank[rank]; });
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, ranks.size()); ++i) {
-      if (path.by_rank[ranks[i]] > Time()) {
-        row(fmt::format("  of it on rank {}", ranks[i]), path.by_rank[ranks[i]]);
+    for (const std::size_t type : longest(path.by_type)) {
+      if (static_cast<OpType>(type) != OpType::kOther) {
+        row(fmt::format("  of it {}", name_of(static_cast<OpType>(type))), path.by_type[type]);
       }
+    }
+    for (const std::size_t rank : longest(path.by_rank)) {
+      row(fmt::format("  of it on rank {}", rank), path.by_rank[rank]);
     }
     for (std::size_t i = 0;
          topology_ != nullptr && i < std::min<std::size_t>(3, path.by_link.size()); ++i) {

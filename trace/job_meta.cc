@@ -19,7 +19,7 @@ struct SizeField {
   std::int64_t low;
 };
 
-constexpr std::array<SizeField, 8> kSizes = {{
+constexpr std::array<SizeField, 9> kSizes = {{
     {"run_id", &JobMeta::run_id, 0},
     {"dp_size", &JobMeta::dp_size, 1},
     {"pp_size", &JobMeta::pp_size, 1},
@@ -28,7 +28,14 @@ constexpr std::array<SizeField, 8> kSizes = {{
     {"vpp_size", &JobMeta::vpp_size, 1},
     {"world_size", &JobMeta::world_size, 1},
     {"gathers_in_passes", &JobMeta::gathers_in_passes, 0},
+    {"gradients_behind_gc", &JobMeta::gradients_behind_gc, 0},
 }};
+
+/// Fields that the original tools do not have.
+bool is_ours(const SizeField& field) {
+  return field.member == &JobMeta::gathers_in_passes ||
+         field.member == &JobMeta::gradients_behind_gc;
+}
 
 Error error_at(const YAML::Node& node, const std::string& file, std::string message) {
   const YAML::Mark mark = node.Mark();
@@ -83,9 +90,9 @@ void read_field(JobMeta& meta, const std::string& key, const YAML::Node& value,
       return;
     }
   }
-  constexpr std::array<std::string_view, 9> kKnown = {
-      "trial_name", "run_id",   "dp_size",    "pp_size",          "tp_size",
-      "dsp_size",   "vpp_size", "world_size", "gathers_in_passes"};
+  constexpr std::array<std::string_view, 10> kKnown = {
+      "trial_name", "run_id",   "dp_size",    "pp_size",           "tp_size",
+      "dsp_size",   "vpp_size", "world_size", "gathers_in_passes", "gradients_behind_gc"};
   if (const std::string_view near = closest(key, kKnown); !near.empty()) {
     throw error_at(value, file, fmt::format("unknown field '{}'", printable(key)))
         .expected(join(kKnown, ", "))
@@ -110,6 +117,11 @@ void check(const JobMeta& meta, const std::string& file) {
         .at(file)
         .field("gathers_in_passes")
         .expected("a divisor of dp_size, or 0");
+  }
+  if (meta.gradients_behind_gc > 1) {
+    throw Error(fmt::format("{} is neither 0 nor 1", meta.gradients_behind_gc))
+        .at(file)
+        .field("gradients_behind_gc");
   }
   if (product != meta.world_size) {
     throw Error(fmt::format("{} is not dp * pp * tp * dsp = {} * {} * {} * {}", meta.world_size,
@@ -147,7 +159,7 @@ std::string to_yaml_text(const JobMeta& meta) {
   YAML::Emitter out;
   out << YAML::BeginMap << YAML::Key << "trial_name" << YAML::Value << meta.trial_name;
   for (const SizeField& field : kSizes) {
-    if (field.member != &JobMeta::gathers_in_passes || meta.gathers_in_passes > 0) {
+    if (!is_ours(field) || meta.*field.member > 0) {
       out << YAML::Key << field.name << YAML::Value << meta.*field.member;
     }
   }

@@ -22,6 +22,9 @@ struct JobMeta {
   /// that no pass gets through without those of the others; 0: they are not. Ours; written where
   /// they are.
   std::int64_t gathers_in_passes = 0;
+  /// 1: gradients are reduced behind the operation gc, which holds what is left of computing them
+  /// when the last pass has ended (ZB-H1, DualPipe). Ours; written where it is so.
+  std::int64_t gradients_behind_gc = 0;
 
   bool operator==(const JobMeta&) const = default;
 };

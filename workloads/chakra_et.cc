@@ -181,11 +181,20 @@ class RankReader {
       }
       default:
         op.compute = duration_of(node);
-        op.stream = stream(node.cpu               ? "host"
-                           : node.cuda_stream < 0 ? "compute"
-                                                  : fmt::format("stream {}", node.cuda_stream));
+        op.stream = stream(stream_name(node));
     }
     return op;
+  }
+
+  static std::string stream_name(const ChakraNode& node) {
+    if (node.cpu) {
+      return "host";
+    }
+    if (node.cuda_stream >= 0) {
+      return fmt::format("stream {}", node.cuda_stream);
+    }
+    const bool copies = node.kind == ChakraKind::kLoad || node.kind == ChakraKind::kStore;
+    return copies ? "copy" : "compute";
   }
 
   Bytes bytes_of(const ChakraNode& node) const {

@@ -18,8 +18,9 @@ std::vector<std::string> chakra_files(const std::string& path);
 /// one job.
 ///
 ///  - A node becomes an operation after those that it depends on. Of nodes that are ready the one
-///    with the smallest id comes first. Computation takes duration_micros; operations of the host
-///    (is_cpu_op) and of each CUDA stream (attribute "stream") run one after the other, as do
+///    with the smallest id comes first. Computation takes duration_micros, as do loads from memory
+///    and stores to it, which run beside it; operations of the host (is_cpu_op) and of each CUDA
+///    stream (attribute "stream") run one after the other, as do loads and stores without one,
 ///    collectives of a process group and messages to (from) one rank.
 ///  - Collectives run over the process group `pg_name`: the ranks that comm_group.json beside the
 ///    traces lists for it ({"NAME": [0, 1, …]}), else all ranks that name it; without one, over all

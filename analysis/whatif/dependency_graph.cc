@@ -224,7 +224,7 @@ std::vector<StageOps> make_stage_ops(const OpTable& table) {
 
 DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_size,
                                       const std::string& file, Warnings* warnings,
-                                      std::int64_t gathers_in_passes) {
+                                      std::int64_t gathers_in_passes, bool gradients_behind_gc) {
   DependencyGraph graph;
   graph.scopes = lane_scopes(table, file, gathers_in_passes);
   graph.reduces_layernorm = table.tp > 1;
@@ -248,6 +248,11 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
     const std::vector<Edge> own = in_rank_edges(table, ops, matched.matches, graph.data_parallel,
                                                 graph.overlap, file, warnings);
     edges.insert(edges.end(), own.begin(), own.end());
+    for (const std::uint32_t scatter : ops.of(TraceOp::kGradsReduceScatter)) {
+      if (gradients_behind_gc && graph.overlap) {
+        edges.push_back({scatter, ops.of(TraceOp::kGc).front()});
+      }
+    }
   }
   std::sort(edges.begin(), edges.end());
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());

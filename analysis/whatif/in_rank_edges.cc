@@ -1,7 +1,9 @@
 #include "analysis/whatif/in_rank_edges.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,12 +23,35 @@ class Drawer {
     }
   }
 
+  bool ended_before(std::uint32_t before, std::uint32_t after) const {
+    constexpr float kSlack = 1e-6F;  // seconds
+    return table_.nodes[before].end_s <= table_.nodes[after].start_s + kSlack;
+  }
+
+  /// Two passes that run side by side take turns, so that each waits for the other's message, too.
+  void partners(const NodeList& nodes, const std::vector<TransferMatch>& matches) {
+    std::map<std::uint32_t, std::uint32_t> received;  // by pass
+    for (const auto& [transfer, compute] : matches) {
+      const TraceOp type = table_.nodes[transfer].type;
+      if (type == TraceOp::kForwardRecv || type == TraceOp::kBackwardRecv) {
+        received[compute] = transfer;
+      }
+    }
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+      if (ended_before(nodes[i - 1], nodes[i])) {
+        continue;
+      }
+      for (const auto& [pass, other] :
+           {std::pair(nodes[i - 1], nodes[i]), std::pair(nodes[i], nodes[i - 1])}) {
+        if (const auto message = received.find(other); message != received.end()) {
+          add(pass, message->second);
+        }
+      }
+    }
+  }
+
   /// Passes of which two may run side by side: each waits for those that had ended before it.
   void side_by_side(const NodeList& nodes) {
-    constexpr float kSlack = 1e-6F;  // seconds
-    const auto ended_before = [&](std::uint32_t before, std::uint32_t after) {
-      return table_.nodes[before].end_s <= table_.nodes[after].start_s + kSlack;
-    };
     for (std::size_t i = 1; i < nodes.size(); ++i) {
       NodeList waits;  // none of them for another
       for (std::size_t k = i; k-- > 0;) {
@@ -232,6 +257,7 @@ std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
   Drawer drawer(table, ops, file);
   if (table.both_ways) {
     drawer.side_by_side(ops.compute);
+    drawer.partners(ops.compute, matches);
   } else {
     drawer.stream(ops.compute);
   }

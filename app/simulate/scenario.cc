@@ -28,34 +28,51 @@ Straggler of_mapping(const YAML::Node& node, const std::string& file) {
   return Straggler::make(model, values, date("from"), date("until"));
 }
 
+/// A list of the file; nothing where it has none of that name.
+YAML::Node list_of(const YamlFields& fields, const char* name, const std::string& file) {
+  if (!fields.has(name)) {
+    return YAML::Node(YAML::NodeType::Sequence);
+  }
+  const YAML::Node list = fields.at(name);
+  if (!list.IsSequence()) {
+    throw yaml_error("is no list", list, file, name);
+  }
+  return list;
+}
+
 }  // namespace
 
-std::vector<Straggler> parse_scenario(std::string_view text, const std::string& file) {
+Scenario parse_scenario(std::string_view text, const std::string& file) {
   YAML::Node root;
   try {
     root = YAML::Load(std::string(text));
   } catch (const YAML::Exception& problem) {
     throw yaml_problem(problem, file);
   }
-  constexpr std::array<std::string_view, 1> kKnown{"stragglers"};
+  constexpr std::array<std::string_view, 2> kKnown{"stragglers", "beside"};
   const YamlFields fields(root, file, "");
   fields.allow(kKnown);
-  const YAML::Node list = fields.at("stragglers");
-  if (!list.IsSequence()) {
-    throw yaml_error("is no list", list, file, "stragglers");
+  if (!fields.has("stragglers") && !fields.has("beside")) {
+    throw fields.error("there are neither stragglers nor jobs beside");
   }
-  std::vector<Straggler> stragglers;
-  for (const YAML::Node& item : list) {
+  Scenario scenario;
+  for (const YAML::Node& item : list_of(fields, "stragglers", file)) {
     const std::size_t line = static_cast<std::size_t>(item.Mark().line) + 1;
     try {
-      stragglers.push_back(item.IsScalar() ? Straggler::parse(item.Scalar())
-                                           : of_mapping(item, file));
+      scenario.stragglers.push_back(item.IsScalar() ? Straggler::parse(item.Scalar())
+                                                    : of_mapping(item, file));
     } catch (Error& error) {
       throw std::move(error).at(file, line);
     }
-    stragglers.back().set_source(file, line);
+    scenario.stragglers.back().set_source(file, line);
   }
-  return stragglers;
+  for (const YAML::Node& item : list_of(fields, "beside", file)) {
+    if (!item.IsScalar() || item.Scalar().empty()) {
+      throw yaml_error("is no name of a workload's file", item, file, "beside");
+    }
+    scenario.beside.push_back(item.Scalar());
+  }
+  return scenario;
 }
 
 }  // namespace lockstep

@@ -8,13 +8,21 @@
 
 namespace lockstep {
 
-/// The stragglers of a scenario file (docs/stragglers.md):
+/// What goes wrong in a step, and who else is there.
+struct Scenario {
+  std::vector<Straggler> stragglers;
+  std::vector<std::string> beside;  ///< files of further workloads, as --beside has them
+};
+
+/// A scenario file (docs/stragglers.md); either list may be left out:
 ///
 ///     stragglers:
 ///       - gpu:3:1.5
 ///       - {model: link, nodes: 12-40, share: 0.5, from: 10ms, until: 20ms}
+///     beside:
+///       - other-job.txt
 ///
 /// ERRORS: Error with file, line and field.
-std::vector<Straggler> parse_scenario(std::string_view text, const std::string& file);
+Scenario parse_scenario(std::string_view text, const std::string& file);
 
 }  // namespace lockstep

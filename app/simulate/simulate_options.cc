@@ -107,7 +107,8 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
                  "given several times")
       ->take_all()
       ->group(slow);
-  app.add_option("--scenario", options.scenario, "YAML file of stragglers (docs/stragglers.md)")
+  app.add_option("--scenario", options.scenario,
+                 "YAML file of stragglers and jobs beside (docs/stragglers.md)")
       ->group(slow);
   app.add_flag("--list-stragglers", options.list_stragglers, "show the models and their fields")
       ->group(slow);

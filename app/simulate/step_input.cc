@@ -68,48 +68,63 @@ Workload load_workload(const SimulateOptions& options, std::vector<std::string>&
     }
     workload.jobs.front().parallel.gpus = options.gpus;
   }
-  add_beside(options, workload, warnings);
+  return workload;
+}
+
+bool has_tables(const Workload& workload) {
+  return std::ranges::any_of(workload.jobs, [](const WorkloadJob& job) {
+    return std::holds_alternative<LayerTable>(job.work);
+  });
+}
+
+/// --semantics megatron: every table of layers as the pipeline that it stands for.
+void take_semantics(const SimulateOptions& options, Workload& workload) {
   for (WorkloadJob& each : workload.jobs) {
     if (options.semantics == "megatron" && std::holds_alternative<LayerTable>(each.work)) {
       try {
         each = megatron_pipeline(each);
       } catch (Error& error) {
-        throw std::move(error).at(options.workload);
+        throw std::move(error).at(options.workload.empty() ? each.name : options.workload);
       }
     }
   }
-  return workload;
 }
 
-/// Says so of what was given and only tables of layers heed.
-void warn_of_flags_of_tables(const SimulateOptions& options, std::vector<std::string>& warnings) {
-  for (const auto& [flag, is_given] :
-       {std::pair("--chunks-per-stage", options.chunks_per_stage > 0),
-        std::pair("--semantics", options.semantics != SimulateOptions().semantics),
-        std::pair("--pp-overlap", options.pp_overlap.has_value())}) {
-    if (is_given) {
-      warnings.push_back(fmt::format(
-          "{} changes nothing: a model's step has chunks (--vpp), an order (--schedule) and "
-          "messages of its own",
-          flag));
+/// Says so of what was given and only tables of layers heed: `tables`, whether the workload has
+/// any, `layers`, whether they run layer by layer.
+void warn_of_flags_of_tables(const SimulateOptions& options, bool tables, bool layers,
+                             std::vector<std::string>& warnings) {
+  const char* why = options.workload.empty()
+                        ? "a model's step has chunks (--vpp), an order (--schedule) and messages "
+                          "of its own"
+                    : tables ? "the table of layers runs as a pipeline (--semantics megatron)"
+                             : "the workload's operations have an order and messages of their own";
+  for (const auto& [flag, is_ignored] :
+       {std::pair("--chunks-per-stage", options.chunks_per_stage > 0 && !layers),
+        std::pair("--semantics", options.semantics != SimulateOptions().semantics && !tables),
+        std::pair("--pp-overlap", options.pp_overlap.has_value() && !layers)}) {
+    if (is_ignored) {
+      warnings.push_back(fmt::format("{} changes nothing: {}", flag, why));
     }
   }
 }
 
-/// The stragglers of --straggler and of the scenario, in this order.
-std::vector<Straggler> read_stragglers(const SimulateOptions& options) {
-  std::vector<Straggler> stragglers;
+/// The stragglers of --straggler and of the scenario, in this order; and the scenario's jobs behind
+/// those of --beside.
+void read_scenario(SimulateOptions& options) {
+  options.stragglers.clear();
   for (const std::string& spec : options.straggler_specs) {
-    stragglers.push_back(Straggler::parse(spec));
+    options.stragglers.push_back(Straggler::parse(spec));
   }
   if (!options.scenario.empty()) {
     constexpr Bytes kMostYaml(1 << 24);  // its tree takes 75 times as much
     const FileText text(options.scenario, kMostYaml);
-    for (Straggler& straggler : parse_scenario(text.view(), options.scenario)) {
-      stragglers.push_back(std::move(straggler));
+    Scenario scenario = parse_scenario(text.view(), options.scenario);
+    for (Straggler& straggler : scenario.stragglers) {
+      options.stragglers.push_back(std::move(straggler));
     }
+    options.beside.insert(options.beside.end(), scenario.beside.begin(), scenario.beside.end());
   }
-  return stragglers;
 }
 
 }  // namespace
@@ -137,17 +152,19 @@ void take_job(CLI::App& app, SimulateOptions& options) {
 }
 
 StepInput read_step_input(SimulateOptions& options) {
-  options.stragglers = read_stragglers(options);
+  read_scenario(options);
   StepInput input;
   if (options.workload.empty()) {
     input.job = job_of(options);
     input.workload = exact_workload_of(*input.job).workload;
     input.warnings = input.job->warnings;
-    warn_of_flags_of_tables(options, input.warnings);
-    add_beside(options, input.workload, input.warnings);
   } else {
     input.workload = load_workload(options, input.warnings);
   }
+  add_beside(options, input.workload, input.warnings);
+  const bool tables = has_tables(input.workload);
+  take_semantics(options, input.workload);
+  warn_of_flags_of_tables(options, tables, has_tables(input.workload), input.warnings);
   if (!options.topology.empty()) {
     input.topology = topology_from(options.topology, &input.warnings);
   }

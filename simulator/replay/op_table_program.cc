@@ -65,7 +65,8 @@ RankPrograms op_table_program(const OpTable& table, std::int64_t gpus) {
     }
   }
   for (const GroupFamily& family : table.groups) {
-    work.families.emplace_back(kind_of(family), family.members, static_cast<std::int32_t>(gpus));
+    work.families.emplace_back(kind_of(family), family.members, static_cast<std::int32_t>(gpus),
+                               family.name.find('.') == std::string::npos);
   }
   return work;
 }
@@ -108,7 +109,7 @@ RankPrograms side_by_side(std::vector<RankPrograms> jobs) {
           rank += first_rank;
         }
       }
-      all.families.emplace_back(family.kind(), std::move(members), ranks);
+      all.families.emplace_back(family.kind(), std::move(members), ranks, family.plain());
     }
     for (Program& program : job.programs) {
       program.shift(first_family, first_rank);

@@ -56,8 +56,9 @@ void Program::shift(std::int32_t families, std::int32_t ranks) {
 }
 
 CommFamily::CommFamily(GroupKind kind, std::vector<std::vector<std::int32_t>> members,
-                       std::int32_t ranks)
+                       std::int32_t ranks, bool plain)
     : kind_(kind),
+      plain_(plain),
       members_(std::move(members)),
       group_(static_cast<std::size_t>(ranks), -1),
       place_(static_cast<std::size_t>(ranks), -1) {

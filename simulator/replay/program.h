@@ -87,9 +87,13 @@ class Program {
 /// Communicators of one kind: disjoint groups of ranks.
 class CommFamily {
  public:
-  CommFamily(GroupKind kind, std::vector<std::vector<std::int32_t>> members, std::int32_t ranks);
+  /// `plain`: these are the groups that the kind is named for ("tp"), not further ones that count
+  /// as such ("tp.model").
+  CommFamily(GroupKind kind, std::vector<std::vector<std::int32_t>> members, std::int32_t ranks,
+             bool plain = true);
 
   GroupKind kind() const { return kind_; }
+  bool plain() const { return plain_; }
   std::span<const std::vector<std::int32_t>> groups() const { return members_; }
   /// The group of a rank and the rank's place in it; -1 where it is in none.
   std::int32_t group_of(std::int32_t rank) const { return group_[static_cast<std::size_t>(rank)]; }
@@ -97,6 +101,7 @@ class CommFamily {
 
  private:
   GroupKind kind_;
+  bool plain_;
   std::vector<std::vector<std::int32_t>> members_;
   std::vector<std::int32_t> group_, place_;
 };

@@ -74,9 +74,20 @@ std::vector<std::int32_t> firsts(const OpTable& table, std::string_view name, st
 /// One row for each (type, chunk, microbatch).
 using Rows = std::map<std::tuple<TraceOp, std::int32_t, std::int32_t>, Span>;
 
-/// A pass that waits for its turn on the worker, not to be launched, begins when the wait does. Of
-/// two passes that take turns, operator by operator, that is when the first begins; behind weights'
-/// gradients that have no row, when the pass before them ends; but not before its message is there.
+/// Two passes take turns, operator by operator, so that both have to be there: they begin when the
+/// later one's message is, and each takes what both compute.
+void take_turns(Span& first, Span& second, Time there) {
+  first.begin = std::max(first.begin, std::min(there, first.end));
+  second.begin = first.begin;
+  const Time both = first.computed + second.computed;
+  for (Span* pass : {&first, &second}) {
+    pass->computed = std::min(both, pass->end - pass->begin);
+  }
+}
+
+/// A pass that waits for its turn on the worker, not to be launched, begins when the wait does:
+/// behind weights' gradients that have no row, when the pass before them ends; but not before its
+/// message is there. For passes that take turns see take_turns().
 /// With `gathers` all passes but the first do so: they wait for the parameters they begin with.
 void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gathers) {
   std::vector<std::pair<Rows::key_type, Span*>> passes;
@@ -95,7 +106,12 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
          microbatch});
     const Time there = message == rows.end() ? Time() : message->second.end;
     const bool turns = i > 0 && pass->begin < passes[i - 1].second->end;
-    const Time from = std::max(turns ? passes[i - 1].second->begin : ended, there);
+    if (turns) {
+      take_turns(*passes[i - 1].second, *pass, there);
+      ended = std::max(ended, pass->end);
+      continue;
+    }
+    const Time from = std::max(ended, there);
     bool behind = false;
     for (const Span& each : weights) {
       if (each.end > from && each.end <= pass->begin) {
@@ -103,7 +119,7 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
         pass->computed += std::min(each.computed, each.end - from);
       }
     }
-    if (turns || behind || (gathers && i > 0)) {
+    if (behind || (gathers && i > 0)) {
       pass->begin = std::min(pass->begin, from);
     }
     ended = std::max(ended, pass->end);
@@ -151,6 +167,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
       known = known || op.type != OpType::kOther;
       chunks_ = std::max(chunks_, op.chunk + 1);
       both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
+      splits_ = splits_ || op.type == OpType::kWeightGradient;
     }
   }
   if (!known) {
@@ -301,9 +318,12 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     };
     // Nothing else waits for the gradients of weights that are worked out behind the last pass.
     Span behind{.begin = tail, .end = tail};
+    Time all_computed = tail;
     for (const Span& each : weights) {
-      behind.end = std::max(behind.end, each.end);
+      all_computed = std::max(all_computed, each.end);
+      behind.end += each.end > tail ? std::min(each.computed, each.end - tail) : Time();
     }
+    behind.end = peers_ ? behind.end : all_computed;
     rows.emplace(Rows::key_type{TraceOp::kGc, -1, -1}, behind);
     if (rows.lower_bound({TraceOp::kLayernormGradsAllReduce, -1, -1}) ==
         rows.lower_bound({TraceOp::kOptimizer, -1, -1})) {
@@ -337,20 +357,28 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       }
       empty_row(TraceOp::kSeparateGradsAllReduce, before_clip);
     }
-    // Gradients are reduced beside the last pass; the row has what follows that pass.
+    // Gradients are reduced beside the last pass; the row has what follows that pass, and the
+    // gradients of weights behind it. Those of several chunks go over one stream.
+    using Scatter = std::pair<std::int32_t, Span*>;  // of a chunk
+    std::vector<Scatter> scatters;
     for (auto& [key, span] : rows) {
-      if (std::get<0>(key) != TraceOp::kGradsReduceScatter) {
-        continue;
+      if (std::get<0>(key) == TraceOp::kGradsReduceScatter) {
+        scatters.emplace_back(std::get<1>(key), &span);
       }
-      Time last;
+    }
+    std::ranges::stable_sort(scatters, {},
+                             [](const Scatter& scatter) { return scatter.second->end; });
+    Time scattered = all_computed;
+    for (const auto& [chunk, span] : scatters) {
+      Time last = splits_ ? scattered : Time();
       for (const auto& [other, pass] : rows) {
-        if (std::get<0>(other) == TraceOp::kBackwardCompute &&
-            std::get<1>(other) == std::get<1>(key)) {
+        if (std::get<0>(other) == TraceOp::kBackwardCompute && std::get<1>(other) == chunk) {
           last = std::max(last, pass.end);
         }
       }
-      span.begin = std::max(span.begin, last);
-      span.end = std::max(span.begin, span.end);
+      span->begin = std::max(span->begin, last);
+      span->end = std::max(span->begin, span->end);
+      scattered = span->end;
     }
     struct Placed {
       TraceOp type;
@@ -411,6 +439,13 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       }
     }
     std::map<TraceOp, std::int32_t> seq;
+    // What has no time left stands where it was on its stream, the same on all workers.
+    const auto place = [&](const Placed& row) {
+      return row.type != TraceOp::kGradsReduceScatter || !splits_
+                 ? std::ptrdiff_t{0}
+                 : std::ranges::find(scatters, row.chunk, &Scatter::first) - scatters.begin();
+    };
+    std::ranges::stable_sort(ordered, {}, place);
     std::ranges::stable_sort(ordered, {}, [](const Placed& row) { return row.type; });
     for (Placed& row : ordered) {
       const std::int32_t number = seq[row.type]++;
@@ -462,6 +497,7 @@ JobMeta StepTrace::meta() const {
   meta.dsp_size = cp_;
   meta.vpp_size = chunks_;
   meta.gathers_in_passes = gathers_in_passes_;
+  meta.gradients_behind_gc = splits_ ? 1 : 0;
   meta.world_size = static_cast<std::int64_t>(dp_) * stages_ * tp_ * cp_;
   return meta;
 }

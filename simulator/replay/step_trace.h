@@ -31,8 +31,10 @@ enum class TraceWorkers {
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
 ///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
-///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last pass
-///   gc                          empty, where the last computation ends
+///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last
+///   pass,
+///                               and after gradients of weights that are worked out behind it
+///   gc                          those gradients; else empty, where the last computation ends
 ///   optimizer-clip-main-grad    empty, where the optimizer begins, if the workload has none
 ///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,
 ///                               which the original tells by such rows
@@ -45,7 +47,8 @@ enum class TraceWorkers {
 /// without a chunk adds up the gradients of the two stages that hold the same layers.
 ///
 /// Gradients of weights that split schedules work out in passes of their own have no rows; a pass
-/// that waits for those, or takes turns with another, begins when that wait does.
+/// that waits for those begins when that wait does. Two passes that take turns begin when both have
+/// their messages, and each takes as long as both.
 class StepTrace {
  public:
   /// ERRORS: Error where the operations do not say what they are (workloads of SimAI's text, or
@@ -88,6 +91,7 @@ class StepTrace {
   std::int64_t gathers_in_passes(const OpTable& table) const;
 
   bool both_ways_ = false;              ///< microbatches enter at both ends
+  bool splits_ = false;                 ///< gradients of weights have passes of their own
   bool peers_ = false;                  ///< rows of transfers with peers are written
   std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;

@@ -22,24 +22,68 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 
 }  // namespace
 
-const CommFamily* StragglerContext::family(GroupKind kind) const {
-  const auto found = std::ranges::find(families, kind, &CommFamily::kind);
-  return found == families.end() ? nullptr : &*found;
+const CommFamily* StragglerContext::family_of(GroupKind kind, std::int32_t rank) const {
+  const CommFamily* other = nullptr;
+  for (const CommFamily& family : families) {
+    if (family.kind() != kind || family.group_of(rank) < 0) {
+      continue;
+    }
+    if (family.plain()) {
+      return &family;
+    }
+    other = other == nullptr ? &family : other;
+  }
+  // Of a job of unlike pipelines those of each part are a family.
+  return kind == GroupKind::kPp ? other : nullptr;
 }
 
 std::int32_t StragglerContext::place(GroupKind kind, std::int32_t rank) const {
-  const CommFamily* groups = family(kind);
-  return groups == nullptr ? 0 : std::max(0, groups->place_of(rank));
+  const CommFamily* groups = family_of(kind, rank);
+  return groups == nullptr ? 0 : groups->place_of(rank);
 }
 
 std::int32_t StragglerContext::size(GroupKind kind) const {
   std::size_t size = 1;
-  if (const CommFamily* groups = family(kind)) {
-    for (const std::vector<std::int32_t>& group : groups->groups()) {
-      size = std::max(size, group.size());
+  for (const CommFamily& family : families) {
+    for (const std::vector<std::int32_t>& group : family.groups()) {
+      size = family.kind() == kind && (family.plain() || kind == GroupKind::kPp)
+                 ? std::max(size, group.size())
+                 : size;
     }
   }
   return static_cast<std::int32_t>(size);
+}
+
+std::int32_t StragglerContext::data_parallel_rank(std::int32_t rank) const {
+  const CommFamily* contexts = family_of(GroupKind::kCp, rank);
+  const CommFamily* replicas = family_of(GroupKind::kDp, rank);
+  if (contexts == nullptr || replicas == nullptr) {
+    return place(GroupKind::kDp, rank);
+  }
+  // Ranks that hold the same parameters are data- and context-parallel.
+  const auto in = [](const CommFamily& family, std::int32_t member) -> decltype(auto) {
+    return family.groups()[static_cast<std::size_t>(family.group_of(member))];
+  };
+  const std::int32_t first = in(*contexts, rank).front();
+  std::int32_t before = 0;
+  for (const std::int32_t other : in(*replicas, rank)) {
+    if (other == first) {
+      return before;
+    }
+    before += contexts->place_of(other) == 0 ? 1 : 0;
+  }
+  return replicas->place_of(rank);  // the context's ranks hold other parameters
+}
+
+std::uint64_t StragglerContext::draw_of(const CommFamily& family, std::int32_t group) const {
+  std::uint64_t before = 0;
+  for (const CommFamily& other : families) {
+    if (&other == &family) {
+      break;
+    }
+    before += other.kind() == family.kind() && other.plain() ? 1U : 0U;
+  }
+  return (before << 32) + static_cast<std::uint64_t>(group);
 }
 
 StragglerPlan::StragglerPlan(std::span<const Straggler> stragglers, const StragglerContext& context)
@@ -82,7 +126,8 @@ std::vector<double> StragglerPlan::loads_of(const ProgramOp& op, std::int32_t gr
     return product;
   }
   for (const Loads& loads : loads_) {
-    const std::vector<double> each = loads(group, op.microbatch);
+    const std::vector<double> each =
+        loads(context_.families[static_cast<std::size_t>(op.family)], group, op.microbatch);
     product.resize(each.size(), 1);
     for (std::size_t place = 0; place < each.size(); ++place) {
       product[place] *= each[place];

@@ -28,11 +28,17 @@ struct StragglerContext {
   std::int64_t step = 0;
 
   std::int32_t ranks() const { return static_cast<std::int32_t>(server_of_rank.size()); }
-  /// The first family of a kind; nullptr where there is none.
-  const CommFamily* family(GroupKind kind) const;
-  /// A rank's place in its group of that kind, 0 where it has none; and the largest group's size.
+  /// The family of that kind, of the rank's job, that the rank is in; nullptr where there is none.
+  const CommFamily* family_of(GroupKind kind, std::int32_t rank) const;
+  /// A rank's place in its group of that kind, 0 where it has none; and the largest group's size,
+  /// of any job.
   std::int32_t place(GroupKind kind, std::int32_t rank) const;
   std::int32_t size(GroupKind kind) const;
+  /// Which of its job's data-parallel ranks a rank belongs to: those that work on the same
+  /// sequences have equal numbers, whatever their stage, tensor- and context-parallel place.
+  std::int32_t data_parallel_rank(std::int32_t rank) const;
+  /// A number for draws of a group of a family: its own among all jobs, `group` in the first one.
+  std::uint64_t draw_of(const CommFamily& family, std::int32_t group) const;
 };
 
 /// What all stragglers of a run together do to it: how fast each rank computes when, factors on
@@ -50,8 +56,9 @@ class StragglerPlan {
   }
   /// `alike[rank]`: ranks with equal numbers there get equal factors for equal operations.
   void factor(Factor factor, std::span<const std::uint64_t> alike);
-  /// What the all-to-alls of a group with an expert-parallel family carry (ReplayOptions::loads).
-  using Loads = std::function<std::vector<double>(std::int32_t group, std::int32_t microbatch)>;
+  /// What the all-to-alls of a group of an expert-parallel family carry (ReplayOptions::loads).
+  using Loads = std::function<std::vector<double>(const CommFamily& family, std::int32_t group,
+                                                  std::int32_t microbatch)>;
   void loads(Loads loads) { loads_.push_back(std::move(loads)); }
   /// Both directions of a link keep `share` of their bandwidth, or lose `taken`.
   void scale_link(const Straggler& spec, LinkId link, double share);

@@ -10,7 +10,9 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -73,19 +75,26 @@ class Recover : public ::testing::Test {
   static constexpr const char* kServers =
       "--model llama3-8b --gpu-type B300 --gpus 16 --pp 2 --mbs 1 --global-batch 64 --seq 8192";
 
+  /// What a step of the trace takes with these edits, in seconds; 0 where whatif does not say.
+  double edited(const std::string& edits) {
+    whatif(edits);
+    const FileText text((folder_ / "whatif.txt").string());
+    const std::string said(text.view());
+    std::smatch found;
+    const bool is_said = std::regex_search(said, found, std::regex("edited: ([0-9.]+) s a step"));
+    EXPECT_TRUE(is_said) << said;
+    return is_said ? std::stod(found[1]) : 0;
+  }
+
   /// Several workers, or links: asked with what is slow mended, a step takes what it did without.
   void expect_mended(const std::string& straggler, const std::string& edits,
                      const std::string& job = kStages, double at_least = 1.05) {
     SCOPED_TRACE(straggler);
     const double wanted = simulate(job, straggler);
     EXPECT_GT(wanted, at_least);
-    whatif(edits);
-    const FileText text((folder_ / "whatif.txt").string());
-    const std::string said(text.view());
-    std::smatch found;
-    ASSERT_TRUE(std::regex_search(said, found, std::regex("edited: ([0-9.]+) s a step"))) << said;
+    const double edited_s = edited(edits);
     const Json causes = json_of("out/causes-simulated.json");
-    EXPECT_NEAR(causes["step_time_s"].get<double>() / std::stod(found[1]) / wanted, 1, 0.01);
+    EXPECT_NEAR(causes["step_time_s"].get<double>() / edited_s / wanted, 1, 0.01);
   }
 
   void expect(const std::string& job, const std::string& straggler, int rank, double factor,
@@ -257,6 +266,30 @@ TEST_F(Recover, GpuInDualPipe) {
       "--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule dualpipe";
   expect(job, "gpu:3:1.4", 3, 1.4);
   expect(job, "gpu:5:1.3", 5, 1.3);
+  expect("--model llama3-8b --gpus 16 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule dualpipe",
+         "gpu:5:1.4", 5, 1.4);
+  // Few stages and layers, so that messages and the end of the step weigh much.
+  const std::string small =
+      "--model llama3-8b --num-layers 8 --mbs 1 --seq 2048 --pp 2 --schedule dualpipe ";
+  expect(small + "--gpus 6 --gbs 48", "gpu:3:1.77", 3, 1.77);
+  expect(small + "--gpus 16 --tp 2 --sp --gbs 64", "gpu:10:1.6", 10, 1.6);
+}
+
+// Gradients of weights that are left behind the last pass, and what is reduced behind them, are all
+// of the step that no pass explains: replayed without launch gaps it takes what it took.
+TEST_F(Recover, ReplayedStepsOfSplitSchedulesTakeTheirTime) {
+  const std::string small = "--model llama3-8b --num-layers 8 --mbs 1 --seq 2048 --pp 2 ";
+  for (const auto& [more, straggler] :
+       {std::pair("--gpus 16 --gbs 32 --schedule zb-h1", "gpu:13:1.81"),
+        std::pair("--gpus 6 --gbs 12 --schedule dualpipe", "gpu:4:1.78"),
+        std::pair("--gpus 16 --tp 2 --sp --gbs 64 --schedule zb-h1", "gpu:10:1.6")}) {
+    SCOPED_TRACE(more);
+    simulate(small + more, straggler);
+    whatif();
+    EXPECT_NEAR(json_of("out/causes-simulated.json")["step_time_s"].get<double>() /
+                    json_of("simulated.json")["total_s"].get<double>(),
+                1, 0.001);
+  }
 }
 
 // A table of layers has no clipping; and no computation where it has no times.
@@ -341,6 +374,14 @@ TEST_F(Recover, Trace) {
   expect("trace:" + (folder_ / "measured.csv").string(), 9, 1.63);
 }
 
+// Of a trace with tensor-parallel workers it is the slow one whose passes vary, not its peers'.
+TEST_F(Recover, TraceOfTensorParallelPeers) {
+  const std::string job =
+      "--model llama3-8b --gpus 16 --pp 2 --tp 4 --sp --mbs 1 --global-batch 16 --seq 2048";
+  simulate(job, "gpu:13:1.3", "measured.csv");
+  expect(job, "trace:" + (folder_ / "measured.csv").string(), 13, 1.3);
+}
+
 // A slow cable, NIC, switch or rail: the part that is left of the bandwidth is that of the messages
 // that cross it, but for what does not depend on bandwidth (1.6 % of the 1.4 ms of 64 MiB here).
 TEST_F(Recover, Link) { expect_slow_messages("link:3-21:0.05", 3, 20); }
@@ -385,6 +426,38 @@ TEST_F(Recover, SequenceLengths) {
   whatif();
   EXPECT_LT(json_of("out/causes-simulated.json")["sequence_length"]["correlation"].get<double>(),
             0.9);
+}
+
+// What uneven sequences cost beside even ones is not in a trace, but what they cost beside passes
+// as long as theirs are on average is: that of a step all of whose GPUs are slow by that much.
+TEST_F(Recover, SequenceLengthsBesideTheirMean) {
+  const std::string job = "--model llama3-8b --gpus 16 --zero 1 --mbs 1 --gbs 64 --seq 2048";
+  const auto mean_of_passes = [&](const std::string& trace) {
+    std::ifstream rows(folder_ / trace);
+    double sum = 0;
+    int count = 0;
+    for (std::string line; std::getline(rows, line);) {
+      if (line.find("-compute,") != std::string::npos) {
+        std::vector<std::string> fields;
+        std::istringstream text(line);
+        for (std::string field; std::getline(text, field, ',');) {
+          fields.push_back(field);
+        }
+        sum += std::stod(fields[6]);
+        ++count;
+      }
+    }
+    return sum / count;
+  };
+  simulate(job, "gpu:0:1", "even.csv");
+  simulate(job, "seqlen:0.5");
+  const double uneven_s = json_of("simulated.json")["total_s"];
+  const double edited_s = edited("--set 'compute = ideal'");
+  simulate(job, fmt::format("gpu:*:{}", mean_of_passes("s.csv") / mean_of_passes("even.csv")),
+           "mean.csv");
+  const double mean_s = json_of("simulated.json")["total_s"];
+  EXPECT_GT(uneven_s / mean_s, 1.1);
+  EXPECT_NEAR(uneven_s / edited_s / (uneven_s / mean_s), 1, 0.01);
 }
 
 // Two cables of different data-parallel ranks are away for a while: no worker and no stage explains

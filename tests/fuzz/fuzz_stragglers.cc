@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   tried([&] { use(Straggler::parse(text)); });
   tried([&] {
-    for (const Straggler& spec : parse_scenario(text, "scenario.yaml")) {
+    for (const Straggler& spec : parse_scenario(text, "scenario.yaml").stragglers) {
       use(spec);
     }
   });

@@ -46,7 +46,7 @@ class FreeNetwork : public NetworkEngine {
 
 /// Simulates a workload on a server large enough, with communication that costs nothing: each
 /// rank of a collective sends to the next.
-inline StepResult simulate_free(const Workload& workload) {
+inline StepResult simulate_free(const Workload& workload, StepOptions options = {}) {
   Topology topology;
   topology.nodes.resize(static_cast<std::size_t>(workload.jobs[0].parallel.gpus));
   const auto lap = [](CommType op, Bytes bytes, const GroupShape& shape) {
@@ -60,8 +60,9 @@ inline StepResult simulate_free(const Workload& workload) {
     }
     return std::shared_ptr<const Schedule>(schedule);
   };
-  return simulate_step(workload, topology, [] { return std::make_unique<FreeNetwork>(); }, lap,
-                       {.send_latency = Time()});
+  options.send_latency = Time();
+  return simulate_step(
+      workload, topology, [] { return std::make_unique<FreeNetwork>(); }, lap, options);
 }
 
 }  // namespace lockstep::testing

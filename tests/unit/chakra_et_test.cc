@@ -12,6 +12,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "tests/support/free_network.h"
 #include "tests/support/run.h"
 #include "workloads/chakra_node.h"
 #include "workloads/read_workload.h"
@@ -129,6 +130,23 @@ TEST_F(ChakraEt, OrderFollowsDependenciesAndEqualRanksShare) {
   ASSERT_EQ(std::get<OpTable>(workload.jobs[0].work).programs.size(), 1U);
   EXPECT_EQ(op_of(workload, 0, 0).compute, Time::us(2));
   EXPECT_THAT(op_of(workload, 0, 1).after, ElementsAre(0));
+}
+
+// Rank 1 computes 9 us before the all-reduce, rank 0 waits for it from 5 us on; what rank 0 then
+// sends is there at once, and rank 1 computes 4 us more behind it: 9 + 4 us. Loads run beside
+// computations, one after the other: 6 + 5 us, then 4 us that need them, 15 us.
+TEST_F(ChakraEt, AStepTakesWhatItsDependenciesSay) {
+  const auto set = [&](const std::string& loads) {
+    write(0, metadata() + compute(1, 5, {}) + collective(2, 0, 64, {1}) +
+                 node(3, "send", 5, 0, {2}, {{"comm_size", 7, ""}, {"comm_dst", 1, ""}}));
+    write(1, metadata() + compute(1, 9, {}) + collective(2, 0, 64, {1}) +
+                 node(3, "recv", 6, 0, {2}, {{"comm_size", 7, ""}, {"comm_src", 0, ""}}) + loads);
+    return testing::simulate_free(read_workload(scratch_ / "job")).total;
+  };
+  EXPECT_EQ(set(compute(4, 4, {3})), Time::us(13));
+  const std::string loads = node(4, "load", 2, 6, {}, {}) + node(5, "store", 3, 5, {}, {});
+  EXPECT_EQ(set(loads + compute(6, 4, {3})), Time::us(13));
+  EXPECT_EQ(set(loads + compute(6, 4, {3, 5})), Time::us(15));
 }
 
 TEST_F(ChakraEt, ProcessGroups) {

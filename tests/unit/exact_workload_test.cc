@@ -133,6 +133,11 @@ TEST(ExactWorkload, DualPipeTakesThePublishedTime) {
       const Time step = step_of(workload);
       EXPECT_LE(step, Time::us(kLayers * us)) << pp << " stages, " << microbatches;
       EXPECT_GE(step, Time::us(kLayers * us - 3 * (pp / 2 - 1))) << pp << ", " << microbatches;
+      // Nothing else is exposed, so the rest of the first stage's step is the bubble.
+      const StepResult result = testing::simulate_free(workload);
+      EXPECT_EQ(result.exposed, Time());
+      EXPECT_EQ(result.compute, Time::us(kLayers * 3 * microbatches));
+      EXPECT_EQ(result.bubble, step - result.compute);
     }
   }
 }

@@ -3,11 +3,14 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/network/flow/flow_engine.h"
@@ -23,6 +26,7 @@
 namespace lockstep::stragglers_test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A window of factor 2 from 10 to 30: work 15 from 5 on does 5 until 10, 10 in the 20 of the
@@ -332,6 +336,177 @@ TEST(Stragglers, PassesOfATraceVaryAsTheyDidThere) {
   write_trace(empty, folder / "e.csv");
   EXPECT_THAT(error_of([&] { step_with({"trace:" + (folder / "e.csv")}); }),
               HasSubstr("FILE: the trace has no forward or backward passes"));
+}
+
+/// Two jobs side by side. The first has eight ranks: two stages of two data-parallel ranks of two
+/// context-parallel ones, rank = 4 stage + 2 dp + cp; its experts are spread over pairs. The second
+/// has four: two stages of two data-parallel ranks, rank = 8 + 2 stage + dp, experts over pairs.
+class TwoJobs : public ::testing::Test {
+ protected:
+  TwoJobs() {
+    using Groups = std::vector<std::vector<std::int32_t>>;
+    const auto add = [&](GroupKind kind, const Groups& groups, bool plain = true) {
+      families_.emplace_back(kind, groups, 12, plain);
+    };
+    add(GroupKind::kTp, {{0, 4}, {1, 5}, {2, 6}, {3, 7}}, false);  // copies of the model: tp.model
+    add(GroupKind::kCp, {{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+    add(GroupKind::kDp, {{0, 2}, {1, 3}, {4, 6}, {5, 7}}, false);  // dp.plain
+    add(GroupKind::kDp, {{0, 1, 2, 3}, {4, 5, 6, 7}});
+    add(GroupKind::kPp, {{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+    add(GroupKind::kEp, {{0, 2}, {1, 3}, {4, 6}, {5, 7}});
+    add(GroupKind::kDp, {{8, 9}, {10, 11}});
+    add(GroupKind::kPp, {{8, 10}, {9, 11}});
+    add(GroupKind::kEp, {{8, 9}, {10, 11}});
+    context_.families = families_;
+    context_.server_of_rank.assign(12, 0);
+    context_.node_of_rank.assign(12, NodeId(0));
+    context_.seed = 1;
+    pass_.type = OpType::kForward;
+    pass_.compute = Time::us(1'000'000);
+    pass_.microbatch = 0;
+  }
+
+  /// By how much a pass of each rank takes longer.
+  std::vector<double> factors(const std::string& spec, const ProgramOp& op) const {
+    const std::vector<Straggler> one{Straggler::parse(spec)};
+    const StragglerPlan plan(one, context_);
+    std::vector<double> found;
+    for (std::int32_t rank = 0; rank < 12; ++rank) {
+      found.push_back(plan.duration(rank, 0, op, Time()) / op.compute);
+    }
+    return found;
+  }
+  std::vector<double> factors(const std::string& spec) const { return factors(spec, pass_); }
+
+  std::vector<CommFamily> families_;
+  StragglerContext context_;
+  ProgramOp pass_;
+};
+
+// A stage of any job; the second one's are its own.
+TEST_F(TwoJobs, AStageIsThatOfEachJob) {
+  EXPECT_THAT(factors("stage:1:1.5"), ElementsAre(1, 1, 1, 1, 1.5, 1.5, 1.5, 1.5, 1, 1, 1.5, 1.5));
+}
+
+// Ranks that work on the same sequences draw the same lengths: those of a data-parallel rank, on
+// all stages and context-parallel ranks. Others, and the other job, draw others.
+TEST_F(TwoJobs, SequencesAreThoseOfADataParallelRank) {
+  const std::vector<double> found = factors("seqlen:0.5");
+  for (const std::int32_t rank : {1, 4, 5}) {
+    EXPECT_EQ(found[static_cast<std::size_t>(rank)], found[0]);
+    EXPECT_EQ(found[static_cast<std::size_t>(rank + 2)], found[2]);
+  }
+  EXPECT_EQ(found[8], found[10]);
+  EXPECT_EQ(found[9], found[11]);
+  EXPECT_EQ(std::set<double>(found.begin(), found.end()).size(), 4U);
+}
+
+// The sum of squares: lengths of mean 1 and deviation d cost 1 + d^2 times even ones, and a
+// microbatch of one sequence nothing. 0.5 of a pass is attention: 1 + 0.5 x 0.3^2 = 1.045.
+TEST_F(TwoJobs, AttentionCostsTheSumOfSquares) {
+  EXPECT_NEAR(factors("seqlen:0.5:200000:uniform:0.3")[0], 1.045, 5e-4);
+  EXPECT_NEAR(factors("seqlen:1:200000:uniform:0.5")[0], 1.25, 2e-3);
+  EXPECT_EQ(factors("seqlen:0.5:1")[0], 1);
+  ProgramOp optimizer = pass_;
+  optimizer.type = OpType::kOptimizer;
+  EXPECT_EQ(factors("seqlen:0.5", optimizer)[0], 1);
+}
+
+// The loads of a group have a mean of 1, whatever is drawn; all-to-alls carry what passes compute.
+TEST_F(TwoJobs, LoadsOfExpertsHaveAMeanOfOne) {
+  const std::vector<Straggler> one{Straggler::parse("experts:0.5:0.4")};
+  const StragglerPlan plan(one, context_);
+  const std::vector<double> found = factors("experts:0.5:0.4");
+  std::set<double> different;
+  for (std::size_t family = 0; family < families_.size(); ++family) {
+    ProgramOp transfer;
+    transfer.family = static_cast<std::int32_t>(family);
+    transfer.microbatch = 0;
+    if (families_[family].kind() != GroupKind::kEp) {
+      EXPECT_THAT(plan.loads_of(transfer, 0), ::testing::IsEmpty());
+      continue;
+    }
+    for (std::size_t group = 0; group < families_[family].groups().size(); ++group) {
+      const std::vector<double> loads = plan.loads_of(transfer, static_cast<std::int32_t>(group));
+      ASSERT_EQ(loads.size(), 2U);
+      EXPECT_NEAR(loads[0] + loads[1], 2, 1e-12);
+      different.insert(loads[0]);
+      for (std::size_t place = 0; place < 2; ++place) {
+        const auto rank = static_cast<std::size_t>(families_[family].groups()[group][place]);
+        EXPECT_NEAR(found[rank], 1 + 0.5 * (loads[place] - 1), 1e-9);
+      }
+    }
+  }
+  EXPECT_EQ(different.size(), 6U);
+}
+
+// Every pass takes a value of the histogram; named distributions are tested above.
+TEST_F(TwoJobs, JitterOfAHistogram) {
+  const testing::ScratchFolder folder;
+  write_file(folder / "h.csv", "value,weight\n1,1\n1.5,1\n");
+  const std::string spec = "jitter:0-9:" + (folder / "h.csv");
+  int slow = 0;
+  for (std::int64_t step = 0; step < 40; ++step) {
+    context_.step = step;
+    const std::vector<double> found = factors(spec);
+    for (std::size_t rank = 0; rank < 10; ++rank) {
+      ASSERT_TRUE(found[rank] == 1 || found[rank] == 1.5);
+      slow += found[rank] == 1.5 ? 1 : 0;
+    }
+    EXPECT_EQ(found[10], 1);
+  }
+  EXPECT_NEAR(slow, 200, 60);
+}
+
+// Half of the time at 2/3 of the clock: a second of work takes 1 / (0.5 + 0.5 / 1.5) = 1.2 s.
+TEST_F(TwoJobs, ThrottledForAPartOfTheTime) {
+  const std::vector<double> found = factors("thermal:3:1.5:5ms:0.5");
+  EXPECT_NEAR(found[3], 1.2, 1e-3);
+  EXPECT_EQ(found[4], 1);
+}
+
+// A pass of 10 ms meets a pause of 3 ms, or not, each rank by itself; where pauses are planned all
+// ranks do alike.
+TEST_F(TwoJobs, PausesComeTogetherWherePlanned) {
+  pass_.compute = Time::us(10'000);
+  std::set<double> apart;
+  std::set<std::size_t> together;
+  for (std::int64_t step = 0; step < 20; ++step) {
+    context_.step = step;
+    for (const double factor : factors("gc:*:3ms:50ms")) {
+      apart.insert(factor);
+    }
+    const std::vector<double> planned = factors("gc:*:3ms:50ms:yes");
+    together.insert(std::set<double>(planned.begin(), planned.end()).size());
+  }
+  EXPECT_NEAR(*apart.begin(), 1, 1e-9);
+  EXPECT_NEAR(*apart.rbegin(), 1.3, 1e-9);
+  EXPECT_EQ(together, std::set<std::size_t>{1});
+}
+
+// Of a trace with tensor- or context-parallel workers each rank takes the factors of the one at its
+// place. Rank 3 of the first job (stage 0, dp 1, cp 1) was slow, so is the second job's rank 9 (dp
+// 1; it has no context-parallel ranks, and takes the first) not.
+TEST_F(TwoJobs, ATraceOfAllWorkersTellsWhichOfThemIsSlow) {
+  const testing::ScratchFolder folder;
+  Trace trace;
+  for (int rank = 0; rank < 8; ++rank) {
+    const float duration = rank == 3 ? 0.03F : 0.02F;
+    add_row(trace, {rank / 2 % 2, rank / 4, rank, 0, TraceOp::kForwardCompute, 0, duration, 0, 0, 0,
+                    rank / 4});
+    trace.extra.bytes.push_back(0);
+    trace.extra.group.emplace_back();
+    trace.extra.tp_rank.push_back(0);
+    trace.extra.cp_rank.push_back(rank % 2);
+    trace.extra.ep_rank.push_back(0);
+  }
+  write_trace(trace, folder / "t.csv");
+  std::vector<double> wanted(12, 1);
+  wanted[3] = 1.5;
+  const std::vector<double> found = factors("trace:" + (folder / "t.csv"));
+  for (std::size_t rank = 0; rank < 12; ++rank) {
+    EXPECT_NEAR(found[rank], wanted[rank], 1e-6) << rank;
+  }
 }
 
 TEST(Stragglers, DrawsDependOnSeedAndStepAlone) {

@@ -317,6 +317,10 @@ TEST(JobMeta, ComesBackAsItWent) {
   JobMeta sharded = meta;
   sharded.gathers_in_passes = 2;
   EXPECT_EQ(read_job_meta(to_yaml_text(sharded), "m.yaml"), sharded);
+  EXPECT_THAT(to_yaml_text(meta), ::testing::Not(HasSubstr("gradients_behind_gc")));
+  JobMeta split = meta;
+  split.gradients_behind_gc = 1;
+  EXPECT_EQ(read_job_meta(to_yaml_text(split), "m.yaml"), split);
 }
 
 TEST(TraceCsv, TimesThatNoRunHasAreRefused) {
@@ -345,6 +349,8 @@ TEST(JobMeta, ErrorsSayWhere) {
                                       HasSubstr("less than 500 levels")));
   EXPECT_THAT(of("trial_name: a\ndp_size: 4\nworld_size: 4\ngathers_in_passes: 3\n"),
               HasSubstr("gathers_in_passes: 3 dp_ranks in a row do not divide 4"));
+  EXPECT_THAT(of("trial_name: a\ngradients_behind_gc: 2\n"),
+              HasSubstr("gradients_behind_gc: 2 is neither 0 nor 1"));
   EXPECT_EQ(of("trial_name: a\ncluster: north\n"), "no error");
 }
 

@@ -30,11 +30,11 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
     throw spec.error("experts has no FROM: it is there all the time");
   }
   const std::uint64_t index = plan.index();
-  const auto loads = [&plan, &context, distribution, index](std::int32_t group,
-                                                            std::int32_t microbatch) {
-    const auto& members = context.family(GroupKind::kEp)->groups()[static_cast<std::size_t>(group)];
-    Rng rng = plan.rng(index, static_cast<std::uint64_t>(group),
-                       static_cast<std::uint64_t>(microbatch) + 1);
+  const auto loads = [&plan, &context, distribution, index](
+                         const CommFamily& family, std::int32_t group, std::int32_t microbatch) {
+    const auto& members = family.groups()[static_cast<std::size_t>(group)];
+    Rng rng =
+        plan.rng(index, context.draw_of(family, group), static_cast<std::uint64_t>(microbatch) + 1);
     std::vector<double> drawn;
     double sum = 0;
     for (std::size_t place = 0; place < members.size(); ++place) {
@@ -50,13 +50,13 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   plan.loads(loads);
   plan.factor(
       [&context, loads, share](std::int32_t rank, std::int32_t, const ProgramOp& what) {
-        const CommFamily& family = *context.family(GroupKind::kEp);
-        const std::int32_t group = family.group_of(rank);
-        if ((what.type != OpType::kForward && what.type != OpType::kBackward) || group < 0) {
+        const CommFamily* family = context.family_of(GroupKind::kEp, rank);
+        if ((what.type != OpType::kForward && what.type != OpType::kBackward) ||
+            family == nullptr) {
           return 1.0;
         }
-        const auto place = static_cast<std::size_t>(family.place_of(rank));
-        return 1 + share * (loads(group, what.microbatch)[place] - 1);
+        const auto place = static_cast<std::size_t>(family->place_of(rank));
+        return 1 + share * (loads(*family, family->group_of(rank), what.microbatch)[place] - 1);
       },
       alike);
 }

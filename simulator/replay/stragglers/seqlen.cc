@@ -1,3 +1,6 @@
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "simulator/replay/distribution.h"
 #include "simulator/replay/straggler_plan.h"
@@ -17,8 +20,8 @@ constexpr StragglerField kFields[] = {
 ///
 ///     1 + share (sum s_i^2 / (n^2 / packed) - 1)
 ///
-/// of its time with even lengths. A draw is for one data-parallel rank and microbatch: all stages
-/// and tensor-parallel ranks that work on it have the same.
+/// of its time with even lengths. A draw is for one data-parallel rank and microbatch: all stages,
+/// tensor- and context-parallel ranks that work on it have the same.
 void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
   const double share = spec.number(0, 0, 1);
   const auto packed = static_cast<int>(spec.number(1, 1, 1e6));
@@ -33,18 +36,22 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
     throw spec.error("seqlen has no FROM: it is there all the time");
   }
   const std::uint64_t index = plan.index();
-  std::vector<std::uint64_t> alike;
-  alike.reserve(static_cast<std::size_t>(context.ranks()));
+  std::vector<std::uint64_t> draws;  // of each rank: equal where the sequences are the same ones
+  draws.reserve(static_cast<std::size_t>(context.ranks()));
   for (std::int32_t rank = 0; rank < context.ranks(); ++rank) {
-    alike.push_back(static_cast<std::uint64_t>(context.place(GroupKind::kDp, rank)));
+    const CommFamily* replicas = context.family_of(GroupKind::kDp, rank);
+    const std::int32_t dp = context.data_parallel_rank(rank);
+    draws.push_back(replicas == nullptr ? static_cast<std::uint64_t>(dp)
+                                        : context.draw_of(*replicas, dp));
   }
-  const auto factor = [&plan, &context, lengths, share, packed, index](
+  const std::vector<std::uint64_t> alike = draws;
+  const auto factor = [&plan, draws = std::move(draws), lengths, share, packed, index](
                           std::int32_t rank, std::int32_t, const ProgramOp& what) {
     if (what.type != OpType::kForward && what.type != OpType::kBackward) {
       return 1.0;
     }
-    const auto dp = static_cast<std::uint64_t>(context.place(GroupKind::kDp, rank));
-    Rng rng = plan.rng(index, dp, static_cast<std::uint64_t>(what.microbatch) + 1);
+    Rng rng = plan.rng(index, draws[static_cast<std::size_t>(rank)],
+                       static_cast<std::uint64_t>(what.microbatch) + 1);
     double sum = 0, squares = 0;
     for (int i = 0; i < packed; ++i) {
       const double length = lengths.draw(rng);
