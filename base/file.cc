@@ -13,10 +13,12 @@
 
 #include <fmt/format.h>
 
+#include "base/confinement.h"
 #include "base/error.h"
 #include "base/file_record.h"
 #include "base/kept_inputs.h"
 #include "base/mapped_files.h"
+#include "base/stop_signal.h"
 #include "base/temporary_files.h"
 
 namespace lockstep {
@@ -32,12 +34,7 @@ Error cannot_read(const std::string& path, int problem) {
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path)
-      : fd_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) {
-      throw cannot_read(path, errno);
-    }
-  }
+  explicit Descriptor(const std::string& path) : fd_(path == "-" ? STDIN_FILENO : open(path)) {}
   ~Descriptor() {
     if (fd_ != STDIN_FILENO) {
       ::close(fd_);
@@ -48,6 +45,20 @@ class Descriptor {
   int get() const { return fd_; }
 
  private:
+  /// A FIFO waits for its writer here, until it comes or we are told to stop.
+  static int open(const std::string& path) {
+    for (;;) {
+      throw_if_stopped();
+      const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (descriptor >= 0) {
+        return descriptor;
+      }
+      if (errno != EINTR) {
+        throw cannot_read(path, errno);
+      }
+    }
+  }
+
   int fd_;
 };
 
@@ -66,6 +77,22 @@ bool is_pickle(const std::string& path, std::string_view text) {
   constexpr std::string_view kThird = "\x95}](c";
   return text.size() > 3 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5 &&
          kThird.find(text[2]) != std::string_view::npos && text.back() == '.';
+}
+
+/// What no reader reads, for what it is.
+void refuse_other_kinds(const std::string& path, std::string_view text) {
+  if (is_pickle(path, text)) {
+    throw Error("a Python pickle is a program, and reading it would run it: it is not read")
+        .at(path)
+        .expected("text, JSON, YAML, CSV or Parquet")
+        .hint("AICB writes the same as .csv beside it; else save the data as JSON or CSV");
+  }
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw Error("the text is in UTF-16")
+        .at(path)
+        .expected("UTF-8")
+        .hint("iconv -f UTF-16 -t UTF-8 FILE > OTHER");
+  }
 }
 
 void* map(std::size_t size, int protection, int flags, int descriptor) {
@@ -98,6 +125,7 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* /*context*/) {
 }  // namespace
 
 FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
+  check_readable(path);
   FileRecord::note_read(path);
   const Bytes limit = input_limit(usual);
   const Descriptor file(path);
@@ -128,15 +156,16 @@ FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
     // Files of no size too: those of /proc have none.
     read_stream(file.get(), limit);
   }
-  if (is_pickle(path, view_)) {
-    const Error refused =
-        Error("a Python pickle is a program, and reading it would run it: it is not read")
-            .at(path)
-            .expected("text, JSON, YAML, CSV or Parquet")
-            .hint("AICB writes the same as .csv beside it; else save the data as JSON or CSV");
+  try {
+    refuse_other_kinds(path, view_);
+  } catch (const Error&) {
     forget_mapping(slot_);
     ::munmap(mapping_, mapped_size_);
-    throw refused;
+    throw;
+  }
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (view_.starts_with(kByteOrderMark)) {
+    view_.remove_prefix(kByteOrderMark.size());
   }
 }
 
@@ -144,7 +173,7 @@ FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
 void FileText::read_stream(int descriptor, Bytes limit) {
   constexpr std::size_t kFirst = std::size_t{1} << 16;
   std::size_t size = 0;
-  const auto fail = [&](Error error) {
+  const auto fail = [&](const auto& error) {
     if (mapping_ != nullptr) {
       ::munmap(mapping_, mapped_size_);
     }
@@ -170,6 +199,9 @@ void FileText::read_stream(int descriptor, Bytes limit) {
     const ssize_t got =
         ::read(descriptor, static_cast<char*>(mapping_) + size, mapped_size_ - size);
     if (got < 0 && errno == EINTR) {
+      if (detail::stop_requested != 0) {
+        fail(Interrupted());
+      }
       continue;
     }
     if (got < 0) {
