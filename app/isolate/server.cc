@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,6 +22,7 @@
 #include "app/cache/cached_program.h"
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
+#include "base/confinement.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -78,6 +80,9 @@ class StreamFile {
                std::strerror(errno));
     std::fflush(stderr);
     ::_exit(static_cast<int>(ExitCode::kBadInput));
+  }
+  if (task.confined) {
+    confine_files(std::filesystem::current_path().string(), task.readable);
   }
   bool out_of_memory = false;
   const ExitCode code = run_program_cached(task.arguments, &out_of_memory);

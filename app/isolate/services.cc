@@ -48,8 +48,9 @@ void serve_if_asked(const std::vector<std::string>& arguments) {
   if (arguments[1] == "tasks" && arguments.size() == 2) {
     serve_isolated_tasks(take_socket());
   }
-  if (arguments[1] == "live" && arguments.size() == 3) {
-    serve_live_model(take_socket(), Bytes(to_int(arguments[2]).value_or(0)));
+  if (arguments[1] == "live" && arguments.size() == 5) {
+    serve_live_model(take_socket(), Bytes(to_int(arguments[2]).value_or(0)), arguments[3],
+                     arguments[4]);
   }
 }
 

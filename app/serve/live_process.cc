@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <malloc.h>
 #include <new>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
 #include "app/serve/live_model.h"
+#include "base/confinement.h"
 #include "base/json.h"
 
 namespace lockstep {
@@ -50,8 +52,13 @@ Json answer(const std::string& message, Held& held) {
 
 }  // namespace
 
-void serve_live_model(int socket, Bytes memory_limit) {
+void serve_live_model(int socket, Bytes memory_limit, const std::string& folder,
+                      const std::string& readable) {
   limit_own_memory(memory_limit);
+  if (::chdir(folder.c_str()) != 0) {
+    ::_exit(0);  // the other side has gone, and its folder with it
+  }
+  confine_files(std::filesystem::current_path().string(), readable);
   // Memory of one simulation is that of the next: giving it back costs a third of its time.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -74,8 +81,9 @@ void serve_live_model(int socket, Bytes memory_limit) {
   ::_exit(0);
 }
 
-LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit)
-    : time_limit_(time_limit), process_({}, {"live", std::to_string(memory_limit.count())}) {}
+LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit, const std::string& readable)
+    : time_limit_(time_limit),
+      process_({}, {"live", std::to_string(memory_limit.count()), folder_.path(), readable}) {}
 
 LiveProcess::~LiveProcess() { process_.kill(); }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/isolate/service_process.h"
+#include "base/scratch_folder.h"
 #include "base/units.h"
 
 namespace lockstep {
@@ -19,7 +20,8 @@ namespace lockstep {
 /// be loaded, or {"error": text}.
 class LiveProcess {
  public:
-  LiveProcess(Time time_limit, Bytes memory_limit);
+  /// `readable`: the folder whose files the flags may name; empty: none.
+  LiveProcess(Time time_limit, Bytes memory_limit, const std::string& readable);
   ~LiveProcess();
   LiveProcess(const LiveProcess&) = delete;
   LiveProcess& operator=(const LiveProcess&) = delete;
@@ -34,10 +36,13 @@ class LiveProcess {
   Bytes memory_limit_;
   std::mutex mutex_;
   std::atomic<int> asking_{0};
+  ScratchFolder folder_;  // in which the process runs; it stays empty
   ServiceProcess process_;
 };
 
-/// The life of that process: answers what comes from the socket, until the other side has gone.
-[[noreturn]] void serve_live_model(int socket, Bytes memory_limit);
+/// The life of that process: answers what comes from the socket, until the other side has gone. It
+/// runs in `folder`, and reads that and `readable` (confinement.h).
+[[noreturn]] void serve_live_model(int socket, Bytes memory_limit, const std::string& folder,
+                                   const std::string& readable);
 
 }  // namespace lockstep

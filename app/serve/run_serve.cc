@@ -82,8 +82,9 @@ ExitCode run_serve(const ServeOptions& options) {
   const auto grace = std::chrono::seconds(
       static_cast<std::int64_t>(flag_value("--grace", options.grace, parse_time).seconds()));
   NurseryPool pool(options.jobs, options.waiting);
-  LiveProcess live(settings.time_limit, settings.memory_limit);
-  LiveProcess reports(settings.time_limit, settings.memory_limit);  // sliders do not wait for them
+  LiveProcess live(settings.time_limit, settings.memory_limit, settings.files);
+  // Sliders do not wait for them.
+  LiveProcess reports(settings.time_limit, settings.memory_limit, settings.files);
   const ApiBackend backend{[&](const IsolatedTask& task) { return pool.run(task); },
                            [&](const std::string& message, bool report) {
                              return (report ? reports : live).ask(message);
