@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <new>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -45,18 +46,13 @@ class Descriptor {
   int get() const { return fd_; }
 
  private:
-  /// A FIFO waits for its writer here, until it comes or we are told to stop.
+  /// Without waiting for the writer of a FIFO: read_stream() does, and can be told to stop.
   static int open(const std::string& path) {
-    for (;;) {
-      throw_if_stopped();
-      const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-      if (descriptor >= 0) {
-        return descriptor;
-      }
-      if (errno != EINTR) {
-        throw cannot_read(path, errno);
-      }
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+      throw cannot_read(path, errno);
     }
+    return descriptor;
   }
 
   int fd_;
@@ -196,12 +192,18 @@ void FileText::read_stream(int descriptor, Bytes limit) {
       mapping_ = larger;
       mapped_size_ *= 2;
     }
-    const ssize_t got =
-        ::read(descriptor, static_cast<char*>(mapping_) + size, mapped_size_ - size);
-    if (got < 0 && errno == EINTR) {
+    // Looks up now and then: a signal may come between two looks, and on any thread.
+    pollfd readable{descriptor, POLLIN, 0};
+    constexpr int kNapMs = 100;
+    for (int ready = 0; ready == 0 || (ready < 0 && errno == EINTR);) {
       if (detail::stop_requested != 0) {
         fail(Interrupted());
       }
+      ready = ::poll(&readable, 1, kNapMs);
+    }
+    const ssize_t got =
+        ::read(descriptor, static_cast<char*>(mapping_) + size, mapped_size_ - size);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       continue;
     }
     if (got < 0) {
