@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/confinement.h"
 #include "base/error.h"
 #include "base/file_fence.h"
 #include "base/file_record.h"
@@ -77,6 +78,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
 }
 
 void AtomicFile::open() {
+  check_writable(path_);
   struct stat info {};
   const bool there = ::stat(path_.c_str(), &info) == 0;
   if (!there && errno != ENOENT) {
@@ -107,19 +109,27 @@ void AtomicFile::open() {
 }
 
 void AtomicFile::open_temporary() {
-  const std::string end = fmt::format(".{}.tmp", ::getpid());
   const std::size_t name = target_.rfind('/') + 1;  // 0: no folder
-  const std::size_t room = NAME_MAX - end.size();
-  temporary_ = (target_.size() - name > room && target_.size() - name <= NAME_MAX
-                    ? target_.substr(0, name + room)
-                    : target_) +
-               end;
-  noted_ = note_temporary_file(temporary_.c_str());
-  stream_ = std::fopen(temporary_.c_str(), "wbxe");
-  if (stream_ == nullptr && errno == EEXIST) {
-    std::remove(temporary_.c_str());  // left by a killed process that had our number
+  // A name that is taken is of a process with our number: one that was killed, or one on another
+  // machine or in another container, which is writing it now.
+  constexpr int kMostTaken = 100;
+  for (int taken = 0; taken < kMostTaken; ++taken) {
+    const std::string end = taken == 0 ? fmt::format(".{}.tmp", ::getpid())
+                                       : fmt::format(".{}-{}.tmp", ::getpid(), taken);
+    const std::size_t room = NAME_MAX - end.size();
+    temporary_ = (target_.size() - name > room && target_.size() - name <= NAME_MAX
+                      ? target_.substr(0, name + room)
+                      : target_) +
+                 end;
+    noted_ = note_temporary_file(temporary_.c_str());
     stream_ = std::fopen(temporary_.c_str(), "wbxe");
+    if (stream_ != nullptr || errno != EEXIST) {
+      return;
+    }
+    forget_temporary_file(noted_);
   }
+  noted_ = -1;
+  errno = EEXIST;
 }
 
 AtomicFile::~AtomicFile() {

@@ -1,6 +1,13 @@
 #include "base/error.h"
 
+#include "base/text.h"
+
 namespace lockstep {
+namespace {
+
+constexpr std::size_t kLongestPath = 4096;
+
+}  // namespace
 
 Error::Error(std::string message, ExitCode code) : code_(code), message_(std::move(message)) {
   render();
@@ -49,7 +56,7 @@ void Error::locate(std::string_view file, std::size_t line) {
 void Error::render() {
   std::string out;
   if (!file_.empty()) {
-    out += file_;
+    out += printable(file_, kLongestPath);
     if (line_ != 0) {
       out += ':' + std::to_string(line_);
       if (column_ != 0) {
@@ -71,7 +78,7 @@ void Error::render() {
   for (const std::string& text : context_) {
     out += "\n  " + text;
   }
-  rendered_ = std::move(out);
+  rendered_ = printable_lines(out);
 }
 
 void check_failed(const char* expression, const char* file, int line, const std::string& detail) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <new>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -13,11 +14,13 @@
 
 #include <fmt/format.h>
 
+#include "base/confinement.h"
 #include "base/error.h"
 #include "base/file_fence.h"
 #include "base/file_record.h"
 #include "base/kept_inputs.h"
 #include "base/mapped_files.h"
+#include "base/stop_signal.h"
 #include "base/temporary_files.h"
 
 namespace lockstep {
@@ -33,12 +36,7 @@ Error cannot_read(const std::string& path, int problem) {
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path)
-      : fd_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) {
-      throw cannot_read(path, errno);
-    }
-  }
+  explicit Descriptor(const std::string& path) : fd_(path == "-" ? STDIN_FILENO : open(path)) {}
   ~Descriptor() {
     if (fd_ != STDIN_FILENO) {
       ::close(fd_);
@@ -49,6 +47,15 @@ class Descriptor {
   int get() const { return fd_; }
 
  private:
+  /// Without waiting for the writer of a FIFO: read_stream() does, and can be told to stop.
+  static int open(const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+      throw cannot_read(path, errno);
+    }
+    return descriptor;
+  }
+
   int fd_;
 };
 
@@ -67,6 +74,22 @@ bool is_pickle(const std::string& path, std::string_view text) {
   constexpr std::string_view kThird = "\x95}](c";
   return text.size() > 3 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5 &&
          kThird.find(text[2]) != std::string_view::npos && text.back() == '.';
+}
+
+/// What no reader reads, for what it is.
+void refuse_other_kinds(const std::string& path, std::string_view text) {
+  if (is_pickle(path, text)) {
+    throw Error("a Python pickle is a program, and reading it would run it: it is not read")
+        .at(path)
+        .expected("text, JSON, YAML, CSV or Parquet")
+        .hint("AICB writes the same as .csv beside it; else save the data as JSON or CSV");
+  }
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw Error("the text is in UTF-16")
+        .at(path)
+        .expected("UTF-8")
+        .hint("iconv -f UTF-16 -t UTF-8 FILE > OTHER");
+  }
 }
 
 void* map(std::size_t size, int protection, int flags, int descriptor) {
@@ -99,6 +122,7 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* /*context*/) {
 }  // namespace
 
 FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
+  check_readable(path);
   FileRecord::note_read(path);
   refuse_reading_outside(path);
   const Bytes limit = input_limit(usual);
@@ -130,15 +154,16 @@ FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
     // Files of no size too: those of /proc have none.
     read_stream(file.get(), limit);
   }
-  if (is_pickle(path, view_)) {
-    const Error refused =
-        Error("a Python pickle is a program, and reading it would run it: it is not read")
-            .at(path)
-            .expected("text, JSON, YAML, CSV or Parquet")
-            .hint("AICB writes the same as .csv beside it; else save the data as JSON or CSV");
+  try {
+    refuse_other_kinds(path, view_);
+  } catch (const Error&) {
     forget_mapping(slot_);
     ::munmap(mapping_, mapped_size_);
-    throw refused;
+    throw;
+  }
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (view_.starts_with(kByteOrderMark)) {
+    view_.remove_prefix(kByteOrderMark.size());
   }
 }
 
@@ -146,7 +171,7 @@ FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
 void FileText::read_stream(int descriptor, Bytes limit) {
   constexpr std::size_t kFirst = std::size_t{1} << 16;
   std::size_t size = 0;
-  const auto fail = [&](Error error) {
+  const auto fail = [&](const auto& error) {
     if (mapping_ != nullptr) {
       ::munmap(mapping_, mapped_size_);
     }
@@ -169,9 +194,18 @@ void FileText::read_stream(int descriptor, Bytes limit) {
       mapping_ = larger;
       mapped_size_ *= 2;
     }
+    // Looks up now and then: a signal may come between two looks, and on any thread.
+    pollfd readable{descriptor, POLLIN, 0};
+    constexpr int kNapMs = 100;
+    for (int ready = 0; ready == 0 || (ready < 0 && errno == EINTR);) {
+      if (detail::stop_requested != 0) {
+        fail(Interrupted());
+      }
+      ready = ::poll(&readable, 1, kNapMs);
+    }
     const ssize_t got =
         ::read(descriptor, static_cast<char*>(mapping_) + size, mapped_size_ - size);
-    if (got < 0 && errno == EINTR) {
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       continue;
     }
     if (got < 0) {

@@ -9,12 +9,14 @@
 namespace lockstep {
 
 /// A file's whole text, mapped read-only into memory (or read, where it cannot be mapped: pipes,
-/// "-" for standard input). The view lives as long as the object. The one place where inputs are
-/// read whole.
+/// "-" for standard input), without the byte order mark of UTF-8 where it begins with one. The view
+/// lives as long as the object. The one place where inputs are read whole.
 ///
 /// ERRORS: Error naming the file when it is missing, a folder, a device (but the terminal and
-/// /dev/null), unreadable, a Python pickle (which would have to be run to be read), or larger than
-/// `usual` or, where the user has said so, than input_limit().
+/// /dev/null), unreadable, a Python pickle (which would have to be run to be read), text in UTF-16,
+/// outside of where this process may read (confinement.h), or larger than `usual` or, where the
+/// user has said so, than input_limit(). Interrupted where a pipe is waited for and a StopSignal is
+/// told to stop.
 class FileText {
  public:
   explicit FileText(const std::string& path, Bytes usual = Bytes(INT64_MAX));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,7 +29,11 @@ void for_each_in_parallel(std::size_t count, int threads,
   };
   std::vector<std::jthread> others;
   for (std::size_t i = 1; i < std::min(most, count); ++i) {
-    others.emplace_back(work);
+    try {
+      others.emplace_back(work);
+    } catch (const std::system_error&) {
+      break;  // the system gives no more: those that there are do all of it
+    }
   }
   work();
   others.clear();  // joins

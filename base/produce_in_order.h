@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -71,7 +72,14 @@ void produce_in_order(std::size_t count, std::size_t threads, std::size_t ahead,
   };
   try {
     for (std::size_t t = 0; t < std::min(threads, count); ++t) {
-      workers.emplace_back(work);
+      try {
+        workers.emplace_back(work);
+      } catch (const std::system_error&) {
+        if (t == 0) {
+          throw;
+        }
+        break;  // the system gives no more: those that there are do all of it
+      }
     }
     for (Part& part : parts) {
       for (;;) {

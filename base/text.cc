@@ -171,4 +171,13 @@ std::string printable(std::string_view text, std::size_t limit) {
   return out;
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  for (const std::string_view line : split(text, '\n')) {
+    out += printable(line, std::string_view::npos) + '\n';
+  }
+  out.pop_back();
+  return out;
+}
+
 }  // namespace lockstep

@@ -35,5 +35,8 @@ std::string_view closest(std::string_view word, std::span<const std::string_view
 
 /// A user's text made fit for a message: control characters escaped, cut at `limit` bytes with "…".
 std::string printable(std::string_view text, std::size_t limit = 80);
+/// The same for a message of several lines, which may quote inputs: a terminal would obey their
+/// control characters. Not cut.
+std::string printable_lines(std::string_view text);
 
 }  // namespace lockstep

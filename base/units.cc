@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lockstep {
 namespace {
@@ -75,14 +76,14 @@ Quantity split_quantity(std::string_view text, std::string_view help) {
   // From a text that begins like "nan" or "inf" libstdc++ 12 reads on past its end.
   const std::size_t sign = text.starts_with('-') ? 1 : 0;
   if (text.find_first_of("0123456789.") != sign) {
-    throw Error(fmt::format("'{}' is no number with a unit", text)).expected(help);
+    throw Error(fmt::format("'{}' is no number with a unit", printable(text))).expected(help);
   }
   const auto [after, problem] = std::from_chars(text.data(), end, number);
   if (problem != std::errc() || !std::isfinite(number)) {
-    throw Error(fmt::format("'{}' is no number with a unit", text)).expected(help);
+    throw Error(fmt::format("'{}' is no number with a unit", printable(text))).expected(help);
   }
   if (number < 0) {
-    throw Error(fmt::format("'{}' is negative", text)).expected(help);
+    throw Error(fmt::format("'{}' is negative", printable(text))).expected(help);
   }
   const char* rest = after;
   while (rest != end && *rest == ' ') {
@@ -93,7 +94,7 @@ Quantity split_quantity(std::string_view text, std::string_view help) {
 
 std::int64_t to_int64(long double value, std::string_view text, std::string_view help) {
   if (!(value < 9.2e18L)) {
-    throw Error(fmt::format("'{}' is too large", text)).expected(help);
+    throw Error(fmt::format("'{}' is too large", printable(text))).expected(help);
   }
   return std::llroundl(value);
 }
@@ -136,7 +137,7 @@ Time parse_time(std::string_view text) {
   const Quantity q = split_quantity(text, kTimeHelp);
   const Unit* unit = find_unit(kTimeUnits, q.unit);
   if (unit == nullptr) {
-    throw Error(fmt::format("'{}' has no known unit of time", text)).expected(kTimeHelp);
+    throw Error(fmt::format("'{}' has no known unit of time", printable(text))).expected(kTimeHelp);
   }
   return Time::ps(to_int64(q.number * unit->scale, text, kTimeHelp));
 }
@@ -145,12 +146,13 @@ Bytes parse_bytes(std::string_view text) {
   const Quantity q = split_quantity(text, kSizeHelp);
   const Unit* unit = find_unit(kSizeUnits, q.unit);
   if (unit == nullptr) {
-    Error error = Error(fmt::format("'{}' has no known unit of size", text)).expected(kSizeHelp);
+    Error error =
+        Error(fmt::format("'{}' has no known unit of size", printable(text))).expected(kSizeHelp);
     if (q.unit.size() == 1 && std::string_view("kKMGT").find(q.unit) != std::string_view::npos) {
       const std::string_view number = text.substr(0, text.size() - 1);
       throw std::move(error).hint(fmt::format("write {}{}iB (powers of 1024) or {}{}B (of 1000)",
-                                              number, q.unit == "k" ? "K" : q.unit, number,
-                                              q.unit == "K" ? "k" : q.unit));
+                                              printable(number), q.unit == "k" ? "K" : q.unit,
+                                              printable(number), q.unit == "K" ? "k" : q.unit));
     }
     throw error;
   }
@@ -169,7 +171,8 @@ Bandwidth parse_bandwidth(std::string_view text) {
           to_int64(q.number * scale->scale * unit.scale, text, kRateHelp));
     }
   }
-  throw Error(fmt::format("'{}' has no known unit of bandwidth", text)).expected(kRateHelp);
+  throw Error(fmt::format("'{}' has no known unit of bandwidth", printable(text)))
+      .expected(kRateHelp);
 }
 
 std::string to_text(Time time) {

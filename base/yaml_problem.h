@@ -8,6 +8,7 @@
 #include <yaml-cpp/exceptions.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lockstep {
 
@@ -22,7 +23,7 @@ inline Error yaml_problem(const YAML::Exception& problem, const std::string& fil
         .at(file, line, column)
         .expected(fmt::format("less than {} levels", deep->depth()));
   }
-  return Error(fmt::format("no YAML: {}", problem.msg)).at(file, line, column);
+  return Error(fmt::format("no YAML: {}", printable(problem.msg))).at(file, line, column);
 }
 
 }  // namespace lockstep

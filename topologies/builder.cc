@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "topologies/topology_maker.h"
 
 namespace lockstep {
 namespace {
@@ -67,10 +68,9 @@ void check_value(const BuilderFlag& flag, std::string_view value) {
     case FlagKind::kDelay:
       try {
         if (flag.kind == FlagKind::kDelay) {
-          parse_time(value);
-        } else if (parse_bandwidth(value).bits_per_second() <= 0) {
-          throw Error(fmt::format("'{}' is no positive rate", value))
-              .expected("a bandwidth such as 400Gbps");
+          parse_link_delay(value);
+        } else {
+          parse_link_rate(value);
         }
       } catch (Error& problem) {
         throw std::move(problem).field(fmt::format("flag {}", first_name(flag.names)));

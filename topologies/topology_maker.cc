@@ -38,11 +38,22 @@ Bandwidth parse_link_rate(std::string_view text) {
         .field("rate")
         .expected("a bandwidth such as 400Gbps");
   }
+  if (rate > kMostLinkRate) {
+    throw Error(fmt::format("'{}' is faster than any link", printable(text)))
+        .field("rate")
+        .expected("at most " + to_text(kMostLinkRate));
+  }
   return rate;
 }
 
 Time parse_link_delay(std::string_view text) {
-  return in_field("delay", [&] { return parse_time(text); });
+  const Time delay = in_field("delay", [&] { return parse_time(text); });
+  if (delay > kMostLinkDelay) {
+    throw Error(fmt::format("'{}' is longer than any link", printable(text)))
+        .field("delay")
+        .expected("at most " + to_text(kMostLinkDelay));
+  }
+  return delay;
 }
 
 double parse_error_rate(std::string_view text) {

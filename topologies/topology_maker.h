@@ -10,8 +10,13 @@
 
 namespace lockstep {
 
-/// A link's three texts. ERRORS: Error (without place) for a rate that is not positive, a bad unit,
-/// an error rate outside [0, 1].
+/// The most that a link of any topology may be: some factors of ten beyond the fastest, and far
+/// from where sums of rates or of delays leave 64 bits (MaxMin::kMaxUnits, Time).
+inline constexpr Bandwidth kMostLinkRate = Bandwidth::bits_per_second(1'000'000'000'000'000);
+inline constexpr Time kMostLinkDelay = Time::ps(60'000'000'000'000);
+
+/// A link's three texts. ERRORS: Error (without place) for a rate that is not positive, a rate or a
+/// delay beyond these, a bad unit, an error rate outside [0, 1].
 Bandwidth parse_link_rate(std::string_view text);
 Time parse_link_delay(std::string_view text);
 double parse_error_rate(std::string_view text);

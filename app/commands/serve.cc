@@ -29,7 +29,7 @@ CommandBody define(CLI::App& app) {
   app.add_option("--token-file", options->token_file,
                  "File whose first line every request must carry: 'Authorization: Bearer TOKEN'");
   app.add_option("--files", options->files,
-                 "Folder whose files command lines may name; none unless given");
+                 "Folder whose files commands may read; none unless given");
   app.add_option("--jobs", options->jobs, "Commands that run at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

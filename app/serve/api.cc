@@ -47,11 +47,9 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 bool is_loopback_name(std::string_view host) {
-  if (host.starts_with("[::1]")) {
-    return true;
-  }
-  const std::string_view name = host.substr(0, host.find(':'));
-  return name == "localhost" || name == "127.0.0.1" || name.empty();
+  const std::string_view name = host.substr(0, host.rfind(':'));
+  return host == "[::1]" || name == "[::1]" || name == "localhost" || name == "127.0.0.1" ||
+         name.empty();
 }
 
 void check_access(const ApiRequest& request, const ApiSettings& settings) {
@@ -163,6 +161,8 @@ void check_word(std::string_view word, const ApiSettings& settings) {
 IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
   IsolatedTask task{.arguments = words_of(body.value("arguments", Json()), "arguments"),
                     .folder = {},
+                    .confined = true,
+                    .readable = settings.files,
                     .time_limit = settings.time_limit,
                     .memory_limit = settings.memory_limit,
                     .output_limit = kMostWritten,
@@ -190,7 +190,10 @@ IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
     if (!limit.is_number() || !(limit.get<double>() > 0 && limit.get<double>() < 1e6)) {
       throw Refusal{400, "'time_limit_s' must be a number above 0"};
     }
-    task.time_limit = std::min(Time::seconds(limit.get<double>()), settings.time_limit);
+    // 0 is no limit: neither what rounds to it nor a server without one.
+    const Time wanted = std::max(Time::ps(1), Time::seconds(limit.get<double>()));
+    const bool limited = settings.time_limit > Time();
+    task.time_limit = limited ? std::min(wanted, settings.time_limit) : wanted;
   }
   return task;
 }
@@ -199,6 +202,12 @@ void write_files(const Json& files, const std::string& folder) {
   if (!files.is_object() || files.size() > kMostFiles) {
     throw Refusal{
         400, fmt::format("'files' must be an object of {} names and texts at most", kMostFiles)};
+  }
+  // Each is a file on disk before the command begins, which is not within its time.
+  constexpr std::size_t kMostFiles = 1024;
+  if (files.size() > kMostFiles) {
+    throw Refusal{
+        400, fmt::format("'files' has {} files; expected at most {}", files.size(), kMostFiles)};
   }
   for (const auto& [name, text] : files.items()) {
     if (!stays_inside(name) || !text.is_string()) {
@@ -211,9 +220,13 @@ void write_files(const Json& files, const std::string& folder) {
         throw Refusal{400, fmt::format("'files': '{}' is below another file", printable(name))};
       }
     }
-    const fs::path path = fs::path(folder) / name;
-    make_folder(path.parent_path().string());
-    write_file(path.string(), text.get<std::string>());
+    try {
+      const fs::path path = fs::path(folder) / name;
+      make_folder(path.parent_path().string());
+      write_file(path.string(), text.get<std::string>());
+    } catch (const Error& error) {
+      throw Refusal{400, fmt::format("file '{}': {}", printable(name), error.message())};
+    }
   }
 }
 

@@ -25,6 +25,7 @@ namespace http = beast::http;
 using Parser = http::request_parser<http::string_body>;
 
 constexpr std::uint32_t kMostHeader = 16 << 10;
+constexpr std::size_t kMostBuffered = 128 << 10;  ///< beside the body; a chunk's header, say
 constexpr std::size_t kMostDiscarded = 16 << 20;  ///< after the last answer of a connection
 constexpr std::chrono::seconds kDiscardTime{2};
 constexpr int kMostRefused = 64;  // at once; further connections are closed without a word
@@ -208,7 +209,7 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
   beast::basic_stream<Protocol> stream_;
   Server& server_;
   std::atomic<int>& open_;
-  beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_{kMostBuffered};
   std::optional<Parser> parser_;
   http::response<http::string_body> response_;
   bool answering_ = false;

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "report/html/report_document.h"
 #include "report/step_json.h"
+#include "topologies/topology_maker.h"
 
 namespace lockstep {
 namespace {
@@ -47,6 +48,11 @@ void scale_links(Topology& topology, const LiveSliders& sliders) {
     const double factor = is_nvlink[i] ? sliders.nvlink_bandwidth : sliders.network_bandwidth;
     if (factor != 1) {
       link.rate = Bandwidth::bytes_per_second(link.rate.bytes_per_second() * factor);
+      if (link.rate > kMostLinkRate) {
+        throw Error("a link would be faster than any")
+            .field(is_nvlink[i] ? "nvlink_bandwidth" : "network_bandwidth")
+            .expected("at most " + to_text(kMostLinkRate));
+      }
     }
     link.delay = scaled(link.delay, sliders.latency);
   }

@@ -9,6 +9,10 @@
 namespace ns3
 {
 
+/// The last time that is carried out, in picoseconds: 100 days. What an event adds to the present
+/// time (a packet on its wire, a timeout) is less than the week from here to the end of 64 bits.
+inline constexpr int64_t FABRIC_LAST_TIME = INT64_MAX - (INT64_MAX >> 4);
+
 /**
  * Something with an event queue and a clock of its own that FabricSimulatorImpl runs together with
  * the Simulator's events. Times are picoseconds; INT64_MAX means never.

@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: GPL-2.0-only
  */
+#include "fabric-event-source.h"
 #include "fabric-parts.h"
 
 #include <algorithm>
@@ -131,8 +132,9 @@ FabricJumps::LargestJump() const
     const FabricSnapshot::Mark& before = m_mark;
     const FabricSnapshot::Mark& present = m_present.mark;
     const int64_t period = m_state.now - before.time;
-    const int64_t until = present.nextBegin;
-    int64_t periods = until == INT64_MAX ? INT64_MAX : (until - 1 - m_state.now) / period;
+    bool ends = present.nextBegin != INT64_MAX; // what repeats for ever is carried out
+    const int64_t until = std::min(present.nextBegin, FABRIC_LAST_TIME);
+    int64_t periods = (until - 1 - m_state.now) / period;
     const int64_t margin = int64_t{m_state.parameters.train} * m_state.parameters.payload;
     for (std::size_t i = 0; i < present.pairs.size(); ++i)
     {
@@ -143,6 +145,7 @@ FabricJumps::LargestJump() const
             if (growth > 0 && message != FabricState::NONE)
             {
                 const int64_t left = m_state.messages[message].end - 1 - margin - offset;
+                ends = true;
                 periods = std::min(periods, std::max<int64_t>(0, left) / growth);
             }
         };
@@ -150,7 +153,7 @@ FabricJumps::LargestJump() const
         bound(pair.receiving, now.expected, now.expected - before.pairs[i].expected);
         bound(pair.oldest, now.acked, now.acked - before.pairs[i].acked);
     }
-    return periods == INT64_MAX ? 0 : periods;
+    return ends ? periods : 0;
 }
 
 void

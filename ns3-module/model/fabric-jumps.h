@@ -25,7 +25,7 @@ struct FabricParts;
  * to the keys and k times their growth to the counters, with the largest k for which
  *
  *     offset(i) + k d(i) + one train < end of the message the offset lies in,   for all offsets
- *     now + k T < the next start of a message that is known.
+ *     now + k T < the next start of a message that is known, and FABRIC_LAST_TIME.
  *
  * It lands there, unless something comes from outside before: then it has skipped those periods
  * that were over by then, and goes on from there.

@@ -97,9 +97,14 @@ FabricSimulatorImpl::Run()
         FabricEventSource* source = FirstSource();
         const int64_t earliest =
             m_events.empty() ? INT64_MAX : static_cast<int64_t>(m_events.begin()->first.first);
+        if (std::min(earliest, source != nullptr ? source->GetNextTime() : INT64_MAX) >=
+            FABRIC_LAST_TIME)
+        {
+            break;
+        }
         if (source != nullptr && source->GetNextTime() < earliest)
         {
-            int64_t limit = earliest;
+            int64_t limit = std::min(earliest, FABRIC_LAST_TIME);
             for (const FabricEventSource* other : m_sources)
             {
                 if (other != source)
@@ -113,10 +118,6 @@ FabricSimulatorImpl::Run()
             m_active = nullptr;
             m_now = std::max(m_now, static_cast<uint64_t>(source->GetCurrentTime()));
             continue;
-        }
-        if (m_events.empty())
-        {
-            break;
         }
         const auto first = m_events.begin();
         const Entry entry = first->second;

@@ -344,6 +344,15 @@ PacketServer::Run()
     }
     m_reached = std::max(m_reached, reached - (m_lookahead == 0 ? 1 : 0));
     const bool idle = m_fabric->GetLiveMessages() == 0;
+    const auto beyond = [now](const Fabric::Completion& done)
+    { return done.time < now || done.time >= FABRIC_LAST_TIME; };
+    if ((!idle && m_fabric->GetNextTime() != INT64_MAX &&
+         m_fabric->GetNextTime() >= FABRIC_LAST_TIME) ||
+        std::any_of(completions.begin(), completions.end(), beyond))
+    {
+        throw Error("transfers would end after the clock's 100 days")
+            .hint("look for a size that is far too large or a bandwidth that is far too small");
+    }
     if (!limited && !idle && completions.empty())
     {
         throw Error("the network stands still with transfers under way: " +

@@ -1,5 +1,6 @@
 #include "profiler/run/bootstrap.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -26,6 +27,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::uint32_t kLongestFrame = 1U << 28;
+// Of who connects, before it is known to be a rank: others wait for it.
+constexpr std::uint32_t kLongestHello = 1U << 16;
+constexpr std::chrono::seconds kHelloTime{5};
 
 enum Kind : char { kHello = 'H', kText = 'T', kShare = 'S', kFailure = 'F', kBye = 'B' };
 
@@ -44,8 +48,16 @@ bool send_all(int socket, const char* data, std::size_t size) {
   return true;
 }
 
-bool receive_all(int socket, char* data, std::size_t size) {
+bool receive_all(int socket, char* data, std::size_t size, Clock::time_point until) {
   while (size > 0) {
+    if (until != Clock::time_point::max()) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      pollfd waiting{socket, POLLIN, 0};
+      if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) == 0) {
+        return false;
+      }
+    }
     const ssize_t got = ::recv(socket, data, size, 0);
     if (got < 0 && errno == EINTR) {
       continue;
@@ -74,9 +86,11 @@ bool send_frame(int socket, char kind, std::string_view text) {
   return send_all(socket, head.data(), head.size()) && send_all(socket, text.data(), text.size());
 }
 
-std::optional<Frame> receive_frame(int socket) {
+/// All of it comes by then.
+std::optional<Frame> receive_frame(int socket, std::uint32_t longest = kLongestFrame,
+                                   Clock::time_point until = Clock::time_point::max()) {
   std::array<char, 5> head{};
-  if (!receive_all(socket, head.data(), head.size())) {
+  if (!receive_all(socket, head.data(), head.size(), until)) {
     return std::nullopt;
   }
   std::uint32_t length = 0;
@@ -85,11 +99,11 @@ std::optional<Frame> receive_frame(int socket) {
         static_cast<std::uint32_t>(static_cast<unsigned char>(head[static_cast<std::size_t>(i)]))
         << (8 * i);
   }
-  if (length > kLongestFrame) {
+  if (length > longest) {
     return std::nullopt;
   }
   Frame frame{head[4], std::string(length, '\0')};
-  if (!receive_all(socket, frame.text.data(), length)) {
+  if (!receive_all(socket, frame.text.data(), length, until)) {
     return std::nullopt;
   }
   return frame;
@@ -118,6 +132,11 @@ void resolve(const RankPlace& place, bool passive, Addresses& out) {
   if (problem != 0) {
     throw network_error(place, fmt::format("no such address: {}", ::gai_strerror(problem)));
   }
+}
+
+/// Ranks that look for rank 0 there are on its own machine: it listens to no others.
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
 void no_delay(int socket) {
@@ -276,7 +295,7 @@ struct Bootstrap::State {
 
 void Bootstrap::State::listen(const std::string& hello, Clock::time_point until) {
   Addresses addresses;
-  resolve(place, true, addresses);
+  resolve(place, !is_loopback(place.host), addresses);
   int listener = -1;
   for (const addrinfo* at = addresses.list; at != nullptr && listener < 0; at = at->ai_next) {
     listener = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
@@ -320,9 +339,8 @@ void Bootstrap::State::listen(const std::string& hello, Clock::time_point until)
       continue;
     }
     no_delay(socket);
-    timeval limit{5, 0};
-    (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    const std::optional<Frame> frame = receive_frame(socket);
+    const std::optional<Frame> frame =
+        receive_frame(socket, kLongestHello, std::min(until, Clock::now() + kHelloTime));
     // "<rank> <hello>"
     const std::size_t blank = frame ? frame->text.find(' ') : std::string::npos;
     const std::int64_t rank =
@@ -342,8 +360,6 @@ void Bootstrap::State::listen(const std::string& hello, Clock::time_point until)
       (void)::close(socket);
       continue;
     }
-    limit = {0, 0};
-    (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     auto peer = std::make_unique<Peer>();
     peer->socket = socket;
     peer->rank = static_cast<int>(rank);

@@ -23,6 +23,9 @@ namespace {
 using packet::FrameHeader;
 using packet::FrameType;
 
+/// At one time: in one frame, which has less than 4 GiB.
+constexpr std::size_t kMostStarts = std::size_t{1} << 26;
+
 std::string program_path(const PacketOptions& options) {
   if (!options.program.empty()) {
     return options.program;
@@ -192,6 +195,10 @@ void PacketEngine::start(ConnectionId connection, Bytes bytes, Time when, std::u
                             "was promised at least {}",
                             (when - now_).count_ps(), to_text(lookahead_)),
                 ExitCode::kBug);
+  }
+  if (starts_.size() == kMostStarts) {
+    throw Error(fmt::format("more than {} transfers start at once", kMostStarts))
+        .hint("the packet engine carries out each packet: use a smaller size, or --engine flow");
   }
   starts_.push_back(
       {when.count_ps(), bytes.count(), tag, static_cast<std::uint32_t>(connection.value), 0});

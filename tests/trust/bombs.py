@@ -66,6 +66,11 @@ def bombs(folder):
         "a folder": folder,
         "nothing there": folder / "none",
         "a device without end": pathlib.Path("/dev/zero"),
+        "one zero byte": write(folder / "zero", b"\0"),
+        "text in UTF-16": write(folder / "utf16", "1 2 3\n".encode("utf-16")),
+        "words for a terminal": write(folder / "escapes", b"\x1b[2J\x1b]0;gone\x07\n" * 3),
+        "one long word": write(folder / "word", b"x" * 1_000_000),
+        "a path for a terminal": write(folder / "a\x1b[2J\nlockstep: all is well", "{"),
         "a path with blanks and signs": write(strange / "e ü.json", "{"),
     }
     os.symlink("loop", folder / "loop")

@@ -20,6 +20,7 @@ import time
 
 from outputs import (ALL, COMMANDS, JOURNALS, PATIENCE, SANITIZED, STEP, TOPOLOGY, VARYING, clean_environment, some,
                      tree, words)
+from readers import READERS
 
 OLD = b"what was there before\n"
 lockstep, library = sys.argv[1:3]
@@ -275,6 +276,37 @@ def a_file_shrinks():
         fail("no file became shorter while it was read: the test tries nothing")
 
 
+def pipes_that_say_nothing():
+    """Ctrl-C while a reader waits for a pipe: no second one is needed."""
+    pipe = scratch / "pipe.csv"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR)
+    for name, command in some(READERS.items(), 16):
+        if name in ("score logs", "score-steps", "serve --token-file"):
+            continue
+        folder = fresh("read")
+        placed = []
+        for word in command:
+            inside = re.search(r"@D:(.*?)@", word)
+            if inside and not (folder / inside[1]).is_symlink():
+                (folder / inside[1]).symlink_to(pipe)
+            placed.append(re.sub(r"@D:.*?@", str(folder), word).replace("@F@", str(pipe)).replace("@O@", str(folder / "o")))
+        process = start(placed)
+        time.sleep(0.3 * PATIENCE)
+        waited = process.poll() is None
+        process.send_signal(signal.SIGINT)
+        try:
+            _, err = process.communicate(timeout=10 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            err = b"it goes on"
+        count("silent pipes")
+        if not waited or process.returncode not in (130, -signal.SIGINT):
+            fail(f"{name} of a pipe that says nothing: {process.returncode} {err[-300:]!r}")
+    os.close(held)
+
+
 def files_may_not_grow():
     """ulimit -f: as a full disk."""
     for kibibytes in (0, 1, 4, 16):
@@ -321,7 +353,7 @@ def clock_jumps():
 
 
 for test in (killed_at_random, goes_on_after_a_kill, out_of_memory, interrupted, packet_engine_dies, a_file_shrinks,
-             files_may_not_grow, no_standard_output, clock_jumps):
+             pipes_that_say_nothing, files_may_not_grow, no_standard_output, clock_jumps):
     if len(sys.argv) > 3 and test.__name__ not in sys.argv[3:]:
         continue
     if SANITIZED and test is out_of_memory:

@@ -78,6 +78,14 @@ def in_packets():
         code, out, err = collective("sendrecv", size, "Spectrum-X:g=16", "--gpus", "2", "--engine", "packet", "--paranoid")
         if code != 0 or times(out, "packet")[0] <= 0:
             failures.append(f"{size} B in packets: {code} {err}")
+    # Beyond the clock's end, where 64 bits would begin again; and more transfers than a frame holds.
+    for op, size, gpus, said in (("sendrecv", 4 * 10**17, "2", None), ("sendrecv", 2 * 10**18, "2", "100 days"),
+                                 ("sendrecv", 4 * 10**18, "2", "100 days"), ("allreduce", 10**15, "16", "start at once")):
+        code, out, err = collective(op, size, "Spectrum-X:g=16", "--gpus", gpus, "--placement", "spread", "--engine", "packet")
+        if said is None and (code != 0 or not size / 60e9 < times(out, "packet")[0] < size / 40e9):
+            failures.append(f"{size} B in packets: {code} {err} {out[-200:]}")
+        if said is not None and (code != 2 or said not in err):
+            failures.append(f"{op} of {size} B in packets: {code} {err} {out[-200:]}")
 
 
 def wrong_numbers():
@@ -99,7 +107,7 @@ def links_without_bandwidth():
         file = pathlib.Path(folder) / "t.txt"
         run("topology", "build", "--template", "Spectrum-X", "-g", "8", "-o", str(file))
         text = file.read_text()
-        for rate in ("0Gbps", "-1Gbps", "nanGbps", "1e300Gbps", "infGbps"):
+        for rate in ("0Gbps", "-1Gbps", "nanGbps", "1e300Gbps", "infGbps", "5e15bps", "9.1e18bps"):
             file.write_text(text.replace("2880Gbps", rate))
             if file.read_text() == text:
                 failures.append("the topology has no link of 2880Gbps any more")

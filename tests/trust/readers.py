@@ -10,6 +10,7 @@ ANALYTIC = ["simulate", "--workload", TINY, "--engine", "analytic"]
 MODEL = ["generate", "--model", "llama3-8b", "--gpus", "8", "-o", "-"]
 ALLREDUCE = ["collective", "--op", "allreduce", "--size", "1MiB", "--topology"]
 LOG = "tests/data/logs/two-tables.txt"
+STEPS = "tests/data/whatif/two-peers.csv"
 AIOB = ["generate", "--generator", "simai-training", "--num_layers", "2", "-o", "-", "--aiob_enable"]
 
 
@@ -33,8 +34,8 @@ READERS = {
     "simulate --conf": [*STEP, "--conf", "@F@"],
     "simulate --interference": [*STEP, "--interference", "@F@"],
     "simulate --scenario": [*STEP, "--scenario", "@F@"],
-    "simulate --straggler jitter": [*STEP, "--straggler", "jitter:0-7:histogram=@F@"],
-    "simulate --straggler trace": [*STEP, "--straggler", "trace:@F@"],
+    "simulate --straggler jitter": [*STEP, "--straggler", "jitter:0-7:@D:h.csv@/h.csv"],
+    "simulate --straggler trace": [*STEP, "--straggler", "trace:@D:t.csv@/t.csv"],
     "simulate --busbw": [*ANALYTIC, "--busbw", "@F@"],
     "simulate --ratios": [*ANALYTIC, "--ratios", "@D:nic_ratio.csv@"],
     "generate --model-file": ["generate", "--model-file", "@F@", "--gpus", "8", "-o", "-"],
@@ -45,14 +46,14 @@ READERS = {
     "generate --comp_filepath": [*AIOB, "--comp_filepath", "@F@"],
     "generate --fill_times": ["generate", "--generator", "megatron", "--num_layers", "2", "-o", "-",
                               "--fill_times", "--comp_filepath", "@F@"],
-    "generate trace-replay": ["generate", "--generator", "trace-replay", "--trace", "@F@", "-o", "-"],
+    "generate trace-replay": ["generate", "--generator", "trace-replay", "--log", "@F@", "-o", "-"],
     "whatif --trace csv": ["whatif", "--trace", "@D:t.csv@/t.csv", "--meta",
                            "tests/data/whatif/two-stages.yaml", "-o", "@O@"],
     "whatif --trace parquet": ["whatif", "--trace", "@D:t.parquet@/t.parquet", "--meta",
                                "tests/data/whatif/two-stages.yaml", "-o", "@O@"],
     "whatif --meta": ["whatif", "--trace", "tests/data/whatif/two-stages.csv", "--meta", "@F@", "-o", "@O@"],
     "compare": ["compare", "@F@"],
-    "compare --against": ["compare", LOG, "--against", "@F@"],
+    "compare --against": ["compare", STEPS, "--against", "@F@"],
     "compare --preset": ["compare", LOG, "--preset", "@F@"],
     "calibrate": ["calibrate", "@F@", "-o", "-"],
     "score": ["score", "@D:index.csv@"],
@@ -66,7 +67,7 @@ READERS = {
     "run --workload": ["run", "--workload", "@F@", "--dry-run"],
     "plan --price": [*SCALE, "--price", "@F@"],
     "plan --actual": [*SCALE, "--actual", "@F@"],
-    "plan --topology": ["plan", "--model", "llama3-8b", "--gpus", "8", "--topology", "@F@"],
+    "plan --topology": ["plan", "--model", "llama3-8b", "--gpus", "8", "--gbs", "8", "--topology", "@F@"],
     "plan --metis-hostfile": replaced(METIS, "--metis-hostfile", "@F@"),
     "plan --metis-clusterfile": replaced(METIS, "--metis-clusterfile", "@F@"),
     "plan --price of Metis": [*METIS, "--price", "@F@"],

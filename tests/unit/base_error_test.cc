@@ -24,6 +24,11 @@ TEST(Error, TellsPlaceFieldExpectationHintAndContextInOrder) {
   EXPECT_EQ(error.code(), ExitCode::kBadInput);
 }
 
+TEST(Error, NoTerminalObeysWhatItQuotes) {
+  const Error error = Error("'\x1b[2J' is no number").at("a\nlockstep: b", 1).hint("\x07");
+  EXPECT_STREQ(error.what(), "a\\x0alockstep: b:1: '\\x1b[2J' is no number\n  hint: \\x07");
+}
+
 TEST(Error, LeavesOutWhatIsNotKnown) {
   EXPECT_STREQ(Error("no").what(), "no");
   EXPECT_STREQ(Error("no").at("f").what(), "f: no");

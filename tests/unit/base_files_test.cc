@@ -6,20 +6,25 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <pthread.h>
 #include <string>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/atomic_file.h"
+#include "base/confinement.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gunzip.h"
 #include "base/gzip_file.h"
 #include "base/process.h"
+#include "base/stop_signal.h"
 #include "tests/support/run.h"
 
 namespace lockstep::base_files_test {
@@ -69,6 +74,19 @@ TEST(AtomicFile, AnExceptionLeavesTheOldFileAndNoTemporary) {
       Error);
   EXPECT_EQ(read(folder / "a"), "old");
   EXPECT_EQ(files_in(folder), 1);
+}
+
+TEST(AtomicFile, LeavesTheTemporaryOfAnotherProcessWithOurNumber) {
+  const ScratchFolder folder;  // one that two containers share
+  const std::string taken = folder / fmt::format("a.{}.tmp", ::getpid());
+  std::FILE* other = std::fopen(taken.c_str(), "wb");
+  ASSERT_NE(other, nullptr);
+  std::fputs("half of what", other);
+  std::fclose(other);
+  write_file(folder / "a", "ours");
+  EXPECT_EQ(read(folder / "a"), "ours");
+  EXPECT_EQ(read(taken), "half of what");
+  EXPECT_EQ(files_in(folder), 2);
 }
 
 TEST(AtomicFile, SaysWhyAFileCannotBeWritten) {
@@ -215,6 +233,87 @@ TEST(FileText, DevicesAreRefusedAndPipesEndAtTheLimit) {
               HasSubstr("more than 1 MiB"));
   writer.join();
   std::signal(SIGPIPE, before);
+}
+
+/// An alarm after a while, again and again, that does nothing but end a call that waits.
+struct Interruptions {
+  explicit Interruptions(int signal) {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &action, &before);
+    thread = std::jthread([this, signal, waits = ::pthread_self()](const std::stop_token& stop) {
+      for (int i = 0; !stop.stop_requested(); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ::pthread_kill(waits, i == 1 ? signal : SIGALRM);
+      }
+    });
+  }
+  ~Interruptions() {
+    thread = {};
+    ::sigaction(SIGALRM, &before, nullptr);
+  }
+  struct sigaction before {};
+  std::jthread thread;
+};
+
+TEST(FileText, APipeThatSaysNothingIsLeftWhenToldToStop) {
+  const ScratchFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const bool opened : {false, true}) {  // it waits for a writer, or for what that writes
+    const int writer = opened ? ::open((folder / "pipe").c_str(), O_RDWR) : -1;
+    const StopSignal stop;
+    const Interruptions interruptions(SIGINT);
+    try {
+      FileText(folder / "pipe");
+      ADD_FAILURE() << "read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kInterrupted) << error.what();
+    }
+    ::close(writer);
+  }
+}
+
+TEST(FileText, AByteOrderMarkIsLeftOutAndUtf16IsRefused) {
+  const ScratchFolder folder;
+  write_file(folder / "a", "\xEF\xBB\xBFtext");
+  EXPECT_EQ(read(folder / "a"), "text");
+  write_file(folder / "a", "\xEF\xBB\xBF");
+  EXPECT_EQ(read(folder / "a"), "");
+  write_file(folder / "a", std::string("\xFF\xFEt\0", 4));
+  EXPECT_THAT(problem_of([&] { read(folder / "a"); }),
+              AllOf(HasSubstr("a: the text is in UTF-16"), HasSubstr("hint: iconv")));
+}
+
+TEST(Confinement, ReadsAndWritesInItsFoldersAlone) {
+  const ScratchFolder folder;
+  for (const char* name : {"own", "served", "served-not"}) {
+    std::filesystem::create_directory(folder / name);
+    write_file(folder / name + "/in", name);
+  }
+  const std::string own = folder / "own", served = folder / "served";
+  const pid_t child = ::fork();  // it is for good
+  if (child == 0) {
+    const bool entered = ::chdir(own.c_str()) == 0;
+    confine_files(own, served);
+    const auto refused = [&](const std::string& path, bool write) {
+      const std::string problem =
+          problem_of([&] { write ? write_file(path, "x") : void(FileText(path)); });
+      return problem ==
+             path + ": this path is not served\n  expected: a file of the request's own folder";
+    };
+    const bool right = entered && read("in") == "own" && read(own + "/in") == "own" &&
+                       read(served + "/in") == "served" &&
+                       refused(folder / "served-not/in", false) && refused("../served/in", false) &&
+                       refused(served + "/../own/in", false) && refused("/etc/passwd", false) &&
+                       refused(served + "/out", true) && refused("../out", true) &&
+                       refused("a/../../out", true) &&
+                       problem_of([] { write_file("out", "x"); }) == "no error";
+    ::_exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(std::filesystem::exists(own + "/out"));
 }
 
 TEST(FileText, PicklesAreRefusedWithAdvice) {

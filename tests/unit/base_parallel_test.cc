@@ -1,7 +1,11 @@
 #include <atomic>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -30,6 +34,24 @@ TEST(Parallel, OneThreadIsTheCallersAndKeepsTheOrder) {
     order.push_back(i);
   });
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(Parallel, WhereTheSystemGivesNoThreadsTheCallerDoesAll) {
+  if (std::getenv("LOCKSTEP_SANITIZED") != nullptr) {
+    GTEST_SKIP() << "a sanitizer takes more memory than any limit";
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{1, 1};  // a new thread's stack has no room
+    ::setrlimit(RLIMIT_AS, &none);
+    int calls = 0;
+    for_each_in_parallel(5, 4, [&](std::size_t) { ++calls; });
+    ::_exit(calls);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 5);
 }
 
 TEST(Parallel, TheErrorOfTheLowestNumberComesOut) {

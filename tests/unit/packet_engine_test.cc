@@ -333,6 +333,29 @@ TEST(PacketEngine, NamesWhatItCannotDo) {
   EXPECT_THAT(error_of(options), HasSubstr("has ended unexpectedly, with exit code 1"));
 }
 
+// A bit a second, 9 hours a packet: one of them ends, 300 take 115 days, of which 64 bits of
+// picoseconds hold 106.
+TEST(PacketEngine, TheClockEndsBefore64Bits) {
+  Topology topology = testing::star(2);
+  for (LinkClass& link : topology.link_classes) {
+    link.rate = Bandwidth::bits_per_second(1);
+    link.rate_text = "1bps";
+  }
+  const auto sent = [&](int packets) {
+    PacketEngine engine(topology, options_here());
+    engine.start({NodeId(0), NodeId(1), Bytes(packets * 4096), Time(), 0, 7});
+    return testing::outcomes(testing::run_to_end(engine)).at(7).sent;
+  };
+  EXPECT_EQ(sent(1), Time::ps(4158 * 8 * 1'000'000'000'000));
+  try {
+    (void)sent(300);
+    ADD_FAILURE() << "it ends";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadInput);
+    EXPECT_THAT(error.what(), HasSubstr("end after the clock's 100 days"));
+  }
+}
+
 TEST(PacketEngine, EndsAProgramThatIsNotLockstepPacket) {
   const testing::ScratchFolder folder;
   PacketOptions options = options_here();

@@ -1,7 +1,10 @@
 #include "profiler/run/runner.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -375,6 +378,48 @@ TEST(Runner, AStrangerIsRefused) {
   other.join();
   EXPECT_THAT(stranger, HasSubstr("runs another job"));
   EXPECT_THAT(first, HasSubstr("1 of 2 ranks did not come in time"));
+}
+
+/// Sends these bytes to rank 0, one after the other, until it is refused.
+void dribble(int offset, const std::string& bytes, std::chrono::milliseconds pause) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(kPort + offset));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int link = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  while (::connect(link, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (const char byte : bytes) {
+    if (::send(link, &byte, 1, MSG_NOSIGNAL) != 1) {
+      break;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  ::close(link);
+}
+
+TEST(Runner, AStrangerDoesNotHoldUpTheRanks) {
+  const auto begin = std::chrono::steady_clock::now();
+  // Announces 128 MiB, of which nothing comes.
+  std::thread loud(
+      [] { dribble(60, std::string("\0\0\0\x08H", 5), std::chrono::milliseconds(0)); });
+  std::thread other([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    Bootstrap bootstrap(place_of(1, 2, 60), "key", 60);
+    bootstrap.barrier();
+  });
+  {
+    Bootstrap bootstrap(place_of(0, 2, 60), "key", 60);
+    bootstrap.barrier();
+  }
+  loud.join();
+  other.join();
+  // A byte now and then is no hello, however long it goes on.
+  std::thread slow([] { dribble(61, std::string(60, '\0'), std::chrono::milliseconds(100)); });
+  EXPECT_THROW(Bootstrap(place_of(0, 2, 61), "key", 0.5), Error);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  slow.join();
 }
 
 }  // namespace

@@ -67,8 +67,14 @@ TEST(ServeApi, RunsACommandInAFolderOfItsOwn) {
   EXPECT_THAT(api.ran[0].arguments, ElementsAre("simulate", "--workload", "in.txt"));
   EXPECT_EQ(api.ran[0].time_limit, Time::us(2'000'000));
   EXPECT_FALSE(std::filesystem::exists(api.ran[0].folder));  // gone again
+  EXPECT_TRUE(api.ran[0].confined);
   api.run(R"({"arguments": ["plan"], "time_limit_s": 1000})");
   EXPECT_EQ(api.ran[1].time_limit, Time::us(5'000'000));  // never above the server's
+  api.run(R"({"arguments": ["plan"], "time_limit_s": 1e-300})");
+  EXPECT_EQ(api.ran[2].time_limit, Time::ps(1));  // 0 would be none
+  api.settings.time_limit = Time();
+  api.run(R"({"arguments": ["plan"], "time_limit_s": 1})");
+  EXPECT_EQ(api.ran[3].time_limit, Time::us(1'000'000));
 }
 
 TEST(ServeApi, RefusesWhatItDoesNotServe) {
@@ -84,6 +90,18 @@ TEST(ServeApi, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(status(R"({"arguments": ["plan"], "surplus": 1})"), 400);
   EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"../x": ""}})"), 400);
   EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"/x": ""}})"), 400);
+  for (const char* name : {"", ".", "a/", "a\\u0000b"}) {
+    EXPECT_EQ(
+        api.run(fmt::format(R"({{"arguments": ["plan"], "files": {{"{}": ""}}}})", name)).status,
+        400)
+        << name;
+  }
+  EXPECT_EQ(status(R"({"arguments": ["plan"], "files": {"a": "", "a/b": ""}})"), 400);
+  Json many{{"arguments", {"plan"}}, {"files", Json::object()}};
+  for (int i = 0; i < 1025; ++i) {
+    many["files"][std::to_string(i)] = "";
+  }
+  EXPECT_EQ(api.run(many.dump()).status, 400);
   EXPECT_EQ(status(R"({"arguments": ["plan"], "time_limit_s": -1})"), 400);
   for (const char* name : {".", "a/", "a//b", "a/./b", "", "a\\u0000"}) {
     EXPECT_EQ(
@@ -134,6 +152,14 @@ TEST(ServeApi, ChecksWhoAsks) {
   Fixture api;
   ApiRequest about{.method = "GET", .target = "/api/v1/about", .host = "localhost:1"};
   EXPECT_EQ(api.ask(about).status, 200);
+  for (const char* host : {"localhost", "[::1]:1", "[::1]"}) {
+    about.host = host;
+    EXPECT_EQ(api.ask(about).status, 200) << host;
+  }
+  for (const char* host : {"[::1].attacker.example", "localhost.attacker.example:1"}) {
+    about.host = host;
+    EXPECT_EQ(api.ask(about).status, 403) << host;
+  }
   about.host = "attacker.example";  // a page that has pointed its name at us
   EXPECT_EQ(api.ask(about).status, 403);
   api.settings.any_host = true;

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""A server and who means it harm: files that are not for callers, requests without end, time and
+files beyond the limits. It gives nothing away, takes little memory, answers others, and ends when told.
+
+Usage: serve_test.py <lockstep>
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from outputs import PATIENCE, SANITIZED, clean_environment
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+lockstep = str(pathlib.Path(sys.argv[1]).resolve())
+failures, tried = [], 0
+TOPOLOGY = ["--topology", "Spectrum-X:g=8"]
+JOB = ["--model", "llama3-8b", "--gpus", "8", *TOPOLOGY]
+TINY = (ROOT / "tests/data/simulate/tiny.txt").read_text()
+SECRET = "KEEP-IT"
+
+
+def check(what, good, seen=""):
+    global tried
+    tried += 1
+    if not good:
+        failures.append(f"{what}: {str(seen)[:400]}")
+
+
+class Server:
+    def __init__(self, folder, *flags):
+        self.process = subprocess.Popen([lockstep, "serve", "--port", "0", *flags], cwd=folder, text=True,
+                                        stdout=subprocess.PIPE, env=clean_environment())
+        self.port = int(self.process.stdout.readline().strip().rstrip("/").rsplit(":", 1)[1])
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60 * PATIENCE)
+
+    def ask(self, method, path, body=None, host="localhost"):
+        """Status and body."""
+        text = b"" if body is None else json.dumps(body).encode()
+        with self.connect() as link:
+            link.sendall(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json"
+                         f"\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text)
+            answer = b""
+            while data := link.recv(1 << 16):
+                answer += data
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        return int((head.split() + [b""] * 2)[1] or 0), rest.decode()
+
+    def run(self, arguments, **more):
+        return self.ask("POST", "/api/v1/run", {"arguments": arguments, **more})
+
+    def live(self, arguments, **more):
+        return self.ask("POST", "/api/v1/live", {"arguments": arguments, **more})
+
+    def answers(self):
+        return self.ask("GET", "/api/v1/about")[0] == 200
+
+    def mebibytes(self):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) >> 10
+        return 0
+
+
+def files_that_are_not_for_callers(server, folder):
+    """Named by flags, in clusters of flags, and by inputs that name other files."""
+    secret = folder / "secret.csv"
+    for named in (str(secret), "../../secret.csv", f"{folder}/files/../secret.csv"):
+        status, answer = server.run(["simulate", "--workload", "w.txt", *TOPOLOGY, "--scenario", "s.yaml"],
+                                    files={"w.txt": TINY, "s.yaml": f"stragglers:\n  - jitter:0-7:{named}\n"})
+        check(f"a scenario that names {named}", status == 200 and SECRET not in answer and "is not served" in answer, answer)
+    status, answer = server.run(["simulate", "--workload", "w.txt", *TOPOLOGY, "--scenario", "s.yaml"],
+                                files={"w.txt": TINY, "s.yaml": "stragglers:\n  - jitter:0-7:own.csv\n", "own.csv": "1,1\n"})
+    check("a scenario that names the request's own file", status == 200 and '"exit_code":0' in answer, answer)
+    status, answer = server.run(["simulate", "--workload", "w.txt", *TOPOLOGY, "--scenario", "s.yaml"],
+                                files={"w.txt": TINY, "s.yaml": f"stragglers:\n  - jitter:0-7:{folder}/files/served.csv\n"})
+    check("a scenario that names a served file", status == 200 and '"exit_code":0' in answer, answer)
+    build = ["topology", "build", "--template", "Spectrum-X", "-g", "8"]
+    status, answer = server.run([*build, f"-qo{folder}/written.txt"])
+    check("an output in a cluster of flags", not (folder / "written.txt").exists(), answer)
+    status, answer = server.run([*build, "-o", f"{folder}/files/written.txt"])
+    check("an output in the served folder", not (folder / "files/written.txt").exists() and "is not served" in answer, answer)
+    # The live model's own folder is empty, and not the server's.
+    for flags in (["--workload", "here.csv", *TOPOLOGY], [*JOB, "--scenario", "here.csv"], [*JOB, "--straggler", "jitter:0-7:here.csv"]):
+        status, answer = server.live(flags)
+        check(f"live {flags}", status == 400 and SECRET not in answer and "No such file" in answer, answer)
+    for word in ("/etc/passwd", "../x", "a/../../x", "//etc/passwd", "x=/etc/passwd", "file:///etc/passwd", "/dev/stdin",
+                 "/proc/self/environ"):
+        status, answer = server.run(["simulate", "--workload", word, *TOPOLOGY])
+        check(f"the word {word}", status == 403, answer)
+
+
+def names_that_lead_here(server):
+    for host, wanted in (("[::1]:8080", 200), ("[::1].elsewhere.example", 403), ("localhost.elsewhere.example", 403),
+                         ("127.0.0.1.elsewhere.example", 403)):
+        status, answer = server.ask("GET", "/api/v1/about", host=host)
+        check(f"host {host}", status == wanted, answer)
+
+
+def limits(server):
+    began = time.monotonic()
+    long = ["collective", "--op", "alltoall", "--size", "1GiB", "--algorithm", "direct", "--topology", "Spectrum-X:g=1024"]
+    status, answer = server.run(long, time_limit_s=1e-13)
+    check("a limit of time that rounds to none", '"ending":"timed-out"' in answer, answer)
+    status, answer = server.run(["topology", "check", "x"], files={str(i): "" for i in range(20000)})
+    check("20,000 files", status == 400 and "1024" in answer, answer)
+    check("limits", time.monotonic() - began < 15 * PATIENCE, time.monotonic() - began)
+    status, answer = server.live(JOB, sliders={"gpu_speed": 1e300})
+    check("a slider beyond its range", status == 400, answer)
+
+
+def requests_without_end(server):
+    """Each grows for as long as the server takes it: it takes none beyond its limits."""
+    request = b"POST /api/v1/run HTTP/1.1\r\nHost: localhost\r\n"
+    for name, begin, more in (("a chunk's header", request + b"Transfer-Encoding: chunked\r\n\r\n1;", b"a"),
+                              ("a chunk's size", request + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+                              ("trailers", request + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n"),
+                              ("a header", request + b"X: ", b"a"), ("headers", request, b"a: b\r\n"),
+                              ("a target", b"GET /", b"a"), ("a method", b"", b"A"),
+                              ("a body", request + b"Content-Length: 99999999\r\n\r\n", b" "),
+                              ("chunks", request + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n")):
+        with server.connect() as link:
+            sent = 0
+            try:
+                link.sendall(begin)
+                block = more * ((1 << 20) // len(more))
+                while sent < 64:
+                    link.sendall(block)
+                    sent += 1
+            except OSError:
+                pass
+        check(f"{name} without end", sent < 64, f"{sent} MiB were taken")
+        check(f"after {name} without end", server.answers())
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    place = pathlib.Path(scratch).resolve()
+    for name in ("cwd", "files"):
+        (place / name).mkdir()
+    (place / "secret.csv").write_text(f"{SECRET},1\n")
+    (place / "cwd/here.csv").write_text(f"{SECRET},1\n")
+    (place / "files/served.csv").write_text("1,1\n")
+    first = Server(place / "cwd", "--files", str(place / "files"), "--body-limit", "1MB", "--time-limit", "20s")
+    files_that_are_not_for_callers(first, place)
+    names_that_lead_here(first)
+    limits(first)
+    before = first.mebibytes()
+    requests_without_end(first)
+    grown = first.mebibytes() - before
+    check("memory", SANITIZED or grown < 50, f"{grown} MiB more")
+    first.process.terminate()
+    check("the end", first.process.wait(timeout=30 * PATIENCE) == 0, first.process.returncode)
+print(f"{tried} things tried, {grown} MiB more")
+for failure in failures:
+    print("FAILED:", failure)
+sys.exit(1 if failures else 0)
