@@ -14,7 +14,6 @@
 
 #include <fmt/format.h>
 
-#include "base/confinement.h"
 #include "base/error.h"
 #include "base/file_fence.h"
 #include "base/file_record.h"
@@ -122,7 +121,6 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* /*context*/) {
 }  // namespace
 
 FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
-  check_readable(path);
   FileRecord::note_read(path);
   refuse_reading_outside(path);
   const Bytes limit = input_limit(usual);

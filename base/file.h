@@ -14,7 +14,7 @@ namespace lockstep {
 ///
 /// ERRORS: Error naming the file when it is missing, a folder, a device (but the terminal and
 /// /dev/null), unreadable, a Python pickle (which would have to be run to be read), text in UTF-16,
-/// outside of where this process may read (confinement.h), or larger than `usual` or, where the
+/// outside of where this process may read (file_fence.h), or larger than `usual` or, where the
 /// user has said so, than input_limit(). Interrupted where a pipe is waited for and a StopSignal is
 /// told to stop.
 class FileText {

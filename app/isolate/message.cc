@@ -54,8 +54,6 @@ bool receive_all(int socket, char* bytes, std::size_t size) {
 std::string to_message(const IsolatedTask& task) {
   return packed({{"arguments", task.arguments},
                  {"folder", task.folder},
-                 {"confined", task.confined},
-                 {"readable", task.readable},
                  {"time_ps", task.time_limit.count_ps()},
                  {"memory", task.memory_limit.count()},
                  {"output", task.output_limit.count()},
@@ -67,8 +65,6 @@ IsolatedTask task_of_message(std::string_view message) {
   const Json json = unpacked(message);
   return {.arguments = json.at("arguments").get<std::vector<std::string>>(),
           .folder = json.at("folder").get<std::string>(),
-          .confined = json.at("confined").get<bool>(),
-          .readable = json.at("readable").get<std::string>(),
           .time_limit = Time::ps(whole_number(json.at("time_ps"))),
           .memory_limit = Bytes(whole_number(json.at("memory"))),
           .output_limit = Bytes(whole_number(json.at("output"))),

@@ -13,8 +13,6 @@ namespace lockstep {
 struct IsolatedTask {
   std::vector<std::string> arguments;  ///< without the program's name
   std::string folder;                  ///< working directory; empty: ours
-  bool confined = false;               ///< to `folder` (confinement.h)
-  std::string readable;                ///< what it may read besides then; empty: nothing
   Time time_limit{};                   ///< of the wall clock; 0: none
   Bytes memory_limit{};                ///< written memory of each of its processes; 0: none
   Bytes output_limit{};  ///< of each file that it writes and of what it prints; 0: none

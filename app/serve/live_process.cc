@@ -3,7 +3,6 @@
 #include <array>
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <malloc.h>
 #include <new>
 #include <unistd.h>
@@ -80,10 +79,6 @@ void serve_live_model(int socket, Bytes memory_limit, const std::string& files) 
   const bool may_read = !files.empty() && ::chdir(files.c_str()) == 0;
   fence_files(may_read ? std::vector<std::string>{files} : std::vector<std::string>(), {});
   limit_own_memory(memory_limit);
-  if (::chdir(folder.c_str()) != 0) {
-    ::_exit(0);  // the other side has gone, and its folder with it
-  }
-  confine_files(std::filesystem::current_path().string(), readable);
   // Memory of one simulation is that of the next: giving it back costs a third of its time.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);

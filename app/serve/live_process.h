@@ -6,7 +6,6 @@
 #include <string>
 
 #include "app/isolate/service_process.h"
-#include "base/scratch_folder.h"
 #include "base/units.h"
 
 namespace lockstep {
@@ -35,7 +34,6 @@ class LiveProcess {
   Time time_limit_;
   std::mutex mutex_;
   std::atomic<int> asking_{0};
-  ScratchFolder folder_;  // in which the process runs; it stays empty
   ServiceProcess process_;
 };
 

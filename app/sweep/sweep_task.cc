@@ -37,8 +37,6 @@ SweepTask sweep_task(const Grid& grid, std::int64_t point, const std::string& ou
   }
   task.command = {.arguments = command_line(grid, grid.point(point), task.files, keep),
                   .folder = {},
-                  .confined = false,
-                  .readable = {},
                   .time_limit = grid.time_limit,
                   .memory_limit = grid.memory_limit};
   return task;

@@ -18,7 +18,6 @@
 #include <gtest/gtest.h>
 
 #include "base/atomic_file.h"
-#include "base/confinement.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gunzip.h"
@@ -282,38 +281,6 @@ TEST(FileText, AByteOrderMarkIsLeftOutAndUtf16IsRefused) {
   write_file(folder / "a", std::string("\xFF\xFEt\0", 4));
   EXPECT_THAT(problem_of([&] { read(folder / "a"); }),
               AllOf(HasSubstr("a: the text is in UTF-16"), HasSubstr("hint: iconv")));
-}
-
-TEST(Confinement, ReadsAndWritesInItsFoldersAlone) {
-  const ScratchFolder folder;
-  for (const char* name : {"own", "served", "served-not"}) {
-    std::filesystem::create_directory(folder / name);
-    write_file(folder / name + "/in", name);
-  }
-  const std::string own = folder / "own", served = folder / "served";
-  const pid_t child = ::fork();  // it is for good
-  if (child == 0) {
-    const bool entered = ::chdir(own.c_str()) == 0;
-    confine_files(own, served);
-    const auto refused = [&](const std::string& path, bool write) {
-      const std::string problem =
-          problem_of([&] { write ? write_file(path, "x") : void(FileText(path)); });
-      return problem ==
-             path + ": this path is not served\n  expected: a file of the request's own folder";
-    };
-    const bool right = entered && read("in") == "own" && read(own + "/in") == "own" &&
-                       read(served + "/in") == "served" &&
-                       refused(folder / "served-not/in", false) && refused("../served/in", false) &&
-                       refused(served + "/../own/in", false) && refused("/etc/passwd", false) &&
-                       refused(served + "/out", true) && refused("../out", true) &&
-                       refused("a/../../out", true) &&
-                       problem_of([] { write_file("out", "x"); }) == "no error";
-    ::_exit(right ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(std::filesystem::exists(own + "/out"));
 }
 
 TEST(FileText, PicklesAreRefusedWithAdvice) {
