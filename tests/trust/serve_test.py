@@ -147,15 +147,18 @@ with tempfile.TemporaryDirectory() as scratch:
     (place / "cwd/here.csv").write_text(f"{SECRET},1\n")
     (place / "files/served.csv").write_text("1,1\n")
     first = Server(place / "cwd", "--files", str(place / "files"), "--body-limit", "1MB", "--time-limit", "20s")
-    files_that_are_not_for_callers(first, place)
-    names_that_lead_here(first)
-    limits(first)
-    before = first.mebibytes()
-    requests_without_end(first)
-    grown = first.mebibytes() - before
-    check("memory", SANITIZED or grown < 50, f"{grown} MiB more")
-    first.process.terminate()
-    check("the end", first.process.wait(timeout=30 * PATIENCE) == 0, first.process.returncode)
+    try:
+        files_that_are_not_for_callers(first, place)
+        names_that_lead_here(first)
+        limits(first)
+        before = first.mebibytes()
+        requests_without_end(first)
+        grown = first.mebibytes() - before
+        check("memory", SANITIZED or grown < 50, f"{grown} MiB more")
+        first.process.terminate()
+        check("the end", first.process.wait(timeout=30 * PATIENCE) == 0, first.process.returncode)
+    finally:
+        first.process.kill()
 print(f"{tried} things tried, {grown} MiB more")
 for failure in failures:
     print("FAILED:", failure)
