@@ -25,9 +25,9 @@ struct Calibration {
   std::vector<FittedRate> fitted;
   std::vector<std::string> left;  ///< rates that the data do not determine, and why
   std::size_t training_tables = 0, held_out_tables = 0;
-  ErrorStatistics training, held_out;              ///< all sizes
-  ErrorStatistics training_large, held_out_large;  ///< 1 MiB and more
-  ErrorStatistics before_held_out_large;           ///< of the preset as it was
+  ErrorStatistics training, held_out;                           ///< all sizes
+  ErrorStatistics training_large, held_out_large;               ///< 1 MiB and more
+  ErrorStatistics before_held_out_large;                        ///< of the preset as it was
   std::vector<double> held_out_errors, before_held_out_errors;  ///< of these, row by row
   /// By cross-validation within the training half: of the fitted rates and of the preset's.
   ValidatedError validated, preset_validated;

@@ -41,7 +41,7 @@ ByHalves fit_by_halves(const std::vector<ComparedRow>& rows, const CompareWishes
     }
   }
   ByHalves result;
-  std::vector<double> all_before, all_after;
+  std::vector<double> all_before, all_after, all_from_defaults;
   for (const auto& [name, members] : clusters) {
     std::set<const CommSetting*> tables;
     for (const ComparedRow& row : members) {
@@ -53,15 +53,21 @@ ByHalves fit_by_halves(const std::vector<ComparedRow>& rows, const CompareWishes
     HalvesLine line;
     line.system = name;
     line.tables = tables.size();
-    std::vector<double> before, after;
+    std::vector<double> before, after, from_defaults;
+    CompareWishes unknown = wishes;
+    unknown.preset = cluster_preset(*members.front().setting, wishes);
+    unknown.preset->system.rates = {};
     for (const TrainingHalf half : {TrainingHalf::kFirst, TrainingHalf::kSecond}) {
       const Calibration fit = calibrate(members, wishes, {}, half);
       append(before, fit.before_held_out_errors);
       append(after, fit.held_out_errors);
       line.kept += fit.preset_kept ? 1 : 0;
+      append(from_defaults, calibrate(members, unknown, {}, half).held_out_errors);
     }
     line.before = error_statistics(before);
     line.after = error_statistics(after);
+    line.from_defaults = error_statistics(from_defaults);
+    append(all_from_defaults, from_defaults);
     append(all_before, before);
     append(all_after, after);
     line.repeats = repeats_of(members);
@@ -69,6 +75,7 @@ ByHalves fit_by_halves(const std::vector<ComparedRow>& rows, const CompareWishes
   }
   result.before = error_statistics(all_before);
   result.after = error_statistics(all_after);
+  result.from_defaults = error_statistics(all_from_defaults);
   std::ranges::stable_sort(result.systems, [](const HalvesLine& a, const HalvesLine& b) {
     return a.after.p90 > b.after.p90;
   });

@@ -16,12 +16,15 @@ struct HalvesLine {
   std::size_t tables = 0;
   ErrorStatistics before, after;  ///< by the preset's rates; by those fitted to the other half
   std::size_t kept = 0;           ///< halves for which the preset's rates did no worse: 0, 1 or 2
+  /// The same fits from NcclRates' values in place of the preset's, which know of the other half
+  /// where they were tuned on it.
+  ErrorStatistics from_defaults;
   Repeats repeats;
 };
 
 struct ByHalves {
-  std::vector<HalvesLine> systems;  ///< the worst 90th percentile first
-  ErrorStatistics before, after;    ///< of all their rows
+  std::vector<HalvesLine> systems;               ///< the worst 90th percentile first
+  ErrorStatistics before, after, from_defaults;  ///< of all their rows
 };
 
 /// Of the clusters that have four tables and more. The rows of a cluster are those of one preset

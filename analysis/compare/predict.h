@@ -55,8 +55,8 @@ struct TableSetting {
   std::vector<std::string> notes;  ///< what of the log was left out, or taken for something else
 };
 
-/// The preset of the wishes or of the log's words, with the wishes' fabric: of the cluster, whatever
-/// one of its tables is like. None: the log does not tell.
+/// The preset of the wishes or of the log's words, with the wishes' fabric: of the cluster,
+/// whatever one of its tables is like. None: the log does not tell.
 std::optional<Preset> cluster_preset(const CommSetting& setting, const CompareWishes& wishes);
 
 /// What is known of a table: the preset of the wishes or of the log's words, ranks and servers of

@@ -247,24 +247,26 @@ std::string halves_markdown(const ByHalves& halves) {
       "\n## Calibrated by halves\n\n"
       "Clusters of four tables and more, rows of 1 MiB and more, median and p90: each half of the "
       "tables predicted by\nrates that `calibrate` fitted to the other (how often it kept the "
-      "preset's). Then how far the measurements are\nfrom each other: from the median of the "
-      "other half's of the same operation, size, GPUs, servers and release,\nwhich is all that a "
-      "model is given; and from the rate of their neighbours in size, within a quarter, in their\n"
-      "own table. No model can be nearer than that. The worst first.\n\n"
-      "| cluster | tables | rows | preset | calibrated | kept | the other half's like | rows | "
-      "neighbours | rows |\n|---|---|---|---|---|---|---|---|---|---|\n";
+      "preset's, which were tuned on both), and the\nsame from the model's default rates in place "
+      "of the preset's. Then how far the measurements are from each other:\nfrom the median of the "
+      "other half's of the same operation, size, GPUs, servers and release, which is all that a\n"
+      "model is given; and from the rate of their neighbours in size, within a quarter, in their "
+      "own table. No model can\nbe nearer than that. The worst first.\n\n"
+      "| cluster | tables | rows | preset | calibrated | kept | from defaults | the other half's "
+      "like | rows | neighbours | rows |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
   const auto pair = [](const ErrorStatistics& e) {
     return e.rows == 0 ? std::string("none")
                        : fmt::format("{}, {}", percent(e.median), percent(e.p90));
   };
   for (const HalvesLine& line : halves.systems) {
-    text += fmt::format("| {} | {} | {} | {} | {} | {} of 2 | {} | {} | {} | {} |\n", line.system,
-                        line.tables, line.after.rows, pair(line.before), pair(line.after),
-                        line.kept, pair(line.repeats.other_half), line.repeats.other_half.rows,
+    text += fmt::format("| {} | {} | {} | {} | {} | {} of 2 | {} | {} | {} | {} | {} |\n",
+                        line.system, line.tables, line.after.rows, pair(line.before),
+                        pair(line.after), line.kept, pair(line.from_defaults),
+                        pair(line.repeats.other_half), line.repeats.other_half.rows,
                         pair(line.repeats.own_table), line.repeats.own_table.rows);
   }
-  return text + fmt::format("| all | | {} | {} | {} | | | | | |\n", halves.after.rows,
-                            pair(halves.before), pair(halves.after));
+  return text + fmt::format("| all | | {} | {} | {} | | {} | | | | |\n", halves.after.rows,
+                            pair(halves.before), pair(halves.after), pair(halves.from_defaults));
 }
 
 }  // namespace
@@ -369,12 +371,14 @@ std::string score_json(const Score& score) {
                       {"kept", line.kept},
                       {"preset", numbers(line.before)},
                       {"calibrated", numbers(line.after)},
+                      {"calibrated_from_defaults", numbers(line.from_defaults)},
                       {"other_half", numbers(line.repeats.other_half)},
                       {"own_table", numbers(line.repeats.own_table)}});
     }
     json["halves"] = {{"clusters", std::move(list)},
                       {"preset", numbers(score.halves->before)},
-                      {"calibrated", numbers(score.halves->after)}};
+                      {"calibrated", numbers(score.halves->after)},
+                      {"calibrated_from_defaults", numbers(score.halves->from_defaults)}};
   }
   return to_text(json);
 }

@@ -90,7 +90,8 @@ TEST(Predict, NicsThatNcclSaw) {
   PhysicalLog log = table(16, 2, kGiB, 4000);
   const double all = rows_of(log).at(0).predicted.time_us;
   log.settings[0].nics = {"mlx5_0:1/IB", "mlx5_1:1/IB"};
-  EXPECT_GT(rows_of(log).at(0).predicted.time_us, 2.5 * all);
+  // A quarter of the NICs: NVLinks are the narrowest with all of them.
+  EXPECT_GT(rows_of(log).at(0).predicted.time_us, 2 * all);
   EXPECT_NE(notes_of(log).find("NCCL saw 2 NICs"), std::string::npos);
 }
 
