@@ -80,8 +80,8 @@ CommandBody define_score(CLI::App& app) {
   app.add_flag("--json", flags->json, "one JSON document in place of Markdown");
   define_cluster_flags(app, flags->cluster);
   return [flags] {
-    const compare::Score score = compare::score_folder(
-        flags->folder, wishes_of(flags->cluster), flags->halves);
+    const compare::Score score =
+        compare::score_folder(flags->folder, wishes_of(flags->cluster), flags->halves);
     std::string text = flags->json ? compare::score_json(score) : compare::score_markdown(score);
     if (flags->step_gpus > 0) {
       const std::vector<StepScore> steps = step_scores(flags->folder, flags->step_gpus);
