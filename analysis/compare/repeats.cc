@@ -19,9 +19,22 @@ double median(std::vector<double> values) {
   return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-/// All that a model is given of a row, but its table's further settings.
+/// How many of these times one prediction p can have an error p / t - 1 of at most `limit` on.
+std::size_t most_within(std::vector<double> times, double limit) {
+  std::ranges::sort(times);
+  std::size_t most = 0, first = 0;
+  for (std::size_t last = 0; last < times.size(); ++last) {
+    while (times[last] * (1 - limit) > times[first] * (1 + limit)) {
+      ++first;
+    }
+    most = std::max(most, last - first + 1);
+  }
+  return most;
+}
+
+/// All that the model is given of a row: the task, and of its table the links and what costs steps.
 using Key = std::tuple<CommType, std::string, std::int64_t, std::int32_t, std::int32_t,
-                       std::int32_t, std::int32_t, std::int32_t>;
+                       std::int32_t, std::int32_t, std::int32_t, NcclFabric, std::int32_t, double>;
 
 Key key_of(const ComparedRow& row) {
   const NcclWishes& wishes = row.task.wishes;
@@ -32,7 +45,10 @@ Key key_of(const ComparedRow& row) {
           row.task.servers,
           wishes.version.number,
           wishes.algorithm ? static_cast<std::int32_t>(*wishes.algorithm) : -1,
-          wishes.protocol ? static_cast<std::int32_t>(*wishes.protocol) : -1};
+          wishes.protocol ? static_cast<std::int32_t>(*wishes.protocol) : -1,
+          row.system.fabric,
+          row.system.nics_per_server,
+          row.step_factor};
 }
 
 }  // namespace
@@ -52,6 +68,23 @@ Repeats repeats_of(const std::vector<ComparedRow>& rows) {
     if (row.task.bytes.count() >= kLarge) {
       alike[key_of(row)][half_of.at(row.setting->id)].push_back(row.measured_us);
       tables[row.setting].push_back(&row);
+    }
+  }
+  std::map<Key, std::map<const CommSetting*, std::vector<double>>> keys;
+  for (const ComparedRow& row : rows) {
+    if (row.task.bytes.count() >= kLarge) {
+      keys[key_of(row)][row.setting].push_back(row.measured_us);
+    }
+  }
+  std::size_t reached = 0, repeated = 0;
+  for (const auto& [key, by_table] : keys) {
+    std::vector<double> times;
+    for (const auto& [setting, measured] : by_table) {
+      times.insert(times.end(), measured.begin(), measured.end());
+    }
+    if (by_table.size() > 1) {
+      repeated += times.size();
+      reached += most_within(std::move(times), 0.12);
     }
   }
   std::vector<double> of_half, of_table;
@@ -83,7 +116,9 @@ Repeats repeats_of(const std::vector<ComparedRow>& rows) {
       }
     }
   }
-  return {error_statistics(of_half), error_statistics(of_table)};
+  const double share =
+      repeated > 0 ? static_cast<double>(reached) / static_cast<double>(repeated) : 0;
+  return {error_statistics(of_half), error_statistics(of_table), share, repeated};
 }
 
 }  // namespace lockstep::compare

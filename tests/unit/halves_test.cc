@@ -49,7 +49,9 @@ TEST(Repeats, TellHowFarLikeMeasurementsAreApart) {
   // Tables 0 and 2 against the median of 1 and 3, 1.5: +50 %; 1 against 1: -50 %; 3: none.
   EXPECT_NEAR(repeats.other_half.median, 0.5, 1e-9);
   EXPECT_NEAR(repeats.other_half.worst, 0.5, 1e-9);
-  EXPECT_EQ(repeats.own_table.rows, 0U);  // sizes are a factor of two apart
+  EXPECT_EQ(repeats.repeated, log.comms.size());
+  EXPECT_NEAR(repeats.within_reach, 0.75, 1e-9);  // three of four tables
+  EXPECT_EQ(repeats.own_table.rows, 0U);          // sizes are a factor of two apart
   for (CommRow& row : log.comms) {
     row.bytes = Bytes((std::int64_t{64} << 20) + row.bytes.count() / 64);
     row.time_s = row.setting == 2 && row.bytes.count() > 70'000'000 ? 2e-3 : 1e-3;
