@@ -16,6 +16,7 @@ namespace lockstep {
 /// empty or 0.
 struct CommSetting {
   std::string id;       ///< name of the table: the log's own, else its file
+  std::string source;   ///< where it was published, in a table of tables: "github:owner/name:path"
   std::string program;  ///< "all_reduce_perf", "AICB", …
   std::string gpu_type;
   std::string nccl_version;  ///< "2.26.2"

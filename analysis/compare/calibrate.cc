@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -33,20 +34,20 @@ struct Halves {
   std::size_t training_tables = 0, held_out_tables = 0;
 };
 
-Halves split(const std::vector<ComparedRow>& rows) {
+Halves split(const std::vector<ComparedRow>& rows, TrainingHalf half) {
   std::set<std::string> ids;
   for (const ComparedRow& row : rows) {
     ids.insert(row.setting->id);
   }
   Halves halves;
   std::map<std::string, bool> trains;
-  bool next = true;
+  bool next = half == TrainingHalf::kFirst;
   for (const std::string& id : ids) {
     trains[id] = next;
     ++(next ? halves.training_tables : halves.held_out_tables);
     next = !next;
   }
-  bool odd = true;
+  bool odd = half == TrainingHalf::kFirst;
   for (const ComparedRow& row : rows) {
     const bool training = ids.size() > 1 ? trains[row.setting->id] : odd;
     (training ? halves.training : halves.held_out).push_back(&row);
@@ -67,14 +68,18 @@ Rows at_most(std::size_t most, const Rows& rows) {
   return picked;
 }
 
-ErrorStatistics errors_of(const Rows& rows, const NcclSystem& system, bool large) {
+std::vector<double> row_errors(const Rows& rows, const NcclSystem& system, bool large) {
   std::vector<double> errors;
   for (const ComparedRow* row : rows) {
     if (!large || row->task.bytes.count() >= (1 << 20)) {
       errors.push_back(std::exp(log_error(*row, system)) - 1);
     }
   }
-  return error_statistics(errors);
+  return errors;
+}
+
+ErrorStatistics errors_of(const Rows& rows, const NcclSystem& system, bool large) {
+  return error_statistics(row_errors(rows, system, large));
 }
 
 std::vector<const Field*> fields_named(const std::vector<std::string>& names) {
@@ -233,7 +238,7 @@ bool is_of_a_fit(const std::string& line) {
 }  // namespace
 
 Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes& wishes,
-                      const std::vector<std::string>& names) {
+                      const std::vector<std::string>& names, TrainingHalf half) {
   if (rows.size() < 6) {
     throw Error(fmt::format("only {} measurements can be predicted", rows.size()))
         .expected("six or more, better some tables")
@@ -242,10 +247,13 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
   Calibration result;
   std::set<std::string> systems, sources;
   for (const ComparedRow& row : rows) {
-    const TableSetting table = table_setting(*row.setting, wishes);
-    systems.insert(table.preset.name);
-    sources.insert(row.setting->id);
-    result.preset = table.preset;
+    if (!sources.insert(row.setting->id).second) {
+      continue;
+    }
+    if (std::optional<Preset> preset = cluster_preset(*row.setting, wishes)) {
+      systems.insert(preset->name);
+      result.preset = std::move(*preset);
+    }
   }
   if (systems.size() > 1) {
     std::string list;
@@ -255,13 +263,14 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
     throw Error("these are logs of several kinds of cluster: " + list)
         .hint("calibrate one at a time, or name the --preset to start from");
   }
-  const Halves halves = split(rows);
+  const Halves halves = split(rows, half);
   const Rows fitted_rows = at_most(kMostRowsToFit, halves.training);
   result.training_tables = halves.training_tables;
   result.held_out_tables = halves.held_out_tables;
   NcclSystem system = result.preset.system;
   const std::vector<const Field*> fields = fields_named(names);
-  result.before_held_out_large = errors_of(halves.held_out, system, true);
+  result.before_held_out_errors = row_errors(halves.held_out, system, true);
+  result.before_held_out_large = error_statistics(result.before_held_out_errors);
   const CrossValidation validation(at_most(kMostRowsToValidate, halves.training));
   result.preset_validated = validation.error(system);
   Determined found;
@@ -303,7 +312,8 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
   result.training = errors_of(halves.training, system, false);
   result.held_out = errors_of(halves.held_out, system, false);
   result.training_large = errors_of(halves.training, system, true);
-  result.held_out_large = errors_of(halves.held_out, system, true);
+  result.held_out_errors = row_errors(halves.held_out, system, true);
+  result.held_out_large = error_statistics(result.held_out_errors);
   result.preset.system = system;
   const std::string judged = fmt::format(
       "judged on {} rows of {}: median error {} and p90 {} from 1 MiB on", halves.held_out.size(),

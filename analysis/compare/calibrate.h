@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,18 @@ struct FittedRate {
   Interval interval;  ///< 95 %
 };
 
+/// Which half of the tables (by id, every second one) a fit is trained on.
+enum class TrainingHalf : std::uint8_t { kFirst, kSecond };
+
 struct Calibration {
   Preset preset;  ///< with the fitted rates, intervals and provenance
   std::vector<FittedRate> fitted;
   std::vector<std::string> left;  ///< rates that the data do not determine, and why
   std::size_t training_tables = 0, held_out_tables = 0;
-  ErrorStatistics training, held_out;              ///< all sizes
-  ErrorStatistics training_large, held_out_large;  ///< 1 MiB and more
-  ErrorStatistics before_held_out_large;           ///< of the preset as it was
+  ErrorStatistics training, held_out;                           ///< all sizes
+  ErrorStatistics training_large, held_out_large;               ///< 1 MiB and more
+  ErrorStatistics before_held_out_large;                        ///< of the preset as it was
+  std::vector<double> held_out_errors, before_held_out_errors;  ///< of these, row by row
   /// By cross-validation within the training half: of the fitted rates and of the preset's.
   ValidatedError validated, preset_validated;
   bool preset_kept = false;  ///< the fitted ones were no better
@@ -44,6 +49,7 @@ struct Calibration {
 /// interval is wider than a factor of four; one by one, each time fitting the others anew. ERRORS:
 /// rows of several presets; named rates that the data do not hold; fewer than six rows.
 Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes& wishes,
-                      const std::vector<std::string>& names);
+                      const std::vector<std::string>& names,
+                      TrainingHalf half = TrainingHalf::kFirst);
 
 }  // namespace lockstep::compare

@@ -127,9 +127,13 @@ std::string reason(const ComparedRow& row, const Curve& curve, const TableSettin
   if (const std::string way = row.pattern.empty() ? other_way(row, system) : ""; !way.empty()) {
     return "as if by another algorithm than guessed: " + way;
   }
-  if (row.predicted.latency_us > row.predicted.wire_us) {
+  // An engine does not split its time: what the bytes do not need is the hops'.
+  const NcclTime& time = row.predicted;
+  const bool split = time.latency_us > 0 || time.wire_us > 0;
+  const double hops = split ? time.latency_us : time.time_us - bound.us;
+  if (hops > (split ? time.wire_us : bound.us)) {
     return fmt::format("latency-bound: {:.0f} % of the prediction are hops and the start",
-                       100 * row.predicted.latency_us / row.predicted.time_us);
+                       100 * hops / time.time_us);
   }
   return fmt::format(
       "bandwidth-bound: the {} ran at {:.0f} % of their nominal rate, {:.0f} % are predicted", link,

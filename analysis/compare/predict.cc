@@ -109,31 +109,41 @@ std::int32_t servers_of_group(const PhysicalLog& log, const CommRow& row, std::i
 
 }  // namespace
 
-TableSetting table_setting(const CommSetting& setting, const CompareWishes& wishes) {
-  TableSetting table;
+std::optional<Preset> cluster_preset(const CommSetting& setting, const CompareWishes& wishes) {
   const Preset* matched = wishes.preset ? &*wishes.preset : match_preset(setting);
   if (matched == nullptr) {
+    return std::nullopt;
+  }
+  Preset preset = *matched;
+  if (wishes.fabric) {
+    preset.system.fabric = *wishes.fabric;
+    preset.system.nics_per_server = std::max(1, wishes.fabric->nics);
+  }
+  if (wishes.gpus_per_server > 0) {
+    preset.system.gpus_per_server = wishes.gpus_per_server;
+  }
+  return preset;
+}
+
+TableSetting table_setting(const CommSetting& setting, const CompareWishes& wishes) {
+  TableSetting table;
+  std::optional<Preset> matched = cluster_preset(setting, wishes);
+  if (!matched) {
     table.refused = "the log does not tell what cluster it is of (--preset names one)";
     return table;
   }
-  table.preset = *matched;
+  table.preset = std::move(*matched);
   NcclSystem& system = table.preset.system;
-  if (wishes.fabric) {
-    system.fabric = *wishes.fabric;
-    system.nics_per_server = std::max(1, wishes.fabric->nics);
-  }
   // NVLink SHARP is a matter of the switches to NCCL's choice.
   system.fabric.nvswitch = system.fabric.nvswitch && table.preset.nvls && setting.nvls != false;
   if (setting_of(setting.env, "NCCL_NVLS_ENABLE") == "0") {
     system.fabric.nvswitch = false;
   }
   if (setting_of(setting.env, "FI_HMEM_CUDA_USE_GDRCOPY") == "0") {
-    system.rates.step_us *= kStepWithoutGdrcopy;
+    table.step_factor = kStepWithoutGdrcopy;
+    system.rates.step_us *= table.step_factor;
   }
   table.notes = unmodelled_settings(setting);
-  if (wishes.gpus_per_server > 0) {
-    system.gpus_per_server = wishes.gpus_per_server;
-  }
   // What a log lists is so; what it lets guess (a name, a ratio of bandwidths) a flag corrects.
   const bool contradicts = wishes.ranks > 0 && setting.ranks > 0 && wishes.ranks != setting.ranks;
   const bool listed = contradicts && !setting.ranks_guessed;
@@ -232,6 +242,8 @@ std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishe
     compared.row = &row;
     compared.setting = &setting;
     const bool whole = row.ranks == 0 || row.ranks == setting.ranks;
+    compared.system = table.preset.system;
+    compared.step_factor = table.step_factor;
     compared.task.op = op;
     compared.task.bytes = row.bytes;
     compared.task.ranks = whole ? table.ranks : row.ranks;

@@ -17,12 +17,22 @@ struct ComparedRow {
   std::string group_name;                ///< of the log, "tp_group"; empty: all ranks, or not told
   std::string pattern;                   ///< "gather", "scatter", "hypercube"; empty: task.op
   NcclTask task;
+  NcclSystem system;       ///< its table's: the preset's with the NICs and links that the log tells
+  double step_factor = 1;  ///< of the rate step_us, by the table's settings (see table_setting)
   NcclTime predicted;
   double measured_us = 0;
   std::string why;  ///< of a large error, in words; empty: none needed
 
   std::string_view op_name() const { return pattern.empty() ? name_of(task.op) : pattern; }
   double error() const { return predicted.time_us / measured_us - 1; }  ///< + : predicted too slow
+
+  /// The table's system, were its cluster's rates these. O(1).
+  NcclSystem system_with(const NcclRates& rates) const {
+    NcclSystem other = system;
+    other.rates = rates;
+    other.rates.step_us *= step_factor;
+    return other;
+  }
 };
 
 /// What a user fixes where logs are silent or wrong.
@@ -38,11 +48,16 @@ struct CompareWishes {
 /// What the model needs to know about a table, and why it cannot be predicted if so.
 struct TableSetting {
   Preset preset;
+  double step_factor = 1;  ///< that preset.system.rates.step_us was multiplied by
   std::int32_t ranks = 0, servers = 0;
   NcclWishes wishes;
   std::string refused;             ///< not empty: why there is no prediction
   std::vector<std::string> notes;  ///< what of the log was left out, or taken for something else
 };
+
+/// The preset of the wishes or of the log's words, with the wishes' fabric: of the cluster,
+/// whatever one of its tables is like. None: the log does not tell.
+std::optional<Preset> cluster_preset(const CommSetting& setting, const CompareWishes& wishes);
 
 /// What is known of a table: the preset of the wishes or of the log's words, ranks and servers of
 /// the log (else whole servers of the preset), the release. A log that lists its ranks is right

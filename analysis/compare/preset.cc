@@ -98,6 +98,7 @@ Preset read_preset(std::string_view text, const std::string& file) {
   system.fabric.nvlink = Bandwidth::bytes_per_second(within(view["nvlink_Bps"], 0, 1e14));
   system.fabric.nic = Bandwidth::bytes_per_second(within(view["nic_Bps"], 1e6, 1e13));
   system.fabric.nvswitch = view["nvswitch"].boolean();
+  system.fabric.mesh = !system.fabric.nvswitch && system.fabric.nvlink > Bandwidth();
   preset.nvls = !view.has("nvls") || view["nvls"].boolean();
   system.fabric.amd_host = view.has("amd_host") && view["amd_host"].boolean();
   system.fabric.nic_behind_host = view.has("nic_behind_host") && view["nic_behind_host"].boolean();
@@ -113,6 +114,12 @@ Preset read_preset(std::string_view text, const std::string& file) {
     names.push_back(field.name);
   }
   view["rates"].allow_keys(names);
+  // Overlaps of one kind of collective are those of all where a file does not tell them apart.
+  const auto set_if_silent = [&](const char* name, double NcclRates::*rate, double NcclRates::*as) {
+    if (!view["rates"].has(name)) {
+      system.rates.*rate = system.rates.*as;
+    }
+  };
   for (const NcclRateField& field : nccl_rate_fields()) {
     if (view["rates"].has(field.name)) {
       system.rates.*field.value =
@@ -124,6 +131,8 @@ Preset read_preset(std::string_view text, const std::string& file) {
       preset.intervals[std::string(field.name)] = {interval[0].number(), interval[1].number()};
     }
   }
+  set_if_silent("local_ring_overlap", &NcclRates::local_ring_overlap, &NcclRates::local_overlap);
+  set_if_silent("pair_overlap", &NcclRates::pair_overlap, &NcclRates::network_overlap);
   return preset;
 }
 

@@ -8,7 +8,7 @@
 
 namespace lockstep::compare {
 
-/// Logarithm of predicted / measured.
+/// Logarithm of predicted / measured, by a system's rates over the links of the row's own table.
 double log_error(const ComparedRow& row, const NcclSystem& system);
 
 /// The least-squares problem for some rates on some rows: of log(predicted / measured) with Huber's

@@ -1,6 +1,7 @@
 #include "analysis/compare/score.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -75,8 +76,15 @@ struct Bins {
 
 double median_size(const std::vector<double>& errors) { return error_statistics(errors).median; }
 
-void take_log(const PhysicalLog& log, const CompareWishes& wishes,
-              const std::set<std::int32_t>& unhealthy, Bins& bins, Score& score) {
+/// Rows of healthy tables, and the logs that they point into.
+struct Kept {
+  std::deque<PhysicalLog> logs;
+  std::vector<ComparedRow> rows;
+};
+
+void take_log(PhysicalLog read, const CompareWishes& wishes,
+              const std::set<std::int32_t>& unhealthy, Bins& bins, Score& score, Kept& kept) {
+  const PhysicalLog& log = kept.logs.emplace_back(std::move(read));
   const std::vector<ComparedRow> rows = predict_rows(log, wishes, score.left_out);
   std::map<const CommSetting*, std::pair<std::vector<double>, std::vector<double>>> tables;
   score.unhealthy_tables += unhealthy.size();
@@ -95,6 +103,7 @@ void take_log(const PhysicalLog& log, const CompareWishes& wishes,
     (large ? bins.systems_large : bins.systems_small)[system].push_back(row.error());
     auto& table = tables[row.setting];
     (large ? table.first : table.second).push_back(row.error());
+    kept.rows.push_back(row);
   }
   for (const auto& [setting, errors] : tables) {
     if (!errors.first.empty()) {
@@ -110,14 +119,14 @@ void take_log(const PhysicalLog& log, const CompareWishes& wishes,
 
 /// The tables of index<suffix>.csv, the healthy ones by tables<suffix>.csv.
 void take_index(const std::string& folder, const std::string& suffix, const CompareWishes& wishes,
-                Bins& bins, Score& score) {
+                Bins& bins, Score& score, Kept& kept) {
   PhysicalLog log = read_logs((fs::path(folder) / ("index" + suffix + ".csv")).string()).at(0);
   std::set<std::int32_t> unhealthy;
   const fs::path tables = fs::path(folder) / ("tables" + suffix + ".csv");
   if (path_exists(tables.string())) {
     take_tables(tables.string(), log, unhealthy);
   }
-  take_log(log, wishes, unhealthy, bins, score);
+  take_log(std::move(log), wishes, unhealthy, bins, score, kept);
 }
 
 std::vector<ScoreLine> lines_of(const Bins& bins, const std::string& before) {
@@ -146,14 +155,15 @@ void take_others(const std::string& folder, const CompareWishes& wishes, Score& 
   for (const std::string& name : names) {
     Bins bins;
     Score apart;
+    Kept kept;
     const bool index = name.starts_with("index_");
     if (index) {
-      take_index(folder, name.substr(5), wishes, bins, apart);
+      take_index(folder, name.substr(5), wishes, bins, apart, kept);
     } else {
       try {
-        for (const PhysicalLog& log : read_logs((fs::path(folder) / (name + ".csv")).string())) {
+        for (PhysicalLog& log : read_logs((fs::path(folder) / (name + ".csv")).string())) {
           if (log.format == "collective-csv") {
-            take_log(log, wishes, {}, bins, apart);
+            take_log(std::move(log), wishes, {}, bins, apart, kept);
           }
         }
       } catch (const Error&) {
@@ -168,16 +178,17 @@ void take_others(const std::string& folder, const CompareWishes& wishes, Score& 
 
 }  // namespace
 
-Score score_folder(const std::string& folder, const CompareWishes& wishes) {
+Score score_folder(const std::string& folder, const CompareWishes& wishes, bool halves) {
   std::error_code problem;
   if (!is_folder(folder)) {
     throw Error("there is no such folder").at(folder).expected("a folder of measurements");
   }
   Score score;
   Bins bins;
+  Kept kept;
   std::optional<Error> unread;  // why the first file that is left out is
   if (path_exists((fs::path(folder) / "index.csv").string())) {
-    take_index(folder, "", wishes, bins, score);
+    take_index(folder, "", wishes, bins, score, kept);
     take_others(folder, wishes, score);
   } else {
     std::vector<std::string> files;
@@ -190,8 +201,8 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes) {
     std::ranges::sort(files);
     for (const std::string& file : files) {
       try {
-        for (const PhysicalLog& log : read_logs(file)) {
-          take_log(log, wishes, {}, bins, score);
+        for (PhysicalLog& log : read_logs(file)) {
+          take_log(std::move(log), wishes, {}, bins, score, kept);
         }
       } catch (const Error& error) {
         score.left_out.add("files that are no logs of collectives");
@@ -223,8 +234,47 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes) {
     return a.errors.median > b.errors.median;
   };
   std::ranges::stable_sort(score.systems, worst_first);
+  if (halves) {
+    score.halves = fit_by_halves(kept.rows, wishes);
+  }
   return score;
 }
+
+namespace {
+
+std::string halves_markdown(const ByHalves& halves) {
+  std::string text =
+      "\n## Calibrated by halves\n\n"
+      "Clusters of four tables and more, rows of 1 MiB and more, median and p90: each half of the "
+      "tables predicted by\nrates that `calibrate` fitted to the other (how often it kept the "
+      "preset's, which were tuned on both), and the\nsame from the model's default rates in place "
+      "of the preset's. Then how far the measurements are from each other:\nfrom the median of the "
+      "other half's of the same operation, size, GPUs, servers and release, which is all that a\n"
+      "model is given; and from the rate of their neighbours in size, within a quarter, in their "
+      "own table. Last, how many\nof the rows whose like is in several tables can be within 12 % "
+      "by "
+      "any model that gives like rows one time: below\n90 % a 90th percentile of 12 % is out of "
+      "reach. The worst first.\n\n"
+      "| cluster | tables | rows | preset | calibrated | kept | from defaults | the other half's "
+      "like | rows | neighbours | rows | can be within 12 % |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  const auto pair = [](const ErrorStatistics& e) {
+    return e.rows == 0 ? std::string("none")
+                       : fmt::format("{}, {}", percent(e.median), percent(e.p90));
+  };
+  for (const HalvesLine& line : halves.systems) {
+    text += fmt::format("| {} | {} | {} | {} | {} | {} of 2 | {} | {} | {} | {} | {} | {} |\n",
+                        line.system, line.tables, line.after.rows, pair(line.before),
+                        pair(line.after), line.kept, pair(line.from_defaults),
+                        pair(line.repeats.other_half), line.repeats.other_half.rows,
+                        pair(line.repeats.own_table), line.repeats.own_table.rows,
+                        line.repeats.repeated == 0 ? "" : percent(line.repeats.within_reach));
+  }
+  return text + fmt::format("| all | | {} | {} | {} | | {} | | | | | |\n", halves.after.rows,
+                            pair(halves.before), pair(halves.after), pair(halves.from_defaults));
+}
+
+}  // namespace
 
 std::string score_markdown(const Score& score) {
   std::string text = fmt::format(
@@ -269,6 +319,7 @@ std::string score_markdown(const Score& score) {
     text += fmt::format("| {} | {} | {} | {} | ", line.system, line.op, line.gpus, line.band) +
             numbers(line.errors);
   }
+  text += score.halves ? halves_markdown(*score.halves) : "";
   if (!score.others.empty()) {
     text +=
         "\n## Other tables\n\nTables that no preset was tuned on; not in the sums above.\n\n"
@@ -317,6 +368,25 @@ std::string score_json(const Score& score) {
   json["systems"] = lines(score.systems);
   json["groups"] = lines(score.groups);
   json["others"] = lines(score.others);
+  if (score.halves) {
+    Json list = Json::array();
+    for (const HalvesLine& line : score.halves->systems) {
+      list.push_back({{"cluster", line.system},
+                      {"tables", line.tables},
+                      {"kept", line.kept},
+                      {"preset", numbers(line.before)},
+                      {"calibrated", numbers(line.after)},
+                      {"calibrated_from_defaults", numbers(line.from_defaults)},
+                      {"other_half", numbers(line.repeats.other_half)},
+                      {"own_table", numbers(line.repeats.own_table)},
+                      {"repeated_rows", line.repeats.repeated},
+                      {"can_be_within_12_percent", line.repeats.within_reach}});
+    }
+    json["halves"] = {{"clusters", std::move(list)},
+                      {"preset", numbers(score.halves->before)},
+                      {"calibrated", numbers(score.halves->after)},
+                      {"calibrated_from_defaults", numbers(score.halves->from_defaults)}};
+  }
   return to_text(json);
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/compare/errors.h"
+#include "analysis/compare/halves.h"
 #include "analysis/compare/predict.h"
 
 namespace lockstep::compare {
@@ -26,13 +28,15 @@ struct Score {
   std::size_t tables = 0, left_out_tables = 0;  ///< the unhealthy among those left out
   std::size_t unhealthy_tables = 0;
   Warnings left_out;
+  std::optional<ByHalves> halves;  ///< where asked for
 };
 
 /// Scores the model on a folder of measurements: with tables.csv and index.csv those of its healthy
 /// tables (and apart from them those of index_NAME.csv and tables_NAME.csv, and other CSVs of
 /// collectives), else every log that can be read. Tables count alike in tables_large and
-/// tables_small, rows in the others. ERRORS: no such folder; nothing in it.
-Score score_folder(const std::string& folder, const CompareWishes& wishes);
+/// tables_small, rows in the others. `halves`: clusters fitted by halves as well (seconds each).
+/// ERRORS: no such folder; nothing in it.
+Score score_folder(const std::string& folder, const CompareWishes& wishes, bool halves = false);
 
 /// The board as the text of docs/accuracy.md, and as JSON ("lockstep-score/1").
 std::string score_markdown(const Score& score);

@@ -64,7 +64,7 @@ CommandBody define_score(CLI::App& app) {
     ClusterFlags cluster;
     std::string folder, output = "-";
     std::int64_t step_gpus = 0;
-    bool json = false;
+    bool json = false, halves = false;
   };
   auto flags = std::make_shared<Flags>();
   app.add_option("folder", flags->folder,
@@ -75,10 +75,13 @@ CommandBody define_score(CLI::App& app) {
   app.add_option("--step-gpus", flags->step_gpus,
                  "also the folder's published training steps on at most so many GPUs (score-steps)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  app.add_flag("--halves", flags->halves,
+               "also what calibrate makes of each half of a cluster's tables, judged on the other");
   app.add_flag("--json", flags->json, "one JSON document in place of Markdown");
   define_cluster_flags(app, flags->cluster);
   return [flags] {
-    const compare::Score score = compare::score_folder(flags->folder, wishes_of(flags->cluster));
+    const compare::Score score =
+        compare::score_folder(flags->folder, wishes_of(flags->cluster), flags->halves);
     std::string text = flags->json ? compare::score_json(score) : compare::score_markdown(score);
     if (flags->step_gpus > 0) {
       const std::vector<StepScore> steps = step_scores(flags->folder, flags->step_gpus);

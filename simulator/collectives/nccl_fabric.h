@@ -20,6 +20,7 @@ struct NcclFabric {
   GpuArch arch = GpuArch::kHopper;
   Bandwidth nvlink;       ///< of a GPU, all its links, per direction; 0: PCIe only
   bool nvswitch = false;  ///< NVLinks end at switches, which add and multicast from Hopper on
+  bool mesh = false;      ///< NVLinks go from each GPU to each other of its server, no switches
   Bandwidth nic;          ///< of one NIC
   std::int32_t nics = 0;  ///< that the group's ranks of one server have
   bool amd_host = false;  ///< AMD processors: another cap on LL between servers

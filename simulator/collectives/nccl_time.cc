@@ -42,6 +42,14 @@ constexpr NcclRateField kFields[] = {
     {"step_s", "of a ring's step over NICs by Simple, at least", 0, 1000, &NcclRates::step_us,
      1e-6},
     {"ring_overlap", "network_overlap of rings by Simple", 0.5, 8, &NcclRates::ring_overlap},
+    {"local_ring_overlap", "local_overlap of rings by Simple", 0.5, 8,
+     &NcclRates::local_ring_overlap},
+    {"pair_overlap", "network_overlap of send/receives and all-to-alls", 0.5, 4,
+     &NcclRates::pair_overlap},
+    {"local_duplex", "data rate in the server of rings, of one-way's", 0.3, 1.1,
+     &NcclRates::local_duplex},
+    {"pair_latency", "of a round of all-to-alls over NICs, of other hops'", 0.1, 20,
+     &NcclRates::pair_latency},
     {"tree_efficiency", "data rate of NICs in trees of three servers on or by LL128, of a ring's",
      0.1, 1.2, &NcclRates::tree_efficiency},
 };
@@ -90,6 +98,19 @@ struct Setting {
     constexpr double kChunk = 512 << 10;
     return p == 2 ? std::min(kChunk * choice.channels, bytes) / 2 : 0;
   }
+  /// The same of a tree by LL128, whose channels take one chunk each: 15/16 of a step of the
+  /// buffer, halved while the message has too few of them to fill the tree (enqueue.cc).
+  double ll128_chunks() const {
+    const double depth = 1 + std::floor(std::log2(servers)) + 0.1 * k;
+    double chunk = 576000;
+    while (chunk > 131072 && bytes / (choice.channels * chunk) < 64 * depth / k) {
+      chunk /= 2;
+    }
+    while (chunk > 32768 && bytes / (choice.channels * chunk) < 16 * depth / k) {
+      chunk /= 2;
+    }
+    return std::min(chunk * choice.channels, bytes);
+  }
   double tree_network() const {
     return network() * (servers > 2 || p == 1 ? rates.tree_efficiency : 1);
   }
@@ -134,7 +155,8 @@ Parts ring(const Setting& s) {
                    ? (s.servers > 1 ? network : local)
                    : s.steps() * (across > 0 && s.p == 2 ? std::max(step, s.rates.step_us) : step);
   const double data = s.bytes * s.steps() / s.n / s.share();
-  parts.local_us = s.k > 1 ? us(data / payload(s.choice.protocol), s.local()) : 0;
+  const double duplex = chain ? 1 : s.rates.local_duplex;
+  parts.local_us = s.k > 1 ? us(data / payload(s.choice.protocol), duplex * s.local()) : 0;
   parts.network_us = s.servers > 1 ? us(data, s.network()) : 0;
   if (chain && s.servers > 1) {
     parts.fill_us = (s.servers - 2) * us(s.chunks(), s.network());
@@ -159,8 +181,10 @@ Parts tree(const Setting& s) {
   const double data = s.bytes / s.share();
   parts.local_us = s.k > 1 ? us(2 * data / payload(s.choice.protocol), s.local()) : 0;
   parts.network_us = s.servers > 1 ? us(tree_share(s) * data, s.tree_network()) : 0;
-  if (s.servers > 1) {
-    parts.fill_us = 2 * levels * us(s.chunks(), s.network());
+  if (s.servers > 1) {  // by LL128 GPUs pass on what they get line by line, NICs by chunks
+    parts.fill_us =
+        2 * levels *
+        (s.p == 1 ? us(s.ll128_chunks(), s.tree_network()) : us(s.chunks(), s.network()));
   }
   return parts;
 }
@@ -210,7 +234,7 @@ Parts pairwise(const Setting& s) {
     return parts;
   }
   const double rounds = std::ceil(s.n / 8);  // eight peers under way
-  parts.hops = s.servers > 1 ? rounds * network + local : rounds * local;
+  parts.hops = s.servers > 1 ? rounds * s.rates.pair_latency * network + local : rounds * local;
   const double far = s.bytes * (s.n - s.k) / s.n, near = s.bytes * wire * (s.k - 1) / s.n;
   parts.local_us = us(near, s.local());
   const double peers = std::min(8.0, s.n - s.k);
@@ -236,6 +260,21 @@ Parts parts_of(const Setting& s) {
       break;
   }
   return ring(s);
+}
+
+/// How hops and bytes overlap, by what is the narrowest and who waits for it.
+double overlap_of(const Setting& s, bool network_bound) {
+  if (s.choice.algorithm == NcclAlgorithm::kRing && s.p == 2) {
+    const bool chain = s.op == CommType::kBroadcast || s.op == CommType::kReduce;
+    return network_bound ? s.rates.ring_overlap
+           : chain       ? s.rates.local_overlap
+                         : s.rates.local_ring_overlap;
+  }
+  if (!network_bound) {
+    return s.rates.local_overlap;
+  }
+  return s.choice.algorithm == NcclAlgorithm::kPointToPoint ? s.rates.pair_overlap
+                                                            : s.rates.network_overlap;
 }
 
 /// NICs of a server that so many of its ranks use.
@@ -289,10 +328,7 @@ NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclCho
   time.wire_us = std::max(parts.local_us, parts.network_us);
   time.network_bound = parts.network_us > parts.local_us;
   time.fill_us = parts.fill_us;
-  const bool ring = choice.algorithm == NcclAlgorithm::kRing && setting.p == 2;
-  const double overlap = !time.network_bound ? system.rates.local_overlap
-                         : ring              ? system.rates.ring_overlap
-                                             : system.rates.network_overlap;
+  const double overlap = overlap_of(setting, time.network_bound);
   const double most = std::max({parts.hops, time.wire_us, 1e-9});
   time.time_us =
       system.rates.floor_us + parts.fill_us +

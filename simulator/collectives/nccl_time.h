@@ -30,6 +30,10 @@ struct NcclRates {
   double local_simple = 1;       ///< the same of the hops in the server
   double step_us = 0;            ///< of a ring's step over NICs by Simple, at least: one at a time
   double ring_overlap = 1.2;     ///< network_overlap of rings by Simple
+  double local_ring_overlap = 0.9;  ///< local_overlap of rings by Simple
+  double pair_overlap = 1.2;        ///< network_overlap of send/receives and all-to-alls
+  double local_duplex = 1;  ///< data rate of a GPU's links in rings, which pass on, of one-way's
+  double pair_latency = 1;  ///< network_latency of a round of all-to-alls, of other hops'
   /// Data rate of NICs in trees of three servers on, and in trees by LL128, of a ring's.
   double tree_efficiency = 1;
 

@@ -169,10 +169,29 @@ struct Model {
                      : bus) /
            2;
   }
+  /// Of a tree's channel. On two servers NCCL takes the speed within the servers, which its search
+  /// raises, step by step, up to twice that of the network part. In a mesh three of the channels
+  /// share the links of one pair of GPUs where a tree's way up and down are at two GPUs (the trees
+  /// in the logs of such servers do), which ends that earlier: three times 42 GB/s do not fit into
+  /// six links of H100, three times 40 do.
+  double tree_speed() const {
+    if (servers != 2) {
+      return graph.speed;
+    }
+    const double most = 2 * graph.speed;
+    const double pair = GBps(fabric.nvlink) / std::max(1.0, ppn - 1);
+    if (!fabric.mesh || fabric.nic_behind_host || ppn < 3 || pair / 3 >= most) {
+      return most;
+    }
+    for (const double speed : inter_speeds(fabric.arch)) {
+      if (speed <= pair / 3) {
+        return std::max(speed, graph.speed);
+      }
+    }
+    return graph.speed;
+  }
   double tree_bandwidth(std::size_t p) const {
-    // On two servers NCCL takes the speed within the servers, where a tree's search finds twice
-    // that of its network part.
-    const double speed = graph.speed * (servers == 2 ? 2 : 1);
+    const double speed = tree_speed();
     if (is_old()) {
       return old_tree_bandwidth(p, graph.channels * speed);
     }

@@ -42,7 +42,12 @@ TEST(Accuracy, NoLineOfTheBoardGetsWorse) {
   const Score score = score_folder(testing::reference_dir() + "/physical", {});
   const auto now = board(score_markdown(score));
   const std::string written = testing::slurp(LOCKSTEP_SOURCE_DIR "/docs/accuracy.md");
-  const auto then = board(written.substr(0, written.find("## Training steps")));
+  // Of clusters by halves, accuracy_halves_test asks.
+  const std::size_t halves = written.find("## Calibrated by halves");
+  const std::size_t after = written.find("## Other tables");
+  ASSERT_LT(halves, after);
+  const auto then = board(written.substr(0, halves) +
+                          written.substr(after, written.find("## Training steps") - after));
   ASSERT_GT(then.size(), 50U);
   for (const auto& [key, errors] : then) {
     const auto found = now.find(key);
@@ -53,9 +58,9 @@ TEST(Accuracy, NoLineOfTheBoardGetsWorse) {
   fmt::print("1 MiB and more: median {}, p90 {}; below: median {}, p90 {}\n",
              percent(score.large.median), percent(score.large.p90), percent(score.small.median),
              percent(score.small.p90));
-  EXPECT_LT(score.large.median, 0.10);
-  EXPECT_LE(score.large.p90, 0.255);  // the goal is 0.25
-  EXPECT_LT(score.small.median, 0.20);
+  EXPECT_LT(score.large.median, 0.06);  // the goals are 0.10, 0.25 and 0.20
+  EXPECT_LE(score.large.p90, 0.25);
+  EXPECT_LT(score.small.median, 0.15);
 }
 
 // Two servers of eight H100 are a case of their own: NVLSTree sends each byte over the NICs once,

@@ -95,6 +95,7 @@ TEST(Calibrate, KeepsThePresetsRatesWhereFitsDoNoBetter) {
 // Six rows, all bound by what LL128 may send: one rate in three rows, at most, and none is named.
 TEST(Calibrate, ChoosesAmongTheRatesWhereAFewRowsAreAll) {
   Preset start = preset_named("dgx-h100");
+  start.system.rates.ll128_GBps = 20;
   Preset truth = start;
   truth.system.rates.ll128_GBps = 33;
   CompareWishes wishes;
@@ -128,6 +129,30 @@ TEST(Calibrate, ChoosesAmongTheRatesWhereAFewRowsAreAll) {
   ASSERT_NE(rate, found.fitted.end());
   EXPECT_NEAR(rate->after, 33e9, 2e9);
   EXPECT_LT(found.held_out_large.p90, 0.05);
+}
+
+// Tables without GDRCopy have steps of 2.25 times the cluster's, whichever of them is the last: the
+// fit takes that factor for what it is, and the cluster's own rate is what it writes.
+TEST(Calibrate, ATablesSettingsAreNotTheClusters) {
+  Preset truth = preset_named("alps-gh200");
+  truth.system.rates.step_us = 60;
+  CompareWishes wishes;
+  PhysicalLog log = log_of(truth, wishes);
+  for (std::size_t i = 1; i < log.settings.size(); i += 2) {
+    log.settings[i].env = {{"FI_HMEM_CUDA_USE_GDRCOPY", "0"}};
+  }
+  Warnings none;
+  const std::vector<ComparedRow> measured = predict_rows(log, wishes, none);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    log.comms[i].time_s = measured[i].predicted.time_us * 1e-6;
+  }
+  wishes.preset = preset_named("alps-gh200");
+  for (const TrainingHalf half : {TrainingHalf::kFirst, TrainingHalf::kSecond}) {
+    const Calibration found = calibrate(predict_rows(log, wishes, none), wishes, {}, half);
+    EXPECT_NEAR(found.preset.system.rates.step_us, 60, 2);
+    EXPECT_LT(found.held_out_large.p90, 0.02);
+    EXPECT_EQ(found.preset.system.fabric, wishes.preset->system.fabric);
+  }
 }
 
 // Hops of forty times NCCL's own values are no property of a network: such a rate is left alone.

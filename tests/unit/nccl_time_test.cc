@@ -21,6 +21,7 @@ NcclSystem plain() {
   system.rates.floor_us = 0.5;
   system.rates.local_efficiency = system.rates.network_efficiency = 1;
   system.rates.local_overlap = system.rates.network_overlap = system.rates.ring_overlap = 1;
+  system.rates.local_ring_overlap = system.rates.pair_overlap = 1;
   return system;
 }
 
@@ -73,6 +74,42 @@ TEST(RingTime, OverlapIsItsOwn) {
   EXPECT_NEAR(ring.time_us, 0.5 + 3000 * std::pow(2, 0.25), 1e-6);
 }
 
+// What a GPU passes on within its server at half of the rate: S · 2 · 3/4 at 50 GB/s; a broadcast's
+// chain at all of it. The overlap of rings by Simple is their own there, too.
+TEST(RingTime, RingsInAServerHaveTheirOwnRateAndOverlap) {
+  NcclSystem system = plain();
+  system.rates.local_duplex = 0.5;
+  const NcclTime ring =
+      time_of(system, CommType::kAllReduce, 64'000'000, 1, NcclAlgorithm::kRing, Protocol::kSimple);
+  EXPECT_NEAR(ring.wire_us, 64'000 * 1.5 / 50, 1e-9);
+  EXPECT_NEAR(
+      time_of(system, CommType::kBroadcast, 64'000'000, 1, NcclAlgorithm::kRing, Protocol::kSimple)
+          .wire_us,
+      640, 1e-9);
+  EXPECT_NEAR(ring.time_us, 0.5 + 6 * 3.4 + 1920, 1e-6);
+  system.rates.local_ring_overlap = 2;
+  EXPECT_NEAR(
+      time_of(system, CommType::kAllReduce, 64'000'000, 1, NcclAlgorithm::kRing, Protocol::kSimple)
+          .time_us,
+      0.5 + std::hypot(6 * 3.4, 1920), 1e-6);
+}
+
+// An all-to-all of 16 ranks has two rounds over NICs, of 14 us times pair_latency each, and one hop
+// in the server; each rank's 12/16 of 64 MB leave at 10 GB/s. pair_overlap is its own.
+TEST(PairTime, RoundsHaveTheirOwnLatencyAndOverlap) {
+  NcclSystem system = plain();
+  system.rates.pair_latency = 3;
+  const NcclTime time = time_of(system, CommType::kAllToAll, 64'000'000, 4,
+                                NcclAlgorithm::kPointToPoint, Protocol::kSimple);
+  EXPECT_NEAR(time.latency_us, 0.5 + 2 * 3 * 14 + 3.4, 1e-9);
+  EXPECT_NEAR(time.wire_us, 4800, 1e-9);
+  system.rates.pair_overlap = 2;
+  EXPECT_NEAR(time_of(system, CommType::kAllToAll, 64'000'000, 4, NcclAlgorithm::kPointToPoint,
+                      Protocol::kSimple)
+                  .time_us,
+              0.5 + std::hypot(2 * 3 * 14 + 3.4, 4800), 1e-6);
+}
+
 // Four servers, S = 80 MB: the trees' share 2 · 3/4 of it at half of 40 GB/s is 6000 us; hops 2 ·
 // (3 · 4 + 2 · 14) = 80 us; and four network hops of 8 · 512 KiB / 2 at 40 GB/s: 52.4288 us each.
 TEST(TreeTime, ChunksAreForwardedWhole) {
@@ -89,10 +126,12 @@ TEST(TreeTime, ChunksAreForwardedWhole) {
       time_of(system, CommType::kAllReduce, 1'000'000, 4, NcclAlgorithm::kTree, Protocol::kSimple)
           .fill_us,
       4 * 12.5, 1e-9);
-  // LL128 forwards line by line; its trees are as inefficient on two servers.
+  // By LL128 GPUs forward line by line, NICs chunks: 576,000 B on each of 8 channels, halved twice
+  // as 64 · (1 + 1 + 0.4) / 4 = 38.4 of them do not make up the message (69 of 144,000 B do), at
+  // half of 37.5 GB/s up and down. Its trees are as inefficient on two servers.
   const NcclTime two =
       time_of(system, CommType::kAllReduce, 80'000'000, 2, NcclAlgorithm::kTree, Protocol::kLl128);
-  EXPECT_EQ(two.fill_us, 0);
+  EXPECT_NEAR(two.fill_us, 2 * 8 * 144'000 / (40e3 * 0.9375 * 0.5), 1e-9);
   EXPECT_NEAR(two.wire_us, 80'000'000 / (40e3 * 0.9375 * 0.5), 1e-6);
   EXPECT_NEAR(
       time_of(system, CommType::kAllReduce, 80'000'000, 2, NcclAlgorithm::kTree, Protocol::kSimple)

@@ -220,6 +220,30 @@ TEST(Choice, NicBehindHost) {
   EXPECT_EQ(ways(fabric, "2.23.4"), 2U);
 }
 
+// Four H100 linked two by two, 200G a GPU, as Snellius has them: measured all-reduces of two
+// servers stay on trees by LL128 up to 256 MiB and go to Simple at 512. Three channels share a
+// pair's six links, 123.6 GB/s, so that a tree's search ends at 40 GB/s a channel, not at twice the
+// NICs' 24.
+TEST(Choice, TreesInAMesh) {
+  NcclFabric mesh = h100();
+  mesh.nvswitch = false;
+  mesh.mesh = true;
+  mesh.nic = parse_bandwidth("200Gbps");
+  mesh.nics = 4;
+  const auto protocol = [&](std::int64_t mebibytes) {
+    const NcclChoice choice =
+        nccl_choice(CommType::kAllReduce, Bytes(mebibytes << 20), group_of(4, 8), mesh,
+                    {parse_nccl_version("2.22.3"), {}, {}});
+    EXPECT_EQ(choice.algorithm, NcclAlgorithm::kTree) << mebibytes;
+    return choice.protocol;
+  };
+  EXPECT_EQ(protocol(128), Protocol::kLl128);
+  EXPECT_EQ(protocol(256), Protocol::kLl128);
+  EXPECT_EQ(protocol(512), Protocol::kSimple);
+  mesh.mesh = false;
+  EXPECT_EQ(protocol(128), Protocol::kSimple);
+}
+
 // Release 2.8 on 16 A100 of two servers, four channels of 24 GB/s: LL128 is 16.9 a channel, 7/9 of
 // it in a tree; trees of two servers have 110 at most; a hop in the server by LL costs 1.8 times
 // 0.47.

@@ -1,7 +1,7 @@
 // A table of many measurements, one row each, with the hardware beside them: columns gpus, bytes
-// and time_us (or time_ns), and as far as there id, op, nodes, gpu_type (or gpu), nvlink, nic,
-// nccl_version, in_place, busbw_GBps, algbw_GBps. Without an op the file's name tells it, without
-// an id the GPUs and their type. Lines that begin with # say nothing.
+// and time_us (or time_ns), and as far as there id, source, op, nodes, gpu_type (or gpu), nvlink,
+// nic, nccl_version, in_place, busbw_GBps, algbw_GBps. Without an op the file's name tells it,
+// without an id the GPUs and their type. Lines that begin with # say nothing.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -107,6 +107,7 @@ void read(std::string_view text, PhysicalLog& log) {
     if (fresh) {
       CommSetting setting;
       setting.id = id;
+      setting.source = value("source");
       setting.gpu_type = gpu;
       setting.transport = value("nvlink") + " " + value("nic");
       setting.nccl_version = value("nccl_version").substr(0, value("nccl_version").find('+'));
