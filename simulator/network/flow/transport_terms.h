@@ -42,9 +42,10 @@ struct TransportTerms {
   Bytes port_reserve{4096};   ///< of a port
   Bytes resume_offset{3072};  ///< below the threshold, where a paused port goes on
   std::int64_t headroom_packets = 4;
-  double pfc_alpha = 0.125;  ///< a port may use this share of what is free; not so:
-  bool pfc_dynamic = true;   ///< but bytes of its own:
-  Bytes pfc_threshold;       ///< 0: an equal part of what switches share
+  bool pfc_dynamic =
+      true;  ///< a port is paused beyond a share of what is free, else at a threshold
+  double pfc_alpha = 0.125;  ///< that share
+  Bytes pfc_threshold;       ///< that threshold; 0: an equal part of what the switch's ports share
 
   Congestion congestion = Congestion::kDcqcn;
   DcqcnParameters dcqcn;
