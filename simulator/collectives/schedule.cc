@@ -93,6 +93,14 @@ std::int32_t Schedule::add_cycle(std::span<const std::int32_t> chunk_list) {
   return static_cast<std::int32_t>(cycle_begin.size()) - 2;
 }
 
+std::size_t Schedule::likely_step() const {
+  std::size_t step = slots.empty() ? 0 : 1;
+  while (step < slots.size() && !slots[step].is_like(slots[0])) {
+    ++step;
+  }
+  return step;
+}
+
 std::size_t Schedule::memory_bytes() const {
   return slots.capacity() * sizeof(Slot) + wait.capacity() * sizeof(SlotWait) +
          chunk_sizes.capacity() * sizeof(Bytes) + switches.capacity() * sizeof(SwitchPlace) +

@@ -30,6 +30,11 @@ struct Slot {
   std::int32_t cycle = -1;
   std::int32_t start = 0, step = 0, run = 1;
   friend bool operator==(const Slot&, const Slot&) = default;
+  /// The same transfers between the same places, but for when they go and which chunks they carry.
+  bool is_like(const Slot& other) const {
+    return source == other.source && destination == other.destination && channel == other.channel &&
+           count == other.count && run == other.run;
+  }
 };
 
 /// Transfer k of the slot that waits needs transfer k - lag of slot `slot` to be delivered: nothing
@@ -117,6 +122,9 @@ struct Schedule {
   Time start_latency(const Slot& slot, Time otherwise) const;
   /// What a transfer that waits for nothing takes besides: the start of the collective's kernel.
   Time launch_latency() const { return hop_latency ? hop_latency->launch : Time(); }
+  /// After how many slots one comes that is like the first; all of them where none does. Where a
+  /// collective is written out step by step, slots of a step are like those of the one before.
+  std::size_t likely_step() const;
   /// Transfers of all slots.
   std::int64_t transfer_count() const;
 

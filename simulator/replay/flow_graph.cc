@@ -31,27 +31,12 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
     constexpr std::size_t kHops = 6;  // up and down three tiers; what is not used takes no memory
     graph_.term.reserve(schedule.slots.size() * kHops);
   }
+  const std::size_t step = schedule.likely_step();
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
-    const Slot& slot = schedule.slots[i];
-    const Path& path =
-        paths_.next(setting.nodes[static_cast<std::size_t>(slot.source)],
-                    setting.nodes[static_cast<std::size_t>(slot.destination)], slot.channel);
-    graph_.slots.push_back(numbers(schedule, slot, setting, flow_, paths_, path));
-    if (const RateLimit limit = paths_.limit(path.window, schedule.bytes(slot, 0));
-        limit != RateLimit{} || !graph_.limits.empty()) {
-      graph_.limits.resize(graph_.slots.size());
-      graph_.limits.back() = limit;
-    }
-    for (std::size_t hop_index = 0; hop_index < path.ports.size(); ++hop_index) {
-      const MaxMin::Term& hop = path.ports[hop_index];
-      if (spared_.empty()) {
-        ports_.cross(path.ports, hop_index);
-      } else if (spared_[hop.constraint.index()] != 0) {
-        continue;
-      } else {
-        ports_.bind(hop.constraint.index());
-      }
-      graph_.term.push_back(hop);  // its port, until finish()
+    if (i >= step && schedule.slots[i].is_like(schedule.slots[i - step])) {
+      add_like(graph_.slots.size() - step);
+    } else {
+      add_new(schedule, setting, schedule.slots[i]);
     }
     graph_.term_begin.push_back(static_cast<std::int32_t>(graph_.term.size()));
     for (const SlotWait& wait : schedule.waits(i)) {
@@ -60,6 +45,42 @@ std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& sett
     graph_.wait_begin.push_back(static_cast<std::int32_t>(graph_.wait.size()));
   }
   return first;
+}
+
+void FlowGraphBuilder::add_new(const Schedule& schedule, const Setting& setting, const Slot& slot) {
+  const Path& path =
+      paths_.next(setting.nodes[static_cast<std::size_t>(slot.source)],
+                  setting.nodes[static_cast<std::size_t>(slot.destination)], slot.channel);
+  graph_.slots.push_back(numbers(schedule, slot, setting, flow_, paths_, path));
+  if (const RateLimit limit = paths_.limit(path.window, schedule.bytes(slot, 0));
+      limit != RateLimit{} || !graph_.limits.empty()) {
+    graph_.limits.resize(graph_.slots.size());
+    graph_.limits.back() = limit;
+  }
+  for (std::size_t hop_index = 0; hop_index < path.ports.size(); ++hop_index) {
+    const MaxMin::Term& hop = path.ports[hop_index];
+    if (spared_.empty()) {
+      ports_.cross(path.ports, hop_index);
+    } else if (spared_[hop.constraint.index()] != 0) {
+      continue;
+    } else {
+      ports_.bind(hop.constraint.index());
+    }
+    graph_.term.push_back(hop);  // its port, until finish()
+  }
+}
+
+/// One more slot like an earlier one, over the same ports.
+void FlowGraphBuilder::add_like(std::size_t slot) {
+  graph_.slots.push_back(FlowGraph::Slot(graph_.slots[slot]));
+  if (!graph_.limits.empty()) {
+    graph_.limits.resize(graph_.slots.size());
+    graph_.limits.back() = graph_.limits[slot];
+  }
+  for (auto i = static_cast<std::size_t>(graph_.term_begin[slot]);
+       i < static_cast<std::size_t>(graph_.term_begin[slot + 1]); ++i) {
+    graph_.term.push_back(MaxMin::Term(graph_.term[i]));
+  }
 }
 
 FlowGraph::Slot FlowGraphBuilder::numbers(const Schedule& schedule, const Slot& slot,

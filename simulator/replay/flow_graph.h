@@ -83,6 +83,9 @@ class FlowGraphBuilder {
   std::int32_t constraint_of(PortId port) const { return constraint_of_[port.index()]; }
 
  private:
+  void add_new(const Schedule& schedule, const Setting& setting, const Slot& slot);
+  void add_like(std::size_t slot);
+
   FlowOptions flow_;
   PathFinder paths_;
   BindingPorts ports_;

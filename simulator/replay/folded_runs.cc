@@ -418,25 +418,19 @@ std::vector<double> FoldedRuns::carried_bits() const {
 
 void add_port_bits(const StepFold& fold, const std::vector<double>& carried_bits,
                    const Topology& topology, const FlowOptions& flow, std::vector<double>& bits) {
-  // Slots of one way together.
-  const std::vector<Way>& ways = *fold.way;
-  std::vector<std::int32_t> order(ways.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](std::int32_t i) { return ways[at(i)]; });
+  const std::vector<Way>& each = fold.ways->each();
+  std::vector<double> carried(each.size());
+  for (std::size_t i = 0; i < fold.slot_of.size(); ++i) {
+    carried[at(fold.ways->of()[i])] += carried_bits[at(fold.slot_of[i])];
+  }
   PathFinder paths(topology, flow);
-  for (std::size_t begin = 0; begin < order.size();) {
-    const Way& way = ways[at(order[begin])];
-    double carried = 0;
-    std::size_t end = begin;
-    for (; end < order.size() && ways[at(order[end])] == way; ++end) {
-      carried += carried_bits[at(fold.slot_of[at(order[end])])];
-    }
-    if (carried > 0) {
-      for (const MaxMin::Term& hop : paths.next(way.source, way.destination, way.channel).ports) {
-        bits[hop.constraint.index()] += carried * hop.coefficient;
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    if (carried[i] > 0) {
+      for (const MaxMin::Term& hop :
+           paths.next(each[i].source, each[i].destination, each[i].channel).ports) {
+        bits[hop.constraint.index()] += carried[i] * hop.coefficient;
       }
     }
-    begin = end;
   }
 }
 

@@ -51,6 +51,14 @@ Hash own_hash(const FlowGraph& graph, std::size_t i, Copies copies) {
   return hash;
 }
 
+std::vector<Hash> own_hashes(const FlowGraph& graph, Copies copies) {
+  std::vector<Hash> hashes(graph.slots.size());
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    hashes[i] = own_hash(graph, i, copies);
+  }
+  return hashes;
+}
+
 /// Which slots look at something, CSR over the things looked at.
 struct Lookers {
   std::vector<std::int32_t> begin, slot;
@@ -78,8 +86,9 @@ struct Lookers {
 /// Vertices are the slots, then the constraints, then the places.
 class Refinement {
  public:
-  /// `known_places` tells apart places that are known to differ; empty: none.
-  Refinement(const FlowGraph& graph, std::int32_t most, Copies copies,
+  /// `own` are the own_hashes() of the slots; `known_places` tells apart places that are known to
+  /// differ; empty: none.
+  Refinement(const FlowGraph& graph, std::int32_t most, Copies copies, std::vector<Hash> own,
              std::vector<std::int32_t> known_places)
       : graph_(graph),
         most_(most),
@@ -87,7 +96,14 @@ class Refinement {
         constraints_(graph.capacity.size()),
         vertices_(slots_ + constraints_ + graph.place_colour.size()),
         copies_(copies),
-        known_places_(std::move(known_places)) {}
+        known_places_(std::move(known_places)),
+        hash_(std::move(own)) {
+    for (std::size_t i = 0; i < slots_; ++i) {
+      for (const SlotWait& wait : graph.waits(i)) {
+        waits_for_earlier_ = waits_for_earlier_ && at(wait.slot) < i;
+      }
+    }
+  }
 
   std::optional<Partition> run() {
     colour();
@@ -123,9 +139,6 @@ class Refinement {
  private:
   void colour() {
     hash_.resize(vertices_);
-    for (std::size_t i = 0; i < slots_; ++i) {
-      hash_[i] = own_hash(graph_, i, copies_);
-    }
     for (std::size_t c = 0; c < constraints_; ++c) {
       hash_[slots_ + c] = mix(std::bit_cast<Hash>(graph_.capacity[c]), 11);
       if (!graph_.constraint_colour.empty()) {
@@ -163,7 +176,9 @@ class Refinement {
   }
 
   /// One round: constraints and places take in the colours of slots, then slots theirs and each
-  /// other's.
+  /// other's. Where slots wait for earlier ones alone, those have their new colours by then: slots
+  /// that are alike wait for slots that are, so these are equal, and one round tells what else
+  /// would take as many as there are steps.
   void look_around() {
     sum_.assign(vertices_, 0);
     for (std::size_t i = 0; i < slots_; ++i) {
@@ -180,6 +195,12 @@ class Refinement {
       for (const SlotWait& wait : graph_.waits(i)) {
         sum_[i] += mix(hash_[at(wait.slot)], mix(static_cast<Hash>(wait.lag), kWait));
       }
+      if (waits_for_earlier_) {
+        hash_[i] = mix(hash_[i], sum_[i]);
+      }
+    }
+    if (waits_for_earlier_) {
+      return;
     }
     for (std::size_t i = 0; i < slots_; ++i) {
       hash_[i] = mix(hash_[i], sum_[i]);
@@ -413,6 +434,7 @@ class Refinement {
   std::int32_t most_;
   std::size_t slots_, constraints_, vertices_;
   Copies copies_;
+  bool waits_for_earlier_ = true;
   std::vector<std::int32_t> known_places_;  // classes of places that differ, or nothing
   std::vector<Hash> hash_, sum_;
   // Members of class c are order_[begin_[c] … end_[c] - 1].
@@ -427,7 +449,8 @@ class Refinement {
 /// Who sends what to whom, and nothing else: slots from one place to another with equal numbers are
 /// one, with as many `copies`; what tells them from others is their `entry`. Places that are alike
 /// in the whole graph are alike here, too.
-FlowGraph between_places(const FlowGraph& graph, std::span<const std::uint64_t> colours) {
+FlowGraph between_places(const FlowGraph& graph, const std::vector<Hash>& own,
+                         std::span<const std::uint64_t> colours) {
   struct Sent {
     std::int32_t to;
     Hash what;
@@ -436,7 +459,7 @@ FlowGraph between_places(const FlowGraph& graph, std::span<const std::uint64_t> 
   std::vector<std::vector<Sent>> sent(graph.place_colour.size());
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     if (const FlowGraph::Slot& slot = graph.slots[i]; slot.source >= 0 && slot.destination >= 0) {
-      sent[at(slot.source)].push_back({slot.destination, own_hash(graph, i, Copies::kNumber)});
+      sent[at(slot.source)].push_back({slot.destination, own[i]});
     }
   }
   FlowGraph between;
@@ -468,15 +491,18 @@ FlowGraph between_places(const FlowGraph& graph, std::span<const std::uint64_t> 
 
 std::optional<Partition> refine(const FlowGraph& graph, std::int32_t most_slot_classes,
                                 std::span<const std::uint64_t> colours) {
+  std::vector<Hash> own = own_hashes(graph, Copies::kNumber);
   std::vector<std::int32_t> places;
   if (!graph.place_colour.empty()) {
-    const FlowGraph between = between_places(graph, colours);
+    const FlowGraph between = between_places(graph, own, colours);
     if (std::optional<Partition> coarse =
-            Refinement(between, INT32_MAX, Copies::kTimes, {}).run()) {
+            Refinement(between, INT32_MAX, Copies::kTimes, own_hashes(between, Copies::kTimes), {})
+                .run()) {
       places = std::move(coarse->place_class);
     }
   }
-  return Refinement(graph, most_slot_classes, Copies::kNumber, std::move(places)).run();
+  return Refinement(graph, most_slot_classes, Copies::kNumber, std::move(own), std::move(places))
+      .run();
 }
 
 }  // namespace lockstep

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "simulator/replay/spared_ports.h"
+#include "simulator/replay/ways.h"
 #include "topologies/routing.h"
 #include "topologies/topology.h"
 

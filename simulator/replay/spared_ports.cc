@@ -127,15 +127,10 @@ class Loads {
 
 }  // namespace
 
-std::vector<Way> distinct(std::vector<Way> ways) {
-  std::ranges::sort(ways);
-  ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
-  return ways;
-}
-
 std::vector<char> spared_ports(const Topology& topology, const FlowOptions& flow,
                                std::vector<Way> ways, std::span<const NetworkChange> changes) {
   Loads loads(topology, flow, changes);
+  std::ranges::sort(ways);
   loads.add(ways, false);
   std::ranges::sort(ways, {},
                     [](const Way& way) { return std::pair(way.destination, way.source); });

@@ -3,22 +3,12 @@
 #include <span>
 #include <vector>
 
-#include "base/ids.h"
 #include "simulator/network/flow/flow_options.h"
 #include "simulator/replay/replay.h"
+#include "simulator/replay/ways.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
-
-/// From where to where a connection goes, and on which channel.
-struct Way {
-  NodeId source, destination;
-  std::int32_t channel = 0;
-  friend auto operator<=>(const Way&, const Way&) = default;
-};
-
-/// Each way once, in ascending order.
-std::vector<Way> distinct(std::vector<Way> ways);
 
 /// Which ports can never limit flows on these ways, however they share the others (one entry a
 /// port, 1: spared). With q the first port of a flow and a its share on port p over that on q:
@@ -31,7 +21,7 @@ std::vector<Way> distinct(std::vector<Way> ways);
 /// first ones, so that no two ports are spared because of each other. Capacities are the least and
 /// the largest that `changes` make them. In whole numbers: exact.
 ///
-/// PRECONDITION: ways are distinct(). O(hops of the ways). ERRORS: those of PathFinder.
+/// O(hops of the ways). ERRORS: those of PathFinder.
 std::vector<char> spared_ports(const Topology& topology, const FlowOptions& flow,
                                std::vector<Way> ways, std::span<const NetworkChange> changes);
 

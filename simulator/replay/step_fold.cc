@@ -167,7 +167,7 @@ std::shared_ptr<StepFold> StepFolder::make(std::int32_t last_phase,
   if (known != nullptr) {
     *known = partition;  // with no ranks alike, too: then that is tried, and always holds
   }
-  result.way = layout->way;
+  result.ways = layout->ways;
   result.facts = place_.facts;
   for (const NetworkChange& change : place_.options.changes) {
     const std::int32_t constraint = layout->constraint_of[change.port.index()];

@@ -49,7 +49,7 @@ struct StepFold {
 
   /// All connections before folding, those of earlier phases first: where they go and the slot that
   /// each is; and of each slot its first one.
-  std::shared_ptr<const std::vector<Way>> way;
+  std::shared_ptr<const Ways> ways;
   std::vector<std::int32_t> slot_of, first_of_slot;
   /// Constraints of the ports that may change.
   std::map<std::int32_t, std::int32_t> constraint_of_port;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simulator/replay/single_ways.h"
+#include "simulator/replay/spared_ports.h"
 #include "simulator/replay/step_units.h"
 
 namespace lockstep {
@@ -69,7 +70,7 @@ bool later_ones_fold(const StepPlace& place, std::int32_t last_phase) {
     }
   }
   return !place.flow.fresh_ports ||
-         single_ways(place.topology, place.flow.routes, distinct(later.ways()));
+         single_ways(place.topology, place.flow.routes, later.ways().each());
 }
 
 }  // namespace
@@ -101,14 +102,13 @@ std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, std::int32_t l
   if (last_phase + 1 < phases.count && !later_ones_fold(place, last_phase)) {
     return nullptr;
   }
-  auto all_ways = std::make_shared<std::vector<Way>>(units.ways());
-  std::vector<Way> ways = distinct(*all_ways);
-  layout.way = std::move(all_ways);
+  layout.ways = std::make_shared<Ways>(units.ways());
+  const std::vector<Way>& ways = layout.ways->each();
   if (place.flow.fresh_ports && !single_ways(place.topology, flow.routes, ways)) {
     return nullptr;
   }
   FlowGraphBuilder builder(place.topology, flow);
-  builder.spare(spared_ports(place.topology, flow, std::move(ways), place.options.changes));
+  builder.spare(spared_ports(place.topology, flow, ways, place.options.changes));
   for (const StepUnit& unit : units.units()) {
     StepLayout::Unit& added = layout.units.emplace_back();
     added.slots = static_cast<std::int32_t>(unit.schedule->slots.size());

@@ -10,7 +10,7 @@
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/program_facts.h"
 #include "simulator/replay/replay.h"
-#include "simulator/replay/spared_ports.h"
+#include "simulator/replay/ways.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
@@ -43,7 +43,7 @@ struct StepLayout {
   std::vector<Unit> units;
   /// Per rank and kind of its program: the unit, kAlone or kLater.
   std::vector<std::vector<std::int32_t>> unit_of;
-  std::shared_ptr<const std::vector<Way>> way;  ///< of each slot of the graph
+  std::shared_ptr<const Ways> ways;  ///< of the slots of the graph
   /// Places are ranks; colours say which program each runs, and of links when and how they change.
   FlowGraph graph;
   std::vector<std::int32_t> constraint_of;  ///< of each port; -1 where it is none

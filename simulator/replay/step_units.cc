@@ -13,12 +13,18 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 StepUnits::StepUnits(const StepPlace& place) : place_(place), adjacency_(place.topology) {}
 
-std::vector<Way> StepUnits::ways() const {
-  std::vector<Way> ways;
+Ways StepUnits::ways() const {
+  Ways ways;
   for (const StepUnit& unit : units_) {
-    for (const Slot& slot : unit.schedule->slots) {
-      ways.push_back({unit.setting.nodes[at(slot.source)], unit.setting.nodes[at(slot.destination)],
-                      slot.channel});
+    const std::vector<Slot>& slots = unit.schedule->slots;
+    const std::size_t step = unit.schedule->likely_step();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (i >= step && slots[i].is_like(slots[i - step])) {
+        ways.add_like(ways.of().size() - step);
+        continue;
+      }
+      ways.add({unit.setting.nodes[at(slots[i].source)],
+                unit.setting.nodes[at(slots[i].destination)], slots[i].channel});
     }
   }
   return ways;

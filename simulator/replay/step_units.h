@@ -10,6 +10,7 @@
 #include "simulator/collectives/schedule.h"
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/step_layout.h"
+#include "simulator/replay/ways.h"
 #include "topologies/routing.h"
 
 namespace lockstep {
@@ -34,7 +35,7 @@ class StepUnits {
   }
   const std::vector<StepUnit>& units() const { return units_; }
   /// Of all connections, in their units' order.
-  std::vector<Way> ways() const;
+  Ways ways() const;
 
   /// Appends a rank's unit if it is new, and gives its number, or -1 where the rank is alone. False
   /// where it cannot be folded: transfers of unequal sizes.

@@ -1,7 +1,7 @@
 #include "simulator/replay/symmetry.h"
 
 #include <algorithm>
-#include <tuple>
+#include <map>
 #include <utility>
 
 #include "simulator/replay/refinement.h"
@@ -11,28 +11,60 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-/// What a slot or a constraint meets, by class: sorted, to compare.
-using Neighbourhood = std::vector<std::tuple<std::int32_t, double>>;
+/// What a slot or a constraint meets: its class and how it does.
+using Neighbourhood = std::vector<std::uint64_t>;
 
-/// For each constraint the slots that cross it, in order.
+std::uint64_t met(std::int32_t of_class, std::int32_t how) {
+  return static_cast<std::uint64_t>(of_class) << 32 | static_cast<std::uint32_t>(how);
+}
+
+/// A number for each coefficient, one entry a term; most often all are 1.
+std::vector<std::int32_t> numbers_of_coefficients(const FlowGraph& graph) {
+  std::map<double, std::int32_t> known;
+  std::vector<std::int32_t> number;
+  number.reserve(graph.term.size());
+  for (std::size_t i = 0; i < graph.term.size(); ++i) {
+    const double coefficient = graph.term[i].coefficient;
+    number.push_back(i > 0 && coefficient == graph.term[i - 1].coefficient
+                         ? number.back()
+                         : known.try_emplace(coefficient, static_cast<std::int32_t>(known.size()))
+                               .first->second);
+  }
+  return number;
+}
+
+/// Whether two are the same but for the order, which they most often have in common. Sorts them if
+/// need be.
+bool same(Neighbourhood& a, Neighbourhood& b) {
+  if (a == b) {
+    return true;
+  }
+  if (a.size() != b.size()) {
+    return false;
+  }
+  std::ranges::sort(a);
+  std::ranges::sort(b);
+  return a == b;
+}
+
+/// For each constraint the slots that cross it, in order, and by which of the graph's terms.
 struct Crossings {
-  std::vector<std::int32_t> begin, slot;
-  std::vector<double> coefficient;
+  std::vector<std::int32_t> begin, slot, term;
 
   explicit Crossings(const FlowGraph& graph)
-      : begin(graph.capacity.size() + 1), slot(graph.term.size()), coefficient(graph.term.size()) {
-    for (const MaxMin::Term& term : graph.term) {
-      ++begin[term.constraint.index() + 1];
+      : begin(graph.capacity.size() + 1), slot(graph.term.size()), term(graph.term.size()) {
+    for (const MaxMin::Term& each : graph.term) {
+      ++begin[each.constraint.index() + 1];
     }
     for (std::size_t i = 1; i < begin.size(); ++i) {
       begin[i] += begin[i - 1];
     }
     std::vector<std::int32_t> next(begin.begin(), begin.end() - 1);
     for (std::size_t s = 0; s < graph.slots.size(); ++s) {
-      for (const MaxMin::Term& term : graph.terms(s)) {
-        const auto place = at(next[term.constraint.index()]++);
+      for (std::int32_t t = graph.term_begin[s]; t < graph.term_begin[s + 1]; ++t) {
+        const auto place = at(next[graph.term[at(t)].constraint.index()]++);
         slot[place] = static_cast<std::int32_t>(s);
-        coefficient[place] = term.coefficient;
+        term[place] = t;
       }
     }
   }
@@ -66,18 +98,18 @@ bool equitable_places(const FlowGraph& graph, const Partition& partition,
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     const FlowGraph::Slot& slot = graph.slots[i];
     if (slot.source >= 0) {
-      about[at(slot.source)].emplace_back(partition.slot_class[i], 1);
+      about[at(slot.source)].push_back(met(partition.slot_class[i], 1));
     }
     if (slot.destination >= 0) {
-      about[at(slot.destination)].emplace_back(partition.slot_class[i], 2);
+      about[at(slot.destination)].push_back(met(partition.slot_class[i], 2));
     }
   }
   const auto first = first_of(partition.place_class, partition.place_classes);
   for (std::size_t p = 0; p < about.size(); ++p) {
-    std::ranges::sort(about[p]);
     const std::size_t of = at(first[at(partition.place_class[p])]);  // not after p
     if (graph.place_colour[p] != graph.place_colour[of] ||
-        (!colours.empty() && colours[p] != colours[of]) || about[p] != about[of]) {
+        (!colours.empty() && colours[p] != colours[of]) ||
+        (of != p && !same(about[p], about[of]))) {
       return false;
     }
   }
@@ -101,20 +133,20 @@ std::optional<Partition> find_symmetry(const FlowGraph& graph, const Partition* 
 bool equitable(const FlowGraph& graph, const Partition& partition,
                std::span<const std::uint64_t> colours) {
   const auto first_slot = first_of(partition.slot_class, partition.slot_classes);
+  const std::vector<std::int32_t> coefficient = numbers_of_coefficients(graph);
   Neighbourhood here, there;
   const auto terms_of = [&](std::size_t slot, Neighbourhood& list) {
     list.clear();
-    for (const MaxMin::Term& term : graph.terms(slot)) {
-      list.emplace_back(partition.constraint_class[term.constraint.index()], term.coefficient);
+    for (std::int32_t t = graph.term_begin[slot]; t < graph.term_begin[slot + 1]; ++t) {
+      list.push_back(met(partition.constraint_class[graph.term[at(t)].constraint.index()],
+                         coefficient[at(t)]));
     }
-    std::ranges::sort(list);
   };
   const auto waits_of = [&](std::size_t slot, Neighbourhood& list) {
     list.clear();
     for (const SlotWait& wait : graph.waits(slot)) {
-      list.emplace_back(partition.slot_class[at(wait.slot)], wait.lag);
+      list.push_back(met(partition.slot_class[at(wait.slot)], wait.lag));
     }
-    std::ranges::sort(list);
   };
   for (std::size_t i = 0; i < graph.slots.size(); ++i) {
     const std::size_t first = at(first_slot[at(partition.slot_class[i])]);
@@ -126,12 +158,12 @@ bool equitable(const FlowGraph& graph, const Partition& partition,
     }
     terms_of(i, here);
     terms_of(first, there);
-    if (here != there) {
+    if (!same(here, there)) {
       return false;
     }
     waits_of(i, here);
     waits_of(first, there);
-    if (here != there ||
+    if (!same(here, there) ||
         class_of(partition, graph.slots[i].source) !=
             class_of(partition, graph.slots[first].source) ||
         class_of(partition, graph.slots[i].destination) !=
@@ -144,9 +176,9 @@ bool equitable(const FlowGraph& graph, const Partition& partition,
     list.clear();
     for (std::size_t i = at(crossings.begin[constraint]); i < at(crossings.begin[constraint + 1]);
          ++i) {
-      list.emplace_back(partition.slot_class[at(crossings.slot[i])], crossings.coefficient[i]);
+      list.push_back(
+          met(partition.slot_class[at(crossings.slot[i])], coefficient[at(crossings.term[i])]));
     }
-    std::ranges::sort(list);
   };
   const auto first_constraint = first_of(partition.constraint_class, partition.constraint_classes);
   for (std::size_t c = 0; c < graph.capacity.size(); ++c) {
@@ -156,7 +188,7 @@ bool equitable(const FlowGraph& graph, const Partition& partition,
     }
     slots_of(c, here);
     slots_of(first, there);
-    if (graph.capacity[c] != graph.capacity[first] || here != there ||
+    if (graph.capacity[c] != graph.capacity[first] || !same(here, there) ||
         (!graph.constraint_colour.empty() &&
          graph.constraint_colour[c] != graph.constraint_colour[first])) {
       return false;
@@ -179,7 +211,8 @@ FlowGraph fold(const FlowGraph& graph, const Partition& partition) {
     const std::size_t constraint = at(first_constraint[c]);
     for (std::size_t i = at(crossings.begin[constraint]); i < at(crossings.begin[constraint + 1]);
          ++i) {
-      taken[c].emplace_back(partition.slot_class[at(crossings.slot[i])], crossings.coefficient[i]);
+      taken[c].emplace_back(partition.slot_class[at(crossings.slot[i])],
+                            graph.term[at(crossings.term[i])].coefficient);
     }
     std::ranges::sort(taken[c]);
   }

@@ -1,0 +1,146 @@
+// Collectives that are written out step by step, with a slot for each transfer: laying them out and
+// finding their symmetry takes short cuts that change nothing.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "simulator/collectives/choose.h"
+#include "simulator/replay/fabric_of.h"
+#include "simulator/replay/flow_graph.h"
+#include "simulator/replay/refinement.h"
+#include "simulator/replay/symmetry.h"
+#include "topologies/topology_file.h"
+
+namespace lockstep::step_by_step_property_test {
+namespace {
+
+std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// Steps of `lanes` slots as copies of a few, each of which waits for some of the step before; in a
+/// step of one copy a slot is late.
+FlowGraph random_steps(Rng& rng, std::int32_t lanes, std::int32_t steps, std::int32_t copies) {
+  struct Wait {
+    std::int32_t lane, lag;
+  };
+  std::vector<std::vector<Wait>> waits(index(lanes));
+  std::vector<FlowGraph::Slot> kinds(index(lanes));
+  for (std::int32_t lane = 0; lane < lanes; ++lane) {
+    kinds[index(lane)].bits = static_cast<double>(1 + rng.below(2)) * 8000;
+    kinds[index(lane)].count = 1;
+    for (std::uint64_t i = 0, count = 1 + rng.below(2); i < count; ++i) {
+      waits[index(lane)].push_back(
+          {static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(lanes))), 0});
+    }
+  }
+  FlowGraph graph;
+  graph.capacity.assign(index(copies * 2), 1e10);
+  for (std::int32_t step = 0; step < steps; ++step) {
+    for (std::int32_t copy = 0; copy < copies; ++copy) {
+      for (std::int32_t lane = 0; lane < lanes; ++lane) {
+        graph.slots.push_back(kinds[index(lane)]);
+        graph.term.push_back({ConstraintId(2 * copy + lane % 2), 1});
+        graph.term_begin.push_back(static_cast<std::int32_t>(graph.term.size()));
+        for (const Wait& wait : waits[index(lane)]) {
+          if (step > 0) {
+            graph.wait.push_back({((step - 1) * copies + copy) * lanes + wait.lane, wait.lag});
+          }
+        }
+        graph.wait_begin.push_back(static_cast<std::int32_t>(graph.wait.size()));
+      }
+    }
+  }
+  if (rng.below(2) == 0) {
+    graph.slots[rng.below(graph.slots.size())].entry = Time::us(3);
+  }
+  return graph;
+}
+
+/// The same graph with its slots from the last to the first, so that they wait for later ones.
+FlowGraph reversed(const FlowGraph& graph) {
+  FlowGraph result;
+  result.capacity = graph.capacity;
+  const auto last = static_cast<std::int32_t>(graph.slots.size()) - 1;
+  for (std::size_t i = graph.slots.size(); i-- > 0;) {
+    result.slots.push_back(graph.slots[i]);
+    for (const MaxMin::Term& term : graph.terms(i)) {
+      result.term.push_back(term);
+    }
+    result.term_begin.push_back(static_cast<std::int32_t>(result.term.size()));
+    for (const SlotWait& wait : graph.waits(i)) {
+      result.wait.push_back({last - wait.slot, wait.lag});
+    }
+    result.wait_begin.push_back(static_cast<std::int32_t>(result.wait.size()));
+  }
+  return result;
+}
+
+TEST(StepByStep, TheSamePartitionIsFoundInOneRoundAsInMany) {
+  Rng rng(6, "symmetry/steps");
+  std::int32_t classes = 0, most = 0;
+  for (int round = 0; round < 100; ++round) {
+    const FlowGraph graph = random_steps(rng, static_cast<std::int32_t>(rng.between(2, 6)),
+                                         static_cast<std::int32_t>(rng.between(2, 30)),
+                                         static_cast<std::int32_t>(rng.between(2, 5)));
+    const auto all = static_cast<std::int32_t>(graph.slots.size());
+    const auto forwards = refine(graph, all), backwards = refine(reversed(graph), all);
+    ASSERT_TRUE(forwards && backwards);
+    ASSERT_TRUE(equitable(graph, *forwards));
+    ASSERT_EQ(forwards->slot_classes, backwards->slot_classes);
+    for (std::size_t i = 0; i < graph.slots.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const auto there = [&](std::size_t k) {
+          return backwards->slot_class[graph.slots.size() - 1 - k];
+        };
+        ASSERT_EQ(forwards->slot_class[i] == forwards->slot_class[j], there(i) == there(j));
+      }
+    }
+    classes += forwards->slot_classes;
+    most = std::max(most, all);
+  }
+  EXPECT_GT(classes, 1000);
+  EXPECT_GT(most, 400);
+}
+
+TEST(StepByStep, SlotsLikeThoseOfTheStepBeforeAreLaidOutLikeThem) {
+  const Topology topology = topology_from("Spectrum-X:g=64");
+  FlowGraphBuilder::Setting setting;
+  setting.nodes = topology.gpus();
+  setting.send_latency = Time::us(6);
+  CollectiveRequest request;
+  request.op = CommType::kAllReduce;
+  request.bytes = Bytes(64 << 20);
+  request.channels = 4;
+  request.flavour = CollectiveFlavour::kSimai;
+  Schedule schedule = build_schedule(algorithm_named("ring", request.op), request,
+                                     shape_of_nodes(topology, setting.nodes));
+  const std::size_t step = schedule.likely_step();
+  ASSERT_EQ(step, 64U * 4U);
+  ASSERT_EQ(schedule.slots.size(), step * 126);
+  schedule.slots[5 * step + 7].run = 3;  // not like the one before it
+  std::swap(schedule.slots[9 * step + 1], schedule.slots[9 * step + 2]);
+
+  FlowGraphBuilder together(topology, {}), apart(topology, {});
+  together.add(schedule, setting);
+  Schedule one = schedule;
+  one.wait_begin = {0, 0};
+  one.wait.clear();
+  for (const Slot& slot : schedule.slots) {
+    one.slots = {slot};
+    apart.add(one, setting);
+  }
+  const FlowGraph a = together.finish(), b = apart.finish();
+  ASSERT_EQ(a.slots.size(), b.slots.size());
+  ASSERT_EQ(a.capacity, b.capacity);
+  ASSERT_EQ(a.term_begin, b.term_begin);
+  for (std::size_t i = 0; i < a.slots.size(); ++i) {
+    ASSERT_EQ(a.slots[i].bits, b.slots[i].bits) << i;
+    ASSERT_EQ(a.slots[i].latency, b.slots[i].latency) << i;
+    ASSERT_TRUE(std::ranges::equal(a.terms(i), b.terms(i), [](const auto& s, const auto& t) {
+      return s.constraint == t.constraint && s.coefficient == t.coefficient;
+    })) << i;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::step_by_step_property_test
