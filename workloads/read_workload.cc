@@ -1,7 +1,7 @@
 #include "workloads/read_workload.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/gunzip.h"
 #include "workloads/chakra_et.h"
 #include "workloads/simai_txt.h"
 #include "workloads/workload_json.h"
@@ -12,7 +12,7 @@ Workload read_workload(const std::string& path, Warnings* warnings) {
   if (const std::vector<std::string> traces = chakra_files(path); !traces.empty()) {
     return read_chakra_et(traces, warnings);
   }
-  const FileText file(path);
+  const UnpackedText file(path);
   const std::string_view text = file.view();
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (text.starts_with("comm_type,comm_group,")) {
