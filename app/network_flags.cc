@@ -1,6 +1,8 @@
 #include "app/network_flags.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -111,6 +113,21 @@ std::vector<std::string> flags_beside_formulas(const NetworkFlags& flags) {
   look("--send-latency", !flags.send_latency.empty());
   look("--preset", !flags.preset.empty());
   return typed;
+}
+
+std::vector<std::string> unheeded_by_formulas(const std::vector<std::string>& flags) {
+  constexpr std::array<std::string_view, 5> kOfSimai{"--conf", "--pxn", "--no-pxn", "--nvls",
+                                                     "--send-latency"};
+  std::vector<std::string> warnings;
+  for (const std::string& flag : flags) {
+    if (std::ranges::find(kOfSimai, flag) == kOfSimai.end()) {
+      throw Error("the analytic engine has formulas of rings, no transfers that this could change")
+          .field(flag)
+          .hint("use --engine flow");
+    }
+    warnings.push_back(flag + " changes nothing in the analytic engine");
+  }
+  return warnings;
 }
 
 NcclWishes nccl_wishes(const NetworkFlags& flags) {

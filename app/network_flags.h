@@ -40,6 +40,10 @@ FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour);
 /// ring, and all-to-all of everyone to everyone: --algorithm ring goes with them.)
 std::vector<std::string> flags_beside_formulas(const NetworkFlags& flags);
 
+/// Of those flags what a command line of SimAI's has for all its engines (docs/models.md): told in
+/// a warning, as one line is to do for every engine. ERRORS: Error naming the first other one.
+std::vector<std::string> unheeded_by_formulas(const std::vector<std::string>& flags);
+
 /// What they leave to NCCL, and what not. ERRORS: Error naming the flag.
 NcclWishes nccl_wishes(const NetworkFlags& flags);
 

@@ -195,6 +195,11 @@ void write_file(const std::string& path, std::string_view text) {
 }
 
 void make_folder(const std::string& path) {
+  if (path == "-") {
+    throw Error("standard output takes one file, and this is a folder of several")
+        .at(path)
+        .expected("the name of a folder");
+  }
   std::error_code problem;
   std::filesystem::create_directories(path, problem);
   if (problem) {

@@ -48,7 +48,8 @@ class AtomicFile {
 /// The whole file at once.
 void write_file(const std::string& path, std::string_view text);
 
-/// Makes the folder and those above it, unless they are there. ERRORS: it cannot be made.
+/// Makes the folder and those above it, unless they are there. ERRORS: it cannot be made, or its
+/// name is "-", which is standard output in every flag that names an output.
 void make_folder(const std::string& path);
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/input_limit.h"
 
 namespace lockstep {
@@ -17,6 +18,20 @@ bool is_gzip(std::string_view bytes);
 /// not believed.
 /// ERRORS: Error naming the file where it is damaged, cut off, or unpacks to more than `limit`.
 std::string gunzip(std::string_view packed, const std::string& file, Bytes limit = input_limit());
+
+/// A file's whole text, unpacked where it is a gzip file. The view lives as long as the object.
+/// ERRORS: those of FileText and gunzip().
+class UnpackedText {
+ public:
+  explicit UnpackedText(const std::string& path)
+      : file_(path), unpacked_(is_gzip(file_.view()) ? gunzip(file_.view(), path) : "") {}
+
+  std::string_view view() const { return is_gzip(file_.view()) ? unpacked_ : file_.view(); }
+
+ private:
+  FileText file_;
+  std::string unpacked_;
+};
 
 struct TarMember {
   std::string name;

@@ -148,24 +148,50 @@ std::string_view closest(std::string_view word, std::span<const std::string_view
   return best.empty() ? only_beginning(wanted, candidates) : best;
 }
 
+namespace {
+
+/// Bytes of the character that the text begins with; 0 if it begins with none of UTF-8 (RFC 3629:
+/// shortest forms, no surrogates, up to U+10FFFF).
+std::size_t utf8_length(std::string_view text) {
+  const auto at = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned lead = at(0);
+  if (lead < 0x80) {
+    return 1;
+  }
+  // The second byte's range depends on the first; all further ones are 80 … BF.
+  const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  const std::size_t length = lead < 0xC2   ? 0
+                             : lead < 0xE0 ? 2
+                             : lead < 0xF0 ? 3
+                             : lead < 0xF5 ? 4
+                                           : 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if (at(i) < (i == 1 ? low : 0x80U) || at(i) > (i == 1 ? high : 0xBFU)) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text, std::size_t limit) {
   std::string out;
-  for (const char c : text) {
-    if (out.size() >= limit) {
-      // Do not end inside a UTF-8 sequence.
-      while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) {
-        out.pop_back();
-      }
-      if (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80U) != 0) {
-        out.pop_back();
-      }
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (out.size() + std::max<std::size_t>(length, 1) > limit) {
       return out + "…";
     }
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    if (length == 0 || byte < 0x20 || byte == 0x7F) {
       out += fmt::format("\\x{:02x}", byte);
+      text.remove_prefix(1);
     } else {
-      out += c;
+      out += text.substr(0, length);
+      text.remove_prefix(length);
     }
   }
   return out;

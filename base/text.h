@@ -33,7 +33,7 @@ std::string with_underscores(std::string_view name);
 /// begins with it, from three letters on; else empty. Case is ignored.
 std::string_view closest(std::string_view word, std::span<const std::string_view> candidates);
 
-/// A user's text made fit for a message: control characters escaped, cut at `limit` bytes with "…".
+/// A user's text fit for a message: controls, non-UTF-8 as "\xNN", cut at `limit` bytes with "…".
 std::string printable(std::string_view text, std::size_t limit = 80);
 /// The same for a message of several lines, which may quote inputs: a terminal would obey their
 /// control characters. Not cut.

@@ -75,6 +75,7 @@ constexpr auto kMegatronSpellings = std::to_array<ScriptSpelling>({
     {"--pipeline_model_parallel_size", "pipeline_model_parallel"},
     {"pp_num", "pipeline_model_parallel"},
     {"--context_parallel_size", "context_parallel_size"},
+    {"cp_num", "context_parallel_size"},
     {"--global_batch", "global_batch"},
     {"--micro_batch", "micro_batch"},
     {"--num_layers", "num_layers"},

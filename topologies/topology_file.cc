@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/file_record.h"
+#include "base/gunzip.h"
 #include "base/text.h"
 #include "topologies/builder.h"
 #include "topologies/simai_topology.h"
@@ -28,7 +28,7 @@ Topology parse_topology(std::string_view text, const std::string& file) {
 }
 
 Topology read_topology(const std::string& path) {
-  const FileText text(path);
+  const UnpackedText text(path);
   Topology topology = parse_topology(text.view(), path);
   if (topology.name == path) {
     topology.name = std::filesystem::path(path).filename().string();

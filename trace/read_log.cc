@@ -179,13 +179,8 @@ std::vector<PhysicalLog> read_logs(const std::string& path) {
     }
     return logs;
   }
-  const FileText file(path);
-  std::string unpacked;
-  std::string_view text = file.view();
-  if (is_gzip(text)) {
-    unpacked = gunzip(text, path);
-    text = unpacked;
-  }
+  const UnpackedText file(path);
+  const std::string_view text = file.view();
   check_packing(text, path);
   std::vector<PhysicalLog> logs;
   if (!is_tar(text)) {

@@ -262,12 +262,9 @@ void check_analytic(const CollectiveOptions& options, std::vector<std::string>& 
   if (!options.stragglers.empty()) {
     flags.emplace_back("--straggler");
   }
-  if (!flags.empty() && options.engines.size() == 1) {
-    throw Error("the analytic engine has formulas of rings, no transfers that this could change")
-        .field(flags.front())
-        .hint("use --engine flow");
-  }
-  if (!flags.empty()) {
+  if (options.engines.size() == 1) {
+    std::ranges::move(unheeded_by_formulas(flags), std::back_inserter(warnings));
+  } else if (!flags.empty()) {
     warnings.push_back(
         fmt::format("the analytic engine's column does not heed {}", fmt::join(flags, ", ")));
   }

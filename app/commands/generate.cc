@@ -89,7 +89,8 @@ void check_form(const GenerateFlags& flags, const Generator& generator) {
 /// Without -o it is that name here, where nothing may be overwritten that the user did not name.
 std::string output_path(const std::string& output, const std::string& file_name) {
   std::error_code ignored;
-  const bool folder = output.empty() || output.ends_with('/') || is_folder(output);
+  const bool folder =
+      output.empty() || output.ends_with('/') || (output != "-" && is_folder(output));
   if (!folder) {
     return output;
   }

@@ -167,15 +167,16 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
   if (options.json || options.output.wanted()) {
     json = with_command(step_json(result, topology, more));
   }
+  if (!options.csv_dir.empty()) {
+    make_folder(options.csv_dir);  // before the first file is written
+  }
   write_reports(options.output, "simulate", json);
-
   if (!options.csv_dir.empty()) {
     const std::string prefix =
         !options.csv_prefix.empty() ? options.csv_prefix : name_of_job(options) + "-";
     const EndToEndLayout layout =
         options.engine == "analytic" ? EndToEndLayout::kAnalytical : EndToEndLayout::kNs3;
     const std::string table = end_to_end_csv(result, layout, prefix);
-    make_folder(options.csv_dir);
     write_file((fs::path(options.csv_dir) / end_to_end_name(prefix)).string(), table);
   }
   if (!options.trace.empty()) {

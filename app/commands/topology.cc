@@ -111,7 +111,7 @@ ExitCode build(const BuildFlags& flags) {
   warn(built.warnings);
   std::string path = flags.output;
   bool json = flags.format == "json" || (flags.format.empty() && path.ends_with(".json"));
-  if (path.ends_with('/') || is_folder(path)) {
+  if (path.ends_with('/') || (path != "-" && is_folder(path))) {
     json = json || (flags.format.empty() && built.topology.gpu_types.size() > 1);
     path = std::filesystem::path(path) / (built.file_name + (json ? ".json" : ""));
   }

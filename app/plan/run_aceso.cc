@@ -149,11 +149,7 @@ Problem problem_of(const AcesoOptions& options, const Model& model, const Databa
 
 /// Plans as files of Aceso's, best first, and the table of stages, times and memory.
 void write_plans(const std::string& folder, const SearchResult& result, const Model& model) {
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (problem) {
-    throw Error(fmt::format("cannot make the folder: {}", problem.message())).at(folder);
-  }
+  make_folder(folder);
   std::string table = "stages,microbatch,time_ms,samples_per_s,memory_mb,file\n";
   for (const RankedPlan& ranked : result.plans) {
     const std::string name = fmt::format("{}_{}_{}stages_{:.0f}.json", model.name, model.size,

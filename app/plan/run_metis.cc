@@ -141,11 +141,7 @@ ExitCode run_metis(const MetisOptions& options) {
   const std::vector<std::string> missing = left_out(problem);
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   if (!options.output.empty()) {
-    std::error_code failed;
-    fs::create_directories(options.output, failed);
-    if (failed) {
-      throw Error(fmt::format("cannot make the folder: {}", failed.message())).at(options.output);
-    }
+    make_folder(options.output);
     write_file((fs::path(options.output) / "ranking.txt").string(), ranking(found));
   }
   if (options.json || options.report.wanted()) {

@@ -30,20 +30,13 @@ LayerTable slowed(LayerTable table, Parallelism parallel, const AnalyticOptions&
   return table;
 }
 
-/// Flags that change nothing here: those of SimAI's command line are warned about, others refused.
-void check_flags(const SimulateOptions& options, std::vector<std::string>& warnings) {
+/// What is said of flags that change nothing here. ERRORS: one that asks for what is not here.
+std::vector<std::string> flag_warnings(const SimulateOptions& options) {
   std::vector<std::string> typed = flags_beside_formulas(options);
   if (!options.interference.empty()) {
     typed.emplace_back("--interference");
   }
-  for (const std::string& flag : typed) {
-    if (flag != "--pxn" && flag != "--no-pxn" && flag != "--nvls" && flag != "--send-latency") {
-      throw Error("the analytic engine has formulas of rings, no transfers that this could change")
-          .field(flag)
-          .hint("use --engine flow");
-    }
-    warnings.push_back(flag + " changes nothing in the analytic engine");
-  }
+  return unheeded_by_formulas(typed);
 }
 
 }  // namespace
@@ -57,8 +50,7 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
         .at(options.workload)
         .hint("--engine flow simulates rank-by-rank work and several jobs");
   }
-  std::vector<std::string> warnings;
-  check_flags(options, warnings);
+  const std::vector<std::string> warnings = flag_warnings(options);
   AnalyticOptions analytic;
   if (topology != nullptr) {
     take_from_topology(*topology, analytic);

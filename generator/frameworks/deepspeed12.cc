@@ -118,35 +118,36 @@ class Zero12 {
 
   /// Every rank owns `part_` elements of the flattened model. A parameter is cut where owners
   /// change; one that begins on such a border also has an empty piece of the owner before it. The
-  /// pieces of one owner that follow each other are reduced together.
+  /// pieces of one owner that follow each other are reduced together, from where the first begins
+  /// to where the last ends; so AICB counts them even where one GPU owns all, where the pieces of
+  /// several microbatches follow each other and that is less than all of them, or below 0.
   void reduce_to_owners(BlockWriter& out, const std::string& stage) const {
-    Count owner = -1;
-    Count elements;
+    Count owner = -1, begin, end;
     const auto reduce = [&] {
       if (owner >= 0) {
-        const std::string size = fmt::format("{}", (2 * elements).value);
+        const std::string size = fmt::format("{}", (2 * end).value - (2 * begin).value);
         CsvRow row{"reduce", "dp_group", args_.dp, size, stage};
         row.dst = owner;
         out.text(rows([&](std::string& text) { append(text, row); }));
       }
     };
-    const auto piece = [&](Count rank, Count length) {
+    const auto piece = [&](Count rank, Count from, Count to) {
       if (rank != owner) {
         reduce();
         owner = rank;
-        elements = 0;
+        begin = from;
       }
-      elements += length;
+      end = to;
     };
     const auto cut = [&](std::int64_t i) {
       Count at = parameters_.offset(i);
-      const Count end = parameters_.offset(i + 1);
+      const Count stop = parameters_.offset(i + 1);
       Count rank = at > 0 ? ceil_div(at, part_) - 1 : 0;
-      for (; (rank + 1) * part_ < end; rank += 1) {
-        piece(rank, (rank + 1) * part_ - at);
+      for (; (rank + 1) * part_ < stop; rank += 1) {
+        piece(rank, at, (rank + 1) * part_);
         at = (rank + 1) * part_;
       }
-      piece(rank, end - at);
+      piece(rank, at, stop);
     };
     for (auto run = in_bucket_.rbegin(); run != in_bucket_.rend(); ++run) {
       for (std::int64_t k = 0; k < run->times; ++k) {

@@ -88,4 +88,8 @@ lockstep_cli_test(cli_collective_analytic_spray ARGS collective --op allreduce -
 lockstep_cli_test(cli_collective_analytic_beside ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine analytic,flow --algorithm tree OUT "tree" ERR "warning: the analytic engine's column does not heed --algorithm")
 lockstep_cli_test(cli_simulate_analytic_algorithm ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --engine analytic --algorithm tree EXIT 2 ERR "--algorithm: the analytic engine has formulas of rings")
 lockstep_cli_test(cli_simulate_analytic_pxn ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --engine analytic --pxn OUT "step time" ERR "--pxn changes nothing in the analytic engine")
+# One command line of SimAI's does for every engine.
+set(of_simai --engine analytic --conf tests/fuzz/corpus/simai_conf/small.conf --send-latency 6us --nvls --pxn)
+lockstep_cli_test(cli_simulate_analytic_simai ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=8 ${of_simai} OUT "^step time" ERR "--conf changes nothing in the analytic engine" "--pxn changes nothing" "--nvls changes nothing" "--send-latency changes nothing")
+lockstep_cli_test(cli_collective_analytic_simai ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 ${of_simai} OUT "^ +1048576 " ERR "--conf changes nothing in the analytic engine" "--nvls changes nothing")
 lockstep_cli_test(cli_simulate_pxn_both ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --pxn --no-pxn EXIT 2 ERR "--pxn excludes --no-pxn")

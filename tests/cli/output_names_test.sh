@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# An output without a name is refused by its flag; links that go round in circles are told.
+# An output without a name is refused by its flag; links that go round in circles are told; "-" is
+# standard output, even beside a folder of that name, and no folder.
 # Usage: output_names_test.sh <lockstep>
 set -euo pipefail
 lockstep=$1
@@ -33,4 +34,17 @@ refused "^lockstep: --output: the name is empty" topology draw Spectrum-X:g=8 -o
 refused "loop: --csv: .*symbolic links" "${simulate[@]}" --csv "$scratch/loop"
 refused "loop: cannot write.*symbolic links" "${plan[@]}" --resume "$scratch/loop"
 refused "loop.*--report" "${simulate[@]}" --report "$scratch/loop/r.html"
+data=$PWD/tests/data
+cd "$scratch"
+refused "^lockstep: -: standard output takes one file" "${simulate[@]/tests\/data/$data}" --csv -
+refused "^lockstep: -: standard output takes one file" "${plan[@]/tests\/data/$data}" -o -
+refused "^lockstep: -: standard output takes one file" whatif --trace "$data/whatif/two-stages.csv" \
+  --meta "$data/whatif/two-stages.yaml" -o -
+mkdir -p -- -
+("$lockstep" topology build -g 8 -o - -q >topology.txt &&
+  "$lockstep" generate --generator micro -o - -q >micro.txt) || failures=1
+if [[ ! -s topology.txt || ! -s micro.txt || -n $(ls -A ./-) ]]; then
+  printf 'FAILED: -o - beside a folder of that name\n'
+  failures=1
+fi
 exit $failures

@@ -39,4 +39,16 @@ head -c 2 "$scratch/t.txt" | grep '^[0-9]' >/dev/null || {
 ) >/dev/null
 expect "a reader that stops" $((128 + 13)) $? ""
 
+# Packed inputs are unpacked, whatever their names; of a damaged one it is said.
+gzip -c tests/data/simulate/tiny.txt >"$scratch/tiny.txt"
+"$lockstep" topology build --template Spectrum-X -g 8 -o - -q | gzip -c >"$scratch/t.gz"
+simulate() { "$lockstep" simulate --workload "$1" --topology "$2" 2>"$scratch/err" | tail -n +3; }
+[[ $(simulate "$scratch/tiny.txt" "$scratch/t.gz") == $(simulate tests/data/simulate/tiny.txt Spectrum-X:g=8) ]] || {
+  printf 'FAILED: packed inputs: %s\n' "$(<"$scratch/err")"
+  failures=$((failures + 1))
+}
+head -c 60 "$scratch/tiny.txt" >"$scratch/cut.gz"
+"$lockstep" simulate --workload "$scratch/cut.gz" --topology Spectrum-X:g=8 2>"$scratch/err" >"$scratch/out"
+expect "a packed input that is cut off" 2 $? "cut.gz"
+
 exit $((failures > 0))

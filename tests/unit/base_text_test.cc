@@ -60,6 +60,12 @@ TEST(Text, ClosestForgivesASlipOfTheFinger) {
 TEST(Text, PrintableEscapesAndCuts) {
   EXPECT_EQ(printable("a\tb\x01\x7f"), "a\\x09b\\x01\\x7f");
   EXPECT_EQ(printable("Grüße"), "Grüße");
+  // No UTF-8: a lone second byte, a first one without it, '/' in two bytes, half a surrogate pair,
+  // and beyond U+10FFFF.
+  EXPECT_EQ(printable("\x8b!\xc3!"), "\\x8b!\\xc3!");
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+  EXPECT_EQ(printable("\xf4\x8f\xbf\xbf\xf4\x90\x80\x80"), "\xf4\x8f\xbf\xbf\\xf4\\x90\\x80\\x80");
   EXPECT_EQ(printable("abcdef", 4), "abcd…");
   // The cut falls inside the two bytes of 'ü': the letter goes whole.
   EXPECT_EQ(printable("Grüße", 3), "Gr…");

@@ -147,6 +147,19 @@ TEST(DeepSpeedCsv, AStage2BucketOverMicrobatches) {
                   "all_gather dp 40"));
 }
 
+// Embedding 0..8, norm 8..12, head 12..20, all of one owner; a bucket of 16. The first microbatch
+// reduces norm and head (8..20) and keeps the embedding; with the second one's head that is from
+// where the head begins to where the embedding ends: 8 - 12 elements; the step has the rest, 0..12.
+TEST(DeepSpeedCsv, OneOwnersBucketOverMicrobatches) {
+  EXPECT_THAT(
+      first_epoch("deepspeed12",
+                  "--frame DeepSpeed --hidden_size 4 --num_attention_heads 1 --vocab_size 2 "
+                  "--num_layers 0 --stage 2 --contiguous_gradients --reduce_bucket_size 16 "
+                  "--world_size 1 --global_batch 2"),
+      ElementsAre("reduce dp 24 to 0", "reduce dp -8 to 0", "reduce dp 24 to 0", "all_reduce dp 1",
+                  "all_gather dp 40"));
+}
+
 // Embedding 0..8, norm 8..12, head 12..20 over five owners of 4. The bucket of 12 holds norm and
 // head, and the norm begins where owner 1 ends: an empty piece goes to it.
 TEST(DeepSpeedCsv, AnEmptyPieceOfTheOwnerBefore) {

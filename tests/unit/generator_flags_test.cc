@@ -151,7 +151,7 @@ TEST(Scripts, MegatronsTakesTheWorldFromTheLauncher) {
 }
 
 TEST(Scripts, MegatronsDefaults) {
-  const ArgValues flags = script(PresetFamily::kMegatron, "--nproc_per_node 4 tp_num 2");
+  const ArgValues flags = script(PresetFamily::kMegatron, "--nproc_per_node 4 cp_num 2 tp_num 2");
   EXPECT_EQ(flags.text("model_name"), "gpt_13B");
   EXPECT_EQ(flags.integer("world_size"), 4);
   EXPECT_EQ(flags.integer("tensor_model_parallel_size"), 2);
