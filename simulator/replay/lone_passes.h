@@ -21,10 +21,10 @@ struct LonePasses {
 };
 
 /// By playing its program alone: operations start in the order of their streams, behind those that
-/// they come after; messages from other stages are there at once, and the host runs ahead. `takes`, one an operation: how
-/// long it computes, or the network needs for a transfer once all are there. A pass begins with its
-/// first operation, or where parameters are gathered within passes when all before it has ended.
-/// PRECONDITION: passes do not take turns. O(operations + dependencies).
+/// they come after; messages from other stages are there at once, and the host runs ahead. `takes`,
+/// one an operation: how long it computes, or the network needs for a transfer once all are there.
+/// A pass begins with its first operation, or where parameters are gathered within passes when all
+/// before it has ended. PRECONDITION: passes do not take turns. O(operations + dependencies).
 LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes);
 
 }  // namespace lockstep
