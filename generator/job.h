@@ -15,6 +15,14 @@ enum class Precision : std::uint8_t { kBf16, kFp16, kFp32, kFp8 };
 enum class Sharding : std::uint8_t { kNone, kZero1, kZero2, kZero3 };
 /// How context-parallel ranks get each other's keys and values.
 enum class ContextComm : std::uint8_t { kRing, kAllGather, kAllToAll };
+/// Which transfers of tensor parallelism run beside pieces of their product (Megatron-LM,
+/// --tp-comm-overlap; exact/product_pieces.h); with sequence parallelism alone.
+struct ProductOverlap {
+  bool gather = false;           ///< all-gathers of a product's rows
+  bool reduce = false;           ///< reduce-scatters of its output, forward
+  bool gradient_reduce = false;  ///< and of its input's gradient
+  friend bool operator==(const ProductOverlap&, const ProductOverlap&) = default;
+};
 /// Who scales fp8's operands (Megatron-LM, --fp8-recipe; NVIDIA Transformer Engine, common/recipe).
 enum class Fp8Recipe : std::uint8_t {
   kDelayed,     ///< one scale a tensor, from the largest values of steps before
@@ -41,6 +49,7 @@ struct Job {
   /// --make-vocab-size-divisible-by).
   std::int64_t vocab_multiple = 128;
   bool sequence_parallel = false;
+  ProductOverlap product_overlap;
   Recompute recompute = Recompute::kNone;
   Precision precision = Precision::kBf16;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;

@@ -33,6 +33,7 @@ PassOptions pass_options(const Job& job) {
   options.sizes = rank_sizes(job);
   options.context_comm = job.context_comm;
   options.recompute = job.recompute;
+  options.product_overlap = job.product_overlap;
   return options;
 }
 

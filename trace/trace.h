@@ -10,11 +10,14 @@
 namespace lockstep {
 
 /// What a trace may say besides, row by row; each is empty or as long as the trace. The original
-/// tools have no such columns. Readers take the ranks and pass the others over.
+/// tools have no such columns. Readers take the ranks and the times, and pass the others over.
 struct TraceExtra {
   std::vector<std::int64_t> bytes;  ///< communicated, within a pass too; 0: none
   std::vector<std::string> group;   ///< of a communication: family and which of it, "dp[3]"; or ""
   std::vector<std::int32_t> tp_rank, cp_rank, ep_rank;  ///< of the worker, from 0
+  /// Of transfers with peers, and of gradients behind the last pass: seconds that the worker would
+  /// wait for them if its peers were always where it is; -1: not known, or of another row.
+  std::vector<float> alone_s;
 
   bool operator==(const TraceExtra&) const = default;
 };

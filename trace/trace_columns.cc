@@ -55,6 +55,10 @@ std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
   return found;
 }
 
+int find_trace_alone_column(std::span<const std::string> names, const std::string& file) {
+  return find_column(names, kTraceAloneColumn, file);
+}
+
 Error unknown_optype(std::string_view name) {
   const std::string_view near = closest(name, trace_op_names());
   return Error(fmt::format("unknown optype '{}'", printable(name)))

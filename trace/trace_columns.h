@@ -20,10 +20,11 @@ inline constexpr std::array<std::string_view, 11> kTraceColumns = {
     "duration", "seq_id", "mc",   "mb_id", "gmc"};
 
 /// Those of TraceExtra, behind them where there are any.
-inline constexpr std::array<std::string_view, 5> kTraceExtraColumns = {"bytes", "group", "tp_rank",
-                                                                       "cp_rank", "ep_rank"};
+inline constexpr std::array<std::string_view, 6> kTraceExtraColumns = {
+    "bytes", "group", "tp_rank", "cp_rank", "ep_rank", "alone"};
+inline constexpr std::string_view kTraceAloneColumn = kTraceExtraColumns.back();
 
-/// Those of kTraceExtraColumns that readers take.
+/// Those of kTraceExtraColumns that say where a worker is.
 inline constexpr std::array<std::string_view, 3> kTraceRankColumns = {"tp_rank", "cp_rank",
                                                                       "ep_rank"};
 
@@ -49,6 +50,9 @@ std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::st
 /// Where each column of kTraceRankColumns is; -1 where there is none. ERRORS: one stands twice.
 std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
     std::span<const std::string> names, const std::string& file);
+
+/// Where kTraceAloneColumn is; -1: nowhere. ERRORS: it stands twice.
+int find_trace_alone_column(std::span<const std::string> names, const std::string& file);
 
 /// The error for an optype that is none of ours; where it stands is for the caller to say.
 Error unknown_optype(std::string_view name);

@@ -48,6 +48,7 @@ class Reader {
     const std::vector<std::string> names(fields_.begin(), fields_.end());
     columns_ = find_trace_columns(names, file);
     rank_columns_ = find_trace_rank_columns(names, file);
+    alone_column_ = find_trace_alone_column(names, file);
     width_ = names.size();
   }
 
@@ -143,14 +144,18 @@ class Reader {
                                              kTraceRankColumns[c]));
       }
     }
+    if (alone_column_ >= 0) {
+      extra.alone_s.push_back(
+          seconds(fields_[static_cast<std::size_t>(alone_column_)], kTraceAloneColumn));
+    }
   }
 
-  float seconds(TraceColumn column) const {
+  float seconds(TraceColumn column) const { return seconds(text(column), kTraceColumns[column]); }
+  float seconds(std::string_view t, std::string_view column) const {
     float value = 0;
-    const std::string_view t = text(column);
     const auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), value);
     if (problem != std::errc() || end != t.data() + t.size() || !std::isfinite(value)) {
-      wrong(t, kTraceColumns[column], "seconds");
+      wrong(t, column, "seconds");
     }
     return value;
   }
@@ -180,6 +185,7 @@ class Reader {
   std::vector<std::string_view> fields_;
   std::array<int, kTraceColumns.size()> columns_{};
   std::array<int, kTraceRankColumns.size()> rank_columns_{};
+  int alone_column_ = -1;
   std::size_t width_ = 0;
 };
 

@@ -25,8 +25,8 @@ void write_csv(const Trace& t, const std::string& path) {
                    t.stage[i], t.rank[i], t.step[i], to_text(t.optype[i]), t.start_s[i],
                    t.duration_s[i], t.seq_id[i], t.mc[i], t.mb_id[i], t.gmc[i]);
     if (!extra.bytes.empty()) {
-      fmt::format_to(std::back_inserter(text), ",{},{},{},{},{}", extra.bytes[i], extra.group[i],
-                     extra.tp_rank[i], extra.cp_rank[i], extra.ep_rank[i]);
+      fmt::format_to(std::back_inserter(text), ",{},{},{},{},{},{}", extra.bytes[i], extra.group[i],
+                     extra.tp_rank[i], extra.cp_rank[i], extra.ep_rank[i], extra.alone_s[i]);
     }
     text += '\n';
     if (text.size() > (1U << 20)) {

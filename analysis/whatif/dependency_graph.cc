@@ -228,7 +228,9 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
   DependencyGraph graph;
   graph.scopes = lane_scopes(table, file, gathers_in_passes);
   graph.reduces_layernorm = table.tp > 1;
-  graph.data_parallel = table.dp > 1 || table.cp > 1 || dsp_size > 1;
+  // Of one replica, too, the two stages that hold the same layers add up their gradients.
+  const bool copies = table.both_ways && has(table, TraceOp::kGradsReduceScatter);
+  graph.data_parallel = table.dp > 1 || table.cp > 1 || dsp_size > 1 || copies;
   graph.overlap = graph.data_parallel && has(table, TraceOp::kSeparateGradsAllReduce);
   check_types(table, graph.data_parallel, file);
   const auto chunkless = std::count_if(

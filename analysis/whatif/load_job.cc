@@ -71,6 +71,7 @@ class StepByStep {
     out.cp = reference.cp;
     out.expert_group = reference.expert_group;
     out.stages = reference.stages;
+    out.both_ways = reference.both_ways;
     std::vector<std::size_t> kept;
     for (const std::size_t c : order) {
       if (std::string problem = difference(reference, closed_[c].table); !problem.empty()) {
@@ -87,6 +88,11 @@ class StepByStep {
     }
     gather(&OpTable::start_s, kept, in_place, out);
     gather(&OpTable::duration_s, kept, in_place, out);
+    if (std::ranges::all_of(kept, [&](std::size_t c) {
+          return !(closed_[c].slot == kOwn ? closed_[c].table : all_).alone_s.empty();
+        })) {
+      gather(&OpTable::alone_s, kept, in_place, out);
+    }
     return out;
   }
 
@@ -155,12 +161,20 @@ class StepByStep {
       slot_width_ = table.width();
       resize_large(all_.start_s, slots_ * table.size());
       resize_large(all_.duration_s, slots_ * table.size());
+      if (!table.alone_s.empty()) {
+        resize_large(all_.alone_s, slots_ * table.size());
+      }
     }
-    if (next_slot_ == slots_ || table.nodes.size() != slot_nodes_ || table.width() != slot_width_) {
+    if (next_slot_ == slots_ || table.nodes.size() != slot_nodes_ || table.width() != slot_width_ ||
+        table.alone_s.empty() != all_.alone_s.empty()) {
       return;
     }
     closed.slot = next_slot_++;
-    for (std::vector<float> OpTable::*column : {&OpTable::start_s, &OpTable::duration_s}) {
+    for (std::vector<float> OpTable::*column :
+         {&OpTable::start_s, &OpTable::duration_s, &OpTable::alone_s}) {
+      if ((all_.*column).empty()) {
+        continue;
+      }
       copy_step(table.*column, 1, 0, all_.*column, slots_, closed.slot, table.nodes.size(),
                 table.width());
       table.*column = std::vector<float>();  // "{}" would keep the memory

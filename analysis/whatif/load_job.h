@@ -25,9 +25,9 @@ struct LoadOptions {
 };
 
 /// Reads a trace: the rows of all files together. O(rows) time; 45 bytes a row while they are kept,
-/// else 16 bytes an operation and what one step's rows take. PRECONDITION: there is a file. ERRORS:
-/// those of read_trace and make_op_table; no step in a range; a step in two places of a file that
-/// is taken in step by step.
+/// else 16 to 20 bytes an operation and what one step's rows take. PRECONDITION: there is a file.
+/// ERRORS: those of read_trace and make_op_table; no step in a range; a step in two places of a
+/// file that is taken in step by step.
 LoadedJob load_job(std::span<const std::string> files, const LoadOptions& options,
                    Warnings* warnings);
 

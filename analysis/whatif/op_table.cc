@@ -261,6 +261,9 @@ class StepFiller {
       const std::size_t place = node * lanes + lane;
       table_.start_s[place] = trace_.start_s[row];
       table_.duration_s[place] = trace_.duration_s[row];
+      if (!table_.alone_s.empty()) {
+        table_.alone_s[place] = trace_.extra.alone_s[row];
+      }
       if (!table_.place_of_row.empty()) {
         table_.place_of_row[row] = static_cast<std::uint32_t>(place);
       }
@@ -322,6 +325,9 @@ void squeeze(OpTable& table, std::size_t kept) {
   table.steps.resize(kept);
   const std::size_t after = table.lanes();
   const auto move = [&](std::vector<float>& column) {
+    if (column.empty()) {
+      return;
+    }
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {
       std::copy_n(column.begin() + static_cast<std::ptrdiff_t>(n * before), after,
                   column.begin() + static_cast<std::ptrdiff_t>(n * after));
@@ -330,6 +336,7 @@ void squeeze(OpTable& table, std::size_t kept) {
   };
   move(table.start_s);
   move(table.duration_s);
+  move(table.alone_s);
   for (std::uint32_t& place : table.place_of_row) {
     if (place != kNoPlace) {
       place = static_cast<std::uint32_t>(place / before * after + place % before);
@@ -398,6 +405,9 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   }
   resize_large(table.start_s, table.size());
   resize_large(table.duration_s, table.size());
+  if (trace.extra.alone_s.size() == trace.size()) {
+    resize_large(table.alone_s, table.size());
+  }
   if (options.keep_places) {
     table.place_of_row.assign(trace.size(), kNoPlace);
   }

@@ -46,6 +46,8 @@ struct OpTable {
   std::vector<std::int32_t> expert_group;
   std::vector<float> start_s;     ///< [node * lanes() + lane]
   std::vector<float> duration_s;  ///< [node * lanes() + lane]
+  /// Of transfers with peers and of gradients, TraceExtra::alone_s; empty where the trace has none.
+  std::vector<float> alone_s;  ///< [node * lanes() + lane]
   /// Of every row of the trace it was made from, where it went: node * lanes() + lane.
   std::vector<std::uint32_t> place_of_row;
 

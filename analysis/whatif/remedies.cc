@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/whatif/numbers.h"
+#include "analysis/whatif/replacement.h"
 #include "base/large_pages.h"
 #include "base/parallel.h"
 
@@ -216,36 +217,13 @@ Remedy replace_worker(const Scene& scene, std::size_t worker) {
 }
 
 Remedy replace_workers(const Scene& scene, std::span<const std::size_t> workers) {
-  const OpTable& table = scene.table;
-  const std::size_t width = table.width();
-  const auto is_replaced = [&](std::size_t stage, std::size_t lane) {
-    return std::ranges::find(workers, stage * width + lane) != workers.end();
-  };
-  const auto edit = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
-    const auto stage = static_cast<std::size_t>(table.nodes[node].stage);
-    if (scene.graph.group_of[node] >= 0 ||
-        std::ranges::none_of(workers, [&](std::size_t each) { return each / width == stage; })) {
-      return;
-    }
-    std::vector<float> others;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::size_t lane = first + i, own = lane % width;
-      if (!is_replaced(stage, own)) {
-        continue;
-      }
-      others.clear();
-      for (std::size_t other = 0; other < width; ++other) {
-        if (!is_replaced(stage, other)) {
-          others.push_back(table.duration(node)[lane - own + other]);
-        }
-      }
-      out[i] = others.empty() ? scene.model.ideal_s[index(table.nodes[node].type)]
-                              : median(std::span<float>(others));
-    }
+  const Replacement replacement(scene, workers);
+  const Edit edit = [&](std::uint32_t node, std::size_t first, std::span<double> out) {
+    replacement.edit(node, first, out);
   };
   std::vector<std::int32_t> ranks;
   for (const std::size_t worker : workers) {
-    ranks.push_back(table.ranks[worker]);
+    ranks.push_back(scene.table.ranks[worker]);
   }
   return workers.size() == 1
              ? priced(scene, "replace-worker",

@@ -32,7 +32,7 @@ constexpr std::string_view kExamples =
 struct Options {
   std::string folder, source, half = "both", launch, row_limit;
   std::int64_t every = 1, max_gpus = std::int64_t{1} << 24, row = 0;
-  bool rows = false, json = false;
+  bool rows = false, json = false, overlap = false;
 };
 
 /// What is printed, whichever way.
@@ -135,6 +135,7 @@ ExitCode score_steps(const Options& options) {
   if (!options.row_limit.empty()) {
     prediction.limit = flag_value("--row-limit", options.row_limit, parse_time);
   }
+  prediction.recipe_overlap = options.overlap;
   const RowHalf half = options.half == "odd"    ? RowHalf::kOdd
                        : options.half == "even" ? RowHalf::kEven
                                                 : RowHalf::kBoth;
@@ -184,6 +185,10 @@ CommandBody define(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   app.add_option("--host-launch", options->launch,
                  "host time for each operator where launches are eager, in place of the built-in");
+  app.add_flag(
+      "--tp-comm-overlap", options->overlap,
+      "tensor-parallel transfers run beside their product where the recipe says so, though "
+      "the GPUs' rates were fitted without");
   app.add_flag("--rows", options->rows, "every step, not the scores alone");
   app.add_flag("--json", options->json, "machine-readable result");
   return [options] { return score_steps(*options); };

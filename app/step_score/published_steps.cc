@@ -377,6 +377,9 @@ class Reader {
     if (source.starts_with("llm-foundry")) {
       out_.steps.back().flash_kernels = FlashKernels::kFirst;  // its sweeps' attn_impl: triton
     }
+    if (source == "Megatron-Bridge" || source == "dgxc" || source.starts_with("MLPerf")) {
+      out_.steps.back().recipe_overlap = {.gather = true, .reduce = true};
+    }
     return {};
   }
 

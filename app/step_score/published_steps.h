@@ -20,6 +20,11 @@ struct PublishedStep {
   std::string topology;  ///< of its cluster, as --topology takes it
   double measured_s = 0;
   FlashKernels flash_kernels = FlashKernels::kNewest;  ///< where attention is fused
+  /// What its recipe turns on where tp > 1, which `job` has not: NVIDIA's recipes say
+  /// tp_comm_overlap (Megatron-Bridge, scripts/performance: tensor_model_parallel_size > 1; NeMo's
+  /// of dgxc; MLPerf's config files: TP_COMM_OVERLAP=True). The rates of sustained.h were fitted
+  /// without it.
+  ProductOverlap recipe_overlap;
 };
 
 struct PublishedSteps {

@@ -45,6 +45,9 @@ ScoredStep predict(const PublishedStep& step, const PredictionOptions& given) {
     if (given.launch && job.host_launch > Time()) {
       job.host_launch = *given.launch;
     }
+    if (given.recipe_overlap) {
+      job.product_overlap = step.recipe_overlap;
+    }
     ComputeTimes times(gpu_spec(job.gpu_type), job.precision);
     const auto time_of = [&](const Operator& op) {
       Operator launched = op;

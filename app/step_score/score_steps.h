@@ -28,8 +28,9 @@ struct StepScore {
 };
 
 struct PredictionOptions {
-  std::optional<Time> launch;  ///< replaces the host's time for each operator
-  std::optional<Time> limit;   ///< CPU time after which a replay is given up, with a failure
+  std::optional<Time> launch;   ///< replaces the host's time for each operator
+  std::optional<Time> limit;    ///< CPU time after which a replay is given up, with a failure
+  bool recipe_overlap = false;  ///< products overlap with their transfers where the recipe says so
 };
 
 /// The flow engine's step on the row's cluster.

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "generator/compute/gpu_spec.h"
 #include "generator/exact/nearest.h"
+#include "generator/exact/product_pieces.h"
 #include "generator/exact/rank_sizes.h"
 #include "generator/exact/schedule.h"
 #include "generator/exact/stages.h"
@@ -76,6 +77,17 @@ void check_attention(const Module& module, const Job& job) {
   }
 }
 
+/// A product whose output is reduce-scattered piece by piece.
+void check_pieces(std::int64_t width, const std::string& name, const Job& job) {
+  if (job.tp > 1 && width % kReducePieces != 0) {
+    throw Error(fmt::format("the width of {} ({}) does not divide into {} pieces", name, width,
+                            kReducePieces))
+        .field("--tp_comm_overlap")
+        .expected(fmt::format("a multiple of {}", kReducePieces))
+        .hint("--disable_tp_comm_overlap_rs reduces it whole");
+  }
+}
+
 void check_moe(const Module& module, const Job& job) {
   check_range(module.experts, 1, kMaxWidth, module.name + ".experts");
   check_range(module.topk, 1, module.experts, module.name + ".topk");
@@ -89,6 +101,9 @@ void check_moe(const Module& module, const Job& job) {
   check_divides(job.tp, "--tp", module.shared_ffn,
                 fmt::format("the width of the shared experts of {}", module.name),
                 ranks_for_tp(job));
+  if (module.shared_ffn > 0 && job.product_overlap.reduce) {
+    check_pieces(module.in, module.name, job);
+  }
   if (job.tp > 1 && !job.sequence_parallel) {
     throw Error("experts with tensor parallelism need sequence parallelism")
         .field("--sequence_parallel")
@@ -104,10 +119,16 @@ void check_module(const Module& module, const Job& job) {
     case ModuleKind::kColumnLinear:
       check_divides(job.tp, "--tp", module.out, fmt::format("the output of {}", module.name),
                     ranks_for_tp(job));
+      if (job.product_overlap.gradient_reduce) {
+        check_pieces(module.in, module.name, job);
+      }
       break;
     case ModuleKind::kRowLinear:
       check_divides(job.tp, "--tp", module.in, fmt::format("the input of {}", module.name),
                     ranks_for_tp(job));
+      if (job.product_overlap.reduce) {
+        check_pieces(module.out, module.name, job);
+      }
       break;
     case ModuleKind::kAttention:
       check_attention(module, job);
@@ -274,6 +295,11 @@ void check_precision(const Job& job) {
 
 void check_job(const Job& job) {
   check_range(job.expert_tp, 0, kMaxGpus, "--expert_tp");
+  if (job.product_overlap != ProductOverlap() && job.tp > 1 && !job.sequence_parallel) {
+    throw Error("only what is cut along the sequence overlaps with its product")
+        .field("--tp_comm_overlap")
+        .expected("--sequence_parallel beside it, or tp 1");
+  }
   check_layout(layout_of(job));
   check_batch(job);
   check_model(job);

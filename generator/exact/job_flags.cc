@@ -67,6 +67,12 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
      kMaxGpus},
     {"sequence_parallel", "sp enable_sequence_parallel", ArgKind::kSwitch, "",
      "cut what is between tensor-parallel parts along the sequence"},
+    {"tp_comm_overlap", "", ArgKind::kSwitch, "",
+     "tensor-parallel transfers run beside pieces of their product; with sequence parallelism"},
+    {"disable_tp_comm_overlap_ag", "", ArgKind::kSwitch, "", "but not all-gathers"},
+    {"disable_tp_comm_overlap_rs", "", ArgKind::kSwitch, "", "but not forward reduce-scatters"},
+    {"tp_comm_overlap_rs_dgrad", "", ArgKind::kSwitch, "",
+     "and the input gradients' reduce-scatters beside the products that they come from"},
     {"first_stage_layers",
      "decoder_first_pipeline_num_layers",
      ArgKind::kInteger,
@@ -236,6 +242,24 @@ Sharding sharding_of(const ArgValues& args) {
   return static_cast<Sharding>(stage);
 }
 
+/// By Megatron-LM's flags; what it has for the transfers that always run beside a whole product
+/// ("bulk") changes nothing here.
+ProductOverlap product_overlap_of(const ArgValues& args) {
+  if (!args.on("tp_comm_overlap")) {
+    for (const char* flag :
+         {"disable_tp_comm_overlap_ag", "disable_tp_comm_overlap_rs", "tp_comm_overlap_rs_dgrad"}) {
+      if (args.on(flag)) {
+        throw Error("says how transfers overlap, which they do not")
+            .field(fmt::format("--{}", flag))
+            .expected("--tp_comm_overlap beside it");
+      }
+    }
+    return {};
+  }
+  return {!args.on("disable_tp_comm_overlap_ag"), !args.on("disable_tp_comm_overlap_rs"),
+          args.on("tp_comm_overlap_rs_dgrad")};
+}
+
 }  // namespace
 
 std::span<const ArgSpec> job_flags() { return kFlags; }
@@ -254,6 +278,7 @@ Job job_from_flags(const ArgValues& args) {
   job.ep = args.integer("ep");
   job.expert_tp = args.integer("etp");
   job.sequence_parallel = args.on("sequence_parallel");
+  job.product_overlap = product_overlap_of(args);
   job.first_stage_layers = args.integer("first_stage_layers");
   job.last_stage_layers = args.integer("last_stage_layers");
   job.stage_layers = counts_of(args, "stage_layers");

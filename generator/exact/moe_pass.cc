@@ -1,5 +1,7 @@
 #include "generator/exact/moe_pass.h"
 
+#include "generator/exact/product_pieces.h"
+
 namespace lockstep {
 namespace {
 
@@ -18,15 +20,37 @@ class ExpertTransfers {
     expert_tp(name + " scatter", CommType::kReduceScatter, false);
     all_to_all(name, false);
   }
+  /// The shared experts' input, which is gathered over tp, and its products; their last product,
+  /// whose output is reduce-scattered.
+  void shared_in(const std::string& name, const std::vector<Operator>& products, bool overlap) {
+    if (overlap) {
+      gather_and_multiply(out_, module_.name + name, shared(CommType::kAllGather, true), products,
+                          sizes_);
+      return;
+    }
+    shared(name, CommType::kAllGather, true);
+    out_.compute_all(products);
+  }
+  void shared_out(const std::string& name, const std::vector<Operator>& products, bool overlap) {
+    if (overlap) {
+      multiply_and_reduce(out_, module_.name + name, shared(CommType::kReduceScatter, false),
+                          products, sizes_);
+      return;
+    }
+    out_.compute_all(products);
+    shared(name, CommType::kReduceScatter, false);
+  }
   /// The shared experts' input or output over tp.
   void shared(const std::string& name, CommType comm, bool operands) {
     if (sizes_.tp > 1) {
-      out_.transfer(module_.name + name,
-                    {comm, RankGroup::kTp, bytes(sizes_.tokens, operands), false});
+      out_.transfer(module_.name + name, shared(comm, operands));
     }
   }
 
  private:
+  PassComm shared(CommType comm, bool operands) const {
+    return {comm, RankGroup::kTp, bytes(sizes_.tokens, operands), false};
+  }
   Bytes bytes(std::int64_t rows, bool operands) const {
     return operands ? operand_bytes(rows, module_.in, sizes_)
                     : Bytes(rows) * module_.in * sizes_.activation;
@@ -60,6 +84,7 @@ void gradients(PassBuilder& out, const ModuleOperators& ops, ParameterCount read
 void moe_forward(PassBuilder& out, const Module& module, const PassOptions& options) {
   const RankSizes& sizes = options.sizes;
   const MoeOperators moe = moe_operators(module, sizes);
+  const ProductOverlap& overlap = options.product_overlap;
   ExpertTransfers transfers(out, module, sizes);
   out.compute_all(moe.router.forward);
   out.compute_all(moe.permute.forward);
@@ -70,24 +95,23 @@ void moe_forward(PassBuilder& out, const Module& module, const PassOptions& opti
   transfers.back(".combine");
   out.compute_all(moe.unpermute.forward);
   if (module.shared_ffn > 0) {
-    transfers.shared(".shared gather", CommType::kAllGather, true);
-    out.compute_all(moe.shared_in.forward);
+    transfers.shared_in(".shared gather", moe.shared_in.forward, overlap.gather);
     out.compute_all(moe.shared_activation.forward);
-    out.compute_all(moe.shared_out.forward);
-    transfers.shared(".shared scatter", CommType::kReduceScatter, false);
+    transfers.shared_out(".shared scatter", moe.shared_out.forward, overlap.reduce);
   }
 }
 
 void moe_backward(PassBuilder& out, const Module& module, const PassOptions& options) {
   const RankSizes& sizes = options.sizes;
   const MoeOperators moe = moe_operators(module, sizes);
+  const ProductOverlap& overlap = options.product_overlap;
   const ParameterCount all = parameters_of(module, sizes);
   const std::int64_t matrices = module.gated ? 3 : 2;
   ExpertTransfers transfers(out, module, sizes);
   if (module.shared_ffn > 0) {
     const std::int64_t shared = all.dense - all.replicated;
-    transfers.shared(".shared gradient gather", CommType::kAllGather, true);
-    gradients(out, moe.shared_out, {shared / matrices, 0, 0});
+    transfers.shared_in(".shared gradient gather", moe.shared_out.input_grad, overlap.gather);
+    out.weight_gradients(moe.shared_out.weight_grad, {shared / matrices, 0, 0});
     out.compute_all(moe.shared_activation.input_grad);
     gradients(out, moe.shared_in, {shared - shared / matrices, 0, 0});
     transfers.shared(".shared gradient scatter", CommType::kReduceScatter, false);

@@ -68,6 +68,13 @@ ModuleOperators linear(const std::string& name, std::int64_t rows, std::int64_t 
   return ops;
 }
 
+Operator product_of_size(const Operator& whole, std::int64_t m, std::int64_t n,
+                         const RankSizes& sizes) {
+  Operator op = gemm(whole.name, {m, n, whole.k, whole.groups}, sizes, whole.element_bytes);
+  op.backward = whole.backward;
+  return op;
+}
+
 Operator memory_bound(std::string name, double bytes, bool backward, int element_bytes) {
   Operator op;
   op.name = std::move(name);

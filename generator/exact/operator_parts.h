@@ -21,6 +21,10 @@ ModuleOperators linear(const std::string& name, std::int64_t rows, std::int64_t 
                        std::int64_t out, const RankSizes& sizes, int operand,
                        std::int64_t groups = 1);
 
+/// A matrix product with another number of rows and columns of its output.
+Operator product_of_size(const Operator& whole, std::int64_t m, std::int64_t n,
+                         const RankSizes& sizes);
+
 /// One operator bound by memory.
 Operator memory_bound(std::string name, double bytes, bool backward, int element_bytes);
 

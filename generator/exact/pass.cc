@@ -10,6 +10,7 @@
 #include "generator/exact/context_attention.h"
 #include "generator/exact/moe_pass.h"
 #include "generator/exact/pass_builder.h"
+#include "generator/exact/product_pieces.h"
 #include "generator/exact/shared_input.h"
 
 namespace lockstep {
@@ -32,6 +33,12 @@ class ModuleList {
   }
   ParameterCount parameters(std::size_t i) const {
     return parameters_of(modules_.subspan(i, 1), options_);
+  }
+  /// What runs beside pieces of a module's products: linears of the layers have it, a head has not.
+  ProductOverlap overlap(std::size_t i) const {
+    const ModuleKind kind = modules_[i].kind;
+    const bool linear = kind == ModuleKind::kColumnLinear || kind == ModuleKind::kRowLinear;
+    return linear ? options_.product_overlap : ProductOverlap();
   }
   /// Embeddings in a row (words, positions) are added up before they are reduced.
   bool last_embedding(std::size_t i) const {
@@ -104,6 +111,20 @@ void custom_transfers(PassBuilder& out, const std::string& name,
   }
 }
 
+/// The products of linears that read the same input, from the first of them on, piece by piece as
+/// it is gathered. Returns the last of them.
+std::size_t gathered_products(PassBuilder& out, const ModuleList& list, std::size_t first,
+                              const PassComm& gather, const RankSizes& sizes) {
+  std::vector<Operator> products = list.operators(first).forward;
+  std::size_t last = first;
+  while (!list.input(last).last) {
+    const std::vector<Operator> more = list.operators(++last).forward;
+    products.insert(products.end(), more.begin(), more.end());
+  }
+  gather_and_multiply(out, list.module(first).name + " gather", gather, products, sizes);
+  return last;
+}
+
 void forward_steps(PassBuilder& out, std::span<const Module> modules, const PassOptions& options) {
   const ModuleList list(modules, options);
   const RankSizes& sizes = options.sizes;
@@ -128,18 +149,30 @@ void forward_steps(PassBuilder& out, std::span<const Module> modules, const Pass
       if (list.shares_largest(module)) {
         out.transfer(module.name + " largest value", ModuleList::largest());
       }
-      out.transfer(module.name + " gather", list.gather_over_tp(module, list.input(i).width));
+      const PassComm gather = list.gather_over_tp(module, list.input(i).width);
+      if (list.overlap(i).gather) {
+        i = gathered_products(out, list, i, gather, sizes);
+        continue;
+      }
+      out.transfer(module.name + " gather", gather);
     }
-    out.compute_all(list.operators(i).forward);
+    const bool partial = module.kind == ModuleKind::kRowLinear ||
+                         (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
+    const bool in_pieces = partial && list.overlap(i).reduce;
+    if (in_pieces) {
+      multiply_and_reduce(out, module.name + " reduce",
+                          list.over_tp(reduce, module.out, sizes.activation),
+                          list.operators(i).forward, sizes);
+    } else {
+      out.compute_all(list.operators(i).forward);
+    }
     custom_transfers(out, module.name, module.custom_forward, sizes);
     if (module.kind == ModuleKind::kHead && cut) {
       for (const char* what : {" maximum", " target", " sum"}) {
         out.transfer(module.name + what, list.over_tp(CommType::kAllReduce, 1, 4));
       }
     }
-    const bool partial = module.kind == ModuleKind::kRowLinear ||
-                         (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
-    if (partial && cut) {
+    if (partial && cut && !in_pieces) {
       out.transfer(module.name + " reduce", list.over_tp(reduce, module.out, sizes.activation));
     }
     if (module.kind == ModuleKind::kRowLinear) {
@@ -161,14 +194,19 @@ void column_backward(PassBuilder& out, const ModuleList& list, std::size_t i,
                                 list.gather_over_tp(module, input.width), out.tail(), true)
                    : -1;
   }
-  out.compute_all(ops.input_grad);
+  const auto reduction = [&] {
+    return list.over_tp(sizes.sequence_parallel ? CommType::kReduceScatter : CommType::kAllReduce,
+                        input.width, sizes.activation);
+  };
+  const std::string reduce = module.name + " gradient reduce";
   std::int32_t reduced = -1;
-  if (input.first && sizes.tp > 1) {
-    reduced = out.beside(
-        module.name + " gradient reduce",
-        list.over_tp(sizes.sequence_parallel ? CommType::kReduceScatter : CommType::kAllReduce,
-                     input.width, sizes.activation),
-        out.tail());
+  if (input.first && list.overlap(i).gradient_reduce) {
+    multiply_and_reduce(out, reduce, reduction(), ops.input_grad, sizes);
+  } else {
+    out.compute_all(ops.input_grad);
+    if (input.first && sizes.tp > 1) {
+      reduced = out.beside(reduce, reduction(), out.tail());
+    }
   }
   if (gathered >= 0) {
     out.join(gathered);
@@ -212,29 +250,44 @@ void backward_steps(PassBuilder& out, std::span<const Module> modules, const Pas
     }
     const bool partial = module.kind == ModuleKind::kRowLinear ||
                          (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
-    if (partial && sizes.sequence_parallel) {
-      if (list.shares_largest(module)) {
-        out.transfer(module.name + " gradient largest value", ModuleList::largest());
-      }
-      out.transfer(module.name + " gradient gather", list.gather_over_tp(module, module.out));
+    const bool gathers = partial && sizes.sequence_parallel;
+    const std::string gather = module.name + " gradient gather";
+    if (gathers && list.shares_largest(module)) {
+      out.transfer(module.name + " gradient largest value", ModuleList::largest());
     }
     const ModuleOperators ops = list.operators(i);
     const bool weights = !ops.weight_grad.empty();
-    out.compute_all(ops.input_grad, weights ? ParameterCount() : list.parameters(i));
+    if (gathers && list.overlap(i).gather) {
+      gather_and_multiply(out, gather, list.gather_over_tp(module, module.out), ops.input_grad,
+                          sizes);
+    } else {
+      if (gathers) {
+        out.transfer(gather, list.gather_over_tp(module, module.out));
+      }
+      out.compute_all(ops.input_grad, weights ? ParameterCount() : list.parameters(i));
+    }
     out.weight_gradients(ops.weight_grad, list.parameters(i));
     custom_transfers(out, module.name, module.custom_backward, sizes);
   }
+}
+
+PassOptions own_options(std::span<const Module> modules, PassOptions options) {
+  if (!overlaps_products(modules, options)) {
+    options.product_overlap = {};
+  }
+  return options;
 }
 
 }  // namespace
 
 Pass forward_pass(std::span<const Module> modules, const PassOptions& options) {
   PassBuilder out;
-  forward_steps(out, modules, options);
+  forward_steps(out, modules, own_options(modules, options));
   return out.take();
 }
 
-Pass backward_pass(std::span<const Module> modules, const PassOptions& options) {
+Pass backward_pass(std::span<const Module> modules, const PassOptions& given) {
+  const PassOptions options = own_options(modules, given);
   PassBuilder out;
   const bool edge = !modules.empty() && (modules.front().kind == ModuleKind::kEmbedding ||
                                          modules.back().kind == ModuleKind::kHead);

@@ -43,6 +43,7 @@ struct PassOptions {
   RankSizes sizes;
   ContextComm context_comm = ContextComm::kRing;
   Recompute recompute = Recompute::kNone;
+  ProductOverlap product_overlap;
   bool tied_copy = false;  ///< a tied head has a table of its own here (other stage than the input)
 };
 

@@ -7,7 +7,9 @@ namespace lockstep {
 
 StageStream stream_of(const PassComm& transfer) {
   if (transfer.comm == CommType::kSendRecv) {
-    return transfer.send ? kCpSendStream : kCpReceiveStream;
+    return transfer.group == RankGroup::kTp ? (transfer.send ? kTpSendStream : kTpReceiveStream)
+           : transfer.send                  ? kCpSendStream
+                                            : kCpReceiveStream;
   }
   switch (transfer.group) {
     case RankGroup::kCp:

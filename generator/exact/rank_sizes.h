@@ -54,9 +54,11 @@ RankLayout layout_of(const Job& job);
 /// it: those of check_layout() and cut_into_stages(); sizes out of range; a batch that is no
 /// multiple of micro_batch x dp; a sequence that does not divide into 2 cp chunks (causal
 /// balancing, Megatron Core), or by tp for sequence parallelism; widths, heads or experts that do
-/// not divide; experts with tp > 1 without sequence parallelism (Megatron Core, moe_layer.py);
-/// vpp > 1 with a number of microbatches that pp does not divide (Megatron Core, schedules.py);
-/// hsdp_replicas without ZeRO-3 or that do not divide dp x cp; a precision the GPU lacks.
+/// not divide; overlap of products without sequence parallelism (Megatron-LM, arguments.py), or of
+/// widths that its pieces do not divide; experts with tp > 1 without sequence parallelism (Megatron
+/// Core, moe_layer.py); vpp > 1 with a number of microbatches that pp does not divide (Megatron
+/// Core, schedules.py); hsdp_replicas without ZeRO-3 or that do not divide dp x cp; a precision the
+/// GPU lacks.
 void check_job(const Job& job);
 
 }  // namespace lockstep

@@ -100,6 +100,7 @@ StagePlan::StagePlan(const Job& job, const OperatorTime& time)
   options.sizes = sizes_;
   options.context_comm = job.context_comm;
   options.recompute = job.recompute;
+  options.product_overlap = job.product_overlap;
   options.tied_copy = job.pp > 1;
   has_before_ = !job.model.before.empty();
   has_after_ = !job.model.after.empty();

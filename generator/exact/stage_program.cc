@@ -34,7 +34,7 @@ StageProgram::StageProgram(const Job& job, const StagePlan& plan, const Operator
     reductions_.push_back({reduction(false), reduction(true)});
     gathered_.emplace_back(units_.back().size());
   }
-  program_.streams.assign(kStageStreamNames.begin(), kStageStreamNames.end());
+  program_.streams = stage_streams(job);
 }
 
 OpProgram StageProgram::build(std::vector<PipelineSlot> slots) {

@@ -41,7 +41,7 @@ struct Unmodelled {
   std::string_view flag, instead;
 };
 constexpr auto kUnmodelled = std::to_array<Unmodelled>({
-    {"tp-comm-overlap", "transfers do not overlap with the product they belong to"},
+    {"tp-comm-overlap-cfg", "its pieces are those of Transformer Engine's defaults"},
     {"rampup-batch-size", "the batch is taken at its full size"},
     {"pipeline-model-parallel-layout", "layers are spread evenly"},
     {"account-for-embedding-in-pipeline-split", "the embedding counts as no layer"},
@@ -70,7 +70,8 @@ constexpr auto kUnmodelled = std::to_array<Unmodelled>({
 
 /// What every job of ours does anyway.
 constexpr auto kImplied = std::to_array<std::string_view>(
-    {"moe-grouped-gemm", "use-mcore-models", "accumulate-allreduce-grads-in-fp32"});
+    {"moe-grouped-gemm", "use-mcore-models", "accumulate-allreduce-grads-in-fp32",
+     "disable-tp-comm-bulk-dgrad", "disable-tp-comm-bulk-wgrad", "tp-comm-bootstrap-backend"});
 
 class JobReader {
  public:
@@ -91,6 +92,7 @@ class JobReader {
       }
     }
     turn_on("sequence_parallel", launch_.has("sequence-parallel"));
+    read_overlap();
     read_virtual_stages();
     read_order();
     read_recompute();
@@ -131,6 +133,19 @@ class JobReader {
     const std::size_t line = launch_.line_of(flag);
     warnings_.add(fmt::format("{}:{}: --{} {}: {}", launch_.file(),
                               line > 0 ? line : launch_.line(), flag, what, instead));
+  }
+
+  /// Megatron-LM ignores the others without the first.
+  void read_overlap() {
+    const bool overlaps = launch_.has("tp-comm-overlap");
+    turn_on("tp_comm_overlap", overlaps);
+    for (const auto& [theirs, ours] : {
+             std::pair("disable-tp-comm-overlap-ag", "disable_tp_comm_overlap_ag"),
+             std::pair("disable-tp-comm-overlap-rs", "disable_tp_comm_overlap_rs"),
+             std::pair("tp-comm-overlap-rs-dgrad", "tp_comm_overlap_rs_dgrad"),
+         }) {
+      turn_on(ours, launch_.has(theirs) && (overlaps || args_.given("tp_comm_overlap")));
+    }
   }
 
   void read_virtual_stages() {

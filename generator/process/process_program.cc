@@ -78,7 +78,7 @@ ProcessProgram::ProcessProgram(const Job& job, const StagePlan& plan, const Oper
     buckets_.push_back(buckets_of(units_.back(), job));
     all_units_.insert(all_units_.end(), units_.back().begin(), units_.back().end());
   }
-  program_.streams.assign(kStageStreamNames.begin(), kStageStreamNames.end());
+  program_.streams = stage_streams(job);
 }
 
 OpProgram ProcessProgram::build(const std::vector<PipelineSlot>& slots, bool with_init) {

@@ -98,7 +98,8 @@ void StepRecords::record(std::int32_t rank, std::int32_t op, const OpTiming& tim
     timeline_->record(rank, op, timing);
   }
   if (in_trace(rank)) {
-    trace_->record(rank, compiled_.work.program(rank).ops()[static_cast<std::size_t>(op)], timing);
+    trace_->record(rank, op, compiled_.work.program(rank).ops()[static_cast<std::size_t>(op)],
+                   timing);
   }
 }
 

@@ -74,6 +74,13 @@ std::vector<std::int32_t> firsts(const OpTable& table, std::string_view name, st
 /// One row for each (type, chunk, microbatch).
 using Rows = std::map<std::tuple<TraceOp, std::int32_t, std::int32_t>, Span>;
 
+/// -1 where there is none.
+template <class Key>
+float seconds_of(const std::map<Key, Time>& times, const Key& key) {
+  const auto found = times.find(key);
+  return found == times.end() ? -1.0F : static_cast<float>(found->second.seconds());
+}
+
 /// Two passes take turns, operator by operator, so that both have to be there: they begin when the
 /// later one's message is, and each takes what both compute.
 void take_turns(Span& first, Span& second, Time there) {
@@ -203,6 +210,17 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   gathers_in_passes_ = all ? gathers_in_passes(table) : 0;
   peers_ = all && (tp_ * cp_ > 1 || experts > 1 || gathers_in_passes_ > 0);
   entries_.resize(workers_.size());
+  std::vector<const OpProgram*> programs(worker_.size(), nullptr);
+  for (const OpProgram& program : table.programs) {
+    for (const RankRange& range : program.ranks) {
+      for (std::int32_t rank = range.first; rank < range.end; rank += range.stride) {
+        programs[static_cast<std::size_t>(rank)] = &program;
+      }
+    }
+  }
+  for (Worker& worker : workers_) {
+    worker.program = programs[static_cast<std::size_t>(worker.rank)];
+  }
   for (const GroupFamily& family : table.groups) {
     Family& last = families_.emplace_back();
     last.name = family.name;
@@ -246,12 +264,22 @@ std::int64_t StepTrace::gathers_in_passes(const OpTable& table) const {
   return in_a_row ? ranks : 0;
 }
 
-void StepTrace::record(std::int32_t rank, const ProgramOp& op, const OpTiming& timing) {
+void StepTrace::record(std::int32_t rank, std::int32_t index, const ProgramOp& op,
+                       const OpTiming& timing) {
   if (op.type != OpType::kOther) {
     entries_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])].push_back(
-        {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, timing.begin, timing.end,
-         op.family, op.bytes});
+        {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, index, timing.begin,
+         timing.end, timing.moved, op.family, op.bytes});
   }
+}
+
+LonePasses StepTrace::lone_passes(std::size_t worker) const {
+  const OpProgram& program = *workers_[worker].program;
+  std::vector<Time> takes(program.ops.size());
+  for (const Entry& entry : entries_[worker]) {
+    takes[static_cast<std::size_t>(entry.op)] = entry.end - std::max(entry.begin, entry.moved);
+  }
+  return lockstep::lone_passes(program, takes);
 }
 
 void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
@@ -438,6 +466,17 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         ordered.push_back(transfers);
       }
     }
+    const LonePasses alone = both_ways_ ? LonePasses() : lone_passes(w);
+    const auto alone_s = [&](const Placed& row) {
+      if (row.type == TraceOp::kGradsReduceScatter) {
+        return seconds_of(alone.reductions, row.chunk);
+      }
+      return !is_peer_comm(row.type)
+                 ? -1.0F
+                 : seconds_of(alone.waits, {row.type == TraceOp::kForwardTpComm ? OpType::kForward
+                                                                                : OpType::kBackward,
+                                            row.chunk, row.microbatch});
+    };
     std::map<TraceOp, std::int32_t> seq;
     // What has no time left stands where it was on its stream, the same on all workers.
     const auto place = [&](const Placed& row) {
@@ -469,6 +508,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       extra.tp_rank.push_back(worker.tp_rank);
       extra.cp_rank.push_back(worker.cp_rank);
       extra.ep_rank.push_back(worker.ep_rank);
+      extra.alone_s.push_back(alone_s(row));
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/replay/lone_passes.h"
 #include "simulator/replay/program.h"
 #include "simulator/replay/replay.h"
 #include "trace/job_meta.h"
@@ -39,6 +40,10 @@ enum class TraceWorkers {
 ///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,
 ///                               which the original tells by such rows
 ///
+/// Transfers with peers and reductions of gradients also say how long the worker would wait for
+/// them if its peers were always where it is (lone_passes.h; TraceExtra::alone_s); not so in
+/// DualPipe, where passes take turns.
+///
 /// Each row also has its bytes and communicator, and the worker's places in its tensor-, context-
 /// and expert-parallel groups (TraceExtra).
 ///
@@ -51,13 +56,14 @@ enum class TraceWorkers {
 /// their messages, and each takes as long as both.
 class StepTrace {
  public:
+  /// `table` must outlive it.
   /// ERRORS: Error where the operations do not say what they are (workloads of SimAI's text, or
   /// written before they did).
   StepTrace(const OpTable& table, const Parallelism& parallel,
             TraceWorkers workers = TraceWorkers::kAll);
 
   bool records(std::int32_t rank) const { return worker_[static_cast<std::size_t>(rank)] >= 0; }
-  void record(std::int32_t rank, const ProgramOp& op, const OpTiming& timing);
+  void record(std::int32_t rank, std::int32_t index, const ProgramOp& op, const OpTiming& timing);
   /// Appends the rows of what was recorded; times count from the step's start.
   void add_rows(std::int64_t step, Trace& trace) const;
   JobMeta meta() const;
@@ -66,13 +72,15 @@ class StepTrace {
   struct Worker {
     std::int32_t rank = 0, dp_rank = 0, stage = 0;
     std::int32_t tp_rank = 0, cp_rank = 0, ep_rank = 0;
+    const OpProgram* program = nullptr;
   };
   struct Entry {
     OpType type;
     std::int16_t chunk;
     std::int32_t microbatch;
     bool computes;
-    Time begin, end;
+    std::int32_t op;  // of the rank's program
+    Time begin, end, moved;
     std::int32_t family;  // of a communication; -1: none, or one of ranks
     Bytes bytes;
   };
@@ -87,6 +95,7 @@ class StepTrace {
     std::vector<std::int32_t> group;  // of each rank; -1: none
   };
   std::vector<Family> families_;
+  LonePasses lone_passes(std::size_t worker) const;
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
 

@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/rng.h"
 
 namespace lockstep {
 namespace {
@@ -57,8 +58,9 @@ class Recover : public ::testing::Test {
   double simulate(const std::string& job, const std::string& straggler,
                   const std::string& trace = "s.csv") {
     run(fmt::format(
-        "simulate {} --topology Spectrum-X:g=16 --seed 3 --straggler {} --trace {} --json > {}",
-        job, straggler, (folder_ / trace).string(), (folder_ / "simulated.json").string()));
+        "simulate {} --topology Spectrum-X:g={} --seed 3 --straggler {} --trace {} --json > {}",
+        job, cluster_gpus_, straggler, (folder_ / trace).string(),
+        (folder_ / "simulated.json").string()));
     const Json simulated = json_of("simulated.json");
     return simulated["total_s"].get<double>() / simulated["clean_s"].get<double>();
   }
@@ -158,6 +160,7 @@ class Recover : public ::testing::Test {
   }
 
   fs::path folder_;
+  int cluster_gpus_ = 16;
 };
 
 TEST_F(Recover, Gpu) {
@@ -334,11 +337,121 @@ TEST_F(Recover, GpuAmongTensorParallelPeers) {
   EXPECT_EQ(worst["tp_rank"], 1);
 }
 
-// The slow rank's long passes hide transfers that a quick one's would not.
+// The slow rank's long passes hide transfers and reductions that a quick one's would not: a trace
+// that says what each worker would wait alone tells how much of them. Without that S was off
+// by 1.7, 5.4 and 7.2 %.
 TEST_F(Recover, GpuAmongContextParallelPeers) {
   expect("--model llama3-8b --gpus 16 --pp 2 --tp 2 --cp 2 --mbs 1 --global-batch 16 --seq 4096",
-         "gpu:6:1.4", 6, 1.4, 0.02);
+         "gpu:6:1.4", 6, 1.4);
   EXPECT_EQ(json_of("out/causes-simulated.json")["slowest_workers"][0]["cp_rank"], 1);
+}
+
+TEST_F(Recover, GpuWhosePassesHideReductions) {
+  cluster_gpus_ = 32;
+  expect(
+      "--model llama3-8b --gpus 32 --tp 4 --pp 2 --sp --mbs 1 --gbs 16 --seq 2048 "
+      "--schedule gpipe",
+      "gpu:10:1.79", 10, 1.79);
+  expect("--model llama3-8b --gpus 8 --tp 2 --sp --mbs 1 --gbs 16 --seq 1024 --host-launch 20us",
+         "gpu:4:1.86", 4, 1.86, 0.02);
+}
+
+/// A dense job of 2 to 32 GPUs with several workers a stage, and a straggler of it. Of schedules
+/// whose weights' gradients are worked out later a trace does not tell what a stage would wait for
+/// (docs/stragglers.md).
+struct RandomCase {
+  std::string job, straggler;
+  int rank = 0;
+  double factor = 0;
+};
+
+RandomCase random_case(Rng& rng) {
+  const auto pick = [&](std::vector<std::int64_t> of) { return of[rng.below(of.size())]; };
+  std::int64_t tp = 1, cp = 1, dp = 1, pp = 1;
+  do {
+    tp = pick({1, 1, 2, 4});
+    cp = pick({1, 1, 1, 2});
+    dp = pick({1, 2, 4});
+    pp = pick({1, 2, 4});
+  } while (tp * cp * dp < 2 || tp * cp * dp * pp > 32);
+  const std::string schedule =
+      pp == 1 ? "1f1b" : std::vector{"1f1b", "1f1b", "gpipe"}[rng.below(3)];
+  const std::int64_t vpp = pp > 1 && schedule == "1f1b" ? pick({1, 1, 2}) : 1;
+  RandomCase result;
+  result.job = fmt::format(
+      "--model llama3-8b --num-layers {} --gpus {} --tp {} --cp {} --pp {} --vpp {} --mbs 1 "
+      "--gbs {} --seq {} --schedule {} --zero {}{}{}",
+      pick({8, 16, 32}), tp * cp * dp * pp, tp, cp, pp, vpp, dp * pick({4, 8, 16}),
+      pick({1024, 2048, 4096, 8192}), schedule, pick({0, 1, 2}),
+      tp > 1 && rng.below(3) > 0 ? " --sp" : "", rng.below(5) == 0 ? " --recompute selective" : "");
+  result.rank = static_cast<int>(rng.below(static_cast<std::uint64_t>(tp * cp * dp * pp)));
+  result.factor = 1.1 + 0.01 * static_cast<double>(rng.below(90));
+  result.straggler = fmt::format("gpu:{}:{:.2f}", result.rank, result.factor);
+  return result;
+}
+
+// The rank and its factor where it costs 2 %; S within 1 % in nine of ten jobs, and 3 % in all.
+// What is left: transfers take longer where all begin them at once than where some wait for the
+// last.
+TEST_F(Recover, RandomJobs) {
+  cluster_gpus_ = 32;
+  Rng rng(1, "recovered stragglers");
+  int close = 0;
+  constexpr int kJobs = 40;
+  for (int i = 0; i < kJobs; ++i) {
+    const RandomCase one = random_case(rng);
+    SCOPED_TRACE(one.job + " " + one.straggler);
+    const double wanted = simulate(one.job, one.straggler);
+    whatif();
+    const Json causes = json_of("out/causes-simulated.json");
+    double replaced_s = 0;
+    for (const Json& remedy : causes["remedies"]) {
+      if (remedy["remedy"] == "replace-worker") {
+        replaced_s = remedy["step_time_s"];
+      }
+    }
+    const double off = causes["step_time_s"].get<double>() / replaced_s / wanted - 1;
+    EXPECT_NEAR(off, 0, 0.03);
+    close += off >= -0.01 && off <= 0.01 ? 1 : 0;
+    if (wanted >= 1.02) {
+      EXPECT_EQ(causes["slowest_workers"][0]["rank"], one.rank);
+      ASSERT_FALSE(causes["causes"].empty());
+      const Json& cause = causes["causes"][0];
+      EXPECT_EQ(cause["cause"], "worker");
+      EXPECT_EQ(cause["ranks"], Json({one.rank}));
+      EXPECT_NEAR(cause["factor"].get<double>() / one.factor, 1, 0.02);
+    }
+  }
+  EXPECT_GE(close, kJobs * 9 / 10);
+}
+
+// With one worker a stage there is nobody to compare with: a slow worker looks like a heavy stage.
+// So there is no factor, and what the worker is named for says it.
+TEST_F(Recover, AWorkerWithoutPeersHasNoFactor) {
+  simulate("--model llama3-8b --gpus 4 --pp 4 --mbs 1 --gbs 16 --seq 4096", "gpu:2:1.9");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  EXPECT_EQ(causes["slowest_workers"][0]["rank"], 2);
+  ASSERT_FALSE(causes["causes"].empty());
+  for (const Json& cause : causes["causes"]) {
+    EXPECT_TRUE(!cause.contains("factor") || cause["factor"].is_null()) << cause.dump();
+    EXPECT_NE(cause["evidence"].get<std::string>().find("a heavy stage would look the same"),
+              std::string::npos)
+        << cause.dump();
+  }
+}
+
+// Of one replica DualPipe has gradients to add up all the same: those of the stages that hold the
+// same layers.
+TEST_F(Recover, DualPipeOfOneReplicaIsRead) {
+  simulate("--model llama3-8b --gpus 4 --pp 4 --mbs 1 --gbs 16 --seq 2048 --schedule dualpipe",
+           "gpu:2:1.5");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  EXPECT_EQ(causes["slowest_workers"][0]["rank"], 2);
+  EXPECT_NEAR(
+      causes["step_time_s"].get<double>() / json_of("simulated.json")["total_s"].get<double>(), 1,
+      0.001);
 }
 
 TEST_F(Recover, GpuAmongExpertParallelPeers) {

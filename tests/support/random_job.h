@@ -57,6 +57,9 @@ inline Job random_job(Rng& rng) {
   }
   job.vpp = schedule.one_chunk ? 1 : job.vpp;
   job.schedule = schedule.bidirectional && job.pp % 2 != 0 ? "1f1b" : schedule.name;
+  if (job.sequence_parallel) {
+    job.product_overlap = {rng.below(2) == 0, rng.below(2) == 0, rng.below(2) == 0};
+  }
   return job;
 }
 

@@ -107,6 +107,26 @@ TEST(MegatronArgs, EveryFlagReachesTheJob) {
   EXPECT_EQ(job.vocab_multiple, 64);
 }
 
+// What overlaps with a whole product does so always; without the first flag the others say nothing.
+TEST(MegatronArgs, TensorParallelTransfersOverlap) {
+  const auto overlap = [](const std::string& flags) {
+    const Read read =
+        job_of(std::string(kSmall) + "--tensor-model-parallel-size 2 --sequence-parallel " + flags);
+    EXPECT_THAT(read.warnings, IsEmpty());
+    return read.job.product_overlap;
+  };
+  EXPECT_EQ(overlap(""), ProductOverlap());
+  EXPECT_EQ(overlap("--tp-comm-overlap"), (ProductOverlap{true, true, false}));
+  EXPECT_EQ(overlap("--tp-comm-overlap --disable-tp-comm-overlap-ag --tp-comm-overlap-rs-dgrad "
+                    "--disable-tp-comm-bulk-wgrad --disable-tp-comm-bulk-dgrad"),
+            (ProductOverlap{false, true, true}));
+  EXPECT_EQ(overlap("--tp-comm-overlap --disable-tp-comm-overlap-rs"),
+            (ProductOverlap{true, false, false}));
+  EXPECT_EQ(overlap("--tp-comm-overlap-rs-dgrad"), ProductOverlap());
+  EXPECT_THAT(job_of(std::string(kSmall) + "--tp-comm-overlap-cfg x.yaml").warnings,
+              ElementsAre(HasSubstr("--tp-comm-overlap-cfg is not modelled: its pieces are")));
+}
+
 TEST(MegatronArgs, TheUsersOwnFlagsWin) {
   const std::string text = std::string(kSmall) + "--tensor-model-parallel-size $TP --bf16";
   EXPECT_EQ(job_of(text, {"--tp", "4", "--precision", "fp16", "--gpus", "8"}).job.tp, 4);
@@ -134,10 +154,10 @@ TEST(MegatronArgs, GpusComeFromTheLauncher) {
 }
 
 TEST(MegatronArgs, WarnsOfWhatIsNotModelled) {
-  EXPECT_THAT(
-      job_of(std::string(kSmall) + "\\\n --tp-comm-overlap --rampup-batch-size 16 16 100").warnings,
-      ElementsAre(HasSubstr("train.sh:2: --tp-comm-overlap is not modelled"),
-                  HasSubstr("--rampup-batch-size is not modelled: the batch")));
+  EXPECT_THAT(job_of(std::string(kSmall) + "\\\n --mtp-num-layers 1 --rampup-batch-size 16 16 100")
+                  .warnings,
+              ElementsAre(HasSubstr("train.sh:2: --rampup-batch-size is not modelled: the batch"),
+                          HasSubstr("train.sh:2: --mtp-num-layers is not modelled")));
   EXPECT_THAT(job_of(std::string(kSmall) + "--recompute-granularity full --recompute-method block "
                                            "--recompute-num-layers 2 --optimizer sgd")
                   .warnings,

@@ -13,6 +13,8 @@
 #include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/step_simulation.h"
 #include "tests/support/exact_models.h"
+#include "tests/support/run.h"
+#include "trace/read_trace.h"
 
 namespace lockstep::step_trace_test {
 namespace {
@@ -141,6 +143,42 @@ TEST(StepTrace, ShowsTheStraggler) {
   }
   EXPECT_EQ(seen, 8 * 2 * 8);
   EXPECT_NEAR(end, slow.result.total.seconds(), 1e-6);
+}
+
+// What nobody is late for the worker waits alone as it did; whom others hold up it would wait less.
+TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
+  Job job = job_of(1, 1, 4);
+  job.gpus = 8;
+  job.tp = 2;
+  job.sequence_parallel = true;
+  for (const bool slow : {false, true}) {
+    const Trace trace =
+        simulate(job, slow ? std::vector{Straggler::parse("gpu:1:1.5")} : std::vector<Straggler>())
+            .trace;
+    ASSERT_EQ(trace.extra.alone_s.size(), trace.size());
+    int seen = 0;
+    for (std::size_t i = 0; i < trace.size(); ++i) {
+      const float alone = trace.extra.alone_s[i], waited = trace.duration_s[i];
+      if (is_peer_comm(trace.optype[i])) {
+        ++seen;
+        EXPECT_GT(alone, 0);
+        if (slow && trace.rank[i] == 0) {
+          EXPECT_LT(alone, waited / 2);
+        } else {
+          EXPECT_NEAR(alone, waited, 0.05 * waited);
+        }
+      } else if (trace.optype[i] != TraceOp::kGradsReduceScatter) {
+        EXPECT_EQ(alone, -1);
+      }
+    }
+    EXPECT_EQ(seen, 8 * 2 * 8);
+    const ScratchFolder folder;
+    write_trace(trace, folder / "t.csv");
+    Trace read = read_trace(folder / "t.csv");
+    EXPECT_EQ(read.extra.alone_s, trace.extra.alone_s);
+    read.extra.alone_s[3] = -2;
+    EXPECT_THROW(check_rows(read, "t"), Error);
+  }
 }
 
 TEST(StepTrace, RefusesWorkOfUnknownKind) {

@@ -75,6 +75,10 @@ class BatchReader {
         *ranks[c] = whole<std::int32_t>(*array, kTraceRankColumns[c]);
       }
     }
+    if (const auto array = batch.GetColumnByName(std::string(kTraceAloneColumn))) {
+      require_no_nulls(*array, kTraceAloneColumn);
+      rows.extra.alone_s = seconds(*array, kTraceAloneColumn);
+    }
     return rows;
   }
 
@@ -394,6 +398,9 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
     if (column >= 0) {
       wanted.push_back(column);
     }
+  }
+  if (const int column = find_trace_alone_column(names, file); column >= 0) {
+    wanted.push_back(column);
   }
   constexpr std::int64_t kWorthThreads = 4'000'000;  // rows
   TraceRepairs repairs;

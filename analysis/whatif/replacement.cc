@@ -1,0 +1,171 @@
+#include "analysis/whatif/replacement.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/whatif/numbers.h"
+
+namespace lockstep::whatif {
+
+Replacement::Replacement(const Scene& scene, std::span<const std::size_t> workers)
+    : scene_(scene),
+      table_(scene.table),
+      width_(scene.table.width()),
+      workers_(workers),
+      held_up_(workers.begin(), workers.end()) {
+  for (const std::vector<std::uint32_t>& lanes : scene.graph.scopes.of(Scope::kPeers)) {
+    for (const std::size_t worker : workers) {
+      if (std::ranges::find(lanes, worker % width_) != lanes.end()) {
+        for (const std::uint32_t lane : lanes) {
+          held_up_.push_back(worker / width_ * width_ + lane);
+        }
+      }
+    }
+  }
+}
+
+void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> out) const {
+  const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
+  if (std::ranges::none_of(workers_, [&](std::size_t each) { return each / width_ == stage; })) {
+    return;
+  }
+  if (is_peer_comm(table_.nodes[node].type) && !table_.alone_s.empty()) {
+    change_transfers(node, first, out);
+  } else if (table_.nodes[node].type == TraceOp::kGradsReduceScatter && !table_.alone_s.empty()) {
+    change_reductions(node, first, out);
+  } else if (scene_.graph.group_of[node] < 0) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (is_replaced(stage, (first + i) % width_)) {
+        out[i] = as_the_others(node, first + i, table_.duration_s)
+                     .value_or(scene_.model.ideal_s[index(table_.nodes[node].type)]);
+      }
+    }
+  }
+}
+
+bool Replacement::is_replaced(std::size_t stage, std::size_t lane) const {
+  return std::ranges::find(workers_, stage * width_ + lane) != workers_.end();
+}
+
+/// The median of what the others of the lane's step have in a column of the table.
+std::optional<double> Replacement::as_the_others(std::size_t node, std::size_t lane,
+                                                 const std::vector<float>& column) const {
+  const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
+  const std::size_t step = node * table_.lanes() + lane - lane % width_;
+  std::vector<float> others;
+  for (std::size_t other = 0; other < width_; ++other) {
+    if (!is_replaced(stage, other)) {
+      others.push_back(column[step + other]);
+    }
+  }
+  return others.empty() ? std::nullopt : std::optional(median(std::span<float>(others)));
+}
+
+/// How long a worker of the lane would wait alone: as its peers would, who share its links; without
+/// peers as the others of its stage.
+std::optional<double> Replacement::waits_alone(std::size_t node, std::size_t lane) const {
+  const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
+  const std::size_t step = node * table_.lanes() + lane - lane % width_;
+  std::vector<float> peers;
+  for (const std::vector<std::uint32_t>& lanes : scene_.graph.scopes.of(Scope::kPeers)) {
+    if (std::ranges::find(lanes, lane % width_) == lanes.end()) {
+      continue;
+    }
+    for (const std::uint32_t peer : lanes) {
+      if (!is_replaced(stage, peer)) {
+        peers.push_back(table_.alone_s[step + peer]);
+      }
+    }
+  }
+  return peers.empty() ? as_the_others(node, lane, table_.alone_s)
+                       : std::optional(median(std::span<float>(peers)));
+}
+
+/// Where the last pass that a group of replicas waits for is that of a replaced worker, or of one
+/// held up by it, more was hidden by it than will be.
+void Replacement::change_reductions(std::uint32_t node, std::size_t first,
+                                    std::span<double> out) const {
+  const std::int32_t group = scene_.graph.group_of[node];
+  if (group < 0) {
+    return;
+  }
+  const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
+  const Scope scope = scene_.graph.groups[static_cast<std::size_t>(group)].scope;
+  for (const std::vector<std::uint32_t>& lanes : scene_.graph.scopes.of(scope)) {
+    for (std::size_t step = 0; step < out.size(); step += width_) {
+      const float* start = table_.start(node).data() + first + step;
+      const std::uint32_t last = *std::ranges::max_element(
+          lanes, [&](std::uint32_t a, std::uint32_t b) { return start[a] < start[b]; });
+      if (std::ranges::find(held_up_, stage * width_ + last) == held_up_.end()) {
+        continue;
+      }
+      const auto takes = waits_alone(node, first + step + last);
+      for (const std::uint32_t lane : lanes) {
+        out[step + lane] = takes && *takes >= 0 ? *takes : out[step + lane];
+      }
+    }
+  }
+}
+
+/// What a group waits for its transfers when all are there is what the member waits that computes
+/// longest: the others are done by then. What its computation hides of them depends on how long
+/// that takes, so that another one may wait longer, or shorter.
+void Replacement::change_transfers(std::uint32_t node, std::size_t first,
+                                   std::span<double> out) const {
+  const OpNode& own = table_.nodes[node];
+  const TraceOp computes =
+      own.type == TraceOp::kForwardTpComm ? TraceOp::kForwardCompute : TraceOp::kBackwardCompute;
+  const std::size_t pass = table_.find(own.stage, computes, own.seq);
+  const std::int32_t group = scene_.graph.group_of[node];
+  if (pass == OpTable::npos || group < 0) {
+    return;
+  }
+  const auto stage = static_cast<std::size_t>(own.stage);
+  const Scope scope = scene_.graph.groups[static_cast<std::size_t>(group)].scope;
+  for (const std::vector<std::uint32_t>& lanes : scene_.graph.scopes.of(scope)) {
+    if (std::ranges::none_of(lanes, [&](auto lane) { return is_replaced(stage, lane); })) {
+      continue;
+    }
+    for (std::size_t step = 0; step < out.size(); step += width_) {
+      const double change = change_of(node, pass, lanes, first + step).value_or(0);
+      for (const std::uint32_t lane : lanes) {
+        out[step + lane] = std::max(0.0, out[step + lane] + change);
+      }
+    }
+  }
+}
+
+/// By how much the group's wait changes in the step that begins with lane `first`; nothing where
+/// the trace does not say.
+std::optional<double> Replacement::change_of(std::size_t node, std::size_t pass,
+                                             const std::vector<std::uint32_t>& lanes,
+                                             std::size_t first) const {
+  struct Last {
+    double begins = -std::numeric_limits<double>::infinity(), waits = 0;
+    void take(double at, double wait) {
+      if (at > begins) {
+        *this = {at, wait};
+      }
+    }
+  };
+  Last now, then;
+  const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
+  for (const std::uint32_t lane : lanes) {
+    const std::size_t at = first + lane;
+    auto begins = static_cast<double>(table_.start(node)[at]);
+    auto waits = static_cast<double>(table_.alone_s[node * table_.lanes() + at]);
+    if (waits < 0) {
+      return std::nullopt;
+    }
+    now.take(begins, waits);
+    if (is_replaced(stage, lane)) {
+      const auto computes = static_cast<double>(table_.duration(pass)[at]);
+      begins -= computes - as_the_others(pass, at, table_.duration_s).value_or(computes);
+      waits = waits_alone(node, at).value_or(waits);
+    }
+    then.take(begins, waits);
+  }
+  return then.waits - now.waits;
+}
+
+}  // namespace lockstep::whatif

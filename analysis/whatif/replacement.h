@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/whatif/metrics.h"
+
+namespace lockstep::whatif {
+
+/// Workers that are replaced by such as the others of their stage: each of their operations takes
+/// the median of what it takes the others in that step, or the ideal where there are none. Their
+/// groups' transfers then take what a group would wait for whose last member computes so long, and
+/// gradients behind the last pass what they would behind such a pass, of which computation hides
+/// less; that is known where the trace says what each member would wait for (OpTable::alone_s).
+class Replacement {
+ public:
+  /// `workers`: stage * width + lane of a step. All must outlive it.
+  Replacement(const Scene& scene, std::span<const std::size_t> workers);
+
+  /// For simulate_edited().
+  void edit(std::uint32_t node, std::size_t first_lane, std::span<double> values) const;
+
+ private:
+  bool is_replaced(std::size_t stage, std::size_t lane) const;
+  std::optional<double> as_the_others(std::size_t node, std::size_t lane,
+                                      const std::vector<float>& column) const;
+  std::optional<double> waits_alone(std::size_t node, std::size_t lane) const;
+  void change_reductions(std::uint32_t node, std::size_t first, std::span<double> values) const;
+  void change_transfers(std::uint32_t node, std::size_t first, std::span<double> values) const;
+  std::optional<double> change_of(std::size_t node, std::size_t pass,
+                                  const std::vector<std::uint32_t>& lanes, std::size_t first) const;
+
+  const Scene& scene_;
+  const OpTable& table_;
+  std::size_t width_;
+  std::span<const std::size_t> workers_;
+  std::vector<std::size_t> held_up_;  ///< they, and those who wait for them within passes
+};
+
+}  // namespace lockstep::whatif

@@ -1,0 +1,78 @@
+#include "simulator/replay/lone_passes.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+bool is_pass(OpType type) { return type == OpType::kForward || type == OpType::kBackward; }
+
+/// Whether the worker's passes or reductions may wait for it.
+bool is_played(OpType type) {
+  return is_pass(type) || type == OpType::kWeightGradient || type == OpType::kGatherParameters ||
+         type == OpType::kReduceGradients;
+}
+
+}  // namespace
+
+LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
+  struct Played {
+    Time begin = Time::max(), end, computed;
+  };
+  const bool gathers = std::ranges::any_of(program.ops, [](const Op& op) {
+    return op.type == OpType::kGatherParameters && op.microbatch >= 0;
+  });
+  std::map<PassKey, Played> passes;
+  std::map<std::int32_t, Time> passed, reduced;  // of each chunk: when its last one ends
+  std::vector<Time> end(program.ops.size());
+  std::vector<Time> busy(program.streams.size());
+  Time ended, weights, launched;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (!is_played(op.type)) {
+      for (const std::int32_t earlier : op.after) {
+        end[i] = std::max(end[i], end[static_cast<std::size_t>(earlier)]);
+      }
+      continue;
+    }
+    Time& stream = busy[static_cast<std::size_t>(op.stream)];
+    Time begin = stream;
+    for (const std::int32_t earlier : op.after) {
+      begin = std::max(begin, end[static_cast<std::size_t>(earlier)]);
+    }
+    launched += op.host;
+    begin = op.host > Time() ? std::max(begin, launched) : begin;
+    end[i] = stream = begin + takes[i];
+    if (is_pass(op.type)) {
+      const auto [found, is_new] = passes.try_emplace({op.type, op.chunk, op.microbatch});
+      Played& own = found->second;
+      own.begin = std::min(own.begin, is_new && gathers ? ended : begin);
+      own.end = std::max(own.end, end[i]);
+      own.computed += op.comm == CommType::kNone ? takes[i] : Time();
+      if (op.type == OpType::kBackward) {
+        passed[op.chunk] = std::max(passed[op.chunk], end[i]);
+      }
+    } else if (op.type == OpType::kReduceGradients) {
+      reduced[op.chunk] = std::max(reduced[op.chunk], end[i]);
+      continue;
+    } else if (op.type == OpType::kWeightGradient) {
+      weights = std::max(weights, end[i]);
+    } else {
+      continue;
+    }
+    ended = std::max(ended, end[i]);
+  }
+  LonePasses result;
+  for (const auto& [key, pass] : passes) {
+    const Time length = pass.end - pass.begin;
+    result.waits.emplace(key, length - std::min(length, pass.computed));
+  }
+  for (const auto& [chunk, last] : reduced) {
+    const Time from = std::max(passed[chunk], weights);
+    result.reductions.emplace(chunk, std::max(last, from) - from);
+  }
+  return result;
+}
+
+}  // namespace lockstep

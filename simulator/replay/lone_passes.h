@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "base/units.h"
+#include "workloads/workload.h"
+
+namespace lockstep {
+
+/// A pass of a stage: kForward or kBackward, chunk, microbatch.
+using PassKey = std::tuple<OpType, std::int32_t, std::int32_t>;
+
+/// How long a worker would wait for transfers if its peers entered each of them when it does: what
+/// its own computation hides stays hidden, and nobody is late.
+struct LonePasses {
+  std::map<PassKey, Time> waits;            ///< in each pass, beside its computing
+  std::map<std::int32_t, Time> reductions;  ///< of each chunk's gradients, behind its last pass
+};
+
+/// By playing its program alone: operations start in the order of their streams, behind those that
+/// they come after; messages from other stages are there at once, and the host runs ahead. `takes`,
+/// one an operation: how long it computes, or the network needs for a transfer once all are there.
+/// A pass begins with its first operation, or where parameters are gathered within passes when all
+/// before it has ended. PRECONDITION: passes do not take turns. O(operations + dependencies).
+LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes);
+
+}  // namespace lockstep

@@ -1,0 +1,95 @@
+#include "simulator/replay/lone_passes.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace lockstep::lone_passes_test {
+namespace {
+
+/// A program on the streams compute, tp and dp, with what its operations take, in us.
+class Maker {
+ public:
+  Maker() { program_.streams = {"compute", "tp", "dp"}; }
+  std::int32_t add(OpType type, std::int32_t stream, std::int64_t us,
+                   std::vector<std::int32_t> after, std::int32_t microbatch = 0) {
+    Op op;
+    op.type = type;
+    op.stream = stream;
+    op.comm = stream == 0 ? CommType::kNone : CommType::kAllGather;
+    op.after = std::move(after);
+    op.microbatch = microbatch;
+    op.chunk = 0;
+    program_.ops.push_back(op);
+    takes_.push_back(Time::us(us));
+    return static_cast<std::int32_t>(program_.ops.size()) - 1;
+  }
+  LonePasses play() const { return lone_passes(program_, takes_); }
+  OpProgram& program() { return program_; }
+
+ private:
+  OpProgram program_;
+  std::vector<Time> takes_;
+};
+
+// Computes 3, waits for a transfer of 5, computes 4 beside one of 6, which it waits for: 3 + 5 + 6,
+// of which 7 are its own. Twice as quick it computes 3.5 and waits 5 + 4, as less is hidden.
+TEST(LonePasses, WhatComputationHidesStaysHidden) {
+  const auto waits = [](std::int64_t first, std::int64_t second) {
+    Maker maker;
+    const auto a = maker.add(OpType::kForward, 0, first, {});
+    const auto b = maker.add(OpType::kForward, 1, 5, {a});
+    const auto c = maker.add(OpType::kForward, 1, 6, {b});
+    const auto d = maker.add(OpType::kForward, 0, second, {b});
+    maker.add(OpType::kForward, 0, 0, {c, d});
+    return maker.play().waits.at({OpType::kForward, 0, 0});
+  };
+  EXPECT_EQ(waits(3, 4), Time::us(5 + 2));
+  EXPECT_EQ(waits(6, 2), Time::us(5 + 4));
+  EXPECT_EQ(waits(3, 9), Time::us(5));
+}
+
+// A last pass of 4 and 4, whose first half's gradients take 7 to reduce and the second's 7: they
+// end at 4 + 7 + 7 = 18, 10 behind the pass. With 8 and 8 at 8 + 7 + 7 = 22, or 16 + 7 = 23 where
+// the second begins later: 7 behind it.
+TEST(LonePasses, ReductionsBehindTheLastPass) {
+  const auto behind = [](std::int64_t half) {
+    Maker maker;
+    const auto a = maker.add(OpType::kBackward, 0, half, {});
+    maker.add(OpType::kReduceGradients, 2, 7, {a});
+    const auto b = maker.add(OpType::kBackward, 0, half, {a});
+    maker.add(OpType::kReduceGradients, 2, 7, {b});
+    return maker.play().reductions.at(0);
+  };
+  EXPECT_EQ(behind(4), Time::us(10));
+  EXPECT_EQ(behind(8), Time::us(7));
+}
+
+// Parameters are gathered for each pass: 5 before the first, those of the next behind a reduction
+// of 8 on the same stream. That ends at 5 + 3 + 8 = 16, they at 21, 13 after the pass before.
+TEST(LonePasses, GathersWaitBehindReductions) {
+  Maker maker;
+  const auto gathered = maker.add(OpType::kGatherParameters, 2, 5, {});
+  const auto pass = maker.add(OpType::kBackward, 0, 3, {gathered});
+  maker.add(OpType::kReduceGradients, 2, 8, {pass});
+  const auto again = maker.add(OpType::kGatherParameters, 2, 5, {pass}, 1);
+  maker.add(OpType::kForward, 0, 3, {again}, 1);
+  const LonePasses alone = maker.play();
+  EXPECT_EQ(alone.waits.at({OpType::kBackward, 0, 0}), Time::us(5));
+  EXPECT_EQ(alone.waits.at({OpType::kForward, 0, 1}), Time::us(13));
+}
+
+// The host takes 4 for each of two kernels of 1: the second begins at 8.
+TEST(LonePasses, TheHostLaunches) {
+  Maker maker;
+  maker.add(OpType::kForward, 0, 1, {});
+  maker.add(OpType::kForward, 0, 1, {0});
+  for (Op& op : maker.program().ops) {
+    op.host = Time::us(4);
+  }
+  EXPECT_EQ(maker.play().waits.at({OpType::kForward, 0, 0}), Time::us(3));
+}
+
+}  // namespace
+}  // namespace lockstep::lone_passes_test
