@@ -77,9 +77,10 @@ void measure(LiveModel& model, const Places& places, const char* name, double Li
   std::ranges::sort(cpu);
   std::ranges::sort(own);
   fmt::print(
-      "{:34} median {:6.1f} ms, slowest {:6.1f} ms (CPU {:6.1f} ms, of the thread that answers "
-      "{:6.1f} ms); keeping nothing {:6.1f} ms\n",
-      name, wall[wall.size() / 2], wall.back(), cpu[cpu.size() / 2], own[own.size() / 2], fresh);
+      "{:34} median {:6.1f} ms, slowest {:6.1f} ms (CPU {:6.1f}, slowest {:6.1f} ms; of the thread "
+      "that answers {:6.1f}, {:6.1f} ms); keeping nothing {:6.1f} ms\n",
+      name, wall[wall.size() / 2], wall.back(), cpu[cpu.size() / 2], cpu.back(),
+      own[own.size() / 2], own.back(), fresh);
 }
 
 }  // namespace

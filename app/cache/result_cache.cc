@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <fcntl.h>
 #include <filesystem>
 #include <sqlite3.h>
 #include <sys/vfs.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,6 +49,23 @@ bool is_damage(int code) {
 
 std::string sum_of(const std::string& key, const std::string& inputs, const std::string& head) {
   return Digest().add(key).add(inputs).add(head).hex();
+}
+
+/// Whether a file beside the store can be locked, which is made for that. SQLite takes a file
+/// system that has no locks (NFS without its lock server: ENOLCK) for one on which another process
+/// holds them.
+bool has_locks(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) {
+    return true;  // not known
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool can = ::fcntl(file, F_SETLK, &lock) == 0 || errno == EAGAIN || errno == EACCES;
+  ::close(file);
+  ::unlink(path.c_str());
+  return can;
 }
 
 CacheSharing sharing_once_made(const std::string& folder) {
@@ -186,17 +206,22 @@ void ResultCache::open() {
   if (code != SQLITE_OK) {
     throw StoreProblem{code, store_ != nullptr ? ::sqlite3_errmsg(store_) : "no memory"};
   }
-  ::sqlite3_busy_timeout(store_, 5000);
   // Several who open a new store at once change it to WAL, for which SQLite does not wait.
-  constexpr int kTries = 500;
-  for (int i = 1;; ++i) {
+  constexpr std::chrono::seconds kLongest{20};
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  for (bool probed = false;;) {
     try {
+      ::sqlite3_busy_timeout(store_, 1000);
       execute(sharing_ == CacheSharing::kMachines ? kMachines : kOneMachine);
       execute(kSchema);
+      ::sqlite3_busy_timeout(store_, 5000);
       return;
     } catch (const StoreProblem& problem) {
-      if ((problem.code & 0xff) != SQLITE_BUSY || i == kTries) {
+      if ((problem.code & 0xff) != SQLITE_BUSY || std::chrono::steady_clock::now() >= until) {
         throw;
+      }
+      if (!std::exchange(probed, true) && !has_locks(path_ + ".lock-probe")) {
+        throw StoreProblem{SQLITE_IOERR_LOCK, "its file system has no locks"};
       }
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

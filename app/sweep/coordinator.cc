@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/sweep/same_files.h"
 #include "app/sweep/worker.h"
 
 namespace lockstep {
@@ -79,6 +80,10 @@ bool SweepCoordinator::run(std::vector<std::int64_t> points,
       const auto letter = crew_->receive();
       if (!letter) {
         break;
+      }
+      if (is_answer(letter->text)) {
+        check_answer(letter->text, letter->from);
+        continue;
       }
       const auto row = row_of_line(letter->text);
       LOCKSTEP_CHECK(row.has_value() && row->rank == letter->from, "a rank sent no row");

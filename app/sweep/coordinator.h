@@ -25,6 +25,7 @@ class SweepCoordinator {
 
   /// Computes `points`. Calls `each(rows so far)` between rows; stops early, with the points in
   /// flight lost, when it returns false. Returns whether all were computed.
+  /// ERRORS: a rank that was asked (same_files.h) sees other files.
   bool run(std::vector<std::int64_t> points, const std::function<bool(std::int64_t)>& each);
 
  private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -67,18 +67,6 @@ std::string digest_of_file(const fs::path& path) {
   }
 }
 
-/// This program, the packet engine's and the module that reads Parquet.
-std::string digest_of_programs() {
-  Digest digest;
-  digest.add(program_identity());
-  const fs::path packet = find_program("lockstep-packet");
-  digest.add(packet.empty() ? "" : digest_of_file(packet));
-  for (const std::string& place : module_places("liblockstep-parquet.so", "")) {
-    digest.add(digest_of_file(place));
-  }
-  return digest.hex();
-}
-
 /// Names and bytes of all files below; beyond so many bytes their sizes and times instead.
 std::string digest_of_folder(const fs::path& folder, const fs::path& without) {
   constexpr std::uintmax_t kMostRead = std::uintmax_t{1} << 30;
@@ -115,6 +103,24 @@ std::vector<std::string> names_in(const std::string& word) {
 
 }  // namespace
 
+std::string digest_of_programs() {
+  Digest digest;
+  digest.add(program_identity());
+  const fs::path packet = find_program("lockstep-packet");
+  digest.add(packet.empty() ? "" : digest_of_file(packet));
+  for (const std::string& place : module_places("liblockstep-parquet.so", "")) {
+    digest.add(digest_of_file(place));
+  }
+  return digest.hex();
+}
+
+std::string digest_of_named(const std::string& name, const std::string& output) {
+  std::error_code ignored;
+  return fs::is_regular_file(name, ignored) ? digest_of_file(name)
+         : fs::is_directory(name, ignored)  ? digest_of_folder(name, output)
+                                            : "";
+}
+
 SweepIdentity identity_of(const Grid& grid, const std::string& output) {
   SweepIdentity identity{
       .grid = digest_of_grid(grid), .program = digest_of_programs(), .files = {}, .uses = {}};
@@ -124,14 +130,11 @@ SweepIdentity identity_of(const Grid& grid, const std::string& output) {
     }
     for (const std::string& word : value) {
       for (const std::string& name : names_in(word)) {
-        std::error_code ignored;
         if (name.empty() || identity.files.contains(name)) {
           continue;
         }
-        if (fs::is_regular_file(name, ignored)) {
-          identity.files[name] = digest_of_file(name);
-        } else if (fs::is_directory(name, ignored)) {
-          identity.files[name] = digest_of_folder(name, output);
+        if (std::string digest = digest_of_named(name, output); !digest.empty()) {
+          identity.files[name] = std::move(digest);
         }
       }
     }

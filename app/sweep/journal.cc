@@ -76,6 +76,9 @@ SweepJournal::SweepJournal(std::string path, const SweepIdentity& identity, std:
   }
   try {
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) {  // ENOLCK, say: a network's file system without a lock server
+        fail("cannot lock");
+      }
       throw Error("another sweep writes here")
           .at(path_)
           .hint("wait for it, or choose another output folder");

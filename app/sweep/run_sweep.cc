@@ -14,6 +14,7 @@
 #include "app/sweep/coordinator.h"
 #include "app/sweep/grid_flags.h"
 #include "app/sweep/identity.h"
+#include "app/sweep/same_files.h"
 #include "app/sweep/sweep_table.h"
 #include "app/sweep/worker.h"
 #include "base/atomic_file.h"
@@ -206,14 +207,16 @@ class JoinedCrew {
  public:
   explicit JoinedCrew(const LaunchedRank& launched)
       : crew_(launched.size > 1 ? join_crew(launched) : nullptr) {}
-  ~JoinedCrew() {
-    for (int rank = 1; crew_ != nullptr && rank < crew_->size(); ++rank) {
-      crew_->send(rank, std::string(kStopLetter));
-    }
-  }
+  ~JoinedCrew() { tell(std::string(kStopLetter)); }
   JoinedCrew(const JoinedCrew&) = delete;
   JoinedCrew& operator=(const JoinedCrew&) = delete;
   Crew* get() const { return crew_.get(); }
+  /// Sends it to all others.
+  void tell(const std::string& letter) const {
+    for (int rank = 1; crew_ != nullptr && rank < crew_->size(); ++rank) {
+      crew_->send(rank, letter);
+    }
+  }
 
  private:
   std::unique_ptr<Crew> crew_;
@@ -245,7 +248,9 @@ ExitCode coordinate(const SweepOptions& options, SweepRunner& runner,
   check_report_flags(options.report);
   make_folder(options.output);
   const std::string path = options.output + "/journal.jsonl";
-  SweepJournal journal(path, identity_of(grid, options.output), grid.size(), options.restart);
+  const SweepIdentity identity = identity_of(grid, options.output);
+  SweepJournal journal(path, identity, grid.size(), options.restart);
+  crew.tell(letter_of_question(identity, options.output, options.keep));
   if (journal.damaged() > 0) {
     warn(fmt::format("{}: {} damaged lines are computed again", path, journal.damaged()));
   }

@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "app/sweep/same_files.h"
+
 namespace lockstep {
 
 bool work(SweepRunner& runner, Crew& crew, const std::function<bool()>& signalled,
@@ -17,6 +19,10 @@ bool work(SweepRunner& runner, Crew& crew, const std::function<bool()>& signalle
     while (auto letter = crew.receive()) {
       if (letter->text == kStopLetter) {
         return true;
+      }
+      if (is_question(letter->text)) {
+        crew.send(0, letter_of_answer(letter->text));
+        continue;
       }
       waiting.push_back(task_of_letter(letter->text));
       patience.reset();

@@ -12,7 +12,8 @@ namespace lockstep {
 /// The letter that ends a worker.
 inline constexpr std::string_view kStopLetter = "stop";
 
-/// A rank's work: takes tasks from rank 0, answers with rows, until it is told to stop; then it
+/// A rank's work: takes tasks from rank 0, answers with rows (and questions after its files, see
+/// same_files.h, with what it sees), until it is told to stop; then it
 /// stops at once, in the middle of a task too. `signalled` says whether a signal asked this process
 /// to end: rank 0, which was most likely asked as well, then has `grace` to say so. Returns whether
 /// it did; if not, MPI cannot be left in peace.

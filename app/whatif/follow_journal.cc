@@ -37,6 +37,9 @@ FollowJournal::FollowJournal(std::string path, const FollowedJob& job, AlertRule
   }
   try {
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) {
+        fail("cannot lock");
+      }
       throw Error("another process follows with this journal")
           .at(path_)
           .hint("stop it, or choose another output folder");

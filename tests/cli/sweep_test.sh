@@ -214,6 +214,52 @@ for n in 2 3; do
   done
 done
 
+# A second machine, told by a remote shell that starts its ranks here, with a folder for temporary files of its own: the
+# same bytes.
+cat >"$scratch/agent" <<SH
+#!/bin/sh
+shift
+mkdir -p "$scratch/tmp-other"
+TMPDIR=$scratch/tmp-other exec sh -c "\$*"
+SH
+chmod +x "$scratch/agent"
+printf 'localhost slots=1\nother-machine slots=1\n' >"$scratch/hosts"
+machines() { "$mpiexec" --mca plm_rsh_agent "$scratch/agent" --hostfile "$scratch/hosts" "$@"; }
+if [[ $("$mpiexec" --version 2>&1) == *@(OpenRTE|Open\ MPI)* ]] && machines -n 2 true 2>/dev/null; then
+  # Not by shared memory: Open MPI takes them for two machines.
+  OMPI_MCA_btl=self,tcp machines -n 2 "$lockstep" sweep "$scratch/grid.yaml" -o "$scratch/machines" >"$scratch/machines.txt" || fail "$(cat "$scratch/machines.txt")"
+  cmp "$scratch/one/table.csv" "$scratch/machines/table.csv"
+fi
+
+# A rank that does not see the files that rank 0 sees, or sees others, would give other rows: that is an error, which names
+# them. (Folders of two ranks stand for machines that share no file system.)
+mkdir "$scratch/here" "$scratch/there"
+"$lockstep" topology build --template Spectrum-X -g 8 -o "$scratch/here/fabric.json" >/dev/null 2>&1
+cat >"$scratch/fabric.yaml" <<'YAML'
+command: collective
+flags: {op: allreduce, topology: fabric.json, engine: analytic, threads: 1}
+axes: [{size: {from: 1MiB, to: 40MiB, steps: 40}}]
+outputs: [schema]
+YAML
+apart() {
+  "$mpiexec" -n 1 --wdir "$scratch/here" "$lockstep" sweep "$scratch/fabric.yaml" -o "$scratch/apart" "$@" \
+    : -n 1 --wdir "$scratch/there" "$lockstep" sweep "$scratch/fabric.yaml" -o "$scratch/apart" "$@"
+}
+code=0
+apart >/dev/null 2>"$scratch/err" || code=$?
+[[ $code == 2 ]] || fail "a rank without the fabric's file: exit code $code"
+grep -q "rank 1 on '.*' sees other files than rank 0: 'fabric.json' is not there" "$scratch/err" || fail "$(cat "$scratch/err")"
+"$lockstep" topology build --template Spectrum-X -g 16 -o "$scratch/there/fabric.json" >/dev/null 2>&1
+apart --restart >/dev/null 2>"$scratch/err" && fail "a rank has another fabric, and all is well"
+grep -q "'fabric.json' has other bytes there" "$scratch/err" || fail "$(cat "$scratch/err")"
+cp "$scratch/here/fabric.json" "$scratch/there/"
+apart --restart | grep -q '40 of 40 points, 40 of them computed now: 40 done' || fail "copies of a file are the same file"
+# What comes late over a network is waited for.
+rm "$scratch/there/fabric.json"
+(sleep 2 && cp "$scratch/here/fabric.json" "$scratch/there/late.json" && mv "$scratch/there/late.json" "$scratch/there/fabric.json") &
+apart --restart >"$scratch/late.txt" 2>&1 || fail "a file that comes late: $(cat "$scratch/late.txt")"
+wait $!
+
 # A grid's error is one message of ours, and the other ranks leave MPI as they should.
 code=0
 "$mpiexec" -n 2 "$lockstep" sweep tests/fuzz/corpus/grid/quote.yaml -o "$scratch/bad" 2>"$scratch/err" || code=$?
