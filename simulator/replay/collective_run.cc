@@ -41,19 +41,23 @@ std::pair<std::int32_t, std::int32_t> lane_and_steps(const Schedule& schedule) {
   if (count == 0 || slot(0).count > 1) {
     return {count, count == 0 ? 0 : slot(0).count};
   }
-  // One transfer a slot: those of a step wait for those of the one before.
-  std::int32_t lane = 0;
-  while (lane < count && schedule.waits(static_cast<std::size_t>(lane)).empty()) {
+  // One transfer a slot: those of a step wait for those of the one before, or of their own. The
+  // next step begins where the first connection comes again.
+  const auto same_ends = [&](const Slot& a, const Slot& b) {
+    return a.source == b.source && a.destination == b.destination && a.channel == b.channel;
+  };
+  std::int32_t lane = 1;
+  while (lane < count && !same_ends(slot(lane), slot(0))) {
     ++lane;
   }
-  if (lane == 0 || count % lane != 0) {
+  if (count % lane != 0) {
     return {0, 0};
   }
-  for (std::int32_t i = lane; i < count; ++i) {
-    const Slot &here = slot(i), &first = slot(i % lane);
-    bool alike = here.source == first.source && here.destination == first.destination;
+  for (std::int32_t i = 0; i < count; ++i) {
+    bool alike = same_ends(slot(i), slot(i % lane));
     for (const SlotWait& wait : schedule.waits(static_cast<std::size_t>(i))) {
-      alike = alike && wait.slot / lane == i / lane - 1;
+      const std::int32_t back = i / lane - wait.slot / lane;
+      alike = alike && (back == 0 || back == 1);
     }
     if (!alike) {
       return {0, 0};
