@@ -137,6 +137,29 @@ TEST(Replay, NewestFirstQueueOvertakes) {
   EXPECT_EQ(result.first_rank[1].end, Time::us(6));
 }
 
+// The first lasts from 0 to 2 us and has an update time of 5 us, which what comes after it waits
+// for, but the queue does not: the second lasts from 2 to 4 us.
+TEST(Replay, UpdateTimeHoldsUpNoQueue) {
+  Program program({StreamOrder::kProgram, StreamOrder::kNewestFirst});
+  ProgramOp first = collective(CommType::kAllReduce, 1000, 0);
+  first.stream = 1;
+  first.compute = Time::us(5);
+  const std::int32_t updated = program.add(first, {});
+  ProgramOp second = collective(CommType::kAllReduce, 1000, 0);
+  second.stream = 1;
+  program.add(second, {});
+  program.add({.compute = Time::us(1)}, {&updated, 1});
+  program.finish();
+  RankPrograms work;
+  work.programs.push_back(std::move(program));
+  work.program_of_rank = {0, 0};
+  work.families.emplace_back(GroupKind::kDp, std::vector<std::vector<std::int32_t>>{{0, 1}}, 2);
+  const ReplayResult result = run(work);
+  EXPECT_EQ(result.first_rank[0].end, Time::us(7));
+  EXPECT_EQ(result.first_rank[1].end, Time::us(4));
+  EXPECT_EQ(result.first_rank[2].end, Time::us(8));
+}
+
 TEST(Replay, SendAndReceiveMatchByPair) {
   // 0 sends to 1 after 5 us: sent at 6 us, delivered at 7 us; rank 1 waits from 0 on.
   OpTable table;
