@@ -33,7 +33,8 @@ void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group)
   CLI::Option* pxn =
       app.add_flag("--pxn", flags.pxn,
                    "cross-rail traffic takes NVLink to the destination's rail, as NCCL does it\n"
-                   "(default; with --flavour simai only where given)")
+                   "(default; with --flavour simai only where given, and only\n"
+                   "ring all-reduces and reduce-scatters)")
           ->group(group);
   app.add_flag("--no-pxn", flags.no_pxn, "cross-rail traffic crosses the spines")
       ->excludes(pxn)
@@ -52,7 +53,7 @@ void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group)
 }
 
 bool takes_pxn(const NetworkFlags& flags, bool simai_flavour) {
-  return flags.pxn || (!simai_flavour && !flags.no_pxn);
+  return !simai_flavour && !flags.no_pxn;
 }
 
 FlowOptions flow_options(const NetworkFlags& flags, bool simai_flavour) {

@@ -30,7 +30,8 @@ void define_network_flags(CLI::App& app, NetworkFlags& flags, const char* group)
 /// The same for those about how collectives are carried out.
 void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group);
 
-/// Whether what changes rails does so over NVLink: NCCL's default since 2.12; in SimAI a setting.
+/// Whether routes that change rails do so over NVLink: NCCL's default since 2.12. Not in flavour
+/// simai, where --pxn gives rings relays (CollectiveRequest) and all else crosses the spines.
 bool takes_pxn(const NetworkFlags& flags, bool simai_flavour);
 
 /// What they say to the flow engine, on top of a flavour's defaults. ERRORS: Error naming the flag.

@@ -31,6 +31,7 @@ CollectiveRequest request_of(const CollectiveOptions& options, const PlanSetting
   request.sizes = setting.sizes;
   if (options.flavour == "simai") {
     request.flavour = CollectiveFlavour::kSimai;
+    request.relays = options.pxn;
   }
   if (request.root >= setting.shape.ranks) {
     throw Error("there is no rank " + std::to_string(request.root))

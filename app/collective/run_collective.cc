@@ -29,6 +29,7 @@
 #include "simulator/replay/declared_fold.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/lone_collective.h"
+#include "simulator/replay/simai_latency.h"
 #include "simulator/replay/straggler_plan.h"
 #include "topologies/topology_file.h"
 
@@ -169,9 +170,13 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
   collective.send_latency =
       latency.empty() ? kDefaultSendLatency : flag_value("--send-latency", latency, parse_time);
   if (setting.options.flavour == "simai") {
-    collective.send_latency += Time::ns(10);  // SimAI's bus, before every transfer
+    collective.send_latency += kSimaiBusLatency;
   }
   if (engine == "packet") {
+    if (setting.options.flavour == "simai") {
+      collective.reduce_latency = kSimaiReduceLatency;
+      collective.receive_latency = kSimaiBusLatency;
+    }
     collective.schedule = plan.schedule();
     auto network = packet_engine(setting, *collective.schedule, collective.send_latency);
     if (setting.options.paranoid) {

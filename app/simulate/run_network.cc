@@ -81,6 +81,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     CollectiveRequest request{.op = op, .bytes = bytes, .channels = options.channels};
     if (strict) {
       request.flavour = CollectiveFlavour::kSimai;
+      request.relays = options.pxn;
       return schedules.get(request, shape, named);
     }
     TunedRequest tuned = tuned_by_flags(std::move(request), shape, fabric, wishes, named);

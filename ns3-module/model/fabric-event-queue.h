@@ -48,11 +48,14 @@ struct FabricEvent
         return what >> KIND_BITS;
     }
 
-    /** \return whether this one happens before the other */
+    /** \return whether this one happens before the other; times are not negative */
     bool
     Before(const FabricEvent& other) const
     {
-        return time != other.time ? time < other.time : key < other.key;
+        // As one number, so that no branch is taken: which is less is anybody's guess.
+        __extension__ using Wide = unsigned __int128;
+        const Wide own = static_cast<Wide>(static_cast<uint64_t>(time)) << 64 | key;
+        return own < (static_cast<Wide>(static_cast<uint64_t>(other.time)) << 64 | other.key);
     }
 };
 
@@ -138,6 +141,38 @@ class FabricEventQueue
     static constexpr std::size_t ARITY = 4; //!< children of a node
 
     /**
+     * \param a place of an event
+     * \param b place of another
+     * \return the place of the earlier one, without a branch
+     */
+    std::size_t
+    Earlier(std::size_t a, std::size_t b) const
+    {
+        const auto swap = static_cast<std::size_t>(m_heap[b].Before(m_heap[a]));
+        return a ^ ((a ^ b) & (0 - swap));
+    }
+
+    /**
+     * \param first the first of a node's children, which is there
+     * \param size of the heap
+     * \return the earliest of them
+     */
+    std::size_t
+    LeastChild(std::size_t first, std::size_t size) const
+    {
+        if (first + ARITY <= size)
+        {
+            return Earlier(Earlier(first, first + 1), Earlier(first + 2, first + 3));
+        }
+        std::size_t least = first;
+        for (std::size_t child = first + 1; child < size; ++child)
+        {
+            least = Earlier(least, child);
+        }
+        return least;
+    }
+
+    /**
      * Puts an event into the hole at the top.
      * \param event the event
      */
@@ -153,15 +188,7 @@ class FabricEventQueue
             {
                 break;
             }
-            std::size_t least = first;
-            const std::size_t end = first + ARITY < size ? first + ARITY : size;
-            for (std::size_t child = first + 1; child < end; ++child)
-            {
-                if (m_heap[child].Before(m_heap[least]))
-                {
-                    least = child;
-                }
-            }
+            const std::size_t least = LeastChild(first, size);
             if (!m_heap[least].Before(event))
             {
                 break;

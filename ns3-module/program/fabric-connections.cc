@@ -239,31 +239,24 @@ FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
     return pair;
 }
 
-void
-FabricConnections::Send(uint32_t number, int64_t bytes, Time when, uint64_t tag)
+uint32_t
+FabricConnections::TakePair(uint32_t number)
 {
     Connection& connection = m_connections.at(number);
-    if (bytes < 0)
-    {
-        throw lockstep::Error("a transfer of " + std::to_string(bytes) + " bytes")
-            .expected("at least 0");
-    }
-    uint32_t pair = connection.pair;
     if (m_freshPorts && !m_spray)
     {
         const uint64_t ends = static_cast<uint64_t>(connection.source) << 32 |
                               static_cast<uint32_t>(connection.destination);
         const uint32_t used = m_used[ends]++;
-        pair = MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));
+        return MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));
     }
-    else if (pair == NONE)
+    if (connection.pair == NONE)
     {
-        pair =
+        connection.pair =
             MakePair(connection,
                      static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
-        connection.pair = pair;
     }
-    m_fabric->Send(pair, bytes, when, tag);
+    return connection.pair;
 }
 
 const FabricConnections::Endpoints&

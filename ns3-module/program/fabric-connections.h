@@ -52,14 +52,11 @@ class FabricConnections
     Connect(int32_t source, int32_t destination, int32_t channel, int32_t trafficClass);
 
     /**
-     * Sends a message.
      * \param connection its number, in the order of Connect()
-     * \param bytes size
-     * \param when start
-     * \param tag comes back
+     * \return the queue pair that its next message takes: with fresh ports a new one
      */
-    void
-    Send(uint32_t connection, int64_t bytes, ns3::Time when, uint64_t tag);
+    uint32_t
+    TakePair(uint32_t connection);
 
     /**
      * \param pair a queue pair

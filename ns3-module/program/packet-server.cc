@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "first-order.h"
 #include "packet-attributes.h"
 #include "simulator/network/packet_engine_protocol.h"
 #include "topologies/topology_file.h"
@@ -160,6 +161,7 @@ PacketServer::Open()
                                                         routes,
                                                         m_fabric,
                                                         view["fresh_ports"].boolean());
+    m_firstOrder = view["fresh_ports"].boolean();
     if (view["global_window"].boolean())
     {
         m_fabric->SetGlobalWindow(m_connections->LargestProduct());
@@ -306,15 +308,12 @@ PacketServer::Run()
                                record.channel,
                                record.traffic_class);
     }
-    for (uint32_t i = 0; i < request.starts; ++i)
+    std::vector<packet::StartRecord> starts(request.starts);
+    for (packet::StartRecord& record : starts)
     {
-        packet::StartRecord record{};
         take(record);
-        m_connections->Send(record.connection,
-                            record.bytes,
-                            PicoSeconds(static_cast<uint64_t>(record.when_ps)),
-                            record.tag);
     }
+    Start(starts);
 
     // With no lookahead the limit itself is included.
     const int64_t ahead = std::max<int64_t>(m_lookahead, 1);
@@ -364,6 +363,42 @@ PacketServer::Run()
     for (const Fabric::Completion& done : completions)
     {
         Append(m_answer, packet::Completion{done.time, done.tag, done.delivered ? 1U : 0U});
+    }
+}
+
+void
+PacketServer::Start(const std::vector<packet::StartRecord>& starts)
+{
+    std::vector<uint32_t> pairs(starts.size());
+    std::vector<uint32_t> order(starts.size());
+    for (uint32_t i = 0; i < starts.size(); ++i)
+    {
+        if (starts[i].bytes < 0)
+        {
+            throw Error("a transfer of " + std::to_string(starts[i].bytes) + " bytes")
+                .expected("at least 0");
+        }
+        pairs[i] = m_connections->TakePair(starts[i].connection);
+        order[i] = i;
+    }
+    if (m_firstOrder && !starts.empty())
+    {
+        m_firstOrder = false;
+        std::vector<FirstStart> first(starts.size());
+        for (uint32_t i = 0; i < starts.size(); ++i)
+        {
+            const int32_t source = m_connections->EndpointsOf(pairs[i]).source;
+            first[i] = {starts[i].when_ps,
+                        m_topology.nodes[static_cast<std::size_t>(source)].server};
+        }
+        order = OrderOfFirst(first);
+    }
+    for (const uint32_t i : order)
+    {
+        m_fabric->Send(pairs[i],
+                       starts[i].bytes,
+                       PicoSeconds(static_cast<uint64_t>(starts[i].when_ps)),
+                       starts[i].tag);
     }
 }
 

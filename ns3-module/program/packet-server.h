@@ -46,6 +46,9 @@ class PacketServer
     Open();
     void
     Run();
+    /** \param starts what starts, in the order in which ports are taken */
+    void
+    Start(const std::vector<lockstep::packet::StartRecord>& starts);
     void
     Change();
     void
@@ -83,6 +86,7 @@ class PacketServer
     ns3::Ptr<ns3::Fabric> m_fabric;                   //!< its model
     std::unique_ptr<FabricConnections> m_connections; //!< of the job
     int64_t m_lookahead{0};                           //!< ps
+    bool m_firstOrder{false};                         //!< the next start is SimAI's first
     int64_t m_reached{0};                             //!< ps
     std::map<uint32_t, Losses> m_losses;              //!< by link, of those that ever lost
     std::unique_ptr<PacketRecords> m_records;         //!< in SimAI's formats

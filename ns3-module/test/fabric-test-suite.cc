@@ -10,6 +10,7 @@
 #include "ns3/boolean.h"
 #include "ns3/double.h"
 #include "ns3/enum.h"
+#include "ns3/fabric-event-queue.h"
 #include "ns3/fabric.h"
 #include "ns3/global-value.h"
 #include "ns3/pointer.h"
@@ -293,6 +294,70 @@ class ClockTestCase : public TestCase
     }
 };
 
+/** The queue of events against a sorted list: many equal times, all sizes of the last group of
+ * children. */
+class EventQueueTestCase : public TestCase
+{
+  public:
+    EventQueueTestCase()
+        : TestCase("Events come by time and then by key")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        uint32_t state = 1;
+        const auto draw = [&state](uint32_t end)
+        {
+            state = state * 1664525U + 1013904223U; // Numerical Recipes, section 7.1
+            return (state >> 16) % end;
+        };
+        FabricEventQueue queue;
+        std::vector<FabricEvent> sorted;
+        uint64_t key = 0;
+        const auto make = [&](int64_t from) {
+            return FabricEvent{from + draw(5), ++key, draw(1000)};
+        };
+        const auto insert = [&sorted](const FabricEvent& event)
+        {
+            const auto before = [](const FabricEvent& a, const FabricEvent& b)
+            { return a.time != b.time ? a.time < b.time : a.key < b.key; };
+            sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), event, before), event);
+        };
+        for (uint32_t step = 0; step < 4000; ++step)
+        {
+            const bool grow = draw(10) < (step < 2000 ? 6U : 4U);
+            if (grow || sorted.empty())
+            {
+                // Late ones, too, beyond 32 bits.
+                const FabricEvent event = make((sorted.empty() ? 0 : sorted.front().time) +
+                                               (draw(9) == 0 ? 1LL << 40 : 0));
+                queue.Push(event);
+                insert(event);
+            }
+            else if (draw(2) == 0)
+            {
+                queue.Pop();
+                sorted.erase(sorted.begin());
+            }
+            else
+            {
+                const FabricEvent event = make(sorted.front().time);
+                queue.ReplaceTop(event);
+                sorted.erase(sorted.begin());
+                insert(event);
+            }
+            NS_TEST_ASSERT_MSG_EQ(queue.GetSize(), sorted.size(), "events");
+            if (!sorted.empty())
+            {
+                NS_TEST_ASSERT_MSG_EQ(queue.Top().key, sorted.front().key, "step " << step);
+            }
+        }
+    }
+};
+
 /** The suite "lockstep-fabric". */
 class FabricTestSuite : public TestSuite
 {
@@ -304,6 +369,7 @@ class FabricTestSuite : public TestSuite
         {
             Time::SetResolution(Time::PS);
         }
+        AddTestCase(new EventQueueTestCase, TestCase::QUICK);
         AddTestCase(new HopsTestCase, TestCase::QUICK);
         AddTestCase(new WindowTestCase, TestCase::QUICK);
         AddTestCase(new IncastTestCase, TestCase::QUICK);

@@ -39,6 +39,9 @@ struct CollectiveRequest {
   bool mesh = false;
   /// Each step of a ring goes in so many slices, so that one travels while the next is sent.
   std::int32_t slices = 1;
+  /// Flavour simai: rings that add go from one server to the next by way of the local rank at which
+  /// they enter a server, which stands on the rail of the one after it (SimAI's AS_PXN_ENABLE).
+  bool relays = false;
   /// Software latency by kind of hop; unset: what the simulation charges every transfer alike.
   std::optional<HopLatency> hop_latency;
   /// What the ranks give or get where that is not equal: all-gather and reduce-scatter one size a

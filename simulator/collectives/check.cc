@@ -122,6 +122,15 @@ std::string form_problem(const Schedule& s) {
       }
     }
   }
+  for (const std::int32_t i : s.relays) {
+    if (i < 0 || at(i) >= s.slots.size() || s.slots[at(i)].count != 1 || s.waits(at(i)).empty()) {
+      return fmt::format("relay {} is not a slot of one transfer that waits for another", i);
+    }
+    const Slot& first = s.slots[at(s.waits(at(i)).front().slot)];
+    if (first.destination != s.slots[at(i)].source || first.count != 1 || first.reduces != 0) {
+      return fmt::format("relay {} hands on what comes to another place, or what is added", i);
+    }
+  }
   for (const std::int32_t chunk : s.cycle_chunks) {
     if (chunk < 0 || chunk >= s.chunks) {
       return fmt::format("a cycle has chunk {} of {}", chunk, s.chunks);
@@ -130,18 +139,38 @@ std::string form_problem(const Schedule& s) {
   return {};
 }
 
-/// Symbolic execution: copy (place, chunk) has index place * chunks + chunk. A switch starts with
-/// empty copies.
+/// Copies of what the places have themselves, then of what they hand on as relays.
+class Copies {
+ public:
+  explicit Copies(const Schedule& schedule)
+      : places_(at(schedule.places())), chunks_(at(schedule.chunks)) {}
+  std::size_t count() const { return 2 * places_ * chunks_; }
+  std::size_t own(std::int32_t place, std::int32_t chunk) const {
+    return at(place) * chunks_ + at(chunk);
+  }
+  std::size_t read(const Transfer& t, std::int32_t chunk) const {
+    return own(t.source, chunk) + (t.from_relay ? places_ * chunks_ : 0);
+  }
+  std::size_t written(const Transfer& t, std::int32_t chunk) const {
+    return own(t.destination, chunk) + (t.to_relay ? places_ * chunks_ : 0);
+  }
+
+ private:
+  std::size_t places_, chunks_;
+};
+
+/// Symbolic execution. A switch starts with empty copies.
 class Execution {
  public:
   Execution(const Schedule& schedule, const TransferList& list)
       : schedule_(schedule),
         list_(list),
-        copies_(at(schedule.places()) * at(schedule.chunks), schedule.ranks) {
+        index_(schedule),
+        copies_(index_.count(), schedule.ranks) {
     for (std::int32_t rank = 0; rank < schedule.ranks; ++rank) {
       for (std::int32_t chunk = 0; chunk < schedule.chunks; ++chunk) {
         if (provides(rank, chunk)) {
-          copies_.insert(copy(rank, chunk), rank);
+          copies_.insert(index_.own(rank, chunk), rank);
         }
       }
     }
@@ -151,7 +180,7 @@ class Execution {
     for (std::size_t i = 0; i < list_.transfers.size(); ++i) {
       const Transfer& t = list_.transfers[i];
       for (const std::int32_t chunk : list_.chunks(i)) {
-        const std::size_t from = copy(t.source, chunk), to = copy(t.destination, chunk);
+        const std::size_t from = index_.read(t, chunk), to = index_.written(t, chunk);
         if (copies_.count(from) == 0) {
           return fmt::format("transfer {} sends chunk {}, which place {} does not have", i, chunk,
                              t.source);
@@ -178,9 +207,6 @@ class Execution {
   }
 
  private:
-  std::size_t copy(std::int32_t place, std::int32_t chunk) const {
-    return at(place) * at(schedule_.chunks) + at(chunk);
-  }
   std::int32_t shard_owner(std::int32_t chunk) const {
     return chunk / (schedule_.chunks / schedule_.ranks);
   }
@@ -203,7 +229,7 @@ class Execution {
     if (!schedule_.chunk_sizes.empty() && schedule_.chunk_size(chunk) == Bytes(0)) {
       return true;
     }
-    const std::size_t own = copy(rank, chunk);
+    const std::size_t own = index_.own(rank, chunk);
     const auto only = [&](std::int32_t from) {
       return copies_.count(own) == 1 && copies_.contains(own, from);
     };
@@ -230,6 +256,7 @@ class Execution {
 
   const Schedule& schedule_;
   const TransferList& list_;
+  Copies index_;
   RankSets copies_;
 };
 
@@ -243,18 +270,15 @@ struct CopyHistory {
 class Hazards {
  public:
   Hazards(const Schedule& schedule, const TransferList& list)
-      : chunks_(at(schedule.chunks)),
-        list_(list),
-        ancestry_(list),
-        histories_(at(schedule.places()) * chunks_) {}
+      : list_(list), ancestry_(list), index_(schedule), histories_(index_.count()) {}
 
   std::string problem() {
     for (std::size_t i = 0; i < list_.transfers.size(); ++i) {
       const Transfer& t = list_.transfers[i];
       const auto self = static_cast<std::int32_t>(i);
       for (const std::int32_t chunk : list_.chunks(i)) {
-        if (!read(history(t.source, chunk), self) ||
-            !write(history(t.destination, chunk), self, t.reduce)) {
+        if (!read(histories_[index_.read(t, chunk)], self) ||
+            !write(histories_[index_.written(t, chunk)], self, t.reduce)) {
           return fmt::format("transfers {} and {} may touch chunk {} in either order", culprit_, i,
                              chunk);
         }
@@ -264,9 +288,6 @@ class Hazards {
   }
 
  private:
-  CopyHistory& history(std::int32_t place, std::int32_t chunk) {
-    return histories_[at(place) * chunks_ + at(chunk)];
-  }
   bool follows(std::int32_t transfer, const std::vector<std::int32_t>& others) {
     const auto loose = std::find_if(others.begin(), others.end(), [&](std::int32_t other) {
       return !ancestry_.precedes(other, transfer);
@@ -291,9 +312,9 @@ class Hazards {
     return follows(transfer, copy.before);
   }
 
-  std::size_t chunks_;
   const TransferList& list_;
   Ancestry ancestry_;
+  Copies index_;
   std::vector<CopyHistory> histories_;
   std::int32_t culprit_ = -1;
 };

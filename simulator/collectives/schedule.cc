@@ -105,7 +105,7 @@ std::size_t Schedule::memory_bytes() const {
   return slots.capacity() * sizeof(Slot) + wait.capacity() * sizeof(SlotWait) +
          chunk_sizes.capacity() * sizeof(Bytes) + switches.capacity() * sizeof(SwitchPlace) +
          (wait_begin.capacity() + cycle_begin.capacity() + cycle_chunks.capacity() +
-          server.capacity()) *
+          server.capacity() + relays.capacity()) *
              sizeof(std::int32_t);
 }
 

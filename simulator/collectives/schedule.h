@@ -95,6 +95,9 @@ struct Schedule {
   /// (NetworkEngine::has_queues()). SimAI's rings: a rank posts the receive of a step when it sets
   /// off its own transfer of that step, so what overtakes another waits for it.
   bool steps_in_order = false;
+  /// Slots whose source hands on what the first slot that they wait for has brought, and keeps
+  /// nothing of it: the second legs of relays. Ascending; of one transfer each, like those.
+  std::vector<std::int32_t> relays;
   std::vector<Slot> slots;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots.size() + 1
   std::vector<SlotWait> wait;

@@ -13,7 +13,11 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 class Writer {
  public:
   explicit Writer(const Schedule& schedule)
-      : schedule_(schedule), ids_(schedule.slots.size()), waiters_(schedule.slots.size()) {
+      : schedule_(schedule),
+        ids_(schedule.slots.size()),
+        waiters_(schedule.slots.size()),
+        to_relay_(schedule.slots.size()),
+        from_relay_(schedule.slots.size()) {
     for (std::size_t s = 0; s < schedule.slots.size(); ++s) {
       for (const SlotWait& wait : schedule.waits(s)) {
         if (wait.slot < 0 || at(wait.slot) >= schedule.slots.size()) {
@@ -22,6 +26,10 @@ class Writer {
         }
         waiters_[at(wait.slot)].push_back(static_cast<std::int32_t>(s));
       }
+    }
+    for (const std::int32_t s : schedule.relays) {
+      from_relay_[at(s)] = true;
+      to_relay_[at(schedule.waits(at(s)).front().slot)] = true;
     }
     list_.dependency_begin.push_back(0);
     list_.chunk_begin.push_back(0);
@@ -92,8 +100,9 @@ class Writer {
       list_.chunk.push_back(schedule_.chunk(slot, k, i));
     }
     ids_[at(s)].push_back(static_cast<std::int32_t>(list_.transfers.size()));
-    list_.transfers.push_back(
-        {slot.source, slot.destination, slot.channel, schedule_.bytes(slot, k), k < slot.reduces});
+    list_.transfers.push_back({slot.source, slot.destination, slot.channel,
+                               schedule_.bytes(slot, k), k < slot.reduces, to_relay_[at(s)],
+                               from_relay_[at(s)]});
     list_.dependency_begin.push_back(static_cast<std::int32_t>(list_.dependency.size()));
     list_.chunk_begin.push_back(static_cast<std::int32_t>(list_.chunk.size()));
     return true;
@@ -102,6 +111,7 @@ class Writer {
   const Schedule& schedule_;
   std::vector<std::vector<std::int32_t>> ids_;  // per slot: its transfers so far
   std::vector<std::vector<std::int32_t>> waiters_;
+  std::vector<bool> to_relay_, from_relay_;  // per slot
   TransferList list_;
 };
 

@@ -14,6 +14,8 @@ struct Transfer {
   std::int32_t channel = 0;
   Bytes bytes;
   bool reduce = false;
+  /// To a relay, from one: what it brings or sends is not part of what the relay has itself.
+  bool to_relay = false, from_relay = false;
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 

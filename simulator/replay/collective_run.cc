@@ -41,19 +41,23 @@ std::pair<std::int32_t, std::int32_t> lane_and_steps(const Schedule& schedule) {
   if (count == 0 || slot(0).count > 1) {
     return {count, count == 0 ? 0 : slot(0).count};
   }
-  // One transfer a slot: those of a step wait for those of the one before.
-  std::int32_t lane = 0;
-  while (lane < count && schedule.waits(static_cast<std::size_t>(lane)).empty()) {
+  // One transfer a slot: those of a step wait for those of the one before, or of their own. The
+  // next step begins where the first connection comes again.
+  const auto same_ends = [&](const Slot& a, const Slot& b) {
+    return a.source == b.source && a.destination == b.destination && a.channel == b.channel;
+  };
+  std::int32_t lane = 1;
+  while (lane < count && !same_ends(slot(lane), slot(0))) {
     ++lane;
   }
-  if (lane == 0 || count % lane != 0) {
+  if (count % lane != 0) {
     return {0, 0};
   }
-  for (std::int32_t i = lane; i < count; ++i) {
-    const Slot &here = slot(i), &first = slot(i % lane);
-    bool alike = here.source == first.source && here.destination == first.destination;
+  for (std::int32_t i = 0; i < count; ++i) {
+    bool alike = same_ends(slot(i), slot(i % lane));
     for (const SlotWait& wait : schedule.waits(static_cast<std::size_t>(i))) {
-      alike = alike && wait.slot / lane == i / lane - 1;
+      const std::int32_t back = i / lane - wait.slot / lane;
+      alike = alike && (back == 0 || back == 1);
     }
     if (!alike) {
       return {0, 0};
@@ -304,6 +308,11 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   connect(run);
   run.unfinished = static_cast<std::int32_t>(run.members->size());
   run.left_out = 0;
+  run.counted.clear();
+  if (options_.reduce_latency > Time() && run.prepared->step_by_step() &&
+      run.prepared->schedule->steps_in_order && network_.has_queues()) {
+    run.counted.resize(run.members->size());
+  }
   run.pace.reset();
   constexpr std::int32_t kManySteps = 48;
   if (paced_ && run.prepared->steps >= kManySteps) {
@@ -385,9 +394,7 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
     if (!forwards) {
       when += schedule.launch_latency();
     }
-    if (forwards && run.comm == CommType::kReduceScatter) {
-      when += options_.reduce_latency;
-    }
+    when += memory_time(run, slot, forwards);
     const Schedule& sizes = run.uneven ? *run.uneven : schedule;
     network_.start(state.connection, sizes.bytes(slot, state.started), when,
                    tag_of(run_index, slot_index));
@@ -398,6 +405,26 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
     // What it waits for may have come before, and is taken once there is a receive for it.
     start_ready(run_index, next, now + options_.receive_latency);
   }
+}
+
+/// SimAI's memory accesses before a transfer. Where it takes steps in order it counts, per rank and
+/// channel, transfers in cycles as long as the group: the first of each is free, and turns over a
+/// switch that the rank has for all its channels; the others cost, of an all-reduce only while
+/// the switch is on.
+Time CollectiveRuns::memory_time(Run& run, const Slot& slot, bool forwards) const {
+  const bool reduces = run.comm == CommType::kReduceScatter;
+  if (run.counted.empty()) {
+    return forwards && reduces ? options_.reduce_latency : Time();
+  }
+  Counted& counted = run.counted[static_cast<std::size_t>(slot.source)];
+  const auto channel = static_cast<std::size_t>(slot.channel);
+  if (counted.started.size() <= channel) {
+    counted.started.resize(channel + 1, 0);
+  }
+  const bool first = counted.started[channel]++ % run.prepared->schedule->ranks == 0;
+  counted.adding = counted.adding != first;
+  const bool adds = reduces || (run.comm == CommType::kAllReduce && counted.adding);
+  return !first && adds ? options_.reduce_latency : Time();
 }
 
 Time CollectiveRuns::advance(Time limit) {

@@ -92,6 +92,11 @@ class CollectiveRuns final : public Communication {
     ConnectionId connection;
     std::int32_t started = 0, delivered = 0;  // transfers
   };
+  /// What a rank of SimAI's counts of its transfers: see memory_time().
+  struct Counted {
+    std::vector<std::int32_t> started;  // per channel
+    bool adding = false;
+  };
   struct Run {
     std::shared_ptr<Prepared> prepared;
     std::optional<Schedule> uneven;  // where ranks receive unequal parts: the same with sizes
@@ -103,9 +108,10 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int32_t> op;      // per rank's place: the operation it entered as, -1 before
     std::vector<std::int64_t> shares;  // per rank's place: what is left
     std::vector<SlotState> slots;
-    std::int32_t unfinished = 0;  // places
-    std::int32_t left_out = 0;    // steps, the last ones
-    Time moved;                   // see OpTiming; so far
+    std::int32_t unfinished = 0;   // places
+    std::int32_t left_out = 0;     // steps, the last ones
+    Time moved;                    // see OpTiming; so far
+    std::vector<Counted> counted;  // per rank's place; empty where nothing is counted
     std::optional<SteadyPace> pace;
   };
 
@@ -117,6 +123,7 @@ class CollectiveRuns final : public Communication {
   void make_uneven(Run& run, const ProgramOp& op) const;
   void start_from(std::int32_t run, std::int32_t place, Time now);
   void start_ready(std::int32_t run, std::int32_t slot, Time now);
+  Time memory_time(Run& run, const Slot& slot, bool forwards) const;
   void share_done(std::int32_t run, std::int32_t place);
   void handle(const NetworkEvent& event, Time now);
   void leave_out(Run& run);

@@ -83,6 +83,8 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
   }
   ReplayOptions options;
   options.send_latency = collective.send_latency;
+  options.reduce_latency = collective.reduce_latency;
+  options.receive_latency = collective.receive_latency;
   options.op_name = [](std::int32_t, std::int32_t) { return "the collective"; };
   if (!announce(network, collective.changes)) {
     options.changes = collective.changes;

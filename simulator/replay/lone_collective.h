@@ -18,10 +18,12 @@ namespace lockstep {
 /// One collective with the network to itself.
 struct LoneCollective {
   std::shared_ptr<const Schedule> schedule;
-  Bytes bytes;                         ///< the full tensor, for messages
-  std::vector<NodeId> nodes;           ///< where each rank runs
-  std::vector<Time> entry;             ///< when each rank enters; empty: all at 0
-  Time send_latency;                   ///< of a transfer, where the schedule has none of its own
+  Bytes bytes;                ///< the full tensor, for messages
+  std::vector<NodeId> nodes;  ///< where each rank runs
+  std::vector<Time> entry;    ///< when each rank enters; empty: all at 0
+  Time send_latency;          ///< of a transfer, where the schedule has none of its own
+  /// As in ReplayOptions; only where transfers are run one by one (run_lone_collective()).
+  Time reduce_latency, receive_latency;
   std::vector<NetworkChange> changes;  ///< of links' bandwidth, in order of time
   std::vector<LinkFault> faults;
 

@@ -18,7 +18,7 @@ enum class StreamOrder : std::uint8_t {
 
 /// One operation of a rank. Compute: `lead`, then `compute`. Communication (comm != kNone): the
 /// rank enters the collective, takes part until its share is done, then `compute` more (SimAI's
-/// update time) before successors may start.
+/// update time) before successors may start; a newest-first stream goes on without it.
 struct ProgramOp {
   Time lead;  ///< idle time before it, not counted as compute
   Time compute;

@@ -66,7 +66,8 @@ using ScheduleSource =
 struct ReplayOptions {
   /// From the moment a transfer may start to its first bit: software and NIC, per transfer.
   Time send_latency = Time::us(6);
-  /// Added to transfers of a reduce-scatter that wait for another (SimAI: 30 ns of memory access).
+  /// Added to transfers of a reduce-scatter that wait for another (SimAI: 30 ns of memory access),
+  /// and where steps are taken in order to those that SimAI counts (CollectiveRuns::memory_time()).
   Time reduce_latency;
   /// From the moment a transfer may start to when its rank takes what arrives for the same step,
   /// where steps are taken in order (Schedule::steps_in_order).

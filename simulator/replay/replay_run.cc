@@ -328,6 +328,17 @@ void ReplayRun::communicated(std::int32_t r, std::int32_t op, Time moved) {
     at(r).timing[index(op)].moved = moved;
   }
   own_.push({now_ + what.compute, ++order_, r, op}, now_);
+  if (frees_stream_early(r, op)) {
+    at(r).streams[index(what.stream)].busy = false;
+    feed(r, what.stream);
+  }
+}
+
+/// SimAI's queue goes on when a collective is over; its update time is the layer's alone.
+bool ReplayRun::frees_stream_early(std::int32_t r, std::int32_t op) const {
+  const ProgramOp& what = op_of(r, op);
+  return what.comm != CommType::kNone && what.compute > Time() &&
+         work_.program(r).streams()[index(what.stream)] == StreamOrder::kNewestFirst;
 }
 
 void ReplayRun::ended(std::int32_t r, std::int32_t op) {
@@ -348,7 +359,8 @@ void ReplayRun::ended(std::int32_t r, std::int32_t op) {
   ++done_ops_;
   rank.end = now_;
   const std::int32_t stream = op_of(r, op).stream;
-  rank.streams[index(stream)].busy = false;
+  const bool frees = !frees_stream_early(r, op);
+  rank.streams[index(stream)].busy = rank.streams[index(stream)].busy && !frees;
   const ProgramOp& what = op_of(r, op);
   if (interferes()) {
     if (what.comm == CommType::kNone) {
@@ -368,7 +380,9 @@ void ReplayRun::ended(std::int32_t r, std::int32_t op) {
       ready(r, next);
     }
   }
-  feed(r, stream);
+  if (frees) {
+    feed(r, stream);
+  }
 }
 
 }  // namespace lockstep

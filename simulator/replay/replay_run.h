@@ -77,6 +77,7 @@ class ReplayRun {
   void collective(std::int32_t r, const ProgramOp& what, std::int32_t by);
   void communicated(std::int32_t r, std::int32_t op, Time moved);
   void ended(std::int32_t r, std::int32_t op);
+  bool frees_stream_early(std::int32_t r, std::int32_t op) const;
   void change_network();
 
   // replay_stuck.cc

@@ -22,6 +22,7 @@
 #include "simulator/replay/op_names.h"
 #include "simulator/replay/pipeline.h"
 #include "simulator/replay/shared_step.h"
+#include "simulator/replay/simai_latency.h"
 #include "simulator/replay/stage_hop.h"
 #include "simulator/replay/step_fold.h"
 #include "simulator/replay/step_programs.h"
@@ -32,8 +33,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kSimulatedPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
-constexpr Time kBusLatency = Time::ns(10);     // SimAI: before every transfer
-constexpr Time kReduceLatency = Time::ns(30);  // SimAI: three memory accesses of 10 ns
 
 StragglerContext straggler_context(const RankPrograms& work, const std::vector<NodeId>& nodes,
                                    const Topology& topology, const StepOptions& options) {
@@ -99,9 +98,9 @@ ReplayOptions replay_options_of(const StepPrograms& compiled, const std::vector<
                                 const StepOptions& options) {
   const bool strict = options.simai_flavour;
   ReplayOptions replay;
-  replay.send_latency = options.send_latency + (strict ? kBusLatency : Time());
-  replay.reduce_latency = strict ? kReduceLatency : Time();
-  replay.receive_latency = strict ? kBusLatency : Time();
+  replay.send_latency = options.send_latency + (strict ? kSimaiBusLatency : Time());
+  replay.reduce_latency = strict ? kSimaiReduceLatency : Time();
+  replay.receive_latency = strict ? kSimaiBusLatency : Time();
   replay.op_name = [&names](std::int32_t rank, std::int32_t op) { return names(rank, op); };
   replay.show_progress = options.show_progress;
   replay.tensor_schedules = options.tensor_schedules;

@@ -83,21 +83,20 @@ struct Case {
   double percent;  // largest deviation allowed
 };
 
-// Where all traffic stays in servers or on one rail, equal to the nanosecond but for the first
-// order of channels (100 ns in llm2_16 and llm2_64). Where a small all-reduce crosses the spine on
-// hashed paths, single ties between ACKs grow.
+// Where all traffic stays in servers or on one rail, equal to the nanosecond. Where a small
+// all-reduce crosses the spine on hashed paths, single ties between ACKs grow.
 constexpr Case kCases[] = {
-    {"ar_16M_8", "6us", 0.0001},
-    {"ar_128M_8", "6us", 0.0001},
-    {"ar_1G_8", "6us", 0.0001},
-    {"micro_8_lat3", "3us", 0.0001},
-    {"micro_8_latunset", "6ms", 0.0001},
-    {"tut_ring_32_nv1440", "2us", 0.0001},
-    {"micro_32_pxn", "2us", 0.0001},
-    {"micro_128_A100_readme", "3us", 0.0001},
-    {"llm2_8", "6us", 0.0001},
-    {"llm2_16", "6us", 0.001},
-    {"llm2_64", "6us", 0.001},
+    {"ar_16M_8", "6us", 0.000001},
+    {"ar_128M_8", "6us", 0.000001},
+    {"ar_1G_8", "6us", 0.000001},
+    {"micro_8_lat3", "3us", 0.000001},
+    {"micro_8_latunset", "6ms", 0.000001},
+    {"tut_ring_32_nv1440", "2us", 0.000001},
+    {"micro_32_pxn", "2us", 0.000001},
+    {"micro_128_A100_readme", "3us", 0.000001},
+    {"llm2_8", "6us", 0.000001},
+    {"llm2_16", "6us", 0.000001},
+    {"llm2_64", "6us", 0.000001},
     {"cc7_ar_16M_16", "6us", 1},
     {"cc8_ar_16M_16", "6us", 1},
     {"ar_16M_16", "6us", 1},
@@ -143,9 +142,9 @@ TEST(PacketAgainstSimai, ReductionInNvSwitches) {
 
 // Large chunks that collide on hashed paths: which packet goes first when two come at once decides,
 // and grows. SimAI's run is one draw; ours over some orders of simultaneous events must span it,
-// rank 0's end and the last rank's. Of 60 orders (seeds 1 to 60) rank 0 ends at 1945 to 2455 us,
-// 2131 us in the mean with a deviation of 106 us, the last rank at 2072 to 2537 us, 2272 us in the
-// mean with a deviation of 95 us. (Before what overtakes waited for the step before, the last rank
+// rank 0's end and the last rank's. Of 60 orders (seeds 1 to 60) rank 0 ends at 1920 to 2452 us,
+// 2142 us in the mean with a deviation of 121 us, the last rank at 2085 to 2667 us, 2266 us in the
+// mean with a deviation of 123 us. (Before what overtakes waited for the step before, the last rank
 // ended at 2134 us in the mean, 2.4 deviations before SimAI's.)
 TEST(PacketAgainstSimai, CollidingChunksSpread) {
   LOCKSTEP_NEEDS_REFERENCE();
@@ -153,7 +152,7 @@ TEST(PacketAgainstSimai, CollidingChunksSpread) {
   PacketOptions options = options_of("ar_128M_64", latency);
   options.fabric["TieOrder"] = "Random";
   double least = 1e300, most = 0, least_last = 1e300, most_last = 0;
-  for (const std::uint64_t seed : {1U, 8U, 10U, 16U}) {
+  for (const std::uint64_t seed : {1U, 18U, 31U, 36U}) {
     options.seed = seed;
     const StepResult result = simulate("ar_128M_64", latency, options);
     fmt::print("ar_128M_64, tie order {}: rank 0 {:.1f} us, last {:.1f} us\n", options.seed,
@@ -198,11 +197,30 @@ Transfers read_transfers(const std::string& text) {
   return transfers;
 }
 
-TEST(PacketAgainstSimai, EveryTransferOfOneServer) {
+// Two servers: as long as no packets meet at a spine at one time, all is equal. (From 645,505 ns on
+// two transfers there are told apart by whose packets went first.)
+TEST(PacketAgainstSimai, FirstStepsOverServers) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  const testing::ScratchFolder scratch;
+  const char* run = "ar_16M_16";
+  PacketOptions options = options_of(run, Time::us(6));
+  options.fct_file = scratch / "fct";
+  simulate(run, Time::us(6), options);
+  const auto before = [](Transfers transfers) {
+    std::erase_if(transfers, [](const auto& each) { return std::get<0>(each) >= 645'505; });
+    return transfers;
+  };
+  const Transfers theirs = before(read_transfers(testing::slurp(folder_of(run) + "fct.txt.gz")));
+  EXPECT_GT(theirs.size(), 1000U);
+  EXPECT_EQ(before(read_transfers(testing::slurp(options.fct_file))), theirs);
+}
+
+TEST(PacketAgainstSimai, EveryTransferWhereNothingCollides) {
   LOCKSTEP_NEEDS_REFERENCE();
   const testing::ScratchFolder scratch;
   for (const auto& [run, send_latency] :
-       {std::pair("llm2_8", "6us"), std::pair("micro_8_lat3", "3us")}) {
+       {std::pair("llm2_8", "6us"), std::pair("micro_8_lat3", "3us"), std::pair("llm2_16", "6us"),
+        std::pair("llm2_64", "6us")}) {
     const Time latency = parse_time(send_latency);
     PacketOptions options = options_of(run, latency);
     options.fct_file = (scratch / (std::string(run) + ".fct"));
@@ -219,7 +237,7 @@ TEST(PacketAgainstSimai, EveryTransferOfOneServer) {
     }
     fmt::print("{}: {} of {} transfers equal to the nanosecond, ends at most {} ns apart\n", run,
                equal, ours.size(), worst);
-    EXPECT_LE(worst, 1000) << run;
+    EXPECT_EQ(worst, 0) << run;
   }
 }
 

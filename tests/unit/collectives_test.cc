@@ -268,6 +268,83 @@ TEST(BrokenBroadcast, SendsWhatItDoesNotHave) {
   EXPECT_THAT(check_schedule(s), HasSubstr("place 1 does not have"));
 }
 
+// Two servers of three: each channel changes servers twice, by way of the rank at which it enters
+// the server that it leaves. So a step has 18 + 6 transfers.
+TEST(Relays, HandOnBetweenServers) {
+  const GroupShape shape = in_servers_of(3, 6);
+  CollectiveRequest request{.op = CommType::kAllReduce,
+                            .bytes = Bytes(1800),
+                            .flavour = CollectiveFlavour::kSimai,
+                            .relays = true};
+  const Schedule schedule = choose_algorithm(request.op, 6).build(request, shape);
+  EXPECT_EQ(check_schedule(schedule), "");
+  EXPECT_EQ(schedule.transfer_count(), 10 * (18 + 6));
+  EXPECT_EQ(schedule.relays.size(), 10 * 6U);
+  // Channel 1 of server 0 goes 1, 2, 0, and leaves for rank 4 by way of 1.
+  std::vector<std::pair<std::int32_t, std::int32_t>> ways;
+  for (const Slot& slot : std::span(schedule.slots).first(24)) {
+    if (slot.channel == 1) {
+      ways.emplace_back(slot.source, slot.destination);
+    }
+  }
+  using Way = std::pair<std::int32_t, std::int32_t>;
+  EXPECT_THAT(ways, ElementsAre(Way(1, 2), Way(2, 0), Way(0, 1), Way(1, 4), Way(4, 5), Way(5, 3),
+                                Way(3, 4), Way(4, 1)));
+  // In the next step rank 4 passes on what the relay has sent it.
+  const auto& slots = schedule.slots;
+  const auto next = static_cast<std::size_t>(24 + 8 + 4);
+  ASSERT_EQ(slots[next].source, 4);
+  EXPECT_EQ(schedule.waits(next)[0].slot, 8 + 3);
+  EXPECT_EQ(schedule.waits(8 + 3)[0].slot, 8 + 2);
+
+  request.op = CommType::kReduceScatter;
+  EXPECT_EQ(choose_algorithm(request.op, 6).build(request, shape).transfer_count(), 5 * 24);
+  request.op = CommType::kAllGather;  // SimAI's have none
+  EXPECT_EQ(choose_algorithm(request.op, 6).build(request, shape).transfer_count(), 5 * 18);
+  request.op = CommType::kAllReduce;
+  request.flavour = CollectiveFlavour::kDefault;
+  EXPECT_TRUE(choose_algorithm(request.op, 6).build(request, shape).relays.empty());
+}
+
+TEST(Relays, AreRightInGroupsOfEveryShape) {
+  for (const CommType op : {CommType::kAllReduce, CommType::kReduceScatter}) {
+    for (std::int32_t n = 2; n <= 9; ++n) {
+      for (const std::int32_t per_server : {1, 2, 3, 8}) {
+        for (const std::int32_t channels : {0, 3}) {
+          const CollectiveRequest request{.op = op,
+                                          .bytes = Bytes(7919),
+                                          .channels = channels,
+                                          .flavour = CollectiveFlavour::kSimai,
+                                          .relays = true};
+          const Schedule schedule =
+              choose_algorithm(op, n).build(request, in_servers_of(per_server, n));
+          EXPECT_EQ(check_schedule(schedule), "") << n << " by " << per_server;
+          EXPECT_EQ(schedule.relays.empty(), per_server == 1 || per_server >= n);
+        }
+      }
+    }
+  }
+}
+
+TEST(Relays, HandOnOnlyWhatComesToThem) {
+  Schedule s;  // from rank 0 to rank 1 by way of rank 2, whose own copy stays as it is
+  s.op = CommType::kSendRecv;
+  s.ranks = 3;
+  s.chunks = 3;
+  s.chunk_bytes = Bytes(1);
+  s.add({.source = 0, .destination = 2, .start = 0}, {});
+  s.add({.source = 2, .destination = 1, .start = 0}, {{{0, 0}}});
+  s.add({.source = 1, .destination = 2, .start = 1}, {});
+  s.add({.source = 2, .destination = 0, .start = 2}, {});
+  s.relays = {1};
+  EXPECT_EQ(check_schedule(s), "");
+  s.relays = {3};
+  EXPECT_THAT(check_schedule(s), HasSubstr("relay 3 is not a slot"));
+  s.relays = {1};
+  s.slots[0].destination = 1;
+  EXPECT_THAT(check_schedule(s), HasSubstr("relay 1 hands on what comes to another place"));
+}
+
 TEST(Reduction, TwoMayArriveInEitherOrder) {
   Schedule s;  // ranks 1 and 2 both add into rank 0
   s.op = CommType::kReduce;

@@ -205,6 +205,47 @@ TEST(PacketEngine, LinkThatLosesPackets) {
   EXPECT_LT(engine.statistics().drops, 50);
 }
 
+// SimAI's first transfers, 8 GPUs of a server with 8 channels each, all at once: GPUs 0 and 4 send
+// channel 0 first and then 7 to 1, the others 7 to 0. Later ones go in the order of channels. Each
+// is one packet, so that they leave in the order in which they began.
+TEST(PacketEngine, FirstTransfersGoInSimaisOrder) {
+  testing::FabricMaker maker;
+  maker.topology.gpus_per_server = 8;
+  for (std::int32_t i = 0; i < 8; ++i) {
+    maker.gpu(0);
+  }
+  const NodeId leaf = maker.leaf();
+  for (std::int32_t i = 0; i < 8; ++i) {
+    maker.link(NodeId(i), leaf);
+  }
+  PacketOptions options = simai_packet_options();
+  options.program = std::string(LOCKSTEP_BINARY) + "-packet";
+  PacketEngine engine(maker.topology, options);
+  for (const bool first : {true, false}) {
+    for (std::int32_t gpu = 0; gpu < 8; ++gpu) {
+      for (std::int32_t channel = 0; channel < 8; ++channel) {
+        engine.start({NodeId(gpu), NodeId((gpu + 1) % 8), Bytes(5000), Time::us(first ? 1 : 900),
+                      channel, static_cast<std::uint64_t>(gpu * 8 + channel)});
+      }
+    }
+    std::vector<std::vector<std::uint64_t>> left(8);
+    for (const NetworkEvent& event : testing::run_to_end(engine)) {
+      if (event.kind == NetworkEvent::Kind::kSent) {
+        left[event.tag / 8].push_back(event.tag % 8);
+      }
+    }
+    for (std::size_t gpu = 0; gpu < 8; ++gpu) {
+      if (!first) {
+        EXPECT_THAT(left[gpu], ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)) << gpu;
+      } else if (gpu % 4 == 0) {
+        EXPECT_THAT(left[gpu], ::testing::ElementsAre(0, 7, 6, 5, 4, 3, 2, 1)) << gpu;
+      } else {
+        EXPECT_THAT(left[gpu], ::testing::ElementsAre(7, 6, 5, 4, 3, 2, 1, 0)) << gpu;
+      }
+    }
+  }
+}
+
 // 600 ports would set apart more than the whole buffer of a switch; they share half of it.
 TEST(PacketEngine, SwitchOfManyPorts) {
   const Topology topology = testing::star(600);

@@ -137,6 +137,29 @@ TEST(Replay, NewestFirstQueueOvertakes) {
   EXPECT_EQ(result.first_rank[1].end, Time::us(6));
 }
 
+// The first lasts from 0 to 2 us and has an update time of 5 us, which what comes after it waits
+// for, but the queue does not: the second lasts from 2 to 4 us.
+TEST(Replay, UpdateTimeHoldsUpNoQueue) {
+  Program program({StreamOrder::kProgram, StreamOrder::kNewestFirst});
+  ProgramOp first = collective(CommType::kAllReduce, 1000, 0);
+  first.stream = 1;
+  first.compute = Time::us(5);
+  const std::int32_t updated = program.add(first, {});
+  ProgramOp second = collective(CommType::kAllReduce, 1000, 0);
+  second.stream = 1;
+  program.add(second, {});
+  program.add({.compute = Time::us(1)}, {&updated, 1});
+  program.finish();
+  RankPrograms work;
+  work.programs.push_back(std::move(program));
+  work.program_of_rank = {0, 0};
+  work.families.emplace_back(GroupKind::kDp, std::vector<std::vector<std::int32_t>>{{0, 1}}, 2);
+  const ReplayResult result = run(work);
+  EXPECT_EQ(result.first_rank[0].end, Time::us(7));
+  EXPECT_EQ(result.first_rank[1].end, Time::us(4));
+  EXPECT_EQ(result.first_rank[2].end, Time::us(8));
+}
+
 TEST(Replay, SendAndReceiveMatchByPair) {
   // 0 sends to 1 after 5 us: sent at 6 us, delivered at 7 us; rank 1 waits from 0 on.
   OpTable table;
@@ -248,21 +271,23 @@ TEST(ParallelGroups, WrongShapesNameTheRule) {
   }
 }
 
-/// The first transfer of a collective is 1 ms late; notes when each starts, by slot.
+/// The first transfer of a collective is `late`; notes when each starts, by slot.
 class OvertakingNetwork : public testing::FakeNetwork {
  public:
-  explicit OvertakingNetwork(bool queues) : queues_(queues) {}
+  explicit OvertakingNetwork(bool queues, Time late = Time::us(1000))
+      : queues_(queues), late_(late) {}
   using NetworkEngine::start;
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override {
     starts_.resize(std::max<std::size_t>(starts_.size(), tag + 1));
     starts_[tag] = when;
-    FakeNetwork::start(connection, bytes, tag == 0 ? when + Time::us(1000) : when, tag);
+    FakeNetwork::start(connection, bytes, tag == 0 ? when + late_ : when, tag);
   }
   bool has_queues() const override { return queues_; }
   Time started(std::size_t slot) const { return starts_[slot]; }
 
  private:
   bool queues_;
+  Time late_;
   std::vector<Time> starts_;
 };
 
@@ -294,6 +319,40 @@ TEST(Replay, WhatOvertakesWaitsForTheStepBefore) {
     EXPECT_EQ(network.started(3), Time::ns(1003));
     EXPECT_EQ(network.started(4), Time::ns(1'001'003));
     EXPECT_EQ(network.started(7), queues ? Time::ns(1'001'013) : Time::ns(2006));
+  }
+}
+
+// SimAI's count of three ranks' all-reduce on one channel, 4 steps: each rank's first transfer of a
+// cycle of three is free and turns the rank's switch on, so that the second and third cost 30 ns;
+// the fourth begins a cycle and is free again. With two channels the second one's first transfer
+// turns it off at once.
+TEST(Replay, MemoryTimeByCycles) {
+  for (const std::int32_t channels : {1, 2}) {
+    const CollectiveRequest request{.op = CommType::kAllReduce,
+                                    .bytes = Bytes(9 * channels),
+                                    .channels = channels,
+                                    .flavour = CollectiveFlavour::kSimai};
+    const auto schedule = std::make_shared<const Schedule>(
+        algorithm_named("ring", request.op).build(request, {3, {0, 1, 2}}));
+    RankPrograms work;
+    work.families.emplace_back(GroupKind::kWorld, std::vector<std::vector<std::int32_t>>{{0, 1, 2}},
+                               3);
+    Program program({StreamOrder::kProgram});
+    program.add(collective(request.op, request.bytes.count(), 0), {});
+    program.finish();
+    work.programs.push_back(std::move(program));
+    work.program_of_rank = {0, 0, 0};
+    const Topology topology = gpus(3);
+    OvertakingNetwork network(true, Time());
+    replay(work, topology.gpus(), topology, network,
+           [&](CommType, Bytes, const GroupShape&) { return schedule; },
+           {.send_latency = Time(), .reduce_latency = Time::ns(30)});
+    const auto lane = static_cast<std::size_t>(3 * channels);
+    const std::int64_t cost = channels == 1 ? 30 : 0;
+    EXPECT_EQ(network.started(0), Time());
+    EXPECT_EQ(network.started(lane), Time::ns(1003 + cost));
+    EXPECT_EQ(network.started(2 * lane), Time::ns(2006 + 2 * cost));
+    EXPECT_EQ(network.started(3 * lane), Time::ns(3009 + 2 * cost));
   }
 }
 

@@ -18,7 +18,8 @@ constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommTyp
 /// rank r's chunk on channel c is chunk (r * channels + c) * slices + s.
 ///
 /// SimAI starts a new flow for every step, whether or not the one before has left, so there each is
-/// a slot of its own; but a rank's steps start in order.
+/// a slot of its own; but a rank's steps start in order. With relays a step from one server to the
+/// next is two of them, the second of which waits for the first.
 class Build {
  public:
   Build(const CollectiveRequest& request, const GroupShape& shape)
@@ -34,6 +35,10 @@ class Build {
     schedule_.steps_in_order = step_by_step_;
     set_chunks();
     rings_ = make_rings(request, shape);
+    if (step_by_step_) {
+      lay_out_step(shape);
+      schedule_.reserve(static_cast<double>(step_slots_) * steps_);
+    }
     std::vector<std::int32_t> cycle;
     for (std::int32_t c = 0; c < channels_; ++c) {
       cycle.clear();
@@ -78,6 +83,26 @@ class Build {
     }
   }
 
+  /// Who relays what a place sends, if anybody does, and where in a step the slot stands that
+  /// brings it to the next place.
+  void lay_out_step(const GroupShape& shape) {
+    const bool relays = request_.relays && request_.op != CommType::kAllGather;
+    for (const std::vector<std::int32_t>& ring : rings_) {
+      const auto server_of = [&](std::int32_t place) {
+        return shape.server[static_cast<std::size_t>(ring[static_cast<std::size_t>(place)])];
+      };
+      std::int32_t entry = ring.front();
+      for (std::int32_t place = 0; place < n_; ++place) {
+        const std::int32_t rank = ring[static_cast<std::size_t>(place)];
+        entry = place > 0 && server_of(place) != server_of(place - 1) ? rank : entry;
+        const bool leaves = server_of(place) != server_of((place + 1) % n_);
+        relay_.push_back(relays && leaves && rank != entry ? entry : -1);
+        step_slots_ += relay_.back() < 0 ? 1 : 2;
+        brings_.push_back(step_slots_ - 1);
+      }
+    }
+  }
+
   void add(std::int32_t step, std::int32_t c, std::int32_t place) {
     const std::vector<std::int32_t>& ring = rings_[static_cast<std::size_t>(c)];
     const std::int32_t first = place - step - (reducing_ > 0 ? 1 : 0);  // whose chunk goes first
@@ -93,10 +118,19 @@ class Build {
     const std::int32_t before = c * n_ + (place + n_ - 1) % n_;
     if (!step_by_step_) {
       schedule_.add(slot, {{{before, slices_}}});
-    } else if (step == 0) {
-      schedule_.add(slot, {});
-    } else {
-      schedule_.add(slot, {{{(step - 1) * n_ * channels_ + before, 0}}});
+      return;
+    }
+    const std::int32_t relay = relay_[static_cast<std::size_t>(c * n_ + place)];
+    Slot leg = slot;
+    if (relay >= 0) {
+      leg.destination = relay;
+      leg.reduces = 0;
+    }
+    const SlotWait arrival{(step - 1) * step_slots_ + brings_[static_cast<std::size_t>(before)], 0};
+    const std::int32_t added = schedule_.add(leg, {&arrival, step == 0 ? 0U : 1U});
+    if (relay >= 0) {
+      slot.source = relay;
+      schedule_.relays.push_back(schedule_.add(slot, {{{added, 0}}}));
     }
   }
 
@@ -106,6 +140,8 @@ class Build {
   std::int32_t slices_, reducing_, steps_;
   Schedule schedule_;
   std::vector<std::vector<std::int32_t>> rings_;
+  std::vector<std::int32_t> relay_, brings_;  // by channel and place
+  std::int32_t step_slots_ = 0;
 };
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
