@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/warnings.h"
+#include "trace/trace.h"
 
 namespace lockstep {
 
@@ -23,6 +24,14 @@ inline constexpr std::array<std::string_view, 11> kTraceColumns = {
 inline constexpr std::array<std::string_view, 6> kTraceExtraColumns = {
     "bytes", "group", "tp_rank", "cp_rank", "ep_rank", "alone"};
 inline constexpr std::string_view kTraceAloneColumn = kTraceExtraColumns.back();
+
+/// Those of a trace's rows: none without bytes, all but the last one where nothing is known of it.
+inline std::span<const std::string_view> trace_extra_columns(const TraceExtra& extra) {
+  const std::size_t count = extra.bytes.empty()     ? 0
+                            : extra.alone_s.empty() ? kTraceExtraColumns.size() - 1
+                                                    : kTraceExtraColumns.size();
+  return std::span(kTraceExtraColumns).first(count);
+}
 
 /// Those of kTraceExtraColumns that say where a worker is.
 inline constexpr std::array<std::string_view, 3> kTraceRankColumns = {"tp_rank", "cp_rank",

@@ -15,8 +15,8 @@ void write_csv(const Trace& t, const std::string& path) {
   AtomicFile file(path);
   const TraceExtra& extra = t.extra;
   std::string text = join(kTraceColumns, ",");
-  if (!extra.bytes.empty()) {
-    text += "," + join(kTraceExtraColumns, ",");
+  for (const std::string_view column : trace_extra_columns(extra)) {
+    text += fmt::format(",{}", column);
   }
   text += "\n";
   for (std::size_t i = 0; i < t.size(); ++i) {
@@ -25,8 +25,11 @@ void write_csv(const Trace& t, const std::string& path) {
                    t.stage[i], t.rank[i], t.step[i], to_text(t.optype[i]), t.start_s[i],
                    t.duration_s[i], t.seq_id[i], t.mc[i], t.mb_id[i], t.gmc[i]);
     if (!extra.bytes.empty()) {
-      fmt::format_to(std::back_inserter(text), ",{},{},{},{},{},{}", extra.bytes[i], extra.group[i],
-                     extra.tp_rank[i], extra.cp_rank[i], extra.ep_rank[i], extra.alone_s[i]);
+      fmt::format_to(std::back_inserter(text), ",{},{},{},{},{}", extra.bytes[i], extra.group[i],
+                     extra.tp_rank[i], extra.cp_rank[i], extra.ep_rank[i]);
+      if (!extra.alone_s.empty()) {
+        fmt::format_to(std::back_inserter(text), ",{}", extra.alone_s[i]);
+      }
     }
     text += '\n';
     if (text.size() > (1U << 20)) {

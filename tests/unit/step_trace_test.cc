@@ -1,6 +1,7 @@
 #include "simulator/replay/step_trace.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -178,6 +179,16 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
     EXPECT_EQ(read.extra.alone_s, trace.extra.alone_s);
     read.extra.alone_s[3] = -2;
     EXPECT_THROW(check_rows(read, "t"), Error);
+    Trace without = trace;  // a trace may do without
+    without.extra.alone_s.clear();
+    for (const char* name : {"without.csv", "without.parquet"}) {
+      if (has_parquet() || std::string_view(name).ends_with(".csv")) {
+        write_trace(without, folder / name);
+        read = read_trace(folder / name);
+        EXPECT_TRUE(read.extra.alone_s.empty());
+        EXPECT_EQ(read.extra.ep_rank, trace.extra.ep_rank);
+      }
+    }
   }
 }
 

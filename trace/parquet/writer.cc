@@ -96,11 +96,15 @@ std::string to_parquet_bytes(const Trace& trace) {
   std::vector<std::string_view> columns(kTraceColumns.begin(), kTraceColumns.end());
   if (!trace.extra.bytes.empty()) {
     const TraceExtra& extra = trace.extra;
-    columns.insert(columns.end(), kTraceExtraColumns.begin(), kTraceExtraColumns.end());
-    arrays.insert(arrays.end(),
-                  {whole<std::int64_t>(extra.bytes), texts(extra.group),
-                   whole<std::int32_t>(extra.tp_rank), whole<std::int32_t>(extra.cp_rank),
-                   whole<std::int32_t>(extra.ep_rank), seconds(extra.alone_s)});
+    const auto more = trace_extra_columns(extra);
+    columns.insert(columns.end(), more.begin(), more.end());
+    arrays.insert(
+        arrays.end(),
+        {whole<std::int64_t>(extra.bytes), texts(extra.group), whole<std::int32_t>(extra.tp_rank),
+         whole<std::int32_t>(extra.cp_rank), whole<std::int32_t>(extra.ep_rank)});
+    if (!extra.alone_s.empty()) {
+      arrays.push_back(seconds(extra.alone_s));
+    }
   }
   arrow::FieldVector fields;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
