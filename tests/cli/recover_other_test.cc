@@ -1,0 +1,217 @@
+// What is no one worker's fault: parts of the fabric, stages, uneven work, a single step; and
+// traces without any (recover.h).
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/cli/recover.h"
+
+namespace lockstep {
+namespace {
+
+// Gradients of weights that are left behind the last pass, and what is reduced behind them, are all
+// of the step that no pass explains: replayed without launch gaps it takes what it took.
+TEST_F(Recover, ReplayedStepsOfSplitSchedulesTakeTheirTime) {
+  const std::string small = "--model llama3-8b --num-layers 8 --mbs 1 --seq 2048 --pp 2 ";
+  for (const auto& [more, straggler] :
+       {std::pair("--gpus 16 --gbs 32 --schedule zb-h1", "gpu:13:1.81"),
+        std::pair("--gpus 6 --gbs 12 --schedule dualpipe", "gpu:4:1.78"),
+        std::pair("--gpus 16 --tp 2 --sp --gbs 64 --schedule zb-h1", "gpu:10:1.6")}) {
+    SCOPED_TRACE(more);
+    simulate(small + more, straggler);
+    whatif();
+    EXPECT_NEAR(json_of("out/causes-simulated.json")["step_time_s"].get<double>() /
+                    json_of("simulated.json")["total_s"].get<double>(),
+                1, 0.001);
+  }
+}
+
+// A table of layers has no clipping; and no computation where it has no times.
+TEST_F(Recover, ATableOfLayersIsRead) {
+  const std::string table = (folder_ / "table.txt").string();
+  run("generate --generator simai-training --model gpt-13b --world_size 64 --tp 8 --pp 4 --sp "
+      "--global_batch 64 --micro_batch 1 -o " +
+      table + " > " + (folder_ / "generated.txt").string());
+  run(
+      fmt::format("simulate --workload {} --semantics megatron --topology Spectrum-X:g=64 --trace "
+                  "{} --json > {}",
+                  table, (folder_ / "s.csv").string(), (folder_ / "simulated.json").string()));
+  whatif();
+  EXPECT_NEAR(json_of("out/causes-simulated.json")["step_time_s"].get<double>() /
+                  json_of("simulated.json")["total_s"].get<double>(),
+              1, 0.01);
+}
+
+// What simulations write gives no cause for warnings.
+TEST_F(Recover, CleanTracesAreReadWithoutWarnings) {
+  for (const std::string schedule : {"1f1b", "gpipe", "zb-h1", "dualpipe"}) {
+    simulate(fmt::format("--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 "
+                         "--schedule {}",
+                         schedule),
+             "gpu:0:1");
+    whatif();
+    const FileText said((folder_ / "whatif.txt").string());
+    EXPECT_EQ(said.view().find("warning"), std::string_view::npos) << said.view();
+  }
+}
+
+// Of one replica DualPipe has gradients to add up all the same: those of the stages that hold the
+// same layers.
+TEST_F(Recover, DualPipeOfOneReplicaIsRead) {
+  simulate("--model llama3-8b --gpus 4 --pp 4 --mbs 1 --gbs 16 --seq 2048 --schedule dualpipe",
+           "gpu:2:1.5");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  EXPECT_EQ(causes["slowest_workers"][0]["rank"], 2);
+  EXPECT_NEAR(
+      causes["step_time_s"].get<double>() / json_of("simulated.json")["total_s"].get<double>(), 1,
+      0.001);
+}
+
+// Servers have eight GPUs: the second one has stages 2 and 3, all of them slow.
+TEST_F(Recover, Node) {
+  expect_mended(
+      "node:1:1.3",
+      "--set 'compute[rank=8-15] *= 0.76923077' --set 'optimizer[rank=8-15] *= 0.76923077'");
+  expect_slow_stages("node:1:1.3", "1.3 times on stage 2, ");
+}
+
+TEST_F(Recover, Stage) {
+  expect_mended("stage:2:1.4", "--set 'compute[stage=2] *= 0.71428571'");
+  expect_slow_stages("stage:2:1.4", "1.4 times on stage 2");
+}
+
+// A slow cable, NIC, switch or rail: the part that is left of the bandwidth is that of the messages
+// that cross it, but for what does not depend on bandwidth (1.6 % of the 1.4 ms of 64 MiB here).
+TEST_F(Recover, Link) { expect_slow_messages("link:3-21:0.05", 3, 20); }
+
+TEST_F(Recover, Nic) { expect_slow_messages("nic:5:0.05", 5, 20); }
+
+TEST_F(Recover, Switch) { expect_slow_messages("switch:20:0.05", 2, 20); }
+
+TEST_F(Recover, Rail) { expect_slow_messages("rail:6:0.05", 6, 20); }
+
+// One of five packets lost, and 64 sent again for each: (1 - p) / (1 - p + 64 p) = 1 / 17 is left.
+TEST_F(Recover, Loss) { expect_slow_messages("loss:3-21:0.2:64", 3, 17); }
+
+// 380 of 400 Gb/s are taken on the way from GPU 3 to GPU 11, nothing on the way back.
+TEST_F(Recover, Background) { expect_slow_messages("background:3-11:380Gbps", 3, 20); }
+
+// A cable that is away for half a second, with no other way: the messages of that time wait for its
+// end.
+TEST_F(Recover, Down) { expect_slow_messages("down:3-21:never@500ms-1000ms", 3, 0); }
+
+// Loads of a group have a mean of 1, so that passes as long as their mean are those of even loads.
+// Transfers among the experts, which carry uneven loads too, are somewhat longer by their median.
+TEST_F(Recover, Experts) {
+  expect_mended("experts:0.5:0.3", "--set 'compute = ideal' --set 'tp-comm = ideal'",
+                "--model mixtral-8x7b --gpus 8 --ep 8 --mbs 1 --global-batch 64 --seq 1024", 1.2);
+}
+
+// A trace does not say how long sequences are, so not how long passes were if they were even, and S
+// cannot be told. What it shows is that passes vary, forward and backward together.
+TEST_F(Recover, SequenceLengths) {
+  simulate(kStages, "seqlen:0.5");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  EXPECT_EQ(causes["causes"][0]["cause"], "sequence-length");
+  EXPECT_GT(causes["sequence_length"]["correlation"].get<double>(), 0.99);
+  simulate("--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 2048", "seqlen:0.5");
+  whatif();
+  const Json without_stages = json_of("out/causes-simulated.json")["causes"];
+  ASSERT_EQ(without_stages.size(), 1U) << without_stages.dump();
+  EXPECT_EQ(without_stages[0]["cause"], "sequence-length");
+  simulate(kStages, "seqlen:0");
+  whatif();
+  EXPECT_LT(json_of("out/causes-simulated.json")["sequence_length"]["correlation"].get<double>(),
+            0.9);
+}
+
+// What uneven sequences cost beside even ones is not in a trace, but what they cost beside passes
+// as long as theirs are on average is: that of a step all of whose GPUs are slow by that much.
+TEST_F(Recover, SequenceLengthsBesideTheirMean) {
+  const std::string job = "--model llama3-8b --gpus 16 --zero 1 --mbs 1 --gbs 64 --seq 2048";
+  const auto mean_of_passes = [&](const std::string& trace) {
+    std::ifstream rows(folder_ / trace);
+    double sum = 0;
+    int count = 0;
+    for (std::string line; std::getline(rows, line);) {
+      if (line.find("-compute,") != std::string::npos) {
+        std::vector<std::string> fields;
+        std::istringstream text(line);
+        for (std::string field; std::getline(text, field, ',');) {
+          fields.push_back(field);
+        }
+        sum += std::stod(fields[6]);
+        ++count;
+      }
+    }
+    return sum / count;
+  };
+  simulate(job, "gpu:0:1", "even.csv");
+  simulate(job, "seqlen:0.5");
+  const double uneven_s = json_of("simulated.json")["total_s"];
+  const double edited_s = edited("--set 'compute = ideal'");
+  simulate(job, fmt::format("gpu:*:{}", mean_of_passes("s.csv") / mean_of_passes("even.csv")),
+           "mean.csv");
+  const double mean_s = json_of("simulated.json")["total_s"];
+  EXPECT_GT(uneven_s / mean_s, 1.1);
+  EXPECT_NEAR(uneven_s / edited_s / (uneven_s / mean_s), 1, 0.01);
+}
+
+// Two cables of different data-parallel ranks are away for a while: no worker and no stage explains
+// what is lost, transfers do.
+TEST_F(Recover, CommunicationIsNamed) {
+  EXPECT_GT(
+      simulate(kServers, "down:3-21:never@200ms-900ms --straggler down:13-23:never@300ms-1000ms"),
+      1.1);
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  ASSERT_EQ(causes["causes"].size(), 1U);
+  EXPECT_EQ(causes["causes"][0]["cause"], "communication");
+  EXPECT_EQ(causes["causes"][0]["confidence"], 1);
+  EXPECT_NE(causes["causes"][0]["evidence"].get<std::string>().find("pp-comm"), std::string::npos);
+  EXPECT_EQ(causes["steps"][0]["pattern"], "communication");
+}
+
+// All GPUs are slow in one of eight steps: that step is a one-off, no worker's or stage's fault,
+// and the job does not straggle.
+TEST_F(Recover, AOneOffIsToldFromWhatLasts) {
+  const std::string job = "--model llama3-8b --gpus 8 --mbs 1 --global-batch 32 --seq 1024";
+  simulate(job, "gpu:*:1.5", "slow.csv");
+  simulate(job, "gpu:0:1", "clean.csv");
+  std::ofstream all(folder_ / "s.csv");
+  for (int step = 1; step <= 8; ++step) {
+    std::ifstream rows(folder_ / (step == 5 ? "slow.csv" : "clean.csv"));
+    std::string line;
+    std::getline(rows, line);
+    if (step == 1) {
+      all << line << "\n";
+    }
+    const std::regex step_of("^([^,]*,[^,]*,[^,]*),[^,]*,");
+    while (std::getline(rows, line)) {
+      all << std::regex_replace(line, step_of, fmt::format("$1,{},", step)) << "\n";
+    }
+  }
+  all.close();
+  std::filesystem::copy_file(folder_ / "clean.yaml", folder_ / "s.yaml");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  ASSERT_EQ(causes["steps"].size(), 8U);
+  for (const Json& step : causes["steps"]) {
+    EXPECT_EQ(step["pattern"], step["step"] == 5 ? "one-off" : "none") << step.dump();
+  }
+  EXPECT_TRUE(causes["causes"].empty()) << causes["causes"].dump();
+}
+
+}  // namespace
+}  // namespace lockstep
