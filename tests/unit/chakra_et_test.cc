@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "tests/support/error_of.h"
 #include "tests/support/free_network.h"
 #include "tests/support/run.h"
 #include "workloads/chakra_node.h"
@@ -21,6 +21,7 @@ namespace lockstep::chakra_et_test {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -80,15 +81,6 @@ std::string collective(std::uint64_t id, std::int64_t type, std::int64_t bytes,
 
 const Op& op_of(const Workload& workload, std::size_t program, std::size_t op) {
   return std::get<OpTable>(workload.jobs[0].work).programs[program].ops[op];
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 class ChakraEt : public ::testing::Test {

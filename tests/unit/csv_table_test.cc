@@ -1,6 +1,5 @@
 #include "app/step_score/csv_table.h"
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -8,20 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep::csv_table_test {
 namespace {
 
+using testing::error_of;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(CsvTable, CellsByRowAndColumn) {
   const CsvTable table("model,gpus,time\nA,8,1.5\nB,,\n", "t.csv");

@@ -120,6 +120,15 @@ TEST(Replay, CyclicWaitIsNamedNotAHang) {
   }
 }
 
+/// Both run it, and are a group.
+RankPrograms on_two_ranks(Program program) {
+  RankPrograms work;
+  work.programs.push_back(std::move(program));
+  work.program_of_rank = {0, 0};
+  work.families.emplace_back(GroupKind::kDp, std::vector<std::vector<std::int32_t>>{{0, 1}}, 2);
+  return work;
+}
+
 TEST(Replay, NewestFirstQueueOvertakes) {
   // All ready at 0 on a queue that runs one at a time: op 0 starts at once, then 2 before 1.
   Program program({StreamOrder::kNewestFirst});
@@ -127,11 +136,7 @@ TEST(Replay, NewestFirstQueueOvertakes) {
     program.add(collective(CommType::kAllReduce, 1000, 0), {});
   }
   program.finish();
-  RankPrograms work;
-  work.programs.push_back(std::move(program));
-  work.program_of_rank = {0, 0};
-  work.families.emplace_back(GroupKind::kDp, std::vector<std::vector<std::int32_t>>{{0, 1}}, 2);
-  const ReplayResult result = run(work);
+  const ReplayResult result = run(on_two_ranks(std::move(program)));
   EXPECT_EQ(result.first_rank[0].end, Time::us(2));
   EXPECT_EQ(result.first_rank[2].end, Time::us(4));
   EXPECT_EQ(result.first_rank[1].end, Time::us(6));
@@ -150,11 +155,7 @@ TEST(Replay, UpdateTimeHoldsUpNoQueue) {
   program.add(second, {});
   program.add({.compute = Time::us(1)}, {&updated, 1});
   program.finish();
-  RankPrograms work;
-  work.programs.push_back(std::move(program));
-  work.program_of_rank = {0, 0};
-  work.families.emplace_back(GroupKind::kDp, std::vector<std::vector<std::int32_t>>{{0, 1}}, 2);
-  const ReplayResult result = run(work);
+  const ReplayResult result = run(on_two_ranks(std::move(program)));
   EXPECT_EQ(result.first_rank[0].end, Time::us(7));
   EXPECT_EQ(result.first_rank[1].end, Time::us(4));
   EXPECT_EQ(result.first_rank[2].end, Time::us(8));

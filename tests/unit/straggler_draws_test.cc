@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "simulator/replay/distribution.h"
 #include "simulator/replay/step_sample.h"
 #include "simulator/replay/straggler_plan.h"
+#include "tests/support/error_of.h"
 #include "tests/support/run.h"
 #include "trace/read_trace.h"
 
@@ -22,6 +22,7 @@ namespace lockstep::straggler_draws_test {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::error_of;
 using ::testing::HasSubstr;
 
 TEST(Distribution, MeansAndDeviationsAreThoseNamed) {
@@ -51,15 +52,6 @@ TEST(Distribution, HistogramDrawsByWeight) {
     slow += x == 2 ? 1 : 0;
   }
   EXPECT_NEAR(slow, 2500, 200);
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Distribution, HistogramErrorsNameLineAndField) {

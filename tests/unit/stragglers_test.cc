@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "simulator/replay/step_sample.h"
 #include "simulator/replay/step_simulation.h"
 #include "simulator/replay/straggler_plan.h"
+#include "tests/support/error_of.h"
 #include "tests/support/fake_network.h"
 #include "tests/support/run.h"
 #include "trace/read_trace.h"
@@ -22,16 +22,8 @@
 namespace lockstep::stragglers_test {
 namespace {
 
+using testing::error_of;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // A window of factor 2 from 10 to 30: work 15 from 5 on does 5 until 10, 10 in the 20 of the
 // window; 25 in all. From 30 on everything is as it was.
