@@ -43,18 +43,12 @@ std::pair<std::int32_t, std::int32_t> lane_and_steps(const Schedule& schedule) {
   }
   // One transfer a slot: those of a step wait for those of the one before, or of their own. The
   // next step begins where the first connection comes again.
-  const auto same_ends = [&](const Slot& a, const Slot& b) {
-    return a.source == b.source && a.destination == b.destination && a.channel == b.channel;
-  };
-  std::int32_t lane = 1;
-  while (lane < count && !same_ends(slot(lane), slot(0))) {
-    ++lane;
-  }
+  const auto lane = static_cast<std::int32_t>(schedule.likely_step());
   if (count % lane != 0) {
     return {0, 0};
   }
   for (std::int32_t i = 0; i < count; ++i) {
-    bool alike = same_ends(slot(i), slot(i % lane));
+    bool alike = slot(i).is_like(slot(i % lane));
     for (const SlotWait& wait : schedule.waits(static_cast<std::size_t>(i))) {
       const std::int32_t back = i / lane - wait.slot / lane;
       alike = alike && (back == 0 || back == 1);

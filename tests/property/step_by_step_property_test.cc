@@ -20,17 +20,14 @@ std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 /// Steps of `lanes` slots as copies of a few, each of which waits for some of the step before; in a
 /// step of one copy a slot is late.
 FlowGraph random_steps(Rng& rng, std::int32_t lanes, std::int32_t steps, std::int32_t copies) {
-  struct Wait {
-    std::int32_t lane, lag;
-  };
-  std::vector<std::vector<Wait>> waits(index(lanes));
+  std::vector<std::vector<std::int32_t>> waits(index(lanes));  // for lanes of the step before
   std::vector<FlowGraph::Slot> kinds(index(lanes));
   for (std::int32_t lane = 0; lane < lanes; ++lane) {
     kinds[index(lane)].bits = static_cast<double>(1 + rng.below(2)) * 8000;
     kinds[index(lane)].count = 1;
     for (std::uint64_t i = 0, count = 1 + rng.below(2); i < count; ++i) {
       waits[index(lane)].push_back(
-          {static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(lanes))), 0});
+          static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(lanes))));
     }
   }
   FlowGraph graph;
@@ -41,9 +38,9 @@ FlowGraph random_steps(Rng& rng, std::int32_t lanes, std::int32_t steps, std::in
         graph.slots.push_back(kinds[index(lane)]);
         graph.term.push_back({ConstraintId(2 * copy + lane % 2), 1});
         graph.term_begin.push_back(static_cast<std::int32_t>(graph.term.size()));
-        for (const Wait& wait : waits[index(lane)]) {
+        for (const std::int32_t other : waits[index(lane)]) {
           if (step > 0) {
-            graph.wait.push_back({((step - 1) * copies + copy) * lanes + wait.lane, wait.lag});
+            graph.wait.push_back({((step - 1) * copies + copy) * lanes + other, 0});
           }
         }
         graph.wait_begin.push_back(static_cast<std::int32_t>(graph.wait.size()));
