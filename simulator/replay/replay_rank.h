@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "simulator/replay/interference.h"
 #include "simulator/replay/replay.h"
@@ -59,7 +60,9 @@ class RankWaits {
   }
   void clear(std::int32_t first, std::int32_t last) {
     forget_many(first, last + 1);
-    std::fill(counts_.begin() + (first - first_), counts_.begin() + (last + 1 - first_), 0);
+    const std::int32_t begin = std::max(first, first_);  // those before wait for nothing anyway
+    std::fill(counts_.begin() + (begin - first_),
+              counts_.begin() + (std::max(last + 1, begin) - first_), 0);
   }
   /// A predecessor of `op` has ended; how many are left.
   std::int32_t end_one(std::int32_t op) {
@@ -109,6 +112,10 @@ class RankWaits {
     std::erase_if(many_, [&](const auto& each) { return each.first >= begin && each.first < end; });
   }
   void set(std::int32_t op, std::int32_t count) {
+    if (op < first_) {
+      LOCKSTEP_CHECK(count == 0, "what was trimmed waits for nothing");
+      return;
+    }
     many_.erase(op);
     counts_[static_cast<std::size_t>(op - first_)] =
         static_cast<std::uint8_t>(std::min(count, kMany));

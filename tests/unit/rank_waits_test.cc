@@ -41,5 +41,22 @@ TEST(RankWaits, TakeClearMoveAndTrim) {
   EXPECT_EQ(waits[6], 1);
 }
 
+// What a stretch begins with may have been ready, and so trimmed, long before the stretch begins.
+TEST(RankWaits, WhatIsTrimmedMayBeTakenAndCleared) {
+  RankWaits waits(std::vector<std::int32_t>{0, 0, 2, 1, 3}, 4);
+  waits.trim();
+  RankWaits stretch(std::vector<std::int32_t>{0, 1, 1}, 5);
+  waits.take(5, 7, stretch);
+  EXPECT_EQ(waits[5], 0);
+  EXPECT_EQ(waits[6], 1);
+  EXPECT_EQ(waits[7], 1);
+  EXPECT_EQ(waits[8], 3);
+  waits.clear(4, 6);
+  EXPECT_EQ(waits[6], 0);
+  EXPECT_EQ(waits[7], 1);
+  waits.clear(4, 5);
+  EXPECT_EQ(waits[7], 1);
+}
+
 }  // namespace
 }  // namespace lockstep::rank_waits_test
