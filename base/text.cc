@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace lockstep {
 namespace {
 
@@ -177,6 +179,20 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 }  // namespace
+
+void require_utf8(std::string_view text, const std::string& file) {
+  std::size_t line = 1;
+  for (std::string_view left = text; !left.empty();) {
+    const std::size_t length = utf8_length(left);
+    if (length == 0) {
+      throw Error(fmt::format("byte {} is no UTF-8", printable(left.substr(0, 1))))
+          .at(file, line)
+          .expected("text in UTF-8");
+    }
+    line += left[0] == '\n' ? 1U : 0U;
+    left.remove_prefix(length);
+  }
+}
 
 std::string printable(std::string_view text, std::size_t limit) {
   std::string out;

@@ -33,6 +33,9 @@ std::string with_underscores(std::string_view name);
 /// begins with it, from three letters on; else empty. Case is ignored.
 std::string_view closest(std::string_view word, std::span<const std::string_view> candidates);
 
+/// ERRORS: Error naming the file and the line of the first byte that is no UTF-8.
+void require_utf8(std::string_view text, const std::string& file);
+
 /// A user's text fit for a message: controls, non-UTF-8 as "\xNN", cut at `limit` bytes with "…".
 std::string printable(std::string_view text, std::size_t limit = 80);
 /// The same for a message of several lines, which may quote inputs: a terminal would obey their

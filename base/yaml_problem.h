@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/yaml.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -24,6 +26,16 @@ inline Error yaml_problem(const YAML::Exception& problem, const std::string& fil
         .expected(fmt::format("less than {} levels", deep->depth()));
   }
   return Error(fmt::format("no YAML: {}", printable(problem.msg))).at(file, line, column);
+}
+
+/// A YAML document. ERRORS: yaml_problem(), require_utf8().
+inline YAML::Node load_yaml(std::string_view text, const std::string& file) {
+  require_utf8(text, file);
+  try {
+    return YAML::Load(std::string(text));
+  } catch (const YAML::Exception& problem) {
+    throw yaml_problem(problem, file);
+  }
 }
 
 }  // namespace lockstep

@@ -43,12 +43,7 @@ YAML::Node list_of(const YamlFields& fields, const char* name, const std::string
 }  // namespace
 
 Scenario parse_scenario(std::string_view text, const std::string& file) {
-  YAML::Node root;
-  try {
-    root = YAML::Load(std::string(text));
-  } catch (const YAML::Exception& problem) {
-    throw yaml_problem(problem, file);
-  }
+  const YAML::Node root = load_yaml(text, file);
   constexpr std::array<std::string_view, 2> kKnown{"stragglers", "beside"};
   const YamlFields fields(root, file, "");
   fields.allow(kKnown);

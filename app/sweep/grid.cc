@@ -24,14 +24,6 @@ constexpr std::array<std::string_view, 8> kCommands{"simulate",   "plan",       
                                                     "collective", "goodput"};
 constexpr std::string_view kArguments = "arguments";  // words without a flag
 
-YAML::Node load(std::string_view text, const std::string& file) {
-  try {
-    return YAML::Load(std::string(text));
-  } catch (const YAML::Exception& problem) {
-    throw yaml_problem(problem, file);
-  }
-}
-
 /// Every flag once in the whole grid.
 class FlagNames {
  public:
@@ -259,7 +251,7 @@ GridPoint Grid::point(std::int64_t number) const {
 }
 
 Grid parse_grid(std::string_view text, const std::string& file) {
-  const YAML::Node root = load(text, file);
+  const YAML::Node root = load_yaml(text, file);
   const YamlFields fields(root, file, "");
   constexpr std::array<std::string_view, 6> kKeys{"command", "flags",  "axes",
                                                   "where",   "limits", "outputs"};

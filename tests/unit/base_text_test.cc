@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "base/text.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep::base_text_test {
 namespace {
@@ -55,6 +56,12 @@ TEST(Text, ClosestForgivesASlipOfTheFinger) {
   EXPECT_EQ(closest("to", kWords), "");               // too short for that
   EXPECT_EQ(closest("", kWords), "");
   EXPECT_EQ(closest(std::string(1000, 'x'), kWords), "");
+}
+
+TEST(Text, WhatIsNoUtf8IsRefusedWithItsLine) {
+  require_utf8("Grüße\n", "f");
+  EXPECT_THAT(testing::error_of([] { require_utf8("a: 1\nb: \xff\n", "f"); }),
+              ::testing::HasSubstr("f:2: byte \\xff is no UTF-8"));
 }
 
 TEST(Text, PrintableEscapesAndCuts) {
