@@ -189,7 +189,7 @@ void require_utf8(std::string_view text, const std::string& file) {
           .at(file, line)
           .expected("text in UTF-8");
     }
-    line += left[0] == '\n' ? 1U : 0U;
+    line += left.starts_with('\n') ? 1U : 0U;
     left.remove_prefix(length);
   }
 }

@@ -49,6 +49,10 @@ class Recover : public ::testing::Test {
     return 0;
   }
 
+  /// Under the sanitizers each case takes long: there fewer do, since other cases are the same
+  /// code.
+  static bool sanitized() { return std::getenv("LOCKSTEP_SANITIZED") != nullptr; }
+
   /// 16 ranks: four stages of four data-parallel ranks; rank = 4 stage + dp_rank.
   static constexpr const char* kStages =
       "--model llama3-8b --gpus 16 --pp 4 --mbs 1 --global-batch 32 --seq 2048";

@@ -1,5 +1,4 @@
 // A slow worker of random jobs (recover.h).
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -54,7 +53,7 @@ TEST_F(Recover, RandomJobs) {
   cluster_gpus_ = 32;
   Rng rng(1, "recovered stragglers");
   int close = 0;
-  const int jobs = std::getenv("LOCKSTEP_SANITIZED") == nullptr ? 40 : 8;  // there each takes long
+  const int jobs = sanitized() ? 8 : 40;
   for (int i = 0; i < jobs; ++i) {
     const RandomCase one = random_case(rng);
     SCOPED_TRACE(one.job + " " + one.straggler);
