@@ -27,9 +27,13 @@ void hold_standard_streams() {
   }
 }
 
-/// The allocator that Arrow brings crashes, where ours throws, once memory is limited and used up.
-/// Before any thread looks at the environment.
-void keep_arrow_off_its_allocator() { ::setenv("ARROW_DEFAULT_MEMORY_POOL", "system", 0); }
+/// The allocators that Arrow brings crash, where ours throws, once memory is limited and used up: the
+/// process ends with 127 and without a word where jemalloc's thread finds no room for its own data. So
+/// neither allocator nor thread. Before any thread looks at the environment.
+void keep_arrow_off_its_allocators() {
+  ::setenv("ARROW_DEFAULT_MEMORY_POOL", "system", 0);
+  ::setenv("JE_ARROW_MALLOC_CONF", "background_thread:false", 0);
+}
 
 bool is_limited(decltype(RLIMIT_AS) resource) {
   rlimit limit{};
@@ -53,7 +57,7 @@ int main(int argc, char** argv) {
   // A file that may not grow further (ulimit -f) is an error of write(), as a full disk is.
   std::signal(SIGXFSZ, SIG_IGN);
   hold_standard_streams();
-  keep_arrow_off_its_allocator();
+  keep_arrow_off_its_allocators();
   ::on_exit(end_before_arrow_does, nullptr);
   lockstep::explain_lost_files();
   lockstep::leave_no_temporary_files();

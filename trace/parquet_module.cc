@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <string>
+#include <sys/mman.h>
 #include <vector>
 
 #include "base/error.h"
@@ -27,9 +28,22 @@ struct Loaded {
   std::string why = "this build was configured without it";
 };
 
+/// Arrow's two libraries take 61 MiB of the address space; where no more is left, what they do while they are
+/// loaded finds no memory and ends the process.
+constexpr std::size_t kRoomToLoad = std::size_t{72} << 20U;
+
+bool is_room_left() {
+  void* room = ::mmap(nullptr, kRoomToLoad, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return room != MAP_FAILED && ::munmap(room, kRoomToLoad) == 0;
+}
+
 Loaded load() {
   Loaded loaded;
   for (const std::string& place : places()) {
+    if (!is_room_left()) {
+      loaded.why = place + ": less than 72 MiB of memory are left to load it (ulimit -v)";
+      return loaded;
+    }
     if (void* handle = ::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
       loaded.module = static_cast<const ParquetModule*>(::dlsym(handle, kParquetModuleSymbol));
     }
