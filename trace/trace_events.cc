@@ -89,6 +89,15 @@ std::string_view raw_scalar(json::value value) {
   return {};
 }
 
+std::string_view raw_array(json::value value) {
+  json::array array;
+  std::string_view text;
+  const bool read = value.type() == json::json_type::array &&
+                    value.get_array().get(array) == simdjson::SUCCESS &&
+                    array.raw_json().get(text) == simdjson::SUCCESS;
+  return read ? text : std::string_view();
+}
+
 std::int64_t whole(json::value value, std::int64_t otherwise) {
   if (value.type() != json::json_type::number) {
     return otherwise;
@@ -136,6 +145,12 @@ void take_argument(std::string_view key, json::value value, TraceEvent& event) {
       event.group_ranks += raw_scalar(rank.value());
     }
     event.group_ranks += event.group_ranks.empty() ? "" : "]";
+  } else if (key == "correlation") {
+    event.correlation = whole(value, -1);
+  } else if (key == "Input Dims") {
+    event.input_dims = raw_array(value);
+  } else if (key == "Input type") {
+    event.input_types = raw_array(value);
   } else if (key == "name") {
     event.arg_name = raw_scalar(value);
   }

@@ -17,10 +17,12 @@ struct TraceEvent {
   std::string_view pid, tid;      ///< as written, without quotes
   double ts_us = 0, dur_us = -1;  ///< dur: -1 where it has none
   std::int64_t stream = -1, device = -1, group_size = 0, in_elements = -1, out_elements = -1,
-               bytes = -1;
+               bytes = -1, correlation = -1;
   std::string_view collective, dtype, group, arg_name;  ///< "Collective name", "dtype", …, "name"
   std::string group_ranks;  ///< "[0, 1, 2]", maybe cut short by the profiler: "[0, 1, ..., 9]"
   std::string_view id;      ///< of an arrow
+  std::string_view input_dims,
+      input_types;  ///< of a call, as written: "[[512, 32], []]", "[\"float\", \"\"]"
 };
 
 /// Calls f with each event of the text: an object with "traceEvents", or a bare array, closed or

@@ -97,6 +97,14 @@ ExitCode run_against(const Flags& flags, std::optional<double> limit) {
   return ExitCode::kDone;
 }
 
+std::int64_t communications_in(const std::vector<PhysicalLog>& logs) {
+  std::int64_t count = 0;
+  for (const PhysicalLog& log : logs) {
+    count += std::ranges::count(log.ops, OpKind::kCommunication, &OpRow::kind);
+  }
+  return count;
+}
+
 ExitCode run(const Flags& flags) {
   check_report_flags(flags.report);
   std::optional<double> limit;
@@ -142,6 +150,11 @@ ExitCode run(const Flags& flags) {
     std::string why = "the logs hold no collectives";
     if (!report.left_out.entries().empty()) {
       why = report.left_out.entries().front().text;
+    } else if (const std::int64_t unsized = communications_in(logs); unsized > 0) {
+      why = fmt::format(
+          "of the logs' {} communications none has a size and a group's size (PyTorch's profiler "
+          "writes them from 2.2 on, before that some of them with record_shapes=True)",
+          unsized);
     }
     const bool steps = std::ranges::any_of(logs, [](const auto& log) { return !log.ops.empty(); });
     throw Error("there is nothing to compare: " + why)

@@ -109,8 +109,8 @@ class Cluster
         }
         const auto schedule = [](uint64_t when, auto what)
         { Simulator::Schedule(MicroSeconds(when), what); };
-        const uint32_t last = HOSTS - LOCAL;
-        const auto sendLong = [this, last](uint32_t from, int64_t bytes, uint64_t when)
+        constexpr uint32_t last = HOSTS - LOCAL;
+        const auto sendLong = [this](uint32_t from, int64_t bytes, uint64_t when)
         {
             m_fabric->Send(Pair(last + from, last, RINGS + from),
                            bytes,
@@ -122,8 +122,7 @@ class Cluster
         schedule(120, [=] { sendLong(3, 1'000'000, 123); });
         if (m_course.slower)
         {
-            schedule(90,
-                     [this, last] { m_fabric->SetPortRate(2 * last + 1, DataRate("2000Gbps")); });
+            schedule(90, [this] { m_fabric->SetPortRate(2 * last + 1, DataRate("2000Gbps")); });
             schedule(201, [this] { m_fabric->SetPortRate(2, DataRate("1440Gbps")); });
             schedule(402, [this] { m_fabric->SetPortRate(2, DataRate("2880Gbps")); });
         }

@@ -239,7 +239,7 @@ struct Interruptions {
     struct sigaction action {};
     action.sa_handler = [](int) {};
     ::sigaction(SIGALRM, &action, &before);
-    thread = std::jthread([this, signal, waits = ::pthread_self()](const std::stop_token& stop) {
+    thread = std::jthread([signal, waits = ::pthread_self()](const std::stop_token& stop) {
       for (int i = 0; !stop.stop_requested(); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         ::pthread_kill(waits, i == 1 ? signal : SIGALRM);

@@ -226,6 +226,61 @@ TEST(LogReaders, KinetoKernelsWithSizes) {
   EXPECT_EQ(cut.warnings.entries().at(0).text, "the file is cut off within an event");
 }
 
+/// Of PyTorch before 2.2: the kernels are named, their sizes are those of the calls that launched
+/// them.
+std::string shaped_trace(int world_size) {
+  return R"trace({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": )trace" +
+         std::to_string(world_size) + R"trace(}, "traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "c10d::_allgather_base_", "pid": 5, "tid": 6, "ts": 100, "dur": 50,
+     "args": {"Input Dims": [[8, 32], [2, 32], []], "Input type": ["c10::BFloat16", "c10::BFloat16", ""]}},
+    {"ph": "X", "cat": "user_annotation", "name": "nccl:_all_gather_base", "pid": 5, "tid": 6, "ts": 110, "dur": 30,
+     "args": {"Input Dims": [[2, 32]], "Input type": ["c10::BFloat16"]}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "pid": 5, "tid": 6, "ts": 120, "dur": 5,
+     "args": {"correlation": 71}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "pid": 5, "tid": 7, "ts": 121, "dur": 5,
+     "args": {"correlation": 72}},
+    {"ph": "X", "cat": "user_annotation", "name": "nccl:all_reduce", "pid": 5, "tid": 6, "ts": 160, "dur": 30,
+     "args": {"Input Dims": [[10], [3, 2]], "Input type": ["float", "long int"]}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 5, "tid": 6, "ts": 190, "dur": 5,
+     "args": {"correlation": 73}},
+    {"ph": "X", "cat": "user_annotation", "name": "nccl:all_to_all", "pid": 5, "tid": 6, "ts": 200, "dur": 10,
+     "args": {"Input Dims": [[7]], "Input type": ["c10::Quantum"]}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 5, "tid": 6, "ts": 205, "dur": 1,
+     "args": {"correlation": 74}},
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllGather_RING_LL(ncclDevComm*)", "pid": 0, "tid": 20,
+     "ts": 1000, "dur": 40, "args": {"stream": 20, "correlation": 71}},
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllGather_RING_LL(ncclDevComm*)", "pid": 0, "tid": 20,
+     "ts": 1100, "dur": 40, "args": {"stream": 20, "correlation": 72}},
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", "pid": 0, "tid": 20,
+     "ts": 1200, "dur": 40, "args": {"stream": 20, "correlation": 73}},
+    {"ph": "X", "cat": "kernel", "name": "ncclKernel_SendRecv_RING_SIMPLE", "pid": 0, "tid": 20,
+     "ts": 1300, "dur": 40, "args": {"stream": 20, "correlation": 74}}]})trace";
+}
+
+TEST(LogReaders, KinetoSizesOfTheCallsBehindKernels) {
+  const PhysicalLog log = read_log(shaped_trace(8), "rank_0.json");
+  ASSERT_EQ(log.ops.size(), 4U);
+  EXPECT_EQ(log.ops[0].bytes, 4 * 2 * 32 * 2);  // gathered from 8 x 32 over 2 x 32: four ranks
+  EXPECT_EQ(log.ops[0].group_size, 4);
+  EXPECT_EQ(log.ops[1].bytes, -1);  // launched on a thread without calls
+  EXPECT_EQ(log.ops[1].group_size, 0);
+  EXPECT_EQ(log.ops[2].bytes, 10 * 4 + 6 * 8);  // two tensors; how many ranks is not told
+  EXPECT_EQ(log.ops[2].group_size, 0);
+  EXPECT_EQ(log.ops[3].op, CommType::kAllToAll);  // what was asked for, not how it was done
+  EXPECT_EQ(log.ops[3].bytes, -1);                // of an unknown type
+  ASSERT_EQ(log.comms.size(), 1U);
+  EXPECT_EQ(log.comms[0].op, CommType::kAllGather);
+  EXPECT_EQ(log.comms[0].ranks, 4);
+}
+
+TEST(LogReaders, KinetoGroupsOfAWorldOfTwo) {
+  const PhysicalLog log = read_log(shaped_trace(2), "rank_0.json");
+  ASSERT_EQ(log.ops.size(), 4U);
+  EXPECT_EQ(log.ops[2].group_size, 2);
+  ASSERT_EQ(log.comms.size(), 2U);
+  EXPECT_EQ(log.comms[1].bytes, Bytes(88));
+}
+
 TEST(LogReaders, KinetoGroupsAreNamesAndRanks) {
   const std::string text = R"({"schemaVersion": 1, "traceEvents": [
     {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20, "ts": 1,

@@ -1,6 +1,7 @@
 // PyTorch's profiler (Kineto), and other files in the Trace Event format: what the GPU did. Kernels
 // of NCCL and RCCL are communication, with size, group and type where PyTorch 2.2 or later wrote
-// them. In files that are not PyTorch's, such as our own timelines, a process is a rank.
+// them, or where the calls that launched them have shapes. In files that are not PyTorch's, such as
+// our own timelines, a process is a rank.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trace/host_calls.h"
 #include "trace/log_reader.h"
 #include "trace/rank_in_name.h"
 #include "trace/trace_events.h"
@@ -32,22 +34,6 @@ bool sniff(std::string_view head, std::string_view) {
             head.find("\"schemaVersion\"") != std::string_view::npos);
   }
   return head[first] == '[' && head.find("\"ph\"") != std::string_view::npos;
-}
-
-/// Bytes of an element by PyTorch's word for its type; 0: unknown.
-std::int64_t element_bytes(std::string_view dtype) {
-  const std::string type = to_lower(dtype);
-  const auto has = [&](const char* word) { return type.find(word) != std::string::npos; };
-  if (has("bfloat16") || has("half") || has("float16") || has("short")) {
-    return 2;
-  }
-  if (has("double") || has("long") || has("int64") || has("float64")) {
-    return 8;
-  }
-  if (has("byte") || has("char") || has("int8") || has("bool") || has("float8")) {
-    return 1;
-  }
-  return has("float") || has("int") ? 4 : 0;
 }
 
 /// Where an arrow of the file begins or ends.
@@ -89,6 +75,7 @@ class Reader {
     if (log_.ops.empty()) {
       log_.warnings.add("nothing of a GPU was recorded");
     }
+    take_calls(number_of_key(around, "world_size"));
     name_groups();
     join_by_arrows();
     from_zero();
@@ -153,6 +140,7 @@ class Reader {
     const bool kernel =
         event.cat == "kernel" || event.cat == "Kernel" || event.cat == "concurrent_kernel";
     if (pytorch_ && !copy && !kernel) {
+      calls_.take(event);
       return;
     }
     row.kind = copy ? OpKind::kCopy : OpKind::kCompute;
@@ -181,8 +169,37 @@ class Reader {
     }
     if (row.kind == OpKind::kCommunication) {
       take_size(event, row);
+      if (pytorch_ && event.correlation >= 0 && (row.bytes < 0 || row.group_size == 0)) {
+        asked_.emplace_back(log_.ops.size(), event.correlation);
+      }
     }
     log_.ops.push_back(row);
+  }
+
+  /// Kernels that do not say what they do: what the calls behind them asked for. In a world of two
+  /// every group has two ranks.
+  void take_calls(std::int64_t world_size) {
+    for (const auto& [index, correlation] : asked_) {
+      OpRow& op = log_.ops[index];
+      const auto asked = calls_.behind(correlation);
+      if (!asked) {
+        continue;
+      }
+      if (asked->op != CommType::kNone) {
+        op.op = asked->op;
+      }
+      if (op.group_size == 0) {
+        op.group_size = asked->ranks > 0 ? asked->ranks : world_size == 2 ? 2 : 0;
+      }
+      if (op.bytes >= 0 || asked->bytes < 0) {
+        continue;
+      }
+      if (op.op != CommType::kAllGather) {
+        op.bytes = asked->bytes;
+      } else if (op.group_size > 0) {
+        op.bytes = asked->bytes * op.group_size;
+      }
+    }
   }
 
   void take_size(const TraceEvent& event, OpRow& row) {
@@ -328,6 +345,8 @@ class Reader {
   std::map<std::pair<std::int32_t, std::int32_t>, std::string> threads_;  // by rank and stream
   std::map<std::string, std::pair<ArrowEnd, ArrowEnd>> arrows_;           // by id
   std::vector<OpRow*> order_;
+  HostCalls calls_;
+  std::vector<std::pair<std::size_t, std::int64_t>> asked_;  // index into ops, its correlation
   std::int64_t occurrences_ = 0;
 };
 

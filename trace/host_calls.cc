@@ -1,0 +1,174 @@
+#include "trace/host_calls.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <tuple>
+
+#include "base/text.h"
+#include "trace/physical_log.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+constexpr std::size_t kDeepest = 8;  // calls within calls
+
+/// Elements of each tensor of "[[512, 32], [], [[4], [2]]]", whose third is a list of two: their
+/// sum. Of no dimension, which is how a number stands there, none.
+std::vector<std::int64_t> elements_of(std::string_view dims) {
+  std::vector<std::int64_t> tensors;
+  int depth = 0;
+  std::int64_t product = 0, number = -1;
+  const auto end_number = [&] {
+    if (number >= 0) {
+      product = product == 0                                     ? number
+                : number > 0 && product > kMostElements / number ? kMostElements
+                                                                 : product * number;
+      number = -1;
+    }
+  };
+  for (const char c : dims) {
+    if (c == '[') {
+      ++depth;
+      if (depth == 2) {
+        tensors.push_back(0);
+      }
+      product = 0;
+    } else if (c >= '0' && c <= '9') {
+      number = std::min(std::max<std::int64_t>(number, 0) * 10 + (c - '0'), kMostElements);
+    } else if (c == ',') {
+      end_number();
+    } else if (c == ']') {
+      end_number();
+      if (depth >= 2 && !tensors.empty()) {
+        tensors.back() = std::min(tensors.back() + product, kMostElements);
+      }
+      product = 0;
+      --depth;
+    }
+  }
+  return tensors;
+}
+
+/// Bytes of the tensors, all of whose types are known; -1: there are none, or some are not.
+std::int64_t bytes_of(const std::vector<std::int64_t>& tensors, std::string_view types) {
+  std::int64_t bytes = 0;
+  std::size_t tensor = 0;
+  types.remove_prefix(types.starts_with('[') ? 1 : 0);
+  for (std::string_view type : split(types.substr(0, types.find(']')), ',')) {
+    if (tensor == tensors.size()) {
+      break;
+    }
+    const std::int64_t elements = tensors[tensor++];
+    const std::int64_t each = element_bytes(type);
+    if (elements > 0 && each == 0) {
+      return -1;
+    }
+    bytes = std::min(bytes + elements * each, kMostElements);
+  }
+  return bytes > 0 ? bytes : -1;
+}
+
+/// How many ranks a call of one tensor out and one in has: as many as the one is larger.
+std::int32_t ranks_of(CommType op, const std::vector<std::int64_t>& tensors) {
+  if (tensors.size() < 2 || tensors[0] <= 0 || tensors[1] <= 0) {
+    return 0;
+  }
+  const bool gathers = op == CommType::kAllGather;
+  const std::int64_t larger = gathers ? tensors[0] : tensors[1];
+  const std::int64_t smaller = gathers ? tensors[1] : tensors[0];
+  const std::int64_t ranks = larger / smaller;
+  return larger % smaller == 0 && ranks >= 2 && ranks < (1 << 24) ? static_cast<std::int32_t>(ranks)
+                                                                  : 0;
+}
+
+}  // namespace
+
+std::int64_t element_bytes(std::string_view dtype) {
+  const std::string type = to_lower(dtype);
+  const auto has = [&](const char* word) { return type.find(word) != std::string::npos; };
+  if (has("bfloat16") || has("half") || has("float16") || has("short")) {
+    return 2;
+  }
+  if (has("double") || has("long") || has("int64") || has("float64")) {
+    return 8;
+  }
+  if (has("byte") || has("char") || has("int8") || has("bool") || has("float8")) {
+    return 1;
+  }
+  return has("float") || has("int") ? 4 : 0;
+}
+
+std::int32_t HostCalls::thread_of(const TraceEvent& event) {
+  std::string name(event.pid);
+  name += ' ';
+  name += event.tid;
+  if (name != last_thread_) {
+    last_number_ =
+        threads_.try_emplace(name, static_cast<std::int32_t>(threads_.size())).first->second;
+    last_thread_ = std::move(name);
+  }
+  return last_number_;
+}
+
+void HostCalls::take(const TraceEvent& event) {
+  if (event.correlation >= 0 && event.name.find("Launch") != std::string_view::npos) {
+    launches_.push_back({event.correlation, thread_of(event), event.ts_us});
+    return;
+  }
+  const bool outer = event.name.starts_with("c10d::");
+  if (!outer && !event.name.starts_with("nccl:")) {
+    return;
+  }
+  Call call{thread_of(event), event.ts_us, event.ts_us + event.dur_us, {}};
+  call.asked.op = comm_type_in(event.name);
+  const std::vector<std::int64_t> tensors = elements_of(event.input_dims);
+  if (!outer) {
+    call.asked.bytes = bytes_of(tensors, event.input_types);
+  } else if (event.name == "c10d::_allgather_base_" ||
+             event.name == "c10d::_reduce_scatter_base_") {
+    call.asked.ranks = ranks_of(call.asked.op, tensors);
+  }
+  calls_.push_back(call);
+}
+
+void HostCalls::sort() {
+  std::ranges::sort(launches_, {}, &Launch::correlation);
+  // Of calls that begin at one moment the longer one is around the other.
+  std::ranges::stable_sort(calls_, {}, [](const Call& call) {
+    return std::tuple(call.thread, call.begin_us, -call.end_us);
+  });
+  sorted_ = true;
+}
+
+std::optional<HostCalls::Asked> HostCalls::behind(std::int64_t correlation) {
+  if (!sorted_) {
+    sort();
+  }
+  const auto launch = std::ranges::lower_bound(launches_, correlation, {}, &Launch::correlation);
+  if (launch == launches_.end() || launch->correlation != correlation) {
+    return std::nullopt;
+  }
+  auto call = std::ranges::upper_bound(
+      calls_, std::tuple(launch->thread, launch->at_us), {},
+      [](const Call& each) { return std::tuple(each.thread, each.begin_us); });
+  std::optional<Asked> asked;
+  for (std::size_t looks = 0; looks < kDeepest && call != calls_.begin(); ++looks) {
+    --call;
+    if (call->thread != launch->thread) {
+      break;
+    }
+    if (launch->at_us > call->end_us) {
+      continue;
+    }
+    if (!asked) {
+      asked = call->asked;
+    }
+    asked->bytes = asked->bytes > 0 ? asked->bytes : call->asked.bytes;
+    asked->ranks = asked->ranks > 0 ? asked->ranks : call->asked.ranks;
+  }
+  return asked;
+}
+
+}  // namespace lockstep
