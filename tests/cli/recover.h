@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "tests/support/sanitized.h"
 
 namespace lockstep {
 
@@ -48,10 +48,6 @@ class Recover : public ::testing::Test {
     }
     return 0;
   }
-
-  /// Under the sanitizers each case takes long: there fewer do, since other cases are the same
-  /// code.
-  static bool sanitized() { return std::getenv("LOCKSTEP_SANITIZED") != nullptr; }
 
   /// 16 ranks: four stages of four data-parallel ranks; rank = 4 stage + dp_rank.
   static constexpr const char* kStages =

@@ -53,7 +53,7 @@ TEST_F(Recover, RandomJobs) {
   cluster_gpus_ = 32;
   Rng rng(1, "recovered stragglers");
   int close = 0;
-  const int jobs = sanitized() ? 8 : 40;
+  const int jobs = testing::is_sanitized() ? 8 : 40;
   for (int i = 0; i < jobs; ++i) {
     const RandomCase one = random_case(rng);
     SCOPED_TRACE(one.job + " " + one.straggler);

@@ -21,7 +21,7 @@ TEST_F(Recover, Gpu) {
 
 // The last stage takes longer than the others; that is no fault of its workers.
 TEST_F(Recover, GpuOfAnyStage) {
-  for (int rank = 0; rank < 16; rank += sanitized() ? 5 : 1) {
+  for (int rank = 0; rank < 16; rank += testing::is_sanitized() ? 5 : 1) {
     expect(fmt::format("gpu:{}:1.3", rank), rank, 1.3);
   }
   expect(kServers, "gpu:5:1.2", 5, 1.2);
@@ -81,7 +81,7 @@ TEST_F(Recover, SeveralGpus) {
 TEST_F(Recover, GpuInZeroBubble) {
   const std::string job =
       "--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule zb-h1";
-  for (int rank = 0; rank < 8; rank += sanitized() ? 3 : 1) {
+  for (int rank = 0; rank < 8; rank += testing::is_sanitized() ? 3 : 1) {
     expect(job, fmt::format("gpu:{}:1.3", rank), rank, 1.3);
   }
 }

@@ -14,6 +14,8 @@ endif()
 lockstep_script_test(cli_cache COMMAND cache_test.sh $<TARGET_FILE:lockstep> LABELS slow)
 add_library(no_locks MODULE no_locks.cc)
 target_link_libraries(no_locks PRIVATE lockstep::warnings ${CMAKE_DL_LIBS})
+target_compile_options(no_locks PRIVATE -fno-sanitize=all)  # also loaded into programs without a sanitizer
+target_link_options(no_locks PRIVATE -fno-sanitize=all)
 lockstep_script_test(cli_no_locks COMMAND no_locks_test.sh $<TARGET_FILE:lockstep> $<TARGET_FILE:no_locks> LABELS fast)
 lockstep_cli_test(cli_cache_nowhere ARGS cache ls EXIT 2 ERR "no cache is named" "expected: --dir FOLDER, or LOCKSTEP_CACHE")
 

@@ -131,8 +131,8 @@ TEST(Engines, AnalyticAndFlowOnOneSwitch) {
     analytic.nic = topology.link_classes.front().rate;
     analytic.efficiency = {};
     analytic.gpus_per_server = analytic.nics_per_server = 1;
-    const auto formula = [&](Bytes of) {
-      return collective_time({op, GroupKind::kDp, gpus, of}, {.gpus = gpus}, analytic).seconds();
+    const auto formula = [&, type = op](Bytes of) {
+      return collective_time({type, GroupKind::kDp, gpus, of}, {.gpus = gpus}, analytic).seconds();
     };
     // The latency of a smallest message stands under every size.
     const double expected = std::max(wire, formula(Bytes(1)));

@@ -277,8 +277,7 @@ LinkFault random_fault(Rng& rng, const Topology& topology, Time rerouting) {
     fault.links.emplace_back(rng.below(topology.links.size()));
   }
   std::ranges::sort(fault.links);
-  const auto repeated = std::ranges::unique(fault.links);
-  fault.links.erase(repeated.begin(), repeated.end());
+  fault.links.erase(std::unique(fault.links.begin(), fault.links.end()), fault.links.end());
   fault.from = Time::ps(rng.between(0, Time::us(100).count_ps()));
   fault.until = fault.from + Time::ps(rng.between(1, Time::us(100).count_ps()));
   fault.rerouting = rerouting;

@@ -16,6 +16,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/support/random_job.h"
 #include "tests/support/replayed_job.h"
+#include "tests/support/sanitized.h"
 #include "topologies/topology_file.h"
 
 namespace lockstep::plan_bound_property_test {
@@ -26,7 +27,7 @@ using testing::pick;
 /// LOCKSTEP_ROUNDS asks for more than the suite has time for.
 int rounds_or(int usual) {
   const char* text = std::getenv("LOCKSTEP_ROUNDS");
-  return text == nullptr ? usual : std::atoi(text);
+  return text == nullptr ? testing::cases_of(usual) : std::atoi(text);
 }
 
 /// A fabric of at least so many GPUs, with rates, planes and oversubscription of all kinds.

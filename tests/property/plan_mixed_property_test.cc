@@ -19,6 +19,7 @@
 #include "simulator/replay/step_simulation.h"
 #include "tests/support/random_job.h"
 #include "tests/support/replayed_job.h"
+#include "tests/support/sanitized.h"
 #include "topologies/topology_file.h"
 #include "workloads/validate.h"
 
@@ -147,7 +148,7 @@ StepResult replay(const Workload& workload, const Topology& topology, const Flow
 TEST(MixedPlans, NoStepIsFasterThanTheBound) {
   Rng rng(7, "mixed bound");
   double sum = 0;
-  const int rounds = 200;
+  const int rounds = testing::cases_of(200);
   int context = 0, experts = 0, chunks = 0, zero2 = 0, zero3 = 0, hybrid = 0;
   for (int round = 0; round < rounds; ++round) {
     const std::string name = random_cluster(rng);
@@ -177,7 +178,7 @@ TEST(MixedPlans, NoStepIsFasterThanTheBound) {
     hybrid += base.hsdp_replicas > 1 ? 1 : 0;
   }
   for (const int some : {context, experts, chunks, zero2, zero3, hybrid}) {
-    EXPECT_GE(some, 8) << context << experts << chunks << zero2 << zero3 << hybrid;
+    EXPECT_GE(some, rounds / 25) << context << experts << chunks << zero2 << zero3 << hybrid;
   }
   std::printf("the bound is %.1f %% of the replay, the mean of %d jobs\n", 100 * sum / rounds,
               rounds);
@@ -187,7 +188,7 @@ TEST(MixedPlans, NoStepIsFasterThanTheBound) {
 TEST(MixedPlans, AlikePipelinesAreTheUsualJob) {
   Rng rng(8, "alike pipelines");
   const Topology topology = topology_from("Spectrum-X:g=16,gps=8");
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < testing::cases_of(60); ++round) {
     Job job;
     const std::int64_t layers = rng.between(4, 10);
     const bool moe = rng.below(3) == 0;
@@ -302,6 +303,9 @@ TEST(MixedPlans, NoPlanOfTheSpaceIsBetter) {
       "heterogeneous:gpus-a=4,gpus-b=4,gpus-per-server-a=2,"
       "gpus-per-server-b=4,npa=8,psn=2");
   for (const bool experts : {false, true}) {
+    if (testing::is_sanitized() && !experts) {
+      continue;  // four times as many plans, by the same code
+    }
     MixedProblem problem = small_problem(topology);
     problem.base.model = testing::llama(6, 1024, 8, 8, 4096, 8192, experts ? 4 : 0);
     problem.base.global_batch = 12;

@@ -1,5 +1,4 @@
 #include <atomic>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
+#include "tests/support/sanitized.h"
 
 namespace lockstep::base_parallel_test {
 namespace {
@@ -37,7 +37,7 @@ TEST(Parallel, OneThreadIsTheCallersAndKeepsTheOrder) {
 }
 
 TEST(Parallel, WhereTheSystemGivesNoThreadsTheCallerDoesAll) {
-  if (std::getenv("LOCKSTEP_SANITIZED") != nullptr) {
+  if (testing::is_sanitized()) {
     GTEST_SKIP() << "a sanitizer takes more memory than any limit";
   }
   const pid_t child = ::fork();

@@ -14,6 +14,7 @@
 #include "base/atomic_file.h"
 #include "base/text.h"
 #include "tests/support/run.h"
+#include "tests/support/sanitized.h"
 
 namespace lockstep::nursery_test {
 namespace {
@@ -82,9 +83,9 @@ TEST(Nursery, EndsWhatTakesTooLong) {
 }
 
 TEST(Nursery, EndsWhatNeedsTooMuchMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer's own memory is beyond any limit";
-#endif
+  if (testing::is_sanitized()) {
+    GTEST_SKIP() << "the sanitizer's own memory is beyond any limit";
+  }
   Nursery nursery(LOCKSTEP_BINARY);
   // A million transfers at once take some 400 MB.
   const IsolatedResult result =

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "tests/support/sanitized.h"
 
 namespace lockstep::serve_api_test {
 namespace {
@@ -304,7 +305,7 @@ TEST(LiveModel, EachSliderAnswersAsAFreshSimulationDoes) {
                                           "--pp",
                                           "4",
                                           "--global-batch",
-                                          "128",
+                                          testing::is_sanitized() ? "32" : "128",
                                           "--sp",
                                           "--topology",
                                           "Spectrum-X:g=64",

@@ -25,7 +25,7 @@ Wide parts_of(double bits) {
   constexpr auto kParts = static_cast<double>(FluidNetwork::kParts);
   return static_cast<Wide>(whole) * FluidNetwork::kParts +
          static_cast<std::int64_t>(rest * kParts) -
-         static_cast<std::int64_t>(bits * (kRounding * kParts));
+         static_cast<Wide>(bits * (kRounding * kParts));
 }
 
 /// PRECONDITION: parts >= 0.

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace lockstep::testing {
+
+/// Whether the tests run under a sanitizer, where everything takes some ten times as long.
+inline bool is_sanitized() { return std::getenv("LOCKSTEP_SANITIZED") != nullptr; }
+
+/// So many random cases; under a sanitizer an eighth, which is enough to go through all of their
+/// code.
+inline int cases_of(int usual) { return is_sanitized() ? std::max(1, usual / 8) : usual; }
+
+}  // namespace lockstep::testing
