@@ -305,11 +305,13 @@ TEST(LiveModel, EachSliderAnswersAsAFreshSimulationDoes) {
                                           "--pp",
                                           "4",
                                           "--global-batch",
-                                          testing::is_sanitized() ? "32" : "128",
+                                          "128",
                                           "--sp",
                                           "--topology",
                                           "Spectrum-X:g=64",
-                                          "--spray"};
+                                          "--spray",
+                                          "--num-layers",
+                                          testing::is_sanitized() ? "4" : "32"};
   std::vector<std::string> in_full = flags;
   in_full.emplace_back("--no-symmetry");
   LiveModel model(flags), every_rank(in_full);
@@ -352,7 +354,9 @@ TEST(LiveModel, ReportsAsAFreshModelDoes) {
                                           "16",
                                           "--straggler",
                                           "link:0-32:0.5",
-                                          "--explain"};
+                                          "--explain",
+                                          "--num-layers",
+                                          testing::is_sanitized() ? "4" : "32"};
   LiveModel moved(flags);
   const auto comparable = [](Json reply) {
     reply.erase("took_s");
