@@ -51,7 +51,7 @@ void check_crew(const Crew& crew, const LaunchedRank& launched) {
             std::string(launched.variables));
 }
 
-std::unique_ptr<Crew> join_crew(const LaunchedRank& launched) {
+std::unique_ptr<Crew> join_crew([[maybe_unused]] const LaunchedRank& launched) {
   std::string why = "this build was configured without it";
 #ifdef LOCKSTEP_MPI_MODULE
   for (const std::string& place : module_places("liblockstep-mpi.so", LOCKSTEP_MPI_MODULE)) {
