@@ -439,6 +439,8 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
   const Prepared& prepared = *run.prepared;
   const Slot& slot = prepared.schedule->slots[i];
   if (event.kind == NetworkEvent::Kind::kSent) {
+    __builtin_prefetch(&run.slots[i]);  // for its delivery
+    __builtin_prefetch(&prepared.waiter_begin[i]);
     if (slot.source < prepared.schedule->ranks) {
       share_done(run_index, slot.source);
     }

@@ -37,12 +37,18 @@ FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
   for (std::size_t port = 0; port < spared_.size(); ++port) {
     network_.add_constraint(ports_.capacity(port));
   }
+  if (fresh_ports_ && !options.routes.spray && !options.transport) {
+    fresh_ = std::make_unique<FreshTransfers>(paths_, network_, full_packet_);
+  }
   for (const LinkFault& fault : options.faults) {
     add_fault(fault);
   }
 }
 
 ConnectionId FlowEngine::connect(NodeId source, NodeId destination, std::int32_t channel) {
+  if (fresh_) {
+    return fresh_->connect(source, destination, channel);
+  }
   const Path& path = paths_.next(source, destination, channel);
   const auto id = static_cast<std::int32_t>(connections_.size());
   connections_.push_back({source, destination, channel});
@@ -111,6 +117,10 @@ void FlowEngine::bind(ConstraintId port) {
 }
 
 void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t tag) {
+  if (fresh_) {
+    fresh_->start(id, bytes, when, tag);
+    return;
+  }
   Connection& connection = connections_[id.index()];
   if (connection.draws && connection.used) {
     const double bits = network_.take_carried_bits(id);
@@ -159,11 +169,17 @@ Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
     }
     change_links();
   }
-  return network_.advance(limit, events);
+  network_.advance(limit, events);
+  if (fresh_) {
+    fresh_->recall();
+  }
+  return network_.now();
 }
 
 void FlowEngine::add_fault(const LinkFault& fault) {
-  LOCKSTEP_CHECK(connections_.empty(), "faults are known before connections are made");
+  LOCKSTEP_CHECK(connections_.empty() && (!fresh_ || fresh_->connections() == 0),
+                 "faults are known before connections are made");
+  fresh_.reset();
   if (!faults_) {
     faults_ = std::make_unique<LinkFaults>(spared_.size() / 2);
     moves_ = true;
@@ -263,6 +279,9 @@ std::vector<PortUse> FlowEngine::port_use() const {
     for (const UsedPort& hop : hops_of(connections_[i])) {
       bits[static_cast<std::size_t>(hop.port)] += carried * hop.share;
     }
+  }
+  if (fresh_) {
+    fresh_->add_bits(bits);
   }
   std::vector<PortUse> use(bits.size());
   for (std::size_t port = 0; port < use.size(); ++port) {

@@ -7,6 +7,7 @@
 #include "simulator/network/flow/binding_ports.h"
 #include "simulator/network/flow/congestion_law.h"
 #include "simulator/network/flow/fluid_network.h"
+#include "simulator/network/flow/fresh_transfers.h"
 #include "simulator/network/flow/link_faults.h"
 #include "simulator/network/flow/path_finder.h"
 #include "simulator/network/network_engine.h"
@@ -58,7 +59,8 @@ class FlowEngine final : public NetworkEngine {
 
   /// Flows that have not been sent completely, future ones included.
   std::size_t live_flows() const { return network_.live_flows(); }
-  /// The present rates, for checks and tests: port p is constraint p, connections are variables.
+  /// The present rates, for checks and tests: port p is constraint p, connections are variables
+  /// (but for those of FreshTransfers).
   /// Ports that cannot bind list no users.
   const MaxMin& rates() const { return network_.rates(); }
 
@@ -103,9 +105,10 @@ class FlowEngine final : public NetworkEngine {
   std::vector<double> earlier_bits_;  // per port, over paths that connections have left
   std::vector<MaxMin::Term> terms_;
   bool has_windows_;
-  std::unique_ptr<CongestionLaw> law_;  // with a transport that has one
-  std::vector<WindowLimit> windows_;    // per connection, with a transport
-  std::unique_ptr<LinkFaults> faults_;  // where links fail
+  std::unique_ptr<CongestionLaw> law_;     // with a transport that has one
+  std::vector<WindowLimit> windows_;       // per connection, with a transport
+  std::unique_ptr<LinkFaults> faults_;     // where links fail
+  std::unique_ptr<FreshTransfers> fresh_;  // then all connections are its own
 };
 
 }  // namespace lockstep

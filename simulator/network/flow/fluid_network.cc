@@ -216,7 +216,9 @@ Time FluidNetwork::advance(Time limit, std::vector<NetworkEvent>& events) {
 
 void FluidNetwork::update_rates() {
   law_changed_.clear();
-  count_copies();
+  if (!stirred_.empty()) {
+    count_copies();
+  }
   solve_rates();
   if (law_ != nullptr && (!law_changed_.empty() || law_next_ <= now_)) {
     law_next_ = law_->adjust(*this, law_changed_);
@@ -530,6 +532,9 @@ void FluidNetwork::finish(std::int32_t id, std::vector<NetworkEvent>& events) {
 
 /// Newest first: what was activated last stands last in the lists, where it leaves no gap to fill.
 void FluidNetwork::stop_draining() {
+  if (stopping_.empty()) {
+    return;
+  }
   std::ranges::reverse(stopping_);
   rates_.deactivate(stopping_);
   give_back(stopping_);
@@ -555,6 +560,9 @@ void FluidNetwork::start_next(std::int32_t id) {
     connection.left = 0;
     connection.rate = 0;
     connection.state = State::kIdle;
+    if (tells_empty_) {
+      empty_.push_back(id);
+    }
     return;
   }
   connection.first_post = post.next;

@@ -437,6 +437,9 @@ bool MaxMin::is_crowded(std::int32_t c) const {
 }
 
 void MaxMin::find_all_squeezed() {
+  if (stirred_.empty()) {
+    return;
+  }
   joining_.clear();
   for (const std::int32_t c : stirred_) {
     constraints_[at(c)].stirred = false;
@@ -458,6 +461,9 @@ bool MaxMin::is_limited(const Variable& variable) const {
 }
 
 void MaxMin::let_join() {
+  if (joining_.empty() && stirred_.empty()) {
+    return;
+  }
   constexpr std::size_t kMost = 256;  // whose memory is still at hand when they join
   if (joining_.size() > 1 && joining_.size() <= kMost) {  // their misses at once
     for (const std::int32_t v : joining_) {

@@ -11,7 +11,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::uint16_t kFirstPort = 10000;
 constexpr std::uint16_t kListenPort = 100;
 
 LinkId link_of(PortId port) { return LinkId(port.value / 2); }
@@ -188,6 +187,7 @@ const Path& PathFinder::next(NodeId source, NodeId destination, std::int32_t cha
 
 const Path& PathFinder::again(NodeId source, NodeId destination, std::int32_t channel,
                               std::uint16_t source_port) {
+  check_nodes(source, destination);
   path_.source_port = source_port;
   find(source, destination, source_port, channel, path_);
   return path_;

@@ -44,6 +44,8 @@ struct Path {
 /// pairs without a route and ports without bandwidth (naming the link).
 class PathFinder {
  public:
+  static constexpr std::uint16_t kFirstPort = 10000;  ///< of sources
+
   PathFinder(const Topology& topology, const FlowOptions& options);
 
   /// The path of a connection, or with fresh_ports of its next transfer; valid until the next call.
