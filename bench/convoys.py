@@ -6,7 +6,8 @@ two are the same in a room; the draw is fixed.
     bench/convoys.py build/lockstep [PAYLOAD ...]
 
 Prints the time of rank 0 and of the last rank, and for packets the mean time of a NIC's transfers in each sixth of the
-run. Payloads default to 9000 and 2000 bytes; small ones take long."""
+run; of each payload as it is, sprayed, and with sends that begin up to 200 ns and up to 1 us late. Payloads default to
+9000 and 2000 bytes; small ones take long."""
 import os
 import random
 import subprocess
@@ -72,17 +73,19 @@ def main():
         with open(workload, "w") as file:
             file.write(WORKLOAD)
         table = os.path.join(folder, "fct")
-        for what in ["flow"] + [(payload, spray) for payload in payloads or ["9000", "2000"] for spray in (False, True)]:
+        ways = [("", []), (", sprayed", ["--spray"])]
+        ways += [(f", jitter {jitter}", ["--fabric", f"SendJitter={jitter}"]) for jitter in ("200ns", "1us")]
+        for what in ["flow"] + [(payload, way) for payload in payloads or ["9000", "2000"] for way in ways]:
             command = [program, "simulate", "--flavour", "simai", "--send-latency", "6us", "--workload", workload,
                        "--topology", fabric, "--json"]
             name = "flow engine"
             if what == "flow":
                 command += ["--engine", "flow"]
             else:
-                payload, spray = what
-                name = f"packets of {payload} B{', sprayed' if spray else ''}"
+                payload, (label, flags) = what
+                name = f"packets of {payload} B{label}"
                 command += ["--engine", "packet", "--fabric", f"Payload={payload}", "--fct", table]
-                command += ["--spray"] if spray else []
+                command += flags
             result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             ends = [f"{1e6 * result[key]:.0f}" for key in ("first_rank_end_s", "last_rank_end_s")]
             means = "" if what == "flow" else "  NIC: " + ", ".join(nic_means(table))

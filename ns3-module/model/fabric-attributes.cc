@@ -96,6 +96,13 @@ Fabric::GetTypeId()
                           EnumValue(FABRIC_SCHEDULED),
                           MakeEnumAccessor(Own(&FabricParameters::tieOrder)),
                           MakeEnumChecker(FABRIC_SCHEDULED, "Scheduled", FABRIC_RANDOM, "Random"))
+            .AddAttribute(
+                "SendJitter",
+                "Each message begins later by a uniform draw from 0 to this: hosts are not "
+                "exact. Messages of a queue pair keep their order.",
+                TimeValue(PicoSeconds(0)),
+                MakeTimeAccessor(Own(&FabricParameters::sendJitter)),
+                MakeTimeChecker(PicoSeconds(0)))
             .AddAttribute("AckHighPriority",
                           "PFC at a host does not hold up its ACKs.",
                           BooleanValue(true),

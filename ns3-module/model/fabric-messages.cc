@@ -32,7 +32,7 @@ FabricMessages::Send(uint32_t pair, int64_t bytes, int64_t when, uint64_t tag)
     FabricMessage& message = m_state.messages[place];
     message = FabricMessage{};
     message.end = std::max<int64_t>(1, bytes);
-    message.when = when;
+    message.when = m_state.WithJitter(pair, when);
     message.after = m_state.tables.done;
     message.tag = tag;
     message.pair = pair;

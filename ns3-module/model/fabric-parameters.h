@@ -63,6 +63,7 @@ struct FabricParameters
     int64_t window{};                     //!< bytes, 0: automatic
     double windowFactor{};                //!< of the automatic window
     bool pacing{};                        //!< rates are kept to
+    Time sendJitter;                      //!< messages begin later by a draw below it
     bool ackPriority{};                   //!< ACKs are not held up by PFC at hosts
     uint32_t classes{};                   //!< traffic classes
     uint32_t ackClass{};                  //!< of ACKs

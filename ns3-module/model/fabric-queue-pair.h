@@ -38,6 +38,14 @@ struct FabricFeedback
     const FabricTelemetry* telemetry; //!< what the hops wrote, or nullptr
 };
 
+/** Of a queue pair, where messages begin with jitter. */
+struct FabricJitter
+{
+    uint64_t series; //!< whose draws these are
+    uint64_t drawn;  //!< how many so far
+    int64_t begins;  //!< ps, when the latest message does
+};
+
 /**
  * Both ends of a reliable connection: the sender's messages, window and rate, and the receiver's
  * next expected byte. A RoCEv2 queue pair without opcodes. Plain data.

@@ -56,6 +56,10 @@ FabricQueuePairs::Add(const std::vector<uint32_t>& there,
     pair.oneShot = oneShot;
     pair.trafficClass = std::min(trafficClass, m_state.parameters.classes - 1);
     pair.nackTime = -1;
+    if (!m_state.parameters.sendJitter.IsZero())
+    {
+        m_state.tables.jitter[index] = {index, 0, 0};
+    }
     pair.lastSent = INT64_MAX; // the first packet changes no way
     m_state.EndpointOf(pair);
     SetFullWindow(pair);

@@ -45,23 +45,24 @@ struct FabricTables
     bool controlled{false};             //!< it is more than the base class
     int64_t globalWindow{0};            //!< bytes, or 0
 
-    std::vector<FabricNode> nodes;                    //!< by number
-    std::vector<FabricPort> ports;                    //!< by number
-    std::vector<uint32_t> partitionOf;                //!< by port
-    std::vector<FabricEndpoint> endpoints;            //!< of ports that send or receive
-    std::vector<FabricQueuePair> pairs;               //!< by number
-    std::vector<FabricMessage> messages;              //!< pool
-    std::unordered_map<uint32_t, FabricSpray> sprays; //!< by queue pair
-    FabricRoutes routes;                              //!< ways
-    FabricTelemetryPool telemetry;                    //!< of packets under way
-    std::vector<FabricCompletion> completions;        //!< not yet fetched
+    std::vector<FabricNode> nodes;                     //!< by number
+    std::vector<FabricPort> ports;                     //!< by number
+    std::vector<uint32_t> partitionOf;                 //!< by port
+    std::vector<FabricEndpoint> endpoints;             //!< of ports that send or receive
+    std::vector<FabricQueuePair> pairs;                //!< by number
+    std::vector<FabricMessage> messages;               //!< pool
+    std::unordered_map<uint32_t, FabricSpray> sprays;  //!< by queue pair
+    std::unordered_map<uint32_t, FabricJitter> jitter; //!< by queue pair, if there is any
+    FabricRoutes routes;                               //!< ways
+    FabricTelemetryPool telemetry;                     //!< of packets under way
+    std::vector<FabricCompletion> completions;         //!< not yet fetched
 
     int64_t done{-1};                  //!< ps: all events up to then have been carried out
     bool stopAtCompletion{false};      //!< see Fabric::SetStopAtCompletion()
     int64_t slack{0};                  //!< see Fabric::SetStopAtCompletion()
     int64_t nextSample{INT64_MAX};     //!< ps, if there are samples
     Ptr<UniformRandomVariable> random; //!< tie order
-    uint64_t seed{0};                  //!< of marks and losses
+    uint64_t seed{0};                  //!< of marks, losses and jitter
 
     /** \return when the simulation is to stop after a completion, ps; INT64_MAX: not yet */
     int64_t
@@ -146,6 +147,29 @@ struct FabricState
         const auto number = static_cast<uint64_t>(&port - ports.data());
         return static_cast<double>(Mix(tables.seed ^ Mix(number << 40 ^ ++port.draws)) >> 11) *
                UNIT;
+    }
+
+    /**
+     * When a message begins: the nth draw of a series is a function of the seed, the series and n,
+     * as those of ports are, so that it does not matter in which order messages are handed over.
+     * \param pair its queue pair
+     * \param when ps, without jitter
+     * \return ps
+     */
+    int64_t
+    WithJitter(uint32_t pair, int64_t when)
+    {
+        if (parameters.sendJitter.IsZero())
+        {
+            return when;
+        }
+        FabricJitter& jitter = tables.jitter.at(pair);
+        const uint64_t drawn = Mix(~tables.seed ^ Mix(Mix(jitter.series) ^ jitter.drawn++));
+        const auto most = static_cast<uint64_t>(parameters.sendJitter.GetPicoSeconds());
+        __extension__ using Wide = unsigned __int128;
+        const auto late = static_cast<int64_t>(static_cast<Wide>(drawn) * most >> 64);
+        jitter.begins = std::max(jitter.begins, when + late);
+        return jitter.begins;
     }
 
     /**

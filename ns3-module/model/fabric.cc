@@ -151,6 +151,15 @@ Fabric::AddWay(uint32_t pair, const std::vector<uint32_t>& there)
 }
 
 void
+Fabric::SetJitterSeries(uint32_t pair, uint64_t series, uint64_t first)
+{
+    if (!sendJitter.IsZero())
+    {
+        m_partitions->GetTables().jitter.at(pair) = {series, first, 0};
+    }
+}
+
+void
 Fabric::Send(uint32_t pair, int64_t bytes, Time when, uint64_t tag)
 {
     NoteTime();

@@ -121,6 +121,15 @@ class Fabric
     AddWay(uint32_t pair, const std::vector<uint32_t>& there);
 
     /**
+     * Whose draws of jitter a queue pair's messages take (SendJitter); by default its number's,
+     * from the first on. A name of its own makes them independent of the order in which queue pairs
+     * are added. \param pair the queue pair \param series any number \param first which of its
+     * draws comes first
+     */
+    void
+    SetJitterSeries(uint32_t pair, uint64_t series, uint64_t first);
+
+    /**
      * Hands a message to a queue pair. Messages of a queue pair are sent one after the other.
      * \param pair the queue pair
      * \param bytes size; 0 counts as 1

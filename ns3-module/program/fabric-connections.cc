@@ -248,13 +248,16 @@ FabricConnections::TakePair(uint32_t number)
         const uint64_t ends = static_cast<uint64_t>(connection.source) << 32 |
                               static_cast<uint32_t>(connection.destination);
         const uint32_t used = m_used[ends]++;
-        return MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));
+        const uint32_t pair = MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));
+        m_fabric->SetJitterSeries(pair, number, connection.messages++);
+        return pair;
     }
     if (connection.pair == NONE)
     {
         connection.pair =
             MakePair(connection,
                      static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
+        m_fabric->SetJitterSeries(connection.pair, number, 0);
     }
     return connection.pair;
 }

@@ -99,6 +99,7 @@ class FabricConnections
         int32_t channel;       //!< of the collective
         uint32_t trafficClass; //!< of its data
         uint32_t pair;         //!< its queue pair, or NONE until the first message
+        uint32_t messages{0};  //!< so far, where each has a queue pair of its own
     };
 
     static constexpr uint32_t NONE = UINT32_MAX;  //!< no queue pair yet

@@ -57,6 +57,10 @@ class FastForwardTestCase : public TestCase
         Compare(2, 64, 4, 4, false);
         Compare(8, 64, 4, 4, false);
         Compare(5, 4096, 1, 2, true);
+        // Starts with jitter, which is drawn when a message is handed over.
+        Compare(3, 64, 1, 4, false, NanoSeconds(200));
+        CompareBursts(false, NanoSeconds(200));
+        CompareBursts(true, NanoSeconds(200));
         // The same burst ten times; whose turn it is at a sender changes from one to the next.
         CompareBursts(false);
         CompareBursts(true);
@@ -112,13 +116,15 @@ class FastForwardTestCase : public TestCase
     /**
      * \param fresh whether each message has a queue pair of its own, and finished ones stay in the
      * round robin until met
+     * \param jitter of starts, with which nothing need repeat
      */
     void
-    CompareBursts(bool fresh)
+    CompareBursts(bool fresh, Time jitter = Time())
     {
-        const auto run = [fresh](bool jump)
+        const auto run = [fresh, jitter](bool jump)
         {
             Star star(5);
+            star.fabric->SetAttribute("SendJitter", TimeValue(jitter));
             star.fabric->SetAttribute("FastForward", BooleanValue(jump));
             star.fabric->SetAttribute("FinishedLeaveWhenMet", BooleanValue(fresh));
             star.Build();
@@ -146,7 +152,15 @@ class FastForwardTestCase : public TestCase
             }
             return TrailOf(star);
         };
-        Check(run(false), run(true), fresh ? "bursts, a queue pair a message" : "bursts");
+        const Trail full = run(false);
+        const Trail jumped = run(true);
+        if (!jitter.IsZero())
+        {
+            NS_TEST_EXPECT_MSG_EQ((full.outcomes == jumped.outcomes), true, "jitter: times");
+            NS_TEST_EXPECT_MSG_EQ((full.counts == jumped.counts), true, "jitter: counts");
+            return;
+        }
+        Check(full, jumped, fresh ? "bursts, a queue pair a message" : "bursts");
     }
 
     /**
@@ -155,14 +169,21 @@ class FastForwardTestCase : public TestCase
      * \param train longest train
      * \param ackInterval packets an ACK
      * \param small whether the buffer is small enough for pauses
+     * \param jitter of starts
      */
     void
-    Compare(uint32_t senders, uint32_t window, uint32_t train, uint32_t ackInterval, bool small)
+    Compare(uint32_t senders,
+            uint32_t window,
+            uint32_t train,
+            uint32_t ackInterval,
+            bool small,
+            Time jitter = Time())
     {
         const auto run = [&](bool jump)
         {
             Star star(senders + 1);
             star.fabric->SetAttribute("FastForward", BooleanValue(jump));
+            star.fabric->SetAttribute("SendJitter", TimeValue(jitter));
             star.fabric->SetAttribute("Window", UintegerValue(4096 * window));
             star.fabric->SetAttribute("Train", UintegerValue(train));
             star.fabric->SetAttribute("AckInterval", UintegerValue(ackInterval));

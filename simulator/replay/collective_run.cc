@@ -235,6 +235,7 @@ void CollectiveRuns::connect(Run& run) {
   std::vector<ConnectionId>& known =
       run.prepared->connections[{run.key.family, run.key.group, run.key.other}];
   run.slots.assign(schedule.slots.size(), {});
+  run.receives.assign(static_cast<std::size_t>(run.prepared->lane), Time());
   std::int32_t traffic_class = -1;
   if (options_.traffic_class && known.size() < schedule.slots.size()) {
     const std::int32_t family = run.key.family >= 0 ? run.key.family : -2 - run.key.family;
@@ -366,9 +367,12 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
   const bool step_by_step = run.prepared->step_by_step();
   const std::int32_t shorter = step_by_step ? 0 : run.left_out;
   const bool in_order = step_by_step && schedule.steps_in_order && network_.has_queues();
-  if (in_order && slot_index >= run.prepared->lane &&
-      run.slots[static_cast<std::size_t>(slot_index - run.prepared->lane)].started == 0) {
-    return;
+  if (in_order && slot_index >= run.prepared->lane) {
+    if (run.slots[static_cast<std::size_t>(slot_index - run.prepared->lane)].started == 0) {
+      return;
+    }
+    // What comes before there is a receive for it is taken when there is.
+    now = std::max(now, run.receives[static_cast<std::size_t>(slot_index % run.prepared->lane)]);
   }
   if (step_by_step && run.left_out > 0 &&
       slot_index / run.prepared->lane >= run.prepared->steps - run.left_out) {
@@ -388,7 +392,12 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
     if (!forwards) {
       when += schedule.launch_latency();
     }
-    when += memory_time(run, slot, forwards);
+    const Time memory = memory_time(run, slot, forwards);
+    when += memory;
+    if (in_order) {
+      run.receives[static_cast<std::size_t>(slot_index % run.prepared->lane)] =
+          now + memory + options_.receive_latency;
+    }
     const Schedule& sizes = run.uneven ? *run.uneven : schedule;
     network_.start(state.connection, sizes.bytes(slot, state.started), when,
                    tag_of(run_index, slot_index));
@@ -396,8 +405,7 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
   }
   const std::int32_t next = slot_index + run.prepared->lane;
   if (in_order && static_cast<std::size_t>(next) < run.slots.size()) {
-    // What it waits for may have come before, and is taken once there is a receive for it.
-    start_ready(run_index, next, now + options_.receive_latency);
+    start_ready(run_index, next, now);  // what it waits for may have come before
   }
 }
 

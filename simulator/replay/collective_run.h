@@ -108,6 +108,9 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int32_t> op;      // per rank's place: the operation it entered as, -1 before
     std::vector<std::int64_t> shares;  // per rank's place: what is left
     std::vector<SlotState> slots;
+    /// Per slot of a step, where steps start in order: from when on there is a receive for what the
+    /// next step of this slot waits for.
+    std::vector<Time> receives;
     std::int32_t unfinished = 0;   // places
     std::int32_t left_out = 0;     // steps, the last ones
     Time moved;                    // see OpTiming; so far

@@ -69,8 +69,8 @@ struct ReplayOptions {
   /// Added to transfers of a reduce-scatter that wait for another (SimAI: 30 ns of memory access),
   /// and where steps are taken in order to those that SimAI counts (CollectiveRuns::memory_time()).
   Time reduce_latency;
-  /// From the moment a transfer may start to when its rank takes what arrives for the same step,
-  /// where steps are taken in order (Schedule::steps_in_order).
+  /// From the moment a transfer may start, memory access included, to when its rank takes what
+  /// arrives for the same step, where steps are taken in order (Schedule::steps_in_order).
   Time receive_latency;
   /// Which ranks' operations are reported to `on_op`; none by default.
   std::function<bool(std::int32_t rank)> traced;

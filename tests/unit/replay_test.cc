@@ -323,6 +323,38 @@ TEST(Replay, WhatOvertakesWaitsForTheStepBefore) {
   }
 }
 
+// The same with a first transfer that comes at 2003 ns, 3 ns before the second: rank 1 sets off its
+// own second transfer (slot 4) at 2003 ns and has a receive for what follows 10 ns later. With
+// memory accesses of 30 ns, which the second and third transfers of each rank cost, the second
+// comes at 1003 + 30 + 1003 ns; rank 1's own sets off at 2033 ns, the receive is there at 2043 ns,
+// and what it passes on then waits 30 ns more.
+TEST(Replay, WhatComesBeforeItsReceiveWaitsForIt) {
+  const CollectiveRequest request{
+      .op = CommType::kAllReduce, .bytes = Bytes(9), .flavour = CollectiveFlavour::kSimai};
+  const auto schedule = std::make_shared<const Schedule>(
+      algorithm_named("ring", request.op).build(request, {3, {0, 1, 2}}));
+  RankPrograms work;
+  work.families.emplace_back(GroupKind::kWorld, std::vector<std::vector<std::int32_t>>{{0, 1, 2}},
+                             3);
+  Program program({StreamOrder::kProgram});
+  program.add(collective(request.op, 9, 0), {});
+  program.finish();
+  work.programs.push_back(std::move(program));
+  work.program_of_rank = {0, 0, 0};
+  const Topology topology = gpus(3);
+  for (const bool memory : {false, true}) {
+    OvertakingNetwork network(true, Time::ns(1000));
+    replay(work, topology.gpus(), topology, network,
+           [&](CommType, Bytes, const GroupShape&) { return schedule; },
+           {.send_latency = Time(),
+            .reduce_latency = memory ? Time::ns(30) : Time(),
+            .receive_latency = Time::ns(10)});
+    EXPECT_EQ(network.started(3), Time::ns(memory ? 1033 : 1003));
+    EXPECT_EQ(network.started(4), Time::ns(memory ? 2033 : 2003));
+    EXPECT_EQ(network.started(7), Time::ns(memory ? 2073 : 2013));
+  }
+}
+
 // SimAI's count of three ranks' all-reduce on one channel, 4 steps: each rank's first transfer of a
 // cycle of three is free and turns the rank's switch on, so that the second and third cost 30 ns;
 // the fourth begins a cycle and is free again. With two channels the second one's first transfer
