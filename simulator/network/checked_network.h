@@ -45,7 +45,7 @@ class CheckedNetwork final : public NetworkEngine {
     return engine_->packet_statistics();
   }
   bool has_queues() const override { return engine_->has_queues(); }
-  bool may_lose_packets() const override { return engine_->may_lose_packets(); }
+  bool runs_by_chance() const override { return engine_->runs_by_chance(); }
 
  private:
   struct Ends {

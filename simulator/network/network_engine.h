@@ -124,8 +124,9 @@ class NetworkEngine {
   /// Whether what has left its sender waits in queues on its way. A fluid's transfers are held back
   /// at the sender for as long as anything on their way is full.
   virtual bool has_queues() const { return false; }
-  /// Whether packets may get lost, so that no two runs of a collective are alike.
-  virtual bool may_lose_packets() const { return false; }
+  /// Whether packets may get lost or transfers begin by lot, so that no two runs of a collective
+  /// are alike.
+  virtual bool runs_by_chance() const { return false; }
 };
 
 }  // namespace lockstep

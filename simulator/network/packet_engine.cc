@@ -296,13 +296,17 @@ std::vector<PortUse> PacketEngine::port_use() const { return report().ports; }
 
 PacketStatistics PacketEngine::statistics() const { return report().statistics; }
 
-bool PacketEngine::may_lose_packets() const {
+bool PacketEngine::runs_by_chance() const {
   const auto is = [&](const char* name, auto what) {
     const auto found = options_.fabric.find(name);
     return found != options_.fabric.end() && what(found->second);
   };
   return !options_.faults.empty() ||
          is("LossRate", [](const std::string& text) { return to_double(text).value_or(0) > 0; }) ||
+         is("SendJitter",
+            [](const std::string& text) {
+              return text.find_first_of("123456789") != std::string::npos;
+            }) ||
          is("Pfc", [](const std::string& text) { return text == "false" || text == "0"; }) ||
          std::ranges::any_of(topology_.link_classes,
                              [](const LinkClass& kind) { return kind.error_rate > 0; });

@@ -39,7 +39,7 @@ class PacketEngine final : public NetworkEngine {
   PacketStatistics statistics() const;
   std::optional<PacketStatistics> packet_statistics() const override { return statistics(); }
   bool has_queues() const override { return true; }
-  bool may_lose_packets() const override;
+  bool runs_by_chance() const override;
 
  private:
   struct Report;

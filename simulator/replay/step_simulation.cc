@@ -260,7 +260,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     if (announce(*network, replay_options.changes)) {
       replay_options.changes.clear();
     }
-    if (network->may_lose_packets()) {
+    if (network->runs_by_chance()) {
       replay_options.recall.reset();  // no two collectives are alike
     }
     run = in_full(*network);

@@ -286,20 +286,21 @@ TEST(PacketEngine, TrafficClassesUnderWatch) {
   engine.start(engine.connect_in_class(NodeId(0), NodeId(1), 0, 1), Bytes(1), Time(), 1);
   EXPECT_THAT([&] { testing::run_to_end(engine); },
               ::testing::ThrowsMessage<Error>(HasSubstr("a transfer in traffic class 1")));
-  EXPECT_FALSE(engine.may_lose_packets());
+  EXPECT_FALSE(engine.runs_by_chance());
 }
 
-// Where packets may get lost.
-TEST(PacketEngine, KnowsWhetherPacketsMayGetLost) {
+// Where packets may get lost, or transfers begin by lot.
+TEST(PacketEngine, KnowsWhetherItRunsByChance) {
   Topology topology = testing::star(2);
-  EXPECT_FALSE(PacketEngine(topology, options_here()).may_lose_packets());
-  for (const auto& [name, value] : {std::pair("LossRate", "0.01"), std::pair("Pfc", "false")}) {
+  EXPECT_FALSE(PacketEngine(topology, options_here()).runs_by_chance());
+  for (const auto& [name, value] :
+       {std::pair("LossRate", "0.01"), std::pair("Pfc", "false"), std::pair("SendJitter", "1ns")}) {
     PacketOptions options = options_here();
     options.fabric[name] = value;
-    EXPECT_TRUE(PacketEngine(topology, options).may_lose_packets()) << name;
+    EXPECT_TRUE(PacketEngine(topology, options).runs_by_chance()) << name;
   }
   topology.link_classes.front().error_rate = 0.001;
-  EXPECT_TRUE(PacketEngine(topology, options_here()).may_lose_packets());
+  EXPECT_TRUE(PacketEngine(topology, options_here()).runs_by_chance());
 }
 
 TEST(PacketEngine, StopsAtTheLimitAndGoesOn) {
