@@ -560,8 +560,8 @@ void FluidNetwork::start_next(std::int32_t id) {
     connection.left = 0;
     connection.rate = 0;
     connection.state = State::kIdle;
-    if (tells_empty_) {
-      empty_.push_back(id);
+    if (tells_emptied_) {
+      emptied_.push_back(id);
     }
     return;
   }

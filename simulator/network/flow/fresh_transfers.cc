@@ -9,7 +9,7 @@ FreshTransfers::FreshTransfers(PathFinder& paths, FluidNetwork& network, Bytes f
       network_(network),
       full_packet_(full_packet),
       earlier_(network.rates().constraint_count()) {
-  network_.tell_empty(true);
+  network_.tell_emptied(true);
 }
 
 ConnectionId FreshTransfers::connect(NodeId source, NodeId destination, std::int32_t channel) {
@@ -106,7 +106,7 @@ Time FreshTransfers::latency(Way& way, Bytes wire) const {
 }
 
 void FreshTransfers::recall() {
-  for (const std::int32_t id : network_.empty()) {
+  for (const std::int32_t id : network_.emptied()) {
     Lane& lane = lanes_[at(id)];
     lane.connection = -1;
     Pair& pair = pairs_[at(lane.pair)];
@@ -114,7 +114,7 @@ void FreshTransfers::recall() {
     lane.next = free;
     free = id;
   }
-  network_.empty().clear();
+  network_.emptied().clear();
 }
 
 const FreshTransfers::Way& FreshTransfers::way_of(const Lane& lane) const {

@@ -27,7 +27,7 @@ class FreshTransfers {
   /// Refers to both for as long as it lives. The network has a constraint for each port and nothing
   /// else.
   FreshTransfers(PathFinder& paths, FluidNetwork& network, Bytes full_packet);
-  ~FreshTransfers() { network_.tell_empty(false); }
+  ~FreshTransfers() { network_.tell_emptied(false); }
   FreshTransfers(const FreshTransfers&) = delete;
   FreshTransfers& operator=(const FreshTransfers&) = delete;
 
