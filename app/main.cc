@@ -27,9 +27,9 @@ void hold_standard_streams() {
   }
 }
 
-/// The allocators that Arrow brings crash, where ours throws, once memory is limited and used up: the
-/// process ends with 127 and without a word where jemalloc's thread finds no room for its own data. So
-/// neither allocator nor thread. Before any thread looks at the environment.
+/// The allocators that Arrow brings crash, where ours throws, once memory is limited and used up:
+/// the process ends with 127 and without a word where jemalloc's thread finds no room for its own
+/// data. So neither allocator nor thread. Before any thread looks at the environment.
 void keep_arrow_off_its_allocators() {
   ::setenv("ARROW_DEFAULT_MEMORY_POOL", "system", 0);
   ::setenv("JE_ARROW_MALLOC_CONF", "background_thread:false", 0);

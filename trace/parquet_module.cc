@@ -28,12 +28,13 @@ struct Loaded {
   std::string why = "this build was configured without it";
 };
 
-/// Arrow's two libraries take 61 MiB of the address space; where no more is left, what they do while they are
-/// loaded finds no memory and ends the process.
+/// Arrow's two libraries take 61 MiB of the address space; where no more is left, what they do
+/// while they are loaded finds no memory and ends the process.
 constexpr std::size_t kRoomToLoad = std::size_t{72} << 20U;
 
 bool is_room_left() {
-  void* room = ::mmap(nullptr, kRoomToLoad, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* room =
+      ::mmap(nullptr, kRoomToLoad, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return room != MAP_FAILED && ::munmap(room, kRoomToLoad) == 0;
 }
 

@@ -24,8 +24,7 @@ Wide parts_of(double bits) {
   const double rest = bits - static_cast<double>(whole);
   constexpr auto kParts = static_cast<double>(FluidNetwork::kParts);
   return static_cast<Wide>(whole) * FluidNetwork::kParts +
-         static_cast<std::int64_t>(rest * kParts) -
-         static_cast<Wide>(bits * (kRounding * kParts));
+         static_cast<std::int64_t>(rest * kParts) - static_cast<Wide>(bits * (kRounding * kParts));
 }
 
 /// PRECONDITION: parts >= 0.

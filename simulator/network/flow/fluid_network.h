@@ -113,7 +113,8 @@ class FluidNetwork {
   /// From now on advance() tells of deliveries alone, and what connections have carried is not
   /// counted.
   void leave_out_sent() { tells_sent_ = false; }
-  /// From now on emptied() names the connections whose last flow has left, each time it has; or not.
+  /// From now on emptied() names the connections whose last flow has left, each time it has; or
+  /// not.
   void tell_emptied(bool tells) { tells_emptied_ = tells; }
   /// The caller takes them.
   std::vector<std::int32_t>& emptied() { return emptied_; }
