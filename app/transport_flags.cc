@@ -139,8 +139,7 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
       ack->second == "true") {
     warnings.emplace_back(
         "--fabric Train: where messages end with their last ACK (WaitForAck), trains may make "
-        "steps "
-        "more than twice as long as packets do (docs/models.md, fast-forward)");
+        "steps more than twice as long as packets do (docs/models.md, fast-forward)");
   }
   packet.samples_file = flags.samples;
   if (!flags.sample_interval.empty()) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "trace/physical_log.h"
 
@@ -14,58 +15,45 @@ namespace {
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 constexpr std::size_t kDeepest = 8;  // calls within calls
 
-/// Elements of each tensor of "[[512, 32], [], [[4], [2]]]", whose third is a list of two: their
-/// sum. Of no dimension, which is how a number stands there, none.
-std::vector<std::int64_t> elements_of(std::string_view dims) {
+/// Elements of a tensor of these dimensions; of a list of tensors, of all together. Of no
+/// dimension, which is how a number stands there, none.
+std::int64_t elements(const Json& dims) {
+  std::int64_t product = dims.empty() ? 0 : 1, sum = 0;
+  for (const Json& each : dims) {
+    if (each.is_array()) {
+      product = 0;
+      sum = std::min(sum + elements(each), kMostElements);
+    } else {
+      const std::int64_t size = each.is_number_unsigned()
+                                    ? static_cast<std::int64_t>(std::min<std::uint64_t>(
+                                          each.get<std::uint64_t>(), kMostElements))
+                                    : 0;
+      product = size > 0 && product > kMostElements / size ? kMostElements : product * size;
+    }
+  }
+  return sum + product;
+}
+
+/// Of each tensor of "[[512, 32], [], [[4], [2]]]", whose third is a list of two.
+std::vector<std::int64_t> elements_of(std::string_view text) {
   std::vector<std::int64_t> tensors;
-  int depth = 0;
-  std::int64_t product = 0, number = -1;
-  const auto end_number = [&] {
-    if (number >= 0) {
-      product = product == 0                                     ? number
-                : number > 0 && product > kMostElements / number ? kMostElements
-                                                                 : product * number;
-      number = -1;
-    }
-  };
-  for (const char c : dims) {
-    if (c == '[') {
-      ++depth;
-      if (depth == 2) {
-        tensors.push_back(0);
-      }
-      product = 0;
-    } else if (c >= '0' && c <= '9') {
-      number = std::min(std::max<std::int64_t>(number, 0) * 10 + (c - '0'), kMostElements);
-    } else if (c == ',') {
-      end_number();
-    } else if (c == ']') {
-      end_number();
-      if (depth >= 2 && !tensors.empty()) {
-        tensors.back() = std::min(tensors.back() + product, kMostElements);
-      }
-      product = 0;
-      --depth;
-    }
+  for (const Json& dims : Json::parse(text, nullptr, /*allow_exceptions=*/false)) {
+    tensors.push_back(dims.is_array() ? elements(dims) : 0);
   }
   return tensors;
 }
 
 /// Bytes of the tensors, all of whose types are known; -1: there are none, or some are not.
-std::int64_t bytes_of(const std::vector<std::int64_t>& tensors, std::string_view types) {
+std::int64_t bytes_of(const std::vector<std::int64_t>& tensors, std::string_view text) {
+  const Json types = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   std::int64_t bytes = 0;
-  std::size_t tensor = 0;
-  types.remove_prefix(types.starts_with('[') ? 1 : 0);
-  for (std::string_view type : split(types.substr(0, types.find(']')), ',')) {
-    if (tensor == tensors.size()) {
-      break;
-    }
-    const std::int64_t elements = tensors[tensor++];
-    const std::int64_t each = element_bytes(type);
-    if (elements > 0 && each == 0) {
+  for (std::size_t i = 0; i < tensors.size() && i < types.size(); ++i) {
+    const std::int64_t each =
+        types[i].is_string() ? element_bytes(types[i].get_ref<const std::string&>()) : 0;
+    if (tensors[i] > 0 && each == 0) {
       return -1;
     }
-    bytes = std::min(bytes + elements * each, kMostElements);
+    bytes = std::min(bytes + tensors[i] * each, kMostElements);
   }
   return bytes > 0 ? bytes : -1;
 }

@@ -178,8 +178,9 @@ TEST(MixedPlans, NoStepIsFasterThanTheBound) {
     hybrid += base.hsdp_replicas > 1 ? 1 : 0;
   }
   for (const int some : {context, experts, chunks, zero2, zero3, hybrid}) {
-    EXPECT_GE(some, testing::is_sanitized() ? 0 : 8)
-        << context << experts << chunks << zero2 << zero3 << hybrid;
+    if (rounds == 200) {  // fewer need not hold them all
+      EXPECT_GE(some, 8) << context << experts << chunks << zero2 << zero3 << hybrid;
+    }
   }
   std::printf("the bound is %.1f %% of the replay, the mean of %d jobs\n", 100 * sum / rounds,
               rounds);

@@ -273,6 +273,23 @@ TEST(LogReaders, KinetoSizesOfTheCallsBehindKernels) {
   EXPECT_EQ(log.comms[0].ranks, 4);
 }
 
+// Shapes that no tensor has give no size, and nothing wraps.
+TEST(LogReaders, KinetoShapesOfNonsense) {
+  std::string text = shaped_trace(8);
+  const auto put = [&](const std::string& old, const std::string& instead) {
+    text.replace(text.find(old), old.size(), instead);
+  };
+  put("[[8, 32], [2, 32], []]", "[[36893488147419103232, 16777215], [36893488147419103232], {}]");
+  put("[[2, 32]]", "[[9223372036854775807, 9223372036854775807], 3, \"x\"]");
+  put("[[10], [3, 2]]", "[[1125899906842623], [-3, 2], [[[4]]]]");
+  const PhysicalLog log = read_log(text, "rank_0.json");
+  ASSERT_EQ(log.ops.size(), 4U);
+  EXPECT_EQ(log.ops[0].group_size, 0);
+  EXPECT_EQ(log.ops[0].bytes, -1);
+  EXPECT_EQ(log.ops[2].bytes, std::int64_t{1} << 50);
+  EXPECT_TRUE(log.comms.empty());
+}
+
 TEST(LogReaders, KinetoGroupsOfAWorldOfTwo) {
   const PhysicalLog log = read_log(shaped_trace(2), "rank_0.json");
   ASSERT_EQ(log.ops.size(), 4U);

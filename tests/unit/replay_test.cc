@@ -292,12 +292,8 @@ class OvertakingNetwork : public testing::FakeNetwork {
   std::vector<Time> starts_;
 };
 
-// SimAI's ring of three ranks, steps of 3 bytes: 1003 ns each. Rank 0's first transfer to rank 1
-// comes after 1,001,003 ns; its second one sets off at 1003 ns, when that of rank 2 has come, and
-// is there at 2006 ns. Rank 1 passes it on (slot 7: step 2, rank 1) at once in a fluid. With queues
-// it has first to set off its own second transfer (slot 4), for which it has waited until
-// 1,001,003 ns, and 10 ns later takes what overtook.
-TEST(Replay, WhatOvertakesWaitsForTheStepBefore) {
+/// SimAI's all-reduce of 9 bytes as a ring of three ranks.
+void replay_ring_of_three(OvertakingNetwork& network, const ReplayOptions& options) {
   const CollectiveRequest request{
       .op = CommType::kAllReduce, .bytes = Bytes(9), .flavour = CollectiveFlavour::kSimai};
   const auto schedule = std::make_shared<const Schedule>(
@@ -312,11 +308,20 @@ TEST(Replay, WhatOvertakesWaitsForTheStepBefore) {
   work.programs.push_back(std::move(program));
   work.program_of_rank = {0, 0, 0};
   const Topology topology = gpus(3);
+  replay(
+      work, topology.gpus(), topology, network,
+      [&](CommType, Bytes, const GroupShape&) { return schedule; }, options);
+}
+
+// SimAI's ring of three ranks, steps of 3 bytes: 1003 ns each. Rank 0's first transfer to rank 1
+// comes after 1,001,003 ns; its second one sets off at 1003 ns, when that of rank 2 has come, and
+// is there at 2006 ns. Rank 1 passes it on (slot 7: step 2, rank 1) at once in a fluid. With queues
+// it has first to set off its own second transfer (slot 4), for which it has waited until
+// 1,001,003 ns, and 10 ns later takes what overtook.
+TEST(Replay, WhatOvertakesWaitsForTheStepBefore) {
   for (const bool queues : {false, true}) {
     OvertakingNetwork network(queues);
-    replay(work, topology.gpus(), topology, network,
-           [&](CommType, Bytes, const GroupShape&) { return schedule; },
-           {.send_latency = Time(), .receive_latency = Time::ns(10)});
+    replay_ring_of_three(network, {.send_latency = Time(), .receive_latency = Time::ns(10)});
     EXPECT_EQ(network.started(3), Time::ns(1003));
     EXPECT_EQ(network.started(4), Time::ns(1'001'003));
     EXPECT_EQ(network.started(7), queues ? Time::ns(1'001'013) : Time::ns(2006));
@@ -329,26 +334,11 @@ TEST(Replay, WhatOvertakesWaitsForTheStepBefore) {
 // comes at 1003 + 30 + 1003 ns; rank 1's own sets off at 2033 ns, the receive is there at 2043 ns,
 // and what it passes on then waits 30 ns more.
 TEST(Replay, WhatComesBeforeItsReceiveWaitsForIt) {
-  const CollectiveRequest request{
-      .op = CommType::kAllReduce, .bytes = Bytes(9), .flavour = CollectiveFlavour::kSimai};
-  const auto schedule = std::make_shared<const Schedule>(
-      algorithm_named("ring", request.op).build(request, {3, {0, 1, 2}}));
-  RankPrograms work;
-  work.families.emplace_back(GroupKind::kWorld, std::vector<std::vector<std::int32_t>>{{0, 1, 2}},
-                             3);
-  Program program({StreamOrder::kProgram});
-  program.add(collective(request.op, 9, 0), {});
-  program.finish();
-  work.programs.push_back(std::move(program));
-  work.program_of_rank = {0, 0, 0};
-  const Topology topology = gpus(3);
   for (const bool memory : {false, true}) {
     OvertakingNetwork network(true, Time::ns(1000));
-    replay(work, topology.gpus(), topology, network,
-           [&](CommType, Bytes, const GroupShape&) { return schedule; },
-           {.send_latency = Time(),
-            .reduce_latency = memory ? Time::ns(30) : Time(),
-            .receive_latency = Time::ns(10)});
+    replay_ring_of_three(network, {.send_latency = Time(),
+                                   .reduce_latency = memory ? Time::ns(30) : Time(),
+                                   .receive_latency = Time::ns(10)});
     EXPECT_EQ(network.started(3), Time::ns(memory ? 1033 : 1003));
     EXPECT_EQ(network.started(4), Time::ns(memory ? 2033 : 2003));
     EXPECT_EQ(network.started(7), Time::ns(memory ? 2073 : 2013));

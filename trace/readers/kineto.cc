@@ -196,7 +196,7 @@ class Reader {
       }
       if (op.op != CommType::kAllGather) {
         op.bytes = asked->bytes;
-      } else if (op.group_size > 0) {
+      } else if (op.group_size > 0 && asked->bytes < (std::int64_t{1} << 50) / op.group_size) {
         op.bytes = asked->bytes * op.group_size;
       }
     }
