@@ -35,27 +35,32 @@ std::int64_t elements(const Json& dims) {
 }
 
 /// Of each tensor of "[[512, 32], [], [[4], [2]]]", whose third is a list of two.
-std::vector<std::int64_t> elements_of(std::string_view text) {
+std::vector<std::int64_t> elements_of(const Json& list) {
   std::vector<std::int64_t> tensors;
-  for (const Json& dims : Json::parse(text, nullptr, /*allow_exceptions=*/false)) {
+  for (const Json& dims : list) {
     tensors.push_back(dims.is_array() ? elements(dims) : 0);
   }
   return tensors;
 }
 
 /// Bytes of the tensors, all of whose types are known; -1: there are none, or some are not.
-std::int64_t bytes_of(const std::vector<std::int64_t>& tensors, std::string_view text) {
-  const Json types = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+std::int64_t bytes_of(const std::vector<std::int64_t>& tensors, const Json& types) {
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < tensors.size() && i < types.size(); ++i) {
-    const std::int64_t each =
-        types[i].is_string() ? element_bytes(types[i].get_ref<const std::string&>()) : 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool known = i < types.size() && types[i].is_string();
+    const std::int64_t each = known ? element_bytes(types[i].get_ref<const std::string&>()) : 0;
     if (tensors[i] > 0 && each == 0) {
       return -1;
     }
     bytes = std::min(bytes + tensors[i] * each, kMostElements);
   }
   return bytes > 0 ? bytes : -1;
+}
+
+/// A list of a call's arguments; empty where it has none, or what is no JSON.
+Json list_of(std::string_view text) {
+  Json list = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return list.is_array() ? list : Json::array();
 }
 
 /// How many ranks a call of one tensor out and one in has: as many as the one is larger.
@@ -111,9 +116,9 @@ void HostCalls::take(const TraceEvent& event) {
   }
   Call call{thread_of(event), event.ts_us, event.ts_us + event.dur_us, {}};
   call.asked.op = comm_type_in(event.name);
-  const std::vector<std::int64_t> tensors = elements_of(event.input_dims);
+  const std::vector<std::int64_t> tensors = elements_of(list_of(event.input_dims));
   if (!outer) {
-    call.asked.bytes = bytes_of(tensors, event.input_types);
+    call.asked.bytes = bytes_of(tensors, list_of(event.input_types));
   } else if (event.name == "c10d::_allgather_base_" ||
              event.name == "c10d::_reduce_scatter_base_") {
     call.asked.ranks = ranks_of(call.asked.op, tensors);

@@ -281,7 +281,8 @@ TEST(LogReaders, KinetoShapesOfNonsense) {
   };
   put("[[8, 32], [2, 32], []]", "[[36893488147419103232, 16777215], [36893488147419103232], {}]");
   put("[[2, 32]]", "[[9223372036854775807, 9223372036854775807], 3, \"x\"]");
-  put("[[10], [3, 2]]", "[[1125899906842623], [-3, 2], [[[4]]]]");
+  put("[[10], [3, 2]]", "[[1125899906842623], [-3, 2], [[[0]]]]");
+  put(R"(, "Input type": ["c10::Quantum"])", "");
   const PhysicalLog log = read_log(text, "rank_0.json");
   ASSERT_EQ(log.ops.size(), 4U);
   EXPECT_EQ(log.ops[0].group_size, 0);
