@@ -134,13 +134,6 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
   }
   set_attributes("--fabric", flags.fabric, packet.fabric);
   set_attributes("--congestion-set", flags.congestion_settings, packet.congestion_attributes);
-  const auto train = packet.fabric.find("Train"), ack = packet.fabric.find("WaitForAck");
-  if (train != packet.fabric.end() && train->second != "1" && ack != packet.fabric.end() &&
-      ack->second == "true") {
-    warnings.emplace_back(
-        "--fabric Train: where messages end with their last ACK (WaitForAck), trains may make "
-        "steps more than twice as long as packets do (docs/models.md, fast-forward)");
-  }
   packet.samples_file = flags.samples;
   if (!flags.sample_interval.empty()) {
     packet.sample_interval = flag_value("--sample-interval", flags.sample_interval, parse_time);

@@ -66,12 +66,13 @@ Fabric::GetTypeId()
                           DoubleValue(2.0),
                           MakeDoubleAccessor(Own(&FabricParameters::windowFactor)),
                           MakeDoubleChecker<double>(0.0))
-            .AddAttribute("Train",
-                          "Longest train: so many packets of a message are carried as one unit "
-                          "where no queue is near. 1: every packet by itself.",
-                          UintegerValue(1),
-                          MakeUintegerAccessor(Own(&FabricParameters::train)),
-                          MakeUintegerChecker<uint32_t>(1, 1024))
+            .AddAttribute(
+                "Train",
+                "Longest train: so many packets of a message are carried as one unit "
+                "where it is alone on its port and no queue is near. 1: every packet by itself.",
+                UintegerValue(1),
+                MakeUintegerAccessor(Own(&FabricParameters::train)),
+                MakeUintegerChecker<uint32_t>(1, 1024))
             .AddAttribute("CutThrough",
                           "Switches send a packet on as soon as its first 64 bytes have come; "
                           "otherwise once all of it has.",

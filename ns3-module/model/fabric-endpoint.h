@@ -23,7 +23,8 @@ struct FabricEndpoint
     uint32_t eligibleCount{0};      //!< bits set
     uint32_t finished{0};           //!< pairs to be dropped from the list
     uint32_t last{0};               //!< place served last
-    uint32_t quantum{0};            //!< packets that this one may still send in its turn
+    uint32_t ahead{UINT32_MAX};     //!< queue pair that sent the last train
+    uint32_t owed{0};               //!< turns that it lets pass, see FabricTurns::OweTurns()
     int64_t wake{INT64_MAX};        //!< ps, pending WAKE of the port (in that of class 0)
 
     /**

@@ -24,9 +24,10 @@ struct FabricParts;
  * a message ends. So k periods are skipped by adding k T to all times, k d(i) to the offsets, k n
  * to the keys and k times their growth to the counters, with the largest k for which
  *
- *     offset(i) + k d(i) + one train < end of the message the offset lies in,   for all offsets
+ *     offset(i) + k d(i) + margin < end of the message the offset lies in,   for all offsets
  *     now + k T < the next start of a message that is known, and FABRIC_LAST_TIME.
  *
+ * The margin is a packet, or as much as shortens trains (FabricSenders::TRAIN_PART).
  * It lands there, unless something comes from outside before: then it has skipped those periods
  * that were over by then, and goes on from there.
  *

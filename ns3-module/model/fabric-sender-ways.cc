@@ -15,25 +15,32 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
 {
     const auto payload = static_cast<int64_t>(m_state.parameters.payload);
     const int64_t room = (pair.window - (pair.next - pair.acked) + payload - 1) / payload;
-    // A train is confirmed when all of it has come. So two of them must fit into what the window
-    // leaves beyond a round trip, or the sender stands still for the time of a train.
+    // One that is not alone takes turns packet by packet: longer turns make steps that wait for
+    // each other clot. And who comes while a train is being sent must not wait for long. A train is
+    // confirmed when all of it has come. So two of them must fit into what the window leaves beyond
+    // a round trip, or the sender stands still for the time of a train.
     const auto trip =
         static_cast<int64_t>(static_cast<double>(pair.baseRtt) * pair.bottleneck / 8e12);
     const int64_t spare = 1 + std::max<int64_t>(0, pair.window - trip) / (2 * payload);
-    const int64_t packets =
-        std::min({static_cast<int64_t>(m_state.parameters.train), left / payload, room, spare});
+    const int64_t packets = std::min({static_cast<int64_t>(m_state.parameters.train),
+                                      left / (TRAIN_PART * payload),
+                                      room,
+                                      spare});
     // Nothing overtakes a train, so there are none where something may want to.
-    if (packets <= 1 || m_state.lossy || m_state.parameters.classes > 1)
+    if (packets <= 1 || m_state.lossy || m_state.parameters.classes > 1 ||
+        m_state.EndpointOf(pair).eligibleCount > 1)
     {
         return 1;
     }
-    // One by one where a queue is near.
+    // One by one where a queue is near. (A train that is just passing is none.)
     for (const uint32_t* port = &m_state.routes[pair.there + 1]; *port != FabricRoutes::END; ++port)
     {
         const FabricPort& next = m_state.ports[*port];
         const double packet =
             (m_state.parameters.payload + m_state.parameters.header) * next.psPerByte;
-        if (next.paused != 0 || static_cast<double>(next.freeAt - m_state.now) > 4 * packet)
+        const uint32_t units = next.ring.GetSize();
+        const int64_t lastStart = units == 0 ? 0 : next.ring[units - 1].start;
+        if (next.paused != 0 || static_cast<double>(lastStart - m_state.now) > 4 * packet)
         {
             return 1;
         }

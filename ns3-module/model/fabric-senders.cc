@@ -33,7 +33,13 @@ FabricSenders::UpdateEligible(FabricQueuePair& pair)
     const bool probe = IsWindowSmall(pair) && pair.requested <= pair.acked;
     const bool mayGoOn =
         pair.sending != FabricState::NONE && (pair.next - pair.acked < pair.window || probe);
-    m_state.EndpointOf(pair).SetEligible(pair.slot, mayGoOn || pair.repairNext < pair.repairEnd);
+    const bool eligible = mayGoOn || pair.repairNext < pair.repairEnd;
+    FabricEndpoint& endpoint = m_state.EndpointOf(pair);
+    if (m_state.parameters.train > 1 && eligible && !endpoint.IsEligible(pair.slot))
+    {
+        m_parts.turns.OweTurns(pair);
+    }
+    endpoint.SetEligible(pair.slot, eligible);
 }
 
 void
@@ -258,9 +264,12 @@ FabricSenders::SendData(uint32_t index, FabricQueuePair& pair)
     }
     pair.highest = std::max(pair.highest, pair.next);
     FabricEndpoint& endpoint = m_state.EndpointOf(pair);
-    endpoint.quantum = pair.sending == FabricState::NONE
-                           ? 0
-                           : endpoint.quantum - std::min(packets, endpoint.quantum);
+    // A train never ends its message, so whoever owes turns has something to send.
+    if (packets > 1 || endpoint.ahead == pair.index)
+    {
+        endpoint.ahead = packets > 1 ? pair.index : FabricState::NONE;
+        endpoint.owed = 0;
+    }
     UpdateEligible(pair);
     if (m_state.lossy)
     {

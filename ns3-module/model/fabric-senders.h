@@ -60,6 +60,9 @@ class FabricSenders
     void
     UpdateEligible(FabricQueuePair& pair);
 
+    //! A train is at most this part of what its message has left: 1 / 8.
+    static constexpr int64_t TRAIN_PART = 8;
+
   private:
     void
     EnsurePull(uint32_t index);

@@ -139,7 +139,7 @@ FabricSnapshot::SaveEndpoint(FabricEndpoint& endpoint)
         }
     }
     numbers.push_back(int64_t{endpoint.last} << 32 | endpoint.finished);
-    numbers.push_back(endpoint.quantum);
+    numbers.push_back(endpoint.owed == 0 ? 0 : int64_t{endpoint.ahead} << 32 | endpoint.owed);
     numbers.push_back(endpoint.wake == INT64_MAX ? -1 : endpoint.wake - m_state.now);
     for (const uint32_t index : endpoint.pairs)
     {

@@ -21,14 +21,8 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
     {
         return FabricState::NONE;
     }
-    // With trains a turn is a train's packets, however they are cut (deficit round robin; Shreedhar
-    // and Varghese, SIGCOMM 1995): a message's short end would else get less than its share.
-    if (endpoint.quantum > 0 && endpoint.last < count && endpoint.IsEligible(endpoint.last) &&
-        m_state.pairs[endpoint.pairs[endpoint.last]].available <= m_state.now)
-    {
-        return endpoint.last;
-    }
     uint32_t chosen = FabricState::NONE;
+    uint32_t owing = FabricState::NONE;
     uint32_t firstFinished = FabricState::NONE;
     int64_t earliest = INT64_MAX;
     uint32_t slot = (endpoint.last + 1) % count;
@@ -56,7 +50,12 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
         if (endpoint.IsEligible(slot))
         {
             const FabricQueuePair& pair = m_state.pairs[endpoint.pairs[slot]];
-            if (pair.available <= m_state.now)
+            if (pair.index == endpoint.ahead && endpoint.owed > 0)
+            {
+                --endpoint.owed;
+                owing = slot;
+            }
+            else if (pair.available <= m_state.now)
             {
                 chosen = slot;
                 break;
@@ -70,6 +69,11 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
         ++looked;
         slot = slot + 1 == count ? 0 : slot + 1;
     }
+    if (chosen == FabricState::NONE && owing != FabricState::NONE)
+    {
+        endpoint.owed = 0; // nobody else wants them
+        chosen = owing;
+    }
     if (walk && firstFinished != FabricState::NONE)
     {
         DropFinished(endpoint, firstFinished, chosen);
@@ -77,8 +81,6 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
     if (chosen != FabricState::NONE)
     {
         endpoint.last = chosen;
-        // One that is alone takes no turns.
-        endpoint.quantum = endpoint.eligibleCount > 1 ? m_state.parameters.train : 0;
     }
     else if (FabricEndpoint& first = m_state.endpoints[m_state.ports[index].endpoint];
              earliest < first.wake)
@@ -88,6 +90,20 @@ FabricTurns::Choose(uint32_t index, FabricEndpoint& endpoint)
         m_state.Schedule(FABRIC_WAKE, index, earliest, m_state.ports[index].wakeKey);
     }
     return chosen;
+}
+
+void
+FabricTurns::OweTurns(const FabricQueuePair& pair)
+{
+    FabricEndpoint& endpoint = m_state.EndpointOf(pair);
+    const FabricPort& port = m_state.ports[pair.port];
+    if (endpoint.ahead == FabricState::NONE || endpoint.ahead == pair.index)
+    {
+        return;
+    }
+    const double packet = (m_state.parameters.payload + m_state.parameters.header) * port.psPerByte;
+    const auto left = static_cast<double>(port.sourceFree - m_state.now);
+    endpoint.owed = std::max(endpoint.owed, static_cast<uint32_t>(std::max(0.0, left / packet)));
 }
 
 void

@@ -14,7 +14,7 @@ namespace ns3
 struct FabricParts;
 
 /**
- * Whose turn it is: the queue pairs of a port that may send take turns, one unit each.
+ * Whose turn it is: the queue pairs of a port that may send take turns, one packet each.
  */
 class FabricTurns
 {
@@ -32,6 +32,14 @@ class FabricTurns
      */
     uint32_t
     Choose(uint32_t index, FabricEndpoint& endpoint);
+
+    /**
+     * A queue pair that gets something to send while another one's train is being sent would have
+     * taken turns with the rest of it. So that one lets it go first as often as it has packets
+     * left. \param pair the one that may send from now on
+     */
+    void
+    OweTurns(const FabricQueuePair& pair);
 
     /**
      * Drops finished queue pairs from a round robin.

@@ -186,7 +186,7 @@ class VictimTestCase : public TestCase
 {
   public:
     VictimTestCase()
-        : TestCase("PFC holds up a victim; trains do not change when all is done")
+        : TestCase("PFC holds up a victim; trains hardly change when all is done")
     {
     }
 
@@ -206,7 +206,8 @@ class VictimTestCase : public TestCase
         const Times trains = RunOnce(8, true);
         NS_TEST_EXPECT_MSG_GT(packets.victim, 2 * alone.victim, "held up");
         const double error = static_cast<double>(trains.last) / static_cast<double>(packets.last);
-        NS_TEST_EXPECT_MSG_EQ_TOL(error, 1.0, 0.002, "trains: end of the incast");
+        // Host 0's two messages, packet by packet, are paused otherwise beside trains: 0.5 %.
+        NS_TEST_EXPECT_MSG_EQ_TOL(error, 1.0, 0.007, "trains: end of the incast");
     }
 
     /**
@@ -239,6 +240,59 @@ class VictimTestCase : public TestCase
         }
         times.victim = outcomes.at(101).delivered;
         return times;
+    }
+};
+
+/** Trains take no turns of others: who comes while one is being sent ends as with packets. */
+class TrainTurnsTestCase : public TestCase
+{
+  public:
+    TrainTurnsTestCase()
+        : TestCase("A message that comes during a train of another ends as with packets")
+    {
+    }
+
+  private:
+    /** Deliveries. */
+    struct Times
+    {
+        int64_t late;   //!< ps
+        int64_t early;  //!< ps
+        uint64_t units; //!< on host 0's port
+    };
+
+    void
+    DoRun() override
+    {
+        // The late one's 64 packets share the port of 400 Gbps (83160 ps a packet) with the early
+        // one's. If it waited for the rest of a train, 7 packets, and then took turns with the
+        // next, it would end 7 packets late.
+        constexpr int64_t packet = 83160;
+        const Times packets = RunOnce(1);
+        const Times trains = RunOnce(8);
+        NS_TEST_EXPECT_MSG_EQ(packets.units, 512 + 64, "every packet");
+        NS_TEST_EXPECT_MSG_LT(trains.units, 300, "trains where one is alone");
+        NS_TEST_EXPECT_MSG_EQ_TOL(trains.late, packets.late, packet + packet / 2, "late");
+        NS_TEST_EXPECT_MSG_EQ_TOL(trains.early, packets.early, packet + packet / 2, "early");
+    }
+
+    /**
+     * \param train longest train
+     */
+    Times
+    RunOnce(uint32_t train)
+    {
+        Star star(3, 1);
+        star.fabric->SetAttribute("Train", UintegerValue(train));
+        star.fabric->SetAttribute("Window", UintegerValue(16 << 20));
+        star.Build();
+        star.fabric->Send(star.Connect(0, 1), 512 * 4096, PicoSeconds(0), 1);
+        star.fabric->Send(star.Connect(0, 2), 64 * 4096, PicoSeconds(96 * 83160 + 1000), 2);
+        const std::map<uint64_t, Outcome> outcomes = star.Run();
+        NS_TEST_EXPECT_MSG_EQ(star.fabric->GetLiveMessages(), 0, "nothing is left");
+        return {outcomes.at(2).delivered,
+                outcomes.at(1).delivered,
+                star.fabric->GetPortStatistics(0).units};
     }
 };
 
@@ -374,6 +428,7 @@ class FabricTestSuite : public TestSuite
         AddTestCase(new WindowTestCase, TestCase::QUICK);
         AddTestCase(new IncastTestCase, TestCase::QUICK);
         AddTestCase(new VictimTestCase, TestCase::QUICK);
+        AddTestCase(new TrainTurnsTestCase, TestCase::QUICK);
         AddTestCase(new ClockTestCase, TestCase::QUICK);
     }
 };
