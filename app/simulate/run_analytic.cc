@@ -2,6 +2,7 @@
 
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
+#include "simulator/replay/analytic_replay.h"
 #include "simulator/replay/analytic_step.h"
 #include "simulator/replay/parallel_groups.h"
 #include "simulator/replay/straggler_plan.h"
@@ -45,12 +46,24 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
                         const SimulateOptions& options) {
   const WorkloadJob& job = workload.jobs.front();
   const auto* table = std::get_if<LayerTable>(&job.work);
-  if (table == nullptr || workload.jobs.size() != 1) {
-    throw Error("the analytic engine has formulas for one job with a table of layers only")
+  if (workload.jobs.size() != 1) {
+    throw Error("the analytic engine has formulas for one job only")
         .at(options.workload)
-        .hint("--engine flow simulates rank-by-rank work and several jobs");
+        .hint("--engine flow simulates several jobs");
   }
-  const std::vector<std::string> warnings = flag_warnings(options);
+  if (table == nullptr && options.flavour == "simai") {
+    throw Error("SimAI's formulas are those of a table of layers")
+        .field("--flavour")
+        .expected("default")
+        .hint("'lockstep generate --generator simai-training' writes such a table");
+  }
+  std::vector<std::string> warnings = flag_warnings(options);
+  if (table == nullptr &&
+      (options.dp_overlap > 0 || options.tp_overlap > 0 || options.ep_overlap > 0)) {
+    warnings.emplace_back(
+        "--dp-overlap, --tp-overlap and --ep-overlap change nothing: a model's operations overlap "
+        "as they wait for each other");
+  }
   AnalyticOptions analytic;
   if (topology != nullptr) {
     take_from_topology(*topology, analytic);
@@ -91,10 +104,14 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   if (!options.ratios.empty()) {
     analytic.efficiency = read_efficiency_dir(options.ratios);
   }
-  StepResult result =
-      options.stragglers.empty()
-          ? analytic_step(*table, job.parallel, analytic)
-          : analytic_step(slowed(*table, job.parallel, analytic, options), job.parallel, analytic);
+  StepResult result;
+  if (table == nullptr) {
+    result = analytic_replay(workload, analytic, {options.stragglers, options.seed, options.step});
+  } else if (options.stragglers.empty()) {
+    result = analytic_step(*table, job.parallel, analytic);
+  } else {
+    result = analytic_step(slowed(*table, job.parallel, analytic, options), job.parallel, analytic);
+  }
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   return result;
 }

@@ -15,6 +15,11 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
   return ReplayRun(work, node_of_rank, topology, network, schedules, options).run();
 }
 
+ReplayResult replay_by_formula(const RankPrograms& work, const CommFormula& formula,
+                               const ReplayOptions& options) {
+  return ReplayRun(work, formula, options).run();
+}
+
 FoldedResult replay_folded(const StepFolder& folder, std::shared_ptr<StepFold> first,
                            bool with_ports) {
   const StepPlace& place = folder.place();

@@ -130,4 +130,12 @@ ReplayResult replay(const RankPrograms& work, const std::vector<NodeId>& node_of
                     const Topology& topology, NetworkEngine& network,
                     const ScheduleSource& schedules, const ReplayOptions& options);
 
+struct CommFormula;
+
+/// The same without a network: communication takes what formulas say (formula_runs.h), whatever
+/// else is under way. Ranks of one program do the same at the same time, so that one of them is
+/// replayed; all are where `options.duration` is set. No transfers, and no changes of links.
+ReplayResult replay_by_formula(const RankPrograms& work, const CommFormula& formula,
+                               const ReplayOptions& options);
+
 }  // namespace lockstep

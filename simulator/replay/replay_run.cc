@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "simulator/replay/collective_run.h"
+#include "simulator/replay/formula_runs.h"
 #include "simulator/replay/kept_step.h"
 #include "simulator/replay/recalled_runs.h"
 
@@ -57,6 +58,24 @@ ReplayRun::ReplayRun(const RankPrograms& work, const StepFolder& folder,
   fold_runs();
   prepare();
   watch_ranks();
+}
+
+ReplayRun::ReplayRun(const RankPrograms& work, const CommFormula& formula,
+                     const ReplayOptions& options)
+    : ReplayRun(work, options) {
+  std::vector<std::int32_t> first(work.programs.size(), -1);
+  for (std::int32_t rank = 0; rank < work.ranks(); ++rank) {
+    std::int32_t& like = first[index(work.program_of_rank[index(rank)])];
+    if (like < 0 || options.duration) {
+      simulated_.push_back(rank);
+      like = rank;
+    }
+    stands_for_.push_back(like);
+  }
+  runs_ = std::make_unique<FormulaRuns>(
+      work, stands_for_, formula,
+      [this](std::int32_t rank, std::int32_t op, Time moved) { communicated(rank, op, moved); });
+  prepare();
 }
 
 ReplayResult ReplayRun::run() {

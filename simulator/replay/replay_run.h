@@ -24,6 +24,7 @@
 namespace lockstep {
 
 class RecalledRuns;
+struct CommFormula;
 
 /// One replay: what replay() and replay_folded() do. Ranks that are simulated stand for all that do
 /// the same; without a fold each stands for itself. A folded step goes through the phases of its
@@ -35,6 +36,7 @@ class ReplayRun {
             const ReplayOptions& options);
   ReplayRun(const RankPrograms& work, const StepFolder& folder, std::shared_ptr<StepFold> first,
             const ReplayOptions& options);
+  ReplayRun(const RankPrograms& work, const CommFormula& formula, const ReplayOptions& options);
 
   /// Once.
   ReplayResult run();
