@@ -95,7 +95,7 @@ std::optional<SlowPasses> slow_passes(const OpTable& table, std::size_t worker) 
   const std::size_t width = table.width(), stage = worker / width, lane = worker % width;
   std::optional<SlowPasses> found;
   std::vector<float> scratch;
-  for (const TraceOp type : {TraceOp::kForwardCompute, TraceOp::kBackwardCompute}) {
+  for (const auto& [type, peer_comm] : kTracePasses) {
     Slowness slowness, all;
     std::size_t passes = 0;
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {

@@ -25,6 +25,10 @@ Replacement::Replacement(const Scene& scene, std::span<const std::size_t> worker
 }
 
 void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> out) const {
+  if (table_.nodes[node].type == TraceOp::kOptimizerClip && !table_.alone_s.empty()) {
+    change_clipping(node, first, out);
+    return;
+  }
   const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
   if (std::ranges::none_of(workers_, [&](std::size_t each) { return each / width_ == stage; })) {
     return;
@@ -107,15 +111,45 @@ void Replacement::change_reductions(std::uint32_t node, std::size_t first,
   }
 }
 
+/// Each computes the norm of its gradients, and then all meet: behind the one that computes
+/// longest.
+void Replacement::change_clipping(std::uint32_t node, std::size_t first,
+                                  std::span<double> out) const {
+  constexpr double kNobody = -std::numeric_limits<double>::infinity();
+  const auto alone = [&](std::uint32_t member, std::size_t at) {
+    return static_cast<double>(table_.alone_s[member * table_.lanes() + at]);
+  };
+  const auto alone_then = [&](std::uint32_t member, std::size_t at) {
+    return is_replaced(static_cast<std::size_t>(table_.nodes[member].stage), at % width_)
+               ? as_the_others(member, at, table_.alone_s).value_or(alone(member, at))
+               : alone(member, at);
+  };
+  const auto group = static_cast<std::size_t>(scene_.graph.group_of[node]);
+  for (std::size_t step = 0; step < out.size(); step += width_) {
+    double now = kNobody, then = kNobody;
+    for (const std::uint32_t member : scene_.graph.groups[group].members) {
+      for (std::size_t at = first + step; at < first + step + width_; ++at) {
+        if (alone(member, at) < 0) {
+          return;
+        }
+        const auto begins = static_cast<double>(table_.start(member)[at]);
+        now = std::max(now, begins + alone(member, at));
+        then = std::max(then, begins + alone_then(member, at));
+      }
+    }
+    for (std::size_t lane = step; lane < step + width_; ++lane) {
+      out[lane] = std::max(alone_then(node, first + lane), out[lane] + then - now);
+    }
+  }
+}
+
 /// What a group waits for its transfers when all are there is what the member waits that computes
 /// longest: the others are done by then. What its computation hides of them depends on how long
 /// that takes, so that another one may wait longer, or shorter.
 void Replacement::change_transfers(std::uint32_t node, std::size_t first,
                                    std::span<double> out) const {
   const OpNode& own = table_.nodes[node];
-  const TraceOp computes =
-      own.type == TraceOp::kForwardTpComm ? TraceOp::kForwardCompute : TraceOp::kBackwardCompute;
-  const std::size_t pass = table_.find(own.stage, computes, own.seq);
+  const std::size_t pass = table_.find(own.stage, pass_of(own.type).compute, own.seq);
   const std::int32_t group = scene_.graph.group_of[node];
   if (pass == OpTable::npos || group < 0) {
     return;

@@ -13,7 +13,8 @@ namespace lockstep::whatif {
 /// the median of what it takes the others in that step, or the ideal where there are none. Their
 /// groups' transfers then take what a group would wait for whose last member computes so long, and
 /// gradients behind the last pass what they would behind such a pass, of which computation hides
-/// less; that is known where the trace says what each member would wait for (OpTable::alone_s).
+/// less, and clipping, which computes before it meets, what the longest then would; that is known
+/// where the trace says what each member would wait for (OpTable::alone_s).
 class Replacement {
  public:
   /// `workers`: stage * width + lane of a step. All must outlive it.
@@ -28,6 +29,7 @@ class Replacement {
                                       const std::vector<float>& column) const;
   std::optional<double> waits_alone(std::size_t node, std::size_t lane) const;
   void change_reductions(std::uint32_t node, std::size_t first, std::span<double> values) const;
+  void change_clipping(std::uint32_t node, std::size_t first, std::span<double> values) const;
   void change_transfers(std::uint32_t node, std::size_t first, std::span<double> values) const;
   std::optional<double> change_of(std::size_t node, std::size_t pass,
                                   const std::vector<std::uint32_t>& lanes, std::size_t first) const;

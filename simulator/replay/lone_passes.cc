@@ -1,17 +1,20 @@
 #include "simulator/replay/lone_passes.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace lockstep {
 namespace {
 
-bool is_pass(OpType type) { return type == OpType::kForward || type == OpType::kBackward; }
+bool is_pass(OpType type) {
+  return type == OpType::kForward || type == OpType::kBackward || type == OpType::kWeightGradient;
+}
 
-/// Whether the worker's passes or reductions may wait for it.
+/// Whether it is one of a pass or of the step's end, or something of those may wait for it.
 bool is_played(OpType type) {
-  return is_pass(type) || type == OpType::kWeightGradient || type == OpType::kGatherParameters ||
-         type == OpType::kReduceGradients;
+  return is_pass(type) || type == OpType::kGatherParameters || type == OpType::kReduceGradients ||
+         type == OpType::kClip;
 }
 
 }  // namespace
@@ -27,7 +30,8 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
   std::map<std::int32_t, Time> passed, reduced;  // of each chunk: when its last one ends
   std::vector<Time> end(program.ops.size());
   std::vector<Time> busy(program.streams.size());
-  Time ended, weights, launched;
+  std::optional<Played> clip;
+  Time ended, launched;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     if (!is_played(op.type)) {
@@ -50,26 +54,31 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
       own.begin = std::min(own.begin, is_new && gathers ? ended : begin);
       own.end = std::max(own.end, end[i]);
       own.computed += op.comm == CommType::kNone ? takes[i] : Time();
-      if (op.type == OpType::kBackward) {
+      if (op.type != OpType::kForward) {
         passed[op.chunk] = std::max(passed[op.chunk], end[i]);
       }
     } else if (op.type == OpType::kReduceGradients) {
       reduced[op.chunk] = std::max(reduced[op.chunk], end[i]);
       continue;
-    } else if (op.type == OpType::kWeightGradient) {
-      weights = std::max(weights, end[i]);
+    } else if (op.type == OpType::kClip) {
+      clip = clip.value_or(Played{.begin = begin});
+      clip->end = std::max(clip->end, end[i]);
+      continue;
     } else {
       continue;
     }
     ended = std::max(ended, end[i]);
   }
   LonePasses result;
+  if (clip) {
+    result.clip = clip->end - clip->begin;
+  }
   for (const auto& [key, pass] : passes) {
     const Time length = pass.end - pass.begin;
     result.waits.emplace(key, length - std::min(length, pass.computed));
   }
   for (const auto& [chunk, last] : reduced) {
-    const Time from = std::max(passed[chunk], weights);
+    const Time from = passed[chunk];
     result.reductions.emplace(chunk, std::max(last, from) - from);
   }
   return result;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -10,7 +11,7 @@
 
 namespace lockstep {
 
-/// A pass of a stage: kForward or kBackward, chunk, microbatch.
+/// A pass of a stage: kForward, kBackward or kWeightGradient, chunk, microbatch.
 using PassKey = std::tuple<OpType, std::int32_t, std::int32_t>;
 
 /// How long a worker would wait for transfers if its peers entered each of them when it does: what
@@ -18,6 +19,7 @@ using PassKey = std::tuple<OpType, std::int32_t, std::int32_t>;
 struct LonePasses {
   std::map<PassKey, Time> waits;            ///< in each pass, beside its computing
   std::map<std::int32_t, Time> reductions;  ///< of each chunk's gradients, behind its last pass
+  std::optional<Time> clip;                 ///< computing included, where gradients are clipped
 };
 
 /// By playing its program alone: operations start in the order of their streams, behind those that

@@ -108,9 +108,11 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
   for (std::size_t i = 0; i < passes.size(); ++i) {
     Span* const pass = passes[i].second;
     const auto& [type, chunk, microbatch] = passes[i].first;
-    const auto message = rows.find(
-        {type == TraceOp::kForwardCompute ? TraceOp::kForwardRecv : TraceOp::kBackwardRecv, chunk,
-         microbatch});
+    const auto message = type == TraceOp::kWeightCompute
+                             ? rows.end()
+                             : rows.find({type == TraceOp::kForwardCompute ? TraceOp::kForwardRecv
+                                                                           : TraceOp::kBackwardRecv,
+                                          chunk, microbatch});
     const Time there = message == rows.end() ? Time() : message->second.end;
     const bool turns = i > 0 && pass->begin < passes[i - 1].second->end;
     if (turns) {
@@ -139,6 +141,8 @@ std::optional<TraceOp> row_type(OpType type) {
       return TraceOp::kForwardCompute;
     case OpType::kBackward:
       return TraceOp::kBackwardCompute;
+    case OpType::kWeightGradient:
+      return TraceOp::kWeightCompute;
     case OpType::kForwardSend:
       return TraceOp::kForwardSend;
     case OpType::kForwardReceive:
@@ -174,7 +178,9 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
       known = known || op.type != OpType::kOther;
       chunks_ = std::max(chunks_, op.chunk + 1);
       both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
-      splits_ = splits_ || op.type == OpType::kWeightGradient;
+      const bool weights = op.type == OpType::kWeightGradient;
+      splits_ = splits_ || weights;
+      weights_meet_ = weights_meet_ || (weights && op.comm != CommType::kNone);
     }
   }
   if (!known) {
@@ -189,6 +195,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   const std::vector<std::int32_t> tp_first = firsts(table, "tp", parallel.gpus);
   const std::vector<std::int32_t> cp_first = firsts(table, "cp", parallel.gpus);
   const bool all = recorded == TraceWorkers::kAll;
+  weight_rows_ = splits_ && all;
   // The first of the groups have the dp_ranks in their order, the others that of their first.
   std::vector<std::int32_t> next(static_cast<std::size_t>(stages_), 0);
   std::vector<std::int32_t> dp_rank(worker_.size(), 0);
@@ -269,34 +276,67 @@ void StepTrace::record(std::int32_t rank, std::int32_t index, const ProgramOp& o
   if (op.type != OpType::kOther) {
     entries_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])].push_back(
         {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, index, timing.begin,
-         timing.end, timing.moved, op.family, op.bytes});
+         timing.end, timing.moved, op.family,
+         op.comm == CommType::kNone || op.comm == CommType::kSendRecv ? -1 : op.sequence,
+         op.bytes});
   }
 }
 
-LonePasses StepTrace::lone_passes(std::size_t worker) const {
+StepTrace::CollectiveEnds StepTrace::collective_ends() const {
+  CollectiveEnds ends(families_.size());
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    for (const Entry& entry : entries_[w]) {
+      if (entry.sequence < 0) {
+        continue;
+      }
+      const auto family = static_cast<std::size_t>(entry.family);
+      const auto group = static_cast<std::size_t>(
+          families_[family].group[static_cast<std::size_t>(workers_[w].rank)]);
+      const auto sequence = static_cast<std::size_t>(entry.sequence);
+      ends[family].resize(std::max(ends[family].size(), group + 1));
+      std::vector<Time>& own = ends[family][group];
+      own.resize(std::max(own.size(), sequence + 1));
+      own[sequence] = std::max(own[sequence], entry.end);
+    }
+  }
+  return ends;
+}
+
+/// Where one enters a collective late, others may be through with it before the last; where all
+/// enter at once all of them are when the last one is.
+LonePasses StepTrace::lone_passes(std::size_t worker, const CollectiveEnds& ends) const {
   const OpProgram& program = *workers_[worker].program;
   std::vector<Time> takes(program.ops.size());
   for (const Entry& entry : entries_[worker]) {
-    takes[static_cast<std::size_t>(entry.op)] = entry.end - std::max(entry.begin, entry.moved);
+    Time end = entry.end;
+    if (entry.sequence >= 0) {
+      const auto family = static_cast<std::size_t>(entry.family);
+      const auto group = static_cast<std::size_t>(
+          families_[family].group[static_cast<std::size_t>(workers_[worker].rank)]);
+      end = ends[family][group][static_cast<std::size_t>(entry.sequence)];
+    }
+    takes[static_cast<std::size_t>(entry.op)] = end - std::max(entry.begin, entry.moved);
   }
   return lockstep::lone_passes(program, takes);
 }
 
 void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
+  const CollectiveEnds ends = collective_ends();
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const Worker& worker = workers_[w];
     Rows rows;
     std::map<std::int32_t, std::vector<const Entry*>> gathers;  // of each chunk
     Span compute, reduced;
-    std::vector<Span> weights;  // gradients of weights, in passes of their own
+    std::vector<Span> weights;  // gradients of weights that have no rows
     for (const Entry& entry : entries_[w]) {
       const std::optional<TraceOp> type = row_type(entry.type);
-      if (entry.type == OpType::kWeightGradient) {
+      if (entry.type == OpType::kWeightGradient && !weight_rows_) {
         Span& weight = weights.emplace_back();
         weight.cover(entry.begin, entry.end);
         if (entry.computes) {
           weight.compute(entry.begin, entry.end);
         }
+        continue;
       }
       if (!type) {
         continue;
@@ -396,11 +436,13 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     }
     std::ranges::stable_sort(scatters, {},
                              [](const Scatter& scatter) { return scatter.second->end; });
-    Time scattered = all_computed;
+    Time scattered = weights.empty() ? Time() : all_computed;
     for (const auto& [chunk, span] : scatters) {
       Time last = splits_ ? scattered : Time();
       for (const auto& [other, pass] : rows) {
-        if (std::get<0>(other) == TraceOp::kBackwardCompute && std::get<1>(other) == chunk) {
+        if ((std::get<0>(other) == TraceOp::kBackwardCompute ||
+             std::get<0>(other) == TraceOp::kWeightCompute) &&
+            std::get<1>(other) == chunk) {
           last = std::max(last, pass.end);
         }
       }
@@ -454,28 +496,32 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     if (peers_) {
       for (std::size_t i = 0, count = ordered.size(); i < count; ++i) {
         Placed& pass = ordered[i];
-        if (!is_compute(pass.type)) {
+        if (!is_compute(pass.type) || (pass.type == TraceOp::kWeightCompute && !weights_meet_)) {
           continue;
         }
         Placed transfers = pass;
-        transfers.type = pass.type == TraceOp::kForwardCompute ? TraceOp::kForwardTpComm
-                                                               : TraceOp::kBackwardTpComm;
+        transfers.type = pass_of(pass.type).peer_comm;
         transfers.span.begin = pass.span.begin + pass.span.computed;
         pass.span.end = transfers.span.begin;
         pass.span.bytes = {};
         ordered.push_back(transfers);
       }
     }
-    const LonePasses alone = both_ways_ ? LonePasses() : lone_passes(w);
+    const LonePasses alone = both_ways_ ? LonePasses() : lone_passes(w, ends);
     const auto alone_s = [&](const Placed& row) {
       if (row.type == TraceOp::kGradsReduceScatter) {
         return seconds_of(alone.reductions, row.chunk);
       }
+      if (row.type == TraceOp::kOptimizerClip && alone.clip) {
+        return static_cast<float>(alone.clip->seconds());
+      }
       return !is_peer_comm(row.type)
                  ? -1.0F
-                 : seconds_of(alone.waits, {row.type == TraceOp::kForwardTpComm ? OpType::kForward
-                                                                                : OpType::kBackward,
-                                            row.chunk, row.microbatch});
+                 : seconds_of(alone.waits,
+                              {row.type == TraceOp::kForwardTpComm    ? OpType::kForward
+                               : row.type == TraceOp::kBackwardTpComm ? OpType::kBackward
+                                                                      : OpType::kWeightGradient,
+                               row.chunk, row.microbatch});
     };
     std::map<TraceOp, std::int32_t> seq;
     // What has no time left stands where it was on its stream, the same on all workers.
@@ -537,7 +583,7 @@ JobMeta StepTrace::meta() const {
   meta.dsp_size = cp_;
   meta.vpp_size = chunks_;
   meta.gathers_in_passes = gathers_in_passes_;
-  meta.gradients_behind_gc = splits_ ? 1 : 0;
+  meta.gradients_behind_gc = splits_ && !weight_rows_ ? 1 : 0;
   meta.world_size = static_cast<std::int64_t>(dp_) * stages_ * tp_ * cp_;
   return meta;
 }

@@ -33,9 +33,9 @@ enum class TraceWorkers {
 ///                               Megatron would post it, to its arrival
 ///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last
-///   pass,
-///                               and after gradients of weights that are worked out behind it
-///   gc                          those gradients; else empty, where the last computation ends
+///                               pass, that of weights' gradients included
+///   gc                          empty, where the last computation ends; of the first workers alone
+///                               the weights' gradients behind the last pass
 ///   optimizer-clip-main-grad    empty, where the optimizer begins, if the workload has none
 ///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,
 ///                               which the original tells by such rows
@@ -51,9 +51,10 @@ enum class TraceWorkers {
 /// (gmc) of chunk 1 is that of the stage as far from the other end; a last grads-reduce-scatter
 /// without a chunk adds up the gradients of the two stages that hold the same layers.
 ///
-/// Gradients of weights that split schedules work out in passes of their own have no rows; a pass
-/// that waits for those begins when that wait does. Two passes that take turns begin when both have
-/// their messages, and each takes as long as both.
+/// Gradients of weights that split schedules work out in passes of their own have rows
+/// weight-compute where all workers are recorded. The original tools know none: of the first
+/// workers alone a pass that waits for those begins when that wait does. Two passes that take turns
+/// begin when both have their messages, and each takes as long as both.
 class StepTrace {
  public:
   /// `table` must outlive it.
@@ -81,7 +82,8 @@ class StepTrace {
     bool computes;
     std::int32_t op;  // of the rank's program
     Time begin, end, moved;
-    std::int32_t family;  // of a communication; -1: none, or one of ranks
+    std::int32_t family;    // of a communication; -1: none, or one of ranks
+    std::int32_t sequence;  // of a collective: how many its group had before; -1: of none
     Bytes bytes;
   };
   /// "dp[3]": what of a family a rank is in.
@@ -95,12 +97,17 @@ class StepTrace {
     std::vector<std::int32_t> group;  // of each rank; -1: none
   };
   std::vector<Family> families_;
-  LonePasses lone_passes(std::size_t worker) const;
+  /// When the last of its members is through with each collective.
+  using CollectiveEnds = std::vector<std::vector<std::vector<Time>>>;  // by family, group, sequence
+  CollectiveEnds collective_ends() const;
+  LonePasses lone_passes(std::size_t worker, const CollectiveEnds& ends) const;
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
 
   bool both_ways_ = false;              ///< microbatches enter at both ends
   bool splits_ = false;                 ///< gradients of weights have passes of their own
+  bool weight_rows_ = false;            ///< which have rows
+  bool weights_meet_ = false;           ///< and transfers with peers
   bool peers_ = false;                  ///< rows of transfers with peers are written
   std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;

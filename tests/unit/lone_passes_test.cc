@@ -80,6 +80,30 @@ TEST(LonePasses, GathersWaitBehindReductions) {
   EXPECT_EQ(alone.waits.at({OpType::kForward, 0, 1}), Time::us(13));
 }
 
+// Gradients of weights in a pass of their own, behind another chunk's: what of the reduction is
+// left then is 7 - 2.
+TEST(LonePasses, ReductionsBehindGradientsOfWeights) {
+  Maker maker;
+  const auto first = maker.add(OpType::kBackward, 0, 4, {});
+  const auto weights = maker.add(OpType::kWeightGradient, 0, 3, {first});
+  maker.add(OpType::kReduceGradients, 2, 7, {weights});
+  maker.add(OpType::kWeightGradient, 0, 2, {weights});
+  const LonePasses alone = maker.play();
+  EXPECT_EQ(alone.reductions.at(0), Time::us(5));
+  EXPECT_EQ(alone.waits.at({OpType::kWeightGradient, 0, 0}), Time());
+  EXPECT_EQ(alone.clip, std::nullopt);
+}
+
+// A norm of 3 behind a reduction that ends at 4 + 7, and the sum of all, of 2.
+TEST(LonePasses, ClippingComputesBeforeItMeets) {
+  Maker maker;
+  const auto pass = maker.add(OpType::kBackward, 0, 4, {});
+  const auto reduced = maker.add(OpType::kReduceGradients, 2, 7, {pass});
+  const auto norm = maker.add(OpType::kClip, 0, 3, {reduced}, -1);
+  maker.add(OpType::kClip, 1, 2, {norm}, -1);
+  EXPECT_EQ(maker.play().clip, Time::us(5));
+}
+
 // The host takes 4 for each of two kernels of 1: the second begins at 8.
 TEST(LonePasses, TheHostLaunches) {
   Maker maker;

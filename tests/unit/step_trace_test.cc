@@ -1,6 +1,7 @@
 #include "simulator/replay/step_trace.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include <gmock/gmock.h>
@@ -158,6 +159,7 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
             .trace;
     ASSERT_EQ(trace.extra.alone_s.size(), trace.size());
     int seen = 0;
+    std::map<int, float> clip;  // by rank
     for (std::size_t i = 0; i < trace.size(); ++i) {
       const float alone = trace.extra.alone_s[i], waited = trace.duration_s[i];
       if (is_peer_comm(trace.optype[i])) {
@@ -165,14 +167,21 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
         EXPECT_GT(alone, 0);
         if (slow && trace.rank[i] == 0) {
           EXPECT_LT(alone, waited / 2);
+        } else if (slow && trace.rank[i] == 1) {
+          EXPECT_GT(alone, waited);  // what its peer has sent is there when it comes
+          EXPECT_LT(alone, 1.2 * waited);
         } else {
           EXPECT_NEAR(alone, waited, 0.05 * waited);
         }
+      } else if (trace.optype[i] == TraceOp::kOptimizerClip) {
+        clip[trace.rank[i]] = alone;
       } else if (trace.optype[i] != TraceOp::kGradsReduceScatter) {
         EXPECT_EQ(alone, -1);
       }
     }
     EXPECT_EQ(seen, 8 * 2 * 8);
+    EXPECT_GT(clip[0], 0);
+    EXPECT_EQ(clip[0] < clip[1], slow);  // the norm of its gradients takes it longer
     const ScratchFolder folder;
     write_trace(trace, folder / "t.csv");
     Trace read = read_trace(folder / "t.csv");
