@@ -78,7 +78,7 @@ ComputeExcess compute_excess(const OpTable& table) {
       if (!is_compute(table.nodes[n].type)) {
         continue;
       }
-      const auto own = table.duration(n).subspan(step * width, width);
+      const auto own = table.computes(n).subspan(step * width, width);
       const double reference = usual_of(own, scratch);
       const std::size_t first =
           step * out.workers + static_cast<std::size_t>(table.nodes[n].stage) * width;
@@ -103,7 +103,7 @@ std::optional<SlowPasses> slow_passes(const OpTable& table, std::size_t worker) 
         continue;
       }
       for (std::size_t step = 0; step < table.steps.size(); ++step, ++passes) {
-        const auto own = table.duration(n).subspan(step * width, width);
+        const auto own = table.computes(n).subspan(step * width, width);
         const auto time = static_cast<double>(own[lane]);
         const double reference = usual_of(own, scratch);
         slowness.add(time, reference);

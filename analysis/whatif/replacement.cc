@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "analysis/whatif/numbers.h"
+#include "analysis/whatif/peers.h"
 
 namespace lockstep::whatif {
 
@@ -13,6 +14,12 @@ Replacement::Replacement(const Scene& scene, std::span<const std::size_t> worker
       width_(scene.table.width()),
       workers_(workers),
       held_up_(workers.begin(), workers.end()) {
+  for (std::size_t n = 0; n < table_.nodes.size() && slowed_then_.empty(); ++n) {
+    if (is_compute(table_.nodes[n].type) &&
+        table_.computes(n).data() != table_.duration(n).data()) {
+      find_lateness();
+    }
+  }
   for (const std::vector<std::uint32_t>& lanes : scene.graph.scopes.of(Scope::kPeers)) {
     for (const std::size_t worker : workers) {
       if (std::ranges::find(lanes, worker % width_) != lanes.end()) {
@@ -29,6 +36,12 @@ void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> 
     change_clipping(node, first, out);
     return;
   }
+  if (is_compute(table_.nodes[node].type) && !slowed_then_.empty()) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = takes_then(node, first + i);
+    }
+    return;
+  }
   const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
   if (std::ranges::none_of(workers_, [&](std::size_t each) { return each / width_ == stage; })) {
     return;
@@ -40,22 +53,63 @@ void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> 
   } else if (scene_.graph.group_of[node] < 0) {
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (is_replaced(stage, (first + i) % width_)) {
-        out[i] = as_the_others(node, first + i, table_.duration_s)
+        out[i] = as_the_others(node, first + i, table_.duration(node))
                      .value_or(scene_.model.ideal_s[index(table_.nodes[node].type)]);
       }
     }
   }
 }
 
+/// By how much longer than usual each worker computes in a step is by how much the others wait.
+void Replacement::find_lateness() {
+  const ComputeExcess compute = compute_excess(table_);
+  const std::vector<double>& now = compute.excess_s;
+  std::vector<double> then = now;
+  for (std::size_t first = 0; first < now.size(); first += compute.workers) {
+    for (const std::size_t worker : workers_) {
+      then[first + worker] = 0;
+    }
+    const auto most = [&](const std::vector<double>& late) {
+      return *std::max_element(late.begin() + static_cast<std::ptrdiff_t>(first),
+                               late.begin() + static_cast<std::ptrdiff_t>(first + compute.workers));
+    };
+    const double most_now = most(now), most_then = most(then);
+    for (std::size_t at = first; at < first + compute.workers; ++at) {
+      const double waits = most_now - now[at];
+      slowed_then_.push_back(waits > 0 ? std::clamp((most_then - then[at]) / waits, 0.0, 1.0) : 1);
+    }
+  }
+}
+
+double Replacement::computes_then(std::size_t pass, std::size_t at) const {
+  const auto computes = table_.computes(pass);
+  const auto stage = static_cast<std::size_t>(table_.nodes[pass].stage);
+  return !is_replaced(stage, at % width_)
+             ? static_cast<double>(computes[at])
+             : as_the_others(pass, at, computes)
+                   .value_or(scene_.model.ideal_s[index(table_.nodes[pass].type)]);
+}
+
+double Replacement::takes_then(std::size_t pass, std::size_t at) const {
+  const double then = computes_then(pass, at);
+  if (slowed_then_.empty()) {
+    return then;
+  }
+  const std::size_t worker =
+      static_cast<std::size_t>(table_.nodes[pass].stage) * width_ + at % width_;
+  return then + slowed_then_[at / width_ * table_.ranks.size() + worker] *
+                    static_cast<double>(table_.duration(pass)[at] - table_.computes(pass)[at]);
+}
+
 bool Replacement::is_replaced(std::size_t stage, std::size_t lane) const {
   return std::ranges::find(workers_, stage * width_ + lane) != workers_.end();
 }
 
-/// The median of what the others of the lane's step have in a column of the table.
+/// The median of what the others of the lane's step have in a node's column.
 std::optional<double> Replacement::as_the_others(std::size_t node, std::size_t lane,
-                                                 const std::vector<float>& column) const {
+                                                 std::span<const float> column) const {
   const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
-  const std::size_t step = node * table_.lanes() + lane - lane % width_;
+  const std::size_t step = lane - lane % width_;
   std::vector<float> others;
   for (std::size_t other = 0; other < width_; ++other) {
     if (!is_replaced(stage, other)) {
@@ -81,7 +135,7 @@ std::optional<double> Replacement::waits_alone(std::size_t node, std::size_t lan
       }
     }
   }
-  return peers.empty() ? as_the_others(node, lane, table_.alone_s)
+  return peers.empty() ? as_the_others(node, lane, alone(node))
                        : std::optional(median(std::span<float>(peers)));
 }
 
@@ -116,24 +170,24 @@ void Replacement::change_reductions(std::uint32_t node, std::size_t first,
 void Replacement::change_clipping(std::uint32_t node, std::size_t first,
                                   std::span<double> out) const {
   constexpr double kNobody = -std::numeric_limits<double>::infinity();
-  const auto alone = [&](std::uint32_t member, std::size_t at) {
-    return static_cast<double>(table_.alone_s[member * table_.lanes() + at]);
+  const auto now_alone = [&](std::uint32_t member, std::size_t at) {
+    return static_cast<double>(alone(member)[at]);
   };
   const auto alone_then = [&](std::uint32_t member, std::size_t at) {
     return is_replaced(static_cast<std::size_t>(table_.nodes[member].stage), at % width_)
-               ? as_the_others(member, at, table_.alone_s).value_or(alone(member, at))
-               : alone(member, at);
+               ? as_the_others(member, at, alone(member)).value_or(now_alone(member, at))
+               : now_alone(member, at);
   };
   const auto group = static_cast<std::size_t>(scene_.graph.group_of[node]);
   for (std::size_t step = 0; step < out.size(); step += width_) {
     double now = kNobody, then = kNobody;
     for (const std::uint32_t member : scene_.graph.groups[group].members) {
       for (std::size_t at = first + step; at < first + step + width_; ++at) {
-        if (alone(member, at) < 0) {
+        if (now_alone(member, at) < 0) {
           return;
         }
         const auto begins = static_cast<double>(table_.start(member)[at]);
-        now = std::max(now, begins + alone(member, at));
+        now = std::max(now, begins + now_alone(member, at));
         then = std::max(then, begins + alone_then(member, at));
       }
     }
@@ -192,9 +246,8 @@ std::optional<double> Replacement::change_of(std::size_t node, std::size_t pass,
       return std::nullopt;
     }
     now.take(begins, waits);
+    begins -= static_cast<double>(table_.duration(pass)[at]) - takes_then(pass, at);
     if (is_replaced(stage, lane)) {
-      const auto computes = static_cast<double>(table_.duration(pass)[at]);
-      begins -= computes - as_the_others(pass, at, table_.duration_s).value_or(computes);
       waits = waits_alone(node, at).value_or(waits);
     }
     then.take(begins, waits);

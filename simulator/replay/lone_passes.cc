@@ -1,6 +1,7 @@
 #include "simulator/replay/lone_passes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -17,9 +18,47 @@ bool is_played(OpType type) {
          type == OpType::kClip;
 }
 
+/// The collectives of a worker so far, each from its launch to its end.
+class Collectives {
+ public:
+  explicit Collectives(const Interference& model) : model_(model) {}
+  void add(Time begin, Time end, std::int32_t taken) { all_.push_back({begin, end, taken}); }
+
+  /// When a computation of this length ends beside them. PRECONDITION: none has begun later yet.
+  Time end_of(Time begin, Time length) {
+    std::erase_if(all_, [&](const Collective& each) { return each.end <= begin; });
+    auto left = static_cast<double>(length.count_ps());
+    for (;;) {
+      std::int32_t taken = 0;
+      Time next = Time::max();
+      for (const Collective& each : all_) {
+        taken += each.begin <= begin && begin < each.end ? each.taken : 0;
+        next = each.begin > begin ? std::min(next, each.begin) : next;
+        next = each.end > begin ? std::min(next, each.end) : next;
+      }
+      const double speed = model_.speed(taken);
+      const Time end = begin + Time::ps(static_cast<std::int64_t>(std::ceil(left / speed)));
+      if (end <= next) {
+        return end;
+      }
+      left -= static_cast<double>((next - begin).count_ps()) * speed;
+      begin = next;
+    }
+  }
+
+ private:
+  struct Collective {
+    Time begin, end;
+    std::int32_t taken = 0;
+  };
+  const Interference& model_;
+  std::vector<Collective> all_;
+};
+
 }  // namespace
 
-LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
+LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
+                       const Interference& interference, std::span<const std::int32_t> taken) {
   struct Played {
     Time begin = Time::max(), end, computed;
   };
@@ -31,6 +70,7 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
   std::vector<Time> end(program.ops.size());
   std::vector<Time> busy(program.streams.size());
   std::optional<Played> clip;
+  Collectives beside(interference);
   Time ended, launched;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
@@ -47,13 +87,18 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
     }
     launched += op.host;
     begin = op.host > Time() ? std::max(begin, launched) : begin;
-    end[i] = stream = begin + takes[i];
+    const bool computes = op.comm == CommType::kNone;
+    end[i] = stream =
+        computes && !taken.empty() ? beside.end_of(begin, takes[i]) : begin + takes[i];
+    if (!taken.empty() && taken[i] > 0) {
+      beside.add(begin, end[i], taken[i]);
+    }
     if (is_pass(op.type)) {
       const auto [found, is_new] = passes.try_emplace({op.type, op.chunk, op.microbatch});
       Played& own = found->second;
       own.begin = std::min(own.begin, is_new && gathers ? ended : begin);
       own.end = std::max(own.end, end[i]);
-      own.computed += op.comm == CommType::kNone ? takes[i] : Time();
+      own.computed += computes ? end[i] - begin : Time();
       if (op.type != OpType::kForward) {
         passed[op.chunk] = std::max(passed[op.chunk], end[i]);
       }
@@ -76,6 +121,7 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
   for (const auto& [key, pass] : passes) {
     const Time length = pass.end - pass.begin;
     result.waits.emplace(key, length - std::min(length, pass.computed));
+    result.computes.emplace(key, pass.computed);
   }
   for (const auto& [chunk, last] : reduced) {
     const Time from = passed[chunk];

@@ -79,6 +79,9 @@ void StepRecords::listen(ReplayOptions& replay, const StepFold* final_fold) {
   if (!timeline_ && !trace_ && !kept_ && holders_.empty()) {
     return;
   }
+  if (trace_) {
+    trace_->interfere(replay.interference, replay.channels);
+  }
   replay.traced = [this](std::int32_t rank) {
     return kept(rank) || held(rank) || drawn(rank) || in_trace(rank);
   };

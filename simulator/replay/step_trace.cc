@@ -135,6 +135,15 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
   }
 }
 
+/// Of a pass, or of its transfers with peers.
+PassKey pass_key(TraceOp type, std::int32_t chunk, std::int32_t microbatch) {
+  const TraceOp pass = pass_of(type).compute;
+  return {pass == TraceOp::kForwardCompute    ? OpType::kForward
+          : pass == TraceOp::kBackwardCompute ? OpType::kBackward
+                                              : OpType::kWeightGradient,
+          chunk, microbatch};
+}
+
 std::optional<TraceOp> row_type(OpType type) {
   switch (type) {
     case OpType::kForward:
@@ -216,6 +225,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   dp_ = next.front();
   gathers_in_passes_ = all ? gathers_in_passes(table) : 0;
   peers_ = all && (tp_ * cp_ > 1 || experts > 1 || gathers_in_passes_ > 0);
+  pure_passes_ = peers_ || tp_ * cp_ * experts == 1;
   entries_.resize(workers_.size());
   std::vector<const OpProgram*> programs(worker_.size(), nullptr);
   for (const OpProgram& program : table.programs) {
@@ -271,13 +281,23 @@ std::int64_t StepTrace::gathers_in_passes(const OpTable& table) const {
   return in_a_row ? ranks : 0;
 }
 
+void StepTrace::interfere(
+    const Interference& interference,
+    std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels) {
+  interference_ = interference;
+  channels_ = std::move(channels);
+}
+
 void StepTrace::record(std::int32_t rank, std::int32_t index, const ProgramOp& op,
                        const OpTiming& timing) {
   if (op.type != OpType::kOther) {
+    const bool meets = op.comm != CommType::kNone && op.comm != CommType::kSendRecv;
+    const std::int32_t taken = !meets || !interference_.any()   ? 0
+                               : interference_.measured.empty() ? 1
+                                                                : channels_(rank, op);
     entries_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])].push_back(
         {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, index, timing.begin,
-         timing.end, timing.moved, op.family,
-         op.comm == CommType::kNone || op.comm == CommType::kSendRecv ? -1 : op.sequence,
+         timing.end, timing.moved, op.family, meets ? op.sequence : -1, taken, timing.slowed,
          op.bytes});
   }
 }
@@ -307,6 +327,7 @@ StepTrace::CollectiveEnds StepTrace::collective_ends() const {
 LonePasses StepTrace::lone_passes(std::size_t worker, const CollectiveEnds& ends) const {
   const OpProgram& program = *workers_[worker].program;
   std::vector<Time> takes(program.ops.size());
+  std::vector<std::int32_t> taken(interference_.any() ? program.ops.size() : 0);
   for (const Entry& entry : entries_[worker]) {
     Time end = entry.end;
     if (entry.sequence >= 0) {
@@ -315,9 +336,13 @@ LonePasses StepTrace::lone_passes(std::size_t worker, const CollectiveEnds& ends
           families_[family].group[static_cast<std::size_t>(workers_[worker].rank)]);
       end = ends[family][group][static_cast<std::size_t>(entry.sequence)];
     }
-    takes[static_cast<std::size_t>(entry.op)] = end - std::max(entry.begin, entry.moved);
+    takes[static_cast<std::size_t>(entry.op)] =
+        end - std::max(entry.begin, entry.moved) - entry.slowed;
+    if (!taken.empty()) {
+      taken[static_cast<std::size_t>(entry.op)] = entry.taken;
+    }
   }
-  return lockstep::lone_passes(program, takes);
+  return lockstep::lone_passes(program, takes, interference_, taken);
 }
 
 void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
@@ -515,13 +540,12 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       if (row.type == TraceOp::kOptimizerClip && alone.clip) {
         return static_cast<float>(alone.clip->seconds());
       }
-      return !is_peer_comm(row.type)
-                 ? -1.0F
-                 : seconds_of(alone.waits,
-                              {row.type == TraceOp::kForwardTpComm    ? OpType::kForward
-                               : row.type == TraceOp::kBackwardTpComm ? OpType::kBackward
-                                                                      : OpType::kWeightGradient,
-                               row.chunk, row.microbatch});
+      if (is_compute(row.type) && interference_.any() && pure_passes_) {
+        return seconds_of(alone.computes, pass_key(row.type, row.chunk, row.microbatch));
+      }
+      return is_peer_comm(row.type)
+                 ? seconds_of(alone.waits, pass_key(row.type, row.chunk, row.microbatch))
+                 : -1.0F;
     };
     std::map<TraceOp, std::int32_t> seq;
     // What has no time left stands where it was on its stream, the same on all workers.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,10 @@ enum class TraceWorkers {
 ///                               which the original tells by such rows
 ///
 /// Transfers with peers and reductions of gradients also say how long the worker would wait for
-/// them if its peers were always where it is (lone_passes.h; TraceExtra::alone_s); not so in
-/// DualPipe, where passes take turns.
+/// them if its peers were always where it is, and clipping how long it would take (lone_passes.h;
+/// TraceExtra::alone_s). Where collectives slow computations down passes say how long they would
+/// compute then, beside collectives that wait for nobody. Not so in DualPipe, where passes take
+/// turns.
 ///
 /// Each row also has its bytes and communicator, and the worker's places in its tensor-, context-
 /// and expert-parallel groups (TraceExtra).
@@ -64,6 +67,10 @@ class StepTrace {
             TraceWorkers workers = TraceWorkers::kAll);
 
   bool records(std::int32_t rank) const { return worker_[static_cast<std::size_t>(rank)] >= 0; }
+  /// Collectives slow computations down, so that passes may be longer for whom they wait; as
+  /// ReplayOptions have it. Before anything is recorded.
+  void interfere(const Interference& interference,
+                 std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels);
   void record(std::int32_t rank, std::int32_t index, const ProgramOp& op, const OpTiming& timing);
   /// Appends the rows of what was recorded; times count from the step's start.
   void add_rows(std::int64_t step, Trace& trace) const;
@@ -84,6 +91,8 @@ class StepTrace {
     Time begin, end, moved;
     std::int32_t family;    // of a communication; -1: none, or one of ranks
     std::int32_t sequence;  // of a collective: how many its group had before; -1: of none
+    std::int32_t taken;     // of a collective: what Interference::speed() asks for
+    Time slowed;            // a computation, by collectives
     Bytes bytes;
   };
   /// "dp[3]": what of a family a rank is in.
@@ -104,10 +113,13 @@ class StepTrace {
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
 
-  bool both_ways_ = false;              ///< microbatches enter at both ends
-  bool splits_ = false;                 ///< gradients of weights have passes of their own
-  bool weight_rows_ = false;            ///< which have rows
-  bool weights_meet_ = false;           ///< and transfers with peers
+  bool both_ways_ = false;     ///< microbatches enter at both ends
+  bool splits_ = false;        ///< gradients of weights have passes of their own
+  bool weight_rows_ = false;   ///< which have rows
+  bool weights_meet_ = false;  ///< and transfers with peers
+  bool pure_passes_ = false;   ///< rows of passes hold no transfers with peers
+  Interference interference_;
+  std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels_;
   bool peers_ = false;                  ///< rows of transfers with peers are written
   std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
