@@ -55,13 +55,31 @@ class Collectives {
   std::vector<Collective> all_;
 };
 
+struct Played {
+  Time begin = Time::max(), end, computed;
+};
+
+/// Of passes that run side by side each begins with the other and computes what both do.
+void join_turns(std::map<PassKey, Played>& passes) {
+  std::vector<Played*> in_order;
+  for (auto& [key, pass] : passes) {
+    in_order.push_back(&pass);
+  }
+  std::ranges::stable_sort(in_order, {}, &Played::begin);
+  for (std::size_t i = 1; i < in_order.size(); ++i) {
+    Played &first = *in_order[i - 1], &second = *in_order[i];
+    if (second.begin < first.end) {
+      second.begin = first.begin;
+      first.computed = second.computed = first.computed + second.computed;
+    }
+  }
+}
+
 }  // namespace
 
 LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
-                       const Interference& interference, std::span<const std::int32_t> taken) {
-  struct Played {
-    Time begin = Time::max(), end, computed;
-  };
+                       const Interference& interference, std::span<const std::int32_t> taken,
+                       bool take_turns) {
   const bool gathers = std::ranges::any_of(program.ops, [](const Op& op) {
     return op.type == OpType::kGatherParameters && op.microbatch >= 0;
   });
@@ -114,6 +132,9 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
     }
     ended = std::max(ended, end[i]);
   }
+  if (take_turns) {
+    join_turns(passes);
+  }
   LonePasses result;
   if (clip) {
     result.clip = clip->end - clip->begin;
@@ -123,9 +144,17 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
     result.waits.emplace(key, length - std::min(length, pass.computed));
     result.computes.emplace(key, pass.computed);
   }
+  // One stream has the gradients of all chunks.
+  std::vector<std::pair<Time, std::int32_t>> ends;
   for (const auto& [chunk, last] : reduced) {
-    const Time from = passed[chunk];
+    ends.emplace_back(last, chunk);
+  }
+  std::ranges::sort(ends);
+  Time before;
+  for (const auto& [last, chunk] : ends) {
+    const Time from = std::max(before, passed[chunk]);
     result.reductions.emplace(chunk, std::max(last, from) - from);
+    before = std::max(last, from);
   }
   return result;
 }

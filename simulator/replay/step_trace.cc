@@ -184,9 +184,9 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   bool known = false;
   for (const OpProgram& program : table.programs) {
     for (const Op& op : program.ops) {
+      both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
       known = known || op.type != OpType::kOther;
       chunks_ = std::max(chunks_, op.chunk + 1);
-      both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
       const bool weights = op.type == OpType::kWeightGradient;
       splits_ = splits_ || weights;
       weights_meet_ = weights_meet_ || (weights && op.comm != CommType::kNone);
@@ -342,7 +342,7 @@ LonePasses StepTrace::lone_passes(std::size_t worker, const CollectiveEnds& ends
       taken[static_cast<std::size_t>(entry.op)] = entry.taken;
     }
   }
-  return lockstep::lone_passes(program, takes, interference_, taken);
+  return lockstep::lone_passes(program, takes, interference_, taken, both_ways_);
 }
 
 void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
@@ -463,7 +463,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
                              [](const Scatter& scatter) { return scatter.second->end; });
     Time scattered = weights.empty() ? Time() : all_computed;
     for (const auto& [chunk, span] : scatters) {
-      Time last = splits_ ? scattered : Time();
+      Time last = scattered;
       for (const auto& [other, pass] : rows) {
         if ((std::get<0>(other) == TraceOp::kBackwardCompute ||
              std::get<0>(other) == TraceOp::kWeightCompute) &&
@@ -532,7 +532,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         ordered.push_back(transfers);
       }
     }
-    const LonePasses alone = both_ways_ ? LonePasses() : lone_passes(w, ends);
+    const LonePasses alone = lone_passes(w, ends);
     const auto alone_s = [&](const Placed& row) {
       if (row.type == TraceOp::kGradsReduceScatter) {
         return seconds_of(alone.reductions, row.chunk);
@@ -540,7 +540,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       if (row.type == TraceOp::kOptimizerClip && alone.clip) {
         return static_cast<float>(alone.clip->seconds());
       }
-      if (is_compute(row.type) && interference_.any() && pure_passes_) {
+      if (is_compute(row.type) && (interference_.any() || both_ways_) && pure_passes_) {
         return seconds_of(alone.computes, pass_key(row.type, row.chunk, row.microbatch));
       }
       return is_peer_comm(row.type)
@@ -550,7 +550,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     std::map<TraceOp, std::int32_t> seq;
     // What has no time left stands where it was on its stream, the same on all workers.
     const auto place = [&](const Placed& row) {
-      return row.type != TraceOp::kGradsReduceScatter || !splits_
+      return row.type != TraceOp::kGradsReduceScatter
                  ? std::ptrdiff_t{0}
                  : std::ranges::find(scatters, row.chunk, &Scatter::first) - scatters.begin();
     };
