@@ -199,7 +199,10 @@ void Replacement::change_clipping(std::uint32_t node, std::size_t first,
 
 /// What a group waits for its transfers when all are there is what the member waits that computes
 /// longest: the others are done by then. What its computation hides of them depends on how long
-/// that takes, so that another one may wait longer, or shorter.
+/// that takes, so that another one may wait longer, or shorter; and all are through together, not
+/// those first that were there before a late one. What the group waits beyond that is
+/// for others in other layers; less it waits because a part was moved before a late one came, or,
+/// of parameters, before the pass's message did.
 void Replacement::change_transfers(std::uint32_t node, std::size_t first,
                                    std::span<double> out) const {
   const OpNode& own = table_.nodes[node];
@@ -215,24 +218,35 @@ void Replacement::change_transfers(std::uint32_t node, std::size_t first,
       continue;
     }
     for (std::size_t step = 0; step < out.size(); step += width_) {
-      const double change = change_of(node, pass, lanes, first + step).value_or(0);
+      const auto last = last_of(node, pass, lanes, first + step);
+      if (!last) {
+        continue;
+      }
+      double longest = 0;
       for (const std::uint32_t lane : lanes) {
-        out[step + lane] = std::max(0.0, out[step + lane] + change);
+        longest = std::max(longest, out[step + lane]);
+      }
+      const double rest = longest - last->waits_now;
+      const double then =
+          last->waits_then + (scene_.graph.gathers_in_passes ? rest : std::max(0.0, rest));
+      for (const std::uint32_t lane : lanes) {
+        out[step + lane] = std::max(0.0, then);
       }
     }
   }
 }
 
-/// By how much the group's wait changes in the step that begins with lane `first`; nothing where
-/// the trace does not say.
-std::optional<double> Replacement::change_of(std::size_t node, std::size_t pass,
-                                             const std::vector<std::uint32_t>& lanes,
-                                             std::size_t first) const {
+/// What the group's last waits alone, in the step that begins with lane `first`; nothing where the
+/// trace does not say, or it is the same one as before.
+std::optional<Replacement::LastWait> Replacement::last_of(std::size_t node, std::size_t pass,
+                                                          const std::vector<std::uint32_t>& lanes,
+                                                          std::size_t first) const {
   struct Last {
     double begins = -std::numeric_limits<double>::infinity(), waits = 0;
-    void take(double at, double wait) {
-      if (at > begins) {
-        *this = {at, wait};
+    std::uint32_t lane = 0;
+    void take(const Last& other) {
+      if (other.begins > begins) {
+        *this = other;
       }
     }
   };
@@ -245,14 +259,17 @@ std::optional<double> Replacement::change_of(std::size_t node, std::size_t pass,
     if (waits < 0) {
       return std::nullopt;
     }
-    now.take(begins, waits);
+    now.take({begins, waits, lane});
     begins -= static_cast<double>(table_.duration(pass)[at]) - takes_then(pass, at);
     if (is_replaced(stage, lane)) {
       waits = waits_alone(node, at).value_or(waits);
     }
-    then.take(begins, waits);
+    then.take({begins, waits, lane});
   }
-  return then.waits - now.waits;
+  if (now.lane == then.lane && !is_replaced(stage, now.lane)) {
+    return std::nullopt;
+  }
+  return LastWait{now.waits, then.waits};
 }
 
 }  // namespace lockstep::whatif

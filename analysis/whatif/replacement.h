@@ -38,7 +38,10 @@ class Replacement {
   void change_reductions(std::uint32_t node, std::size_t first, std::span<double> values) const;
   void change_clipping(std::uint32_t node, std::size_t first, std::span<double> values) const;
   void change_transfers(std::uint32_t node, std::size_t first, std::span<double> values) const;
-  std::optional<double> change_of(std::size_t node, std::size_t pass,
+  struct LastWait {
+    double waits_now = 0, waits_then = 0;
+  };
+  std::optional<LastWait> last_of(std::size_t node, std::size_t pass,
                                   const std::vector<std::uint32_t>& lanes, std::size_t first) const;
 
   const Scene& scene_;

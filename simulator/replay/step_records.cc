@@ -106,9 +106,9 @@ void StepRecords::record(std::int32_t rank, std::int32_t op, const OpTiming& tim
   }
 }
 
-void StepRecords::write() {
+void StepRecords::write(const StepTrace::Together& together) {
   if (trace_) {
-    trace_->add_rows(options_.step, *options_.trace);
+    trace_->add_rows(options_.step, *options_.trace, together);
   }
   if (timeline_) {
     *options_.timeline = timeline_->take();

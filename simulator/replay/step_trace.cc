@@ -245,6 +245,9 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
     for (std::size_t group = 0; group < family.members.size(); ++group) {
       for (const std::int32_t rank : family.members[group]) {
         last.group[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(group);
+        last.within_stages = last.within_stages &&
+                             stage[static_cast<std::size_t>(rank)] ==
+                                 stage[static_cast<std::size_t>(family.members[group].front())];
       }
     }
   }
@@ -296,14 +299,14 @@ void StepTrace::record(std::int32_t rank, std::int32_t index, const ProgramOp& o
                                : interference_.measured.empty() ? 1
                                                                 : channels_(rank, op);
     entries_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])].push_back(
-        {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, index, timing.begin,
-         timing.end, timing.moved, op.family, meets ? op.sequence : -1, taken, timing.slowed,
-         op.bytes});
+        {op.type, op.chunk, op.microbatch, op.comm, index, timing.begin, timing.end, timing.moved,
+         op.family, meets ? op.sequence : -1, taken, timing.slowed, op.bytes});
   }
 }
 
-StepTrace::CollectiveEnds StepTrace::collective_ends() const {
-  CollectiveEnds ends(families_.size());
+StepTrace::Meetings StepTrace::meetings() const {
+  Meetings meetings;
+  meetings.all.resize(families_.size());
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     for (const Entry& entry : entries_[w]) {
       if (entry.sequence < 0) {
@@ -313,31 +316,61 @@ StepTrace::CollectiveEnds StepTrace::collective_ends() const {
       const auto group = static_cast<std::size_t>(
           families_[family].group[static_cast<std::size_t>(workers_[w].rank)]);
       const auto sequence = static_cast<std::size_t>(entry.sequence);
-      ends[family].resize(std::max(ends[family].size(), group + 1));
-      std::vector<Time>& own = ends[family][group];
+      auto& of_family = meetings.all[family];
+      of_family.resize(std::max(of_family.size(), group + 1));
+      std::vector<Meeting>& own = of_family[group];
       own.resize(std::max(own.size(), sequence + 1));
-      own[sequence] = std::max(own[sequence], entry.end);
+      own[sequence].first = std::min(own[sequence].first, entry.begin);
+      own[sequence].end = std::max(own[sequence].end, entry.end);
     }
   }
-  return ends;
+  return meetings;
 }
 
-/// Where one enters a collective late, others may be through with it before the last; where all
-/// enter at once all of them are when the last one is.
-LonePasses StepTrace::lone_passes(std::size_t worker, const CollectiveEnds& ends) const {
+/// How long an operation takes where nobody is late. Where one enters a collective late, others may
+/// be through with it before the last, and a part may have been moved before.
+Time StepTrace::takes(const Worker& worker, const Entry& entry, const Together& together,
+                      Meetings& meetings) const {
+  constexpr double kLate = 0.01;  // of what is left then
+  const Time last = std::max(entry.begin, entry.moved);
+  if (entry.sequence < 0) {
+    return entry.end - last - entry.slowed;
+  }
+  const Family& family = families_[static_cast<std::size_t>(entry.family)];
+  const auto group = static_cast<std::size_t>(family.group[static_cast<std::size_t>(worker.rank)]);
+  const Meeting& meeting = meetings.all[static_cast<std::size_t>(entry.family)][group]
+                                       [static_cast<std::size_t>(entry.sequence)];
+  const Time seen = meeting.end - last;
+  if (!together || !family.within_stages || entry.type == OpType::kClip ||
+      (last - meeting.first).seconds() <= kLate * seen.seconds()) {
+    return seen;
+  }
+  const auto [kind, is_new] =
+      meetings.together.try_emplace({entry.family, entry.comm, entry.bytes.count(), worker.stage});
+  if (is_new) {
+    std::vector<std::int32_t> ranks;
+    for (const Worker& each : workers_) {
+      if (each.stage == worker.stage && family.group[static_cast<std::size_t>(each.rank)] >= 0) {
+        ranks.push_back(each.rank);
+      }
+    }
+    ProgramOp op;
+    op.comm = entry.comm;
+    op.bytes = entry.bytes;
+    op.family = entry.family;
+    kind->second = ranks.size() <= kMostTogether ? together(op, ranks) : Time();
+  }
+  return std::max(seen, kind->second);
+}
+
+LonePasses StepTrace::lone_passes(std::size_t worker, const Together& together,
+                                  Meetings& meetings) const {
   const OpProgram& program = *workers_[worker].program;
   std::vector<Time> takes(program.ops.size());
   std::vector<std::int32_t> taken(interference_.any() ? program.ops.size() : 0);
   for (const Entry& entry : entries_[worker]) {
-    Time end = entry.end;
-    if (entry.sequence >= 0) {
-      const auto family = static_cast<std::size_t>(entry.family);
-      const auto group = static_cast<std::size_t>(
-          families_[family].group[static_cast<std::size_t>(workers_[worker].rank)]);
-      end = ends[family][group][static_cast<std::size_t>(entry.sequence)];
-    }
     takes[static_cast<std::size_t>(entry.op)] =
-        end - std::max(entry.begin, entry.moved) - entry.slowed;
+        this->takes(workers_[worker], entry, together, meetings);
     if (!taken.empty()) {
       taken[static_cast<std::size_t>(entry.op)] = entry.taken;
     }
@@ -345,8 +378,8 @@ LonePasses StepTrace::lone_passes(std::size_t worker, const CollectiveEnds& ends
   return lockstep::lone_passes(program, takes, interference_, taken, both_ways_);
 }
 
-void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
-  const CollectiveEnds ends = collective_ends();
+void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& together) const {
+  Meetings met = meetings();
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const Worker& worker = workers_[w];
     Rows rows;
@@ -358,7 +391,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       if (entry.type == OpType::kWeightGradient && !weight_rows_) {
         Span& weight = weights.emplace_back();
         weight.cover(entry.begin, entry.end);
-        if (entry.computes) {
+        if ((entry.comm == CommType::kNone)) {
           weight.compute(entry.begin, entry.end);
         }
         continue;
@@ -375,11 +408,12 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       }
       Span& span = rows[{*type, chunk, pass ? entry.microbatch : -1}];
       span.cover(entry.begin, entry.end);
-      if (entry.computes) {
+      if ((entry.comm == CommType::kNone)) {
         span.compute(entry.begin, entry.end);
       }
       span.bytes += entry.bytes;
-      span.family = is_compute(*type) || entry.computes ? span.family : entry.family;
+      span.family =
+          is_compute(*type) || (entry.comm == CommType::kNone) ? span.family : entry.family;
       if (is_compute(*type)) {
         compute.cover(entry.begin, entry.end);
       } else if (*type == TraceOp::kGradsReduceScatter) {
@@ -532,7 +566,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
         ordered.push_back(transfers);
       }
     }
-    const LonePasses alone = lone_passes(w, ends);
+    const LonePasses alone = lone_passes(w, together, met);
     const auto alone_s = [&](const Placed& row) {
       if (row.type == TraceOp::kGradsReduceScatter) {
         return seconds_of(alone.reductions, row.chunk);

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "simulator/replay/lone_passes.h"
@@ -71,8 +74,13 @@ class StepTrace {
   void interfere(const Interference& interference,
                  std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels);
   void record(std::int32_t rank, std::int32_t index, const ProgramOp& op, const OpTiming& timing);
-  /// Appends the rows of what was recorded; times count from the step's start.
-  void add_rows(std::int64_t step, Trace& trace) const;
+  /// How long a collective takes where the groups of these ranks enter theirs at once.
+  using Together = std::function<Time(const ProgramOp&, std::span<const std::int32_t> ranks)>;
+  /// Appends the rows of what was recorded; times count from the step's start. `together` is asked
+  /// about collectives that some entered late, when a part had been moved: once for each kind, for
+  /// all groups of a stage, up to kMostTogether ranks. Without it they take what they did then.
+  void add_rows(std::int64_t step, Trace& trace, const Together& together = {}) const;
+  static constexpr std::size_t kMostTogether = 512;
   JobMeta meta() const;
 
  private:
@@ -85,7 +93,7 @@ class StepTrace {
     OpType type;
     std::int16_t chunk;
     std::int32_t microbatch;
-    bool computes;
+    CommType comm;
     std::int32_t op;  // of the rank's program
     Time begin, end, moved;
     std::int32_t family;    // of a communication; -1: none, or one of ranks
@@ -103,12 +111,23 @@ class StepTrace {
   struct Family {
     std::string name;
     std::vector<std::int32_t> group;  // of each rank; -1: none
+    bool within_stages = true;        // no group has ranks of several
   };
   std::vector<Family> families_;
-  /// When the last of its members is through with each collective.
-  using CollectiveEnds = std::vector<std::vector<std::vector<Time>>>;  // by family, group, sequence
-  CollectiveEnds collective_ends() const;
-  LonePasses lone_passes(std::size_t worker, const CollectiveEnds& ends) const;
+  /// When the first of its members enters a collective, and the last one is through with it.
+  struct Meeting {
+    Time first = Time::max(), end;
+  };
+  /// Those of a step, and what their kinds take where all enter at once.
+  struct Meetings {
+    std::vector<std::vector<std::vector<Meeting>>> all;  // by family, group, sequence
+    std::map<std::tuple<std::int32_t, CommType, std::int64_t, std::int32_t>, Time> together;
+    // by family, type, bytes and stage
+  };
+  Meetings meetings() const;
+  Time takes(const Worker& worker, const Entry& entry, const Together& together,
+             Meetings& meetings) const;
+  LonePasses lone_passes(std::size_t worker, const Together& together, Meetings& meetings) const;
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
 
