@@ -92,6 +92,10 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
   Time ended, launched;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
+    if (op.type == OpType::kForwardReceive || op.type == OpType::kBackwardReceive) {
+      end[i] = takes[i];
+      continue;
+    }
     if (!is_played(op.type)) {
       for (const std::int32_t earlier : op.after) {
         end[i] = std::max(end[i], end[static_cast<std::size_t>(earlier)]);

@@ -25,12 +25,12 @@ struct LonePasses {
 };
 
 /// By playing its program alone: operations start in the order of their streams, behind those that
-/// they come after; messages from other stages are there at once, and the host runs ahead. `takes`,
-/// one an operation: how long it computes beside nothing, or the network needs for a transfer once
-/// all are there; `taken`, of its collectives, is what `interference` asks for (empty: nothing).
-/// A pass begins with its first operation, or where parameters are gathered within passes when all
-/// before it has ended; where some `take_turns` (DualPipe) those begin together, and each computes
-/// what both do. O(n log n) in the operations and dependencies.
+/// they come after, and the host runs ahead. `takes`, one an operation: how long it computes beside
+/// nothing, or the network needs for a transfer once all are there, or when a message from another
+/// stage is; `taken`, of its collectives, is what `interference`
+/// asks for (empty: nothing). A pass begins with its first operation, or where parameters are
+/// gathered within passes when all before it has ended; where some `take_turns` (DualPipe) those
+/// begin together, and each computes what both do. O(n log n) in the operations and dependencies.
 LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
                        const Interference& interference = {},
                        std::span<const std::int32_t> taken = {}, bool take_turns = false);

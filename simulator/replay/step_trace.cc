@@ -369,6 +369,11 @@ LonePasses StepTrace::lone_passes(std::size_t worker, const Together& together,
   std::vector<Time> takes(program.ops.size());
   std::vector<std::int32_t> taken(interference_.any() ? program.ops.size() : 0);
   for (const Entry& entry : entries_[worker]) {
+    if (entry.type == OpType::kForwardReceive || entry.type == OpType::kBackwardReceive) {
+      takes[static_cast<std::size_t>(entry.op)] =
+          both_ways_ || gathers_in_passes_ > 0 ? Time() : entry.end;
+      continue;
+    }
     takes[static_cast<std::size_t>(entry.op)] =
         this->takes(workers_[worker], entry, together, meetings);
     if (!taken.empty()) {

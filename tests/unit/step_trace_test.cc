@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -199,6 +200,35 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
       }
     }
   }
+}
+
+// Split schedules: a row for each microbatch's weights' gradients, behind its backward pass, and
+// nothing in gc. The original tools know no such rows: of the first workers alone gc has what is
+// left of them.
+TEST(StepTrace, GradientsOfWeightsHaveRows) {
+  Job job = job_of(2, 1, 4);
+  job.schedule = "zb-h1";
+  const Simulated all = simulate(job, {});
+  EXPECT_EQ(all.meta.gradients_behind_gc, 0);
+  EXPECT_NEAR(launch_slowdown_of(all.trace, all.meta), 1, 1e-3);
+  std::map<std::tuple<int, int>, float> backward;  // by rank and microbatch: its end
+  int weights = 0;
+  float left = 0;
+  for (std::size_t i = 0; i < all.trace.size(); ++i) {
+    const Trace& trace = all.trace;
+    const std::tuple pass(trace.rank[i], trace.mb_id[i]);
+    if (trace.optype[i] == TraceOp::kBackwardCompute) {
+      backward[pass] = trace.start_s[i] + trace.duration_s[i];
+    } else if (trace.optype[i] == TraceOp::kWeightCompute) {
+      ++weights;
+      EXPECT_GE(trace.start_s[i], backward.at(pass) - 1e-6F);
+      EXPECT_GT(trace.duration_s[i], 0);
+    } else if (trace.optype[i] == TraceOp::kGc) {
+      left += trace.duration_s[i];
+    }
+  }
+  EXPECT_EQ(weights, 8 * 8);
+  EXPECT_EQ(left, 0);
 }
 
 TEST(StepTrace, RefusesWorkOfUnknownKind) {
