@@ -217,6 +217,19 @@ TEST_F(Recover, Trace) {
   expect("trace:" + (folder_ / "measured.csv").string(), 9, 1.63);
 }
 
+// Weights' gradients vary as their own rows did, or as whole backward passes.
+TEST_F(Recover, TraceOfASplitSchedule) {
+  const std::string job =
+      "--model llama3-8b --gpus 16 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule ";
+  for (const std::string measured : {"zb-h1", "1f1b"}) {
+    simulate(job + measured, "gpu:5:1.4", "measured.csv");
+    const std::string trace = "trace:" + (folder_ / "measured.csv").string();
+    const double replayed = simulate(job + "zb-h1", trace);
+    EXPECT_NEAR(replayed / simulate(job + "zb-h1", "gpu:5:1.4"), 1, 0.01);
+    expect(job + "zb-h1", trace, 5, 1.4);
+  }
+}
+
 // Of a trace with tensor-parallel workers it is the slow one whose passes vary, not its peers'.
 TEST_F(Recover, TraceOfTensorParallelPeers) {
   const std::string job =
