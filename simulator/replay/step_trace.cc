@@ -276,7 +276,7 @@ std::int64_t StepTrace::gathers_in_passes(const OpTable& table) const {
     return workers_[static_cast<std::size_t>(worker)].dp_rank / ranks;
   };
   const bool in_a_row =
-      ranks > 1 &&
+      ranks > 0 &&
       std::ranges::all_of(largest->members, [&](const std::vector<std::int32_t>& group) {
         return std::ranges::all_of(
             group, [&](std::int32_t rank) { return block(rank) == block(group.front()); });

@@ -119,6 +119,11 @@ TEST_F(Recover, GpuWherePassesGatherParameters) {
   expect(job, "gpu:5:1.4", 5, 1.4);
   expect(job + " --tp 2", "gpu:5:1.4", 5, 1.4);
   expect(job + " --tp 2 --pp 2", "gpu:13:1.3", 13, 1.3);
+  // Among the context-parallel ranks of the one dp_rank: passes begin when they wait there, too.
+  expect(
+      "--model llama3-8b --num-layers 8 --gpus 4 --tp 2 --cp 2 --mbs 1 --gbs 32 --seq 8192 --zero "
+      "3",
+      "gpu:3:1.62", 3, 1.62);
 }
 
 // Only the last backward pass waits for those that hold other replicas of the parameters.
