@@ -341,6 +341,10 @@ Time StepTrace::takes(const Worker& worker, const Entry& entry, const Together& 
   const Meeting& meeting = meetings.all[static_cast<std::size_t>(entry.family)][group]
                                        [static_cast<std::size_t>(entry.sequence)];
   const Time seen = meeting.end - last;
+  // A pass that gathers parameters is shorter by what the last one finds done (Replacement).
+  if (gathers_in_passes_ > 0 && entry.begin == last) {
+    return seen;
+  }
   if (!together || !family.within_stages || entry.type == OpType::kClip ||
       (last - meeting.first).seconds() <= kLate * seen.seconds()) {
     return seen;
