@@ -19,8 +19,8 @@ struct JobMeta {
   std::int64_t vpp_size = 1;  ///< model chunks a stage
   std::int64_t world_size = 1;
   /// Parameters are gathered within the passes (ZeRO-3, FSDP) among so many dp_ranks in a row, so
-  /// that no pass gets through without those of the others; 0: they are not. Ours; written where
-  /// they are.
+  /// that no pass gets through without those of the others; 1: among the peers of one; 0: they are
+  /// not. Ours; written where they are.
   std::int64_t gathers_in_passes = 0;
   /// 1: gradients are reduced behind the operation gc, which holds what is left of computing them
   /// when the last pass has ended (ZB-H1, DualPipe). Ours; written where it is so.

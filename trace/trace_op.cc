@@ -22,6 +22,8 @@ constexpr std::array<std::string_view, kTraceOpCount> kNames = {
     "optimizer-clip-main-grad",
     "params-all-gather",
     "separate-grads-all-reduce",
+    "weight-compute",
+    "weight-tp-comm",
 };
 static_assert(std::is_sorted(kNames.begin(), kNames.end()));
 

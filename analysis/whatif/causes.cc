@@ -40,7 +40,8 @@ bool stands_out(const std::vector<double>& ratios, double slowdown) {
 }
 
 bool is_compute_label(const std::string& label) {
-  return label == to_text(TraceOp::kForwardCompute) || label == to_text(TraceOp::kBackwardCompute);
+  return std::ranges::any_of(kTracePasses,
+                             [&](const TracePass& pass) { return label == to_text(pass.compute); });
 }
 bool is_comm_label(const std::string& label) {
   return !is_compute_label(label) && label != to_text(TraceOp::kGc) &&
@@ -386,7 +387,7 @@ class Finder {
     const std::size_t worker = out_.slowest.front();
     std::string text;
     double largest_ratio = 0;
-    for (const TraceOp type : {TraceOp::kForwardCompute, TraceOp::kBackwardCompute}) {
+    for (const auto& [type, peer_comm] : kTracePasses) {
       double sum = 0, steps = 0, slow = 0;
       for (std::size_t s = 0; s < table_.steps.size(); ++s) {
         const double others = mean_of(type, worker, true, s);

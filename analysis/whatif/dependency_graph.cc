@@ -228,6 +228,7 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
   DependencyGraph graph;
   graph.scopes = lane_scopes(table, file, gathers_in_passes);
   graph.reduces_layernorm = table.tp > 1;
+  graph.gathers_in_passes = gathers_in_passes > 0;
   // Of one replica, too, the two stages that hold the same layers add up their gradients.
   const bool copies = table.both_ways && has(table, TraceOp::kGradsReduceScatter);
   graph.data_parallel = table.dp > 1 || table.cp > 1 || dsp_size > 1 || copies;

@@ -39,6 +39,7 @@ struct DependencyGraph {
   bool data_parallel = false;      ///< more than one replica (dp * dsp)
   bool reduces_layernorm = false;  ///< among tensor-parallel ranks that are traced
   bool overlap = false;            ///< gradients are reduced during the backward pass
+  bool gathers_in_passes = false;  ///< parameters
 };
 
 /// Draws the graph from the nodes' reference times.

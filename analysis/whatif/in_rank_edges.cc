@@ -75,9 +75,7 @@ class Drawer {
         add(end, pass);
       }
     }
-    for (const auto& [type, pass] :
-         {std::pair(TraceOp::kForwardTpComm, TraceOp::kForwardCompute),
-          std::pair(TraceOp::kBackwardTpComm, TraceOp::kBackwardCompute)}) {
+    for (const auto& [pass, type] : kTracePasses) {
       for (const std::uint32_t n : ops_.of(type)) {
         if (table_.find(ops_.stage, pass, table_.nodes[n].seq) == OpTable::npos) {
           throw Error(fmt::format("{} belongs to no {}", to_text(table_.nodes[n]), to_text(pass)))
@@ -147,20 +145,24 @@ class Drawer {
     }
   }
 
-  /// The first scattering of a chunk's gradients comes after the chunk's last backward pass.
+  /// The first scattering of a chunk's gradients comes after the chunk's last backward pass, that
+  /// of its weights' gradients included.
   void scattered_gradients(Warnings* warnings) {
     NodeList scatters = ops_.of(TraceOp::kGradsReduceScatter);
     std::sort(scatters.begin(), scatters.end());  // by seq
     std::set<std::int32_t> seen;
     for (const std::uint32_t scatter : scatters) {
       const std::int32_t chunk = table_.nodes[scatter].chunk;
-      const bool of_copies = table_.both_ways && chunk < 0;
-      if (of_copies || !seen.insert(chunk).second) {
+      if (table_.both_ways && chunk < 0) {  // of both chunks, which two stages hold
+        add(scatter, last_to_end(ops_.compute));
+        continue;
+      }
+      if (!seen.insert(chunk).second) {
         continue;
       }
       NodeList makers;
-      for (const std::uint32_t n : ops_.of(TraceOp::kBackwardCompute)) {
-        if (table_.nodes[n].chunk == chunk) {
+      for (const std::uint32_t n : ops_.compute) {
+        if (table_.nodes[n].type != TraceOp::kForwardCompute && table_.nodes[n].chunk == chunk) {
           makers.push_back(n);
         }
       }
@@ -218,10 +220,7 @@ class Drawer {
 
   std::uint32_t end_of_pass(std::uint32_t pass) const {
     const OpNode& node = table_.nodes[pass];
-    const std::size_t transfers = table_.find(
-        node.stage,
-        node.type == TraceOp::kForwardCompute ? TraceOp::kForwardTpComm : TraceOp::kBackwardTpComm,
-        node.seq);
+    const std::size_t transfers = table_.find(node.stage, pass_of(node.type).peer_comm, node.seq);
     return transfers == OpTable::npos ? pass : static_cast<std::uint32_t>(transfers);
   }
 

@@ -77,7 +77,7 @@ LaneScopes lane_scopes(const OpTable& table, const std::string& file,
     out.groups[static_cast<std::size_t>(scope)] = groups_by(out.lanes, key_of);
   };
   std::vector<std::size_t> block = blocks_of(table, file);
-  for (std::size_t dp_rank = 0; dp_rank < block.size() && gathers_in_passes > 0; ++dp_rank) {
+  for (std::size_t dp_rank = 0; dp_rank < block.size() && gathers_in_passes > 1; ++dp_rank) {
     block[dp_rank] = dp_rank / static_cast<std::size_t>(gathers_in_passes);
   }
   set(Scope::kTensor, [&](std::size_t lane) { return lane / tp; });

@@ -46,7 +46,7 @@ struct OpTable {
   std::vector<std::int32_t> expert_group;
   std::vector<float> start_s;     ///< [node * lanes() + lane]
   std::vector<float> duration_s;  ///< [node * lanes() + lane]
-  /// Of transfers with peers and of gradients, TraceExtra::alone_s; empty where the trace has none.
+  /// TraceExtra::alone_s; empty where the trace has none.
   std::vector<float> alone_s;  ///< [node * lanes() + lane]
   /// Of every row of the trace it was made from, where it went: node * lanes() + lane.
   std::vector<std::uint32_t> place_of_row;
@@ -67,6 +67,14 @@ struct OpTable {
   }
   std::span<const float> duration(std::size_t node) const {
     return {duration_s.data() + node * lanes(), lanes()};
+  }
+  /// How long a worker itself computes in a pass: without what collectives that wait for others
+  /// slow it down, where the trace says.
+  std::span<const float> computes(std::size_t pass) const {
+    const std::size_t first = pass * lanes();
+    return alone_s.empty() || alone_s[first] < 0
+               ? duration(pass)
+               : std::span<const float>(alone_s).subspan(first, lanes());
   }
   /// `lane`: of a step.
   std::int32_t rank(std::int32_t stage, std::size_t lane) const {

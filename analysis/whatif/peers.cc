@@ -78,7 +78,7 @@ ComputeExcess compute_excess(const OpTable& table) {
       if (!is_compute(table.nodes[n].type)) {
         continue;
       }
-      const auto own = table.duration(n).subspan(step * width, width);
+      const auto own = table.computes(n).subspan(step * width, width);
       const double reference = usual_of(own, scratch);
       const std::size_t first =
           step * out.workers + static_cast<std::size_t>(table.nodes[n].stage) * width;
@@ -95,7 +95,7 @@ std::optional<SlowPasses> slow_passes(const OpTable& table, std::size_t worker) 
   const std::size_t width = table.width(), stage = worker / width, lane = worker % width;
   std::optional<SlowPasses> found;
   std::vector<float> scratch;
-  for (const TraceOp type : {TraceOp::kForwardCompute, TraceOp::kBackwardCompute}) {
+  for (const auto& [type, peer_comm] : kTracePasses) {
     Slowness slowness, all;
     std::size_t passes = 0;
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {
@@ -103,7 +103,7 @@ std::optional<SlowPasses> slow_passes(const OpTable& table, std::size_t worker) 
         continue;
       }
       for (std::size_t step = 0; step < table.steps.size(); ++step, ++passes) {
-        const auto own = table.duration(n).subspan(step * width, width);
+        const auto own = table.computes(n).subspan(step * width, width);
         const auto time = static_cast<double>(own[lane]);
         const double reference = usual_of(own, scratch);
         slowness.add(time, reference);

@@ -238,8 +238,8 @@ Remedy replace_workers(const Scene& scene, std::span<const std::size_t> workers)
 
 Remedy rebalance_stages(const Scene& scene) {
   std::array<StageMeans, kTraceOpCount> means;
-  for (const TraceOp type : {TraceOp::kForwardCompute, TraceOp::kBackwardCompute}) {
-    means[index(type)] = stage_means(scene.table, type);
+  for (const TracePass& pass : kTracePasses) {
+    means[index(pass.compute)] = stage_means(scene.table, pass.compute);
   }
   return priced(scene, "rebalance-stages", "give every stage the same amount of computation",
                 [&](std::uint32_t node, std::size_t, std::span<double> out) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "analysis/whatif/numbers.h"
+#include "analysis/whatif/peers.h"
 
 namespace lockstep::whatif {
 
@@ -13,6 +14,12 @@ Replacement::Replacement(const Scene& scene, std::span<const std::size_t> worker
       width_(scene.table.width()),
       workers_(workers),
       held_up_(workers.begin(), workers.end()) {
+  for (std::size_t n = 0; n < table_.nodes.size() && slowed_then_.empty(); ++n) {
+    if (is_compute(table_.nodes[n].type) &&
+        table_.computes(n).data() != table_.duration(n).data()) {
+      find_lateness();
+    }
+  }
   for (const std::vector<std::uint32_t>& lanes : scene.graph.scopes.of(Scope::kPeers)) {
     for (const std::size_t worker : workers) {
       if (std::ranges::find(lanes, worker % width_) != lanes.end()) {
@@ -25,6 +32,16 @@ Replacement::Replacement(const Scene& scene, std::span<const std::size_t> worker
 }
 
 void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> out) const {
+  if (table_.nodes[node].type == TraceOp::kOptimizerClip && !table_.alone_s.empty()) {
+    change_clipping(node, first, out);
+    return;
+  }
+  if (is_compute(table_.nodes[node].type) && !slowed_then_.empty()) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = takes_then(node, first + i);
+    }
+    return;
+  }
   const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
   if (std::ranges::none_of(workers_, [&](std::size_t each) { return each / width_ == stage; })) {
     return;
@@ -36,22 +53,63 @@ void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> 
   } else if (scene_.graph.group_of[node] < 0) {
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (is_replaced(stage, (first + i) % width_)) {
-        out[i] = as_the_others(node, first + i, table_.duration_s)
+        out[i] = as_the_others(node, first + i, table_.duration(node))
                      .value_or(scene_.model.ideal_s[index(table_.nodes[node].type)]);
       }
     }
   }
 }
 
+/// By how much longer than usual each worker computes in a step is by how much the others wait.
+void Replacement::find_lateness() {
+  const ComputeExcess compute = compute_excess(table_);
+  const std::vector<double>& now = compute.excess_s;
+  std::vector<double> then = now;
+  for (std::size_t first = 0; first < now.size(); first += compute.workers) {
+    for (const std::size_t worker : workers_) {
+      then[first + worker] = 0;
+    }
+    const auto most = [&](const std::vector<double>& late) {
+      return *std::max_element(late.begin() + static_cast<std::ptrdiff_t>(first),
+                               late.begin() + static_cast<std::ptrdiff_t>(first + compute.workers));
+    };
+    const double most_now = most(now), most_then = most(then);
+    for (std::size_t at = first; at < first + compute.workers; ++at) {
+      const double waits = most_now - now[at];
+      slowed_then_.push_back(waits > 0 ? std::clamp((most_then - then[at]) / waits, 0.0, 1.0) : 1);
+    }
+  }
+}
+
+double Replacement::computes_then(std::size_t pass, std::size_t at) const {
+  const auto computes = table_.computes(pass);
+  const auto stage = static_cast<std::size_t>(table_.nodes[pass].stage);
+  return !is_replaced(stage, at % width_)
+             ? static_cast<double>(computes[at])
+             : as_the_others(pass, at, computes)
+                   .value_or(scene_.model.ideal_s[index(table_.nodes[pass].type)]);
+}
+
+double Replacement::takes_then(std::size_t pass, std::size_t at) const {
+  const double then = computes_then(pass, at);
+  if (slowed_then_.empty()) {
+    return then;
+  }
+  const std::size_t worker =
+      static_cast<std::size_t>(table_.nodes[pass].stage) * width_ + at % width_;
+  return then + slowed_then_[at / width_ * table_.ranks.size() + worker] *
+                    static_cast<double>(table_.duration(pass)[at] - table_.computes(pass)[at]);
+}
+
 bool Replacement::is_replaced(std::size_t stage, std::size_t lane) const {
   return std::ranges::find(workers_, stage * width_ + lane) != workers_.end();
 }
 
-/// The median of what the others of the lane's step have in a column of the table.
+/// The median of what the others of the lane's step have in a node's column.
 std::optional<double> Replacement::as_the_others(std::size_t node, std::size_t lane,
-                                                 const std::vector<float>& column) const {
+                                                 std::span<const float> column) const {
   const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
-  const std::size_t step = node * table_.lanes() + lane - lane % width_;
+  const std::size_t step = lane - lane % width_;
   std::vector<float> others;
   for (std::size_t other = 0; other < width_; ++other) {
     if (!is_replaced(stage, other)) {
@@ -77,7 +135,7 @@ std::optional<double> Replacement::waits_alone(std::size_t node, std::size_t lan
       }
     }
   }
-  return peers.empty() ? as_the_others(node, lane, table_.alone_s)
+  return peers.empty() ? as_the_others(node, lane, alone(node))
                        : std::optional(median(std::span<float>(peers)));
 }
 
@@ -107,15 +165,48 @@ void Replacement::change_reductions(std::uint32_t node, std::size_t first,
   }
 }
 
+/// Each computes the norm of its gradients, and then all meet: behind the one that computes
+/// longest.
+void Replacement::change_clipping(std::uint32_t node, std::size_t first,
+                                  std::span<double> out) const {
+  constexpr double kNobody = -std::numeric_limits<double>::infinity();
+  const auto now_alone = [&](std::uint32_t member, std::size_t at) {
+    return static_cast<double>(alone(member)[at]);
+  };
+  const auto alone_then = [&](std::uint32_t member, std::size_t at) {
+    return is_replaced(static_cast<std::size_t>(table_.nodes[member].stage), at % width_)
+               ? as_the_others(member, at, alone(member)).value_or(now_alone(member, at))
+               : now_alone(member, at);
+  };
+  const auto group = static_cast<std::size_t>(scene_.graph.group_of[node]);
+  for (std::size_t step = 0; step < out.size(); step += width_) {
+    double now = kNobody, then = kNobody;
+    for (const std::uint32_t member : scene_.graph.groups[group].members) {
+      for (std::size_t at = first + step; at < first + step + width_; ++at) {
+        if (now_alone(member, at) < 0) {
+          return;
+        }
+        const auto begins = static_cast<double>(table_.start(member)[at]);
+        now = std::max(now, begins + now_alone(member, at));
+        then = std::max(then, begins + alone_then(member, at));
+      }
+    }
+    for (std::size_t lane = step; lane < step + width_; ++lane) {
+      out[lane] = std::max(alone_then(node, first + lane), out[lane] + then - now);
+    }
+  }
+}
+
 /// What a group waits for its transfers when all are there is what the member waits that computes
 /// longest: the others are done by then. What its computation hides of them depends on how long
-/// that takes, so that another one may wait longer, or shorter.
+/// that takes, so that another one may wait longer, or shorter; and all are through together, not
+/// those first that were there before a late one. What the group waits beyond that is
+/// for others in other layers; less it waits because a part was moved before a late one came, or,
+/// of parameters, before the pass's message did.
 void Replacement::change_transfers(std::uint32_t node, std::size_t first,
                                    std::span<double> out) const {
   const OpNode& own = table_.nodes[node];
-  const TraceOp computes =
-      own.type == TraceOp::kForwardTpComm ? TraceOp::kForwardCompute : TraceOp::kBackwardCompute;
-  const std::size_t pass = table_.find(own.stage, computes, own.seq);
+  const std::size_t pass = table_.find(own.stage, pass_of(own.type).compute, own.seq);
   const std::int32_t group = scene_.graph.group_of[node];
   if (pass == OpTable::npos || group < 0) {
     return;
@@ -127,24 +218,35 @@ void Replacement::change_transfers(std::uint32_t node, std::size_t first,
       continue;
     }
     for (std::size_t step = 0; step < out.size(); step += width_) {
-      const double change = change_of(node, pass, lanes, first + step).value_or(0);
+      const auto last = last_of(node, pass, lanes, first + step);
+      if (!last) {
+        continue;
+      }
+      double longest = 0;
       for (const std::uint32_t lane : lanes) {
-        out[step + lane] = std::max(0.0, out[step + lane] + change);
+        longest = std::max(longest, out[step + lane]);
+      }
+      const double rest = longest - last->waits_now;
+      const double then =
+          last->waits_then + (scene_.graph.gathers_in_passes ? rest : std::max(0.0, rest));
+      for (const std::uint32_t lane : lanes) {
+        out[step + lane] = std::max(0.0, then);
       }
     }
   }
 }
 
-/// By how much the group's wait changes in the step that begins with lane `first`; nothing where
-/// the trace does not say.
-std::optional<double> Replacement::change_of(std::size_t node, std::size_t pass,
-                                             const std::vector<std::uint32_t>& lanes,
-                                             std::size_t first) const {
+/// What the group's last waits alone, in the step that begins with lane `first`; nothing where the
+/// trace does not say, or it is the same one as before.
+std::optional<Replacement::LastWait> Replacement::last_of(std::size_t node, std::size_t pass,
+                                                          const std::vector<std::uint32_t>& lanes,
+                                                          std::size_t first) const {
   struct Last {
     double begins = -std::numeric_limits<double>::infinity(), waits = 0;
-    void take(double at, double wait) {
-      if (at > begins) {
-        *this = {at, wait};
+    std::uint32_t lane = 0;
+    void take(const Last& other) {
+      if (other.begins > begins) {
+        *this = other;
       }
     }
   };
@@ -157,15 +259,17 @@ std::optional<double> Replacement::change_of(std::size_t node, std::size_t pass,
     if (waits < 0) {
       return std::nullopt;
     }
-    now.take(begins, waits);
+    now.take({begins, waits, lane});
+    begins -= static_cast<double>(table_.duration(pass)[at]) - takes_then(pass, at);
     if (is_replaced(stage, lane)) {
-      const auto computes = static_cast<double>(table_.duration(pass)[at]);
-      begins -= computes - as_the_others(pass, at, table_.duration_s).value_or(computes);
       waits = waits_alone(node, at).value_or(waits);
     }
-    then.take(begins, waits);
+    then.take({begins, waits, lane});
   }
-  return then.waits - now.waits;
+  if (now.lane == then.lane && !is_replaced(stage, now.lane)) {
+    return std::nullopt;
+  }
+  return LastWait{now.waits, then.waits};
 }
 
 }  // namespace lockstep::whatif

@@ -14,7 +14,7 @@ using NodeList = std::vector<std::uint32_t>;
 struct StageOps {
   std::int32_t stage = 0;
   std::array<NodeList, kTraceOpCount> by_type;
-  NodeList compute;  ///< forward and backward
+  NodeList compute;  ///< passes
   NodeList sync;     ///< parameters gathered and gradients scattered
 
   const NodeList& of(TraceOp type) const { return by_type[index(type)]; }

@@ -237,8 +237,9 @@ std::string table(const Options& options, const Plan& plan, const LongRunResult&
       "  optimum {}; Daly {}, Young {}; expected goodput {:.2f} %\n",
       duration_text(exact_interval_s(plan.costs)), duration_text(daly_interval_s(plan.costs)),
       duration_text(young_interval_s(plan.costs)), 100 * expected_goodput(plan, run.interval));
-  text += fmt::format("{} spare servers are enough for 99 % of the failures (repair {})\n",
-                      spares_needed(run.mtbf_s, run.repair_s, 0.99), duration_text(run.repair_s));
+  const auto spares = spares_needed(run.mtbf_s, run.repair_s, 0.99);
+  text += fmt::format("{} spare {} enough for 99 % of the failures (repair {})\n", spares,
+                      spares == 1 ? "server is" : "servers are", duration_text(run.repair_s));
   return text;
 }
 

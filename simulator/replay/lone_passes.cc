@@ -1,25 +1,85 @@
 #include "simulator/replay/lone_passes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <vector>
 
 namespace lockstep {
 namespace {
 
-bool is_pass(OpType type) { return type == OpType::kForward || type == OpType::kBackward; }
+bool is_pass(OpType type) {
+  return type == OpType::kForward || type == OpType::kBackward || type == OpType::kWeightGradient;
+}
 
-/// Whether the worker's passes or reductions may wait for it.
+/// Whether it is one of a pass or of the step's end, or something of those may wait for it.
 bool is_played(OpType type) {
-  return is_pass(type) || type == OpType::kWeightGradient || type == OpType::kGatherParameters ||
-         type == OpType::kReduceGradients;
+  return is_pass(type) || type == OpType::kGatherParameters || type == OpType::kReduceGradients ||
+         type == OpType::kClip;
+}
+
+/// The collectives of a worker so far, each from its launch to its end.
+class Collectives {
+ public:
+  explicit Collectives(const Interference& model) : model_(model) {}
+  void add(Time begin, Time end, std::int32_t taken) { all_.push_back({begin, end, taken}); }
+
+  /// When a computation of this length ends beside them. PRECONDITION: none has begun later yet.
+  Time end_of(Time begin, Time length) {
+    std::erase_if(all_, [&](const Collective& each) { return each.end <= begin; });
+    auto left = static_cast<double>(length.count_ps());
+    for (;;) {
+      std::int32_t taken = 0;
+      Time next = Time::max();
+      for (const Collective& each : all_) {
+        taken += each.begin <= begin && begin < each.end ? each.taken : 0;
+        next = each.begin > begin ? std::min(next, each.begin) : next;
+        next = each.end > begin ? std::min(next, each.end) : next;
+      }
+      const double speed = model_.speed(taken);
+      const Time end = begin + Time::ps(static_cast<std::int64_t>(std::ceil(left / speed)));
+      if (end <= next) {
+        return end;
+      }
+      left -= static_cast<double>((next - begin).count_ps()) * speed;
+      begin = next;
+    }
+  }
+
+ private:
+  struct Collective {
+    Time begin, end;
+    std::int32_t taken = 0;
+  };
+  const Interference& model_;
+  std::vector<Collective> all_;
+};
+
+struct Played {
+  Time begin = Time::max(), end, computed;
+};
+
+/// Of passes that run side by side each begins with the other and computes what both do.
+void join_turns(std::map<PassKey, Played>& passes) {
+  std::vector<Played*> in_order;
+  for (auto& [key, pass] : passes) {
+    in_order.push_back(&pass);
+  }
+  std::ranges::stable_sort(in_order, {}, &Played::begin);
+  for (std::size_t i = 1; i < in_order.size(); ++i) {
+    Played &first = *in_order[i - 1], &second = *in_order[i];
+    if (second.begin < first.end) {
+      second.begin = first.begin;
+      first.computed = second.computed = first.computed + second.computed;
+    }
+  }
 }
 
 }  // namespace
 
-LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
-  struct Played {
-    Time begin = Time::max(), end, computed;
-  };
+LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
+                       const Interference& interference, std::span<const std::int32_t> taken,
+                       bool take_turns) {
   const bool gathers = std::ranges::any_of(program.ops, [](const Op& op) {
     return op.type == OpType::kGatherParameters && op.microbatch >= 0;
   });
@@ -27,9 +87,15 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
   std::map<std::int32_t, Time> passed, reduced;  // of each chunk: when its last one ends
   std::vector<Time> end(program.ops.size());
   std::vector<Time> busy(program.streams.size());
-  Time ended, weights, launched;
+  std::optional<Played> clip;
+  Collectives beside(interference);
+  Time ended, launched;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
+    if (op.type == OpType::kForwardReceive || op.type == OpType::kBackwardReceive) {
+      end[i] = takes[i];
+      continue;
+    }
     if (!is_played(op.type)) {
       for (const std::int32_t earlier : op.after) {
         end[i] = std::max(end[i], end[static_cast<std::size_t>(earlier)]);
@@ -43,34 +109,56 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes) {
     }
     launched += op.host;
     begin = op.host > Time() ? std::max(begin, launched) : begin;
-    end[i] = stream = begin + takes[i];
+    const bool computes = op.comm == CommType::kNone;
+    end[i] = stream =
+        computes && !taken.empty() ? beside.end_of(begin, takes[i]) : begin + takes[i];
+    if (!taken.empty() && taken[i] > 0) {
+      beside.add(begin, end[i], taken[i]);
+    }
     if (is_pass(op.type)) {
       const auto [found, is_new] = passes.try_emplace({op.type, op.chunk, op.microbatch});
       Played& own = found->second;
       own.begin = std::min(own.begin, is_new && gathers ? ended : begin);
       own.end = std::max(own.end, end[i]);
-      own.computed += op.comm == CommType::kNone ? takes[i] : Time();
-      if (op.type == OpType::kBackward) {
+      own.computed += computes ? end[i] - begin : Time();
+      if (op.type != OpType::kForward) {
         passed[op.chunk] = std::max(passed[op.chunk], end[i]);
       }
     } else if (op.type == OpType::kReduceGradients) {
       reduced[op.chunk] = std::max(reduced[op.chunk], end[i]);
       continue;
-    } else if (op.type == OpType::kWeightGradient) {
-      weights = std::max(weights, end[i]);
+    } else if (op.type == OpType::kClip) {
+      clip = clip.value_or(Played{.begin = begin});
+      clip->end = std::max(clip->end, end[i]);
+      continue;
     } else {
       continue;
     }
     ended = std::max(ended, end[i]);
   }
+  if (take_turns) {
+    join_turns(passes);
+  }
   LonePasses result;
+  if (clip) {
+    result.clip = clip->end - clip->begin;
+  }
   for (const auto& [key, pass] : passes) {
     const Time length = pass.end - pass.begin;
     result.waits.emplace(key, length - std::min(length, pass.computed));
+    result.computes.emplace(key, pass.computed);
   }
+  // One stream has the gradients of all chunks.
+  std::vector<std::pair<Time, std::int32_t>> ends;
   for (const auto& [chunk, last] : reduced) {
-    const Time from = std::max(passed[chunk], weights);
+    ends.emplace_back(last, chunk);
+  }
+  std::ranges::sort(ends);
+  Time before;
+  for (const auto& [last, chunk] : ends) {
+    const Time from = std::max(before, passed[chunk]);
     result.reductions.emplace(chunk, std::max(last, from) - from);
+    before = std::max(last, from);
   }
   return result;
 }

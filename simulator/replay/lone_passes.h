@@ -2,29 +2,37 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 
 #include "base/units.h"
+#include "simulator/replay/interference.h"
 #include "workloads/workload.h"
 
 namespace lockstep {
 
-/// A pass of a stage: kForward or kBackward, chunk, microbatch.
+/// A pass of a stage: kForward, kBackward or kWeightGradient, chunk, microbatch.
 using PassKey = std::tuple<OpType, std::int32_t, std::int32_t>;
 
 /// How long a worker would wait for transfers if its peers entered each of them when it does: what
 /// its own computation hides stays hidden, and nobody is late.
 struct LonePasses {
   std::map<PassKey, Time> waits;            ///< in each pass, beside its computing
+  std::map<PassKey, Time> computes;         ///< in each pass
   std::map<std::int32_t, Time> reductions;  ///< of each chunk's gradients, behind its last pass
+  std::optional<Time> clip;                 ///< computing included, where gradients are clipped
 };
 
 /// By playing its program alone: operations start in the order of their streams, behind those that
-/// they come after; messages from other stages are there at once, and the host runs ahead. `takes`,
-/// one an operation: how long it computes, or the network needs for a transfer once all are there.
-/// A pass begins with its first operation, or where parameters are gathered within passes when all
-/// before it has ended. PRECONDITION: passes do not take turns. O(operations + dependencies).
-LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes);
+/// they come after, and the host runs ahead. `takes`, one an operation: how long it computes beside
+/// nothing, or the network needs for a transfer once all are there, or when a message from another
+/// stage is; `taken`, of its collectives, is what `interference`
+/// asks for (empty: nothing). A pass begins with its first operation, or where parameters are
+/// gathered within passes when all before it has ended; where some `take_turns` (DualPipe) those
+/// begin together, and each computes what both do. O(n log n) in the operations and dependencies.
+LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
+                       const Interference& interference = {},
+                       std::span<const std::int32_t> taken = {}, bool take_turns = false);
 
 }  // namespace lockstep

@@ -25,6 +25,8 @@ struct OpTiming {
   /// Since when only the network kept it. Of a message, when its sender entered it, maybe before
   /// its receiver did; of a collective, when its last rank did; of a computation, `begin`.
   Time moved = Time();
+  /// Of a computation: how much longer it took for the collectives beside it (Interference).
+  Time slowed = Time();
 };
 
 /// From `when` on a port keeps `share` of its bandwidth.

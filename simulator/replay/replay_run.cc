@@ -294,6 +294,9 @@ void ReplayRun::start(std::int32_t r, std::int32_t op) {
   if (what.comm == CommType::kNone) {
     const Time taken = duration(r, op, begin);
     if (interferes()) {
+      if (!rank.traced.empty()) {
+        rank.timing[index(op)].end = std::max(begin + taken, launched);
+      }
       own_.push(
           {rank.beside.start(op, begin, taken, launched, options_.interference), ++order_, r, op},
           now_);
@@ -364,6 +367,9 @@ void ReplayRun::ended(std::int32_t r, std::int32_t op) {
   RankState& rank = at(r);
   if (!rank.traced.empty()) {
     OpTiming& timing = rank.timing[index(op)];
+    if (interferes() && op_of(r, op).comm == CommType::kNone) {
+      timing.slowed = now_ - timing.end;
+    }
     timing.end = now_;
     for (const std::int32_t traced : rank.traced) {
       if (options_.on_op && options_.traced && options_.traced(traced)) {

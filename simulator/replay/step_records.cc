@@ -79,6 +79,9 @@ void StepRecords::listen(ReplayOptions& replay, const StepFold* final_fold) {
   if (!timeline_ && !trace_ && !kept_ && holders_.empty()) {
     return;
   }
+  if (trace_) {
+    trace_->interfere(replay.interference, replay.channels);
+  }
   replay.traced = [this](std::int32_t rank) {
     return kept(rank) || held(rank) || drawn(rank) || in_trace(rank);
   };
@@ -103,9 +106,9 @@ void StepRecords::record(std::int32_t rank, std::int32_t op, const OpTiming& tim
   }
 }
 
-void StepRecords::write() {
+void StepRecords::write(const StepTrace::Together& together) {
   if (trace_) {
-    trace_->add_rows(options_.step, *options_.trace);
+    trace_->add_rows(options_.step, *options_.trace, together);
   }
   if (timeline_) {
     *options_.timeline = timeline_->take();

@@ -29,8 +29,8 @@ class StepRecords {
   /// and explains(), else nullptr, must outlive this, which must stay where it is.
   void listen(ReplayOptions& replay, const StepFold* final_fold);
 
-  /// Timeline and trace, where the options name them.
-  void write();
+  /// Timeline and trace, where the options name them; `together` as the trace wants it.
+  void write(const StepTrace::Together& together);
   /// The critical path, the detail and what may be said of them. `nodes` are those of the ranks.
   void explain(const Topology& topology, const std::vector<NodeId>& nodes,
                const ScheduleSource& schedules, StepResult& result) const;

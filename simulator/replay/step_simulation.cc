@@ -28,6 +28,7 @@
 #include "simulator/replay/step_programs.h"
 #include "simulator/replay/step_records.h"
 #include "simulator/replay/straggler_plan.h"
+#include "simulator/replay/together.h"
 
 namespace lockstep {
 namespace {
@@ -269,7 +270,14 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     add_recalled(topology, run, result.ports);
   }
 
-  records.write();
+  // The packet engine's rank programs are processes; uneven loads are unlike in each run.
+  const bool asks = !result.packets && !replay_options.loads;
+  records.write(
+      asks ? StepTrace::Together([&](const ProgramOp& op, std::span<const std::int32_t> ranks) {
+        return time_together(compiled.work, op, ranks, nodes, topology, *factory(), schedules,
+                             replay_options);
+      })
+           : nullptr);
   const StepJob& job = compiled.jobs.front();
   result.parallel = job.source->parallel;
   result.parallel.gpus = job.ranks;

@@ -108,9 +108,11 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
   for (std::size_t i = 0; i < passes.size(); ++i) {
     Span* const pass = passes[i].second;
     const auto& [type, chunk, microbatch] = passes[i].first;
-    const auto message = rows.find(
-        {type == TraceOp::kForwardCompute ? TraceOp::kForwardRecv : TraceOp::kBackwardRecv, chunk,
-         microbatch});
+    const auto message = type == TraceOp::kWeightCompute
+                             ? rows.end()
+                             : rows.find({type == TraceOp::kForwardCompute ? TraceOp::kForwardRecv
+                                                                           : TraceOp::kBackwardRecv,
+                                          chunk, microbatch});
     const Time there = message == rows.end() ? Time() : message->second.end;
     const bool turns = i > 0 && pass->begin < passes[i - 1].second->end;
     if (turns) {
@@ -133,12 +135,23 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
   }
 }
 
+/// Of a pass, or of its transfers with peers.
+PassKey pass_key(TraceOp type, std::int32_t chunk, std::int32_t microbatch) {
+  const TraceOp pass = pass_of(type).compute;
+  return {pass == TraceOp::kForwardCompute    ? OpType::kForward
+          : pass == TraceOp::kBackwardCompute ? OpType::kBackward
+                                              : OpType::kWeightGradient,
+          chunk, microbatch};
+}
+
 std::optional<TraceOp> row_type(OpType type) {
   switch (type) {
     case OpType::kForward:
       return TraceOp::kForwardCompute;
     case OpType::kBackward:
       return TraceOp::kBackwardCompute;
+    case OpType::kWeightGradient:
+      return TraceOp::kWeightCompute;
     case OpType::kForwardSend:
       return TraceOp::kForwardSend;
     case OpType::kForwardReceive:
@@ -171,10 +184,12 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   bool known = false;
   for (const OpProgram& program : table.programs) {
     for (const Op& op : program.ops) {
+      both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
       known = known || op.type != OpType::kOther;
       chunks_ = std::max(chunks_, op.chunk + 1);
-      both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
-      splits_ = splits_ || op.type == OpType::kWeightGradient;
+      const bool weights = op.type == OpType::kWeightGradient;
+      splits_ = splits_ || weights;
+      weights_meet_ = weights_meet_ || (weights && op.comm != CommType::kNone);
     }
   }
   if (!known) {
@@ -189,6 +204,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   const std::vector<std::int32_t> tp_first = firsts(table, "tp", parallel.gpus);
   const std::vector<std::int32_t> cp_first = firsts(table, "cp", parallel.gpus);
   const bool all = recorded == TraceWorkers::kAll;
+  weight_rows_ = splits_ && all;
   // The first of the groups have the dp_ranks in their order, the others that of their first.
   std::vector<std::int32_t> next(static_cast<std::size_t>(stages_), 0);
   std::vector<std::int32_t> dp_rank(worker_.size(), 0);
@@ -209,6 +225,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   dp_ = next.front();
   gathers_in_passes_ = all ? gathers_in_passes(table) : 0;
   peers_ = all && (tp_ * cp_ > 1 || experts > 1 || gathers_in_passes_ > 0);
+  pure_passes_ = peers_ || tp_ * cp_ * experts == 1;
   entries_.resize(workers_.size());
   std::vector<const OpProgram*> programs(worker_.size(), nullptr);
   for (const OpProgram& program : table.programs) {
@@ -228,6 +245,9 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
     for (std::size_t group = 0; group < family.members.size(); ++group) {
       for (const std::int32_t rank : family.members[group]) {
         last.group[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(group);
+        last.within_stages = last.within_stages &&
+                             stage[static_cast<std::size_t>(rank)] ==
+                                 stage[static_cast<std::size_t>(family.members[group].front())];
       }
     }
   }
@@ -256,7 +276,7 @@ std::int64_t StepTrace::gathers_in_passes(const OpTable& table) const {
     return workers_[static_cast<std::size_t>(worker)].dp_rank / ranks;
   };
   const bool in_a_row =
-      ranks > 1 &&
+      ranks > 0 &&
       std::ranges::all_of(largest->members, [&](const std::vector<std::int32_t>& group) {
         return std::ranges::all_of(
             group, [&](std::int32_t rank) { return block(rank) == block(group.front()); });
@@ -264,39 +284,126 @@ std::int64_t StepTrace::gathers_in_passes(const OpTable& table) const {
   return in_a_row ? ranks : 0;
 }
 
+void StepTrace::interfere(
+    const Interference& interference,
+    std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels) {
+  interference_ = interference;
+  channels_ = std::move(channels);
+}
+
 void StepTrace::record(std::int32_t rank, std::int32_t index, const ProgramOp& op,
                        const OpTiming& timing) {
   if (op.type != OpType::kOther) {
+    const bool meets = op.comm != CommType::kNone && op.comm != CommType::kSendRecv;
+    const std::int32_t taken = !meets || !interference_.any()   ? 0
+                               : interference_.measured.empty() ? 1
+                                                                : channels_(rank, op);
     entries_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])].push_back(
-        {op.type, op.chunk, op.microbatch, op.comm == CommType::kNone, index, timing.begin,
-         timing.end, timing.moved, op.family, op.bytes});
+        {op.type, op.chunk, op.microbatch, op.comm, index, timing.begin, timing.end, timing.moved,
+         op.family, meets ? op.sequence : -1, taken, timing.slowed, op.bytes});
   }
 }
 
-LonePasses StepTrace::lone_passes(std::size_t worker) const {
+StepTrace::Meetings StepTrace::meetings() const {
+  Meetings meetings;
+  meetings.all.resize(families_.size());
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    for (const Entry& entry : entries_[w]) {
+      if (entry.sequence < 0) {
+        continue;
+      }
+      const auto family = static_cast<std::size_t>(entry.family);
+      const auto group = static_cast<std::size_t>(
+          families_[family].group[static_cast<std::size_t>(workers_[w].rank)]);
+      const auto sequence = static_cast<std::size_t>(entry.sequence);
+      auto& of_family = meetings.all[family];
+      of_family.resize(std::max(of_family.size(), group + 1));
+      std::vector<Meeting>& own = of_family[group];
+      own.resize(std::max(own.size(), sequence + 1));
+      own[sequence].first = std::min(own[sequence].first, entry.begin);
+      own[sequence].end = std::max(own[sequence].end, entry.end);
+    }
+  }
+  return meetings;
+}
+
+/// How long an operation takes where nobody is late. Where one enters a collective late, others may
+/// be through with it before the last, and a part may have been moved before.
+Time StepTrace::takes(const Worker& worker, const Entry& entry, const Together& together,
+                      Meetings& meetings) const {
+  constexpr double kLate = 0.01;  // of what is left then
+  const Time last = std::max(entry.begin, entry.moved);
+  if (entry.sequence < 0) {
+    return entry.end - last - entry.slowed;
+  }
+  const Family& family = families_[static_cast<std::size_t>(entry.family)];
+  const auto group = static_cast<std::size_t>(family.group[static_cast<std::size_t>(worker.rank)]);
+  const Meeting& meeting = meetings.all[static_cast<std::size_t>(entry.family)][group]
+                                       [static_cast<std::size_t>(entry.sequence)];
+  const Time seen = meeting.end - last;
+  // A pass that gathers parameters is shorter by what the last one finds done (Replacement).
+  if (gathers_in_passes_ > 0 && entry.begin == last) {
+    return seen;
+  }
+  if (!together || !family.within_stages || entry.type == OpType::kClip ||
+      (last - meeting.first).seconds() <= kLate * seen.seconds()) {
+    return seen;
+  }
+  const auto [kind, is_new] =
+      meetings.together.try_emplace({entry.family, entry.comm, entry.bytes.count(), worker.stage});
+  if (is_new) {
+    std::vector<std::int32_t> ranks;
+    for (const Worker& each : workers_) {
+      if (each.stage == worker.stage && family.group[static_cast<std::size_t>(each.rank)] >= 0) {
+        ranks.push_back(each.rank);
+      }
+    }
+    ProgramOp op;
+    op.comm = entry.comm;
+    op.bytes = entry.bytes;
+    op.family = entry.family;
+    kind->second = ranks.size() <= kMostTogether ? together(op, ranks) : Time();
+  }
+  return std::max(seen, kind->second);
+}
+
+LonePasses StepTrace::lone_passes(std::size_t worker, const Together& together,
+                                  Meetings& meetings) const {
   const OpProgram& program = *workers_[worker].program;
   std::vector<Time> takes(program.ops.size());
+  std::vector<std::int32_t> taken(interference_.any() ? program.ops.size() : 0);
   for (const Entry& entry : entries_[worker]) {
-    takes[static_cast<std::size_t>(entry.op)] = entry.end - std::max(entry.begin, entry.moved);
+    if (entry.type == OpType::kForwardReceive || entry.type == OpType::kBackwardReceive) {
+      takes[static_cast<std::size_t>(entry.op)] =
+          both_ways_ || gathers_in_passes_ > 0 ? Time() : entry.end;
+      continue;
+    }
+    takes[static_cast<std::size_t>(entry.op)] =
+        this->takes(workers_[worker], entry, together, meetings);
+    if (!taken.empty()) {
+      taken[static_cast<std::size_t>(entry.op)] = entry.taken;
+    }
   }
-  return lockstep::lone_passes(program, takes);
+  return lockstep::lone_passes(program, takes, interference_, taken, both_ways_);
 }
 
-void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
+void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& together) const {
+  Meetings met = meetings();
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const Worker& worker = workers_[w];
     Rows rows;
     std::map<std::int32_t, std::vector<const Entry*>> gathers;  // of each chunk
     Span compute, reduced;
-    std::vector<Span> weights;  // gradients of weights, in passes of their own
+    std::vector<Span> weights;  // gradients of weights that have no rows
     for (const Entry& entry : entries_[w]) {
       const std::optional<TraceOp> type = row_type(entry.type);
-      if (entry.type == OpType::kWeightGradient) {
+      if (entry.type == OpType::kWeightGradient && !weight_rows_) {
         Span& weight = weights.emplace_back();
         weight.cover(entry.begin, entry.end);
-        if (entry.computes) {
+        if ((entry.comm == CommType::kNone)) {
           weight.compute(entry.begin, entry.end);
         }
+        continue;
       }
       if (!type) {
         continue;
@@ -310,11 +417,12 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
       }
       Span& span = rows[{*type, chunk, pass ? entry.microbatch : -1}];
       span.cover(entry.begin, entry.end);
-      if (entry.computes) {
+      if ((entry.comm == CommType::kNone)) {
         span.compute(entry.begin, entry.end);
       }
       span.bytes += entry.bytes;
-      span.family = is_compute(*type) || entry.computes ? span.family : entry.family;
+      span.family =
+          is_compute(*type) || (entry.comm == CommType::kNone) ? span.family : entry.family;
       if (is_compute(*type)) {
         compute.cover(entry.begin, entry.end);
       } else if (*type == TraceOp::kGradsReduceScatter) {
@@ -396,11 +504,13 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     }
     std::ranges::stable_sort(scatters, {},
                              [](const Scatter& scatter) { return scatter.second->end; });
-    Time scattered = all_computed;
+    Time scattered = weights.empty() ? Time() : all_computed;
     for (const auto& [chunk, span] : scatters) {
-      Time last = splits_ ? scattered : Time();
+      Time last = scattered;
       for (const auto& [other, pass] : rows) {
-        if (std::get<0>(other) == TraceOp::kBackwardCompute && std::get<1>(other) == chunk) {
+        if ((std::get<0>(other) == TraceOp::kBackwardCompute ||
+             std::get<0>(other) == TraceOp::kWeightCompute) &&
+            std::get<1>(other) == chunk) {
           last = std::max(last, pass.end);
         }
       }
@@ -454,33 +564,36 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace) const {
     if (peers_) {
       for (std::size_t i = 0, count = ordered.size(); i < count; ++i) {
         Placed& pass = ordered[i];
-        if (!is_compute(pass.type)) {
+        if (!is_compute(pass.type) || (pass.type == TraceOp::kWeightCompute && !weights_meet_)) {
           continue;
         }
         Placed transfers = pass;
-        transfers.type = pass.type == TraceOp::kForwardCompute ? TraceOp::kForwardTpComm
-                                                               : TraceOp::kBackwardTpComm;
+        transfers.type = pass_of(pass.type).peer_comm;
         transfers.span.begin = pass.span.begin + pass.span.computed;
         pass.span.end = transfers.span.begin;
         pass.span.bytes = {};
         ordered.push_back(transfers);
       }
     }
-    const LonePasses alone = both_ways_ ? LonePasses() : lone_passes(w);
+    const LonePasses alone = lone_passes(w, together, met);
     const auto alone_s = [&](const Placed& row) {
       if (row.type == TraceOp::kGradsReduceScatter) {
         return seconds_of(alone.reductions, row.chunk);
       }
-      return !is_peer_comm(row.type)
-                 ? -1.0F
-                 : seconds_of(alone.waits, {row.type == TraceOp::kForwardTpComm ? OpType::kForward
-                                                                                : OpType::kBackward,
-                                            row.chunk, row.microbatch});
+      if (row.type == TraceOp::kOptimizerClip && alone.clip) {
+        return static_cast<float>(alone.clip->seconds());
+      }
+      if (is_compute(row.type) && (interference_.any() || both_ways_) && pure_passes_) {
+        return seconds_of(alone.computes, pass_key(row.type, row.chunk, row.microbatch));
+      }
+      return is_peer_comm(row.type)
+                 ? seconds_of(alone.waits, pass_key(row.type, row.chunk, row.microbatch))
+                 : -1.0F;
     };
     std::map<TraceOp, std::int32_t> seq;
     // What has no time left stands where it was on its stream, the same on all workers.
     const auto place = [&](const Placed& row) {
-      return row.type != TraceOp::kGradsReduceScatter || !splits_
+      return row.type != TraceOp::kGradsReduceScatter
                  ? std::ptrdiff_t{0}
                  : std::ranges::find(scatters, row.chunk, &Scatter::first) - scatters.begin();
     };
@@ -537,7 +650,7 @@ JobMeta StepTrace::meta() const {
   meta.dsp_size = cp_;
   meta.vpp_size = chunks_;
   meta.gathers_in_passes = gathers_in_passes_;
-  meta.gradients_behind_gc = splits_ ? 1 : 0;
+  meta.gradients_behind_gc = splits_ && !weight_rows_ ? 1 : 0;
   meta.world_size = static_cast<std::int64_t>(dp_) * stages_ * tp_ * cp_;
   return meta;
 }

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "simulator/replay/lone_passes.h"
@@ -33,16 +37,17 @@ enum class TraceWorkers {
 ///                               Megatron would post it, to its arrival
 ///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last
-///   pass,
-///                               and after gradients of weights that are worked out behind it
-///   gc                          those gradients; else empty, where the last computation ends
+///                               pass, that of weights' gradients included
+///   gc                          empty, where the last computation ends; of the first workers alone
+///                               the weights' gradients behind the last pass
 ///   optimizer-clip-main-grad    empty, where the optimizer begins, if the workload has none
 ///   separate-grads-all-reduce   empty; there where gradients are reduced beside the last pass,
 ///                               which the original tells by such rows
 ///
 /// Transfers with peers and reductions of gradients also say how long the worker would wait for
-/// them if its peers were always where it is (lone_passes.h; TraceExtra::alone_s); not so in
-/// DualPipe, where passes take turns.
+/// them if its peers were always where it is, and clipping how long it would take (lone_passes.h;
+/// TraceExtra::alone_s). Where collectives slow computations down, or passes take turns, those say
+/// how long they would compute then, beside collectives that wait for nobody.
 ///
 /// Each row also has its bytes and communicator, and the worker's places in its tensor-, context-
 /// and expert-parallel groups (TraceExtra).
@@ -51,9 +56,10 @@ enum class TraceWorkers {
 /// (gmc) of chunk 1 is that of the stage as far from the other end; a last grads-reduce-scatter
 /// without a chunk adds up the gradients of the two stages that hold the same layers.
 ///
-/// Gradients of weights that split schedules work out in passes of their own have no rows; a pass
-/// that waits for those begins when that wait does. Two passes that take turns begin when both have
-/// their messages, and each takes as long as both.
+/// Gradients of weights that split schedules work out in passes of their own have rows
+/// weight-compute where all workers are recorded. The original tools know none: of the first
+/// workers alone a pass that waits for those begins when that wait does. Two passes that take turns
+/// begin when both have their messages, and each takes as long as both.
 class StepTrace {
  public:
   /// `table` must outlive it.
@@ -63,9 +69,18 @@ class StepTrace {
             TraceWorkers workers = TraceWorkers::kAll);
 
   bool records(std::int32_t rank) const { return worker_[static_cast<std::size_t>(rank)] >= 0; }
+  /// Collectives slow computations down, so that passes may be longer for whom they wait; as
+  /// ReplayOptions have it. Before anything is recorded.
+  void interfere(const Interference& interference,
+                 std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels);
   void record(std::int32_t rank, std::int32_t index, const ProgramOp& op, const OpTiming& timing);
-  /// Appends the rows of what was recorded; times count from the step's start.
-  void add_rows(std::int64_t step, Trace& trace) const;
+  /// How long a collective takes where the groups of these ranks enter theirs at once.
+  using Together = std::function<Time(const ProgramOp&, std::span<const std::int32_t> ranks)>;
+  /// Appends the rows of what was recorded; times count from the step's start. `together` is asked
+  /// about collectives that some entered late, when a part had been moved: once for each kind, for
+  /// all groups of a stage, up to kMostTogether ranks. Without it they take what they did then.
+  void add_rows(std::int64_t step, Trace& trace, const Together& together = {}) const;
+  static constexpr std::size_t kMostTogether = 512;
   JobMeta meta() const;
 
  private:
@@ -78,10 +93,13 @@ class StepTrace {
     OpType type;
     std::int16_t chunk;
     std::int32_t microbatch;
-    bool computes;
+    CommType comm;
     std::int32_t op;  // of the rank's program
     Time begin, end, moved;
-    std::int32_t family;  // of a communication; -1: none, or one of ranks
+    std::int32_t family;    // of a communication; -1: none, or one of ranks
+    std::int32_t sequence;  // of a collective: how many its group had before; -1: of none
+    std::int32_t taken;     // of a collective: what Interference::speed() asks for
+    Time slowed;            // a computation, by collectives
     Bytes bytes;
   };
   /// "dp[3]": what of a family a rank is in.
@@ -93,14 +111,33 @@ class StepTrace {
   struct Family {
     std::string name;
     std::vector<std::int32_t> group;  // of each rank; -1: none
+    bool within_stages = true;        // no group has ranks of several
   };
   std::vector<Family> families_;
-  LonePasses lone_passes(std::size_t worker) const;
+  /// When the first of its members enters a collective, and the last one is through with it.
+  struct Meeting {
+    Time first = Time::max(), end;
+  };
+  /// Those of a step, and what their kinds take where all enter at once.
+  struct Meetings {
+    std::vector<std::vector<std::vector<Meeting>>> all;  // by family, group, sequence
+    std::map<std::tuple<std::int32_t, CommType, std::int64_t, std::int32_t>, Time> together;
+    // by family, type, bytes and stage
+  };
+  Meetings meetings() const;
+  Time takes(const Worker& worker, const Entry& entry, const Together& together,
+             Meetings& meetings) const;
+  LonePasses lone_passes(std::size_t worker, const Together& together, Meetings& meetings) const;
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
 
-  bool both_ways_ = false;              ///< microbatches enter at both ends
-  bool splits_ = false;                 ///< gradients of weights have passes of their own
+  bool both_ways_ = false;     ///< microbatches enter at both ends
+  bool splits_ = false;        ///< gradients of weights have passes of their own
+  bool weight_rows_ = false;   ///< which have rows
+  bool weights_meet_ = false;  ///< and transfers with peers
+  bool pure_passes_ = false;   ///< rows of passes hold no transfers with peers
+  Interference interference_;
+  std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels_;
   bool peers_ = false;                  ///< rows of transfers with peers are written
   std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;

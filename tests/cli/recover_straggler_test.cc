@@ -77,13 +77,34 @@ TEST_F(Recover, SeveralGpus) {
   EXPECT_EQ(causes[1]["cause"], "stage");
 }
 
-// Weights' gradients behind the last pass are the worker's, too.
+// Weights' gradients are passes of their own, also while a stage waits for messages. Without rows S
+// was 26 % off where replacing the slow one leaves another stage as the slowest, as in the last
+// job.
 TEST_F(Recover, GpuInZeroBubble) {
   const std::string job =
       "--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule zb-h1";
   for (int rank = 0; rank < 8; rank += testing::is_sanitized() ? 3 : 1) {
     expect(job, fmt::format("gpu:{}:1.3", rank), rank, 1.3);
   }
+  expect(
+      "--model llama3-8b --num-layers 8 --gpus 4 --tp 2 --pp 2 --mbs 1 --gbs 16 --seq 2048 "
+      "--schedule zb-h1",
+      "gpu:0:1.6", 0, 1.6);
+}
+
+// Collectives that wait for the slow one slow the others' computing down meanwhile, on its own
+// stage and where its messages make others late. S was up to 12 % off.
+TEST_F(Recover, GpuBesideInterference) {
+  const std::string small = "--model llama3-8b --num-layers 8 --mbs 1 --seq 2048 ";
+  expect(small + "--gpus 8 --gbs 32 --interference 0.3", "gpu:5:1.65", 5, 1.65);
+  expect(small + "--gpus 8 --tp 2 --sp --gbs 32 --interference 0.3", "gpu:5:1.41", 5, 1.41);
+  expect(small + "--gpus 16 --pp 2 --vpp 2 --gbs 64 --interference 0.3", "gpu:4:1.87", 4, 1.87);
+}
+
+// The norm of the gradients is computed in clipping, which is as much longer (S was 2.4 % off).
+TEST_F(Recover, GpuThatClips) {
+  expect("--model mixtral-8x7b --num-layers 8 --gpus 3 --mbs 1 --gbs 12 --seq 2048", "gpu:0:1.82",
+         0, 1.82);
 }
 
 TEST_F(Recover, GpuForAWhile) {
@@ -92,13 +113,17 @@ TEST_F(Recover, GpuForAWhile) {
 }
 
 // Parameters are gathered within the passes, so that all dp_ranks wait for the slow one in every
-// layer. A pass is modelled as one gather behind its computing, which is a little too slow or too
-// quick.
+// layer. A pass is modelled as one gather behind its computing.
 TEST_F(Recover, GpuWherePassesGatherParameters) {
   const std::string job = "--model llama3-8b --gpus 16 --mbs 1 --gbs 64 --seq 8192 --zero 3";
-  expect(job, "gpu:5:1.4", 5, 1.4, 0.01);
-  expect(job + " --tp 2", "gpu:5:1.4", 5, 1.4, 0.02);
-  expect(job + " --tp 2 --pp 2", "gpu:13:1.3", 13, 1.3, 0.03);
+  expect(job, "gpu:5:1.4", 5, 1.4);
+  expect(job + " --tp 2", "gpu:5:1.4", 5, 1.4);
+  expect(job + " --tp 2 --pp 2", "gpu:13:1.3", 13, 1.3);
+  // Among the context-parallel ranks of the one dp_rank: passes begin when they wait there, too.
+  expect(
+      "--model llama3-8b --num-layers 8 --gpus 4 --tp 2 --cp 2 --mbs 1 --gbs 32 --seq 8192 --zero "
+      "3",
+      "gpu:3:1.62", 3, 1.62);
 }
 
 // Only the last backward pass waits for those that hold other replicas of the parameters.
@@ -153,7 +178,7 @@ TEST_F(Recover, GpuWhosePassesHideReductions) {
       "--schedule gpipe",
       "gpu:10:1.79", 10, 1.79);
   expect("--model llama3-8b --gpus 8 --tp 2 --sp --mbs 1 --gbs 16 --seq 1024 --host-launch 20us",
-         "gpu:4:1.86", 4, 1.86, 0.02);
+         "gpu:4:1.86", 4, 1.86);
 }
 
 // With one worker a stage there is nobody to compare with: a slow worker looks like a heavy stage.
@@ -175,6 +200,11 @@ TEST_F(Recover, AWorkerWithoutPeersHasNoFactor) {
 TEST_F(Recover, GpuAmongExpertParallelPeers) {
   expect("--model mixtral-8x7b --gpus 16 --pp 2 --ep 4 --mbs 1 --global-batch 32 --seq 1024",
          "gpu:10:1.3", 10, 1.3);
+  // A part of an all-to-all has been moved when the slow one comes to it (S was 4.9 % off).
+  expect(
+      "--model mixtral-8x7b --num-layers 8 --gpus 16 --tp 4 --sp --ep 4 --mbs 1 --gbs 16 --seq "
+      "2048",
+      "gpu:10:1.41", 10, 1.41);
 }
 
 // Half of the time at 1 / 2: a pass takes 1 / (0.5 + 0.5 / 2) = 1.333 times as long.
@@ -190,6 +220,19 @@ TEST_F(Recover, Jitter) { expect("jitter:9:exponential:0.5", 9, 0); }
 TEST_F(Recover, Trace) {
   simulate(kStages, "gpu:9:1.63", "measured.csv");
   expect("trace:" + (folder_ / "measured.csv").string(), 9, 1.63);
+}
+
+// Weights' gradients vary as their own rows did, or as whole backward passes.
+TEST_F(Recover, TraceOfASplitSchedule) {
+  const std::string job =
+      "--model llama3-8b --gpus 16 --pp 4 --mbs 1 --gbs 64 --seq 2048 --schedule ";
+  for (const std::string measured : {"zb-h1", "1f1b"}) {
+    simulate(job + measured, "gpu:5:1.4", "measured.csv");
+    const std::string trace = "trace:" + (folder_ / "measured.csv").string();
+    const double replayed = simulate(job + "zb-h1", trace);
+    EXPECT_NEAR(replayed / simulate(job + "zb-h1", "gpu:5:1.4"), 1, 0.01);
+    expect(job + "zb-h1", trace, 5, 1.4);
+  }
 }
 
 // Of a trace with tensor-parallel workers it is the slow one whose passes vary, not its peers'.

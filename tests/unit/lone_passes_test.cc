@@ -25,7 +25,13 @@ class Maker {
     takes_.push_back(Time::us(us));
     return static_cast<std::int32_t>(program_.ops.size()) - 1;
   }
-  LonePasses play() const { return lone_passes(program_, takes_); }
+  LonePasses play(const Interference& interference = {}) const {
+    std::vector<std::int32_t> taken;
+    for (const Op& op : program_.ops) {
+      taken.push_back(op.comm == CommType::kNone ? 0 : 1);
+    }
+    return lone_passes(program_, takes_, interference, taken);
+  }
   OpProgram& program() { return program_; }
 
  private:
@@ -78,6 +84,46 @@ TEST(LonePasses, GathersWaitBehindReductions) {
   const LonePasses alone = maker.play();
   EXPECT_EQ(alone.waits.at({OpType::kBackward, 0, 0}), Time::us(5));
   EXPECT_EQ(alone.waits.at({OpType::kForward, 0, 1}), Time::us(13));
+}
+
+// Gradients of weights in a pass of their own, behind another chunk's: what of the reduction is
+// left then is 7 - 2.
+TEST(LonePasses, ReductionsBehindGradientsOfWeights) {
+  Maker maker;
+  const auto first = maker.add(OpType::kBackward, 0, 4, {});
+  const auto weights = maker.add(OpType::kWeightGradient, 0, 3, {first});
+  maker.add(OpType::kReduceGradients, 2, 7, {weights});
+  maker.add(OpType::kWeightGradient, 0, 2, {weights});
+  const LonePasses alone = maker.play();
+  EXPECT_EQ(alone.reductions.at(0), Time::us(5));
+  EXPECT_EQ(alone.waits.at({OpType::kWeightGradient, 0, 0}), Time());
+  EXPECT_EQ(alone.clip, std::nullopt);
+}
+
+// A norm of 3 behind a reduction that ends at 4 + 7, and the sum of all, of 2.
+TEST(LonePasses, ClippingComputesBeforeItMeets) {
+  Maker maker;
+  const auto pass = maker.add(OpType::kBackward, 0, 4, {});
+  const auto reduced = maker.add(OpType::kReduceGradients, 2, 7, {pass});
+  const auto norm = maker.add(OpType::kClip, 0, 3, {reduced}, -1);
+  maker.add(OpType::kClip, 1, 2, {norm}, -1);
+  EXPECT_EQ(maker.play().clip, Time::us(5));
+}
+
+// At half speed beside a collective: gradients that take 7 to reduce from 4 on, behind which others
+// take 2 (to 13). Of a pass of 6 from 4 on 3.5 are done at 11 and 4.5 at 13, the rest at 14.5.
+TEST(LonePasses, CollectivesSlowComputationsDown) {
+  Maker maker;
+  const auto first = maker.add(OpType::kBackward, 0, 4, {}, 0);
+  maker.add(OpType::kReduceGradients, 2, 7, {first});
+  maker.add(OpType::kReduceGradients, 2, 2, {first});
+  maker.add(OpType::kBackward, 0, 6, {first}, 1);
+  const LonePasses alone = maker.play({.share = 0.5});
+  EXPECT_EQ(alone.computes.at({OpType::kBackward, 0, 0}), Time::us(4));
+  EXPECT_EQ(alone.computes.at({OpType::kBackward, 0, 1}), Time::ns(10500));
+  EXPECT_EQ(alone.waits.at({OpType::kBackward, 0, 1}), Time());
+  EXPECT_EQ(alone.reductions.at(0), Time());
+  EXPECT_EQ(maker.play().computes.at({OpType::kBackward, 0, 1}), Time::us(6));
 }
 
 // The host takes 4 for each of two kernels of 1: the second begins at 8.

@@ -1,7 +1,9 @@
 #include "simulator/replay/step_trace.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -158,6 +160,7 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
             .trace;
     ASSERT_EQ(trace.extra.alone_s.size(), trace.size());
     int seen = 0;
+    std::map<int, float> clip;  // by rank
     for (std::size_t i = 0; i < trace.size(); ++i) {
       const float alone = trace.extra.alone_s[i], waited = trace.duration_s[i];
       if (is_peer_comm(trace.optype[i])) {
@@ -165,14 +168,21 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
         EXPECT_GT(alone, 0);
         if (slow && trace.rank[i] == 0) {
           EXPECT_LT(alone, waited / 2);
+        } else if (slow && trace.rank[i] == 1) {
+          EXPECT_GT(alone, waited);  // what its peer has sent is there when it comes
+          EXPECT_LT(alone, 1.2 * waited);
         } else {
           EXPECT_NEAR(alone, waited, 0.05 * waited);
         }
+      } else if (trace.optype[i] == TraceOp::kOptimizerClip) {
+        clip[trace.rank[i]] = alone;
       } else if (trace.optype[i] != TraceOp::kGradsReduceScatter) {
         EXPECT_EQ(alone, -1);
       }
     }
     EXPECT_EQ(seen, 8 * 2 * 8);
+    EXPECT_GT(clip[0], 0);
+    EXPECT_EQ(clip[0] < clip[1], slow);  // the norm of its gradients takes it longer
     const ScratchFolder folder;
     write_trace(trace, folder / "t.csv");
     Trace read = read_trace(folder / "t.csv");
@@ -190,6 +200,35 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
       }
     }
   }
+}
+
+// Split schedules: a row for each microbatch's weights' gradients, behind its backward pass, and
+// nothing in gc. The original tools know no such rows: of the first workers alone gc has what is
+// left of them.
+TEST(StepTrace, GradientsOfWeightsHaveRows) {
+  Job job = job_of(2, 1, 4);
+  job.schedule = "zb-h1";
+  const Simulated all = simulate(job, {});
+  EXPECT_EQ(all.meta.gradients_behind_gc, 0);
+  EXPECT_NEAR(launch_slowdown_of(all.trace, all.meta), 1, 1e-3);
+  std::map<std::tuple<int, int>, float> backward;  // by rank and microbatch: its end
+  int weights = 0;
+  float left = 0;
+  for (std::size_t i = 0; i < all.trace.size(); ++i) {
+    const Trace& trace = all.trace;
+    const std::tuple pass(trace.rank[i], trace.mb_id[i]);
+    if (trace.optype[i] == TraceOp::kBackwardCompute) {
+      backward[pass] = trace.start_s[i] + trace.duration_s[i];
+    } else if (trace.optype[i] == TraceOp::kWeightCompute) {
+      ++weights;
+      EXPECT_GE(trace.start_s[i], backward.at(pass) - 1e-6F);
+      EXPECT_GT(trace.duration_s[i], 0);
+    } else if (trace.optype[i] == TraceOp::kGc) {
+      left += trace.duration_s[i];
+    }
+  }
+  EXPECT_EQ(weights, 8 * 8);
+  EXPECT_EQ(left, 0);
 }
 
 TEST(StepTrace, RefusesWorkOfUnknownKind) {

@@ -79,14 +79,21 @@ class MeasuredFactors {
   /// What the trace lacks is as fast as the median; microbatches and steps that it has too few of
   /// come again.
   double of(const ProgramOp& op, std::int64_t step, const Place& worker) const {
-    if ((op.type != OpType::kForward && op.type != OpType::kBackward) || op.microbatch < 0) {
+    const bool weights = op.type == OpType::kWeightGradient;
+    if ((op.type != OpType::kForward && op.type != OpType::kBackward && !weights) ||
+        op.microbatch < 0) {
       return 1;
     }
-    const TraceOp type =
-        op.type == OpType::kForward ? TraceOp::kForwardCompute : TraceOp::kBackwardCompute;
-    const auto found =
-        factor_.find({type, step % std::ssize(step_), worker, std::max<std::int32_t>(0, op.chunk),
-                      op.microbatch % microbatches_});
+    const auto find = [&](TraceOp type) {
+      return factor_.find({type, step % std::ssize(step_), worker,
+                           std::max<std::int32_t>(0, op.chunk), op.microbatch % microbatches_});
+    };
+    auto found = find(weights                       ? TraceOp::kWeightCompute
+                      : op.type == OpType::kForward ? TraceOp::kForwardCompute
+                                                    : TraceOp::kBackwardCompute);
+    if (weights && found == factor_.end()) {  // a trace of whole backward passes
+      found = find(TraceOp::kBackwardCompute);
+    }
     return found == factor_.end() ? 1 : found->second;
   }
 
