@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "simulator/network/flow/flow_engine.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/random_flows.h"
 
 namespace lockstep::fresh_transfers_property_test {

@@ -8,6 +8,7 @@
 #include "simulator/collectives/choose.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/flow_graph.h"
+#include "simulator/replay/lone_collective.h"
 #include "simulator/replay/refinement.h"
 #include "simulator/replay/symmetry.h"
 #include "topologies/topology_file.h"
