@@ -36,7 +36,8 @@ std::vector<Division> own_pipelines(std::size_t type, std::int64_t slots, std::i
 }
 
 /// All ways to take one of each list and put them one behind the other.
-std::vector<Division> product(std::vector<Division> heads, const std::vector<Division>& tails) {
+std::vector<Division> product(const std::vector<Division>& heads,
+                              const std::vector<Division>& tails) {
   std::vector<Division> result;
   for (const Division& head : heads) {
     for (const Division& tail : tails) {
@@ -53,7 +54,7 @@ std::vector<Division> own_of_all(const std::vector<std::int64_t>& left, std::int
   std::vector<Division> result = {{}};
   for (std::size_t t = 0; t < left.size(); ++t) {
     if (left[t] > 0) {
-      result = product(std::move(result), own_pipelines(t, left[t], most_stages, alike));
+      result = product(result, own_pipelines(t, left[t], most_stages, alike));
     }
   }
   return result;

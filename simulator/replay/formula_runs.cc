@@ -25,7 +25,7 @@ FormulaRuns::FormulaRuns(const RankPrograms& work, std::span<const std::int32_t>
         ranks.push_back(stands_for[index(member)]);
       }
       std::ranges::sort(ranks);
-      ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+      ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
       const auto [at, is_new] =
           known.try_emplace(ranks, static_cast<std::int32_t>(waits_for_.size()));
       if (is_new) {
