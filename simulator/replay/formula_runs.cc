@@ -21,6 +21,7 @@ FormulaRuns::FormulaRuns(const RankPrograms& work, std::span<const std::int32_t>
     std::vector<std::int32_t>& numbers = number_.emplace_back();
     for (const std::vector<std::int32_t>& group : family.groups()) {
       std::vector<std::int32_t> ranks;
+      ranks.reserve(group.size());
       for (const std::int32_t member : group) {
         ranks.push_back(stands_for[index(member)]);
       }

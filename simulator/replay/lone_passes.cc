@@ -62,6 +62,7 @@ struct Played {
 /// Of passes that run side by side each begins with the other and computes what both do.
 void join_turns(std::map<PassKey, Played>& passes) {
   std::vector<Played*> in_order;
+  in_order.reserve(passes.size());
   for (auto& [key, pass] : passes) {
     in_order.push_back(&pass);
   }
@@ -150,6 +151,7 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
   }
   // One stream has the gradients of all chunks.
   std::vector<std::pair<Time, std::int32_t>> ends;
+  ends.reserve(reduced.size());
   for (const auto& [chunk, last] : reduced) {
     ends.emplace_back(last, chunk);
   }
