@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -352,10 +353,16 @@ Time StepTrace::takes(const Worker& worker, const Entry& entry, const Together& 
   const auto [kind, is_new] =
       meetings.together.try_emplace({entry.family, entry.comm, entry.bytes.count(), worker.stage});
   if (is_new) {
-    std::vector<std::int32_t> ranks;
+    std::set<std::int32_t> groups;  // whole ones: workers may be the first of each alone
     for (const Worker& each : workers_) {
       if (each.stage == worker.stage && family.group[static_cast<std::size_t>(each.rank)] >= 0) {
-        ranks.push_back(each.rank);
+        groups.insert(family.group[static_cast<std::size_t>(each.rank)]);
+      }
+    }
+    std::vector<std::int32_t> ranks;
+    for (std::size_t rank = 0; rank < family.group.size(); ++rank) {
+      if (groups.contains(family.group[rank])) {
+        ranks.push_back(static_cast<std::int32_t>(rank));
       }
     }
     ProgramOp op;
