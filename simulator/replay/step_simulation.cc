@@ -270,7 +270,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     add_recalled(topology, run, result.ports);
   }
 
-  // The packet engine's rank programs are processes; uneven loads are unlike in each run.
+  // A packet engine is a process of its own, too dear to ask; uneven loads are of one collective.
   const bool asks = !result.packets && !replay_options.loads;
   records.write(
       asks ? StepTrace::Together([&](const ProgramOp& op, std::span<const std::int32_t> ranks) {

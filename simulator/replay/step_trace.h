@@ -124,10 +124,23 @@ class StepTrace {
     std::map<std::tuple<std::int32_t, CommType, std::int64_t, std::int32_t>, Time> together;
     // by family, type, bytes and stage
   };
+  // step_trace_rows.cc
+  struct Collected;
+  struct Placed;
+  Collected collect(std::span<const Entry> entries) const;
+  void add_end(std::int32_t stage, Collected& all) const;
+  static std::vector<std::int32_t> cut_scatters(Collected& all);
+  std::vector<Placed> in_order(const Collected& all) const;
+  void cut_passes(std::vector<Placed>& rows) const;
+  float alone_s(const Placed& row, const LonePasses& alone) const;
+
+  // step_trace_alone.cc
   Meetings meetings() const;
+  std::vector<std::int32_t> of_stage(const Family& family, std::int32_t stage) const;
   Time takes(const Worker& worker, const Entry& entry, const Together& together,
              Meetings& meetings) const;
   LonePasses lone_passes(std::size_t worker, const Together& together, Meetings& meetings) const;
+
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
 
