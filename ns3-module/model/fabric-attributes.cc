@@ -68,8 +68,8 @@ Fabric::GetTypeId()
                           MakeDoubleChecker<double>(0.0))
             .AddAttribute(
                 "Train",
-                "Longest train: so many packets of a message are carried as one unit "
-                "where it is alone on its port and no queue is near. 1: every packet by itself.",
+                "Longest train: so many packets of a message are carried as one unit where no "
+                "other message wants the port and no queue is near. 1: every packet by itself.",
                 UintegerValue(1),
                 MakeUintegerAccessor(Own(&FabricParameters::train)),
                 MakeUintegerChecker<uint32_t>(1, 1024))

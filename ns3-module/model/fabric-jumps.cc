@@ -135,10 +135,10 @@ FabricJumps::LargestJump() const
     bool ends = present.nextBegin != INT64_MAX; // what repeats for ever is carried out
     const int64_t until = std::min(present.nextBegin, FABRIC_LAST_TIME);
     int64_t periods = (until - 1 - m_state.now) / period;
-    // Within it trains get shorter.
-    const int64_t longest = int64_t{m_state.parameters.train} * m_state.parameters.payload;
+    // So near to the end of a message its packets are last ones, or its trains get shorter.
+    const int64_t train = m_state.parameters.train;
     const int64_t margin =
-        m_state.parameters.train > 1 ? FabricSenders::TRAIN_PART * longest : longest;
+        (train > 1 ? FabricSenders::TRAIN_PART * train : 1) * m_state.parameters.payload;
     for (std::size_t i = 0; i < present.pairs.size(); ++i)
     {
         const FabricSnapshot::PairState& now = present.pairs[i];

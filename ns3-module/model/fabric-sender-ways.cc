@@ -15,10 +15,8 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
 {
     const auto payload = static_cast<int64_t>(m_state.parameters.payload);
     const int64_t room = (pair.window - (pair.next - pair.acked) + payload - 1) / payload;
-    // One that is not alone takes turns packet by packet: longer turns make steps that wait for
-    // each other clot. And who comes while a train is being sent must not wait for long. A train is
-    // confirmed when all of it has come. So two of them must fit into what the window leaves beyond
-    // a round trip, or the sender stands still for the time of a train.
+    // A train is confirmed when all of it has come. So two of them must fit into what the window
+    // leaves beyond a round trip, or the sender stands still for the time of a train.
     const auto trip =
         static_cast<int64_t>(static_cast<double>(pair.baseRtt) * pair.bottleneck / 8e12);
     const int64_t spare = 1 + std::max<int64_t>(0, pair.window - trip) / (2 * payload);
@@ -26,9 +24,10 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
                                       left / (TRAIN_PART * payload),
                                       room,
                                       spare});
-    // Nothing overtakes a train, so there are none where something may want to.
-    if (packets <= 1 || m_state.lossy || m_state.parameters.classes > 1 ||
-        m_state.EndpointOf(pair).eligibleCount > 1)
+    // Those that compete take turns packet by packet: longer turns let steps that wait for each
+    // other clot. And nothing overtakes a train, so there are none where something may want to.
+    if (packets <= 1 || m_state.EndpointOf(pair).eligibleCount > 1 || m_state.lossy ||
+        m_state.parameters.classes > 1)
     {
         return 1;
     }

@@ -60,7 +60,7 @@ class FabricSenders
     void
     UpdateEligible(FabricQueuePair& pair);
 
-    //! A train is at most this part of what its message has left: 1 / 8.
+    //! A train is at most one in so many of the packets that its message has left.
     static constexpr int64_t TRAIN_PART = 8;
 
   private:
