@@ -376,6 +376,14 @@ TEST(LogReaders, NdtimelineAndExecutionTraces) {
   EXPECT_EQ(trace.ops[1].op, CommType::kReduceScatter);
   EXPECT_EQ(trace.groups.at(static_cast<std::size_t>(trace.ops[1].group)).substr(0, 8), "dp stage");
   EXPECT_EQ(trace.steps.size(), 1U);
+  const PhysicalLog stages = corpus("ndtimeline/stages.csv");
+  ASSERT_EQ(stages.ops.size(), 10U);
+  EXPECT_EQ(stages.ops[2].kind, OpKind::kCommunication);  // forward-tp-comm
+  EXPECT_EQ(stages.ops[6].kind, OpKind::kCompute);
+  EXPECT_EQ(stages.ops[4].occurrence, stages.ops[8].occurrence);  // sends and what comes of them
+  EXPECT_EQ(stages.ops[5].occurrence, stages.ops[9].occurrence);
+  EXPECT_NE(stages.ops[4].occurrence, stages.ops[5].occurrence);
+  EXPECT_GE(stages.ops[4].occurrence, 0);
   const PhysicalLog et = corpus("pytorch_et/et.json");
   ASSERT_EQ(et.ops.size(), 2U);
   EXPECT_EQ(et.ops[1].op, CommType::kAllReduce);

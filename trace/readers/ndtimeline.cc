@@ -3,6 +3,8 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -61,42 +63,101 @@ std::string group_of(const Trace& rows, std::size_t i) {
     case TraceOp::kBackwardSend:
     case TraceOp::kBackwardRecv:
       return fmt::format("pp dp {} tp {} cp {}", dp, tp, cp);
+    case TraceOp::kForwardTpComm:
+    case TraceOp::kBackwardTpComm:
+    case TraceOp::kWeightTpComm:
+      return fmt::format("peers dp {} stage {}", dp, stage);
     default:
       return {};
   }
 }
 
-/// The two ends of a message: what leaves chunk g of the model forward comes to g + 1, and backward
-/// to g - 1. Empty where the trace numbers no chunks.
-std::string message_of(const Trace& rows, std::size_t i, const std::string& group) {
-  const TraceOp op = rows.optype[i];
-  if (!is_p2p(op) || rows.gmc[i] < 0) {
-    return {};
+/// Finds both ends of messages. The k-th message of a direction, from or to a stage, is that of the
+/// stage's k-th pass; where a stage lacks the first one's (a list one short) of the k+1-th. What
+/// leaves chunk g of the model forward comes to g + 1, and backward to g - 1.
+class Messages {
+ public:
+  void add(const Trace& rows, std::size_t i, std::size_t op, const std::string& group) {
+    const TraceOp type = rows.optype[i];
+    const bool forward = type == TraceOp::kForwardCompute || type == TraceOp::kForwardSend ||
+                         type == TraceOp::kForwardRecv;
+    Direction& direction = directions_[{rows.rank[i], rows.step[i], forward}];
+    const Ends ends{rows.gmc[i], rows.mb_id[i]};
+    if (type == TraceOp::kForwardCompute || type == TraceOp::kBackwardCompute) {
+      direction.passes[rows.seq_id[i]] = ends;
+    } else if (is_p2p(type)) {
+      const bool receives = type == TraceOp::kForwardRecv || type == TraceOp::kBackwardRecv;
+      direction.receives += receives ? 1 : 0;
+      messages_.push_back({&direction, fmt::format("{} {} {}", group, rows.step[i], forward), op,
+                           rows.seq_id[i],
+                           !receives ? 0
+                           : forward ? -1
+                                     : 1,
+                           ends});
+    }
   }
-  const bool forward = op == TraceOp::kForwardSend || op == TraceOp::kForwardRecv;
-  const bool receives = op == TraceOp::kForwardRecv || op == TraceOp::kBackwardRecv;
-  const std::int32_t from = rows.gmc[i] + (receives ? (forward ? -1 : 1) : 0);
-  return fmt::format("{} {} {} {} {}", group, rows.step[i], forward, from, rows.mb_id[i]);
-}
+
+  /// Gives the two ends of each a number of their own.
+  void tell(std::vector<OpRow>& ops) const {
+    std::map<std::tuple<std::string_view, std::int32_t, std::int32_t>, std::int64_t> known;
+    for (const Message& message : messages_) {
+      Ends ends = message.ends;  // by its own columns, where they say
+      if (ends.chunk < 0) {
+        const Direction& of = *message.direction;
+        const bool short_list = message.towards != 0 && of.receives + 1 == std::ssize(of.passes);
+        const auto pass = of.passes.find(message.seq + (short_list ? 1 : 0));
+        if (pass == of.passes.end() || pass->second.chunk < 0) {
+          continue;
+        }
+        ends = pass->second;
+      }
+      ops[message.op].occurrence =
+          known
+              .try_emplace({message.way, ends.chunk + message.towards, ends.microbatch},
+                           std::ssize(known))
+              .first->second;
+    }
+  }
+
+ private:
+  struct Ends {
+    std::int32_t chunk = -1, microbatch = -1;  // of the whole model
+  };
+  struct Direction {  // of a worker in a step
+    std::map<std::int32_t, Ends> passes;
+    std::int64_t receives = 0;
+  };
+  struct Message {
+    const Direction* direction;
+    std::string way;
+    std::size_t op;
+    std::int32_t seq;
+    std::int32_t towards;  // of a receive: where the sender's chunk is
+    Ends ends;
+  };
+  std::map<std::tuple<std::int32_t, std::int64_t, bool>, Direction> directions_;
+  std::vector<Message> messages_;
+};
 
 void read(std::string_view text, PhysicalLog& log) {
   TextTable names(log.names), groups(log.groups);
-  std::map<std::string, std::int64_t> messages;
+  Messages messages;
   const auto take = [&](Trace&& rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       OpRow row;
       row.rank = rows.rank[i];
       row.name = names.index(to_text(rows.optype[i]));
       row.op = comm_of(rows.optype[i]);
-      row.kind = row.op == CommType::kNone ? OpKind::kCompute : OpKind::kCommunication;
+      row.kind = row.op == CommType::kNone && !is_peer_comm(rows.optype[i])
+                     ? OpKind::kCompute
+                     : OpKind::kCommunication;
       row.stream = static_cast<std::int32_t>(rows.optype[i]);
       row.step = rows.step[i];
-      if (const std::string group = group_of(rows, i); !group.empty()) {
+      const std::string group = group_of(rows, i);
+      if (!group.empty()) {
         row.group = groups.index(group);
-        if (const std::string message = message_of(rows, i, group); !message.empty()) {
-          row.occurrence = messages.try_emplace(message, std::ssize(messages)).first->second;
-        }
       }
+      messages.add(rows, i, log.ops.size(), group);
       row.begin_s = static_cast<double>(rows.start_s[i]);
       row.duration_s = static_cast<double>(rows.duration_s[i]);
       log.ops.push_back(row);
@@ -110,6 +171,7 @@ void read(std::string_view text, PhysicalLog& log) {
   if (log.ops.empty()) {
     throw Error("the trace has no rows");
   }
+  messages.tell(log.ops);
   std::map<std::int64_t, double> ends;  // of the steps, whose zero is their first operation
   for (const OpRow& row : log.ops) {
     double& end = ends[row.step];
