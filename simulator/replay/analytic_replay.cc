@@ -51,8 +51,7 @@ CommFormula formula_of(const AnalyticOptions& options) {
   formula.message = [&options](const ProgramOp& op, std::int32_t source, std::int32_t destination) {
     const std::int64_t server = options.gpus_per_server;
     const bool near = source / server == destination / server;
-    const Bandwidth rate = stage_bandwidth(near ? 1 : server + 1, options);
-    return Time::seconds(static_cast<double>(op.bytes.count()) / rate.bytes_per_second());
+    return time_of({op.comm, GroupKind::kPp, 2, op.bytes}, near ? 1 : server, options);
   };
   return formula;
 }

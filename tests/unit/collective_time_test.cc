@@ -101,6 +101,17 @@ TEST(SimaiCollective, StopsAboveTheTable) {
   EXPECT_NO_THROW(simai(CommType::kAllReduce, GroupKind::kTp, 8, 16 * kGiB + 1, {64, 8}));
 }
 
+TEST(OwnCollective, AMessageHasItsSendersNicsAlone) {
+  // 10^9 B: over NVLink's 100 GB/s 10 ms; of 16 ranks on two servers, each with a NIC of 10 GB/s,
+  // 100.
+  const auto shift = [](std::int64_t ranks, std::int64_t bytes) {
+    return ours(CommType::kSendRecv, GroupKind::kTp, ranks, bytes, {ranks, ranks});
+  };
+  EXPECT_EQ(shift(8, 1'000'000'000), Time::us(10'000));
+  EXPECT_EQ(shift(16, 1'000'000'000), Time::us(100'000));
+  EXPECT_EQ(shift(128, 1), Time::us(10));  // two ranks' latency, whoever else sends
+}
+
 TEST(SimaiCollective, MeasuredBandwidthReplacesTheFormula) {
   AnalyticOptions o = options(Flavour::kSimai);
   o.measured.collectives[BusBandwidths::kTp][1] = parse_bandwidth("50GBps");

@@ -90,6 +90,9 @@ double effective_bandwidth(const Collective& c, const GroupDegrees& d, const Ana
     return measured->bytes_per_second();
   }
   const GroupPlacement<double> shape = shape_of(c.ranks, stride_of(c.group, d), o);
+  if (c.op == CommType::kSendRecv && shape.nodes > 1) {  // each rank has its own NICs, no others'
+    return stage_bandwidth(o.gpus_per_server + 1, o).bytes_per_second();
+  }
   const BusBandwidth<double> bus = bus_bandwidth(c.op, shape, o.nvlink_rate().bytes_per_second(),
                                                  o.nic_rate().bytes_per_second());
   return bus.rate * efficiency(c, shape, o.efficiency, bus.nvlink_limited || shape.nodes <= 1);
@@ -106,7 +109,8 @@ Time default_collective_time(const Collective& c, const GroupDegrees& degrees,
   const double bytes =
       static_cast<double>(c.bytes.count()) * traffic_factor(c.op, static_cast<double>(c.ranks));
   const double transfer = bytes > 0 ? bytes / effective_bandwidth(c, degrees, options) : 0;
-  return Time::seconds(std::max(transfer, latency_floor(c.ranks)));
+  return Time::seconds(
+      std::max(transfer, latency_floor(c.op == CommType::kSendRecv ? 2 : c.ranks)));
 }
 
 Time collective_time(const Collective& collective, const GroupDegrees& degrees,
