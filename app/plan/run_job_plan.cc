@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +8,7 @@
 
 #include "app/flag_value.h"
 #include "app/generate_exact.h"
+#include "app/other_gpus.h"
 #include "app/plan/job_plan_files.h"
 #include "app/plan/job_plan_input.h"
 #include "app/plan/job_plan_options.h"
@@ -80,7 +80,10 @@ class JobPlanner {
     const JobSearchResult& result = report.result;
     report.notes =
         search_notes(options_, {sprayed_, result.too_large, best.priced, result.stopped});
-    if (std::string note = other_gpus(best.job); !note.empty()) {
+    if (std::string note = other_gpus(input_.topology, best.job); !note.empty()) {
+      if (gpu_types_of(input_.topology, best.job.gpus).size() > 1) {
+        note += ": without --gpu-type each type has its share";
+      }
       report.notes.push_back(std::move(note));
     }
     report.words = words_of(best.job);
@@ -95,23 +98,6 @@ class JobPlanner {
   }
 
  private:
-  /// Where the GPUs are not all what the times are of: which, and what that leaves out.
-  std::string other_gpus(const Job& job) const {
-    std::set<std::string> types;
-    const std::vector<NodeId> gpus = input_.topology.gpus();
-    for (std::int64_t rank = 0; rank < job.gpus; ++rank) {
-      const Node& node = input_.topology.nodes[gpus[static_cast<std::size_t>(rank)].index()];
-      types.insert(input_.topology.gpu_types[static_cast<std::size_t>(node.gpu_type)]);
-    }
-    const std::string& type = exact_.job.gpu_type;
-    if (types == std::set{type}) {
-      return {};
-    }
-    return fmt::format("the topology's GPUs are {}, but all are taken for {} (--gpu_type){}",
-                       fmt::join(types, " and "), type,
-                       types.size() > 1 ? ": without --gpu_type each type has its share" : "");
-  }
-
   /// The command line of `lockstep simulate` for a plan.
   std::vector<std::string> words_of(const Job& job) const {
     std::vector<std::string> words;

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "app/other_gpus.h"
 #include "app/simulate/interference_flag.h"
 #include "app/simulate/scenario.h"
 #include "app/usage.h"
@@ -167,6 +168,11 @@ StepInput read_step_input(SimulateOptions& options) {
   warn_of_flags_of_tables(options, tables, has_tables(input.workload), input.warnings);
   if (!options.topology.empty()) {
     input.topology = topology_from(options.topology, &input.warnings);
+    if (input.job) {
+      if (std::string others = other_gpus(*input.topology, input.job->job); !others.empty()) {
+        input.warnings.push_back(std::move(others));
+      }
+    }
   }
   options.interference_model = interference_of_flag(
       options.interference, input.topology ? &*input.topology : nullptr, input.warnings);

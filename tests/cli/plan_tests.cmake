@@ -41,7 +41,7 @@ lockstep_cli_test(cli_plan_job_no_price ARGS ${job} --objective cost EXIT 2 ERR 
 lockstep_cli_test(cli_plan_job_bad_value ARGS ${job} --zero 5 EXIT 2 ERR "--zero")
 set(two_types plan --model llama3-8b --num_layers 6 --gpus 16 --gbs 32 --seq 2048 --topology heterogeneous:gpus-a=8,gpus-b=8 --mbs 1 --recompute none --no-sp --tp 4)
 lockstep_cli_test(cli_plan_mixed ARGS ${two_types} GOLDEN plan/mixed.txt)
-lockstep_cli_test(cli_plan_mixed_alike ARGS ${two_types} --replicas alike --zero 1 --effort 1 OUT "the topology's GPUs are A100 and H100, but all are taken for H100" "without --gpu_type each type has its share")
+lockstep_cli_test(cli_plan_mixed_alike ARGS ${two_types} --replicas alike --zero 1 --effort 1 OUT "the topology's GPUs are A100 and H100, but all are taken for H100" "without --gpu-type each type has its share")
 lockstep_cli_test(cli_plan_mixed_given_type ARGS ${two_types} --gpu_type A100 --zero 1 --effort 1 OUT "but all are taken for A100")
 lockstep_cli_test(cli_plan_mixed_unknown_type ARGS plan --model llama3-8b --num_layers 6 --gpus 16 --gbs 32 --seq 2048 --topology heterogeneous:gpus-a=8,gpus-b=8,type-b=Z9000 --mbs 1 --tp 4 --zero 1 --no-sp --effort 1 OUT "its 8 Z9000 GPUs are left out of all plans: no GPU type of that name is known")
 lockstep_cli_test(cli_plan_mixed_no_fp8 ARGS ${two_types} --precision fp8 --fp8_recipe tensorwise --zero 1 --effort 1 OUT "its 8 A100 GPUs are left out of all plans: they have no fp8")
