@@ -90,9 +90,6 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   flag("--nic", options.nic, parse_bandwidth, analytic.nic);
   flag("--gpu-type", options.gpu_type, parse_gpu_type, analytic.gpu);
   flag("--nic-type", options.nic_type, parse_nic_type, analytic.nic_type);
-  if (options.chunks_per_stage > 0) {
-    analytic.chunks_per_stage = options.chunks_per_stage;
-  }
   analytic.overlap = {options.dp_overlap, options.ep_overlap, options.tp_overlap,
                       options.pp_overlap};
   if (options.chunks_per_stage > 0) {
