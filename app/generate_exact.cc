@@ -154,12 +154,10 @@ void check_job_words(std::span<const std::string> words) {
   parse_args({described_job_flags()}, rest);
 }
 
-ExactJob described_job(std::span<const std::string> words) {
-  std::vector<std::string> rest(words.begin(), words.end());
-  const ShellVariables variables = take_variables(rest);
-  const std::vector<ArgSpec> flags = described_job_flags();
-  ArgValues args = parse_args({flags}, rest);
-  const std::optional<MegatronLaunch> launch = launch_of(args, variables);
+namespace {
+
+/// The job of `args`, where `launch` says what they leave open.
+ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& launch) {
   ExactJob exact;
   Warnings warnings;
   if (launch) {
@@ -173,6 +171,7 @@ ExactJob described_job(std::span<const std::string> words) {
       exact.notes.push_back(fmt::format("{}: not used: {}", launch->file(), unread));
     }
   }
+  exact.gpu_type_given = args.given("gpu_type");
   exact.process = process_of(args);
   exact.with_init = args.on("with_init");
   if (exact.with_init && !exact.process) {
@@ -187,14 +186,45 @@ ExactJob described_job(std::span<const std::string> words) {
   return exact;
 }
 
-ExactJob exact_job(std::span<const std::string> words) {
-  ExactJob exact = described_job(words);
+}  // namespace
+
+ExactJob worked_out(ExactJob exact) {
   exact.job = with_padded_vocabulary(std::move(exact.job));
   exact.memory = memory_by_stage(exact.job);
   if (const std::string advice = memory_advice(exact.job, exact.memory); !advice.empty()) {
     exact.warnings.push_back(advice);
   }
   return exact;
+}
+
+ExactJob described_job(std::span<const std::string> words) {
+  std::vector<std::string> rest(words.begin(), words.end());
+  const ShellVariables variables = take_variables(rest);
+  const std::vector<ArgSpec> flags = described_job_flags();
+  ArgValues args = parse_args({flags}, rest);
+  return described_by(args, launch_of(args, variables));
+}
+
+ExactJob exact_job(std::span<const std::string> words) { return worked_out(described_job(words)); }
+
+ExactJob exact_job(const AicbJob& aicb) {
+  const std::vector<ArgSpec> flags = described_job_flags();
+  ArgValues args = parse_args({flags}, aicb.words);
+  for (const char* source : {"model", "model_file", "hf_config", "from_megatron_args"}) {
+    if (args.given(source)) {
+      throw Error("the generator's flags describe the model")
+          .field(fmt::format("--{}", source))
+          .expected("no --generator beside it");
+    }
+  }
+  ExactJob exact = described_by(args, aicb.launch);
+  if (!aicb.name.empty()) {
+    exact.job.model.name = aicb.name;
+  }
+  for (const Warnings::Entry& entry : aicb.warnings.entries()) {
+    exact.warnings.push_back(entry.text);
+  }
+  return worked_out(std::move(exact));
 }
 
 ComputeTimes compute_times_of(const ExactJob& exact) {

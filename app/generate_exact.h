@@ -11,6 +11,7 @@
 #include "generator/exact/memory.h"
 #include "generator/exact/operator.h"
 #include "generator/job.h"
+#include "generator/megatron_args/aicb_job.h"
 #include "generator/process/process_workload.h"
 
 namespace lockstep {
@@ -30,6 +31,7 @@ struct ExactJob {
   std::string profile;                   ///< file of measured times; empty: none
   std::optional<Process> process;        ///< nothing: the built-in step
   bool with_init = false;                ///< the process's init items too
+  bool gpu_type_given = false;           ///< by a flag; else job.gpu_type is a default
   std::vector<TimedOperator> operators;  ///< each name once; of exact_workload_of()
 };
 
@@ -43,11 +45,16 @@ void check_job_words(std::span<const std::string> words);
 /// vocabulary as it is. ERRORS: those of the flags, the script, the model and the process.
 ExactJob described_job(std::span<const std::string> words);
 
+/// What follows from a job as it is described. ERRORS: check_job().
+ExactJob worked_out(ExactJob described);
+
 /// A model (--model NAME, --model-file F, --hf-config F, or a Megatron-LM script's own) and the
 /// flags of a job; --from-megatron-args F reads those that the words do not give from a script. The
 /// training process is --process's, or the model file's own, where one is given.
 /// ERRORS: those of the flags, the script, the model, the process and check_job().
 ExactJob exact_job(std::span<const std::string> words);
+/// The same of a job that AICB's flags describe. ERRORS: and a model named beside them.
+ExactJob exact_job(const AicbJob& aicb);
 
 /// What its operators take: by its profile, where it has one. ERRORS: those of the profile.
 ComputeTimes compute_times_of(const ExactJob& job);

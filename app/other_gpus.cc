@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include "generator/compute/gpu_spec.h"
+
 namespace lockstep {
 
 std::set<std::string> gpu_types_of(const Topology& topology, std::int64_t gpus) {
@@ -15,6 +17,16 @@ std::set<std::string> gpu_types_of(const Topology& topology, std::int64_t gpus) 
     types.insert(topology.gpu_types[static_cast<std::size_t>(node.gpu_type)]);
   }
   return types;
+}
+
+void take_gpu_type(const Topology& topology, ExactJob& described) {
+  const std::set<std::string> types = gpu_types_of(topology, described.job.gpus);
+  if (described.gpu_type_given || types.size() != 1) {
+    return;
+  }
+  if (const GpuSpec* gpu = find_gpu_spec(*types.begin()); gpu != nullptr) {
+    described.job.gpu_type = gpu->name;
+  }
 }
 
 std::string other_gpus(const Topology& topology, const Job& job) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "app/generate_exact.h"
 #include "generator/job.h"
 #include "topologies/topology.h"
 
@@ -11,6 +12,10 @@ namespace lockstep {
 
 /// Of the first so many GPUs.
 std::set<std::string> gpu_types_of(const Topology& topology, std::int64_t gpus);
+
+/// Takes a job's times from the GPUs that a topology has, unless a flag says whose they are, or its
+/// GPUs are of several types or of one that has no times.
+void take_gpu_type(const Topology& topology, ExactJob& described);
 
 /// Where a job's GPUs are not all what its times are of, says so: which they are, and what they are
 /// taken for. Otherwise empty.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gunzip.h"
 #include "trace/parquet/module.h"
 
 namespace lockstep {
@@ -11,13 +12,13 @@ void read_trace(const std::string& path, const TraceChunk& chunk, Warnings* warn
   if (path.ends_with(".parquet")) {
     const FileText file(path);
     read_trace_parquet(file.view(), path, chunk, warnings);
-  } else if (path.ends_with(".csv")) {
-    const FileText file(path);
+  } else if (path.ends_with(".csv") || path.ends_with(".csv.gz")) {
+    const UnpackedText file(path);
     read_trace_csv(file.view(), path, chunk, warnings);
   } else {
     throw Error("cannot tell the format of a trace by this name")
         .at(path)
-        .expected("a name that ends in .parquet or .csv");
+        .expected("a name that ends in .parquet, .csv or .csv.gz");
   }
 }
 

@@ -78,11 +78,6 @@ void check_form(const GenerateFlags& flags, const Generator& generator) {
         .hint(fitting.empty() ? std::string()
                               : fmt::format("--generator {} does", join(fitting, " or ")));
   }
-  if (flags.flavour == "exact") {
-    throw Error("a generator imitates AICB's: it has no exact flavour")
-        .field("--flavour")
-        .expected("--flavour exact without --generator, with --model or --from-megatron-args");
-  }
 }
 
 /// The file to write. A folder (or a name that ends in '/', which is made) gets AICB's file name.
@@ -128,6 +123,30 @@ void print_remarks(const ExactJob& job) {
   }
 }
 
+/// The generator that is named, with its words.
+GenerateRequest request_of(const GenerateFlags& flags, const Generator& generator) {
+  const bool has_script = generator.name == "simai-training" || generator.name == "megatron" ||
+                          generator.name.starts_with("deepspeed");
+  if (flags.script_compat && !has_script) {
+    throw Error(fmt::format("{} reads no script's flags", generator.name))
+        .field("--script-compat")
+        .expected("--generator simai-training, megatron, deepspeed12 or deepspeed3 beside it");
+  }
+  GenerateRequest request;
+  request.words = flags.app->remaining();
+  request.script_compat = flags.script_compat;
+  return request;
+}
+
+/// The job of the words: a generator's, or our own.
+ExactJob described_of(const GenerateFlags& flags) {
+  if (flags.generator.empty()) {
+    return exact_job(flags.app->remaining());
+  }
+  const Generator& generator = generator_named(flags.generator);
+  return exact_job(aicb_job(generator, request_of(flags, generator)));
+}
+
 ExitCode generate_exact(const GenerateFlags& flags) {
   if (flags.help) {
     write_file("-", exact_flags_help());
@@ -138,9 +157,9 @@ ExitCode generate_exact(const GenerateFlags& flags) {
     throw Error(fmt::format("the exact flavour does not write '{}'", printable(flags.format)))
         .field("--format")
         .expected("json or csv")
-        .hint("--generator simai-training writes SimAI's text");
+        .hint("--generator simai-training --flavour aicb writes SimAI's text");
   }
-  ExactJob described = exact_job(flags.app->remaining());
+  ExactJob described = described_of(flags);
   if (flags.memory && flags.output.empty()) {
     print_remarks(described);
     write_file("-", memory_of(described, flags.json));
@@ -181,7 +200,10 @@ bool is_exact(const GenerateFlags& flags) {
   if (!flags.flavour.empty() && flags.flavour != "exact" && flags.flavour != "aicb") {
     throw Error(fmt::format("unknown flavour '{}'", printable(flags.flavour)))
         .field("--flavour")
-        .expected("aicb, or exact with --model and without --generator");
+        .expected("aicb or exact");
+  }
+  if (!flags.generator.empty() && flags.flavour == "exact" && !flags.list_models) {
+    return true;
   }
   if (!flags.generator.empty() || flags.list_models || flags.flavour == "aicb") {
     return false;
@@ -239,21 +261,12 @@ ExitCode generate(const GenerateFlags& flags) {
   }
   const Generator& generator = generator_named(flags.generator);
   check_form(flags, generator);
-  const bool has_script = generator.name == "simai-training" || generator.name == "megatron" ||
-                          generator.name.starts_with("deepspeed");
-  if (flags.script_compat && !has_script) {
-    throw Error(fmt::format("{} reads no script's flags", generator.name))
-        .field("--script-compat")
-        .expected("--generator simai-training, megatron, deepspeed12 or deepspeed3 beside it");
-  }
   if (flags.memory) {
     throw Error("AICB's generators know nothing of memory")
         .field("--memory")
-        .expected("--model NAME or --from-megatron-args SCRIPT, without --generator");
+        .expected("--flavour exact beside --generator, or --model NAME without");
   }
-  GenerateRequest request;
-  request.words = flags.app->remaining();
-  request.script_compat = flags.script_compat;
+  const GenerateRequest request = request_of(flags, generator);
   FileRecord::note_listed("results/aiob_outputs");  // where AICB's look for compute times
   const GeneratedWorkload workload = generator.generate(request);
   for (const Warnings::Entry& warning : workload.warnings.entries()) {
@@ -294,16 +307,17 @@ CommandBody define(CLI::App& app) {
   app.add_option("-o,--output", flags->output,
                  "File to write; a folder gets AICB's file name; - is standard output")
       ->expected(0, 1);
-  app.add_option("--format", flags->format,
-                 "with --generator: json for the layer table as our JSON instead of SimAI's text,\n"
-                 "else simai, csv or vidur, as the generator has it; without: json or csv")
+  app.add_option(
+         "--format", flags->format,
+         "of AICB's flavour: json for the layer table as our JSON instead of SimAI's text,\n"
+         "else simai, csv or vidur, as the generator has it; of the exact one: json or csv")
       ->expected(0, 1);
   app.add_option("--flavour", flags->flavour,
-                 "aicb: byte for byte what AICB writes; exact: the step as it is (what you get\n"
-                 "without --generator)")
+                 "aicb: byte for byte what AICB writes; exact: the step as it is, what you get\n"
+                 "without --generator, and from a training generator's flags, too")
       ->expected(0, 1);
   app.add_flag("--memory", flags->memory,
-               "Without --generator: print what a rank of each stage needs; the workload is\n"
+               "Of the exact flavour: print what a rank of each stage needs; the workload is\n"
                "written only with -o");
   app.add_flag(
       "--script-compat", flags->script_compat,
@@ -325,6 +339,7 @@ const Command kGenerateCommand{
   lockstep generate --generator simai-training --model gpt-13b --world_size 32 --tp 8 --sp -o gpt13b.txt
   lockstep generate --generator megatron --model gpt-7b --world_size 8 --tp 2 --global_batch 8 -o -
   lockstep generate --generator simai-training --help
+  lockstep generate --generator megatron --flavour exact --model gpt-7b --world_size 8 --tp 2 --gbs 16 -o gpt7b.json
   lockstep generate --model llama3-8b --gpus 16 --tp 2 --pp 2 --sp --gbs 16 -o llama.json
   lockstep generate --model llama3-70b --gpus 64 --tp 8 --pp 2 --sp --memory
   lockstep generate --from-megatron-args train.sh --gpu-type H200 -o train.json

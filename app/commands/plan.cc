@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kExamples =
     R"(Examples:
   lockstep plan --model llama3-8b --gpus 16 --gbs 64 --seq 4096 --topology Spectrum-X:g=16
+  lockstep plan --model llama3-8b --gpus 8 --num_layers 4 --gbs 16 --topology Spectrum-X:g=8 --price tests/data/plan/llama3-8b-given.json
   lockstep plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --layers 4 --gbs 8 --max-tp 2 --max-batch 2
   lockstep plan --aceso-model scale-layer --aceso-size 4layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 1200 --global-batch 16 --micro-batch 1 2
   lockstep plan --aceso-model scale-layer --aceso-size 2layers --profiles tests/data/plan/scale-layer --gpus-per-node 2 --nodes 2 --memory-limit 4000 --price tests/data/plan/scale-layer/two-stages.json
@@ -25,6 +26,8 @@ constexpr std::string_view kExamples =
 
 /// What a search of our own spends on replays unless told otherwise (ReplayResult::work).
 constexpr std::int64_t kJobEffort = 48'000'000;
+
+constexpr int kMostMegabytes = 1'000'000'000;
 
 /// Flags of the other problems that describe a job, too, and what a job calls them.
 constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},
@@ -37,21 +40,33 @@ constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},
                                                            {"--layers", "--num_layers"}};
 
 /// Whose flags they are that not every problem heeds: Aceso's (a), Metis's (m), a job's (j).
-constexpr std::pair<const char*, std::string_view> kHeeded[] = {
-    {"--aceso-model", "a"},    {"--aceso-size", "a"},
-    {"--num-layers", "aj"},    {"--gpus-per-node", "a"},
-    {"--nodes", "a"},          {"--memory-limit", "a"},
-    {"--strategy", "a"},       {"--global-batch", "aj"},
-    {"--micro-batch", "aj"},   {"--max-stages", "a"},
-    {"--spare-memory", "a"},   {"--effort", "aj"},
-    {"--actual", "a"},         {"--scaling", "a"},
-    {"--metis-hostfile", "m"}, {"--metis-clusterfile", "m"},
-    {"--layers", "mj"},        {"--gbs", "mj"},
-    {"--hidden-size", "mj"},   {"--sequence-length", "mj"},
-    {"--vocab-size", "mj"},    {"--max-batch", "m"},
-    {"--model-profile", "m"},  {"--profiles", "am"},
-    {"--max-tp", "am"},        {"--cost", "am"},
-    {"--price", "am"},         {"--top", "am"}};
+constexpr std::pair<const char*, std::string_view> kHeeded[] = {{"--aceso-model", "a"},
+                                                                {"--aceso-size", "a"},
+                                                                {"--num-layers", "aj"},
+                                                                {"--gpus-per-node", "a"},
+                                                                {"--nodes", "a"},
+                                                                {"--memory-limit", "a"},
+                                                                {"--strategy", "a"},
+                                                                {"--global-batch", "aj"},
+                                                                {"--micro-batch", "aj"},
+                                                                {"--max-stages", "a"},
+                                                                {"--spare-memory", "a"},
+                                                                {"--effort", "aj"},
+                                                                {"--actual", "a"},
+                                                                {"--scaling", "a"},
+                                                                {"--metis-hostfile", "m"},
+                                                                {"--metis-clusterfile", "m"},
+                                                                {"--layers", "mj"},
+                                                                {"--gbs", "mj"},
+                                                                {"--hidden-size", "mj"},
+                                                                {"--sequence-length", "mj"},
+                                                                {"--vocab-size", "mj"},
+                                                                {"--max-batch", "m"},
+                                                                {"--model-profile", "m"},
+                                                                {"--profiles", "am"},
+                                                                {"--max-tp", "am"},
+                                                                {"--cost", "am"},
+                                                                {"--top", "am"}};
 
 /// Refuses flags that change nothing about `problem`.
 void refuse_unheeded(const CLI::App& app, char problem, std::string_view whose) {
@@ -93,6 +108,7 @@ bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
   job.output = aceso.output;
   job.json = aceso.json;
   job.report = aceso.report;
+  job.price = aceso.price;
   return true;
 }
 
@@ -126,13 +142,15 @@ CommandBody define(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--memory-limit", aceso->memory_limit_mb, "Memory of a GPU in MB of 2^20 bytes")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, kMostMegabytes))
       ->capture_default_str();
   app.add_option("--cost", aceso->cost,
                  "strict: the system's own cost model, defects included; fixed: them mended")
       ->check(CLI::IsMember({"strict", "fixed"}))
       ->capture_default_str();
-  app.add_option("--price", aceso->price, "Price this plan instead of a search");
+  app.add_option("--price", aceso->price,
+                 "Price this plan instead of a search: Aceso's or Metis's as their files have it; "
+                 "--model's as plan.json, or {\"tp\": 4, \"pp\": 2, …} of its flags");
   app.add_option("--strategy", aceso->strategy,
                  "search, or megatron: the best of Megatron's regular plans, as a baseline")
       ->check(CLI::IsMember({"search", "megatron"}))
@@ -148,7 +166,7 @@ CommandBody define(CLI::App& app) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--spare-memory", aceso->spare_mb, "MB of a GPU to keep free")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, kMostMegabytes))
       ->capture_default_str();
   app.add_option("--effort", aceso->max_work,
                  "End the search after so much work, proven or not; the same on every machine")

@@ -30,11 +30,13 @@
 #include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/output_capture.h"
 #include "base/stop_signal.h"
 #include "report/end_to_end_csv.h"
 #include "report/step_json.h"
 #include "report/step_table.h"
+#include "simulator/replay/straggler.h"
 #include "trace/job_meta.h"
 #include "trace/perfetto_proto.h"
 #include "trace/read_trace.h"
@@ -213,9 +215,27 @@ void print_warnings(const std::vector<std::string>& warnings) {
   }
 }
 
+/// What --list-stragglers --json prints (docs/formats/simulate-json.md).
+Json stragglers_json() {
+  Json models = Json::array();
+  for (const StragglerModel* model : straggler_models()) {
+    Json fields = Json::array();
+    for (const StragglerField& field : model->fields) {
+      fields.push_back({{"name", field.name},
+                        {"help", field.help},
+                        {"otherwise", field.otherwise.empty() ? Json() : Json(field.otherwise)}});
+    }
+    models.push_back({{"name", model->name},
+                      {"usage", usage_of(*model)},
+                      {"summary", model->summary},
+                      {"fields", std::move(fields)}});
+  }
+  return {{"schema", "lockstep-stragglers/1"}, {"models", std::move(models)}};
+}
+
 ExitCode simulate(SimulateOptions& options) {
   if (options.list_stragglers) {
-    write_file("-", straggler_help());
+    write_file("-", options.json ? to_text(stragglers_json()) : straggler_help());
     return ExitCode::kDone;
   }
   check_simulate_outputs(options);

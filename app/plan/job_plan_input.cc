@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "app/flag_value.h"
+#include "app/other_gpus.h"
 #include "app/simulate/run_flow.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -101,8 +102,8 @@ GpuRates rates_for(const JobPlanOptions& options, std::string_view gpu_type) {
 }
 
 std::string JobPlanInput::problem_text() const {
-  return fmt::format("{} on {} seed {}{}", fmt::join(words.rest, " "), options.topology,
-                     options.seed, options.spray ? "" : " --no-spray");
+  return fmt::format("{} on {} as {} seed {}{}", fmt::join(words.rest, " "), options.topology,
+                     exact.job.gpu_type, options.seed, options.spray ? "" : " --no-spray");
 }
 
 JobPlanInput read_job_plan(const JobPlanOptions& options) {
@@ -126,9 +127,7 @@ JobPlanInput read_job_plan(const JobPlanOptions& options) {
         .field("--gpus")
         .expected(fmt::format("at most {}", gpus));
   }
-  input.gpu_type_given = std::ranges::any_of(rest, [](const std::string& word) {
-    return word.starts_with("--gpu_type") || word.starts_with("--gpu-type");
-  });
+  take_gpu_type(input.topology, input.exact);
   input.objective = objective_of(options.objective);
   input.threads = options.threads > 0
                       ? options.threads

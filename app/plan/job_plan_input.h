@@ -27,7 +27,6 @@ struct JobPlanInput {
   Topology topology;
   PlanObjective objective = PlanObjective::kTime;
   int threads = 1;
-  bool gpu_type_given = false;
   std::vector<Straggler> stragglers;
   std::function<bool()> stop;  ///< of --deadline; else empty
 

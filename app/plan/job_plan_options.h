@@ -27,6 +27,7 @@ struct JobPlanOptions {
   bool spray = true;
   int threads = 0;
   std::string replicas;  ///< "alike", "any"; empty: by the topology
+  std::string price;     ///< a plan's file, to be priced in place of a search
   std::string resume;    ///< shared with the other problems
   std::string output;
   bool json = false;
@@ -36,7 +37,7 @@ struct JobPlanOptions {
 /// Declares those that no other problem of `plan` has.
 void define_job_plan_options(CLI::App& app, JobPlanOptions& options);
 
-/// Searches, and writes the plan. ERRORS: Error naming the flag.
+/// Searches, and writes the plan; or prices a given one. ERRORS: Error naming the flag.
 ExitCode run_job_plan(const JobPlanOptions& options);
 
 }  // namespace lockstep

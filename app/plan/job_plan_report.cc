@@ -240,6 +240,51 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
   return text;
 }
 
+std::string job_price_text(const JobPlanReport& report, const JobProblem& problem) {
+  const JobPlan& plan = report.result.plans.front();
+  std::string text = fmt::format(
+      "{} on {} GPUs of {}: {}\n  {} a step, {:.4g} tokens/s; {} of memory, {} {}\n", report.model,
+      plan.job.gpus, report.topology, plan_text(plan.job), time_text(plan.step_s()),
+      tokens_a_second(problem, plan), to_text(plan.memory),
+      plan.memory <= problem.memory_limit ? "within" : "more than", to_text(problem.memory_limit));
+  for (const std::string& note : report.notes) {
+    text += fmt::format("  {}\n", note);
+  }
+  if (!report.expected_s.empty()) {
+    text += fmt::format("  {} a step with the stragglers\n", time_text(report.expected_s.front()));
+  }
+  if (problem.objective != PlanObjective::kTime) {
+    text +=
+        fmt::format("  {:.6g} {}\n", objective_value(problem, plan), unit_of(problem.objective));
+  }
+  text += fmt::format("\n{:<24} {:>11}\n", "at least (closed form)", time_text(plan.floor.step_s));
+  for (const Part& part : parts_of(plan.step)) {
+    text += fmt::format("{:<24} {:>11} {:>6.1f} %\n", part.name, time_text(part.seconds),
+                        100 * part.seconds / plan.step_s());
+  }
+  return text + fmt::format("\nlockstep simulate {}\n", fmt::join(report.words, " "));
+}
+
+Json job_price_json(const JobPlanReport& report, const JobProblem& problem) {
+  const JobPlan& plan = report.result.plans.front();
+  Json json = {{"schema", "lockstep-plan-price/1"},
+               {"cost", "replay"},
+               {"model", report.model},
+               {"topology", report.topology},
+               {"objective", report.objective},
+               {"value", objective_value(problem, plan)},
+               {"time_s", plan.step_s()},
+               {"memory_limit_bytes", problem.memory_limit.count()},
+               {"fits", plan.memory <= problem.memory_limit},
+               {"routes", report.sprayed ? "sprayed" : "hashed"},
+               {"expected_s", report.expected_s.empty() ? Json() : Json(report.expected_s)},
+               {"simulate", report.words},
+               {"warnings", report.warnings},
+               {"notes", report.notes}};
+  json.update(plan_json(plan, problem));
+  return json;
+}
+
 Json job_plan_json(const JobPlanReport& report, const JobProblem& problem) {
   const JobSearchResult& result = report.result;
   const JobPlan& best = result.plans.front();

@@ -29,6 +29,11 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
 /// For machines (docs/formats/plan-json.md).
 Json job_plan_json(const JobPlanReport& report, const JobProblem& problem);
 
+/// One plan that was given and priced, not searched for: lockstep-plan-price/1. `report.result` has
+/// it alone.
+std::string job_price_text(const JobPlanReport& report, const JobProblem& problem);
+Json job_price_json(const JobPlanReport& report, const JobProblem& problem);
+
 /// How far a plan that is not proven may be from the best; of one without a price nothing is known.
 std::string bound_text(double bound, std::string_view unit, double best, bool priced);
 

@@ -121,6 +121,8 @@ std::pair<Given, std::vector<std::string>> sort_words(std::span<const std::strin
 
 }  // namespace
 
+bool is_axis(std::string_view flag) { return axis_of(flag) != nullptr; }
+
 std::span<const std::string_view> forbidden_axes() { return kForbidden; }
 
 JobWords take_axes(std::span<const std::string> words, std::span<const std::string> forbidden) {

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/job/job_space.h"
@@ -21,6 +22,9 @@ struct JobWords {
 /// ERRORS: Error naming the flag: no value, a value that is none, pinned and forbidden at once,
 /// --gpus missing.
 JobWords take_axes(std::span<const std::string> words, std::span<const std::string> forbidden);
+
+/// Whether a flag, in one of its spellings and without "--", is an axis of plans.
+bool is_axis(std::string_view flag);
 
 /// What may be forbidden: "tp", "cp", …
 std::span<const std::string_view> forbidden_axes();

@@ -9,6 +9,7 @@
 #include "app/flag_value.h"
 #include "app/generate_exact.h"
 #include "app/other_gpus.h"
+#include "app/plan/given_plan.h"
 #include "app/plan/job_plan_files.h"
 #include "app/plan/job_plan_input.h"
 #include "app/plan/job_plan_options.h"
@@ -16,6 +17,7 @@
 #include "app/plan/priced_search.h"
 #include "planner/job/job_sensitivity.h"
 #include "planner/job/mixed_space.h"
+#include "planner/job/step_bound.h"
 
 namespace lockstep {
 namespace {
@@ -45,6 +47,27 @@ class JobPlanner {
 
   using Report = JobPlanReport;
 
+  /// The one plan that the axes leave, by the replay; whether it fits is told, not asked.
+  ExitCode price(const Job& job) {
+    JobPlanReport report;
+    JobPlan plan;
+    plan.job = job;
+    plan.memory = peak_memory(memory_by_stage(job));
+    plan.floor = StepBound(input_.topology, problem_.operator_time()).of(job);
+    plan.step = replay(job, {}, 0);
+    plan.priced = true;
+    report.result.plans = {std::move(plan)};
+    report.expected_s =
+        expect_stragglers(input_, problem_, report.result.plans,
+                          [&](const Job& each, std::span<const Straggler> stragglers,
+                              std::int64_t step) { return replay(each, stragglers, step); });
+    describe(report);
+    const std::string json = with_command(to_text(job_price_json(report, problem_)));
+    write_reports(options_.report, "plan", json);
+    write_file("-", options_.json ? json : for_terminal(job_price_text(report, problem_)));
+    return ExitCode::kDone;
+  }
+
   ExitCode run() { return run_priced_search(input_, *this); }
   const JobProblem& problem() const { return problem_; }
 
@@ -71,22 +94,11 @@ class JobPlanner {
   }
 
   void explain(JobPlanReport& report) const {
-    report.model = exact_.job.model.name;
-    report.topology = options_.topology;
-    report.objective = options_.objective;
-    report.warnings = exact_.warnings;
-    report.sprayed = sprayed_;
-    const JobPlan& best = report.result.plans.front();
     const JobSearchResult& result = report.result;
+    const JobPlan& best = result.plans.front();
     report.notes =
         search_notes(options_, {sprayed_, result.too_large, best.priced, result.stopped});
-    if (std::string note = other_gpus(input_.topology, best.job); !note.empty()) {
-      if (gpu_types_of(input_.topology, best.job.gpus).size() > 1) {
-        note += ": without --gpu-type each type has its share";
-      }
-      report.notes.push_back(std::move(note));
-    }
-    report.words = words_of(best.job);
+    describe(report);
     report.neighbours = neighbours(problem_, best);
     report.tipping = tipping_points(problem_, report.result);
   }
@@ -98,6 +110,23 @@ class JobPlanner {
   }
 
  private:
+  /// What is told of the best plan, however it was found.
+  void describe(JobPlanReport& report) const {
+    const Job& best = report.result.plans.front().job;
+    report.model = exact_.job.model.name;
+    report.topology = options_.topology;
+    report.objective = options_.objective;
+    report.warnings = exact_.warnings;
+    report.sprayed = sprayed_;
+    if (std::string note = other_gpus(input_.topology, best); !note.empty()) {
+      if (gpu_types_of(input_.topology, best.gpus).size() > 1) {
+        note += ": without --gpu-type each type has its share";
+      }
+      report.notes.push_back(std::move(note));
+    }
+    report.words = words_of(best);
+  }
+
   /// The command line of `lockstep simulate` for a plan.
   std::vector<std::string> words_of(const Job& job) const {
     std::vector<std::string> words;
@@ -187,12 +216,37 @@ void define_job_plan_options(CLI::App& app, JobPlanOptions& options) {
       ->group(group);
 }
 
+namespace {
+
+ExitCode price_job_plan(const JobPlanOptions& given) {
+  for (const auto& [flag, wanted] :
+       {std::pair("--output", !given.output.empty()), std::pair("--resume", !given.resume.empty()),
+        std::pair("--deadline", !given.deadline.empty()),
+        std::pair("--replicas", given.replicas == "any"),
+        std::pair("--no-AXIS", !given.forbidden.empty())}) {
+    if (wanted) {
+      throw Error("only a search heeds this").field(flag).expected("not beside --price");
+    }
+  }
+  JobPlanOptions options = given;
+  options.words = words_with_plan(given.words, given.price);
+  const JobPlanInput input = read_job_plan(options);
+  ExactJob described = described_job(options.words);
+  take_gpu_type(input.topology, described);
+  return JobPlanner(input).price(worked_out(std::move(described)).job);
+}
+
+}  // namespace
+
 ExitCode run_job_plan(const JobPlanOptions& options) {
   check_report_flags(options.report);
+  if (!options.price.empty()) {
+    return price_job_plan(options);
+  }
   const JobPlanInput input = read_job_plan(options);
   const std::size_t types = gpu_pools(input.topology, input.words.axes.gpus.back()).size();
-  const bool mixed =
-      options.replicas.empty() ? types > 1 && !input.gpu_type_given : options.replicas == "any";
+  const bool mixed = options.replicas.empty() ? types > 1 && !input.exact.gpu_type_given
+                                              : options.replicas == "any";
   return mixed ? run_mixed_plan(input) : JobPlanner(input).run();
 }
 

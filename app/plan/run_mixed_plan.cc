@@ -147,7 +147,7 @@ class MixedPlanner {
       }
       ExactJob exact = input_.exact;
       exact.job.gpu_type = pool.type;
-      if (input_.gpu_type_given) {
+      if (input_.exact.gpu_type_given) {
         exact.job.gpu_type = problem_.base.gpu_type;
         gpu = &gpu_spec(exact.job.gpu_type);
         pool.type = gpu->name;

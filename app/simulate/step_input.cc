@@ -21,8 +21,9 @@
 namespace lockstep {
 namespace {
 
-/// A model and its job. --gpus and --gpu-type are flags of both commands.
-ExactJob job_of(const SimulateOptions& options) {
+/// A model and its job, on the GPUs of the topology. --gpus and --gpu-type are flags of both
+/// commands.
+ExactJob job_of(const SimulateOptions& options, const std::optional<Topology>& topology) {
   std::vector<std::string> words = options.job;
   if (options.gpus > 0) {
     words.insert(words.end(), {"--gpus", std::to_string(options.gpus)});
@@ -30,7 +31,11 @@ ExactJob job_of(const SimulateOptions& options) {
   if (!options.gpu_type.empty()) {
     words.insert(words.end(), {"--gpu-type", options.gpu_type});
   }
-  return exact_job(words);
+  ExactJob job = described_job(words);
+  if (topology) {
+    take_gpu_type(*topology, job);
+  }
+  return worked_out(std::move(job));
 }
 
 Workload read_with_warnings(const std::string& file, std::vector<std::string>& warnings) {
@@ -155,10 +160,14 @@ void take_job(CLI::App& app, SimulateOptions& options) {
 StepInput read_step_input(SimulateOptions& options) {
   read_scenario(options);
   StepInput input;
+  if (!options.topology.empty()) {
+    input.topology = topology_from(options.topology, &input.warnings);
+  }
   if (options.workload.empty()) {
-    input.job = job_of(options);
+    input.job = job_of(options, input.topology);
     input.workload = exact_workload_of(*input.job).workload;
-    input.warnings = input.job->warnings;
+    input.warnings.insert(input.warnings.end(), input.job->warnings.begin(),
+                          input.job->warnings.end());
   } else {
     input.workload = load_workload(options, input.warnings);
   }
@@ -166,12 +175,9 @@ StepInput read_step_input(SimulateOptions& options) {
   const bool tables = has_tables(input.workload);
   take_semantics(options, input.workload);
   warn_of_flags_of_tables(options, tables, has_tables(input.workload), input.warnings);
-  if (!options.topology.empty()) {
-    input.topology = topology_from(options.topology, &input.warnings);
-    if (input.job) {
-      if (std::string others = other_gpus(*input.topology, input.job->job); !others.empty()) {
-        input.warnings.push_back(std::move(others));
-      }
+  if (input.topology && input.job) {
+    if (std::string others = other_gpus(*input.topology, input.job->job); !others.empty()) {
+      input.warnings.push_back(std::move(others));
     }
   }
   options.interference_model = interference_of_flag(

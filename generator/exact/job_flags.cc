@@ -159,7 +159,8 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
     {"moe_capacity", "moe_expert_capacity_factor", ArgKind::kText, "0",
      "capacity factor of experts; 0: no token is dropped"},
     {"moe_imbalance", "", ArgKind::kText, "1", "tokens of the fullest expert rank over the mean"},
-    {"gpu_type", "", ArgKind::kText, "H100", "whose times are used"},
+    {"gpu_type", "", ArgKind::kText, "H100",
+     "whose times are used; on a topology with GPUs of one type theirs unless given"},
     {"host_launch", "", ArgKind::kText, "0us",
      "host time to launch one operator; about 125us in PyTorch's eager mode, 0 with CUDA graphs"},
 });

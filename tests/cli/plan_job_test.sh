@@ -39,3 +39,25 @@ if "$lockstep" plan "${problem[@]}" --seq 1024 --resume "$scratch/prices" >/dev/
   fail 'prices of another problem are taken'
 fi
 grep -q 'another problem' "$scratch/err" || fail "$(<"$scratch/err")"
+
+# The best plan, given: it costs what the search found, and so does the same written by hand.
+price() { python3 -c 'import json, sys; print(round(1e12 * json.load(open(sys.argv[1]))["time_s"]))' "$1"; }
+given=(plan --model llama3-8b --num_layers 6 --gpus 8 --gbs 16 --seq 2048 --topology Spectrum-X:g=8 --json)
+"$lockstep" "${given[@]}" --price "$scratch/plan/plan.json" --report "$scratch/price.html" >"$scratch/price.json"
+[[ $(price "$scratch/price.json") == "$(best "$scratch/first.json")" ]] || fail 'a given plan has another price'
+[[ -s $scratch/price.html ]] || fail 'a price has no report'
+python3 - "$scratch/first.json" "$scratch/entry.json" <<'P'
+import json, sys
+json.dump(json.load(open(sys.argv[1]))["plans"][-1], open(sys.argv[2], "w"))
+P
+"$lockstep" "${given[@]}" --price "$scratch/entry.json" >"$scratch/price.json"
+python3 - "$scratch/entry.json" "$scratch/price.json" <<'P' || fail 'an entry of the plans has another price'
+import json, sys
+entry, price = (json.load(open(f)) for f in sys.argv[1:])
+assert abs(price["time_s"] - entry["step_s"]) < 1e-12 and price["memory_bytes"] == entry["memory_bytes"] and price["fits"]
+P
+echo '{"tp": 2, "pp": 2, "mbs": 2, "zero": 1, "recompute": "full"}' >"$scratch/hand.json"
+"$lockstep" "${given[@]}" --price "$scratch/hand.json" >"$scratch/price.json"
+"$lockstep" simulate --model llama3-8b --num_layers 6 --gpus 8 --gbs 16 --seq 2048 --topology Spectrum-X:g=8 --tp 2 --pp 2 --mbs 2 --zero 1 \
+  --recompute full --json >"$scratch/job.json" 2>/dev/null
+[[ $(price "$scratch/price.json") == "$(total "$scratch/job.json")" ]] || fail 'a plan by hand has another price'

@@ -33,6 +33,9 @@ mended() {
 }
 cp "$trace" "$out/t.csv"
 run good
+gzip -c "$trace" >"$out/packed.csv.gz"
+"$lockstep" whatif --trace "$out/packed.csv.gz" --meta tests/data/whatif/two-stages.yaml --decompose-threshold 0.9 -o "$out/packed" >/dev/null
+cmp "$out/good/result-two-stages.json" "$out/packed/result-two-stages.json" || { echo 'FAILED: a packed trace'; failed=1; }
 row='^0,1,1,1,backward-send,[^,]*,[^,]*,1,' # the second of them on stage 1
 grep -q "$row" "$trace"
 (head -n 1 "$trace"; tail -n +2 "$trace" | tac) | mended "rows in another order" ""

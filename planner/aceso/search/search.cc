@@ -214,6 +214,9 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
     for (const std::string& text : result.removed) {
       why += (why.empty() ? "" : "; ") + text;
     }
+    if (why.empty()) {
+      why = fmt::format("all need more than the {:g} MB of a GPU", problem.cluster.memory_limit_mb);
+    }
     throw Error(fmt::format("no plan fits: {}", why)).at(problem.database->folder);
   }
   std::stable_sort(
