@@ -58,7 +58,8 @@ std::vector<std::string> read_words(const std::string& file) {
   if (plan.has("kinds")) {
     throw plan["kinds"]
         .error("no flags say how these pipelines differ")
-        .expected("a plan of --replicas alike; the search that found this one has priced it");
+        .expected("a plan of --replicas alike")
+        .hint("job.sh beside this plan's file simulates it");
   }
   if (!plan.has("flags")) {
     return words_of(plan);

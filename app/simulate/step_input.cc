@@ -21,9 +21,8 @@
 namespace lockstep {
 namespace {
 
-/// A model and its job, on the GPUs of the topology. --gpus and --gpu-type are flags of both
-/// commands.
-ExactJob job_of(const SimulateOptions& options, const std::optional<Topology>& topology) {
+/// A model and its job. --gpus and --gpu-type are flags of both commands.
+ExactJob job_of(const SimulateOptions& options) {
   std::vector<std::string> words = options.job;
   if (options.gpus > 0) {
     words.insert(words.end(), {"--gpus", std::to_string(options.gpus)});
@@ -31,11 +30,7 @@ ExactJob job_of(const SimulateOptions& options, const std::optional<Topology>& t
   if (!options.gpu_type.empty()) {
     words.insert(words.end(), {"--gpu-type", options.gpu_type});
   }
-  ExactJob job = described_job(words);
-  if (topology) {
-    take_gpu_type(*topology, job);
-  }
-  return worked_out(std::move(job));
+  return described_job(words);
 }
 
 Workload read_with_warnings(const std::string& file, std::vector<std::string>& warnings) {
@@ -160,11 +155,17 @@ void take_job(CLI::App& app, SimulateOptions& options) {
 StepInput read_step_input(SimulateOptions& options) {
   read_scenario(options);
   StepInput input;
+  if (options.workload.empty()) {
+    input.job = job_of(options);
+  }
   if (!options.topology.empty()) {
     input.topology = topology_from(options.topology, &input.warnings);
   }
-  if (options.workload.empty()) {
-    input.job = job_of(options, input.topology);
+  if (input.job) {
+    if (input.topology) {
+      take_gpu_type(*input.topology, *input.job);
+    }
+    input.job = worked_out(std::move(*input.job));
     input.workload = exact_workload_of(*input.job).workload;
     input.warnings.insert(input.warnings.end(), input.job->warnings.begin(),
                           input.job->warnings.end());

@@ -307,7 +307,7 @@ TEST(TraceParquet, ManyRowsComeInTheirOrder) {
 }
 
 TEST(Trace, AnUnknownEnding) {
-  EXPECT_THAT(error_of([] { read_trace("t.txt"); }), HasSubstr(".parquet or .csv"));
+  EXPECT_THAT(error_of([] { read_trace("t.txt"); }), HasSubstr(".parquet, .csv or .csv.gz"));
 }
 
 TEST(JobMeta, ComesBackAsItWent) {
