@@ -27,7 +27,7 @@ constexpr std::string_view kExamples =
 /// What a search of our own spends on replays unless told otherwise (ReplayResult::work).
 constexpr std::int64_t kJobEffort = 48'000'000;
 
-constexpr int kMostMegabytes = 1'000'000'000;
+constexpr double kMostMegabytes = 1e9;
 
 /// Flags of the other problems that describe a job, too, and what a job calls them.
 constexpr std::pair<const char*, const char*> kShared[] = {{"--gbs", "--gbs"},
@@ -142,7 +142,7 @@ CommandBody define(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--memory-limit", aceso->memory_limit_mb, "Memory of a GPU in MB of 2^20 bytes")
-      ->check(CLI::Range(1, kMostMegabytes))
+      ->check(CLI::Range(1.0, kMostMegabytes))
       ->capture_default_str();
   app.add_option("--cost", aceso->cost,
                  "strict: the system's own cost model, defects included; fixed: them mended")
@@ -166,7 +166,7 @@ CommandBody define(CLI::App& app) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--spare-memory", aceso->spare_mb, "MB of a GPU to keep free")
-      ->check(CLI::Range(0, kMostMegabytes))
+      ->check(CLI::Range(0.0, kMostMegabytes))
       ->capture_default_str();
   app.add_option("--effort", aceso->max_work,
                  "End the search after so much work, proven or not; the same on every machine")

@@ -46,9 +46,8 @@ std::vector<std::string> words_of(const JsonView& plan) {
   return words;
 }
 
-std::vector<std::string> read_words(const std::string& file) {
-  const FileText text(file, Bytes(1 << 24));
-  const Json json = parse_json(text.view(), file);
+std::vector<std::string> parse_words(std::string_view text, const std::string& file) {
+  const Json json = parse_json(text, file);
   const JsonView document(json, file);
   if (!json.is_object() || json.empty()) {
     throw document.error("this is no plan")
@@ -98,6 +97,12 @@ std::optional<std::string> value_of(std::span<const std::string> words, std::str
 
 std::vector<std::string> words_with_plan(std::span<const std::string> words,
                                          const std::string& file) {
+  const FileText text(file, Bytes(1 << 24));
+  return words_with_plan(words, text.view(), file);
+}
+
+std::vector<std::string> words_with_plan(std::span<const std::string> words, std::string_view text,
+                                         const std::string& file) {
   for (const std::string& word : words) {
     const std::string_view name = name_in(word);
     if (!name.empty() && is_axis(name) && shared_flag(name).empty()) {
@@ -106,7 +111,7 @@ std::vector<std::string> words_with_plan(std::span<const std::string> words,
           .expected("no axis beside --price but --gpus");
     }
   }
-  const std::vector<std::string> plan = read_words(file);
+  const std::vector<std::string> plan = parse_words(text, file);
   for (const std::string_view flag : {"--gpus", "--gbs"}) {
     const std::optional<std::string> here = value_of(words, flag), there = value_of(plan, flag);
     if (here && there && to_int(*here) != to_int(*there)) {

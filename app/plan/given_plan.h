@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -17,6 +18,9 @@ namespace lockstep {
 /// axis on the command line, too; GPUs or batch that differ; pipelines that differ
 /// (lockstep-mixed-plan), whose cut no flags can say.
 std::vector<std::string> words_with_plan(std::span<const std::string> words,
+                                         const std::string& file);
+/// The same of a file's text.
+std::vector<std::string> words_with_plan(std::span<const std::string> words, std::string_view text,
                                          const std::string& file);
 
 }  // namespace lockstep

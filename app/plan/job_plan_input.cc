@@ -156,6 +156,7 @@ PricedStep priced_step(const JobPlanInput& input, const Workload& workload, bool
   simulate.seed = input.options.seed;
   simulate.step = step;
   simulate.stragglers.assign(stragglers.begin(), stragglers.end());
+  simulate.keeps_rings = keep_rings(stragglers);
   const StepResult result = run_flow(workload, input.topology, simulate, nullptr);
   PricedStep priced;
   priced.step_s = result.total.seconds();

@@ -73,7 +73,8 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   const std::optional<NcclRates> rates = real_rates(options, strict);
   ScheduleCache own_schedules;
   ScheduleCache& schedules = options.kept != nullptr ? options.kept->schedules : own_schedules;
-  const auto schedule_of = [&](CommType op, Bytes bytes, const GroupShape& shape, bool nvls) {
+  const auto schedule_of = [&](CommType op, Bytes bytes, const GroupShape& shape, bool nvls,
+                               bool at_once = false) {
     const CollectiveAlgorithm* named = algorithm_if_able(options, op);
     if (nvls && named == nullptr && nvls_by_flag(options, op, shape, topology.gpu_types.front())) {
       named = &algorithm_named("nvls", op);
@@ -92,12 +93,20 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     }
     if (named == nullptr) {
       keep_ranks_alike(tuned, shape);
+      if (at_once) {
+        exchange_within_server(tuned, shape, fabric,
+                               static_cast<std::int32_t>(topology.gpus_per_server));
+      }
     }
     return schedules.get(tuned.request, shape, tuned.algorithm);
   };
   if (strict && options.nvls) {  // SimAI knows NVLS in TP groups alone
     step.tensor_schedules = [&](CommType op, Bytes bytes, const GroupShape& shape) {
       return schedule_of(op, bytes, shape, true);
+    };
+  } else if (!strict && fold && options.channels == 0 && !options.keeps_rings) {
+    step.tensor_schedules = [&](CommType op, Bytes bytes, const GroupShape& shape) {
+      return schedule_of(op, bytes, shape, true, true);
     };
   }
   return simulate_step(

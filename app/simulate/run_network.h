@@ -9,7 +9,8 @@
 namespace lockstep {
 
 /// `lockstep simulate` on an engine that carries out every transfer; fills `timeline` when it is
-/// given. With the flow engine's options the step is folded by symmetry where it can be; with
+/// given. With the flow engine's options the step is folded by symmetry where it can be, and
+/// collectives are such that it can (simulator/collectives/tune.h), folded or not; with
 /// `recall`, collectives seen before are told again.
 StepResult run_on_network(const Workload& workload, const Topology& topology,
                           const SimulateOptions& options, Timeline* timeline,

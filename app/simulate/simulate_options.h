@@ -42,6 +42,7 @@ struct SimulateOptions : NetworkFlags {
   std::string scenario;
   bool list_stragglers = false, no_straggler_prices = false;
   std::vector<Straggler> stragglers;  // those of both, once read
+  bool keeps_rings = false;           // any of them does; runs that share what is laid out agree
   std::int64_t steps = 1, step = 0;   // step: the one that is simulated
   int threads = 0;                    // 0: as many as there are cores
   Trace* rows = nullptr;              // filled with the step in what-if columns

@@ -11,6 +11,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kSlicedChunk = 128 << 10;
+constexpr Bytes kSmallSum(64 << 10);
+constexpr Bytes kServerSum(2 << 20);  // from there on NVLS adds, where there is one
 
 /// Channels that differ from each other: a communicator's others repeat them.
 std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm,
@@ -56,22 +58,47 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
 }
 
 void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {
-  constexpr Bytes kSmall(64 << 10);
   CollectiveRequest& request = tuned.request;
   const std::string_view name = tuned.algorithm->name;
   const NcclGroup group = nccl_group(shape);
   const bool even = group.servers > 1 && group.servers * group.fewest == group.ranks;
-  if (request.op == CommType::kAllReduce && request.bytes <= kSmall && name == "tree") {
-    if (std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
-      tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
-    } else if (even) {
+  if (request.op == CommType::kAllReduce && request.bytes <= kSmallSum && name == "tree") {
+    if (even) {
       tuned.algorithm = &algorithm_named("circulant", CommType::kAllReduce);
+    } else if (std::has_single_bit(static_cast<std::uint32_t>(shape.ranks))) {
+      tuned.algorithm = &algorithm_named("recursive-halving-doubling", CommType::kAllReduce);
     }
   }
   if (tuned.fewer_channels && name == "ring" && even) {
     request.channels = 0;  // as many as suit the group
     tuned.fewer_channels = false;
   }
+}
+
+void exchange_within_server(TunedRequest& tuned, const GroupShape& shape, const NcclFabric& fabric,
+                            std::int32_t gpus_per_server) {
+  CollectiveRequest& request = tuned.request;
+  const std::string_view name = tuned.algorithm->name;
+  if (!fabric.nvswitch || shape.ranks < 3 || nccl_group(shape).servers > 1 ||
+      !request.hop_latency || !request.sizes.empty()) {
+    return;
+  }
+  if (request.op == CommType::kAllReduce) {
+    if (request.bytes >= kServerSum || (name != "ring" && name != "tree")) {
+      return;
+    }
+    request.hop_latency->local = request.hop_latency->local * (shape.ranks - 1);
+  } else {
+    const Bytes slice(request.bytes.count() / shape.ranks / request.slices);
+    if (name != "ring" || shape.ranks < gpus_per_server || request.slices < 2 ||
+        transfer_time(slice, fabric.nvlink) < request.hop_latency->local) {
+      return;
+    }
+  }
+  tuned.algorithm = &algorithm_named("hierarchical", request.op);
+  request.channels = 0;
+  request.slices = 1;
+  tuned.fewer_channels = false;
 }
 
 }  // namespace lockstep

@@ -40,6 +40,11 @@ std::string usage_of(const StragglerModel& model) {
   return usage + close + "[@FROM[-UNTIL]]";
 }
 
+bool keep_rings(std::span<const Straggler> stragglers) {
+  return std::ranges::any_of(stragglers,
+                             [](const Straggler& each) { return each.model().keeps_rings; });
+}
+
 std::string straggler_help() {
   std::string text;
   for (const StragglerModel* model : straggler_models()) {

@@ -30,6 +30,7 @@ struct StragglerModel {
   std::span<const StragglerField> fields;
   /// Adds what it does to a run. ERRORS: Error that names the field at fault.
   void (*apply)(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan);
+  bool keeps_rings = false;  ///< links of a server, or all its ranks, may differ (tune.h)
 };
 
 /// Sorted by file name.
@@ -100,6 +101,9 @@ class Straggler {
   std::string file_;  // of a scenario
   std::size_t line_ = 0;
 };
+
+/// Whether some straggler's model keeps rings.
+bool keep_rings(std::span<const Straggler> stragglers);
 
 /// "gpu:GPUS:FACTOR[@FROM[-UNTIL]]".
 std::string usage_of(const StragglerModel& model);

@@ -15,8 +15,8 @@ namespace lockstep::testing {
 OperatorTime roofline_of(const Job& job);
 
 /// A workload's step on the flow engine with the collectives that NCCL would choose, every rank.
-/// `ranks_alike`: but for small ones, as `simulate` has it (keep_ranks_alike()). `folds`: by
-/// symmetry where it can be.
+/// `ranks_alike`: with what `simulate` takes in place of some of them
+/// (simulator/collectives/tune.h). `folds`: by symmetry where it can be.
 StepResult replay_workload(const Workload& workload, const Topology& topology,
                            const FlowOptions& flow = {}, StepOptions options = {},
                            bool ranks_alike = false, bool folds = true);

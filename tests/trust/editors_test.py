@@ -41,6 +41,8 @@ FILES = {
     "grid": (["sweep", "@F@", "--list"], "tests/data/sweep/engines.yaml"),
     "plan": ([*ACESO, "--aceso-size", "2layers", "--memory-limit", "4000", "--price", "@F@"],
              "tests/data/plan/scale-layer/two-stages.json"),
+    "plan of a model": (["plan", "--model", "llama3-8b", "--num-layers", "2", "--gpus", "8", "--gbs", "8", "--topology", "Spectrum-X:g=8", "--price", "@F@"],
+                        "tests/data/plan/llama3-8b-given.json"),
     "hosts of Metis": (replaced(METIS, "--metis-hostfile", "@F@"), "tests/data/plan/metis/hostfile"),
     "cluster of Metis": (replaced(METIS, "--metis-clusterfile", "@F@"), "tests/data/plan/metis/cluster.json"),
 }

@@ -88,7 +88,7 @@ UNHEEDED = [
     ([*METIS, "--actual", "x"], 2, "--actual: Metis's problem does not heed this"),
     ([*METIS, "--memory-limit", "1"], 2, "--memory-limit: Metis's problem does not heed this"),
     ([*COMMANDS["plan aceso"], "--gbs", "8"], 2, "--gbs: Aceso's problem does not heed this"),
-    ([*MODEL, "--price", "x"], 2, "--price: the search of --model does not heed this"),
+    ([*MODEL, "--price", "x"], 2, "x: cannot read the file"),
     ([*MODEL, "--max-tp", "2"], 2, "--max-tp: the search of --model does not heed this"),
     ([*MODEL, "--tp", "2", "--no-tp=false"], 0, ""),
     ([*MODEL, "--tp", "2", "--no-tp"], 2, "--no-tp forbids it"),

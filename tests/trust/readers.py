@@ -66,6 +66,7 @@ READERS = {
     "profile --from": ["profile", "--model", "llama3-8b", "--gpus", "1", "--from", "@F@", "-o", "@O@"],
     "run --workload": ["run", "--workload", "@F@", "--dry-run"],
     "plan --price": [*SCALE, "--price", "@F@"],
+    "plan --price of a model": ["plan", "--model", "llama3-8b", "--num-layers", "2", "--gpus", "8", "--gbs", "8", "--topology", "Spectrum-X:g=8", "--price", "@F@"],
     "plan --actual": [*SCALE, "--actual", "@F@"],
     "plan --topology": ["plan", "--model", "llama3-8b", "--gpus", "8", "--gbs", "8", "--topology", "@F@"],
     "plan --metis-hostfile": replaced(METIS, "--metis-hostfile", "@F@"),

@@ -172,12 +172,48 @@ TEST(KeptAlike, SmallSumsTakeNoTree) {
     keep_ranks_alike(tuned, shape);
     return tuned.algorithm->name;
   };
-  EXPECT_EQ(name(64 * 1024, 64), "recursive-halving-doubling");
+  EXPECT_EQ(name(64 * 1024, 64), "circulant");
   EXPECT_EQ(name(64 * 1024 + 1, 64), "tree");
   EXPECT_EQ(name(4, 48), "circulant");  // six servers
   EXPECT_EQ(name(4, 17 * 32, 32), "circulant");
   EXPECT_EQ(name(4, 6, 1), "circulant");
-  EXPECT_EQ(name(4, 44), "tree");  // half a server
+  EXPECT_EQ(name(4, 44), "tree");                            // half a server
+  EXPECT_EQ(name(4, 64, 24), "recursive-halving-doubling");  // two servers of 24, one of 16
+}
+
+// A slice of S / 16 takes S / 16 / 370.8 GB/s: 11.3 us of 64 MiB, which hide a hop of some 3 us,
+// and 2.83 us of 16 MiB, which do not. The 14 hops of a sum become two of 7 each.
+TEST(KeptAlike, AServerExchangesAtOnceInARingsTime) {
+  using enum CommType;
+  const auto exchanged = [](CommType op, std::int64_t bytes, const GroupShape& shape,
+                            const NcclFabric& fabric, Protocol protocol) {
+    TunedRequest tuned = tune({.op = op, .bytes = Bytes(bytes)}, shape, fabric,
+                              {{}, NcclAlgorithm::kRing, protocol});
+    EXPECT_EQ(tuned.algorithm->name, "ring");
+    const Time hop = tuned.request.hop_latency->local;
+    exchange_within_server(tuned, shape, fabric, 8);
+    const bool is = tuned.algorithm->name == "hierarchical";
+    EXPECT_TRUE(is || tuned.algorithm->name == "ring");
+    const Time now = tuned.request.hop_latency->local;
+    return std::pair(is, now.count_ps() / hop.count_ps());
+  };
+  const std::int64_t large = 64 << 20;
+  const GroupShape server = in_servers_of(8, 8);
+  const auto simple = Protocol::kSimple;
+  EXPECT_EQ(exchanged(kAllGather, large, server, h100(), simple), std::pair(true, 1L));
+  EXPECT_EQ(exchanged(kReduceScatter, large, server, h100(), simple), std::pair(true, 1L));
+  EXPECT_EQ(exchanged(kReduceScatter, large / 4, server, h100(), simple), std::pair(false, 1L));
+  EXPECT_EQ(exchanged(kAllReduce, large, server, h100(), simple), std::pair(false, 1L));
+  EXPECT_EQ(exchanged(kAllReduce, 4, server, h100(), Protocol::kLl), std::pair(true, 7L));
+  // Four of a server's eight share its links with others.
+  EXPECT_FALSE(exchanged(kAllGather, large, in_servers_of(4, 4), h100(), simple).first);
+  EXPECT_TRUE(exchanged(kAllReduce, 4, in_servers_of(4, 4), h100(), Protocol::kLl).first);
+  // Two have no other neighbour, others no server in common, or no switch between them.
+  EXPECT_FALSE(exchanged(kAllGather, large, in_servers_of(2, 2), h100(), simple).first);
+  EXPECT_FALSE(exchanged(kAllGather, large, in_servers_of(8, 16), h100(), simple).first);
+  NcclFabric mesh = h100();
+  mesh.nvswitch = false;
+  EXPECT_FALSE(exchanged(kAllGather, large, server, mesh, simple).first);
 }
 
 TEST(Choice, PatNeedsOneRankAServer) {

@@ -1,3 +1,4 @@
+#include <bit>
 #include <vector>
 
 #include "simulator/collectives/building.h"
@@ -22,8 +23,10 @@ std::vector<std::int32_t> halving(std::int32_t n) {
 /// over the servers of each rail (rails.h): ceil(log2 n) rounds to reduce and scatter and as many
 /// to gather, for any number n of servers, in which all do the same. At a distance of d servers,
 /// the one before it having been d', each sends what it has of the parts of those d, … d' - 1
-/// further on to the server d further on, which adds it; to gather, backwards. Within servers
-/// everyone exchanges with everyone at once, before and after.
+/// further on to the server d further on, which adds it; to gather, backwards. Of 2^k servers the
+/// one with the other bit d takes the place of the one d further on, which is recursive halving and
+/// doubling (Rabenseifner 2004): as many rounds, and servers of one segment keep together. Within
+/// servers everyone exchanges with everyone at once, before and after.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   require_even(request, "circulant");
   Schedule schedule = empty_schedule(request, shape);
@@ -42,14 +45,16 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   }
   rounds.next_round();
   const std::vector<std::int32_t> distances = halving(servers);
+  const bool by_bits = std::has_single_bit(static_cast<std::uint32_t>(servers));
   std::vector<std::int32_t> chunks;
   const auto exchange = [&](std::int32_t distance, std::int32_t before, bool reduce) {
     for (std::int32_t rail = 0; rail < rails.count; ++rail) {
       for (std::int32_t server = 0; server < servers; ++server) {
-        const std::int32_t further = (server + distance) % servers;
+        const std::int32_t further = by_bits ? server ^ distance : (server + distance) % servers;
+        const std::int32_t first = by_bits ? further & ~(distance - 1) : further;
         chunks.clear();
         for (std::int32_t i = 0; i < before - distance; ++i) {
-          chunks.push_back(rail * servers + (further + i) % servers);
+          chunks.push_back(rail * servers + (first + i) % servers);
         }
         const std::int32_t here = rails.head(server, rail), there = rails.head(further, rail);
         rounds.send(reduce ? here : there, reduce ? there : here, chunks, reduce);

@@ -34,6 +34,6 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 
 extern const StragglerModel kBackgroundStragglerModel;
 const StragglerModel kBackgroundStragglerModel{
-    "background", "traffic of others between two GPUs, at a constant rate", kFields, apply};
+    "background", "traffic of others between two GPUs, at a constant rate", kFields, apply, true};
 
 }  // namespace lockstep

@@ -33,6 +33,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 }  // namespace
 
 extern const StragglerModel kDownStragglerModel;
-const StragglerModel kDownStragglerModel{"down", "a link or switch that fails", kFields, apply};
+const StragglerModel kDownStragglerModel{"down", "a link or switch that fails", kFields, apply,
+                                         true};
 
 }  // namespace lockstep

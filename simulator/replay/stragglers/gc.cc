@@ -28,6 +28,6 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 }  // namespace
 
 extern const StragglerModel kGcStragglerModel;
-const StragglerModel kGcStragglerModel{"gc", "garbage-collection pauses", kFields, apply};
+const StragglerModel kGcStragglerModel{"gc", "garbage-collection pauses", kFields, apply, true};
 
 }  // namespace lockstep

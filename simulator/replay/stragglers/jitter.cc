@@ -51,6 +51,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 
 extern const StragglerModel kJitterStragglerModel;
 const StragglerModel kJitterStragglerModel{
-    "jitter", "computations that vary by a distribution, drawn anew in each step", kFields, apply};
+    "jitter", "computations that vary by a distribution, drawn anew in each step", kFields, apply,
+    true};
 
 }  // namespace lockstep

@@ -18,6 +18,6 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 
 extern const StragglerModel kLinkStragglerModel;
 const StragglerModel kLinkStragglerModel{"link", "a slow cable: both directions of a link", kFields,
-                                         apply};
+                                         apply, true};
 
 }  // namespace lockstep

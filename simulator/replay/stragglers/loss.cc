@@ -54,6 +54,6 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 }  // namespace
 
 extern const StragglerModel kLossStragglerModel;
-const StragglerModel kLossStragglerModel{"loss", "a link that loses packets", kFields, apply};
+const StragglerModel kLossStragglerModel{"loss", "a link that loses packets", kFields, apply, true};
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 }  // namespace
 
 extern const StragglerModel kSwitchStragglerModel;
-const StragglerModel kSwitchStragglerModel{"switch", "a slow switch: all its links", kFields,
-                                           apply};
+const StragglerModel kSwitchStragglerModel{"switch", "a slow switch: all its links", kFields, apply,
+                                           true};
 
 }  // namespace lockstep
