@@ -123,4 +123,11 @@ void Rounds::arrived(std::int32_t place, std::int32_t slot) {
   before_[static_cast<std::size_t>(place)].push_back({slot, SlotWait::kAll});
 }
 
+void Rounds::keep_last(std::int32_t place, std::size_t count) {
+  std::vector<SlotWait>& before = before_[static_cast<std::size_t>(place)];
+  if (before.size() > count) {
+    before.erase(before.begin(), before.end() - static_cast<std::ptrdiff_t>(count));
+  }
+}
+
 }  // namespace lockstep

@@ -48,6 +48,9 @@ class Rounds {
   void next_round();
   /// Makes what `place` sends from the next round on wait for all of `slot`.
   void arrived(std::int32_t place, std::int32_t slot);
+  /// Drops all that `place` waits for but the last `count` arrivals: where these cannot have come
+  /// before the others did.
+  void keep_last(std::int32_t place, std::size_t count);
   /// What a transfer from `place` would wait for.
   std::span<const SlotWait> waits(std::int32_t place) const {
     return before_[static_cast<std::size_t>(place)];

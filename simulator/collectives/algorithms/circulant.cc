@@ -67,6 +67,14 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   }
   for (std::size_t i = distances.size(); i-- > 0;) {
     exchange(distances[i], i == 0 ? servers : distances[i - 1], false);
+    if (i + 1 == distances.size()) {
+      // It came from where the last part to reduce went, once all but the last arrival were there.
+      for (std::int32_t server = 0; server < servers; ++server) {
+        for (std::int32_t rail = 0; rail < rails.count; ++rail) {
+          rounds.keep_last(rails.head(server, rail), 2);
+        }
+      }
+    }
   }
   for (const auto& ranks : rails.servers) {
     rails.each_to_each(ranks, [&](std::int32_t to, std::int32_t from, std::int32_t rail) {
