@@ -82,6 +82,7 @@ std::vector<std::string> megatron_job_flags(const Job& job) {
   add(true, "micro-batch-size", job.micro_batch);
   add(true, "global-batch-size", job.global_batch);
   set(job.sequence_parallel, "sequence-parallel");
+  set(job.schedule == "1f1b-overlap", "overlap-moe-expert-parallel-comm");
   set(job.rank_order == "tp-cp-ep-pp-dp", "use-tp-pp-dp-mapping");
   if (job.cp > 1) {
     flags.push_back(fmt::format("--cp-comm-type {}", job.context_comm == ContextComm::kRing ? "p2p"
@@ -153,7 +154,7 @@ std::vector<std::string> beyond_megatron(const Job& job) {
     lines.push_back(
         fmt::format("Megatron-LM has no flag for ranks in the order {}.", job.rank_order));
   }
-  if (job.schedule != "1f1b") {
+  if (job.schedule != "1f1b" && job.schedule != "1f1b-overlap") {
     lines.push_back(fmt::format("Megatron-LM has no schedule {}.", job.schedule));
   }
   if (job.hsdp_replicas > 1) {

@@ -1,5 +1,6 @@
 #include "generator/exact/interleave.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -17,6 +18,17 @@ double work_of(const Op& op) {
   return op.comm == CommType::kNone ? static_cast<double>(op.compute.count_ps()) : 0;
 }
 
+bool computes(const Op& op) { return op.comm == CommType::kNone; }
+
+/// Whether an operation waits for a collective among those from `begin` on. (What comes from other
+/// stages comes when it may.)
+bool waits_for_collective(const std::vector<Op>& ops, const Op& op, std::size_t begin) {
+  return std::ranges::any_of(op.after, [&](std::int32_t earlier) {
+    const auto at = static_cast<std::size_t>(earlier);
+    return at >= begin && !computes(ops[at]) && ops[at].comm != CommType::kSendRecv;
+  });
+}
+
 }  // namespace
 
 std::vector<std::int32_t> interleave(std::vector<Op>& ops, std::size_t begin, std::size_t middle) {
@@ -28,17 +40,24 @@ std::vector<std::int32_t> interleave(std::vector<Op>& ops, std::size_t begin, st
   }
   std::vector<std::size_t> order;
   order.reserve(ops.size() - begin);
-  while (passes[0].next < passes[0].end || passes[1].next < passes[1].end) {
-    const bool second = passes[0].next == passes[0].end ||
-                        (passes[1].next < passes[1].end && passes[1].share() < passes[0].share());
-    Turns& pass = passes[second ? 1 : 0];
-    bool computed = false;
-    while (!computed && pass.next < pass.end) {
+  bool other_waits = false;
+  for (int turn = 0; order.size() < ops.size() - begin; turn = 1 - turn) {
+    Turns &pass = passes[turn], &other = passes[1 - turn];
+    const std::size_t start = pass.next;
+    bool waits = false;
+    while (pass.next < pass.end) {
       const Op& op = ops[pass.next];
-      computed = op.comm == CommType::kNone;
+      waits = computes(op) && waits_for_collective(ops, op, start);
+      if (waits) {
+        break;
+      }
       pass.done += work_of(op);
       order.push_back(pass.next++);
+      if (computes(op) && !other_waits && other.next < other.end && other.share() < pass.share()) {
+        break;
+      }
     }
+    other_waits = waits;
   }
   std::vector<std::int32_t> place(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {

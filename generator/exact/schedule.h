@@ -42,6 +42,7 @@ struct PipelineSchedule {
   bool one_chunk = false;        ///< knows no interleaving: vpp is 1
   bool splits_backward = false;  ///< some backward passes come in two parts
   bool bidirectional = false;
+  bool side_by_side = false;  ///< some passes run beside the next (PipelineSlot::beside_next)
 
   std::int64_t chunks(const PipelineShape& shape) const { return bidirectional ? 2 : shape.vpp; }
 };

@@ -48,7 +48,6 @@ constexpr auto kUnmodelled = std::to_array<Unmodelled>({
     {"account-for-loss-in-pipeline-split", "the head counts as no layer"},
     {"mtp-num-layers", "layers for multi-token prediction are left out"},
     {"moe-shared-expert-overlap", "shared experts run after the routed ones"},
-    {"overlap-moe-expert-parallel-comm", "dispatch and combine overlap with nothing"},
     {"delay-wgrad-compute", "weight gradients follow their input's"},
     {"defer-embedding-wgrad-compute", "the head's weight gradient is not put off"},
     {"num-distributed-optimizer-instances", "the optimizer is cut over all data-parallel ranks"},
@@ -93,6 +92,7 @@ class JobReader {
     }
     turn_on("sequence_parallel", launch_.has("sequence-parallel"));
     read_overlap();
+    read_schedule();
     read_virtual_stages();
     read_order();
     read_recompute();
@@ -145,6 +145,13 @@ class JobReader {
              std::pair("tp-comm-overlap-rs-dgrad", "tp_comm_overlap_rs_dgrad"),
          }) {
       turn_on(ours, launch_.has(theirs) && (overlaps || args_.given("tp_comm_overlap")));
+    }
+  }
+
+  /// Batch by batch: the passes of two microbatches side by side.
+  void read_schedule() {
+    if (launch_.has("overlap-moe-expert-parallel-comm")) {
+      args_.set_default("schedule", "1f1b-overlap");
     }
   }
 

@@ -18,11 +18,12 @@ ProcessWorkload process_workload(const Job& job, const OperatorTime& time, const
   const StagePlan plan(job, time);
   Families families(layout_of(job), job.hsdp_replicas);
   const PipelineSchedule& schedule = pipeline_schedule_named(job.schedule);
-  if (schedule.splits_backward || schedule.bidirectional) {
+  if (schedule.splits_backward || schedule.side_by_side) {
     throw Error(
-        fmt::format("a process has whole backward passes; schedule {} splits them", schedule.name))
+        fmt::format("a process has whole passes, one after the other, which schedule {} has not",
+                    schedule.name))
         .field("--schedule")
-        .expected("a schedule of whole passes, such as 1f1b or gpipe");
+        .expected("1f1b or gpipe");
   }
   const PipelineShape shape{job.pp, job.vpp, job.microbatches()};
   ProcessWorkload result;

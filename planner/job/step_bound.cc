@@ -441,7 +441,7 @@ double StepBound::busy_s(const Job& job) {
   double sum = 0;
   const ModelChunk whole{0, layer_count(job.model), true, true};
   for (const UnitTimes* unit : model.units(whole)) {
-    if (schedule.bidirectional) {  // a forward pass runs in turns with a backward one
+    if (schedule.side_by_side) {  // a forward pass runs in turns with a backward one
       sum += unit->compute_forward + unit->compute_backward;
       continue;
     }
@@ -453,7 +453,7 @@ double StepBound::busy_s(const Job& job) {
 }
 
 StepFloor StepBound::of(const Job& job, std::int64_t most_walked) {
-  if (pipeline_schedule_named(job.schedule).bidirectional) {
+  if (pipeline_schedule_named(job.schedule).side_by_side) {
     return {busy_s(job), busy_s(job)};
   }
   UniformCosts costs(job, units_, bounds_);

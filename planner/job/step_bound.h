@@ -42,7 +42,7 @@ class StageCosts {
 inline constexpr std::int64_t kMostWalked = 4096;
 
 /// What StepBound::of() is, on stages with these costs. PRECONDITION: check_job(job); no
-/// bidirectional schedule.
+/// schedule with passes side by side.
 StepFloor step_floor(const Job& job, StageCosts& costs, std::int64_t most_walked = kMostWalked);
 
 /// Lower bounds on the time of a step as the replay would find it: the replay's own graph with one
@@ -57,7 +57,7 @@ StepFloor step_floor(const Job& job, StageCosts& costs, std::int64_t most_walked
 ///
 /// All of it is sums and maxima of lower bounds, in which no rank can be ahead of the one it is
 /// about, so the result is one too. Left out, at 0: sums of a few bytes, tied embeddings, fp8's
-/// scales, the host. Bidirectional schedules have the bound of busy_s() alone.
+/// scales, the host. Schedules with passes side by side have the bound of busy_s() alone.
 class StepBound {
  public:
   /// `topology` must outlive it. Jobs: as UnitTimesCache::of(). Not for two threads at once.
@@ -68,7 +68,7 @@ class StepBound {
   /// O(passes of all stages), or where they are not walked through O(virtual stages).
   /// PRECONDITION: check_job(job).
   StepFloor of(const Job& job, std::int64_t most_walked = kMostWalked);
-  /// The passes of a mean stage alone, of bidirectional schedules their computations: what any
+  /// The passes of a mean stage alone, of schedules with passes side by side their computations: what any
   /// choice of ZeRO, interleaving and layers a stage takes. O(1) for jobs that are cut alike.
   double busy_s(const Job& job);
 

@@ -1,12 +1,16 @@
 #include "generator/exact/exact_workload.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "generator/model/zoo.h"
 #include "simulator/replay/step_simulation.h"
 #include "tests/support/exact_models.h"
 #include "tests/support/free_network.h"
+#include "tests/support/replayed_job.h"
+#include "topologies/topology_file.h"
 #include "workloads/validate.h"
 #include "workloads/workload_json.h"
 
@@ -160,6 +164,46 @@ TEST(ExactWorkload, DualPipeRunsPassesSideBySide) {
     before = &op;
   }
   EXPECT_GT(changes, 20);
+}
+
+// Side by side nothing is slower here, and the bubble is that of 1F1B: (pp - 1)(f + b), by vpp
+// where chunks are interleaved; a pass that stands beside another ends up to a layer earlier.
+TEST(ExactWorkload, PassesSideBySideHaveTheBubbleOf1F1B) {
+  constexpr std::int64_t kLayers = 32;
+  for (const auto& [pp, vpp] : {std::pair(1, 1), {2, 1}, {4, 1}, {2, 2}, {4, 2}, {4, 4}}) {
+    for (const std::int64_t microbatches : {pp, 2 * pp, 4 * pp}) {
+      SCOPED_TRACE(fmt::format("{} stages of {} chunks, {}", pp, vpp, microbatches));
+      Job job = uniform_job(pp, vpp, microbatches);
+      job.model.blocks.front().layers = kLayers * pp * vpp;
+      job.schedule = "1f1b-overlap";
+      const Workload workload = exact_workload(job, uniform);
+      ASSERT_NO_THROW(validate(workload));
+      const std::int64_t layers = kLayers * 3 * (microbatches * vpp + pp - 1);
+      const Time step = step_of(workload);
+      EXPECT_LE(step, Time::us(layers));
+      EXPECT_GE(step, Time::us(layers - 3 * 2 * (pp - 1)));
+    }
+  }
+}
+
+// A layer's passes wait for its experts' transfers; side by side those of one pass run while the
+// other computes, all but those of the first forward and the last backward of eight passes.
+TEST(ExactWorkload, PassesSideBySideHideExpertsTransfers) {
+  const auto exposed_s = [](const char* schedule) {
+    Job job;
+    job.model = find_model("mixtral-8x7b", {{"layers", 4.0}});
+    job.gpus = job.ep = 8;
+    job.seq = 2048;
+    job.global_batch = 8 * 8;
+    job.schedule = schedule;
+    const Topology topology = topology_from("Spectrum-X:g=8,gps=1");
+    const StepResult step = testing::replay_job(job, topology, testing::roofline_of(job));
+    return step.exposed_by_group[static_cast<std::size_t>(GroupKind::kEp)].seconds();
+  };
+  const double apart = exposed_s("1f1b"), beside = exposed_s("1f1b-overlap");
+  EXPECT_GT(apart, 0.05);
+  EXPECT_LT(beside, 0.25 * apart);
+  EXPECT_GE(beside, 0.125 * apart);
 }
 
 TEST(ExactWorkload, SchedulesRefuseShapesTheyDoNotKnow) {

@@ -110,6 +110,7 @@ const PipelineSchedule kDualpipePipelineSchedule{
     .order = order,
     .one_chunk = true,
     .splits_backward = true,
-    .bidirectional = true};
+    .bidirectional = true,
+    .side_by_side = true};
 
 }  // namespace lockstep
