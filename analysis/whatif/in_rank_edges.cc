@@ -254,7 +254,7 @@ std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
                                 const std::vector<TransferMatch>& matches, bool data_parallel,
                                 bool overlap, const std::string& file, Warnings* warnings) {
   Drawer drawer(table, ops, file);
-  if (table.both_ways) {
+  if (table.side_by_side) {
     drawer.side_by_side(ops.compute);
     drawer.partners(ops.compute, matches);
   } else {
@@ -266,7 +266,7 @@ std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
     drawer.stream(ops.of(type));
   }
   drawer.transfers(matches);
-  if (!table.both_ways) {
+  if (!table.side_by_side) {
     drawer.first_backward();
   }
   if (data_parallel) {

@@ -203,6 +203,26 @@ bool goes_both_ways(const OpTable& table) {
   return second && table.stages > 1;
 }
 
+/// Whether a pass of some stage begins before half of the one before it is over.
+bool overlaps(const OpTable& table) {
+  std::vector<const OpNode*> passes;
+  for (const OpNode& node : table.nodes) {
+    if (is_compute(node.type)) {
+      passes.push_back(&node);
+    }
+  }
+  std::ranges::stable_sort(
+      passes, {}, [](const OpNode* node) { return std::pair(node->stage, node->start_s); });
+  for (std::size_t i = 1; i < passes.size(); ++i) {
+    const OpNode &before = *passes[i - 1], &pass = *passes[i];
+    const float shorter = std::min(before.end_s - before.start_s, pass.end_s - pass.start_s);
+    if (before.stage == pass.stage && before.end_s - pass.start_s > shorter / 2) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// The places of one step's rows, or the text of what is wrong with the step.
 class StepFiller {
  public:
@@ -392,6 +412,8 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   }
   check_numbering(table, file);
   table.both_ways = goes_both_ways(table);
+  table.side_by_side =
+      table.both_ways || (trace.extra.alone_s.size() == trace.size() && overlaps(table));
   for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
     table.steps.push_back(trace.step[bounds[s]]);
   }

@@ -54,6 +54,9 @@ struct OpTable {
   /// Whether microbatches enter the pipeline at both ends (DualPipe): chunk 0 of a stage is that
   /// chunk of the whole model, chunk 1 that of the stage as far from the other end.
   bool both_ways = false;
+  /// Whether passes of a stage run side by side; of traces with `alone_s` that do not go both ways
+  /// by their overlap in the reference step.
+  bool side_by_side = false;
 
   std::int32_t peers() const { return tp * cp; }  ///< workers of a (stage, dp_rank)
   /// Lanes of a step.

@@ -35,7 +35,7 @@ std::vector<std::size_t> apart_from_peers(const OpTable& table, const ComputeExc
   for (std::size_t worker = 0; worker < compute.workers; ++worker) {
     shares.push_back(compute.share(worker));
   }
-  const bool may_be_others = uneven || table.both_ways || !has_several_microbatches(table);
+  const bool may_be_others = uneven || table.side_by_side || !has_several_microbatches(table);
   for (std::size_t worker = 0; worker < compute.workers && width > 1; ++worker) {
     const double own = shares[worker];
     double others = 0;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,10 +51,33 @@ std::vector<std::int32_t> firsts(const OpTable& table, std::string_view name, st
 
 }  // namespace
 
+namespace {
+
+/// Whether computations of one pass stand between those of another.
+bool takes_turns(const OpProgram& program) {
+  using Pass = std::tuple<OpType, std::int32_t, std::int32_t>;
+  std::set<Pass> begun;
+  Pass current{OpType::kOther, -1, -1};
+  for (const Op& op : program.ops) {
+    const Pass pass{op.type, op.chunk, op.microbatch};
+    if (op.comm != CommType::kNone || op.type == OpType::kOther || pass == current) {
+      continue;
+    }
+    if (!begun.insert(pass).second) {
+      return true;
+    }
+    current = pass;
+  }
+  return false;
+}
+
+}  // namespace
+
 StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWorkers recorded)
     : worker_(static_cast<std::size_t>(parallel.gpus), -1) {
   bool known = false;
   for (const OpProgram& program : table.programs) {
+    side_by_side_ = side_by_side_ || takes_turns(program);
     for (const Op& op : program.ops) {
       both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
       known = known || op.type != OpType::kOther;

@@ -145,6 +145,7 @@ class StepTrace {
   std::int64_t gathers_in_passes(const OpTable& table) const;
 
   bool both_ways_ = false;     ///< microbatches enter at both ends
+  bool side_by_side_ = false;  ///< some passes take turns
   bool splits_ = false;        ///< gradients of weights have passes of their own
   bool weight_rows_ = false;   ///< which have rows
   bool weights_meet_ = false;  ///< and transfers with peers

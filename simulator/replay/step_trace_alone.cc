@@ -89,7 +89,7 @@ LonePasses StepTrace::lone_passes(std::size_t worker, const Together& together,
   for (const Entry& entry : entries_[worker]) {
     if (entry.type == OpType::kForwardReceive || entry.type == OpType::kBackwardReceive) {
       takes[static_cast<std::size_t>(entry.op)] =
-          both_ways_ || gathers_in_passes_ > 0 ? Time() : entry.end;
+          side_by_side_ || gathers_in_passes_ > 0 ? Time() : entry.end;
       continue;
     }
     takes[static_cast<std::size_t>(entry.op)] =

@@ -209,7 +209,7 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     }
     all.rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), span);
   }
-  if (both_ways_ || !all.weights.empty() || gathers_in_passes_ > 0) {
+  if (side_by_side_ || !all.weights.empty() || gathers_in_passes_ > 0) {
     begin_with_the_wait(all.rows, all.weights, gathers_in_passes_ > 0);
   }
   all.all_computed = all.compute.end;
@@ -352,7 +352,7 @@ float StepTrace::alone_s(const Placed& row, const LonePasses& alone) const {
   if (row.type == TraceOp::kOptimizerClip && alone.clip) {
     return static_cast<float>(alone.clip->seconds());
   }
-  if (is_compute(row.type) && (interference_.any() || both_ways_) && pure_passes_) {
+  if (is_compute(row.type) && (interference_.any() || side_by_side_) && pure_passes_) {
     return seconds_of(alone.computes, pass_key(row.type, row.chunk, row.microbatch));
   }
   return is_peer_comm(row.type)

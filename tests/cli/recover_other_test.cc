@@ -25,6 +25,8 @@ TEST_F(Recover, ReplayedStepsOfSplitSchedulesTakeTheirTime) {
   for (const auto& [more, straggler] :
        {std::pair("--gpus 16 --gbs 32 --schedule zb-h1", "gpu:13:1.81"),
         std::pair("--gpus 6 --gbs 12 --schedule dualpipe", "gpu:4:1.78"),
+        std::pair("--gpus 16 --tp 2 --gbs 64 --schedule 1f1b-overlap", "gpu:10:1.6"),
+        std::pair("--gpus 16 --tp 2 --vpp 2 --gbs 64 --schedule 1f1b-overlap", "gpu:3:1.3"),
         std::pair("--gpus 16 --tp 2 --sp --gbs 64 --schedule zb-h1", "gpu:10:1.6")}) {
     SCOPED_TRACE(more);
     simulate(small + more, straggler);
@@ -53,7 +55,7 @@ TEST_F(Recover, ATableOfLayersIsRead) {
 
 // What simulations write gives no cause for warnings.
 TEST_F(Recover, CleanTracesAreReadWithoutWarnings) {
-  for (const std::string schedule : {"1f1b", "gpipe", "zb-h1", "dualpipe"}) {
+  for (const std::string schedule : {"1f1b", "1f1b-overlap", "gpipe", "zb-h1", "dualpipe"}) {
     simulate(fmt::format("--model llama3-8b --gpus 8 --pp 4 --mbs 1 --gbs 64 --seq 2048 "
                          "--schedule {}",
                          schedule),
