@@ -11,6 +11,8 @@ import pyarrow
 
 import lockstep
 
+os.environ.pop("LD_PRELOAD", None)  # a sanitizer's library is for Python alone: the program has its own
+
 TINY = "tests/data/simulate/tiny.txt"
 
 
