@@ -193,7 +193,8 @@ sed -i 's/tiny.txt/absent.txt/' "$scratch/files.yaml"
 "$lockstep" sweep "$scratch/files.yaml" -o "$scratch/none" --keep-files 2>"$scratch/err" && fail "no point is done, and all is well"
 grep -q 'no point is done; point 0: .*absent.txt' "$scratch/err" || fail "$(cat "$scratch/err")"
 
-# A launcher of another MPI.
+# A launcher of another MPI. What Open MPI takes in MPI_Init it does not give back: from here on a sanitizer counts no leaks.
+export LSAN_OPTIONS=detect_leaks=0
 if [[ -f $(dirname "$lockstep")/liblockstep-mpi.so ]]; then
   for rank in 0 1; do
     code=0

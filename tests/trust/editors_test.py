@@ -5,6 +5,7 @@ last line's end. They say the same, and give the same bytes; UTF-16 is refused w
 Usage: editors_test.py <lockstep>
 """
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,7 +58,7 @@ failures, runs = [], 0
 
 
 def result(words, name, data):
-    """Exit code, and everything said and written, without the folder's name."""
+    """Exit code, and everything said and written, without the folder's name and the CPU time that it took."""
     global runs
     runs += 1
     with tempfile.TemporaryDirectory() as scratch:
@@ -68,7 +69,7 @@ def result(words, name, data):
         done = subprocess.run([lockstep, *placed], capture_output=True, stdin=subprocess.DEVNULL, env=clean_environment(),
                               timeout=60 * PATIENCE)
         texts = [done.stdout, done.stderr, *(data for _, data in sorted(tree(folder / "out").items()))]
-        return done.returncode, [text.replace(scratch.encode(), b"") for text in texts]
+        return done.returncode, [re.sub(rb"in [0-9.]+ s of CPU", b"", text.replace(scratch.encode(), b"")) for text in texts]
 
 
 for kind, (command, source) in FILES.items():
