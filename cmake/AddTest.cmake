@@ -1,25 +1,24 @@
 # One line adds a test; tests/README.md shows each kind.
 find_package(GTest REQUIRED)
 
-# Seconds after which a test is given up: so many times more without optimisation or under a sanitizer, and there four times
-# that, since some take 50 times as long on cores that others use as well. Under one scripts see
-# LOCKSTEP_SANITIZED ("address", "thread"), for what cannot be asked of such a program (limits of memory), and a library
-# that is loaded before the sanitizer's own is allowed.
+# Seconds after which a test or a command of one is given up: four times more without optimisation, 16 times under a sanitizer,
+# where some take 50 times as long on cores that others use as well. There scripts see LOCKSTEP_SANITIZED ("address",
+# "thread"), for what cannot be asked of such a program (limits of memory), and a library that is loaded before the
+# sanitizer's own is allowed.
 set(lockstep_test_patience 1)
 if(CMAKE_BUILD_TYPE STREQUAL Debug)
   set(lockstep_test_patience 4)
 endif()
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=([a-z]+)")
-  set(lockstep_test_patience 4)
+  set(lockstep_test_patience 16)
   set(lockstep_test_sanitizer ${CMAKE_MATCH_1})
 endif()
 function(lockstep_test_limit name seconds)
   math(EXPR limit "${seconds} * ${lockstep_test_patience}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
   if(lockstep_test_sanitizer)
-    math(EXPR limit "4 * ${limit}")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT LOCKSTEP_SANITIZED=${lockstep_test_sanitizer} ASAN_OPTIONS=verify_asan_link_order=0)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
 endfunction()
 
 # lockstep_test(<name> SOURCES <file>... LIBS <library>... [LABELS <label>...])
