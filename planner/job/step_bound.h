@@ -68,8 +68,9 @@ class StepBound {
   /// O(passes of all stages), or where they are not walked through O(virtual stages).
   /// PRECONDITION: check_job(job).
   StepFloor of(const Job& job, std::int64_t most_walked = kMostWalked);
-  /// The passes of a mean stage alone, of schedules with passes side by side their computations: what any
-  /// choice of ZeRO, interleaving and layers a stage takes. O(1) for jobs that are cut alike.
+  /// The passes of a mean stage alone, of schedules with passes side by side their computations:
+  /// what any choice of ZeRO, interleaving and layers a stage takes. O(1) for jobs that are cut
+  /// alike.
   double busy_s(const Job& job);
 
  private:
