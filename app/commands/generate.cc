@@ -125,9 +125,7 @@ void print_remarks(const ExactJob& job) {
 
 /// The generator that is named, with its words.
 GenerateRequest request_of(const GenerateFlags& flags, const Generator& generator) {
-  const bool has_script = generator.name == "simai-training" || generator.name == "megatron" ||
-                          generator.name.starts_with("deepspeed");
-  if (flags.script_compat && !has_script) {
+  if (flags.script_compat && !trains(generator)) {
     throw Error(fmt::format("{} reads no script's flags", generator.name))
         .field("--script-compat")
         .expected("--generator simai-training, megatron, deepspeed12 or deepspeed3 beside it");

@@ -25,6 +25,11 @@ std::string_view shared_flag(std::string_view name) {
                                                                                      : "";
 }
 
+/// A flag's name in a word such as "--tp" or "--tp=4"; empty: it is no flag.
+std::string_view name_in(std::string_view word) {
+  return word.starts_with("--") ? word.substr(2, word.find('=') - 2) : std::string_view();
+}
+
 /// A plan that is written as an object of flags.
 std::vector<std::string> words_of(const JsonView& plan) {
   std::vector<std::string> words;
@@ -64,13 +69,14 @@ std::vector<std::string> parse_words(std::string_view text, const std::string& f
     return words_of(plan);
   }
   std::vector<std::string> words;
-  plan["flags"].each([&](const JsonView& word) { words.push_back(word.string()); });
+  plan["flags"].each([&](const JsonView& word) {
+    const std::string_view name = name_in(word.string());
+    if (!name.empty() && !is_axis(name) && shared_flag(name).empty()) {
+      throw word.error("this is no axis of a plan");
+    }
+    words.push_back(word.string());
+  });
   return words;
-}
-
-/// A flag's name in a word such as "--tp" or "--tp=4"; empty: it is no flag.
-std::string_view name_in(std::string_view word) {
-  return word.starts_with("--") ? word.substr(2, word.find('=') - 2) : std::string_view();
 }
 
 /// The value of the flag at `at`; moves `at` to its last word.

@@ -48,11 +48,12 @@ class JobPlanner {
   using Report = JobPlanReport;
 
   /// The one plan that the axes leave, by the replay; whether it fits is told, not asked.
-  ExitCode price(const Job& job) {
+  ExitCode price(const ExactJob& given) {
+    const Job& job = given.job;
     JobPlanReport report;
     JobPlan plan;
     plan.job = job;
-    plan.memory = peak_memory(memory_by_stage(job));
+    plan.memory = peak_memory(given.memory);
     plan.floor = StepBound(input_.topology, problem_.operator_time()).of(job);
     plan.step = replay(job, {}, 0);
     plan.priced = true;
@@ -233,7 +234,7 @@ ExitCode price_job_plan(const JobPlanOptions& given) {
   const JobPlanInput input = read_job_plan(options);
   ExactJob described = described_job(options.words);
   take_gpu_type(input.topology, described);
-  return JobPlanner(input).price(worked_out(std::move(described)).job);
+  return JobPlanner(input).price(worked_out(std::move(described)));
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ PresetFamily family_of(const Generator& generator) {
 }
 
 void check_trains(const Generator& generator) {
-  if (generator.name != "simai-training" && generator.name != "megatron" &&
-      !is_deepspeed(generator)) {
+  if (!trains(generator)) {
     throw Error(fmt::format("{} writes no training step, which is all the exact flavour has",
                             generator.name))
         .field("--flavour")
@@ -118,7 +117,7 @@ class MegatronLine {
     put("global-batch-size", args_.global_batch);
     put_if(args_.sequence_parallel, "sequence-parallel");
     put_if(args_.distributed_optimizer && !deepspeed_, "use-distributed-optimizer");
-    put_if(flags_.on("overlap_grad_reduce"), "overlap-grad-reduce");
+    put_if(deepspeed_ || flags_.on("overlap_grad_reduce"), "overlap-grad-reduce");
     put_if(args_.recompute, "recompute-activations");
   }
 
@@ -158,7 +157,6 @@ class MegatronLine {
 
   void zero() {
     put_if(args_.stage == 1, "use-distributed-optimizer");
-    put_if(!flags_.on("overlap_grad_reduce"), "overlap-grad-reduce");
     if (args_.stage > 1) {
       text_ += fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {} ",
                            args_.stage == 2 ? "optim_grads" : "optim_grads_params");
@@ -193,6 +191,11 @@ Warnings unheeded(const TrainingArgs& args) {
 }
 
 }  // namespace
+
+bool trains(const Generator& generator) {
+  return generator.name == "simai-training" || generator.name == "megatron" ||
+         is_deepspeed(generator);
+}
 
 AicbJob aicb_job(const Generator& generator, const GenerateRequest& request) {
   check_trains(generator);

@@ -17,6 +17,10 @@ struct AicbJob {
   Warnings warnings;               ///< flags of AICB's that a whole step of all ranks does not heed
 };
 
+/// Whether a generator writes a training step, and so has a script's flags: simai-training,
+/// megatron, deepspeed12 and deepspeed3.
+bool trains(const Generator& generator);
+
 /// The job behind the flags of AICB's simai-training, megatron, deepspeed12 and deepspeed3, for a
 /// step that is not AICB's (`generate --generator NAME --flavour exact`). Presets and defaults are
 /// AICB's. What its flags leave open is as its frames have it:

@@ -44,7 +44,7 @@ void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape);
 /// place before or behind one that is slow; where everyone exchanges with everyone at once
 /// ("hierarchical" in one server) all but the slow one are alike. The same bytes go through the
 /// same ports, and where it is done the time is the ring's, with all entering at once and after
-/// late ranks (tests/property/symmetry_property_test.cc):
+/// late ranks (tests/property/server_exchange_property_test.cc):
 ///
 ///   - a ring over the whole server that gathers or scatters, where a slice takes at least as
 ///     long as a hop, which it then hides but once. (With part of the server other groups have

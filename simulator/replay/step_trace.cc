@@ -87,6 +87,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
       weights_meet_ = weights_meet_ || (weights && op.comm != CommType::kNone);
     }
   }
+  side_by_side_ = side_by_side_ || both_ways_;
   if (!known) {
     throw Error("the workload's operations have no types, which the columns of a trace need")
         .hint("a trace of this step can be written as .json or .json.gz");

@@ -35,6 +35,7 @@ lockstep_cli_test(cli_plan_job_price_axis ARGS ${given} --tp 4 EXIT 2 ERR "--tp:
 lockstep_cli_test(cli_plan_job_price_gpus ARGS ${given} --gpus 4 EXIT 2 ERR "llama3-8b-given.json: --gpus: the plan is of 8, not of 4")
 lockstep_cli_test(cli_plan_job_price_resume ARGS ${given} --resume j EXIT 2 ERR "--resume: only a search heeds this")
 lockstep_cli_test(cli_plan_job_price_mixed ARGS ${job} --price tests/data/plan/mixed-given.json EXIT 2 ERR "mixed-given.json: best.kinds: no flags say how these pipelines differ")
+lockstep_cli_test(cli_plan_job_price_flag ARGS ${job} --price tests/fuzz/corpus/given_plan/other_flag.json EXIT 2 ERR "other_flag.json: flags.2.: this is no axis of a plan")
 lockstep_cli_test(cli_plan_job_price_other ARGS ${job} --price tests/data/plan/metis/plan.json EXIT 2 ERR "metis/plan.json: [a-z_]+: this is no axis of a plan")
 lockstep_cli_test(cli_plan_job_no_cut ARGS ${job} --tp 3 EXIT 2 ERR "no plan is left of 0 cuts" "tp 3 x cp 1 x pp")
 lockstep_cli_test(cli_plan_job_two_pins ARGS ${job} --tp 8 --pp 2 EXIT 2 ERR "no plan is left of 0 cuts" "tp 8 x cp 1 x pp 2 does not divide 8 GPUs")
