@@ -5,7 +5,7 @@ less than 1 % of the step (by a simulation without it) need not be. S is that of
 are named (or for the slowest, if none is), against the simulations with and without them.
 
 Usage: bench/recover_stragglers.py [<lockstep>] [<jobs>] [<seed>] [<kind>]
-A kind is dense (any schedule), zb-h1, dualpipe, zero3, experts or interference.
+A kind is dense (any schedule), zb-h1, dualpipe, zero3, experts, 1f1b-overlap (of experts) or interference.
 """
 import json
 import pathlib
@@ -34,22 +34,23 @@ def time_of(job, slow, *more):
 
 
 def random_job():
-    splits = kind in ("zb-h1", "dualpipe")
-    tp, pp, dp = draw.choice([1, 1, 2, 4]), draw.choice([2, 4] if splits else [1, 2, 4]), draw.choice([3, 4, 8])
+    schedule_of_kind = kind if kind in ("zb-h1", "dualpipe", "1f1b-overlap") else ""
+    experts = kind in ("experts", "1f1b-overlap")
+    tp, pp, dp = draw.choice([1, 1, 2, 4]), draw.choice([2, 4] if schedule_of_kind else [1, 2, 4]), draw.choice([3, 4, 8])
     gpus = tp * pp * dp
-    model = "mixtral-8x7b" if kind == "experts" else "llama3-8b"
+    model = "mixtral-8x7b" if experts else "llama3-8b"
     job = ["--model", model, "--num-layers", "8", "--seq", "2048", "--mbs", "1", "--gpus", str(gpus), "--tp", str(tp),
            "--pp", str(pp), "--gbs", str(dp * draw.choice([4, 8, 16])), "--topology", f"Spectrum-X:g={(gpus + 7) // 8 * 8}"]
-    if splits:
-        job += ["--schedule", kind]
+    if schedule_of_kind:
+        job += ["--schedule", schedule_of_kind]
     elif pp > 1:
         schedule = draw.choice(["1f1b", "1f1b", "gpipe", "zb-h1", "dualpipe", "vpp"] if kind == "dense" else ["1f1b", "gpipe", "vpp"])
         job += ["--vpp", "2"] if schedule == "vpp" else ["--schedule", schedule]
-    if tp > 1 and (kind == "experts" or draw.random() < 0.5):
+    if tp > 1 and (experts or draw.random() < 0.5):
         job += ["--sp"]
     if kind == "zero3":
         job += ["--zero", "3"]
-    elif kind == "experts":
+    elif experts:
         job += ["--ep", str(draw.choice([each for each in (2, 4, 8) if dp % each == 0] or [1]))]
     elif kind == "interference":
         job += ["--interference", str(draw.choice([0.1, 0.2, 0.3]))]

@@ -70,7 +70,8 @@ int main(int argc, char** argv) {
     std::printf("%-24s %6.1f s of CPU\n", what, cpu_seconds() - begin);
     std::fflush(stdout);
   };
-  const DependencyGraph graph = make_dependency_graph(table, 2, "made up", nullptr);
+  const DependencyGraph graph =
+      make_dependency_graph(table, JobMeta{.dsp_size = 2}, "made up", nullptr);
   const Simulator simulator(table, graph, "made up");
   const Traced traced = measure(table, graph);
   report("transfers");

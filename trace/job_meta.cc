@@ -19,7 +19,7 @@ struct SizeField {
   std::int64_t low;
 };
 
-constexpr std::array<SizeField, 9> kSizes = {{
+constexpr std::array<SizeField, 10> kSizes = {{
     {"run_id", &JobMeta::run_id, 0},
     {"dp_size", &JobMeta::dp_size, 1},
     {"pp_size", &JobMeta::pp_size, 1},
@@ -29,12 +29,17 @@ constexpr std::array<SizeField, 9> kSizes = {{
     {"world_size", &JobMeta::world_size, 1},
     {"gathers_in_passes", &JobMeta::gathers_in_passes, 0},
     {"gradients_behind_gc", &JobMeta::gradients_behind_gc, 0},
+    {"clips_in_replicas", &JobMeta::clips_in_replicas, 0},
 }};
+
+bool is_flag(const SizeField& field) {
+  return field.member == &JobMeta::gradients_behind_gc ||
+         field.member == &JobMeta::clips_in_replicas;
+}
 
 /// Fields that the original tools do not have.
 bool is_ours(const SizeField& field) {
-  return field.member == &JobMeta::gathers_in_passes ||
-         field.member == &JobMeta::gradients_behind_gc;
+  return is_flag(field) || field.member == &JobMeta::gathers_in_passes;
 }
 
 Error error_at(const YAML::Node& node, const std::string& file, std::string message) {
@@ -90,9 +95,10 @@ void read_field(JobMeta& meta, const std::string& key, const YAML::Node& value,
       return;
     }
   }
-  constexpr std::array<std::string_view, 10> kKnown = {
-      "trial_name", "run_id",   "dp_size",    "pp_size",           "tp_size",
-      "dsp_size",   "vpp_size", "world_size", "gathers_in_passes", "gradients_behind_gc"};
+  constexpr std::array<std::string_view, 11> kKnown = {
+      "trial_name",       "run_id",   "dp_size",    "pp_size",           "tp_size",
+      "dsp_size",         "vpp_size", "world_size", "gathers_in_passes", "gradients_behind_gc",
+      "clips_in_replicas"};
   if (const std::string_view near = closest(key, kKnown); !near.empty()) {
     throw error_at(value, file, fmt::format("unknown field '{}'", printable(key)))
         .expected(join(kKnown, ", "))
@@ -118,10 +124,12 @@ void check(const JobMeta& meta, const std::string& file) {
         .field("gathers_in_passes")
         .expected("a divisor of dp_size, or 0");
   }
-  if (meta.gradients_behind_gc > 1) {
-    throw Error(fmt::format("{} is neither 0 nor 1", meta.gradients_behind_gc))
-        .at(file)
-        .field("gradients_behind_gc");
+  for (const SizeField& field : kSizes) {
+    if (is_flag(field) && meta.*field.member > 1) {
+      throw Error(fmt::format("{} is neither 0 nor 1", meta.*field.member))
+          .at(file)
+          .field(field.name);
+    }
   }
   if (product != meta.world_size) {
     throw Error(fmt::format("{} is not dp * pp * tp * dsp = {} * {} * {} * {}", meta.world_size,

@@ -25,6 +25,10 @@ struct JobMeta {
   /// 1: gradients are reduced behind the operation gc, which holds what is left of computing them
   /// when the last pass has ended (ZB-H1, DualPipe). Ours; written where it is so.
   std::int64_t gradients_behind_gc = 0;
+  /// 1: each dp_rank and cp_rank clips for itself, though the sums before do not end for all at
+  /// once (DualPipe without sharding, whose last sum is of a stage's two copies). Ours; written
+  /// where it is so.
+  std::int64_t clips_in_replicas = 0;
 
   bool operator==(const JobMeta&) const = default;
 };

@@ -35,12 +35,12 @@ class GroupMaker {
     }
   }
 
-  /// `gathers_in_passes`: see JobMeta.
-  void rest(std::int64_t gathers_in_passes) {
-    if (gathers_in_passes > 0 && gathers_in_passes < table_.dp) {
+  void rest(const JobMeta& meta) {
+    if (meta.gathers_in_passes > 0 && meta.gathers_in_passes < table_.dp) {
       find_last_backward();
     }
-    CommGroup embedding, clip{.members = {}, .scope = Scope::kStep};
+    const bool apart = meta.clips_in_replicas > 0;
+    CommGroup embedding, clip{.members = {}, .scope = apart ? Scope::kTensor : Scope::kStep};
     std::map<std::int32_t, CommGroup> copies;  // by the first of two stages with the same layers
     for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
       const TraceOp type = table_.nodes[n].type;
@@ -51,7 +51,7 @@ class GroupMaker {
         const std::int32_t stage = table_.nodes[n].stage;
         copies[std::min(stage, table_.stages - 1 - stage)].members.push_back(n);
       } else if (type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter ||
-                 type == TraceOp::kSeparateGradsAllReduce) {
+                 (type == TraceOp::kSeparateGradsAllReduce && !apart)) {
         add({{n}, Scope::kReplicas});
       } else if (is_peer_comm(type)) {
         add({{n}, reduces_over_replicas(n) ? Scope::kStep : Scope::kPeers});
@@ -222,16 +222,15 @@ std::vector<StageOps> make_stage_ops(const OpTable& table) {
   return stages;
 }
 
-DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_size,
-                                      const std::string& file, Warnings* warnings,
-                                      std::int64_t gathers_in_passes, bool gradients_behind_gc) {
+DependencyGraph make_dependency_graph(const OpTable& table, const JobMeta& meta,
+                                      const std::string& file, Warnings* warnings) {
   DependencyGraph graph;
-  graph.scopes = lane_scopes(table, file, gathers_in_passes);
+  graph.scopes = lane_scopes(table, file, meta.gathers_in_passes);
   graph.reduces_layernorm = table.tp > 1;
-  graph.gathers_in_passes = gathers_in_passes > 0;
+  graph.gathers_in_passes = meta.gathers_in_passes > 0;
   // Of one replica, too, the two stages that hold the same layers add up their gradients.
   const bool copies = table.both_ways && has(table, TraceOp::kGradsReduceScatter);
-  graph.data_parallel = table.dp > 1 || table.cp > 1 || dsp_size > 1 || copies;
+  graph.data_parallel = table.dp > 1 || table.cp > 1 || meta.dsp_size > 1 || copies;
   graph.overlap = graph.data_parallel && has(table, TraceOp::kSeparateGradsAllReduce);
   check_types(table, graph.data_parallel, file);
   const auto chunkless = std::count_if(
@@ -252,7 +251,7 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
                                                 graph.overlap, file, warnings);
     edges.insert(edges.end(), own.begin(), own.end());
     for (const std::uint32_t scatter : ops.of(TraceOp::kGradsReduceScatter)) {
-      if (gradients_behind_gc && graph.overlap) {
+      if (meta.gradients_behind_gc > 0 && graph.overlap) {
         edges.push_back({scatter, ops.of(TraceOp::kGc).front()});
       }
     }
@@ -266,7 +265,7 @@ DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_siz
 
   GroupMaker maker(table, file, graph);
   maker.pairs(stages, matched.matches);
-  maker.rest(gathers_in_passes);
+  maker.rest(meta);
   return graph;
 }
 

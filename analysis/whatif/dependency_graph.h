@@ -8,6 +8,7 @@
 #include "analysis/whatif/lane_scopes.h"
 #include "analysis/whatif/op_table.h"
 #include "base/warnings.h"
+#include "trace/job_meta.h"
 
 namespace lockstep::whatif {
 
@@ -44,14 +45,12 @@ struct DependencyGraph {
 
 /// Draws the graph from the nodes' reference times.
 ///
-/// `gathers_in_passes`, `gradients_behind_gc`: see JobMeta. `dsp_size`: degree of sequence
-/// parallelism; with one dp_rank and dsp_size 1 there is no data parallelism. ERRORS (naming the
+/// `meta`: its dsp_size and what is ours in it; with one dp_rank and dsp_size 1 there is no data
+/// parallelism. ERRORS (naming the
 /// operations): a stage without the operations that end a step, a number of transfers that fits no
 /// schedule, a send without its receive, parameters gathered or gradients scattered without data
 /// parallelism, lane_scopes.
-DependencyGraph make_dependency_graph(const OpTable& table, std::int64_t dsp_size,
-                                      const std::string& file, Warnings* warnings,
-                                      std::int64_t gathers_in_passes = 0,
-                                      bool gradients_behind_gc = false);
+DependencyGraph make_dependency_graph(const OpTable& table, const JobMeta& meta,
+                                      const std::string& file, Warnings* warnings);
 
 }  // namespace lockstep::whatif

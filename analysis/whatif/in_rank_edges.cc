@@ -24,8 +24,7 @@ class Drawer {
   }
 
   bool ended_before(std::uint32_t before, std::uint32_t after) const {
-    constexpr float kSlack = 1e-6F;  // seconds
-    return table_.nodes[before].end_s <= table_.nodes[after].start_s + kSlack;
+    return whatif::ended_before(table_, before, after);
   }
 
   /// Two passes that run side by side take turns, so that each waits for the other's message, too.

@@ -52,8 +52,7 @@ JobAnalysis::JobAnalysis(LoadedJob job, const JobMeta& meta, const std::string& 
                          const AnalysisOptions& options, Warnings* warnings)
     : trace(std::move(job.trace)),
       table(std::move(job.table)),
-      graph(make_dependency_graph(table, meta.dsp_size, file, warnings, meta.gathers_in_passes,
-                                  meta.gradients_behind_gc > 0)),
+      graph(make_dependency_graph(table, meta, file, warnings)),
       simulator(table, graph, file),
       traced(measure(table, graph)),
       model(make_model(table, graph, simulator, traced, as_traced(traced.step_start_s))),

@@ -67,6 +67,22 @@ std::vector<std::size_t> blocks_of(const OpTable& table, const std::string& file
 
 }  // namespace
 
+Groups LaneScopes::with_lone(Scope scope) const {
+  Groups out = of(scope);
+  std::vector<bool> seen(lanes);
+  for (const std::vector<std::uint32_t>& group : out) {
+    for (const std::uint32_t lane : group) {
+      seen[lane] = true;
+    }
+  }
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    if (!seen[lane]) {
+      out.push_back({lane});
+    }
+  }
+  return out;
+}
+
 LaneScopes lane_scopes(const OpTable& table, const std::string& file,
                        std::int64_t gathers_in_passes) {
   const auto tp = static_cast<std::size_t>(table.tp);

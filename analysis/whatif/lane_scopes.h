@@ -34,6 +34,8 @@ struct LaneScopes {
   /// Every group gets its largest value. `values`: the lanes of whole steps.
   template <class T>
   void take_largest(Scope scope, std::span<T> values) const;
+  /// All lanes: the groups, then those that are alone.
+  Groups with_lone(Scope scope) const;
 };
 
 /// Those of a table. O(lanes of a step).

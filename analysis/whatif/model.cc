@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "analysis/whatif/numbers.h"
+#include "analysis/whatif/stage_ops.h"
 #include "base/large_pages.h"
 #include "base/parallel.h"
 
@@ -53,18 +55,48 @@ std::vector<std::size_t> by_rank(const OpTable& table) {
   return workers;
 }
 
-/// Mean of a local type, added up in the order of the trace's rows: step, rank, seq. 0 if there are
-/// none.
-double mean_in_row_order(const OpTable& table, const Model& model, TraceOp type,
+/// Of each node what it has its ideal time in common with (Model), a type at first.
+std::vector<std::size_t> kinds_of(const OpTable& table) {
+  std::vector<std::size_t> kinds;
+  kinds.reserve(table.nodes.size());
+  for (const OpNode& node : table.nodes) {
+    const bool adds_copies = table.both_ways && node.type == TraceOp::kGradsReduceScatter &&
+                             node.chunk < 0;  // of two stages, not of replicas
+    kinds.push_back(index(node.type) + (adds_copies ? kTraceOpCount : 0));
+  }
+  if (!table.side_by_side) {
+    return kinds;
+  }
+  const auto make_beside = [&](std::uint32_t pass, std::uint32_t other) {
+    const OpNode& node = table.nodes[pass];
+    const std::size_t beside = kTraceOpCount * (1 + index(table.nodes[other].type));
+    kinds[pass] = index(node.type) + beside;
+    const std::size_t transfers = table.find(node.stage, pass_of(node.type).peer_comm, node.seq);
+    if (transfers != OpTable::npos) {
+      kinds[transfers] = index(table.nodes[transfers].type) + beside;
+    }
+  };
+  for (const StageOps& stage : make_stage_ops(table)) {
+    for (std::size_t i = 1; i < stage.compute.size(); ++i) {
+      const std::uint32_t before = stage.compute[i - 1], pass = stage.compute[i];
+      if (!ended_before(table, before, pass)) {
+        make_beside(before, pass);
+        make_beside(pass, before);
+      }
+    }
+  }
+  return kinds;
+}
+
+/// Mean of local operations of a kind, added up in the order of the trace's rows: step, rank, seq.
+double mean_in_row_order(const OpTable& table, const Model& model, const NodeList& of_kind,
                          const std::vector<std::size_t>& workers) {
   const std::size_t width = table.width();
   const std::size_t lanes = table.lanes();
   std::vector<std::vector<const double*>> nodes(static_cast<std::size_t>(table.stages));
-  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
-    if (table.nodes[n].type == type) {
-      nodes[static_cast<std::size_t>(table.nodes[n].stage)].push_back(
-          model.nodelay_durations(n, lanes));
-    }
+  for (const std::uint32_t n : of_kind) {
+    nodes[static_cast<std::size_t>(table.nodes[n].stage)].push_back(
+        model.nodelay_durations(n, lanes));
   }
   // A step's values are brought into the order of its rows first, row by row of the table.
   std::vector<std::size_t> begin(workers.size() + 1, 0);
@@ -91,36 +123,35 @@ double mean_in_row_order(const OpTable& table, const Model& model, TraceOp type,
   return sum.count() > 0 ? sum.mean() : 0;
 }
 
-/// Median of what `values_of(node)` gives for the nodes of a type, all lanes. 0 if there are none.
+/// Median of what `values_of(node)` gives for these nodes, all lanes.
 template <class T, class ValuesOf>
-double median_of_type(const OpTable& table, TraceOp type, ValuesOf&& values_of) {
+double median_of(const OpTable& table, const NodeList& of_kind, ValuesOf&& values_of) {
   const std::size_t lanes = table.lanes();
-  const auto is_of_type = [type](const OpNode& node) { return node.type == type; };
   std::vector<T> all;
-  reserve_large(all, lanes * static_cast<std::size_t>(std::count_if(
-                                 table.nodes.begin(), table.nodes.end(), is_of_type)));
-  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
-    if (is_of_type(table.nodes[n])) {
-      const T* values = values_of(n);
-      all.insert(all.end(), values, values + lanes);
-    }
+  reserve_large(all, lanes * of_kind.size());
+  for (const std::uint32_t n : of_kind) {
+    const T* values = values_of(n);
+    all.insert(all.end(), values, values + lanes);
   }
-  return all.empty() ? 0 : median(std::span<T>(all));
+  return median(std::span<T>(all));
 }
 
+/// `of_kind`: in the order of the table, at least one.
 double ideal_of(const OpTable& table, const DependencyGraph& graph, const Traced& traced,
-                const Model& model, TraceOp type, const std::vector<std::size_t>& workers) {
+                const Model& model, const NodeList& of_kind,
+                const std::vector<std::size_t>& workers) {
   const std::size_t lanes = table.lanes();
+  const TraceOp type = table.nodes[of_kind.front()].type;
   // A transfer by nature; but the artifact's traces do not show between whom.
   if (type == TraceOp::kLayernormGradsAllReduce && !graph.reduces_layernorm) {
-    return median_of_type<double>(
-        table, type, [&](std::uint32_t n) { return model.nodelay_durations(n, lanes); });
+    return median_of<double>(table, of_kind,
+                             [&](std::uint32_t n) { return model.nodelay_durations(n, lanes); });
   }
   if (is_grouped(type) || type == TraceOp::kLayernormGradsAllReduce) {
-    return static_cast<double>(static_cast<float>(median_of_type<float>(
-        table, type, [&](std::uint32_t n) { return traced.transfer_s.data() + n * lanes; })));
+    return static_cast<double>(static_cast<float>(median_of<float>(
+        table, of_kind, [&](std::uint32_t n) { return traced.transfer_s.data() + n * lanes; })));
   }
-  return mean_in_row_order(table, model, type, workers);
+  return mean_in_row_order(table, model, of_kind, workers);
 }
 
 }  // namespace
@@ -224,14 +255,26 @@ Model make_model(const OpTable& table, const DependencyGraph& graph, const Simul
                                 keep_durations);
 
   const std::vector<std::size_t> workers = by_rank(table);
-  for_each_in_parallel(kTraceOpCount, threads_for(table.size()), [&](std::size_t type) {
-    model.ideal_s[type] =
-        ideal_of(table, graph, traced, model, static_cast<TraceOp>(type), workers);
+  std::map<std::size_t, NodeList> kinds;
+  for (std::uint32_t n = 0; const std::size_t kind : kinds_of(table)) {
+    kinds[kind].push_back(n++);
+  }
+  std::vector<const NodeList*> all_kinds;
+  all_kinds.reserve(kinds.size());
+  for (const auto& [kind, of_kind] : kinds) {
+    all_kinds.push_back(&of_kind);
+  }
+  model.ideal_s.resize(table.nodes.size());
+  for_each_in_parallel(all_kinds.size(), threads_for(table.size()), [&](std::size_t kind) {
+    const double ideal_s = ideal_of(table, graph, traced, model, *all_kinds[kind], workers);
+    for (const std::uint32_t n : *all_kinds[kind]) {
+      model.ideal_s[n] = ideal_s;
+    }
   });
   model.ideal_start_s.resize(table.nodes.size() * steps);
   model.ideal_end_s.resize(table.nodes.size() * steps);
   const auto ideal = [&](std::uint32_t node, std::size_t, std::span<double> out) {
-    std::fill(out.begin(), out.end(), model.ideal_s[index(table.nodes[node].type)]);
+    std::fill(out.begin(), out.end(), model.ideal_s[node]);
   };
   const auto keep_times = [&](std::uint32_t node, std::size_t first, std::span<const double> start,
                               std::span<const double> end) {

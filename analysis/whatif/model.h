@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -31,7 +30,9 @@ std::int64_t launch_delays(const OpTable& table, const DependencyGraph& graph, c
                            std::uint32_t node, std::size_t first_lane, std::span<float> out);
 
 /// The two timelines all figures compare: without launch delays ("nodelay", T), and with the same
-/// ideal time for all operations of a type ("ideal", I).
+/// ideal time for all operations of a kind ("ideal", I). A kind is a type; of passes that may run
+/// side by side, and are then as long as both, and of their transfers with peers, it is a type and
+/// that of the pass beside it; sums of two stages' copies are apart from those of replicas.
 ///
 /// Source: Wu et al., OSDI '25, section 3.2: the ideal of computation is the mean over all workers,
 /// steps and microbatches, that of communication the median of the transfer times.
@@ -39,9 +40,10 @@ struct Model {
   std::vector<double> step_start_s;
   StepTimes nodelay, ideal;
   /// Durations of local operations in T, as end - start; of nodes of groups nothing is kept.
-  std::vector<double> nodelay_duration_s;       ///< [local_row[node] * lanes + lane]
-  std::vector<std::uint32_t> local_row;         ///< one a node
-  std::array<double, kTraceOpCount> ideal_s{};  ///< durations of local, transfers of grouped types
+  std::vector<double> nodelay_duration_s;  ///< [local_row[node] * lanes + lane]
+  std::vector<std::uint32_t> local_row;    ///< one a node
+  /// One a node: durations of local, transfers of grouped operations; the same for all of a kind.
+  std::vector<double> ideal_s;
   // All lanes of a step have the same ideal timeline.
   std::vector<double> ideal_start_s;  ///< [node * steps + step]
   std::vector<double> ideal_end_s;    ///< [node * steps + step]

@@ -54,7 +54,7 @@ void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> 
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (is_replaced(stage, (first + i) % width_)) {
         out[i] = as_the_others(node, first + i, table_.duration(node))
-                     .value_or(scene_.model.ideal_s[index(table_.nodes[node].type)]);
+                     .value_or(scene_.model.ideal_s[node]);
       }
     }
   }
@@ -87,7 +87,7 @@ double Replacement::computes_then(std::size_t pass, std::size_t at) const {
   return !is_replaced(stage, at % width_)
              ? static_cast<double>(computes[at])
              : as_the_others(pass, at, computes)
-                   .value_or(scene_.model.ideal_s[index(table_.nodes[pass].type)]);
+                   .value_or(scene_.model.ideal_s[pass]);
 }
 
 double Replacement::takes_then(std::size_t pass, std::size_t at) const {
@@ -178,21 +178,26 @@ void Replacement::change_clipping(std::uint32_t node, std::size_t first,
                ? as_the_others(member, at, alone(member)).value_or(now_alone(member, at))
                : now_alone(member, at);
   };
-  const auto group = static_cast<std::size_t>(scene_.graph.group_of[node]);
-  for (std::size_t step = 0; step < out.size(); step += width_) {
-    double now = kNobody, then = kNobody;
-    for (const std::uint32_t member : scene_.graph.groups[group].members) {
-      for (std::size_t at = first + step; at < first + step + width_; ++at) {
-        if (now_alone(member, at) < 0) {
-          return;
+  const CommGroup& group =
+      scene_.graph.groups[static_cast<std::size_t>(scene_.graph.group_of[node])];
+  for (const std::vector<std::uint32_t>& lanes : scene_.graph.scopes.with_lone(group.scope)) {
+    for (std::size_t step = 0; step < out.size(); step += width_) {
+      double now = kNobody, then = kNobody;
+      for (const std::uint32_t member : group.members) {
+        for (const std::uint32_t lane : lanes) {
+          const std::size_t at = first + step + lane;
+          if (now_alone(member, at) < 0) {
+            return;
+          }
+          const auto begins = static_cast<double>(table_.start(member)[at]);
+          now = std::max(now, begins + now_alone(member, at));
+          then = std::max(then, begins + alone_then(member, at));
         }
-        const auto begins = static_cast<double>(table_.start(member)[at]);
-        now = std::max(now, begins + now_alone(member, at));
-        then = std::max(then, begins + alone_then(member, at));
       }
-    }
-    for (std::size_t lane = step; lane < step + width_; ++lane) {
-      out[lane] = std::max(alone_then(node, first + lane), out[lane] + then - now);
+      for (const std::uint32_t lane : lanes) {
+        double& takes = out[step + lane];
+        takes = std::max(alone_then(node, first + step + lane), takes + then - now);
+      }
     }
   }
 }

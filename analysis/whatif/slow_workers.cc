@@ -22,11 +22,20 @@ bool has_several_microbatches(const OpTable& table) {
   return seen.size() > 1;
 }
 
+bool says_what_passes_compute(const OpTable& table) {
+  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
+    if (is_compute(table.nodes[n].type)) {
+      return table.computes(n).data() != table.duration(n).data();
+    }
+  }
+  return false;
+}
+
 /// The workers that compute longer than their peers, most first, at most kMost. A long sequence
 /// makes all stages of its dp_rank slow, a slow worker its own. Where sequences are uneven, or a
 /// step has one microbatch, which does not tell, a worker must stand out there, too; without
-/// stages, among dp_ranks whose sequences are uneven. So it must where passes go both ways: each is
-/// as long as those that it takes turns with.
+/// stages, among dp_ranks whose sequences are uneven. So it must where passes run side by side, as
+/// long as each other, and the trace does not say what they compute.
 std::vector<std::size_t> apart_from_peers(const OpTable& table, const ComputeExcess& compute,
                                           bool uneven) {
   const std::size_t width = table.width(), stages = compute.workers / width;
@@ -35,7 +44,8 @@ std::vector<std::size_t> apart_from_peers(const OpTable& table, const ComputeExc
   for (std::size_t worker = 0; worker < compute.workers; ++worker) {
     shares.push_back(compute.share(worker));
   }
-  const bool may_be_others = uneven || table.side_by_side || !has_several_microbatches(table);
+  const bool may_be_others = uneven || (table.side_by_side && !says_what_passes_compute(table)) ||
+                             !has_several_microbatches(table);
   for (std::size_t worker = 0; worker < compute.workers && width > 1; ++worker) {
     const double own = shares[worker];
     double others = 0;

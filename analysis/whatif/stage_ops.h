@@ -22,4 +22,10 @@ struct StageOps {
 
 std::vector<StageOps> make_stage_ops(const OpTable& table);
 
+/// In the reference step; what does not is beside the other.
+inline bool ended_before(const OpTable& table, std::uint32_t before, std::uint32_t after) {
+  constexpr float kSlack = 1e-6F;  // seconds
+  return table.nodes[before].end_s <= table.nodes[after].start_s + kSlack;
+}
+
 }  // namespace lockstep::whatif

@@ -194,7 +194,7 @@ Drawn drawn_ideally(const Scene& scene, std::size_t node, std::size_t step,
               scene.model.ideal_end_s[at] - scene.model.ideal_start_s[at]};
   drawn.start += offsets[step];
   if (scene.graph.group_of[node] >= 0) {
-    const double transfer = scene.model.ideal_s[index(scene.table.nodes[node].type)];
+    const double transfer = scene.model.ideal_s[node];
     drawn.start += drawn.duration - transfer;
     drawn.duration = transfer;
   }

@@ -51,7 +51,7 @@ class Values {
   /// As in I, for one step: what the simulation made of local durations, end - start.
   double ideal(std::uint32_t node, std::size_t step) const {
     const std::size_t at = node * steps_ + step;
-    return grouped(node) ? model_.ideal_s[index(table_.nodes[node].type)]
+    return grouped(node) ? model_.ideal_s[node]
                          : model_.ideal_end_s[at] - model_.ideal_start_s[at];
   }
   void ideal(std::uint32_t node, std::size_t first, std::span<double> out) const {

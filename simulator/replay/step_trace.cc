@@ -119,6 +119,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
     }
   }
   dp_ = next.front();
+  clips_in_replicas_ = both_ways_ && clips_in_replicas(table);
   gathers_in_passes_ = all ? gathers_in_passes(table) : 0;
   peers_ = all && (tp_ * cp_ > 1 || experts > 1 || gathers_in_passes_ > 0);
   pure_passes_ = peers_ || tp_ * cp_ * experts == 1;
@@ -180,6 +181,32 @@ std::int64_t StepTrace::gathers_in_passes(const OpTable& table) const {
   return in_a_row ? ranks : 0;
 }
 
+/// Whether all that clip together, of those recorded, have the same dp_rank and cp_rank.
+bool StepTrace::clips_in_replicas(const OpTable& table) const {
+  std::set<std::int32_t> families;
+  for (const OpProgram& program : table.programs) {
+    for (const Op& op : program.ops) {
+      if (op.type == OpType::kClip && op.group >= 0) {
+        families.insert(op.group);
+      }
+    }
+  }
+  const auto is_in_one = [&](const std::vector<std::int32_t>& group) {
+    std::set<std::pair<std::int32_t, std::int32_t>> replicas;
+    for (const std::int32_t rank : group) {
+      if (records(rank)) {
+        const Worker& worker =
+            workers_[static_cast<std::size_t>(worker_[static_cast<std::size_t>(rank)])];
+        replicas.emplace(worker.dp_rank, worker.cp_rank);
+      }
+    }
+    return replicas.size() <= 1;
+  };
+  return !families.empty() && std::ranges::all_of(families, [&](std::int32_t family) {
+    return std::ranges::all_of(table.groups[static_cast<std::size_t>(family)].members, is_in_one);
+  });
+}
+
 void StepTrace::interfere(
     const Interference& interference,
     std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels) {
@@ -225,6 +252,7 @@ JobMeta StepTrace::meta() const {
   meta.vpp_size = chunks_;
   meta.gathers_in_passes = gathers_in_passes_;
   meta.gradients_behind_gc = splits_ && !weight_rows_ ? 1 : 0;
+  meta.clips_in_replicas = clips_in_replicas_ ? 1 : 0;
   meta.world_size = static_cast<std::int64_t>(dp_) * stages_ * tp_ * cp_;
   return meta;
 }

@@ -143,6 +143,7 @@ class StepTrace {
 
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
+  bool clips_in_replicas(const OpTable& table) const;
 
   bool both_ways_ = false;     ///< microbatches enter at both ends
   bool side_by_side_ = false;  ///< some passes take turns
@@ -154,6 +155,7 @@ class StepTrace {
   std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels_;
   bool peers_ = false;                  ///< rows of transfers with peers are written
   std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
+  bool clips_in_replicas_ = false;      ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
 };
 

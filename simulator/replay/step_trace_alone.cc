@@ -98,7 +98,7 @@ LonePasses StepTrace::lone_passes(std::size_t worker, const Together& together,
       taken[static_cast<std::size_t>(entry.op)] = entry.taken;
     }
   }
-  return lockstep::lone_passes(program, takes, interference_, taken, both_ways_);
+  return lockstep::lone_passes(program, takes, interference_, taken, side_by_side_);
 }
 
 }  // namespace lockstep

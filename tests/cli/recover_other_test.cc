@@ -170,6 +170,39 @@ TEST_F(Recover, SequenceLengthsBesideTheirMean) {
   EXPECT_NEAR(uneven_s / edited_s / (uneven_s / mean_s), 1, 0.01);
 }
 
+// Passes that run side by side are as long as both, those alone are not, and DualPipe's sums of two
+// copies are no sums of replicas: each kind has its own ideal, so that nobody straggles.
+TEST_F(Recover, HealthyPassesSideBySideDoNotStraggle) {
+  const std::string job =
+      "--model mixtral-8x7b --num-layers 8 --seq 2048 --mbs 1 --gpus 16 --pp 2 --ep 4 --gbs 128 ";
+  for (const char* schedule : {"1f1b", "1f1b-overlap", "dualpipe"}) {
+    SCOPED_TRACE(schedule);
+    simulate(job + "--schedule " + schedule, "gpu:0:1");
+    whatif();
+    const Json causes = json_of("out/causes-simulated.json");
+    EXPECT_GE(causes["slowdown"], 1.0);
+    EXPECT_LE(causes["slowdown"], 1.03);  // the last stage's head
+    simulate(job + "--schedule " + schedule, "gpu:10:1.91");
+    whatif();
+    const Json slow = json_of("out/causes-simulated.json");
+    EXPECT_NEAR(slow["ideal_step_time_s"].get<double>(), causes["step_time_s"].get<double>(),
+                0.03 * causes["step_time_s"].get<double>());
+  }
+}
+
+// Without sharding each replica clips for itself, and in DualPipe the sums before, of the stages
+// with the same layers, end at different times: those of the slow one's peers last.
+TEST_F(Recover, ReplicasOfDualPipeClipApart) {
+  simulate(
+      "--model llama3-8b --num-layers 8 --seq 2048 --mbs 1 --gpus 12 --tp 2 --pp 2 --gbs 24 "
+      "--schedule dualpipe",
+      "gpu:6:1.91");
+  whatif();
+  const double simulated_s = json_of("simulated.json")["total_s"];
+  EXPECT_NEAR(json_of("out/causes-simulated.json")["step_time_s"].get<double>(), simulated_s,
+              1e-6 * simulated_s);
+}
+
 // Two cables of different data-parallel ranks are away for a while: no worker and no stage explains
 // what is lost, transfers do.
 TEST_F(Recover, CommunicationIsNamed) {

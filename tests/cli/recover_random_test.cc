@@ -19,11 +19,12 @@ struct RandomCase {
   double factor = 0;
 };
 
-enum class Kind { kDense, kZbH1, kDualPipe, kZero3, kExperts, kInterference };
+enum class Kind { kDense, kZbH1, kDualPipe, kZero3, kExperts, kInterference, kOverlap };
 
 RandomCase random_case(Rng& rng, Kind kind) {
   const auto pick = [&](std::vector<std::int64_t> of) { return of[rng.below(of.size())]; };
-  const bool splits = kind == Kind::kZbH1 || kind == Kind::kDualPipe;
+  const bool splits = kind == Kind::kZbH1 || kind == Kind::kDualPipe || kind == Kind::kOverlap;
+  const bool experts = kind == Kind::kExperts || kind == Kind::kOverlap;
   std::int64_t tp = 1, cp = 1, dp = 1, pp = 1;
   do {
     tp = pick({1, 1, 2, 4});
@@ -31,20 +32,24 @@ RandomCase random_case(Rng& rng, Kind kind) {
     dp = pick({1, 2, 4});
     pp = pick({1, 2, 4});
   } while (tp * cp * dp < 2 || tp * cp * dp * pp > 32 || (splits && pp == 1) ||
-           (kind == Kind::kZero3 && dp * cp == 1) || (kind == Kind::kExperts && cp * dp == 1));
+           (kind == Kind::kZero3 && dp * cp == 1) || (experts && cp * dp == 1));
   std::string schedule = pp == 1 ? "1f1b" : std::vector{"1f1b", "1f1b", "gpipe"}[rng.below(3)];
-  schedule = kind == Kind::kZbH1 ? "zb-h1" : kind == Kind::kDualPipe ? "dualpipe" : schedule;
-  const std::int64_t vpp = pp > 1 && schedule == "1f1b" ? pick({1, 1, 2}) : 1;
+  schedule = kind == Kind::kZbH1       ? "zb-h1"
+             : kind == Kind::kDualPipe ? "dualpipe"
+             : kind == Kind::kOverlap  ? "1f1b-overlap"
+                                       : schedule;
+  const std::int64_t vpp =
+      pp > 1 && (schedule == "1f1b" || kind == Kind::kOverlap) ? pick({1, 1, 2}) : 1;
   RandomCase result;
   result.job = fmt::format(
       "--model {} --num-layers {} --gpus {} --tp {} --cp {} --pp {} --vpp {} --mbs 1 "
       "--gbs {} --seq {} --schedule {} --zero {}{}{}",
-      kind == Kind::kExperts ? "mixtral-8x7b" : "llama3-8b", pick({8, 16, 32}), tp * cp * dp * pp,
-      tp, cp, pp, vpp, dp * pick({8, 16, 32}), pick({1024, 2048, 4096, 8192}), schedule,
+      experts ? "mixtral-8x7b" : "llama3-8b", pick({8, 16, 32}), tp * cp * dp * pp, tp, cp, pp, vpp,
+      dp * pick({8, 16, 32}), pick({1024, 2048, 4096, 8192}), schedule,
       kind == Kind::kZero3 ? 3 : pick({0, 1, 2}),
-      tp > 1 && (kind == Kind::kExperts || rng.below(3) > 0) ? " --sp" : "",
+      tp > 1 && (experts || rng.below(3) > 0) ? " --sp" : "",
       rng.below(5) == 0 ? " --recompute selective" : "");
-  if (kind == Kind::kExperts) {
+  if (experts) {
     result.job += fmt::format(" --ep {}", cp * dp % 4 == 0 ? pick({2, 4}) : 2);
   } else if (kind == Kind::kInterference) {
     result.job += fmt::format(" --interference 0.{}", pick({1, 2, 3}));
@@ -94,6 +99,7 @@ TEST_F(RecoverRandom, ZeroBubble) { expect_recovered(Kind::kZbH1, 38, 0.02); }
 TEST_F(RecoverRandom, DualPipe) { expect_recovered(Kind::kDualPipe, 35, 0.06); }
 TEST_F(RecoverRandom, ParametersGatheredInPasses) { expect_recovered(Kind::kZero3, 38, 0.02); }
 TEST_F(RecoverRandom, Experts) { expect_recovered(Kind::kExperts, 39, 0.02); }
+TEST_F(RecoverRandom, PassesSideBySide) { expect_recovered(Kind::kOverlap, 40, 0.01); }
 // A slow one's passes may run beside other parts of the reductions than its peers' (ZeRO-2).
 TEST_F(RecoverRandom, Interference) { expect_recovered(Kind::kInterference, 40, 0.01, 0.035); }
 

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Warnings warnings;
     const OpTable table =
         make_op_table(trace, "fuzz.csv", {.drop_incomplete_steps = true}, &warnings);
-    const DependencyGraph graph = make_dependency_graph(table, 1, "fuzz.csv", &warnings);
+    const DependencyGraph graph = make_dependency_graph(table, {}, "fuzz.csv", &warnings);
     const Simulator simulator(table, graph, "fuzz.csv");
     const Traced traced = measure(table, graph);
     const Model model = make_model(table, graph, simulator, traced,

@@ -33,7 +33,7 @@ struct Analysis {
   explicit Analysis(Trace rows) : trace(std::move(rows)) {
     sort_rows(trace);
     table = make_op_table(trace, "t", {}, &warnings);
-    graph = make_dependency_graph(table, 1, "t", nullptr);
+    graph = make_dependency_graph(table, {}, "t", nullptr);
     simulator = std::make_unique<Simulator>(table, graph, "t");
     traced = measure(table, graph);
     model = make_model(table, graph, *simulator, traced,
@@ -143,7 +143,7 @@ TEST_P(FewLanesStandForAll, EveryWorkerAndDpRank) {
             const std::size_t lane = first + i;
             const std::size_t at = node * steps + lane / width;
             const auto& from = grouped ? a.traced.transfer_s : a.table.duration_s;
-            const double ideal = grouped ? a.model.ideal_s[index(a.table.nodes[node].type)]
+            const double ideal = grouped ? a.model.ideal_s[node]
                                          : a.model.ideal_end_s[at] - a.model.ideal_start_s[at];
             out[i] = as_traced(a.table.nodes[node].stage, lane % width)
                          ? static_cast<double>(from[node * lanes + lane])

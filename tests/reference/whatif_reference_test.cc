@@ -149,7 +149,7 @@ TEST_P(WhatIf, DependenciesAreTheArtifacts) {
   sort_rows(rows);
   const OpTable table = make_op_table(rows, "trace", {}, nullptr);
   const DependencyGraph graph =
-      make_dependency_graph(table, name() == "SE" ? 2 : 1, "trace", nullptr);
+      make_dependency_graph(table, JobMeta{.dsp_size = name() == "SE" ? 2 : 1}, "trace", nullptr);
 
   using Names = std::set<std::string>;
   std::set<Names> groups, their_groups;

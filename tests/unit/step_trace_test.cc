@@ -78,7 +78,7 @@ double launch_slowdown_of(Trace trace, const JobMeta& meta) {
   sort_rows(trace);
   Warnings warnings;
   const whatif::OpTable table = make_op_table(trace, "t", {}, &warnings);
-  const DependencyGraph graph = make_dependency_graph(table, meta.dsp_size, "t", &warnings);
+  const DependencyGraph graph = make_dependency_graph(table, meta, "t", &warnings);
   const Simulator simulator(table, graph, "t");
   const Traced traced = measure(table, graph);
   const whatif::Model model =

@@ -320,6 +320,7 @@ TEST(JobMeta, ComesBackAsItWent) {
   EXPECT_THAT(to_yaml_text(meta), ::testing::Not(HasSubstr("gradients_behind_gc")));
   JobMeta split = meta;
   split.gradients_behind_gc = 1;
+  split.clips_in_replicas = 1;
   EXPECT_EQ(read_job_meta(to_yaml_text(split), "m.yaml"), split);
 }
 
@@ -351,6 +352,8 @@ TEST(JobMeta, ErrorsSayWhere) {
               HasSubstr("gathers_in_passes: 3 dp_ranks in a row do not divide 4"));
   EXPECT_THAT(of("trial_name: a\ngradients_behind_gc: 2\n"),
               HasSubstr("gradients_behind_gc: 2 is neither 0 nor 1"));
+  EXPECT_THAT(of("trial_name: a\nclips_in_replicas: 2\n"),
+              HasSubstr("clips_in_replicas: 2 is neither 0 nor 1"));
   EXPECT_EQ(of("trial_name: a\ncluster: north\n"), "no error");
 }
 

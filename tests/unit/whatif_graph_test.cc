@@ -96,7 +96,7 @@ std::vector<TraceRow> interleaved() {
 /// short (it serves the second pass, still of the first or last chunk).
 TEST(DependencyGraph, InterleavedTransfersWithoutPeers) {
   const OpTable table = table_of(interleaved());
-  const DependencyGraph graph = make_dependency_graph(table, 1, "t", nullptr);
+  const DependencyGraph graph = make_dependency_graph(table, {}, "t", nullptr);
   const auto marks = [&](std::int32_t stage, TraceOp type) {
     std::string out;
     for (std::int32_t seq = 0; table.find(stage, type, seq) != OpTable::npos; ++seq) {
@@ -136,7 +136,7 @@ TEST(DependencyGraph, ASendThatServesNoPass) {
   }
   rows.push_back(op(TraceOp::kBackwardSend, 0, 0, 5, 5.25F));
   const OpTable table = table_of(rows);
-  const DependencyGraph graph = make_dependency_graph(table, 1, "t", nullptr);
+  const DependencyGraph graph = make_dependency_graph(table, {}, "t", nullptr);
   EXPECT_EQ(graph.no_ops[table.find(0, TraceOp::kBackwardSend, 0)], NoOp::kUnmatched);
   EXPECT_EQ(graph.no_ops[table.find(0, TraceOp::kBackwardSend, 1)], NoOp::kNone);
   EXPECT_EQ(graph.no_ops[table.find(0, TraceOp::kBackwardSend, 3)], NoOp::kNoPeer);
@@ -166,7 +166,7 @@ std::vector<TraceRow> overlapped() {
 
 TEST(DependencyGraph, GradientsScatteredDuringTheBackwardPass) {
   const OpTable table = table_of(overlapped());
-  const DependencyGraph graph = make_dependency_graph(table, 2, "t", nullptr);
+  const DependencyGraph graph = make_dependency_graph(table, JobMeta{.dsp_size = 2}, "t", nullptr);
   EXPECT_TRUE(graph.overlap);
   EXPECT_THAT(before(table, graph, 0, TraceOp::kForwardCompute, 0),
               UnorderedElementsAre("params-all-gather 0 of stage 0"));
@@ -189,7 +189,7 @@ TEST(DependencyGraph, GradientsScatteredDuringTheBackwardPass) {
 TEST(DependencyGraph, ReplicasTheMetaFileDoesNotKnow) {
   const OpTable table = table_of(overlapped());
   try {
-    make_dependency_graph(table, 1, "t", nullptr);
+    make_dependency_graph(table, {}, "t", nullptr);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("the trace has params-all-gather, but only one replica"));
@@ -203,7 +203,7 @@ TEST(DependencyGraph, ListsThatFitNoSchedule) {
   });
   const OpTable table = table_of(rows);
   try {
-    make_dependency_graph(table, 1, "t", nullptr);
+    make_dependency_graph(table, {}, "t", nullptr);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("stage 1: 2 operations forward-recv serve 4 operations"));
@@ -214,7 +214,7 @@ TEST(DependencyGraph, AStepWithoutItsEnd) {
   std::vector<TraceRow> rows = overlapped();
   std::erase_if(rows, [](const TraceRow& row) { return row.optype == TraceOp::kOptimizer; });
   const OpTable table = table_of(rows);
-  EXPECT_THROW(make_dependency_graph(table, 2, "t", nullptr), Error);
+  EXPECT_THROW(make_dependency_graph(table, JobMeta{.dsp_size = 2}, "t", nullptr), Error);
 }
 
 /// One stage, one microbatch, two tensor-parallel ranks: 0 computes 1 s forward, 1 computes 2 s.
@@ -256,7 +256,7 @@ TEST_F(TwoPeers, WaitForEachOtherAfterEachPass) {
   const OpTable t = table();
   EXPECT_EQ(t.width(), 2U);
   EXPECT_EQ(t.tp, 2);
-  const DependencyGraph graph = make_dependency_graph(t, 1, "t", nullptr);
+  const DependencyGraph graph = make_dependency_graph(t, {}, "t", nullptr);
   EXPECT_THAT(before(t, graph, 0, TraceOp::kForwardTpComm, 0),
               UnorderedElementsAre("forward-compute 0 of stage 0"));
   EXPECT_THAT(before(t, graph, 0, TraceOp::kBackwardCompute, 0),
@@ -278,7 +278,7 @@ TEST_F(TwoPeers, WaitForEachOtherAfterEachPass) {
 // traced: (2 + 0.5) + (4 + 0.5) = 7, so T again; rank 0 alone: rank 1 is ideal and the slower one.
 TEST_F(TwoPeers, TheSlowerOneIsToBlame) {
   const OpTable t = table();
-  const DependencyGraph graph = make_dependency_graph(t, 1, "t", nullptr);
+  const DependencyGraph graph = make_dependency_graph(t, {}, "t", nullptr);
   const Simulator simulator(t, graph, "t");
   const Traced traced = measure(t, graph);
   const Model model = make_model(t, graph, simulator, traced, {0});
@@ -292,7 +292,7 @@ TEST_F(TwoPeers, TheSlowerOneIsToBlame) {
 TEST_F(TwoPeers, AreRefusedWhereTheyFitNothing) {
   const auto error = [&]() -> std::string {
     try {
-      make_dependency_graph(table(), 1, "t", nullptr);
+      make_dependency_graph(table(), {}, "t", nullptr);
     } catch (const Error& e) {
       return e.what();
     }
