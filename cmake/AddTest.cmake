@@ -24,14 +24,14 @@ endfunction()
 # lockstep_test(<name> SOURCES <file>... LIBS <library>... [LABELS <label>...])
 # One GoogleTest program, run by ctest as <name>. A program whose every case was skipped (reference
 # data absent, for example) is reported as skipped, not as passed. Its files are compiled together, up
-# to eight at a time (LOCKSTEP_UNITY_TESTS): reading the headers is most of a test's compile time. So
+# to eight at a time (LOCKSTEP_UNITY): reading the headers is most of a test's compile time. So
 # each file has a namespace of its own, by its name.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} lockstep::test_support lockstep::warnings GTest::gtest_main
                                         GTest::gmock)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY_TESTS})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}"
                        SKIP_REGULAR_EXPRESSION "REFERENCE DATA ABSENT")

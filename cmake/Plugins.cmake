@@ -43,4 +43,5 @@ std::span<const @ARG_TYPE@* const> @ARG_TABLE@() {
 }  // namespace lockstep
 ]])
   target_sources(${target} PRIVATE ${files} ${table})
+  set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # they name their parts alike
 endfunction()

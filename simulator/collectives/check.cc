@@ -7,12 +7,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/collectives/transfer_list.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// Sets of ranks, one for each of many places, in one array of words.
 class RankSets {

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 Rails::Rails(const GroupShape& shape)
     : servers(ranks_by_server(shape)),

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// Runs the slots as far as they go, by work list: the order in which transfers become possible.
 class Writer {

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "simulator/collectives/building.h"
 #include "simulator/collectives/rings.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// A server's chain: all its ranks in cyclic order from local rank `first` on.
 std::vector<std::int32_t> chain_from(const std::vector<std::int32_t>& ranks, std::int32_t first) {

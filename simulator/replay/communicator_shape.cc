@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/index.h"
 #include "simulator/replay/step_fold.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// Turns pairs (row, value), in order of the rows, to CSR.
 void to_rows(std::size_t rows, const std::vector<std::pair<std::int32_t, std::int32_t>>& pairs,

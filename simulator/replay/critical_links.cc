@@ -5,13 +5,12 @@
 #include <map>
 #include <tuple>
 
+#include "base/index.h"
 #include "simulator/network/flow/path_finder.h"
 #include "simulator/replay/switch_node.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// A rank and what it moves: family, peer, whether it sends, collective, bytes.
 using Kind = std::tuple<std::int32_t, std::int32_t, std::int32_t, bool, CommType, Bytes>;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/network/flow/fluid_network.h"
 #include "simulator/replay/flow_graph_run.h"
 
@@ -17,8 +18,6 @@ namespace {
 constexpr double kWeightUnit = 0x1p40;  ///< of MaxMin
 /// More orbits of ranks than this part of them are not worth it.
 constexpr std::int64_t kWorthwhile = 8;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 FlowOptions sprayed(FlowOptions flow) {
   flow.routes.spray = true;

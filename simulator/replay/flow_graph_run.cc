@@ -7,14 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/network/flow/fluid_network.h"
 #include "simulator/network/flow/give_back.h"
 #include "simulator/replay/recurrence_run.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// Transfers that a slot must have left for repetition to be looked for at its deliveries.
 constexpr std::int32_t kWorthwhile = 16;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/network/flow/path_finder.h"
 
 namespace lockstep {
@@ -13,8 +14,6 @@ namespace {
 
 /// Entries after which a session is no more recorded: so many, or four times its places.
 constexpr std::size_t kLongSession = 64;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t code_of(std::int32_t run, std::int32_t place) {
   return std::int64_t{run} << 32 | place;

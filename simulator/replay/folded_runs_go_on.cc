@@ -2,14 +2,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/replay/folded_runs.h"
 
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 void FoldedRuns::go_on_from(FoldedRuns& before, Time now) {
   now_ = now;

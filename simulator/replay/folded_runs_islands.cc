@@ -3,14 +3,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/replay/folded_runs.h"
 
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 /// The island of a communicator that a rank enters: its own, or what those become that meet there.
 std::int32_t FoldedRuns::settle(std::int32_t communicator, std::int32_t rank, Time now) {

@@ -3,15 +3,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/replay/folded_runs.h"
 #include "simulator/replay/standing.h"
 
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 bool IslandSimulation::save(std::span<const std::int32_t> runs, Standing& standing) const {
   if (!network_.idle() || !finished_.empty() || !told_.empty() || (waiting_ > 0 && rest_ > now())) {

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::int32_t run_of(std::uint64_t tag) { return static_cast<std::int32_t>(tag >> 32); }
 

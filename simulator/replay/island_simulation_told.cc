@@ -2,14 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
 #include "simulator/replay/island_simulation.h"
 
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 /// Counts what is on the network.
 void IslandSimulation::begin_to_tell() {

@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/index.h"
+
 namespace lockstep {
 namespace {
 
 /// Transfers below which a collective is left to the events.
 constexpr std::int64_t kFew = 64;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 FlowGraph graph_of(const CommunicatorShape& shape) {
   FlowGraph graph;

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
+
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<std::int32_t> each_apart(std::size_t size) {
   std::vector<std::int32_t> classes(size);

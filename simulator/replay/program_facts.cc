@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.h"
+
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 bool is_pair(const ProgramOp& op) { return op.family < 0 || op.peer >= 0; }
 

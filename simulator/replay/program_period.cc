@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 class Search {
  public:

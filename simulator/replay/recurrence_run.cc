@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "simulator/network/flow/fluid_network.h"
 
 namespace lockstep {
@@ -16,8 +17,6 @@ using Ps = std::int64_t;
 
 constexpr std::int32_t kMostLag = 64;
 constexpr Ps kLatest = std::int64_t{1} << 62;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 bool is_suitable(const FlowGraph& graph) {
   if (graph.slots.empty() || !graph.limits.empty()) {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
+
 namespace lockstep {
 namespace {
 
@@ -17,8 +19,6 @@ using Hash = std::uint64_t;
 constexpr double kGrowth = 1.5;
 /// and for so many more: where they bring no further colour there is nothing left to tell apart.
 constexpr int kLastRounds = 8;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// SplitMix64's finaliser: a bijection that spreads every bit.
 constexpr Hash mix(Hash x) {

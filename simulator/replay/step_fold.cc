@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/replay/kept_step.h"
 #include "simulator/replay/parallel_slots.h"
 #include "simulator/replay/shared_step.h"
@@ -12,8 +13,6 @@
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// Folds a graph by a partition. False where slots of a class are those of several collectives,
 /// which cannot be where each is connected, or where one class has both ends of a pair.

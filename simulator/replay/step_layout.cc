@@ -4,14 +4,13 @@
 #include <bit>
 #include <utility>
 
+#include "base/index.h"
 #include "simulator/replay/single_ways.h"
 #include "simulator/replay/spared_ports.h"
 #include "simulator/replay/step_units.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::uint64_t mixed(std::uint64_t colour, std::uint64_t part) {
   colour = (colour ^ part) * 0x9E3779B97F4A7C15U;

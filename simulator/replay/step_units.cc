@@ -2,14 +2,10 @@
 
 #include <utility>
 
+#include "base/index.h"
 #include "simulator/replay/switch_node.h"
 
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 StepUnits::StepUnits(const StepPlace& place) : place_(place), adjacency_(place.topology) {}
 

@@ -5,12 +5,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/index.h"
 #include "simulator/replay/program_facts.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// Whether no rank is done with it before all have entered.
 bool waits_for_all(const ProgramOp& op) {

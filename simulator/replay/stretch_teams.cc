@@ -5,12 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "base/index.h"
+
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 std::size_t StretchTeams::Hash::operator()(const std::vector<std::int64_t>& key) const noexcept {
   std::uint64_t hash = 0x9E3779B97F4A7C15U;

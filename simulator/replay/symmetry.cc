@@ -4,12 +4,11 @@
 #include <map>
 #include <utility>
 
+#include "base/index.h"
 #include "simulator/replay/refinement.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// What a slot or a constraint meets: its class and how it does.
 using Neighbourhood = std::vector<std::uint64_t>;

@@ -10,14 +10,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/index.h"
 #include "base/rng.h"
 #include "simulator/replay/island_simulation.h"
 #include "simulator/replay/lone_times.h"
 
 namespace lockstep::lone_times_property_test {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// Fills what follows from slots, waits and places.
 void index(CommunicatorShape& shape) {

@@ -12,7 +12,6 @@ Environment: JOBS, how many at a time, 1 unless given
 """
 import collections
 import concurrent.futures
-import json
 import os
 import pathlib
 import re
@@ -21,6 +20,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+from compiled import compiled
 
 LOT = 12
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -88,8 +89,7 @@ def look(sources, flags):
 if not shutil.which("clang-tidy-14") or not shutil.which("clang++-14"):
     print("SKIPPED: clang-tidy-14 is not here (./setup installs it)")
     sys.exit(77)
-commands = {os.path.relpath(entry["file"], ROOT): flags_of(entry["command"])
-            for entry in json.loads((build / "compile_commands.json").read_text())}
+commands = {os.path.relpath(source, ROOT): flags_of(command) for source, command in compiled(build / "compile_commands.json")}
 turn = asked == ["--turn"]
 wanted = listed("*.cc", ":!tests", ":!bench", ":!ns3-module", ":!profiler/cuda")
 if asked and not turn:

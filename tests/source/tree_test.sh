@@ -22,7 +22,7 @@ if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
 fi
 
 # One object a source: two would drift apart in their flags, and double the build.
-sources=$(grep -oE '"file": "[^"]*"' "$compiled" | cut -d'"' -f4 | grep "^$PWD/" | grep -v "^$PWD/build" |
+sources=$(tests/source/compiled.py "$compiled" | grep "^$PWD/" | grep -v "^$PWD/build" |
   grep -v 'tests/fuzz/plain_main.cc' || true)
 (($(wc -l <<<"$sources") > 20)) || complain "only $(wc -l <<<"$sources") sources in $compiled"
 doubled=$(sort <<<"$sources" | uniq -d)

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/collectives/building.h"
 #include "simulator/collectives/rings.h"
 
@@ -19,8 +20,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kMostProof = std::int64_t{1} << 26;  // contributions: 3 GB
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// What a location holds: a chunk of the tensor and the ranks whose contributions are in it.
 struct Value {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/index.h"
 #include "simulator/network/flow/fluid_network.h"
 
 namespace lockstep {
@@ -14,8 +15,6 @@ constexpr double kAll = 1 - 1e-3;   ///< of a connection: its shares at one dist
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLeastShare = 1e-3;
 constexpr std::size_t kShort = 64;  ///< a list that need not be shortened
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 /// f(element, distance): a sprayed connection crosses several ports at one distance, whose shares
 /// add up to all of it.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.h"
 #include "simulator/network/flow/connection_table.h"
 #include "simulator/network/flow/fluid_network.h"
 #include "simulator/network/flow/path_finder.h"
@@ -71,7 +72,6 @@ class FreshTransfers {
     Way way;                       ///< where the pair draws
   };
 
-  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   std::int32_t pair_of(NodeId source, NodeId destination, std::int32_t channel);
   std::uint16_t draw(const Pair& pair);
   std::int32_t lane_for(Pair& pair);

@@ -5,13 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace lockstep {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 std::int64_t MaxMin::to_units(double value) const {
   LOCKSTEP_CHECK(value > 0 && value * units_ <= kMaxUnits, "a capacity is positive and in range");

@@ -4,14 +4,13 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/network/flow/give_back.h"
 #include "simulator/network/flow/max_min.h"
 #include "simulator/network/flow/max_min_certificate.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Users of a constraint from asking for their memory to looking at them.
 constexpr std::size_t kAhead = 6;

@@ -6,12 +6,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/index.h"
+
 namespace lockstep {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
