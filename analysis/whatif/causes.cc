@@ -510,11 +510,11 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   const std::vector<Outlier> outliers = forward_outliers(scene.table);
   out.remedies = {
       slow_workers.first ? *slow_workers.first : replace_worker(scene, out.slowest.front()),
-      rebalance_stages(scene),
-      redistribute_sequences(scene),
-      planned_gc(scene, outliers),
-      faster_links(scene, Links::kBetweenStages),
-      faster_links(scene, Links::kReplicas)};
+      rebalance_stages(scene), planned_gc(scene, outliers),
+      faster_links(scene, Links::kBetweenStages), faster_links(scene, Links::kReplicas)};
+  if (shows_sequence_length(out.sequence_length)) {
+    out.remedies.push_back(redistribute_sequences(scene));
+  }
   if (slow_workers.together) {
     out.remedies.push_back(*slow_workers.together);
   }

@@ -66,6 +66,7 @@ std::string causes_json(const Causes& causes, const OpTable& table, const JobMet
                                 {"last_stage_share", optional(causes.stage.rem)},
                                 {"sequence_length",
                                  {{"correlation", causes.sequence_length.correlation},
+                                  {"shared", causes.sequence_length.shared},
                                   {"pooled_correlation", causes.sequence_length.pooled},
                                   {"forward_variation", causes.sequence_length.forward_cv}}},
                                 {"slowest_workers", std::move(workers)},

@@ -37,10 +37,11 @@ std::int64_t group_transfers(const OpTable& table, const DependencyGraph& graph,
     // a transfer that there was not.
     const TraceOp type = table.nodes[m].type;
     const bool meets = type != TraceOp::kForwardSend && type != TraceOp::kBackwardSend;
+    const bool empty_is_none = !table.alone_s.empty();  // StragglerAnalysis takes it for a transfer
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const float t = (start[lane] + duration[lane]) - latest[lane];
       clamped += t <= kClamp && meets && duration[lane] > 0 ? 1 : 0;
-      out[lane] = t <= kClamp ? 0.0F : t;
+      out[lane] = t <= kClamp || (empty_is_none && duration[lane] == 0) ? 0.0F : t;
     }
   }
   return clamped;

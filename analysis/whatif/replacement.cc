@@ -86,8 +86,7 @@ double Replacement::computes_then(std::size_t pass, std::size_t at) const {
   const auto stage = static_cast<std::size_t>(table_.nodes[pass].stage);
   return !is_replaced(stage, at % width_)
              ? static_cast<double>(computes[at])
-             : as_the_others(pass, at, computes)
-                   .value_or(scene_.model.ideal_s[pass]);
+             : as_the_others(pass, at, computes).value_or(scene_.model.ideal_s[pass]);
 }
 
 double Replacement::takes_then(std::size_t pass, std::size_t at) const {

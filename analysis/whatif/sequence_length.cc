@@ -53,6 +53,39 @@ struct Moments {
   }
 };
 
+/// SequenceLengthSign::shared. `residual(pair, step, lane)`: relative, of forward passes.
+template <class Residual>
+double shared_by_workers(const OpTable& table,
+                         const std::vector<std::pair<std::size_t, std::size_t>>& pairs,
+                         const std::vector<std::size_t>& steps, const Residual& residual) {
+  const auto peers = static_cast<std::size_t>(table.peers());
+  const auto dp = static_cast<std::size_t>(table.dp);
+  std::map<std::int32_t, std::vector<std::size_t>> batches;  // pairs of a microbatch
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const OpNode& node = table.nodes[pairs[i].first];
+    batches[node.microbatch >= 0 ? node.microbatch : node.seq].push_back(i);
+  }
+  Moments shared;
+  std::vector<double> own;
+  for (const auto& [batch, members] : batches) {
+    for (const std::size_t step : steps) {
+      for (std::size_t d = 0; d < dp; ++d) {
+        own.clear();
+        for (const std::size_t i : members) {
+          for (std::size_t p = 0; p < peers; ++p) {
+            own.push_back(residual(pairs[i], step, d * peers + p));
+          }
+        }
+        const double sum = std::accumulate(own.begin(), own.end(), 0.0);
+        for (const double each : own) {
+          shared.add(each, own.size() > 1 ? (sum - each) / static_cast<double>(own.size() - 1) : 0);
+        }
+      }
+    }
+  }
+  return shared.correlation();
+}
+
 }  // namespace
 
 SequenceLengthSign sequence_length_sign(const OpTable& table,
@@ -106,12 +139,21 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
     sign.pooled = all.correlation();
     sign.forward_cv = std::sqrt(residuals.xx / residuals.n) / (all.x / all.n);
   }
+  if (table.stages > 1 || table.peers() > 1) {
+    sign.shared = shared_by_workers(
+        table, pairs, chosen, [&](const auto& pair, std::size_t step, std::size_t d) {
+          const Moments& own_passes = workers[worker_of(pair, d)];
+          const double mean = own_passes.x / own_passes.n;
+          return mean > 0 ? lane_values(pair, step, d).first / mean - 1 : 0.0;
+        });
+  }
   return sign;
 }
 
 bool shows_sequence_length(const SequenceLengthSign& sign) {
-  constexpr double kCorrelation = 0.9, kVariation = 0.05;
-  return sign.correlation >= kCorrelation && sign.forward_cv >= kVariation;
+  constexpr double kCorrelation = 0.9, kVariation = 0.05, kShared = 0.5;
+  return sign.correlation >= kCorrelation && sign.forward_cv >= kVariation &&
+         sign.shared >= kShared;
 }
 
 }  // namespace lockstep::whatif

@@ -82,6 +82,8 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
       both_ways_ = both_ways_ || (op.type == OpType::kForwardSend && op.peer == -1);
       known = known || op.type != OpType::kOther;
       chunks_ = std::max(chunks_, op.chunk + 1);
+      passes_gather_ =
+          passes_gather_ || (op.type == OpType::kGatherParameters && op.microbatch >= 0);
       const bool weights = op.type == OpType::kWeightGradient;
       splits_ = splits_ || weights;
       weights_meet_ = weights_meet_ || (weights && op.comm != CommType::kNone);
@@ -121,6 +123,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   dp_ = next.front();
   clips_in_replicas_ = both_ways_ && clips_in_replicas(table);
   gathers_in_passes_ = all ? gathers_in_passes(table) : 0;
+  passes_gather_ = passes_gather_ && (gathers_in_passes_ > 0 || !all);
   peers_ = all && (tp_ * cp_ > 1 || experts > 1 || gathers_in_passes_ > 0);
   pure_passes_ = peers_ || tp_ * cp_ * experts == 1;
   entries_.resize(workers_.size());

@@ -35,7 +35,8 @@ enum class TraceWorkers {
 ///                               when they wait for the first parameters
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
-///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass
+///   params-all-gather           one for each chunk: what of it comes before the chunk's first pass;
+///                               gathered behind the optimizer, it comes before the step
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last
 ///                               pass, that of weights' gradients included
 ///   gc                          empty, where the last computation ends; of the first workers alone
@@ -155,6 +156,7 @@ class StepTrace {
   std::function<std::int32_t(std::int32_t rank, const ProgramOp&)> channels_;
   bool peers_ = false;                  ///< rows of transfers with peers are written
   std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
+  bool passes_gather_ = false;          ///< parameters, whoever is recorded
   bool clips_in_replicas_ = false;      ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
 };

@@ -97,6 +97,20 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
   }
 }
 
+/// Parameters that are gathered behind the optimizer are the next step's: rows before this one's,
+/// in which the step waits for all of them, so that those of chunk 0 come last. How long before.
+Time put_before_the_step(Rows& rows, std::vector<Span>& gathers) {
+  std::ranges::stable_sort(gathers, {}, &Span::begin);
+  for (std::size_t i = 0; i < gathers.size(); ++i) {
+    Span span = gathers[i];
+    span.begin -= gathers.back().end;
+    span.end -= gathers.back().end;
+    const auto chunk = static_cast<std::int32_t>(gathers.size() - 1 - i);
+    rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), span);
+  }
+  return gathers.empty() ? Time() : gathers.back().end - gathers.front().begin;
+}
+
 /// Of a pass, or of its transfers with peers.
 PassKey pass_key(TraceOp type, std::int32_t chunk, std::int32_t microbatch) {
   const TraceOp pass = pass_of(type).compute;
@@ -147,6 +161,7 @@ struct StepTrace::Collected {
   Span compute, reduced;      // the passes; the gradients' reductions
   std::vector<Span> weights;  // gradients of weights that have no rows
   Time all_computed;          // passes and gradients of weights
+  Time gathered;              // how long before the step parameters are
 };
 
 /// A row, and which it is.
@@ -157,6 +172,18 @@ struct StepTrace::Placed {
 };
 
 StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
+  const auto whole = [](const std::vector<const Entry*>& parts, Time until = Time::max()) {
+    Span span;
+    for (const Entry* part : parts) {
+      span.cover(std::min(part->begin, until), std::min(part->end, until));
+      span.bytes += part->bytes;
+      span.family = part->family;
+    }
+    return span;
+  };
+  const auto is_behind = [](const std::vector<const Entry*>& parts, Time optimized) {
+    return std::ranges::all_of(parts, [&](const Entry* part) { return part->begin >= optimized; });
+  };
   Collected all;
   std::map<std::int32_t, std::vector<const Entry*>> gathers;  // of each chunk
   for (const Entry& entry : entries) {
@@ -194,23 +221,24 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     }
   }
   // Parameters are gathered beside the passes; the row has what the chunk's first one waits for.
+  std::vector<Span> behind;
+  const auto optimizer = all.rows.find({TraceOp::kOptimizer, 0, -1});
   for (const auto& [chunk, parts] : gathers) {
+    if (optimizer != all.rows.end() && is_behind(parts, optimizer->second.end)) {
+      behind.push_back(whole(parts));
+      continue;
+    }
     Time first = Time::max();
     for (const auto& [key, pass] : all.rows) {
       if (std::get<0>(key) == TraceOp::kForwardCompute && std::get<1>(key) == chunk) {
         first = std::min(first, pass.begin);
       }
     }
-    Span span;
-    for (const Entry* part : parts) {
-      span.cover(std::min(part->begin, first), std::min(part->end, first));
-      span.bytes += part->bytes;
-      span.family = part->family;
-    }
-    all.rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), span);
+    all.rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), whole(parts, first));
   }
-  if (side_by_side_ || !all.weights.empty() || gathers_in_passes_ > 0) {
-    begin_with_the_wait(all.rows, all.weights, gathers_in_passes_ > 0);
+  all.gathered = put_before_the_step(all.rows, behind);
+  if (side_by_side_ || !all.weights.empty() || passes_gather_) {
+    begin_with_the_wait(all.rows, all.weights, passes_gather_);
   }
   all.all_computed = all.compute.end;
   for (const Span& each : all.weights) {
@@ -362,9 +390,16 @@ float StepTrace::alone_s(const Placed& row, const LonePasses& alone) const {
 
 void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& together) const {
   Meetings met = meetings();
+  std::vector<Collected> collected;
+  collected.reserve(workers_.size());
+  Time before;
+  for (const std::vector<Entry>& entries : entries_) {
+    collected.push_back(collect(entries));
+    before = std::max(before, collected.back().gathered);
+  }
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const Worker& worker = workers_[w];
-    Collected all = collect(entries_[w]);
+    Collected& all = collected[w];
     add_end(worker.stage, all);
     const std::vector<std::int32_t> scattered = cut_scatters(all);
     std::vector<Placed> rows = in_order(all);
@@ -389,7 +424,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& togeth
                       .rank = worker.rank,
                       .step = step,
                       .optype = row.type,
-                      .start_s = static_cast<float>(row.span.begin.seconds()),
+                      .start_s = static_cast<float>((before + row.span.begin).seconds()),
                       .duration_s = static_cast<float>((row.span.end - row.span.begin).seconds()),
                       .seq_id = seq[row.type]++,
                       .mc = chunked ? row.chunk : -1,

@@ -190,6 +190,67 @@ TEST_F(Recover, HealthyPassesSideBySideDoNotStraggle) {
   }
 }
 
+/// Steps of a trace that what-if once replayed in another time than they took.
+class RecoverReplay : public Recover {
+ protected:
+  void expect_replayed(const std::string& job, double within) {
+    SCOPED_TRACE(job);
+    run(fmt::format("simulate {} --topology Spectrum-X:g={} --trace {} --json > {} 2> {}", job,
+                    cluster_gpus_, (folder_ / "s.csv").string(),
+                    (folder_ / "simulated.json").string(), (folder_ / "said.txt").string()));
+    whatif();
+    const double simulated_s = json_of("simulated.json")["total_s"];
+    EXPECT_NEAR(json_of("out/causes-simulated.json")["step_time_s"].get<double>(), simulated_s,
+                within * simulated_s);
+  }
+};
+
+// Parameters that are gathered behind the optimizer come before the step, the parts of chunk 0
+// last.
+TEST_F(RecoverReplay, ParametersGatheredBehindTheOptimizer) {
+  const std::string job =
+      "--model llama2-7b --num-layers 8 --seq 2048 --mbs 1 --gpus 8 --gbs 32 --zero 1 "
+      "--no_overlap_parameters";
+  expect_replayed(job, 1e-5);
+  expect_replayed(job + " --pp 2 --vpp 2", 1e-5);
+}
+
+// Passes that wait for parameters: of the first workers alone they are as long as with the wait.
+TEST_F(RecoverReplay, ParametersGatheredInPassesOfTheFirstWorkers) {
+  expect_replayed(
+      "--model deepseek-v2-lite --num-layers 16 --seq 2048 --mbs 1 --gpus 16 --tp 4 --pp 2 "
+      "--gbs 16 --vpp 4 --ep 1 --sp --zero 3 --trace-workers first",
+      0.01);
+}
+
+// No sum of embedding gradients is needed: the rows that stand for it at each stage's own end tell
+// no transfer, and no negative one.
+TEST_F(RecoverReplay, EmptyRowsAreNoTransfers) {
+  expect_replayed(
+      "--model llama2-7b --num-layers 4 --seq 1024 --mbs 1 --gpus 16 --pp 2 --gbs 8 --cp 2 "
+      "--cp_comm_type ring --zero 2 --vocab_size 512",
+      1e-5);
+  const Json causes = json_of("out/causes-simulated.json");
+  EXPECT_LE(causes["slowdown"], 1.05);
+  EXPECT_TRUE(causes["causes"].empty()) << causes["causes"].dump();
+}
+
+// Equal sequences on one slow GPU are not dealt out, and one GPU that varies from microbatch to
+// microbatch has no long sequences: its dp_rank's other stages and peers have the same ones.
+TEST_F(Recover, LongSequencesAreThoseOfAWholeReplica) {
+  simulate("--model llama3-8b --num-layers 16 --seq 2048 --mbs 1 --gpus 8 --gbs 64", "gpu:4:1.46");
+  whatif();
+  EXPECT_EQ(with_remedy(json_of("out/causes-simulated.json"), "redistribute-sequences"), 0);
+  simulate("--model llama3-8b --num-layers 8 --seq 4096 --mbs 1 --gpus 16 --pp 4 --gbs 64 --zero 1",
+           "jitter:5:lognormal:0.6:microbatch");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  for (const Json& cause : causes["causes"]) {
+    EXPECT_NE(cause["cause"], "sequence-length") << cause.dump();
+  }
+  EXPECT_LT(causes["sequence_length"]["shared"].get<double>(), 0.5);
+}
+
 // Without sharding each replica clips for itself, and in DualPipe the sums before, of the stages
 // with the same layers, end at different times: those of the slow one's peers last.
 TEST_F(Recover, ReplicasOfDualPipeClipApart) {
