@@ -1,30 +1,63 @@
 #include "app/simulate/analytic_topology.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+
 namespace lockstep {
+namespace {
+
+struct Nics {
+  std::optional<Bandwidth> slowest;
+  std::int64_t count = 0;
+};
+
+void keep_least(std::optional<Bandwidth>& least, Bandwidth rate) {
+  least = least ? std::min(*least, rate) : rate;
+}
+
+}  // namespace
 
 void take_from_topology(const Topology& topology, AnalyticOptions& analytic) {
   analytic.gpus_per_server = topology.gpus_per_server;
   const Adjacency adjacency(topology);
-  const NodeId first = topology.gpus().front();
-  const std::int32_t server = topology.nodes[first.index()].server;
-  std::int64_t nics = 0;
+  std::map<std::int32_t, Nics> servers;
+  std::optional<Bandwidth> nvlink, pair;
   for (const NodeId gpu : topology.gpus()) {
-    if (topology.nodes[gpu.index()].server != server) {
-      continue;
-    }
+    const std::int32_t number = topology.nodes[gpu.index()].server;
+    Nics& server = servers[number];
+    std::int64_t nvlinks_bps = 0, nics_bps = 0;
     for (const Neighbour& neighbour : adjacency.of(gpu)) {
       const Bandwidth rate = topology.class_of(LinkId(neighbour.port.index() / 2)).rate;
-      const NodeKind kind = topology.nodes[neighbour.node.index()].kind;
-      if (kind == NodeKind::kSwitch) {
-        ++nics;
-        analytic.nic = rate;
-      } else if (kind == NodeKind::kNvSwitch) {
-        analytic.nvlink = rate;
+      const Node& other = topology.nodes[neighbour.node.index()];
+      if (other.kind == NodeKind::kSwitch) {
+        ++server.count;
+        keep_least(server.slowest, rate);
+        nics_bps += rate.bits_per_second();
+      } else if (other.kind == NodeKind::kNvSwitch) {
+        nvlinks_bps += rate.bits_per_second();
+      } else if (other.server == number) {
+        nvlinks_bps += rate.bits_per_second();
+        keep_least(pair, rate);
       }
     }
+    keep_least(nvlink, Bandwidth::bits_per_second(nvlinks_bps > 0 ? nvlinks_bps : nics_bps));
   }
-  if (nics > 0) {
-    analytic.nics_per_server = nics;
+  if (topology.gpus_per_server > 1 && nvlink && *nvlink > Bandwidth()) {
+    analytic.nvlink = *nvlink;
+    analytic.pair = pair;
+  }
+  std::optional<Bandwidth> nic;
+  std::optional<std::int64_t> nics;
+  for (const auto& [number, server] : servers) {
+    if (server.slowest) {
+      keep_least(nic, *server.slowest);
+      nics = nics ? std::min(*nics, server.count) : server.count;
+    }
+  }
+  if (nic) {
+    analytic.nic = *nic;
+    analytic.nics_per_server = *nics;
   }
 }
 

@@ -1,6 +1,9 @@
 #include "generator/compute/gpu_spec.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,8 @@ constexpr std::array kSpecs{
     GpuSpec{"V100", GpuFamily::kVolta, 15.7 * kTera, 0, 125 * kTera, 0, 0, gigabytes(900), gb(32),
             80, "NVIDIA V100 data sheet (SXM2); https://ozyphus.github.io/gpu-maths.html",
             "number of SMs"},
+    GpuSpec{"V100-16GB", GpuFamily::kVolta, 15.7 * kTera, 0, 125 * kTera, 0, 0, gigabytes(900),
+            gb(16), 80, "NVIDIA V100 data sheet (SXM2, 16 GB)", "number of SMs"},
     GpuSpec{"A100-40GB", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
             gigabytes(1555), gb(40), 108,
             "NVIDIA A100 Tensor Core GPU data sheet (SXM4, 40 GB); Azure's ND A100 v4, AWS's p4d",
@@ -102,30 +107,49 @@ double rate(const GpuSpec& gpu, Precision precision) {
   return 0;
 }
 
-// Whether `text` is `name` alone, or followed by what is no part of a name: "sxm5", "80gb".
-bool names(std::string_view text, std::string_view name) {
+/// A name as people and drivers write it, vendor and punctuation left out.
+struct Written {
+  std::string_view name;    // "a100", as far as it is that of a GPU of the table
+  std::int64_t memory = 0;  // GB; 0: it says nothing of that
+};
+
+void skip(std::string_view& text, std::string_view word) {
+  text.remove_prefix(text.starts_with(word) ? word.size() : 0);
+}
+
+std::size_t leading_digits(std::string_view text) {
+  return std::min(text.find_first_not_of("0123456789"), text.size());
+}
+
+/// `text` as `name` followed by what is no part of a name: "sxm5", "80gb", "hbm3".
+std::optional<Written> written(std::string_view text, std::string_view name) {
   for (const std::string_view vendor : {"nvidia", "amd", "instinct", "tesla"}) {
-    if (text.starts_with(vendor)) {
-      text.remove_prefix(vendor.size());
-    }
+    skip(text, vendor);
   }
   if (!text.starts_with(name)) {
-    return false;
+    return std::nullopt;
   }
+  Written result{.name = text.substr(0, name.size())};
   text.remove_prefix(name.size());
   if (text.starts_with("sxm")) {
     text.remove_prefix(3);
-    if (!text.empty() && text.front() >= '2' && text.front() <= '6') {
-      text.remove_prefix(1);
-    }
+    const bool version = !text.empty() && text.front() >= '2' && text.front() <= '6';
+    text.remove_prefix(version && leading_digits(text) != 2 ? 1 : 0);  // "sxm440gb", but "sxm40gb"
   }
-  if (text.ends_with("gb")) {
-    text.remove_suffix(2);
-    while (!text.empty() && text.back() >= '0' && text.back() <= '9') {
-      text.remove_suffix(1);
-    }
+  if (const std::size_t digits = leading_digits(text);
+      digits > 1 && text.front() != '0' && text.substr(digits).starts_with("gb")) {
+    result.memory = to_int(text.substr(0, digits)).value_or(0);
+    text.remove_prefix(digits + 2);
   }
-  return text.empty();
+  for (const std::string_view memory : {"hbm2e", "hbm3e", "hbm2", "hbm3"}) {
+    skip(text, memory);
+  }
+  return text.empty() ? std::optional(result) : std::nullopt;
+}
+
+/// "a100" of "A100-40GB".
+std::string base_name(const GpuSpec& gpu) {
+  return letters_and_digits(gpu.name.substr(0, gpu.name.find('-')));
 }
 
 }  // namespace
@@ -133,13 +157,27 @@ bool names(std::string_view text, std::string_view name) {
 std::span<const GpuSpec> gpu_specs() { return kSpecs; }
 
 const GpuSpec* find_gpu_spec(std::string_view name) {
+  constexpr double kSameMemory = 0.08;  // what is sold as 192 GB may have 180 for its user
   const std::string wanted = letters_and_digits(name);
+  const GpuSpec* found = nullptr;
+  double nearest = kSameMemory;
   for (const GpuSpec& gpu : kSpecs) {
-    if (names(wanted, letters_and_digits(gpu.name))) {
+    const std::string base = base_name(gpu);
+    const auto as_written = written(wanted, base);
+    if (!as_written) {
+      continue;
+    }
+    if (as_written->memory == 0 && gpu.name.find('-') == gpu.name.npos) {
       return &gpu;
     }
+    const double has = static_cast<double>(gpu.memory.count()) / 1e9;
+    const double off = std::abs(static_cast<double>(as_written->memory) / has - 1);
+    if (as_written->memory > 0 && off <= nearest) {
+      nearest = off;
+      found = &gpu;
+    }
   }
-  return nullptr;
+  return found;
 }
 
 const GpuSpec& gpu_spec(std::string_view name) {

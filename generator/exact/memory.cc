@@ -216,7 +216,7 @@ std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& mode
     fill_states(job, memory);
     memory.activations = peak_kept(schedule, {job.pp, job.vpp, job.microbatches()},
                                    static_cast<std::int64_t>(s), kept);
-    if (job.sharding == Sharding::kZero3) {
+    if (job.sharding == Sharding::kZero3 && job.dp() * job.cp > 1) {
       memory.gathered = 2 * (Bytes(dense + expert) * rank_sizes(job).parameter);
       memory.working += memory.gathered;
     }

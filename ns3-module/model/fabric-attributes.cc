@@ -57,7 +57,7 @@ Fabric::GetTypeId()
                 "Window",
                 "Bytes that a queue pair may have under way (it stops once so many are, so "
                 "it overshoots by up to a packet). 0: its bandwidth-delay product times "
-                "WindowFactor.",
+                "WindowFactor, and not less than two ACKs of several packets confirm.",
                 UintegerValue(0),
                 MakeUintegerAccessor(Own(&FabricParameters::window)),
                 MakeUintegerChecker<uint64_t>(0, INT64_MAX))

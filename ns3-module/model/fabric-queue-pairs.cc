@@ -77,6 +77,12 @@ FabricQueuePairs::SetFullWindow(FabricQueuePair& pair)
         const double product = static_cast<double>(pair.baseRtt) * rate / 8e12;
         pair.fullWindow =
             std::max<int64_t>(1, static_cast<int64_t>(m_state.parameters.windowFactor * product));
+        // An ACK of several packets comes late by those: what is under way meanwhile has room.
+        const int64_t acks = m_state.parameters.ackInterval;
+        if (acks > 1)
+        {
+            pair.fullWindow = std::max(pair.fullWindow, 2 * acks * m_state.parameters.payload);
+        }
     }
     m_state.tables.control->Start(pair, std::max<int64_t>(0, m_state.tables.done));
 }

@@ -18,8 +18,9 @@ GpuArch arch_of(std::string_view gpu_type);
 /// What NCCL looks at when it chooses how to carry out a collective: the links of one server.
 struct NcclFabric {
   GpuArch arch = GpuArch::kHopper;
-  Bandwidth nvlink;       ///< of a GPU, all its links, per direction; 0: PCIe only
-  bool nvswitch = false;  ///< NVLinks end at switches, which add and multicast from Hopper on
+  Bandwidth nvlink;             ///< of a GPU, all its links, per direction; 0: PCIe only
+  bool nvswitch = false;        ///< NVLinks end at switches, which add and multicast from Hopper on
+  std::int32_t nvswitches = 1;  ///< over which a GPU's links are spread, where they do
   bool mesh = false;      ///< NVLinks go from each GPU to each other of its server, no switches
   Bandwidth nic;          ///< of one NIC
   std::int32_t nics = 0;  ///< that the group's ranks of one server have

@@ -22,6 +22,18 @@ std::int32_t add_switch(Schedule& schedule, std::int32_t near, std::int32_t leve
   return schedule.places() - 1;
 }
 
+std::vector<std::int32_t> add_nvswitches(Schedule& schedule, const std::vector<std::int32_t>& ranks,
+                                         std::int32_t count, std::int32_t parts) {
+  if (ranks.size() < 2) {
+    return {-1};
+  }
+  std::vector<std::int32_t> places;
+  for (std::int32_t index = 0; index < std::clamp(count, 1, parts); ++index) {
+    places.push_back(add_switch(schedule, ranks.front(), 0, index));
+  }
+  return places;
+}
+
 std::vector<SlotWait> reduce_in_nvswitch(Schedule& schedule, const std::vector<std::int32_t>& ranks,
                                          std::int32_t head, std::int32_t nvswitch,
                                          const Slot& pieces) {

@@ -17,6 +17,11 @@ inline constexpr std::int32_t kNvlsPercent = 85;
 Bytes nvls_piece(Bytes tensor, std::int32_t channels, std::int32_t heads, Bytes most);
 inline constexpr std::int32_t kNvlsChannels = 16;  ///< Hopper
 
+/// The NVSwitches of a server that share out `parts`: places, for part p that of p mod their
+/// number; -1 where it has one rank.
+std::vector<std::int32_t> add_nvswitches(Schedule& schedule, const std::vector<std::int32_t>& ranks,
+                                         std::int32_t count, std::int32_t parts);
+
 /// Appends a switch near a rank as a place and returns it; level 0 is its server's NVSwitch.
 std::int32_t add_switch(Schedule& schedule, std::int32_t near, std::int32_t level,
                         std::int32_t index = 0);

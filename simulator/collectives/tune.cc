@@ -25,6 +25,7 @@ std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm,
 TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const NcclFabric& fabric,
                   NcclWishes wishes, const CollectiveAlgorithm* named, bool own) {
   request.mesh = fabric.nvlink > Bandwidth() && !fabric.nvswitch;
+  request.nvswitches = fabric.nvswitches;
   if (named != nullptr) {
     wishes.algorithm = nccl_algorithm_named(named->name);
   }

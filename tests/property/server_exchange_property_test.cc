@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/lone_collective.h"

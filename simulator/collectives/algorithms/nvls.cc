@@ -26,8 +26,7 @@ class Build {
     schedule_.chunk_bytes = part_size(request.bytes, schedule_.chunks, request.flavour);
     schedule_.reserve(static_cast<double>(heads_) * 2 * shape.ranks);
     for (std::int32_t server = 0; server < rails_.size(); ++server) {
-      nvswitch_.push_back(ranks(server).size() > 1 ? add_switch(schedule_, ranks(server).front(), 0)
-                                                   : -1);
+      nvswitches_.push_back(add_nvswitches(schedule_, ranks(server), request.nvswitches, heads_));
     }
     for (std::int32_t rail = 0; rails_.size() > 1 && rail < rails_.count; ++rail) {
       leaf_.push_back(add_switch(schedule_, rails_.head(0, rail), 1));
@@ -46,16 +45,15 @@ class Build {
       const std::int32_t owner = shards ? part : -1;
       std::vector<std::vector<SlotWait>> ready(static_cast<std::size_t>(rails_.size()));
       for (std::int32_t server = 0; up && server < rails_.size(); ++server) {
-        ready[static_cast<std::size_t>(server)] =
-            reduce_in_nvswitch(schedule_, ranks(server), head(server, part, owner),
-                               nvswitch_[static_cast<std::size_t>(server)], slot);
+        ready[static_cast<std::size_t>(server)] = reduce_in_nvswitch(
+            schedule_, ranks(server), head(server, part, owner), nvswitch(server, part), slot);
       }
       if (rails_.size() > 1) {
         in_leaf(slot, part, owner, up, down, ready);
       }
       for (std::int32_t server = 0; down && server < rails_.size(); ++server) {
         multicast_in_nvswitch(schedule_, ranks(server), head(server, part, owner),
-                              nvswitch_[static_cast<std::size_t>(server)], slot,
+                              nvswitch(server, part), slot,
                               ready[static_cast<std::size_t>(server)]);
       }
     }
@@ -65,6 +63,10 @@ class Build {
  private:
   const std::vector<std::int32_t>& ranks(std::int32_t server) const {
     return rails_.servers[static_cast<std::size_t>(server)];
+  }
+  std::int32_t nvswitch(std::int32_t server, std::int32_t part) const {
+    const auto& places = nvswitches_[static_cast<std::size_t>(server)];
+    return places[static_cast<std::size_t>(part) % places.size()];
   }
   std::int32_t rail_of(std::int32_t part, std::int32_t owner) const {
     return owner < 0 ? part : rails_.rail[static_cast<std::size_t>(owner)];
@@ -105,7 +107,8 @@ class Build {
   Schedule schedule_;
   Slot pieces_;
   std::int32_t heads_ = 0;
-  std::vector<std::int32_t> nvswitch_, leaf_;  // places; of each server, of each rail
+  std::vector<std::vector<std::int32_t>> nvswitches_;  // places, of each server
+  std::vector<std::int32_t> leaf_;                     // of each rail
 };
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {

@@ -29,12 +29,14 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   schedule.chunks = parts * slot.count;
   schedule.chunk_bytes = part_size(request.bytes, schedule.chunks, request.flavour);
   schedule.reserve(static_cast<double>(parts) * 2 * (shape.ranks + servers));
-  std::vector<std::int32_t> nvswitch(static_cast<std::size_t>(servers), -1);
-  for (std::size_t server = 0; server < nvswitch.size(); ++server) {
-    if (rails.servers[server].size() > 1) {
-      nvswitch[server] = add_switch(schedule, rails.servers[server].front(), 0);
-    }
+  std::vector<std::vector<std::int32_t>> nvswitches;
+  for (const std::vector<std::int32_t>& server : rails.servers) {
+    nvswitches.push_back(add_nvswitches(schedule, server, request.nvswitches, rails.count));
   }
+  const auto nvswitch = [&](std::size_t server, std::int32_t of) {
+    const std::vector<std::int32_t>& places = nvswitches[server];
+    return places[static_cast<std::size_t>(of / trees) % places.size()];
+  };
   for (std::int32_t p = 0; p < parts; ++p) {
     slot.channel = p;
     slot.start = p;
@@ -44,7 +46,8 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
     for (std::int32_t server = 0; server < servers; ++server) {
       const auto s = static_cast<std::size_t>(server);
       heads.push_back(rails.head(server, p / trees));
-      ready.push_back(reduce_in_nvswitch(schedule, rails.servers[s], heads[s], nvswitch[s], slot));
+      ready.push_back(
+          reduce_in_nvswitch(schedule, rails.servers[s], heads[s], nvswitch(s, p), slot));
     }
     const auto parents = p % trees == 0 ? binary_tree(servers) : complementary_tree(servers);
     const TreeSlots tree = add_tree(schedule, parents, heads, slot, true, true, ready);
@@ -58,7 +61,7 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
           complete.push_back({tree.up[static_cast<std::size_t>(child)], 0});
         }
       }
-      multicast_in_nvswitch(schedule, rails.servers[s], heads[s], nvswitch[s], slot, complete);
+      multicast_in_nvswitch(schedule, rails.servers[s], heads[s], nvswitch(s, p), slot, complete);
     }
   }
   return schedule;

@@ -32,6 +32,7 @@ struct AnalyticOptions {
   std::int64_t gpus_per_server = 8;
   std::int64_t nics_per_server = 8;
   std::optional<Bandwidth> nvlink;  ///< bus bandwidth a GPU reaches; unset: by gpu
+  std::optional<Bandwidth> pair;    ///< what two GPUs of a server have; unset: all of that
   std::optional<Bandwidth> nic;     ///< of one NIC; unset: by nic_type
   GpuType gpu = GpuType::kH100;
   NicType nic_type = NicType::kCx7;
@@ -43,6 +44,7 @@ struct AnalyticOptions {
   std::optional<std::int64_t> chunks_per_stage;
 
   Bandwidth nvlink_rate() const { return nvlink.value_or(nvlink_bandwidth(gpu)); }
+  Bandwidth pair_rate() const { return pair.value_or(nvlink_rate()); }
   Bandwidth nic_rate() const { return nic.value_or(nic_bandwidth(nic_type)); }
 };
 

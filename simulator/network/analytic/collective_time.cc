@@ -93,6 +93,9 @@ double effective_bandwidth(const Collective& c, const GroupDegrees& d, const Ana
   if (c.op == CommType::kSendRecv && shape.nodes > 1) {  // each rank has its own NICs, no others'
     return stage_bandwidth(o.gpus_per_server + 1, o).bytes_per_second();
   }
+  if (c.op == CommType::kSendRecv && o.pair) {
+    return o.pair->bytes_per_second();
+  }
   const BusBandwidth<double> bus = bus_bandwidth(c.op, shape, o.nvlink_rate().bytes_per_second(),
                                                  o.nic_rate().bytes_per_second());
   return bus.rate * efficiency(c, shape, o.efficiency, bus.nvlink_limited || shape.nodes <= 1);
@@ -124,7 +127,7 @@ Bandwidth stage_bandwidth(std::int64_t gpus, const AnalyticOptions& options) {
     return *options.measured.pipeline;
   }
   if (gpus <= options.gpus_per_server) {
-    return options.nvlink_rate();
+    return options.pair_rate();
   }
   return Bandwidth::bytes_per_second(options.nic_rate().bytes_per_second() *
                                      static_cast<double>(options.nics_per_server) /
