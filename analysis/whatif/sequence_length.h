@@ -14,8 +14,8 @@ struct SequenceLengthSign {
   double pooled = 0;       ///< r without taking the means off: confounded, for comparison
   double forward_cv = 0;   ///< standard deviation of the forward residuals / mean forward time
   /// r of a worker's forward residuals with the mean of those of its dp_rank's others (stages,
-  /// tensor- and context-parallel ranks) for the same microbatch, which have the same sequences: one
-  /// worker that varies alone has other reasons. 1 where a dp_rank is one worker.
+  /// tensor- and context-parallel ranks) for the same microbatch, which have the same sequences:
+  /// one worker that varies alone has other reasons. 1 where a dp_rank is one worker.
   double shared = 1;
 };
 
