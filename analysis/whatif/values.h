@@ -51,8 +51,7 @@ class Values {
   /// As in I, for one step: what the simulation made of local durations, end - start.
   double ideal(std::uint32_t node, std::size_t step) const {
     const std::size_t at = node * steps_ + step;
-    return grouped(node) ? model_.ideal_s[node]
-                         : model_.ideal_end_s[at] - model_.ideal_start_s[at];
+    return grouped(node) ? model_.ideal_s[node] : model_.ideal_end_s[at] - model_.ideal_start_s[at];
   }
   void ideal(std::uint32_t node, std::size_t first, std::span<double> out) const {
     each_step(first, out.size(), [&](std::size_t begin, std::size_t end, std::size_t step) {
