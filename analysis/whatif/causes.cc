@@ -128,7 +128,7 @@ class Finder {
     }
     const double now = mean_nodelay(scene_);
     const double transfers = saved(pairwise_mean(usual_transfers_.span), now);
-    if (transfers_ && transfers >= kWorthNaming) {
+    if (transfers_ && transfers >= kWorthNaming && !are_with_a_slow_worker(*transfers_)) {
       add_slow_transfers(transfers);
       if (transfers > workers_save()) {
         std::rotate(out_.causes.begin(), out_.causes.end() - 1, out_.causes.end());
@@ -163,6 +163,22 @@ class Finder {
   }
 
  private:
+  /// Peers that wait for a slow worker are late where the others' transfers are over, which are
+  /// quicker for that.
+  bool are_with_a_slow_worker(const SlowTransfers& slow) const {
+    if (!slow_workers_.worth_naming() || slow.from != slow.to) {
+      return false;
+    }
+    const auto is_slow = [&](std::uint32_t lane) {
+      const std::size_t worker = static_cast<std::size_t>(slow.from) * width_ + lane;
+      return std::ranges::count(slow_workers_.workers, worker) > 0;
+    };
+    const auto& groups = scene_.graph.scopes.of(Scope::kPeers);
+    return std::ranges::any_of(groups, [&](const std::vector<std::uint32_t>& lanes) {
+      return std::ranges::count(lanes, slow.lane) > 0 && std::ranges::any_of(lanes, is_slow);
+    });
+  }
+
   /// Of a step: by what its computation takes more than its peers', or by S_w without peers.
   std::size_t slowest_worker(std::size_t s) const {
     if (width_ == 1) {
