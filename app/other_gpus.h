@@ -21,4 +21,8 @@ void take_gpu_type(const Topology& topology, ExactJob& described);
 /// taken for. Otherwise empty.
 std::string other_gpus(const Topology& topology, const Job& job);
 
+/// Where the NVLinks of the topology's first GPU are far from what such GPUs have, says so; as
+/// templates do whose GPU type alone was changed. Otherwise empty. O(links).
+std::string other_nvlinks(const Topology& topology);
+
 }  // namespace lockstep

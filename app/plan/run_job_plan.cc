@@ -125,6 +125,9 @@ class JobPlanner {
       }
       report.notes.push_back(std::move(note));
     }
+    if (std::string note = other_nvlinks(input_.topology); !note.empty()) {
+      report.notes.push_back(std::move(note));
+    }
     report.words = words_of(best);
   }
 

@@ -181,6 +181,9 @@ StepInput read_step_input(SimulateOptions& options) {
     if (std::string others = other_gpus(*input.topology, input.job->job); !others.empty()) {
       input.warnings.push_back(std::move(others));
     }
+    if (std::string links = other_nvlinks(*input.topology); !links.empty()) {
+      input.warnings.push_back(std::move(links));
+    }
   }
   options.interference_model = interference_of_flag(
       options.interference, input.topology ? &*input.topology : nullptr, input.warnings);

@@ -20,63 +20,65 @@ constexpr Bandwidth gigabytes(std::int64_t v) { return Bandwidth::gbps(8 * v); }
 // Data sheets that state rates with sparsity are halved. Powers of ten throughout.
 constexpr std::array kSpecs{
     GpuSpec{"V100", GpuFamily::kVolta, 15.7 * kTera, 0, 125 * kTera, 0, 0, gigabytes(900), gb(32),
-            80, "NVIDIA V100 data sheet (SXM2); https://ozyphus.github.io/gpu-maths.html",
+            80, gigabytes(150),
+            "NVIDIA V100 data sheet (SXM2); https://ozyphus.github.io/gpu-maths.html",
             "number of SMs"},
     GpuSpec{"V100-16GB", GpuFamily::kVolta, 15.7 * kTera, 0, 125 * kTera, 0, 0, gigabytes(900),
-            gb(16), 80, "NVIDIA V100 data sheet (SXM2, 16 GB)", "number of SMs"},
+            gb(16), 80, gigabytes(150), "NVIDIA V100 data sheet (SXM2, 16 GB)", "number of SMs"},
     GpuSpec{"A100-40GB", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
-            gigabytes(1555), gb(40), 108,
+            gigabytes(1555), gb(40), 108, gigabytes(300),
             "NVIDIA A100 Tensor Core GPU data sheet (SXM4, 40 GB); Azure's ND A100 v4, AWS's p4d",
             "tf32"},
     GpuSpec{"A100", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
-            gigabytes(2039), gb(80), 108,
+            gigabytes(2039), gb(80), 108, gigabytes(300),
             "NVIDIA A100 80GB data sheet (SXM4); https://ozyphus.github.io/gpu-maths.html", "tf32"},
     GpuSpec{"A800", GpuFamily::kAmpere, 19.5 * kTera, 156 * kTera, 312 * kTera, 312 * kTera, 0,
-            gigabytes(2039), gb(80), 108, "NVIDIA A800 80GB data sheet: an A100 with less NVLink",
+            gigabytes(2039), gb(80), 108, gigabytes(200),
+            "NVIDIA A800 80GB data sheet: an A100 with less NVLink",
             "all of it: no page about the A800 was found"},
     GpuSpec{"H100", GpuFamily::kHopper, 66.9 * kTera, 494.7 * kTera, 989.4 * kTera, 989.4 * kTera,
-            1978.9 * kTera, gigabytes(3350), gb(80), 132,
+            1978.9 * kTera, gigabytes(3350), gb(80), 132, gigabytes(450),
             "NVIDIA H100 architecture white paper (SXM5); "
             "https://glennklockwood.com/garden/processors/h100"},
     GpuSpec{"H800", GpuFamily::kHopper, 66.9 * kTera, 494.7 * kTera, 989.4 * kTera, 989.4 * kTera,
-            1978.9 * kTera, gigabytes(3350), gb(80), 132,
+            1978.9 * kTera, gigabytes(3350), gb(80), 132, gigabytes(200),
             "NVIDIA H800 data sheet (SXM5): an H100 with less NVLink and FP64; "
             "bf16, memory and its bandwidth in the reports on FlashMLA and DeepSeek-V3",
             "fp32, tf32, number of SMs"},
     GpuSpec{"H20", GpuFamily::kHopper, 44 * kTera, 74 * kTera, 148 * kTera, 148 * kTera,
-            296 * kTera, gigabytes(4000), gb(96), 78,
+            296 * kTera, gigabytes(4000), gb(96), 78, gigabytes(450),
             "https://zangshuxian.com/new/674733024499207168; "
             "https://willitrunai.com/es/gpus/h20-96gb",
             "fp8: twice bf16, as its int8"},
     GpuSpec{"H200", GpuFamily::kHopper, 66.9 * kTera, 494.7 * kTera, 989.4 * kTera, 989.4 * kTera,
-            1978.9 * kTera, gigabytes(4800), gb(141), 132,
+            1978.9 * kTera, gigabytes(4800), gb(141), 132, gigabytes(450),
             "NVIDIA H200 data sheet (SXM5), the H100's chip; "
             "https://itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html"},
     GpuSpec{
         "B200", GpuFamily::kBlackwell, 75 * kTera, 1125 * kTera, 2250 * kTera, 2250 * kTera,
-        4500 * kTera, gigabytes(7700), gb(180), 148,
+        4500 * kTera, gigabytes(7700), gb(180), 148, gigabytes(900),
         "NVIDIA HGX B200 data sheet, a GPU of eight (1000 W); "
         "https://rooflinenotes.dev/accelerators/, "
         "https://glennklockwood.com/garden/processors/B200; these have 8 TB/s, later sheets too",
         "fp32 and tf32: the second page has 80 and 1100"},
     GpuSpec{"GB200", GpuFamily::kBlackwell, 80 * kTera, 1250 * kTera, 2500 * kTera, 2500 * kTera,
-            5000 * kTera, gigabytes(8000), gb(186), 148,
+            5000 * kTera, gigabytes(8000), gb(186), 148, gigabytes(900),
             "NVIDIA GB200 NVL72 data sheet, one of 72 GPUs (1200 W); "
             "https://glennklockwood.com/garden/processors/B200",
             "fp32: the page has 90; memory: 186 of 192 GB"},
     GpuSpec{
         "B300", GpuFamily::kBlackwell, 75 * kTera, 1125 * kTera, 2250 * kTera, 2250 * kTera,
-        4500 * kTera, gigabytes(8000), gb(288), 148,
+        4500 * kTera, gigabytes(8000), gb(288), 148, gigabytes(900),
         "NVIDIA HGX B300 data sheet; memory at "
         "https://itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
         "rates: the page has 3500 and 7000 for bf16 and fp8, others 2250 and 4500; number of SMs"},
     GpuSpec{"GB300", GpuFamily::kBlackwell, 80 * kTera, 1250 * kTera, 2500 * kTera, 2500 * kTera,
-            5000 * kTera, gigabytes(8000), gb(279), 148,
+            5000 * kTera, gigabytes(8000), gb(279), 148, gigabytes(900),
             "https://verda.com/blog/gb300-nvl72-architecture; rack totals at "
             "https://glennklockwood.com/garden/processors/B300 (360 PF of fp8, 20 TB)",
             "number of SMs: taken over from the B300, other pages have 160; memory: 279 of 288 GB"},
     GpuSpec{"MI300X", GpuFamily::kCdna3, 163.4 * kTera, 653.7 * kTera, 1307.4 * kTera,
-            1307.4 * kTera, 2614.9 * kTera, gigabytes(5300), gb(192), 304,
+            1307.4 * kTera, 2614.9 * kTera, gigabytes(5300), gb(192), 304, gigabytes(448),
             "AMD Instinct MI300X data sheet; "
             "https://gpu.blog/gpus/instinct-mi300x-mi300x (memory, CUs), "
             "https://rooflinenotes.dev/accelerators/ (rates)",

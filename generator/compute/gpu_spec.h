@@ -26,6 +26,7 @@ struct GpuSpec {
   Bandwidth memory_bandwidth;
   Bytes memory;
   int multiprocessors = 0;  ///< SMs (NVIDIA) or compute units (AMD) that are switched on
+  Bandwidth nvlink;         ///< all NVLinks (Infinity Fabric's links) of a GPU, per direction
   std::string_view source;  ///< which documents the figures are from, and pages that repeat them
   /// What no page that was looked at has, or has otherwise; empty: all is there.
   std::string_view unconfirmed = {};
