@@ -259,6 +259,12 @@ Bisection bisect(const Topology& topology) {
     if (!least || cut < *least) {
       least = cut;
       best.split = split;
+      best.smaller = 0;
+      for (const std::vector<NodeId>& server : servers) {
+        best.smaller +=
+            std::ranges::count_if(server, [&](NodeId gpu) { return first[gpu.index()]; });
+      }
+      best.smaller = std::min(best.smaller, topology.count(NodeKind::kGpu) - best.smaller);
     }
   };
   if (count > 1) {

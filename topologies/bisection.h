@@ -24,7 +24,8 @@ namespace lockstep {
 struct Bisection {
   Bandwidth bandwidth;
   bool exact = false;
-  std::string split;  ///< which split was least, in words
+  std::string split;         ///< which split was least, in words
+  std::int64_t smaller = 0;  ///< GPUs of its smaller side, half of all where servers can be halved
 };
 
 /// PRECONDITION: validate(topology) passes and there are two GPUs or more.

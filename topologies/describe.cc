@@ -195,10 +195,14 @@ std::string to_text(const TopologyDescription& d) {
   line("connected", "yes, every GPU reaches every other");
   if (d.bisection) {
     const double rate = d.bisection->bandwidth.bytes_per_second();
-    line("bisection",
-         fmt::format("{}{} each way, {} for each GPU of a half",
-                     d.bisection->exact ? "" : "at most ", to_text(d.bisection->bandwidth),
-                     rate_text(rate / static_cast<double>(d.gpus / 2))));
+    line(
+        "bisection",
+        fmt::format("{}{} each way, {} for each GPU of {}", d.bisection->exact ? "" : "at most ",
+                    to_text(d.bisection->bandwidth),
+                    rate_text(rate / static_cast<double>(d.bisection->smaller)),
+                    2 * d.bisection->smaller == d.gpus
+                        ? std::string("a half")
+                        : fmt::format("the smaller side, {} of {}", d.bisection->smaller, d.gpus)));
     line("", fmt::format("({} of {})",
                          d.bisection->exact ? "exact: the minimum cut" : "the minimum cut",
                          d.bisection->split));

@@ -23,7 +23,9 @@ std::string described(const Topology& topology, NodeId node) {
   return n.server < 0 ? text : text + " (server " + std::to_string(n.server) + ")";
 }
 
-/// The GPUs of each server and their rails, for PXN.
+/// The GPUs of each server and their rails, for PXN. GPUs on the same leaves are on one rail; of
+/// servers that share no leaves (in different segments) those are whose leaves are the how-manieth
+/// of their server alike.
 class Rails {
  public:
   Rails(const Topology& topology, const ForwardingPlane& fabric)
@@ -41,11 +43,16 @@ class Rails {
       if (rail == leaves.end()) {
         rail = leaves.insert(leaves.end(), fabric.target(gpus_[i]));
       }
-      place_[gpus_[i].index()] = {first, i - first, rail - leaves.begin()};
+      place_[gpus_[i].index()] = {first, i - first, rail - leaves.begin(), fabric.target(gpus_[i])};
     }
   }
 
-  bool same(NodeId a, NodeId b) const { return at(a).rail == at(b).rail; }
+  bool same(NodeId a, NodeId b) const {
+    if (at(a).leaves == at(b).leaves) {
+      return true;
+    }
+    return at(a).rail == at(b).rail && !has(a, at(b).leaves) && !has(b, at(a).leaves);
+  }
   /// The GPU of `source`'s server on the rail of `destination`; invalid if there is none.
   NodeId relay(NodeId source, NodeId destination) const {
     const auto on_rail = [&](std::size_t i) {
@@ -70,7 +77,18 @@ class Rails {
     std::size_t first = 0;  // GPU of the server, in gpus_
     std::size_t index = 0;  // in the server
     std::ptrdiff_t rail = 0;
+    std::int32_t leaves = 0;
   };
+  /// Whether a GPU of this one's server hangs on those leaves.
+  bool has(NodeId of, std::int32_t leaves) const {
+    for (std::size_t i = at(of).first; i < gpus_.size() && at(gpus_[i]).first == at(of).first;
+         ++i) {
+      if (at(gpus_[i]).leaves == leaves) {
+        return true;
+      }
+    }
+    return false;
+  }
   const Place& at(NodeId gpu) const { return place_[gpu.index()]; }
 
   std::vector<NodeId> gpus_;  // by server, then by id

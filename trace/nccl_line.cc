@@ -1,6 +1,7 @@
 #include "trace/nccl_line.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -38,13 +39,23 @@ std::string_view third_word(std::string_view line) {
 
 }  // namespace
 
-const std::vector<NcclColumn>& usual_nccl_columns() {
-  static const std::vector<NcclColumn> columns = {
-      NcclColumn::kSize,  NcclColumn::kCount, NcclColumn::kType,  NcclColumn::kRedop,
-      NcclColumn::kRoot,  NcclColumn::kTime,  NcclColumn::kAlgbw, NcclColumn::kBusbw,
-      NcclColumn::kWrong, NcclColumn::kTime,  NcclColumn::kAlgbw, NcclColumn::kBusbw,
-      NcclColumn::kWrong};
-  return columns;
+const std::vector<NcclColumn>& usual_nccl_columns(const std::vector<std::string_view>& row) {
+  const auto with = [](std::initializer_list<NcclColumn> more) {
+    std::vector<NcclColumn> columns = {NcclColumn::kSize, NcclColumn::kCount, NcclColumn::kType};
+    columns.insert(columns.end(), more);
+    for (int result = 0; result < 2; ++result) {
+      columns.insert(columns.end(), {NcclColumn::kTime, NcclColumn::kAlgbw, NcclColumn::kBusbw,
+                                     NcclColumn::kWrong});
+    }
+    return columns;
+  };
+  static const std::vector<NcclColumn> both = with({NcclColumn::kRedop, NcclColumn::kRoot}),
+                                       redop = with({NcclColumn::kRedop}),
+                                       root = with({NcclColumn::kRoot}), neither = with({});
+  return row.size() == neither.size() ? neither
+         : row.size() != root.size()  ? both
+         : to_int(row[3])             ? root
+                                      : redop;
 }
 
 std::vector<NcclColumn> nccl_header_columns(const std::vector<std::string_view>& words) {
@@ -57,10 +68,14 @@ std::vector<NcclColumn> nccl_header_columns(const std::vector<std::string_view>&
     word = word.substr(0, word.find('('));  // "time(us)"
     const auto column = column_named(word);
     if (!column) {
-      if (columns.empty() || word != "timestamp") {
+      if (columns.empty() || (word != "timestamp" && !word.starts_with("i_"))) {
         return {};
       }
-      break;
+      if (word == "timestamp") {
+        break;
+      }
+      columns.push_back(NcclColumn::kOther);  // "i_min", "i_p99": of single iterations
+      continue;
     }
     size = size || *column == NcclColumn::kSize;
     type = type || *column == NcclColumn::kType;

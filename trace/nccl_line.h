@@ -21,8 +21,9 @@ enum class NcclColumn {
   kOther
 };
 
-/// Those of a table without a header, as in releases since 2.0.
-const std::vector<NcclColumn>& usual_nccl_columns();
+/// Those of a row without a header, by its words: since 2.13 all operations have a reduction and a
+/// root; before, sums had the reduction (12 words), broadcasts the root (12), others neither (11).
+const std::vector<NcclColumn>& usual_nccl_columns(const std::vector<std::string_view>& row);
 
 /// The columns of a header line, as words; empty if it is none.
 std::vector<NcclColumn> nccl_header_columns(const std::vector<std::string_view>& words);

@@ -204,7 +204,7 @@ Determined determined(const Rows& rows, std::vector<const Field*> fields, const 
     if (why.empty()) {
       result.fields = std::move(fields);
       result.system = fit.system();
-      result.errors = errors;
+      result.errors = fit.interval_errors();
       return result;
     }
     if (named) {

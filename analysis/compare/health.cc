@@ -52,12 +52,12 @@ std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers) {
   return std::ssize(hosts) == servers ? hosts : std::vector<std::string>{};
 }
 
-/// A host's name without the number at its end: hosts of one cluster have the same.
-std::string family(std::string host) {
-  while (!host.empty() && (host.back() == '-' || (host.back() >= '0' && host.back() <= '9'))) {
-    host.pop_back();
-  }
-  return host;
+/// What hosts of one cluster have in common: a name without the number at its end ("cnode2-001"),
+/// or where it has none up to the first number or dash ("mig-gq7k", "r1-n3-a"). May be nothing.
+std::string family(const std::string& host) {
+  const std::size_t last = host.find_last_not_of("-0123456789");
+  return last + 1 < host.size() ? host.substr(0, last + 1)
+                                : host.substr(0, host.find_first_of("-0123456789"));
 }
 
 /// Something that a log says itself, or beside like ones.

@@ -194,6 +194,43 @@ Vector RatesFit::standard_errors() {
   return errors;
 }
 
+/// Of an estimate by psi (Huber's): A^-1 B A^-1, where A sums psi' J J^T, which outliers have no
+/// part in, and B psi^2 J J^T (Huber and Ronchetti, Robust Statistics, 2nd ed., section 7.6).
+Vector RatesFit::interval_errors() {
+  linearise();
+  const std::size_t n = fields_.size();
+  Matrix slope(n, Vector(n, 0)), scatter = slope;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const bool is_outlier = weights_[r] < balance_[r];
+    const double psi = weights_[r] * residuals_[r];
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t k = 0; k < n; ++k) {
+        const double product = jacobian_[r][i] * jacobian_[r][k];
+        slope[i][k] += is_outlier ? 0 : balance_[r] * product;
+        scatter[i][k] += psi * psi * product;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool known = std::isfinite(spread_) && start_.rates.*fields_[i]->value > kZero;
+    slope[i][i] += 1e-9 + (known ? scale_ * scale_ / (spread_ * spread_) : 0);
+  }
+  Vector errors = standard_errors();
+  const Matrix bread = inverse(slope);
+  const double rows = static_cast<double>(rows_.size());
+  const double free = std::max(1.0, rows - static_cast<double>(n));
+  for (std::size_t i = 0; i < n && !bread.empty(); ++i) {
+    double variance = 0;
+    for (std::size_t a = 0; a < n; ++a) {
+      for (std::size_t b = 0; b < n; ++b) {
+        variance += bread[i][a] * scatter[a][b] * bread[b][i];
+      }
+    }
+    errors[i] = std::max(errors[i], std::sqrt(variance * rows / free));
+  }
+  return errors;
+}
+
 double RatesFit::unknown(std::size_t i) {
   linearise();
   if (!std::isfinite(spread_) || start_.rates.*fields_[i]->value <= kZero) {

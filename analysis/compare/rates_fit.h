@@ -32,6 +32,9 @@ class RatesFit {
   /// Standard errors of the logarithms; infinite where the data say nothing.
   std::vector<double> standard_errors();
 
+  /// Standard errors that allow for rows of unequal weight and for outliers; not less than those.
+  std::vector<double> interval_errors();
+
   /// Which part of what was not known beforehand the rows leave open: 1 where they say nothing, 0
   /// where nothing was known.
   double unknown(std::size_t field);

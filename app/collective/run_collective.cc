@@ -106,9 +106,10 @@ struct Setting {
   double error_budget = 0;
 };
 
-AnalyticOptions analytic_options(const CollectiveOptions& options, const Topology& topology) {
+AnalyticOptions analytic_options(const CollectiveOptions& options, const Topology& topology,
+                                 std::span<const NodeId> gpus) {
   AnalyticOptions analytic;
-  take_from_topology(topology, analytic);
+  take_from_topology(topology, gpus, analytic);
   analytic.flavour = parse_flavour(options.flavour);
   analytic.gpus = topology.count(NodeKind::kGpu);
   if (!options.nvlink.empty()) {
@@ -353,7 +354,7 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
     add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
                   setting.flow, sweep.warnings);
   }
-  setting.analytic = analytic_options(options, topology);
+  setting.analytic = analytic_options(options, topology, setting.nodes);
   setting.error_budget = error_budget(options.error_budget);
   sweep.ranks = setting.plan.shape.ranks;
   sweep.servers = *std::ranges::max_element(setting.plan.shape.server) + 1;

@@ -7,9 +7,10 @@
 namespace lockstep {
 namespace {
 
+/// Of the job's GPUs in one server.
 struct Nics {
   std::optional<Bandwidth> slowest;
-  std::int64_t count = 0;
+  std::int64_t count = 0, gpus = 0;
 };
 
 void keep_least(std::optional<Bandwidth>& least, Bandwidth rate) {
@@ -18,14 +19,15 @@ void keep_least(std::optional<Bandwidth>& least, Bandwidth rate) {
 
 }  // namespace
 
-void take_from_topology(const Topology& topology, AnalyticOptions& analytic) {
-  analytic.gpus_per_server = topology.gpus_per_server;
+void take_from_topology(const Topology& topology, std::span<const NodeId> gpus,
+                        AnalyticOptions& analytic) {
   const Adjacency adjacency(topology);
   std::map<std::int32_t, Nics> servers;
   std::optional<Bandwidth> nvlink, pair;
-  for (const NodeId gpu : topology.gpus()) {
+  for (const NodeId gpu : gpus) {
     const std::int32_t number = topology.nodes[gpu.index()].server;
     Nics& server = servers[number];
+    ++server.gpus;
     std::int64_t nvlinks_bps = 0, nics_bps = 0;
     for (const Neighbour& neighbour : adjacency.of(gpu)) {
       const Bandwidth rate = topology.class_of(LinkId(neighbour.port.index() / 2)).rate;
@@ -43,7 +45,11 @@ void take_from_topology(const Topology& topology, AnalyticOptions& analytic) {
     }
     keep_least(nvlink, Bandwidth::bits_per_second(nvlinks_bps > 0 ? nvlinks_bps : nics_bps));
   }
-  if (topology.gpus_per_server > 1 && nvlink && *nvlink > Bandwidth()) {
+  analytic.gpus_per_server = servers.begin()->second.gpus;
+  for (const auto& [number, server] : servers) {
+    analytic.gpus_per_server = std::max(analytic.gpus_per_server, server.gpus);
+  }
+  if (analytic.gpus_per_server > 1 && nvlink && *nvlink > Bandwidth()) {
     analytic.nvlink = *nvlink;
     analytic.pair = pair;
   }

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <span>
+
 #include "simulator/network/analytic/analytic_options.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
 
-/// Sets GPUs and NICs of a server and their bandwidths as the topology has them; where servers
-/// differ, those of the least. A GPU's NVLinks count together, to all its NVSwitches or to other
+/// Sets GPUs and NICs of a server and their bandwidths as those GPUs have them that a job is on; where
+/// they differ, those of the least. A GPU's NVLinks count together, to all its NVSwitches or to other
 /// GPUs, of which two then have the link between them; without any, GPUs of a server meet over
 /// their NICs. O(links).
-void take_from_topology(const Topology& topology, AnalyticOptions& analytic);
+///
+/// PRECONDITION: at least one GPU.
+void take_from_topology(const Topology& topology, std::span<const NodeId> gpus,
+                        AnalyticOptions& analytic);
 
 }  // namespace lockstep

@@ -66,7 +66,10 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   }
   AnalyticOptions analytic;
   if (topology != nullptr) {
-    take_from_topology(*topology, analytic);
+    const std::vector<NodeId>& all = topology->gpus();
+    const std::int64_t used = options.gpus > 0 ? options.gpus : job.parallel.gpus;
+    const auto known = static_cast<std::size_t>(used > 0 ? used : std::ssize(all));
+    take_from_topology(*topology, std::span(all).first(std::min(known, all.size())), analytic);
   }
   const auto flag = [](const char* name, const std::string& text, auto parse, auto& value) {
     if (!text.empty()) {

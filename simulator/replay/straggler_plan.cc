@@ -239,13 +239,19 @@ double StragglerPlan::slowest() const {
   if (!changes_.empty() || !faults_.empty()) {
     throw Error("the analytic engine has no links that could be slow").hint("use --engine flow");
   }
-  ProgramOp pass;
-  pass.type = OpType::kForward;
+  ProgramOp pass, later;
+  pass.type = later.type = OpType::kForward;
+  later.microbatch = 1;
   double slowest = 0;
   for (std::int32_t rank = 0; rank < context_.ranks(); ++rank) {
     double factor = 1;
     for (const Factor& each : factors_) {
-      factor *= each(rank, 0, pass);
+      const double here = each(rank, 0, pass);
+      if (here != each(rank, 1, pass) || here != each(rank, 1, later)) {
+        throw Error("the formulas of a table of layers know one speed a rank, not one an operation")
+            .hint("use --engine flow");
+      }
+      factor *= here;
     }
     for (const SpeedWindow& window : speed_[static_cast<std::size_t>(rank)].windows()) {
       if (window.period > Time() || window.from > Time() || window.until < Time::max()) {

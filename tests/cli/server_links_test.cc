@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/json.h"
 #include "tests/support/run.h"
 
@@ -67,6 +68,35 @@ TEST(ServerLinks, NvswitchesShareWhatTheyAdd) {
   EXPECT_EQ(with_four["analytic"], with_one["analytic"]);
   EXPECT_LT(with_four["flow"].get<double>() / with_one["flow"].get<double>(), 1.25);
   expect_packets_agree(with_four, 0.02);
+}
+
+// Of a topology with slower servers too, a job on the quick ones has theirs, and a server's GPUs
+// are counted, whatever gpus_per_server says.
+TEST(ServerLinks, ThoseOfTheJobsGpusCount) {
+  const Json quick = seconds("allreduce", "8", "heterogeneous:gpus-a=8,gpus-b=8", "analytic");
+  const Json alone = seconds("allreduce", "8", "single-switch:g=8", "analytic");
+  EXPECT_EQ(quick["analytic"], alone["analytic"]);
+}
+
+// Two servers of unequal size share leaf 5: GPU 1 reaches GPU 2 by it, not by its neighbour's leaf
+// and a spine of a quarter of the rate, though it is the second of its server and GPU 2 the first.
+TEST(ServerLinks, GpusOnOneLeafNeedNoRelay) {
+  const testing::ScratchFolder folder;
+  write_file(folder / "t.json", R"({"schema": "lockstep-topology/1", "name": "unequal",
+    "gpus_per_server": 2, "gpu_types": ["H100"],
+    "link_classes": [{"rate": "2880Gbps", "delay": "25ns"}, {"rate": "400Gbps", "delay": "500ns"},
+                     {"rate": "100Gbps", "delay": "500ns"}],
+    "nodes": [{"kind": "gpu", "count": 2, "server": 0}, {"kind": "gpu", "count": 1, "server": 1},
+              {"kind": "nvswitch", "count": 1, "server": 0}, {"kind": "switch", "count": 3}],
+    "links": [[0, 3, 0], [1, 3, 0], [0, 4, 1], [1, 5, 1], [2, 5, 1], [4, 6, 2], [5, 6, 2]]})");
+  for (const char* pxn : {"--pxn", "--no-pxn"}) {
+    const RunResult result =
+        run({"collective", "--op", "sendrecv", "--gpus", "2", "--size", "64MiB", "--topology",
+             folder / "t.json", "--placement", "1,2", "--engine", "flow", "--json", "-q", pxn});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Json point = parse_json(result.out, "collective")["points"][0];
+    EXPECT_NEAR(point["engines"]["flow"]["time_s"].get<double>(), 1.386e-3, 2e-5) << pxn;
+  }
 }
 
 // Where servers differ the slowest one's links are everybody's.

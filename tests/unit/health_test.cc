@@ -45,6 +45,22 @@ TEST(Health, ASlowNodeIsNamedOnce) {
   EXPECT_DOUBLE_EQ(health.findings[0].slowdown, 2);
 }
 
+// Names that clouds make up end in letters.
+TEST(Health, HostsWithoutNumbersAreOneCluster) {
+  PhysicalLog log = pairs(6, [](int a, int b) { return a == 2 || b == 2 ? 1.5 : 1.0; });
+  const std::vector<std::string> names{"mig-235z", "mig-gq7k", "mig-k0lm",
+                                       "mig-p9xx", "mig-tt2b", "mig-zz1h"};
+  for (CommSetting& setting : log.settings) {
+    for (std::string& host : setting.hosts) {
+      host = names[static_cast<std::size_t>(host[1] - '0')];
+    }
+  }
+  const Health health = check_health({log});
+  EXPECT_EQ(health.groups, 1U);
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].subject, "mig-k0lm");
+}
+
 TEST(Health, ASlowPairOfSoundNodes) {
   const Health health =
       check_health({pairs(6, [](int a, int b) { return a == 1 && b == 4 ? 3.0 : 1.0; })});

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "trace/aicb_bandwidth.h"
 #include "trace/log_reader.h"
+#include "trace/rank_in_name.h"
 
 namespace lockstep::log_readers_test {
 namespace {
@@ -44,6 +45,22 @@ TEST(LogReaders, AicbCommLog) {
   EXPECT_DOUBLE_EQ(log.steps[0].time_s, 1.00025);
   EXPECT_EQ(log.ops.size(), 3U);  // the computation too
   EXPECT_EQ(log.warnings.total(), 1);
+}
+
+// The first epoch_end ends the set-up, whose communication is measured, too, but is of no step.
+TEST(LogReaders, AicbsSetUpIsNoStep) {
+  const PhysicalLog log = read_log(
+      "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+      "busbw,count\n"
+      "CommType.all_gather,CommGroup.dp_group,8,1048576,init.model_setup,None,None,,50,0,0,1\n"
+      "CommType.epoch_end,None,None,0,,None,None,,900,0,0,1\n"
+      "CommType.all_gather,CommGroup.tp_group,8,16777216,forward,None,None,,2,7.81,6.84,1\n"
+      "CommType.epoch_end,None,None,0,,None,None,,40,0,0,1\n",
+      "run_log.csv");
+  EXPECT_EQ(log.comms.size(), 2U);
+  EXPECT_EQ(log.ops.size(), 1U);
+  ASSERT_EQ(log.steps.size(), 1U);
+  EXPECT_DOUBLE_EQ(log.steps[0].time_s, 0.04);
 }
 
 // Megatron's order: the ranks of a dp group lie as far apart as a tp group is large.
@@ -143,6 +160,20 @@ TEST(LogReaders, CollectiveCsv) {
   EXPECT_EQ(log.warnings.total(), 1);  // two ranks on three servers
 }
 
+TEST(LogReaders, CollectiveCsvRowsOfOtherShapesAreOtherTables) {
+  for (const std::string id : {"", "a,"}) {
+    const PhysicalLog log = read_log(
+        (id.empty() ? "" : "id,") + std::string("op,gpus,nodes,gpu_type,bytes,time_us\n") + id +
+            "all_reduce,16,2,H100,67108864,600\n" + id + "all_reduce,16,16,H100,67108864,3000\n" +
+            id + "all_reduce,16,2,H100,134217728,1200\n",
+        "t.csv");
+    ASSERT_EQ(log.settings.size(), 2U);
+    EXPECT_EQ(log.settings[0].servers, 2);
+    EXPECT_EQ(log.settings[1].servers, 16);
+    EXPECT_EQ(log.comms[2].setting, 0);
+  }
+}
+
 // vTrain's form: nanoseconds, the operation in the file's name.
 TEST(LogReaders, CollectiveCsvWithoutIdOrOp) {
   const std::string text =
@@ -187,6 +218,18 @@ TEST(LogReaders, DeepSpeedSummary) {
   EXPECT_DOUBLE_EQ(log.comms[0].time_s, 0.08e-3);
   EXPECT_EQ(log.comms[1].op, CommType::kReduceScatter);
   EXPECT_DOUBLE_EQ(log.comms[1].busbw_Bps, 1406e9 / 8);
+}
+
+// It notes what a rank gives to an all-gather, and bandwidths of the whole.
+TEST(LogReaders, DeepSpeedGathersAreWhole) {
+  const PhysicalLog log = read_log(
+      "[2024-06-26 01:39:55,722] [INFO] [logging.py:69:log_dist] [Rank 0] rank=0 | comm op: "
+      "all_gather_into_tensor | time (ms): 5.00 | msg size: 64.0 MB | algbw (Gbps): 1717.99  | "
+      "busbw (Gbps): 1610.61\n",
+      "ds.log");
+  ASSERT_EQ(log.comms.size(), 1U);
+  EXPECT_EQ(log.comms[0].bytes, Bytes(1 << 30));
+  EXPECT_EQ(log.comms[0].ranks, 16);
 }
 
 TEST(LogReaders, HorovodNestsPhases) {
@@ -368,6 +411,41 @@ TEST(LogReaders, NcclTestsJson) {
   EXPECT_EQ(log.settings[0].servers, 2);
   EXPECT_EQ(log.settings[0].nccl_version, "2.29.2");
   EXPECT_EQ(log.settings[0].env.at("NCCL_ALGO"), "Ring");
+}
+
+// Each process lists its first device; of a split communicator the first group's ranks meet.
+TEST(LogReaders, NcclTestsJsonCountsTheRanks) {
+  const auto read = [](const std::string& config) {
+    return read_log(
+        R"({"version":2,"args":["all_reduce_perf","-g","8"],"env":[],"nccl_version":23007,"config":)" +
+            config +
+            R"(,"results":[{"size":67108864,"type":"float","out_of_place":{"time":600.0,"alg_bw":111.8,"bus_bw":209.7}}]})",
+        "run.json");
+  };
+  const PhysicalLog first = read(
+      R"({"nthreads":1,"ngpus":8,"devices":[{"rank":0,"group":0,"pid":1,"hostname":"a"},{"rank":8,"group":0,"pid":2,"hostname":"b"}]})");
+  EXPECT_EQ(first.comms.at(0).ranks, 16);
+  EXPECT_EQ(first.settings.at(0).servers, 2);
+  const PhysicalLog all = read(
+      R"({"nthreads":1,"ngpus":2,"devices":[{"rank":0,"group":0,"pid":1,"hostname":"a"},{"rank":1,"group":0,"pid":1,"hostname":"a"}]})");
+  EXPECT_EQ(all.comms.at(0).ranks, 2);
+  const PhysicalLog split = read(
+      R"({"nthreads":1,"ngpus":1,"devices":[{"rank":0,"group":0,"pid":1,"hostname":"a"},{"rank":1,"group":1,"pid":2,"hostname":"a"},{"rank":2,"group":0,"pid":3,"hostname":"b"},{"rank":3,"group":1,"pid":4,"hostname":"b"}]})");
+  EXPECT_EQ(split.comms.at(0).ranks, 2);
+  EXPECT_EQ(split.settings.at(0).servers, 2);
+  EXPECT_EQ(split.warnings.total(), 1);
+}
+
+TEST(LogReaders, RanksInNames) {
+  for (const char* name :
+       {"rank_3.json", "rank3.json.gz", "rank.3.et", "per_rank_traces.3.et", "chakra.3.et",
+        "et_rank3.et", "trace_3.et", "worker3.chakra.et", "gpu-3.et", "a/rank7/trace.3.et"}) {
+    EXPECT_EQ(rank_in_name(name), 3) << name;
+  }
+  for (const char* name : {"gpuhost_4711.170000.pt.trace.json", "trace.et", "h100.json",
+                           "rank_99999999999.et", "frank.json"}) {
+    EXPECT_EQ(rank_in_name(name), -1) << name;
+  }
 }
 
 TEST(LogReaders, NdtimelineAndExecutionTraces) {

@@ -37,6 +37,76 @@ TEST(NcclTests, TwoTablesWithTheLogOfNcclBetween) {
   EXPECT_EQ(log.warnings.total(), 0);
 }
 
+// Before 2.13 a row had a reduction or a root, or neither.
+TEST(NcclTests, RowsWithoutAHeaderTellTheirColumns) {
+  const auto read = [](const std::string& row, const std::string& name) {
+    return read_log(row + "\n", name);
+  };
+  const PhysicalLog gather = read(
+      "    33554432        524288   float    204.7  163.92  153.68  0e+00    118.6  282.92  265.24 "
+      " "
+      "0e+00",
+      "all_gather-n2g8.txt");
+  ASSERT_EQ(gather.comms.size(), 2U);
+  EXPECT_DOUBLE_EQ(gather.comms[0].time_s, 204.7e-6);
+  EXPECT_DOUBLE_EQ(gather.comms[1].time_s, 118.6e-6);
+  EXPECT_EQ(gather.comms[1].wrong, 0);
+  EXPECT_TRUE(gather.comms[1].in_place);
+  const PhysicalLog sum = read(
+      "    33554432       8388608   float     sum    881.1   38.08   71.40  0e+00    195.1  171.99 "
+      " "
+      "322.47  0e+00",
+      "all_reduce-n2g8.txt");
+  EXPECT_DOUBLE_EQ(sum.comms.at(0).time_s, 881.1e-6);
+  EXPECT_DOUBLE_EQ(sum.comms.at(1).busbw_Bps, 322.47e9);
+  const PhysicalLog root = read(
+      "    33554432       8388608   float       0    200.0  167.77  167.77  0e+00    100.0  335.54 "
+      " "
+      "335.54  0e+00",
+      "broadcast-n2g8.txt");
+  EXPECT_DOUBLE_EQ(root.comms.at(0).time_s, 200e-6);
+  EXPECT_EQ(root.warnings.total(), 0);
+}
+
+constexpr const char* kDevices = R"(# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 1 minBytes 67108864 maxBytes 67108864 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+# Using devices
+)";
+
+// Figures of single iterations stand behind each result.
+TEST(NcclTests, ColumnsOfSingleIterationsAreNoResults) {
+  const PhysicalLog log = read_log(
+      std::string(kDevices) +
+          R"(#  Rank  0 Group  0 Pid    100 on      node0 device  0 [0000:0a:00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  0 Pid    100 on      node0 device  1 [0000:0b:00] NVIDIA H100 80GB HBM3
+#       size         count      type   redop    root     time   algbw   busbw  #wrong    i_min    i_max    i_p99    i_cv%     time   algbw   busbw  #wrong    i_min    i_max    i_p99    i_cv%
+    67108864      16777216     float     sum      -1   400.00  167.77  167.77       0   200.00   900.00   880.00     4.50   500.00  134.22  134.22       0   480.00   700.00   690.00     5.50
+)",
+      "run.txt");
+  ASSERT_EQ(log.comms.size(), 2U);
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 400e-6);
+  EXPECT_DOUBLE_EQ(log.comms[1].time_s, 500e-6);
+  EXPECT_EQ(log.comms[1].wrong, 0);
+  EXPECT_EQ(log.warnings.total(), 0);
+}
+
+// NCCL_TESTS_SPLIT: ranks 0 and 2 meet, and 1 and 3.
+TEST(NcclTests, SplitCommunicatorsAreTheFirstGroup) {
+  const PhysicalLog log = read_log(
+      std::string(kDevices) +
+          R"(#  Rank  0 Group  0 Pid   1000 on    node0 device  0 [0000:00:00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  1 Pid   1001 on    node0 device  1 [0000:01:00] NVIDIA H100 80GB HBM3
+#  Rank  2 Group  0 Pid   1002 on    node1 device  0 [0000:00:00] NVIDIA H100 80GB HBM3
+#  Rank  3 Group  1 Pid   1003 on    node1 device  1 [0000:01:00] NVIDIA H100 80GB HBM3
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+    67108864      16777216     float     sum      -1   1677.7   40.00   40.00      0   1677.7   40.00   40.00      0
+)",
+      "run.txt");
+  EXPECT_EQ(log.comms.at(0).ranks, 2);
+  EXPECT_EQ(log.settings.at(0).servers, 2);
+  EXPECT_EQ(log.warnings.total(), 1);
+}
+
 TEST(NcclTests, TheRunIsDescribed) {
   const CommSetting setting = sample().settings.at(0);
   EXPECT_EQ(setting.ranks, 4);

@@ -57,6 +57,7 @@ void read(std::string_view text, PhysicalLog& log) {
   TextTable names(log.names), groups(log.groups);
   std::int64_t number = 1, epoch = 0;
   double clock = 0;
+  bool sets_up = columns.contains("stage");  // so far; the first epoch_end ends that
   while (next_line(text, line)) {
     ++number;
     if (trim(line).empty()) {
@@ -71,9 +72,16 @@ void read(std::string_view text, PhysicalLog& log) {
     const std::string type = without_class(value("comm_type"));
     const double seconds = *elapsed * 1e-3;
     if (type == "epoch_end") {
-      log.steps.push_back({epoch++, -1, seconds});
+      if (sets_up) {
+        log.ops.clear();  // their times are in the rows, and of no step
+        clock = 0;
+      } else {
+        log.steps.push_back({epoch++, -1, seconds});
+      }
+      sets_up = false;
       continue;
     }
+    sets_up = sets_up && value("stage").starts_with("init");
     const auto bytes = aicb_size(value("msg_size"));
     const auto ranks = to_int(value("comm_group_size"));
     OpRow op;

@@ -102,8 +102,10 @@ void read(std::string_view text, PhysicalLog& log) {
     const std::string id = columns.contains("id")
                                ? value("id")
                                : fmt::format("{} {} x {}", op, *gpus, gpu.empty() ? "GPU" : gpu);
+    const std::string shape =
+        fmt::format("{}\n{} {} {} {}", id, *gpus, *nodes, gpu, value("nccl_version"));
     const auto [table, fresh] =
-        tables.try_emplace(id, static_cast<std::int32_t>(log.settings.size()));
+        tables.try_emplace(shape, static_cast<std::int32_t>(log.settings.size()));
     if (fresh) {
       CommSetting setting;
       setting.id = id;

@@ -3,6 +3,7 @@
 // Without such lines, the table that log_summary() prints: an operation, below it a row a size with
 // the count and the average latency.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,20 @@ bool sniff(std::string_view head, std::string_view) {
 }
 
 constexpr double kGbps = 1e9 / 8;
+
+/// DeepSpeed notes what a rank gives (get_msg_size_from_args), and its bandwidths count the whole
+/// of an all-gather: how many ranks there are follows from both.
+void take_whole_gather(CommRow& row) {
+  if (row.op != CommType::kAllGather || row.bytes <= Bytes() || row.algbw_Bps <= 0) {
+    return;
+  }
+  const double ranks =
+      std::round(row.algbw_Bps * row.time_s / static_cast<double>(row.bytes.count()));
+  if (ranks >= 2 && ranks < (1 << 24)) {
+    row.bytes = row.bytes * static_cast<std::int64_t>(ranks);
+    row.ranks = static_cast<std::int32_t>(ranks);
+  }
+}
 
 /// "98.25 MB  1  8317.12  8317.12  0.20  0.19": size, count, latencies in ms, rates.
 std::optional<CommRow> summary_row(const std::vector<std::string_view>& words) {
@@ -67,6 +82,7 @@ void read_summary(std::string_view text, TextTable& names, PhysicalLog& log) {
       row->op = comm_type_in(op);
       row->name = names.index(op);
       row->line = number;
+      take_whole_gather(*row);
       log.comms.push_back(*row);
     } else if (!words.empty()) {
       within = false;
@@ -117,6 +133,7 @@ void read(std::string_view text, PhysicalLog& log) {
     row.algbw_Bps = std::max(0.0, to_double(part(line, "algbw (Gbps): ")).value_or(0)) * kGbps;
     row.busbw_Bps = std::max(0.0, to_double(part(line, "busbw (Gbps): ")).value_or(0)) * kGbps;
     row.line = number;
+    take_whole_gather(row);
     log.comms.push_back(row);
   }
   if (log.comms.empty()) {

@@ -229,6 +229,10 @@ class Reader {
     auto& hosts = current_.hosts;
     hosts.resize(std::max(hosts.size(), static_cast<std::size_t>(*index) + 1));
     hosts[static_cast<std::size_t>(*index)] = *on == "uses" ? "localhost" : on[1];
+    const auto group = std::ranges::find(words_, "Group");
+    groups_.resize(hosts.size(), 0);
+    groups_[static_cast<std::size_t>(*index)] =
+        group == words_.end() || group + 1 == words_.end() ? 0 : to_int(group[1]).value_or(0);
     const std::size_t bracket = line.rfind(']');
     if (bracket != std::string_view::npos) {
       current_.gpu_type = trim(line.substr(bracket + 1));
@@ -243,6 +247,7 @@ class Reader {
       next.program = current_.program;
       current_ = std::move(next);
       launch_ = {};
+      groups_.clear();
       process_gpus_ = 0;
       in_rows_ = false;
       table_ = -1;
@@ -287,7 +292,8 @@ class Reader {
     if (pending_ && take_rest()) {
       return true;
     }
-    const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns();
+    const std::vector<NcclColumn>& columns =
+        !columns_.empty() ? columns_ : usual_nccl_columns(words_);
     const auto first_time =
         static_cast<std::size_t>(std::ranges::find(columns, NcclColumn::kTime) - columns.begin());
     if (words_.size() < std::min<std::size_t>(first_time, 3) || !to_int(words_[0]) ||
@@ -307,7 +313,7 @@ class Reader {
 
   /// The times of a row whose beginning stood on an earlier line.
   bool take_rest() {
-    const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns();
+    const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns({});
     const std::size_t rest = columns.size() - pending_->size();
     if (words_.size() != rest) {
       return false;
@@ -396,7 +402,24 @@ class Reader {
     }
     if (any) {
       log_.settings.back() = current_;
+      keep_first_group(log_.settings.back().hosts);
     }
+  }
+
+  /// Ranks that meet, where the communicator was split (NCCL_TESTS_SPLIT): rank 0's group.
+  void keep_first_group(std::vector<std::string>& hosts) {
+    const auto other = [&](std::int64_t group) { return group != groups_.front(); };
+    if (groups_.size() != hosts.size() || std::ranges::none_of(groups_, other)) {
+      return;
+    }
+    std::vector<std::string> kept;
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+      if (!other(groups_[rank])) {
+        kept.push_back(std::move(hosts[rank]));
+      }
+    }
+    hosts = std::move(kept);
+    log_.warnings.add("the communicator was split: the figures are of the first rank's group");
   }
 
   /// Of each table, the row that says most of its operation and ranks.
@@ -430,6 +453,7 @@ class Reader {
   std::string program_;                         // of the line's command
   LaunchLine launch_;
   std::int32_t process_gpus_ = 0;                              // 0: not told
+  std::vector<std::int64_t> groups_;                           // of each rank that is told
   std::vector<std::pair<LaunchLine, std::int32_t>> launches_;  // by table
   NcclLinePrefix prefix_;
   std::string id_, note_;

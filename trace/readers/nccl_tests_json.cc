@@ -31,6 +31,38 @@ double number_of(const Json& json, const char* key) {
                                                                          : 0;
 }
 
+/// "config": {"nthreads": 1, "ngpus": 8}
+std::int64_t gpus_of_a_process(const Json& json) {
+  std::int64_t gpus = 1;
+  for (const char* key : {"nthreads", "ngpus"}) {
+    const double number = json.contains("config") ? number_of(json["config"], key) : 0;
+    gpus *= std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(number, 4096.0)), 1, 4096);
+  }
+  return gpus;
+}
+
+/// Hosts of the ranks that meet: of the first one's group, where the communicator was split.
+/// nccl-tests lists the first device of each process, some releases all of them.
+void take_devices(const Json& devices, std::int64_t gpus, CommSetting& setting, PhysicalLog& log) {
+  std::set<std::pair<std::string, double>> processes;
+  std::set<double> groups;
+  for (const Json& device : devices) {
+    processes.emplace(text_of(device, "hostname"), number_of(device, "pid"));
+    groups.insert(number_of(device, "group"));
+  }
+  const bool is_first = gpus > 1 && processes.size() == devices.size();
+  for (const Json& device : devices) {
+    if (number_of(device, "group") == number_of(devices.front(), "group")) {
+      setting.hosts.insert(setting.hosts.end(), static_cast<std::size_t>(is_first ? gpus : 1),
+                           text_of(device, "hostname"));
+    }
+    setting.gpu_type = text_of(device, "device_info");
+  }
+  if (groups.size() > 1) {
+    log.warnings.add("the communicator was split: the figures are of the first rank's group");
+  }
+}
+
 void take_body(const Json& result, const char* key, bool in_place, CommRow row, PhysicalLog& log) {
   if (!result.contains(key) || !result[key].is_object()) {
     return;
@@ -74,10 +106,7 @@ void read(std::string_view text, PhysicalLog& log) {
     devices = &json["config"]["devices"];
   }
   if (devices != nullptr && devices->is_array()) {
-    for (const Json& device : *devices) {
-      setting.hosts.push_back(text_of(device, "hostname"));
-      setting.gpu_type = text_of(device, "device_info");
-    }
+    take_devices(*devices, gpus_of_a_process(json), setting, log);
   }
   setting.ranks = static_cast<std::int32_t>(setting.hosts.size());
   setting.servers = static_cast<std::int32_t>(

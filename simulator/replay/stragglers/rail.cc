@@ -13,12 +13,17 @@ constexpr StragglerField kFields[] = {
 void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
   const Topology& topology = topology_of(spec, context);
   const double share = spec.number(1, 1e-6, 1e3);
-  const std::vector<std::int32_t> rails = spec.set(0, topology.gpus_per_server, "rail");
   std::vector<std::int32_t> seen(topology.nodes.size() + 1, 0);  // by server
+  std::vector<std::int32_t> rail_of;                             // each GPU
+  const std::vector<NodeId> gpus = topology.gpus();
+  for (const NodeId gpu : gpus) {
+    rail_of.push_back(seen[static_cast<std::size_t>(topology.nodes[gpu.index()].server)]++);
+  }
+  const std::vector<std::int32_t> rails = spec.set(0, *std::ranges::max_element(seen), "rail");
   bool any = false;
-  for (const NodeId gpu : topology.gpus()) {
-    const std::int32_t rail = seen[static_cast<std::size_t>(topology.nodes[gpu.index()].server)]++;
-    if (!std::ranges::binary_search(rails, rail)) {
+  for (std::size_t i = 0; i < rail_of.size(); ++i) {
+    const NodeId gpu = gpus[i];
+    if (!std::ranges::binary_search(rails, rail_of[i])) {
       continue;
     }
     for (const LinkId nic : nics_of(topology, gpu)) {
