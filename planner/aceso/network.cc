@@ -92,6 +92,9 @@ double collective_ms(const Database& database, Primitive primitive, int gpus, do
       return kUnmeasuredMs;
     }
     for (const double size : {size_mb, size_mb - 1}) {
+      if (size < 0) {  // "-0", which is no key
+        break;
+      }
       // "%.0f" rounds halves to even, as nearbyint does.
       const auto found = table.find(static_cast<std::int64_t>(std::nearbyint(size)));
       if (found != table.end()) {
