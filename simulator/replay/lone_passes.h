@@ -29,8 +29,9 @@ struct LonePasses {
 /// nothing, or the network needs for a transfer once all are there, or when a message from another
 /// stage is; `taken`, of its collectives, is what `interference`
 /// asks for (empty: nothing). A pass begins with its first operation, or where parameters are
-/// gathered within passes when all before it has ended; where some `take_turns` (DualPipe, 1f1b-overlap) those
-/// begin together, and each computes what both do. O(n log n) in the operations and dependencies.
+/// gathered within passes when all before it has ended; where some `take_turns` (DualPipe,
+/// 1f1b-overlap) those begin together, and each computes what both do. O(n log n) in the operations
+/// and dependencies.
 LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
                        const Interference& interference = {},
                        std::span<const std::int32_t> taken = {}, bool take_turns = false);
