@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "generator/compute/gpu_spec.h"
+#include "simulator/replay/fabric_of.h"
 
 namespace lockstep {
 
@@ -39,26 +40,13 @@ std::string other_gpus(const Topology& topology, const Job& job) {
 
 std::string other_nvlinks(const Topology& topology) {
   constexpr double kMore = 1.25, kLess = 0.6;  // the templates' 360 GB/s are 0.8 of an H100's
-  const NodeId first = topology.gpus().front();
-  const Node& gpu = topology.nodes[first.index()];
-  const std::string& type = topology.gpu_types[static_cast<std::size_t>(gpu.gpu_type)];
-  const GpuSpec* spec = find_gpu_spec(type);
-  std::int64_t bps = 0;
-  for (const Link& link : topology.links) {
-    if (link.a != first && link.b != first) {
-      continue;
-    }
-    const Node& other = topology.nodes[(link.a == first ? link.b : link.a).index()];
-    const bool nvlink = other.kind == NodeKind::kNvSwitch ||
-                        (other.kind == NodeKind::kGpu && other.server == gpu.server);
-    bps += nvlink ? topology.link_classes[static_cast<std::size_t>(link.link_class)]
-                        .rate.bits_per_second()
-                  : 0;
-  }
-  if (spec == nullptr || bps == 0) {
+  const std::vector<NodeId> gpus = topology.gpus();
+  const Node& first = topology.nodes[gpus.front().index()];
+  const GpuSpec* spec = find_gpu_spec(topology.gpu_types[static_cast<std::size_t>(first.gpu_type)]);
+  const double has = fabric_of(topology, gpus).nvlink.bytes_per_second() / 1e9;
+  if (spec == nullptr || has == 0) {
     return {};
   }
-  const double has = static_cast<double>(bps) / 8e9;
   const double usual = spec->nvlink.bytes_per_second() / 1e9;
   if (has <= kMore * usual && has >= kLess * usual) {
     return {};

@@ -9,6 +9,8 @@
 
 namespace lockstep {
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// Without blanks (space, tab, CR, LF, FF, VT) at both ends.
 std::string_view trim(std::string_view text);
 

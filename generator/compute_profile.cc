@@ -20,7 +20,6 @@ constexpr std::array<std::string_view, 5> kLatentLinears = {
     "attention_linear_q_lora", "attention_q_column", "attention_linear_kv_lora",
     "attention_kv_column", "attention_o_row"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }

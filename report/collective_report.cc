@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "report/json_time.h"
 #include "report/packet_counts.h"
 
 namespace lockstep {
@@ -24,8 +25,6 @@ std::string algorithm_text(const CollectivePoint& point) {
                    "{} {}{}", point.algorithm, point.protocol,
                    point.channels > 0 ? fmt::format(" x{}", point.channels) : std::string());
 }
-
-double seconds(Time time) { return static_cast<double>(time.count_ps()) / 1e12; }
 
 }  // namespace
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/json_time.h"
 #include "workloads/comm.h"
 #include "workloads/op_type.h"
 
 namespace lockstep {
 namespace {
-
-double seconds(Time time) { return static_cast<double>(time.count_ps()) / 1e12; }
 
 /// The unit of times: a power of ten of which the step has a few millions, a picosecond at least.
 std::int64_t tick_of(const StepDetail& detail) {

@@ -2,14 +2,12 @@
 
 #include "base/json.h"
 #include "report/collective_report.h"
+#include "report/json_time.h"
 #include "report/packet_counts.h"
 #include "report/port_loads.h"
 
 namespace lockstep {
 namespace {
-
-/// The double nearest to the time, so that 1.5 ms is written 0.0015.
-double seconds(Time time) { return static_cast<double>(time.count_ps()) / 1e12; }
 
 Json phase_json(const PhaseResult& phase) {
   Json json = {{"compute_s", seconds(phase.compute)}};

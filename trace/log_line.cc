@@ -2,13 +2,14 @@
 
 #include <cstddef>
 
+#include "base/text.h"
+
 namespace lockstep {
 namespace {
 
 constexpr std::size_t kLongestTag = 96;
 constexpr int kMostTags = 4;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 /// Whether the text begins as the pattern, in which 0 stands for a digit.

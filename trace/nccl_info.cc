@@ -11,8 +11,6 @@
 namespace lockstep {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// The number at the start of a text, which is moved behind it.
 std::optional<std::int64_t> take_number(std::string_view& text) {
   std::size_t length = 0;

@@ -30,6 +30,12 @@ ErrorStatistics error_statistics(const std::vector<double>& errors) {
   return statistics;
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n == 0 ? 0 : (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
 std::string percent(double share, bool sign) {
   return sign ? fmt::format("{:+.1f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }

@@ -21,6 +21,9 @@ struct ErrorStatistics {
 /// at most the last.
 ErrorStatistics error_statistics(const std::vector<double>& errors);
 
+/// The middle value, or the mean of the two middle ones; 0 of nothing. O(n log n).
+double median(std::vector<double> values);
+
 /// Percent with one digit and a sign where asked: "+4.2 %".
 std::string percent(double share, bool sign = false);
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/compare/errors.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -18,14 +19,6 @@ namespace {
 
 constexpr double kSlow = 1.2;
 constexpr std::size_t kFewest = 4;  // like tests, before one of them can stand out
-
-double median(std::vector<double> values) {
-  if (values.empty()) {
-    return 0;
-  }
-  std::ranges::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 /// "…-g1-node7_node9" -> node7, node9; "…-n1_g8_node7" -> node7.
 std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/compare/errors.h"
 #include "base/text.h"
 
 namespace lockstep::compare {
@@ -25,11 +26,6 @@ using Sequence = std::tuple<std::string, std::int32_t, std::int64_t, CommType, s
 
 const OpRow& row_of(const std::vector<PhysicalLog>& logs, const OpPlace& place) {
   return logs[place.log].ops[place.op];
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 /// Where the logs' own zeros lie by their own clocks, since the earliest.

@@ -8,16 +8,12 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/compare/errors.h"
+
 namespace lockstep::compare {
 namespace {
 
 constexpr std::int64_t kLarge = 1 << 20;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
 
 /// How many of these times one prediction p can have an error p / t - 1 of at most `limit` on.
 std::size_t most_within(std::vector<double> times, double limit) {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/compare/errors.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -33,11 +34,6 @@ struct Run {
   StepTimes times;
   std::vector<std::string> notes;
 };
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 /// The steps that the logs count, and what one takes: of the ranks' times of a step the longest.
 StepTimes times_of(const std::vector<PhysicalLog>& logs, const JoinedRun& joined) {

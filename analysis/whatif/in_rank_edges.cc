@@ -23,10 +23,6 @@ class Drawer {
     }
   }
 
-  bool ended_before(std::uint32_t before, std::uint32_t after) const {
-    return whatif::ended_before(table_, before, after);
-  }
-
   /// Two passes that run side by side take turns, so that each waits for the other's message, too.
   void partners(const NodeList& nodes, const std::vector<TransferMatch>& matches) {
     std::map<std::uint32_t, std::uint32_t> received;  // by pass
@@ -37,7 +33,7 @@ class Drawer {
       }
     }
     for (std::size_t i = 1; i < nodes.size(); ++i) {
-      if (ended_before(nodes[i - 1], nodes[i])) {
+      if (ended_before(table_, nodes[i - 1], nodes[i])) {
         continue;
       }
       for (const auto& [pass, other] :
@@ -54,8 +50,11 @@ class Drawer {
     for (std::size_t i = 1; i < nodes.size(); ++i) {
       NodeList waits;  // none of them for another
       for (std::size_t k = i; k-- > 0;) {
-        const auto follows = [&](std::uint32_t later) { return ended_before(nodes[k], later); };
-        if (ended_before(nodes[k], nodes[i]) && std::none_of(waits.begin(), waits.end(), follows)) {
+        const auto follows = [&](std::uint32_t later) {
+          return ended_before(table_, nodes[k], later);
+        };
+        if (ended_before(table_, nodes[k], nodes[i]) &&
+            std::none_of(waits.begin(), waits.end(), follows)) {
           waits.push_back(nodes[k]);
         } else if (waits.size() > 1) {
           break;

@@ -41,8 +41,6 @@ std::optional<double> quantity(const std::string& text) {
 constexpr std::string_view kWordCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 std::string variable_of(std::string_view flag) {
   std::string name = with_underscores(flag);
   name.erase(0, name.find_first_not_of('_'));

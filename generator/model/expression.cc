@@ -23,7 +23,6 @@ constexpr double kExact = 9007199254740992;  // 2^53
 constexpr std::array<std::string_view, 5> kFunctions{"ceil_div", "if", "max", "min", "round_up"};
 
 bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Recursive descent. `live` is false in the part of an `if` that was not chosen: it is checked
 /// for syntax and names, but a division by zero there is no error.

@@ -15,10 +15,6 @@
 namespace lockstep {
 namespace {
 
-const RunItem& item_of(const RunPlan& plan, const RunRecord& record) {
-  return plan.items[static_cast<std::size_t>(record.item)];
-}
-
 /// Python's repr of a float, as far as milliseconds need it: the shortest text, with a point.
 std::string python_float(double value) {
   std::string text = fmt::format("{}", value);

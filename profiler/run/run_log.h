@@ -16,6 +16,10 @@ struct RunRecord {
   double seconds = 0;     ///< of the operation
 };
 
+inline const RunItem& item_of(const RunPlan& plan, const RunRecord& record) {
+  return plan.items[static_cast<std::size_t>(record.item)];
+}
+
 /// A rank's run: a record for each item, iteration after iteration.
 struct RunLog {
   std::vector<RunRecord> records;

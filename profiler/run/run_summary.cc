@@ -40,10 +40,6 @@ class Spread {
   std::vector<double> values_;
 };
 
-const RunItem& item_of(const RunPlan& plan, const RunRecord& record) {
-  return plan.items[static_cast<std::size_t>(record.item)];
-}
-
 std::vector<RunSummary::Row> rows_of(const RunPlan& plan, const RunLog& log) {
   struct Values {
     std::int64_t ranks = 1;

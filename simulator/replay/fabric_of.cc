@@ -14,7 +14,7 @@ NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus) 
     here[gpu.index()] = topology.nodes[gpu.index()].server == first.server;
   }
   std::int64_t nvlink = 0;
-  fabric.nvswitches = 0;
+  std::int32_t nvswitches = 0;
   const auto see = [&](NodeId from, NodeId to, Bandwidth rate) {
     const NodeKind kind = topology.nodes[to.index()].kind;
     if (kind == NodeKind::kSwitch) {
@@ -23,7 +23,7 @@ NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus) 
     } else if (from == gpus.front() && (kind == NodeKind::kNvSwitch || here[to.index()])) {
       nvlink += rate.bits_per_second();
       fabric.nvswitch = fabric.nvswitch || kind == NodeKind::kNvSwitch;
-      fabric.nvswitches += kind == NodeKind::kNvSwitch ? 1 : 0;
+      nvswitches += kind == NodeKind::kNvSwitch ? 1 : 0;
     }
   };
   for (const Link& link : topology.links) {
@@ -31,7 +31,7 @@ NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus) 
     see(link.a, link.b, rate);
     see(link.b, link.a, rate);
   }
-  fabric.nvswitches = std::max(1, fabric.nvswitches);
+  fabric.nvswitches = std::max(1, nvswitches);
   fabric.nvlink = Bandwidth::bits_per_second(nvlink);
   return fabric;
 }
