@@ -5,7 +5,7 @@ less than 1 % of the step (by a simulation without it) need not be. S is that of
 are named (or for the slowest, if none is), against the simulations with and without them.
 
 Usage: bench/recover_stragglers.py [<lockstep>] [<jobs>] [<seed>] [<kind>]
-A kind is dense (any schedule), zb-h1, dualpipe, zero3, experts, 1f1b-overlap (of experts) or interference.
+A kind is dense (any schedule), zb-h1, dualpipe, zero2, zero3, hsdp, experts, 1f1b-overlap (of experts) or interference.
 """
 import json
 import pathlib
@@ -36,7 +36,7 @@ def time_of(job, slow, *more):
 def random_job():
     schedule_of_kind = kind if kind in ("zb-h1", "dualpipe", "1f1b-overlap") else ""
     experts = kind in ("experts", "1f1b-overlap")
-    tp, pp, dp = draw.choice([1, 1, 2, 4]), draw.choice([2, 4] if schedule_of_kind else [1, 2, 4]), draw.choice([3, 4, 8])
+    tp, pp, dp = draw.choice([1, 1, 2, 4]), draw.choice([2, 4] if schedule_of_kind else [1, 2, 4]), draw.choice([4, 8] if kind == "hsdp" else [3, 4, 8])
     gpus = tp * pp * dp
     model = "mixtral-8x7b" if experts else "llama3-8b"
     job = ["--model", model, "--num-layers", "8", "--seq", "2048", "--mbs", "1", "--gpus", str(gpus), "--tp", str(tp),
@@ -48,8 +48,10 @@ def random_job():
         job += ["--vpp", "2"] if schedule == "vpp" else ["--schedule", schedule]
     if tp > 1 and (experts or draw.random() < 0.5):
         job += ["--sp"]
-    if kind == "zero3":
-        job += ["--zero", "3"]
+    if kind in ("zero2", "zero3"):
+        job += ["--zero", kind[-1]]
+    elif kind == "hsdp":
+        job += ["--zero", "3", "--hsdp_replicas", "2"]
     elif experts:
         job += ["--ep", str(draw.choice([each for each in (2, 4, 8) if dp % each == 0] or [1]))]
     elif kind == "interference":

@@ -1,5 +1,5 @@
-# Target lockstep::warnings: the warnings every target of ours is compiled with, but for one that its
-# property LOCKSTEP_WITHOUT may name.
+# Target lockstep::warnings: the warnings every target of ours is compiled with, but for
+# -Wnull-dereference where a target's property LOCKSTEP_WITHOUT names it.
 add_library(lockstep_warnings INTERFACE)
 add_library(lockstep::warnings ALIAS lockstep_warnings)
 target_compile_options(lockstep_warnings INTERFACE

@@ -7,4 +7,5 @@ lockstep simulate "${job[@]}" --ep 8 >"$OUT/ep8.json"
 for cut in tp8 ep8; do
   printf '%s: %s s a step\n' "$cut" "$(sed -n 's/^  "total_s": \([0-9.e-]*\),$/\1/p' "$OUT/$cut.json")"
 done
-lockstep report "$OUT/tp8.json" "$OUT/ep8.json" --figure "runs=$OUT/03-ep-or-tp.svg"
+cd "$OUT"  # so that the figure has the files' names alone
+lockstep report tp8.json ep8.json --figure runs=03-ep-or-tp.svg

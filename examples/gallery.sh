@@ -4,7 +4,8 @@
 # Usage: gallery.sh <folder of lockstep> [--update]     (--update writes the gallery and its pictures)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH=$1:$PATH
+PATH=$(realpath "$1"):$PATH
+export PATH
 OUT=$(mktemp -d)
 export OUT
 trap 'rm -rf "$OUT"' EXIT

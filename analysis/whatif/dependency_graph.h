@@ -46,10 +46,9 @@ struct DependencyGraph {
 /// Draws the graph from the nodes' reference times.
 ///
 /// `meta`: its dsp_size and what is ours in it; with one dp_rank and dsp_size 1 there is no data
-/// parallelism. ERRORS (naming the
-/// operations): a stage without the operations that end a step, a number of transfers that fits no
-/// schedule, a send without its receive, parameters gathered or gradients scattered without data
-/// parallelism, lane_scopes.
+/// parallelism. ERRORS (naming the operations): a stage without the operations that end a step, a
+/// number of transfers that fits no schedule, a send without its receive, parameters gathered or
+/// gradients scattered without data parallelism, lane_scopes.
 DependencyGraph make_dependency_graph(const OpTable& table, const JobMeta& meta,
                                       const std::string& file, Warnings* warnings);
 

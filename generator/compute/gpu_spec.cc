@@ -109,12 +109,6 @@ double rate(const GpuSpec& gpu, Precision precision) {
   return 0;
 }
 
-/// A name as people and drivers write it, vendor and punctuation left out.
-struct Written {
-  std::string_view name;    // "a100", as far as it is that of a GPU of the table
-  std::int64_t memory = 0;  // GB; 0: it says nothing of that
-};
-
 void skip(std::string_view& text, std::string_view word) {
   text.remove_prefix(text.starts_with(word) ? word.size() : 0);
 }
@@ -123,15 +117,16 @@ std::size_t leading_digits(std::string_view text) {
   return std::min(text.find_first_not_of("0123456789"), text.size());
 }
 
-/// `text` as `name` followed by what is no part of a name: "sxm5", "80gb", "hbm3".
-std::optional<Written> written(std::string_view text, std::string_view name) {
+/// The memory in GB that a text (letters and digits) says behind a GPU's name, 0 where it says
+/// nothing of it: "a100sxm440gb", "h10080gbhbm3". Nothing if it is another GPU's.
+std::optional<std::int64_t> memory_in(std::string_view text, std::string_view name) {
   for (const std::string_view vendor : {"nvidia", "amd", "instinct", "tesla"}) {
     skip(text, vendor);
   }
   if (!text.starts_with(name)) {
     return std::nullopt;
   }
-  Written result{.name = text.substr(0, name.size())};
+  std::int64_t gigabytes = 0;
   text.remove_prefix(name.size());
   if (text.starts_with("sxm")) {
     text.remove_prefix(3);
@@ -140,13 +135,13 @@ std::optional<Written> written(std::string_view text, std::string_view name) {
   }
   if (const std::size_t digits = leading_digits(text);
       digits > 1 && text.front() != '0' && text.substr(digits).starts_with("gb")) {
-    result.memory = to_int(text.substr(0, digits)).value_or(0);
+    gigabytes = to_int(text.substr(0, digits)).value_or(0);
     text.remove_prefix(digits + 2);
   }
   for (const std::string_view memory : {"hbm2e", "hbm3e", "hbm2", "hbm3"}) {
     skip(text, memory);
   }
-  return text.empty() ? std::optional(result) : std::nullopt;
+  return text.empty() ? std::optional(gigabytes) : std::nullopt;
 }
 
 /// "a100" of "A100-40GB".
@@ -164,17 +159,16 @@ const GpuSpec* find_gpu_spec(std::string_view name) {
   const GpuSpec* found = nullptr;
   double nearest = kSameMemory;
   for (const GpuSpec& gpu : kSpecs) {
-    const std::string base = base_name(gpu);
-    const auto as_written = written(wanted, base);
-    if (!as_written) {
+    const auto memory = memory_in(wanted, base_name(gpu));
+    if (!memory) {
       continue;
     }
-    if (as_written->memory == 0 && gpu.name.find('-') == gpu.name.npos) {
+    if (*memory == 0 && gpu.name.find('-') == gpu.name.npos) {
       return &gpu;
     }
     const double has = static_cast<double>(gpu.memory.count()) / 1e9;
-    const double off = std::abs(static_cast<double>(as_written->memory) / has - 1);
-    if (as_written->memory > 0 && off <= nearest) {
+    const double off = std::abs(static_cast<double>(*memory) / has - 1);
+    if (*memory > 0 && off <= nearest) {
       nearest = off;
       found = &gpu;
     }

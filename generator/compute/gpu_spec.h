@@ -37,8 +37,7 @@ std::span<const GpuSpec> gpu_specs();
 
 /// The type of that name; case, '-', '_' and blanks do not count, and a form factor or kind of
 /// memory after the name ("nvidia a100 sxm4") is passed over. A size of memory must be the type's
-/// within 8 %
-/// ("H100-SXM5-80GB"; "A100-SXM4-40GB" is A100-40GB, "H100-94GB" is none).
+/// within 8 % ("H100-SXM5-80GB"; "A100-SXM4-40GB" is A100-40GB, "H100-94GB" is none).
 ///
 /// ERRORS: Error that lists the known types, with the nearest one as a hint.
 const GpuSpec& gpu_spec(std::string_view name);

@@ -129,6 +129,8 @@ class StepTrace {
   // step_trace_rows.cc
   struct Collected;
   struct Placed;
+  static Time optimized_by(std::span<const Entry> entries);
+  static Time gathered_behind(std::span<const Entry> entries);
   Collected collect(std::span<const Entry> entries) const;
   void add_end(std::int32_t stage, Collected& all) const;
   static std::vector<std::int32_t> cut_scatters(Collected& all);

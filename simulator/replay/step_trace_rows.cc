@@ -98,8 +98,8 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
 }
 
 /// Parameters that are gathered behind the optimizer are the next step's: rows before this one's,
-/// in which the step waits for all of them, so that those of chunk 0 come last. How long before.
-Time put_before_the_step(Rows& rows, std::vector<Span>& gathers) {
+/// in which the step waits for all of them, so that those of chunk 0 come last.
+void put_before_the_step(Rows& rows, std::vector<Span>& gathers) {
   std::ranges::stable_sort(gathers, {}, &Span::begin);
   for (std::size_t i = 0; i < gathers.size(); ++i) {
     Span span = gathers[i];
@@ -108,7 +108,6 @@ Time put_before_the_step(Rows& rows, std::vector<Span>& gathers) {
     const auto chunk = static_cast<std::int32_t>(gathers.size() - 1 - i);
     rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), span);
   }
-  return gathers.empty() ? Time() : gathers.back().end - gathers.front().begin;
 }
 
 /// Of a pass, or of its transfers with peers.
@@ -161,7 +160,6 @@ struct StepTrace::Collected {
   Span compute, reduced;      // the passes; the gradients' reductions
   std::vector<Span> weights;  // gradients of weights that have no rows
   Time all_computed;          // passes and gradients of weights
-  Time gathered;              // how long before the step parameters are
 };
 
 /// A row, and which it is.
@@ -170,6 +168,27 @@ struct StepTrace::Placed {
   std::int32_t chunk, microbatch;
   Span span;
 };
+
+/// When the optimizer is through; never without one.
+Time StepTrace::optimized_by(std::span<const Entry> entries) {
+  Time optimized;
+  for (const Entry& entry : entries) {
+    optimized = entry.type == OpType::kOptimizer ? std::max(optimized, entry.end) : optimized;
+  }
+  return optimized > Time() ? optimized : Time::max();
+}
+
+/// How long parameters are gathered behind the optimizer.
+Time StepTrace::gathered_behind(std::span<const Entry> entries) {
+  const Time optimized = optimized_by(entries);
+  Span behind;
+  for (const Entry& entry : entries) {
+    if (entry.type == OpType::kGatherParameters && entry.begin >= optimized) {
+      behind.cover(entry.begin, entry.end);
+    }
+  }
+  return behind.end > Time() ? behind.end - behind.begin : Time();
+}
 
 StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
   const auto whole = [](const std::vector<const Entry*>& parts, Time until = Time::max()) {
@@ -181,11 +200,9 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     }
     return span;
   };
-  const auto is_behind = [](const std::vector<const Entry*>& parts, Time optimized) {
-    return std::ranges::all_of(parts, [&](const Entry* part) { return part->begin >= optimized; });
-  };
   Collected all;
-  std::map<std::int32_t, std::vector<const Entry*>> gathers;  // of each chunk
+  std::map<std::int32_t, std::vector<const Entry*>> gathers, behind;  // of each chunk
+  const Time optimized = optimized_by(entries);
   for (const Entry& entry : entries) {
     const bool computes = entry.comm == CommType::kNone;
     if (entry.type == OpType::kWeightGradient && !weight_rows_) {
@@ -204,7 +221,7 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     const bool of_copies = both_ways_ && *type == TraceOp::kGradsReduceScatter;
     const std::int32_t chunk = of_copies ? entry.chunk : std::max<std::int32_t>(0, entry.chunk);
     if (*type == TraceOp::kParamsAllGather) {
-      gathers[chunk].push_back(&entry);
+      (entry.begin >= optimized ? behind : gathers)[chunk].push_back(&entry);
       continue;
     }
     Span& span = all.rows[{*type, chunk, pass ? entry.microbatch : -1}];
@@ -221,13 +238,7 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     }
   }
   // Parameters are gathered beside the passes; the row has what the chunk's first one waits for.
-  std::vector<Span> behind;
-  const auto optimizer = all.rows.find({TraceOp::kOptimizer, 0, -1});
   for (const auto& [chunk, parts] : gathers) {
-    if (optimizer != all.rows.end() && is_behind(parts, optimizer->second.end)) {
-      behind.push_back(whole(parts));
-      continue;
-    }
     Time first = Time::max();
     for (const auto& [key, pass] : all.rows) {
       if (std::get<0>(key) == TraceOp::kForwardCompute && std::get<1>(key) == chunk) {
@@ -236,7 +247,11 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     }
     all.rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), whole(parts, first));
   }
-  all.gathered = put_before_the_step(all.rows, behind);
+  std::vector<Span> before;
+  for (const auto& [chunk, parts] : behind) {
+    before.push_back(whole(parts));
+  }
+  put_before_the_step(all.rows, before);
   if (side_by_side_ || !all.weights.empty() || passes_gather_) {
     begin_with_the_wait(all.rows, all.weights, passes_gather_);
   }
@@ -390,16 +405,13 @@ float StepTrace::alone_s(const Placed& row, const LonePasses& alone) const {
 
 void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& together) const {
   Meetings met = meetings();
-  std::vector<Collected> collected;
-  collected.reserve(workers_.size());
   Time before;
   for (const std::vector<Entry>& entries : entries_) {
-    collected.push_back(collect(entries));
-    before = std::max(before, collected.back().gathered);
+    before = std::max(before, gathered_behind(entries));
   }
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const Worker& worker = workers_[w];
-    Collected& all = collected[w];
+    Collected all = collect(entries_[w]);
     add_end(worker.stage, all);
     const std::vector<std::int32_t> scattered = cut_scatters(all);
     std::vector<Placed> rows = in_order(all);

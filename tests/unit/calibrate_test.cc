@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/rng.h"
 
 namespace lockstep::compare::calibrate_test {
 namespace {
@@ -129,6 +130,41 @@ TEST(Calibrate, ChoosesAmongTheRatesWhereAFewRowsAreAll) {
   ASSERT_NE(rate, found.fitted.end());
   EXPECT_NEAR(rate->after, 33e9, 2e9);
   EXPECT_LT(found.held_out_large.p90, 0.05);
+}
+
+// Of rates that are fitted to times with 3 % of noise, 95 % intervals hold the true ones in 54 of
+// 60 cases.
+TEST(Calibrate, IntervalsHoldTheTruth) {
+  Preset truth = preset_named("dgx-h100");
+  truth.system.rates.floor_us *= 1.3;
+  truth.system.rates.network_efficiency *= 0.8;
+  truth.system.rates.nvls_efficiency *= 0.9;
+  CompareWishes wishes;
+  const PhysicalLog exact = log_of(truth, wishes);
+  wishes.preset = preset_named("dgx-h100");
+  Rng rng(1, "noise of measurements");
+  int held = 0, all = 0;
+  for (int run = 0; run < 20; ++run) {
+    PhysicalLog log = exact;
+    for (CommRow& row : log.comms) {
+      double normal = -6;  // a sum of twelve
+      for (int i = 0; i < 12; ++i) {
+        normal += rng.uniform();
+      }
+      row.time_s *= std::exp(0.03 * normal);
+    }
+    Warnings none;
+    const Calibration found = calibrate(predict_rows(log, wishes, none), wishes,
+                                        {"floor_s", "network_efficiency", "nvls_efficiency"});
+    for (const FittedRate& rate : found.fitted) {
+      const auto field = std::ranges::find(nccl_rate_fields(), rate.name, &NcclRateField::name);
+      const double value = truth.system.rates.*field->value * field->unit;
+      held += rate.interval.low <= value && value <= rate.interval.high ? 1 : 0;
+      ++all;
+    }
+  }
+  EXPECT_EQ(all, 60);
+  EXPECT_GE(held, 54);
 }
 
 // Tables without GDRCopy have steps of 2.25 times the cluster's, whichever of them is the last: the

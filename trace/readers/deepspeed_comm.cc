@@ -32,13 +32,18 @@ bool sniff(std::string_view head, std::string_view) {
 constexpr double kGbps = 1e9 / 8;
 
 /// DeepSpeed notes what a rank gives (get_msg_size_from_args), and its bandwidths count the whole
-/// of an all-gather: how many ranks there are follows from both.
+/// of an all-gather: how many ranks there are follows from both, as far as two digits of
+/// milliseconds tell: of those that they leave open a power of two, where there is one.
 void take_whole_gather(CommRow& row) {
+  constexpr double kHalfDigit = 0.005e-3;  // seconds
   if (row.op != CommType::kAllGather || row.bytes <= Bytes() || row.algbw_Bps <= 0) {
     return;
   }
-  const double ranks =
-      std::round(row.algbw_Bps * row.time_s / static_cast<double>(row.bytes.count()));
+  const double times = row.algbw_Bps / static_cast<double>(row.bytes.count());
+  double ranks = std::round(times * row.time_s);
+  const double most = times * (row.time_s + kHalfDigit);
+  const double power = std::exp2(std::floor(std::log2(std::max(1.0, most))));
+  ranks = power >= times * (row.time_s - kHalfDigit) ? power : ranks;
   if (ranks >= 2 && ranks < (1 << 24)) {
     row.bytes = row.bytes * static_cast<std::int64_t>(ranks);
     row.ranks = static_cast<std::int32_t>(ranks);

@@ -266,7 +266,7 @@ class Reader {
     if (table_ < 0) {
       table_ = static_cast<std::int32_t>(log_.settings.size());
       log_.settings.emplace_back();
-      launches_.push_back({launch_, process_gpus_});
+      tables_.push_back({launch_, process_gpus_, groups_});
     }
     in_rows_ = true;
     return table_;
@@ -402,24 +402,7 @@ class Reader {
     }
     if (any) {
       log_.settings.back() = current_;
-      keep_first_group(log_.settings.back().hosts);
     }
-  }
-
-  /// Ranks that meet, where the communicator was split (NCCL_TESTS_SPLIT): rank 0's group.
-  void keep_first_group(std::vector<std::string>& hosts) {
-    const auto other = [&](std::int64_t group) { return group != groups_.front(); };
-    if (groups_.size() != hosts.size() || std::ranges::none_of(groups_, other)) {
-      return;
-    }
-    std::vector<std::string> kept;
-    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-      if (!other(groups_[rank])) {
-        kept.push_back(std::move(hosts[rank]));
-      }
-    }
-    hosts = std::move(kept);
-    log_.warnings.add("the communicator was split: the figures are of the first rank's group");
   }
 
   /// Of each table, the row that says most of its operation and ranks.
@@ -432,6 +415,7 @@ class Reader {
   }
 
   void finish();
+  void keep_first_group(CommSetting& setting, const std::vector<std::int64_t>& groups);
   void name_ranks(CommSetting& setting, std::int32_t index);
   void check_times(std::int32_t index);
 
@@ -452,9 +436,15 @@ class Reader {
   std::map<std::string, std::string> session_;  // environment of all runs that follow
   std::string program_;                         // of the line's command
   LaunchLine launch_;
-  std::int32_t process_gpus_ = 0;                              // 0: not told
-  std::vector<std::int64_t> groups_;                           // of each rank that is told
-  std::vector<std::pair<LaunchLine, std::int32_t>> launches_;  // by table
+  std::int32_t process_gpus_ = 0;     // 0: not told
+  std::vector<std::int64_t> groups_;  // of each rank that is told
+  /// What is told of a table's ranks before it.
+  struct Started {
+    LaunchLine launch;
+    std::int32_t process_gpus = 0;
+    std::vector<std::int64_t> groups;
+  };
+  std::vector<Started> tables_;
   NcclLinePrefix prefix_;
   std::string id_, note_;
 };
@@ -487,7 +477,24 @@ void Reader::check_times(std::int32_t index) {
                                : "a table's times do not agree with the bandwidths beside them");
 }
 
+/// Ranks that meet, where the communicator was split (NCCL_TESTS_SPLIT): rank 0's group.
+void Reader::keep_first_group(CommSetting& setting, const std::vector<std::int64_t>& groups) {
+  if (groups.size() != setting.hosts.size() ||
+      std::ranges::count(groups, groups.empty() ? 0 : groups.front()) == std::ssize(groups)) {
+    return;
+  }
+  std::vector<std::string> kept;
+  for (std::size_t rank = 0; rank < groups.size(); ++rank) {
+    if (groups[rank] == groups.front()) {
+      kept.push_back(std::move(setting.hosts[rank]));
+    }
+  }
+  setting.hosts = std::move(kept);
+  log_.warnings.add("the communicator was split: the figures are of the first rank's group");
+}
+
 void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
+  keep_first_group(setting, tables_[static_cast<std::size_t>(index)].groups);
   std::set<std::string> hosts(setting.hosts.begin(), setting.hosts.end());
   hosts.erase("");
   if (!setting.hosts.empty()) {
@@ -506,7 +513,7 @@ void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
     op = hint != CommType::kNone ? hint : file != CommType::kNone ? file : op_of(fastest);
   }
   setting.ranks_guessed = setting.hosts.empty() && !told;
-  const auto& [launch, each] = launches_[static_cast<std::size_t>(index)];
+  const auto& [launch, each, groups] = tables_[static_cast<std::size_t>(index)];
   const std::int64_t started = std::int64_t{launch.processes} * std::max(1, each);
   if (setting.ranks == 0 && started > 1 && started < (1 << 24)) {
     setting.ranks = static_cast<std::int32_t>(started);

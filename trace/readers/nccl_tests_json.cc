@@ -38,7 +38,7 @@ std::int64_t gpus_of_a_process(const Json& json) {
     const double number = json.contains("config") ? number_of(json["config"], key) : 0;
     gpus *= std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(number, 4096.0)), 1, 4096);
   }
-  return gpus;
+  return std::min<std::int64_t>(gpus, 4096);
 }
 
 /// Hosts of the ranks that meet: of the first one's group, where the communicator was split.
@@ -50,7 +50,9 @@ void take_devices(const Json& devices, std::int64_t gpus, CommSetting& setting, 
     processes.emplace(text_of(device, "hostname"), number_of(device, "pid"));
     groups.insert(number_of(device, "group"));
   }
-  const bool is_first = gpus > 1 && processes.size() == devices.size();
+  constexpr std::size_t kMostRanks = 1 << 20;
+  const bool is_first = gpus > 1 && processes.size() == devices.size() &&
+                        devices.size() * static_cast<std::size_t>(gpus) <= kMostRanks;
   for (const Json& device : devices) {
     if (number_of(device, "group") == number_of(devices.front(), "group")) {
       setting.hosts.insert(setting.hosts.end(), static_cast<std::size_t>(is_first ? gpus : 1),
