@@ -46,6 +46,12 @@ Problem read_problem(const MetisOptions& options) {
   problem.max_tp = options.max_tp;
   problem.max_batch = options.max_batch;
   problem.flavour = options.cost == "fixed" ? Flavour::kFixed : Flavour::kStrict;
+  try {
+    ranks_of(problem, problem.types());
+  } catch (Error& error) {
+    error.locate(options.hostfile);
+    throw;
+  }
   problem.profiles =
       read_profiles(options.profiles, problem.types(), options.layers, options.model_profile);
   return problem;

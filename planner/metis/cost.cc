@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 
@@ -36,24 +37,36 @@ std::vector<std::string> types_in(const Problem& problem, const std::vector<Rank
   return types;
 }
 
-/// Bandwidth of a group of ranks in GB/s. Metis never uses the one between servers.
-template <class Member>
-double bandwidth(const Problem& problem, const std::vector<Rank>& ranks, int first, int end,
-                 Member&& member) {
-  double intra = std::numeric_limits<double>::infinity(), inter = intra;
-  int node = -1;
-  bool crosses = false;
-  for (int r = first; r < end; ++r) {
-    if (!member(r)) {
-      continue;
+/// Bandwidth in GB/s of a group of `count` ranks, every `stride`th from `first` on: the least that
+/// its servers have, between them if there are several. Metis (strict) goes by type and never uses
+/// the one between servers: a group on one server has what the first server of that type has,
+/// another the least of all servers of its types.
+double bandwidth(const Problem& problem, const std::vector<Rank>& ranks, int first, int count,
+                 int stride) {
+  std::vector<const Node*> group;
+  for (int i = 0; i < count; ++i) {
+    const Rank& rank = ranks[static_cast<std::size_t>(first + i * stride)];
+    const Node* node = &problem.nodes[static_cast<std::size_t>(rank.taken)];
+    if (group.empty() || group.back() != node) {
+      group.push_back(node);
     }
-    const int at = ranks[static_cast<std::size_t>(r)].node;
-    crosses = crosses || (node >= 0 && node != at);
-    node = at;
-    intra = std::min(intra, problem.nodes[static_cast<std::size_t>(at)].intra);
-    inter = std::min(inter, problem.nodes[static_cast<std::size_t>(at)].inter);
   }
-  return crosses && problem.flavour == Flavour::kFixed ? inter : intra;
+  double least = std::numeric_limits<double>::infinity();
+  if (problem.flavour == Flavour::kFixed) {
+    for (const Node* node : group) {
+      least = std::min(least, group.size() > 1 ? node->inter : node->intra);
+    }
+    return least;
+  }
+  for (const Node& node : problem.nodes) {
+    if (std::ranges::count(group, node.type, &Node::type) > 0) {
+      least = std::min(least, node.intra);
+      if (group.size() == 1) {
+        break;
+      }
+    }
+  }
+  return least;
 }
 
 double bytes_per_ms(const Problem& problem, double bandwidth_gbps) {
@@ -81,14 +94,37 @@ std::vector<std::string> Problem::types() const {
 }
 
 std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string>& sequence) {
+  const std::vector<std::string> types = problem.types();
+  if (!std::ranges::is_permutation(sequence, types)) {
+    throw Error(fmt::format("the order of GPU types is ({})", fmt::join(sequence, ", ")))
+        .field("node_sequence")
+        .expected(fmt::format("each of {} once", fmt::join(types, ", ")));
+  }
+  std::vector<int> order;
   std::vector<Rank> ranks;
-  for (std::size_t t = 0; t < sequence.size(); ++t) {
+  for (const std::string& type : sequence) {
     for (std::size_t n = 0; n < problem.nodes.size(); ++n) {
-      if (problem.nodes[n].type == sequence[t]) {
+      if (problem.nodes[n].type == type) {
+        order.push_back(static_cast<int>(n));
         ranks.insert(ranks.end(), static_cast<std::size_t>(problem.nodes[n].gpus),
-                     {static_cast<int>(t), static_cast<int>(n)});
+                     {order.back(), order.back()});
       }
     }
+  }
+  if (problem.flavour == Flavour::kFixed) {
+    return ranks;
+  }
+  const auto slots = static_cast<std::size_t>(problem.nodes.front().gpus);
+  if (ranks.size() > slots * order.size()) {
+    throw Error(fmt::format("Metis takes each of {} hosts to have the first's {} GPUs, and has "
+                            "none for the last of {}",
+                            order.size(), slots, ranks.size()))
+        .field("slots")
+        .expected(fmt::format("at most {} GPUs", slots * order.size()))
+        .hint("begin with the host that has the most GPUs, or use --cost fixed");
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].taken = order[r / slots];
   }
   return ranks;
 }
@@ -173,26 +209,32 @@ double update_ms(const Problem& problem, Strategy strategy, std::int64_t layers)
          static_cast<double>(problem.layers);
 }
 
-double gradient_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus,
-                   Strategy strategy, std::int64_t begin, std::int64_t end) {
+double gradient_ms_a_byte(const Problem& problem, const std::vector<Rank>& ranks, int first,
+                          Strategy strategy) {
+  // Those that hold the same part of each layer are every tp-th rank; Metis deals out the ranks the
+  // other way, into dp groups of tp.
+  const bool strict = problem.flavour == Flavour::kStrict;
+  const int groups = strict ? strategy.dp : strategy.tp;
+  double slowest = std::numeric_limits<double>::infinity();
+  for (int g = 0; g < groups; ++g) {
+    slowest = std::min(
+        slowest, bandwidth(problem, ranks, first + g, strict ? strategy.tp : strategy.dp, groups));
+  }
+  return 2.0 * (strategy.dp - 1) / (strategy.dp * bytes_per_ms(problem, slowest));
+}
+
+double parameter_bytes(const Problem& problem, Strategy strategy, std::int64_t begin,
+                       std::int64_t end) {
   const std::vector<double>& parameters = problem.profiles.model.layer_bytes;
   double bytes = 0;
   for (std::int64_t layer = begin; layer < end; ++layer) {
     const bool block = layer > 0 && layer + 1 < problem.layers;
     bytes += block ? parameters[1] : parameters[static_cast<std::size_t>(layer)];
   }
-  bytes /= strategy.tp;
-  double slowest = std::numeric_limits<double>::infinity();
-  for (int t = 0; t < strategy.tp; ++t) {
-    slowest =
-        std::min(slowest, bandwidth(problem, ranks, first, first + gpus, [&](int r) {
-                   return problem.flavour == Flavour::kStrict || (r - first) % strategy.tp == t;
-                 }));
-  }
-  return 2.0 * (strategy.dp - 1) / (strategy.dp * bytes_per_ms(problem, slowest)) * bytes;
+  return bytes / strategy.tp;
 }
 
-double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int, int end,
+double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int end,
                    Strategy sender, std::int64_t batches, std::int64_t next_layer) {
   const std::int64_t samples = problem.global_batch / sender.dp / batches;
   double elements = static_cast<double>(samples) * static_cast<double>(problem.sequence);
@@ -202,8 +244,7 @@ double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int f
     elements = 2.0 * static_cast<double>(samples) * static_cast<double>(problem.sequence) *
                static_cast<double>(problem.hidden);
   }
-  return elements /
-         bytes_per_ms(problem, bandwidth(problem, ranks, first, end, [](int) { return true; }));
+  return elements / bytes_per_ms(problem, bandwidth(problem, ranks, first, end - first, 1));
 }
 
 std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
@@ -287,15 +328,15 @@ Price price_plan(const Problem& problem, const Plan& plan) {
     slowest = std::max(slowest, time);
     sum += time;
     price.update = std::max(price.update, update_ms(problem, strategy, end - begin));
-    price.data_parallel = std::max(price.data_parallel,
-                                   gradient_ms(problem, ranks, first, gpus, strategy, begin, end));
+    price.data_parallel =
+        std::max(price.data_parallel, gradient_ms_a_byte(problem, ranks, first, strategy) *
+                                          parameter_bytes(problem, strategy, begin, end));
     if (s + 1 < stages) {
       const int after = first + gpus + plan.device_groups[s + 1];
       if (plan.device_groups[s + 1] < 1 || after > static_cast<int>(ranks.size())) {
         throw Error(fmt::format("stage {} has {} GPUs", s + 1, plan.device_groups[s + 1]));
       }
-      price.pipeline +=
-          transfer_ms(problem, ranks, first, first + gpus, after, strategy, plan.batches, end);
+      price.pipeline += transfer_ms(problem, ranks, first, after, strategy, plan.batches, end);
     } else {
       const auto sync = sync_ms(problem, ranks, first, gpus, strategy, plan.batches);
       if (!sync) {

@@ -45,10 +45,14 @@ struct Price {
   }
 };
 
-/// The type and server of each rank when the nodes are in the plan's order.
+/// The server of each rank when the nodes are in the plan's order, and the one that Metis takes it
+/// to be on where links and memory count, as if each had as many GPUs as the hostfile's first
+/// (strict; else the same one).
 struct Rank {
-  int type = 0, node = 0;
+  int node = 0, taken = 0;
 };
+/// ERRORS: Error if `sequence` is no order of the cluster's types; strict: if a rank is beyond the
+/// last server so counted, where Metis crashes.
 std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string>& sequence);
 
 /// How many samples of `batch` each of the dp groups of a stage gets, by the speed of its GPUs.
@@ -65,10 +69,15 @@ std::vector<std::vector<double>> group_times(const Problem& problem, const std::
 /// Parts of the price of one stage or of the edge behind it (Metis 4b24046, section 7.5 of its
 /// description in docs/planner.md).
 double update_ms(const Problem& problem, Strategy strategy, std::int64_t layers);
-double gradient_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus,
-                   Strategy strategy, std::int64_t begin, std::int64_t end);
-double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int middle,
-                   int end, Strategy sender, std::int64_t batches, std::int64_t next_layer);
+/// What the sum of gradients takes for each byte of parameters that a GPU of the stage holds.
+double gradient_ms_a_byte(const Problem& problem, const std::vector<Rank>& ranks, int first,
+                          Strategy strategy);
+/// Bytes of the parameters of the layers [begin, end) on one GPU.
+double parameter_bytes(const Problem& problem, Strategy strategy, std::int64_t begin,
+                       std::int64_t end);
+/// Over the edge behind a stage: `first` is its first rank, `end` where the next one's end.
+double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int end,
+                   Strategy sender, std::int64_t batches, std::int64_t next_layer);
 /// Nothing if a profile is missing.
 std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
                               int gpus, Strategy strategy, std::int64_t batches);

@@ -31,6 +31,7 @@ struct Option {
   std::vector<std::vector<double>> prefix;  ///< of each distinct group
   double sync = kFar;
   double room = 0;
+  double gradient_ms_a_byte = 0;
 };
 
 class Search {
@@ -99,6 +100,7 @@ class Search {
           option.sync =
               sync_ms(problem_, ranks_, first, size, option.strategy, batches_).value_or(kFar);
           option.room = room_mb(problem_, ranks_, first, size);
+          option.gradient_ms_a_byte = gradient_ms_a_byte(problem_, ranks_, first, option.strategy);
           found.push_back(std::move(option));
         }
       }
@@ -132,8 +134,8 @@ class Search {
     label.gpus = option.gpus;
     label.strategy = option.strategy;
     if (parent > 0) {
-      label.sum += transfer_ms(problem_, ranks_, before.used - before.gpus, before.used, used,
-                               before.strategy, batches_, before.layers);
+      label.sum += transfer_ms(problem_, ranks_, before.used - before.gpus, used, before.strategy,
+                               batches_, before.layers);
     }
     const double sum = label.sum;
     for (std::int64_t end = last ? problem_.layers : before.layers + 1; end <= problem_.layers;
@@ -155,9 +157,9 @@ class Search {
       label.sum = sum + time;
       label.update =
           std::max(before.update, update_ms(problem_, option.strategy, end - before.layers));
-      label.gradient =
-          std::max(before.gradient, gradient_ms(problem_, ranks_, before.used, option.gpus,
-                                                option.strategy, before.layers, end));
+      label.gradient = std::max(before.gradient,
+                                option.gradient_ms_a_byte *
+                                    parameter_bytes(problem_, option.strategy, before.layers, end));
       if (total(label, last ? option.sync : 0) >= beat()) {
         if (last) {
           continue;

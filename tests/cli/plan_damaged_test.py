@@ -190,6 +190,7 @@ for line in ("10.0.0.1 slots=0", "10.0.0.1 slots=-2", "10.0.0.1", "10.0.0.1 slot
              "10.0.0.1 slots=99999999999"):
     metis(f"the host '{line}'", "hostfile", write(line + "\n"), 2, "hostfile:1")
 metis("a host twice", "hostfile", write("10.0.0.1 slots=2\n10.0.0.1 slots=2\n"), 2, "hostfile:2", "twice")
+metis("more GPUs than Metis has hosts for", "hostfile", write("10.0.0.1 slots=2\n10.0.0.2 slots=3\n"), 2, "hostfile: slots", "--cost fixed")
 metis("a host that is not described", "hostfile", write("10.0.0.9 slots=2\n"), 2, "10.0.0.9")
 metis("no clusters", "cluster.json", write("{}"), 2, "cluster.json", "10.0.0.1")
 metis("an unknown device", "cluster.json", put("Z9000", "10.0.0.2", "instance_type"), 2, "Z9000", "no stage can use")

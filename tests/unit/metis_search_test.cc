@@ -159,5 +159,76 @@ TEST(MetisSearch, FixedByHand) {
   EXPECT_DOUBLE_EQ(price.batch, 1);
 }
 
+// 4 A100s and 2 T4s, T4s first: Metis takes both servers to have 4 GPUs, as the hostfile's first,
+// so the first two A100s to be on the T4s' server.
+TEST(MetisSearch, StrictTakesEachHostToHaveTheFirstsSlots) {
+  const Plan plan{.node_sequence = {"T4", "A100"},
+                  .device_groups = {2, 4},
+                  .strategies = {{2, 1}, {4, 1}},
+                  .batches = 1,
+                  .partition = {0, 1, 4}};
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    Problem problem = problem_of(flavour);
+    problem.nodes[0].gpus = 4;
+    problem.max_batch = 4;
+    problem.profiles.profiles[{"T4", 1, 4}] = problem.profiles.profiles.at({"T4", 1, 2});
+    // 2 (4-1) / 4 x 800 MB over the T4s' 20 GB/s, or the A100s' 40.
+    EXPECT_DOUBLE_EQ(
+        price_plan(problem, plan).data_parallel,
+        flavour == Flavour::kStrict ? 1.5 * 800e6 / (20 * 1024.0 * 1024.0) : 1.5 * 800e6 / 40e6);
+  }
+}
+
+TEST(MetisSearch, StrictRefusesHostsThatMetisHasNone) {
+  Problem problem = problem_of(Flavour::kStrict);
+  problem.nodes[1].gpus = 3;
+  try {
+    ranks_of(problem, {"A100", "T4"});
+    FAIL() << "5 GPUs, and 2 x 2 that Metis knows of";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("slots: Metis takes each of 2 hosts to have the "
+                        "first's 2 GPUs, and has none for the last of 5"),
+              std::string::npos)
+        << error.what();
+  }
+  problem.flavour = Flavour::kFixed;
+  EXPECT_EQ(ranks_of(problem, {"A100", "T4"}).size(), 5U);
+}
+
+TEST(MetisSearch, AnOrderNamesEachTypeOnce) {
+  const Problem problem = problem_of(Flavour::kFixed);
+  for (const auto& order : {std::vector<std::string>{"A100"}, {"A100", "A100", "T4"}, {}}) {
+    EXPECT_THROW(ranks_of(problem, order), Error);
+  }
+}
+
+// Two servers of A100s, with 40 and 10 GB/s within them and 4 between them.
+TEST(MetisSearch, StrictBandwidthIsTheTypes) {
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    Problem problem = problem_of(flavour);
+    problem.nodes[1].type = "A100";
+    problem.nodes[1].intra = 10;
+    problem.nodes[0].inter = problem.nodes[1].inter = 4;
+    const std::vector<Rank> ranks = ranks_of(problem, {"A100"});
+    const bool strict = flavour == Flavour::kStrict;
+    const double unit = strict ? 1024 * 1024 : 1e6;
+    // Metis's groups {0}, {1}, {2}, {3}, each with the first server's; {0, 2} and {1, 3} with the
+    // least.
+    const auto gbps = [&](int first, Strategy strategy) {
+      return 2.0 * (strategy.dp - 1) / strategy.dp /
+             (gradient_ms_a_byte(problem, ranks, first, strategy) * unit);
+    };
+    EXPECT_DOUBLE_EQ(gbps(0, {4, 1}), strict ? 40 : 4);
+    EXPECT_DOUBLE_EQ(gbps(0, {2, 2}), strict ? 10 : 4);
+    EXPECT_DOUBLE_EQ(gbps(2, {2, 1}), strict ? 40 : 10);
+    // 8 / 4 samples x 1024 x 4096, of 2 bytes if fixed
+    EXPECT_DOUBLE_EQ(transfer_ms(problem, ranks, 0, 4, {1, 1}, 4, 1),
+                     strict ? 8388608 / (10 * unit) : 16777216 / (4 * unit));
+    EXPECT_DOUBLE_EQ(transfer_ms(problem, ranks, 2, 4, {1, 1}, 4, 1),
+                     strict ? 8388608 / (40 * unit) : 16777216 / (10 * unit));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::metis::metis_search_test
