@@ -118,8 +118,8 @@ std::string problem_text(const aceso::Problem& problem) {
 std::string problem_text(const metis::Problem& problem) {
   Digest digest;
   for (const metis::Node& node : problem.nodes) {
-    digest.add(
-        fmt::format("{} {} {} {} {}", node.type, node.gpus, node.inter, node.intra, node.memory));
+    digest.add(fmt::format("{} {} {} {} {} {}", node.type, node.gpus, node.inter, node.intra,
+                           node.memory, node.type_memory));
   }
   const auto add = [&](const metis::Profile& profile) {
     for (const std::vector<double>* list :

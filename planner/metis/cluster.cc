@@ -28,6 +28,12 @@ void describe(Node& node, const JsonView& cluster) {
   node.intra = positive(entry["intra_bandwidth"]);
   node.inter = positive(entry["inter_bandwidth"]);
   node.memory = positive(entry["memory"]);
+  for (const auto& [address, other] : cluster.json().items()) {
+    if (other.is_object() && other.value("instance_type", Json()) == node.type) {
+      node.type_memory = positive(cluster[address]["memory"]);
+      break;
+    }
+  }
 }
 
 }  // namespace

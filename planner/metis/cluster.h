@@ -11,6 +11,7 @@ struct Node {
   std::string address, type;
   int gpus = 0;
   double intra = 0, inter = 0, memory = 0;
+  double type_memory = 0;  ///< that of the first of its type in the clusterfile
 };
 
 /// The servers of Metis's hostfile ("IP slots=N" or "IP N", # begins a comment) with what its

@@ -69,6 +69,15 @@ double bandwidth(const Problem& problem, const std::vector<Rank>& ranks, int fir
   return least;
 }
 
+const Profile* find(const Problem& problem, const std::string& type, int tp, std::int64_t samples,
+                    std::string* missing) {
+  const Profile* profile = problem.profiles.find(type, tp, samples);
+  if (profile == nullptr && missing != nullptr) {
+    *missing = fmt::format("DeviceType.{}_tp{}_bs{}.json", type, tp, samples);
+  }
+  return profile;
+}
+
 double bytes_per_ms(const Problem& problem, double bandwidth_gbps) {
   return bandwidth_gbps * (problem.flavour == Flavour::kStrict ? 1024.0 * 1024.0 : 1e6);
 }
@@ -129,12 +138,11 @@ std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string
   return ranks;
 }
 
-std::vector<std::int64_t> balance(const Problem& problem, const std::vector<Rank>& ranks, int first,
-                                  Strategy strategy, std::int64_t batch) {
+std::vector<std::int64_t> balance(const Problem& problem, const std::vector<std::string>& leaders,
+                                  int tp, std::int64_t batch) {
   std::vector<double> speed;
-  for (int d = 0; d < strategy.dp; ++d) {
-    const Rank& rank = ranks[static_cast<std::size_t>(first + d * strategy.tp)];
-    const Profile* profile = problem.profiles.find(type_of(problem, rank), strategy.tp, 1);
+  for (const std::string& leader : leaders) {
+    const Profile* profile = problem.profiles.find(leader, tp, 1);
     if (profile == nullptr) {
       return {};
     }
@@ -158,46 +166,70 @@ std::vector<std::int64_t> balance(const Problem& problem, const std::vector<Rank
   return shares;
 }
 
+std::vector<std::string> leaders_of(const Problem& problem, const std::vector<Rank>& ranks,
+                                    int first, Strategy strategy) {
+  std::vector<std::string> leaders;
+  for (int d = 0; d < strategy.dp; ++d) {
+    leaders.push_back(type_of(problem, ranks[static_cast<std::size_t>(first + d * strategy.tp)]));
+  }
+  return leaders;
+}
+
+bool alike(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus,
+           bool taken) {
+  const auto type = [&](int r) -> const std::string& {
+    const Rank& rank = ranks[static_cast<std::size_t>(r)];
+    return problem.nodes[static_cast<std::size_t>(taken ? rank.taken : rank.node)].type;
+  };
+  for (int r = first; r < first + gpus; ++r) {
+    if (type(r) != type(first)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool add_pieces(const Problem& problem, const std::string& type, int tp, std::int64_t samples,
+                std::vector<double> Profile::*list, std::vector<double>& sums,
+                std::string* missing) {
+  for (std::int64_t piece = std::int64_t{1} << 40; piece > 0; piece /= 2) {
+    if ((samples & piece) == 0) {
+      continue;
+    }
+    const Profile* profile = find(problem, type, tp, piece, missing);
+    if (profile == nullptr) {
+      return false;
+    }
+    for (std::size_t l = 0; l < sums.size(); ++l) {
+      sums[l] += (profile->*list)[l];
+    }
+  }
+  return true;
+}
+
 std::vector<std::vector<double>> group_times(const Problem& problem, const std::vector<Rank>& ranks,
                                              int first, int gpus, Strategy strategy,
                                              std::int64_t batches, std::string* missing) {
-  const auto lookup = [&](const std::string& type, std::int64_t samples) {
-    const Profile* profile = problem.profiles.find(type, strategy.tp, samples);
-    if (profile == nullptr && missing != nullptr) {
-      *missing = fmt::format("DeviceType.{}_tp{}_bs{}.json", type, strategy.tp, samples);
-    }
-    return profile;
-  };
-  const std::vector<std::string> types = types_in(problem, ranks, first, first + gpus);
-  if (types.size() == 1) {
-    const Profile* profile = lookup(types[0], problem.global_batch / strategy.dp / batches);
+  const std::vector<std::string> leaders = leaders_of(problem, ranks, first, strategy);
+  if (alike(problem, ranks, first, gpus)) {
+    const Profile* profile = find(problem, leaders[0], strategy.tp,
+                                  problem.global_batch / strategy.dp / batches, missing);
     return profile == nullptr ? std::vector<std::vector<double>>{}
                               : std::vector<std::vector<double>>{profile->layer_ms};
   }
   const std::vector<std::int64_t> shares =
-      balance(problem, ranks, first, strategy, problem.global_batch / batches);
+      balance(problem, leaders, strategy.tp, problem.global_batch / batches);
   std::vector<std::vector<double>> groups;
   std::vector<std::pair<std::string, std::int64_t>> seen;
   for (std::size_t d = 0; d < shares.size(); ++d) {
-    const std::string& type =
-        type_of(problem,
-                ranks[static_cast<std::size_t>(first) + d * static_cast<std::size_t>(strategy.tp)]);
-    if (std::find(seen.begin(), seen.end(), std::pair(type, shares[d])) != seen.end()) {
+    if (std::find(seen.begin(), seen.end(), std::pair(leaders[d], shares[d])) != seen.end()) {
       continue;
     }
-    seen.emplace_back(type, shares[d]);
+    seen.emplace_back(leaders[d], shares[d]);
     std::vector<double> times(static_cast<std::size_t>(problem.layers), 0.0);
-    for (std::int64_t piece = std::int64_t{1} << 40; piece > 0; piece /= 2) {
-      if ((shares[d] & piece) == 0) {
-        continue;
-      }
-      const Profile* profile = lookup(type, piece);
-      if (profile == nullptr) {
-        return {};
-      }
-      for (std::size_t l = 0; l < times.size(); ++l) {
-        times[l] += profile->layer_ms[l];
-      }
+    if (!add_pieces(problem, leaders[d], strategy.tp, shares[d], &Profile::layer_ms, times,
+                    missing)) {
+      return {};
     }
     groups.push_back(std::move(times));
   }
@@ -259,30 +291,6 @@ std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& r
     most = std::max(most, profile->sync_ms());
   }
   return static_cast<double>(batches) * most;
-}
-
-std::optional<double> demand_mb(const Problem& problem, Strategy strategy, std::int64_t batches,
-                                std::int64_t begin, std::int64_t end) {
-  const Profile* profile = problem.profiles.find(problem.nodes.front().type, strategy.tp,
-                                                 problem.global_batch / strategy.dp / batches);
-  if (profile == nullptr) {
-    return std::nullopt;
-  }
-  double sum = 0;
-  for (std::int64_t layer = begin; layer < end; ++layer) {
-    sum += profile->layer_mb[static_cast<std::size_t>(layer)];
-  }
-  return 0.001 + 5.0 * sum;
-}
-
-double room_mb(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus) {
-  double room = 0;
-  for (int r = first; r < first + gpus; ++r) {
-    room +=
-        problem.nodes[static_cast<std::size_t>(ranks[static_cast<std::size_t>(r)].node)].memory *
-        1024;
-  }
-  return room;
 }
 
 Price price_plan(const Problem& problem, const Plan& plan) {

@@ -55,10 +55,22 @@ struct Rank {
 /// last server so counted, where Metis crashes.
 std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string>& sequence);
 
-/// How many samples of `batch` each of the dp groups of a stage gets, by the speed of its GPUs.
+/// How many samples of `batch` each group of a stage gets, by the speed of its leader, a type.
 /// Empty if a profile with one sample is missing.
-std::vector<std::int64_t> balance(const Problem& problem, const std::vector<Rank>& ranks, int first,
-                                  Strategy strategy, std::int64_t batch);
+std::vector<std::int64_t> balance(const Problem& problem, const std::vector<std::string>& leaders,
+                                  int tp, std::int64_t batch);
+/// Types of the first GPUs of the stage's dp groups.
+std::vector<std::string> leaders_of(const Problem& problem, const std::vector<Rank>& ranks,
+                                    int first, Strategy strategy);
+/// Whether the ranks [first, first + gpus) are all of one type; by the servers that Metis takes
+/// them to be on if `taken`.
+bool alike(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus,
+           bool taken = false);
+/// Adds a list of the profile for so many samples, which is the sum of those for its powers of two.
+/// False if one of them is missing; `missing` names it.
+bool add_pieces(const Problem& problem, const std::string& type, int tp, std::int64_t samples,
+                std::vector<double> Profile::*list, std::vector<double>& sums,
+                std::string* missing);
 
 /// Time in ms of each layer on a stage's slowest group to come: one list a distinct group, the
 /// stage takes the largest sum. Empty if a profile is missing; `missing` names it.
@@ -81,11 +93,6 @@ double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int f
 /// Nothing if a profile is missing.
 std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
                               int gpus, Strategy strategy, std::int64_t batches);
-/// Memory demand and room of a stage in MB; nothing if the profile is missing.
-std::optional<double> demand_mb(const Problem& problem, Strategy strategy, std::int64_t batches,
-                                std::int64_t begin, std::int64_t end);
-double room_mb(const Problem& problem, const std::vector<Rank>& ranks, int first, int gpus);
-
 /// ERRORS: Error that names the profile that is missing, or what of the plan is inconsistent.
 Price price_plan(const Problem& problem, const Plan& plan);
 

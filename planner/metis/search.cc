@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "planner/metis/memory.h"
 
 namespace lockstep::metis {
 namespace {
@@ -30,7 +31,7 @@ struct Option {
   Strategy strategy;
   std::vector<std::vector<double>> prefix;  ///< of each distinct group
   double sync = kFar;
-  double room = 0;
+  StageMemory memory;
   double gradient_ms_a_byte = 0;
 };
 
@@ -82,25 +83,26 @@ class Search {
     std::vector<Option> found;
     for (int size = 1; first + size <= gpus(); size *= 2) {
       for (int tp = 1; tp <= std::min(size, problem_.max_tp); tp *= 2) {
-        Option option{.gpus = size, .strategy = {size / tp, tp}};
-        const std::int64_t samples = problem_.global_batch / option.strategy.dp / batches_;
+        const Strategy strategy{size / tp, tp};
+        const std::int64_t samples = problem_.global_batch / strategy.dp / batches_;
         if (samples < 1 || samples > problem_.max_batch ||
-            problem_.global_batch % (option.strategy.dp * batches_) != 0) {
+            problem_.global_batch % (strategy.dp * batches_) != 0) {
           continue;
         }
+        Option option{.gpus = size,
+                      .strategy = strategy,
+                      .memory = StageMemory(problem_, ranks_, first, size, strategy, batches_)};
         for (const std::vector<double>& layers :
-             group_times(problem_, ranks_, first, size, option.strategy, batches_, nullptr)) {
+             group_times(problem_, ranks_, first, size, strategy, batches_, nullptr)) {
           std::vector<double> prefix = {0};
           for (const double layer : layers) {
             prefix.push_back(prefix.back() + layer);
           }
           option.prefix.push_back(std::move(prefix));
         }
-        if (!option.prefix.empty()) {
-          option.sync =
-              sync_ms(problem_, ranks_, first, size, option.strategy, batches_).value_or(kFar);
-          option.room = room_mb(problem_, ranks_, first, size);
-          option.gradient_ms_a_byte = gradient_ms_a_byte(problem_, ranks_, first, option.strategy);
+        if (!option.prefix.empty() && option.memory.known()) {
+          option.sync = sync_ms(problem_, ranks_, first, size, strategy, batches_).value_or(kFar);
+          option.gradient_ms_a_byte = gradient_ms_a_byte(problem_, ranks_, first, strategy);
           found.push_back(std::move(option));
         }
       }
@@ -143,8 +145,7 @@ class Search {
       if (!last && end == problem_.layers) {
         break;
       }
-      const auto demand = demand_mb(problem_, option.strategy, batches_, before.layers, end);
-      if (!demand || *demand > option.room) {
+      if (option.memory.demand_mb(before.layers, end) > option.memory.room_mb()) {
         break;
       }
       double time = 0;

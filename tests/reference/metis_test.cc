@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "planner/metis/memory.h"
 #include "planner/metis/search.h"
 #include "tests/support/reference.h"
 
@@ -43,7 +44,7 @@ Problem problem_of(const fs::path& run, const std::string& set, std::int64_t max
 
 TEST(Metis, EveryListedPlan) {
   LOCKSTEP_NEEDS_REFERENCE();
-  int plans = 0;
+  int plans = 0, mixed = 0;
   for (const auto& run : fs::directory_iterator(folder())) {
     if (!fs::exists(run.path() / "vectors.json")) {
       continue;
@@ -67,10 +68,23 @@ TEST(Metis, EveryListedPlan) {
       for (std::size_t p = 0; p < 5; ++p) {
         EXPECT_NEAR(parts[p], one["parts"][p].get<double>(), 1e-12 * wanted) << p;
       }
+      // Metis lists only what its estimate of memory allows.
+      const std::vector<Rank> ranks = ranks_of(problem, plan.node_sequence);
+      int first = 0;
+      for (std::size_t s = 0; s < plan.strategies.size(); ++s) {
+        const StageMemory memory(problem, ranks, first, plan.device_groups[s], plan.strategies[s],
+                                 plan.batches);
+        ASSERT_TRUE(memory.known()) << one.dump();
+        EXPECT_LE(memory.demand_mb(plan.partition[s], plan.partition[s + 1]), memory.room_mb())
+            << s << " of " << one.dump();
+        mixed += static_cast<int>(!alike(problem, ranks, first, plan.device_groups[s]));
+        first += plan.device_groups[s];
+      }
       ++plans;
     }
   }
   EXPECT_GT(plans, 300);
+  EXPECT_GT(mixed, 100);
 }
 
 TEST(Metis, TheSearchEndsAtTheOptimum) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "planner/metis/memory.h"
 #include "planner/metis/search.h"
 #include "tests/support/run.h"
 
@@ -34,9 +35,10 @@ bool fits(const Problem& problem, const Plan& plan) {
   const std::vector<Rank> ranks = ranks_of(problem, plan.node_sequence);
   int first = 0;
   for (std::size_t s = 0; s < plan.device_groups.size(); ++s) {
-    const auto need = demand_mb(problem, plan.strategies[s], plan.batches, plan.partition[s],
-                                plan.partition[s + 1]);
-    if (!need || *need > room_mb(problem, ranks, first, plan.device_groups[s])) {
+    const StageMemory memory(problem, ranks, first, plan.device_groups[s], plan.strategies[s],
+                             plan.batches);
+    if (!memory.known() ||
+        memory.demand_mb(plan.partition[s], plan.partition[s + 1]) > memory.room_mb()) {
       return false;
     }
     first += plan.device_groups[s];
@@ -228,6 +230,55 @@ TEST(MetisSearch, StrictBandwidthIsTheTypes) {
     EXPECT_DOUBLE_EQ(transfer_ms(problem, ranks, 2, 4, {1, 1}, 4, 1),
                      strict ? 8388608 / (40 * unit) : 16777216 / (10 * unit));
   }
+}
+
+// 10 MB a layer on A100s, 20 on T4s; 5 x that and 0.001, by the first type of the order if strict.
+TEST(MetisSearch, MemoryIsThatOfTheOrdersFirstTypeIfStrict) {
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    Problem problem = problem_of(flavour);
+    for (auto& [key, profile] : problem.profiles.profiles) {
+      profile.layer_mb.assign(4, std::get<0>(key) == "A100" ? 10 : 20);
+    }
+    for (const auto& order : {std::vector<std::string>{"A100", "T4"}, {"T4", "A100"}}) {
+      const std::vector<Rank> ranks = ranks_of(problem, order);
+      for (const int first : {0, 2}) {
+        const std::string& type = order[flavour == Flavour::kStrict || first == 0 ? 0 : 1];
+        const StageMemory memory(problem, ranks, first, 2, {1, 2}, 8);
+        EXPECT_DOUBLE_EQ(memory.demand_mb(1, 4), 0.001 + 5 * 3 * (type == "A100" ? 10 : 20))
+            << order[0] << " first, rank " << first;
+      }
+    }
+  }
+}
+
+// 8 samples on A100s 4 times as fast as the T4s: 3, 3, 1 and 1, which are 2 + 1, 2 + 1, 1 and 1.
+TEST(MetisSearch, MemoryOfAMixedStage) {
+  const double one = 1000 + 800 + 800 + 1200, two = 1000 + 1600 + 1600 + 1200;
+  const Problem strict = problem_of(Flavour::kStrict);
+  const std::vector<Rank> ranks = ranks_of(strict, {"A100", "T4"});
+  const StageMemory all(strict, ranks, 0, 4, {4, 1}, 1);
+  EXPECT_DOUBLE_EQ(all.demand_mb(0, 4), 0.001 + 5 * (2 * (two + one) + 2 * one));
+  EXPECT_DOUBLE_EQ(all.room_mb(), 1024 * (2 * 80 + 2 * 40));
+  // Of the A100 and the T4 in the middle Metis thinks as of two groups of two, one a type: 2
+  // samples go by 1.6 and 0.4, all to the first.
+  EXPECT_DOUBLE_EQ(StageMemory(strict, ranks, 1, 2, {2, 1}, 4).demand_mb(0, 4), 0.001 + 5 * two);
+  const Problem fixed = problem_of(Flavour::kFixed);
+  EXPECT_DOUBLE_EQ(StageMemory(fixed, ranks, 0, 4, {4, 1}, 1).demand_mb(0, 4),
+                   0.001 + 5 * (two + one));
+}
+
+// The clusterfile's first A100 is no host of the hostfile.
+TEST(MetisSearch, StrictRoomIsThatOfTheClusterfilesFirstOfTheType) {
+  Problem problem = problem_of(Flavour::kStrict);
+  problem.nodes = parse_cluster(
+      "10.0.0.1 slots=2\n", "hostfile",
+      R"({"10.0.0.9": {"instance_type": "A100", "inter_bandwidth": 10, "intra_bandwidth": 40, "memory": 16},
+          "10.0.0.1": {"instance_type": "A100", "inter_bandwidth": 10, "intra_bandwidth": 40, "memory": 80}})",
+      "cluster");
+  const std::vector<Rank> ranks = ranks_of(problem, {"A100"});
+  EXPECT_DOUBLE_EQ(StageMemory(problem, ranks, 0, 2, {2, 1}, 4).room_mb(), 2 * 16 * 1024);
+  problem.flavour = Flavour::kFixed;
+  EXPECT_DOUBLE_EQ(StageMemory(problem, ranks, 0, 2, {2, 1}, 4).room_mb(), 2 * 80 * 1024);
 }
 
 }  // namespace
