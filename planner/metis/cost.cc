@@ -139,10 +139,10 @@ std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string
 }
 
 std::vector<std::int64_t> balance(const Problem& problem, const std::vector<std::string>& leaders,
-                                  int tp, std::int64_t batch) {
+                                  int tp, std::int64_t batch, std::string* missing) {
   std::vector<double> speed;
   for (const std::string& leader : leaders) {
-    const Profile* profile = problem.profiles.find(leader, tp, 1);
+    const Profile* profile = find(problem, leader, tp, 1, missing);
     if (profile == nullptr) {
       return {};
     }
@@ -218,7 +218,7 @@ std::vector<std::vector<double>> group_times(const Problem& problem, const std::
                               : std::vector<std::vector<double>>{profile->layer_ms};
   }
   const std::vector<std::int64_t> shares =
-      balance(problem, leaders, strategy.tp, problem.global_batch / batches);
+      balance(problem, leaders, strategy.tp, problem.global_batch / batches, missing);
   std::vector<std::vector<double>> groups;
   std::vector<std::pair<std::string, std::int64_t>> seen;
   for (std::size_t d = 0; d < shares.size(); ++d) {
@@ -280,12 +280,13 @@ double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int f
 }
 
 std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
-                              int gpus, Strategy strategy, std::int64_t batches) {
-  double most = 0;
+                              int gpus, Strategy strategy, std::int64_t batches,
+                              std::string* missing) {
+  double most = -std::numeric_limits<double>::infinity();
   for (const std::string& type : types_in(problem, ranks, first, first + gpus)) {
     const Profile* profile =
-        problem.profiles.find(type, strategy.tp, problem.global_batch / strategy.dp / batches);
-    if (profile == nullptr || profile->sync_ms() == 0) {
+        find(problem, type, strategy.tp, problem.global_batch / strategy.dp / batches, missing);
+    if (profile == nullptr || (problem.flavour == Flavour::kStrict && profile->sync_ms() == 0)) {
       return std::nullopt;
     }
     most = std::max(most, profile->sync_ms());
@@ -318,20 +319,17 @@ Price price_plan(const Problem& problem, const Plan& plan) {
                                 problem.layers));
     }
     std::string missing;
+    const auto groups = group_times(problem, ranks, first, gpus, strategy, plan.batches, &missing);
+    if (groups.empty()) {
+      throw Error("no such profile").at(missing).field(fmt::format("stage {}", s));
+    }
     double time = 0;
-    if (end > begin) {
-      const auto groups =
-          group_times(problem, ranks, first, gpus, strategy, plan.batches, &missing);
-      if (groups.empty()) {
-        throw Error("no such profile").at(missing).field(fmt::format("stage {}", s));
+    for (const std::vector<double>& layer : groups) {
+      double total = 0;
+      for (std::int64_t l = begin; l < end; ++l) {
+        total += layer[static_cast<std::size_t>(l)];
       }
-      for (const std::vector<double>& layer : groups) {
-        double total = 0;
-        for (std::int64_t l = begin; l < end; ++l) {
-          total += layer[static_cast<std::size_t>(l)];
-        }
-        time = std::max(time, total);
-      }
+      time = std::max(time, total);
     }
     slowest = std::max(slowest, time);
     sum += time;
@@ -346,12 +344,16 @@ Price price_plan(const Problem& problem, const Plan& plan) {
       }
       price.pipeline += transfer_ms(problem, ranks, first, after, strategy, plan.batches, end);
     } else {
-      const auto sync = sync_ms(problem, ranks, first, gpus, strategy, plan.batches);
+      const auto sync = sync_ms(problem, ranks, first, gpus, strategy, plan.batches, &missing);
+      if (!sync && !missing.empty()) {
+        throw Error("no such profile").at(missing).field(fmt::format("stage {}", s));
+      }
       if (!sync) {
-        throw Error("no profile for the last stage's samples a rank")
+        throw Error("the last stage's step takes what its layers take, to the last bit")
             .at(problem.profiles.folder)
-            .expected(fmt::format("tp {} and {} samples for each type of GPU", strategy.tp,
-                                  problem.global_batch / strategy.dp / plan.batches));
+            .field("forward_backward_time_ms")
+            .expected("any other time: Metis takes this for a missing profile")
+            .hint("--cost fixed prices it");
       }
       price.synchronisation = *sync;
     }

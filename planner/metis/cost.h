@@ -58,7 +58,7 @@ std::vector<Rank> ranks_of(const Problem& problem, const std::vector<std::string
 /// How many samples of `batch` each group of a stage gets, by the speed of its leader, a type.
 /// Empty if a profile with one sample is missing.
 std::vector<std::int64_t> balance(const Problem& problem, const std::vector<std::string>& leaders,
-                                  int tp, std::int64_t batch);
+                                  int tp, std::int64_t batch, std::string* missing);
 /// Types of the first GPUs of the stage's dp groups.
 std::vector<std::string> leaders_of(const Problem& problem, const std::vector<Rank>& ranks,
                                     int first, Strategy strategy);
@@ -90,9 +90,12 @@ double parameter_bytes(const Problem& problem, Strategy strategy, std::int64_t b
 /// Over the edge behind a stage: `first` is its first rank, `end` where the next one's end.
 double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int end,
                    Strategy sender, std::int64_t batches, std::int64_t next_layer);
-/// Nothing if a profile is missing.
+/// Below 0 where a step is shorter than its layers. Nothing if a profile is missing, which
+/// `missing` names, or (strict) it is 0, which Metis takes for one that is missing.
 std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
-                              int gpus, Strategy strategy, std::int64_t batches);
+                              int gpus, Strategy strategy, std::int64_t batches,
+                              std::string* missing);
+
 /// ERRORS: Error that names the profile that is missing, or what of the plan is inconsistent.
 Price price_plan(const Problem& problem, const Plan& plan);
 

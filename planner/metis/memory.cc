@@ -54,7 +54,7 @@ StageMemory::StageMemory(const Problem& problem, const std::vector<Rank>& ranks,
     leaders = leaders_of_all(problem, ranks, strategy.dp);
   }
   const std::vector<std::int64_t> shares =
-      balance(problem, leaders, strategy.tp, problem.global_batch / batches);
+      balance(problem, leaders, strategy.tp, problem.global_batch / batches, nullptr);
   std::vector<double> sums(static_cast<std::size_t>(problem.layers), 0.0);
   for (std::size_t d = 0; d < shares.size(); ++d) {
     if (!add_pieces(problem, strict ? type : leaders[d], strategy.tp, shares[d], &Profile::layer_mb,

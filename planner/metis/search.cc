@@ -46,6 +46,11 @@ class Search {
         ranks_(ranks_of(problem, sequence_)) {
     for (int first = 0; first < gpus(); ++first) {
       options_.push_back(options_at(first));
+      for (const Option& option : options_.back()) {
+        if (first + option.gpus == gpus()) {
+          least_sync_ = std::min(least_sync_, option.sync);
+        }
+      }
     }
   }
 
@@ -101,7 +106,8 @@ class Search {
           option.prefix.push_back(std::move(prefix));
         }
         if (!option.prefix.empty() && option.memory.known()) {
-          option.sync = sync_ms(problem_, ranks_, first, size, strategy, batches_).value_or(kFar);
+          option.sync =
+              sync_ms(problem_, ranks_, first, size, strategy, batches_, nullptr).value_or(kFar);
           option.gradient_ms_a_byte = gradient_ms_a_byte(problem_, ranks_, first, strategy);
           found.push_back(std::move(option));
         }
@@ -161,7 +167,7 @@ class Search {
       label.gradient = std::max(before.gradient,
                                 option.gradient_ms_a_byte *
                                     parameter_bytes(problem_, option.strategy, before.layers, end));
-      if (total(label, last ? option.sync : 0) >= beat()) {
+      if (total(label, last ? option.sync : least_sync_) >= beat()) {
         if (last) {
           continue;
         }
@@ -230,6 +236,7 @@ class Search {
   std::size_t most_;
   std::vector<Rank> ranks_;
   std::vector<std::vector<Option>> options_;
+  double least_sync_ = kFar;  ///< of all last stages
   std::vector<Label> labels_;
   std::vector<std::vector<std::vector<int>>> nodes_;  ///< [GPUs used][layers done]
   std::vector<std::pair<double, int>> ends_;          ///< cost and label of the best plans
