@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/output_capture.h"
 #include "planner/metis/search.h"
+#include "planner/metis/space.h"
 
 namespace lockstep {
 namespace {
@@ -126,12 +127,14 @@ ExitCode run_metis(const MetisOptions& options) {
     const Plan plan = read_plan(options.price);
     const Price price =
         with_context("while pricing " + options.price, [&] { return price_plan(problem, plan); });
-    if (plan.partition.back() != problem.layers || plan.partition.front() != 0) {
-      fmt::print(standard_error(), "lockstep: warning: the plan covers the layers {} to {} of {}\n",
-                 plan.partition.front(), plan.partition.back(), problem.layers);
+    const Soundness sound = soundness(problem, plan);
+    for (const std::string& warning : sound.warnings) {
+      fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
     }
     Json json = {{"schema", "lockstep-plan-price/1"}, {"cost", options.cost}};
     json.update(to_json(plan, price));
+    json["fits"] = sound.fits;
+    json["warnings"] = sound.warnings;
     const std::string text = with_command(to_text(json));
     write_reports(options.report, "plan", text);
     write_file("-", options.json ? text : line(1, plan, price));

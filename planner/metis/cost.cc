@@ -273,7 +273,9 @@ double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int f
   elements *= next_layer + 1 == problem.layers ? static_cast<double>(problem.vocabulary) / sender.tp
                                                : static_cast<double>(problem.hidden);
   if (problem.flavour == Flavour::kFixed) {
-    elements = 2.0 * static_cast<double>(samples) * static_cast<double>(problem.sequence) *
+    // Of a mean rank: GPUs of several types may share samples out that dp does not divide.
+    elements = 2.0 * static_cast<double>(problem.global_batch) /
+               static_cast<double>(batches * sender.dp) * static_cast<double>(problem.sequence) *
                static_cast<double>(problem.hidden);
   }
   return elements / bytes_per_ms(problem, bandwidth(problem, ranks, first, end - first, 1));

@@ -1,6 +1,7 @@
 #include "planner/metis/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "planner/metis/memory.h"
+#include "planner/metis/space.h"
 
 namespace lockstep::metis {
 namespace {
@@ -89,9 +91,7 @@ class Search {
     for (int size = 1; first + size <= gpus(); size *= 2) {
       for (int tp = 1; tp <= std::min(size, problem_.max_tp); tp *= 2) {
         const Strategy strategy{size / tp, tp};
-        const std::int64_t samples = problem_.global_batch / strategy.dp / batches_;
-        if (samples < 1 || samples > problem_.max_batch ||
-            problem_.global_batch % (strategy.dp * batches_) != 0) {
+        if (!left_out_because(problem_, ranks_, first, strategy, batches_).empty()) {
           continue;
         }
         Option option{.gpus = size,
@@ -242,6 +242,25 @@ class Search {
   std::vector<std::pair<double, int>> ends_;          ///< cost and label of the best plans
 };
 
+/// Whether some stage may ask for a profile of so many samples: GPUs of one type each have a
+/// divisor of the global batch; several types have powers of two, and their mean rounded down.
+bool needed(const Problem& problem, std::int64_t samples) {
+  if (problem.global_batch % samples == 0) {
+    return true;
+  }
+  if (problem.types().size() == 1) {
+    return false;
+  }
+  for (std::int64_t dp = 1; dp <= problem.gpus(); dp *= 2) {
+    for (std::int64_t batch = samples * dp; batch < (samples + 1) * dp; ++batch) {
+      if (problem.global_batch % batch == 0) {
+        return true;
+      }
+    }
+  }
+  return std::has_single_bit(static_cast<std::uint64_t>(samples));
+}
+
 }  // namespace
 
 std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads,
@@ -302,7 +321,7 @@ std::vector<std::string> left_out(const Problem& problem) {
     for (int tp = 1; tp <= std::min(problem.max_tp, problem.gpus()); tp *= 2) {
       std::vector<std::int64_t> samples;
       for (std::int64_t each = 1; each <= most; ++each) {
-        if (problem.global_batch % each == 0 && problem.profiles.find(type, tp, each) == nullptr) {
+        if (needed(problem, each) && problem.profiles.find(type, tp, each) == nullptr) {
           samples.push_back(each);
         }
       }

@@ -4,11 +4,14 @@
 #include <functional>
 #include <limits>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "planner/metis/memory.h"
 #include "planner/metis/search.h"
+#include "planner/metis/space.h"
 #include "tests/support/run.h"
 
 namespace lockstep::metis::metis_search_test {
@@ -48,10 +51,13 @@ bool fits(const Problem& problem, const Plan& plan) {
 }
 
 /// Calls f with every plan: orders of types, groups of 1, 2 or 4 GPUs, tp 1 or 2, layers cut
-/// anywhere, whole samples a rank.
+/// anywhere, whole samples a rank, which is a mean where a stage is on both types.
 void every_plan(const Problem& problem, const std::function<void(const Plan&)>& f) {
   for (const auto& order : {std::vector<std::string>{"A100", "T4"}, {"T4", "A100"}}) {
-    for (const std::int64_t batches : {1, 2, 4, 8}) {
+    for (const std::int64_t batches : {1, 2, 3, 4, 6, 8}) {
+      if (problem.global_batch % batches != 0) {
+        continue;
+      }
       Plan plan;
       plan.node_sequence = order;
       plan.batches = batches;
@@ -64,10 +70,12 @@ void every_plan(const Problem& problem, const std::function<void(const Plan&)>& 
           return;
         }
         for (const int gpus : {1, 2, 4}) {
-          for (const int tp : {1, 2}) {
+          for (int tp = 1; tp <= std::min(gpus, 2); tp *= 2) {
             const std::int64_t dp = gpus / tp;
-            if (used + gpus > 4 || gpus % tp != 0 || problem.global_batch % (dp * batches) != 0 ||
-                problem.global_batch / dp / batches > problem.max_batch) {
+            const bool mixed = used < 2 && used + gpus > 2;
+            const std::int64_t samples = problem.global_batch / dp / batches;
+            if (used + gpus > 4 || samples < 1 || samples > problem.max_batch ||
+                (!mixed && samples * dp * batches != problem.global_batch)) {
               continue;
             }
             const std::int64_t begin = plan.partition.back();
@@ -89,8 +97,12 @@ void every_plan(const Problem& problem, const std::function<void(const Plan&)>& 
 }
 
 TEST(MetisSearch, IsTheBestOfAllPlans) {
-  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
-    const Problem problem = problem_of(flavour);
+  for (const auto& [flavour, samples] : {std::pair(Flavour::kStrict, 8),
+                                         {Flavour::kFixed, 8},
+                                         {Flavour::kStrict, 6},
+                                         {Flavour::kFixed, 6}}) {
+    Problem problem = problem_of(flavour);
+    problem.global_batch = samples;
     double best = std::numeric_limits<double>::infinity();
     int plans = 0;
     every_plan(problem, [&](const Plan& plan) {
@@ -99,11 +111,13 @@ TEST(MetisSearch, IsTheBestOfAllPlans) {
       }
       try {
         best = std::min(best, price_plan(problem, plan).total());
+        EXPECT_TRUE(soundness(problem, plan).warnings.empty())
+            << fmt::format("{}", fmt::join(soundness(problem, plan).warnings, "; "));
         ++plans;
       } catch (const Error&) {  // a profile is missing
       }
     });
-    ASSERT_GT(plans, 100);
+    ASSERT_GT(plans, 90);
     const std::vector<Ranked> found = search(problem);
     EXPECT_NEAR(found.front().price.total(), best, 1e-9 * std::abs(best))
         << (flavour == Flavour::kFixed ? "fixed" : "strict");
@@ -316,6 +330,77 @@ TEST(MetisSearch, CountsAheadWhatStepsAreShorterThanTheirLayers) {
   const Ranked best = search(problem, 1).front();
   EXPECT_EQ(best.plan.partition, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
   EXPECT_DOUBLE_EQ(best.price.execution + best.price.synchronisation, 75 - 96);
+}
+
+// 6 samples on both types: the A100s take 2 each and the T4s 1, which no even share allows.
+TEST(MetisSearch, SeveralTypesShareSamplesThatDpDoesNotDivide) {
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    Problem problem = problem_of(flavour);
+    problem.global_batch = 6;
+    const Plan plan{.node_sequence = {"A100", "T4"},
+                    .device_groups = {4},
+                    .strategies = {{4, 1}},
+                    .batches = 1,
+                    .partition = {0, 4}};
+    EXPECT_TRUE(soundness(problem, plan).warnings.empty());
+    EXPECT_DOUBLE_EQ(price_plan(problem, plan).execution, 76);  // a T4 with one sample, 38 an A100
+    const std::vector<Ranked> found = search(problem);
+    EXPECT_TRUE(std::ranges::any_of(found, [](const Ranked& ranked) {
+      return ranked.plan.batches == 1 && ranked.plan.device_groups == std::vector<int>{4};
+    }));
+  }
+}
+
+TEST(MetisSearch, SaysWhyAPlanThatHasAPriceIsLeftOut) {
+  struct Case {
+    const char* warning;
+    std::vector<int> groups;
+    std::vector<Strategy> strategies;
+    std::int64_t samples, batches;
+    std::vector<std::int64_t> partition;
+    bool fits = true;
+  };
+  for (const Case& one : {
+           Case{"", {2, 2}, {{1, 2}, {2, 1}}, 8, 4, {0, 1, 4}},
+           Case{"layers 0 to 3 of 4", {2, 2}, {{2, 1}, {2, 1}}, 8, 4, {0, 1, 3}},
+           Case{"stage 0 has no layers", {2, 2}, {{2, 1}, {2, 1}}, 8, 4, {0, 0, 4}},
+           Case{"uses 2 GPUs; the cluster has 4", {2}, {{2, 1}}, 8, 4, {0, 4}},
+           Case{"3 microbatches leave out 2 of 8", {2, 2}, {{2, 1}, {2, 1}}, 8, 3, {0, 1, 4}},
+           Case{"stage 1 has dp 3 and tp 1, not", {1, 3}, {{1, 1}, {3, 1}}, 6, 3, {0, 1, 4}},
+           Case{"stage 0 has tp 4, above --max-tp 2", {4}, {{1, 4}}, 8, 8, {0, 4}},
+           Case{"stage 0 has 4 samples a rank, not", {2, 2}, {{2, 1}, {1, 2}}, 8, 1, {0, 1, 4}},
+           Case{"stage 1 leaves out 1 of 3 samples", {2, 2}, {{1, 2}, {2, 1}}, 9, 3, {0, 1, 4}},
+           // Of 10: 4, 4, 1 and 1.
+           Case{"4 samples at once in a group", {4}, {{4, 1}}, 10, 1, {0, 4}},
+           // 5 x (1600 + 1600 + 1200), and 0.001
+           Case{"stage 1 needs 22000.0 MB by Metis's estimate, its GPUs have 20480.0",
+                {2, 2},
+                {{2, 1}, {2, 1}},
+                8,
+                2,
+                {0, 1, 4},
+                false},
+       }) {
+    SCOPED_TRACE(one.warning);
+    Problem problem = problem_of(Flavour::kStrict);
+    problem.global_batch = one.samples;
+    problem.nodes[1].type_memory = one.fits ? 40 : 10;
+    for (const int tp : {1, 2, 4}) {  // of which the estimates are, as with 2 samples
+      for (const std::int64_t samples : {1, 3, 4, 8}) {
+        problem.profiles.profiles.try_emplace({"A100", tp, samples},
+                                              problem.profiles.profiles.at({"A100", 1, 2}));
+      }
+    }
+    const Soundness sound = soundness(problem, Plan{.node_sequence = {"A100", "T4"},
+                                                    .device_groups = one.groups,
+                                                    .strategies = one.strategies,
+                                                    .batches = one.batches,
+                                                    .partition = one.partition});
+    EXPECT_EQ(sound.fits, one.fits);
+    const std::string all = fmt::format("{}", fmt::join(sound.warnings, "; "));
+    EXPECT_EQ(all.empty(), *one.warning == 0) << all;
+    EXPECT_NE(all.find(one.warning), std::string::npos) << all;
+  }
 }
 
 }  // namespace
