@@ -31,7 +31,7 @@ class Player {
   RunTime play() {
     while (now_ < run_.horizon_s) {
       throw_if_stopped();
-      if (since_checkpoint_ == run_.interval) {
+      if (since_checkpoint_ >= run_.interval && pending_ == 0) {
         checkpoint();
       } else {
         step();
@@ -90,12 +90,11 @@ class Player {
     }
   }
 
+  /// PRECONDITION: none is on its way to be safe.
   void checkpoint() {
     const Passed passed = pass(run_.checkpoint_s);
     out_.checkpoint_s += passed.seconds;
-    settle();
     if (passed.whole) {
-      keep(pending_s_, pending_);  // a new one begins only when the last is safe
       pending_s_ = work_s_;
       pending_ = since_checkpoint_;
       work_s_ = 0;

@@ -99,6 +99,24 @@ TEST(Goodput, ACheckpointThatIsNotSafeIsLost) {
   EXPECT_NEAR(t.lost_s, 13, 1e-5);
 }
 
+// A checkpoint is safe 25 s after it was taken, the next is due after 10 and waits. 0-10 work, -11,
+// safe at 36; -36 work, -37, lost at 45 with the eight seconds after it; restart until 50. -60,
+// -61, safe at 86; -86, -87, and 2 + 25 seconds in hand at 89.
+TEST(Goodput, ACheckpointBeginsOnlyWhenTheLastIsSafe) {
+  LongRun run = run_of(1, 89);
+  run.interval = 10;
+  run.checkpoint_s = 1;
+  run.drain_s = 25;
+  run.restart_s = 5;
+  run.mtbf_s = 45;
+  run.shape = 1e9;
+  const RunTime t = play(run, 7, 0);
+  EXPECT_EQ(t.failures, 1);
+  EXPECT_NEAR(t.checkpoint_s, 4, 1e-5);
+  EXPECT_NEAR(t.lost_s, 25 + 8, 1e-5);
+  EXPECT_NEAR(t.useful_s, 10 + 10 + 25 + 2, 1e-5);
+}
+
 // No spare: the job waits the 40 s of the repair after the second failure, the first took the
 // spare.
 TEST(Goodput, WithoutASpareTheJobWaitsForTheRepair) {
