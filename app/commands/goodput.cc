@@ -165,8 +165,8 @@ Plan plan_of(const Options& options) {
   if (!options.interval.empty()) {
     plan.chosen = true;
     const double wanted = above_zero("--interval", options.interval);
-    run.interval = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(std::min(wanted / plan.mean_step_s, 1e15)));
+    run.interval =
+        std::max<std::int64_t>(1, std::llround(std::min(wanted / plan.mean_step_s, 1e15)));
   }
   return plan;
 }
@@ -230,9 +230,10 @@ std::string table(const Options& options, const Plan& plan, const LongRunResult&
     text += fmt::format("{:.4g} tokens a day +- {:.2g}\n", result.tokens_per_day.mean,
                         result.tokens_per_day.half_width);
   }
-  text += fmt::format("checkpoint every {} ({} steps{})\n",
-                      duration_text(static_cast<double>(run.interval) * plan.mean_step_s),
-                      run.interval, plan.chosen ? "" : ", the optimum");
+  const double interval_s = static_cast<double>(run.interval) * plan.mean_step_s;
+  text += fmt::format("checkpoint every {} ({} steps{}){}\n", duration_text(interval_s),
+                      run.interval, plan.chosen ? "" : ", the optimum",
+                      interval_s < run.drain_s ? ", but not before the last is safe" : "");
   text += fmt::format(
       "  optimum {}; Daly {}, Young {}; expected goodput {:.2f} %\n",
       duration_text(exact_interval_s(plan.costs)), duration_text(daly_interval_s(plan.costs)),
