@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -171,6 +172,15 @@ Plan plan_of(const Options& options) {
   return plan;
 }
 
+/// For a share of 0.99 of the failures; none where they are not exponential, as the number of
+/// servers away is Poisson's only then.
+std::optional<std::int64_t> spares_for_99(const LongRun& run) {
+  if (run.shape != 1) {
+    return std::nullopt;
+  }
+  return spares_needed(run.mtbf_s, run.repair_s, 0.99);
+}
+
 Json document(const Options& options, const Plan& plan, const LongRunResult& result) {
   const auto estimate = [](const Estimate& value) {
     return Json{{"mean", value.mean},
@@ -178,6 +188,7 @@ Json document(const Options& options, const Plan& plan, const LongRunResult& res
                 {"high", value.mean + value.half_width}};
   };
   const auto step = [&](std::int64_t n) { return static_cast<double>(n) * plan.mean_step_s; };
+  const auto spares = spares_for_99(plan.run);
   return {{"schema", "lockstep-goodput/1"},
           {"gpus", options.gpus},
           {"servers", plan.servers},
@@ -205,7 +216,7 @@ Json document(const Options& options, const Plan& plan, const LongRunResult& res
             {"checkpoint_s", result.mean.checkpoint_s},
             {"restart_s", result.mean.restart_s},
             {"waiting_s", result.mean.waiting_s}}},
-          {"spares_for_99_percent", spares_needed(plan.run.mtbf_s, plan.run.repair_s, 0.99)}};
+          {"spares_for_99_percent", spares ? Json(*spares) : Json()}};
 }
 
 std::string table(const Options& options, const Plan& plan, const LongRunResult& result) {
@@ -238,9 +249,10 @@ std::string table(const Options& options, const Plan& plan, const LongRunResult&
       "  optimum {}; Daly {}, Young {}; expected goodput {:.2f} %\n",
       duration_text(exact_interval_s(plan.costs)), duration_text(daly_interval_s(plan.costs)),
       duration_text(young_interval_s(plan.costs)), 100 * expected_goodput(plan, run.interval));
-  const auto spares = spares_needed(run.mtbf_s, run.repair_s, 0.99);
-  text += fmt::format("{} spare {} enough for 99 % of the failures (repair {})\n", spares,
-                      spares == 1 ? "server is" : "servers are", duration_text(run.repair_s));
+  if (const auto spares = spares_for_99(run)) {
+    text += fmt::format("{} spare {} enough for 99 % of the failures (repair {})\n", *spares,
+                        *spares == 1 ? "server is" : "servers are", duration_text(run.repair_s));
+  }
   return text;
 }
 
