@@ -78,13 +78,27 @@ Bytes module_bytes(const Module& module, Region region, bool own_input, const Jo
   return {};
 }
 
+/// A plain linear behind a column linear, whose output is cut over tp, reads what a linear before
+/// has read and kept (DeepSeek's compressed keys and values, beside its queries).
+bool reads_what_is_kept(std::span<const Module> modules, std::size_t i) {
+  const auto is_linear = [](const Module& module) {
+    return module.kind == ModuleKind::kColumnLinear || module.kind == ModuleKind::kPlainLinear;
+  };
+  return i > 0 && modules[i].kind == ModuleKind::kPlainLinear &&
+         modules[i - 1].kind == ModuleKind::kColumnLinear &&
+         std::ranges::any_of(modules.first(i), [&](const Module& module) {
+           return is_linear(module) && module.in == modules[i].in;
+         });
+}
+
 Bytes kept_without_recompute(std::span<const Module> modules, const Job& job) {
   const RankSizes sizes = rank_sizes(job);
   const std::vector<Region> regions = regions_of(modules);
   const std::vector<SharedInput> inputs = shared_inputs(modules);
   Bytes kept;
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    kept += module_bytes(modules[i], regions[i], inputs[i].first, job, sizes);
+    const bool own_input = inputs[i].first && !reads_what_is_kept(modules, i);
+    kept += module_bytes(modules[i], regions[i], own_input, job, sizes);
   }
   if (!modules.empty() && modules.front().kind == ModuleKind::kEmbedding && job.dropout) {
     kept += size_of(sizes.local_tokens, modules.front().out, 1);

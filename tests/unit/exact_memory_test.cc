@@ -187,6 +187,40 @@ TEST(ExactMemory, ExpertsOfAllRanksAreTheModels) {
   EXPECT_EQ(memory.parameters.expert * job.ep * job.expert_tp, 4 * 8 * 3 * 64 * 128);
 }
 
+// DeepSeek's attention, bytes a token: the norm's input and its output, which queries and
+// compressed keys and values both read, 2 x 2 h; the two latent norms' inputs and outputs, 2 x 2 (q
+// + c); queries, keys and values, flash attention's 4 a head, and the output projection's input.
+TEST(ExactMemory, LatentAttentionKeepsItsInputOnce) {
+  constexpr std::int64_t kQueries = 384, kCompressed = 128, kRope = 16, kDim = 48, kValue = 32;
+  Module core = testing::attention(kHeads, kHeads, kDim);
+  core.value_dim = kValue;
+  std::vector<Module> modules = {
+      testing::norm("norm", kHidden),
+      testing::linear(ModuleKind::kPlainLinear, "q_a", kHidden, kQueries),
+      testing::norm("q_norm", kQueries),
+      testing::linear(ModuleKind::kColumnLinear, "q_b", kQueries, kHeads * kDim),
+      testing::linear(ModuleKind::kPlainLinear, "kv_a", kHidden, kCompressed + kRope),
+      testing::norm("kv_norm", kCompressed),
+      testing::linear(ModuleKind::kColumnLinear, "kv_b", kCompressed,
+                      kHeads * (kDim - kRope + kValue)),
+      core,
+      testing::linear(ModuleKind::kRowLinear, "out", kHeads * kValue, kHidden)};
+  Job job = gpt_job(1, false);
+  job.flash_attention = true;
+  job.dropout = false;
+  constexpr std::int64_t kCore = 2 * kHeads * (2 * kDim + kValue) + 4 * kHeads;
+  constexpr std::int64_t kOut = 2 * kHeads * kValue;
+  EXPECT_EQ(
+      kept_activations(modules, job),
+      Bytes(kSeq * kBatch * (2 * 2 * kHidden + 2 * 2 * (kQueries + kCompressed) + kCore + kOut)));
+  // V2-Lite's queries come straight from the hidden state.
+  modules.erase(modules.begin() + 1, modules.begin() + 4);
+  modules.insert(modules.begin() + 1,
+                 testing::linear(ModuleKind::kColumnLinear, "q", kHidden, kHeads * kDim));
+  EXPECT_EQ(kept_activations(modules, job),
+            Bytes(kSeq * kBatch * (2 * 2 * kHidden + 2 * 2 * kCompressed + kCore + kOut)));
+}
+
 TEST(ExactMemory, TableJoinsStagesThatAreAlike) {
   Job job = gpt_job(1, false);
   job.gpus = job.pp = 4;
