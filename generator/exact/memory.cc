@@ -119,7 +119,7 @@ std::int64_t input_width(std::span<const Module> modules) {
 /// What the layers of one chunk keep, and what its units hold.
 struct ChunkMemory {
   Bytes kept;
-  Bytes recomputed;  ///< the largest layer that is recomputed as a whole
+  Bytes recomputed;  ///< of the layer that recomputes most
   ParameterCount parameters;
   std::int64_t largest_dense = 0, largest_expert = 0;  ///< parameters of a unit
 };
@@ -155,14 +155,16 @@ ChunkMemory chunk_memory(const Job& job, const ModelMemory& model, const ModelCh
   return memory;
 }
 
+/// Ranks that a parameter of each kind may be cut over.
+std::int64_t sharing_dense(const Job& job) { return job.dp() * job.cp / job.hsdp_replicas; }
+std::int64_t sharing_experts(const Job& job) { return layout_of(job).expert_dp(); }
+
 void fill_states(const Job& job, StageMemory& memory) {
   const RankSizes sizes = rank_sizes(job);
-  const std::int64_t dense_ranks = job.dp() * job.cp / job.hsdp_replicas;
-  const std::int64_t expert_ranks = layout_of(job).expert_dp();
   const auto held = [&](Sharding from) {
     const bool cut = job.sharding >= from;
-    return ceil_div(memory.parameters.dense, cut ? dense_ranks : 1) +
-           ceil_div(memory.parameters.expert, cut ? expert_ranks : 1);
+    return ceil_div(memory.parameters.dense, cut ? sharing_dense(job) : 1) +
+           ceil_div(memory.parameters.expert, cut ? sharing_experts(job) : 1);
   };
   const std::int64_t state = job.precision == Precision::kFp32   ? 8
                              : job.precision == Precision::kFp16 ? 16
@@ -186,12 +188,12 @@ ModelMemory model_memory(const Job& job) {
   PassOptions options;
   options.sizes = rank_sizes(job);
   options.tied_copy = job.pp > 1;
+  Job keeps_all = job;
+  keeps_all.recompute = Recompute::kNone;
   const auto unit = [&](const std::vector<Module>& modules) {
     UnitMemory memory;
     memory.kept = kept_activations(modules, job);
-    if (job.recompute == Recompute::kFull && !at_an_edge(modules)) {
-      memory.recomputed = kept_without_recompute(modules, job);
-    }
+    memory.recomputed = kept_activations(modules, keeps_all) - memory.kept;
     memory.parameters = parameters_of(modules, options);
     return memory;
   };
@@ -230,8 +232,11 @@ std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& mode
     fill_states(job, memory);
     memory.activations = peak_kept(schedule, {job.pp, job.vpp, job.microbatches()},
                                    static_cast<std::int64_t>(s), kept);
-    if (job.sharding == Sharding::kZero3 && job.dp() * job.cp > 1) {
-      memory.gathered = 2 * (Bytes(dense + expert) * rank_sizes(job).parameter);
+    if (job.sharding == Sharding::kZero3) {
+      // What no other rank has a part of is not gathered (StageProgram::gather).
+      memory.gathered = 2 * rank_sizes(job).parameter *
+                        ((sharing_dense(job) > 1 ? Bytes(dense) : Bytes()) +
+                         (sharing_experts(job) > 1 ? Bytes(expert) : Bytes()));
       memory.working += memory.gathered;
     }
     memory.kept = std::move(kept);

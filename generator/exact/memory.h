@@ -17,7 +17,7 @@ struct StageMemory {
   ParameterCount parameters;
   Bytes weights, gradients, optimizer;
   Bytes activations;        ///< kept for backward passes, of all microbatches under way
-  Bytes working;            ///< a recomputed layer; with ZeRO-3 two gathered units
+  Bytes working;            ///< what a layer computes again; with ZeRO-3 two gathered units
   Bytes gathered;           ///< of `working`: those units, which forward passes need, too
   std::vector<Bytes> kept;  ///< of `activations`: those of one microbatch in each model chunk
   Bytes total() const { return weights + gradients + optimizer + activations + working; }
@@ -48,7 +48,7 @@ Bytes kept_activations(std::span<const Module> modules, const Job& job);
 /// What one unit of a model (a layer, or what is before or after the layers) takes of a rank.
 struct UnitMemory {
   Bytes kept;        ///< kept_activations()
-  Bytes recomputed;  ///< held beside it while it is recomputed as a whole
+  Bytes recomputed;  ///< what is kept without recomputation beyond that: held for its backward
   ParameterCount parameters;
 };
 

@@ -221,6 +221,44 @@ TEST(ExactMemory, LatentAttentionKeepsItsInputOnce) {
             Bytes(kSeq * kBatch * (2 * 2 * kHidden + 2 * 2 * kCompressed + kCore + kOut)));
 }
 
+// Beside what is kept, the backward pass of a layer holds what it computes again: the scores 5 a
+// s^2 b / t, of which flash attention has 4 bytes a head and token; or all but the layer's input.
+TEST(ExactMemory, WhatALayerComputesAgainIsHeldOnce) {
+  Job job = gpt_job(8, true);
+  EXPECT_EQ(memory_by_stage(job)[0].working, Bytes());
+  job.recompute = Recompute::kSelective;
+  EXPECT_EQ(memory_by_stage(job)[0].working, Bytes(kScores / 8));
+  job.flash_attention = false;
+  job.recompute = Recompute::kFull;
+  EXPECT_EQ(memory_by_stage(job)[0].working, Bytes(32 * kSbh / 8 + kScores / 8));
+  job.flash_attention = true;
+  job.recompute = Recompute::kSelective;
+  EXPECT_EQ(memory_by_stage(job)[0].working, Bytes(4 * kHeads * kSeq * kBatch / 8));
+}
+
+// ZeRO-3 gathers two units, of parameters that other ranks have parts of: on 8 ranks in data and
+// expert parallelism no rank shares its experts with another, and they stay as they are.
+TEST(ExactMemory, OnlyWhatIsCutIsGathered) {
+  Job job;
+  job.model = testing::llama(4, 64, 8, 4, 128, 256, 8);
+  job.gpus = 8;
+  job.ep = 8;
+  job.global_batch = 8;
+  job.sharding = Sharding::kZero3;
+  const std::int64_t table = 256 * 64;  // the embedding's or the head's; a layer's dense part:
+  const std::int64_t layer_dense = 64 + 64 * (8 + 2 * 4) * 8 + 64 * 64 + 64 + 64 * 8;
+  const std::int64_t experts = 3 * 64 * 128;
+  const auto gathered = [&] { return memory_by_stage(job)[0].gathered; };
+  EXPECT_EQ(gathered(), Bytes(2 * 2 * std::max(table + 64, layer_dense)));
+  job.ep = 4;
+  EXPECT_EQ(gathered(), Bytes(2 * 2 * (std::max(table + 64, layer_dense) + 2 * experts)));
+  // One copy, whose experts are cut over the 8 tensor-parallel ranks alone.
+  job.tp = 8;
+  job.expert_tp = job.ep = 1;
+  job.sequence_parallel = true;
+  EXPECT_EQ(gathered(), Bytes(2 * 2 * 8 * experts));
+}
+
 TEST(ExactMemory, TableJoinsStagesThatAreAlike) {
   Job job = gpt_job(1, false);
   job.gpus = job.pp = 4;
