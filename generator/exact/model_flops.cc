@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "generator/count.h"
 #include "generator/exact/operators.h"
 #include "generator/exact/rank_sizes.h"
 
@@ -28,9 +29,12 @@ double forward(std::span<const Module> modules, const RankSizes& sizes) {
       flops += forward(operators_of(modules[i], sizes, regions[i]));
       continue;
     }
+    // Experts are priced with equally many whole rows each; the model needs its tokens' alone.
     const MoeOperators moe = moe_operators(modules[i], sizes);
-    flops += forward(moe.router) + forward(moe.expert_in) + forward(moe.expert_out) +
-             forward(moe.shared_in) + forward(moe.shared_out);
+    const double whole = static_cast<double>(round_up(moe.rows, modules[i].experts).value);
+    flops += (forward(moe.expert_in) + forward(moe.expert_out)) *
+                 (static_cast<double>(moe.rows) / whole) +
+             forward(moe.router) + forward(moe.shared_in) + forward(moe.shared_out);
   }
   return flops;
 }

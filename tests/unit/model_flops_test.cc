@@ -49,5 +49,18 @@ TEST(ModelFlops, CountTheExpertsThatATokenMeets) {
               1e-6 * model_flops(dense));
 }
 
+// Nor is what is not there counted where tokens do not divide evenly over the experts: 2 x 18 rows
+// over eight experts are 4.5 each.
+TEST(ModelFlops, CountTokensThatDoNotDivideOverTheExperts) {
+  Job job;
+  job.model = testing::llama(1, 256, 8, 2, 512, 1024, 8);
+  job.seq = 18;
+  job.global_batch = 8;
+  job.micro_batch = 8;
+  const double whole = model_flops(job);
+  job.micro_batch = 1;
+  EXPECT_DOUBLE_EQ(model_flops(job), whole);
+}
+
 }  // namespace
 }  // namespace lockstep::model_flops_test
