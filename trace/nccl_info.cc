@@ -110,7 +110,14 @@ std::size_t find_nccl_info(std::string_view line) {
       return at;
     }
     const std::size_t blank = line.find_last_of(" \t", begin);
-    return blank == std::string_view::npos ? 0 : blank + 1;
+    begin = blank == std::string_view::npos ? 0 : blank + 1;
+    // Since 2.26 a time may stand before them: "[2025-05-12 10:11:12] ".
+    const std::string_view before = line.substr(0, begin);
+    const std::size_t time = std::min(before.rfind('['), before.size());
+    return before.ends_with("] ") && before.size() - time > 20 && before[time + 5] == '-' &&
+                   to_int(before.substr(time + 1, 4))
+               ? time
+               : begin;
   }
   return std::string_view::npos;
 }

@@ -160,6 +160,51 @@ TEST(NcclTests, OldColumnsTagsAndACutOffRow) {
   EXPECT_EQ(log.warnings.entries().at(0).text, "a row of a table is cut off");
 }
 
+// A row is printed in three pieces. NCCL's log behind one of them makes its last word a part of its
+// own, and takes no result away.
+TEST(NcclTests, RowsThatNcclsLogCuts) {
+  const std::string info = "node-b:201:211 [0] NCCL INFO Channel 00/0 : 3[1] -> 0[0] via P2P\n";
+  const std::string five =
+      "#       size         count    type   redop    root     time   algbw   busbw  #wrong     time"
+      "   algbw   busbw  #wrong\n";
+  const std::string three =
+      "#       size         count    type     time   algbw   busbw   error     time   algbw   busbw"
+      "   error\n";
+  const std::string out = "    75.00   27.96   24.47    0e+00",
+                    in = "    74.00   28.34   24.80    0e+00";
+  const std::string next =
+      "     4194304         131072   float    120.00   34.95   30.58    0e+00"
+      "    119.00   35.25   30.84    0e+00\n";
+  for (const auto& [header, begin] :
+       {std::pair(five, "     2097152   65536   float     sum      -1"),
+        std::pair(three, "     2097152   65536   float")}) {
+    for (const std::string& row :
+         {begin + out + in + "\n", begin + info + info + out + in + "\n",
+          begin + out + info + in + "\n", begin + out + in + info,
+          begin + info + out + info + info + in + info,
+          std::string(begin) + "[2025-05-12 10:11:12] " + info + out + in + "\n"}) {
+      const PhysicalLog log = read_log(header + row, "all_gather-n1g8.txt");
+      ASSERT_EQ(log.comms.size(), 2U) << header << row;
+      EXPECT_EQ(log.comms[0].bytes, Bytes(2097152)) << row;
+      EXPECT_DOUBLE_EQ(log.comms[0].time_s, 75e-6) << row;
+      EXPECT_FALSE(log.comms[0].in_place) << row;
+      EXPECT_DOUBLE_EQ(log.comms[1].busbw_Bps, 24.8e9) << row;
+      EXPECT_TRUE(log.comms[1].in_place) << row;
+      EXPECT_EQ(log.comms[1].wrong, 0) << row;
+      EXPECT_EQ(log.settings.at(0).dtype,
+                row.starts_with(begin + info) && header == three ? "" : "float");
+      EXPECT_EQ(log.warnings.total(), 0) << row;
+    }
+  }
+  // What never comes is told, and the result before it is kept.
+  const PhysicalLog log =
+      read_log(three + "     2097152   65536   float" + out + info + next, "all_gather-n1g8.txt");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_EQ(log.comms[0].line, 2);
+  EXPECT_EQ(log.comms[1].bytes, Bytes(4194304));
+  EXPECT_EQ(log.warnings.entries().at(0).text, "a row of a table is cut off");
+}
+
 TEST(NcclTests, NamesTellWhatTheLogDoesNot) {
   CommSetting setting;
   EXPECT_EQ(take_hints("job_reduce-scatter_N10_G8.log", setting), CommType::kReduceScatter);

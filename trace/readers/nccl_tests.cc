@@ -26,6 +26,9 @@
 namespace lockstep {
 namespace {
 
+// A word of a row that NCCL's log made a part of its own: no root, no wrong elements.
+constexpr const char* kLost = "-1";
+
 class Reader {
  public:
   Reader(std::string_view text, PhysicalLog& log) : rest_(text), log_(log), names_(log.names) {}
@@ -47,7 +50,7 @@ class Reader {
         continue;
       }
       if (info != std::string_view::npos) {
-        take_line(line);  // what stands before: maybe the beginning of a row
+        take_line(line, /*cut=*/true);  // what stands before: maybe a part of a row
         continue;
       }
       const bool begins = begins_run();
@@ -55,7 +58,7 @@ class Reader {
           line.find("RCCL_") != std::string_view::npos) {
         take_environment(line, begins);
       }
-      take_line(line);
+      take_line(line, /*cut=*/false);
     }
     finish();
   }
@@ -106,11 +109,13 @@ class Reader {
   /// What is told now belongs to the table that is open, or to the next one after its rows ended.
   CommSetting& open() { return current_; }
 
-  void take_line(std::string_view line) {
+  /// `cut`: NCCL's log stands behind the line.
+  void take_line(std::string_view line, bool cut) {
     if (line.starts_with("## ") && take_provenance(line.substr(3))) {
       return;
     }
     if (auto columns = nccl_header_columns(words_); !columns.empty()) {
+      close_pending();
       // Release 1 tells no units: its times are milliseconds.
       const bool first_release = std::ranges::find(words_, "res") != words_.end();
       columns_ = std::move(columns);
@@ -122,7 +127,7 @@ class Reader {
       take_units();
       return;
     }
-    if (take_comment(line) || take_row(line)) {
+    if (take_comment(line) || take_row(line, cut)) {
       return;
     }
     if (!program_.empty()) {
@@ -241,6 +246,7 @@ class Reader {
 
   /// What describes a run begins anew after the rows of another one.
   void start_run() {
+    close_pending();
     if (in_rows_) {
       CommSetting next;
       next.env = session_;
@@ -277,8 +283,7 @@ class Reader {
     for (std::size_t i = 0; i < std::min(words, columns.size()); ++i) {
       const NcclColumn column = columns[i];
       const std::string_view word = words_[i];
-      if ((column == NcclColumn::kSize || column == NcclColumn::kCount) &&
-          to_int(word).value_or(-1) < 0) {
+      if ((column == NcclColumn::kSize || column == NcclColumn::kCount) && !to_int(word)) {
         return false;
       }
       if (column == NcclColumn::kType && nccl_element_bytes(word) == 0) {
@@ -288,34 +293,53 @@ class Reader {
     return true;
   }
 
-  bool take_row(std::string_view line) {
-    if (pending_ && take_rest()) {
+  /// A row is printed in pieces, of which NCCL's log may come between: what is measured, then the
+  /// results, each of which begins with its time. The end of the piece that so many words are a row
+  /// up to, of whose last one NCCL's log may have made a longer word; 0: of none.
+  static std::size_t piece_end(const std::vector<NcclColumn>& columns, std::size_t words) {
+    for (std::size_t i = 1; i <= columns.size(); ++i) {
+      const bool ends = i == columns.size() || columns[i] == NcclColumn::kTime ||
+                        columns[i] == NcclColumn::kTimeIn;
+      if (ends && (words == i || words + 1 == i)) {
+        return i;
+      }
+    }
+    return 0;
+  }
+
+  bool take_row(std::string_view line, bool cut) {
+    if (pending_ && take_rest(cut)) {
       return true;
     }
     const std::vector<NcclColumn>& columns =
         !columns_.empty() ? columns_ : usual_nccl_columns(words_);
     const auto first_time =
         static_cast<std::size_t>(std::ranges::find(columns, NcclColumn::kTime) - columns.begin());
-    if (words_.size() < std::min<std::size_t>(first_time, 3) || !to_int(words_[0]) ||
+    if (words_.size() < std::min<std::size_t>(first_time, cut ? 2 : 3) || !to_int(words_[0]) ||
         !fits(columns, words_.size())) {
       return false;
     }
-    if (words_.size() <= first_time) {  // NCCL's log came between, maybe without a blank
-      if (words_.size() + 1 >= first_time && words_.size() > 2) {
+    const std::size_t end = piece_end(columns, words_.size());
+    if (words_.size() <= first_time || (cut && end > 0 && end < columns.size())) {
+      if (end > 0) {
+        close_pending();
         pending_ = std::vector<std::string>(words_.begin(), words_.end());
-        pending_->resize(first_time, "-1");
+        pending_->resize(end, kLost);
+        pending_line_ = number_;
       }
       return true;
     }
+    close_pending();
     take_numbers(columns, line);
     return true;
   }
 
-  /// The times of a row whose beginning stood on an earlier line.
-  bool take_rest() {
+  /// What follows of a row that was cut: one or both results, the last of them maybe cut again.
+  bool take_rest(bool cut) {
     const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns({});
-    const std::size_t rest = columns.size() - pending_->size();
-    if (words_.size() != rest) {
+    const std::size_t end = piece_end(columns, pending_->size() + words_.size());
+    const bool whole = pending_->size() + words_.size() == columns.size();
+    if (end <= pending_->size() || (!cut && !whole)) {
       return false;
     }
     for (const std::string_view word : words_) {
@@ -323,12 +347,32 @@ class Reader {
         return false;
       }
     }
-    std::vector<std::string_view> whole(pending_->begin(), pending_->end());
-    whole.insert(whole.end(), words_.begin(), words_.end());
-    words_ = std::move(whole);
-    take_numbers(columns, {});
-    pending_.reset();
+    pending_->insert(pending_->end(), words_.begin(), words_.end());
+    pending_->resize(end, kLost);
+    if (end == columns.size()) {
+      close_pending();
+    }
     return true;
+  }
+
+  /// Takes what there is of a row that was cut.
+  void close_pending() {
+    if (!pending_) {
+      return;
+    }
+    const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns({});
+    if (pending_->size() < columns.size()) {
+      log_.warnings.add("a row of a table is cut off");
+    }
+    const std::vector<std::string> row = *std::exchange(pending_, std::nullopt);
+    if (std::ranges::find(columns, NcclColumn::kTime) - columns.begin() < std::ssize(row)) {
+      const std::vector<std::string_view> words(row.begin(), row.end());
+      const auto next = std::exchange(words_, words);
+      const std::size_t number = std::exchange(number_, pending_line_);
+      take_numbers(columns, {});
+      words_ = next;
+      number_ = number;
+    }
   }
 
   void take_numbers(const std::vector<NcclColumn>& columns, std::string_view line) {
@@ -361,10 +405,10 @@ class Reader {
           row.bytes = Bytes(to_int(words_[i]).value_or(0));
           break;
         case NcclColumn::kType:
-          if (current_.dtype.empty()) {
-            current_.dtype = words_[i];
+          if (words_[i] != kLost) {
+            current_.dtype = current_.dtype.empty() ? words_[i] : current_.dtype;
+            about.type = words_[i];
           }
-          about.type = words_[i];
           break;
         case NcclColumn::kTime:
         case NcclColumn::kTimeIn:
@@ -431,8 +475,9 @@ class Reader {
   CommSetting current_;
   bool in_rows_ = false;
   std::int32_t table_ = -1;
-  std::vector<NcclTableRow> fastest_;  // by table
-  std::optional<std::vector<std::string>> pending_;
+  std::vector<NcclTableRow> fastest_;                // by table
+  std::optional<std::vector<std::string>> pending_;  // a row that was cut, and its line
+  std::size_t pending_line_ = 0;
   std::map<std::string, std::string> session_;  // environment of all runs that follow
   std::string program_;                         // of the line's command
   LaunchLine launch_;
@@ -549,9 +594,7 @@ void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
 }
 
 void Reader::finish() {
-  if (pending_) {
-    log_.warnings.add("a row of a table is cut off");
-  }
+  close_pending();
   if (log_.comms.empty()) {
     throw Error("there is no table of measurements")
         .expected("rows of nccl-tests: size, count, type, …, time, algbw, busbw");
