@@ -42,6 +42,9 @@ std::optional<std::int64_t> aicb_size(std::string_view text) {
   if (text == "None" || text.empty()) {
     return 0;
   }
+  if (text.starts_with('-') && to_double(split_blanks(text).front())) {
+    return std::nullopt;  // no size, whatever its unit
+  }
   std::size_t digits = 0;
   while (digits < text.size() &&
          (std::isdigit(static_cast<unsigned char>(text[digits])) != 0 || text[digits] == '.')) {

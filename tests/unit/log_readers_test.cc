@@ -220,6 +220,14 @@ TEST(LogReaders, DeepSpeedSummary) {
   EXPECT_DOUBLE_EQ(log.comms[1].busbw_Bps, 1406e9 / 8);
 }
 
+TEST(LogReaders, DeepSpeedNegativeSizesAreNone) {
+  const std::string line = "comm op: all_reduce | time (ms): 5.00 | msg size: ";
+  const PhysicalLog log =
+      read_log(line + "-2.0 GB | algbw (Gbps): 0.00\n" + line + "2.0 GB\n", "ds.log");
+  ASSERT_EQ(log.comms.size(), 1U);
+  EXPECT_EQ(log.warnings.total(), 1);
+}
+
 // It notes what a rank gives to an all-gather, and bandwidths of the whole.
 TEST(LogReaders, DeepSpeedGathersAreWhole) {
   const PhysicalLog log = read_log(
@@ -413,6 +421,27 @@ TEST(LogReaders, NcclTestsJson) {
   EXPECT_EQ(log.settings[0].env.at("NCCL_ALGO"), "Ring");
 }
 
+// 6 GiB in 60 ms, counted in 32 bits: once without the lost 4 GiB, once negative for want of a
+// rate.
+TEST(LogReaders, SizesPast32Bits) {
+  const PhysicalLog json = read_log(
+      R"({"args":["all_reduce_perf"],"env":[],"nccl_version":23007,"results":[
+        {"size":2147483648,"out_of_place":{"time":64424.5,"alg_bw":100.0}},
+        {"size":-2147483648,"out_of_place":{"time":64424.5}}]})",
+      "run.json");
+  ASSERT_EQ(json.comms.size(), 1U);
+  EXPECT_EQ(json.comms[0].bytes, Bytes(6442450944));
+  EXPECT_EQ(json.warnings.entries().size(), 2U);
+  const PhysicalLog csv = read_log(
+      "gpus,bytes,time_us,algbw_GBps\n8,2147483648,64424.5,100\n8,-2147483648,64424.5,\n"
+      "8,2147483648,21474.8,100\n",
+      "all_reduce.csv");
+  ASSERT_EQ(csv.comms.size(), 2U);
+  EXPECT_EQ(csv.comms[0].bytes, Bytes(6442450944));
+  EXPECT_EQ(csv.comms[1].bytes, Bytes(2147483648));
+  EXPECT_EQ(csv.warnings.entries().size(), 2U);
+}
+
 // Each process lists its first device; of a split communicator the first group's ranks meet.
 TEST(LogReaders, NcclTestsJsonCountsTheRanks) {
   const auto read = [](const std::string& config) {
@@ -556,6 +585,7 @@ TEST(LogReaders, AicbSizes) {
   EXPECT_EQ(aicb_size("2.25 GB"), 2415919104);
   EXPECT_EQ(aicb_size("0B"), 0);
   EXPECT_EQ(aicb_size("x"), 0);
+  EXPECT_EQ(aicb_size("-2.0 GB"), std::nullopt);
   EXPECT_EQ(aicb_size("7 QB"), std::nullopt);
   EXPECT_EQ(aicb_size_text(16777216), "16.0 MB");
   EXPECT_EQ(aicb_size_text(4), "4.0 B");

@@ -331,6 +331,41 @@ TEST(NcclTests, ProgramsAndReleasesOfAllKinds) {
   EXPECT_EQ(rccl.comms[0].op, CommType::kAllToAll);
 }
 
+// Sizes of 1.5, 4.5 and 13.5 GiB by a program that counts bytes in 32 bits, at 100 GB/s.
+TEST(NcclTests, SizesPast32Bits) {
+  const std::string header =
+      "#       size         count    type   redop    root     time   algbw   busbw  #wrong\n";
+  const PhysicalLog told =
+      of(header +
+         "  1610612736     402653184   float     sum      -1  16106.1  100.00  175.00       0\n"
+         "   536870912    1207959552   float     sum      -1  48318.4  100.00  175.00       0\n"
+         "  1610612736    -671088640   float     sum      -1   144955  100.00  175.00       0\n"
+         " -2147483648     536870912   float     sum      -1  21474.8  100.00  175.00       0\n");
+  ASSERT_EQ(told.comms.size(), 4U);
+  EXPECT_EQ(told.comms[0].bytes, Bytes(1610612736));
+  EXPECT_EQ(told.comms[1].bytes, Bytes(4831838208));
+  EXPECT_EQ(told.comms[2].bytes, Bytes(14495514624));
+  EXPECT_EQ(told.comms[3].bytes, Bytes(2147483648));
+  ASSERT_EQ(told.warnings.entries().size(), 1U);
+  EXPECT_EQ(told.warnings.entries()[0].count, 3);
+  // Bandwidths of the wrapped sizes tell nothing. The sizes that follow from the smallest on are of
+  // another cycle (-N).
+  const PhysicalLog untold =
+      of(header +
+         "   536870912     134217728   float     sum      -1   5368.7  100.00  175.00       0\n"
+         "  1610612736     402653184   float     sum      -1  16106.1  100.00  175.00       0\n"
+         "   536870912    1207959552   float     sum      -1  48318.4   11.11   19.44       0\n"
+         "  1610612736    -671088640   float     sum      -1   144955   11.11   19.44       0\n"
+         " -2147483648     536870912   float     sum      -1  21474.8 -100.00 -175.00       0\n"
+         "   536870912     134217728   float     sum      -1   5368.8  100.00  175.00       0\n");
+  ASSERT_EQ(untold.comms.size(), 3U);
+  EXPECT_EQ(untold.comms[1].bytes, Bytes(1610612736));
+  EXPECT_DOUBLE_EQ(untold.comms[2].time_s, 5368.8e-6);
+  ASSERT_EQ(untold.warnings.entries().size(), 2U);
+  EXPECT_EQ(untold.warnings.entries()[0].count, 2);  // fall
+  EXPECT_EQ(untold.warnings.entries()[1].count, 1);  // negative
+}
+
 TEST(NcclTests, NoTableIsAnError) {
   EXPECT_THROW(read_log("# nThread 1 nGpus 1\n", "x.txt"), Error);
   EXPECT_THROW(read_log("", "x.txt"), Error);

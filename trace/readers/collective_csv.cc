@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "trace/csv_fields.h"
 #include "trace/log_reader.h"
+#include "trace/wrapped_size.h"
 
 namespace lockstep {
 namespace {
@@ -93,7 +94,7 @@ void read(std::string_view text, PhysicalLog& log) {
     const bool in_us = columns.contains("time_us");
     const double time = to_double(value(in_us ? "time_us" : "time_ns")).value_or(-1);
     const auto sane = [](const auto& v) { return v && *v >= 1 && *v < (1 << 24); };
-    if (!bytes || *bytes < 0 || !(time >= 0) || !sane(gpus) || !sane(nodes) || *nodes > *gpus) {
+    if (!bytes || !(time >= 0) || !sane(gpus) || !sane(nodes) || *nodes > *gpus) {
       log.warnings.add("lines whose numbers make no sense were passed over");
       continue;
     }
@@ -129,7 +130,9 @@ void read(std::string_view text, PhysicalLog& log) {
     row.algbw_Bps = std::max(0.0, to_double(value("algbw_GBps")).value_or(0) * 1e9);
     row.in_place = value("in_place") == "1";
     row.line = number;
-    log.comms.push_back(row);
+    if (unwrap_size(row, log.warnings)) {
+      log.comms.push_back(row);
+    }
   }
   if (log.comms.empty()) {
     throw Error("there is no row of a measurement");

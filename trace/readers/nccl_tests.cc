@@ -22,6 +22,7 @@
 #include "trace/nccl_info.h"
 #include "trace/nccl_line.h"
 #include "trace/nccl_table_op.h"
+#include "trace/wrapped_size.h"
 
 namespace lockstep {
 namespace {
@@ -257,6 +258,7 @@ class Reader {
       process_gpus_ = 0;
       in_rows_ = false;
       table_ = -1;
+      last_ = {};
     }
   }
 
@@ -264,6 +266,7 @@ class Reader {
     if (in_rows_) {
       in_rows_ = false;
       table_ = -1;
+      last_ = {};
     }
   }
 
@@ -382,7 +385,10 @@ class Reader {
     int time = -1;
     NcclTableRow about;
     const auto flush = [&] {
-      if (row.time_s > 0) {
+      const Bytes written = row.bytes;
+      if (row.time_s > 0 && !(unwrap_size(row, log_.warnings) && grows(row))) {
+        any = true;  // and told
+      } else if (row.time_s > 0) {
         row.setting = table();
         log_.comms.push_back(row);
         any = true;
@@ -393,6 +399,7 @@ class Reader {
         about.busbw_Bps = row.busbw_Bps;
         keep_fastest(about);
       }
+      row.bytes = written;
       row.time_s = row.algbw_Bps = row.busbw_Bps = row.wrong = 0;
     };
     // Only one result: it stands in the right half of the line where out-of-place is left blank.
@@ -444,9 +451,26 @@ class Reader {
     if (odd || (!any && row.bytes > Bytes())) {
       log_.warnings.add("rows of a table without a time were passed over");
     }
-    if (any) {
+    if (any && table_ >= 0) {
       log_.settings.back() = current_;
     }
+  }
+
+  /// Whether a row may be of its size. Tables go through the sizes upwards: one from 256 MiB on
+  /// that falls while the time does not has wrapped, and so may have all after it.
+  bool grows(const CommRow& row) {
+    constexpr Bytes kNear(std::int64_t{1} << 28);
+    auto& [last, wrapped] = last_[row.in_place ? 1 : 0];
+    wrapped =
+        last.bytes >= kNear && row.time_s >= last.time_s && (wrapped || row.bytes < last.bytes);
+    if (wrapped) {
+      log_.warnings.add(
+          "rows whose sizes fall while their times rise, as if counted in 32 bits, were passed "
+          "over: nothing beside them tells the right ones");
+      return false;
+    }
+    last = row;
+    return true;
   }
 
   /// Of each table, the row that says most of its operation and ranks.
@@ -474,6 +498,8 @@ class Reader {
   bool unit_told_ = false;
   CommSetting current_;
   bool in_rows_ = false;
+  // The table's last row out of place, and in place; whether sizes wrapped behind it.
+  std::array<std::pair<CommRow, bool>, 2> last_;
   std::int32_t table_ = -1;
   std::vector<NcclTableRow> fastest_;                // by table
   std::optional<std::vector<std::string>> pending_;  // a row that was cut, and its line

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
+#include "trace/wrapped_size.h"
 
 namespace lockstep {
 namespace {
@@ -80,7 +81,9 @@ void take_body(const Json& result, const char* key, bool in_place, CommRow row, 
   row.algbw_Bps = std::clamp(number_of(body, "alg_bw"), 0.0, 1e9) * 1e9;
   row.busbw_Bps = std::clamp(number_of(body, "bus_bw"), 0.0, 1e9) * 1e9;
   row.wrong = std::max(0.0, number_of(body, "nwrong"));
-  log.comms.push_back(row);
+  if (unwrap_size(row, log.warnings)) {
+    log.comms.push_back(row);
+  }
 }
 
 void read(std::string_view text, PhysicalLog& log) {
@@ -128,7 +131,8 @@ void read(std::string_view text, PhysicalLog& log) {
     if (!result.is_object()) {
       continue;
     }
-    row.bytes = Bytes(static_cast<std::int64_t>(std::clamp(number_of(result, "size"), 0.0, 1e18)));
+    row.bytes =
+        Bytes(static_cast<std::int64_t>(std::clamp(number_of(result, "size"), -1e18, 1e18)));
     setting.dtype = text_of(result, "type");
     take_body(result, "out_of_place", false, row, log);
     take_body(result, "in_place", true, row, log);
