@@ -106,7 +106,10 @@ std::int32_t HostCalls::thread_of(const TraceEvent& event) {
 }
 
 void HostCalls::take(const TraceEvent& event) {
-  if (event.correlation >= 0 && event.name.find("Launch") != std::string_view::npos) {
+  const auto names = [&](std::string_view word) {
+    return event.name.find(word) != std::string_view::npos;
+  };
+  if (event.correlation >= 0 && (names("Launch") || names("Memcpy") || names("Memset"))) {
     launches_.push_back({event.correlation, thread_of(event), event.ts_us});
     return;
   }
@@ -116,6 +119,7 @@ void HostCalls::take(const TraceEvent& event) {
   }
   Call call{thread_of(event), event.ts_us, event.ts_us + event.dur_us, {}};
   call.asked.op = comm_type_in(event.name);
+  call.asked.pattern = pattern_in(event.name);
   const std::vector<std::int64_t> tensors = elements_of(list_of(event.input_dims));
   if (!outer) {
     call.asked.bytes = bytes_of(tensors, list_of(event.input_types));
@@ -135,12 +139,22 @@ void HostCalls::sort() {
   sorted_ = true;
 }
 
-std::optional<HostCalls::Asked> HostCalls::behind(std::int64_t correlation) {
+const HostCalls::Launch* HostCalls::launch_of(std::int64_t correlation) {
   if (!sorted_) {
     sort();
   }
   const auto launch = std::ranges::lower_bound(launches_, correlation, {}, &Launch::correlation);
-  if (launch == launches_.end() || launch->correlation != correlation) {
+  return launch == launches_.end() || launch->correlation != correlation ? nullptr : &*launch;
+}
+
+std::optional<double> HostCalls::launched_at(std::int64_t correlation) {
+  const Launch* launch = launch_of(correlation);
+  return launch == nullptr ? std::nullopt : std::optional(launch->at_us);
+}
+
+std::optional<HostCalls::Asked> HostCalls::behind(std::int64_t correlation) {
+  const Launch* launch = launch_of(correlation);
+  if (launch == nullptr) {
     return std::nullopt;
   }
   auto call = std::ranges::upper_bound(

@@ -24,14 +24,17 @@ class HostCalls {
  public:
   struct Asked {
     CommType op = CommType::kNone;
-    std::int64_t bytes = -1;  ///< of the tensors that one rank puts in; -1: not recorded
-    std::int32_t ranks = 0;   ///< of the group; 0: not to be seen
+    std::string_view pattern;  ///< "gather" or "scatter", which NCCL carries out as send/receives
+    std::int64_t bytes = -1;   ///< of the tensors that one rank puts in; -1: not recorded
+    std::int32_t ranks = 0;    ///< of the group; 0: not to be seen
   };
 
   /// An event of the host; what is neither a call of communication nor a launch is passed over.
   void take(const TraceEvent& event);
   /// The call behind a kernel, once all events are taken. O(log calls).
   std::optional<Asked> behind(std::int64_t correlation);
+  /// When the host launched a kernel or copy, in microseconds; nothing: not recorded. O(log calls).
+  std::optional<double> launched_at(std::int64_t correlation);
 
  private:
   struct Call {
@@ -46,6 +49,7 @@ class HostCalls {
   };
   std::int32_t thread_of(const TraceEvent& event);
   void sort();
+  const Launch* launch_of(std::int64_t correlation);
 
   std::map<std::string, std::int32_t, std::less<>> threads_;  // by process and thread
   std::string last_thread_;

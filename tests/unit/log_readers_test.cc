@@ -1,11 +1,13 @@
 // The readers of logs, on small files that are written by hand (tests/fuzz/corpus).
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -340,6 +342,79 @@ TEST(LogReaders, KinetoShapesOfNonsense) {
   EXPECT_EQ(log.ops[0].bytes, -1);
   EXPECT_EQ(log.ops[2].bytes, std::int64_t{1} << 50);
   EXPECT_TRUE(log.comms.empty());
+}
+
+// A gather of four ranks' 256 floats, a scatter of 256 to each, both carried out as send/receives.
+TEST(LogReaders, KinetoGathersAndScatters) {
+  const auto kernel = [](const char* op, int in, int out) {
+    return fmt::format(
+        R"({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "pid": 0,
+        "tid": 20, "ts": {}, "dur": 2, "args": {{"stream": 20, "Process Group Name": "tp",
+        "Group size": 4, "dtype": "Float", "Collective name": "{}", "In msg nelems": {},
+        "Out msg nelems": {}}}}})",
+        in + out, op, in, out);
+  };
+  const PhysicalLog log =
+      read_log(R"({"schemaVersion": 1, "traceEvents": [)" + kernel("gather", 256, 1024) + "," +
+                   kernel("scatter", 0, 256) + "," + kernel("send", 256, 256) + "]}",
+               "rank_1.json");
+  ASSERT_EQ(log.comms.size(), 3U);
+  std::map<std::string, CommRow> rows;
+  for (const CommRow& row : log.comms) {
+    rows[log.names.at(static_cast<std::size_t>(row.name))] = row;
+  }
+  EXPECT_EQ(rows.at("gather").bytes, Bytes(4096));
+  EXPECT_EQ(rows.at("gather").op, CommType::kNone);
+  EXPECT_EQ(rows.at("gather").ranks, 4);
+  EXPECT_EQ(rows.at("scatter").bytes, Bytes(4096));
+  EXPECT_EQ(rows.at("ncclDevKernel_SendRecv").bytes, Bytes(1024));
+  // Before PyTorch 2.2, by the call behind the kernel.
+  std::string text = shaped_trace(2);
+  text.replace(text.find("nccl:all_reduce"), 15, "nccl:gather");
+  const PhysicalLog old = read_log(text, "rank_0.json");
+  EXPECT_EQ(name_of(old, old.ops.at(2)), "gather");
+  EXPECT_EQ(old.ops[2].op, CommType::kNone);
+  EXPECT_EQ(old.ops[2].bytes, 2 * 88);
+}
+
+// Steps 4 and 5 lie at 100 to 200 and 200 to 300, 6 is where profiling ended. The GPU is late.
+TEST(LogReaders, KinetoStepsAreOfWhatWasLaunchedInThem) {
+  const auto span = [](const char* cat, const char* name, int ts, int dur, int correlation) {
+    return fmt::format(
+        R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 0, "tid": 7, "ts": {}, "dur": {},
+        "args": {{"stream": 7, "correlation": {}}}}})",
+        cat, name, ts, dur, correlation);
+  };
+  const auto steps_of = [](const std::vector<std::string>& events) {
+    std::string text = R"({"schemaVersion": 1, "traceEvents": [)";
+    for (const std::string& event : events) {
+      text += (text.ends_with('[') ? "" : ",") + event;
+    }
+    const PhysicalLog log = read_log(text + "]}", "rank_0.json");
+    std::vector<std::int64_t> steps;
+    for (const OpRow& op : log.ops) {
+      steps.push_back(op.step);
+    }
+    return std::pair(log, steps);
+  };
+  std::vector<std::string> events = {span("user_annotation", "ProfilerStep#4", 100, 100, -1),
+                                     span("user_annotation", "ProfilerStep#5", 200, 100, -1),
+                                     span("user_annotation", "ProfilerStep#6", 300, 1, -1),
+                                     span("cuda_runtime", "cudaLaunchKernel", 50, 2, 1),
+                                     span("kernel", "warm-up", 110, 10, 1),
+                                     span("cuda_runtime", "cudaLaunchKernel", 150, 2, 2),
+                                     span("kernel", "gemm", 210, 10, 2),
+                                     span("cuda_runtime", "cudaMemcpyAsync", 250, 2, 3),
+                                     span("gpu_memcpy", "Memcpy HtoD", 310, 10, 3),
+                                     span("kernel", "of no launch", 320, 10, 4)};
+  const auto [log, steps] = steps_of(events);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{-1, 4, 5, -1}));
+  ASSERT_EQ(log.steps.size(), 2U);
+  EXPECT_EQ(log.steps[1].step, 5);
+  EXPECT_EQ(log.warnings.entries().at(0).text,
+            "steps in which the GPU was given nothing to do were left out");
+  events.push_back(span("gpu_user_annotation", "ProfilerStep#5", 305, 30, -1));
+  EXPECT_EQ(steps_of(events).second, (std::vector<std::int64_t>{-1, 4, 5, 5}));
 }
 
 TEST(LogReaders, KinetoGroupsOfAWorldOfTwo) {

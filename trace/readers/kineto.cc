@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -76,6 +77,7 @@ class Reader {
       log_.warnings.add("nothing of a GPU was recorded");
     }
     take_calls(number_of_key(around, "world_size"));
+    place_in_steps();
     name_groups();
     join_by_arrows();
     from_zero();
@@ -87,7 +89,10 @@ class Reader {
   void add_collectives() {
     for (std::size_t i = 0; i < log_.ops.size(); ++i) {
       const OpRow& op = log_.ops[i];
-      if (op.op == CommType::kNone || op.bytes <= 0 || op.group_size < 2 || op.duration_s <= 0) {
+      const std::string& name = log_.names[static_cast<std::size_t>(op.name)];
+      const bool known = op.op != CommType::kNone ||
+                         (op.kind == OpKind::kCommunication && !pattern_in(name).empty());
+      if (!known || op.bytes <= 0 || op.group_size < 2 || op.duration_s <= 0) {
         continue;
       }
       if (log_.settings.empty()) {
@@ -130,8 +135,14 @@ class Reader {
         !std::isfinite(event.dur_us)) {
       return;
     }
-    if (event.name.starts_with("ProfilerStep#") && event.cat != "gpu_user_annotation") {
-      log_.steps.push_back({to_int(event.name.substr(13)).value_or(0), -1, event.dur_us * 1e-6});
+    if (event.name.starts_with("ProfilerStep#")) {
+      const std::int64_t step = to_int(event.name.substr(13)).value_or(0);
+      const bool of_gpu = event.cat == "gpu_user_annotation";
+      (of_gpu ? gpu_steps_ : host_steps_)
+          .push_back({event.ts_us, event.ts_us + event.dur_us, step});
+      if (!of_gpu) {
+        log_.steps.push_back({step, -1, event.dur_us * 1e-6});
+      }
       return;
     }
     OpRow row;
@@ -162,6 +173,7 @@ class Reader {
         if (row.op == CommType::kNone) {
           row.op = comm_type_in(event.name);
         }
+        name_pattern(row, pattern_in(event.collective));
       } else if (kind != CommType::kNone) {
         row.kind = OpKind::kCommunication;
         row.op = kind;
@@ -174,6 +186,39 @@ class Reader {
       }
     }
     log_.ops.push_back(row);
+    correlations_.push_back(event.correlation);
+  }
+
+  /// What was launched in a step is of it, whenever the GPU came to it; what has no launch in the
+  /// file, of the GPU's own step, where it has them, else of the host's at its beginning. Steps of
+  /// nothing, such as one that profiling ended in, are none.
+  void place_in_steps() {
+    std::ranges::stable_sort(host_steps_, {}, &Step::begin_us);
+    std::ranges::stable_sort(gpu_steps_, {}, &Step::begin_us);
+    const auto step_at = [](const std::vector<Step>& steps, double at_us) {
+      const auto after = std::ranges::upper_bound(steps, at_us, {}, &Step::begin_us);
+      const bool within = after != steps.begin() && at_us < std::prev(after)->end_us;
+      return within ? std::prev(after)->number : std::int64_t{-1};
+    };
+    std::set<std::int64_t> filled;
+    for (std::size_t i = 0; i < log_.ops.size() && !host_steps_.empty(); ++i) {
+      OpRow& op = log_.ops[i];
+      const auto launched = calls_.launched_at(correlations_[i]);
+      op.step = launched             ? step_at(host_steps_, *launched)
+                : gpu_steps_.empty() ? step_at(host_steps_, op.begin_s * 1e6)
+                                     : step_at(gpu_steps_, op.begin_s * 1e6);
+      filled.insert(op.step);
+    }
+    filled.erase(-1);
+    if (filled.empty()) {
+      return;
+    }
+    for (const StepRow& step : log_.steps) {
+      if (!filled.contains(step.step)) {
+        log_.warnings.add("steps in which the GPU was given nothing to do were left out");
+      }
+    }
+    std::erase_if(log_.steps, [&](const StepRow& step) { return !filled.contains(step.step); });
   }
 
   /// Kernels that do not say what they do: what the calls behind them asked for. In a world of two
@@ -188,17 +233,29 @@ class Reader {
       if (asked->op != CommType::kNone) {
         op.op = asked->op;
       }
+      name_pattern(op, asked->pattern);
       if (op.group_size == 0) {
         op.group_size = asked->ranks > 0 ? asked->ranks : world_size == 2 ? 2 : 0;
       }
       if (op.bytes >= 0 || asked->bytes < 0) {
         continue;
       }
-      if (op.op != CommType::kAllGather) {
-        op.bytes = asked->bytes;
+      // What one rank puts in is a part of what is gathered, and all of what the others do; of a
+      // scatter only the root puts something in.
+      const bool gathers = op.op == CommType::kAllGather || asked->pattern == "gather";
+      if (!gathers) {
+        op.bytes = asked->pattern.empty() ? asked->bytes : -1;
       } else if (op.group_size > 0 && asked->bytes < (std::int64_t{1} << 50) / op.group_size) {
         op.bytes = asked->bytes * op.group_size;
       }
+    }
+  }
+
+  /// NCCL carries gathers and scatters out as send/receives; they are called what was asked for.
+  void name_pattern(OpRow& row, std::string_view pattern) {
+    if (!pattern.empty()) {
+      row.op = CommType::kNone;
+      row.name = names_.index(pattern);
     }
   }
 
@@ -209,7 +266,14 @@ class Reader {
     row.group_size =
         static_cast<std::int32_t>(std::clamp<std::int64_t>(event.group_size, 0, 1 << 24));
     const bool gathers = row.op == CommType::kAllGather;
-    const std::int64_t elements = gathers ? event.out_elements : event.in_elements;
+    std::int64_t elements = gathers ? event.out_elements : event.in_elements;
+    // Sizes are of the whole, of which each rank gives or gets a part.
+    const std::string_view pattern = pattern_in(event.collective);
+    if (!pattern.empty()) {
+      const std::int64_t part = pattern == "gather" ? event.in_elements : event.out_elements;
+      const std::int64_t most = row.group_size > 0 ? (std::int64_t{1} << 50) / row.group_size : 0;
+      elements = part < most ? part * row.group_size : -1;
+    }
     const std::int64_t each = element_bytes(event.dtype);
     if (event.bytes >= 0) {
       row.bytes = event.bytes;
@@ -345,6 +409,12 @@ class Reader {
   std::map<std::pair<std::int32_t, std::int32_t>, std::string> threads_;  // by rank and stream
   std::map<std::string, std::pair<ArrowEnd, ArrowEnd>> arrows_;           // by id
   std::vector<OpRow*> order_;
+  struct Step {
+    double begin_us = 0, end_us = 0;
+    std::int64_t number = 0;
+  };
+  std::vector<Step> host_steps_, gpu_steps_;
+  std::vector<std::int64_t> correlations_;  // of log_.ops
   HostCalls calls_;
   std::vector<std::pair<std::size_t, std::int64_t>> asked_;  // index into ops, its correlation
   std::int64_t occurrences_ = 0;
