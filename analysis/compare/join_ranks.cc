@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "analysis/compare/errors.h"
+#include "base/error.h"
 #include "base/text.h"
 
 namespace lockstep::compare {
@@ -50,6 +51,40 @@ std::vector<double> zeros_of(const std::vector<PhysicalLog>& logs) {
   return zeros;
 }
 
+/// The pairs of a rank and a step that a log holds operations of: by these where they are placed in
+/// steps, else of all steps that it marks, or of one.
+std::set<std::pair<std::int32_t, std::int64_t>> rank_steps_of(const PhysicalLog& log) {
+  std::set<std::pair<std::int32_t, std::int64_t>> placed, ranks, all;
+  for (const OpRow& op : log.ops) {
+    (op.step >= 0 ? placed : ranks).emplace(op.rank, op.step);
+  }
+  for (const auto& [rank, none] : ranks) {
+    for (const StepRow& step : log.steps) {
+      all.emplace(rank, step.step);
+    }
+  }
+  return !placed.empty() ? placed : !all.empty() ? all : ranks;
+}
+
+/// How many there are in all logs. ERRORS: two logs have one in common.
+std::size_t rank_steps_of(const std::vector<PhysicalLog>& logs) {
+  std::map<std::pair<std::int32_t, std::int64_t>, const PhysicalLog*> known;
+  for (const PhysicalLog& log : logs) {
+    for (const auto& [rank, step] : rank_steps_of(log)) {
+      const auto& [other, fresh] = known.try_emplace({rank, step}, &log);
+      if (!fresh) {
+        throw Error(fmt::format("this log is of rank {}{}, as {} is", rank,
+                                step < 0 ? "" : fmt::format(" in step {}", step),
+                                printable(other->second->file)))
+            .at(log.file)
+            .expected("logs of different ranks of one run")
+            .hint("a trace that does not tell its rank has that of its name, such as rank_3.json");
+      }
+    }
+  }
+  return known.size();
+}
+
 /// Whether no rank leaves such a collective before all have come.
 bool everyone_waits(CommType op) {
   return op == CommType::kAllReduce || op == CommType::kAllGather ||
@@ -61,6 +96,7 @@ class Joiner {
   explicit Joiner(const std::vector<PhysicalLog>& logs) : logs_(logs) {}
 
   JoinedRun run() {
+    result_.rank_steps = rank_steps_of(logs_);
     result_.zero_s = zeros_of(logs_);
     collect();
     std::vector<std::pair<const Sequence*, const Ranks*>> unclear;

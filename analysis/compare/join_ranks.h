@@ -22,6 +22,7 @@ struct JoinedOp {
 struct JoinedRun {
   std::vector<JoinedOp> joined;
   std::size_t alone = 0;       ///< communications that no other rank's could be found for
+  std::size_t rank_steps = 0;  ///< pairs of a rank and a step of its that the logs hold
   std::vector<double> zero_s;  ///< of each log's clock, on that of the run
   std::vector<std::string> notes;
 };
@@ -39,12 +40,12 @@ struct JoinedRun {
 /// Ranks leave a collective together: the median difference of the ends of two logs' common ones is
 /// how far their clocks are apart. From the first log on, clocks of logs with common collectives
 /// are set over each other if they are more than 20 us apart; less is what ends differ by anyway.
-/// O(n log n + collectives x ranks).
+/// O(n log n + collectives x ranks). ERRORS: two logs of one rank in one step.
 JoinedRun join_ranks(const std::vector<PhysicalLog>& logs);
 
 /// In place of what each rank measured of a collective, waiting included, what the last one did:
 /// the shortest time of the ranks, once for each collective that ranks of several logs were in.
-/// Returns how many there are.
+/// Returns how many there are. ERRORS: those of join_ranks.
 std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs);
 
 }  // namespace lockstep::compare

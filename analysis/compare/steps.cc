@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,16 +32,18 @@ struct Run {
   const std::vector<PhysicalLog>* logs = nullptr;
   std::map<std::string, Ops> ops;
   std::set<std::int32_t> ranks;
+  double rank_steps = 1;  ///< that sums are divided by
   StepTimes times;
   std::vector<std::string> notes;
 };
 
 /// The steps that the logs count, and what one takes: of the ranks' times of a step the longest.
+/// Logs of steps alone, such as MLPerf's, are a run each.
 StepTimes times_of(const std::vector<PhysicalLog>& logs, const JoinedRun& joined) {
-  std::map<std::pair<std::int32_t, std::int64_t>, double> times;
-  for (const PhysicalLog& log : logs) {
-    for (const StepRow& step : log.steps) {
-      double& time = times[{step.run, step.step}];
+  std::map<std::tuple<std::size_t, std::int32_t, std::int64_t>, double> times;
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    for (const StepRow& step : logs[i].steps) {
+      double& time = times[{logs[i].ops.empty() ? i + 1 : 0, step.run, step.step}];
       time = std::max(time, step.time_s);
     }
   }
@@ -95,10 +98,17 @@ Run run_of(const std::vector<PhysicalLog>& logs) {
   run.logs = &logs;
   JoinedRun joined = join_ranks(logs);
   const auto waits = waits_of(logs, joined);
+  std::size_t outside = 0;
   for (std::size_t i = 0; i < logs.size(); ++i) {
+    const bool placed =
+        std::ranges::any_of(logs[i].ops, [](const OpRow& row) { return row.step >= 0; });
     for (std::size_t k = 0; k < logs[i].ops.size(); ++k) {
       const OpRow& row = logs[i].ops[k];
       if (row.kind == OpKind::kHost) {
+        continue;
+      }
+      if (placed && row.step < 0) {
+        ++outside;
         continue;
       }
       Ops& ops = run.ops[logs[i].names[static_cast<std::size_t>(row.name)]];
@@ -108,7 +118,12 @@ Run run_of(const std::vector<PhysicalLog>& logs) {
     }
   }
   run.times = times_of(logs, joined);
+  run.rank_steps = static_cast<double>(std::max<std::size_t>(1, joined.rank_steps));
   run.notes = std::move(joined.notes);
+  if (outside > 0) {
+    run.notes.push_back(fmt::format(
+        "{} operations outside of the steps that the logs mark were left out", outside));
+  }
   if (joined.alone > 0 && run.ranks.size() > 1) {
     run.notes.push_back(
         fmt::format("{} communications are not known to be of several ranks; all of their time "
@@ -128,8 +143,7 @@ double seconds_of(const Ops& ops) {
 
 StepSplit split_of(const Run& run) {
   StepSplit split;
-  const double parts = static_cast<double>(std::max<std::size_t>(1, run.ranks.size())) *
-                       static_cast<double>(run.times.steps);
+  const double parts = run.rank_steps;
   for (const auto& [name, ops] : run.ops) {
     for (const Occurrence& one : ops.occurrences) {
       switch (ops.kind) {
@@ -259,8 +273,7 @@ StepComparison compare_steps(const std::vector<PhysicalLog>& first,
     }
   }
   const auto share = [](const Run& run, const Ops& ops) {
-    return seconds_of(ops) / static_cast<double>(std::max<std::size_t>(1, run.ranks.size())) /
-           static_cast<double>(run.times.steps);
+    return seconds_of(ops) / run.rank_steps;
   };
   for (const std::string& name : names) {
     OpDifference difference;

@@ -31,3 +31,5 @@ lockstep_cli_test(cli_score_no_folder ARGS score nowhere EXIT 2 ERR "nowhere: th
 lockstep_cli_test(cli_health ARGS compare health ${two_tables} OUT "2 tests in 2 sets of like ones; 0 slow")
 lockstep_cli_test(cli_health_json ARGS health ${two_tables} --json OUT "\"schema\": \"lockstep-health/1\"")
 lockstep_cli_test(cli_compare_steps ARGS compare tests/fuzz/corpus/kineto/rank_1.json --against tests/fuzz/corpus/kineto/rank_1.json OUT "3 operations have a counterpart, 0 have none" "^compute .*[+]0.000000")
+lockstep_cli_test(cli_compare_same_rank ARGS compare tests/fuzz/corpus/kineto/rank_1.json tests/fuzz/corpus/kineto/rank_1.json EXIT 2 ERR "rank_1.json: this log is of rank 1 in step 3, as tests/fuzz/corpus/kineto/rank_1.json is" "such as rank_3.json")
+lockstep_cli_test(cli_compare_runs_of_mlperf ARGS compare tests/fuzz/corpus/mlperf/result.txt tests/fuzz/corpus/mlperf/result.txt --against tests/fuzz/corpus/mlperf/result.txt OUT "4 and 2 steps")

@@ -106,6 +106,57 @@ TEST(Steps, CollectivesOfOtherNamesHaveACounterpart) {
   EXPECT_EQ(c.ops[0].name, "allreduce of 1024 bytes");
 }
 
+// What lies outside of the marked steps is of none of them; sums are over the steps that ranks
+// have.
+TEST(Steps, OnlyWhatIsInStepsCounts) {
+  PhysicalLog zero = rank(0, "dp", 1, 2), one = rank(1, "dp", 1, 2);
+  zero.ops[0].step = 4;
+  zero.ops.push_back(zero.ops[0]);
+  zero.ops[1].step = -1;
+  zero.steps = {{.step = 4, .time_s = 3}};
+  one.ops[0].step = 5;
+  one.steps = {{.step = 5, .time_s = 3}};
+  const StepComparison c = compare_steps({zero, one}, {rank(0, "dp", 1, 2)});
+  EXPECT_EQ(c.first_times.steps, 2U);
+  EXPECT_DOUBLE_EQ(c.first.transfer_s, 1);  // rank 0 in step 4, rank 1 in step 5
+  EXPECT_EQ(c.ops.at(0).first_count, 2U);
+  ASSERT_GE(c.notes.size(), 1U);
+  EXPECT_EQ(c.notes[0],
+            "first run: 1 operations outside of the steps that the logs mark were left out");
+}
+
+// One rank can be in two logs with other steps, as profilers write them, and in no step twice.
+TEST(Steps, ARankIsInOneLog) {
+  std::vector<PhysicalLog> logs = {rank(0, "dp", 1, 2), rank(1, "dp", 1, 2), rank(0, "dp", 3, 4)};
+  logs[0].file = "a.json";
+  logs[2].file = "b.json";
+  try {
+    compare_steps(logs, {logs[1]});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("b.json: this log is of rank 0, as a.json is"),
+              std::string::npos)
+        << error.what();
+  }
+  logs[0].ops[0].step = 7;
+  logs[2].ops[0].step = 8;
+  EXPECT_DOUBLE_EQ(compare_steps(logs, {logs[1]}).first.transfer_s, 1);
+  logs[2].ops[0].step = 7;
+  EXPECT_THROW(compare_steps(logs, {logs[1]}), Error);
+}
+
+// The first step of three runs took 5, 6 and 7 s: not one step that took 7.
+TEST(Steps, LogsOfStepsAloneAreRuns) {
+  std::vector<PhysicalLog> runs(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    runs[i].groups = {"run 1"};
+    runs[i].steps = {{.step = 1, .run = 0, .time_s = 5 + static_cast<double>(i)}};
+  }
+  const StepComparison c = compare_steps(runs, {runs[0]});
+  EXPECT_EQ(c.first_times.steps, 3U);
+  EXPECT_DOUBLE_EQ(c.first_times.step_s, 6);
+}
+
 TEST(Steps, TimesOfStepsAlone) {
   PhysicalLog a, b;
   a.steps = {{.step = 1, .time_s = 5.1}, {.step = 2, .time_s = 5.3}, {.step = 3, .time_s = 5.2}};
