@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -47,11 +48,23 @@ Halves split(const std::vector<ComparedRow>& rows, TrainingHalf half) {
     ++(next ? halves.training_tables : halves.held_out_tables);
     next = !next;
   }
-  bool odd = half == TrainingHalf::kFirst;
+  // Of one table every second size, so that no half has measured what the other is judged on.
+  using Size = std::tuple<CommType, std::int32_t, std::int32_t, std::int64_t>;
+  const auto size_of = [](const ComparedRow& row) {
+    return Size(row.task.op, row.task.ranks, row.task.servers, row.task.bytes.count());
+  };
+  std::map<Size, bool> size_trains;
   for (const ComparedRow& row : rows) {
-    const bool training = ids.size() > 1 ? trains[row.setting->id] : odd;
+    size_trains.emplace(size_of(row), false);
+  }
+  next = half == TrainingHalf::kFirst;
+  for (auto& [size, training] : size_trains) {
+    training = next;
+    next = !next;
+  }
+  for (const ComparedRow& row : rows) {
+    const bool training = ids.size() > 1 ? trains[row.setting->id] : size_trains[size_of(row)];
     (training ? halves.training : halves.held_out).push_back(&row);
-    odd = !odd;
   }
   return halves;
 }
@@ -317,7 +330,8 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
   result.preset.system = system;
   const std::string judged = fmt::format(
       "judged on {} rows of {}: median error {} and p90 {} from 1 MiB on", halves.held_out.size(),
-      halves.held_out_tables == 0 ? "the same table" : tables_text(halves.held_out_tables),
+      halves.held_out_tables == 0 ? "other sizes of the same table"
+                                  : tables_text(halves.held_out_tables),
       percent(result.held_out_large.median), percent(result.held_out_large.p90));
   auto& provenance = result.preset.provenance;
   if (result.preset_kept) {

@@ -35,7 +35,7 @@ struct Calibration {
 };
 
 /// Fits the rates of one cluster to measurements of it (see RatesFit). Trained on every second
-/// table (by id; with one table on every second row), judged on the others. Intervals are
+/// table (by id; with one table on every second size), judged on the others. Intervals are
 /// RatesFit's. Of more than 2500 rows to train on as many are taken, evenly, so that the
 /// time stays bounded.
 ///

@@ -52,7 +52,7 @@ std::vector<double> zeros_of(const std::vector<PhysicalLog>& logs) {
 }
 
 /// The pairs of a rank and a step that a log holds operations of: by these where they are placed in
-/// steps, else of all steps that it marks, or of one.
+/// steps, else of all steps that it marks, or of one, -1.
 std::set<std::pair<std::int32_t, std::int64_t>> rank_steps_of(const PhysicalLog& log) {
   std::set<std::pair<std::int32_t, std::int64_t>> placed, ranks, all;
   for (const OpRow& op : log.ops) {
@@ -66,23 +66,30 @@ std::set<std::pair<std::int32_t, std::int64_t>> rank_steps_of(const PhysicalLog&
   return !placed.empty() ? placed : !all.empty() ? all : ranks;
 }
 
-/// How many there are in all logs. ERRORS: two logs have one in common.
+/// How many there are in all logs. ERRORS: two logs have one in common, or one of them does not
+/// tell the steps of a rank of the other's.
 std::size_t rank_steps_of(const std::vector<PhysicalLog>& logs) {
-  std::map<std::pair<std::int32_t, std::int64_t>, const PhysicalLog*> known;
+  std::map<std::int32_t, std::map<std::int64_t, const PhysicalLog*>> known;
+  std::size_t count = 0;
   for (const PhysicalLog& log : logs) {
     for (const auto& [rank, step] : rank_steps_of(log)) {
-      const auto& [other, fresh] = known.try_emplace({rank, step}, &log);
-      if (!fresh) {
-        throw Error(fmt::format("this log is of rank {}{}, as {} is", rank,
-                                step < 0 ? "" : fmt::format(" in step {}", step),
-                                printable(other->second->file)))
+      std::map<std::int64_t, const PhysicalLog*>& steps = known[rank];
+      const auto same = step < 0 ? steps.begin() : steps.find(step);
+      const auto untold = steps.find(-1);
+      if (const auto other = same != steps.end() ? same : untold; other != steps.end()) {
+        throw Error(
+            fmt::format("this log is of rank {}{}, as {} is", rank,
+                        other->first < 0 || step < 0 ? "" : fmt::format(" in step {}", step),
+                        printable(other->second->file)))
             .at(log.file)
             .expected("logs of different ranks of one run")
             .hint("a trace that does not tell its rank has that of its name, such as rank_3.json");
       }
+      steps.emplace(step, &log);
+      ++count;
     }
   }
-  return known.size();
+  return count;
 }
 
 /// Whether no rank leaves such a collective before all have come.

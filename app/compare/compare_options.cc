@@ -1,14 +1,19 @@
 #include "app/compare/compare_options.h"
 
+#include <filesystem>
 #include <set>
+#include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "app/flag_value.h"
+#include "app/warnings_out.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "simulator/replay/fabric_of.h"
 #include "topologies/topology_file.h"
+#include "trace/log_reader.h"
 
 namespace lockstep {
 
@@ -78,6 +83,32 @@ compare::CompareWishes wishes_of(const ClusterFlags& flags) {
     }
   }
   return wishes;
+}
+
+std::vector<PhysicalLog> logs_of(const std::vector<std::string>& paths) {
+  std::set<std::filesystem::path> known;
+  std::vector<PhysicalLog> logs;
+  for (const std::string& path : paths) {
+    std::error_code unknown;  // then reading tells
+    if (!known.insert(std::filesystem::weakly_canonical(path, unknown)).second && !unknown) {
+      throw Error("this log is given twice").at(path).expected("each log once");
+    }
+    for (PhysicalLog& log : read_logs(path)) {
+      logs.push_back(std::move(log));
+    }
+  }
+  return logs;
+}
+
+void print_warnings(const std::vector<PhysicalLog>& logs) {
+  Warnings warnings;
+  for (const PhysicalLog& log : logs) {
+    for (const Warnings::Entry& entry : log.warnings.entries()) {
+      warnings.add(fmt::format("{}: {}{}", log.file, entry.text,
+                               entry.count > 1 ? fmt::format(" ({} times)", entry.count) : ""));
+    }
+  }
+  print_warnings(warnings);
 }
 
 }  // namespace lockstep

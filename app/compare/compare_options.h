@@ -6,6 +6,7 @@
 #include "analysis/compare/predict.h"
 #include "app/cli_fwd.h"
 #include "app/command.h"
+#include "trace/physical_log.h"
 
 namespace lockstep {
 
@@ -18,6 +19,11 @@ void define_cluster_flags(CLI::App& app, ClusterFlags& flags);
 
 /// What they say to the model. ERRORS: Error naming the flag.
 compare::CompareWishes wishes_of(const ClusterFlags& flags);
+
+/// What these files hold, in order. ERRORS: those of read_logs; a file that is named twice.
+std::vector<PhysicalLog> logs_of(const std::vector<std::string>& paths);
+/// Prints what the readers of these logs warn of, each with its file.
+void print_warnings(const std::vector<PhysicalLog>& logs);
 
 /// The subcommands, which also go by their names alone.
 CommandBody define_calibrate(CLI::App& app);

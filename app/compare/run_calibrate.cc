@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "analysis/compare/calibrate.h"
+#include "analysis/compare/join_ranks.h"
 #include "app/compare/compare_options.h"
 #include "app/warnings_out.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "trace/log_reader.h"
 
 namespace lockstep {
 namespace {
@@ -89,12 +89,9 @@ CommandBody define_calibrate(CLI::App& app) {
   return [flags] {
     const compare::CompareWishes wishes = wishes_of(flags->cluster);
     Warnings left_out;
-    std::vector<PhysicalLog> logs;
-    for (const std::string& path : flags->logs) {
-      for (PhysicalLog& log : read_logs(path)) {
-        logs.push_back(std::move(log));
-      }
-    }
+    std::vector<PhysicalLog> logs = logs_of(flags->logs);
+    print_warnings(logs);
+    compare::take_last_arrivals(logs);
     std::vector<compare::ComparedRow> rows;
     for (const PhysicalLog& log : logs) {
       for (compare::ComparedRow& row : compare::predict_rows(log, wishes, left_out)) {
@@ -102,7 +99,9 @@ CommandBody define_calibrate(CLI::App& app) {
         for (const std::string& text : flags->tables) {
           taken = taken || (row.pattern.empty() && row.setting->id.find(text) != std::string::npos);
         }
-        if (taken) {
+        if (taken && row.row->waits) {
+          left_out.add("times of one rank that may include waiting for the others");
+        } else if (taken) {
           rows.push_back(std::move(row));
         }
       }

@@ -52,15 +52,14 @@ double worst_table(const std::vector<compare::ComparedRow>& rows) {
   return worst;
 }
 
-std::vector<PhysicalLog> all_logs(const std::vector<std::string>& paths) {
-  std::vector<PhysicalLog> logs;
-  for (const std::string& path : paths) {
-    for (PhysicalLog& log : read_logs(path)) {
-      print_warnings(log.warnings);
-      if (log.ops.empty() && log.steps.empty()) {
-        throw Error("the log holds no operations or steps").at(path).expected("a trace of a step");
-      }
-      logs.push_back(std::move(log));
+std::vector<PhysicalLog> logs_of_steps(const std::vector<std::string>& paths) {
+  std::vector<PhysicalLog> logs = logs_of(paths);
+  print_warnings(logs);
+  for (const PhysicalLog& log : logs) {
+    if (log.ops.empty() && log.steps.empty()) {
+      throw Error("the log holds no operations or steps")
+          .at(log.file)
+          .expected("a trace of a step");
     }
   }
   return logs;
@@ -84,7 +83,8 @@ ExitCode run_against(const Flags& flags, std::optional<double> limit) {
   if (!flags.picture.empty()) {
     throw Error("curves are of collectives, not of steps").field("--picture");
   }
-  const std::vector<PhysicalLog> first = all_logs(flags.logs), second = all_logs(flags.against);
+  const std::vector<PhysicalLog> first = logs_of_steps(flags.logs),
+                                 second = logs_of_steps(flags.against);
   const compare::StepComparison steps = compare::compare_steps(first, second);
   const std::string json = with_command(compare::steps_json(steps));
   write_reports(flags.report, "compare", json);
@@ -124,25 +124,15 @@ ExitCode run(const Flags& flags) {
   const std::string engine = predictor(flags);
   report.wishes = wishes_of(flags.cluster);
   report.logs = flags.logs;
-  std::vector<PhysicalLog> logs;
-  for (const std::string& path : flags.logs) {
-    for (PhysicalLog& log : read_logs(path)) {
-      logs.push_back(std::move(log));
-    }
-  }
+  std::vector<PhysicalLog> logs = logs_of(flags.logs);
   compare::take_last_arrivals(logs);
-  Warnings warnings;
   for (const PhysicalLog& log : logs) {
-    for (const Warnings::Entry& entry : log.warnings.entries()) {
-      warnings.add(fmt::format("{}: {}{}", log.file, entry.text,
-                               entry.count > 1 ? fmt::format(" ({} times)", entry.count) : ""));
-    }
     for (compare::ComparedRow& row :
          compare::predict_rows(log, report.wishes, report.left_out, &report.notes)) {
       report.rows.push_back(std::move(row));
     }
   }
-  print_warnings(warnings);
+  print_warnings(logs);
   if (engine != "formula") {
     predict_on_topology(report.rows, flags.cluster.topology, flags.cluster.preset, report.left_out);
   }

@@ -4,9 +4,8 @@
 
 #include "analysis/compare/health.h"
 #include "app/compare/compare_options.h"
-#include "app/warnings_out.h"
 #include "base/atomic_file.h"
-#include "trace/log_reader.h"
+#include "base/error.h"
 
 namespace lockstep {
 
@@ -19,13 +18,8 @@ CommandBody define_health(CLI::App& app) {
   app.add_option("logs", flags->logs, "logs of like tests on nodes or pairs of nodes")->required();
   app.add_flag("--json", flags->json, "one JSON document");
   return [flags] {
-    std::vector<PhysicalLog> logs;
-    for (const std::string& path : flags->logs) {
-      for (PhysicalLog& log : read_logs(path)) {
-        print_warnings(log.warnings);
-        logs.push_back(std::move(log));
-      }
-    }
+    const std::vector<PhysicalLog> logs = logs_of(flags->logs);
+    print_warnings(logs);
     const compare::Health health = compare::check_health(logs);
     if (health.tests.empty()) {
       throw Error("the logs hold no collectives").at(flags->logs.front());

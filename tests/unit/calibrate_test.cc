@@ -132,6 +132,44 @@ TEST(Calibrate, ChoosesAmongTheRatesWhereAFewRowsAreAll) {
   EXPECT_LT(found.held_out_large.p90, 0.05);
 }
 
+// What one table says in place and out of place of a size is in one half: times in place that are
+// half of those out of place, as of a cache, do not make the other half bad or good.
+TEST(Calibrate, OneTableIsSplitBySizes) {
+  CompareWishes wishes;
+  wishes.preset = preset_named("dgx-h100");
+  PhysicalLog log;
+  log.names = {"made up"};
+  CommSetting setting;
+  setting.id = "table";
+  setting.servers = 2;
+  setting.ranks = 16;
+  log.settings.push_back(setting);
+  for (std::int64_t bytes = 1 << 20; bytes < 256 << 20; bytes *= 2) {
+    for (const bool in_place : {false, true}) {
+      CommRow row;
+      row.op = CommType::kAllReduce;
+      row.bytes = Bytes(bytes);
+      row.time_s = 1;
+      row.in_place = in_place;
+      log.comms.push_back(row);
+    }
+  }
+  Warnings none;
+  std::vector<ComparedRow> rows = predict_rows(log, wishes, none);
+  for (ComparedRow& row : rows) {
+    row.measured_us = row.predicted.time_us * (row.row->in_place ? 0.5 : 1);
+  }
+  for (const TrainingHalf half : {TrainingHalf::kFirst, TrainingHalf::kSecond}) {
+    const Calibration found = calibrate(rows, wishes, {}, half);
+    // Four sizes, each with an error of 0 and one of 100 %.
+    std::vector<double> before = found.before_held_out_errors;
+    std::ranges::sort(before);
+    ASSERT_EQ(before.size(), 8U);
+    EXPECT_NEAR(before[3], 0, 1e-9);
+    EXPECT_NEAR(before[4], 1, 1e-9);
+  }
+}
+
 // Of rates that are fitted to times with 3 % of noise, 95 % intervals hold the true ones in 54 of
 // 60 cases.
 TEST(Calibrate, IntervalsHoldTheTruth) {

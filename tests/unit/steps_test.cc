@@ -141,6 +141,8 @@ TEST(Steps, ARankIsInOneLog) {
   logs[0].ops[0].step = 7;
   logs[2].ops[0].step = 8;
   EXPECT_DOUBLE_EQ(compare_steps(logs, {logs[1]}).first.transfer_s, 1);
+  logs[2].ops[0].step = -1;  // may be any
+  EXPECT_THROW(compare_steps(logs, {logs[1]}), Error);
   logs[2].ops[0].step = 7;
   EXPECT_THROW(compare_steps(logs, {logs[1]}), Error);
 }
