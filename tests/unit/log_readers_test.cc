@@ -114,6 +114,42 @@ TEST(LogReaders, BandwidthTable) {
   EXPECT_NEAR(log.comms[2].time_s, 1048576 * 1.75 / 43.7e9, 1e-12);
 }
 
+// 64 MiB in 1 ms on 8 GPUs: 67.11 GB/s, which is 62.5 GiB/s or 536.9 Gb/s, 117.4 GB/s on the bus.
+TEST(LogReaders, BandwidthTablesSayWhichAndInWhatUnit) {
+  const auto read = [](const std::string& text) {
+    return read_log("All-reduce on one server\n" + text, "report-n1g8.md");
+  };
+  for (const char* table :
+       {"| Size | Algorithm bandwidth (GB/s) |\n|---|---|\n| 64M | 67.10886 |\n",
+        "| Message size (MB) | AlgBw (Gbps) |\n|---|---|\n| 64 | 536.8709 |\n",
+        "| algbw (Gb/s) | size |\n|---|---|\n| 536.8709 | 67,108,864 |\n",
+        "| Size (KiB) | Bus bandwidth [GiB/s] |\n|---|---|\n| 65536.0 | 109.375 |\n",
+        "| Size | # | Algbw (GB/s) | Busbw (MB/s) |\n|:--|--|--|--|\n| 64M | 2 | 1 | 117440.5 "
+        "|\n"}) {
+    const PhysicalLog log = read(table);
+    ASSERT_EQ(log.comms.size(), 1U) << table;
+    EXPECT_EQ(log.comms[0].bytes, Bytes(64 << 20)) << table;
+    EXPECT_NEAR(log.comms[0].time_s, 1e-3, 1e-8) << table;
+    EXPECT_NEAR(log.comms[0].busbw_Bps, 117.4405e9, 1e5) << table;
+    EXPECT_EQ(log.warnings.total(), 0) << table;
+  }
+  const PhysicalLog several = read(
+      "| Size | A (GB/s) | B (GB/s) |\n|---|---|---|\n| 64M | 117.4405 | 1 |\n| 1X | 2 | 3 |\n");
+  EXPECT_NEAR(several.comms.at(0).time_s, 1e-3, 1e-8);
+  EXPECT_EQ(several.warnings.entries().size(), 3U);  // which, several, a row without a size
+  // A table each has the operation that stands before it.
+  const PhysicalLog two = read(
+      "| Size | busbw (GB/s) |\n|---|---|\n| 64M | 117.4405 |\n\nAllGather\n\n| Size | busbw "
+      "(GB/s) |\n"
+      "|---|---|\n| 64M | 58.72026 |\n");
+  ASSERT_EQ(two.comms.size(), 2U);
+  EXPECT_EQ(two.comms[0].op, CommType::kAllReduce);
+  EXPECT_EQ(two.comms[1].op, CommType::kAllGather);
+  EXPECT_NEAR(two.comms[1].time_s, 1e-3, 1e-8);
+  EXPECT_EQ(two.settings.at(1).id, "report-n1g8.md#2");
+  EXPECT_THROW(read_log("| Size | busbw (GB/s) |\n|---|---|\n| 64M | 1 |\n", "report.md"), Error);
+}
+
 TEST(LogReaders, BytePsPairsStagesWithTheirTotal) {
   const PhysicalLog log = corpus("byteps/comm.json");
   EXPECT_EQ(log.format, "byteps");

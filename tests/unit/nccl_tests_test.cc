@@ -295,6 +295,14 @@ TEST(NcclTests, UnitsAreThoseOfTheTable) {
   }
   const PhysicalLog log = of(text);
   EXPECT_DOUBLE_EQ(log.comms.at(0).time_s, 50e-3);
+  for (const auto& [unit, rate] : std::initializer_list<std::pair<const char*, double>>{
+           {"(Gb/s)", 1e9 / 8}, {"(Gbps)", 1e9 / 8}, {"(GiB/s)", 1073741824.0}, {"(GBps)", 1e9}}) {
+    std::string other(kTable);
+    while (other.find("(GB/s)") != std::string::npos) {
+      other.replace(other.find("(GB/s)"), 6, unit);
+    }
+    EXPECT_DOUBLE_EQ(of(other).comms.at(0).busbw_Bps, 36.7 * rate) << unit;
+  }
   const PhysicalLog both = of(text + std::string(kTable));  // and back
   EXPECT_DOUBLE_EQ(both.comms.at(4).time_s, 50e-6);
   EXPECT_DOUBLE_EQ(both.comms.at(4).busbw_Bps, 36.7e9);

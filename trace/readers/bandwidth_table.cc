@@ -1,15 +1,24 @@
-// A published table of bus bandwidths in Markdown: a column of message sizes ("1K", "64M") and one
-// of GB/s. Sizes in powers of ten that stand for powers of two ("65K", "132K", "524K") are taken
-// for the nearest power of two, as such reports mean them. Times follow from the bandwidth.
+// A published table of bandwidths in Markdown: a column of message sizes ("1K", "64M"; or numbers
+// alone with the unit in the column's head) and one of bus bandwidths, else of algorithm
+// bandwidths, in the unit of its head. Sizes in powers of ten that stand for powers of two ("65K",
+// "132K", "524K") are taken for the nearest power of two, as such reports mean them. Times follow
+// from the bandwidth.
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "trace/csv_fields.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
+#include "trace/nccl_table_op.h"
+#include "trace/rate_unit.h"
 
 namespace lockstep {
 namespace {
@@ -30,113 +39,182 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   return cells;
 }
 
-bool is_header(const std::vector<std::string_view>& cells) {
-  return cells.size() == 2 && to_lower(cells[0]).find("size") != std::string::npos &&
-         to_lower(cells[1]).find("gb/s") != std::string::npos;
+/// Bytes of a size's unit in small letters: "k", "mib", "bytes)"; 0: none.
+double size_scale(std::string_view unit) {
+  return unit.starts_with('b')   ? 1
+         : unit.starts_with('k') ? 1024.0
+         : unit.starts_with('m') ? 1024.0 * 1024
+         : unit.starts_with('g') ? 1024.0 * 1024 * 1024
+                                 : 0;
+}
+
+/// What a table's head says of its columns.
+struct Head {
+  std::size_t size = 0, bandwidth = 0;  ///< which columns
+  bool bus = true;                      ///< of bus bandwidths, else of algorithm bandwidths
+  bool says_which = false, several = false;
+  double size_unit = 1;  ///< of numbers alone
+  double rate_Bps = 0;
+};
+
+/// A head names neither where it says bandwidth alone: such reports mean the bus's.
+std::optional<Head> head_of(const std::vector<std::string_view>& cells) {
+  Head head;
+  bool size = false;
+  int best = 0;  // 1: algorithm bandwidth, 2: bandwidth, 3: bus bandwidth
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string lower = to_lower(cells[i]);
+    const auto has = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
+    const bool small = !rate_unit(cells[i]) && has("gb/s");
+    if (const auto rate = small ? std::optional(1e9) : rate_unit(cells[i])) {
+      const int kind = has("bus") ? 3 : has("alg") ? 1 : 2;
+      head.several = kind == best ? true : kind > best ? false : head.several;
+      if (kind > best) {
+        head.bandwidth = i;
+        head.rate_Bps = *rate;
+        head.bus = kind != 1;
+        head.says_which = kind != 2;
+        best = kind;
+      }
+    } else if (!size && has("size")) {
+      size = true;
+      head.size = i;
+      const std::size_t unit = lower.find('(');
+      head.size_unit = unit == std::string::npos ? 1 : size_scale(lower.substr(unit + 1));
+    }
+  }
+  return size && best > 0 && head.size_unit > 0 ? std::optional(head) : std::nullopt;
 }
 
 bool sniff(std::string_view head, std::string_view) {
   std::string_view line;
   while (next_line(head, line)) {
-    if (is_header(cells_of(line))) {
+    if (head_of(cells_of(line))) {
       return true;
     }
   }
   return false;
 }
 
-/// "132K" -> 131072; 0: no size.
-std::int64_t size_of(std::string_view text) {
-  std::size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
-    ++digits;
-  }
-  const auto number = to_int(text.substr(0, digits));
-  const std::string unit = to_lower(trim(text.substr(digits)));
-  const double scale = unit.empty() || unit == "b" ? 1
-                       : unit.starts_with('k')     ? 1024.0
-                       : unit.starts_with('m')     ? 1024.0 * 1024
-                       : unit.starts_with('g')     ? 1024.0 * 1024 * 1024
-                                                   : 0;
-  if (!number || *number < 1 || *number > (1 << 30) || scale == 0) {
+/// "132K" -> 131072; a number alone in the unit of the column's head; 0: no size.
+std::int64_t size_of(std::string_view text, double unit) {
+  std::string digits(text.substr(0, text.find_first_not_of("0123456789.,")));
+  const std::string behind = to_lower(trim(text.substr(digits.size())));
+  std::erase(digits, ',');
+  const double scale = behind.empty() ? unit : size_scale(behind);
+  const double bytes = to_double(digits).value_or(0) * scale;
+  if (!(bytes >= 1) || bytes >= 1e15) {
     return 0;
   }
-  const double bytes = static_cast<double>(*number) * scale;
   const double nearest = std::exp2(std::round(std::log2(bytes)));
-  return bytes < 1e15
-             ? static_cast<std::int64_t>(std::abs(nearest / bytes - 1) < 0.1 ? nearest : bytes)
-             : 0;
+  return static_cast<std::int64_t>(std::abs(nearest / bytes - 1) < 0.1 ? nearest : bytes);
 }
 
-void read(std::string_view text, PhysicalLog& log) {
+/// A table, and what stands before it.
+struct Table {
+  Head head;
+  CommType title = CommType::kNone;  ///< the operation that the last line names which names one
   CommSetting setting;
-  setting.id = log.file.substr(log.file.rfind('/') + 1);
-  std::string_view line;
-  std::int64_t number = 0;
-  bool in_table = false;
-  CommType op = CommType::kNone;
-  while (next_line(text, line)) {
-    ++number;
-    if (line.starts_with("## id: ")) {
-      setting.id = trim(line.substr(7));
-    }
-    const auto cells = cells_of(line);
-    if (is_header(cells)) {
-      in_table = true;
-      take_hints(cells[1], setting);
-      continue;
-    }
-    if (!in_table) {
-      op = op == CommType::kNone ? comm_type_in(line) : op;
-      continue;
-    }
-    if (cells.size() != 2) {
-      in_table = cells.empty() ? false : in_table;
-      continue;
-    }
-    const std::int64_t bytes = size_of(cells[0]);
-    const auto busbw = to_double(cells[1]);
-    if (bytes == 0 || !busbw || *busbw <= 0) {
-      continue;  // the rule under the header, or prose
-    }
-    CommRow row;
-    row.bytes = Bytes(bytes);
-    row.busbw_Bps = *busbw * 1e9;
-    row.in_place = true;
-    row.line = number;
-    log.comms.push_back(row);
-  }
+};
+
+/// Tells the rows of a table its operation, ranks and times.
+void finish(Table& table, std::int32_t index, TextTable& names, PhysicalLog& log) {
+  CommSetting& setting = table.setting;
   const CommType hint = take_hints(setting.id, setting);
-  op = hint != CommType::kNone ? hint : op;
+  const CommType op = hint != CommType::kNone ? hint : table.title;
   if (setting.ranks == 0) {  // such reports are of one server of eight
     setting.ranks = 8;
     setting.servers = 1;
     log.warnings.add("the table does not tell how many GPUs; 8 in one server are taken");
   }
+  if (op == CommType::kNone && table.head.bus) {
+    throw Error("a table does not say of which operation its bus bandwidths are")
+        .at(log.file)
+        .expected("the operation in a line before it, or in the file's name")
+        .hint("such as all_reduce-n1g8.md");
+  }
+  const double told = nccl_bus_factor(op, setting.ranks);
+  const double factor = told > 0 ? told : 1;
+  for (CommRow& row : log.comms) {
+    if (row.setting != index) {
+      continue;
+    }
+    row.op = op;
+    row.name = names.index(name_of(op));
+    row.ranks = setting.ranks;
+    (table.head.bus ? row.algbw_Bps : row.busbw_Bps) =
+        table.head.bus ? row.busbw_Bps / factor : row.algbw_Bps * factor;
+    row.time_s = static_cast<double>(row.bytes.count()) / row.algbw_Bps;
+  }
+}
+
+void read(std::string_view text, PhysicalLog& log) {
+  std::string id = log.file.substr(log.file.rfind('/') + 1);
+  std::string_view line;
+  std::int64_t number = 0;
+  std::vector<Table> tables;
+  bool in_table = false;
+  CommType title = CommType::kNone;
+  while (next_line(text, line)) {
+    ++number;
+    if (line.starts_with("## id: ")) {
+      id = trim(line.substr(7));
+    }
+    const auto cells = cells_of(line);
+    if (const auto head = head_of(cells)) {
+      in_table = true;
+      tables.push_back({*head, title, {}});
+      take_hints(cells[head->bandwidth], tables.back().setting);
+      if (!head->says_which) {
+        log.warnings.add(
+            "a table does not say which bandwidths it has: they are taken for bus bandwidths");
+      }
+      if (head->several) {
+        log.warnings.add("a table has several columns of bandwidths; the first of them is taken");
+      }
+      continue;
+    }
+    if (cells.empty()) {
+      in_table = false;
+      const CommType named = comm_type_in(line);
+      title = named != CommType::kNone ? named : title;
+    }
+    const Head head = in_table ? tables.back().head : Head();
+    if (!in_table || cells.size() <= std::max(head.size, head.bandwidth)) {
+      continue;
+    }
+    const std::int64_t bytes = size_of(cells[head.size], head.size_unit);
+    const auto bandwidth = to_double(cells[head.bandwidth]);
+    if (bytes == 0 || !bandwidth || *bandwidth <= 0) {
+      if (!cells[head.size].empty() && is_digit(cells[head.size].front())) {
+        log.warnings.add("rows of a table without a size or a bandwidth");
+      }
+      continue;  // else the rule under the head
+    }
+    CommRow row;
+    row.setting = static_cast<std::int32_t>(tables.size()) - 1;
+    row.bytes = Bytes(bytes);
+    (head.bus ? row.busbw_Bps : row.algbw_Bps) = *bandwidth * head.rate_Bps;
+    row.in_place = true;
+    row.line = number;
+    log.comms.push_back(row);
+  }
   if (log.comms.empty()) {
     throw Error("the table has no rows of a size and a bandwidth");
   }
   TextTable names(log.names);
-  const double n = setting.ranks;
-  const double factor =
-      op == CommType::kAllReduce ? 2 * (n - 1) / n
-      : op == CommType::kAllGather || op == CommType::kReduceScatter || op == CommType::kAllToAll
-          ? (n - 1) / n
-          : 1;
-  for (CommRow& row : log.comms) {
-    row.op = op;
-    row.name = names.index(name_of(op));
-    row.ranks = setting.ranks;
-    row.algbw_Bps = factor > 0 ? row.busbw_Bps / factor : 0;
-    row.time_s = row.algbw_Bps > 0 ? static_cast<double>(row.bytes.count()) / row.algbw_Bps : 0;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    CommSetting& setting = tables[i].setting;
+    setting.id = tables.size() == 1 ? id : fmt::format("{}#{}", id, i + 1);
+    finish(tables[i], static_cast<std::int32_t>(i), names, log);
+    log.settings.push_back(std::move(setting));
   }
-  log.settings.push_back(std::move(setting));
 }
 
 }  // namespace
 
 extern const LogReader kBandwidthTableLogReader;
 const LogReader kBandwidthTableLogReader{
-    "bandwidth-table", "published tables of bus bandwidth (Markdown)", sniff, read};
+    "bandwidth-table", "published tables of bus or algorithm bandwidth (Markdown)", sniff, read};
 
 }  // namespace lockstep

@@ -22,6 +22,7 @@
 #include "trace/nccl_info.h"
 #include "trace/nccl_line.h"
 #include "trace/nccl_table_op.h"
+#include "trace/rate_unit.h"
 #include "trace/wrapped_size.h"
 
 namespace lockstep {
@@ -205,15 +206,13 @@ class Reader {
   void take_units() {
     constexpr std::pair<std::string_view, double> kTimes[] = {
         {"(us)", 1e-6}, {"(ms)", 1e-3}, {"(s)", 1}, {"(ns)", 1e-9}};
-    constexpr std::pair<std::string_view, double> kRates[] = {
-        {"(GB/s)", 1e9}, {"(MB/s)", 1e6}, {"(Gb/s)", 1e9 / 8}, {"(Gbps)", 1e9 / 8}};
     for (const std::string_view word : words_) {
       for (const auto& [unit, value] : kTimes) {
         time_unit_ = word.ends_with(unit) ? value : time_unit_;
         unit_told_ = unit_told_ || word.ends_with(unit);
       }
-      for (const auto& [unit, value] : kRates) {
-        rate_unit_ = word.ends_with(unit) ? value : rate_unit_;
+      if (word.ends_with(')') && word.find('(') != std::string_view::npos) {
+        rate_unit_ = rate_unit(word.substr(word.find('('))).value_or(rate_unit_);
       }
     }
   }
