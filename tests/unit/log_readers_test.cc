@@ -235,7 +235,7 @@ TEST(LogReaders, DeepSpeed) {
   ASSERT_EQ(log.comms.size(), 2U);
   EXPECT_EQ(log.comms[0].bytes, Bytes(10004));  // 9.77 * 1024
   EXPECT_DOUBLE_EQ(log.comms[0].algbw_Bps, 0.08e9 / 8);
-  EXPECT_EQ(log.warnings.total(), 1);
+  EXPECT_EQ(log.warnings.entries().at(0).text, "lines of communications without a time or a size");
 }
 
 TEST(LogReaders, DeepSpeedSummary) {
@@ -263,7 +263,61 @@ TEST(LogReaders, DeepSpeedNegativeSizesAreNone) {
   const PhysicalLog log =
       read_log(line + "-2.0 GB | algbw (Gbps): 0.00\n" + line + "2.0 GB\n", "ds.log");
   ASSERT_EQ(log.comms.size(), 1U);
-  EXPECT_EQ(log.warnings.total(), 1);
+  EXPECT_EQ(log.warnings.entries().at(0).text, "lines of communications without a time or a size");
+}
+
+// Barriers have no size, and with debug=True an operation has its caller.
+TEST(LogReaders, DeepSpeedSummaryWithBarriersAndCallers) {
+  const PhysicalLog log = read_log(
+      "Comm. Op   Message Size   Count   Total Latency(ms)   Avg Latency(ms)   tput_avg (Gbps)   "
+      "busbw_avg (Gbps)\n"
+      "barrier\n"
+      "                    0B              4        0.50      0.12      0.00      0.00\n"
+      "all_reduce | [Caller Func: forward]\n"
+      "                    256.0 MB        40       200.0     5.00      858.99    805.31\n",
+      "summary.log");
+  ASSERT_EQ(log.comms.size(), 2U);
+  EXPECT_EQ(log.comms[0].op, CommType::kBarrier);
+  EXPECT_EQ(log.comms[1].op, CommType::kAllReduce);
+  EXPECT_EQ(log.comms[1].bytes, Bytes(256 << 20));
+  EXPECT_EQ(log.settings.at(0).ranks, 16);  // 805.31 / 858.99 is 15 / 16
+  EXPECT_TRUE(log.settings[0].ranks_guessed);
+}
+
+// Of 4 ranks; the releases that do not double the all-reduce's size have 1.5 in place of 0.75.
+TEST(LogReaders, DeepSpeedBandwidthsTellTheRanks) {
+  for (const char* rates : {"161.0 | busbw (Gbps): 120.75", "80.5 | busbw (Gbps): 120.75"}) {
+    const PhysicalLog log = read_log(
+        std::string("comm op: all_reduce | time (ms): 2.02 | msg size: 4.0 MB | algbw (Gbps): ") +
+            rates +
+            "\ncomm op: all_gather | time (ms): 0.01 | msg size: 9.77 KB | algbw (Gbps): 0.08\n",
+        "ds.log");
+    EXPECT_EQ(log.settings.at(0).ranks, 4) << rates;
+    EXPECT_EQ(log.comms.at(1).ranks, 4) << rates;
+    EXPECT_EQ(log.comms[1].bytes, Bytes(4 * 10004)) << rates;
+    EXPECT_EQ(log.warnings.total(), 1);  // no groups
+  }
+}
+
+// AICB's lines have groups, whose size is that of their bandwidths.
+TEST(LogReaders, AicbConsole) {
+  const PhysicalLog log = read_log(
+      "[RANK 0] comm op: CommType.all_reduce | comm group: CommGroup.tp_group | time (ms): 1.00 | "
+      "msg size: 128.0 MB | algbw (GB): 125.0 | busbw (GB): 218.75\n"
+      "[RANK 0] comm op: CommType.all_gather | comm group: CommGroup.dp_group | time (ms): 2.00 | "
+      "msg size: 128.0 MB | algbw (GB): 62.5 | busbw (GB): 31.25\n"
+      "[RANK 0] comm op: CommType.isend | comm group: CommGroup.pp_group | time (ms): 2.00 | "
+      "msg size: 128.0 MB | algbw (GB): 62.5 | busbw (GB): 62.5\n",
+      "aicb.log");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_EQ(log.comms[0].ranks, 8);
+  EXPECT_DOUBLE_EQ(log.comms[0].algbw_Bps, 125.0 * (1 << 30));
+  EXPECT_EQ(log.comms[1].ranks, 2);
+  EXPECT_EQ(log.comms[1].bytes, Bytes(128 << 20));  // of the whole
+  EXPECT_EQ(members_of(log, log.comms[1].group), (std::vector<std::int32_t>{0, 8}));
+  EXPECT_EQ(log.settings.at(0).ranks, 16);
+  EXPECT_EQ(log.warnings.entries().at(0).text,
+            "groups whose size their bandwidths do not tell are taken to be the job");
 }
 
 // It notes what a rank gives to an all-gather, and bandwidths of the whole.
