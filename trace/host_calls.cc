@@ -81,16 +81,20 @@ std::int32_t ranks_of(CommType op, const std::vector<std::int64_t>& tensors) {
 std::int64_t element_bytes(std::string_view dtype) {
   const std::string type = to_lower(dtype);
   const auto has = [&](const char* word) { return type.find(word) != std::string::npos; };
-  if (has("bfloat16") || has("half") || has("float16") || has("short")) {
-    return 2;
+  const std::int64_t parts = has("complex") ? 2 : 1;  // a real and an imaginary one
+  if (has("half") || has("float16") || has("short") || has("int16") || has("bits16")) {
+    return 2 * parts;  // "bfloat16" and "uint16", too
+  }
+  if (type == "complex64" || type == "complex128") {
+    return type == "complex64" ? 8 : 16;
   }
   if (has("double") || has("long") || has("int64") || has("float64")) {
-    return 8;
+    return 8 * parts;
   }
-  if (has("byte") || has("char") || has("int8") || has("bool") || has("float8")) {
-    return 1;
+  if (has("byte") || has("char") || has("int8") || has("bool") || has("float8") || has("float4")) {
+    return 1;  // of "float4_e2m1fn_x2" two
   }
-  return has("float") || has("int") ? 4 : 0;
+  return has("float") || has("int") ? 4 * parts : 0;
 }
 
 std::int32_t HostCalls::thread_of(const TraceEvent& event) {

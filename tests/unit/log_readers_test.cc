@@ -1,6 +1,7 @@
 // The readers of logs, on small files that are written by hand (tests/fuzz/corpus).
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "trace/aicb_bandwidth.h"
+#include "trace/host_calls.h"
 #include "trace/log_reader.h"
 #include "trace/rank_in_name.h"
 
@@ -414,6 +416,34 @@ TEST(LogReaders, KinetoSizesOfTheCallsBehindKernels) {
   ASSERT_EQ(log.comms.size(), 1U);
   EXPECT_EQ(log.comms[0].op, CommType::kAllGather);
   EXPECT_EQ(log.comms[0].ranks, 4);
+}
+
+TEST(LogReaders, KinetoTypesOfElements) {
+  for (const auto& [type, bytes] :
+       std::initializer_list<std::pair<const char*, int>>{{"Float", 4},
+                                                          {"BFloat16", 2},
+                                                          {"c10::Half", 2},
+                                                          {"long int", 8},
+                                                          {"Int", 4},
+                                                          {"Short", 2},
+                                                          {"UInt16", 2},
+                                                          {"int16", 2},
+                                                          {"Double", 8},
+                                                          {"UInt64", 8},
+                                                          {"Byte", 1},
+                                                          {"unsigned char", 1},
+                                                          {"Bool", 1},
+                                                          {"QInt8", 1},
+                                                          {"Float8_e4m3fn", 1},
+                                                          {"Float4_e2m1fn_x2", 1},
+                                                          {"ComplexFloat", 8},
+                                                          {"ComplexHalf", 4},
+                                                          {"ComplexDouble", 16},
+                                                          {"c10::complex<float>", 8},
+                                                          {"complex64", 8},
+                                                          {"Quantum", 0}}) {
+    EXPECT_EQ(element_bytes(type), bytes) << type;
+  }
 }
 
 // Shapes that no tensor has give no size, and nothing wraps.

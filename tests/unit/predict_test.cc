@@ -135,6 +135,26 @@ TEST(Predict, GroupsAreWhereTheirRanksAre) {
   EXPECT_GT(rows[0].predicted.time_us, 4 * rows[1].predicted.time_us);
 }
 
+// A message of a stage to the next is between two ranks, however many the group has; sendrecv_perf
+// has each rank send to the next.
+TEST(Predict, MessagesOfGroupsAreBetweenTwo) {
+  PhysicalLog log = table(32, 4, 128 << 20, 800);
+  log.groups = {"pp [0, 8, 16, 24]", "pp [0, 1, 2, 3]"};
+  log.members = {{0, 8, 16, 24}, {0, 1, 2, 3}};
+  log.comms[0].op = CommType::kSendRecv;
+  log.comms.resize(3, log.comms[0]);
+  log.comms[0].ranks = log.comms[1].ranks = 4;
+  log.comms[0].group = 0;
+  log.comms[1].group = 1;
+  const std::vector<ComparedRow> rows = rows_of(log);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].task.ranks, 2);
+  EXPECT_EQ(rows[0].task.servers, 2);
+  EXPECT_EQ(rows[1].task.ranks, 2);
+  EXPECT_EQ(rows[1].task.servers, 1);
+  EXPECT_EQ(rows[2].task.ranks, 32);
+}
+
 TEST(Predict, ALogThatListsItsRanksIsRight) {
   PhysicalLog log = table(8, 1, kGiB, 4000);
   CompareWishes wishes;
