@@ -418,6 +418,19 @@ TEST(LogReaders, KinetoSizesOfTheCallsBehindKernels) {
   EXPECT_EQ(log.comms[0].ranks, 4);
 }
 
+// A kernel of which PyTorch tells the collective is communication, whoever carries it out.
+TEST(LogReaders, KinetoCollectivesOfOtherLibraries) {
+  const PhysicalLog log = read_log(
+      R"({"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "mscclKernel_Sum_half_LL", "pid": 0, "tid": 20, "ts": 1,
+     "dur": 2, "args": {"stream": 20, "Group size": 8, "dtype": "Half", "Collective name":
+     "allreduce", "In msg nelems": 256}}]})",
+      "rank_0.json");
+  ASSERT_EQ(log.comms.size(), 1U);
+  EXPECT_EQ(log.comms[0].op, CommType::kAllReduce);
+  EXPECT_EQ(log.ops.at(0).kind, OpKind::kCommunication);
+}
+
 TEST(LogReaders, KinetoTypesOfElements) {
   for (const auto& [type, bytes] :
        std::initializer_list<std::pair<const char*, int>>{{"Float", 4},

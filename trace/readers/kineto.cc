@@ -164,7 +164,7 @@ class Reader {
     const CommType kind =
         pytorch_ ? CommType::kNone : comm_type_named(event.cat).value_or(CommType::kNone);
     if (kernel || !pytorch_) {
-      if (event.name.starts_with("nccl") ||
+      if (event.name.starts_with("nccl") || !event.collective.empty() ||
           event.name.find("ncclDevKernel") != std::string_view::npos ||
           event.name.find("ncclKernel") != std::string_view::npos ||
           event.name.find("rccl") != std::string_view::npos) {
