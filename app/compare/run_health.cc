@@ -1,6 +1,8 @@
+#include <cstdint>
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "analysis/compare/health.h"
 #include "app/compare/compare_options.h"
@@ -18,11 +20,21 @@ CommandBody define_health(CLI::App& app) {
   app.add_option("logs", flags->logs, "logs of like tests on nodes or pairs of nodes")->required();
   app.add_flag("--json", flags->json, "one JSON document");
   return [flags] {
-    const std::vector<PhysicalLog> logs = logs_of(flags->logs);
+    std::vector<PhysicalLog> logs = logs_of(flags->logs);
+    for (PhysicalLog& log : logs) {  // the rank that waits longest is the healthy one
+      const auto left_out = static_cast<std::int64_t>(
+          std::erase_if(log.comms, [](const CommRow& row) { return row.waits; }));
+      if (left_out > 0) {
+        log.warnings.add(fmt::format(
+            "{} times of one rank were left out: they may include waiting for the others",
+            left_out));
+      }
+    }
     print_warnings(logs);
     const compare::Health health = compare::check_health(logs);
     if (health.tests.empty()) {
-      throw Error("the logs hold no collectives").at(flags->logs.front());
+      throw Error("the logs hold no collectives whose times can be compared")
+          .at(flags->logs.front());
     }
     write_file("-", flags->json ? compare::health_json(health) : compare::health_table(health));
     return ExitCode::kDone;

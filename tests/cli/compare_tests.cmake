@@ -35,3 +35,4 @@ lockstep_cli_test(cli_compare_same_rank ARGS compare tests/fuzz/corpus/kineto/ra
 lockstep_cli_test(cli_compare_runs_of_mlperf ARGS compare tests/fuzz/corpus/mlperf/result.txt tests/fuzz/corpus/mlperf/steps.csv --against tests/fuzz/corpus/mlperf/result.txt OUT "4 and 2 steps" "^step  *1.125000 " ERR "steps.csv: lines that are no time")
 lockstep_cli_test(cli_compare_log_twice ARGS compare ${two_tables} ./${two_tables} EXIT 2 ERR "two-tables.txt: this log is given twice")
 lockstep_cli_test(cli_calibrate_waiting ARGS calibrate tests/fuzz/corpus/kineto/rank_1.json --preset dgx-h100 -o @OUT@/x.json EXIT 2 ERR "times of one rank that may include waiting" "only 0 measurements")
+lockstep_cli_test(cli_health_waiting ARGS health tests/fuzz/corpus/kineto/rank_1.json EXIT 2 ERR "1 times of one rank were left out: they may include waiting" "no collectives whose times can be compared")
