@@ -337,6 +337,10 @@ TEST(NcclTests, ProgramsAndReleasesOfAllKinds) {
          std::string(kTable));
   EXPECT_EQ(rccl.comms.size(), 4U);
   EXPECT_EQ(rccl.comms[0].op, CommType::kAllToAll);
+  const PhysicalLog mpi =
+      of("$ mpirun -np 16 -N 8 /usr/bin/all_gather_perf_mpi -b 1M -e 2M\n" + std::string(kTable));
+  EXPECT_EQ(mpi.comms.at(0).op, CommType::kAllGather);
+  EXPECT_EQ(mpi.comms[0].ranks, 16);
 }
 
 // Sizes of 1.5, 4.5 and 13.5 GiB by a program that counts bytes in 32 bits, at 100 GB/s.

@@ -86,7 +86,9 @@ class Reader {
     for (const std::string_view word : words_) {  // "./build/all_reduce_perf -b 8 …"
       const std::size_t perf = word.find("_perf");
       const std::size_t slash = word.rfind('/', perf);
-      if (perf != std::string_view::npos && perf + 5 == word.size()) {
+      const std::string_view behind =
+          perf == std::string_view::npos ? "." : word.substr(perf + 5);  // "all_reduce_perf_mpi"
+      if (behind.empty() || behind == "_mpi") {
         program_ = word.substr(slash == std::string_view::npos ? 0 : slash + 1);
         start_run();
         return true;
