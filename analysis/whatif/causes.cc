@@ -184,8 +184,7 @@ class Finder {
     if (width_ == 1) {
       return largest(per_step_[s]);
     }
-    const auto first =
-        compute_.excess_s.begin() + static_cast<std::ptrdiff_t>(s * compute_.workers);
+    const auto first = compute_.late_s.begin() + static_cast<std::ptrdiff_t>(s * compute_.workers);
     const auto most =
         std::max_element(first, first + static_cast<std::ptrdiff_t>(compute_.workers));
     return *most > 0 ? static_cast<std::size_t>(most - first) : largest(per_step_[s]);
@@ -194,7 +193,8 @@ class Finder {
   /// Whether a worker that is slower than its peers is so in a step, at least half as much.
   bool is_slow_in(std::size_t worker, std::size_t s) const {
     const std::size_t at = s * compute_.workers + worker;
-    return compute_.excess_s[at] >= compute_.usual_s[at] * compute_.share(worker) / 2;
+    return compute_.late_s[at] >=
+           compute_.usual_s[at] * compute_.share(compute_.late_s, worker) / 2;
   }
 
   bool has_several_slow(std::size_t s) const {

@@ -51,27 +51,24 @@ T usual(std::span<T> values) {
 template float usual(std::span<float>);
 template double usual(std::span<double>);
 
-double ComputeExcess::excess(std::size_t worker) const {
+double ComputeExcess::total(const std::vector<double>& times, std::size_t worker) const {
   double sum = 0;
-  for (std::size_t i = worker; i < excess_s.size(); i += workers) {
-    sum += excess_s[i];
+  for (std::size_t i = worker; i < times.size(); i += workers) {
+    sum += times[i];
   }
   return sum;
 }
 
-double ComputeExcess::share(std::size_t worker) const {
-  double sum = 0;
-  for (std::size_t i = worker; i < usual_s.size(); i += workers) {
-    sum += usual_s[i];
-  }
-  return sum > 0 ? excess(worker) / sum : 0;
+double ComputeExcess::share(const std::vector<double>& times, std::size_t worker) const {
+  const double usual = total(usual_s, worker);
+  return usual > 0 ? total(times, worker) / usual : 0;
 }
 
 ComputeExcess compute_excess(const OpTable& table) {
   const std::size_t width = table.width();
-  ComputeExcess out{.excess_s = {}, .usual_s = {}, .workers = table.ranks.size()};
+  ComputeExcess out{.excess_s = {}, .late_s = {}, .usual_s = {}, .workers = table.ranks.size()};
   out.excess_s.assign(table.steps.size() * out.workers, 0.0);
-  out.usual_s = out.excess_s;
+  out.usual_s = out.late_s = out.excess_s;
   for_each_in_parallel(table.steps.size(), threads_for(table.size()), [&](std::size_t step) {
     std::vector<float> scratch;
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {
@@ -83,7 +80,9 @@ ComputeExcess compute_excess(const OpTable& table) {
       const std::size_t first =
           step * out.workers + static_cast<std::size_t>(table.nodes[n].stage) * width;
       for (std::size_t lane = 0; lane < width; ++lane) {
-        out.excess_s[first + lane] += static_cast<double>(own[lane]) - reference;
+        const double excess = static_cast<double>(own[lane]) - reference;
+        out.excess_s[first + lane] += excess;
+        out.late_s[first + lane] += std::max(0.0, excess);
         out.usual_s[first + lane] += reference;
       }
     }

@@ -20,12 +20,14 @@ T usual(std::span<T> values);
 /// By how much the computation of each worker takes longer than what is usual among its peers.
 struct ComputeExcess {
   std::vector<double> excess_s;  ///< [step * workers + worker], as OpTable::ranks
+  std::vector<double> late_s;    ///< the same of those passes alone that take longer
   std::vector<double> usual_s;   ///< the same of what is usual
   std::size_t workers = 0;
 
-  double excess(std::size_t worker) const;  ///< of all steps
+  /// A worker's of all steps.
+  double total(const std::vector<double>& times, std::size_t worker) const;
   /// That as a share of what is usual.
-  double share(std::size_t worker) const;
+  double share(const std::vector<double>& times, std::size_t worker) const;
 };
 /// O(operations).
 ComputeExcess compute_excess(const OpTable& table);

@@ -4,12 +4,13 @@
 #include <functional>
 #include <numeric>
 #include <set>
+#include <span>
 #include <utility>
 namespace lockstep::whatif {
 namespace {
 
-constexpr double kApart = 2;       // times the excess of the same dp_rank's other stages
-constexpr std::size_t kMost = 8;   // that are looked at together
+constexpr double kApart = 2;      // times the excess of its stage, and of the same dp_rank's others
+constexpr std::size_t kMost = 8;  // that are looked at together
 constexpr std::size_t kAlone = 3;  // and one by one
 
 bool has_several_microbatches(const OpTable& table) {
@@ -31,38 +32,50 @@ bool says_what_passes_compute(const OpTable& table) {
   return false;
 }
 
-/// The workers that compute longer than their peers, most first, at most kMost. A long sequence
-/// makes all stages of its dp_rank slow, a slow worker its own. Where sequences are uneven, or a
-/// step has one microbatch, which does not tell, a worker must stand out there, too; without
-/// stages, among dp_ranks whose sequences are uneven. So it must where passes run side by side, as
-/// long as each other, and the trace does not say what they compute.
+/// The workers that compute longer than their peers, most first, at most kMost: in all, or, where a
+/// worker is now slower and now quicker, in those passes in which it is slower, for which others
+/// wait and which no quick one makes up for. Where all of a stage vary, so does each. A long
+/// sequence makes all stages of its dp_rank slow, a slow worker its own. Where sequences are
+/// uneven, or a step has one microbatch, which does not tell, a worker must stand out there, too;
+/// without stages, among dp_ranks whose sequences are uneven. So it must where passes run side by
+/// side, as long as each other, and the trace does not say what they compute.
 std::vector<std::size_t> apart_from_peers(const OpTable& table, const ComputeExcess& compute,
                                           bool uneven) {
   const std::size_t width = table.width(), stages = compute.workers / width;
   std::vector<std::size_t> found;
-  std::vector<double> shares;
-  for (std::size_t worker = 0; worker < compute.workers; ++worker) {
-    shares.push_back(compute.share(worker));
-  }
+  std::vector<double> scratch;
   const bool may_be_others = uneven || (table.side_by_side && !says_what_passes_compute(table)) ||
                              !has_several_microbatches(table);
-  for (std::size_t worker = 0; worker < compute.workers && width > 1; ++worker) {
-    const double own = shares[worker];
-    double others = 0;
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      others += stage == worker / width ? 0 : shares[stage * width + worker % width];
+  for (const std::vector<double>* times : {&compute.excess_s, &compute.late_s}) {
+    std::vector<double> shares;
+    for (std::size_t worker = 0; worker < compute.workers; ++worker) {
+      shares.push_back(compute.share(*times, worker));
     }
-    others /= static_cast<double>(std::max<std::size_t>(1, stages - 1));
-    others = may_be_others ? others : 0;
-    for (std::size_t other = 0; other < width && uneven && stages == 1; ++other) {
-      others = std::max(others, other == worker ? 0 : shares[other]);
+    std::vector<double> in_stage;
+    for (std::size_t first = 0; first < compute.workers; first += width) {
+      scratch.assign(shares.data() + first, shares.data() + first + width);
+      in_stage.push_back(std::max(0.0, usual(std::span<double>(scratch))));
     }
-    if (own >= kWorthNaming && own >= kApart * others) {
-      found.push_back(worker);
+    for (std::size_t worker = 0; worker < compute.workers && width > 1; ++worker) {
+      const double own = shares[worker], peers = in_stage[worker / width];
+      double others = 0;
+      for (std::size_t stage = 0; stage < stages; ++stage) {
+        others += stage == worker / width ? 0 : shares[stage * width + worker % width];
+      }
+      others /= static_cast<double>(std::max<std::size_t>(1, stages - 1));
+      others = may_be_others ? others : 0;
+      for (std::size_t other = 0; other < width && uneven && stages == 1; ++other) {
+        others = std::max(others, other == worker ? 0 : shares[other]);
+      }
+      if (own - peers >= kWorthNaming && own >= kApart * std::max(peers, others) &&
+          std::ranges::count(found, worker) == 0) {
+        found.push_back(worker);
+      }
     }
   }
-  std::ranges::stable_sort(found, std::ranges::greater(),
-                           [&](std::size_t worker) { return compute.excess(worker); });
+  std::ranges::stable_sort(found, std::ranges::greater(), [&](std::size_t worker) {
+    return compute.total(compute.late_s, worker);
+  });
   while (found.size() > kMost) {
     found.pop_back();
   }

@@ -216,6 +216,30 @@ TEST_F(Recover, Thermal) {
 // A draw whose size only the seed knows.
 TEST_F(Recover, Jitter) { expect("jitter:9:exponential:0.5", 9, 0); }
 
+// Passes that are now longer and now shorter, as long as others' in all: who waits for the long
+// ones waits, and nobody gets that back from the short ones.
+TEST_F(Recover, JitterOfMicrobatches) {
+  for (const std::string spread : {"uniform:0.5", "lognormal:0.6"}) {
+    expect(
+        "--model llama3-8b --num-layers 8 --seq 2048 --mbs 1 --gpus 16 --pp 2 --tp 2 --sp --gbs 32",
+        "jitter:3:" + spread + ":microbatch", 3, 0);
+  }
+}
+
+// Where all vary nobody stands apart, also of a heavy stage. (All four of the last one were named,
+// and "replaced" by the mean of the other stages.)
+TEST_F(Recover, NobodyIsNamedWhereAllVary) {
+  for (const std::string spread : {"normal:0.1", "lognormal:0.3"}) {
+    simulate(
+        "--model llama3-8b --num-layers 8 --seq 4096 --mbs 1 --gpus 16 --pp 4 --gbs 64 --zero 1",
+        "jitter:*:" + spread + ":microbatch");
+    whatif();
+    for (const Json& cause : json_of("out/causes-simulated.json")["causes"]) {
+      EXPECT_NE(cause["cause"], "worker") << cause.dump();
+    }
+  }
+}
+
 // A trace of a slow worker as the straggler of another simulation.
 TEST_F(Recover, Trace) {
   simulate(kStages, "gpu:9:1.63", "measured.csv");
