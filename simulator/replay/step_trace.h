@@ -35,9 +35,9 @@ enum class TraceWorkers {
 ///                               when they wait for the first parameters
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
-///   params-all-gather           one for each chunk: what of it comes before the chunk's first
-///   pass;
-///                               gathered behind the optimizer, it comes before the step
+///   params-all-gather           one for each chunk: from the end of the one before, what comes
+///                               before the chunk's first pass; gathered behind the optimizer, it
+///                               comes before the step
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last
 ///                               pass, that of weights' gradients included
 ///   gc                          empty, where the last computation ends; of the first workers alone

@@ -237,7 +237,10 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
       all.reduced.cover(entry.begin, entry.end);
     }
   }
-  // Parameters are gathered beside the passes; the row has what the chunk's first one waits for.
+  // Parameters are gathered beside the passes; the row has what the chunk's first one waits for. On
+  // their stream those of a chunk wait for all of the one before, also for what its first pass does
+  // not wait for, so that their row begins where that of the one before ends.
+  Time cut, gathered;  // where the row before ends, and its last part
   for (const auto& [chunk, parts] : gathers) {
     Time first = Time::max();
     for (const auto& [key, pass] : all.rows) {
@@ -245,7 +248,13 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
         first = std::min(first, pass.begin);
       }
     }
-    all.rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), whole(parts, first));
+    Span row = whole(parts, first);
+    if (!passes_gather_ && cut < row.begin && row.begin <= gathered) {
+      row.begin = cut;
+    }
+    cut = row.end;
+    gathered = whole(parts).end;
+    all.rows.emplace(std::tuple(TraceOp::kParamsAllGather, chunk, -1), row);
   }
   std::vector<Span> before;
   for (const auto& [chunk, parts] : behind) {
