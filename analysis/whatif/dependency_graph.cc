@@ -36,7 +36,7 @@ class GroupMaker {
   }
 
   void rest(const JobMeta& meta) {
-    if (meta.gathers_in_passes > 0 && meta.gathers_in_passes < table_.dp) {
+    if (is_sharded_in_replicas(meta)) {
       find_last_backward();
     }
     const bool apart = meta.clips_in_replicas > 0;
@@ -50,6 +50,8 @@ class GroupMaker {
                  table_.nodes[n].chunk < 0) {
         const std::int32_t stage = table_.nodes[n].stage;
         copies[std::min(stage, table_.stages - 1 - stage)].members.push_back(n);
+      } else if (type == TraceOp::kParamsAllGather && is_sharded_in_replicas(meta)) {
+        add({{n}, Scope::kPeers});
       } else if (type == TraceOp::kParamsAllGather || type == TraceOp::kGradsReduceScatter ||
                  (type == TraceOp::kSeparateGradsAllReduce && !apart)) {
         add({{n}, Scope::kReplicas});
@@ -71,8 +73,13 @@ class GroupMaker {
   }
 
  private:
+  bool is_sharded_in_replicas(const JobMeta& meta) const {
+    return meta.gathers_in_passes > 0 && meta.gathers_in_passes < table_.dp;
+  }
+
   /// Of parameters that are sharded among some dp_ranks gradients are reduced among all of them
-  /// (HSDP) beside each chunk's last backward pass, which waits for that.
+  /// (HSDP) beside each chunk's last backward pass, whose gathers wait for that; not where it has
+  /// none behind the first reduction, so that it ends before it has begun in another replica.
   void find_last_backward() {
     for (std::uint32_t n = 0; n < table_.nodes.size(); ++n) {
       const OpNode& node = table_.nodes[n];
@@ -86,7 +93,25 @@ class GroupMaker {
   }
   bool reduces_over_replicas(std::uint32_t n) const {
     const auto last = last_backward_.find({table_.nodes[n].stage, table_.nodes[n].chunk});
-    return last != last_backward_.end() && last->second == n;
+    return last != last_backward_.end() && last->second == n && all_meet(n);
+  }
+  /// Whether in each step no worker was through with a pass before another began it.
+  bool all_meet(std::uint32_t transfers) const {
+    const OpNode& node = table_.nodes[transfers];
+    const auto pass = table_.find(node.stage, pass_of(node.type).compute, node.seq);
+    const std::size_t width = table_.width();
+    for (std::size_t first = 0; first < table_.lanes(); first += width) {
+      const auto begins = table_.start(pass).subspan(first, width);
+      const auto starts = table_.start(transfers).subspan(first, width);
+      const auto takes = table_.duration(transfers).subspan(first, width);
+      const float last = *std::ranges::max_element(begins);
+      for (std::size_t lane = 0; lane < width; ++lane) {
+        if (starts[lane] + takes[lane] < last) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   void pair(const StageOps& from, TraceOp send, const StageOps& to, TraceOp recv) {
@@ -245,10 +270,13 @@ DependencyGraph make_dependency_graph(const OpTable& table, const JobMeta& meta,
   TransferMatches matched = match_transfers(table, stages, file);
   graph.no_ops = std::move(matched.no_ops);
 
+  const Gathers gathers = meta.gathers_in_passes == 0         ? Gathers::kBefore
+                          : meta.gathers_in_passes < table.dp ? Gathers::kInPassesOfReplicas
+                                                              : Gathers::kInPasses;
   std::vector<Edge> edges;
   for (const StageOps& ops : stages) {
     const std::vector<Edge> own = in_rank_edges(table, ops, matched.matches, graph.data_parallel,
-                                                graph.overlap, file, warnings);
+                                                graph.overlap, gathers, file, warnings);
     edges.insert(edges.end(), own.begin(), own.end());
     for (const std::uint32_t scatter : ops.of(TraceOp::kGradsReduceScatter)) {
       if (meta.gradients_behind_gc > 0 && graph.overlap) {

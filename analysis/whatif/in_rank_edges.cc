@@ -120,8 +120,10 @@ class Drawer {
     }
   }
 
-  /// The last gathering of a chunk's parameters comes before the chunk's first forward pass.
-  void gathered_parameters(Warnings* warnings) {
+  /// The last gathering of a chunk's parameters comes before the chunk's first forward pass; one
+  /// that is a part of the pass comes behind its message.
+  void gathered_parameters(const std::vector<TransferMatch>& matches, bool in_passes,
+                           Warnings* warnings) {
     NodeList gathers = ops_.of(TraceOp::kParamsAllGather);
     std::sort(gathers.rbegin(), gathers.rend());  // by seq, last first
     std::set<std::int32_t> seen;
@@ -136,6 +138,13 @@ class Drawer {
       });
       if (user != forward.end()) {
         add(*user, gather);
+        for (const auto& [transfer, compute] : matches) {
+          if (in_passes && compute == *user &&
+              table_.nodes[transfer].type == TraceOp::kForwardRecv &&
+              ended_before(table_, transfer, gather)) {
+            add(gather, transfer);
+          }
+        }
       } else if (warnings != nullptr) {
         warnings->add(fmt::format("{}: no forward pass uses the model chunk of a {}", file_,
                                   to_text(TraceOp::kParamsAllGather)));
@@ -169,6 +178,20 @@ class Drawer {
       } else if (warnings != nullptr) {
         warnings->add(fmt::format("{}: no backward pass makes the model chunk of a {}", file_,
                                   to_text(TraceOp::kGradsReduceScatter)));
+      }
+    }
+  }
+
+  /// Where parameters are gathered within passes those of the next pass wait for the chunk's sums
+  /// of gradients among replicas.
+  void passes_behind_sums() {
+    for (const std::uint32_t scatter : ops_.of(TraceOp::kGradsReduceScatter)) {
+      const auto next = std::ranges::find_if(ops_.compute, [&](std::uint32_t pass) {
+        return table_.nodes[pass].type != TraceOp::kWeightCompute &&
+               ended_before(table_, scatter, pass);
+      });
+      if (next != ops_.compute.end()) {
+        add(*next, scatter);
       }
     }
   }
@@ -250,7 +273,8 @@ class Drawer {
 
 std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
                                 const std::vector<TransferMatch>& matches, bool data_parallel,
-                                bool overlap, const std::string& file, Warnings* warnings) {
+                                bool overlap, Gathers gathers, const std::string& file,
+                                Warnings* warnings) {
   Drawer drawer(table, ops, file);
   if (table.side_by_side) {
     drawer.side_by_side(ops.compute);
@@ -269,7 +293,10 @@ std::vector<Edge> in_rank_edges(const OpTable& table, const StageOps& ops,
   }
   if (data_parallel) {
     drawer.stream(ops.sync);
-    drawer.gathered_parameters(warnings);
+    drawer.gathered_parameters(matches, gathers != Gathers::kBefore, warnings);
+    if (gathers == Gathers::kInPassesOfReplicas) {
+      drawer.passes_behind_sums();
+    }
     if (overlap) {
       drawer.scattered_gradients(warnings);
     }

@@ -34,10 +34,11 @@ std::int64_t group_transfers(const OpTable& table, const DependencyGraph& graph,
     const auto start = table.start(m), duration = table.duration(m);
     float* out = transfer.data() + m * lanes;
     // A message may have been sent before its receive was posted; and what lasts no time stands for
-    // a transfer that there was not.
+    // a transfer that there was not, but behind a pass, which did not wait for those of others.
     const TraceOp type = table.nodes[m].type;
     const bool meets = type != TraceOp::kForwardSend && type != TraceOp::kBackwardSend;
-    const bool empty_is_none = !table.alone_s.empty();  // StragglerAnalysis takes it for a transfer
+    const bool empty_is_none =  // StragglerAnalysis takes it for a transfer
+        !table.alone_s.empty() && !is_peer_comm(type);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const float t = (start[lane] + duration[lane]) - latest[lane];
       clamped += t <= kClamp && meets && duration[lane] > 0 ? 1 : 0;

@@ -32,7 +32,8 @@ enum class TraceWorkers {
 ///                               or expert-parallel groups: as long as the worker itself computes
 ///   …-tp-comm                   then, what is left of the pass: those transfers, and waiting.
 ///                               Where parameters are gathered within passes all have it, and begin
-///                               when they wait for the first parameters
+///                               when they wait for the first parameters: behind the sums of
+///                               gradients among replicas, where those hold them up
 ///   …-recv                      from the end of the same direction's computation before, when
 ///                               Megatron would post it, to its arrival
 ///   params-all-gather           one for each chunk: from the end of the one before, what comes

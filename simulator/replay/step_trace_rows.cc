@@ -57,8 +57,11 @@ void take_turns(Span& first, Span& second, Time there) {
 /// A pass that waits for its turn on the worker, not to be launched, begins when the wait does:
 /// behind weights' gradients that have no row, when the pass before them ends; but not before its
 /// message is there. For passes that take turns see take_turns().
-/// With `gathers` all passes but the first do so: they wait for the parameters they begin with.
-void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gathers) {
+/// With `gathers` all passes but the first do so: they wait for the parameters they begin with,
+/// which are gathered behind what is summed of gradients among replicas before (`sums`, when those
+/// end).
+void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gathers,
+                         const std::vector<Time>& sums) {
   std::vector<std::pair<Rows::key_type, Span*>> passes;
   for (auto& [key, span] : rows) {
     if (is_compute(std::get<0>(key))) {
@@ -82,7 +85,14 @@ void begin_with_the_wait(Rows& rows, const std::vector<Span>& weights, bool gath
       ended = std::max(ended, pass->end);
       continue;
     }
-    const Time from = std::max(ended, there);
+    Time from = std::max(ended, there);
+    if (const auto first = rows.find({TraceOp::kParamsAllGather, chunk, -1});
+        type == TraceOp::kForwardCompute && first != rows.end()) {
+      from = std::max(from, first->second.end);  // of a chunk's first pass
+    }
+    for (const Time sum : sums) {
+      from = sum <= pass->begin ? std::max(from, sum) : from;
+    }
     bool behind = false;
     for (const Span& each : weights) {
       if (each.end > from && each.end <= pass->begin) {
@@ -202,6 +212,7 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
   };
   Collected all;
   std::map<std::int32_t, std::vector<const Entry*>> gathers, behind;  // of each chunk
+  std::vector<Time> sums;  // of gradients among replicas that each hold all parameters
   const Time optimized = optimized_by(entries);
   for (const Entry& entry : entries) {
     const bool computes = entry.comm == CommType::kNone;
@@ -231,6 +242,10 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     }
     span.bytes += entry.bytes;
     span.family = is_compute(*type) || computes ? span.family : entry.family;
+    if (passes_gather_ && *type == TraceOp::kGradsReduceScatter &&
+        entry.comm == CommType::kAllReduce) {
+      sums.push_back(entry.end);
+    }
     if (is_compute(*type)) {
       all.compute.cover(entry.begin, entry.end);
     } else if (*type == TraceOp::kGradsReduceScatter) {
@@ -262,7 +277,7 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
   }
   put_before_the_step(all.rows, before);
   if (side_by_side_ || !all.weights.empty() || passes_gather_) {
-    begin_with_the_wait(all.rows, all.weights, passes_gather_);
+    begin_with_the_wait(all.rows, all.weights, passes_gather_, sums);
   }
   all.all_computed = all.compute.end;
   for (const Span& each : all.weights) {
