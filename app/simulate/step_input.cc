@@ -67,7 +67,16 @@ Workload load_workload(const SimulateOptions& options, std::vector<std::string>&
     if (workload.jobs.size() != 1) {
       throw Error("several jobs: --gpus cannot say whose GPUs it means").at(options.workload);
     }
-    workload.jobs.front().parallel.gpus = options.gpus;
+    WorkloadJob& job = workload.jobs.front();
+    if (std::holds_alternative<OpTable>(job.work) && options.gpus != job.parallel.gpus) {
+      throw Error(fmt::format("{} GPUs for a job of {}, whose operations are given rank by rank",
+                              options.gpus, job.parallel.gpus))
+          .at(options.workload)
+          .field("--gpus")
+          .expected(std::to_string(job.parallel.gpus))
+          .hint("only a table of layers runs on other numbers; generate the workload anew");
+    }
+    job.parallel.gpus = options.gpus;
   }
   return workload;
 }
