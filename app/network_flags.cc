@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "simulator/collectives/building.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/collectives/nccl_fabric.h"
 
 namespace lockstep {
 
@@ -199,7 +200,8 @@ double error_budget(const std::string& text) {
 
 bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape,
                   std::string_view gpu_type) {
-  return flags.nvls && op == CommType::kAllReduce && (gpu_type == "H100" || gpu_type == "H800") &&
+  const std::string series = gpu_series(gpu_type);
+  return flags.nvls && op == CommType::kAllReduce && (series == "h100" || series == "h800") &&
          fewest_a_server(shape) >= 8;
 }
 

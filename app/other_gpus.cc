@@ -15,7 +15,9 @@ std::set<std::string> gpu_types_of(const Topology& topology, std::int64_t gpus) 
       break;
     }
     const Node& node = topology.nodes[gpu.index()];
-    types.insert(topology.gpu_types[static_cast<std::size_t>(node.gpu_type)]);
+    const std::string& type = topology.gpu_types[static_cast<std::size_t>(node.gpu_type)];
+    const GpuSpec* known = find_gpu_spec(type);
+    types.insert(known != nullptr ? std::string(known->name) : type);
   }
   return types;
 }
@@ -32,10 +34,11 @@ void take_gpu_type(const Topology& topology, ExactJob& described) {
 
 std::string other_gpus(const Topology& topology, const Job& job) {
   const std::set<std::string> types = gpu_types_of(topology, job.gpus);
-  return types == std::set{job.gpu_type}
+  const std::string taken(gpu_spec(job.gpu_type).name);
+  return types == std::set{taken}
              ? std::string()
              : fmt::format("the topology's GPUs are {}, but all are taken for {} (--gpu-type)",
-                           fmt::join(types, " and "), job.gpu_type);
+                           fmt::join(types, " and "), taken);
 }
 
 std::string other_nvlinks(const Topology& topology) {

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// Of the first so many GPUs.
+/// Of the first so many GPUs, by the names of gpu_specs() where those have them.
 std::set<std::string> gpu_types_of(const Topology& topology, std::int64_t gpus);
 
 /// Takes a job's times from the GPUs that a topology has, unless a flag says whose they are, or its

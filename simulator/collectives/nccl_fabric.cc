@@ -1,5 +1,6 @@
 #include "simulator/collectives/nccl_fabric.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -7,14 +8,28 @@
 
 namespace lockstep {
 
+std::string gpu_series(std::string_view gpu_type) {
+  const std::string text = to_lower(gpu_type);
+  std::string_view rest = text;
+  for (const std::string_view vendor : {"nvidia", "tesla", "amd", "instinct"}) {
+    rest.remove_prefix(rest.starts_with(vendor) ? vendor.size() : 0);
+    rest.remove_prefix(std::min(rest.find_first_not_of(" -_"), rest.size()));
+  }
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto digits = std::find_if_not(rest.begin(), rest.end(), letter);
+  return {rest.begin(), std::find_if_not(digits, rest.end(), is_digit)};
+}
+
 GpuArch arch_of(std::string_view gpu_type) {
-  if (gpu_type.starts_with("V")) {
+  const std::string series = gpu_series(gpu_type);
+  if (series.starts_with('v')) {
     return GpuArch::kVolta;
   }
-  if (gpu_type.starts_with("A")) {
+  if (series.starts_with('a')) {
     return GpuArch::kAmpere;
   }
-  return gpu_type.find('B') != std::string_view::npos ? GpuArch::kBlackwell : GpuArch::kHopper;
+  return series.starts_with('b') || series.starts_with("gb") ? GpuArch::kBlackwell
+                                                             : GpuArch::kHopper;
 }
 
 NcclVersion parse_nccl_version(std::string_view text) {

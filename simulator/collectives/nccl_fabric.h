@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/units.h"
@@ -10,9 +11,13 @@ namespace lockstep {
 
 enum class GpuArch : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 
-/// The architecture of a GPU type such as "H100" or "GB200": V100 is Volta; names that start with A
-/// Ampere; H100, H800, H20, H200, GH200 Hopper; names with a B Blackwell; others are taken for
-/// Hopper.
+/// "h100" of "H100", "h100-80GB" and "NVIDIA H100 80GB HBM3": the letters and the digits behind
+/// them that name a GPU, in small letters, without its vendor, form factor and memory.
+std::string gpu_series(std::string_view gpu_type);
+
+/// The architecture of a GPU type by gpu_series(): V100 is Volta; names that start with A Ampere;
+/// H100, H800, H20, H200, GH200 Hopper; names that start with B or GB Blackwell; others are taken
+/// for Hopper.
 GpuArch arch_of(std::string_view gpu_type);
 
 /// What NCCL looks at when it chooses how to carry out a collective: the links of one server.

@@ -329,6 +329,13 @@ TEST(Arch, ByName) {
   EXPECT_EQ(arch_of("A800"), GpuArch::kAmpere);
   EXPECT_EQ(arch_of("H20"), GpuArch::kHopper);
   EXPECT_EQ(arch_of("GB200"), GpuArch::kBlackwell);
+  EXPECT_EQ(arch_of("b300"), GpuArch::kBlackwell);
+  // Neither case nor a vendor nor memory ("80GB" has a B) makes another GPU of it.
+  EXPECT_EQ(arch_of("a100"), GpuArch::kAmpere);
+  EXPECT_EQ(arch_of("NVIDIA A100-SXM4-80GB"), GpuArch::kAmpere);
+  EXPECT_EQ(arch_of("Tesla V100-SXM2-32GB"), GpuArch::kVolta);
+  EXPECT_EQ(arch_of("H100-SXM5-80GB"), GpuArch::kHopper);
+  EXPECT_EQ(arch_of("NVIDIA H100 80GB HBM3"), GpuArch::kHopper);
 }
 
 TEST(Names, GoBothWays) {
