@@ -91,9 +91,11 @@ std::vector<NameCost> cost_by_name(const StepResult& result) {
 
 class Writer {
  public:
-  Writer(const StepResult& result, const Topology* topology, std::size_t width)
+  Writer(const StepResult& result, const Topology* topology, std::size_t width,
+         std::string_view job)
       : result_(result),
         topology_(topology),
+        job_(job),
         width_(std::max(width, kMinWidth)),
         unit_(unit_for(result.total)) {}
 
@@ -126,6 +128,21 @@ class Writer {
   /// Without control characters; longer than a line only if it is to be cut.
   std::string shown(std::string_view name) const { return printable(name, 4 * width_); }
 
+  /// How the job is cut, the first of several, by the degrees of the result.
+  std::string degrees() const {
+    const Parallelism& p = result_.parallel;
+    const bool several = result_.jobs.size() > 1;
+    const std::int64_t gpus = several ? p.gpus : result_.gpus;
+    std::string text =
+        several ? fmt::format("{} GPUs, {} jobs; the first: ", result_.gpus, result_.jobs.size())
+                : "";
+    text += fmt::format("{} GPUs: tp {}, pp {}", gpus, p.tp, p.pp);
+    if (p.tp > 0 && p.pp > 0) {
+      text += fmt::format(", dp {}", gpus / (p.tp * p.pp));
+    }
+    return text + fmt::format(", ep {}, {} micro-batch{}", p.ep, p.ga, p.ga == 1 ? "" : "es");
+  }
+
   void headline() {
     line(fmt::format("step time  {}", to_text(result_.total)));
     if (result_.recalled_flows > 0 || result_.error > Time()) {
@@ -143,17 +160,10 @@ class Writer {
              what;
     }
     line(what);
-    const Parallelism& p = result_.parallel;
-    const bool several = result_.jobs.size() > 1;
-    const std::int64_t gpus = several ? p.gpus : result_.gpus;
-    std::string job =
-        several ? fmt::format("{} GPUs, {} jobs; the first: ", result_.gpus, result_.jobs.size())
-                : "";
-    job += fmt::format("{} GPUs: tp {}, pp {}", gpus, p.tp, p.pp);
-    if (p.tp > 0 && p.pp > 0) {
-      job += fmt::format(", dp {}", gpus / (p.tp * p.pp));
+    const std::string job = job_.empty() ? degrees() : job_;
+    for (const std::string_view each : split(job, '\n')) {
+      line(each);
     }
-    line(job + fmt::format(", ep {}, {} micro-batch{}", p.ep, p.ga, p.ga == 1 ? "" : "es"));
     const std::string first = to_text(result_.first_rank_end);
     const std::string last = to_text(result_.last_rank_end);
     if (first != last) {
@@ -354,6 +364,7 @@ class Writer {
 
   const StepResult& result_;
   const Topology* topology_;
+  std::string job_;
   std::size_t width_;
   Unit unit_;
   std::string text_;
@@ -361,8 +372,9 @@ class Writer {
 
 }  // namespace
 
-std::string step_table(const StepResult& result, const Topology* topology, std::size_t width) {
-  return Writer(result, topology, width).write();
+std::string step_table(const StepResult& result, const Topology* topology, std::size_t width,
+                       std::string_view job) {
+  return Writer(result, topology, width, job).write();
 }
 
 }  // namespace lockstep

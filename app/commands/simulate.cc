@@ -17,6 +17,7 @@
 #include "app/generate_exact.h"
 #include "app/real_rates.h"
 #include "app/simulate/byteps_trace.h"
+#include "app/simulate/job_figures.h"
 #include "app/simulate/job_matrix.h"
 #include "app/simulate/run_analytic.h"
 #include "app/simulate/run_flow.h"
@@ -165,6 +166,8 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
     more["job_matrix"] = job_matrix_json(*matrix);
     text += "\n" + job_matrix_text(*matrix);
   }
+  const std::string lines =
+      job != nullptr && result.jobs.size() < 2 ? job_lines(*job, result.total) : "";
   std::string json;
   if (options.json || options.output.wanted()) {
     json = with_command(step_json(result, topology, more));
@@ -201,7 +204,7 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
   }
   write_file("-", options.json
                       ? json
-                      : for_terminal(step_table(result, topology, terminal_width()) + text));
+                      : for_terminal(step_table(result, topology, terminal_width(), lines) + text));
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {

@@ -1,5 +1,7 @@
 #include "app/simulate/job_figures.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "generator/compute/gpu_spec.h"
 #include "generator/exact/model_flops.h"
@@ -41,6 +43,26 @@ Json headline_json(const ExactJob& exact, Time step, double gpu_hour_price) {
     json["cost_per_Mtoken"] = hours_per_million * gpu_hour_price;
   }
   return json;
+}
+
+std::string job_lines(const ExactJob& exact, Time step) {
+  const Job& job = exact.job;
+  const Json figures = headline_json(exact, step, 0);
+  const double flops = figures["model_flops"].get<double>();
+  return fmt::format(
+      "{} GPUs: tp {}, {}pp {}, dp {}, ep {}, {} micro-batch{}\n"
+      "{:.0f} tokens/s, {:.1f} TFLOP/s a GPU, {:.1f} % MFU, sequences of {} tokens",
+      job.gpus, job.tp, job.cp > 1 ? fmt::format("cp {}, ", job.cp) : "", job.pp, job.dp(), job.ep,
+      job.microbatches(), job.microbatches() == 1 ? "" : "es",
+      figures["tokens_per_s"].get<double>(),
+      flops / step.seconds() / static_cast<double>(job.gpus) / 1e12,
+      figures["mfu"].get<double>() * 100, job.seq);
+}
+
+Json parallel_json(const Job& job) {
+  return {{"tp", job.tp},  {"cp", job.cp},   {"ep", job.ep},
+          {"pp", job.pp},  {"vpp", job.vpp}, {"ga", job.microbatches()},
+          {"dp", job.dp()}};
 }
 
 Json roofline_json(const ExactJob& exact) {

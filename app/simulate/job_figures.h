@@ -10,6 +10,12 @@ namespace lockstep {
 /// FLOPs utilisation and GPU hours; the price of a million tokens if `gpu_hour_price` is positive.
 Json headline_json(const ExactJob& job, Time step, double gpu_hour_price);
 
+/// Two lines for a terminal: how the job is cut, and how fast it trains.
+std::string job_lines(const ExactJob& job, Time step);
+
+/// "parallel" of docs/formats/simulate-json.md.
+Json parallel_json(const Job& job);
+
 /// Its operators and the GPU's roofs, for "roofline" of the same.
 /// PRECONDITION: exact_workload_of() was called.
 Json roofline_json(const ExactJob& job);

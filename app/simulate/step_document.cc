@@ -20,6 +20,7 @@ void label_step(const SimulateOptions& options, StepResult& result) {
 Json more_of_step(const SimulateOptions& options, const StepResult& result, const ExactJob* job) {
   Json more = Json::object();
   if (job != nullptr) {
+    more["parallel"] = parallel_json(job->job);
     more["memory"] = memory_json(*job);
     for (const MemoryTimeline& each : result.memory) {
       more["memory"]["over_time"].push_back({{"rank", each.rank},
