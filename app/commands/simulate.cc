@@ -86,6 +86,7 @@ std::vector<const char*> flags_of_formulas(const SimulateOptions& options) {
         std::pair("--nics-per-server", options.nics_per_server > 0),
         std::pair("--nvlink", !options.nvlink.empty()), std::pair("--nic", !options.nic.empty()),
         std::pair("--nic-type", !options.nic_type.empty()),
+        std::pair("--gpu-type", !options.gpu_type.empty() && !options.workload.empty()),
         std::pair("--busbw", !options.busbw.empty()),
         std::pair("--ratios", !options.ratios.empty()),
         std::pair("--dp-overlap", options.dp_overlap > 0),
