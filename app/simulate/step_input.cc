@@ -87,6 +87,16 @@ bool has_tables(const Workload& workload) {
   });
 }
 
+/// Without compute times AICB writes 1 (ns) in each phase.
+bool has_placeholders_alone(const WorkloadJob& job) {
+  const auto* table = std::get_if<LayerTable>(&job.work);
+  return table != nullptr && !table->layers.empty() &&
+         std::ranges::all_of(table->layers, [](const Layer& layer) {
+           return std::max({layer.forward.compute, layer.input_grad.compute,
+                            layer.weight_grad.compute}) <= Time::ns(1);
+         });
+}
+
 /// --semantics megatron: every table of layers as the pipeline that it stands for.
 void take_semantics(const SimulateOptions& options, Workload& workload) {
   for (WorkloadJob& each : workload.jobs) {
@@ -181,6 +191,11 @@ StepInput read_step_input(SimulateOptions& options) {
                           input.job->warnings.end());
   } else {
     input.workload = load_workload(options, input.warnings);
+    if (std::ranges::any_of(input.workload.jobs, has_placeholders_alone)) {
+      input.warnings.push_back(
+          "the workload has no compute times, only AICB's placeholder of 1 ns a layer, so that the "
+          "step is communication alone (lockstep generate --aiob_enable takes times from a file)");
+    }
   }
   add_beside(options, input.workload, input.warnings);
   const bool tables = has_tables(input.workload);
