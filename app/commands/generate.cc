@@ -241,6 +241,14 @@ ExitCode generate(const GenerateFlags& flags) {
     constexpr std::array<std::string_view, 6> kStarts{"--generator", "--list-models",
                                                       "--model",     "--model-file",
                                                       "--hf-config", "--from-megatron-args"};
+    if (flags.flavour == "aicb") {
+      throw Error("AICB's flavour is written by a generator of AICB's")
+          .field("--flavour")
+          .expected("--generator NAME beside it")
+          .hint(
+              "--generator simai-training writes SimAI's text; 'lockstep generate --help' lists "
+              "all");
+    }
     for (const std::string& word : flags.app->remaining()) {
       const std::string_view near = word.starts_with("--") ? closest(word, kStarts) : "";
       if (!near.empty()) {
