@@ -258,6 +258,10 @@ Grid parse_grid(std::string_view text, const std::string& file) {
   fields.allow(kKeys);
   Grid grid;
   grid.file = file;
+  if (fields.text("command").find(" -") != std::string::npos) {
+    throw fields.error("a command with flags", "command")
+        .expected("its name alone, such as simulate; flags stand under 'flags'");
+  }
   grid.command = kCommands[fields.choice("command", kCommands)];
   FlagNames names(file);
   if (fields.has("axes")) {

@@ -2,6 +2,7 @@
 lockstep_cli_test(cli_sweep_list ARGS sweep tests/data/sweep/engines.yaml --list GOLDEN sweep/engines.list.txt)
 lockstep_cli_test(cli_sweep ARGS sweep tests/data/sweep/engines.yaml -o @OUT@ OUT "^6 of 6 points, 6 of them computed now: 6 done$" "^written: @OUT@/table.csv")
 lockstep_cli_test(cli_sweep_no_grid ARGS sweep absent.yaml -o @OUT@ EXIT 2 ERR "absent.yaml: cannot read the file")
+lockstep_cli_test(cli_sweep_flags_behind_command ARGS sweep tests/data/sweep/flags-behind-command.yaml -o @OUT@ EXIT 2 ERR "flags-behind-command.yaml:1: command: a command with flags" "flags stand under 'flags'")
 lockstep_cli_test(cli_sweep_bad_grid ARGS sweep tests/fuzz/corpus/grid/quote.yaml -o @OUT@ EXIT 2 ERR "quote.yaml:3: axes: is no list")
 lockstep_cli_test(cli_sweep_retry_restart ARGS sweep tests/data/sweep/engines.yaml -o @OUT@ --retry --restart EXIT 2 ERR "--restart excludes --retry")
 if(TARGET lockstep-packet)
