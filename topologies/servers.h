@@ -23,7 +23,7 @@ struct Servers {
 
 /// What differs between templates in the flags all of them share.
 struct ServerDefaults {
-  std::string_view gpus_per_server = "8", nvlink = "2880Gbps", nic = "400Gbps";
+  std::string_view gpus_per_server = "8", nvlink = "2880Gbps", nic = "400Gbps", gpu_type = "H100";
 };
 
 constexpr std::array<BuilderFlag, 8> server_flags(const ServerDefaults& d = {}) {
@@ -31,7 +31,7 @@ constexpr std::array<BuilderFlag, 8> server_flags(const ServerDefaults& d = {}) 
   return {{
       {"gpus-per-server gpu_per_server gps", kCount, d.gpus_per_server,
        "GPUs in a server (an NVLink domain)", 1, 1 << 20},
-      {"gpu-type gt", kWord, "H100", "GPU type", 0, 0},
+      {"gpu-type gt", kWord, d.gpu_type, "GPU type", 0, 0},
       {"nvswitches-per-server nv_switch_per_server nsps", kCount, "1",
        "NVSwitches in a server, 0 for none", 0, 64},
       {"nvlink nvlink_bw nvbw", kRate, d.nvlink, "rate from GPU to each NVSwitch", 0, 0},

@@ -6,6 +6,7 @@ lockstep_cli_test(cli_topology_server8 ARGS topology build --template Spectrum-X
 lockstep_cli_test(cli_topology_spectrum16 ARGS topology build --template Spectrum-X -g 16 -psn 8 -o - GOLDEN ../../topologies/catalogue/spectrum16.txt)
 lockstep_cli_test(cli_topology_rail128 ARGS topology build --template rail-optimised -psn 16 -o - GOLDEN ../../topologies/catalogue/rail128.txt)
 lockstep_cli_test(cli_topology_hpn64 ARGS topology build -topo AlibabaHPN -g 64 -asn 16 -psn 8 --dp -o - GOLDEN ../../topologies/catalogue/hpn64.txt)
+lockstep_cli_test(cli_topology_nvl72_type ARGS topology describe nvl72 OUT "8 of 72 GB200 GPUs")
 lockstep_cli_test(cli_topology_nvl72x2 ARGS topology build --template nvl72 --racks 2 --racks-per-leaf=2 --spine-switches 4 --format json -o - GOLDEN ../../topologies/catalogue/nvl72x2.json)
 lockstep_cli_test(cli_topology_mixed32 ARGS topology build --template heterogeneous --gpus-a 16 --gpus-b 16 --spine-switches 4 --format json -o - GOLDEN ../../topologies/catalogue/mixed32.json)
 

@@ -17,7 +17,7 @@ constexpr auto kFlags =
         {"spine-switches psw_switch_num psn", kCount, "18", "spine switches", 1, 1 << 16},
         {"uplink ap_bandwidth apbw", kRate, "3200Gbps", "rate from leaf to spine", 0, 0},
     }} +
-    server_flags({.gpus_per_server = "72", .nvlink = "7200Gbps"});
+    server_flags({.gpus_per_server = "72", .nvlink = "7200Gbps", .gpu_type = "GB200"});
 
 /// Racks that are one NVLink domain each (NVL72: 72 GPUs), joined by rail-optimised leaves and
 /// spines. The NVSwitches of a rack are one node by default, at the GPU's whole rate (900 GB/s each
