@@ -165,6 +165,10 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   }
   exact.job = job_from_flags(args);
   exact.job.model = model_of(args, launch ? &*launch : nullptr);
+  if (args.given("fp8_recipe") && exact.job.precision != Precision::kFp8) {
+    warnings.add(fmt::format("--fp8_recipe changes nothing: products are in {} (--precision)",
+                             to_text(exact.job.precision)));
+  }
   if (launch) {
     take_megatron_batch(args, exact.job);
     if (const std::string unread = unread_flags(*launch); !unread.empty()) {
