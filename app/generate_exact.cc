@@ -124,6 +124,23 @@ void take_megatron_batch(const ArgValues& args, Job& job) {
   }
 }
 
+/// A table of positions has a row for each token of a sequence: where no length is given none is
+/// longer, and one that is gets a warning.
+void fit_positions(const ArgValues& args, Job& job, Warnings& warnings) {
+  for (const Module& module : job.model.before) {
+    if (module.kind != ModuleKind::kEmbedding || module.name != "embedding.positions" ||
+        job.seq <= module.in) {
+      continue;
+    }
+    if (args.given("seq")) {
+      warnings.add(fmt::format("sequences of {} tokens, but {} has a table of {} positions (--seq)",
+                               job.seq, printable(job.model.name), module.in));
+    } else {
+      job.seq = module.in;
+    }
+  }
+}
+
 /// The process that is named, or the model file's own.
 std::optional<Process> process_of(const ArgValues& args) {
   if (args.given("process")) {
@@ -165,6 +182,7 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   }
   exact.job = job_from_flags(args);
   exact.job.model = model_of(args, launch ? &*launch : nullptr);
+  fit_positions(args, exact.job, warnings);
   if (args.given("fp8_recipe") && exact.job.precision != Precision::kFp8) {
     warnings.add(fmt::format("--fp8_recipe changes nothing: products are in {} (--precision)",
                              to_text(exact.job.precision)));
