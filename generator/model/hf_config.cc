@@ -159,6 +159,7 @@ std::vector<Type> make_types() {
        decoder_with({{"ffn_dim", "ffn"}, {"max_position_embeddings", "positions", true, 2}}),
        {},
        {}},
+      {"phi3", "llama", decoder_with({kv_heads, head_dim, ffn, window}), {}, {}},
       {"qwen2",
        "llama",
        decoder_with({kv_heads, ffn}),

@@ -27,6 +27,21 @@ std::string failure(std::string_view config) {
 
 double zoo(std::string_view name) { return model_parameters(find_model(name)).total; }
 
+// Phi-3-mini and Phi-4: the parameters of their published weights, 3,821,079,552 and
+// 14,659,507,200.
+TEST(HfConfig, KnowsPhi3) {
+  EXPECT_EQ(total(R"({"model_type": "phi3", "hidden_size": 3072, "num_hidden_layers": 32,
+                      "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
+                      "intermediate_size": 8192, "sliding_window": 2047,
+                      "tie_word_embeddings": false})"),
+            3'821'079'552);
+  EXPECT_EQ(total(R"({"model_type": "phi3", "hidden_size": 5120, "num_hidden_layers": 40,
+                      "num_attention_heads": 40, "num_key_value_heads": 10, "vocab_size": 100352,
+                      "intermediate_size": 17920, "sliding_window": null,
+                      "tie_word_embeddings": false})"),
+            14'659'507'200);
+}
+
 TEST(HfConfig, AgreesWithTheZoo) {
   EXPECT_EQ(total(R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
                       "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
