@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 #include <span>
 #include <string>
@@ -98,17 +99,13 @@ class Rails {
 /// ECMP's choices for one flow.
 class Picker {
  public:
-  Picker(const FlowKey& key, bool by_channel)
+  explicit Picker(const FlowKey& key)
       : source_(node_address(key.source)),
         destination_(node_address(key.destination)),
-        ports_(key.source_port | std::uint32_t{key.destination_port} << 16),
-        channel_(static_cast<std::uint32_t>(key.channel)),
-        by_channel_(by_channel) {}
+        ports_(key.source_port | std::uint32_t{key.destination_port} << 16) {}
 
   /// Which of `count` ports a flow takes at its source.
-  std::size_t at_source(std::size_t count) {
-    return by_channel_ ? channel_ % count : at(kHostHashSeed, count);
-  }
+  std::size_t at_source(std::size_t count) { return at(kHostHashSeed, count); }
   std::size_t at_forwarder(NodeId node, std::size_t count) {
     return at(static_cast<std::uint32_t>(node.value), count);
   }
@@ -123,9 +120,22 @@ class Picker {
     by_port_ = true;
     return murmur3_x86_32(source_, destination_, ports_, seed) % count;
   }
-  std::uint32_t source_, destination_, ports_, channel_;
-  bool by_channel_, by_port_ = false;
+  std::uint32_t source_, destination_, ports_;
+  bool by_port_ = false;
 };
+
+/// Which of `count` ports of a GPU a channel takes with rail affinity, where its server has `gpus`.
+std::size_t port_of_channel(std::int32_t channel, std::int32_t gpus, std::size_t count) {
+  if (count == 1) {
+    return 0;
+  }
+  const std::int32_t odd = gpus >> std::countr_zero(static_cast<std::uint32_t>(gpus));
+  auto sum = static_cast<std::size_t>(channel % odd);
+  for (auto rest = static_cast<std::size_t>(channel / odd); rest > 0; rest /= count) {
+    sum += rest % count;
+  }
+  return sum % count;
+}
 
 }  // namespace
 
@@ -137,7 +147,15 @@ struct Router::State {
         nvlink(t, adjacency, NodeKind::kNvSwitch),
         fabric(t, adjacency, NodeKind::kSwitch),
         rails(t, fabric),
-        amount(static_cast<std::size_t>(std::max(nvlink.size(), fabric.size()))) {}
+        amount(static_cast<std::size_t>(std::max(nvlink.size(), fabric.size()))) {
+    for (const Node& node : t.nodes) {
+      if (node.kind == NodeKind::kGpu && node.server >= 0) {
+        const auto server = static_cast<std::size_t>(node.server);
+        gpus_of_server.resize(std::max(gpus_of_server.size(), server + 1));
+        ++gpus_of_server[server];
+      }
+    }
+  }
 
   bool same_server(NodeId a, NodeId b) const {
     const std::int32_t server = topology.nodes[a.index()].server;
@@ -147,6 +165,20 @@ struct Router::State {
     const std::span<const Neighbour> all = adjacency.of(a);
     const auto found = std::ranges::lower_bound(all, b, {}, &Neighbour::node);
     return found != all.end() && found->node == b;
+  }
+  /// Whether what a plane carries is spread over all shortest ways.
+  bool spreads(const ForwardingPlane& plane) const {
+    return options.spray || (&plane == &nvlink && !options.hash_nvlinks);
+  }
+  /// Whether the source picks its port by channel.
+  bool by_channel(const ForwardingPlane& plane, NodeId source) const {
+    return options.rail_affinity && &plane == &fabric &&
+           topology.nodes[source.index()].kind == NodeKind::kGpu;
+  }
+  std::size_t port_by_channel(const FlowKey& key, std::size_t count) const {
+    const std::int32_t server = topology.nodes[key.source.index()].server;
+    return port_of_channel(
+        key.channel, server < 0 ? 1 : gpus_of_server[static_cast<std::size_t>(server)], count);
   }
   bool direct(const FlowKey& key, Route& route);
   bool find_exits(ForwardingPlane& plane, const FlowKey& key);
@@ -165,6 +197,7 @@ struct Router::State {
   Adjacency adjacency;
   ForwardingPlane nvlink, fabric;
   Rails rails;
+  std::vector<std::int32_t> gpus_of_server;
   // Scratch, kept so that a route allocates nothing.
   std::vector<NextHop> exits;              // the source's ports that lie on shortest paths
   std::vector<NextHop> entries;            // the last forwarder's ports to the destination
@@ -172,7 +205,7 @@ struct Router::State {
   std::vector<std::int32_t> wave, coming;  // sprayed: forwarders at one distance, and the next
 };
 
-/// Takes one of the links between the two nodes, if there are any (sprayed: all of them).
+/// Takes one of the links between the two nodes, if there are any (spread: all of them).
 bool Router::State::direct(const FlowKey& key, Route& route) {
   const std::span<const Neighbour> all = adjacency.of(key.source);
   const auto [first, last] =
@@ -182,13 +215,19 @@ bool Router::State::direct(const FlowKey& key, Route& route) {
   if (count == 0) {
     return false;
   }
-  if (options.spray) {
+  const auto is_switch = [&](NodeId node) {
+    return topology.nodes[node.index()].kind == NodeKind::kSwitch;
+  };
+  const ForwardingPlane& plane =
+      is_switch(key.source) || is_switch(key.destination) ? fabric : nvlink;
+  if (spreads(plane)) {
     for (auto i = first; i != last; ++i) {
       route.hops.push_back({i->port, 1.0 / static_cast<double>(count)});
     }
   } else {
-    Picker picker(key, options.rail_affinity);
-    const std::size_t pick = picker.at_source(count);
+    Picker picker(key);
+    const std::size_t pick =
+        by_channel(plane, key.source) ? port_by_channel(key, count) : picker.at_source(count);
     route.hops.push_back({all[static_cast<std::size_t>(first - all.begin()) + pick].port});
     route.by_port |= picker.by_port();
   }
@@ -226,7 +265,7 @@ bool Router::State::over(ForwardingPlane& plane, const FlowKey& key, Route& rout
   if (!find_exits(plane, key)) {
     return false;
   }
-  if (options.spray) {
+  if (spreads(plane)) {
     spray(plane, key, route);
   } else {
     walk(plane, key, route);
@@ -235,9 +274,10 @@ bool Router::State::over(ForwardingPlane& plane, const FlowKey& key, Route& rout
 }
 
 void Router::State::walk(ForwardingPlane& plane, const FlowKey& key, Route& route) {
-  Picker picker(key, options.rail_affinity);
+  Picker picker(key);
   const std::int32_t target = plane.target(key.destination);
-  NextHop hop = exits[picker.at_source(exits.size())];
+  NextHop hop = exits[by_channel(plane, key.source) ? port_by_channel(key, exits.size())
+                                                    : picker.at_source(exits.size())];
   if (hop.port.valid()) {
     route.hops.push_back({hop.port});
   }
@@ -280,8 +320,8 @@ void Router::State::spray(ForwardingPlane& plane, const FlowKey& key, Route& rou
   const auto take = [&](std::int32_t forwarder) {
     return std::exchange(amount[static_cast<std::size_t>(forwarder)], 0.0);
   };
-  if (options.rail_affinity) {
-    exits = {exits[Picker(key, true).at_source(exits.size())]};
+  if (by_channel(plane, key.source)) {
+    exits = {exits[port_by_channel(key, exits.size())]};
   }
   coming.clear();
   add_even(exits, 1.0, route);

@@ -13,6 +13,9 @@ namespace lockstep {
 struct RouteOptions {
   bool spray = false;          ///< split a flow evenly over all shortest paths (packet spraying)
   bool rail_affinity = false;  ///< a GPU with several NIC ports picks by channel, not by hash
+  /// Within a server, hash a flow onto one NVSwitch and one of parallel NVLinks (SimAI), instead of
+  /// spreading it evenly over all, as GPUs interleave what they send by address.
+  bool hash_nvlinks = false;
   /// To another server and another rail, go over NVLink to a local GPU on the destination's rail
   /// first (NCCL's PXN): the one at the destination's place in its server, or else the first. GPUs
   /// of a server that hang on the same leaves are on one rail; rails are numbered in order of their
@@ -54,8 +57,14 @@ struct FlowKey {
 /// hops in ascending node id (parallel links in link order). The seed is the node id at a switch
 /// or NVSwitch and kHostHashSeed where the flow starts; the address of node i
 /// is 11.(i/256).(i%256).1. This is SimAI's rule (docs/models.md). Behind a PXN relay the source
-/// address is the relay's. With rail_affinity a GPU takes port number channel mod ports instead,
-/// among its nearest ones.
+/// address is the relay's. With rail_affinity a GPU takes port number (s + channel mod q) mod P of
+/// its P nearest ones instead, q the odd part of the number of its server's GPUs, G, and s the sum
+/// of the digits of channel div q to the base P. A GPU has channels at equal distances: of a ring
+/// those G apart, or G/2, G/4, … where a group has fewer ranks of its server. With P a power of two
+/// all of these take the ports in even parts.
+///
+/// NVLinks are not ECMP's, but with hash_nvlinks: what goes over them is spread evenly over all
+/// shortest ways, sprayed or not, direct links and the way to a PXN relay too.
 ///
 /// A route takes about a microsecond and, once the tables are warm, allocates nothing. Tables: see
 /// ForwardingPlane; memory is bounded, never GPUs squared. The topology must be valid and

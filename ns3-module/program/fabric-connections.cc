@@ -4,6 +4,7 @@
 #include "fabric-connections.h"
 
 #include "base/error.h"
+#include "topologies/ecmp_hash.h"
 
 #include "ns3/uinteger.h"
 
@@ -16,13 +17,13 @@ namespace
 
 /**
  * \param options how ways are chosen
- * \param spray whether all are found at once
- * \return the same with that
+ * \return the same with one way for each flow, hashed everywhere
  */
 lockstep::RouteOptions
-With(lockstep::RouteOptions options, bool spray)
+Single(lockstep::RouteOptions options)
 {
-    options.spray = spray;
+    options.spray = false;
+    options.hash_nvlinks = true;
     return options;
 }
 
@@ -30,8 +31,8 @@ With(lockstep::RouteOptions options, bool spray)
 
 FabricConnections::Map::Map(const lockstep::Topology& topology,
                             const lockstep::RouteOptions& options)
-    : single(topology, With(options, false)),
-      all(topology, With(options, true))
+    : single(topology, Single(options)),
+      all(topology, options)
 {
 }
 
@@ -40,15 +41,17 @@ FabricConnections::FabricConnections(const lockstep::Topology& topology,
                                      Ptr<Fabric> fabric,
                                      bool freshPorts)
     : m_topology(topology),
-      m_options(With(options, false)),
+      m_options(options),
       m_map(topology, options),
       m_spray(options.spray),
       m_fabric(fabric),
       m_freshPorts(freshPorts)
 {
-    UintegerValue classes;
-    m_fabric->GetAttribute("Classes", classes);
-    m_classes = classes.Get();
+    UintegerValue value;
+    m_fabric->GetAttribute("Classes", value);
+    m_classes = value.Get();
+    m_fabric->GetAttribute("Payload", value);
+    m_payload = static_cast<int64_t>(value.Get());
 }
 
 void
@@ -77,8 +80,7 @@ FabricConnections::Connect(int32_t source,
             .expected("one of 0 to " + std::to_string(m_classes - 1))
             .hint("--fabric Classes=N makes more of them");
     }
-    m_connections.push_back(
-        {source, destination, channel, static_cast<uint32_t>(trafficClass), NONE});
+    m_connections.push_back({source, destination, channel, static_cast<uint32_t>(trafficClass)});
 }
 
 uint32_t
@@ -89,7 +91,7 @@ FabricConnections::PortOf(const Map& map, const lockstep::PortId& port)
 }
 
 void
-FabricConnections::FindWay(Map& map, const lockstep::FlowKey& key, std::vector<uint32_t>& ports)
+FabricConnections::FindWay(Map& map, const lockstep::FlowKey& key, Way& ports)
 {
     map.single.route(key, m_route);
     ports.clear();
@@ -136,15 +138,16 @@ FabricConnections::SetDown(const std::vector<uint32_t>& links, bool down)
         {
             continue; // no other way
         }
-        if (m_spray)
-        {
-            m_fabric->RerouteWays(pair, m_ways, m_back);
-        }
-        else
-        {
-            m_fabric->Reroute(pair, m_there, m_back);
-        }
+        const std::vector<Way>& ways = LaneOf(m_endpoints[pair]);
+        m_fabric->RerouteWays(pair, ways, m_back);
     }
+}
+
+lockstep::NodeId
+FabricConnections::EndOf(uint32_t port, bool behind) const
+{
+    const lockstep::Link& link = m_topology.links[port / 2];
+    return (port % 2 == 0) == behind ? link.b : link.a;
 }
 
 void
@@ -155,92 +158,152 @@ FabricConnections::FindWays(Map& map, const Endpoints& ends)
     const lockstep::FlowKey there{source, destination, ends.sourcePort, LISTEN_PORT, ends.channel};
     FindWay(map, there, m_there);
     FindWay(map, {destination, source, LISTEN_PORT, ends.sourcePort, ends.channel}, m_back);
-    if (m_spray)
+    m_lanes.clear();
+    if (m_freshPorts && !m_spray)
     {
-        FindAllWays(map, there);
+        m_lanes.push_back({m_there});
+        return;
     }
+    map.all.route(there, m_route);
+    std::vector<uint32_t> first;
+    for (const lockstep::Hop& hop : m_route.hops)
+    {
+        const uint32_t port = PortOf(map, hop.port);
+        if (EndOf(port, false) == source)
+        {
+            first.push_back(port);
+        }
+    }
+    std::rotate(first.begin(), std::find(first.begin(), first.end(), m_there.front()), first.end());
+    for (const uint32_t port : first)
+    {
+        m_lanes.push_back(WaysFrom(map, there, port, m_there));
+    }
+}
+
+std::vector<FabricConnections::Way>
+FabricConnections::WaysFrom(Map& map,
+                            const lockstep::FlowKey& key,
+                            uint32_t first,
+                            const Way& hashed)
+{
+    struct Node
+    {
+        std::vector<uint32_t> next;
+        std::size_t begin{0};
+        std::size_t turn{0};
+    };
+
+    std::map<lockstep::NodeId, Node> nodes;
+    for (const lockstep::Hop& hop : m_route.hops)
+    {
+        const uint32_t port = PortOf(map, hop.port);
+        nodes[EndOf(port, false)].next.push_back(port);
+    }
+    for (auto& [id, node] : nodes)
+    {
+        const auto found =
+            std::find_if(node.next.begin(),
+                         node.next.end(),
+                         [&hashed](uint32_t port)
+                         { return std::find(hashed.begin(), hashed.end(), port) != hashed.end(); });
+        node.begin = found != node.next.end()
+                         ? static_cast<std::size_t>(found - node.next.begin())
+                         : lockstep::murmur3_x86_32(lockstep::node_address(key.source),
+                                                    lockstep::node_address(key.destination),
+                                                    key.source_port,
+                                                    static_cast<uint32_t>(id.value)) %
+                               node.next.size();
+        node.turn = node.begin;
+    }
+    std::vector<Way> ways;
+    const auto repeats = [&nodes]
+    {
+        return std::all_of(nodes.begin(),
+                           nodes.end(),
+                           [](const auto& each) { return each.second.turn == each.second.begin; });
+    };
+    do
+    {
+        Way& way = ways.emplace_back(Way{first});
+        for (lockstep::NodeId at = EndOf(first, true); at != key.destination;
+             at = EndOf(way.back(), true))
+        {
+            Node& node = nodes.at(at);
+            way.push_back(node.next[node.turn]);
+            node.turn = (node.turn + 1) % node.next.size();
+        }
+    } while (ways.size() < MOST_WAYS && !repeats());
+    return ways;
+}
+
+const std::vector<FabricConnections::Way>&
+FabricConnections::LaneOf(const Endpoints& ends)
+{
+    // Another port's where its own leads nowhere at present.
+    const auto own =
+        std::find_if(m_lanes.begin(),
+                     m_lanes.end(),
+                     [&ends](const auto& ways) { return ways.front().front() == ends.port; });
+    const std::vector<Way>& ways =
+        own != m_lanes.end() ? *own : m_lanes[ends.lane % m_lanes.size()];
+    if (m_lanes.size() > 1)
+    {
+        // Each queue pair has its ACKs come to its own port.
+        m_back.assign(ways.front().rbegin(), ways.front().rend());
+        for (uint32_t& port : m_back)
+        {
+            port ^= 1;
+        }
+    }
+    return ways;
 }
 
 void
-FabricConnections::FindAllWays(Map& map, const lockstep::FlowKey& key)
+FabricConnections::MakePairs(Connection& connection, uint16_t sourcePort)
 {
-    map.all.route(key, m_route);
-    const auto end = [this](uint32_t port, bool behind)
+    Endpoints ends{connection.source, connection.destination, sourcePort, connection.channel, 0, 0};
+    if (!m_down.empty() && !m_whole)
     {
-        const lockstep::Link& link = m_topology.links[port / 2];
-        return (port % 2 == 0) == behind ? link.b : link.a;
-    };
-    // Hops come by distance, so each way grows by the hops that leave the node where it ends.
-    std::vector<std::vector<uint32_t>> ways = {{m_there.front()}};
-    for (bool grown = true; grown;)
-    {
-        grown = false;
-        std::vector<std::vector<uint32_t>> longer;
-        for (const std::vector<uint32_t>& way : ways)
-        {
-            const lockstep::NodeId last = end(way.back(), true);
-            for (const lockstep::Hop& hop : m_route.hops)
-            {
-                const uint32_t port = PortOf(map, hop.port);
-                if (last != key.destination && end(port, false) == last &&
-                    longer.size() < MOST_WAYS)
-                {
-                    longer.push_back(way);
-                    longer.back().push_back(port);
-                    grown = true;
-                }
-            }
-            if (last == key.destination)
-            {
-                longer.push_back(way);
-            }
-        }
-        ways = std::move(longer);
+        m_whole.emplace(m_topology, m_options);
     }
-    m_ways = {m_there};
-    for (std::vector<uint32_t>& way : ways)
+    FindWays(m_down.empty() ? m_map : *m_whole, ends);
+    const std::vector<std::vector<Way>> lanes = m_lanes;
+    if (!m_down.empty())
     {
-        if (way != m_there)
+        try
         {
-            m_ways.push_back(std::move(way));
+            FindWays(m_map, ends);
         }
+        catch (const lockstep::Error&)
+        {
+            FindWays(*m_whole, ends); // it waits for links that are down
+        }
+    }
+    connection.pairs.clear();
+    const Way back = m_back;
+    for (const std::vector<Way>& lane : lanes)
+    {
+        ends.lane = static_cast<uint32_t>(connection.pairs.size());
+        ends.port = lane.front().front();
+        m_back = back;
+        const std::vector<Way>& ways = LaneOf(ends);
+        const uint32_t pair = m_fabric->AddQueuePair(ways.front(),
+                                                     m_back,
+                                                     m_freshPorts && !m_spray,
+                                                     connection.trafficClass);
+        for (std::size_t i = 1; i < ways.size(); ++i)
+        {
+            m_fabric->AddWay(pair, ways[i]);
+        }
+        m_endpoints.resize(std::max<std::size_t>(m_endpoints.size(), pair + 1));
+        m_endpoints[pair] = ends;
+        connection.pairs.push_back(pair);
     }
 }
 
-uint32_t
-FabricConnections::MakePair(const Connection& connection, uint16_t sourcePort)
-{
-    const Endpoints ends{connection.source, connection.destination, sourcePort, connection.channel};
-    try
-    {
-        FindWays(m_map, ends);
-    }
-    catch (const lockstep::Error&)
-    {
-        if (m_down.empty())
-        {
-            throw;
-        }
-        // It waits for links that are down.
-        if (!m_whole)
-        {
-            m_whole.emplace(m_topology, m_options);
-        }
-        FindWays(*m_whole, ends);
-    }
-    const uint32_t pair =
-        m_fabric->AddQueuePair(m_there, m_back, m_freshPorts && !m_spray, connection.trafficClass);
-    for (std::size_t i = 1; m_spray && i < m_ways.size(); ++i)
-    {
-        m_fabric->AddWay(pair, m_ways[i]);
-    }
-    m_endpoints.resize(std::max<std::size_t>(m_endpoints.size(), pair + 1));
-    m_endpoints[pair] = ends;
-    return pair;
-}
-
-uint32_t
-FabricConnections::TakePair(uint32_t number)
+const std::vector<FabricConnections::Part>&
+FabricConnections::TakeParts(uint32_t number, int64_t bytes)
 {
     Connection& connection = m_connections.at(number);
     if (m_freshPorts && !m_spray)
@@ -248,18 +311,41 @@ FabricConnections::TakePair(uint32_t number)
         const uint64_t ends = static_cast<uint64_t>(connection.source) << 32 |
                               static_cast<uint32_t>(connection.destination);
         const uint32_t used = m_used[ends]++;
-        const uint32_t pair = MakePair(connection, static_cast<uint16_t>(FIRST_PORT + used));
-        m_fabric->SetJitterSeries(pair, number, connection.messages++);
-        return pair;
+        MakePairs(connection, static_cast<uint16_t>(FIRST_PORT + used));
+        m_fabric->SetJitterSeries(connection.pairs.front(), number, connection.messages++);
     }
-    if (connection.pair == NONE)
+    else if (connection.pairs.empty())
     {
-        connection.pair =
-            MakePair(connection,
-                     static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
-        m_fabric->SetJitterSeries(connection.pair, number, 0);
+        MakePairs(connection,
+                  static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
+        for (const uint32_t pair : connection.pairs)
+        {
+            m_fabric->SetJitterSeries(pair, number, 0);
+        }
     }
-    return connection.pair;
+    const auto lanes = static_cast<int64_t>(connection.pairs.size());
+    const int64_t packets = bytes / m_payload + (bytes % m_payload != 0 ? 1 : 0);
+    const int64_t count = std::clamp<int64_t>(packets, 1, lanes);
+    m_parts.clear();
+    for (int64_t i = 0; i < count; ++i)
+    {
+        m_parts.push_back(
+            {connection.pairs[connection.turn], bytes / count + (i < bytes % count ? 1 : 0)});
+        connection.turn = (connection.turn + 1) % static_cast<uint32_t>(lanes);
+    }
+    return m_parts;
+}
+
+bool
+FabricConnections::HasLanes(uint32_t connection) const
+{
+    return m_connections.at(connection).pairs.size() > 1;
+}
+
+int32_t
+FabricConnections::SourceOf(uint32_t connection) const
+{
+    return m_connections.at(connection).source;
 }
 
 const FabricConnections::Endpoints&

@@ -28,6 +28,15 @@ class FabricConnections
         int32_t destination; //!< node
         uint16_t sourcePort; //!< UDP
         int32_t channel;     //!< of the collective
+        uint32_t lane;       //!< which of the connection's queue pairs
+        uint32_t port;       //!< the first one of its way in the whole network
+    };
+
+    /** What one queue pair gets of a message. */
+    struct Part
+    {
+        uint32_t pair; //!< the queue pair
+        int64_t bytes; //!< how much
     };
 
     /**
@@ -52,11 +61,29 @@ class FabricConnections
     Connect(int32_t source, int32_t destination, int32_t channel, int32_t trafficClass);
 
     /**
+     * Cuts the next message of a connection into parts for its queue pairs: with fresh ports a new
+     * one, otherwise one for each port at which its ways begin. Parts are of equal size, as many as
+     * the message has packets but at most one a queue pair, which take turns where there are fewer.
      * \param connection its number, in the order of Connect()
-     * \return the queue pair that its next message takes: with fresh ports a new one
+     * \param bytes of the message
+     * \return the parts, until the next call
      */
-    uint32_t
-    TakePair(uint32_t connection);
+    const std::vector<Part>&
+    TakeParts(uint32_t connection, int64_t bytes);
+
+    /**
+     * \param connection its number, after its first TakeParts()
+     * \return whether it has several queue pairs
+     */
+    bool
+    HasLanes(uint32_t connection) const;
+
+    /**
+     * \param connection its number
+     * \return node
+     */
+    int32_t
+    SourceOf(uint32_t connection) const;
 
     /**
      * \param pair a queue pair
@@ -94,26 +121,27 @@ class FabricConnections
     /** A connection that has been made. */
     struct Connection
     {
-        int32_t source;        //!< node
-        int32_t destination;   //!< node
-        int32_t channel;       //!< of the collective
-        uint32_t trafficClass; //!< of its data
-        uint32_t pair;         //!< its queue pair, or NONE until the first message
-        uint32_t messages{0};  //!< so far, where each has a queue pair of its own
+        int32_t source;                //!< node
+        int32_t destination;           //!< node
+        int32_t channel;               //!< of the collective
+        uint32_t trafficClass;         //!< of its data
+        std::vector<uint32_t> pairs{}; //!< its queue pairs; none until the first message
+        uint32_t turn{0};              //!< which of them is next
+        uint32_t messages{0};          //!< so far, where each has a queue pair of its own
     };
 
-    static constexpr uint32_t NONE = UINT32_MAX;  //!< no queue pair yet
+    using Way = std::vector<uint32_t>; //!< its ports
+
     static constexpr std::size_t MOST_WAYS = 256; //!< of one queue pair
     static constexpr uint16_t FIRST_PORT = 10000; //!< UDP source ports count from here
     static constexpr uint16_t LISTEN_PORT = 100;  //!< UDP port of receivers
 
     /**
-     * \param connection a connection
+     * \param connection a connection, which gets new queue pairs
      * \param sourcePort UDP
-     * \return a new queue pair
      */
-    uint32_t
-    MakePair(const Connection& connection, uint16_t sourcePort);
+    void
+    MakePairs(Connection& connection, uint16_t sourcePort);
 
     /** Finds ways in the network or in what is left of it. */
     struct Map
@@ -124,8 +152,8 @@ class FabricConnections
          */
         Map(const lockstep::Topology& topology, const lockstep::RouteOptions& options);
 
-        lockstep::Router single;     //!< finds ways
-        lockstep::Router all;        //!< finds all ways at once
+        lockstep::Router single;     //!< finds one way, hashed everywhere
+        lockstep::Router all;        //!< finds all ways at once that packets may take
         std::vector<uint32_t> links; //!< their numbers in the network; empty: all of them
     };
 
@@ -143,23 +171,45 @@ class FabricConnections
      * \param ports gets its way
      */
     void
-    FindWay(Map& map, const lockstep::FlowKey& key, std::vector<uint32_t>& ports);
+    FindWay(Map& map, const lockstep::FlowKey& key, Way& ports);
 
     /**
+     * Finds m_lanes: the ways that the packets of a connection take in turn, by the port at which
+     * they begin, from the hashed one on; and m_back, the hashed way of ACKs.
      * \param map where
-     * \param ends of a connection; m_there and m_back get its ways, and m_ways, if packets take all
-     * ways in turn, all equally short ones from the same port, that way first, at most MOST_WAYS
+     * \param ends of a connection
      */
     void
     FindWays(Map& map, const Endpoints& ends);
 
     /**
-     * Finds m_ways.
-     * \param map where
-     * \param key a flow, whose way is m_there
+     * The ways from one port on: each node gives what comes to it to its next hops in turn, from
+     * the one that the hash of ECMP names on. So at every node the split is even, to within a
+     * packet, however unequal the numbers of hops behind are. They end where they would repeat, or
+     * with MOST_WAYS.
+     * \param map where; m_route has all hops
+     * \param key a flow
+     * \param first the port
+     * \param hashed the hashed way
+     * \return the ways, in turn
      */
-    void
-    FindAllWays(Map& map, const lockstep::FlowKey& key);
+    std::vector<Way>
+    WaysFrom(Map& map, const lockstep::FlowKey& key, uint32_t first, const Way& hashed);
+
+    /**
+     * \param ends of a queue pair
+     * \return its ways, of those of m_lanes; m_back gets that of its ACKs
+     */
+    const std::vector<Way>&
+    LaneOf(const Endpoints& ends);
+
+    /**
+     * \param port a port
+     * \param behind otherwise: before
+     * \return the node there
+     */
+    lockstep::NodeId
+    EndOf(uint32_t port, bool behind) const;
 
     const lockstep::Topology& m_topology;          //!< the network
     lockstep::RouteOptions m_options;              //!< how ways are chosen
@@ -171,13 +221,15 @@ class FabricConnections
     ns3::Ptr<ns3::Fabric> m_fabric;                //!< has the queue pairs
     bool m_freshPorts;                             //!< see constructor
     uint64_t m_classes{1};                         //!< traffic classes
+    int64_t m_payload{1};                          //!< bytes of a full packet
     std::vector<Connection> m_connections;         //!< by number
     std::unordered_map<uint64_t, uint32_t> m_used; //!< source ports used, by node pair
     std::vector<Endpoints> m_endpoints;            //!< by queue pair
     lockstep::Route m_route;                       //!< reused
-    std::vector<uint32_t> m_there;                 //!< reused
-    std::vector<uint32_t> m_back;                  //!< reused
-    std::vector<std::vector<uint32_t>> m_ways;     //!< reused
+    Way m_there;                                   //!< reused
+    Way m_back;                                    //!< reused
+    std::vector<std::vector<Way>> m_lanes;         //!< reused
+    std::vector<Part> m_parts;                     //!< reused
 };
 
 #endif /* FABRIC_CONNECTIONS_H */

@@ -157,6 +157,7 @@ PacketServer::Open()
     routes.pxn = view["pxn"].boolean();
     routes.spray = view["spray"].boolean();
     routes.rail_affinity = view["rail_affinity"].boolean();
+    routes.hash_nvlinks = view["hash_nvlinks"].boolean();
     m_connections = std::make_unique<FabricConnections>(m_topology,
                                                         routes,
                                                         m_fabric,
@@ -327,20 +328,24 @@ PacketServer::Run()
     {
         stop = Simulator::Schedule(PicoSeconds(static_cast<uint64_t>(end - now)), &Simulator::Stop);
     }
-    if (!limited || end > now)
+    int64_t reached = end;
+    bool ended = limited && end <= now;
+    while (!ended)
     {
         Simulator::Run();
+        ended = completions.empty();
+        if (!completions.empty())
+        {
+            reached = std::min(end, completions.front().time + ahead);
+            MergeParts(completions);
+            ended = reached == end || !completions.empty(); // otherwise only parts are through
+        }
+        else
+        {
+            reached = limited ? end : m_reached; // otherwise nothing was under way
+        }
     }
     stop.Cancel();
-    int64_t reached = end;
-    if (!completions.empty())
-    {
-        reached = std::min(end, completions.front().time + ahead);
-    }
-    else if (!limited)
-    {
-        reached = m_reached; // nothing was under way
-    }
     m_reached = std::max(m_reached, reached - (m_lookahead == 0 ? 1 : 0));
     const bool idle = m_fabric->GetLiveMessages() == 0;
     const auto beyond = [now](const Fabric::Completion& done)
@@ -369,7 +374,7 @@ PacketServer::Run()
 void
 PacketServer::Start(const std::vector<packet::StartRecord>& starts)
 {
-    std::vector<uint32_t> pairs(starts.size());
+    std::vector<std::vector<FabricConnections::Part>> parts(starts.size());
     std::vector<uint32_t> order(starts.size());
     for (uint32_t i = 0; i < starts.size(); ++i)
     {
@@ -378,7 +383,7 @@ PacketServer::Start(const std::vector<packet::StartRecord>& starts)
             throw Error("a transfer of " + std::to_string(starts[i].bytes) + " bytes")
                 .expected("at least 0");
         }
-        pairs[i] = m_connections->TakePair(starts[i].connection);
+        parts[i] = m_connections->TakeParts(starts[i].connection, starts[i].bytes);
         order[i] = i;
     }
     if (m_firstOrder && !starts.empty())
@@ -387,7 +392,7 @@ PacketServer::Start(const std::vector<packet::StartRecord>& starts)
         std::vector<FirstStart> first(starts.size());
         for (uint32_t i = 0; i < starts.size(); ++i)
         {
-            const int32_t source = m_connections->EndpointsOf(pairs[i]).source;
+            const int32_t source = m_connections->SourceOf(starts[i].connection);
             first[i] = {starts[i].when_ps,
                         m_topology.nodes[static_cast<std::size_t>(source)].server};
         }
@@ -395,11 +400,82 @@ PacketServer::Start(const std::vector<packet::StartRecord>& starts)
     }
     for (const uint32_t i : order)
     {
-        m_fabric->Send(pairs[i],
-                       starts[i].bytes,
-                       PicoSeconds(static_cast<uint64_t>(starts[i].when_ps)),
-                       starts[i].tag);
+        uint64_t tag = starts[i].tag;
+        if (tag >= IN_PARTS)
+        {
+            throw Error("a transfer's tag makes no sense").expected("less than 2^63");
+        }
+        if (m_connections->HasLanes(starts[i].connection))
+        {
+            tag = IN_PARTS + TrackParts(starts[i].connection, tag, parts[i].size());
+        }
+        for (const FabricConnections::Part& part : parts[i])
+        {
+            m_fabric->Send(part.pair,
+                           part.bytes,
+                           PicoSeconds(static_cast<uint64_t>(starts[i].when_ps)),
+                           tag);
+        }
     }
+}
+
+uint64_t
+PacketServer::TrackParts(uint32_t connection, uint64_t tag, std::size_t parts)
+{
+    if (m_freeInParts.empty())
+    {
+        m_freeInParts.push_back(m_inParts.size());
+        m_inParts.emplace_back();
+    }
+    const uint64_t place = m_freeInParts.back();
+    m_freeInParts.pop_back();
+    m_inParts[place] = {tag, connection, {parts, parts}, 0, NONE};
+    const auto [order, isFirst] = m_orders.try_emplace(connection, Order{{place, place}, place});
+    if (!isFirst)
+    {
+        m_inParts[order->second.last].next = place;
+        order->second.last = place;
+        for (uint64_t& next : order->second.next)
+        {
+            next = next == NONE ? place : next;
+        }
+    }
+    return place;
+}
+
+void
+PacketServer::MergeParts(std::vector<Fabric::Completion>& completions)
+{
+    std::size_t kept = 0;
+    for (Fabric::Completion done : completions)
+    {
+        if (done.tag >= IN_PARTS)
+        {
+            const std::size_t kind = done.delivered ? 1 : 0;
+            InParts& message = m_inParts[done.tag - IN_PARTS];
+            --message.left[kind];
+            const auto order = m_orders.find(message.connection);
+            uint64_t& next = order->second.next[kind];
+            while (next != NONE && m_inParts[next].left[kind] == 0)
+            {
+                const uint64_t place = next;
+                next = m_inParts[place].next;
+                completions[kept] = done;
+                completions[kept++].tag = m_inParts[place].tag;
+                if (++m_inParts[place].told == 2)
+                {
+                    m_freeInParts.push_back(place);
+                }
+            }
+            if (order->second.next[0] == NONE && order->second.next[1] == NONE)
+            {
+                m_orders.erase(order);
+            }
+            continue;
+        }
+        completions[kept++] = done;
+    }
+    completions.resize(kept);
 }
 
 void

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 /**
@@ -49,6 +50,21 @@ class PacketServer
     /** \param starts what starts, in the order in which ports are taken */
     void
     Start(const std::vector<lockstep::packet::StartRecord>& starts);
+    /**
+     * \param connection a connection of several queue pairs
+     * \param tag of its next message
+     * \param parts of it
+     * \return the place of the message in m_inParts
+     */
+    uint64_t
+    TrackParts(uint32_t connection, uint64_t tag, std::size_t parts);
+    /**
+     * Puts the parts of messages together: a message is sent, or delivered, when the last of its
+     * parts is and all before it on its connection are.
+     * \param completions what happened to parts; left are those of messages
+     */
+    void
+    MergeParts(std::vector<ns3::Fabric::Completion>& completions);
     void
     Change();
     void
@@ -75,6 +91,26 @@ class PacketServer
     std::string m_request; //!< the present one
     std::string m_answer;  //!< to it
 
+    /** A message of a connection of several queue pairs. */
+    struct InParts
+    {
+        uint64_t tag;        //!< of the message
+        uint32_t connection; //!< its number
+        std::size_t left[2]; //!< parts that have not left, and that have not arrived
+        uint32_t told;       //!< of its two completions
+        uint64_t next;       //!< place of the one after it
+    };
+
+    /** The messages of such a connection, in order: places in m_inParts. */
+    struct Order
+    {
+        uint64_t next[2]; //!< the next to be sent, and to be delivered
+        uint64_t last;    //!< the last one
+    };
+
+    static constexpr uint64_t IN_PARTS = uint64_t{1} << 63; //!< tags from here on are of parts
+    static constexpr uint64_t NONE = UINT64_MAX;            //!< no message
+
     /** The parts of a link's packets that are lost at present. */
     struct Losses
     {
@@ -88,6 +124,9 @@ class PacketServer
     int64_t m_lookahead{0};                           //!< ps
     bool m_firstOrder{false};                         //!< the next start is SimAI's first
     int64_t m_reached{0};                             //!< ps
+    std::vector<InParts> m_inParts;                   //!< by tag of the parts
+    std::vector<uint64_t> m_freeInParts;              //!< places there
+    std::unordered_map<uint32_t, Order> m_orders;     //!< by connection, of those under way
     std::map<uint32_t, Losses> m_losses;              //!< by link, of those that ever lost
     std::unique_ptr<PacketRecords> m_records;         //!< in SimAI's formats
     std::unique_ptr<PacketSamples> m_samples;         //!< over time

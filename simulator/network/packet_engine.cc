@@ -65,6 +65,7 @@ std::string open_text(const Topology& topology, const PacketOptions& options) {
   json["spray"] = options.routes.spray;
   json["rail_affinity"] = options.routes.rail_affinity;
   json["pxn"] = options.routes.pxn;
+  json["hash_nvlinks"] = options.routes.hash_nvlinks;
   json["seed"] = options.seed;
   json["lookahead_ps"] = options.lookahead.count_ps();
   json["fct_file"] = options.fct_file;

@@ -29,6 +29,7 @@ WireSizes wire_sizes(const PacketOptions& options) {
 
 PacketOptions simai_packet_options() {
   PacketOptions options;
+  options.routes.hash_nvlinks = true;
   options.fabric = {
       {"Payload", "9000"},
       {"Header", "52"},  // PPP 14, IPv4 20, UDP 8, sequence number and priority group 10

@@ -7,7 +7,7 @@
 /// machine's own order, for both run on one machine. Plain structs without padding.
 namespace lockstep::packet {
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 enum class FrameType : std::uint32_t {
   kOpen = 1,      ///< to lockstep-packet: JSON text, schema "lockstep-packet-open/1"

@@ -1,6 +1,7 @@
 #include "simulator/replay/recalled_ways.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <utility>
 
@@ -85,7 +86,9 @@ RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
     }
     Time trip;
     for (const Hop& hop : route_.hops) {
-      trip += cross(hop.port, bytes);
+      const auto part =
+          static_cast<std::int64_t>(std::ceil(hop.share * static_cast<double>(bytes)));
+      trip += cross(hop.port, part);
     }
     ways.description.push_back(-1);
     return trip;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "simulator/network/checked_network.h"
 #include "simulator/network/flow/flow_engine.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/flow_run.h"
 #include "tests/support/run.h"
 #include "topologies/topology_file.h"
@@ -341,6 +342,102 @@ TEST(PacketEngine, SpraysOverAllWays) {
   EXPECT_NEAR(all / ideal, 1.0, 0.02);
   EXPECT_EQ(sprayed.statistics().packets, 2000);
   EXPECT_EQ(sprayed.statistics().drops, 0);
+}
+
+Time delivered(PacketEngine& engine, const std::vector<FlowSpec>& starts) {
+  for (const FlowSpec& start : starts) {
+    engine.start(start);
+  }
+  Time last;
+  for (const auto& [tag, outcome] : testing::outcomes(testing::run_to_end(engine))) {
+    last = std::max(last, outcome.delivered);
+  }
+  return last;
+}
+
+// Two NICs a GPU: sprayed, each carries half, in half the time. 1000 packets of 83.16 ns on two
+// links of 500 ns; the NICs of a hashed connection are one.
+TEST(PacketEngine, SpraysOverTheNicsOfAGpu) {
+  const Topology topology = testing::dual_plane(2, 2, 3);
+  PacketOptions options = options_here();
+  for (const bool spray : {false, true}) {
+    options.routes.spray = spray;
+    PacketEngine engine(topology, options);
+    const Time end = delivered(engine, {{NodeId(0), NodeId(2), Bytes(4096 * 1000), Time(), 0, 1}});
+    EXPECT_EQ(end, Time::ps(((spray ? 500 : 1000) + 1) * std::int64_t{83'160} + 1'000'000));
+    EXPECT_EQ(engine.statistics().packets, 1000);
+  }
+}
+
+// Two messages of a packet each take the two NICs in turn, so that neither waits.
+TEST(PacketEngine, SmallMessagesTakeTheNicsInTurn) {
+  PacketOptions options = options_here();
+  options.routes.spray = true;
+  PacketEngine engine(testing::dual_plane(2, 2, 3), options);
+  const ConnectionId connection = engine.connect(NodeId(0), NodeId(2), 0);
+  engine.start(connection, Bytes(4096), Time(), 1);
+  engine.start(connection, Bytes(4096), Time(), 2);
+  const auto outcomes = testing::outcomes(testing::run_to_end(engine));
+  EXPECT_EQ(outcomes.at(1).delivered, Time::ps(2 * 83'160 + 1'000'000));
+  EXPECT_EQ(outcomes.at(2).delivered, outcomes.at(1).delivered);
+}
+
+// What goes over NVLinks is spread over all NVSwitches, sprayed or not; SimAI's flavour hashes it.
+TEST(PacketEngine, NvLinksAreSpreadOverAllNvSwitches) {
+  const Topology topology = topology_from("single-switch:g=4,gps=4,nsps=4,nvbw=400Gbps,nl=500ns");
+  PacketOptions options = options_here();
+  const std::vector<FlowSpec> starts{{NodeId(0), NodeId(1), Bytes(4096 * 1000), Time(), 0, 1}};
+  PacketEngine spread(topology, options);
+  EXPECT_EQ(delivered(spread, starts), Time::ps(251 * std::int64_t{83'160} + 1'000'000));
+  options.routes.hash_nvlinks = true;
+  PacketEngine hashed(topology, options);
+  EXPECT_EQ(delivered(hashed, starts), Time::ps(1001 * std::int64_t{83'160} + 1'000'000));
+  EXPECT_TRUE(simai_packet_options().routes.hash_nvlinks);
+}
+
+// One NIC of two is down from 20 us on, which is known 10 us later: its part goes over the other.
+TEST(PacketEngine, PartsLeaveANicThatFails) {
+  const Topology topology = testing::dual_plane(2, 2, 3);  // leaf 6 has plane A's NICs of 0 and 2
+  PacketOptions options = options_here();
+  options.routes.spray = true;
+  options.fabric["RetransmitTimeout"] = "50us";
+  options.rerouting = Time::us(10);
+  options.faults = {{NodeId(0), NodeId(6), Time::us(20), Time::max(), 1}};
+  PacketEngine engine(topology, options);
+  const ConnectionId connection = engine.connect(NodeId(0), NodeId(2), 0);
+  engine.start(connection, Bytes(4096 * 1000), Time(), 1);
+  engine.start(connection, Bytes(4096 * 1000), Time::us(300), 2);
+  engine.start({NodeId(0), NodeId(2), Bytes(4096 * 1000), Time::us(500), 1, 3});
+  const auto outcomes = testing::outcomes(testing::run_to_end(engine));
+  const Time one_nic = Time::ps(1001 * std::int64_t{83'160} + 1'000'000);
+  EXPECT_GT(outcomes.at(1).delivered, one_nic - Time::us(20));
+  EXPECT_LT(outcomes.at(1).delivered, one_nic + Time::us(70));
+  EXPECT_EQ(outcomes.at(2).delivered, Time::us(300) + one_nic);
+  EXPECT_EQ(outcomes.at(3).delivered, Time::us(500) + one_nic);
+}
+
+// From a leaf over two spines, of which the first has one link to the destination's leaf and the
+// second three. As in the fluid each hop splits evenly: half goes over each spine, not a quarter.
+TEST(PacketEngine, SpraysEvenlyAtEachHop) {
+  testing::FabricMaker maker;
+  const NodeId source = maker.gpu(0), destination = maker.gpu(1);
+  const NodeId from = maker.leaf(), to = maker.leaf(), one = maker.spine(), three = maker.spine();
+  maker.link(source, from);
+  maker.link(to, destination);
+  const LinkId up = maker.link(from, one);
+  maker.link(from, three);
+  maker.link(one, to);
+  const LinkId down = maker.link(three, to);
+  maker.link(three, to);
+  maker.link(three, to);
+  PacketOptions options = options_here();
+  options.routes.spray = true;
+  PacketEngine engine(maker.topology, options);
+  engine.start({source, destination, Bytes(4096 * 1200), Time(), 0, 1});
+  testing::run_to_end(engine);
+  const std::vector<PortUse> use = engine.port_use();
+  EXPECT_EQ(use[2 * up.index()].bytes, Bytes(600 * (4096 + 62)));
+  EXPECT_EQ(use[2 * down.index()].bytes, Bytes(200 * (4096 + 62)));
 }
 
 std::string error_of(const PacketOptions& options) {

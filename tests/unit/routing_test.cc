@@ -1,5 +1,6 @@
 #include "topologies/routing.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -176,8 +177,78 @@ TEST(Routing, RailAffinityPicksThePortByChannel) {
   options.rail_affinity = true;
   Router router(topology, options);
   FlowKey k = key(0, 2);
+  // Servers of two: channels two apart, which a ring has at one GPU, take different ports.
+  const std::int32_t port_of[] = {0, 1, 1, 0, 1, 0};
   for (k.channel = 0; k.channel < 6; ++k.channel) {
-    EXPECT_THAT(path(router, k), ElementsAre(0, 6 + 2 * (k.channel % 2), 2));
+    EXPECT_THAT(path(router, k), ElementsAre(0, 6 + 2 * port_of[k.channel], 2));
+  }
+}
+
+// Of any P channels at such a distance as a GPU of a server of G has them, which is the number of
+// ranks that a group has there, each takes another of its P ports.
+TEST(Routing, RailAffinityGivesEqualDistancesAllPorts) {
+  struct Case {
+    std::int32_t gpus, ports;
+    std::vector<std::int32_t> distances;
+  };
+  for (const Case& of : {Case{8, 2, {1, 2, 4, 8}}, Case{8, 4, {1, 2, 4, 8}}, Case{6, 2, {3, 6}}}) {
+    FabricMaker maker;
+    maker.servers(2, of.gpus);
+    for (std::int32_t plane = 0; plane < of.ports; ++plane) {
+      const NodeId leaf = maker.leaf();
+      for (std::int32_t gpu = 0; gpu < 2 * of.gpus; ++gpu) {
+        maker.link(NodeId(gpu), leaf);
+      }
+    }
+    RouteOptions options;
+    options.rail_affinity = true;
+    Router router(maker.topology, options);
+    for (const std::int32_t distance : of.distances) {
+      std::set<std::int32_t> leaves;
+      for (std::int32_t i = 0; i < of.ports; ++i) {
+        FlowKey k = key(0, of.gpus);
+        k.channel = i * distance;
+        leaves.insert(path(router, k).at(1));
+      }
+      EXPECT_EQ(std::ssize(leaves), of.ports) << of.gpus << " " << distance;
+    }
+  }
+}
+
+// A server of two GPUs on three NVSwitches, and two direct links between two others.
+TEST(Routing, NvLinksAreSpreadUnlessTheyAreHashed) {
+  FabricMaker maker;
+  for (int i = 0; i < 4; ++i) {
+    maker.gpu(i / 2);
+  }
+  for (int i = 0; i < 3; ++i) {
+    const NodeId nvs = maker.nvswitch(0);
+    maker.link(NodeId(0), nvs);
+    maker.link(NodeId(1), nvs);
+  }
+  maker.link(NodeId(2), NodeId(3));
+  maker.link(NodeId(2), NodeId(3));
+  for (const bool rails : {false, true}) {
+    RouteOptions options;
+    options.rail_affinity = rails;
+    Router router(maker.topology, options);
+    Route route;
+    router.route(key(0, 1), route);
+    ASSERT_EQ(route.hops.size(), 6U);
+    for (const Hop& hop : route.hops) {
+      EXPECT_EQ(hop.share, 1.0 / 3);
+    }
+    EXPECT_FALSE(route.by_port);
+    router.route(key(2, 3), route);
+    ASSERT_EQ(route.hops.size(), 2U);
+    EXPECT_EQ(route.hops[0].share, 0.5);
+    options.hash_nvlinks = true;
+    Router hashed(maker.topology, options);
+    hashed.route(key(0, 1), route);
+    EXPECT_EQ(route.hops.size(), 2U);
+    EXPECT_TRUE(route.by_port);
+    hashed.route(key(2, 3), route);
+    EXPECT_EQ(route.hops.size(), 1U);
   }
 }
 
@@ -248,7 +319,9 @@ TEST(Routing, SeveralNvSwitchesShareByHash) {
     maker.link(a, nvs);
     maker.link(b, nvs);
   }
-  Router router(maker.topology);
+  RouteOptions options;
+  options.hash_nvlinks = true;
+  Router router(maker.topology, options);
   for (std::uint16_t port = 10000; port < 10020; ++port) {
     const FlowKey k = key(0, 1, port);
     EXPECT_THAT(path(router, k), ElementsAre(0, 2 + pick(k, kHostHashSeed, 4), 1));

@@ -10,6 +10,7 @@ FlowOptions simai_flow_options() {
   options.ack_size = Bytes(60);
   options.fresh_ports = true;
   options.whole_ns = true;
+  options.routes.hash_nvlinks = true;
   return options;
 }
 

@@ -116,6 +116,7 @@ Bytes largest_product(const Topology& topology, const RouteOptions& options, Byt
   constexpr std::size_t kSenders = 128;
   RouteOptions single = options;
   single.spray = false;
+  single.hash_nvlinks = true;
   Router router(topology, single);
   Route route;
   const std::vector<NodeId> gpus = topology.gpus();

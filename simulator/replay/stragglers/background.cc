@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "simulator/replay/straggler_plan.h"
 #include "topologies/routing.h"
 
@@ -26,7 +28,8 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   Route route;
   router.route({NodeId(static_cast<std::int32_t>(a)), NodeId(static_cast<std::int32_t>(b))}, route);
   for (const Hop& hop : route.hops) {
-    plan.scale_port(spec, hop.port, 1, rate);
+    const double part = hop.share * static_cast<double>(rate.bits_per_second());
+    plan.scale_port(spec, hop.port, 1, Bandwidth::bits_per_second(std::llround(part)));
   }
 }
 
