@@ -69,6 +69,7 @@ CollectivePlan plan_collective(const CollectiveOptions& options, const PlanSetti
     TunedRequest tuned = flag("--protocol", [&] {
       return tune(request, shape, setting.fabric, wishes, algorithm, setting.user.has_value());
     });
+    use_all_ports(tuned, shape, setting.ports);
     algorithm = tuned.algorithm;
     request = std::move(tuned.request);
     plan.channels = options.channels > 0 ? options.channels : tuned.channels;

@@ -31,6 +31,7 @@ struct PlanSetting {
   CommType op = CommType::kNone;
   GroupShape shape;
   NcclFabric fabric;
+  std::int32_t ports = 1;             ///< NIC ports of a GPU that its channels take by turns
   std::vector<Bytes> sizes;           ///< of each rank or pair, if --split gives them
   std::optional<UserAlgorithm> user;  ///< of --algorithm-file
   std::optional<NcclRates> rates;     ///< of --preset

@@ -69,6 +69,8 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.trace_first_workers = options.trace_workers == "first";
   algorithm_name(options, CommType::kAllReduce);  // refuses names that do not exist
   const NcclFabric fabric = fabric_of(topology, topology.gpus());
+  const std::int32_t ports =
+      options.rail_affinity ? nic_ports(topology, topology.gpus().front()) : 1;
   const NcclWishes wishes = nccl_wishes(options);
   const std::optional<NcclRates> rates = real_rates(options, strict);
   ScheduleCache own_schedules;
@@ -86,6 +88,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
       return schedules.get(request, shape, named);
     }
     TunedRequest tuned = tuned_by_flags(std::move(request), shape, fabric, wishes, named);
+    use_all_ports(tuned, shape, ports);
     if (!options.send_latency.empty()) {
       tuned.request.hop_latency.reset();
     } else if (rates) {

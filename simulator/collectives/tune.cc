@@ -20,6 +20,11 @@ std::int32_t distinct_channels(const CollectiveAlgorithm& algorithm,
   return algorithm.name == "tree" ? tree_channels(request, shape) : channel_count(request, shape);
 }
 
+std::int32_t slices_of(const CollectiveRequest& request, const GroupShape& shape) {
+  const std::int64_t chunk = request.bytes.count() / shape.ranks / channel_count(request, shape);
+  return request.protocol == Protocol::kSimple && chunk > kSlicedChunk ? 2 : 1;
+}
+
 }  // namespace
 
 TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const NcclFabric& fabric,
@@ -52,10 +57,19 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
       tuned.fewer_channels = choice.channels_of_all >= distinct;
     }
   }
-  const std::int64_t chunk = request.bytes.count() / shape.ranks / channel_count(request, shape);
-  request.slices = request.protocol == Protocol::kSimple && chunk > kSlicedChunk ? 2 : 1;
+  request.slices = slices_of(request, shape);
   tuned.request = std::move(request);
   return tuned;
+}
+
+void use_all_ports(TunedRequest& tuned, const GroupShape& shape, std::int32_t ports) {
+  CollectiveRequest& request = tuned.request;
+  if (ports < 2 || tuned.channels == 0 || request.channels > 0 || nccl_group(shape).servers < 2) {
+    return;
+  }
+  const std::int32_t distinct = distinct_channels(*tuned.algorithm, request, shape);
+  request.channels = std::max(distinct, std::min(tuned.channels, distinct * ports));
+  request.slices = slices_of(request, shape);
 }
 
 void keep_ranks_alike(TunedRequest& tuned, const GroupShape& shape) {

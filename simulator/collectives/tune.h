@@ -27,6 +27,11 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
                   NcclWishes wishes = {}, const CollectiveAlgorithm* named = nullptr,
                   bool own = false);
 
+/// With rail affinity a GPU's channels take its `ports` NIC ports by turns, so that those which
+/// repeat a ring or a tree do not share its links: as many times those that differ as a GPU has
+/// ports, if NCCL has so many. Channels that the request names stay.
+void use_all_ports(TunedRequest& tuned, const GroupShape& shape, std::int32_t ports);
+
 /// For steps, in which ranks that do the same are simulated once (replay/step_fold.h). What NCCL
 /// takes for a small collective may tell ranks apart, by a hop, for all that comes after; where it
 /// does, it is replaced by what treats them alike and takes about as long:

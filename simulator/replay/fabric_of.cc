@@ -36,4 +36,13 @@ NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus) 
   return fabric;
 }
 
+std::int32_t nic_ports(const Topology& topology, NodeId gpu) {
+  const auto is_nic = [&](NodeId from, NodeId to) {
+    return from == gpu && topology.nodes[to.index()].kind == NodeKind::kSwitch;
+  };
+  return static_cast<std::int32_t>(std::ranges::count_if(topology.links, [&](const Link& link) {
+    return is_nic(link.a, link.b) || is_nic(link.b, link.a);
+  }));
+}
+
 }  // namespace lockstep

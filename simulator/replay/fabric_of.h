@@ -13,4 +13,7 @@ namespace lockstep {
 /// given GPUs to switches. Hosts of Ampere GPUs are taken for AMD, others for Intel. O(links).
 NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus);
 
+/// How many links a GPU has to switches. O(links).
+std::int32_t nic_ports(const Topology& topology, NodeId gpu);
+
 }  // namespace lockstep

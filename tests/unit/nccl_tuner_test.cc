@@ -164,6 +164,25 @@ TEST(KeptAlike, SmallRingsGoRoundOnAllChannels) {
   EXPECT_EQ(channels(large, in_servers_of(8, 16), one_nic), std::pair(2, 2));
 }
 
+// Two servers of eight have eight rings that differ; with rail affinity and two NIC ports a GPU
+// their repetitions use the second ports, if NCCL has so many channels (16 of 256 MiB, one of 32
+// KiB).
+TEST(Tuned, ChannelsForAllPortsOfAGpu) {
+  const GroupShape shape = in_servers_of(8, 16);
+  const auto channels = [&](std::int64_t bytes, std::int32_t ports, std::int32_t asked = 0) {
+    TunedRequest tuned =
+        tune({.op = CommType::kAllGather, .bytes = Bytes(bytes), .channels = asked}, shape, h100());
+    use_all_ports(tuned, shape, ports);
+    return tuned.request.channels;
+  };
+  const std::int64_t large = 256 << 20;
+  EXPECT_EQ(channels(large, 1), 0);
+  EXPECT_EQ(channels(large, 2), 16);
+  EXPECT_EQ(channels(large, 64), nccl_channels(nccl_group(shape), h100()));
+  EXPECT_EQ(channels(32 * 1024, 2), 1);
+  EXPECT_EQ(channels(large, 2, 8), 8);
+}
+
 TEST(KeptAlike, SmallSumsTakeNoTree) {
   const auto name = [](std::int64_t bytes, std::int32_t ranks, std::int32_t per_server = 8) {
     const GroupShape shape = in_servers_of(per_server, ranks);
