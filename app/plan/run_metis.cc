@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/output_capture.h"
 #include "planner/metis/search.h"
-#include "planner/metis/space.h"
+#include "planner/metis/uniform.h"
 
 namespace lockstep {
 namespace {
@@ -58,24 +58,47 @@ Problem read_problem(const MetisOptions& options) {
   return problem;
 }
 
-Plan read_plan(const std::string& path) {
-  const FileText text(path, Bytes(1 << 24));
-  const Json json = parse_json(text.view(), path);
-  const JsonView document(json, path);
+constexpr std::int64_t kMostGpus = 1 << 20;
+
+UniformPlan read_uniform(const JsonView& document, const Problem& problem) {
+  const auto degree = [&](const char* key) {
+    return static_cast<int>(document[key].integer(1, kMostGpus));
+  };
+  if (document.has("gbs") &&
+      document["gbs"].integer(1, std::int64_t{1} << 40) != problem.global_batch) {
+    throw document["gbs"].error(fmt::format("expected the {} of --gbs", problem.global_batch));
+  }
+  return {.dp = degree("dp"),
+          .pp = degree("pp"),
+          .tp = degree("tp"),
+          .mbs = document["mbs"].integer(1, std::int64_t{1} << 40)};
+}
+
+Plan read_plan(const JsonView& document) {
   Plan plan;
   plan.batches = document["batches"].integer(1, std::int64_t{1} << 40);
   document["node_sequence"].each(
       [&](const JsonView& type) { plan.node_sequence.push_back(type.string()); });
   document["device_groups"].each([&](const JsonView& group) {
-    plan.device_groups.push_back(static_cast<int>(group.integer(1, 1 << 20)));
+    plan.device_groups.push_back(static_cast<int>(group.integer(1, kMostGpus)));
   });
   document["strategies"].each([&](const JsonView& pair) {
-    plan.strategies.push_back({static_cast<int>(pair[0].integer(1, 1 << 20)),
-                               static_cast<int>(pair[1].integer(1, 1 << 20))});
+    plan.strategies.push_back({static_cast<int>(pair[0].integer(1, kMostGpus)),
+                               static_cast<int>(pair[1].integer(1, kMostGpus))});
   });
   document["layer_partition"].each(
       [&](const JsonView& layer) { plan.partition.push_back(layer.integer(0, 1 << 20)); });
   return plan;
+}
+
+Json parts(const Price& price) {
+  return {{"time_s", price.total() / 1000},
+          {"execution_s", price.execution / 1000},
+          {"synchronisation_s", price.synchronisation / 1000},
+          {"update_s", price.update / 1000},
+          {"data_parallel_s", price.data_parallel / 1000},
+          {"pipeline_s", price.pipeline / 1000},
+          {"batch_s", price.batch / 1000}};
 }
 
 Json to_json(const Plan& plan, const Price& price) {
@@ -83,18 +106,13 @@ Json to_json(const Plan& plan, const Price& price) {
   for (const Strategy& strategy : plan.strategies) {
     strategies.push_back({strategy.dp, strategy.tp});
   }
-  return {{"time_s", price.total() / 1000},
-          {"execution_s", price.execution / 1000},
-          {"synchronisation_s", price.synchronisation / 1000},
-          {"update_s", price.update / 1000},
-          {"data_parallel_s", price.data_parallel / 1000},
-          {"pipeline_s", price.pipeline / 1000},
-          {"batch_s", price.batch / 1000},
-          {"node_sequence", plan.node_sequence},
-          {"device_groups", plan.device_groups},
-          {"strategies", std::move(strategies)},
-          {"batches", plan.batches},
-          {"layer_partition", plan.partition}};
+  Json json = parts(price);
+  json.update({{"node_sequence", plan.node_sequence},
+               {"device_groups", plan.device_groups},
+               {"strategies", std::move(strategies)},
+               {"batches", plan.batches},
+               {"layer_partition", plan.partition}});
+  return json;
 }
 
 /// A line of Metis's ranking.
@@ -119,26 +137,52 @@ std::string ranking(const std::vector<Ranked>& found) {
   return text;
 }
 
+ExitCode price_given(const MetisOptions& options, const Problem& problem) {
+  const FileText text(options.price, Bytes(1 << 24));
+  const Json file = parse_json(text.view(), options.price);
+  const JsonView document(file, options.price);
+  Json json = {{"schema", "lockstep-plan-price/1"}, {"cost", options.cost}};
+  std::string row;
+  Soundness sound;
+  with_context("while pricing " + options.price, [&] {
+    if (document.has("pp")) {
+      const UniformPlan plan = read_uniform(document, problem);
+      const Price price = price_plan(problem, plan);
+      sound = soundness(problem, plan);
+      row = fmt::format("1, {}, UniformPlan(dp={}, pp={}, tp={}, mbs={}, gbs={})\n", price.total(),
+                        plan.dp, plan.pp, plan.tp, plan.mbs, problem.global_batch);
+      json.update(parts(price));
+      json.update({{"dp", plan.dp},
+                   {"pp", plan.pp},
+                   {"tp", plan.tp},
+                   {"mbs", plan.mbs},
+                   {"gbs", problem.global_batch},
+                   {"layer_partition", plan_of(problem, plan).partition}});
+      return;
+    }
+    const Plan plan = read_plan(document);
+    const Price price = price_plan(problem, plan);
+    sound = soundness(problem, plan);
+    row = line(1, plan, price);
+    json.update(to_json(plan, price));
+  });
+  for (const std::string& warning : sound.warnings) {
+    fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
+  }
+  json["fits"] = sound.fits;
+  json["warnings"] = sound.warnings;
+  const std::string whole = with_command(to_text(json));
+  write_reports(options.report, "plan", whole);
+  write_file("-", options.json ? whole : row);
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 ExitCode run_metis(const MetisOptions& options) {
   const Problem problem = read_problem(options);
   if (!options.price.empty()) {
-    const Plan plan = read_plan(options.price);
-    const Price price =
-        with_context("while pricing " + options.price, [&] { return price_plan(problem, plan); });
-    const Soundness sound = soundness(problem, plan);
-    for (const std::string& warning : sound.warnings) {
-      fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
-    }
-    Json json = {{"schema", "lockstep-plan-price/1"}, {"cost", options.cost}};
-    json.update(to_json(plan, price));
-    json["fits"] = sound.fits;
-    json["warnings"] = sound.warnings;
-    const std::string text = with_command(to_text(json));
-    write_reports(options.report, "plan", text);
-    write_file("-", options.json ? text : line(1, plan, price));
-    return ExitCode::kDone;
+    return price_given(options, problem);
   }
   const std::clock_t begin = std::clock();
   std::optional<MetisJournal> journal;

@@ -266,12 +266,17 @@ double parameter_bytes(const Problem& problem, Strategy strategy, std::int64_t b
   return bytes / strategy.tp;
 }
 
+double elements_sent(const Problem& problem, std::int64_t samples, int tp,
+                     std::int64_t next_layer) {
+  return static_cast<double>(samples) * static_cast<double>(problem.sequence) *
+         (next_layer + 1 == problem.layers ? static_cast<double>(problem.vocabulary) / tp
+                                           : static_cast<double>(problem.hidden));
+}
+
 double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int end,
                    Strategy sender, std::int64_t batches, std::int64_t next_layer) {
-  const std::int64_t samples = problem.global_batch / sender.dp / batches;
-  double elements = static_cast<double>(samples) * static_cast<double>(problem.sequence);
-  elements *= next_layer + 1 == problem.layers ? static_cast<double>(problem.vocabulary) / sender.tp
-                                               : static_cast<double>(problem.hidden);
+  double elements =
+      elements_sent(problem, problem.global_batch / sender.dp / batches, sender.tp, next_layer);
   if (problem.flavour == Flavour::kFixed) {
     // Of a mean rank: GPUs of several types may share samples out that dp does not divide.
     elements = 2.0 * static_cast<double>(problem.global_batch) /
@@ -294,6 +299,14 @@ std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& r
     most = std::max(most, profile->sync_ms());
   }
   return static_cast<double>(batches) * most;
+}
+
+Error no_sync_error(const Problem& problem) {
+  return Error("the last stage's step takes what its layers take, to the last bit")
+      .at(problem.profiles.folder)
+      .field("forward_backward_time_ms")
+      .expected("any other time: Metis takes this for a missing profile")
+      .hint("--cost fixed prices it");
 }
 
 Price price_plan(const Problem& problem, const Plan& plan) {
@@ -351,11 +364,7 @@ Price price_plan(const Problem& problem, const Plan& plan) {
         throw Error("no such profile").at(missing).field(fmt::format("stage {}", s));
       }
       if (!sync) {
-        throw Error("the last stage's step takes what its layers take, to the last bit")
-            .at(problem.profiles.folder)
-            .field("forward_backward_time_ms")
-            .expected("any other time: Metis takes this for a missing profile")
-            .hint("--cost fixed prices it");
+        throw no_sync_error(problem);
       }
       price.synchronisation = *sync;
     }

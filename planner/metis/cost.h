@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "planner/metis/cluster.h"
 #include "planner/metis/profile.h"
 
@@ -87,6 +88,8 @@ double gradient_ms_a_byte(const Problem& problem, const std::vector<Rank>& ranks
 /// Bytes of the parameters of the layers [begin, end) on one GPU.
 double parameter_bytes(const Problem& problem, Strategy strategy, std::int64_t begin,
                        std::int64_t end);
+/// What one rank sends of `samples` to the stage that begins at next_layer, in Metis's elements.
+double elements_sent(const Problem& problem, std::int64_t samples, int tp, std::int64_t next_layer);
 /// Over the edge behind a stage: `first` is its first rank, `end` where the next one's end.
 double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int first, int end,
                    Strategy sender, std::int64_t batches, std::int64_t next_layer);
@@ -95,6 +98,9 @@ double transfer_ms(const Problem& problem, const std::vector<Rank>& ranks, int f
 std::optional<double> sync_ms(const Problem& problem, const std::vector<Rank>& ranks, int first,
                               int gpus, Strategy strategy, std::int64_t batches,
                               std::string* missing);
+
+/// Of a last stage whose sync_ms() is 0 (strict).
+Error no_sync_error(const Problem& problem);
 
 /// ERRORS: Error that names the profile that is missing, or what of the plan is inconsistent.
 Price price_plan(const Problem& problem, const Plan& plan);

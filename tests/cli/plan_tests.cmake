@@ -18,6 +18,7 @@ lockstep_cli_test(cli_plan_metis ARGS ${metis} --layers 4 GOLDEN plan/metis.txt 
 # execution (2-1) 34 + 50 = 84; sync 2 x 2; update 2 x 4 x 3/4 = 6; batches 2 x 0.5.
 lockstep_cli_test(cli_plan_metis_price ARGS ${metis} --layers 4 --price tests/data/plan/metis/plan.json --json OUT "\"execution_s\": 0.084" "\"synchronisation_s\": 0.004" "\"update_s\": 0.006" "\"batch_s\": 0.001")
 lockstep_cli_test(cli_plan_metis_price_warns ARGS plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --gbs 8 --layers 4 --max-batch 1 --price tests/data/plan/metis/plan.json --json OUT "\"fits\": true" "\"stage 0 has 2 samples a rank, not 1 to --max-batch 1\"" ERR "warning: stage 0 has 2 samples a rank")
+lockstep_cli_test(cli_plan_metis_price_uniform ARGS ${metis} --layers 4 --price tests/data/plan/metis/uniform.json EXIT 2 ERR "instance_type: Metis's model of uniform plans is of one type of GPU" "while pricing tests/data/plan/metis/uniform.json")
 lockstep_cli_test(cli_plan_metis_layers ARGS ${metis} --layers 5 EXIT 2 ERR "DeviceType.A100_tp1_bs1.json: 4 layers, but --layers is 5")
 lockstep_cli_test(cli_plan_two_problems ARGS ${metis} --layers 4 --aceso-model gpt EXIT 2 ERR "no problem is given, or two")
 lockstep_cli_test(cli_plan_megatron ARGS ${scale_layer} --global-batch 16 --micro-batch 1 2 --strategy megatron OUT "the best of [0-9]+ regular plans that fit")

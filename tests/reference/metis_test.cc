@@ -1,5 +1,6 @@
 // Our cost model against Metis's own on every plan it listed, and our search against its best.
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "planner/metis/memory.h"
 #include "planner/metis/search.h"
+#include "planner/metis/uniform.h"
 #include "tests/support/reference.h"
 
 namespace lockstep::metis::metis_test {
@@ -85,6 +87,29 @@ TEST(Metis, EveryListedPlan) {
   }
   EXPECT_GT(plans, 300);
   EXPECT_GT(mixed, 10);
+}
+
+// "3, 4829.03203980819, UniformPlan(dp=8, pp=1, tp=1, mbs=1, gbs=128)" a line.
+TEST(Metis, EveryUniformPlan) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  int plans = 0;
+  for (const char* run : {"homo_a100_2x4_gbs128", "homo_a100_4x4_gbs128"}) {
+    SCOPED_TRACE(run);
+    const Problem problem = problem_of(folder() / run, "prof_a100", 4);
+    const std::string text = testing::slurp(folder() / run / "ranking.txt");
+    for (const std::string_view line : split(text, '\n')) {
+      UniformPlan plan;
+      double wanted = 0;
+      if (std::sscanf(std::string(line).c_str(),
+                      "%*d, %lf, UniformPlan(dp=%d, pp=%d, tp=%d, mbs=%ld, gbs=128)", &wanted,
+                      &plan.dp, &plan.pp, &plan.tp, &plan.mbs) != 5) {
+        continue;
+      }
+      EXPECT_NEAR(price_plan(problem, plan).total(), wanted, 1e-12 * wanted) << line;
+      ++plans;
+    }
+  }
+  EXPECT_EQ(plans, 27 + 36);
 }
 
 TEST(Metis, TheSearchEndsAtTheOptimum) {

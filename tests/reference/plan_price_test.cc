@@ -159,5 +159,29 @@ TEST(PlanPrice, RecordedPlansOfMetis) {
   EXPECT_GE(plans, 20);
 }
 
+TEST(PlanPrice, UniformPlansOfMetis) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  const ScratchFolder folder;
+  const fs::path run = planner() / "metis" / "homo_a100_2x4_gbs128";
+  struct Case {
+    const char* plan;
+    double ms;
+    bool fits;  ///< the layers of the first take 85,234 MB in its profile, of 81,920
+  };
+  for (const auto& [plan, ms, fits] :
+       {Case{R"({"dp": 8, "pp": 1, "tp": 1, "mbs": 4, "gbs": 128})", 4707.8964235057, false},
+        Case{R"({"dp": 1, "pp": 4, "tp": 2, "mbs": 4})", 7827.637568722601, true}}) {
+    write_file(folder / "plan.json", plan);
+    const Json ours =
+        price({"--metis-hostfile", (run / "input/hostfile").string(), "--metis-clusterfile",
+               (run / "input/clusterfile.json").string(), "--profiles",
+               (planner() / "metis/profiles/prof_a100").string(), "--model-profile",
+               first_listed("prof_a100"), "--layers", "10", "--gbs", "128"},
+              folder / "plan.json");
+    EXPECT_NEAR(ours["time_s"].get<double>() * 1000, ms, 1e-12 * ms) << plan;
+    EXPECT_EQ(ours["fits"].get<bool>(), fits);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::plan_price_test

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "planner/metis/memory.h"
 #include "planner/metis/search.h"
-#include "planner/metis/space.h"
+#include "planner/metis/uniform.h"
 #include "tests/support/run.h"
 
 namespace lockstep::metis::metis_search_test {
@@ -401,6 +401,74 @@ TEST(MetisSearch, SaysWhyAPlanThatHasAPriceIsLeftOut) {
     EXPECT_EQ(all.empty(), *one.warning == 0) << all;
     EXPECT_NE(all.find(one.warning), std::string::npos) << all;
   }
+}
+
+// Two servers of two A100s with 40 and 10 GB/s within, 5 between them.
+Problem of_one_type(Flavour flavour) {
+  Problem problem = problem_of(flavour);
+  problem.nodes[1].type = "A100";
+  problem.nodes[1].intra = 10;
+  problem.nodes[0].inter = problem.nodes[1].inter = 5;
+  return problem;
+}
+
+// 2 blocks in 2 stages: 1 + 8 and 8 + 2 ms, 4 microbatches of 1 sample a rank.
+TEST(MetisUniform, ByHand) {
+  const UniformPlan plan{.dp = 2, .pp = 2, .tp = 1, .mbs = 1};
+  const Problem strict = of_one_type(Flavour::kStrict);
+  EXPECT_EQ(plan_of(strict, plan).partition, (std::vector<std::int64_t>{0, 2, 4}));
+  const Price price = price_plan(strict, plan);
+  const double mib = 1024.0 * 1024.0;
+  EXPECT_DOUBLE_EQ(price.execution, 3 * 10 + 19);
+  EXPECT_DOUBLE_EQ(price.synchronisation, 4 * 2);
+  EXPECT_DOUBLE_EQ(price.update, 2 * 4.0 / 2);
+  EXPECT_DOUBLE_EQ(price.data_parallel, 600e6 / (40 * mib));
+  EXPECT_DOUBLE_EQ(price.pipeline, 1024.0 * 4096 / (40 * mib));
+  EXPECT_DOUBLE_EQ(price.batch, 4 * 0.5);
+  EXPECT_TRUE(soundness(strict, plan).warnings.empty());
+  // Fixed: 2 bytes an element between the servers; the second server's gradients at 10 GB/s.
+  const Price fixed = price_plan(of_one_type(Flavour::kFixed), plan);
+  EXPECT_DOUBLE_EQ(fixed.data_parallel, 600e6 / 10e6);
+  EXPECT_DOUBLE_EQ(fixed.pipeline, 2 * 1024.0 * 4096 / 5e6);
+  EXPECT_DOUBLE_EQ(fixed.update, 2 * 4.0 * 2 / 4);
+}
+
+// 8 blocks in 16 stages: one each in the second to the ninth (7.6 of Metis's description).
+TEST(MetisUniform, TheRemainderGoesToTheSecondStageOn) {
+  Problem problem = of_one_type(Flavour::kStrict);
+  problem.layers = 10;
+  problem.nodes[0].gpus = 8;
+  problem.nodes[1].gpus = 8;
+  EXPECT_EQ(plan_of(problem, {.pp = 16}).partition,
+            (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 10}));
+  problem.nodes[1].gpus = 4;
+  EXPECT_EQ(plan_of(problem, {.dp = 4, .pp = 3}).partition,
+            (std::vector<std::int64_t>{0, 3, 6, 10}));
+}
+
+TEST(MetisUniform, WarnsAndRefuses) {
+  Problem problem = of_one_type(Flavour::kStrict);
+  problem.global_batch = 9;
+  problem.nodes[0].memory = 1;
+  problem.nodes[0].gpus = 3;  // 5 stages of 2 blocks: one each in the second and third
+  const Soundness sound = soundness(problem, UniformPlan{.pp = 5, .mbs = 2});
+  EXPECT_FALSE(sound.fits);
+  EXPECT_EQ(sound.warnings,
+            (std::vector<std::string>{"the plan leaves out 1 of 9 samples",
+                                      "stage 1 needs 1600.0 MB by its profile, a GPU has 1024.0",
+                                      "stage 2 needs 1600.0 MB by its profile, a GPU has 1024.0",
+                                      "stage 3 has no layers",
+                                      "stage 4 needs 1200.0 MB by its profile, a GPU has 1024.0"}));
+  problem.nodes[0].gpus = 2;
+  for (const UniformPlan& plan :
+       {UniformPlan{.dp = 1, .pp = 2},                        // 2 GPUs of 4
+        UniformPlan{.dp = 4, .mbs = 4},                       // 16 samples of 9
+        UniformPlan{.dp = 2, .pp = 2, .tp = 1, .mbs = 3}}) {  // no profile
+    EXPECT_THROW(price_plan(problem, plan), Error);
+  }
+  EXPECT_THROW(price_plan(problem_of(Flavour::kStrict), UniformPlan{.dp = 4}), Error);  // two types
+  problem.flavour = Flavour::kFixed;
+  EXPECT_THROW(price_plan(problem, UniformPlan{.dp = 4, .mbs = 2}), Error);  // 1 of 9 left out
 }
 
 }  // namespace
