@@ -62,8 +62,8 @@ CommType comm_type_in(std::string_view name) {
   if (type != CommType::kNone) {
     return type;
   }
-  for (const std::string_view prefix :
-       {"reduceperf", "reduce", "nccl:reduce", "ncclkernelreduce", "nccldevkernelreduce"}) {
+  for (const std::string_view prefix : {"reduceperf", "reduce", "nccl:reduce", "ncclreduce",
+                                        "ncclkernelreduce", "nccldevkernelreduce"}) {
     if (letters == prefix || (prefix.size() > 6 && letters.starts_with(prefix))) {
       return CommType::kReduce;
     }

@@ -418,6 +418,25 @@ TEST(LogReaders, KinetoSizesOfTheCallsBehindKernels) {
   EXPECT_EQ(log.comms[0].ranks, 4);
 }
 
+// NCCL's kernels by release: up to 2.7, 2.8 to 2.18, since 2.19, and those of symmetric memory.
+TEST(LogReaders, KernelsOfAllReleases) {
+  for (const auto& [name, op] : std::initializer_list<std::pair<const char*, CommType>>{
+           {"ncclAllReduceRingLLKernel_sum_f16(ncclColl)", CommType::kAllReduce},
+           {"ncclReduceRingLLKernel_sum_f32(ncclColl)", CommType::kReduce},
+           {"ncclReduceScatterRingKernel_sum_f32(ncclColl)", CommType::kReduceScatter},
+           {"ncclSendRecvKernel_copy_i8(ncclColl)", CommType::kSendRecv},
+           {"ncclKernel_AllReduce_TREE_LL128_Sum_half(ncclWorkElem)", CommType::kAllReduce},
+           {"ncclKernel_Reduce_RING_LL_Sum_float(ncclDevComm*)", CommType::kReduce},
+           {"ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*)", CommType::kBroadcast},
+           {"ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", CommType::kReduceScatter},
+           {"ncclDevKernel_Reduce_Sum_f32_RING_LL", CommType::kReduce},
+           {"ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", CommType::kNone},
+           {"ncclSymDevKernel_ReduceScatter_LDMC_sum_bf16", CommType::kReduceScatter},
+           {"ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_f16", CommType::kAllReduce}}) {
+    EXPECT_EQ(comm_type_in(name), op) << name;
+  }
+}
+
 // A kernel of which PyTorch tells the collective is communication, whoever carries it out.
 TEST(LogReaders, KinetoCollectivesOfOtherLibraries) {
   const PhysicalLog log = read_log(
