@@ -667,6 +667,18 @@ TEST(LogReaders, SizesPast32Bits) {
   EXPECT_EQ(csv.comms[0].bytes, Bytes(6442450944));
   EXPECT_EQ(csv.comms[1].bytes, Bytes(2147483648));
   EXPECT_EQ(csv.warnings.entries().size(), 2U);
+  // 6 GiB in 60 ms are 100 GiB/s.
+  const PhysicalLog aicb = read_log(
+      "comm_type,comm_group,comm_group_size,msg_size,_elapsed_time,algbw,busbw\n"
+      "CommType.all_reduce,CommGroup.dp_group,8,2147483648,60,100.0,175.0\n"
+      "CommType.all_reduce,CommGroup.dp_group,8,-2147483648,60,100.0,175.0\n"
+      "CommType.all_reduce,CommGroup.dp_group,8,-2147483648,60,-33.33,-58.33\n",
+      "run_log.csv");
+  ASSERT_EQ(aicb.comms.size(), 2U);
+  EXPECT_EQ(aicb.comms[0].bytes, Bytes(6442450944));
+  EXPECT_EQ(aicb.comms[1].bytes, Bytes(6442450944));
+  EXPECT_EQ(aicb.ops.at(1).bytes, 6442450944);
+  EXPECT_EQ(aicb.warnings.entries().size(), 2U);
 }
 
 // Each process lists its first device; of a split communicator the first group's ranks meet.

@@ -13,6 +13,7 @@
 #include "trace/aicb_groups.h"
 #include "trace/csv_fields.h"
 #include "trace/log_reader.h"
+#include "trace/wrapped_size.h"
 
 namespace lockstep {
 namespace {
@@ -82,7 +83,8 @@ void read(std::string_view text, PhysicalLog& log) {
       continue;
     }
     sets_up = sets_up && value("stage").starts_with("init");
-    const auto bytes = aicb_size(value("msg_size"));
+    const auto size = aicb_size(value("msg_size"));
+    const auto bytes = size ? size : to_int(value("msg_size"));  // negative: of 32 bits, maybe
     const auto ranks = to_int(value("comm_group_size"));
     OpRow op;
     op.name = names.index(type);
@@ -99,7 +101,7 @@ void read(std::string_view text, PhysicalLog& log) {
     }
     op.kind = OpKind::kCommunication;
     op.op = comm_type_in(type == "reduce" ? "reduce" : type);
-    op.bytes = bytes.value_or(-1);
+    op.bytes = size.value_or(-1);
     op.group_size =
         static_cast<std::int32_t>(std::clamp<std::int64_t>(ranks.value_or(1), 1, 1 << 24));
     log.ops.push_back(op);
@@ -119,7 +121,10 @@ void read(std::string_view text, PhysicalLog& log) {
     const AicbBandwidth ours = aicb_bandwidth(type, *bytes, *elapsed, op.group_size);
     row.algbw_Bps = std::max(0.0, to_double(value("algbw")).value_or(ours.algbw)) * kUnit;
     row.busbw_Bps = std::max(0.0, to_double(value("busbw")).value_or(ours.busbw)) * kUnit;
-    log.comms.push_back(row);
+    if (unwrap_size(row, log.warnings)) {
+      log.ops.back().bytes = row.bytes.count();
+      log.comms.push_back(row);
+    }
   }
   if (log.comms.empty() && log.ops.empty()) {
     throw Error("there is no row of a communication");
