@@ -185,7 +185,9 @@ void read(std::string_view text, PhysicalLog& log) {
     }
     const std::int64_t bytes = size_of(cells[head.size], head.size_unit);
     const auto bandwidth = to_double(cells[head.bandwidth]);
-    if (bytes == 0 || !bandwidth || *bandwidth <= 0) {
+    constexpr double kLeast = 1, kMost = 1e18;  // B/s
+    if (bytes == 0 || !bandwidth || !(*bandwidth * head.rate_Bps >= kLeast) ||
+        *bandwidth * head.rate_Bps > kMost) {
       if (!cells[head.size].empty() && is_digit(cells[head.size].front())) {
         log.warnings.add("rows of a table without a size or a bandwidth");
       }
