@@ -43,6 +43,23 @@ std::string one_line(const Topology& t) {
                      t.count(NodeKind::kNvSwitch), t.count(NodeKind::kSwitch), t.links.size());
 }
 
+/// Whether an output is our JSON, by --format or else by its name. ERRORS: an unknown format.
+bool wants_json(const std::string& format, const std::string& path) {
+  if (!format.empty() && format != "simai" && format != "json") {
+    throw Error(fmt::format("there is no topology format '{}'", printable(format)))
+        .field("--format")
+        .expected("simai or json");
+  }
+  return format.empty() ? path.ends_with(".json") : format == "json";
+}
+
+void write_topology(const Topology& topology, const std::string& path, bool json) {
+  write_file(path, json ? to_json_text(topology) : to_simai_text(topology));
+  if (path != "-") {
+    fmt::print(standard_error(), "{}: {}\n", path, one_line(topology));
+  }
+}
+
 // build ------------------------------------------------------------------------------------------
 
 struct BuildFlags {
@@ -98,11 +115,7 @@ ExitCode build(const BuildFlags& flags) {
     write_file("-", root_help(*flags.app));
     return ExitCode::kDone;
   }
-  if (!flags.format.empty() && flags.format != "simai" && flags.format != "json") {
-    throw Error(fmt::format("there is no topology format '{}'", printable(flags.format)))
-        .field("--format")
-        .expected("simai or json");
-  }
+  bool json = wants_json(flags.format, flags.output);
   if (flags.output.empty()) {
     throw Error("topology build: no output is named")
         .expected("-o FILE, -o DIR (the template's own file name in that folder) or -o -");
@@ -110,15 +123,11 @@ ExitCode build(const BuildFlags& flags) {
   const BuiltTopology built = build_topology(builder, FlagValues::from_words(builder, words));
   warn(built.warnings);
   std::string path = flags.output;
-  bool json = flags.format == "json" || (flags.format.empty() && path.ends_with(".json"));
   if (path.ends_with('/') || (path != "-" && is_folder(path))) {
     json = json || (flags.format.empty() && built.topology.gpu_types.size() > 1);
     path = std::filesystem::path(path) / (built.file_name + (json ? ".json" : ""));
   }
-  write_file(path, json ? to_json_text(built.topology) : to_simai_text(built.topology));
-  if (path != "-") {
-    fmt::print(standard_error(), "{}: {}\n", path, one_line(built.topology));
-  }
+  write_topology(built.topology, path, json);
   return ExitCode::kDone;
 }
 
@@ -153,6 +162,27 @@ std::shared_ptr<ReadingFlags> add_reading_flags(CLI::App& app, const char* json_
       ->required();
   app.add_flag("--json", flags->json, json_help);
   return flags;
+}
+
+// convert ----------------------------------------------------------------------------------------
+
+CommandBody define_convert(CLI::App& app) {
+  struct Flags {
+    std::string from, output, format;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("topology", flags->from, "A topology file, or TEMPLATE[:flag=value,…]")
+      ->required();
+  app.add_option("-o,--output", flags->output,
+                 "File to write: SimAI's text, or our JSON if it ends in .json; - is standard "
+                 "output")
+      ->required();
+  app.add_option("--format", flags->format, "simai or json, whatever the file's name");
+  return [flags] {
+    const bool json = wants_json(flags->format, flags->output);
+    write_topology(load(flags->from), flags->output, json);
+    return ExitCode::kDone;
+  };
 }
 
 // check ------------------------------------------------------------------------------------------
@@ -231,6 +261,7 @@ CommandBody define(CLI::App& app) {
     bodies.emplace_back(sub, part(*sub));
   };
   add("build", "Writes a topology from a template", define_build);
+  add("convert", "Writes a topology in the other format", define_convert);
   add("check", "Reads a topology and says whether it is sound", define_check);
   add("draw", "Draws a topology as an SVG picture", define_draw);
   add("describe", "Counts, rates, bisection, oversubscription and distances", define_describe);
@@ -248,17 +279,18 @@ CommandBody define(CLI::App& app) {
 }  // namespace
 
 extern const Command kTopologyCommand;
-const Command kTopologyCommand{"topology",
-                               "Builds, checks, describes, lists and draws cluster topologies",
-                               R"(Examples:
+const Command kTopologyCommand{
+    "topology", "Builds, converts, checks, describes, lists and draws cluster topologies",
+    R"(Examples:
   lockstep topology build --template Spectrum-X -g 128 -o cluster.txt
   lockstep topology build --template fat-tree --ports 8 -o fat-tree.json
   lockstep topology build --template dragonfly --help
+  lockstep topology convert cluster.txt -o cluster.json
   lockstep topology check cluster.txt --json
   lockstep topology describe AlibabaHPN:gpus=1024 --json
   lockstep topology links Spectrum-X:gpus=16 --of 3
   lockstep topology draw Spectrum-X:gpus=4096 -o spectrum.svg
 )",
-                               define};
+    define};
 
 }  // namespace lockstep

@@ -9,6 +9,10 @@ lockstep_cli_test(cli_topology_hpn64 ARGS topology build -topo AlibabaHPN -g 64 
 # As many leaf switches as the GPUs need: nothing to warn about where no number is given.
 lockstep_cli_test(cli_topology_leaves ARGS topology describe Spectrum-X:g=1024 OUT "tier 1 +16 switches")
 lockstep_cli_test(cli_topology_leaves_given ARGS topology describe Spectrum-X:g=1024,asn=7 OUT "tier 1 +16 switches" ERR "warning: leaf-switches: 16 in place of 7, as 1024 GPUs need")
+lockstep_cli_test(cli_topology_convert_to_json ARGS topology convert topologies/catalogue/server8.txt --format json -o - OUT "\"schema\": \"lockstep-topology/1\"" "\"gpus_per_server\": 8")
+lockstep_cli_test(cli_topology_convert_to_simai ARGS topology convert topologies/catalogue/nvl72x2.json -o @OUT@/t.txt ERR "t.txt: 144 GPUs, 2 NVSwitches, 8 switches")
+lockstep_cli_test(cli_topology_convert_two_types ARGS topology convert topologies/catalogue/mixed32.json -o - EXIT 2 ERR "GPU types")
+lockstep_cli_test(cli_topology_convert_format ARGS topology convert topologies/catalogue/server8.txt --format yaml -o - EXIT 2 ERR "there is no topology format 'yaml'")
 lockstep_cli_test(cli_topology_nvl72_type ARGS topology describe nvl72 OUT "8 of 72 GB200 GPUs")
 lockstep_cli_test(cli_topology_nvl72x2 ARGS topology build --template nvl72 --racks 2 --racks-per-leaf=2 --spine-switches 4 --format json -o - GOLDEN ../../topologies/catalogue/nvl72x2.json)
 lockstep_cli_test(cli_topology_mixed32 ARGS topology build --template heterogeneous --gpus-a 16 --gpus-b 16 --spine-switches 4 --format json -o - GOLDEN ../../topologies/catalogue/mixed32.json)
