@@ -10,7 +10,8 @@ namespace lockstep {
 /// FLOPs utilisation and GPU hours; the price of a million tokens if `gpu_hour_price` is positive.
 Json headline_json(const ExactJob& job, Time step, double gpu_hour_price);
 
-/// Two lines for a terminal: how the job is cut, and how fast it trains.
+/// Lines for a terminal: how the job is cut, how fast it trains, and of pipelines whose time it is
+/// that a table of the step shows.
 std::string job_lines(const ExactJob& job, Time step);
 
 /// "parallel" of docs/formats/simulate-json.md.
