@@ -221,6 +221,13 @@ ExactJob worked_out(ExactJob exact) {
 
 ExactJob described_job(std::span<const std::string> words) {
   std::vector<std::string> rest(words.begin(), words.end());
+  for (const std::string& word : rest) {
+    if (word == "--dp" || word.starts_with("--dp=")) {
+      throw Error("there is no such flag: data-parallel ranks are what the others leave")
+          .field("--dp")
+          .expected("--gpus, --tp, --cp and --pp, with dp = gpus / (tp x cp x pp)");
+    }
+  }
   const ShellVariables variables = take_variables(rest);
   const std::vector<ArgSpec> flags = described_job_flags();
   ArgValues args = parse_args({flags}, rest);
