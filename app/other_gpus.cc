@@ -2,7 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "generator/compute/gpu_spec.h"
+#include "simulator/collectives/nccl_fabric.h"
 #include "simulator/replay/fabric_of.h"
 
 namespace lockstep {
@@ -59,6 +61,18 @@ std::string other_nvlinks(const Topology& topology) {
       "the topology gives a GPU {:.4g} GB/s of NVLink, {} has {:.4g} (in a template "
       "nvbw={:.4g}Gbps)",
       has, spec->name, usual, 8 * usual);
+}
+
+std::string taken_for_hopper(const Topology& topology) {
+  const Node& first = topology.nodes[topology.gpus().front().index()];
+  const std::string& type = topology.gpu_types[static_cast<std::size_t>(first.gpu_type)];
+  const std::string series = gpu_series(type);
+  if (arch_of(type) != GpuArch::kHopper || series.starts_with('h') || series.starts_with("gh")) {
+    return {};
+  }
+  return fmt::format(
+      "collectives are chosen as NCCL does on Hopper: of GPU type {} it is not known",
+      printable(type));
 }
 
 }  // namespace lockstep

@@ -25,4 +25,8 @@ std::string other_gpus(const Topology& topology, const Job& job);
 /// templates do whose GPU type alone was changed. Otherwise empty. O(links).
 std::string other_nvlinks(const Topology& topology);
 
+/// Where the topology's first GPU is of no architecture that NCCL's choices are known for (AMD's, a
+/// misspelled name), says that Hopper's are taken. Otherwise empty.
+std::string taken_for_hopper(const Topology& topology);
+
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "app/collective/placement.h"
 #include "app/compare/run_compare.h"
 #include "app/flag_value.h"
+#include "app/other_gpus.h"
 #include "app/real_rates.h"
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
@@ -326,6 +327,10 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   const Topology topology = topology_from(options.topology, &sweep.warnings);
   check_of_engines(options);
   check_analytic(options, sweep.warnings);
+  if (std::string note = taken_for_hopper(topology);
+      !note.empty() && options.engines != std::vector<std::string>{"analytic"}) {
+    sweep.warnings.push_back(std::move(note));
+  }
   Setting setting{options, {}, topology, {}, {}, {}, {}, {}, {}};
   setting.plan.op = sweep.op;
   setting.nodes = place_ranks(topology, options.placement, options.gpus, options.seed);

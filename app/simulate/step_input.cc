@@ -209,6 +209,11 @@ StepInput read_step_input(SimulateOptions& options) {
       input.warnings.push_back(std::move(links));
     }
   }
+  if (input.topology && options.engine != "analytic" && options.flavour != "simai") {
+    if (std::string note = taken_for_hopper(*input.topology); !note.empty()) {
+      input.warnings.push_back(std::move(note));
+    }
+  }
   options.interference_model = interference_of_flag(
       options.interference, input.topology ? &*input.topology : nullptr, input.warnings);
   return input;
