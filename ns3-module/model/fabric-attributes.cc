@@ -109,6 +109,12 @@ Fabric::GetTypeId()
                           BooleanValue(true),
                           MakeBooleanAccessor(Own(&FabricParameters::ackPriority)),
                           MakeBooleanChecker())
+            .AddAttribute("AckFirst",
+                          "ACKs go before data of their class at every port, so that they do not "
+                          "wait in the queues of what goes the other way.",
+                          BooleanValue(true),
+                          MakeBooleanAccessor(Own(&FabricParameters::ackFirst)),
+                          MakeBooleanChecker())
             .AddAttribute(
                 "Classes",
                 "Traffic classes: queues of every port, served in strict priority, class 0 "

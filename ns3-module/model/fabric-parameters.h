@@ -5,6 +5,7 @@
 #define FABRIC_PARAMETERS_H
 
 #include "fabric-congestion-control.h"
+#include "fabric-unit.h"
 
 #include "ns3/nstime.h"
 #include "ns3/ptr.h"
@@ -65,6 +66,7 @@ struct FabricParameters
     bool pacing{};                        //!< rates are kept to
     Time sendJitter;                      //!< messages begin later by a draw below it
     bool ackPriority{};                   //!< ACKs are not held up by PFC at hosts
+    bool ackFirst{};                      //!< ACKs go before data of their class
     uint32_t classes{};                   //!< traffic classes
     uint32_t ackClass{};                  //!< of ACKs
     bool scanOrder{};                     //!< finished queue pairs leave the round robin when met
@@ -100,6 +102,24 @@ struct FabricParameters
     double lossRate{};   //!< of every link
     bool fastForward{};  //!< jumps over what repeats
     Time sampleInterval; //!< 0: there are no samples
+
+    /** \return whether some units go before others that were there first */
+    bool
+    OneMayOvertake() const
+    {
+        return classes > 1 || ackFirst;
+    }
+
+    /**
+     * \param unit a unit
+     * \return its place in the order of those that wait for a port; equal ones go as they came
+     */
+    uint32_t
+    RankOf(const FabricUnit& unit) const
+    {
+        const bool first = ackFirst && (unit.flags & FabricUnit::ACK) != 0;
+        return 2U * unit.trafficClass + (first ? 0 : 1);
+    }
 };
 
 } // namespace ns3

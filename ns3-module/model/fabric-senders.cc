@@ -82,7 +82,14 @@ FabricSenders::Forward(uint32_t index, const FabricUnit& unit)
         m_parts.wires.Enqueue(index, unit);
         return;
     }
-    m_state.EndpointOf(index, unit.trafficClass).control.Append() = unit;
+    FabricRing& control = m_state.EndpointOf(index, unit.trafficClass).control;
+    uint32_t place = control.GetSize();
+    while (place > 0 &&
+           m_state.parameters.RankOf(unit) < m_state.parameters.RankOf(control[place - 1]))
+    {
+        --place;
+    }
+    control.Insert(place) = unit;
     Kick(index);
 }
 

@@ -21,7 +21,7 @@ FabricWires::GoesBefore(const FabricPort& port,
     {
         return !port.IsPaused(unit.trafficClass);
     }
-    if (unit.trafficClass >= other.trafficClass)
+    if (m_state.parameters.RankOf(unit) >= m_state.parameters.RankOf(other))
     {
         return false;
     }
@@ -49,7 +49,7 @@ FabricWires::Reorder(uint32_t index)
 {
     FabricPort& port = m_state.ports[index];
     TakeBackArrival(port);
-    if (m_state.parameters.classes > 1)
+    if (m_state.parameters.OneMayOvertake())
     {
         m_waiting.clear();
         for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
@@ -58,11 +58,12 @@ FabricWires::Reorder(uint32_t index)
         }
         std::stable_sort(m_waiting.begin(),
                          m_waiting.end(),
-                         [&port](const FabricUnit& a, const FabricUnit& b)
+                         [this, &port](const FabricUnit& a, const FabricUnit& b)
                          {
                              const bool aWaits = port.IsPaused(a.trafficClass);
                              const bool bWaits = port.IsPaused(b.trafficClass);
-                             return aWaits != bWaits ? bWaits : a.trafficClass < b.trafficClass;
+                             const FabricParameters& p = m_state.parameters;
+                             return aWaits != bWaits ? bWaits : p.RankOf(a) < p.RankOf(b);
                          });
         for (uint32_t i = 0; i < m_waiting.size(); ++i)
         {

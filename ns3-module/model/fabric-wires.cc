@@ -143,7 +143,9 @@ FabricWires::Enqueue(uint32_t index, const FabricUnit& unit)
     FabricPort& port = m_state.ports[index];
     const FabricNode& node = m_state.nodes[port.from];
     const bool accounted = node.accounts;
-    if (accounted || m_state.parameters.classes > 1)
+    const bool mayOvertake = m_state.parameters.classes > 1 ||
+                             (m_state.parameters.ackFirst && (unit.flags & FabricUnit::ACK) != 0);
+    if (accounted || mayOvertake)
     {
         Settle(index);
     }
@@ -163,7 +165,7 @@ FabricWires::Enqueue(uint32_t index, const FabricUnit& unit)
     const bool timed = mayGo && (port.credits == 0 || m_parts.credits.Take(index, unit.wire));
     const int64_t ready = m_state.now + m_state.parameters.processing.GetPicoSeconds();
     uint32_t place = port.ring.GetSize();
-    while (m_state.parameters.classes > 1 && place > port.started &&
+    while (mayOvertake && place > port.started &&
            GoesBefore(port, unit, port.ring[place - 1], timed, ready))
     {
         --place;

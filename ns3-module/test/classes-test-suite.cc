@@ -134,7 +134,7 @@ class AckClassTestCase : public TestCase
 {
   public:
     AckClassTestCase()
-        : TestCase("ACKs in class 0 wait for one packet, not for the queue")
+        : TestCase("ACKs that go first wait for one packet, not for the queue")
     {
     }
 
@@ -146,20 +146,25 @@ class AckClassTestCase : public TestCase
         // to the switch at 2 PACKET + 3 DELAY + ACK: in the 14th packet time of the port to host 0,
         // which is busy from PACKET + DELAY on and has 13 more packets waiting than it has sent. It
         // goes at the end of that packet.
-        Check(2, PACKET + DELAY + 14 * PACKET + ACK + DELAY);
-        // In one class it goes behind those that came before it: 2 * 14 packets.
-        Check(1, PACKET + DELAY + 28 * PACKET + ACK + DELAY);
+        const int64_t first = PACKET + DELAY + 14 * PACKET + ACK + DELAY;
+        Check(1, true, first);
+        Check(2, true, first);
+        Check(2, false, first);
+        // Otherwise in one class it goes behind those that came before it: 2 * 14 packets.
+        Check(1, false, PACKET + DELAY + 28 * PACKET + ACK + DELAY);
     }
 
     /**
      * \param classes traffic classes
+     * \param ackFirst within a class
      * \param delivered ps, when the sender has the ACK
      */
     void
-    Check(uint32_t classes, int64_t delivered)
+    Check(uint32_t classes, bool ackFirst, int64_t delivered)
     {
         Star star(4);
         star.fabric->SetAttribute("Classes", UintegerValue(classes));
+        star.fabric->SetAttribute("AckFirst", BooleanValue(ackFirst));
         star.fabric->SetAttribute("WaitForAck", BooleanValue(true));
         star.Build();
         star.fabric->Send(star.Connect(0, 3), 4096, PicoSeconds(0), 7);

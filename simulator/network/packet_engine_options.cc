@@ -38,6 +38,7 @@ PacketOptions simai_packet_options() {
       {"WaitForAck", "true"},
       {"Rounding", "DownToNanosecond"},
       {"AckHighPriority", "false"},
+      {"AckFirst", "false"},
       {"FinishedLeaveWhenMet", "true"},
       {"NvSwitchFlowControl", "false"},
       {"Buffer", "33554432"},

@@ -440,6 +440,30 @@ TEST(PacketEngine, SpraysEvenlyAtEachHop) {
   EXPECT_EQ(use[2 * down.index()].bytes, Bytes(200 * (4096 + 62)));
 }
 
+// GPU 0 sends to GPU 1 over ports that nobody else uses, while three others fill the port by which
+// its ACKs come: those go first, so it takes as long as alone, but for the 250 ACKs of 60 B that
+// the data of each 1000 packets which come to GPU 0 meanwhile want of its port. Behind the data
+// they would come after the queue, and the window of two round trips of an empty fabric would stop
+// the sender.
+TEST(PacketEngine, AcksDoNotWaitBehindData) {
+  const auto end_of_lone = [](bool first, bool others) {
+    PacketOptions options = options_here();
+    options.fabric["AckFirst"] = first ? "true" : "false";
+    PacketEngine engine(testing::star(5), options);
+    engine.start({NodeId(0), NodeId(1), Bytes(4096 * 1000), Time(), 0, 1});
+    for (std::int32_t from = 2; others && from < 5; ++from) {
+      engine.start({NodeId(from), NodeId(0), Bytes(4096 * 1000), Time(), 0,
+                    static_cast<std::uint64_t>(from)});
+    }
+    return testing::outcomes(testing::run_to_end(engine)).at(1).delivered;
+  };
+  const Time alone = end_of_lone(true, false);
+  EXPECT_EQ(alone, Time::ps(1001 * std::int64_t{83'160} + 1'000'000));
+  EXPECT_EQ(end_of_lone(false, false), alone);
+  EXPECT_LE(end_of_lone(true, true), alone + Time::ps(250 * 1'200));
+  EXPECT_GT(end_of_lone(false, true), alone + alone * 2 / 5);
+}
+
 std::string error_of(const PacketOptions& options) {
   try {
     PacketEngine engine(testing::star(2), options);

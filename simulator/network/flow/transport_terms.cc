@@ -15,13 +15,14 @@ namespace {
 
 /// Attributes of ns3::Fabric that change nothing a fluid could see. (Those of packet sizes and of
 /// the moment of delivery have their own place in FlowOptions.)
-constexpr std::array<std::string_view, 17> kWithoutEffect = {"Payload",
+constexpr std::array<std::string_view, 18> kWithoutEffect = {"Payload",
                                                              "Header",
                                                              "WaitForAck",
                                                              "Train",
                                                              "Rounding",
                                                              "TieOrder",
                                                              "AckHighPriority",
+                                                             "AckFirst",
                                                              "FinishedLeaveWhenMet",
                                                              "FastForward",
                                                              "DeterministicMarks",
