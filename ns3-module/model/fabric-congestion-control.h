@@ -31,7 +31,7 @@ class FabricCongestionControl : public Object
     {
         MARKS = 1,     //!< ECN marks echoed by ACKs
         TELEMETRY = 2, //!< in-band telemetry
-        SHARERS = 4    //!< how many queue pairs a receiver is sent by, over all its links
+        SHARERS = 4    //!< how many queue pairs send by the last port of this one
     };
 
     /** \return the sum of its needs */

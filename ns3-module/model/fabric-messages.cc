@@ -74,7 +74,7 @@ FabricMessages::Begin(uint32_t place)
     if (pair.receiving == FabricState::NONE)
     {
         pair.receiving = place;
-        ++m_state.DestinationOf(pair).receiving;
+        ++m_state.LastPortOf(pair).receiving;
     }
     if (pair.slot == FabricState::NONE)
     {

@@ -47,7 +47,6 @@ struct FabricNode
     int64_t granule;             //!< bytes of a unit that must be there before it is sent on
     int64_t shared;              //!< bytes of the shared buffer
     int64_t sharedUsed;          //!< bytes of it in use
-    uint32_t receiving;          //!< queue pairs with data on its way to it
     std::vector<uint32_t> ports; //!< that leave it
 };
 
@@ -66,6 +65,7 @@ struct FabricPort
     uint32_t started{0};   //!< units of the ring whose first bit has left, as far as looked at
     uint32_t from{0};      //!< node
     uint32_t to{0};        //!< node
+    uint32_t receiving{0}; //!< queue pairs whose data are on their way, by it last
     uint32_t endpoint{UINT32_MAX};       //!< its FabricEndpoint
     uint64_t arriveKey{0};               //!< key of the pending ARRIVE
     uint64_t pullKey{0};                 //!< reserved for PULL

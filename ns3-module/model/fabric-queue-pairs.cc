@@ -113,9 +113,12 @@ FabricQueuePairs::Reroute(uint32_t index,
     NS_ABORT_MSG_IF(there.empty() || back.empty() ||
                         m_state.ports[there.front()].from != m_state.ports[pair.port].from,
                     "a queue pair goes another way from the same node");
+    const uint32_t receiving = pair.receiving != FabricState::NONE ? 1 : 0;
+    m_state.LastPortOf(pair).receiving -= receiving;
     // The old ways stay in the table: what is under way still reads them.
     pair.there = m_state.routes.Allocate(there);
     pair.thereHops = static_cast<uint32_t>(there.size());
+    m_state.LastPortOf(pair).receiving += receiving;
     pair.back = m_state.routes.Allocate(back);
     pair.backHops = static_cast<uint32_t>(back.size());
     if (there.front() == pair.port)

@@ -94,7 +94,7 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         last = true;
         if (pair.receiving == FabricState::NONE)
         {
-            --m_state.nodes[m_state.ports[unit.ingress].to].receiving;
+            --m_state.LastPortOf(pair).receiving;
         }
         if (!m_state.parameters.waitForAck)
         {
@@ -203,7 +203,7 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
         feedback.roundTrip = m_state.now - unit.sent;
         feedback.newlyAcked = std::max<int64_t>(0, newly);
         feedback.marked = (unit.flags & FabricUnit::CE) != 0;
-        feedback.sharers = m_state.DestinationOf(pair).receiving;
+        feedback.sharers = m_state.LastPortOf(pair).receiving;
         feedback.telemetry = unit.telemetry == FabricUnit::NO_TELEMETRY
                                  ? nullptr
                                  : &m_state.telemetry[unit.telemetry];

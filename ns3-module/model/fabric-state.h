@@ -254,12 +254,12 @@ struct FabricState
 
     /**
      * \param pair a queue pair
-     * \return the node that its data goes to
+     * \return the port by which its (first) way comes to its receiver
      */
-    FabricNode&
-    DestinationOf(const FabricQueuePair& pair)
+    FabricPort&
+    LastPortOf(const FabricQueuePair& pair)
     {
-        return nodes[ports[routes[pair.there + pair.thereHops - 1]].to];
+        return ports[routes[pair.there + pair.thereHops - 1]];
     }
 };
 

@@ -18,7 +18,7 @@ namespace ns3
  * Receiver-driven: the receiver knows how many senders it has and grants each its share, as credit
  * schemes do (Montazeri et al., Homa, SIGCOMM 2018; Handley et al., NDP, SIGCOMM 2017), here by a
  * number in every ACK instead of packets of credit. With n the senders that the receiver has data
- * to come from and C the slowest rate of the way:
+ * to come from by the same port and C the slowest rate of the way:
  *
  *     R = Load C / n,   W = full window / n, at least one byte (so one packet)
  *

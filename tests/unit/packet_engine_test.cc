@@ -369,6 +369,17 @@ TEST(PacketEngine, SpraysOverTheNicsOfAGpu) {
   }
 }
 
+// A receiver grants each of its ports by itself: two NICs are two times one.
+TEST(PacketEngine, ReceiversGrantByPort) {
+  PacketOptions options = options_here();
+  options.routes.spray = true;
+  const std::vector<FlowSpec> flows{{NodeId(0), NodeId(2), Bytes(4096 * 1000), Time(), 0, 1}};
+  PacketEngine free(testing::dual_plane(2, 2, 3), options);
+  options.congestion = "receiver";
+  PacketEngine granted(testing::dual_plane(2, 2, 3), options);
+  EXPECT_EQ(delivered(granted, flows), delivered(free, flows));
+}
+
 // Two messages of a packet each take the two NICs in turn, so that neither waits.
 TEST(PacketEngine, SmallMessagesTakeTheNicsInTurn) {
   PacketOptions options = options_here();
