@@ -263,6 +263,12 @@ double parameter_bytes(const Problem& problem, Strategy strategy, std::int64_t b
     const bool block = layer > 0 && layer + 1 < problem.layers;
     bytes += block ? parameters[1] : parameters[static_cast<std::size_t>(layer)];
   }
+  // Metis gives the embedding to the stage that begins there and the head to the one that ends
+  // there, and takes them off its layers; the rest are blocks: less than none if it has no layers.
+  if (problem.flavour == Flavour::kStrict && begin == end &&
+      (begin == 0 || end == problem.layers)) {
+    bytes = parameters[begin == 0 ? 0 : parameters.size() - 1] - parameters[1];
+  }
   return bytes / strategy.tp;
 }
 

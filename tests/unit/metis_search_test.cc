@@ -403,6 +403,19 @@ TEST(MetisSearch, SaysWhyAPlanThatHasAPriceIsLeftOut) {
   }
 }
 
+// Metis gives a first stage without layers the embedding less a block, 400 - 200 MB, and a last one
+// the head less a block.
+TEST(MetisSearch, ParametersOfAStageWithoutLayers) {
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    const Problem problem = problem_of(flavour);
+    const double bytes = flavour == Flavour::kStrict ? 200e6 : 0;
+    EXPECT_DOUBLE_EQ(parameter_bytes(problem, {2, 1}, 0, 0), bytes);
+    EXPECT_DOUBLE_EQ(parameter_bytes(problem, {1, 2}, 4, 4), bytes / 2);
+    EXPECT_DOUBLE_EQ(parameter_bytes(problem, {2, 1}, 2, 2), 0);
+    EXPECT_DOUBLE_EQ(parameter_bytes(problem, {1, 2}, 0, 4), 600e6);
+  }
+}
+
 // Two servers of two A100s with 40 and 10 GB/s within, 5 between them.
 Problem of_one_type(Flavour flavour) {
   Problem problem = problem_of(flavour);
