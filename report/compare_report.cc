@@ -202,6 +202,10 @@ std::string compare_json(const CompareReport& report) {
   json["error"] = to_json(statistics_of(all, true, true));
   json["error_from_1MiB"] = to_json(statistics_of(all, true, false));
   json["error_below_1MiB"] = to_json(statistics_of(all, false, true));
+  json["warnings"] = Json::array();
+  for (const Warnings::Entry& entry : report.warnings.entries()) {
+    json["warnings"].push_back(entry.text);
+  }
   json["left_out"] = Json::array();
   for (const Warnings::Entry& entry : report.left_out.entries()) {
     json["left_out"].push_back({{"why", entry.text}, {"rows", entry.count}});

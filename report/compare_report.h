@@ -13,6 +13,7 @@ namespace lockstep {
 struct CompareReport {
   std::vector<std::string> logs;
   std::vector<compare::ComparedRow> rows;
+  Warnings warnings;  ///< of the logs' readers, each with its file
   Warnings left_out;
   Warnings notes;  ///< what of the logs was left out of the predictions
   compare::CompareWishes wishes;

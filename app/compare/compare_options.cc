@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "app/flag_value.h"
-#include "app/warnings_out.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "simulator/replay/fabric_of.h"
@@ -100,7 +99,7 @@ std::vector<PhysicalLog> logs_of(const std::vector<std::string>& paths) {
   return logs;
 }
 
-void print_warnings(const std::vector<PhysicalLog>& logs) {
+Warnings warnings_of(const std::vector<PhysicalLog>& logs) {
   Warnings warnings;
   for (const PhysicalLog& log : logs) {
     for (const Warnings::Entry& entry : log.warnings.entries()) {
@@ -108,7 +107,7 @@ void print_warnings(const std::vector<PhysicalLog>& logs) {
                                entry.count > 1 ? fmt::format(" ({} times)", entry.count) : ""));
     }
   }
-  print_warnings(warnings);
+  return warnings;
 }
 
 }  // namespace lockstep

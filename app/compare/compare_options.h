@@ -22,8 +22,8 @@ compare::CompareWishes wishes_of(const ClusterFlags& flags);
 
 /// What these files hold, in order. ERRORS: those of read_logs; a file that is named twice.
 std::vector<PhysicalLog> logs_of(const std::vector<std::string>& paths);
-/// Prints what the readers of these logs warn of, each with its file.
-void print_warnings(const std::vector<PhysicalLog>& logs);
+/// What the readers of these logs warn of, each with its file.
+Warnings warnings_of(const std::vector<PhysicalLog>& logs);
 
 /// The subcommands, which also go by their names alone.
 CommandBody define_calibrate(CLI::App& app);

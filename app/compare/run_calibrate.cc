@@ -90,7 +90,7 @@ CommandBody define_calibrate(CLI::App& app) {
     const compare::CompareWishes wishes = wishes_of(flags->cluster);
     Warnings left_out;
     std::vector<PhysicalLog> logs = logs_of(flags->logs);
-    print_warnings(logs);
+    print_warnings(warnings_of(logs));
     compare::take_last_arrivals(logs);
     std::vector<compare::ComparedRow> rows;
     for (const PhysicalLog& log : logs) {

@@ -54,7 +54,7 @@ double worst_table(const std::vector<compare::ComparedRow>& rows) {
 
 std::vector<PhysicalLog> logs_of_steps(const std::vector<std::string>& paths) {
   std::vector<PhysicalLog> logs = logs_of(paths);
-  print_warnings(logs);
+  print_warnings(warnings_of(logs));
   for (const PhysicalLog& log : logs) {
     if (log.ops.empty() && log.steps.empty()) {
       throw Error("the log holds no operations or steps")
@@ -132,7 +132,8 @@ ExitCode run(const Flags& flags) {
       report.rows.push_back(std::move(row));
     }
   }
-  print_warnings(logs);
+  report.warnings = warnings_of(logs);
+  print_warnings(report.warnings);
   if (engine != "formula") {
     predict_on_topology(report.rows, flags.cluster.topology, flags.cluster.preset, report.left_out);
   }

@@ -6,6 +6,7 @@
 
 #include "analysis/compare/health.h"
 #include "app/compare/compare_options.h"
+#include "app/warnings_out.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 
@@ -30,7 +31,7 @@ CommandBody define_health(CLI::App& app) {
             left_out));
       }
     }
-    print_warnings(logs);
+    print_warnings(warnings_of(logs));
     const compare::Health health = compare::check_health(logs);
     if (health.tests.empty()) {
       throw Error("the logs hold no collectives whose times can be compared")

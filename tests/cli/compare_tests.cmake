@@ -36,3 +36,4 @@ lockstep_cli_test(cli_compare_runs_of_mlperf ARGS compare tests/fuzz/corpus/mlpe
 lockstep_cli_test(cli_compare_log_twice ARGS compare ${two_tables} ./${two_tables} EXIT 2 ERR "two-tables.txt: this log is given twice")
 lockstep_cli_test(cli_calibrate_waiting ARGS calibrate tests/fuzz/corpus/kineto/rank_1.json --preset dgx-h100 -o @OUT@/x.json EXIT 2 ERR "times of one rank that may include waiting" "only 0 measurements")
 lockstep_cli_test(cli_health_waiting ARGS health tests/fuzz/corpus/kineto/rank_1.json EXIT 2 ERR "1 times of one rank were left out: they may include waiting" "no collectives whose times can be compared")
+lockstep_cli_test(cli_compare_json_warnings ARGS compare tests/fuzz/corpus/nccl_tests/old.txt --preset dgx-v100 --gpus 8 --op all_reduce --json OUT "\"warnings\":" "old.txt: a row of a table is cut off" ERR "a row of a table is cut off")
