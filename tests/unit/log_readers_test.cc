@@ -347,6 +347,25 @@ TEST(LogReaders, HorovodNestsPhases) {
   EXPECT_EQ(log.ops[1].kind, OpKind::kWhole);  // ALLREDUCE is its phases
 }
 
+// Two tensors that are fused have a phase each of the one all-reduce.
+TEST(LogReaders, HorovodsFusedTensorsAreTold) {
+  const auto timeline = [](int second) {
+    return read_log(
+        fmt::format(
+            R"([{{"name": "process_name", "ph": "M", "pid": 1, "args": {{"name": "grad.0"}}}},
+        {{"ph": "B", "name": "NCCL_ALLREDUCE", "ts": 100, "pid": 1}},
+        {{"ph": "E", "ts": 200, "pid": 1}},
+        {{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 110, "pid": 2}},
+        {{"ph": "E", "ts": 120, "pid": 2}},
+        {{"ph": "B", "name": "NCCL_ALLREDUCE", "ts": {}, "pid": 2}},
+        {{"ph": "E", "ts": {}, "pid": 2}}])",
+            second, second + 100),
+        "timeline.json");
+  };
+  EXPECT_EQ(timeline(200).warnings.total(), 0);
+  EXPECT_EQ(timeline(102).warnings.total(), 1);
+}
+
 TEST(LogReaders, KinetoKernelsWithSizes) {
   const PhysicalLog log = corpus("kineto/rank_1.json");
   EXPECT_EQ(log.format, "kineto");

@@ -99,6 +99,16 @@ void read(std::string_view text, PhysicalLog& log) {
     }
   }
   std::ranges::stable_sort(log.ops, {}, &OpRow::begin_s);
+  // Tensors that are fused have the phases of their common operation each.
+  std::map<OpKind, double> ends;
+  for (const OpRow& op : log.ops) {
+    const auto [end, first] = ends.try_emplace(op.kind, op.begin_s + op.duration_s);
+    if (!first && op.kind != OpKind::kWhole && op.begin_s < end->second) {
+      log.warnings.add(
+          "phases of tensors at the same time, such as of fused ones, count once each");
+    }
+    end->second = std::max(end->second, op.begin_s + op.duration_s);
+  }
 }
 
 }  // namespace
