@@ -327,17 +327,25 @@ std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs) {
   std::vector<std::set<std::size_t>> dropped(logs.size());
   std::size_t count = 0;
   for (const JoinedOp& joined : run.joined) {
-    double shortest = INFINITY;
-    for (const OpPlace& place : joined.members) {
-      shortest = std::min(shortest, row_of(logs, place).duration_s);
-    }
     const auto& members = joined.members;
+    double shortest = INFINITY, longest = 0, last_begin = -INFINITY, last_end = -INFINITY;
+    for (const OpPlace& place : members) {
+      const OpRow& op = row_of(logs, place);
+      const double begin = run.zero_s[place.log] + op.begin_s;
+      shortest = std::min(shortest, op.duration_s);
+      longest = std::max(longest, op.duration_s);
+      last_begin = std::max(last_begin, begin);
+      last_end = std::max(last_end, begin + op.duration_s);
+    }
+    // Who need not wait for all may be gone before the last one comes.
+    const double time =
+        joined.everyone_waits ? shortest : std::clamp(last_end - last_begin, shortest, longest);
     const OpPlace& first = *std::ranges::min_element(
         members, {}, [&](const OpPlace& p) { return row_of(logs, p).rank; });
     ++count;
     for (const OpPlace& place : members) {
       if (place.log == first.log && place.op == first.op) {
-        kept[place.log][place.op] = {shortest, members.size()};
+        kept[place.log][place.op] = {time, members.size()};
       } else {
         dropped[place.log].insert(place.op);
       }

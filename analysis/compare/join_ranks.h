@@ -43,8 +43,9 @@ struct JoinedRun {
 /// O(n log n + collectives x ranks). ERRORS: two logs of one rank in one step.
 JoinedRun join_ranks(const std::vector<PhysicalLog>& logs);
 
-/// In place of what each rank measured of a collective, waiting included, what the last one did:
-/// the shortest time of the ranks, once for each collective that ranks of several logs were in.
+/// In place of what each rank measured of a collective, waiting included, once for each collective
+/// that ranks of several logs were in, what the last one did: the shortest time of the ranks; of
+/// what not everyone waits for, from when the last one came to when the last one left.
 /// Returns how many there are. ERRORS: those of join_ranks.
 std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs);
 

@@ -203,5 +203,27 @@ TEST(JoinRanks, TheLastArrivalMeasuresTheCollective) {
   EXPECT_TRUE(alone[0].comms.at(0).waits);
 }
 
+// Rank 1 gives its part to a gather and leaves at once; the root waits for rank 2, which comes 0.4
+// s before the end.
+TEST(JoinRanks, GathersLastUntilTheLastOneLeaves) {
+  std::vector<PhysicalLog> logs = {rank(0, "tp", 1, 2), rank(1, "tp", 1, 1.1),
+                                   rank(2, "tp", 1.6, 2)};
+  for (PhysicalLog& log : logs) {
+    log.names = {"gather"};
+    log.ops[0].op = CommType::kNone;
+    log.ops[0].group_size = 3;
+    log.settings.emplace_back();
+    log.comms.push_back({.ranks = 3,
+                         .bytes = Bytes(1024),
+                         .time_s = log.ops[0].duration_s,
+                         .waits = true,
+                         .op_row = 0});
+  }
+  EXPECT_EQ(take_last_arrivals(logs), 1U);
+  ASSERT_EQ(logs[0].comms.size(), 1U);
+  EXPECT_NEAR(logs[0].comms[0].time_s, 0.4, 1e-9);
+  EXPECT_FALSE(logs[0].comms[0].waits);
+}
+
 }  // namespace
 }  // namespace lockstep::compare::steps_test
