@@ -1,9 +1,12 @@
 // MLPerf result logs: lines ":::MLLOG {…}" with a time in milliseconds since 1970. Steps are those
-// that the log counts: "train_step_time" where it is tracked, else blocks divided by their steps.
+// that the log counts: "train_step_time" where a run tracks it, else blocks divided by their steps.
 // Also the tables of step times that are taken from such logs: one column step_time_s.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -47,6 +50,7 @@ void read_log_lines(std::string_view text, PhysicalLog& log) {
   double samples_before = NAN;
   double batch = NAN;
   std::int32_t run = -1;
+  std::vector<StepRow> blocks;
   while (next_line(text, line)) {
     const std::size_t mark = line.find(":::MLLOG ");
     if (mark == std::string_view::npos) {
@@ -83,12 +87,18 @@ void read_log_lines(std::string_view text, PhysicalLog& log) {
     } else if (key == "block_stop" && time > block_begin) {
       const double done = std::isfinite(samples_before) ? samples - samples_before : samples;
       if (std::isfinite(done) && done > 0 && batch > 0) {
-        log.steps.push_back({static_cast<std::int64_t>(log.steps.size()), run,
-                             (time - block_begin) / std::max(1.0, done / batch)});
+        blocks.push_back({static_cast<std::int64_t>(blocks.size()), run,
+                          (time - block_begin) / std::max(1.0, done / batch)});
       }
       block_begin = NAN;
     }
   }
+  std::set<std::int32_t> tracked;  // runs
+  for (const StepRow& step : log.steps) {
+    tracked.insert(step.run);
+  }
+  std::ranges::copy_if(blocks, std::back_inserter(log.steps),
+                       [&](const StepRow& block) { return !tracked.contains(block.run); });
 }
 
 void read(std::string_view text, PhysicalLog& log) {
