@@ -7,17 +7,15 @@
 #include "base/error.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
-#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/kept_step.h"
 
 namespace lockstep {
 namespace {
 
 TunedRequest tuned_by_flags(CollectiveRequest request, const GroupShape& shape,
-                            const NcclFabric& fabric, const NcclWishes& wishes,
-                            const CollectiveAlgorithm* named) {
+                            const NcclWishes& wishes, const CollectiveAlgorithm* named) {
   try {
-    return tune(std::move(request), shape, fabric, wishes, named);
+    return tune(std::move(request), shape, shape.fabric, wishes, named);
   } catch (Error& error) {
     throw std::move(error).field("--protocol");
   }
@@ -68,7 +66,6 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.meta = options.meta;
   step.trace_first_workers = options.trace_workers == "first";
   algorithm_name(options, CommType::kAllReduce);  // refuses names that do not exist
-  const NcclFabric fabric = fabric_of(topology, topology.gpus());
   const std::int32_t ports =
       options.rail_affinity ? nic_ports(topology, topology.gpus().front()) : 1;
   const NcclWishes wishes = nccl_wishes(options);
@@ -87,7 +84,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
       request.relays = options.pxn;
       return schedules.get(request, shape, named);
     }
-    TunedRequest tuned = tuned_by_flags(std::move(request), shape, fabric, wishes, named);
+    TunedRequest tuned = tuned_by_flags(std::move(request), shape, wishes, named);
     use_all_ports(tuned, shape, ports);
     if (!options.send_latency.empty()) {
       tuned.request.hop_latency.reset();
@@ -97,7 +94,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     if (named == nullptr) {
       keep_ranks_alike(tuned, shape);
       if (at_once) {
-        exchange_within_server(tuned, shape, fabric,
+        exchange_within_server(tuned, shape, shape.fabric,
                                static_cast<std::int32_t>(topology.gpus_per_server));
       }
     }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "simulator/collectives/tune.h"
-#include "simulator/replay/fabric_of.h"
 
 namespace lockstep {
 namespace {
@@ -22,7 +21,7 @@ CollectiveBound::CollectiveBound(const Topology& topology, const Speeds& speeds)
 
 CollectiveBound::CollectiveBound(const Topology& topology, const std::vector<NodeId>& gpus,
                                  const Speeds& speeds)
-    : shapes_(topology, gpus), fabric_(fabric_of(topology, topology.gpus())), speeds_(speeds) {}
+    : shapes_(topology, gpus), speeds_(speeds) {}
 
 double CollectiveBound::least_s(const RankLayout& layout, RankGroup kind, CommType comm,
                                 Bytes bytes, std::int64_t replicas) {
@@ -54,13 +53,25 @@ double CollectiveBound::least_s(std::span<const PlacedShape> shapes, CommType co
 }
 
 double CollectiveBound::of_shape(const PlacedShape& placed, CommType comm, Bytes bytes) const {
+  if (comm != CommType::kSendRecv) {
+    return of_fabric(placed, placed.shape.fabric, comm, bytes);
+  }
+  double least = of_fabric(placed, placed.pairs.front(), comm, bytes);
+  for (const NcclFabric& fabric : std::span(placed.pairs).subspan(1)) {
+    least = std::min(least, of_fabric(placed, fabric, comm, bytes));
+  }
+  return least;
+}
+
+double CollectiveBound::of_fabric(const PlacedShape& placed, const NcclFabric& fabric,
+                                  CommType comm, Bytes bytes) const {
   const bool send = comm == CommType::kSendRecv;
   const bool local = send ? placed.local_pair : placed.servers == 1;
   const GroupShape pair{2, {0, local ? 0 : 1}};
   CollectiveRequest request;
   request.op = comm;
   request.bytes = bytes;
-  const TunedRequest tuned = tune(std::move(request), send ? pair : placed.shape, fabric_);
+  const TunedRequest tuned = tune(std::move(request), send ? pair : placed.shape, fabric);
   const HopLatency hop = tuned.request.hop_latency.value_or(HopLatency{});
   const WireRatio ratio = wire_ratio(tuned.request.protocol);
   const double wire = static_cast<double>(bytes.count()) * ratio.wire / ratio.data;

@@ -57,9 +57,10 @@ class CollectiveBound {
 
  private:
   double of_shape(const PlacedShape& placed, CommType comm, Bytes bytes) const;
+  double of_fabric(const PlacedShape& placed, const NcclFabric& fabric, CommType comm,
+                   Bytes bytes) const;
 
   GroupShapes shapes_;
-  NcclFabric fabric_;
   Speeds speeds_;
   std::map<std::tuple<const PlacedShape*, CommType, Bytes>, double> known_;
 };

@@ -4,7 +4,8 @@
 
 namespace lockstep {
 
-GroupShapes::GroupShapes(const Topology& topology, const std::vector<NodeId>& gpus) {
+GroupShapes::GroupShapes(const Topology& topology, const std::vector<NodeId>& gpus)
+    : fabrics_(topology) {
   std::vector<std::int32_t> rank_of(topology.nodes.size(), -1);
   for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
     rank_of[gpus[rank].index()] = static_cast<std::int32_t>(rank);
@@ -50,7 +51,7 @@ std::vector<PlacedShape> GroupShapes::of(std::span<const std::vector<std::int32_
       for (const std::int32_t rank : group) {
         servers.push_back(server_[static_cast<std::size_t>(rank)]);
       }
-      GroupShape shape = group_shape(servers);
+      GroupShape shape = fabrics_.shape_of(servers);
       const auto [at, first] = place.try_emplace(std::move(shape), shapes.size());
       if (first) {
         PlacedShape placed;
@@ -58,6 +59,11 @@ std::vector<PlacedShape> GroupShapes::of(std::span<const std::vector<std::int32_
         for (std::size_t i = 0; i < size; ++i) {
           placed.servers = std::max(placed.servers, placed.shape.server[i] + 1);
           placed.local_pair = placed.local_pair || servers[i] == servers[(i + 1) % size];
+          const std::array pair{servers[i], servers[(i + 1) % size]};
+          const NcclFabric fabric = fabrics_.shape_of(pair).fabric;
+          if (std::ranges::find(placed.pairs, fabric) == placed.pairs.end()) {
+            placed.pairs.push_back(fabric);
+          }
         }
         shapes.push_back(std::move(placed));
       }

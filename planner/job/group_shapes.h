@@ -10,6 +10,7 @@
 
 #include "generator/exact/groups.h"
 #include "simulator/collectives/algorithm.h"
+#include "simulator/replay/fabric_of.h"
 #include "topologies/topology.h"
 
 namespace lockstep {
@@ -17,6 +18,8 @@ namespace lockstep {
 /// Where the ranks of some equally placed groups lie, and the most that their links carry.
 struct PlacedShape {
   GroupShape shape;
+  /// What NCCL would see of the servers of a rank and its next (round the end), each once.
+  std::vector<NcclFabric> pairs;
   std::int32_t servers = 1;
   std::int32_t most = 1;      ///< ranks of the group in one server, at most
   bool local_pair = false;    ///< some rank's next (round the end) is in its own server
@@ -42,6 +45,7 @@ class GroupShapes {
                               std::int64_t replicas = 1) const;
 
  private:
+  ServerFabrics fabrics_;
   std::vector<std::int32_t> server_;  // of each rank
   std::vector<double> nvlink_, nic_;  // of each rank, bytes per second
   /// The layout's degrees and order, the kind, the replicas.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "simulator/collectives/nccl_fabric.h"
 #include "simulator/collectives/protocol.h"
 #include "simulator/collectives/schedule.h"
 
@@ -16,6 +17,9 @@ struct GroupShape {
   std::int32_t ranks = 0;
   /// Server of each rank, numbered from 0 in order of first appearance. One entry a rank.
   std::vector<std::int32_t> server;
+  /// What NCCL would see of these servers, where the group is part of a topology
+  /// (replay/fabric_of.h).
+  NcclFabric fabric;
   friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
 };
 

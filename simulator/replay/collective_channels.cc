@@ -19,7 +19,7 @@ std::int32_t CollectiveChannels::operator()(std::int32_t rank, const ProgramOp& 
     const ScheduleSource& source =
         tensor_ && family.kind() == GroupKind::kTp ? tensor_ : schedules_;
     const std::shared_ptr<const Schedule> schedule =
-        source(op.comm, op.bytes, group_shape(servers));
+        source(op.comm, op.bytes, fabrics_.shape_of(servers));
     for (const Slot& slot : schedule->slots) {
       known->second = std::max(known->second, slot.channel + 1);
     }

@@ -7,6 +7,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/replay.h"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ class CollectiveChannels {
       : work_(work),
         node_of_rank_(node_of_rank),
         topology_(topology),
+        fabrics_(topology),
         schedules_(schedules),
         tensor_(tensor) {}
 
@@ -33,6 +35,7 @@ class CollectiveChannels {
   const RankPrograms& work_;
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
+  const ServerFabrics fabrics_;
   const ScheduleSource& schedules_;
   const ScheduleSource& tensor_;
   std::map<std::tuple<std::int32_t, std::int32_t, CommType, Bytes>, std::int32_t>

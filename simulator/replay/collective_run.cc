@@ -79,6 +79,7 @@ CollectiveRuns::CollectiveRuns(const RankPrograms& work, const std::vector<NodeI
       node_of_rank_(node_of_rank),
       topology_(topology),
       adjacency_(topology),
+      fabrics_(topology),
       network_(network),
       schedules_(schedules),
       options_(options),
@@ -132,16 +133,13 @@ std::int32_t CollectiveRuns::shape_of(const Key& key, const std::vector<std::int
     return *known;
   }
   std::vector<std::int32_t> servers;
-  std::map<std::int32_t, std::int32_t> seen;
   servers.reserve(members.size());
   for (const std::int32_t rank : members) {
     const NodeId node = node_of_rank_[static_cast<std::size_t>(rank)];
-    const std::int32_t server = topology_.nodes[node.index()].server;
-    const auto next = static_cast<std::int32_t>(seen.size());
-    servers.push_back(seen.try_emplace(server, next).first->second);
+    servers.push_back(topology_.nodes[node.index()].server);
   }
   const auto next = static_cast<std::int32_t>(shapes_.size());
-  const std::int32_t shape = shapes_.try_emplace(std::move(servers), next).first->second;
+  const std::int32_t shape = shapes_.try_emplace(fabrics_.shape_of(servers), next).first->second;
   if (known != nullptr) {
     *known = shape;
   }
@@ -161,9 +159,9 @@ std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramO
   if (known) {
     return known;
   }
-  const auto servers =
-      std::ranges::find_if(shapes_, [&](const auto& entry) { return entry.second == shape; });
-  const GroupShape group{static_cast<std::int32_t>(servers->first.size()), servers->first};
+  const GroupShape& group = std::ranges::find_if(shapes_, [&](const auto& entry) {
+                              return entry.second == shape;
+                            })->first;
   known = std::make_shared<Prepared>();
   std::shared_ptr<Prepared> result = known;
   Prepared& prepared = *result;

@@ -14,6 +14,7 @@
 #include "simulator/collectives/algorithm.h"
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/communication.h"
+#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/steady_pace.h"
 
@@ -136,6 +137,7 @@ class CollectiveRuns final : public Communication {
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
   const Adjacency adjacency_;
+  const ServerFabrics fabrics_;
   NetworkEngine& network_;
   const ScheduleSource& schedules_;
   const ReplayOptions& options_;
@@ -145,9 +147,9 @@ class CollectiveRuns final : public Communication {
   std::vector<NetworkEvent> events_;  // of this moment
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<std::int32_t> free_;
-  std::unordered_map<Key, std::int32_t, KeyHash> open_;       // never iterated
-  std::map<std::vector<std::int32_t>, std::int32_t> shapes_;  // servers of a group's ranks
-  std::vector<std::vector<std::int32_t>> shape_of_group_;     // by family and group; -1 unknown
+  std::unordered_map<Key, std::int32_t, KeyHash> open_;    // never iterated
+  std::map<GroupShape, std::int32_t> shapes_;              // of groups, numbered
+  std::vector<std::vector<std::int32_t>> shape_of_group_;  // by family and group; -1 unknown
   std::map<std::tuple<CommType, Bytes, std::int32_t, bool>, std::shared_ptr<Prepared>>
       prepared_;  // by shape, and whether of a TP group that has schedules of its own
   std::size_t prepared_bytes_ = 0;

@@ -7,6 +7,7 @@
 
 #include "base/index.h"
 #include "simulator/network/flow/path_finder.h"
+#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/switch_node.h"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ class Limits {
         node_of_rank_(node_of_rank),
         topology_(topology),
         adjacency_(topology),
+        fabrics_(topology),
         paths_(topology, flow),
         schedules_(schedules) {}
 
@@ -50,7 +52,7 @@ class Limits {
     }
     const auto place =
         static_cast<std::int32_t>(std::ranges::find(members, rank) - members.begin());
-    const auto schedule = schedules_(op.comm, op.bytes, group_shape(servers));
+    const auto schedule = schedules_(op.comm, op.bytes, fabrics_.shape_of(servers));
     for (const SwitchPlace& each : schedule->switches) {
       nodes.push_back(switch_node(topology_, adjacency_, nodes[at(each.near)], each));
     }
@@ -96,6 +98,7 @@ class Limits {
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
   const Adjacency adjacency_;
+  const ServerFabrics fabrics_;
   PathFinder paths_;
   const ScheduleSource& schedules_;
   std::map<Kind, PortId> known_;

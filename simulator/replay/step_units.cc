@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-StepUnits::StepUnits(const StepPlace& place) : place_(place), adjacency_(place.topology) {}
+StepUnits::StepUnits(const StepPlace& place)
+    : place_(place), adjacency_(place.topology), fabrics_(place.topology) {}
 
 Ways StepUnits::ways() const {
   Ways ways;
@@ -54,7 +55,7 @@ bool StepUnits::add(std::int32_t rank, const Kind& kind, std::int32_t& unit) {
   const bool tensor = place_.options.tensor_schedules && family >= 0 &&
                       place_.work.families[at(family)].kind() == GroupKind::kTp;
   const auto [asked, first] =
-      schedule_of_.try_emplace({tensor, comm, bytes, group_shape(servers_)});
+      schedule_of_.try_emplace({tensor, comm, bytes, fabrics_.shape_of(servers_)});
   std::shared_ptr<const Schedule>& schedule = asked->second;
   if (first) {
     const ScheduleSource& source = tensor ? place_.options.tensor_schedules : place_.schedules;

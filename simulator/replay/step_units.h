@@ -8,6 +8,7 @@
 
 #include "simulator/collectives/algorithm.h"
 #include "simulator/collectives/schedule.h"
+#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/step_layout.h"
 #include "simulator/replay/ways.h"
@@ -51,6 +52,7 @@ class StepUnits {
 
   const StepPlace place_;
   const Adjacency adjacency_;
+  const ServerFabrics fabrics_;
   std::map<Kind, std::int32_t> kind_number_;
   std::map<Key, std::int32_t> unit_;
   std::vector<StepUnit> units_;

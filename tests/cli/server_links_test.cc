@@ -105,5 +105,58 @@ TEST(ServerLinks, OfServersThatDifferTheSlowestCounts) {
   EXPECT_GE(times["analytic"].get<double>(), kBytes * 2 * 15 / 16 / 200e9);  // 8 NICs of 25 GB/s
 }
 
+/// Seconds of a step that is an all-reduce of 64 MiB over ranks first to end - 1.
+double sum_in_step(int first, int end, const std::string& topology) {
+  const testing::ScratchFolder folder;
+  std::string ranks = std::to_string(first);
+  for (int rank = first + 1; rank < end; ++rank) {
+    ranks += "," + std::to_string(rank);
+  }
+  write_file(folder / "sum.json", fmt::format(R"({{"schema": "lockstep-workload/1",
+    "jobs": [{{"name": "sum", "parallel": {{"gpus": {1}}}, "op_table": {{
+      "groups": [{{"name": "tp", "members": [[{2}]]}}],
+      "programs": [{{"ranks": [{{"first": {0}, "end": {1}}}], "streams": ["tp"],
+        "ops": [{{"stream": "tp", "comm": "allreduce", "group": "tp", "bytes": 67108864}}]}}]}}}}]}})",
+                                              first, end, ranks));
+  const RunResult result = run({"simulate", "--workload", folder / "sum.json", "--topology",
+                                topology, "--verify-symmetry", "--json", "-q"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.exit_code == 0 ? parse_json(result.out, "simulate")["total_s"].get<double>() : 0;
+}
+
+// NCCL looks at the GPUs of a group, not at the first ones of the cluster: a step's group on A100s
+// beside H100s takes a ring, as on A100s alone, where the H100s add in their NVSwitch.
+TEST(ServerLinks, GroupsOfAStepTakeWhatTheirOwnServersHave) {
+  const std::string rates = "heterogeneous:gpus-a=8,gpus-b=8,nvlink-a=1920Gbps,nic-a=200Gbps";
+  const double h100 = sum_in_step(0, 8, rates + ",type-b=A100");
+  const double a100 = sum_in_step(0, 8, rates + ",type-a=A100,type-b=A100");
+  EXPECT_LT(h100, 0.98 * a100);
+  EXPECT_EQ(sum_in_step(8, 16, rates + ",type-b=A100"), a100);
+  EXPECT_EQ(sum_in_step(8, 16, rates + ",type-a=A100,type-b=H100"), h100);
+}
+
+// A server whose GPUs are linked two by two has no switch that could add, whatever the first has.
+TEST(ServerLinks, OnlyServersWithNvswitchesAddInThem) {
+  const testing::ScratchFolder folder;
+  const auto topology = [&](const std::string& nvswitch, const std::string& first) {
+    write_file(folder / "t.json", fmt::format(R"({{"schema": "lockstep-topology/1", "name": "two",
+      "gpus_per_server": 3, "gpu_types": ["H100"],
+      "link_classes": [{{"rate": "1440Gbps", "delay": "25ns"}},
+                       {{"rate": "400Gbps", "delay": "500ns"}}],
+      "nodes": [{{"kind": "gpu", "count": 6, "server": 0, "per_server": 3}},
+                {{"kind": "switch", "count": 1}}{}],
+      "links": [{}, [3, 4, 0], [3, 5, 0], [4, 5, 0],
+                [0, 6, 1], [1, 6, 1], [2, 6, 1], [3, 6, 1], [4, 6, 1], [5, 6, 1]]}})",
+                                              nvswitch, first));
+    return folder / "t.json";
+  };
+  const double alone = sum_in_step(0, 3, topology("", "[0, 1, 0], [0, 2, 0], [1, 2, 0]"));
+  const std::string mixed =
+      topology(R"(, {"kind": "nvswitch", "server": 0})",
+               "[0, 7, 0], [0, 7, 0], [1, 7, 0], [1, 7, 0], [2, 7, 0], [2, 7, 0]");
+  EXPECT_EQ(sum_in_step(3, 6, mixed), alone);
+  EXPECT_GT(sum_in_step(0, 6, mixed), alone);
+}
+
 }  // namespace
 }  // namespace lockstep::server_links_test

@@ -7,7 +7,6 @@
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
 #include "simulator/network/flow/flow_engine.h"
-#include "simulator/replay/fabric_of.h"
 
 namespace lockstep::testing {
 
@@ -24,7 +23,6 @@ StepResult replay_job(const Job& job, const Topology& topology, const OperatorTi
 StepResult replay_workload(const Workload& workload, const Topology& topology,
                            const FlowOptions& flow, StepOptions options, bool ranks_alike,
                            bool folds) {
-  const NcclFabric fabric = fabric_of(topology, topology.gpus());
   ScheduleCache schedules;
   if (folds) {
     options.fold = flow;
@@ -35,7 +33,7 @@ StepResult replay_workload(const Workload& workload, const Topology& topology,
         CollectiveRequest request;
         request.op = op;
         request.bytes = bytes;
-        TunedRequest tuned = tune(std::move(request), shape, fabric);
+        TunedRequest tuned = tune(std::move(request), shape, shape.fabric);
         if (ranks_alike) {
           keep_ranks_alike(tuned, shape);
         }
