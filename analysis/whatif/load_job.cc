@@ -73,6 +73,7 @@ class StepByStep {
     out.stages = reference.stages;
     out.both_ways = reference.both_ways;
     out.side_by_side = reference.side_by_side;
+    out.turns_with = reference.turns_with;
     std::vector<std::size_t> kept;
     for (const std::size_t c : order) {
       if (std::string problem = difference(reference, closed_[c].table); !problem.empty()) {

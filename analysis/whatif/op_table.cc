@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/whatif/stage_ops.h"
 #include "base/error.h"
 #include "base/large_pages.h"
 
@@ -221,6 +222,30 @@ bool overlaps(const OpTable& table) {
     }
   }
   return false;
+}
+
+/// OpTable::turns_with.
+void find_turns(OpTable& table) {
+  std::vector<std::uint32_t> passes;
+  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
+    if (is_compute(table.nodes[n].type)) {
+      if (table.computes(n).data() == table.duration(n).data()) {
+        return;
+      }
+      passes.push_back(n);
+    }
+  }
+  std::ranges::stable_sort(passes, {}, [&](std::uint32_t n) {
+    return std::pair(table.nodes[n].stage, table.nodes[n].start_s);
+  });
+  table.turns_with.assign(table.nodes.size(), OpTable::kAlone);
+  for (std::size_t i = 1; i < passes.size(); ++i) {
+    const OpNode &before = table.nodes[passes[i - 1]], &pass = table.nodes[passes[i]];
+    if (before.stage == pass.stage && !ended_before(table, passes[i - 1], passes[i])) {
+      table.turns_with[passes[i - 1]] = passes[i];
+      table.turns_with[passes[i]] = passes[i - 1];
+    }
+  }
 }
 
 /// The places of one step's rows, or the text of what is wrong with the step.
@@ -455,6 +480,9 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   }
   if (kept < table.steps.size()) {
     squeeze(table, kept);
+  }
+  if (table.side_by_side) {
+    find_turns(table);
   }
   if (repeated > 0 && warnings != nullptr) {
     warnings->add(fmt::format("{}: {} repeated rows left out", file, repeated));

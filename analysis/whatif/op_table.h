@@ -57,6 +57,10 @@ struct OpTable {
   /// Whether passes of a stage run side by side; of traces with `alone_s` that do not go both ways
   /// by their overlap in the reference step.
   bool side_by_side = false;
+  /// Of each pass the one that takes turns with it, so that both are as long as both; kAlone of one
+  /// that stands alone. Empty where the trace does not say what each computes.
+  std::vector<std::uint32_t> turns_with;
+  static constexpr std::uint32_t kAlone = static_cast<std::uint32_t>(-1);
 
   std::int32_t peers() const { return tp * cp; }  ///< workers of a (stage, dp_rank)
   /// Lanes of a step.
@@ -71,8 +75,8 @@ struct OpTable {
   std::span<const float> duration(std::size_t node) const {
     return {duration_s.data() + node * lanes(), lanes()};
   }
-  /// How long a worker itself computes in a pass: without what collectives that wait for others
-  /// slow it down, where the trace says.
+  /// How long a worker itself computes for a pass: without what collectives that wait for others
+  /// slow it down, or what the pass takes turns with, where the trace says.
   std::span<const float> computes(std::size_t pass) const {
     const std::size_t first = pass * lanes();
     return alone_s.empty() || alone_s[first] < 0

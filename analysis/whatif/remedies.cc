@@ -15,6 +15,7 @@
 
 #include "analysis/whatif/numbers.h"
 #include "analysis/whatif/replacement.h"
+#include "analysis/whatif/stage_ops.h"
 #include "base/large_pages.h"
 #include "base/parallel.h"
 
@@ -45,18 +46,19 @@ double stage_median(const OpTable& table, std::int32_t stage, TraceOp type) {
   return values.empty() ? 0 : median(std::span<float>(values));
 }
 
-/// Mean duration of a type on each stage, and over all of them.
+/// Mean time of a type on each stage, and over all of them.
 struct StageMeans {
   std::vector<double> stage;
   double all = 0;
 };
 
-StageMeans stage_means(const OpTable& table, TraceOp type) {
+StageMeans stage_means(const OpTable& table, TraceOp type,
+                       std::span<const float> (OpTable::*times)(std::size_t) const) {
   std::vector<double> sum(static_cast<std::size_t>(table.stages), 0.0), count = sum;
   for (std::size_t n = 0; n < table.nodes.size(); ++n) {
     if (table.nodes[n].type == type) {
       const auto stage = static_cast<std::size_t>(table.nodes[n].stage);
-      for (const float d : table.duration(n)) {
+      for (const float d : (table.*times)(n)) {
         sum[stage] += static_cast<double>(d);
         count[stage] += 1;
       }
@@ -76,18 +78,20 @@ StageMeans stage_means(const OpTable& table, TraceOp type) {
 class Deal {
  public:
   explicit Deal(const OpTable& table)
-      : dp_(static_cast<std::size_t>(table.dp)), peers_(static_cast<std::size_t>(table.peers())) {
+      : table_(table),
+        dp_(static_cast<std::size_t>(table.dp)),
+        peers_(static_cast<std::size_t>(table.peers())) {
     std::map<std::int32_t, std::vector<std::size_t>> nodes;
     for (std::size_t n = 0; n < table.nodes.size(); ++n) {
       const OpNode& node = table.nodes[n];
       if (node.type == TraceOp::kForwardCompute) {
-        nodes[batch_of(node)].push_back(n);
+        nodes[microbatch_of(table, node)].push_back(n);
       }
     }
     for (const auto& [batch, own] : nodes) {
       row_of_[batch] = row_of_.size();
     }
-    const StageMeans means = stage_means(table, TraceOp::kForwardCompute);
+    const StageMeans means = stage_means(table, TraceOp::kForwardCompute, &OpTable::computes);
     factors_.resize(table.steps.size());
     for_each_in_parallel(factors_.size(), threads_for(table.size()), [&](std::size_t s) {
       const std::vector<double> weights = weights_of(table, nodes, means, s);
@@ -99,23 +103,15 @@ class Deal {
     });
   }
 
-  /// The row of a node's microbatch; nothing if it has no forward pass.
-  std::optional<std::size_t> row_of(const OpNode& node) const {
-    const auto row = row_of_.find(batch_of(node));
-    return row == row_of_.end() ? std::nullopt : std::optional(row->second);
-  }
-
-  /// By how much the work of a microbatch changes in a lane.
-  double factor(std::size_t row, std::size_t lane) const {
+  /// By how much the work of a pass's microbatch changes in a lane; not if that has no forward
+  /// pass.
+  double factor(const OpNode& pass, std::size_t lane) const {
+    const auto row = row_of_.find(microbatch_of(table_, pass));
     const std::size_t dp_rank = lane / peers_;  // of all steps
-    return factors_[dp_rank / dp_][row * dp_ + dp_rank % dp_];
+    return row == row_of_.end() ? 1 : factors_[dp_rank / dp_][row->second * dp_ + dp_rank % dp_];
   }
 
  private:
-  static std::int32_t batch_of(const OpNode& node) {
-    return node.microbatch >= 0 ? node.microbatch : node.seq;
-  }
-
   /// A microbatch's weight: its forward times relative to its stage's mean, over all stages.
   /// [microbatch * dp + dp_rank].
   std::vector<double> weights_of(const OpTable& table,
@@ -129,7 +125,7 @@ class Deal {
         for (const std::size_t n : own) {
           const double mean = means.stage[static_cast<std::size_t>(table.nodes[n].stage)];
           for (std::size_t p = 0; p < peers_ && mean > 0; ++p) {
-            weight += static_cast<double>(table.duration(n)[(step * dp_ + d) * peers_ + p]) / mean;
+            weight += static_cast<double>(table.computes(n)[(step * dp_ + d) * peers_ + p]) / mean;
           }
         }
         weights.push_back(weight / static_cast<double>(own.size() * peers_));
@@ -163,6 +159,7 @@ class Deal {
     return source;
   }
 
+  const OpTable& table_;
   std::size_t dp_, peers_;
   std::map<std::int32_t, std::size_t> row_of_;
   std::vector<std::vector<double>> factors_;  ///< [step][microbatch * dp + dp_rank]
@@ -239,7 +236,7 @@ Remedy replace_workers(const Scene& scene, std::span<const std::size_t> workers)
 Remedy rebalance_stages(const Scene& scene) {
   std::array<StageMeans, kTraceOpCount> means;
   for (const TracePass& pass : kTracePasses) {
-    means[index(pass.compute)] = stage_means(scene.table, pass.compute);
+    means[index(pass.compute)] = stage_means(scene.table, pass.compute, &OpTable::duration);
   }
   return priced(scene, "rebalance-stages", "give every stage the same amount of computation",
                 [&](std::uint32_t node, std::size_t, std::span<double> out) {
@@ -260,13 +257,22 @@ Remedy redistribute_sequences(const Scene& scene) {
   return priced(scene, "redistribute-sequences",
                 "deal the microbatches out so that all dp_ranks have the same work",
                 [&](std::uint32_t node, std::size_t first, std::span<double> out) {
-                  const OpNode& own = scene.table.nodes[node];
-                  if (!is_compute(own.type)) {
+                  const OpTable& table = scene.table;
+                  if (!is_compute(table.nodes[node].type)) {
                     return;
                   }
-                  const std::optional<std::size_t> row = deal.row_of(own);
-                  for (std::size_t i = 0; i < out.size() && row; ++i) {
-                    out[i] *= deal.factor(*row, first + i);
+                  const std::uint32_t other =
+                      table.turns_with.empty() ? OpTable::kAlone : table.turns_with[node];
+                  for (std::size_t i = 0; i < out.size(); ++i) {
+                    const auto more = [&](std::uint32_t pass) {
+                      return static_cast<double>(table.computes(pass)[first + i]) *
+                             (deal.factor(table.nodes[pass], first + i) - 1);
+                    };
+                    if (other == OpTable::kAlone) {
+                      out[i] *= deal.factor(table.nodes[node], first + i);
+                    } else {
+                      out[i] += more(node) + more(other);
+                    }
                   }
                 });
 }

@@ -81,12 +81,24 @@ void Replacement::find_lateness() {
   }
 }
 
-double Replacement::computes_then(std::size_t pass, std::size_t at) const {
+double Replacement::own_then(std::size_t pass, std::size_t at) const {
   const auto computes = table_.computes(pass);
   const auto stage = static_cast<std::size_t>(table_.nodes[pass].stage);
   return !is_replaced(stage, at % width_)
              ? static_cast<double>(computes[at])
              : as_the_others(pass, at, computes).value_or(scene_.model.ideal_s[pass]);
+}
+
+/// With what the pass takes turns with.
+double Replacement::computes_now(std::size_t pass, std::size_t at) const {
+  const std::uint32_t other = table_.turns_with.empty() ? OpTable::kAlone : table_.turns_with[pass];
+  return static_cast<double>(table_.computes(pass)[at]) +
+         (other == OpTable::kAlone ? 0.0 : static_cast<double>(table_.computes(other)[at]));
+}
+
+double Replacement::computes_then(std::size_t pass, std::size_t at) const {
+  const std::uint32_t other = table_.turns_with.empty() ? OpTable::kAlone : table_.turns_with[pass];
+  return own_then(pass, at) + (other == OpTable::kAlone ? 0.0 : own_then(other, at));
 }
 
 double Replacement::takes_then(std::size_t pass, std::size_t at) const {
@@ -97,7 +109,7 @@ double Replacement::takes_then(std::size_t pass, std::size_t at) const {
   const std::size_t worker =
       static_cast<std::size_t>(table_.nodes[pass].stage) * width_ + at % width_;
   return then + slowed_then_[at / width_ * table_.ranks.size() + worker] *
-                    static_cast<double>(table_.duration(pass)[at] - table_.computes(pass)[at]);
+                    (static_cast<double>(table_.duration(pass)[at]) - computes_now(pass, at));
 }
 
 bool Replacement::is_replaced(std::size_t stage, std::size_t lane) const {

@@ -32,6 +32,8 @@ class Replacement {
   std::optional<double> as_the_others(std::size_t node, std::size_t lane,
                                       std::span<const float> column) const;
   void find_lateness();
+  double own_then(std::size_t pass, std::size_t at) const;
+  double computes_now(std::size_t pass, std::size_t at) const;
   double computes_then(std::size_t pass, std::size_t at) const;
   double takes_then(std::size_t pass, std::size_t at) const;
   std::optional<double> waits_alone(std::size_t node, std::size_t lane) const;

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/whatif/stage_ops.h"
+
 namespace lockstep::whatif {
 namespace {
 
@@ -63,7 +65,7 @@ double shared_by_workers(const OpTable& table,
   std::map<std::int32_t, std::vector<std::size_t>> batches;  // pairs of a microbatch
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const OpNode& node = table.nodes[pairs[i].first];
-    batches[node.microbatch >= 0 ? node.microbatch : node.seq].push_back(i);
+    batches[microbatch_of(table, node)].push_back(i);
   }
   Moments shared;
   std::vector<double> own;
@@ -99,8 +101,8 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
   const auto pairs = pairs_of(table);
   const auto lane_values = [&](const auto& pair, std::size_t step, std::size_t d) {
     const std::size_t lane = step * width + d;
-    return std::pair(static_cast<double>(table.duration(pair.first)[lane]),
-                     static_cast<double>(table.duration(pair.second)[lane]));
+    return std::pair(static_cast<double>(table.computes(pair.first)[lane]),
+                     static_cast<double>(table.computes(pair.second)[lane]));
   };
   // The chunks of a stage need not be as heavy as each other.
   std::size_t chunks = 1;

@@ -22,6 +22,14 @@ struct StageOps {
 
 std::vector<StageOps> make_stage_ops(const OpTable& table);
 
+/// Which of its dp_rank's microbatches a pass is of. Those that enter at the other end of the
+/// pipeline (DualPipe) have numbers of their own.
+inline std::int32_t microbatch_of(const OpTable& table, const OpNode& pass) {
+  return pass.microbatch < 0 ? pass.seq
+         : table.both_ways   ? 2 * pass.microbatch + pass.chunk
+                             : pass.microbatch;
+}
+
 /// In the reference step; what does not is beside the other.
 inline bool ended_before(const OpTable& table, std::uint32_t before, std::uint32_t after) {
   constexpr float kSlack = 1e-6F;  // seconds

@@ -57,9 +57,10 @@ class Collectives {
 
 struct Played {
   Time begin = Time::max(), end, computed;
+  Time beside;  // what a pass computes that takes turns with it
 };
 
-/// Of passes that run side by side each begins with the other and computes what both do.
+/// Of passes that run side by side each begins with the other, and waits for what that computes.
 void join_turns(std::map<PassKey, Played>& passes) {
   std::vector<Played*> in_order;
   in_order.reserve(passes.size());
@@ -71,7 +72,8 @@ void join_turns(std::map<PassKey, Played>& passes) {
     Played &first = *in_order[i - 1], &second = *in_order[i];
     if (second.begin < first.end) {
       second.begin = first.begin;
-      first.computed = second.computed = first.computed + second.computed;
+      first.beside = second.computed;
+      second.beside = first.computed;
     }
   }
 }
@@ -146,7 +148,7 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
   }
   for (const auto& [key, pass] : passes) {
     const Time length = pass.end - pass.begin;
-    result.waits.emplace(key, length - std::min(length, pass.computed));
+    result.waits.emplace(key, length - std::min(length, pass.computed + pass.beside));
     result.computes.emplace(key, pass.computed);
   }
   // One stream has the gradients of all chunks.

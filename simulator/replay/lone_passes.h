@@ -30,8 +30,8 @@ struct LonePasses {
 /// stage is; `taken`, of its collectives, is what `interference`
 /// asks for (empty: nothing). A pass begins with its first operation, or where parameters are
 /// gathered within passes when all before it has ended; where some `take_turns` (DualPipe,
-/// 1f1b-overlap) those begin together, and each computes what both do. O(n log n) in the operations
-/// and dependencies.
+/// 1f1b-overlap) those begin together, and none waits for what the other computes. O(n log n) in
+/// the operations and dependencies.
 LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
                        const Interference& interference = {},
                        std::span<const std::int32_t> taken = {}, bool take_turns = false);

@@ -278,6 +278,28 @@ TEST_F(Recover, ParametersOfChunksFollowEachOther) {
               1e-5 * simulated_s);
 }
 
+// Of passes that take turns each says what it computes for itself, so that forward and backward of
+// a microbatch vary together, and no worker is named for the others' sequences. (r was 0.0, and six
+// workers were.) Long ones are dealt out anew.
+TEST_F(Recover, UnevenSequencesOfPassesSideBySide) {
+  simulate(
+      "--model mixtral-8x7b --num-layers 8 --seq 2048 --mbs 1 --gpus 16 --pp 2 --gbs 64 --ep 4 "
+      "--schedule 1f1b-overlap",
+      "seqlen:0.9:4:lognormal:2");
+  whatif();
+  const Json causes = json_of("out/causes-simulated.json");
+  EXPECT_GT(causes["sequence_length"]["correlation"].get<double>(), 0.99);
+  bool named = false;
+  for (const Json& cause : causes["causes"]) {
+    named = named || cause["cause"] == "sequence-length";
+    EXPECT_NE(cause["cause"], "worker") << cause.dump();
+  }
+  EXPECT_TRUE(named);
+  const double dealt_s = with_remedy(causes, "redistribute-sequences");
+  EXPECT_GT(dealt_s, 0);
+  EXPECT_LT(dealt_s, 0.9 * causes["step_time_s"].get<double>());
+}
+
 // With HSDP sums among replicas hold up the gathers of the next pass, perhaps of another chunk, and
 // those of the chunk's last pass where it has some behind them; the first pass gathers when its
 // message is there. (Steps were replayed 34 % too long, and 1.7 % too short.)

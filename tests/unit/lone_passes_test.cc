@@ -25,6 +25,7 @@ class Maker {
     takes_.push_back(Time::us(us));
     return static_cast<std::int32_t>(program_.ops.size()) - 1;
   }
+  LonePasses play_turns() const { return lone_passes(program_, takes_, {}, {}, true); }
   LonePasses play(const Interference& interference = {}) const {
     std::vector<std::int32_t> taken;
     for (const Op& op : program_.ops) {
@@ -38,6 +39,23 @@ class Maker {
   OpProgram program_;
   std::vector<Time> takes_;
 };
+
+// A pass of 3 and 4 and one of 5 between them, behind whose 5 a transfer of 2 is waited for: they
+// begin at 0 and end at 12 and 10, and each says what it computes itself, 7 and 5. The first waits
+// 12 - 7 - 5 = 0, the second nothing either, for 7 + 5 are more than its 10.
+TEST(LonePasses, PassesThatTakeTurnsComputeForThemselves) {
+  Maker maker;
+  const auto a = maker.add(OpType::kForward, 0, 3, {});
+  const auto b = maker.add(OpType::kBackward, 0, 5, {a});
+  maker.add(OpType::kBackward, 1, 2, {b});
+  maker.add(OpType::kForward, 0, 4, {b});
+  const LonePasses played = maker.play_turns();
+  const PassKey forward{OpType::kForward, 0, 0}, backward{OpType::kBackward, 0, 0};
+  EXPECT_EQ(played.computes.at(forward), Time::us(7));
+  EXPECT_EQ(played.computes.at(backward), Time::us(5));
+  EXPECT_EQ(played.waits.at(forward), Time());
+  EXPECT_EQ(played.waits.at(backward), Time());
+}
 
 // Computes 3, waits for a transfer of 5, computes 4 beside one of 6, which it waits for: 3 + 5 + 6,
 // of which 7 are its own. Twice as quick it computes 3.5 and waits 5 + 4, as less is hidden.
