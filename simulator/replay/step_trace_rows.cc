@@ -17,7 +17,8 @@ struct Span {
   Time begin = Time::max(), end;
   Bytes bytes;
   std::int32_t family = -1;
-  Time computed;     // time in which the rank computes
+  Time computed;  // time in which the rank computes
+  Time behind;    // of a reduction: for so long its row leaves out what follows the chunk's passes
   Time computed_to;  // and up to when that is counted
   void cover(Time from, Time to) {
     begin = std::min(begin, from);
@@ -167,9 +168,10 @@ std::optional<TraceOp> row_type(OpType type) {
 /// What a worker's operations come to, before rows are put in order.
 struct StepTrace::Collected {
   Rows rows;
-  Span compute, reduced;      // the passes; the gradients' reductions
-  std::vector<Span> weights;  // gradients of weights that have no rows
-  Time all_computed;          // passes and gradients of weights
+  Span compute, reduced;                 // the passes; the gradients' reductions
+  std::vector<Span> weights;             // gradients of weights that have no rows
+  std::map<std::int32_t, Time> weighed;  // of each chunk, when the last of those end
+  Time all_computed;                     // passes and gradients of weights
 };
 
 /// A row, and which it is.
@@ -219,6 +221,8 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
     if (entry.type == OpType::kWeightGradient && !weight_rows_) {
       Span& weight = all.weights.emplace_back();
       weight.cover(entry.begin, entry.end);
+      Time& last = all.weighed[entry.chunk];
+      last = std::max(last, entry.end);
       if (computes) {
         weight.compute(entry.begin, entry.end);
       }
@@ -334,18 +338,21 @@ std::vector<std::int32_t> StepTrace::cut_scatters(Collected& all) {
   std::ranges::stable_sort(scatters, {},
                            [](const Scatter& scatter) { return scatter.second->end; });
   std::vector<std::int32_t> chunks;
-  Time scattered = all.weights.empty() ? Time() : all.all_computed;
+  Time scattered;
   for (const auto& [chunk, span] : scatters) {
-    Time last = scattered;
+    Time last = std::max(scattered, all.weighed[chunk]);
     for (const auto& [key, pass] : all.rows) {
       const auto& [type, other, microbatch] = key;
       if (is_compute(type) && type != TraceOp::kForwardCompute && other == chunk) {
         last = std::max(last, pass.end);
       }
     }
-    span->begin = std::max(span->begin, last);
+    const Time from = std::max(span->begin, last);
+    scattered = std::max(from, span->end);
+    // Weights' gradients without rows are behind the passes of all chunks (gc).
+    span->begin = all.weights.empty() ? from : std::max(from, all.all_computed);
     span->end = std::max(span->begin, span->end);
-    scattered = span->end;
+    span->behind = span->begin - from;
     chunks.push_back(chunk);
   }
   return chunks;
@@ -414,7 +421,9 @@ void StepTrace::cut_passes(std::vector<Placed>& rows) const {
 /// TraceExtra::alone_s of a row.
 float StepTrace::alone_s(const Placed& row, const LonePasses& alone) const {
   if (row.type == TraceOp::kGradsReduceScatter) {
-    return seconds_of(alone.reductions, row.chunk);
+    const float whole = seconds_of(alone.reductions, row.chunk);
+    return whole < 0 ? whole
+                     : std::max(0.0F, whole - static_cast<float>(row.span.behind.seconds()));
   }
   if (row.type == TraceOp::kOptimizerClip && alone.clip) {
     return static_cast<float>(alone.clip->seconds());
