@@ -245,6 +245,8 @@ void check_sharding(const Job& job) {
           .expected("1");
     }
     check_divides(job.hsdp_replicas, "--hsdp_replicas", job.dp() * job.cp, "dp x cp");
+    check_divides(job.hsdp_replicas, "--hsdp_replicas", layout_of(job).expert_dp(),
+                  "the ranks that hold the same experts");
   }
   check_range(job.gradient_bucket, 0, kMaxBatch, "--gradient_bucket");
   if (!(job.moe_capacity >= 0 && job.moe_capacity <= 1e6)) {

@@ -27,8 +27,9 @@ inline constexpr std::int64_t kMaxExactOps = 20'000'000;
 ///   ZeRO-3      each layer's parameters are gathered before its forward and again before its
 ///               backward pass, one layer ahead, and its gradients reduce-scattered after, for
 ///               every microbatch (Rajbhandari et al., section 7.2.2; FSDP, Zhao et al. 2023), over
-///               dp x cp / hsdp_replicas ranks; the replicas all-reduce their shards of the last
-///               one
+///               dp x cp / hsdp_replicas ranks (experts: as large a part of the ranks with the same
+///               ones; Megatron Core, num_distributed_optimizer_instances); the replicas all-reduce
+///               their shards of the last one
 ///   at the end  gradients that tensor-parallel ranks have parts of under sequence parallelism
 ///               (norms, biases, routers: Megatron Core, finalize_model_grads.py), tied embeddings
 ///               over first and last stage, the norm of all gradients (4 bytes), Adam, bound by

@@ -56,18 +56,21 @@ std::int32_t Families::copies() {
   });
 }
 
-std::int32_t Families::shard() {
-  return replicas_ == 1 ? of(RankGroup::kDpCp)
-                        : get("dp.shard", [&] { return split_replicas(false); });
+std::int32_t Families::shard(bool expert) {
+  const RankGroup kind = expert ? RankGroup::kExpertDp : RankGroup::kDpCp;
+  return replicas_ == 1 ? of(kind) : get(std::string(name_of(kind)) + ".shard", [&] {
+    return split_replicas(kind, false);
+  });
 }
 
-std::int32_t Families::replica() {
-  return get("dp.replica", [&] { return split_replicas(true); });
+std::int32_t Families::replica(bool expert) {
+  const RankGroup kind = expert ? RankGroup::kExpertDp : RankGroup::kDpCp;
+  return get(std::string(name_of(kind)) + ".replica", [&] { return split_replicas(kind, true); });
 }
 
-Families::Groups Families::split_replicas(bool across) const {
+Families::Groups Families::split_replicas(RankGroup kind, bool across) const {
   Groups result;
-  for (const std::vector<std::int32_t>& members : groups_of_(RankGroup::kDpCp)) {
+  for (const std::vector<std::int32_t>& members : groups_of_(kind)) {
     const auto replicas = static_cast<std::size_t>(replicas_);
     const std::size_t shard = members.size() / replicas;
     Groups parts(across ? shard : replicas);

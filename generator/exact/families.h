@@ -17,7 +17,8 @@ class Families {
   using Groups = std::vector<std::vector<std::int32_t>>;
   using GroupsOf = std::function<Groups(RankGroup)>;
 
-  /// PRECONDITION: check_layout(layout); `replicas` divides dp x cp.
+  /// PRECONDITION: check_layout(layout); `replicas` divides dp x cp and
+  /// expert_dp().
   Families(RankLayout layout, std::int64_t replicas);
   /// Of a job without a layout: the groups of each kind as they are given.
   explicit Families(GroupsOf groups);
@@ -33,10 +34,10 @@ class Families {
   std::int32_t pipeline_back();
   /// The two stages of each pipeline that hold the same layers under a bidirectional schedule.
   std::int32_t copies();
-  /// Among the ranks with the same dense parameters: those that cut them among each other, and
-  /// those that hold the same part. Replicas are consecutive blocks of the dp x cp group.
-  std::int32_t shard();
-  std::int32_t replica();
+  /// Among the ranks with the same dense (expert) parameters: those that cut them among each other,
+  /// and those that hold the same part. Replicas are consecutive blocks of these ranks.
+  std::int32_t shard(bool expert);
+  std::int32_t replica(bool expert);
 
   /// A family of its own name.
   std::int32_t add(std::string name, Groups groups);
@@ -46,7 +47,7 @@ class Families {
  private:
   template <class Make>
   std::int32_t get(std::string name, Make make);
-  Groups split_replicas(bool across) const;
+  Groups split_replicas(RankGroup kind, bool across) const;
 
   GroupsOf groups_of_;
   std::int64_t replicas_ = 1;

@@ -155,16 +155,12 @@ ChunkMemory chunk_memory(const Job& job, const ModelMemory& model, const ModelCh
   return memory;
 }
 
-/// Ranks that a parameter of each kind may be cut over.
-std::int64_t sharing_dense(const Job& job) { return job.dp() * job.cp / job.hsdp_replicas; }
-std::int64_t sharing_experts(const Job& job) { return layout_of(job).expert_dp(); }
-
 void fill_states(const Job& job, StageMemory& memory) {
   const RankSizes sizes = rank_sizes(job);
   const auto held = [&](Sharding from) {
     const bool cut = job.sharding >= from;
-    return ceil_div(memory.parameters.dense, cut ? sharing_dense(job) : 1) +
-           ceil_div(memory.parameters.expert, cut ? sharing_experts(job) : 1);
+    return ceil_div(memory.parameters.dense, cut ? dense_shards(job) : 1) +
+           ceil_div(memory.parameters.expert, cut ? expert_shards(job) : 1);
   };
   const std::int64_t state = job.precision == Precision::kFp32   ? 8
                              : job.precision == Precision::kFp16 ? 16
@@ -235,8 +231,8 @@ std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& mode
     if (job.sharding == Sharding::kZero3) {
       // What no other rank has a part of is not gathered (StageProgram::gather).
       memory.gathered = 2 * rank_sizes(job).parameter *
-                        ((sharing_dense(job) > 1 ? Bytes(dense) : Bytes()) +
-                         (sharing_experts(job) > 1 ? Bytes(expert) : Bytes()));
+                        ((dense_shards(job) > 1 ? Bytes(dense) : Bytes()) +
+                         (expert_shards(job) > 1 ? Bytes(expert) : Bytes()));
       memory.working += memory.gathered;
     }
     memory.kept = std::move(kept);

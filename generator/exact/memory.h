@@ -71,7 +71,7 @@ ModelMemory model_memory(const Job& job);
 ///     fp16        2 + 2 + 16     and an fp32 copy of the gradient
 ///     fp32        4 + 4 + 8
 /// ZeRO-1 cuts the last over the ranks with the same parameters, ZeRO-2 the last two, ZeRO-3 all
-/// (over dp x cp / hsdp_replicas).
+/// (of hsdp_replicas copies each by itself).
 ///
 /// Activations are those of all passes that are under way in the order of the schedule (Korthikanti
 /// et al., section 4.2.3: pp microbatches on the first stage, 1 + (pp - 1) / (pp vpp) times that

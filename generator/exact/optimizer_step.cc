@@ -20,8 +20,7 @@ std::int64_t owned_parameters(const Job& job, const ParameterCount& held) {
   if (job.sharding == Sharding::kNone) {
     return held.dense + held.expert;
   }
-  return held.dense / (job.dp() * job.cp / job.hsdp_replicas) +
-         held.expert / layout_of(job).expert_dp();
+  return held.dense / dense_shards(job) + held.expert / expert_shards(job);
 }
 
 Operator gradient_norm(std::int64_t owned, const RankSizes& sizes) {

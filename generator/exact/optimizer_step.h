@@ -8,7 +8,7 @@
 namespace lockstep {
 
 /// Parameters that one rank updates, of those that its stage holds: all, or with sharding its share
-/// of dense ones (over dp x cp / hsdp_replicas) and of experts.
+/// of dense ones (over dp x cp / hsdp_replicas) and of experts (dense_shards(), expert_shards()).
 std::int64_t owned_parameters(const Job& job, const ParameterCount& held);
 
 /// What a rank does with them at the end of a step, bound by memory: it reads their gradients for

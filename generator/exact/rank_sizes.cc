@@ -24,6 +24,11 @@ RankLayout layout_of(const Job& job) {
   return layout;
 }
 
+std::int64_t dense_shards(const Job& job) { return job.dp() * job.cp / job.hsdp_replicas; }
+std::int64_t expert_shards(const Job& job) {
+  return layout_of(job).expert_dp() / job.hsdp_replicas;
+}
+
 RankSizes rank_sizes(const Job& job) {
   RankSizes sizes;
   sizes.tp = job.tp;

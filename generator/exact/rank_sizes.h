@@ -45,6 +45,11 @@ std::int64_t expert_tp(const Job& job);
 /// PRECONDITION: check_job() accepts it.
 RankSizes rank_sizes(const Job& job);
 
+/// Of the ranks with the same dense (expert) parameters, those that cut them among each other under
+/// sharding: all, or the ones of a replica.
+std::int64_t dense_shards(const Job& job);
+std::int64_t expert_shards(const Job& job);
+
 /// The groups' view of a job; a model without experts has ep and expert tp of 1 x tp.
 RankLayout layout_of(const Job& job);
 
@@ -57,8 +62,8 @@ RankLayout layout_of(const Job& job);
 /// not divide; overlap of products without sequence parallelism (Megatron-LM, arguments.py), or of
 /// widths that its pieces do not divide; experts with tp > 1 without sequence parallelism (Megatron
 /// Core, moe_layer.py); vpp > 1 with a number of microbatches that pp does not divide (Megatron
-/// Core, schedules.py); hsdp_replicas without ZeRO-3 or that do not divide dp x cp; a precision the
-/// GPU lacks.
+/// Core, schedules.py); hsdp_replicas without ZeRO-3 or that do not divide dp x cp and the ranks
+/// that hold the same experts; a precision the GPU lacks.
 void check_job(const Job& job);
 
 }  // namespace lockstep

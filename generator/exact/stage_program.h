@@ -64,7 +64,7 @@ class StageProgram {
   const StagePieces::Chunk& pieces_of_chunk() const;
   std::size_t piece_of(std::size_t unit) const;
   std::int32_t copies_of(std::size_t piece, bool expert);
-  std::int32_t shard_of(std::size_t unit);
+  std::int32_t shard_of(std::size_t unit, bool expert);
   Ops gather(const std::string& what, std::size_t unit, const Ops& after);
   void gather_buckets(const Ops& after);
   void gather_piece(const ChunkReduction& reduction, std::size_t piece, const Ops& after);

@@ -43,12 +43,12 @@ std::int32_t StageProgram::copies_of(std::size_t piece, bool expert) {
   return families_.of(expert ? RankGroup::kExpertDp : RankGroup::kDpCp);
 }
 
-/// The ranks that cut the dense parameters of a unit among each other.
-std::int32_t StageProgram::shard_of(std::size_t unit) {
+/// The ranks that cut the dense (expert) parameters of a unit among each other.
+std::int32_t StageProgram::shard_of(std::size_t unit, bool expert) {
   if (pieces_ == nullptr) {
-    return families_.shard();
+    return families_.shard(expert);
   }
-  return job_.hsdp_replicas > 1 ? pieces_->shard : copies_of(piece_of(unit), false);
+  return job_.hsdp_replicas > 1 ? pieces_->shard : copies_of(piece_of(unit), expert);
 }
 
 void StageProgram::reduce(const GradientBucket& bucket, bool expert, Ops after) {
@@ -71,14 +71,13 @@ StageProgram::Ops StageProgram::gather(const std::string& what, std::size_t unit
   const int width = plan_.sizes().parameter;
   if (parameters.dense > 0 && dense_ranks_ > job_.hsdp_replicas) {
     gathers.push_back(collective(OpType::kGatherParameters, fmt::format("gather {}", what),
-                                 kDpStream, CommType::kAllGather, shard_of(unit),
+                                 kDpStream, CommType::kAllGather, shard_of(unit, false),
                                  Bytes(parameters.dense) * width, after));
   }
-  if (parameters.expert > 0 && expert_ranks_ > 1) {
-    gathers.push_back(collective(OpType::kGatherParameters,
-                                 fmt::format("gather experts of {}", what), kDpStream,
-                                 CommType::kAllGather, copies_of(piece_of(unit), true),
-                                 Bytes(parameters.expert) * width, after));
+  if (parameters.expert > 0 && expert_ranks_ > job_.hsdp_replicas) {
+    gathers.push_back(collective(
+        OpType::kGatherParameters, fmt::format("gather experts of {}", what), kDpStream,
+        CommType::kAllGather, shard_of(unit, true), Bytes(parameters.expert) * width, after));
   }
   return gathers;
 }
@@ -128,27 +127,27 @@ void StageProgram::gather_piece(const ChunkReduction& reduction, std::size_t pie
 /// Reduces a fully sharded unit's gradients.
 void StageProgram::reduce_unit(std::size_t unit, bool last, const Ops& after) {
   const PlacedUnit& placed = units_[static_cast<std::size_t>(chunk_)][unit];
-  const ParameterCount& parameters = placed.unit->parameters;
-  const std::int64_t shards = dense_ranks_ / job_.hsdp_replicas;
-  const Bytes bytes = Bytes(parameters.dense) * plan_.sizes().gradient;
-  Ops done = after;
-  if (parameters.dense > 0 && shards > 1) {
-    done = {collective(OpType::kReduceGradients, fmt::format("reduce gradients of {}", placed.name),
-                       kDpStream, CommType::kReduceScatter, shard_of(unit), bytes, after)};
-    reduced_.push_back(done.front());
-  }
-  if (parameters.dense > 0 && job_.hsdp_replicas > 1 && last) {
-    reduced_.push_back(collective(
-        OpType::kReduceGradients, fmt::format("replicate gradients of {}", placed.name), kDpStream,
-        CommType::kAllReduce,
-        pieces_ == nullptr ? families_.replica() : pieces_of_chunk().replica[piece_of(unit)],
-        Bytes((bytes.count() + shards - 1) / shards), done));
-  }
-  if (parameters.expert > 0 && expert_ranks_ > 1) {
-    reduced_.push_back(collective(
-        OpType::kReduceGradients, fmt::format("reduce expert gradients of {}", placed.name),
-        kDpStream, CommType::kReduceScatter, copies_of(piece_of(unit), true),
-        Bytes(parameters.expert) * plan_.sizes().gradient, after));
+  for (const bool expert : {false, true}) {
+    const ParameterCount& held = placed.unit->parameters;
+    const std::int64_t parameters = expert ? held.expert : held.dense;
+    const std::int64_t shards = (expert ? expert_ranks_ : dense_ranks_) / job_.hsdp_replicas;
+    const Bytes bytes = Bytes(parameters) * plan_.sizes().gradient;
+    const char* what = expert ? "expert gradients" : "gradients";
+    Ops done = after;
+    if (parameters > 0 && shards > 1) {
+      done = {collective(OpType::kReduceGradients,
+                         fmt::format("reduce {} of {}", what, placed.name), kDpStream,
+                         CommType::kReduceScatter, shard_of(unit, expert), bytes, after)};
+      reduced_.push_back(done.front());
+    }
+    if (parameters > 0 && job_.hsdp_replicas > 1 && last) {
+      reduced_.push_back(collective(OpType::kReduceGradients,
+                                    fmt::format("replicate {} of {}", what, placed.name), kDpStream,
+                                    CommType::kAllReduce,
+                                    pieces_ == nullptr ? families_.replica(expert)
+                                                       : pieces_of_chunk().replica[piece_of(unit)],
+                                    Bytes((bytes.count() + shards - 1) / shards), done));
+    }
   }
 }
 

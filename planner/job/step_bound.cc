@@ -91,7 +91,7 @@ class Floor {
     const ChunkPiece where{chunk.stage, chunk.index, 0};  // chunks fall into pieces where these cut
     return costs_.copies_s(where, false, comm, Bytes(parameters.dense) * width,
                            job_.hsdp_replicas) +
-           costs_.copies_s(where, true, comm, Bytes(parameters.expert) * width, 1);
+           costs_.copies_s(where, true, comm, Bytes(parameters.expert) * width, job_.hsdp_replicas);
   }
 
   Chunk make_chunk(const ModelChunk& what, Stage& stage) {

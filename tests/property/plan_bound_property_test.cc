@@ -170,7 +170,8 @@ TEST(PlanBound, NoStepIsFaster) {
     job.moe_capacity = pick<double>(rng, {0, 0, 1, 1.5});
     job.moe_imbalance = job.moe_capacity == 0 && job.ep > 1 ? pick<double>(rng, {1, 1, 1.4}) : 1;
     job.host_launch = rng.below(4) == 0 ? Time::us(3) : Time();
-    if (job.sharding == Sharding::kZero3 && job.dp() * job.cp % 2 == 0 && rng.below(2) == 0) {
+    if (job.sharding == Sharding::kZero3 && job.dp() * job.cp % 2 == 0 &&
+        layout_of(job).expert_dp() % 2 == 0 && rng.below(2) == 0) {
       job.hsdp_replicas = 2;
     }
     if (job.pp > 1 && rng.below(3) == 0) {  // any layers a stage, each one at least

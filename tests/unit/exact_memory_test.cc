@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "generator/exact/memory.h"
 #include "generator/exact/schedule.h"
 #include "tests/support/exact_models.h"
@@ -257,6 +258,25 @@ TEST(ExactMemory, OnlyWhatIsCutIsGathered) {
   job.expert_tp = job.ep = 1;
   job.sequence_parallel = true;
   EXPECT_EQ(gathered(), Bytes(2 * 2 * 8 * experts));
+}
+
+// Two copies of a model on 8 ranks, its experts over 2: a copy's 4 ranks cut dense parameters in 4
+// and hold each expert twice.
+TEST(ExactMemory, EachCopyOfAShardedModelHasAllExperts) {
+  Job job;
+  job.model = testing::llama(4, 64, 8, 4, 128, 256, 8);
+  job.gpus = 8;
+  job.ep = 2;
+  job.global_batch = 8;
+  job.sharding = Sharding::kZero3;
+  job.hsdp_replicas = 2;
+  const StageMemory memory = memory_by_stage(job)[0];
+  ASSERT_EQ(memory.parameters.expert, 4 * 4 * 3 * 64 * 128);
+  const std::int64_t held = memory.parameters.dense / 4 + memory.parameters.expert / 2;
+  EXPECT_EQ(memory.weights, Bytes(2 * held));
+  EXPECT_EQ(memory.optimizer, Bytes(12 * held));
+  job.ep = 8;
+  EXPECT_THROW(memory_by_stage(job), Error) << "one rank alone holds an expert";
 }
 
 TEST(ExactMemory, TableJoinsStagesThatAreAlike) {

@@ -17,6 +17,7 @@
 namespace lockstep::exact_workload_test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Time one_us(const Operator&) { return Time::us(1); }
@@ -350,6 +351,37 @@ std::vector<Op> ops_on(const Workload& workload, std::size_t program, std::strin
     }
   }
   return found;
+}
+
+// Two copies of a model on ranks 0 to 3 and 4 to 7, its experts over 2: each gathers its own, and
+// sums its halves of their gradients with the other's.
+TEST(ExactWorkload, EachCopyOfAShardedModelGathersItsExperts) {
+  Job job = job_of({.ep = 2, .dp = 8});
+  job.model = testing::llama(1, 64, 8, 4, 128, 256, 8);
+  job.global_batch = 8;
+  job.sharding = Sharding::kZero3;
+  job.hsdp_replicas = 2;
+  const Workload workload = exact_workload(job, one_us);
+  const auto groups = [&](std::string_view name) {
+    for (const GroupFamily& family : std::get<OpTable>(workload.jobs[0].work).groups) {
+      if (family.name == name) {
+        return family.members;
+      }
+    }
+    return std::vector<std::vector<std::int32_t>>();
+  };
+  EXPECT_THAT(groups("dp_ep.shard"), ElementsAre(ElementsAre(0, 2), ElementsAre(4, 6),
+                                                 ElementsAre(1, 3), ElementsAre(5, 7)));
+  EXPECT_THAT(groups("dp_ep.replica"), ElementsAre(ElementsAre(0, 4), ElementsAre(2, 6),
+                                                   ElementsAre(1, 5), ElementsAre(3, 7)));
+  const Bytes experts(4 * 3 * 64 * 128);  // parameters of a rank
+  const std::vector<Op> shard = ops_on(workload, 0, "dp_ep.shard");
+  ASSERT_EQ(shard.size(), 3U);  // gathered forward and backward, then reduced
+  EXPECT_EQ(shard[0].bytes, experts * 2);
+  EXPECT_EQ(shard[2].bytes, experts * 4);
+  const std::vector<Op> replica = ops_on(workload, 0, "dp_ep.replica");
+  ASSERT_EQ(replica.size(), 1U);
+  EXPECT_EQ(replica[0].bytes, experts * 4 / 2);
 }
 
 // Two stages, tp 2 without sequence parallelism: 2 microbatches of 1 x 128 tokens of 64 features in
