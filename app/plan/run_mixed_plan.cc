@@ -110,6 +110,9 @@ class MixedPlanner {
     const MixedSearchResult& result = report.result;
     report.sprayed = sprayed_;
     report.notes = notes_;
+    if (problem_.axes.tp.empty() && crosses_servers()) {
+      report.notes.emplace_back("no plan has tp across servers; --replicas alike plans those, too");
+    }
     std::ranges::move(search_notes(options_, {sprayed_, result.too_large,
                                               result.plans.front().priced, result.stopped}),
                       std::back_inserter(report.notes));
@@ -127,6 +130,15 @@ class MixedPlanner {
   }
 
  private:
+  /// Whether the GPUs are on more than one server.
+  bool crosses_servers() const {
+    std::size_t servers = 0;
+    for (const GpuPool& pool : problem_.pools) {
+      servers += pool.servers.size();
+    }
+    return servers > 1;
+  }
+
   /// The GPU types that a plan may use; others are told of.
   void take_pools() {
     for (GpuPool& pool : gpu_pools(input_.topology, problem_.axes.gpus.back())) {

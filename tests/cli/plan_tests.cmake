@@ -57,6 +57,7 @@ lockstep_cli_test(cli_plan_mixed_alike ARGS ${two_types} --replicas alike --zero
 lockstep_cli_test(cli_plan_mixed_given_type ARGS ${two_types} --gpu_type A100 --zero 1 --effort 1 OUT "but all are taken for A100")
 lockstep_cli_test(cli_plan_mixed_unknown_type ARGS plan --model llama3-8b --num_layers 6 --gpus 16 --gbs 32 --seq 2048 --topology heterogeneous:gpus-a=8,gpus-b=8,type-b=Z9000 --mbs 1 --tp 4 --zero 1 --no-sp --effort 1 OUT "its 8 Z9000 GPUs are left out of all plans: no GPU type of that name is known")
 lockstep_cli_test(cli_plan_mixed_no_fp8 ARGS ${two_types} --precision fp8 --fp8_recipe tensorwise --zero 1 --effort 1 OUT "its 8 A100 GPUs are left out of all plans: they have no fp8")
+lockstep_cli_test(cli_plan_mixed_tp_servers ARGS plan --model llama3-8b --num_layers 2 --gpus 4 --gbs 4 --seq 512 --topology Spectrum-X:g=4,gps=2 --mbs 1 --zero 0 --no-sp --recompute none --replicas any OUT "no plan has tp across servers; --replicas alike plans those, too")
 lockstep_cli_test(cli_plan_mixed_cp ARGS ${two_types} --cp 2 --zero 1 --no-vpp OUT "best: tp 4 cp 2")
 lockstep_cli_test(cli_plan_mixed_zero ARGS ${two_types} --zero 3 --no-vpp OUT "ZeRO-3")
 lockstep_cli_test(cli_plan_mixed_schedule ARGS ${two_types} --schedule zb-h1 EXIT 2 ERR "--schedule: plans whose pipelines may differ do not have this" "--replicas alike")
