@@ -39,6 +39,8 @@ RUNS = [
     ["doctor", "--json"],
     ["plan", "--metis-hostfile", "tests/data/plan/metis/hostfile", "--metis-clusterfile", "tests/data/plan/metis/cluster.json", "--profiles",
      "tests/data/plan/metis", "--layers", "4", "--gbs", "8", "--max-tp", "2", "--max-batch", "2", "--json"],
+    ["plan", "--metis-hostfile", "tests/data/plan/metis/hostfile", "--metis-clusterfile", "tests/data/plan/metis/cluster.json", "--profiles",
+     "tests/data/plan/metis", "--layers", "4", "--gbs", "8", "--max-batch", "1", "--price", "tests/data/plan/metis/plan.json", "--json"],
     ["score", "tests/data/logs", "--json"],
     ["compare", os.path.join(OUT, "step.json"), "--against", os.path.join(OUT, "step.json"), "--json"],
     ["sweep", "tests/data/sweep/engines.yaml", "-o", os.path.join(OUT, "sweep"), "--json"],
