@@ -355,9 +355,9 @@ Price price_plan(const Problem& problem, const Plan& plan) {
     slowest = std::max(slowest, time);
     sum += time;
     price.update = std::max(price.update, update_ms(problem, strategy, end - begin));
-    price.data_parallel =
-        std::max(price.data_parallel, gradient_ms_a_byte(problem, ranks, first, strategy) *
-                                          parameter_bytes(problem, strategy, begin, end));
+    const double gradients = gradient_ms_a_byte(problem, ranks, first, strategy) *
+                             parameter_bytes(problem, strategy, begin, end);
+    price.data_parallel = s == 0 ? gradients : std::max(price.data_parallel, gradients);
     if (s + 1 < stages) {
       const int after = first + gpus + plan.device_groups[s + 1];
       if (plan.device_groups[s + 1] < 1 || after > static_cast<int>(ranks.size())) {

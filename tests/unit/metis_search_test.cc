@@ -413,6 +413,15 @@ TEST(MetisSearch, ParametersOfAStageWithoutLayers) {
     EXPECT_DOUBLE_EQ(parameter_bytes(problem, {1, 2}, 4, 4), bytes / 2);
     EXPECT_DOUBLE_EQ(parameter_bytes(problem, {2, 1}, 2, 2), 0);
     EXPECT_DOUBLE_EQ(parameter_bytes(problem, {1, 2}, 0, 4), 600e6);
+    Problem small = problem;  // an embedding of less than a block, in a plan without layers
+    small.profiles.model.layer_bytes[0] = 100e6;
+    const Plan plan{.node_sequence = {"A100", "T4"},
+                    .device_groups = {2},
+                    .strategies = {{2, 1}},
+                    .batches = 4,
+                    .partition = {0, 0}};
+    EXPECT_DOUBLE_EQ(price_plan(small, plan).data_parallel,
+                     flavour == Flavour::kStrict ? -100e6 / (40 * 1024.0 * 1024.0) : 0);
   }
 }
 
