@@ -61,9 +61,15 @@ BuiltTopology build_simai_fabric(const SimaiFabric& f, std::string_view prefix,
   BuiltTopology built;
   const std::int64_t halves = f.dual_tor ? 2 : 1;
   const std::int64_t asws = segments.count * segments.leaves * halves;
-  if (f.asws != 0 && f.asws != asws) {
-    built.warnings.push_back(
-        fmt::format("leaf-switches: {} in place of {}, as {} GPUs need", asws, f.asws, f.gpus));
+  if (f.asws != asws) {
+    built.simai_messages.push_back(
+        fmt::format("Error relations between total GPU Nums and total aws_switch_num. The correct "
+                    "asw_switch_num is set to {}",
+                    asws));
+    if (f.asws_given) {
+      built.warnings.push_back(
+          fmt::format("leaf-switches: {} in place of {}, as {} GPUs need", asws, f.asws, f.gpus));
+    }
   }
   built.file_name = fmt::format("{}{}g_{}gps_{}{}_{}", prefix, f.gpus, f.gpus_per_server, infix,
                                 f.nic_rate, f.gpu_type);
@@ -136,7 +142,8 @@ SimaiFabric simai_fabric(const FlagValues& flags) {
   f.gpus = flags.count("gpus");
   f.gpus_per_server = flags.count("gps");
   f.nvswitches_per_server = flags.count("nsps");
-  f.asws = flags.given("asn") ? flags.count("asn") : 0;
+  f.asws = flags.count("asn");
+  f.asws_given = flags.given("asn");
   f.nics_per_asw = flags.count("npa");
   f.psws = flags.count("psn");
   f.asws_per_psw = flags.count("app");

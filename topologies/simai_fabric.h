@@ -22,7 +22,8 @@ namespace lockstep {
 struct SimaiFabric {
   bool rail_optimised = false, dual_tor = false, dual_plane = false;
   std::int64_t gpus = 0, gpus_per_server = 0, nvswitches_per_server = 0;
-  std::int64_t asws = 0;  ///< if not what the GPUs need, replaced with a warning; 0: not given
+  std::int64_t asws = 0;  ///< replaced if it is not what the GPUs need, with a warning if given
+  bool asws_given = false;
   std::int64_t nics_per_asw = 0, psws = 0;
   std::int64_t asws_per_psw = 0;  ///< capacity only: the wiring does not depend on it
   std::string gpu_type, nvlink_rate, nvlink_delay, nic_rate, fabric_rate, delay, error_rate;
@@ -61,7 +62,7 @@ constexpr std::array<BuilderFlag, 17> simai_flags(const SimaiDefaults& d) {
       {"delay latency l", kDelay, "0.0005ms", "delay of every Ethernet link", 0, 0},
       {"nic bandwidth bw", kRate, d.bandwidth, "rate from GPU to leaf switch", 0, 0},
       {"leaf-switches asw_switch_num asn asw", kCount, d.asw,
-       "leaf switches (ASW); replaced, with a warning, if given and not what the GPUs need", 0,
+       "leaf switches (ASW); replaced, with a warning if given, where the GPUs need others", 0,
        kMost},
       {"gpus-per-leaf nics_per_aswitch npa nps", kCount, d.nics_per_asw,
        "GPU ports of a leaf switch", 1, kMost},

@@ -121,7 +121,7 @@ ExitCode build(const BuildFlags& flags) {
         .expected("-o FILE, -o DIR (the template's own file name in that folder) or -o -");
   }
   const BuiltTopology built = build_topology(builder, FlagValues::from_words(builder, words));
-  warn(built.warnings);
+  warn(built.simai_messages.empty() ? built.warnings : built.simai_messages);
   std::string path = flags.output;
   if (path.ends_with('/') || (path != "-" && is_folder(path))) {
     json = json || (flags.format.empty() && built.topology.gpu_types.size() > 1);

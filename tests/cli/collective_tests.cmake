@@ -9,8 +9,8 @@ lockstep_cli_test(cli_collective_bad_version ARGS collective --op allreduce --si
 lockstep_cli_test(cli_collective_bad_protocol ARGS collective --op allreduce --size 64MiB --topology Spectrum-X:g=8 --algorithm nvls --protocol ll EXIT 2 ERR "--protocol: NCCL does nvls by the protocol simple only")
 lockstep_cli_test(cli_collective_json ARGS collective --op all_to_all --size 1MiB --gpus 4 --topology Spectrum-X:g=16 --placement spread --algorithm direct --protocol simple --send-latency 6us --json GOLDEN collective/alltoall.json)
 # 67 million pairs from what one rank sends: at once, where writing them out would take gigabytes.
-lockstep_cli_test(cli_collective_declared ARGS collective --op alltoall --algorithm direct --size 1GiB --topology Spectrum-X:g=8192,app=2048 --spray --engine flow OUT "^ +1073741824 +21803.3 " ERR "asw_switch_num is set to 128")
-lockstep_cli_test(cli_collective_declared_verified ARGS collective --op alltoall --algorithm direct --size 64MiB --gpus 96 --topology Spectrum-X:g=128,npa=4,psn=8 --spray --pxn --verify-symmetry --engine flow OUT "^ +67108864 .*direct" ERR "asw_switch_num is set to 32")
+lockstep_cli_test(cli_collective_declared ARGS collective --op alltoall --algorithm direct --size 1GiB --topology Spectrum-X:g=8192,app=2048 --spray --engine flow OUT "^ +1073741824 +21803.3 ")
+lockstep_cli_test(cli_collective_declared_verified ARGS collective --op alltoall --algorithm direct --size 64MiB --gpus 96 --topology Spectrum-X:g=128,npa=4,psn=8 --spray --pxn --verify-symmetry --engine flow OUT "^ +67108864 .*direct")
 lockstep_cli_test(cli_collective_barrier ARGS collective --op barrier --topology Spectrum-X:g=8 OUT "^ +0 .*dissemination")
 lockstep_cli_test(cli_collective_jitter ARGS collective --op broadcast --root 3 --size 1MiB --topology Spectrum-X:g=8 --jitter 1ms --seed 3 OUT "^ +1048576 ")
 lockstep_cli_test(cli_collective_bad_op ARGS collective --op gather --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--op: unknown collective 'gather'" "expected: allreduce")

@@ -28,6 +28,7 @@ lockstep_cli_test(cli_topology_draw ARGS topology draw Spectrum-X:asn=64 -o - OU
 lockstep_cli_test(cli_topology_check ARGS topology check ${catalogue}/rail128.txt OUT "rail128.txt: ok, 128 GPUs, 16 NVSwitches, 24 switches, 384 links")
 lockstep_cli_test(cli_topology_build_help ARGS topology build --template dragonfly --help OUT "^Templates" "^Flags of dragonfly" "--global-links")
 lockstep_cli_test(cli_topology_folder ARGS topology build -g 8 -o @OUT@/ ERR "No_Rail_Opti_8g_8gps_SingleToR_400Gbps_H100: 8 GPUs")
+lockstep_cli_test(cli_topology_warning ARGS topology build --template Spectrum-X -g 1024 -o /dev/null ERR "warning: .*The correct asw_switch_num is set to 16")
 
 lockstep_cli_test(cli_topology_no_output ARGS topology build -g 8 EXIT 2 ERR "no output is named")
 lockstep_cli_test(cli_topology_no_template ARGS topology build --template Spectrum-Y -o - EXIT 2 ERR "did you mean Spectrum-X")

@@ -216,11 +216,13 @@ TEST(TopologyFrom, WordsOfACommandLineAreChecked) {
   EXPECT_THAT(problem({"-bww", "1Gbps"}), HasSubstr("did you mean bw?"));
 }
 
-TEST(TopologyFrom, WarnsAsSimaiDoes) {
+TEST(TopologyFrom, WarnsOfLeafSwitchesThatWereGiven) {
   std::vector<std::string> warnings;
   topology_from("Spectrum-X:g=1024", &warnings);
+  EXPECT_TRUE(warnings.empty());
+  topology_from("Spectrum-X:g=1024,asn=7", &warnings);
   ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_THAT(warnings[0], HasSubstr("The correct asw_switch_num is set to 16"));
+  EXPECT_EQ(warnings[0], "leaf-switches: 16 in place of 7, as 1024 GPUs need");
   warnings.clear();
   topology_from("Spectrum-X:g=1024,asn=16", &warnings);
   EXPECT_TRUE(warnings.empty());
