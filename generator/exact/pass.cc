@@ -47,17 +47,20 @@ class ModuleList {
   PassComm over_tp(CommType comm, std::int64_t width, int element) const {
     return {comm, RankGroup::kTp, Bytes(options_.sizes.tokens) * width * element, false};
   }
-  /// Of what a module reads: operands, but for a head, which stays in bf16.
+  /// Heads stay in bf16, and embeddings multiply nothing.
+  static bool has_operands(const Module& module) {
+    return module.kind != ModuleKind::kHead && module.kind != ModuleKind::kEmbedding;
+  }
+  /// Of what a module reads, or of the gradient of what it writes.
   PassComm gather_over_tp(const Module& module, std::int64_t width) const {
-    return module.kind == ModuleKind::kHead
-               ? over_tp(CommType::kAllGather, width, options_.sizes.activation)
-               : PassComm{CommType::kAllGather, RankGroup::kTp,
-                          operand_bytes(options_.sizes.tokens, width, options_.sizes), false};
+    return has_operands(module)
+               ? PassComm{CommType::kAllGather, RankGroup::kTp,
+                          operand_bytes(options_.sizes.tokens, width, options_.sizes), false}
+               : over_tp(CommType::kAllGather, width, options_.sizes.activation);
   }
   /// With a scale of its own a tensor is cut by the largest value on any rank.
   bool shares_largest(const Module& module) const {
-    return options_.sizes.shares_largest && module.kind != ModuleKind::kHead &&
-           module.kind != ModuleKind::kEmbedding;
+    return options_.sizes.shares_largest && has_operands(module);
   }
   static PassComm largest() { return {CommType::kAllReduce, RankGroup::kTp, Bytes(4), false}; }
   /// Fewer key and value heads than ranks: a rank's columns of their projection are no whole heads,
