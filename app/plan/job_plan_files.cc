@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,7 +28,10 @@ std::string comments(const std::vector<std::string>& lines) {
 
 std::string megatron_script(const JobPlan& plan, const JobProblem& problem) {
   const Job& job = plan.job;
-  const std::int64_t per_server = std::min(problem.limits.gpus_per_server, job.gpus);
+  std::int64_t per_server = std::min(problem.limits.gpus_per_server, job.gpus);
+  if (job.gpus % per_server != 0) {  // torchrun starts equally many ranks on each
+    per_server = std::gcd(per_server, job.gpus);
+  }
   return "#!/bin/bash\n" + comments(beyond_megatron(job)) +
          megatron_launch(job, per_server, job.gpus / per_server);
 }

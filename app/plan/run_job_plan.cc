@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -22,6 +23,16 @@
 namespace lockstep {
 namespace {
 
+/// Servers may differ, and Topology::gpus_per_server is the first one's.
+std::int64_t most_gpus_of_a_server(const Topology& topology) {
+  std::map<std::int32_t, std::int64_t> gpus;
+  std::int64_t most = 0;
+  for (const NodeId gpu : topology.gpus()) {
+    most = std::max(most, ++gpus[topology.nodes[gpu.index()].server]);
+  }
+  return most;
+}
+
 class JobPlanner {
  public:
   explicit JobPlanner(const JobPlanInput& input)
@@ -34,7 +45,7 @@ class JobPlanner {
       auto times = std::make_shared<ComputeTimes>(compute_times_of(exact_));
       return [times](const Operator& op) { return (*times)(op); };
     };
-    problem_.limits.gpus_per_server = input.topology.gpus_per_server;
+    problem_.limits.gpus_per_server = most_gpus_of_a_server(input.topology);
     problem_.memory_limit = options_.max_memory.empty()
                                 ? gpu_spec(exact_.job.gpu_type).memory
                                 : flag_value("--max-memory", options_.max_memory, parse_bytes);

@@ -51,6 +51,8 @@ lockstep_cli_test(cli_plan_job_no_gpus ARGS plan --model llama3-8b --gbs 8 --top
 lockstep_cli_test(cli_plan_job_many_gpus ARGS plan --model llama3-8b --gpus 16 --gbs 16 --topology Spectrum-X:g=8 EXIT 2 ERR "--gpus: the topology has 8 GPUs")
 lockstep_cli_test(cli_plan_job_no_price ARGS ${job} --objective cost EXIT 2 ERR "--gpu-price")
 lockstep_cli_test(cli_plan_job_bad_value ARGS ${job} --zero 5 EXIT 2 ERR "--zero")
+# tp goes up to twice the largest server's GPUs, wherever that one stands: here tp 4 alone fits.
+lockstep_cli_test(cli_plan_job_unequal_servers ARGS plan --model llama3-8b --num_layers 2 --hidden_size 1024 --num_attention_heads 8 --num_query_groups 4 --kv_channels 128 --ffn_hidden_size 4096 --vocab_size 32000 --gpus 4 --gbs 4 --seq 1024 --zero 0 --recompute none --mbs 1 --no-sp --cp 1 --pp 1 --max-memory 600MiB --topology heterogeneous:gpus-a=1,gpus-per-server-a=1,gpus-b=3,gpus-per-server-b=3,type-b=H100 OUT "best: tp 4 pp 1 dp 1")
 set(two_types plan --model llama3-8b --num_layers 6 --gpus 16 --gbs 32 --seq 2048 --topology heterogeneous:gpus-a=8,gpus-b=8 --mbs 1 --recompute none --no-sp --tp 4)
 lockstep_cli_test(cli_plan_mixed ARGS ${two_types} GOLDEN plan/mixed.txt)
 lockstep_cli_test(cli_plan_mixed_alike ARGS ${two_types} --replicas alike --zero 1 --effort 1 OUT "the topology's GPUs are A100 and H100, but all are taken for H100" "without --gpu-type each type has its share")
