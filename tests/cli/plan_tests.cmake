@@ -70,6 +70,7 @@ lockstep_cli_test(cli_plan_mixed_no_price ARGS ${two_types} --objective cost --g
 lockstep_cli_test(cli_plan_mixed_odd ARGS plan --model llama3-8b --num_layers 6 --gpus 6 --gbs 16 --seq 2048 --topology single-switch:g=6,gps=6 --replicas any --tp 2 --mbs 1 --zero 1 --no-sp --recompute none OUT "pipelines of two depths")
 lockstep_script_test(cli_plan_mixed_files COMMAND plan_mixed_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_plan_job_other_type ARGS ${job} --mbs 1 --tp 2 --effort 1 --gpu_type A100 OUT "the topology's GPUs are H100, but all are taken for A100")
+lockstep_script_test(cli_plan_launch COMMAND plan_launch_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_script_test(cli_plan_top COMMAND plan_top_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_plan_job_unknown ARGS ${job} --tpp 5 EXIT 2 ERR "tpp")
 lockstep_script_test(cli_plan_job_files COMMAND plan_job_test.sh $<TARGET_FILE:lockstep> LABELS slow)
