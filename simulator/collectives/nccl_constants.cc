@@ -41,6 +41,8 @@ NcclConstants newest(std::size_t arch) {
   c.tree_ll128_channel = kTreeLl128[arch];
   c.tree_channel = kTree[arch];
   c.nvls_tree_channel = kNvlsTree[arch];
+  c.tree_one_gpu = 0.85;
+  c.ring_servers_less = 1;
   c.nvls_efficiency = arch == static_cast<std::size_t>(GpuArch::kBlackwell) ? 0.74 : 0.85;
   c.has_nvls = c.has_pat = true;
   return c;
@@ -77,6 +79,14 @@ NcclConstants nccl_constants(NcclVersion version, const NcclFabric& fabric) {
   }
   if (v < 22300) {
     c.has_pat = false;
+  }
+  if (v >= 21800 && v < 22300) {
+    c.tree_base[2] = 0;
+    c.tree_simple_hop = v >= 22000 ? 28 : 0;
+    c.tree_one_gpu = v >= 22000 ? 0.85 : 1;
+    c.ring_servers_less = 0;
+  }
+  if (v < 22200) {
     c.ring_ll_factor = 1.0 / 3;
     c.ring_ll_factor_servers = 1.0 / 4;
     if (arch >= hopper) {
@@ -90,15 +100,18 @@ NcclConstants nccl_constants(NcclVersion version, const NcclFabric& fabric) {
   }
   if (v < 21800) {
     c.has_nvls = false;
-  }
-  if (v < 20900) {
     c.ring_base = {3.6, 10.0, 8.4};
     c.tree_base = {4.4, 4.4, 0};
-    c.tree_nvlink[2] = c.tree_pci[2] = c.tree_net[2] = 28;
     c.ring_net[2] = 9.6;
     c.ring_nvlink[0] = 0.47;
     c.tree_nvlink[0] = 0.52;
+    c.tree_simple_hop = 28;
+    c.tree_one_gpu = 1;
+    c.ring_servers_less = v < 20900 ? 1 : 0;
+  }
+  if (v < 20900) {
     c.tree_nvlink[1] = 1.2;
+    c.tree_nvlink[2] = c.tree_pci[2] = c.tree_net[2] = 28;
     c.ll_most = {kNoCap, kNoCap, kNoCap};
   }
   return c;

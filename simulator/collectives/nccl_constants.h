@@ -23,6 +23,9 @@ struct NcclConstants {
   ByServers ll_most;                     ///< GB/s of a collective by LL; more servers: by host
   double ring_ll_factor, ring_ll_factor_servers;  ///< of bus bandwidth; all-reduce or servers > 1
   ByServers ring_ll128_channel, tree_ll128_channel, tree_channel, nvls_tree_channel;
+  double tree_simple_hop;  ///< of any link, in trees by Simple, if not 0: a chunk's (tuner only)
+  double tree_one_gpu;     ///< bandwidth of trees whose way up and down are at one GPU, of others'
+  double ring_servers_less;  ///< an all-reduce's ring leaves servers 2 (N - this) times
   double nvls_efficiency;
   bool has_nvls, has_pat;
 };

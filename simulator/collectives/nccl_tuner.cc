@@ -44,16 +44,19 @@ Speeds inter_speeds(GpuArch arch) {
 /// What the graph search finds for rings and trees: so many channels of such a speed.
 struct Graph {
   std::int32_t channels = 1;
-  double speed = 3;  // GB/s
+  double speed = 3;        // GB/s
+  bool same_order = true;  // all channels pass the ranks in one order (NCCL's sameChannels)
 };
 
 /// On symmetric servers: one server fills its NVLinks with as many channels of one speed as carry
 /// most, at no less than half of the highest speed; several servers have a channel a NIC. Fast
-/// channels are halved and doubled in number.
+/// channels are halved and doubled in number. Channels that begin at GPUs beside different NICs, or
+/// that take different links of a mesh, pass the ranks in different orders.
 Graph search(const NcclGroup& group, const NcclFabric& fabric) {
   Graph graph;
   if (group.servers > 1) {
     graph.channels = std::max(1, std::min(fabric.nics, group.fewest));
+    graph.same_order = graph.channels == 1;
     for (const double speed : inter_speeds(fabric.arch)) {
       if (speed <= GBps(fabric.nic)) {
         graph.speed = speed;
@@ -69,7 +72,7 @@ Graph search(const NcclGroup& group, const NcclFabric& fabric) {
       const auto channels = static_cast<std::int32_t>(total / speed);
       fastest = fastest > 0 || channels == 0 ? fastest : speed;
       if (speed >= 0.49 * fastest && channels * speed > graph.channels * graph.speed) {
-        graph = {channels, speed};
+        graph = {channels, speed, !fabric.mesh || group.ranks < 3};
       }
     }
   }
@@ -91,8 +94,11 @@ struct Model {
   NcclVersion version;
 
   std::size_t column() const { return servers < 2 ? 0 : servers < 3 ? 1 : 2; }
-  /// Release 2.8: caps by operation and for all channels together, no cost of posting to the NIC.
+  /// Release 2.8: caps by operation and for all channels together.
   bool is_old() const { return version.number < 20900; }
+  /// Releases before 2.18: no cost of posting, LL's hops in a server 1.8 times as long between
+  /// servers.
+  bool before_2_18() const { return version.number < 21800; }
   bool is_ampere() const { return fabric.arch == GpuArch::kAmpere; }
   double steps() const {
     return op == CommType::kAllReduce                                     ? 2 * (n - 1)
@@ -101,7 +107,7 @@ struct Model {
   }
   double hop(const ByProtocol& nvlink, const ByProtocol& pci, std::size_t p) const {
     const double own = fabric.nvlink > Bandwidth() ? nvlink[p] : pci[p];
-    if (is_old()) {
+    if (before_2_18()) {
       return own * (servers > 1 && p == 0 ? 1.8 : 1);
     }
     const double post = (fabric.amd_host ? 2.0 : 1.0) * (p == 2 ? 3 : 1);
@@ -135,10 +141,10 @@ struct Model {
   double ring_bandwidth(std::size_t p) const {
     constexpr double kOldMost = 235;  // of an A100
     const double all = graph.channels * graph.speed;
-    const double bus = is_old() && is_ampere() ? std::min(all, kOldMost) : all;
+    const double bus = before_2_18() && is_ampere() ? std::min(all, kOldMost) : all;
     double bandwidth = bus;
     if (p == 0) {
-      const bool far = servers > 1 || op == CommType::kAllReduce;
+      const bool far = servers > 1 || op == CommType::kAllReduce || op == CommType::kReduce;
       bandwidth =
           std::min(constants.ll_most[column()],
                    bus * (far ? constants.ring_ll_factor_servers : constants.ring_ll_factor));
@@ -149,13 +155,29 @@ struct Model {
     }
     return bandwidth * n / steps();
   }
+  /// Releases before 2.18 and 2.20 to 2.22 took a chunk's time for any hop of a tree by Simple.
+  double tree_hop(double own, std::size_t p) const {
+    return p == 2 && constants.tree_simple_hop > 0 ? constants.tree_simple_hop : own;
+  }
+  /// Of a chain: one hop where all channels have one order, else one for each rank, which by Simple
+  /// is a tree's (a chunk's).
+  double chain_latency(std::size_t p) const {
+    const bool nvlink = fabric.nvlink > Bandwidth();
+    const ByProtocol& ring = servers > 1 ? constants.ring_net
+                             : nvlink    ? constants.ring_nvlink
+                                         : constants.ring_pci;
+    const ByProtocol& tree = servers > 1 ? constants.tree_net
+                             : nvlink    ? constants.tree_nvlink
+                                         : constants.tree_pci;
+    return graph.same_order ? ring[p] : n * (p == 2 ? tree_hop(tree[p], p) : ring[p]);
+  }
   double ring_latency(std::size_t p) const {
     const double base = constants.ring_base[p];
     if (op == CommType::kBroadcast || op == CommType::kReduce) {
-      return base + (servers > 1 ? ring_network(p) : ring_local(p));
+      return base + chain_latency(p);
     }
     const double across = servers < 2                  ? 0
-                          : op == CommType::kAllReduce ? 2 * (servers - 1)
+                          : op == CommType::kAllReduce ? 2 * (servers - constants.ring_servers_less)
                                                        : servers - 1;
     return base + (steps() - across) * ring_local(p) + across * ring_network(p);
   }
@@ -196,7 +218,7 @@ struct Model {
       return old_tree_bandwidth(p, graph.channels * speed);
     }
     // Without a relay the tree's way up and down is all at one GPU.
-    const double one_gpu = servers > 1 && fabric.nic_behind_host ? 0.85 : 1;
+    const double one_gpu = servers > 1 && fabric.nic_behind_host ? constants.tree_one_gpu : 1;
     const double bus = one_gpu * std::min(0.92 * graph.channels * speed,
                                           graph.channels * constants.tree_channel[column()]);
     double bandwidth = bus;
@@ -209,8 +231,13 @@ struct Model {
     return bandwidth / 2;
   }
   double tree_latency(std::size_t p) const {
+    // What posting to the NIC takes is counted in rings alone.
+    const ByProtocol& own =
+        fabric.nvlink > Bandwidth() ? constants.tree_nvlink : constants.tree_pci;
+    const double local = before_2_18() ? tree_local(p) : own[p];
     return constants.tree_base[p] +
-           2 * ((ppn - 1) * tree_local(p) + std::floor(std::log2(servers)) * constants.tree_net[p]);
+           2 * ((ppn - 1) * tree_hop(local, p) +
+                std::floor(std::log2(servers)) * tree_hop(constants.tree_net[p], p));
   }
   /// One channel a head.
   double nvls_channels() const { return std::max(ppn, 2.0); }
@@ -356,10 +383,10 @@ std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const NcclG
       share = tree_by_size(p, bytes, model.is_old());
     }
     const double plateau =
-        model.is_old() ? 4096 * model.n : 64.0 * nccl_channels(group, fabric) * model.n;
+        model.before_2_18() ? 4096 * model.n : 64.0 * nccl_channels(group, fabric) * model.n;
     if (algorithm == NcclAlgorithm::kRing && p == 2 && reduces && model.servers > 1 &&
         static_cast<double>(bytes.count()) >= plateau) {
-      time *= fabric.arch >= GpuArch::kAmpere && !model.is_old() ? 1.4 : 1.9;
+      time *= fabric.arch >= GpuArch::kAmpere && !model.before_2_18() ? 1.4 : 1.9;
     }
     time += static_cast<double>(bytes.count()) / (bandwidth * share * 1e3);
     candidates.push_back({algorithm, protocol, latency, bandwidth, time});
@@ -422,6 +449,7 @@ NcclChoice nccl_choice(CommType op, Bytes bytes, const NcclGroup& group, const N
                   " by the protocol simple only");
     }
   }
+  choice.same_order = model.graph.same_order;
   choice.channels_of_all = nccl_channels(group, fabric);
   choice.channels = channels_for(choice, bytes, choice.channels_of_all, model.n);
   set_latencies(model, choice);

@@ -37,6 +37,7 @@ struct NcclChoice {
   Protocol protocol = Protocol::kSimple;
   std::int32_t channels = 1;         ///< that this size uses
   std::int32_t channels_of_all = 1;  ///< that the communicator has
+  bool same_order = true;            ///< in which all channels pass the ranks
   HopLatency hops;
 };
 

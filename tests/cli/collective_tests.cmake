@@ -46,7 +46,7 @@ lockstep_cli_test(cli_simulate_preset_unknown ARGS simulate --workload tests/dat
 lockstep_cli_test(cli_simulate_preset_packet ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --engine packet --preset dgx-h100 EXIT 2 ERR "--preset: the packet engine takes links as they are")
 # Flags about how collectives are carried out, for one and for those of a step
 lockstep_cli_test(cli_collective_algorithm_of_op ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=16 --algorithm alltoall=bruck,allreduce=tree EXIT 0 OUT "tree ll128 x16")
-lockstep_cli_test(cli_simulate_algorithm ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm tree --nccl-version 2.18.3 EXIT 0 OUT "step time  1.199 ms")
+lockstep_cli_test(cli_simulate_algorithm ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm tree --nccl-version 2.18.3 EXIT 0 OUT "step time  1.196 ms")
 lockstep_cli_test(cli_simulate_algorithm_simai ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --flavour simai --algorithm allreduce=tree EXIT 0 OUT "step time  1.902 ms")
 lockstep_cli_test(cli_simulate_algorithm_wrong ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm treee EXIT 2 ERR "--algorithm: no algorithm 'treee'" "expected: .*nvls-tree")
 lockstep_cli_test(cli_simulate_algorithm_of_no_op ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --algorithm alreduce=tree EXIT 2 ERR "--algorithm: unknown collective 'alreduce'")

@@ -73,8 +73,8 @@ TEST(Latency, OneServer) {
       15.2, 1e-9);
 }
 
-// Between servers a local LL hop is at least the 1 us of posting to the NIC. Two servers of eight:
-// ring 6.6 + 28 · 1 + 2 · 2.7, tree 6.8 + 2 · (7 · 1 + 5).
+// Between servers a ring's local LL hop is at least the 1 us of posting to the NIC, a tree's is
+// not. Two servers of eight: ring 6.6 + 28 · 1 + 2 · 2.7, tree 6.8 + 2 · (7 · 0.6 + 5).
 TEST(Latency, TwoServers) {
   const NcclGroup group = group_of(8, 16);
   EXPECT_NEAR(
@@ -84,7 +84,7 @@ TEST(Latency, TwoServers) {
   EXPECT_NEAR(
       candidate(NcclAlgorithm::kTree, Protocol::kLl, CommType::kAllReduce, Bytes(8), group, h100())
           .latency_us,
-      30.8, 1e-9);
+      25.2, 1e-9);
 }
 
 // 12 channels of 30 GB/s are 360 GB/s on the bus, 8/14 of that for the algorithm; LL128 0.92 of it.
@@ -295,8 +295,14 @@ TEST(Choice, TreesInAMesh) {
   EXPECT_EQ(protocol(128), Protocol::kLl128);
   EXPECT_EQ(protocol(256), Protocol::kLl128);
   EXPECT_EQ(protocol(512), Protocol::kSimple);
+  const auto bandwidth = [&] {
+    return candidate(NcclAlgorithm::kTree, Protocol::kSimple, CommType::kAllReduce, Bytes(8),
+                     group_of(4, 8), mesh, "2.22.3")
+        .bandwidth_GBps;
+  };
+  EXPECT_NEAR(bandwidth(), 0.92 * 4 * 40 / 2, 1e-9);
   mesh.mesh = false;
-  EXPECT_EQ(protocol(128), Protocol::kSimple);
+  EXPECT_NEAR(bandwidth(), 4 * 41.4 / 2, 1e-9);
 }
 
 // Release 2.8 on 16 A100 of two servers, four channels of 24 GB/s: LL128 is 16.9 a channel, 7/9 of
@@ -315,6 +321,121 @@ TEST(Choice, Release2_8) {
   EXPECT_NEAR(way(NcclAlgorithm::kTree, Protocol::kSimple).bandwidth_GBps, 110.0 / 2, 1e-9);
   EXPECT_NEAR(way(NcclAlgorithm::kRing, Protocol::kLl).latency_us, 3.6 + 28 * 1.8 * 0.47 + 2 * 2.7,
               1e-9);
+}
+
+// NCCL's sameChannels: channels that begin at GPUs beside different NICs pass the ranks in
+// different orders, and a chain then takes a hop for each rank, by Simple a tree's. Four V100 with
+// two EDR NICs (ABCI), release 2.8.4, on n ranks: LL 3.6 + 2.7 n us at 6 GB/s, Simple 8.4 + 28 n at
+// 24, equal at 8 (25.3 n + 4.8) KB: measured broadcasts go from one to the other at 2, 4 and 8 MiB.
+TEST(Choice, ChainsOfSeveralOrders) {
+  NcclFabric fabric;
+  fabric.arch = GpuArch::kVolta;
+  fabric.nvlink = parse_bandwidth("120GBps");
+  fabric.mesh = true;
+  fabric.nic = parse_bandwidth("100Gbps");
+  fabric.nics = 2;
+  fabric.nic_behind_host = true;
+  const NcclWishes release{parse_nccl_version("2.8.4"), {}, {}};
+  const auto protocol = [&](std::int32_t servers, std::int64_t mebibytes) {
+    const NcclChoice choice = nccl_choice(CommType::kBroadcast, Bytes(mebibytes << 20),
+                                          group_of(4, 4 * servers), fabric, release);
+    EXPECT_FALSE(choice.same_order);
+    return choice.protocol;
+  };
+  for (const std::int32_t servers : {2, 4, 8}) {
+    EXPECT_EQ(protocol(servers, servers / 2), Protocol::kLl) << servers;
+    EXPECT_EQ(protocol(servers, servers), Protocol::kSimple) << servers;
+  }
+  const auto latency = [&](std::int32_t per_server, std::int32_t ranks, Protocol by) {
+    return candidate(NcclAlgorithm::kRing, by, CommType::kBroadcast, Bytes(1024),
+                     group_of(per_server, ranks), fabric, "2.8.4")
+        .latency_us;
+  };
+  EXPECT_NEAR(latency(4, 8, Protocol::kLl), 3.6 + 8 * 2.7, 1e-9);
+  EXPECT_NEAR(latency(4, 8, Protocol::kSimple), 8.4 + 8 * 28, 1e-9);
+  EXPECT_NEAR(latency(4, 4, Protocol::kSimple), 8.4 + 4 * 28, 1e-9);
+  EXPECT_NEAR(latency(2, 2, Protocol::kSimple), 8.4 + 3.4, 1e-9);
+  fabric.nics = 1;  // one channel has one order
+  EXPECT_NEAR(latency(4, 8, Protocol::kSimple), 8.4 + 9.6, 1e-9);
+  fabric.mesh = false;
+  EXPECT_NEAR(latency(4, 4, Protocol::kSimple), 8.4 + 3.4, 1e-9);
+}
+
+// Trees by Simple had other latencies in each of 2.18 (hops of 4 and 14 us), 2.20 to 2.22 (28, a
+// chunk's) and 2.23 (4 and 14, and 8.4 to begin with); from 2.20 on trees at one GPU count for
+// 0.85. Two servers of four A100 with two NICs behind an AMD host (Polaris): measured all-reduces
+// of 2.18 go from rings by LL to trees by Simple at 256 KiB and on to rings by Simple at 8 MiB;
+// those of 2.21 know no trees, and Simple from 2 MiB on.
+TEST(Choice, TreesBySimpleByRelease) {
+  NcclFabric fabric = a100();
+  fabric.nvswitch = false;
+  fabric.nics = 2;
+  fabric.nic_behind_host = true;
+  const auto way = [&](std::string_view version, std::int64_t kibibytes) {
+    const NcclChoice choice =
+        nccl_choice(CommType::kAllReduce, Bytes(kibibytes << 10), group_of(4, 8), fabric,
+                    {parse_nccl_version(version), {}, {}});
+    return std::pair(choice.algorithm, choice.protocol);
+  };
+  const std::pair ring_ll(NcclAlgorithm::kRing, Protocol::kLl);
+  const std::pair ring(NcclAlgorithm::kRing, Protocol::kSimple);
+  const std::pair tree(NcclAlgorithm::kTree, Protocol::kSimple);
+  EXPECT_EQ(way("2.18.3", 128), ring_ll);
+  EXPECT_EQ(way("2.18.3", 256), tree);
+  EXPECT_EQ(way("2.18.3", 4096), tree);
+  EXPECT_EQ(way("2.18.3", 8192), ring);
+  EXPECT_EQ(way("2.21.5", 128), ring_ll);
+  EXPECT_EQ(way("2.21.5", 1024), ring_ll);
+  EXPECT_EQ(way("2.21.5", 2048), ring);
+  const auto latency = [&](std::string_view version) {
+    return candidate(NcclAlgorithm::kTree, Protocol::kSimple, CommType::kAllReduce, Bytes(1024),
+                     group_of(4, 8), fabric, version)
+        .latency_us;
+  };
+  EXPECT_NEAR(latency("2.18.3"), 2 * (3 * 4 + 14), 1e-9);
+  EXPECT_NEAR(latency("2.20.3"), 2 * (3 * 28 + 28), 1e-9);
+  EXPECT_NEAR(latency("2.22.3"), 2 * (3 * 28 + 28), 1e-9);
+  EXPECT_NEAR(latency("2.23.4"), 8.4 + 2 * (3 * 4 + 14), 1e-9);
+}
+
+// Release 2.16 had the latencies of 2.8, and LL a quarter of the bandwidth of a reduce, too: 3.6
+// + 2.7 us and 6 GB/s against 8.4 + 9.6 and 24 on two servers of one A100 on PCIe, equal at 93.6 KB
+// (measured broadcasts and reduces go to Simple between 80 and 96 KiB, reduce-scatters, twice as
+// fast, between 160 and 192); in one server 9.5 us apart, 76 KB (measured between 72 and 77 KiB).
+TEST(Choice, Release2_16) {
+  NcclFabric pcie = a100();
+  pcie.nvlink = Bandwidth();
+  pcie.nvswitch = false;
+  pcie.nics = 1;
+  pcie.nic_behind_host = true;
+  const auto protocol = [&](CommType op, const NcclGroup& group, std::int64_t bytes) {
+    return nccl_choice(op, Bytes(bytes), group, pcie, {parse_nccl_version("2.16.5"), {}, {}})
+        .protocol;
+  };
+  for (const CommType op : {CommType::kBroadcast, CommType::kReduce}) {
+    EXPECT_EQ(protocol(op, group_of(1, 2), 93'500), Protocol::kLl);
+    EXPECT_EQ(protocol(op, group_of(1, 2), 93'700), Protocol::kSimple);
+  }
+  EXPECT_EQ(protocol(CommType::kReduceScatter, group_of(1, 2), 187'100), Protocol::kLl);
+  EXPECT_EQ(protocol(CommType::kReduceScatter, group_of(1, 2), 187'300), Protocol::kSimple);
+  EXPECT_EQ(protocol(CommType::kReduce, group_of(2, 2), 75'900), Protocol::kLl);
+  EXPECT_EQ(protocol(CommType::kReduce, group_of(2, 2), 76'100), Protocol::kSimple);
+}
+
+// From 2.22 on LL is half of the rings' bandwidth, up to 141 GB/s on Hopper: all-gathers of four
+// H100 linked two by two (Snellius, 2.22.3) stay with LL to 2 MiB, and are by Simple at 4.
+TEST(Choice, LlOfRelease2_22) {
+  NcclFabric mesh = h100();
+  mesh.nvswitch = false;
+  mesh.mesh = true;
+  const auto protocol = [&](std::string_view version, std::int64_t mebibytes) {
+    return nccl_choice(CommType::kAllGather, Bytes(mebibytes << 20), group_of(4, 4), mesh,
+                       {parse_nccl_version(version), {}, {}})
+        .protocol;
+  };
+  EXPECT_EQ(protocol("2.22.3", 2), Protocol::kLl);
+  EXPECT_EQ(protocol("2.22.3", 4), Protocol::kSimple);
+  EXPECT_EQ(protocol("2.21.5", 2), Protocol::kSimple);
 }
 
 TEST(Choice, PointToPointIsLlForSmallPieces) {
