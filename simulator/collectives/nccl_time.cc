@@ -77,6 +77,12 @@ struct Setting {
   std::size_t p;
 
   bool has_nvlink() const { return system.fabric.nvlink > Bandwidth(); }
+  bool chain() const { return op == CommType::kBroadcast || op == CommType::kReduce; }
+  /// Whether a chain takes the time of its whole way. In a loop of broadcasts the first ranks are
+  /// at the next one while the last still get this one; but where channels pass the ranks in
+  /// different orders, a rank that is early in one channel is late in another, and waits for it.
+  /// Some channel then begins behind its root's server and leaves every server.
+  bool whole_way() const { return chain() && choice.channels > 1 && !choice.same_order; }
   /// What a GPU sends, or gets, within its server.
   double local() const {
     constexpr double kPcie[] = {12, 24, 48, 48};
@@ -87,9 +93,8 @@ struct Setting {
   /// What the NICs that the group's ranks use send from one server; of payload by LL and LL128.
   double network() const {
     const double nics = system.fabric.nics;
-    const bool one_way = op == CommType::kBroadcast || op == CommType::kReduce;
     const double wire =
-        rates.network_efficiency * (one_way ? 1 : rates.duplex) * nics * GBps(system.fabric.nic);
+        rates.network_efficiency * (chain() ? 1 : rates.duplex) * nics * GBps(system.fabric.nic);
     const double proxy = p == 0 ? rates.ll_GBps : rates.ll128_GBps;
     return p == 2 ? wire : std::min(wire * payload(choice.protocol), std::min(k, nics) * proxy);
   }
@@ -97,6 +102,11 @@ struct Setting {
   double chunks() const {
     constexpr double kChunk = 512 << 10;
     return p == 2 ? std::min(kChunk * choice.channels, bytes) / 2 : 0;
+  }
+  /// The same of a chain, which forwards whole slots of the buffer by any protocol.
+  double chain_chunks() const {
+    const auto slot = static_cast<double>(piece_limit(choice.protocol).count());
+    return std::min(slot * choice.channels, bytes) / 2;
   }
   /// The same of a tree by LL128, whose channels take one chunk each: 15/16 of a step of the
   /// buffer, halved while the message has too few of them to fill the tree (enqueue.cc).
@@ -141,7 +151,7 @@ double us(double bytes, double rate_GBps) { return bytes / std::max(rate_GBps, 1
 
 Parts ring(const Setting& s) {
   Parts parts;
-  const bool chain = s.op == CommType::kBroadcast || s.op == CommType::kReduce;
+  const bool chain = s.chain();
   // By Simple a chain waits for whole chunks as a tree does (tuning.cc takes the tree's hop, too).
   const bool chunks = chain && s.p == 2;
   const double local = chunks ? s.local_hop(s.constants.tree_nvlink, s.constants.tree_pci)
@@ -151,15 +161,18 @@ Parts ring(const Setting& s) {
   // Of the n hops of a lap as many leave a server as there are servers.
   const double across = s.servers < 2 ? 0 : s.servers / s.n;
   const double step = (1 - across) * local + across * network;
-  parts.hops = chain
-                   ? (s.servers > 1 ? network : local)
-                   : s.steps() * (across > 0 && s.p == 2 ? std::max(step, s.rates.step_us) : step);
+  const double crossings = s.servers < 2 ? 0 : s.whole_way() ? s.servers : s.servers - 1;
+  parts.hops = !chain
+                   ? s.steps() * (across > 0 && s.p == 2 ? std::max(step, s.rates.step_us) : step)
+               : s.whole_way() ? crossings * network + (s.n - 1 - crossings) * local
+               : s.servers > 1 ? network
+                               : local;
   const double data = s.bytes * s.steps() / s.n / s.share();
   const double duplex = chain ? 1 : s.rates.local_duplex;
   parts.local_us = s.k > 1 ? us(data / payload(s.choice.protocol), duplex * s.local()) : 0;
   parts.network_us = s.servers > 1 ? us(data, s.network()) : 0;
   if (chain && s.servers > 1) {
-    parts.fill_us = (s.servers - 2) * us(s.chunks(), s.network());
+    parts.fill_us = (crossings - 1) * us(s.chain_chunks(), s.network());
   }
   return parts;
 }
@@ -264,10 +277,12 @@ Parts parts_of(const Setting& s) {
 
 /// How hops and bytes overlap, by what is the narrowest and who waits for it.
 double overlap_of(const Setting& s, bool network_bound) {
+  if (s.whole_way() && s.servers > 1) {
+    return 1;
+  }
   if (s.choice.algorithm == NcclAlgorithm::kRing && s.p == 2) {
-    const bool chain = s.op == CommType::kBroadcast || s.op == CommType::kReduce;
     return network_bound ? s.rates.ring_overlap
-           : chain       ? s.rates.local_overlap
+           : s.chain()   ? s.rates.local_overlap
                          : s.rates.local_ring_overlap;
   }
   if (!network_bound) {

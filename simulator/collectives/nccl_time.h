@@ -107,7 +107,11 @@ NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system);
 /// A ring's step is the mean of its n hops, of which N leave a server (at least step_us by Simple).
 /// Between servers chains (broadcast, reduce) and trees by Simple forward whole chunks, 512 KiB a
 /// channel or less: each network hop of the longest way, in a chain those after the first, adds one
-/// chunk of half the channels (a NIC carries two, which take turns) to T.
+/// chunk of half the channels (a NIC carries two, which take turns) to T; a chain's chunks by LL
+/// and LL128 are 32 KiB and 576,000 B. A chain has L = one hop, as ranks run ahead in a loop of
+/// broadcasts; but where several channels pass the ranks in different orders (NICs beside different
+/// GPUs, a mesh) L = n - 1 hops, N of them between servers, where p = 1 then: the last byte follows
+/// the first over the whole way.
 ///
 /// k = ranks / servers. O(1).
 NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclChoice& choice);

@@ -153,6 +153,37 @@ TEST(ChainTime, PassesChunksOnBetweenServers) {
   EXPECT_EQ(near.fill_us, 0);
 }
 
+// Channels of different orders: 12 ranks of three servers are 11 hops, 3 of them of the network, 8
+// · 4 + 3 · 14 us by Simple; of the three crossings two wait for a chunk of half the eight
+// channels; the last byte comes after the first has gone the whole way, whatever the rates overlap
+// elsewhere. A single channel, or one order, does not wait.
+TEST(ChainTime, OfSeveralOrdersTakesItsWholeWay) {
+  NcclSystem system = plain();
+  system.rates.network_overlap = system.rates.ring_overlap = 2;
+  const auto time = [&](Protocol protocol, std::int32_t channels, bool same_order) {
+    NcclTask task;
+    task.op = CommType::kBroadcast;
+    task.bytes = Bytes(80'000'000);
+    task.servers = 3;
+    task.ranks = 12;
+    NcclChoice choice;
+    choice.protocol = protocol;
+    choice.channels = choice.channels_of_all = channels;
+    choice.same_order = same_order;
+    return nccl_time(task, system, choice);
+  };
+  const NcclTime simple = time(Protocol::kSimple, 8, false);
+  EXPECT_NEAR(simple.latency_us, 0.5 + 8 * 4 + 3 * 14, 1e-9);
+  EXPECT_NEAR(simple.fill_us, 2 * 4 * 524288 / 40e3, 1e-9);
+  EXPECT_NEAR(simple.time_us, simple.latency_us + simple.fill_us + 2000, 1e-6);
+  // By LL128 the chunks are 576,000 B, and the NICs carry 120 of 128 B.
+  const NcclTime ll128 = time(Protocol::kLl128, 8, false);
+  EXPECT_NEAR(ll128.latency_us, 0.5 + 8 * 1.9 + 3 * 4, 1e-9);
+  EXPECT_NEAR(ll128.fill_us, 2 * 4 * 576000 / 37.5e3, 1e-9);
+  EXPECT_NEAR(time(Protocol::kSimple, 8, true).latency_us, 14.5, 1e-9);
+  EXPECT_NEAR(time(Protocol::kSimple, 1, false).latency_us, 14.5, 1e-9);
+}
+
 /// What the busiest of so many servers sends in the two trees, each of which carries half: to its
 /// parent what it adds up, to its children what is added up.
 double most_sent(std::int32_t servers) {
