@@ -27,6 +27,21 @@ double usual_of(std::span<const float> lanes, std::vector<float>& scratch) {
   return static_cast<double>(usual(std::span<float>(scratch)));
 }
 
+/// What is usual for a transfer in the step that begins with lane `first`, of which `times` are its
+/// lanes' times. Of a pass with its peers not less than what they usually would wait for it alone:
+/// one whose message comes late may find its parameters gathered, which makes others' no slower.
+double usual_transfer(const OpTable& table, std::uint32_t node, std::size_t first,
+                      std::span<const double> times, std::vector<double>& scratch) {
+  scratch.assign(times.begin(), times.end());
+  double reference = median_of(scratch);
+  if (is_peer_comm(table.nodes[node].type) && !table.alone_s.empty()) {
+    const float* alone = table.alone_s.data() + node * table.lanes() + first;
+    scratch.assign(alone, alone + times.size());
+    reference = std::max(reference, median_of(scratch));
+  }
+  return reference;
+}
+
 /// Adds an operation's factors where they are of a slow one.
 struct Slowness {
   std::vector<double> factors;
@@ -130,7 +145,7 @@ std::optional<SlowTransfers> slow_transfers(const Scene& scene) {
   // By operation, the stages that it joins, and whose it is.
   using Key = std::tuple<TraceOp, std::int32_t, std::int32_t, std::size_t>;
   std::map<Key, Slowness> places;
-  std::vector<float> scratch;
+  std::vector<double> times, scratch;
   for (const CommGroup& group : scene.graph.groups) {
     // A message is there when its receive ends; all ends of other transfers are alike.
     const std::uint32_t node = group.members.back();
@@ -140,11 +155,11 @@ std::optional<SlowTransfers> slow_transfers(const Scene& scene) {
     }
     const std::size_t own = is_peer_comm(what.type) ? peers : 1;
     for (std::size_t first = 0; first < lanes; first += width) {
-      const std::span<const float> times(scene.traced.transfer_s.data() + node * lanes + first,
-                                         width);
-      const double reference = usual_of(times, scratch);
+      const float* traced = scene.traced.transfer_s.data() + node * lanes + first;
+      times.assign(traced, traced + width);
+      const double reference = usual_transfer(table, node, first, times, scratch);
       for (std::size_t lane = 0; lane < width; lane += own) {
-        const auto time = static_cast<double>(times[lane]);
+        const double time = times[lane];
         if (time >= kSlow * reference && reference > 0) {
           places[{what.type, table.nodes[group.members.front()].stage, what.stage, lane}].add(
               time, reference);
@@ -178,15 +193,14 @@ std::optional<SlowTransfers> slow_transfers(const Scene& scene) {
 
 StepTimes with_usual_transfers(const Scene& scene) {
   const std::size_t width = scene.table.width();
-  return simulate_edited(scene, [&](std::uint32_t node, std::size_t, std::span<double> out) {
+  return simulate_edited(scene, [&](std::uint32_t node, std::size_t from, std::span<double> out) {
     if (!has_peer_times(scene, scene.table.nodes[node].type)) {
       return;
     }
     thread_local std::vector<double> scratch;
     for (std::size_t first = 0; first < out.size(); first += width) {
       const auto own = out.subspan(first, width);
-      scratch.assign(own.begin(), own.end());
-      const double reference = median_of(scratch);
+      const double reference = usual_transfer(scene.table, node, from + first, own, scratch);
       for (double& value : own) {
         value = std::min(value, reference);
       }

@@ -319,7 +319,8 @@ TEST_F(Recover, ReplacingAHealthyWorkerChangesNothing) {
 
 // With HSDP sums among replicas hold up the gathers of the next pass, perhaps of another chunk, and
 // those of the chunk's last pass where it has some behind them; the first pass gathers when its
-// message is there. (Steps were replayed 34 % too long, and 1.7 % too short.)
+// message is there. (Steps were replayed 34 % too long, and 1.7 % too short.) Gathers that are not
+// done before a message comes are no slow communication.
 TEST_F(Recover, SumsAmongReplicasHoldUpTheNextPass) {
   for (const std::string job : {
            "llama2-7b --num-layers 4 --seq 4096 --pp 4 --gbs 64 --schedule dualpipe --recompute "
@@ -332,8 +333,11 @@ TEST_F(Recover, SumsAmongReplicasHoldUpTheNextPass) {
     simulate("--mbs 1 --gpus 16 --zero 3 --hsdp_replicas 2 --model " + job, "gpu:14:1.84");
     whatif();
     const double simulated_s = json_of("simulated.json")["total_s"];
-    EXPECT_NEAR(json_of("out/causes-simulated.json")["step_time_s"].get<double>(), simulated_s,
-                1e-5 * simulated_s);
+    const Json causes = json_of("out/causes-simulated.json");
+    EXPECT_NEAR(causes["step_time_s"].get<double>(), simulated_s, 1e-5 * simulated_s);
+    for (const Json& cause : causes["causes"]) {
+      EXPECT_NE(cause["cause"], "communication") << cause.dump();
+    }
   }
 }
 
