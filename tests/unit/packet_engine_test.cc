@@ -451,6 +451,35 @@ TEST(PacketEngine, SpraysEvenlyAtEachHop) {
   EXPECT_EQ(use[2 * down.index()].bytes, Bytes(200 * (4096 + 62)));
 }
 
+// 20 switches in the middle, each with 20 links on to the destination's leaf: 400 ways, of which a
+// queue pair takes 256. All 20 get their part of 5120 packets, 12 or 13 of 256 each.
+TEST(PacketEngine, SpraysOverAllNextHopsOfManyWays) {
+  testing::FabricMaker maker;
+  const NodeId source = maker.gpu(0), destination = maker.gpu(1);
+  const NodeId from = maker.leaf(), to = maker.leaf();
+  maker.link(source, from);
+  maker.link(to, destination);
+  std::vector<LinkId> up;
+  for (int i = 0; i < 20; ++i) {
+    const NodeId middle = maker.spine();
+    up.push_back(maker.link(from, middle));
+    for (int j = 0; j < 20; ++j) {
+      maker.link(middle, to);
+    }
+  }
+  PacketOptions options = options_here();
+  options.routes.spray = true;
+  PacketEngine engine(maker.topology, options);
+  engine.start({source, destination, Bytes(4096 * 5120), Time(), 0, 1});
+  testing::run_to_end(engine);
+  const std::vector<PortUse> use = engine.port_use();
+  for (const LinkId link : up) {
+    const std::int64_t packets = use[2 * link.index()].bytes.count() / (4096 + 62);
+    EXPECT_GE(packets, 20 * 12);
+    EXPECT_LE(packets, 20 * 13);
+  }
+}
+
 // GPU 0 sends to GPU 1 over ports that nobody else uses, while three others fill the port by which
 // its ACKs come: those go first, so it takes as long as alone, but for the 250 ACKs of 60 B that
 // the data of each 1000 packets which come to GPU 0 meanwhile want of its port. Behind the data
