@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 namespace lockstep {
 namespace {
@@ -44,7 +45,9 @@ std::map<std::int32_t, NcclFabric> by_server(const Topology& topology,
   std::map<std::int32_t, NvLinks> least;  // of a server's GPUs
   for (const NodeId id : gpus) {
     const Node& node = topology.nodes[id.index()];
-    const GpuArch arch = arch_of(topology.gpu_types[static_cast<std::size_t>(node.gpu_type)]);
+    const auto type = static_cast<std::size_t>(node.gpu_type);
+    const GpuArch arch =  // a topology that is made up in a program may name no types
+        arch_of(type < topology.gpu_types.size() ? topology.gpu_types[type] : std::string());
     const auto [known, first] = least.try_emplace(node.server, found[id.index()]);
     NvLinks& links = known->second;
     links.bits_per_second = std::min(links.bits_per_second, found[id.index()].bits_per_second);
@@ -111,8 +114,8 @@ ServerFabrics::ServerFabrics(const Topology& topology) : of_(by_server(topology,
 
 GroupShape ServerFabrics::shape_of(std::span<const std::int32_t> servers) const {
   GroupShape shape = group_shape(servers);
-  if (alike_ && !of_.empty()) {
-    shape.fabric = of_.begin()->second;
+  if (alike_) {
+    shape.fabric = of_.empty() ? NcclFabric() : of_.begin()->second;
     return shape;
   }
   std::map<std::int32_t, std::int32_t> ranks;
