@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "simulator/collectives/choose.h"
 #include "simulator/collectives/tune.h"
+#include "simulator/replay/fabric_of.h"
 #include "simulator/replay/kept_step.h"
 
 namespace lockstep {
