@@ -7,10 +7,10 @@ namespace lockstep {
 
 std::optional<double> rate_unit(std::string_view text) {
   constexpr std::pair<std::string_view, double> kScales[] = {
-      {"T", 1e12},           {"G", 1e9},           {"M", 1e6},          {"K", 1e3}, {"k", 1e3},
+      {"T", 1e12},           {"G", 1e9},           {"M", 1e6},        {"K", 1e3},    {"k", 1e3},
       {"Ti", 1099511627776}, {"Gi", 1073741824.0}, {"Mi", 1048576.0}, {"Ki", 1024.0}};
   constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"B", 1},  {"Byte", 1},     {"Bytes", 1},     {"byte", 1},      {"bytes", 1},
+      {"B", 1},     {"Byte", 1},    {"Bytes", 1},    {"byte", 1},    {"bytes", 1},
       {"b", 0.125}, {"bit", 0.125}, {"bits", 0.125}, {"Bit", 0.125}, {"Bits", 0.125}};
   std::size_t first = text.size();
   std::optional<double> rate;
