@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,11 +115,12 @@ std::int64_t size_of(std::string_view text, double unit) {
 struct Table {
   Head head;
   CommType title = CommType::kNone;  ///< the operation that the last line names which names one
+  std::size_t first_row = 0;
   CommSetting setting;
 };
 
 /// Tells the rows of a table its operation, ranks and times.
-void finish(Table& table, std::int32_t index, TextTable& names, PhysicalLog& log) {
+void finish(Table& table, std::span<CommRow> rows, TextTable& names, PhysicalLog& log) {
   CommSetting& setting = table.setting;
   const CommType hint = take_hints(setting.id, setting);
   const CommType op = hint != CommType::kNone ? hint : table.title;
@@ -135,10 +137,7 @@ void finish(Table& table, std::int32_t index, TextTable& names, PhysicalLog& log
   }
   const double told = nccl_bus_factor(op, setting.ranks);
   const double factor = told > 0 ? told : 1;
-  for (CommRow& row : log.comms) {
-    if (row.setting != index) {
-      continue;
-    }
+  for (CommRow& row : rows) {
     row.op = op;
     row.name = names.index(name_of(op));
     row.ranks = setting.ranks;
@@ -163,7 +162,7 @@ void read(std::string_view text, PhysicalLog& log) {
     const auto cells = cells_of(line);
     if (const auto head = head_of(cells)) {
       in_table = true;
-      tables.push_back({*head, title, {}});
+      tables.push_back({*head, title, log.comms.size(), {}});
       take_hints(cells[head->bandwidth], tables.back().setting);
       if (!head->says_which) {
         log.warnings.add(
@@ -208,7 +207,9 @@ void read(std::string_view text, PhysicalLog& log) {
   for (std::size_t i = 0; i < tables.size(); ++i) {
     CommSetting& setting = tables[i].setting;
     setting.id = tables.size() == 1 ? id : fmt::format("{}#{}", id, i + 1);
-    finish(tables[i], static_cast<std::int32_t>(i), names, log);
+    const std::size_t end = i + 1 < tables.size() ? tables[i + 1].first_row : log.comms.size();
+    finish(tables[i], std::span(log.comms).subspan(tables[i].first_row, end - tables[i].first_row),
+           names, log);
     log.settings.push_back(std::move(setting));
   }
 }
