@@ -46,10 +46,10 @@ std::string other_gpus(const Topology& topology, const Job& job) {
 std::string other_nvlinks(const Topology& topology) {
   // The templates' 360 GB/s are 0.8 of an H100's; more than all its links no GPU has.
   constexpr double kMore = 1.001, kLess = 0.6;
-  const std::vector<NodeId> gpus = topology.gpus();
-  const Node& first = topology.nodes[gpus.front().index()];
+  const Node& first = topology.nodes[topology.gpus().front().index()];
   const GpuSpec* spec = find_gpu_spec(topology.gpu_types[static_cast<std::size_t>(first.gpu_type)]);
-  const double has = fabric_of(topology, gpus).nvlink.bytes_per_second() / 1e9;
+  const double has =
+      fabric_of(topology, gpus_of_first_server(topology)).nvlink.bytes_per_second() / 1e9;
   if (spec == nullptr || has == 0) {
     return {};
   }

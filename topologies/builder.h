@@ -65,7 +65,8 @@ struct BuiltTopology {
   Topology topology;
   std::string file_name;  ///< SimAI's own name for its templates
   std::vector<std::string> warnings;
-  /// What SimAI's generator says for the same flags, also of those that were not given.
+  /// What SimAI's generator says for the same flags, also of those that were not given: `topology
+  /// build` says that in place of the warnings, where there is any.
   std::vector<std::string> simai_messages;
 };
 

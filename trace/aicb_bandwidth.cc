@@ -30,8 +30,7 @@ AicbBandwidth aicb_bandwidth(std::string_view type, std::int64_t bytes, double m
   } else if (type == "all_reduce") {
     busbw = algbw * (2 * (n - 1) / n);
   }
-  constexpr double kUnit = 1024.0 * 1024 * 1024;
-  return {two_digits(algbw / kUnit), two_digits(busbw / kUnit)};
+  return {two_digits(algbw / kAicbUnit), two_digits(busbw / kAicbUnit)};
 }
 
 std::optional<std::int64_t> aicb_size(std::string_view text) {

@@ -7,8 +7,11 @@
 
 namespace lockstep {
 
+/// AICB's unit of bandwidths, in bytes per second; it calls it GB/s.
+inline constexpr double kAicbUnit = 1024.0 * 1024 * 1024;
+
 struct AicbBandwidth {
-  double algbw = 0, busbw = 0;  ///< units of 1024^3 B/s, two digits
+  double algbw = 0, busbw = 0;  ///< kAicbUnit, two digits
 };
 
 /// AICB's bandwidths of a communication: bytes / time, times (n-1)/n for all_gather and

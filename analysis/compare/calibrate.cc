@@ -277,6 +277,10 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
         .hint("calibrate one at a time, or name the --preset to start from");
   }
   const Halves halves = split(rows, half);
+  if (halves.training.empty() || halves.held_out.empty()) {
+    throw Error("all rows are of one table and one size, so that none is left to judge a fit on")
+        .expected("two sizes, better two tables");
+  }
   const Rows fitted_rows = at_most(kMostRowsToFit, halves.training);
   result.training_tables = halves.training_tables;
   result.held_out_tables = halves.held_out_tables;
@@ -337,10 +341,9 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
   if (result.preset_kept) {
     std::erase_if(provenance,
                   [](const std::string& line) { return line.starts_with("rates kept, as fits"); });
-    add_once(
-        provenance,
-        fmt::format("rates kept, as fits to {} rows of {} were no better on tables left out; {}",
-                    fitted_rows.size(), tables_text(halves.training_tables), judged));
+    add_once(provenance,
+             fmt::format("rates kept, as fits to {} rows of {} were no better on rows left out; {}",
+                         fitted_rows.size(), tables_text(halves.training_tables), judged));
     return result;
   }
   // Earlier fits are told as long as a rate rests on them.

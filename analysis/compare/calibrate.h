@@ -36,7 +36,7 @@ struct Calibration {
 
 /// Fits the rates of one cluster to measurements of it (see RatesFit). Trained on every second
 /// table (by id; with one table on every second size), judged on the others. Intervals are
-/// RatesFit's. Of more than 2500 rows to train on as many are taken, evenly, so that the
+/// RatesFit's. Of more than 1500 rows to train on as many are taken, evenly, so that the
 /// time stays bounded.
 ///
 /// How far the rates may well be from the preset's (a factor of e^0.05, e^0.2, e^0.8, or anything)

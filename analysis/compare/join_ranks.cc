@@ -314,12 +314,10 @@ class Joiner {
 
 JoinedRun join_ranks(const std::vector<PhysicalLog>& logs) { return Joiner(logs).run(); }
 
-std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs) {
-  const bool any = std::ranges::any_of(
-      logs, [](const PhysicalLog& log) { return std::ranges::any_of(log.comms, &CommRow::waits); });
-  if (!any) {
-    return 0;
-  }
+namespace {
+
+/// take_last_arrivals() of logs of one run.
+std::size_t take_last_arrivals_of(std::vector<PhysicalLog>& logs) {
   const JoinedRun run = join_ranks(logs);
   // Of each log, which of its operations another member of the same collective speaks for, and the
   // times of those that speak for all.
@@ -367,6 +365,24 @@ std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs) {
       rows.push_back(row);
     }
     logs[i].comms = std::move(rows);
+  }
+  return count;
+}
+
+}  // namespace
+
+std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs) {
+  std::vector<PhysicalLog> run;
+  std::vector<PhysicalLog*> places;
+  for (PhysicalLog& log : logs) {
+    if (std::ranges::any_of(log.comms, &CommRow::waits)) {
+      places.push_back(&log);
+      run.push_back(std::move(log));
+    }
+  }
+  const std::size_t count = run.empty() ? 0 : take_last_arrivals_of(run);
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    *places[i] = std::move(run[i]);
   }
   return count;
 }

@@ -46,7 +46,8 @@ JoinedRun join_ranks(const std::vector<PhysicalLog>& logs);
 /// In place of what each rank measured of a collective, waiting included, once for each collective
 /// that ranks of several logs were in, what the last one did: the shortest time of the ranks; of
 /// what not everyone waits for, from when the last one came to when the last one left.
-/// Returns how many there are. ERRORS: those of join_ranks.
+/// Logs without times that include waiting are of no run and stay as they are. Returns how many
+/// there are. ERRORS: those of join_ranks.
 std::size_t take_last_arrivals(std::vector<PhysicalLog>& logs);
 
 }  // namespace lockstep::compare

@@ -103,12 +103,15 @@ class Deal {
     });
   }
 
-  /// By how much the work of a pass's microbatch changes in a lane; not if that has no forward
-  /// pass.
-  double factor(const OpNode& pass, std::size_t lane) const {
+  /// The row of a pass's microbatch; nothing if that has no forward pass.
+  std::optional<std::size_t> row_of(const OpNode& pass) const {
     const auto row = row_of_.find(microbatch_of(table_, pass));
+    return row == row_of_.end() ? std::nullopt : std::optional(row->second);
+  }
+  /// By how much the work of such a row changes in a lane.
+  double factor(std::optional<std::size_t> row, std::size_t lane) const {
     const std::size_t dp_rank = lane / peers_;  // of all steps
-    return row == row_of_.end() ? 1 : factors_[dp_rank / dp_][row->second * dp_ + dp_rank % dp_];
+    return row ? factors_[dp_rank / dp_][*row * dp_ + dp_rank % dp_] : 1;
   }
 
  private:
@@ -263,17 +266,22 @@ Remedy redistribute_sequences(const Scene& scene) {
                   }
                   const std::uint32_t other =
                       table.turns_with.empty() ? OpTable::kAlone : table.turns_with[node];
-                  for (std::size_t i = 0; i < out.size(); ++i) {
-                    const auto more = [&](std::uint32_t pass) {
-                      return static_cast<double>(table.computes(pass)[first + i]) *
-                             (deal.factor(table.nodes[pass], first + i) - 1);
-                    };
-                    if (other == OpTable::kAlone) {
-                      out[i] *= deal.factor(table.nodes[node], first + i);
-                    } else {
-                      out[i] += more(node) + more(other);
+                  const auto row = deal.row_of(table.nodes[node]);
+                  if (other == OpTable::kAlone) {
+                    for (std::size_t i = 0; i < out.size(); ++i) {
+                      out[i] *= deal.factor(row, first + i);
                     }
+                    return;
                   }
+                  const auto add = [&](std::uint32_t pass, std::optional<std::size_t> its_row) {
+                    const auto computes = table.computes(pass);
+                    for (std::size_t i = 0; i < out.size(); ++i) {
+                      out[i] += static_cast<double>(computes[first + i]) *
+                                (deal.factor(its_row, first + i) - 1);
+                    }
+                  };
+                  add(node, row);
+                  add(other, deal.row_of(table.nodes[other]));
                 });
 }
 

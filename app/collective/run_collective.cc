@@ -336,7 +336,7 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   setting.nodes = place_ranks(topology, options.placement, options.gpus, options.seed);
   setting.plan.shape = shape_of_nodes(topology, setting.nodes);
   setting.plan.fabric = fabric_of(topology, setting.nodes);
-  setting.plan.ports = options.rail_affinity ? nic_ports(topology, setting.nodes.front()) : 1;
+  setting.plan.ports = options.rail_affinity ? nic_ports(topology, setting.nodes) : 1;
   if (!options.algorithm_file.empty()) {
     setting.plan.user = read_algorithm_file(options.algorithm_file);
   }

@@ -58,16 +58,9 @@ compare::CompareWishes wishes_of(const ClusterFlags& flags) {
   if (!flags.topology.empty()) {
     std::vector<std::string> warnings;
     const Topology topology = topology_from(flags.topology, &warnings);
-    const std::vector<NodeId> gpus = topology.gpus();
-    if (gpus.empty()) {
+    const std::vector<NodeId> first = gpus_of_first_server(topology);
+    if (first.empty()) {
       throw Error("the topology has no GPUs").field("--topology");
-    }
-    const std::int32_t server = topology.nodes[gpus.front().index()].server;
-    std::vector<NodeId> first;
-    for (const NodeId gpu : gpus) {
-      if (topology.nodes[gpu.index()].server == server) {
-        first.push_back(gpu);
-      }
     }
     wishes.fabric = fabric_of(topology, first);
     if (wishes.gpus_per_server == 0) {

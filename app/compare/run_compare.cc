@@ -22,7 +22,6 @@
 #include "base/output_capture.h"
 #include "base/text.h"
 #include "report/compare_report.h"
-#include "trace/log_reader.h"
 
 namespace lockstep {
 namespace {

@@ -67,8 +67,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   step.meta = options.meta;
   step.trace_first_workers = options.trace_workers == "first";
   algorithm_name(options, CommType::kAllReduce);  // refuses names that do not exist
-  const std::int32_t ports =
-      options.rail_affinity ? nic_ports(topology, topology.gpus().front()) : 1;
+  const std::int32_t ports = options.rail_affinity ? nic_ports(topology, topology.gpus()) : 1;
   const NcclWishes wishes = nccl_wishes(options);
   const std::optional<NcclRates> rates = real_rates(options, strict);
   ScheduleCache own_schedules;

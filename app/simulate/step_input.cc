@@ -191,7 +191,7 @@ StepInput read_step_input(SimulateOptions& options) {
                           input.job->warnings.end());
   } else {
     input.workload = load_workload(options, input.warnings);
-    if (std::ranges::any_of(input.workload.jobs, has_placeholders_alone)) {
+    if (std::ranges::all_of(input.workload.jobs, has_placeholders_alone)) {
       input.warnings.push_back(
           "the workload has no compute times, only AICB's placeholder of 1 ns a layer, so that the "
           "step is communication alone (lockstep generate --aiob_enable takes times from a file)");

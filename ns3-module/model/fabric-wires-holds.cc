@@ -49,22 +49,26 @@ FabricWires::Reorder(uint32_t index)
 {
     FabricPort& port = m_state.ports[index];
     TakeBackArrival(port);
-    if (m_state.parameters.OneMayOvertake())
+    const auto isBefore = [this, &port](const FabricUnit& a, const FabricUnit& b)
+    {
+        const bool aWaits = port.IsPaused(a.trafficClass);
+        const bool bWaits = port.IsPaused(b.trafficClass);
+        const FabricParameters& p = m_state.parameters;
+        return aWaits != bWaits ? bWaits : p.RankOf(a) < p.RankOf(b);
+    };
+    bool isInOrder = true;
+    for (uint32_t i = port.started + 1; i < port.ring.GetSize() && isInOrder; ++i)
+    {
+        isInOrder = !isBefore(port.ring[i], port.ring[i - 1]);
+    }
+    if (m_state.parameters.OneMayOvertake() && !isInOrder)
     {
         m_waiting.clear();
         for (uint32_t i = port.started; i < port.ring.GetSize(); ++i)
         {
             m_waiting.push_back(port.ring[i]);
         }
-        std::stable_sort(m_waiting.begin(),
-                         m_waiting.end(),
-                         [this, &port](const FabricUnit& a, const FabricUnit& b)
-                         {
-                             const bool aWaits = port.IsPaused(a.trafficClass);
-                             const bool bWaits = port.IsPaused(b.trafficClass);
-                             const FabricParameters& p = m_state.parameters;
-                             return aWaits != bWaits ? bWaits : p.RankOf(a) < p.RankOf(b);
-                         });
+        std::stable_sort(m_waiting.begin(), m_waiting.end(), isBefore);
         for (uint32_t i = 0; i < m_waiting.size(); ++i)
         {
             port.ring[port.started + i] = m_waiting[i];

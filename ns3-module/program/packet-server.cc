@@ -446,7 +446,8 @@ PacketServer::TrackParts(uint32_t connection, uint64_t tag, std::size_t parts)
 void
 PacketServer::MergeParts(std::vector<Fabric::Completion>& completions)
 {
-    std::size_t kept = 0;
+    // One part may be the last that several messages waited for.
+    m_merged.clear();
     for (Fabric::Completion done : completions)
     {
         if (done.tag >= IN_PARTS)
@@ -460,8 +461,8 @@ PacketServer::MergeParts(std::vector<Fabric::Completion>& completions)
             {
                 const uint64_t place = next;
                 next = m_inParts[place].next;
-                completions[kept] = done;
-                completions[kept++].tag = m_inParts[place].tag;
+                done.tag = m_inParts[place].tag;
+                m_merged.push_back(done);
                 if (++m_inParts[place].told == 2)
                 {
                     m_freeInParts.push_back(place);
@@ -473,9 +474,9 @@ PacketServer::MergeParts(std::vector<Fabric::Completion>& completions)
             }
             continue;
         }
-        completions[kept++] = done;
+        m_merged.push_back(done);
     }
-    completions.resize(kept);
+    completions.swap(m_merged);
 }
 
 void

@@ -125,6 +125,7 @@ class PacketServer
     bool m_firstOrder{false};                         //!< the next start is SimAI's first
     int64_t m_reached{0};                             //!< ps
     std::vector<InParts> m_inParts;                   //!< by tag of the parts
+    std::vector<ns3::Fabric::Completion> m_merged;    //!< reused
     std::vector<uint64_t> m_freeInParts;              //!< places there
     std::unordered_map<uint32_t, Order> m_orders;     //!< by connection, of those under way
     std::map<uint32_t, Losses> m_losses;              //!< by link, of those that ever lost

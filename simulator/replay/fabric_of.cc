@@ -61,6 +61,7 @@ std::map<std::int32_t, NcclFabric> by_server(const Topology& topology,
     fabric.nvlink = Bandwidth::bits_per_second(links.bits_per_second);
     fabric.nvswitch = links.nvswitches > 0;
     fabric.nvswitches = std::max(1, links.nvswitches);
+    fabric.mesh = fabric.nvlink > Bandwidth() && !fabric.nvswitch;
   }
   return servers;
 }
@@ -94,6 +95,7 @@ NcclFabric least_of(const std::map<std::int32_t, NcclFabric>& of,
     least->nvswitch = joined->nvswitch;
     least->nvswitches = joined->nvswitches;
   }
+  least->mesh = least->nvlink > Bandwidth() && !least->nvswitch;
   return *least;
 }
 
@@ -126,13 +128,26 @@ GroupShape ServerFabrics::shape_of(std::span<const std::int32_t> servers) const 
   return shape;
 }
 
-std::int32_t nic_ports(const Topology& topology, NodeId gpu) {
-  const auto is_nic = [&](NodeId from, NodeId to) {
-    return from == gpu && topology.nodes[to.index()].kind == NodeKind::kSwitch;
+std::vector<NodeId> gpus_of_first_server(const Topology& topology) {
+  std::vector<NodeId> gpus = topology.gpus();
+  const auto server_of = [&](NodeId gpu) { return topology.nodes[gpu.index()].server; };
+  std::erase_if(gpus, [&, first = gpus.empty() ? -1 : server_of(gpus.front())](NodeId gpu) {
+    return server_of(gpu) != first;
+  });
+  return gpus;
+}
+
+std::int32_t nic_ports(const Topology& topology, const std::vector<NodeId>& gpus) {
+  std::vector<std::int32_t> ports(topology.nodes.size());
+  const auto see = [&](NodeId from, NodeId to) {
+    ports[from.index()] += topology.nodes[to.index()].kind == NodeKind::kSwitch ? 1 : 0;
   };
-  return static_cast<std::int32_t>(std::ranges::count_if(topology.links, [&](const Link& link) {
-    return is_nic(link.a, link.b) || is_nic(link.b, link.a);
-  }));
+  for (const Link& link : topology.links) {
+    see(link.a, link.b);
+    see(link.b, link.a);
+  }
+  const auto of = [&](NodeId gpu) { return ports[gpu.index()]; };
+  return gpus.empty() ? 0 : of(*std::ranges::min_element(gpus, {}, of));
 }
 
 }  // namespace lockstep

@@ -19,8 +19,11 @@ namespace lockstep {
 /// O(links).
 NcclFabric fabric_of(const Topology& topology, const std::vector<NodeId>& gpus);
 
-/// How many links a GPU has to switches. O(links).
-std::int32_t nic_ports(const Topology& topology, NodeId gpu);
+/// The GPUs of the server that a topology's first GPU is in.
+std::vector<NodeId> gpus_of_first_server(const Topology& topology);
+
+/// How many links each of these GPUs has to switches, at least. O(links).
+std::int32_t nic_ports(const Topology& topology, const std::vector<NodeId>& gpus);
 
 /// The same for any group of a topology's GPUs, of whose servers it sees all GPUs and NICs.
 class ServerFabrics {

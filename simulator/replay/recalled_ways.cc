@@ -84,12 +84,22 @@ RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
         std::swap(route_, all_);
       }
     }
-    Time trip;
+    // Hops at one distance share the bytes out, and come one after the other.
+    constexpr double kRounding = 1e-3;
+    Time trip, here;
+    double share = 0;
     for (const Hop& hop : route_.hops) {
       const auto part =
           static_cast<std::int64_t>(std::ceil(hop.share * static_cast<double>(bytes)));
-      trip += cross(hop.port, part);
+      here = std::max(here, cross(hop.port, part));
+      ways.description.push_back(std::llround(hop.share * 0x1p36));
+      share += hop.share;
+      if (share > 1 - kRounding) {
+        trip += std::exchange(here, Time());
+        share = 0;
+      }
     }
+    trip += here;
     ways.description.push_back(-1);
     return trip;
   };

@@ -393,6 +393,37 @@ TEST(PacketEngine, SmallMessagesTakeTheNicsInTurn) {
   EXPECT_EQ(outcomes.at(2).delivered, outcomes.at(1).delivered);
 }
 
+// The same with a NIC that has a tenth of the rate: what goes over the other one is through early,
+// and is told in its turn, when all before it are: one part can be the last of several messages.
+TEST(PacketEngine, MessagesWaitForThoseBeforeThem) {
+  for (const NodeId slow : {NodeId(6), NodeId(8)}) {  // the leaves of GPU 0
+    Topology topology = testing::dual_plane(2, 2, 3);
+    for (Link& link : topology.links) {
+      if (link.a == NodeId(0) && link.b == slow) {
+        LinkClass tenth = topology.link_classes.front();
+        tenth.rate_text = "40Gbps";
+        tenth.rate = parse_bandwidth(tenth.rate_text);
+        link.link_class = static_cast<decltype(link.link_class)>(std::ssize(topology.link_classes));
+        topology.link_classes.push_back(tenth);
+      }
+    }
+    PacketOptions options = options_here();
+    options.routes.spray = true;
+    PacketEngine engine(topology, options);
+    const ConnectionId connection = engine.connect(NodeId(0), NodeId(2), 0);
+    constexpr std::uint64_t kMessages = 40;
+    for (std::uint64_t tag = 1; tag <= kMessages; ++tag) {
+      engine.start(connection, Bytes(4096), Time(), tag);
+    }
+    const auto outcomes = testing::outcomes(testing::run_to_end(engine));
+    ASSERT_EQ(outcomes.size(), kMessages);
+    for (std::uint64_t tag = 2; tag <= kMessages; ++tag) {
+      EXPECT_GE(outcomes.at(tag).delivered, outcomes.at(tag - 1).delivered) << tag;
+    }
+    EXPECT_GT(outcomes.at(kMessages).delivered, Time::ps(19 * std::int64_t{831'600}));
+  }
+}
+
 // What goes over NVLinks is spread over all NVSwitches, sprayed or not; SimAI's flavour hashes it.
 TEST(PacketEngine, NvLinksAreSpreadOverAllNvSwitches) {
   const Topology topology = topology_from("single-switch:g=4,gps=4,nsps=4,nvbw=400Gbps,nl=500ns");

@@ -19,8 +19,6 @@
 namespace lockstep {
 namespace {
 
-constexpr double kUnit = 1024.0 * 1024 * 1024;
-
 bool is_header(std::string_view line) {
   return line.find("Comm_Type") != std::string_view::npos &&
          line.find("Message_Size") != std::string_view::npos &&
@@ -91,7 +89,7 @@ void read(std::string_view text, PhysicalLog& log) {
     row.group = groups.index(without_class(words[1]).substr(0, 100));
     row.bytes = Bytes(*bytes);
     row.time_s = *time * 1e-3;
-    row.busbw_Bps = *busbw * kUnit;
+    row.busbw_Bps = *busbw * kAicbUnit;
     row.line = number;
     log.comms.push_back(row);
   }

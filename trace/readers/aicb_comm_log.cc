@@ -117,10 +117,9 @@ void read(std::string_view text, PhysicalLog& log) {
     row.bytes = Bytes(*bytes);
     row.time_s = seconds;
     row.line = number;
-    constexpr double kUnit = 1024.0 * 1024 * 1024;
     const AicbBandwidth ours = aicb_bandwidth(type, *bytes, *elapsed, op.group_size);
-    row.algbw_Bps = std::max(0.0, to_double(value("algbw")).value_or(ours.algbw)) * kUnit;
-    row.busbw_Bps = std::max(0.0, to_double(value("busbw")).value_or(ours.busbw)) * kUnit;
+    row.algbw_Bps = std::max(0.0, to_double(value("algbw")).value_or(ours.algbw)) * kAicbUnit;
+    row.busbw_Bps = std::max(0.0, to_double(value("busbw")).value_or(ours.busbw)) * kAicbUnit;
     if (unwrap_size(row, log.warnings)) {
       log.ops.back().bytes = row.bytes.count();
       log.comms.push_back(row);

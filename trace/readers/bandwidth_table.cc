@@ -97,10 +97,21 @@ bool sniff(std::string_view head, std::string_view) {
   return false;
 }
 
+/// Whether each comma stands before three digits, as those do that set off thousands.
+bool sets_off_thousands(std::string_view number) {
+  const std::vector<std::string_view> parts = split(number, ',');
+  return std::ranges::all_of(parts.begin() + 1, parts.end(), [](std::string_view part) {
+    return part.substr(0, part.find('.')).size() == 3;
+  });
+}
+
 /// "132K" -> 131072; a number alone in the unit of the column's head; 0: no size.
 std::int64_t size_of(std::string_view text, double unit) {
   std::string digits(text.substr(0, text.find_first_not_of("0123456789.,")));
   const std::string behind = to_lower(trim(text.substr(digits.size())));
+  if (!sets_off_thousands(digits)) {
+    return 0;
+  }
   std::erase(digits, ',');
   const double scale = behind.empty() ? unit : size_scale(behind);
   const double bytes = to_double(digits).value_or(0) * scale;
@@ -119,9 +130,13 @@ struct Table {
   CommSetting setting;
 };
 
-/// Tells the rows of a table its operation, ranks and times.
+/// Tells the rows of a table its operation, ranks and times, which stay 0 where the operation of
+/// bus bandwidths is unknown.
 void finish(Table& table, std::span<CommRow> rows, TextTable& names, PhysicalLog& log) {
   CommSetting& setting = table.setting;
+  if (rows.empty()) {
+    return;
+  }
   const CommType hint = take_hints(setting.id, setting);
   const CommType op = hint != CommType::kNone ? hint : table.title;
   if (setting.ranks == 0) {  // such reports are of one server of eight
@@ -130,10 +145,8 @@ void finish(Table& table, std::span<CommRow> rows, TextTable& names, PhysicalLog
     log.warnings.add("the table does not tell how many GPUs; 8 in one server are taken");
   }
   if (op == CommType::kNone && table.head.bus) {
-    throw Error("a table does not say of which operation its bus bandwidths are")
-        .at(log.file)
-        .expected("the operation in a line before it, or in the file's name")
-        .hint("such as all_reduce-n1g8.md");
+    log.warnings.add("a table that does not say of which operation its bus bandwidths are");
+    return;
   }
   const double told = nccl_bus_factor(op, setting.ranks);
   const double factor = told > 0 ? told : 1;
@@ -211,6 +224,13 @@ void read(std::string_view text, PhysicalLog& log) {
     finish(tables[i], std::span(log.comms).subspan(tables[i].first_row, end - tables[i].first_row),
            names, log);
     log.settings.push_back(std::move(setting));
+  }
+  std::erase_if(log.comms, [](const CommRow& row) { return row.time_s == 0; });
+  if (log.comms.empty()) {
+    throw Error("no table says of which operation its bus bandwidths are")
+        .at(log.file)
+        .expected("the operation in a line before it, or in the file's name")
+        .hint("such as all_reduce-n1g8.md");
   }
 }
 

@@ -35,8 +35,6 @@ bool sniff(std::string_view head, std::string_view) {
 
 constexpr double kGbps = 1e9 / 8;
 
-constexpr double kGiBps = 1024.0 * 1024 * 1024;
-
 /// Ranks by the bandwidths of a line, as printed; 0: they do not tell. DeepSpeed's algorithm
 /// bandwidth of an all-reduce is of twice its size, AICB's and that of some releases is not.
 std::int32_t ranks_told(const CommRow& row, double unit) {
@@ -72,7 +70,7 @@ void take_whole_gather(CommRow& row, std::int32_t told) {
 void take_ranks(PhysicalLog& log, CommSetting& setting) {
   std::map<std::int32_t, std::pair<double, std::int32_t>> told;  // by group: fastest line, ranks
   for (const CommRow& row : log.comms) {
-    const std::int32_t ranks = ranks_told(row, row.group < 0 ? kGbps : kGiBps);
+    const std::int32_t ranks = ranks_told(row, row.group < 0 ? kGbps : kAicbUnit);
     auto& best = told[row.group];
     best = ranks > 0 ? std::max(best, {row.algbw_Bps, ranks}) : best;
   }
@@ -93,8 +91,10 @@ void take_ranks(PhysicalLog& log, CommSetting& setting) {
   if (job) {
     setting.ranks = std::max(setting.ranks, told[-1].second);
     setting.ranks_guessed = true;
-    log.warnings.add(
-        "the log tells no groups: every communication is taken to be of all of the job's ranks");
+    if (told[-1].second == 0) {
+      log.warnings.add(
+          "the log tells no groups: every communication is taken to be of all of the job's ranks");
+    }
   }
   if (unknown) {
     log.warnings.add("groups whose size their bandwidths do not tell are taken to be the job");
@@ -195,7 +195,7 @@ void read(std::string_view text, PhysicalLog& log) {
     row.time_s = *time * 1e-3;
     const bool aicb = row.group >= 0;
     const auto rate = [&](const char* key) {
-      return std::max(0.0, to_double(part(line, key)).value_or(0)) * (aicb ? kGiBps : kGbps);
+      return std::max(0.0, to_double(part(line, key)).value_or(0)) * (aicb ? kAicbUnit : kGbps);
     };
     row.algbw_Bps = rate(aicb ? "algbw (GB): " : "algbw (Gbps): ");
     row.busbw_Bps = rate(aicb ? "busbw (GB): " : "busbw (Gbps): ");

@@ -272,7 +272,7 @@ class Reader {
     if (!pattern.empty()) {
       const std::int64_t part = pattern == "gather" ? event.in_elements : event.out_elements;
       const std::int64_t most = row.group_size > 0 ? (std::int64_t{1} << 50) / row.group_size : 0;
-      elements = part < most ? part * row.group_size : -1;
+      elements = part >= 0 && part < most ? part * row.group_size : -1;
     }
     const std::int64_t each = element_bytes(event.dtype);
     if (event.bytes >= 0) {

@@ -457,13 +457,17 @@ class Reader {
     }
   }
 
-  /// Whether a row may be of its size. Tables go through the sizes upwards: one from 256 MiB on
-  /// that falls while the time does not has wrapped, and so may have all after it.
+  /// Whether a row may be of its size. Tables go through the sizes upwards: one that falls behind
+  /// 256 MiB or more, and takes as long as 4 GiB beyond what it says would at the rate of the last
+  /// one, has wrapped, and so may have those after it.
   bool grows(const CommRow& row) {
-    constexpr Bytes kNear(std::int64_t{1} << 28);
+    constexpr double kNear = 1 << 28, kMost = 0.75 * 4294967296.0;
     auto& [last, wrapped] = last_[row.in_place ? 1 : 0];
-    wrapped =
-        last.bytes >= kNear && row.time_s >= last.time_s && (wrapped || row.bytes < last.bytes);
+    const auto before = static_cast<double>(last.bytes.count());
+    const double unsaid = before >= kNear ? before * (row.time_s / last.time_s) -
+                                                static_cast<double>(row.bytes.count())
+                                          : 0;
+    wrapped = unsaid > kMost && (wrapped || row.bytes < last.bytes);
     if (wrapped) {
       log_.warnings.add(
           "rows whose sizes fall while their times rise, as if counted in 32 bits, were passed "
