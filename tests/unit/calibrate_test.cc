@@ -168,6 +168,9 @@ TEST(Calibrate, OneTableIsSplitBySizes) {
     EXPECT_NEAR(before[3], 0, 1e-9);
     EXPECT_NEAR(before[4], 1, 1e-9);
   }
+  // Of one size none is left to judge on.
+  rows.resize(2);
+  EXPECT_THROW(calibrate(rows, wishes, {}, TrainingHalf::kFirst), Error);
 }
 
 // Of rates that are fitted to times with 3 % of noise, 95 % intervals hold the true ones in 54 of

@@ -149,7 +149,16 @@ TEST(LogReaders, BandwidthTablesSayWhichAndInWhatUnit) {
   EXPECT_EQ(two.comms[1].op, CommType::kAllGather);
   EXPECT_NEAR(two.comms[1].time_s, 1e-3, 1e-8);
   EXPECT_EQ(two.settings.at(1).id, "report-n1g8.md#2");
-  EXPECT_THROW(read_log("| Size | busbw (GB/s) |\n|---|---|\n| 64M | 1 |\n", "report.md"), Error);
+  const std::string nameless = "| Size | busbw (GB/s) |\n|---|---|\n| 64M | 1 |\n";
+  EXPECT_THROW(read_log(nameless, "report.md"), Error);
+  // Tables beside one that can be read, and numbers that are not clear, are told.
+  const PhysicalLog some = read_log("| Batch size | NVLink GB/s |\n| n/a | 900 |\n\n" + nameless +
+                                        "\nAllReduce\n\n| Size (KiB) | busbw (GB/s) |\n"
+                                        "| 1,024 | 117.4405 |\n| 1,5 | 100 |\n",
+                                    "report.md");
+  ASSERT_EQ(some.comms.size(), 1U);
+  EXPECT_EQ(some.comms[0].bytes, Bytes(1 << 20));
+  EXPECT_EQ(some.comms[0].op, CommType::kAllReduce);
 }
 
 TEST(LogReaders, BytePsPairsStagesWithTheirTotal) {
@@ -539,6 +548,13 @@ TEST(LogReaders, KinetoGathersAndScatters) {
   EXPECT_EQ(rows.at("gather").ranks, 4);
   EXPECT_EQ(rows.at("scatter").bytes, Bytes(4096));
   EXPECT_EQ(rows.at("ncclDevKernel_SendRecv").bytes, Bytes(1024));
+  // Sizes of parts without a group's size say nothing of the whole.
+  std::string alone = kernel("gather", 256, 1024);
+  alone.erase(alone.find("\"Group size\": 4, "), 17);
+  alone = R"({"schemaVersion": 1, "traceEvents": [)" + alone + "]}";
+  const PhysicalLog unknown = read_log(alone, "rank_1.json");
+  ASSERT_EQ(unknown.ops.size(), 1U);
+  EXPECT_EQ(unknown.ops[0].bytes, -1);
   // Before PyTorch 2.2, by the call behind the kernel.
   std::string text = shaped_trace(2);
   text.replace(text.find("nccl:all_reduce"), 15, "nccl:gather");

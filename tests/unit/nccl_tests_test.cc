@@ -376,6 +376,15 @@ TEST(NcclTests, SizesPast32Bits) {
   ASSERT_EQ(untold.warnings.entries().size(), 2U);
   EXPECT_EQ(untold.warnings.entries()[0].count, 2);  // fall
   EXPECT_EQ(untold.warnings.entries()[1].count, 1);  // negative
+  // Sizes that fall without such times are as they are.
+  const PhysicalLog again =
+      of(header +
+         "   536870912     134217728   float     sum      -1   5368.7  100.00  175.00       0\n"
+         "   268435456      67108864   float     sum      -1   5400.0   49.71   86.99       0\n"
+         "   536870912     134217728   float     sum      -1   5500.0   97.61  170.82       0\n"
+         "  1073741824     268435456   float     sum      -1  10737.4  100.00  175.00       0\n");
+  EXPECT_EQ(again.comms.size(), 4U);
+  EXPECT_EQ(again.warnings.total(), 0);
 }
 
 TEST(NcclTests, NoTableIsAnError) {
