@@ -306,8 +306,13 @@ TEST(LogReaders, DeepSpeedBandwidthsTellTheRanks) {
     EXPECT_EQ(log.settings.at(0).ranks, 4) << rates;
     EXPECT_EQ(log.comms.at(1).ranks, 4) << rates;
     EXPECT_EQ(log.comms[1].bytes, Bytes(4 * 10004)) << rates;
-    EXPECT_EQ(log.warnings.total(), 1);  // no groups
+    EXPECT_EQ(log.warnings.total(), 0);
   }
+  // Where they do not, that is told.
+  const PhysicalLog none =
+      read_log("comm op: all_reduce | time (ms): 2.02 | msg size: 4.0 MB\n", "ds.log");
+  EXPECT_EQ(none.settings.at(0).ranks, 0);
+  EXPECT_EQ(none.warnings.total(), 1);
 }
 
 // AICB's lines have groups, whose size is that of their bandwidths.
