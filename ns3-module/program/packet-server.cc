@@ -374,7 +374,8 @@ PacketServer::Run()
 void
 PacketServer::Start(const std::vector<packet::StartRecord>& starts)
 {
-    std::vector<std::vector<FabricConnections::Part>> parts(starts.size());
+    m_parts.clear();
+    m_firstPart.clear();
     std::vector<uint32_t> order(starts.size());
     for (uint32_t i = 0; i < starts.size(); ++i)
     {
@@ -383,9 +384,12 @@ PacketServer::Start(const std::vector<packet::StartRecord>& starts)
             throw Error("a transfer of " + std::to_string(starts[i].bytes) + " bytes")
                 .expected("at least 0");
         }
-        parts[i] = m_connections->TakeParts(starts[i].connection, starts[i].bytes);
+        const auto& own = m_connections->TakeParts(starts[i].connection, starts[i].bytes);
+        m_firstPart.push_back(m_parts.size());
+        m_parts.insert(m_parts.end(), own.begin(), own.end());
         order[i] = i;
     }
+    m_firstPart.push_back(m_parts.size());
     if (m_firstOrder && !starts.empty())
     {
         m_firstOrder = false;
@@ -407,12 +411,13 @@ PacketServer::Start(const std::vector<packet::StartRecord>& starts)
         }
         if (m_connections->HasLanes(starts[i].connection))
         {
-            tag = IN_PARTS + TrackParts(starts[i].connection, tag, parts[i].size());
+            tag = IN_PARTS +
+                  TrackParts(starts[i].connection, tag, m_firstPart[i + 1] - m_firstPart[i]);
         }
-        for (const FabricConnections::Part& part : parts[i])
+        for (std::size_t k = m_firstPart[i]; k < m_firstPart[i + 1]; ++k)
         {
-            m_fabric->Send(part.pair,
-                           part.bytes,
+            m_fabric->Send(m_parts[k].pair,
+                           m_parts[k].bytes,
                            PicoSeconds(static_cast<uint64_t>(starts[i].when_ps)),
                            tag);
         }

@@ -124,6 +124,8 @@ class PacketServer
     int64_t m_lookahead{0};                           //!< ps
     bool m_firstOrder{false};                         //!< the next start is SimAI's first
     int64_t m_reached{0};                             //!< ps
+    std::vector<FabricConnections::Part> m_parts;     //!< of what starts; reused
+    std::vector<std::size_t> m_firstPart;             //!< of each start there, and the end
     std::vector<InParts> m_inParts;                   //!< by tag of the parts
     std::vector<ns3::Fabric::Completion> m_merged;    //!< reused
     std::vector<uint64_t> m_freeInParts;              //!< places there
