@@ -234,7 +234,8 @@ TEST_F(Recover, NobodyIsNamedWhereAllVary) {
         "--model llama3-8b --num-layers 8 --seq 4096 --mbs 1 --gpus 16 --pp 4 --gbs 64 --zero 1",
         "jitter:*:" + spread + ":microbatch");
     whatif();
-    for (const Json& cause : json_of("out/causes-simulated.json")["causes"]) {
+    const Json causes = json_of("out/causes-simulated.json");
+    for (const Json& cause : causes["causes"]) {
       EXPECT_NE(cause["cause"], "worker") << cause.dump();
     }
   }
