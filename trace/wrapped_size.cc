@@ -4,9 +4,13 @@
 #include <cmath>
 
 namespace lockstep {
+namespace {
+
+constexpr double kWrap = 4294967296.0;  // 2^32
+
+}  // namespace
 
 bool unwrap_size(CommRow& row, Warnings& warnings) {
-  constexpr double kWrap = 4294967296.0;  // 2^32
   const auto bytes = static_cast<double>(row.bytes.count());
   if (bytes >= kWrap) {
     return true;
@@ -29,6 +33,24 @@ bool unwrap_size(CommRow& row, Warnings& warnings) {
         "beside them tells the right ones");
     return false;
   }
+  return true;
+}
+
+bool GrowingSizes::may_be(const CommRow& row, Warnings& warnings) {
+  constexpr double kNear = 1 << 28, kMost = 0.75 * kWrap;
+  auto& [last, wrapped] = last_[row.in_place ? 1 : 0];
+  const auto before = static_cast<double>(last.bytes.count());
+  const double unsaid =
+      before >= kNear ? before * (row.time_s / last.time_s) - static_cast<double>(row.bytes.count())
+                      : 0;
+  wrapped = unsaid > kMost && (wrapped || row.bytes < last.bytes);
+  if (wrapped) {
+    warnings.add(
+        "rows whose sizes fall while their times rise, as if counted in 32 bits, were passed "
+        "over: nothing beside them tells the right ones");
+    return false;
+  }
+  last = row;
   return true;
 }
 

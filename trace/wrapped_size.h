@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <utility>
+
 #include "trace/physical_log.h"
 
 namespace lockstep {
@@ -9,5 +12,19 @@ namespace lockstep {
 /// tell them, to a sixteenth of that and to their own digits, they are put back, with a warning.
 /// False: the size is negative, and nothing tells the right one; also with a warning.
 bool unwrap_size(CommRow& row, Warnings& warnings);
+
+/// Sizes of a table that goes through them upwards, as nccl-tests does, where bandwidths do not
+/// tell which wrapped.
+class GrowingSizes {
+ public:
+  /// Whether the next row may be of its size. One that falls behind 256 MiB or more, and takes as
+  /// long as 4 GiB beyond what it says would at the rate of the last one, has wrapped, and so may
+  /// have those after it; with a warning.
+  bool may_be(const CommRow& row, Warnings& warnings);
+
+ private:
+  /// The last row out of place, and in place; whether sizes wrapped behind it.
+  std::array<std::pair<CommRow, bool>, 2> last_;
+};
 
 }  // namespace lockstep

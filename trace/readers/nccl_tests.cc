@@ -2,7 +2,6 @@
 // own log between (and within) the lines, a launcher's tags before them, prose of a report.
 // The columns are those of the table's header.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -259,7 +258,7 @@ class Reader {
       process_gpus_ = 0;
       in_rows_ = false;
       table_ = -1;
-      last_ = {};
+      sizes_ = {};
     }
   }
 
@@ -267,7 +266,7 @@ class Reader {
     if (in_rows_) {
       in_rows_ = false;
       table_ = -1;
-      last_ = {};
+      sizes_ = {};
     }
   }
 
@@ -387,7 +386,8 @@ class Reader {
     NcclTableRow about;
     const auto flush = [&] {
       const Bytes written = row.bytes;
-      if (row.time_s > 0 && !(unwrap_size(row, log_.warnings) && grows(row))) {
+      if (row.time_s > 0 &&
+          !(unwrap_size(row, log_.warnings) && sizes_.may_be(row, log_.warnings))) {
         any = true;  // and told
       } else if (row.time_s > 0) {
         row.setting = table();
@@ -457,27 +457,6 @@ class Reader {
     }
   }
 
-  /// Whether a row may be of its size. Tables go through the sizes upwards: one that falls behind
-  /// 256 MiB or more, and takes as long as 4 GiB beyond what it says would at the rate of the last
-  /// one, has wrapped, and so may have those after it.
-  bool grows(const CommRow& row) {
-    constexpr double kNear = 1 << 28, kMost = 0.75 * 4294967296.0;
-    auto& [last, wrapped] = last_[row.in_place ? 1 : 0];
-    const auto before = static_cast<double>(last.bytes.count());
-    const double unsaid = before >= kNear ? before * (row.time_s / last.time_s) -
-                                                static_cast<double>(row.bytes.count())
-                                          : 0;
-    wrapped = unsaid > kMost && (wrapped || row.bytes < last.bytes);
-    if (wrapped) {
-      log_.warnings.add(
-          "rows whose sizes fall while their times rise, as if counted in 32 bits, were passed "
-          "over: nothing beside them tells the right ones");
-      return false;
-    }
-    last = row;
-    return true;
-  }
-
   /// Of each table, the row that says most of its operation and ranks.
   void keep_fastest(const NcclTableRow& row) {
     fastest_.resize(log_.settings.size());
@@ -503,8 +482,7 @@ class Reader {
   bool unit_told_ = false;
   CommSetting current_;
   bool in_rows_ = false;
-  // The table's last row out of place, and in place; whether sizes wrapped behind it.
-  std::array<std::pair<CommRow, bool>, 2> last_;
+  GrowingSizes sizes_;  // of the open table
   std::int32_t table_ = -1;
   std::vector<NcclTableRow> fastest_;                // by table
   std::optional<std::vector<std::string>> pending_;  // a row that was cut, and its line
