@@ -2,11 +2,9 @@
 // own log between (and within) the lines, a launcher's tags before them, prose of a report.
 // The columns are those of the table's header.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +18,7 @@
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
 #include "trace/nccl_line.h"
+#include "trace/nccl_table.h"
 #include "trace/nccl_table_op.h"
 #include "trace/rate_unit.h"
 #include "trace/wrapped_size.h"
@@ -275,7 +274,7 @@ class Reader {
     if (table_ < 0) {
       table_ = static_cast<std::int32_t>(log_.settings.size());
       log_.settings.emplace_back();
-      tables_.push_back({launch_, process_gpus_, groups_});
+      tables_.push_back({launch_, process_gpus_, groups_, {}});
     }
     in_rows_ = true;
     return table_;
@@ -459,17 +458,13 @@ class Reader {
 
   /// Of each table, the row that says most of its operation and ranks.
   void keep_fastest(const NcclTableRow& row) {
-    fastest_.resize(log_.settings.size());
-    NcclTableRow& kept = fastest_[static_cast<std::size_t>(table_)];
+    NcclTableRow& kept = tables_[static_cast<std::size_t>(table_)].fastest;
     if (row.algbw_Bps > kept.algbw_Bps || kept.bytes == 0) {
       kept = row;
     }
   }
 
   void finish();
-  void keep_first_group(CommSetting& setting, const std::vector<std::int64_t>& groups);
-  void name_ranks(CommSetting& setting, std::int32_t index);
-  void check_times(std::int32_t index);
 
   std::string_view rest_;
   PhysicalLog& log_;
@@ -484,7 +479,6 @@ class Reader {
   bool in_rows_ = false;
   GrowingSizes sizes_;  // of the open table
   std::int32_t table_ = -1;
-  std::vector<NcclTableRow> fastest_;                // by table
   std::optional<std::vector<std::string>> pending_;  // a row that was cut, and its line
   std::size_t pending_line_ = 0;
   std::map<std::string, std::string> session_;  // environment of all runs that follow
@@ -492,115 +486,10 @@ class Reader {
   LaunchLine launch_;
   std::int32_t process_gpus_ = 0;     // 0: not told
   std::vector<std::int64_t> groups_;  // of each rank that is told
-  /// What is told of a table's ranks before it.
-  struct Started {
-    LaunchLine launch;
-    std::int32_t process_gpus = 0;
-    std::vector<std::int64_t> groups;
-  };
-  std::vector<Started> tables_;
+  std::vector<NcclTable> tables_;
   NcclLinePrefix prefix_;
   std::string id_, note_;
 };
-
-/// Times that do not agree with the bandwidths beside them are of another unit, if by a factor of a
-/// thousand and the header told none, or wrong.
-void Reader::check_times(std::int32_t index) {
-  const NcclTableRow& row = fastest_[static_cast<std::size_t>(index)];
-  if (row.algbw_Bps < 1e8 || row.time_s <= 0) {
-    return;  // two digits say too little
-  }
-  const double off = static_cast<double>(row.bytes) / row.time_s / row.algbw_Bps;
-  const double slack = 0.02 + 0.01e9 / row.algbw_Bps;
-  const CommSetting& setting = log_.settings[static_cast<std::size_t>(index)];
-  const double factor = nccl_bus_factor(comm_type_in(setting.program), setting.ranks);
-  if (factor > 0 && row.busbw_Bps > 0 &&
-      std::abs(row.busbw_Bps / row.algbw_Bps / factor - 1) > 2 * slack) {
-    log_.warnings.add("a table's bus bandwidths are not those of its operation on so many ranks");
-  }
-  if (std::abs(off - 1) <= slack) {
-    return;
-  }
-  const double unit = off > 30 ? 1e3 : 1e-3;
-  const bool other_unit = !row.unit_told && std::abs(off / unit - 1) <= slack;
-  for (CommRow& each : log_.comms) {
-    each.time_s *= other_unit && each.setting == index ? unit : 1;
-  }
-  log_.warnings.add(other_unit ? "a table's times are in another unit than microseconds, by the "
-                                 "bandwidths beside them"
-                               : "a table's times do not agree with the bandwidths beside them");
-}
-
-/// Ranks that meet, where the communicator was split (NCCL_TESTS_SPLIT): rank 0's group.
-void Reader::keep_first_group(CommSetting& setting, const std::vector<std::int64_t>& groups) {
-  if (groups.size() != setting.hosts.size() ||
-      std::ranges::count(groups, groups.empty() ? 0 : groups.front()) == std::ssize(groups)) {
-    return;
-  }
-  std::vector<std::string> kept;
-  for (std::size_t rank = 0; rank < groups.size(); ++rank) {
-    if (groups[rank] == groups.front()) {
-      kept.push_back(std::move(setting.hosts[rank]));
-    }
-  }
-  setting.hosts = std::move(kept);
-  log_.warnings.add("the communicator was split: the figures are of the first rank's group");
-}
-
-void Reader::name_ranks(CommSetting& setting, std::int32_t index) {
-  keep_first_group(setting, tables_[static_cast<std::size_t>(index)].groups);
-  std::set<std::string> hosts(setting.hosts.begin(), setting.hosts.end());
-  hosts.erase("");
-  if (!setting.hosts.empty()) {
-    setting.ranks = static_cast<std::int32_t>(setting.hosts.size());
-    if (!hosts.empty()) {
-      setting.servers = static_cast<std::int32_t>(hosts.size());
-    }
-  }
-  const bool told = setting.ranks > 0;  // by NCCL's own log
-  const NcclTableRow& fastest = fastest_[static_cast<std::size_t>(index)];
-  CommType op = comm_type_in(setting.program);
-  const CommType hint = take_hints(setting.id, setting);
-  const CommType file = take_hints(std::filesystem::path(log_.file).filename().string(), setting);
-  const bool unknown = setting.program.empty();
-  if (unknown && op == CommType::kNone) {
-    op = hint != CommType::kNone ? hint : file != CommType::kNone ? file : op_of(fastest);
-  }
-  setting.ranks_guessed = setting.hosts.empty() && !told;
-  const auto& [launch, each, groups] = tables_[static_cast<std::size_t>(index)];
-  const std::int64_t started = std::int64_t{launch.processes} * std::max(1, each);
-  if (setting.ranks == 0 && started > 1 && started < (1 << 24)) {
-    setting.ranks = static_cast<std::int32_t>(started);
-    setting.servers = setting.servers == 0 ? launch.servers : setting.servers;
-  }
-  if (setting.ranks == 0) {
-    setting.ranks = ranks_by_ratio(fastest, op);
-  }
-  if (setting.ranks == 0 && each > 1) {
-    setting.ranks = each;
-  }
-  if (setting.servers == 0 && setting.ranks == 1) {
-    setting.servers = 1;
-  }
-  std::string_view pattern;  // gather, scatter, hypercube
-  for (const std::string& text :
-       {setting.id, std::filesystem::path(log_.file).filename().string()}) {
-    pattern = unknown && op == CommType::kNone && pattern.empty() ? pattern_in(text) : pattern;
-  }
-  const std::int32_t name = names_.index(!unknown           ? std::string_view(setting.program)
-                                         : !pattern.empty() ? pattern
-                                                            : name_of(op));
-  if (op == CommType::kNone && unknown && pattern.empty()) {
-    log_.warnings.add("a table does not say which operation it measures");
-  }
-  for (CommRow& row : log_.comms) {
-    if (row.setting == index) {
-      row.op = op;
-      row.name = name;
-      row.ranks = setting.ranks;
-    }
-  }
-}
 
 void Reader::finish() {
   close_pending();
@@ -617,8 +506,13 @@ void Reader::finish() {
       setting.nccl_version = log_.settings[i - 1].nccl_version;
     }
     setting.id = log_.settings.size() == 1 ? base : fmt::format("{}#{}", base, i + 1);
-    name_ranks(setting, static_cast<std::int32_t>(i));
-    check_times(static_cast<std::int32_t>(i));
+    const auto first =
+        std::ranges::lower_bound(log_.comms, static_cast<std::int32_t>(i), {}, &CommRow::setting);
+    const auto end = std::ranges::find_if(first, log_.comms.end(), [&](const CommRow& row) {
+      return std::cmp_not_equal(row.setting, i);
+    });
+    name_ranks(setting, tables_[i], {first, end}, names_, log_);
+    check_times(setting, tables_[i].fastest, {first, end}, log_.warnings);
   }
 }
 
