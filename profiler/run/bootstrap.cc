@@ -166,6 +166,7 @@ struct Bootstrap::State {
   std::function<void(const std::string&)> call;
   bool told = false, failing = false, leaving = false;
   bool passing_on = false;  // a reader tells the other ranks of a failure
+  std::thread::id calling;  // who is in `call` now, or nobody
 
   ~State() { close(); }
 
@@ -201,8 +202,22 @@ struct Bootstrap::State {
     return send_frame(peer.socket, kind, text);
   }
 
+  /// Calls `call` if it has not been; by the thread that holds `lock`, which is given up meanwhile.
+  void tell(std::unique_lock<std::mutex>& lock) {
+    if (!call || told || failure.empty()) {
+      return;
+    }
+    told = true;
+    const std::function<void(const std::string&)> to_call = call;
+    calling = std::this_thread::get_id();
+    lock.unlock();
+    to_call(failure);  // never written again
+    lock.lock();
+    calling = {};
+    changed.notify_all();
+  }
+
   void set_failure(const std::string& reason, int from) {
-    std::function<void(const std::string&)> to_call;
     {
       const std::lock_guard lock(mutex);
       if (!failure.empty() || failing || leaving) {
@@ -210,10 +225,6 @@ struct Bootstrap::State {
       }
       failure = reason;
       passing_on = place.rank == 0;
-      if (call && !told) {
-        told = true;
-        to_call = call;
-      }
     }
     changed.notify_all();
     if (place.rank == 0) {
@@ -228,9 +239,8 @@ struct Bootstrap::State {
       }
       changed.notify_all();
     }
-    if (to_call) {
-      to_call(reason);
-    }
+    std::unique_lock lock(mutex);
+    tell(lock);
   }
 
   void read(Peer& peer) {
@@ -479,18 +489,13 @@ void Bootstrap::fail(const std::string& reason) noexcept {
 }
 
 void Bootstrap::on_failure(const std::function<void(const std::string&)>& call) {
-  std::string already;
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->call = call;
-    if (!state_->failure.empty() && !state_->told) {
-      state_->told = true;
-      already = state_->failure;
-    }
-  }
-  if (!already.empty() && call) {
-    call(already);
-  }
+  std::unique_lock lock(state_->mutex);
+  // What the old one works on may go after this.
+  state_->changed.wait(lock, [&] {
+    return state_->calling == std::thread::id() || state_->calling == std::this_thread::get_id();
+  });
+  state_->call = call;
+  state_->tell(lock);
 }
 
 std::string Bootstrap::failure() const {

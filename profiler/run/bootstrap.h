@@ -50,7 +50,9 @@ class Bootstrap {
 
   /// Tells all ranks that this one failed, and why. At most once; never throws.
   void fail(const std::string& reason) noexcept;
-  /// Called once from a thread of its own when another rank has failed or gone, with the reason.
+  /// Called once, from a thread of its own (or from here, if it has happened already), when another
+  /// rank has failed or gone, with the reason. Must not throw. Returns once no earlier `call` is
+  /// under way: after on_failure({}) what it worked on may go.
   void on_failure(const std::function<void(const std::string&)>& call);
   /// Why another rank has ended, or empty.
   std::string failure() const;

@@ -1,5 +1,6 @@
 #include "profiler/run/runner.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -313,6 +314,23 @@ TEST(Runner, OneRanksFailureEndsAllWithItsReason) {
       }
     }
   }
+}
+
+TEST(Runner, WhatAFailureStopsIsNotTakenAwayMeanwhile) {
+  std::thread other([] { Bootstrap(place_of(1, 2, 20), "key", 60).fail("no power"); });
+  Bootstrap bootstrap(place_of(0, 2, 20), "key", 60);
+  std::atomic<bool> begun = false, ended = false;
+  bootstrap.on_failure([&](const std::string&) {
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ended = true;
+  });
+  while (!begun) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  bootstrap.on_failure({});
+  EXPECT_TRUE(ended);
+  other.join();
 }
 
 TEST(Runner, AProcessThatDiesEndsAll) {
