@@ -82,8 +82,8 @@ void define_choice_flags(CLI::App& app, NetworkFlags& flags, const char* group) 
       ->group(group);
   app.add_flag(
          "--nvls", flags.nvls,
-         "all-reduces of whole servers of H100s or H800s add in the NVSwitch (flavour simai:\n"
-         "those of TP groups)")
+         "all-reduces of whole servers of Hopper or Blackwell GPUs add in the NVSwitch (flavour\n"
+         "simai: those of TP groups on H100s or H800s)")
       ->group(group);
   app.add_option("--nccl-version", flags.nccl_version,
                  "whose choice and latencies to take, 2.8.0 to 2.30.7 (the default)")
@@ -198,11 +198,14 @@ double error_budget(const std::string& text) {
   return share;
 }
 
-bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape,
-                  std::string_view gpu_type) {
+bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape) {
+  return flags.nvls && op == CommType::kAllReduce && shape.fabric.nvswitch &&
+         shape.fabric.arch >= GpuArch::kHopper && fewest_a_server(shape) >= 8;
+}
+
+bool simai_knows_nvls(std::string_view gpu_type) {
   const std::string series = gpu_series(gpu_type);
-  return flags.nvls && op == CommType::kAllReduce && (series == "h100" || series == "h800") &&
-         fewest_a_server(shape) >= 8;
+  return series == "h100" || series == "h800";
 }
 
 const CollectiveAlgorithm* algorithm_if_able(const NetworkFlags& flags, CommType op) {

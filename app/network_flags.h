@@ -57,10 +57,13 @@ std::string algorithm_name(const NetworkFlags& flags, CommType op);
 /// The value of --error-budget: a part below 1; 0 where it is empty. ERRORS: Error naming the flag.
 double error_budget(const std::string& text);
 
-/// Whether --nvls makes this collective an NVLS one: an all-reduce of at least 8 H100s or H800s of
-/// each of its servers. (SimAI's AS_NVLS_ENABLE does so for TP groups alone, of one server.)
-bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape,
-                  std::string_view gpu_type);
+/// Whether --nvls makes this collective an NVLS one: an all-reduce of at least 8 GPUs of each of
+/// its servers, all of them Hopper or newer and behind NVSwitches. (SimAI's AS_NVLS_ENABLE does so
+/// for TP groups alone, of one server.)
+bool nvls_by_flag(const NetworkFlags& flags, CommType op, const GroupShape& shape);
+
+/// Whether SimAI heeds AS_NVLS_ENABLE on a topology of these GPUs: H100s and H800s.
+bool simai_knows_nvls(std::string_view gpu_type);
 
 /// The same where one flag stands for many operations: nothing, too, where the name for all is of
 /// an algorithm that does not do this one.

@@ -75,7 +75,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
   const auto schedule_of = [&](CommType op, Bytes bytes, const GroupShape& shape, bool nvls,
                                bool at_once = false) {
     const CollectiveAlgorithm* named = algorithm_if_able(options, op);
-    if (nvls && named == nullptr && nvls_by_flag(options, op, shape, topology.gpu_types.front())) {
+    if (nvls && named == nullptr && nvls_by_flag(options, op, shape)) {
       named = &algorithm_named("nvls", op);
     }
     CollectiveRequest request{.op = op, .bytes = bytes, .channels = options.channels};
@@ -100,7 +100,8 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     }
     return schedules.get(tuned.request, shape, tuned.algorithm);
   };
-  if (strict && options.nvls) {  // SimAI knows NVLS in TP groups alone
+  // SimAI knows NVLS in TP groups alone; its topologies have one type of GPUs.
+  if (strict && options.nvls && simai_knows_nvls(topology.gpu_types.front())) {
     step.tensor_schedules = [&](CommType op, Bytes bytes, const GroupShape& shape) {
       return schedule_of(op, bytes, shape, true);
     };
