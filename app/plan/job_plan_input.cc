@@ -153,6 +153,7 @@ PricedStep priced_step(const JobPlanInput& input, const Workload& workload, bool
   simulate.with_ports = false;
   simulate.spray = sprayed;
   simulate.limits = std::move(limits);
+  simulate.latency_factor = input.latency_factor;
   simulate.seed = input.options.seed;
   simulate.step = step;
   simulate.stragglers.assign(stragglers.begin(), stragglers.end());

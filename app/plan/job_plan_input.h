@@ -29,6 +29,7 @@ struct JobPlanInput {
   int threads = 1;
   std::vector<Straggler> stragglers;
   std::function<bool()> stop;  ///< of --deadline; else empty
+  double latency_factor = 1;   ///< SimulateOptions::latency_factor of all prices
 
   /// What all prices are of, for the journal.
   std::string problem_text() const;

@@ -224,16 +224,18 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
   }
   text += "\nwhat would change the choice\n";
   for (const TippingPoint& point : report.tipping) {
+    const char* how = point.replayed ? "" : ", by closed form";
     if (point.factor == 0) {
-      text += fmt::format("  {:<26} {}\n", point.what,
+      text += fmt::format("  {:<26} {}{}\n", point.what,
                           point.what.ends_with("memory") ? "nothing that was looked at"
-                                                         : "nothing, up to a factor of 8");
+                                                         : "nothing, up to a factor of 8",
+                          how);
     } else if (point.gain < 0) {
-      text += fmt::format("  {:<26} below x {:.3g}: {} is left, {:.1f} % worse\n", point.what,
-                          point.factor, plan_text(point.instead.job), -100 * point.gain);
+      text += fmt::format("  {:<26} below x {:.3g}: {} is left, {:.1f} % worse{}\n", point.what,
+                          point.factor, plan_text(point.instead.job), -100 * point.gain, how);
     } else {
-      text += fmt::format("  {:<26} x {:.3g}: {} wins by {:.1f} %\n", point.what, point.factor,
-                          plan_text(point.instead.job), 100 * point.gain);
+      text += fmt::format("  {:<26} x {:.3g}: {} wins by {:.1f} %{}\n", point.what, point.factor,
+                          plan_text(point.instead.job), 100 * point.gain, how);
     }
   }
   text += fmt::format("\nlockstep simulate {}\n", fmt::join(report.words, " "));
@@ -297,7 +299,8 @@ Json job_plan_json(const JobPlanReport& report, const JobProblem& problem) {
   }
   for (const TippingPoint& point : report.tipping) {
     Json one = {{"change", point.what},
-                {"factor", point.factor == 0 ? Json() : Json(point.factor)}};
+                {"factor", point.factor == 0 ? Json() : Json(point.factor)},
+                {"replayed", point.replayed}};
     if (point.factor != 0) {
       one["instead"] = plan_text(point.instead.job);
       one["gain"] = point.gain;

@@ -166,7 +166,7 @@ std::string mixed_plan_text(const JobPlanInput& input, const MixedProblem& probl
   for (std::size_t i = 0; i < std::min(kListed, result.plans.size()); ++i) {
     text += row(result.plans[i]);
   }
-  text += "\nwhat would make the best of another kind win\n";
+  text += "\nwhat would make the best of another kind win, by closed form\n";
   for (const MixedTipping& point : report.tipping) {
     text += point.factor == 0
                 ? fmt::format("  {:<20} nothing, up to a factor of 8\n", point.what)

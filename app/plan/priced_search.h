@@ -104,7 +104,7 @@ ExitCode run_priced_search(const JobPlanInput& input, Planner& planner) {
   }
   write_reports(options.report, "plan", json);
   write_file("-", options.json ? json : for_terminal(planner.text(report)));
-  return stopped ? ExitCode::kInterrupted : ExitCode::kDone;
+  return interruptible.stopped() ? ExitCode::kInterrupted : ExitCode::kDone;
 }
 
 }  // namespace lockstep

@@ -16,8 +16,10 @@
 #include "app/plan/job_plan_options.h"
 #include "app/plan/job_plan_report.h"
 #include "app/plan/priced_search.h"
+#include "base/stop_signal.h"
 #include "planner/job/job_sensitivity.h"
 #include "planner/job/mixed_space.h"
+#include "planner/job/other_speeds.h"
 #include "planner/job/step_bound.h"
 
 namespace lockstep {
@@ -105,6 +107,17 @@ class JobPlanner {
                        std::move(limits));
   }
 
+  /// The same on a cluster with other rates.
+  PricedStep replay_at(const Job& job, const Speeds& speeds, std::int64_t most_work) const {
+    ExactJob exact = exact_;
+    exact.job = job;
+    JobPlanInput other = input_;
+    other.topology = with_speeds(std::move(other.topology), speeds);
+    other.latency_factor = speeds.latency;
+    return priced_step(other, with_gpu_speed(exact_workload_of(exact).workload, speeds.compute),
+                       sprayed_, {}, 0, {options_.max_replay, most_work, problem_.stop});
+  }
+
   void explain(JobPlanReport& report) const {
     const JobSearchResult& result = report.result;
     const JobPlan& best = result.plans.front();
@@ -112,7 +125,17 @@ class JobPlanner {
         search_notes(options_, {sprayed_, result.too_large, best.priced, result.stopped});
     describe(report);
     report.neighbours = neighbours(problem_, best);
-    report.tipping = tipping_points(problem_, report.result);
+    report.tipping =
+        tipping_points(problem_, result,
+                       [&](const Job& job, const Speeds& speeds, std::int64_t most_work) -> Price {
+                         try {
+                           return replay_at(job, speeds, most_work);
+                         } catch (const ReplayGivenUp& given_up) {
+                           return Price(given_up.work());
+                         } catch (const Interrupted&) {
+                           return Price(0);
+                         }
+                       });
   }
 
   Json json(const JobPlanReport& report) const { return job_plan_json(report, problem_); }

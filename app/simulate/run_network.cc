@@ -22,6 +22,12 @@ TunedRequest tuned_by_flags(CollectiveRequest request, const GroupShape& shape,
   }
 }
 
+void scale(HopLatency& hops, double factor) {
+  for (Time* each : {&hops.local, &hops.network, &hops.launch}) {
+    *each = Time::seconds(each->seconds() * factor);
+  }
+}
+
 }  // namespace
 
 StepResult run_on_network(const Workload& workload, const Topology& topology,
@@ -90,6 +96,9 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
       tuned.request.hop_latency.reset();
     } else if (rates) {
       take_real_latencies(*rates, tuned.request);
+    }
+    if (options.latency_factor != 1 && tuned.request.hop_latency) {
+      scale(*tuned.request.hop_latency, options.latency_factor);
     }
     if (named == nullptr) {
       keep_ranks_alike(tuned, shape);

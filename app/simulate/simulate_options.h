@@ -56,8 +56,9 @@ struct SimulateOptions : NetworkFlags {
   bool explain = false, sensitivity = false;
   std::vector<std::string> beside;  // further workloads whose jobs share the cluster
   bool job_matrix = false;
-  bool quiet = false;   // one of several runs: no progress
-  ReplayLimits limits;  // of one of several runs
+  bool quiet = false;         // one of several runs: no progress
+  ReplayLimits limits;        // of one of several runs
+  double latency_factor = 1;  // of what NCCL's operations and hops take beside the links' delays
 
   std::string csv_dir, csv_prefix, trace, byteps_trace;
   std::int32_t trace_ranks = 8;

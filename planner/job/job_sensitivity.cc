@@ -185,6 +185,7 @@ class Rivals {
     return value(plans_[i], bound.of(jobs_[i]));
   }
   std::size_t size() const { return plans_.size(); }
+  const Job& job(std::size_t i) const { return jobs_[i]; }
 
   /// Adds what is found from the best of the plans on, one change after the other.
   void climb(StepBound& bound, StepBound& usual) {
@@ -236,34 +237,170 @@ class Rivals {
   double choice_s_ = 0;
 };
 
-void add_memory(const JobProblem& problem, const JobSearchResult& result, const Rivals& rivals,
-                std::vector<TippingPoint>& points) {
-  const auto limit = static_cast<double>(problem.memory_limit.count());
+/// The replays of one of the changes, as long as its share of work lasts.
+class Replays {
+ public:
+  Replays(const JobProblem& problem, const JobSearchResult& result, const PriceJobAt& price)
+      : problem_(problem),
+        price_(price),
+        usual_(result.plans.front().step.work),
+        work_(std::max(kLeastWork, result.work / 40)),
+        refused_(work_ < kFewest * usual_) {}
+
+  /// What the objective makes of the plan then; nothing once the share is used up or a replay was
+  /// too large. The job has its model.
+  std::optional<double> value(const JobPlan& plan, const Job& job, const Speeds& speeds) {
+    if (refused_ || work_ < (plan.priced ? plan.step.work : usual_)) {
+      refused_ = true;
+      return std::nullopt;
+    }
+    const Price found = price_(job, speeds, work_);
+    if (!found.step) {
+      refused_ = true;
+      return std::nullopt;
+    }
+    work_ -= found.work;
+    JobPlan other = plan;
+    other.priced = true;
+    other.step = *found.step;
+    return objective_value(problem_, other);
+  }
+  /// Some were asked for in vain.
+  bool refused() const { return refused_; }
+
+ private:
+  static constexpr std::int64_t kLeastWork = 500'000;
+  static constexpr std::int64_t kFewest = 3;  // with fewer of the usual size none is begun
+
+  const JobProblem& problem_;
+  const PriceJobAt& price_;
+  std::int64_t usual_;  ///< what a replay takes: the choice's
+  std::int64_t work_;   ///< left
+  bool refused_;
+};
+
+/// What beats the choice, with all rates by these factors.
+struct Winner {
+  std::size_t rival = 0;
+  double gain = 0;
+  bool replayed = false;
+};
+
+std::optional<Winner> better_of(const std::vector<double>& values, bool replayed) {
+  const auto best = static_cast<std::size_t>(std::ranges::min_element(values) - values.begin());
+  if (best == 0 || !(values[best] * kWorthwhile < values[0])) {
+    return std::nullopt;
+  }
+  return Winner{best, 1 - values[best] / values[0], replayed};
+}
+
+std::optional<Winner> winner_at(const Rivals& rivals, StepBound& bound, const Speeds& speeds,
+                                Replays& replays) {
+  constexpr int kMostReplayed = 2;  // beside the choice
+  std::vector<double> told(rivals.size());
+  for (std::size_t k = 0; k < rivals.size(); ++k) {
+    told[k] = rivals.value(k, bound);
+  }
+  std::vector<double> values = told;
+  std::vector<bool> replayed(rivals.size());
+  std::size_t next = 0;  // the choice
+  for (int i = 0; i <= kMostReplayed; ++i) {
+    const std::optional<double> value =
+        replays.value(rivals.plans()[next], rivals.job(next), speeds);
+    if (!value) {
+      return better_of(told, false);
+    }
+    values[next] = *value;
+    replayed[next] = true;
+    const std::optional<Winner> found = better_of(values, true);
+    if (!found || replayed[found->rival]) {
+      return found;
+    }
+    next = found->rival;
+  }
+  for (std::size_t k = 0; k < rivals.size(); ++k) {
+    if (!replayed[k]) {
+      values[k] = std::numeric_limits<double>::infinity();
+    }
+  }
+  return better_of(values, true);
+}
+
+constexpr int kMostForMemory = 8;  // replays
+
+/// The best plan that needs less memory than the choice.
+TippingPoint less_memory(const JobProblem& problem, const JobSearchResult& result,
+                         const Rivals& rivals, Replays replays) {
+  TippingPoint point{.what = "less memory"};
   const JobPlan& choice = rivals.plans().front();
-  const double now = rivals.value(choice, choice.floor);
-  TippingPoint less{"less memory", 0, {}, 0}, more{"more memory", 0, {}, 0};
-  double best = 0;
+  struct Left {
+    const JobPlan* plan;
+    double value;
+    bool replayed;
+  };
+  std::vector<Left> left;
   for (const auto* list : {&result.plans, &result.next}) {
     for (const JobPlan& plan : *list) {
-      const double value = rivals.value(plan, plan.floor);
-      if (plan.memory < choice.memory && (less.factor == 0 || value < best)) {
-        best = value;
-        less = {less.what, static_cast<double>(choice.memory.count()) / limit, plan,
-                1 - value / now};
+      if (plan.memory < choice.memory) {
+        left.push_back({&plan, rivals.value(plan, plan.floor), plan.priced});
       }
     }
   }
+  if (left.empty()) {
+    point.replayed = true;
+    return point;
+  }
+  auto best = std::ranges::min_element(left, {}, &Left::value);
+  for (int i = 0; i < kMostForMemory && !best->replayed; ++i) {
+    const std::optional<double> value =
+        replays.value(*best->plan, with_model(problem.base, best->plan->job), {});
+    if (!value) {
+      break;
+    }
+    best->value = *value;
+    best->replayed = true;
+    best = std::ranges::min_element(left, {}, &Left::value);
+  }
+  point.factor = static_cast<double>(choice.memory.count()) /
+                 static_cast<double>(problem.memory_limit.count());
+  point.instead = *best->plan;
+  point.gain = 1 - best->value / rivals.value(choice, choice.floor);
+  point.replayed = best->replayed;
+  return point;
+}
+
+/// The first plan that would win if it fitted.
+TippingPoint more_memory(const JobProblem& problem, const JobSearchResult& result,
+                         const Rivals& rivals, Replays replays) {
+  TippingPoint point{.what = "more memory"};
+  const JobPlan& choice = rivals.plans().front();
+  const double now = rivals.value(choice, choice.floor);
+  std::vector<std::pair<const JobPlan*, double>> hopes;
   for (const JobPlan& plan : result.misses) {
     JobPlan other = plan;  // nothing says that it is no better than the choice
     other.floor.step_s *= rivals.least_above();
-    const double factor = static_cast<double>(plan.memory.count()) / limit;
-    if (const double value = objective_value(problem, other);
-        value * kWorthwhile < now && (more.factor == 0 || factor < more.factor)) {
-      more = {more.what, factor, plan, 1 - value / now};
+    if (const double value = objective_value(problem, other); value * kWorthwhile < now) {
+      hopes.emplace_back(&plan, value);
     }
   }
-  points.push_back(std::move(less));
-  points.push_back(std::move(more));
+  std::ranges::stable_sort(hopes, {}, [](const auto& hope) { return hope.first->memory; });
+  int tries = 0;
+  for (const auto& [plan, told] : hopes) {
+    const std::optional<double> found =
+        tries++ < kMostForMemory ? replays.value(*plan, with_model(problem.base, plan->job), {})
+                                 : std::nullopt;
+    const double value = found.value_or(told);
+    if (value * kWorthwhile < now) {
+      point.factor = static_cast<double>(plan->memory.count()) /
+                     static_cast<double>(problem.memory_limit.count());
+      point.instead = *plan;
+      point.gain = 1 - value / now;
+      point.replayed = found.has_value();
+      return point;
+    }
+  }
+  point.replayed = !replays.refused();
+  return point;
 }
 
 }  // namespace
@@ -278,42 +415,45 @@ std::vector<PlanVariant> neighbours(const JobProblem& problem, const JobPlan& pl
   return all;
 }
 
-std::vector<TippingPoint> tipping_points(const JobProblem& problem, const JobSearchResult& result) {
+std::vector<TippingPoint> tipping_points(const JobProblem& problem, const JobSearchResult& result,
+                                         const PriceJobAt& price) {
   const Rivals known(problem, result);
-  std::vector<TippingPoint> points(2 * kParameters.size());
-  for_each_in_parallel(points.size(), problem.threads, [&](std::size_t i) {
+  constexpr std::size_t kOfRates = 2 * kParameters.size();
+  std::vector<TippingPoint> points(kOfRates + 2);
+  const auto of_rate = [&](std::size_t i, Replays replays) {
     const Parameter& parameter = kParameters[i / 2];
     const bool higher = i % 2 != 0;
-    TippingPoint& point = points[i];
-    point.what = fmt::format("{} {}", higher ? "higher" : "lower", parameter.name);
-    const auto bound_at = [&](double factor) {
+    TippingPoint point{.what = fmt::format("{} {}", higher ? "higher" : "lower", parameter.name)};
+    const auto speeds_at = [&](double factor) {
       Speeds speeds;
       speeds.*parameter.speed = higher ? factor : 1 / factor;
+      return speeds;
+    };
+    const auto bound_of = [&](const Speeds& speeds) {
       return std::make_unique<StepBound>(*problem.topology, problem.operator_time(), speeds);
     };
-    StepBound usual(*problem.topology, problem.operator_time());
     Rivals rivals = known;
-    rivals.climb(*bound_at(kFactors.back()), usual);
+    rivals.climb(*bound_of(speeds_at(kFactors.back())), *bound_of({}));
     for (const double factor : kFactors) {
-      const std::unique_ptr<StepBound> bound = bound_at(factor);
-      const double choice = rivals.value(0, *bound);
-      double best = choice;
-      std::size_t winner = 0;
-      for (std::size_t k = 1; k < rivals.size(); ++k) {
-        if (const double value = rivals.value(k, *bound); value < best) {
-          best = value;
-          winner = k;
-        }
-      }
-      if (winner > 0 && best * kWorthwhile < choice) {
-        point.factor = higher ? factor : 1 / factor;
-        point.instead = rivals.plans()[winner];
-        point.gain = 1 - best / choice;
-        break;
+      const Speeds speeds = speeds_at(factor);
+      const auto winner = winner_at(rivals, *bound_of(speeds), speeds, replays);
+      if (winner) {
+        point.factor = speeds.*parameter.speed;
+        point.instead = rivals.plans()[winner->rival];
+        point.gain = winner->gain;
+        point.replayed = winner->replayed;
+        return point;
       }
     }
+    point.replayed = !replays.refused();
+    return point;
+  };
+  for_each_in_parallel(points.size(), problem.threads, [&](std::size_t i) {
+    const Replays replays(problem, result, price);
+    points[i] = i < kOfRates    ? of_rate(i, replays)
+                : i == kOfRates ? less_memory(problem, result, known, replays)
+                                : more_memory(problem, result, known, replays);
   });
-  add_memory(problem, result, known, points);
   return points;
 }
 

@@ -13,6 +13,7 @@
 #include "generator/exact/stages.h"
 #include "planner/job/job_search.h"
 #include "planner/job/job_sensitivity.h"
+#include "planner/job/other_speeds.h"
 #include "tests/support/exact_models.h"
 #include "tests/support/replayed_job.h"
 #include "topologies/topology_file.h"
@@ -301,8 +302,25 @@ std::map<std::string, double> prices_with_nics_of(const Space& space,
   return prices;
 }
 
+/// Prices a plan of the space on its cluster with other rates.
+PriceJobAt price_at(const Space& space) {
+  return [&space](const Job& job, const Speeds& speeds, std::int64_t) -> Price {
+    FlowOptions flow;
+    flow.routes.pxn = true;
+    const OperatorTime time = [of = space.problem.operator_time(), speeds](const Operator& op) {
+      return Time::seconds(of(op).seconds() / speeds.compute);
+    };
+    PricedStep priced;
+    priced.step_s =
+        testing::replay_job(job, with_speeds(*space.problem.topology, speeds), time, flow)
+            .total.seconds();
+    return priced;
+  };
+}
+
 /// The search's choice is replayed on clusters with slower NICs: where the table says that it
-/// changes, it does, and where another plan is much better, the table says so.
+/// changes, it does, by as much as it says, and where another plan is much better, the table says
+/// so.
 TEST(PlanSearch, SensitivityNamesWhatChangesTheChoice) {
   Space space;
   space.problem.axes.gpus = {16};
@@ -315,12 +333,14 @@ TEST(PlanSearch, SensitivityNamesWhatChangesTheChoice) {
   const JobSearchResult found = space.search();
   ASSERT_TRUE(found.proven);
   const std::string choice = plan_text(found.plans.front().job);
-  const std::vector<TippingPoint> points = tipping_points(space.problem, found);
+  const std::vector<TippingPoint> points = tipping_points(space.problem, found, price_at(space));
   const auto point = std::ranges::find(points, "lower NIC bandwidth", &TippingPoint::what);
   ASSERT_NE(point, points.end());
+  EXPECT_TRUE(point->replayed);
   ASSERT_GT(point->factor, 0) << "16 GPUs of 4 servers on slow NICs take other plans";
   std::map<std::string, double> then = prices_with_nics_of(space, plans, 400 * point->factor);
-  EXPECT_LT(then.at(plan_text(point->instead.job)), then.at(choice));
+  EXPECT_NEAR(then.at(plan_text(point->instead.job)) / then.at(choice), 1 - point->gain, 1e-6);
+  EXPECT_GT(point->gain, 0.0009);
   for (const double factor : {1.25, 1.5, 2.0, 3.0, 4.0, 8.0}) {
     if (1 / factor > point->factor) {  // not said to change: nothing is better by much
       then = prices_with_nics_of(space, plans, 400 / factor);
@@ -331,13 +351,26 @@ TEST(PlanSearch, SensitivityNamesWhatChangesTheChoice) {
   }
 }
 
+/// Without replays closed forms stand for them, and the table says so.
+TEST(PlanSearch, SensitivityTellsClosedForms) {
+  Space space;
+  space.problem.axes.cp = {1};
+  const JobSearchResult found = space.search();
+  for (const TippingPoint& point :
+       tipping_points(space.problem, found,
+                      [](const Job&, const Speeds&, std::int64_t) { return Price(0); })) {
+    EXPECT_TRUE(!point.replayed || point.what.ends_with("memory")) << point.what;
+  }
+}
+
 /// The table's memory limit is the one at which the search takes another plan.
 TEST(PlanSearch, SensitivityNamesTheMemoryThatChangesTheChoice) {
   Space space;
   space.problem.axes.cp = {1};
   space.problem.axes.micro_batch = {1};
+  space.problem.axes.sharding = {Sharding::kNone, Sharding::kZero1};
   const JobSearchResult found = space.search();
-  const std::vector<TippingPoint> points = tipping_points(space.problem, found);
+  const std::vector<TippingPoint> points = tipping_points(space.problem, found, price_at(space));
   const auto less = std::ranges::find(points, "less memory", &TippingPoint::what);
   ASSERT_NE(less, points.end());
   ASSERT_GT(less->factor, 0);
@@ -348,8 +381,9 @@ TEST(PlanSearch, SensitivityNamesTheMemoryThatChangesTheChoice) {
   space.problem.memory_limit = Bytes(std::llround(limit) - 1);
   const JobSearchResult tighter = space.search();
   EXPECT_NE(plan_text(tighter.plans.front().job), choice);
+  EXPECT_NEAR(tighter.plans.front().step_s() / found.plans.front().step_s(), 1 - less->gain, 1e-9);
   // Backwards: from there more memory gives the choice back.
-  const std::vector<TippingPoint> back = tipping_points(space.problem, tighter);
+  const std::vector<TippingPoint> back = tipping_points(space.problem, tighter, price_at(space));
   const auto more = std::ranges::find(back, "more memory", &TippingPoint::what);
   ASSERT_NE(more, back.end());
   EXPECT_GT(more->factor, 1);
