@@ -257,7 +257,15 @@ bool HttpServer::Implementation::is_stopping() {
   return stopping;
 }
 
-HttpServer::HttpServer(const HttpSettings& settings, Handler handler)
+namespace {
+
+Error no_threads(const std::string& reason) {
+  return Error(fmt::format("cannot start threads: {}", reason));
+}
+
+}  // namespace
+
+HttpServer::HttpServer(const HttpSettings& settings, Handler handler) try
     : implementation_(std::make_unique<Implementation>(settings, std::move(handler))) {
   Implementation& server = *implementation_;
   try {
@@ -294,6 +302,10 @@ HttpServer::HttpServer(const HttpSettings& settings, Handler handler)
                                     : settings.socket);
   }
   server.loop = std::thread([&server] { server.context.run(); });
+} catch (const boost::system::system_error& error) {
+  throw no_threads(error.code().message());
+} catch (const std::system_error& error) {
+  throw no_threads(error.code().message());
 }
 
 void HttpServer::stop(std::chrono::seconds grace) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -138,7 +139,11 @@ void StepFolder::fold_ahead() {
   if (kept_ != nullptr && phases() > 1 && schedules_are_free &&
       kept_->folds[{kept_->network, pattern_}][1] == nullptr) {
     std::optional<Partition>* known = &kept_->partitions[pattern_][1];
-    ahead_ = std::async(std::launch::async, [this, known] { return make(1, known); });
+    try {
+      ahead_ = std::async(std::launch::async, [this, known] { return make(1, known); });
+    } catch (const std::system_error&) {
+      return;  // the system gives no more threads: fold(1) does it
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 //   FAIL_WITH=ENOSPC  or EIO: how
 //   FAIL_COUNT=FILE   appends the number of such calls to FILE at the end
 //   FAIL_CLOCK=1      each look at the time of day jumps to and fro by a year and more
+//   FAIL_THREADS=1    no thread can be started
 //
 // Counted are fopen for writing, fwrite, fflush, fclose, write, pwrite, fsync, fdatasync,
 // ftruncate, rename and mkdir; not what goes to standard error or into memory. Threads count
@@ -17,6 +18,7 @@
 #include <ctime>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -145,6 +147,12 @@ int rename(const char* from, const char* to) noexcept {
 int mkdir(const char* path, mode_t mode) noexcept {
   NEXT(mkdir);
   return fails() ? -1 : next(path, mode);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* settings, void* (*body)(void*),
+                   void* argument) noexcept {
+  NEXT(pthread_create);
+  return setting("FAIL_THREADS") != 0 ? EAGAIN : next(thread, settings, body, argument);
 }
 
 int clock_gettime(clockid_t clock, struct timespec* now) noexcept {

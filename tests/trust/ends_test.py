@@ -352,11 +352,27 @@ def clock_jumps():
                 fail(f"{name} with a clock that jumps: {second[0]} {second[2]} {second[1][:200]!r}")
 
 
+def no_threads():
+    """The system gives no threads (a limit of processes): the same answer, by the one that there is."""
+    settings = {"LD_PRELOAD": library, "FAIL_THREADS": "1"}
+    for name, command in some(COMMANDS.items(), 10):
+        with_threads, alone = fresh("threads"), fresh("alone")
+        first, second = run(words(command, with_threads)), run(words(command, alone), settings=settings)
+        count("runs without threads")
+        if second[0] != first[0] or (name not in VARYING and second[1].replace(str(alone).encode(), b"") !=
+                                     first[1].replace(str(with_threads).encode(), b"")):
+            fail(f"{name} without threads: {second[0]} {second[2]} {second[1][:200]!r}")
+    code, _, err = run(["serve", "--port", "0"], settings=settings)
+    count("runs without threads")
+    if code != 2 or "cannot start threads" not in err:
+        fail(f"serve without threads: {code} {err!r}")
+
+
 for test in (killed_at_random, goes_on_after_a_kill, out_of_memory, interrupted, packet_engine_dies, a_file_shrinks,
-             pipes_that_say_nothing, files_may_not_grow, no_standard_output, clock_jumps):
+             pipes_that_say_nothing, files_may_not_grow, no_standard_output, clock_jumps, no_threads):
     if len(sys.argv) > 3 and test.__name__ not in sys.argv[3:]:
         continue
-    if SANITIZED and test is out_of_memory:
+    if SANITIZED and test in (out_of_memory, no_threads):  # sanitizers have threads of their own
         continue
     began = time.monotonic()
     test()
