@@ -101,7 +101,8 @@ void check_moe(const Module& module, const Job& job) {
   check_divides(job.tp, "--tp", module.shared_ffn,
                 fmt::format("the width of the shared experts of {}", module.name),
                 ranks_for_tp(job));
-  if (module.shared_ffn > 0 && job.product_overlap.reduce) {
+  if (module.shared_ffn > 0 &&
+      (job.product_overlap.reduce || job.product_overlap.gradient_reduce)) {
     check_pieces(module.in, module.name, job);
   }
   if (job.tp > 1 && !job.sequence_parallel) {

@@ -20,30 +20,60 @@ class ExpertTransfers {
     expert_tp(name + " scatter", CommType::kReduceScatter, false);
     all_to_all(name, false);
   }
-  /// The shared experts' input, which is gathered over tp, and its products; their last product,
-  /// whose output is reduce-scattered.
-  void shared_in(const std::string& name, const std::vector<Operator>& products, bool overlap) {
+  /// What the shared experts multiply (`what`: their input, or their output's gradient), which is
+  /// gathered over tp, and its products.
+  void shared_in(const std::string& what, const std::vector<Operator>& products, bool overlap) {
+    if (sizes_.tp > 1 && sizes_.shares_largest) {
+      out_.transfer(module_.name + what + " largest value",
+                    {CommType::kAllReduce, RankGroup::kTp, Bytes(4), false});
+    }
+    const std::string name = module_.name + what + " gather";
     if (overlap) {
-      gather_and_multiply(out_, module_.name + name, shared(CommType::kAllGather, true), products,
-                          sizes_);
+      gather_and_multiply(out_, name, shared(CommType::kAllGather, true), products, sizes_);
       return;
     }
-    shared(name, CommType::kAllGather, true);
-    out_.compute_all(products);
-  }
-  void shared_out(const std::string& name, const std::vector<Operator>& products, bool overlap) {
-    if (overlap) {
-      multiply_and_reduce(out_, module_.name + name, shared(CommType::kReduceScatter, false),
-                          products, sizes_);
-      return;
-    }
-    out_.compute_all(products);
-    shared(name, CommType::kReduceScatter, false);
-  }
-  /// The shared experts' input or output over tp.
-  void shared(const std::string& name, CommType comm, bool operands) {
     if (sizes_.tp > 1) {
-      out_.transfer(module_.name + name, shared(comm, operands));
+      out_.transfer(name, shared(CommType::kAllGather, true));
+    }
+    out_.compute_all(products);
+  }
+  /// Their last product, whose output is reduce-scattered.
+  void shared_out(const std::vector<Operator>& products, bool overlap) {
+    const std::string name = module_.name + ".shared scatter";
+    if (overlap) {
+      multiply_and_reduce(out_, name, shared(CommType::kReduceScatter, false), products, sizes_);
+      return;
+    }
+    out_.compute_all(products);
+    if (sizes_.tp > 1) {
+      out_.transfer(name, shared(CommType::kReduceScatter, false));
+    }
+  }
+  /// The gradients of their first product, as of a column linear (pass.h): the input is gathered
+  /// again beside the input's gradient, whose reduction runs beside the weight's.
+  void shared_gradients(const ModuleOperators& in, ParameterCount ready, bool overlap) {
+    const bool cut = sizes_.tp > 1;
+    const std::string again = module_.name + ".shared gather again";
+    const std::string reduce = module_.name + ".shared gradient scatter";
+    const PassComm reduction = shared(CommType::kReduceScatter, false);
+    std::int32_t gathered = -1, reduced = -1;
+    if (cut) {
+      gathered = out_.beside(again, shared(CommType::kAllGather, true), out_.tail(), true);
+    }
+    if (overlap) {
+      multiply_and_reduce(out_, reduce, reduction, in.input_grad, sizes_);
+    } else {
+      out_.compute_all(in.input_grad);
+      if (cut) {
+        reduced = out_.beside(reduce, reduction, out_.tail());
+      }
+    }
+    if (gathered >= 0) {
+      out_.join(gathered);
+    }
+    out_.weight_gradients(in.weight_grad, ready);
+    if (reduced >= 0) {
+      out_.join(reduced);
     }
   }
 
@@ -95,9 +125,9 @@ void moe_forward(PassBuilder& out, const Module& module, const PassOptions& opti
   transfers.back(".combine");
   out.compute_all(moe.unpermute.forward);
   if (module.shared_ffn > 0) {
-    transfers.shared_in(".shared gather", moe.shared_in.forward, overlap.gather);
+    transfers.shared_in(".shared", moe.shared_in.forward, overlap.gather);
     out.compute_all(moe.shared_activation.forward);
-    transfers.shared_out(".shared scatter", moe.shared_out.forward, overlap.reduce);
+    transfers.shared_out(moe.shared_out.forward, overlap.reduce);
   }
 }
 
@@ -110,11 +140,11 @@ void moe_backward(PassBuilder& out, const Module& module, const PassOptions& opt
   ExpertTransfers transfers(out, module, sizes);
   if (module.shared_ffn > 0) {
     const std::int64_t shared = all.dense - all.replicated;
-    transfers.shared_in(".shared gradient gather", moe.shared_out.input_grad, overlap.gather);
+    transfers.shared_in(".shared gradient", moe.shared_out.input_grad, overlap.gather);
     out.weight_gradients(moe.shared_out.weight_grad, {shared / matrices, 0, 0});
     out.compute_all(moe.shared_activation.input_grad);
-    gradients(out, moe.shared_in, {shared - shared / matrices, 0, 0});
-    transfers.shared(".shared gradient scatter", CommType::kReduceScatter, false);
+    transfers.shared_gradients(moe.shared_in, {shared - shared / matrices, 0, 0},
+                               overlap.gradient_reduce);
   }
   out.compute_all(moe.unpermute.input_grad);
   transfers.outwards(".combine gradient", false);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -229,6 +231,36 @@ TEST(ExactPass, ExpertsDispatchAndCombine) {
   some.sizes.capacity = true;
   some.sizes.routed = 1.25;  // 256 copies x 1.25 over 8 experts: 40 each
   EXPECT_EQ(dispatched_rows(moe.front(), some.sizes), 320);
+}
+
+// Shared experts are an MLP cut over tp: what they read is gathered, and once more for the weight's
+// gradient, beside the input's; the reduction of that runs beside the weight's.
+TEST(ExactPass, SharedExpertsAreGatheredAgain) {
+  std::vector<Module> moe{testing::llama(1, kHidden, 8, 8, 1024, 1024, 8).blocks[0].modules.back()};
+  ASSERT_EQ(moe.front().kind, ModuleKind::kMoe);
+  moe.front().shared_ffn = 1024;
+  PassOptions some = options(2, true);
+  some.sizes.etp = 1;
+  EXPECT_THAT(transfers(forward_pass(moe, some)),
+              ElementsAre("allgather 1 tp", "reducescatter 1 tp"));
+  const Pass backward = backward_pass(moe, some);
+  EXPECT_THAT(transfers(backward),
+              ElementsAre("allgather 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
+  const auto step = [&](const char* name) -> const PassStep& {
+    return *std::ranges::find(backward.steps, name, &PassStep::name);
+  };
+  const auto place = [&](const char* name) {
+    return static_cast<std::int32_t>(&step(name) - backward.steps.data());
+  };
+  EXPECT_TRUE(step("moe.shared gather again").weights);
+  EXPECT_THAT(step("moe.shared.in weight gradient").after,
+              ElementsAre(place("moe.shared.in input gradient"), place("moe.shared gather again")));
+  EXPECT_THAT(step("moe.shared gradient scatter").after,
+              ElementsAre(place("moe.shared.in input gradient")));
+  // One scale a tensor: the largest value of the input, and of the output's gradient.
+  some.sizes.shares_largest = true;
+  EXPECT_EQ(transfers(forward_pass(moe, some)).size(), 3U);
+  EXPECT_EQ(transfers(backward_pass(moe, some)).size(), 4U);
 }
 
 TEST(ExactPass, Fp8GathersAndDispatchesOneByte) {

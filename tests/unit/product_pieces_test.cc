@@ -195,6 +195,9 @@ TEST(ProductPieces, SharedExpertsOverlap) {
   EXPECT_THAT(in_pieces({moe}, options(kDefault)),
               ElementsAre("moe.shared.in forward", "moe.shared.out forward",
                           "moe.shared.out input gradient"));
+  EXPECT_THAT(in_pieces({moe}, options(kAll)),
+              ElementsAre("moe.shared.in forward", "moe.shared.out forward",
+                          "moe.shared.out input gradient", "moe.shared.in input gradient"));
 }
 
 TEST(ProductPieces, StepsAreValidAndRun) {
