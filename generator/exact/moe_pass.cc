@@ -11,10 +11,11 @@ class ExpertTransfers {
   ExpertTransfers(PassBuilder& out, const Module& module, const RankSizes& sizes)
       : out_(out), module_(module), sizes_(sizes), rows_(dispatched_rows(module, sizes)) {}
 
-  /// To the ranks of the experts, then to all ranks that share each of them.
-  void outwards(const std::string& name, bool operands) {
-    all_to_all(name, operands);
-    expert_tp(name + " gather", CommType::kAllGather, operands);
+  /// To the ranks of the experts, then to all ranks that share each of them: what their products
+  /// read, tokens or the gradients of their outputs.
+  void outwards(const std::string& name) {
+    all_to_all(name, true);
+    expert_tp(name + " gather", CommType::kAllGather, true);
   }
   void back(const std::string& name) {
     expert_tp(name + " scatter", CommType::kReduceScatter, false);
@@ -118,7 +119,7 @@ void moe_forward(PassBuilder& out, const Module& module, const PassOptions& opti
   ExpertTransfers transfers(out, module, sizes);
   out.compute_all(moe.router.forward);
   out.compute_all(moe.permute.forward);
-  transfers.outwards(".dispatch", true);
+  transfers.outwards(".dispatch");
   out.compute_all(moe.expert_in.forward);
   out.compute_all(moe.expert_activation.forward);
   out.compute_all(moe.expert_out.forward);
@@ -147,7 +148,7 @@ void moe_backward(PassBuilder& out, const Module& module, const PassOptions& opt
                                overlap.gradient_reduce);
   }
   out.compute_all(moe.unpermute.input_grad);
-  transfers.outwards(".combine gradient", false);
+  transfers.outwards(".combine gradient");
   gradients(out, moe.expert_out, {0, all.expert / matrices, 0});
   out.compute_all(moe.expert_activation.input_grad);
   gradients(out, moe.expert_in, {0, all.expert - all.expert / matrices, 0});

@@ -68,7 +68,7 @@ struct PassOptions {
 ///   MoE             all-to-all over ep of the token copies, all-gather over expert tp; after the
 ///                   experts reduce-scatter and all-to-all back (GShard; Megatron Core, token
 ///                   dispatcher "alltoall"). Dispatched copies are of the operands' width (fp8: 1
-///                   byte, DeepSeek-V3 report, section 3.3), combined ones bf16.
+///                   byte), combined ones bf16 (DeepSeek-V3 report, section 3.3.3).
 ///   custom          what its author gives, behind its work
 ///   fp8             what is gathered or dispatched has its blocks' scales with it; with one scale
 ///   a
@@ -91,7 +91,8 @@ Pass forward_pass(std::span<const Module> modules, const PassOptions& options);
 ///   their gradients go round, and the gradients once
 ///                   more; all-gather: gathered again, gradients reduce-scattered; all-to-all:
 ///                   both ways as forward
-///   MoE             the forward transfers mirrored
+///   MoE             the forward transfers mirrored: the gradients of the experts' outputs are
+///                   dispatched, those of their inputs combined
 Pass backward_pass(std::span<const Module> modules, const PassOptions& options);
 
 /// Parameters of the modules on one rank, with a tied head's table where it is a copy.

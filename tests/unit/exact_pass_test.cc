@@ -276,6 +276,27 @@ TEST(ExactPass, Fp8GathersAndDispatchesOneByte) {
   EXPECT_THAT(bytes, ElementsAre(kRows / 2, kRows, kRows / 2, kRows));
 }
 
+// DeepSeek-V3 report, section 3.3.3: what is dispatched is in fp8, forward the experts' inputs and
+// backward the gradients of their outputs; what is combined stays bf16.
+TEST(ExactPass, Fp8DispatchesGradientsToo) {
+  const std::vector<Module> layer =
+      testing::llama(1, kHidden, 8, 8, 1024, 1024, 8).blocks[0].modules;
+  const std::span moe = std::span(layer).last(1);
+  PassOptions fp8 = options(2, true);
+  fp8.sizes.ep = 4;
+  fp8.sizes.etp = 2;
+  fp8.sizes.operand = 1;
+  for (const Pass& pass : {forward_pass(moe, fp8), backward_pass(moe, fp8)}) {
+    std::vector<Bytes> bytes;
+    for (const PassStep& step : pass.steps) {
+      if (step.transfer.comm != CommType::kNone) {
+        bytes.push_back(step.transfer.bytes);
+      }
+    }
+    EXPECT_THAT(bytes, ElementsAre(kRows / 2, kRows, 2 * kRows, kRows));
+  }
+}
+
 // Three all-reduces of one fp32 number a token.
 TEST(ExactPass, HeadReducesTheLossOverTheVocabulary) {
   const Model model = testing::gpt(1, kHidden, 8, 1024, 256);
