@@ -51,12 +51,20 @@ class ModuleList {
   static bool has_operands(const Module& module) {
     return module.kind != ModuleKind::kHead && module.kind != ModuleKind::kEmbedding;
   }
-  /// Of what a module reads, or of the gradient of what it writes.
+  /// Of what a module multiplies: what it reads, or the gradient of what it writes.
   PassComm gather_over_tp(const Module& module, std::int64_t width) const {
     return has_operands(module)
                ? PassComm{CommType::kAllGather, RankGroup::kTp,
                           operand_bytes(options_.sizes.tokens, width, options_.sizes), false}
                : over_tp(CommType::kAllGather, width, options_.sizes.activation);
+  }
+  /// Of what linears read, with what comes beside it and is not multiplied (shared_input.h).
+  PassComm gather_input(std::size_t i) const {
+    PassComm gather = gather_over_tp(modules_[i], inputs_[i].operand_width);
+    gather.bytes += over_tp(CommType::kAllGather, inputs_[i].width - inputs_[i].operand_width,
+                            options_.sizes.activation)
+                        .bytes;
+    return gather;
   }
   /// With a scale of its own a tensor is cut by the largest value on any rank.
   bool shares_largest(const Module& module) const {
@@ -152,7 +160,7 @@ void forward_steps(PassBuilder& out, std::span<const Module> modules, const Pass
       if (list.shares_largest(module)) {
         out.transfer(module.name + " largest value", ModuleList::largest());
       }
-      const PassComm gather = list.gather_over_tp(module, list.input(i).width);
+      const PassComm gather = list.gather_input(i);
       if (list.overlap(i).gather) {
         i = gathered_products(out, list, i, gather, sizes);
         continue;
@@ -194,7 +202,7 @@ void column_backward(PassBuilder& out, const ModuleList& list, std::size_t i,
   if (input.last) {
     gathered = sizes.sequence_parallel
                    ? out.beside(module.name + " gather again",
-                                list.gather_over_tp(module, input.width), out.tail(), true)
+                                list.gather_over_tp(module, input.operand_width), out.tail(), true)
                    : -1;
   }
   const auto reduction = [&] {

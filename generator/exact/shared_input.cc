@@ -20,6 +20,7 @@ std::vector<SharedInput> shared_inputs(std::span<const Module> modules) {
     } else {
       const bool shares = i > 0 && reads_columns(modules[i - 1]) && modules[i - 1].in == module.in;
       inputs[i].width = std::max(plain_output, module.in);
+      inputs[i].operand_width = module.in;
       inputs[i].first = !shares;
       if (shares) {
         inputs[i - 1].last = false;

@@ -12,15 +12,17 @@ namespace lockstep {
 /// backward pass and its gradient's reduction.
 struct SharedInput {
   bool first = true, last = true;  ///< of those that share, in forward order
-  std::int64_t width = 0;          ///< what is gathered
+  std::int64_t width = 0;          ///< what is gathered, and whose gradient is reduced
+  std::int64_t operand_width = 0;  ///< of it, what the linears multiply
 };
 
 /// Column linears and heads.
 bool reads_columns(const Module& module);
 
 /// By module; only what reads_columns() says something about is meaningful. A column linear behind
-/// a plain one reads that one's output, whole (DeepSeek's compressed keys and values with their
-/// rotary part); linears side by side that read the same width share.
+/// a plain one reads that one's output; what of it the linear does not multiply is gathered beside
+/// (DeepSeek's compressed keys and values, and the rotary part of the keys: Megatron Core,
+/// multi_latent_attention.py); linears side by side that read the same width share.
 std::vector<SharedInput> shared_inputs(std::span<const Module> modules);
 
 }  // namespace lockstep

@@ -178,7 +178,9 @@ TEST(ExactPass, ScalesOfFp8) {
 }
 
 // DeepSeek's attention: the compressed queries (1.5 times the hidden rows here) and the compressed
-// keys and values with their rotary part (twice) are gathered, each on its own.
+// keys and values (960) with the rotary part of the keys (64) are gathered, each on its own. The
+// rotary part is multiplied by no weight: it stays bf16 in fp8, and is not gathered again; but it
+// has a gradient.
 TEST(ExactPass, CompressedProjectionsAreGatheredApart) {
   using testing::linear;
   const std::vector<Module> mla{linear(ModuleKind::kPlainLinear, "q.down", 512, 768),
@@ -187,17 +189,30 @@ TEST(ExactPass, CompressedProjectionsAreGatheredApart) {
                                 linear(ModuleKind::kPlainLinear, "kv.down", 512, 1024),
                                 testing::norm("kv.norm", 960),
                                 linear(ModuleKind::kColumnLinear, "kv.up", 960, 4096)};
-  const Pass pass = forward_pass(mla, options(4, true));
-  std::vector<Bytes> gathered;
-  for (const PassStep& step : pass.steps) {
-    if (step.transfer.comm == CommType::kAllGather) {
-      gathered.push_back(step.transfer.bytes);
+  const auto moved = [](const Pass& pass, CommType comm) {
+    std::vector<std::int64_t> per_token;
+    for (const PassStep& step : pass.steps) {
+      if (step.transfer.comm == comm) {
+        per_token.push_back(step.transfer.bytes.count() / kSeq);
+      }
     }
+    return per_token;
+  };
+  PassOptions some = options(4, true);
+  for (const PassStep& step : forward_pass(mla, some).steps) {
     if (step.name == "kv.down forward" || step.name == "kv.norm forward") {
       EXPECT_EQ(step.op.kind == OperatorKind::kGemm ? step.op.m : kSeq / 4, kSeq / 4);
     }
   }
-  EXPECT_THAT(gathered, ElementsAre(Bytes(256 * 768 * 2), Bytes(256 * 1024 * 2)));
+  EXPECT_THAT(moved(forward_pass(mla, some), CommType::kAllGather), ElementsAre(2 * 768, 2 * 1024));
+  EXPECT_THAT(moved(backward_pass(mla, some), CommType::kAllGather), ElementsAre(2 * 960, 2 * 768));
+  EXPECT_THAT(moved(backward_pass(mla, some), CommType::kReduceScatter),
+              ElementsAre(2 * 1024, 2 * 768));
+  some.sizes.operand = 1;
+  EXPECT_THAT(moved(forward_pass(mla, some), CommType::kAllGather), ElementsAre(768, 960 + 2 * 64));
+  EXPECT_THAT(moved(backward_pass(mla, some), CommType::kAllGather), ElementsAre(960, 768));
+  EXPECT_THAT(moved(backward_pass(mla, some), CommType::kReduceScatter),
+              ElementsAre(2 * 1024, 2 * 768));
 }
 
 // Side by side, gate and up read the same input.
