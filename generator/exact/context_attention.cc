@@ -47,21 +47,27 @@ void ring_forward(PassBuilder& out, const Module& module, const RankSizes& sizes
   }
 }
 
-/// Chunks go round as forward. Each takes its gradients along: what a rank got from the one before
-/// and adds to in a round goes on to the next; in the last round home.
+/// Chunks go round once more, from the ranks where forward left them, so that after cp - 1 hops
+/// they are home. Their gradients follow, a round behind: the sum over the ranks before goes on
+/// while the rank's own part of the next chunk is computed (Transformer Engine,
+/// context_parallel.py).
 void ring_backward(PassBuilder& out, const Module& module, const RankSizes& sizes) {
   const Operator part = operators_of(module, sizes, Region::kTensor, sizes.cp).input_grad.front();
   const Bytes kv = kv_bytes(module, sizes);
-  std::vector<std::int32_t> source = out.tail(), gradients;
+  std::vector<std::int32_t> source = out.tail();
   for (std::int64_t round = 0; round < sizes.cp; ++round) {
-    std::int32_t received = -1;
+    std::vector<std::int32_t> received;
     if (round + 1 < sizes.cp) {
-      received = exchange(out, module.name + " ring backward", kv, source);
-      source = {received};
+      source = {exchange(out, module.name + " ring backward", kv, source)};
+      received = source;
     }
-    gradients.push_back(out.compute(part));
-    gradients = {exchange(out, module.name + " ring gradient", kv, std::move(gradients))};
-    out.join(received >= 0 ? received : gradients.front());
+    if (round > 0) {
+      received.push_back(exchange(out, module.name + " ring gradient", kv, out.tail()));
+    }
+    out.compute(part);
+    for (const std::int32_t each : received) {
+      out.join(each);
+    }
   }
 }
 

@@ -87,10 +87,10 @@ Pass forward_pass(std::span<const Module> modules, const PassOptions& options);
 ///                   product (else all-reduced there)
 ///   row linear, embedding
 ///                   sequence parallel: all-gather of the output's gradient
-///   attention       gathered heads: the gradient is reduce-scattered. Ring: keys and values with
-///   their gradients go round, and the gradients once
-///                   more; all-gather: gathered again, gradients reduce-scattered; all-to-all:
-///                   both ways as forward
+///   attention       gathered heads: the gradient is reduce-scattered. Ring: keys and values go
+///                   round again, and a round behind them their gradients, cp - 1 rounds each;
+///                   all-gather: gathered again, gradients reduce-scattered; all-to-all: both
+///                   ways as forward
 ///   MoE             the forward transfers mirrored: the gradients of the experts' outputs are
 ///                   dispatched, those of their inputs combined
 Pass backward_pass(std::span<const Module> modules, const PassOptions& options);
