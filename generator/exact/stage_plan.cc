@@ -38,6 +38,18 @@ std::int64_t products_of(const std::vector<Module>& modules, const RankSizes& si
   return products;
 }
 
+std::int64_t summed_parameters(const std::vector<Module>& modules, const RankSizes& sizes) {
+  const std::vector<Region> regions = regions_of(modules);
+  std::int64_t summed = 0;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const bool of_heads = modules[i].kind == ModuleKind::kNorm && regions[i] == Region::kTensor;
+    if (sizes.sequence_parallel || (sizes.tp > 1 && of_heads)) {
+      summed += parameters_of(modules[i], sizes).replicated;
+    }
+  }
+  return summed;
+}
+
 ModelUnit make_unit(const std::vector<Module>& modules, const PassOptions& options,
                     const OperatorTime& time, Time launch) {
   ModelUnit unit;
@@ -48,6 +60,7 @@ ModelUnit make_unit(const std::vector<Module>& modules, const PassOptions& optio
   unit.input_backward = fold(parts.input, time, launch);
   unit.weight_backward = fold(parts.weights, time, launch);
   unit.parameters = parameters_of(modules, options);
+  unit.summed_parameters = summed_parameters(modules, options.sizes);
   unit.residual_width = residual_width(modules);
   unit.products = products_of(modules, options.sizes);
   return unit;
@@ -144,6 +157,16 @@ ParameterCount StagePlan::parameters(std::int64_t stage) const {
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     for (const PlacedUnit& placed : units(stage, chunk)) {
       sum += placed.unit->parameters;
+    }
+  }
+  return sum;
+}
+
+std::int64_t StagePlan::summed_parameters(std::int64_t stage) const {
+  std::int64_t sum = 0;
+  for (std::int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (const PlacedUnit& placed : units(stage, chunk)) {
+      sum += placed.unit->summed_parameters;
     }
   }
   return sum;

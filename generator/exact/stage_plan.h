@@ -17,6 +17,10 @@ struct ModelUnit {
   FoldedPass input_backward, weight_backward;  ///< the two parts of `backward`
   const FoldedPass& pass(const PipelineSlot& slot) const;
   ParameterCount parameters;
+  /// Of those, the ones whose gradients each tensor-parallel rank has a part of: with sequence
+  /// parallelism all that they hold whole, else norms of heads, which are cut (Megatron Core,
+  /// finalize_model_grads.py).
+  std::int64_t summed_parameters = 0;
   std::int64_t residual_width = 0;  ///< features of a token it hands on
   std::int64_t products = 0;        ///< weights on a rank whose products take fp8 operands
 };
@@ -38,6 +42,7 @@ class StagePlan {
   /// The units of a chunk in forward order.
   std::vector<PlacedUnit> units(std::int64_t stage, std::int64_t chunk) const;
   ParameterCount parameters(std::int64_t stage) const;
+  std::int64_t summed_parameters(std::int64_t stage) const;
   /// What a chunk sends on to the next virtual stage for a microbatch: a rank's rows of the
   /// residual stream (Megatron Core, p2p_communication.py), in bf16 also with fp8.
   Bytes output_bytes(std::int64_t stage, std::int64_t chunk) const;

@@ -48,6 +48,7 @@ Variables stage_variables(const Job& job, const StagePlan& plan, std::int64_t st
       {"dense_parameters", real(parameters.dense)},
       {"expert_parameters", real(parameters.expert)},
       {"replicated_parameters", real(parameters.replicated)},
+      {"summed_parameters", real(plan.summed_parameters(stage))},
       {"tied_parameters", real(plan.tied_parameters())},
       {"parameter_width", real(sizes.parameter)},
       {"gradient_width", real(sizes.gradient)},

@@ -92,6 +92,44 @@ TEST(ExactStepEnd, FirstAndLastStageAddUpTheTiedEmbedding) {
               IsEmpty());
 }
 
+// Llama of 4 layers with norms over heads of 16 of queries and keys, tp 2, dp 2. Without sequence
+// parallelism each rank has a part of these norms' gradients alone (Megatron Core sums them with
+// qk_layernorm), with it also of the others', of 128; where gradients are cut over dp, of half.
+TEST(ExactStepEnd, PartsOfReplicatedGradientsAreSummed) {
+  Job job;
+  job.model = testing::llama(4, 128, 8, 8, 256, 256);
+  job.gpus = 4;
+  job.tp = 2;
+  job.seq = 128;
+  job.global_batch = 2;
+  const auto summed = [&] {
+    const Workload workload = exact_workload(job, one_us);
+    Bytes bytes;
+    for (const std::int32_t place : places(table_of(workload), 0, OpType::kReplicatedGradients)) {
+      const Op& op = at(table_of(workload), 0, place);
+      EXPECT_EQ(family_of(table_of(workload), op).name, "tp");
+      bytes += op.bytes;
+    }
+    return bytes;
+  };
+  EXPECT_EQ(summed(), Bytes());
+  std::vector<Module>& layer = job.model.blocks[0].modules;
+  for (const char* name : {"q_norm", "k_norm"}) {
+    Module norm = testing::norm(name, 128);
+    norm.in = 16;
+    layer.insert(layer.begin() + 2, norm);
+  }
+  EXPECT_EQ(summed(), Bytes(4 * 2 * 16 * 4));
+  job.sequence_parallel = true;
+  EXPECT_EQ(summed(), Bytes((4 * (2 * 16 + 2 * 128) + 128) * 4));
+  job.sharding = Sharding::kZero1;
+  EXPECT_EQ(summed(), Bytes((4 * (2 * 16 + 2 * 128) + 128) * 4));
+  for (const Sharding sharding : {Sharding::kZero2, Sharding::kZero3}) {
+    job.sharding = sharding;
+    EXPECT_EQ(summed(), Bytes((4 * (2 * 16 + 2 * 128) + 128) * 4 / 2));
+  }
+}
+
 // The norm of all gradients is a barrier: one number over a copy of the model, or over all ranks
 // where each holds its own part of the optimizer; the optimizer comes behind it, on every stage.
 TEST(ExactStepEnd, TheOptimizerWaitsForTheNormOfAll) {
