@@ -31,10 +31,13 @@ Json phase_json(const PhaseResult& phase) {
 Json parallel_json(const StepResult& result) {
   const Parallelism& p = result.parallel;
   Json json = {{"tp", p.tp}, {"ep", p.ep}, {"pp", p.pp}, {"vpp", p.vpp}, {"ga", p.ga}};
+  if (p.cp > 1) {
+    json["cp"] = p.cp;
+  }
   if (p.tp > 0 && p.pp > 0) {
     // Of several jobs the first one's.
     const std::int64_t gpus = result.jobs.size() > 1 ? p.gpus : result.gpus;
-    json["dp"] = gpus / (p.tp * p.pp);
+    json["dp"] = gpus / (p.tp * p.cp * p.pp);
   }
   return json;
 }

@@ -136,9 +136,10 @@ class Writer {
     std::string text =
         several ? fmt::format("{} GPUs, {} jobs; the first: ", result_.gpus, result_.jobs.size())
                 : "";
-    text += fmt::format("{} GPUs: tp {}, pp {}", gpus, p.tp, p.pp);
+    text += fmt::format("{} GPUs: tp {}, {}pp {}", gpus, p.tp,
+                        p.cp > 1 ? fmt::format("cp {}, ", p.cp) : "", p.pp);
     if (p.tp > 0 && p.pp > 0) {
-      text += fmt::format(", dp {}", gpus / (p.tp * p.pp));
+      text += fmt::format(", dp {}", gpus / (p.tp * p.cp * p.pp));
     }
     return text + fmt::format(", ep {}, {} micro-batch{}", p.ep, p.ga, p.ga == 1 ? "" : "es");
   }

@@ -132,10 +132,11 @@ std::string describe(const Workload& workload) {
   auto end = std::back_inserter(out);
   for (const JobSummary& job : summarize(workload)) {
     const Parallelism& parallel = job.parallel;
-    fmt::format_to(end, "job {}: {} GPUs, tp {}, ep {}, pp {}, vpp {}, ga {}\n",
+    fmt::format_to(end, "job {}: {} GPUs, tp {}, {}ep {}, pp {}, vpp {}, ga {}\n",
                    printable(job.name),
                    parallel.gpus == 0 ? "unknown number of" : fmt::format("{}", parallel.gpus),
-                   parallel.tp, parallel.ep, parallel.pp, parallel.vpp, parallel.ga);
+                   parallel.tp, parallel.cp > 1 ? fmt::format("cp {}, ", parallel.cp) : "",
+                   parallel.ep, parallel.pp, parallel.vpp, parallel.ga);
     const std::size_t shown = std::min(job.ranks.size(), kProgramsShown);
     for (std::size_t i = 0; i < shown; ++i) {
       append_ranks(job.ranks[i], job.rank_by_rank ? "operations" : "layers", out);

@@ -25,6 +25,7 @@ void check_parallelism(const Parallelism& parallel, const std::string& path) {
   constexpr std::int64_t kMaxCount = std::numeric_limits<std::int32_t>::max();
   check_range(parallel.gpus, 0, kMaxGpus, path + ".gpus");
   check_range(parallel.tp, 1, kMaxGpus, path + ".tp");
+  check_range(parallel.cp, 1, kMaxGpus, path + ".cp");
   check_range(parallel.ep, 1, kMaxGpus, path + ".ep");
   check_range(parallel.pp, 1, kMaxGpus, path + ".pp");
   check_range(parallel.vpp, 0, kMaxCount, path + ".vpp");

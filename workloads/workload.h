@@ -22,6 +22,7 @@ struct Parallelism {
   std::int64_t tp = 1, ep = 1, pp = 1;
   std::int64_t vpp = 1;  ///< model chunks per stage; AICB writes its layers per stage here
   std::int64_t ga = 1;   ///< microbatches per step (gradient accumulation)
+  std::int64_t cp = 1;   ///< context-parallel ranks; SimAI's text has no word for them
   friend bool operator==(const Parallelism&, const Parallelism&) = default;
 };
 

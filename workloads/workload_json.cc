@@ -95,10 +95,11 @@ GroupKind group_of(const JsonView& view) {
 }
 
 Parallelism read_parallelism(const JsonView& view) {
-  allow(view, {"gpus", "tp", "ep", "pp", "vpp", "ga"});
+  allow(view, {"gpus", "tp", "cp", "ep", "pp", "vpp", "ga"});
   Parallelism out;
   out.gpus = integer_or(view, "gpus", 0, kMaxGpus, 0);
   out.tp = integer_or(view, "tp", 1, kMaxGpus, 1);
+  out.cp = integer_or(view, "cp", 1, kMaxGpus, 1);
   out.ep = integer_or(view, "ep", 1, kMaxGpus, 1);
   out.pp = integer_or(view, "pp", 1, kMaxGpus, 1);
   out.vpp = integer_or(view, "vpp", 0, kMax32, 1);

@@ -54,8 +54,12 @@ void write_array(Output& out, std::string_view indent, std::string_view key, con
 }
 
 Json parallelism_json(const Parallelism& parallel) {
-  return {{"gpus", parallel.gpus}, {"tp", parallel.tp},   {"ep", parallel.ep},
-          {"pp", parallel.pp},     {"vpp", parallel.vpp}, {"ga", parallel.ga}};
+  Json json = {{"gpus", parallel.gpus}, {"tp", parallel.tp},   {"ep", parallel.ep},
+               {"pp", parallel.pp},     {"vpp", parallel.vpp}, {"ga", parallel.ga}};
+  if (parallel.cp > 1) {
+    json["cp"] = parallel.cp;
+  }
+  return json;
 }
 
 /// Without what a reader assumes.

@@ -376,6 +376,7 @@ Workload mixed_workload(const MixedJob& mixed, std::span<const OperatorTime> tim
   out.name = mixed.base.model.name.empty() ? "job" : mixed.base.model.name;
   out.parallel.gpus = last_rank + 1;
   out.parallel.tp = mixed.base.tp;
+  out.parallel.cp = mixed.base.cp;
   out.parallel.ep = mixed.base.ep;
   out.parallel.pp = 1;  // of some, and not of others
   out.work = std::move(table);

@@ -35,7 +35,7 @@ Workload workload_of_stages(const Job& job, std::vector<OpProgram> programs,
   Workload workload;
   WorkloadJob& out = workload.jobs.emplace_back();
   out.name = job.model.name.empty() ? "job" : job.model.name;
-  out.parallel = {job.gpus, job.tp, job.ep, job.pp, job.vpp, job.microbatches()};
+  out.parallel = {job.gpus, job.tp, job.ep, job.pp, job.vpp, job.microbatches(), job.cp};
   out.work = OpTable{std::move(groups), std::move(programs)};
   return workload;
 }

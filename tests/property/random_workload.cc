@@ -234,6 +234,7 @@ WorkloadJob random_op_job(Rng& rng) {
   }
   WorkloadJob job;
   job.parallel.gpus = gpus;
+  job.parallel.cp = rng.between(1, 4);
   job.work = builder.take();
   return job;
 }

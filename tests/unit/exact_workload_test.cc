@@ -285,6 +285,16 @@ void expect_sound(const Job& job, const std::string& what) {
   }
 }
 
+// What a file says of the cut, for those who read the workload without the job.
+TEST(ExactWorkload, SaysHowItIsCut) {
+  Job job = uniform_job(2, 2, 4);
+  job.gpus = 8;
+  job.cp = 2;
+  job.global_batch = 8;
+  EXPECT_EQ(exact_workload(job, uniform).jobs[0].parallel,
+            (Parallelism{.gpus = 8, .pp = 2, .vpp = 2, .ga = 4, .cp = 2}));
+}
+
 TEST(ExactWorkload, EveryShapeIsValidAndRuns) {
   for (std::size_t i = 0; i < shapes().size(); ++i) {
     for (const Sharding sharding :

@@ -147,6 +147,16 @@ TEST(BusiestPorts, TiesAreBrokenByPort) {
   EXPECT_EQ(loads[0].utilisation, 0.5);
 }
 
+TEST(StepJson, ContextParallelRanksAreNotDataParallel) {
+  StepResult r = small_step();
+  r.parallel.cp = 2;
+  const Topology topology = small_topology();
+  const Json parallel = Json::parse(step_json(r, &topology))["parallel"];
+  EXPECT_EQ(parallel["cp"], 2);
+  EXPECT_EQ(parallel["dp"], 1);
+  EXPECT_THAT(step_table(r, &topology, 100), HasSubstr("4 GPUs: tp 2, cp 2, pp 1, dp 1, ep 1"));
+}
+
 TEST(StepJson, Golden) {
   StepResult r = small_step();
   r.layers.resize(2);
