@@ -59,7 +59,7 @@ struct Job {
   ContextComm context_comm = ContextComm::kRing;
   std::int64_t gradient_bucket = 0;  ///< parameters a bucket; 0: Megatron's max(40e6, 1e6 dp)
   bool overlap_gradients = true, overlap_parameters = true;
-  double moe_capacity = 0;   ///< capacity factor; 0: dropless
+  double moe_capacity = 0;   ///< factor that experts' inputs are cut and padded to; 0: dropless
   double moe_imbalance = 1;  ///< tokens of the fullest expert rank over the mean
   std::string schedule = "1f1b";
   std::string gpu_type = "H100";

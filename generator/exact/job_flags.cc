@@ -164,7 +164,7 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
     {"no_overlap_parameters", "", ArgKind::kSwitch, "",
      "parameters are gathered after the optimizer, not ahead of the next step's passes"},
     {"moe_capacity", "moe_expert_capacity_factor", ArgKind::kText, "0",
-     "capacity factor of experts; 0: no token is dropped"},
+     "capacity factor that experts' inputs are cut and padded to; 0: no token is dropped"},
     {"moe_imbalance", "", ArgKind::kText, "1", "tokens of the fullest expert rank over the mean"},
     {"gpu_type", "", ArgKind::kText, "H100",
      "whose times are used; on a topology with GPUs of one type theirs unless given"},

@@ -268,8 +268,12 @@ class JobReader {
   }
 
   void read_experts() {
+    // Without padding an expert has the tokens that are sent to it, up to its capacity.
+    const bool padded = launch_.has("moe-pad-expert-input-to-capacity");
+    const double fullest = to_double(args_.text("moe_imbalance")).value_or(1);
     if (const auto capacity = launch_.number("moe-expert-capacity-factor");
-        capacity && *capacity > 0 && !args_.given("moe_capacity")) {
+        capacity && *capacity > 0 && !args_.given("moe_capacity") &&
+        (padded || *capacity < fullest)) {
       set("moe_capacity", *launch_.text("moe-expert-capacity-factor"),
           "moe-expert-capacity-factor");
     }

@@ -85,7 +85,8 @@ TEST(MegatronArgs, EveryFlagReachesTheJob) {
           "--recompute-granularity selective --cp-comm-type a2a --use-tp-pp-dp-mapping "
           "--attention-dropout 0 --hidden-dropout 0.0 --attention-backend unfused "
           "--expert-model-parallel-size 2 --expert-tensor-parallel-size 2 "
-          "--moe-expert-capacity-factor 1.25 --ddp-bucket-size 1000 "
+          "--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity "
+          "--ddp-bucket-size 1000 "
           "--make-vocab-size-divisible-by 64")
           .job;
   EXPECT_EQ(job.tp * 100 + job.pp * 10 + job.vpp, 222);
@@ -105,6 +106,17 @@ TEST(MegatronArgs, EveryFlagReachesTheJob) {
   EXPECT_EQ(job.moe_capacity, 1.25);
   EXPECT_EQ(job.gradient_bucket, 1000);
   EXPECT_EQ(job.vocab_multiple, 64);
+}
+
+// Tokens beyond an expert's capacity are dropped; below it nothing is filled up unless asked for.
+TEST(MegatronArgs, CapacityFillsUpWhereItIsPadded) {
+  const auto capacity = [](const std::string& flags, const std::vector<std::string>& own = {}) {
+    return job_of(std::string(kSmall) + flags, own).job.moe_capacity;
+  };
+  EXPECT_EQ(capacity("--moe-expert-capacity-factor 1.25"), 0);
+  EXPECT_EQ(capacity("--moe-expert-capacity-factor 0.5"), 0.5);
+  EXPECT_EQ(capacity("--moe-expert-capacity-factor 1.25", {"--moe-imbalance", "1.5"}), 1.25);
+  EXPECT_EQ(capacity("--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity"), 1.25);
 }
 
 // What overlaps with a whole product does so always; without the first flag the others say nothing.
