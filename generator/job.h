@@ -53,6 +53,8 @@ struct Job {
   Recompute recompute = Recompute::kNone;
   Precision precision = Precision::kBf16;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
+  /// Of a gradient as it is added up and reduced, 2 or 4; 0: 4, in fp16 2. In fp32 always 4.
+  std::int64_t gradient_bytes = 0;
   bool flash_attention = true;  ///< scores are never kept in memory
   bool dropout = false;         ///< on attention's scores and on what joins the residual
   Sharding sharding = Sharding::kNone;

@@ -107,6 +107,8 @@ std::vector<std::string> megatron_job_flags(const Job& job) {
         "--use-distributed-optimizer --use-megatron-fsdp --data-parallel-sharding-strategy {}",
         job.sharding == Sharding::kZero2 ? "optim_grads" : "optim_grads_params"));
   }
+  set(job.gradient_bytes == 2, "grad-reduce-in-bf16");
+  set(job.gradient_bytes == 4, "accumulate-allreduce-grads-in-fp32");
   set(job.overlap_gradients, "overlap-grad-reduce");
   set(job.overlap_parameters && job.sharding != Sharding::kNone, "overlap-param-gather");
   set(job.precision == Precision::kBf16 || job.precision == Precision::kFp8, "bf16");

@@ -120,6 +120,9 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
     {"precision", "", ArgKind::kText, "bf16", "of matrix products", "bf16 fp16 fp32 fp8"},
     {"fp8_recipe", "", ArgKind::kText, "delayed", "how fp8's operands are scaled",
      "delayed tensorwise blockwise mxfp8"},
+    {"grad_reduce_in_bf16", "", ArgKind::kSwitch, "",
+     "gradients are added up and reduced in 16 bits; in fp32 unless given, but those of fp16"},
+    {"accumulate_allreduce_grads_in_fp32", "", ArgKind::kSwitch, "", "those of fp16 in fp32, too"},
     {"make_vocab_size_divisible_by",
      "",
      ArgKind::kInteger,
@@ -296,6 +299,9 @@ Job job_from_flags(const ArgValues& args) {
   job.micro_batch = args.integer("mbs");
   job.precision = precision_of(args.text("precision"));
   job.fp8_recipe = fp8_recipe_of(args.text("fp8_recipe"));
+  job.gradient_bytes = args.on("grad_reduce_in_bf16")                  ? 2
+                       : args.on("accumulate_allreduce_grads_in_fp32") ? 4
+                                                                       : 0;
   job.vocab_multiple = args.integer("make_vocab_size_divisible_by");
   job.recompute = recompute_of(args.text("recompute"));
   job.flash_attention = !args.on("no_flash_attention");

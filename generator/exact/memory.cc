@@ -162,9 +162,7 @@ void fill_states(const Job& job, StageMemory& memory) {
     return ceil_div(memory.parameters.dense, cut ? dense_shards(job) : 1) +
            ceil_div(memory.parameters.expert, cut ? expert_shards(job) : 1);
   };
-  const std::int64_t state = job.precision == Precision::kFp32   ? 8
-                             : job.precision == Precision::kFp16 ? 16
-                                                                 : 12;
+  const std::int64_t state = job.precision == Precision::kFp32 ? 8 : sizes.gradient == 2 ? 16 : 12;
   memory.optimizer = Bytes(held(Sharding::kZero1)) * state;
   memory.gradients = Bytes(held(Sharding::kZero2)) * sizes.gradient;
   memory.weights = Bytes(held(Sharding::kZero3)) * sizes.parameter;

@@ -68,8 +68,9 @@ ModelMemory model_memory(const Job& job);
 /// Weights, gradients and optimizer state of a parameter (Megatron Core, dist_optimizer.md; ZeRO,
 /// Rajbhandari et al. 2020, section 3.1), before they are cut:
 ///     bf16, fp8   2 + 4 + 12     fp32 gradients; fp32 copy and two moments
-///     fp16        2 + 2 + 16     and an fp32 copy of the gradient
+///     fp16        2 + 2 + 16     and an fp32 copy of the gradient, which is in 16 bits
 ///     fp32        4 + 4 + 8
+/// (gradients of bf16 in 16 bits or of fp16 in fp32: as the line of such gradients).
 /// ZeRO-1 cuts the last over the ranks with the same parameters, ZeRO-2 the last two, ZeRO-3 all
 /// (of hsdp_replicas copies each by itself).
 ///

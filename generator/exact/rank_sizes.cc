@@ -53,7 +53,10 @@ RankSizes rank_sizes(const Job& job) {
   sizes.scale_sharers = fp8 && blocks ? 32 : 0;
   sizes.shares_largest = fp8 && job.fp8_recipe == Fp8Recipe::kTensorwise;
   sizes.parameter = fp32 ? 4 : 2;
-  sizes.gradient = job.precision == Precision::kFp16 ? 2 : 4;
+  sizes.gradient = fp32                                ? 4
+                   : job.gradient_bytes > 0            ? static_cast<int>(job.gradient_bytes)
+                   : job.precision == Precision::kFp16 ? 2
+                                                       : 4;
   return sizes;
 }
 

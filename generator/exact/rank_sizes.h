@@ -30,8 +30,9 @@ struct RankSizes {
   /// one scale a tensor, from its own values).
   bool shares_largest = false;
   int parameter = 2;  ///< 4 in fp32
-  /// Of gradients, in memory and on the wire: 4, but 2 in fp16 (Megatron Core accumulates and
-  /// reduces those of bf16 in fp32: arguments.py, accumulate_allreduce_grads_in_fp32).
+  /// Of gradients, in memory and on the wire: 4, but 2 in fp16, unless the job says it (Megatron
+  /// Core accumulates and reduces those of bf16 in fp32: arguments.py,
+  /// accumulate_allreduce_grads_in_fp32, grad_reduce_in_bf16).
   int gradient = 4;
   friend bool operator==(const RankSizes&, const RankSizes&) = default;
 };

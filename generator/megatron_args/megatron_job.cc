@@ -51,7 +51,6 @@ constexpr auto kUnmodelled = std::to_array<Unmodelled>({
     {"delay-wgrad-compute", "weight gradients follow their input's"},
     {"defer-embedding-wgrad-compute", "the head's weight gradient is not put off"},
     {"num-distributed-optimizer-instances", "the optimizer is cut over all data-parallel ranks"},
-    {"grad-reduce-in-bf16", "gradients are reduced in fp32"},
     {"fp8-param-gather", "parameters are gathered in bf16"},
     {"optimizer-cpu-offload", "the optimizer's state stays on the GPU"},
     {"cpu-offloading", "activations stay on the GPU"},
@@ -69,8 +68,8 @@ constexpr auto kUnmodelled = std::to_array<Unmodelled>({
 
 /// What every job of ours does anyway.
 constexpr auto kImplied = std::to_array<std::string_view>(
-    {"moe-grouped-gemm", "use-mcore-models", "accumulate-allreduce-grads-in-fp32",
-     "disable-tp-comm-bulk-dgrad", "disable-tp-comm-bulk-wgrad", "tp-comm-bootstrap-backend"});
+    {"moe-grouped-gemm", "use-mcore-models", "disable-tp-comm-bulk-dgrad",
+     "disable-tp-comm-bulk-wgrad", "tp-comm-bootstrap-backend"});
 
 class JobReader {
  public:
@@ -231,6 +230,9 @@ class JobReader {
     if (const auto recipe = launch_.text("fp8-recipe"); recipe && !args_.given("fp8_recipe")) {
       set("fp8_recipe", *recipe, "fp8-recipe");
     }
+    turn_on("grad_reduce_in_bf16", launch_.has("grad-reduce-in-bf16"));
+    turn_on("accumulate_allreduce_grads_in_fp32",
+            launch_.has("accumulate-allreduce-grads-in-fp32"));
   }
 
   void read_sharding() {

@@ -129,12 +129,14 @@ TEST(ExactMemory, PeaksOfManyMicrobatchesAreThoseOfTheWholeOrder) {
 TEST(ExactMemory, StatesOfAParameterAsPublished) {
   struct Row {
     Precision precision;
-    std::int64_t whole, fixed, cut;
+    std::int64_t whole, fixed, cut, gradient = 0;
   };
   for (const Row& row : {Row{Precision::kFp16, 20, 4, 16}, Row{Precision::kBf16, 18, 6, 12},
-                         Row{Precision::kFp32, 16, 8, 8}}) {
+                         Row{Precision::kFp32, 16, 8, 8}, Row{Precision::kFp16, 18, 6, 12, 4},
+                         Row{Precision::kBf16, 20, 4, 16, 2}, Row{Precision::kFp32, 16, 8, 8, 2}}) {
     Job job = gpt_job(1, false);
     job.precision = row.precision;
+    job.gradient_bytes = row.gradient;
     job.gpus = 4;
     job.global_batch = 4 * kBatch;
     StageMemory memory = memory_by_stage(job)[0];

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/exact/job_flags.h"
+#include "generator/exact/rank_sizes.h"
 #include "generator/megatron_args/megatron_job.h"
 #include "generator/megatron_args/moe_layers.h"
 #include "generator/model/parameters.h"
@@ -106,6 +107,21 @@ TEST(MegatronArgs, EveryFlagReachesTheJob) {
   EXPECT_EQ(job.moe_capacity, 1.25);
   EXPECT_EQ(job.gradient_bucket, 1000);
   EXPECT_EQ(job.vocab_multiple, 64);
+}
+
+// fp32 but for fp16, and as the flags say.
+TEST(MegatronArgs, WidthOfGradients) {
+  const auto width = [](const std::string& flags) {
+    const Read read = job_of(std::string(kSmall) + flags);
+    EXPECT_THAT(read.warnings, IsEmpty());
+    return rank_sizes(read.job).gradient;
+  };
+  EXPECT_EQ(width("--bf16"), 4);
+  EXPECT_EQ(width("--bf16 --accumulate-allreduce-grads-in-fp32"), 4);
+  EXPECT_EQ(width("--bf16 --grad-reduce-in-bf16"), 2);
+  EXPECT_EQ(width("--fp16"), 2);
+  EXPECT_EQ(width("--fp16 --accumulate-allreduce-grads-in-fp32"), 4);
+  EXPECT_EQ(width("--grad-reduce-in-bf16"), 4);  // of fp32
 }
 
 // Tokens beyond an expert's capacity are dropped; below it nothing is filled up unless asked for.
