@@ -17,7 +17,9 @@ fail() {
 
 before=$(ls -A)
 count=0
+no_charts=$(lockstep --version | grep "ECharts .*not built in" || true)
 while read -r file; do
+  [[ $file != docs/report.md || -z $no_charts ]] || continue
   fences=$(grep -c '^```sh$' "$file" || true)
   for ((n = 1; n <= fences; ++n)); do
     first=$(awk -v wanted="$n" '/^```sh$/ { ++number; getline; if (number == wanted) print $1 }' "$file")
