@@ -49,7 +49,7 @@ COMMANDS = {
     "manual": ["manual", "-o", "@O@/man"],
     "profile": ["profile", "--model", "llama3-8b", "--num-layers", "2", "--gpus", "1", "--list"],
     "run": ["run", "--workload", "tests/data/run/one-gpu.txt", "--transport", "control", "-o", "@O@/run"],
-    "goodput": ["goodput", "--step", "1s", "--gpus", "8", "--gpu-mtbf", "1y"],
+    "goodput": ["goodput", "--step", "1s", "--gpus", "8", "--gpu-mtbf", "1y", "--runs", "16"],
     "doctor": ["doctor"],
 }
 PACKET = {

@@ -62,7 +62,7 @@ READERS = {
     "health": ["health", "@F@"],
     "report": ["report", "@F@", "-o", "-"],
     "sweep": ["sweep", "@F@", "-o", "@O@"],
-    "goodput --from": ["goodput", "--from", "@F@", "--gpus", "8", "--gpu-mtbf", "1y"],
+    "goodput --from": ["goodput", "--from", "@F@", "--gpus", "8", "--gpu-mtbf", "1y", "--runs", "16"],
     "profile --from": ["profile", "--model", "llama3-8b", "--gpus", "1", "--from", "@F@", "-o", "@O@"],
     "run --workload": ["run", "--workload", "@F@", "--dry-run"],
     "plan --price": [*SCALE, "--price", "@F@"],
