@@ -1,5 +1,5 @@
 # Apache ECharts' own minified build, which setup puts into .venv: ECharts_FILE, ECharts_VERSION.
-find_file(ECharts_FILE echarts.min.js PATHS ${PROJECT_SOURCE_DIR}/.venv/share/echarts NO_DEFAULT_PATH)
+find_file(ECharts_FILE echarts.min.js PATHS ${LOCKSTEP_VENV}/share/echarts ${PROJECT_SOURCE_DIR}/.venv/share/echarts NO_DEFAULT_PATH)
 mark_as_advanced(ECharts_FILE)
 set(ECharts_VERSION "")
 if(ECharts_FILE)
