@@ -153,7 +153,8 @@ class Drawer {
   }
 
   /// The first scattering of a chunk's gradients comes after the chunk's last backward pass, that
-  /// of its weights' gradients included.
+  /// of its weights' gradients included; of those that are scattered in every microbatch what is
+  /// left behind its pass after that.
   void scattered_gradients(Warnings* warnings) {
     NodeList scatters = ops_.of(TraceOp::kGradsReduceScatter);
     std::sort(scatters.begin(), scatters.end());  // by seq
@@ -164,12 +165,15 @@ class Drawer {
         add(scatter, last_to_end(ops_.compute));
         continue;
       }
-      if (!seen.insert(chunk).second) {
+      const std::int32_t microbatch = table_.nodes[scatter].microbatch;
+      if (microbatch < 0 ? !seen.insert(chunk).second : table_.is_beside_pass(scatter)) {
         continue;
       }
       NodeList makers;
       for (const std::uint32_t n : ops_.compute) {
-        if (table_.nodes[n].type != TraceOp::kForwardCompute && table_.nodes[n].chunk == chunk) {
+        const OpNode& pass = table_.nodes[n];
+        if (pass.type != TraceOp::kForwardCompute && pass.chunk == chunk &&
+            (microbatch < 0 || pass.microbatch == microbatch)) {
           makers.push_back(n);
         }
       }

@@ -61,10 +61,13 @@ std::vector<std::size_t> by_rank(const OpTable& table) {
 std::vector<std::size_t> kinds_of(const OpTable& table) {
   std::vector<std::size_t> kinds;
   kinds.reserve(table.nodes.size());
-  for (const OpNode& node : table.nodes) {
+  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
+    const OpNode& node = table.nodes[n];
     const bool adds_copies = table.both_ways && node.type == TraceOp::kGradsReduceScatter &&
                              node.chunk < 0;  // of two stages, not of replicas
-    kinds.push_back(index(node.type) + (adds_copies ? kTraceOpCount : 0));
+    kinds.push_back(index(node.type) + (adds_copies               ? kTraceOpCount
+                                        : table.is_beside_pass(n) ? 2 * kTraceOpCount
+                                                                  : 0));
   }
   if (!table.side_by_side) {
     return kinds;

@@ -399,6 +399,16 @@ std::string to_text(const OpNode& node) {
   return fmt::format("{} {} of stage {}", to_text(node.type), node.seq, node.stage);
 }
 
+bool OpTable::is_beside_pass(std::uint32_t node) const {
+  const OpNode& own = nodes[node];
+  if (own.type != TraceOp::kGradsReduceScatter || own.microbatch < 0 || node + 1 == nodes.size()) {
+    return false;
+  }
+  const OpNode& next = nodes[node + 1];
+  return std::tie(next.stage, next.type, next.chunk, next.microbatch) ==
+         std::tie(own.stage, own.type, own.chunk, own.microbatch);
+}
+
 std::size_t OpTable::find(std::int32_t stage, TraceOp type, std::int32_t seq) const {
   const std::tuple wanted(stage, type, seq);
   const auto found = std::lower_bound(nodes.begin(), nodes.end(), wanted,

@@ -87,6 +87,9 @@ struct OpTable {
   std::int32_t rank(std::int32_t stage, std::size_t lane) const {
     return ranks[static_cast<std::size_t>(stage) * width() + lane];
   }
+  /// Of gradients that are reduced in every microbatch: whether it is what is hidden beside the
+  /// pass. The node behind it is what is left behind the pass then.
+  bool is_beside_pass(std::uint32_t node) const;
   /// The node, or npos. O(log nodes).
   std::size_t find(std::int32_t stage, TraceOp type, std::int32_t seq) const;
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);

@@ -42,14 +42,16 @@ void Replacement::edit(std::uint32_t node, std::size_t first, std::span<double> 
     }
     return;
   }
+  if (table_.nodes[node].type == TraceOp::kGradsReduceScatter && !table_.alone_s.empty()) {
+    change_reductions(node, first, out);
+    return;
+  }
   const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
   if (std::ranges::none_of(workers_, [&](std::size_t each) { return each / width_ == stage; })) {
     return;
   }
   if (is_peer_comm(table_.nodes[node].type) && !table_.alone_s.empty()) {
     change_transfers(node, first, out);
-  } else if (table_.nodes[node].type == TraceOp::kGradsReduceScatter && !table_.alone_s.empty()) {
-    change_reductions(node, first, out);
   } else if (scene_.graph.group_of[node] < 0) {
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (is_replaced(stage, (first + i) % width_)) {
@@ -112,6 +114,11 @@ double Replacement::takes_then(std::size_t pass, std::size_t at) const {
                     (static_cast<double>(table_.duration(pass)[at]) - computes_now(pass, at));
 }
 
+/// `lane`: of a step.
+bool Replacement::is_held_up(std::size_t lane) const {
+  return std::ranges::any_of(held_up_, [&](std::size_t worker) { return worker % width_ == lane; });
+}
+
 bool Replacement::is_replaced(std::size_t stage, std::size_t lane) const {
   return std::ranges::find(workers_, stage * width_ + lane) != workers_.end();
 }
@@ -158,14 +165,14 @@ void Replacement::change_reductions(std::uint32_t node, std::size_t first,
   if (group < 0) {
     return;
   }
-  const auto stage = static_cast<std::size_t>(table_.nodes[node].stage);
   const Scope scope = scene_.graph.groups[static_cast<std::size_t>(group)].scope;
   for (const std::vector<std::uint32_t>& lanes : scene_.graph.scopes.of(scope)) {
     for (std::size_t step = 0; step < out.size(); step += width_) {
-      const float* start = table_.start(node).data() + first + step;
+      const std::uint32_t behind = table_.is_beside_pass(node) ? node + 1 : node;
+      const float* start = table_.start(behind).data() + first + step;
       const std::uint32_t last = *std::ranges::max_element(
           lanes, [&](std::uint32_t a, std::uint32_t b) { return start[a] < start[b]; });
-      if (std::ranges::find(held_up_, stage * width_ + last) == held_up_.end()) {
+      if (!is_held_up(last)) {
         continue;
       }
       const auto takes = waits_alone(node, first + step + last);

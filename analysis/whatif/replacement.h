@@ -26,6 +26,7 @@ class Replacement {
 
  private:
   bool is_replaced(std::size_t stage, std::size_t lane) const;
+  bool is_held_up(std::size_t lane) const;
   std::span<const float> alone(std::size_t node) const {
     return std::span<const float>(table_.alone_s).subspan(node * table_.lanes(), table_.lanes());
   }

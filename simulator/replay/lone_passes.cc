@@ -60,6 +60,11 @@ struct Played {
   Time beside;  // what a pass computes that takes turns with it
 };
 
+/// The reductions of the gradients that a pass makes, by themselves.
+struct Reduced {
+  Time takes, through;  // all of them; when they are
+};
+
 /// Of passes that run side by side each begins with the other, and waits for what that computes.
 void join_turns(std::map<PassKey, Played>& passes) {
   std::vector<Played*> in_order;
@@ -88,6 +93,8 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
   });
   std::map<PassKey, Played> passes;
   std::map<std::int32_t, Time> passed, reduced;  // of each chunk: when its last one ends
+  std::map<std::pair<std::int32_t, std::int32_t>, Time> pass_ends;  // of a chunk and microbatch
+  std::map<std::pair<std::int32_t, std::int32_t>, Reduced> reductions;
   std::vector<Time> end(program.ops.size());
   std::vector<Time> busy(program.streams.size());
   std::optional<Played> clip;
@@ -106,10 +113,11 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
       continue;
     }
     Time& stream = busy[static_cast<std::size_t>(op.stream)];
-    Time begin = stream;
+    Time ready;
     for (const std::int32_t earlier : op.after) {
-      begin = std::max(begin, end[static_cast<std::size_t>(earlier)]);
+      ready = std::max(ready, end[static_cast<std::size_t>(earlier)]);
     }
+    Time begin = std::max(stream, ready);
     launched += op.host;
     begin = op.host > Time() ? std::max(begin, launched) : begin;
     const bool computes = op.comm == CommType::kNone;
@@ -126,9 +134,14 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
       own.computed += computes ? end[i] - begin : Time();
       if (op.type != OpType::kForward) {
         passed[op.chunk] = std::max(passed[op.chunk], end[i]);
+        Time& pass_end = pass_ends[{op.chunk, op.microbatch}];
+        pass_end = std::max(pass_end, end[i]);
       }
     } else if (op.type == OpType::kReduceGradients) {
       reduced[op.chunk] = std::max(reduced[op.chunk], end[i]);
+      Reduced& own = reductions[{op.chunk, op.microbatch}];
+      own.takes += takes[i];
+      own.through = std::max(own.through, ready) + takes[i];
       continue;
     } else if (op.type == OpType::kClip) {
       clip = clip.value_or(Played{.begin = begin});
@@ -150,6 +163,11 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
     const Time length = pass.end - pass.begin;
     result.waits.emplace(key, length - std::min(length, pass.computed + pass.beside));
     result.computes.emplace(key, pass.computed);
+  }
+  for (const auto& [pass, own] : reductions) {
+    const Time behind = std::min(own.takes, own.through - std::min(own.through, pass_ends[pass]));
+    result.reductions_of_passes.emplace(
+        pass, LonePasses::Reduction{.beside = own.takes - behind, .behind = behind});
   }
   // One stream has the gradients of all chunks.
   std::vector<std::pair<Time, std::int32_t>> ends;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/units.h"
 #include "simulator/replay/interference.h"
@@ -21,7 +22,13 @@ struct LonePasses {
   std::map<PassKey, Time> waits;            ///< in each pass, beside its computing
   std::map<PassKey, Time> computes;         ///< in each pass
   std::map<std::int32_t, Time> reductions;  ///< of each chunk's gradients, behind its last pass
-  std::optional<Time> clip;                 ///< computing included, where gradients are clipped
+  /// Of the gradients of a chunk and microbatch, where nothing was left to be reduced before: what
+  /// is hidden beside the pass, and what is left behind it.
+  struct Reduction {
+    Time beside, behind;
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, Reduction> reductions_of_passes;
+  std::optional<Time> clip;  ///< computing included, where gradients are clipped
 };
 
 /// By playing its program alone: operations start in the order of their streams, behind those that

@@ -123,6 +123,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   dp_ = next.front();
   clips_in_replicas_ = both_ways_ && clips_in_replicas(table);
   gathers_in_passes_ = all ? gathers_in_passes(table) : 0;
+  passes_reduce_ = all && !passes_gather_ && passes_reduce(table);
   passes_gather_ = passes_gather_ && (gathers_in_passes_ > 0 || !all);
   peers_ = all && (tp_ * cp_ > 1 || experts > 1 || gathers_in_passes_ > 0);
   pure_passes_ = peers_ || tp_ * cp_ * experts == 1;
@@ -208,6 +209,20 @@ bool StepTrace::clips_in_replicas(const OpTable& table) const {
   return !families.empty() && std::ranges::all_of(families, [&](std::int32_t family) {
     return std::ranges::all_of(table.groups[static_cast<std::size_t>(family)].members, is_in_one);
   });
+}
+
+/// Whether the gradients of a chunk are reduced in several microbatches.
+bool StepTrace::passes_reduce(const OpTable& table) const {
+  for (const OpProgram& program : table.programs) {
+    std::map<std::int32_t, std::int32_t> microbatches;  // the first, by chunk
+    for (const Op& op : program.ops) {
+      if (op.type == OpType::kReduceGradients && op.chunk >= 0 && op.microbatch >= 0 &&
+          microbatches.try_emplace(op.chunk, op.microbatch).first->second != op.microbatch) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 void StepTrace::interfere(

@@ -40,7 +40,10 @@ enum class TraceWorkers {
 ///                               before the chunk's first pass; gathered behind the optimizer, it
 ///                               comes before the step
 ///   grads-reduce-scatter        one for each chunk: what is left of it after the chunk's last
-///                               pass, that of weights' gradients included
+///                               pass, that of weights' gradients included. Where gradients are
+///                               reduced in every microbatch (ZeRO-2) and all workers are recorded
+///                               two for each chunk and microbatch, in the order of their stream:
+///                               what is hidden beside the pass, and what is left of it behind
 ///   gc                          empty, where the last computation ends; of the first workers alone
 ///                               the weights' gradients behind the last pass
 ///   optimizer-clip-main-grad    empty, where the optimizer begins, if the workload has none
@@ -135,7 +138,9 @@ class StepTrace {
   static Time gathered_behind(std::span<const Entry> entries);
   Collected collect(std::span<const Entry> entries) const;
   void add_end(std::int32_t stage, Collected& all) const;
+  using OfPass = std::pair<std::int32_t, std::int32_t>;  // chunk, microbatch
   static std::vector<std::int32_t> cut_scatters(Collected& all);
+  static std::vector<Placed> reductions_of_passes(Collected& all, const LonePasses& alone);
   std::vector<Placed> in_order(const Collected& all) const;
   void cut_passes(std::vector<Placed>& rows) const;
   float alone_s(const Placed& row, const LonePasses& alone) const;
@@ -150,6 +155,7 @@ class StepTrace {
   std::int32_t global_chunk(std::int32_t chunk, std::int32_t stage) const;
   std::int64_t gathers_in_passes(const OpTable& table) const;
   bool clips_in_replicas(const OpTable& table) const;
+  bool passes_reduce(const OpTable& table) const;
 
   bool both_ways_ = false;     ///< microbatches enter at both ends
   bool side_by_side_ = false;  ///< some passes take turns
@@ -162,6 +168,7 @@ class StepTrace {
   bool peers_ = false;                  ///< rows of transfers with peers are written
   std::int64_t gathers_in_passes_ = 0;  ///< see JobMeta
   bool passes_gather_ = false;          ///< parameters, whoever is recorded
+  bool passes_reduce_ = false;          ///< rows of reductions are those of microbatches
   bool clips_in_replicas_ = false;      ///< see JobMeta
   std::int32_t dp_ = 1, stages_ = 1, tp_ = 1, cp_ = 1, chunks_ = 1;
 };

@@ -179,6 +179,7 @@ struct StepTrace::Placed {
   TraceOp type;
   std::int32_t chunk, microbatch;
   Span span;
+  std::optional<Time> alone = std::nullopt;  // of a pass's reductions
 };
 
 /// When the optimizer is through; never without one.
@@ -239,7 +240,8 @@ StepTrace::Collected StepTrace::collect(std::span<const Entry> entries) const {
       (entry.begin >= optimized ? behind : gathers)[chunk].push_back(&entry);
       continue;
     }
-    Span& span = all.rows[{*type, chunk, pass ? entry.microbatch : -1}];
+    const bool of_pass = pass || (passes_reduce_ && *type == TraceOp::kGradsReduceScatter);
+    Span& span = all.rows[{*type, chunk, of_pass ? entry.microbatch : -1}];
     span.cover(entry.begin, entry.end);
     if (computes) {
       span.compute(entry.begin, entry.end);
@@ -358,6 +360,46 @@ std::vector<std::int32_t> StepTrace::cut_scatters(Collected& all) {
   return chunks;
 }
 
+/// Takes the reductions of passes out of the rows. They go over one stream: what is hidden beside
+/// a pass begins where what is left of the one before ends, or later, so that it ends when that
+/// which is left behind the pass has to begin. That waits for the pass.
+std::vector<StepTrace::Placed> StepTrace::reductions_of_passes(Collected& all,
+                                                               const LonePasses& alone) {
+  std::vector<Placed> reductions;
+  for (const auto& [key, span] : all.rows) {
+    const auto& [type, chunk, microbatch] = key;
+    if (type == TraceOp::kGradsReduceScatter && microbatch >= 0) {
+      reductions.push_back({type, chunk, microbatch, span});
+    }
+  }
+  std::ranges::stable_sort(reductions, {}, [](const Placed& row) { return row.span.end; });
+  std::vector<Placed> rows;
+  Time before;
+  for (Placed& behind : reductions) {
+    const auto& [takes_beside, takes_behind] =
+        alone.reductions_of_passes.at({behind.chunk, behind.microbatch});
+    Time pass_ends;
+    for (const TraceOp pass : {TraceOp::kBackwardCompute, TraceOp::kWeightCompute}) {
+      const auto row = all.rows.find({pass, behind.chunk, behind.microbatch});
+      pass_ends = row == all.rows.end() ? pass_ends : std::max(pass_ends, row->second.end);
+    }
+    Placed beside = behind;
+    const Time end = std::max({behind.span.end, pass_ends, before});
+    const auto at = [&](Time left) { return std::max(before, end - std::min(end, left)); };
+    beside.span.bytes = {};
+    beside.span.begin = at(takes_behind + takes_beside);
+    beside.span.end = at(takes_behind);
+    beside.alone = takes_beside;
+    behind.span.begin = std::max(beside.span.end, pass_ends);
+    behind.span.end = before = end;
+    behind.alone = takes_behind;
+    all.rows.erase({behind.type, behind.chunk, behind.microbatch});
+    rows.push_back(std::move(beside));
+    rows.push_back(std::move(behind));
+  }
+  return rows;
+}
+
 /// The rows by their begin, messages behind, in the order of the computations that they serve. With
 /// several chunks those that have no peer are listed too, empty, as the profiler does.
 std::vector<StepTrace::Placed> StepTrace::in_order(const Collected& all) const {
@@ -420,6 +462,9 @@ void StepTrace::cut_passes(std::vector<Placed>& rows) const {
 
 /// TraceExtra::alone_s of a row.
 float StepTrace::alone_s(const Placed& row, const LonePasses& alone) const {
+  if (row.alone) {
+    return static_cast<float>(row.alone->seconds());
+  }
   if (row.type == TraceOp::kGradsReduceScatter) {
     const float whole = seconds_of(alone.reductions, row.chunk);
     return whole < 0 ? whole
@@ -446,19 +491,27 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& togeth
     const Worker& worker = workers_[w];
     Collected all = collect(entries_[w]);
     add_end(worker.stage, all);
-    const std::vector<std::int32_t> scattered = cut_scatters(all);
+    const LonePasses alone = lone_passes(w, together, met);
+    const std::vector<Placed> of_passes = reductions_of_passes(all, alone);
+    std::map<OfPass, std::size_t> place;  // of reductions on their stream
+    for (const Placed& row : of_passes) {
+      place.try_emplace({row.chunk, row.microbatch}, place.size());
+    }
+    for (const std::int32_t chunk : cut_scatters(all)) {
+      place.try_emplace({chunk, -1}, place.size());
+    }
     std::vector<Placed> rows = in_order(all);
+    rows.insert(rows.end(), of_passes.begin(), of_passes.end());
     if (peers_) {
       cut_passes(rows);
     }
     // By type; of each, by begin. But reductions that have no time left stand where they were on
     // their stream, the same on all workers.
     std::ranges::stable_sort(rows, {}, [&](const Placed& row) {
-      return std::pair(row.type, row.type != TraceOp::kGradsReduceScatter
-                                     ? std::ptrdiff_t{0}
-                                     : std::ranges::find(scattered, row.chunk) - scattered.begin());
+      return std::pair(row.type, row.type == TraceOp::kGradsReduceScatter
+                                     ? place.at({row.chunk, row.microbatch})
+                                     : std::size_t{0});
     });
-    const LonePasses alone = lone_passes(w, together, met);
     std::map<TraceOp, std::int32_t> seq;
     for (const Placed& row : rows) {
       const bool placed = is_compute(row.type) || is_peer_comm(row.type);
@@ -473,7 +526,7 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& togeth
                       .duration_s = static_cast<float>((row.span.end - row.span.begin).seconds()),
                       .seq_id = seq[row.type]++,
                       .mc = chunked ? row.chunk : -1,
-                      .mb_id = placed ? row.microbatch : -1,
+                      .mb_id = placed || row.alone ? row.microbatch : -1,
                       .gmc = placed ? global_chunk(std::max(0, row.chunk), worker.stage) : -1});
       TraceExtra& extra = trace.extra;
       extra.bytes.push_back(row.span.bytes.count());

@@ -19,7 +19,7 @@ struct RandomCase {
   double factor = 0;
 };
 
-enum class Kind { kDense, kZbH1, kDualPipe, kZero3, kExperts, kInterference, kOverlap };
+enum class Kind { kDense, kZbH1, kDualPipe, kZero2, kZero3, kExperts, kInterference, kOverlap };
 
 RandomCase random_case(Rng& rng, Kind kind) {
   const auto pick = [&](std::vector<std::int64_t> of) { return of[rng.below(of.size())]; };
@@ -32,7 +32,8 @@ RandomCase random_case(Rng& rng, Kind kind) {
     dp = pick({1, 2, 4});
     pp = pick({1, 2, 4});
   } while (tp * cp * dp < 2 || tp * cp * dp * pp > 32 || (splits && pp == 1) ||
-           (kind == Kind::kZero3 && dp * cp == 1) || (experts && cp * dp == 1));
+           ((kind == Kind::kZero2 || kind == Kind::kZero3) && dp * cp == 1) ||
+           (experts && cp * dp == 1));
   std::string schedule = pp == 1 ? "1f1b" : std::vector{"1f1b", "1f1b", "gpipe"}[rng.below(3)];
   schedule = kind == Kind::kZbH1       ? "zb-h1"
              : kind == Kind::kDualPipe ? "dualpipe"
@@ -46,7 +47,9 @@ RandomCase random_case(Rng& rng, Kind kind) {
       "--gbs {} --seq {} --schedule {} --zero {}{}{}",
       experts ? "mixtral-8x7b" : "llama3-8b", pick({8, 16, 32}), tp * cp * dp * pp, tp, cp, pp, vpp,
       dp * pick({8, 16, 32}), pick({1024, 2048, 4096, 8192}), schedule,
-      kind == Kind::kZero3 ? 3 : pick({0, 1, 2}),
+      kind == Kind::kZero3   ? 3
+      : kind == Kind::kZero2 ? 2
+                             : pick({0, 1, 2}),
       tp > 1 && (experts || rng.below(3) > 0) ? " --sp" : "",
       rng.below(5) == 0 ? " --recompute selective" : "");
   if (experts) {
@@ -97,6 +100,9 @@ class RecoverRandom : public Recover {
 TEST_F(RecoverRandom, DenseJobs) { expect_recovered(Kind::kDense, 39, 0.02); }
 TEST_F(RecoverRandom, ZeroBubble) { expect_recovered(Kind::kZbH1, 38, 0.02); }
 TEST_F(RecoverRandom, DualPipe) { expect_recovered(Kind::kDualPipe, 35, 0.06); }
+TEST_F(RecoverRandom, GradientsReducedInEveryMicrobatch) {
+  expect_recovered(Kind::kZero2, 40, 0.01);
+}
 TEST_F(RecoverRandom, ParametersGatheredInPasses) { expect_recovered(Kind::kZero3, 38, 0.02); }
 TEST_F(RecoverRandom, Experts) { expect_recovered(Kind::kExperts, 39, 0.02); }
 TEST_F(RecoverRandom, PassesSideBySide) { expect_recovered(Kind::kOverlap, 40, 0.01); }

@@ -8,6 +8,8 @@
 namespace lockstep::lone_passes_test {
 namespace {
 
+using Ops = std::vector<std::int32_t>;
+
 /// A program on the streams compute, tp and dp, with what its operations take, in us.
 class Maker {
  public:
@@ -55,6 +57,26 @@ TEST(LonePasses, PassesThatTakeTurnsComputeForThemselves) {
   EXPECT_EQ(played.computes.at(backward), Time::us(5));
   EXPECT_EQ(played.waits.at(forward), Time());
   EXPECT_EQ(played.waits.at(backward), Time());
+}
+
+// Gradients of a microbatch: of a pass that computes 3, 3 and 1 the first bucket, of 5, is reduced
+// from 3 on and the second, of 2, behind it: until 10, 3 behind the pass, so that 4 of the 7 are
+// hidden beside it. The reductions of the one before, however long, are not these.
+TEST(LonePasses, ReductionsOfEveryMicrobatchAreHiddenBesideItsPass) {
+  for (const std::int64_t first_bucket : {5, 50}) {
+    Maker maker;
+    std::int32_t last = -1;
+    for (const std::int32_t microbatch : {0, 1}) {
+      const auto a = maker.add(OpType::kBackward, 0, 3, last < 0 ? Ops() : Ops{last}, microbatch);
+      maker.add(OpType::kReduceGradients, 2, microbatch == 0 ? first_bucket : 5, {a}, microbatch);
+      const auto b = maker.add(OpType::kBackward, 0, 3, {a}, microbatch);
+      maker.add(OpType::kReduceGradients, 2, 2, {b}, microbatch);
+      last = maker.add(OpType::kBackward, 0, 1, {b}, microbatch);
+    }
+    const LonePasses played = maker.play();
+    EXPECT_EQ(played.reductions_of_passes.at({0, 1}).beside, Time::us(4));
+    EXPECT_EQ(played.reductions_of_passes.at({0, 1}).behind, Time::us(3));
+  }
 }
 
 // Computes 3, waits for a transfer of 5, computes 4 beside one of 6, which it waits for: 3 + 5 + 6,

@@ -42,7 +42,7 @@ struct Simulated {
 
 /// 8 GPUs on an NVSwitch.
 Simulated simulate(const Job& job, const std::vector<Straggler>& stragglers,
-                   double bytes_per_second = 450e9) {
+                   double bytes_per_second = 450e9, bool first_workers = false) {
   Topology topology;
   topology.nodes.resize(9);
   for (Node& node : topology.nodes) {
@@ -58,6 +58,7 @@ Simulated simulate(const Job& job, const std::vector<Straggler>& stragglers,
   StepOptions options;
   options.stragglers = stragglers;
   options.trace = &out.trace;
+  options.trace_first_workers = first_workers;
   options.meta = &out.meta;
   ScheduleCache schedules;
   const Workload workload =
@@ -229,6 +230,48 @@ TEST(StepTrace, GradientsOfWeightsHaveRows) {
   }
   EXPECT_EQ(weights, 8 * 8);
   EXPECT_EQ(left, 0);
+}
+
+// ZeRO-2 reduces gradients in every microbatch: two rows for each, in the order of their stream,
+// one to where the pass may still hide it and one behind that and the pass. On links so slow that
+// they queue up what-if's replay takes what the step did. The original tools know one row a chunk,
+// and of the first workers alone there is no other.
+TEST(StepTrace, ReductionsOfEveryMicrobatchHaveRows) {
+  for (const std::int64_t vpp : {1, 2}) {
+    for (const double bytes_per_second : {450e9, 5e7}) {
+      Job job = job_of(2, vpp, 4);
+      job.sharding = Sharding::kZero2;
+      const Simulated run = simulate(job, {Straggler::parse("gpu:3:1.5")}, bytes_per_second);
+      EXPECT_NEAR(launch_slowdown_of(run.trace, run.meta), 1, 1e-4);
+      std::map<std::tuple<int, int, int>, float> passed;  // by rank, chunk, microbatch
+      std::map<int, float> end;                           // by rank, of the row before
+      int seen = 0, backed_up = 0;
+      for (std::size_t i = 0; i < run.trace.size(); ++i) {
+        const Trace& trace = run.trace;
+        const std::tuple pass(trace.rank[i], trace.mc[i], trace.mb_id[i]);
+        const float ends = trace.start_s[i] + trace.duration_s[i];
+        if (trace.optype[i] == TraceOp::kBackwardCompute) {
+          passed[pass] = ends;
+        } else if (trace.optype[i] == TraceOp::kGradsReduceScatter) {
+          const bool behind = trace.seq_id[i] % 2 == 1;
+          float& before = end[trace.rank[i]];
+          EXPECT_GE(trace.start_s[i], before - 1e-7F);
+          if (behind) {
+            EXPECT_GE(trace.start_s[i], passed.at(pass) - 1e-7F);
+            backed_up += trace.rank[i] == 3 && trace.start_s[i] > passed.at(pass) + 1e-6F ? 1 : 0;
+          }
+          EXPECT_GE(trace.extra.alone_s[i], 0);
+          EXPECT_EQ(trace.extra.bytes[i] > 0, behind);
+          before = ends;
+          ++seen;
+        }
+      }
+      EXPECT_EQ(seen, 8 * 8 * vpp * 2);
+      EXPECT_EQ(backed_up > 8 * vpp / 2, bytes_per_second < 1e9);  // whom nobody holds up
+      const Simulated first = simulate(job, {}, bytes_per_second, true);
+      EXPECT_EQ(std::ranges::count(first.trace.optype, TraceOp::kGradsReduceScatter), 8 * vpp);
+    }
+  }
 }
 
 TEST(StepTrace, RefusesWorkOfUnknownKind) {

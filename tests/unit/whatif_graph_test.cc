@@ -13,6 +13,7 @@ namespace lockstep::whatif::whatif_graph_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 /// A worker's row; ranks are stage and dp_rank alike.
@@ -183,6 +184,35 @@ TEST(DependencyGraph, GradientsScatteredDuringTheBackwardPass) {
   EXPECT_THAT(before(table, graph, 0, TraceOp::kOptimizerClip, 0),
               UnorderedElementsAre("separate-grads-all-reduce 0 of stage 0"));
   EXPECT_EQ(graph.groups.back().scope, Scope::kStep);
+}
+
+// In every microbatch: what is hidden beside a pass waits for the stream alone, what is left of it
+// for the pass, too. Rows without a microbatch are a chunk's.
+TEST(DependencyGraph, GradientsScatteredInEveryMicrobatch) {
+  std::vector<TraceRow> rows;
+  for (std::int32_t microbatch = 0; microbatch < 2; ++microbatch) {
+    const auto at = static_cast<float>(microbatch);
+    rows.push_back(op(TraceOp::kForwardCompute, 0, microbatch, at, 1 + at, 0, 0));
+    rows.push_back(op(TraceOp::kBackwardCompute, 0, microbatch, 2 + at, 3 + at, 0, 0));
+    rows.push_back(op(TraceOp::kGradsReduceScatter, 0, 2 * microbatch, 2.5F + at, 3 + at, 0));
+    rows.push_back(op(TraceOp::kGradsReduceScatter, 0, 2 * microbatch + 1, 3 + at, 3.5F + at, 0));
+    for (std::size_t i = rows.size() - 4; i < rows.size(); ++i) {
+      rows[i].mb_id = microbatch;
+    }
+  }
+  add_tail(rows, 0, true, 6);
+  rows.push_back(op(TraceOp::kSeparateGradsAllReduce, 0, 0, 8, 9));
+  const OpTable table = table_of(rows);
+  const DependencyGraph graph = make_dependency_graph(table, JobMeta{.dsp_size = 2}, "t", nullptr);
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kGradsReduceScatter, 0), IsEmpty());
+  EXPECT_THAT(
+      before(table, graph, 0, TraceOp::kGradsReduceScatter, 1),
+      UnorderedElementsAre("grads-reduce-scatter 0 of stage 0", "backward-compute 0 of stage 0"));
+  EXPECT_THAT(before(table, graph, 0, TraceOp::kGradsReduceScatter, 2),
+              UnorderedElementsAre("grads-reduce-scatter 1 of stage 0"));
+  EXPECT_THAT(
+      before(table, graph, 0, TraceOp::kGradsReduceScatter, 3),
+      UnorderedElementsAre("grads-reduce-scatter 2 of stage 0", "backward-compute 1 of stage 0"));
 }
 
 /// Without replicas nothing is gathered; if the trace says otherwise, one of the two is wrong.
