@@ -110,6 +110,7 @@ void append_rows(Trace& to, const Trace& from, std::size_t begin, std::size_t en
   append_if_any(to.extra.cp_rank, from.extra.cp_rank);
   append_if_any(to.extra.ep_rank, from.extra.ep_rank);
   append_if_any(to.extra.alone_s, from.extra.alone_s);
+  append_if_any(to.extra.undisturbed_s, from.extra.undisturbed_s);
 }
 
 void append_rows(Trace& to, Trace&& from) {
@@ -134,7 +135,8 @@ void check_rows(const Trace& trace, const std::string& file, std::size_t first_r
       all_within(trace.extra.tp_rank, 0, kMaxTraceRank) &&
       all_within(trace.extra.cp_rank, 0, kMaxTraceRank) &&
       all_within(trace.extra.ep_rank, 0, kMaxTraceRank) &&
-      all_within(trace.extra.alone_s, -1.0F, kMostDuration)) {
+      all_within(trace.extra.alone_s, -1.0F, kMostDuration) &&
+      all_within(trace.extra.undisturbed_s, -1.0F, kMostDuration)) {
     return;
   }
   for (std::size_t i = 0; i < trace.size(); ++i) {
@@ -176,14 +178,16 @@ void check_rows(const Trace& trace, const std::string& file, std::size_t first_r
     check_if_any(trace.extra.tp_rank, "tp_rank");
     check_if_any(trace.extra.cp_rank, "cp_rank");
     check_if_any(trace.extra.ep_rank, "ep_rank");
-    if (!trace.extra.alone_s.empty() &&
-        !(trace.extra.alone_s[i] >= -1 && trace.extra.alone_s[i] <= kMostDuration)) {
-      throw Error(
-          fmt::format("row {}: {} is no such time", first_row + i + 1, trace.extra.alone_s[i]))
-          .at(file)
-          .field("alone")
-          .expected("seconds, at most 106 days, or -1");
-    }
+    const auto check_times = [&](const std::vector<float>& times, const char* field) {
+      if (!times.empty() && !(times[i] >= -1 && times[i] <= kMostDuration)) {
+        throw Error(fmt::format("row {}: {} is no such time", first_row + i + 1, times[i]))
+            .at(file)
+            .field(field)
+            .expected("seconds, at most 106 days, or -1");
+      }
+    };
+    check_times(trace.extra.alone_s, "alone");
+    check_times(trace.extra.undisturbed_s, "undisturbed");
   }
 }
 
@@ -219,6 +223,7 @@ void sort_rows(Trace& trace) {
   reorder_if_any(trace.extra.cp_rank);
   reorder_if_any(trace.extra.ep_rank);
   reorder_if_any(trace.extra.alone_s);
+  reorder_if_any(trace.extra.undisturbed_s);
 }
 
 }  // namespace lockstep

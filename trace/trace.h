@@ -18,6 +18,9 @@ struct TraceExtra {
   /// Of transfers with peers, and of gradients behind the last pass: seconds that the worker would
   /// wait for them if its peers were always where it is; -1: not known, or of another row.
   std::vector<float> alone_s;
+  /// Of passes, where collectives slow computations down: seconds that the worker would compute for
+  /// it beside nothing; -1: not known, or of another row.
+  std::vector<float> undisturbed_s;
 
   bool operator==(const TraceExtra&) const = default;
 };

@@ -55,8 +55,13 @@ std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
   return found;
 }
 
-int find_trace_alone_column(std::span<const std::string> names, const std::string& file) {
-  return find_column(names, kTraceAloneColumn, file);
+std::array<int, kTraceTimeColumns.size()> find_trace_time_columns(
+    std::span<const std::string> names, const std::string& file) {
+  std::array<int, kTraceTimeColumns.size()> found{};
+  for (std::size_t c = 0; c < found.size(); ++c) {
+    found[c] = find_column(names, kTraceTimeColumns[c], file);
+  }
+  return found;
 }
 
 Error unknown_optype(std::string_view name) {

@@ -21,15 +21,20 @@ inline constexpr std::array<std::string_view, 11> kTraceColumns = {
     "duration", "seq_id", "mc",   "mb_id", "gmc"};
 
 /// Those of TraceExtra, behind them where there are any.
-inline constexpr std::array<std::string_view, 6> kTraceExtraColumns = {
-    "bytes", "group", "tp_rank", "cp_rank", "ep_rank", "alone"};
-inline constexpr std::string_view kTraceAloneColumn = kTraceExtraColumns.back();
+inline constexpr std::array<std::string_view, 7> kTraceExtraColumns = {
+    "bytes", "group", "tp_rank", "cp_rank", "ep_rank", "alone", "undisturbed"};
+/// Those of kTraceExtraColumns that are times.
+inline constexpr std::array<std::string_view, 2> kTraceTimeColumns = {kTraceExtraColumns[5],
+                                                                      kTraceExtraColumns[6]};
 
-/// Those of a trace's rows: none without bytes, all but the last one where nothing is known of it.
+/// Those of a trace's rows: none without bytes, of the times those before the first one of which
+/// nothing is known.
 inline std::span<const std::string_view> trace_extra_columns(const TraceExtra& extra) {
-  const std::size_t count = extra.bytes.empty()     ? 0
-                            : extra.alone_s.empty() ? kTraceExtraColumns.size() - 1
-                                                    : kTraceExtraColumns.size();
+  const std::size_t all = kTraceExtraColumns.size();
+  const std::size_t count = extra.bytes.empty()           ? 0
+                            : extra.alone_s.empty()       ? all - 2
+                            : extra.undisturbed_s.empty() ? all - 1
+                                                          : all;
   return std::span(kTraceExtraColumns).first(count);
 }
 
@@ -60,8 +65,9 @@ std::array<int, kTraceColumns.size()> find_trace_columns(std::span<const std::st
 std::array<int, kTraceRankColumns.size()> find_trace_rank_columns(
     std::span<const std::string> names, const std::string& file);
 
-/// Where kTraceAloneColumn is; -1: nowhere. ERRORS: it stands twice.
-int find_trace_alone_column(std::span<const std::string> names, const std::string& file);
+/// Where each column of kTraceTimeColumns is; -1 where there is none. ERRORS: one stands twice.
+std::array<int, kTraceTimeColumns.size()> find_trace_time_columns(
+    std::span<const std::string> names, const std::string& file);
 
 /// The error for an optype that is none of ours; where it stands is for the caller to say.
 Error unknown_optype(std::string_view name);

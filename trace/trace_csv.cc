@@ -48,7 +48,7 @@ class Reader {
     const std::vector<std::string> names(fields_.begin(), fields_.end());
     columns_ = find_trace_columns(names, file);
     rank_columns_ = find_trace_rank_columns(names, file);
-    alone_column_ = find_trace_alone_column(names, file);
+    time_columns_ = find_trace_time_columns(names, file);
     width_ = names.size();
   }
 
@@ -144,9 +144,13 @@ class Reader {
                                              kTraceRankColumns[c]));
       }
     }
-    if (alone_column_ >= 0) {
-      extra.alone_s.push_back(
-          seconds(fields_[static_cast<std::size_t>(alone_column_)], kTraceAloneColumn));
+    const std::array<std::vector<float>*, kTraceTimeColumns.size()> times = {&extra.alone_s,
+                                                                             &extra.undisturbed_s};
+    for (std::size_t c = 0; c < times.size(); ++c) {
+      if (time_columns_[c] >= 0) {
+        times[c]->push_back(
+            seconds(fields_[static_cast<std::size_t>(time_columns_[c])], kTraceTimeColumns[c]));
+      }
     }
   }
 
@@ -185,7 +189,7 @@ class Reader {
   std::vector<std::string_view> fields_;
   std::array<int, kTraceColumns.size()> columns_{};
   std::array<int, kTraceRankColumns.size()> rank_columns_{};
-  int alone_column_ = -1;
+  std::array<int, kTraceTimeColumns.size()> time_columns_{};
   std::size_t width_ = 0;
 };
 

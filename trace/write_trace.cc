@@ -29,6 +29,9 @@ void write_csv(const Trace& t, const std::string& path) {
                      extra.tp_rank[i], extra.cp_rank[i], extra.ep_rank[i]);
       if (!extra.alone_s.empty()) {
         fmt::format_to(std::back_inserter(text), ",{}", extra.alone_s[i]);
+        if (!extra.undisturbed_s.empty()) {
+          fmt::format_to(std::back_inserter(text), ",{}", extra.undisturbed_s[i]);
+        }
       }
     }
     text += '\n';

@@ -309,6 +309,9 @@ class StepFiller {
       if (!table_.alone_s.empty()) {
         table_.alone_s[place] = trace_.extra.alone_s[row];
       }
+      if (!table_.undisturbed_s.empty()) {
+        table_.undisturbed_s[place] = trace_.extra.undisturbed_s[row];
+      }
       if (!table_.place_of_row.empty()) {
         table_.place_of_row[row] = static_cast<std::uint32_t>(place);
       }
@@ -382,6 +385,7 @@ void squeeze(OpTable& table, std::size_t kept) {
   move(table.start_s);
   move(table.duration_s);
   move(table.alone_s);
+  move(table.undisturbed_s);
   for (std::uint32_t& place : table.place_of_row) {
     if (place != kNoPlace) {
       place = static_cast<std::uint32_t>(place / before * after + place % before);
@@ -464,6 +468,9 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   resize_large(table.duration_s, table.size());
   if (trace.extra.alone_s.size() == trace.size()) {
     resize_large(table.alone_s, table.size());
+  }
+  if (trace.extra.undisturbed_s.size() == trace.size()) {
+    resize_large(table.undisturbed_s, table.size());
   }
   if (options.keep_places) {
     table.place_of_row.assign(trace.size(), kNoPlace);

@@ -48,6 +48,8 @@ struct OpTable {
   std::vector<float> duration_s;  ///< [node * lanes() + lane]
   /// TraceExtra::alone_s; empty where the trace has none.
   std::vector<float> alone_s;  ///< [node * lanes() + lane]
+  /// TraceExtra::undisturbed_s; empty where the trace has none.
+  std::vector<float> undisturbed_s;  ///< [node * lanes() + lane]
   /// Of every row of the trace it was made from, where it went: node * lanes() + lane.
   std::vector<std::uint32_t> place_of_row;
 
@@ -82,6 +84,13 @@ struct OpTable {
     return alone_s.empty() || alone_s[first] < 0
                ? duration(pass)
                : std::span<const float>(alone_s).subspan(first, lanes());
+  }
+  /// The same beside no collectives, where the trace says.
+  std::span<const float> undisturbed(std::size_t pass) const {
+    const std::size_t first = pass * lanes();
+    return undisturbed_s.empty() || undisturbed_s[first] < 0
+               ? computes(pass)
+               : std::span<const float>(undisturbed_s).subspan(first, lanes());
   }
   /// `lane`: of a step.
   std::int32_t rank(std::int32_t stage, std::size_t lane) const {

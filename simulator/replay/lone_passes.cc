@@ -57,7 +57,8 @@ class Collectives {
 
 struct Played {
   Time begin = Time::max(), end, computed;
-  Time beside;  // what a pass computes that takes turns with it
+  Time undisturbed;  // what it computes beside no collectives
+  Time beside;       // what a pass computes that takes turns with it
 };
 
 /// The reductions of the gradients that a pass makes, by themselves.
@@ -132,6 +133,7 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
       own.begin = std::min(own.begin, is_new && gathers ? ended : begin);
       own.end = std::max(own.end, end[i]);
       own.computed += computes ? end[i] - begin : Time();
+      own.undisturbed += computes ? takes[i] : Time();
       if (op.type != OpType::kForward) {
         passed[op.chunk] = std::max(passed[op.chunk], end[i]);
         Time& pass_end = pass_ends[{op.chunk, op.microbatch}];
@@ -163,6 +165,7 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
     const Time length = pass.end - pass.begin;
     result.waits.emplace(key, length - std::min(length, pass.computed + pass.beside));
     result.computes.emplace(key, pass.computed);
+    result.undisturbed.emplace(key, pass.undisturbed);
   }
   for (const auto& [pass, own] : reductions) {
     const Time behind = std::min(own.takes, own.through - std::min(own.through, pass_ends[pass]));

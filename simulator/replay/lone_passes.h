@@ -21,6 +21,7 @@ using PassKey = std::tuple<OpType, std::int32_t, std::int32_t>;
 struct LonePasses {
   std::map<PassKey, Time> waits;            ///< in each pass, beside its computing
   std::map<PassKey, Time> computes;         ///< in each pass
+  std::map<PassKey, Time> undisturbed;      ///< the same beside no collectives
   std::map<std::int32_t, Time> reductions;  ///< of each chunk's gradients, behind its last pass
   /// Of the gradients of a chunk and microbatch, where nothing was left to be reduced before: what
   /// is hidden beside the pass, and what is left behind it.

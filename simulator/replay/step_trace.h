@@ -54,7 +54,8 @@ enum class TraceWorkers {
 /// them if its peers were always where it is, and clipping how long it would take (lone_passes.h;
 /// TraceExtra::alone_s). Where collectives slow computations down, or passes take turns, those say
 /// how long they would compute then, beside collectives that wait for nobody, without what they
-/// take turns with.
+/// take turns with; and where collectives slow computations down, beside none of them
+/// (TraceExtra::undisturbed_s).
 ///
 /// Each row also has its bytes and communicator, and the worker's places in its tensor-, context-
 /// and expert-parallel groups (TraceExtra).

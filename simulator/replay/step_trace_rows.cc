@@ -535,6 +535,12 @@ void StepTrace::add_rows(std::int64_t step, Trace& trace, const Together& togeth
       extra.cp_rank.push_back(worker.cp_rank);
       extra.ep_rank.push_back(worker.ep_rank);
       extra.alone_s.push_back(alone_s(row, alone));
+      if (interference_.any() && pure_passes_) {
+        extra.undisturbed_s.push_back(
+            is_compute(row.type)
+                ? seconds_of(alone.undisturbed, pass_key(row.type, row.chunk, row.microbatch))
+                : -1.0F);
+      }
     }
   }
 }

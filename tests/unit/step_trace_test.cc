@@ -188,8 +188,21 @@ TEST(StepTrace, SaysWhatEachWorkerWouldWaitAlone) {
     write_trace(trace, folder / "t.csv");
     Trace read = read_trace(folder / "t.csv");
     EXPECT_EQ(read.extra.alone_s, trace.extra.alone_s);
+    EXPECT_TRUE(read.extra.undisturbed_s.empty());  // nothing slows computations down
     read.extra.alone_s[3] = -2;
     EXPECT_THROW(check_rows(read, "t"), Error);
+    Trace more = trace;
+    more.extra.undisturbed_s = trace.duration_s;
+    for (const char* name : {"more.csv", "more.parquet"}) {
+      if (has_parquet() || std::string_view(name).ends_with(".csv")) {
+        write_trace(more, folder / name);
+        read = read_trace(folder / name);
+        EXPECT_EQ(read.extra.undisturbed_s, more.extra.undisturbed_s);
+        EXPECT_EQ(read.extra.alone_s, more.extra.alone_s);
+        read.extra.undisturbed_s[3] = -2;
+        EXPECT_THROW(check_rows(read, "t"), Error);
+      }
+    }
     Trace without = trace;  // a trace may do without
     without.extra.alone_s.clear();
     for (const char* name : {"without.csv", "without.parquet"}) {

@@ -75,9 +75,13 @@ class BatchReader {
         *ranks[c] = whole<std::int32_t>(*array, kTraceRankColumns[c]);
       }
     }
-    if (const auto array = batch.GetColumnByName(std::string(kTraceAloneColumn))) {
-      require_no_nulls(*array, kTraceAloneColumn);
-      rows.extra.alone_s = seconds(*array, kTraceAloneColumn);
+    const std::array<std::vector<float>*, kTraceTimeColumns.size()> times = {
+        &rows.extra.alone_s, &rows.extra.undisturbed_s};
+    for (std::size_t c = 0; c < times.size(); ++c) {
+      if (const auto array = batch.GetColumnByName(std::string(kTraceTimeColumns[c]))) {
+        require_no_nulls(*array, kTraceTimeColumns[c]);
+        *times[c] = seconds(*array, kTraceTimeColumns[c]);
+      }
     }
     return rows;
   }
@@ -399,8 +403,10 @@ void read(std::string_view bytes, const std::string& file, const TraceChunk& chu
       wanted.push_back(column);
     }
   }
-  if (const int column = find_trace_alone_column(names, file); column >= 0) {
-    wanted.push_back(column);
+  for (const int column : find_trace_time_columns(names, file)) {
+    if (column >= 0) {
+      wanted.push_back(column);
+    }
   }
   constexpr std::int64_t kWorthThreads = 4'000'000;  // rows
   TraceRepairs repairs;

@@ -104,6 +104,9 @@ std::string to_parquet_bytes(const Trace& trace) {
          whole<std::int32_t>(extra.cp_rank), whole<std::int32_t>(extra.ep_rank)});
     if (!extra.alone_s.empty()) {
       arrays.push_back(seconds(extra.alone_s));
+      if (!extra.undisturbed_s.empty()) {
+        arrays.push_back(seconds(extra.undisturbed_s));
+      }
     }
   }
   arrow::FieldVector fields;
