@@ -66,6 +66,20 @@ TEST_F(Recover, CleanTracesAreReadWithoutWarnings) {
   }
 }
 
+// What reductions in every microbatch share links with is not known without the slow GPU, where
+// they have tensor-parallel peers' transfers beside them.
+TEST_F(Recover, ReductionsBesidePeersAreWarnedOf) {
+  for (const std::string more : {"--tp 2 --zero 2", "--tp 2 --zero 1", "--tp 1 --zero 2"}) {
+    simulate("--model llama3-8b --num-layers 8 --gpus 8 --mbs 1 --gbs 32 --seq 2048 " + more,
+             "gpu:1:1.5");
+    whatif();
+    const FileText said((folder_ / "whatif.txt").string());
+    EXPECT_EQ(said.view().find("up to 3.4 % off") != std::string_view::npos,
+              more == "--tp 2 --zero 2")
+        << said.view();
+  }
+}
+
 // Of one replica DualPipe has gradients to add up all the same: those of the stages that hold the
 // same layers.
 TEST_F(Recover, DualPipeOfOneReplicaIsRead) {
