@@ -112,7 +112,9 @@ void JobKernels::add_modules(std::span<const Module> modules) {
         break;
       case ModuleKind::kRowLinear:
         bias(module, rows_in(Region::kSequence, sizes), module.out);
-        residual(module, module.out);
+        if (!module.parallel) {
+          residual(module, module.out);
+        }
         break;
       case ModuleKind::kPlainLinear:
         bias(module, rows, module.out);

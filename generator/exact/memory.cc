@@ -64,7 +64,7 @@ Bytes module_bytes(const Module& module, Region region, bool own_input, const Jo
       return own_input ? operand_bytes(rows, module.in, sizes) : Bytes();
     case ModuleKind::kRowLinear:
       return operand_bytes(rows, width_in(region, module.in, sizes), sizes) +
-             size_of(sizes.local_tokens, module.out, job.dropout ? 1 : 0);
+             size_of(sizes.local_tokens, module.out, job.dropout && !module.parallel ? 1 : 0);
     case ModuleKind::kHead:
       return size_of(rows, module.in, sizes.activation) +
              size_of(sizes.tokens, width_in(Region::kTensor, module.out, sizes), 4);

@@ -51,6 +51,14 @@ MoeOperators moe_operators(const Module& module, const RankSizes& sizes) {
       linear(name + ".experts.in", rows, width, halves * ffn, sizes, sizes.operand, local_experts);
   moe.expert_out =
       linear(name + ".experts.out", rows, ffn, width, sizes, sizes.operand, local_experts);
+  if (module.bias) {
+    const auto bias = [&](const char* what, std::int64_t out) {
+      return memory_bound(name + what, product_of({rows, local_experts, out}) * element, true,
+                          sizes.activation);
+    };
+    moe.expert_in.weight_grad.push_back(bias(".experts.in bias gradient", halves * ffn));
+    moe.expert_out.weight_grad.push_back(bias(".experts.out bias gradient", width));
+  }
   const double inner = product_of({rows, local_experts, ffn}) * element;
   const auto in = static_cast<double>(halves) * inner;
   moe.expert_activation =

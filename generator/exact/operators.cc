@@ -206,10 +206,18 @@ ParameterCount parameters_of(const Module& module, const RankSizes& sizes) {
       count.dense = count.replicated = module.rms ? in : 2 * in;
       break;
     case ModuleKind::kMoe: {
-      const Count matrix = Count(module.gated ? 3 : 2) * in;
-      count.replicated = (Count(in) * module.experts).value;
-      count.dense = (matrix * (module.shared_ffn / sizes.tp) + count.replicated).value;
-      count.expert = (matrix * (module.expert_ffn / sizes.etp) * (module.experts / sizes.ep)).value;
+      const std::int64_t matrices = module.gated ? 3 : 2;
+      // The output's bias is whole on every rank of an expert.
+      const auto mlp = [&](std::int64_t width) {
+        return Count(matrices) * in * width + (module.bias ? (matrices - 1) * width + in : 0);
+      };
+      const bool router_bias = module.bias || module.router_bias;
+      count.replicated = (Count(in + (router_bias ? 1 : 0)) * module.experts).value;
+      count.dense = count.replicated;
+      if (module.shared_ffn > 0) {
+        count.dense = (mlp(module.shared_ffn / sizes.tp) + count.replicated).value;
+      }
+      count.expert = (mlp(module.expert_ffn / sizes.etp) * (module.experts / sizes.ep)).value;
       break;
     }
     case ModuleKind::kCustom:

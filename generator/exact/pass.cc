@@ -40,9 +40,15 @@ class ModuleList {
     const bool linear = kind == ModuleKind::kColumnLinear || kind == ModuleKind::kRowLinear;
     return linear ? options_.product_overlap : ProductOverlap();
   }
-  /// Embeddings in a row (words, positions) are added up before they are reduced.
-  bool last_embedding(std::size_t i) const {
-    return i + 1 == modules_.size() || modules_[i + 1].kind != ModuleKind::kEmbedding;
+  /// Whether a module's output is a sum over tp. Embeddings in a row (words, positions) are added
+  /// up before they are reduced, and so are parallel row linears.
+  bool reduces(std::size_t i) const {
+    const bool last = i + 1 == modules_.size() || modules_[i + 1].kind != ModuleKind::kEmbedding;
+    return ends_branch(i) || (modules_[i].kind == ModuleKind::kEmbedding && last);
+  }
+  /// Whether a row linear's output goes to the residual.
+  bool ends_branch(std::size_t i) const {
+    return modules_[i].kind == ModuleKind::kRowLinear && !modules_[i].parallel;
   }
   PassComm over_tp(CommType comm, std::int64_t width, int element) const {
     return {comm, RankGroup::kTp, Bytes(options_.sizes.tokens) * width * element, false};
@@ -167,8 +173,7 @@ void forward_steps(PassBuilder& out, std::span<const Module> modules, const Pass
       }
       out.transfer(module.name + " gather", gather);
     }
-    const bool partial = module.kind == ModuleKind::kRowLinear ||
-                         (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
+    const bool partial = list.reduces(i);
     const bool in_pieces = partial && list.overlap(i).reduce;
     if (in_pieces) {
       multiply_and_reduce(out, module.name + " reduce",
@@ -186,7 +191,7 @@ void forward_steps(PassBuilder& out, std::span<const Module> modules, const Pass
     if (partial && cut && !in_pieces) {
       out.transfer(module.name + " reduce", list.over_tp(reduce, module.out, sizes.activation));
     }
-    if (module.kind == ModuleKind::kRowLinear) {
+    if (list.ends_branch(i)) {
       out.compute(list.residual(module, false));
     }
   }
@@ -254,14 +259,14 @@ void backward_steps(PassBuilder& out, std::span<const Module> modules, const Pas
         column_backward(out, list, i, sizes, gathered);
         continue;
       case ModuleKind::kRowLinear:
-        out.compute(list.residual(module, true));
+        if (list.ends_branch(i)) {
+          out.compute(list.residual(module, true));
+        }
         break;
       default:
         break;
     }
-    const bool partial = module.kind == ModuleKind::kRowLinear ||
-                         (module.kind == ModuleKind::kEmbedding && list.last_embedding(i));
-    const bool gathers = partial && sizes.sequence_parallel;
+    const bool gathers = list.reduces(i) && sizes.sequence_parallel;
     const std::string gather = module.name + " gradient gather";
     if (gathers && list.shares_largest(module)) {
       out.transfer(module.name + " gradient largest value", ModuleList::largest());

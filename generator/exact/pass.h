@@ -54,7 +54,8 @@ struct PassOptions {
 ///   row linear, embedding
 ///                   reduce-scatter over tp with sequence parallelism, else all-reduce of the
 ///                   output (Korthikanti et al. 2022, section 4.2.2; Shoeybi et al. 2019, section
-///                   3)
+///                   3); row linears in parallel (attention beside the MLP) are added up before,
+///                   and are reduced once (Almazrouei et al. 2023, section 4.4)
 ///   head            as a column linear; its loss all-reduces three fp32 numbers a token over tp:
 ///                   maximum, target's logit, sum of exponentials (Shoeybi et al. 2019, section 3)
 ///   attention       fewer key and value heads than ranks: the columns of the qkv projection are

@@ -42,6 +42,8 @@ struct Module {
   std::string in_text, out_text;  ///< of linears, heads, embeddings: as the file has them
   bool bias = false;
   bool shared = false;  ///< its parameters are those of an earlier module (tied head)
+  // kRowLinear
+  bool parallel = false;  ///< added to the next row linear's output and reduced with it
   // kNorm
   bool rms = true;
   // kAttention
@@ -52,6 +54,7 @@ struct Module {
   std::int64_t experts = 0, topk = 0, expert_ffn = 0;
   std::int64_t shared_ffn = 0;  ///< width of the always-active experts together; 0: none
   bool gated = true;
+  bool router_bias = false;  ///< of the router alone; `bias` is of router and experts
   // kCustom: whole model, a token (parameters: once)
   std::int64_t custom_parameters = 0;
   double custom_flops = 0, custom_bytes = 0;

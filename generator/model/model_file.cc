@@ -37,7 +37,7 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> table{
       {"embedding", ModuleKind::kEmbedding, {"in", "out", "shared"}},
       {"column_linear", ModuleKind::kColumnLinear, {"in", "out", "bias", "shared"}},
-      {"row_linear", ModuleKind::kRowLinear, {"in", "out", "bias", "shared"}},
+      {"row_linear", ModuleKind::kRowLinear, {"in", "out", "bias", "shared", "parallel"}},
       {"plain_linear", ModuleKind::kPlainLinear, {"in", "out", "bias", "shared"}},
       {"norm", ModuleKind::kNorm, {"width", "weights", "rms", "shared"}},
       {"attention",
@@ -46,7 +46,8 @@ const std::vector<Kind>& kinds() {
       {"activation", ModuleKind::kActivation, {"in", "out"}},
       {"moe",
        ModuleKind::kMoe,
-       {"width", "experts", "topk", "expert_ffn", "shared_ffn", "gated", "shared"}},
+       {"width", "experts", "topk", "expert_ffn", "shared_ffn", "gated", "bias", "router_bias",
+        "shared"}},
       {"head", ModuleKind::kHead, {"in", "out", "bias", "shared"}},
       {"custom",
        ModuleKind::kCustom,
@@ -195,7 +196,21 @@ class Reader {
                        read_module(fields, variables));
       }
     }
+    check_parallel(modules, list, field);
     return modules;
+  }
+
+  /// What is reduced with the next row linear needs one.
+  void check_parallel(const std::vector<Module>& modules, const YAML::Node& list,
+                      const std::string& field) const {
+    const auto last = std::find_if(modules.rbegin(), modules.rend(), [](const Module& module) {
+      return module.kind == ModuleKind::kRowLinear;
+    });
+    if (last != modules.rend() && last->parallel) {
+      throw yaml_error(fmt::format("no row_linear behind {}, which is parallel", last->name), list,
+                       file_, field)
+          .expected("the one whose output is added to its own before both are reduced");
+    }
   }
 
   static const Kind& kind_of(const YamlFields& fields) {
@@ -219,6 +234,7 @@ class Reader {
     module.name = fields.text("name");
     module.bias = fields.flag_or("bias", variables, false);
     module.shared = fields.flag_or("shared", variables, false);
+    module.parallel = fields.flag_or("parallel", variables, false);
     switch (kind.kind) {
       case ModuleKind::kNorm:
         module.out = size("width");
@@ -235,6 +251,7 @@ class Reader {
         module.expert_ffn = size("expert_ffn");
         module.shared_ffn = fields.whole_or("shared_ffn", variables, 0, limits_.largest, 0);
         module.gated = fields.flag_or("gated", variables, true);
+        module.router_bias = fields.flag_or("router_bias", variables, false);
         break;
       case ModuleKind::kCustom:
         module.custom_parameters =

@@ -22,9 +22,14 @@ ParameterTotals module_parameters(const Module& module) {
       break;
     case ModuleKind::kMoe: {
       const double matrices = module.gated ? 3 : 2;
-      const double expert = matrices * in * static_cast<double>(module.expert_ffn);
-      const double always = in * static_cast<double>(module.experts) +
-                            matrices * in * static_cast<double>(module.shared_ffn);
+      const auto mlp = [&](std::int64_t width) {
+        const double biases = (matrices - 1) * static_cast<double>(width) + in;
+        return matrices * in * static_cast<double>(width) + (module.bias ? biases : 0);
+      };
+      const double expert = mlp(module.expert_ffn);
+      const bool router_bias = module.bias || module.router_bias;
+      const double always = (in + (router_bias ? 1 : 0)) * static_cast<double>(module.experts) +
+                            (module.shared_ffn > 0 ? mlp(module.shared_ffn) : 0);
       if (module.shared) {
         return {};
       }

@@ -9,7 +9,8 @@ namespace lockstep {
 ///
 ///   linear, head   in out, and out with a bias          embedding   in out
 ///   norm           in (its weights), twice that for LayerNorm
-///   moe            router in experts; an expert 3 in ffn gated, else 2 in ffn
+///   moe            router in experts, and experts with a bias; an expert 3 in ffn gated, else 2 in
+///                  ffn, with biases 2 ffn + in, else ffn + in, more
 struct ParameterTotals {
   double total = 0;
   double active = 0;

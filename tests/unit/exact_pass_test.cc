@@ -250,6 +250,64 @@ TEST(ExactPass, LinearsSideBySideShareTheirInput) {
               ElementsAre("allgather 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
 }
 
+// Attention beside the MLP: both read one norm's output, and their outputs are added up before they
+// are reduced; with a norm each (GPT-NeoX) the inputs are two.
+TEST(ExactPass, ParallelBranchesAreReducedOnce) {
+  using testing::linear;
+  std::vector<Module> shared = testing::attention_modules(kHidden, 8, 8, false, true);
+  shared.insert(shared.begin() + 2, linear(ModuleKind::kColumnLinear, "mlp.in", kHidden, 1024));
+  shared.insert(shared.begin() + 4, linear(ModuleKind::kActivation, "mlp.gelu", 1024, 1024));
+  shared.back().parallel = true;
+  shared.push_back(linear(ModuleKind::kRowLinear, "mlp.out", 1024, kHidden));
+  EXPECT_THAT(transfers(forward_pass(shared, options(4, false))), ElementsAre("allreduce 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(shared, options(4, false))), ElementsAre("allreduce 1 tp"));
+  EXPECT_THAT(transfers(forward_pass(shared, options(4, true))),
+              ElementsAre("allgather 1 tp", "reducescatter 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(shared, options(4, true))),
+              ElementsAre("allgather 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
+
+  std::vector<Module> apart = gpt_layer();
+  const auto out = std::ranges::find(apart, "attention.out", &Module::name);
+  out->parallel = true;
+  EXPECT_THAT(transfers(forward_pass(apart, options(4, false))), ElementsAre("allreduce 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(apart, options(4, false))),
+              ElementsAre("allreduce 1 tp", "allreduce 1 tp"));
+  EXPECT_THAT(transfers(forward_pass(apart, options(4, true))),
+              ElementsAre("allgather 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
+  const auto residuals = [](const Pass& pass) {
+    return std::ranges::count_if(pass.steps, [](const PassStep& step) {
+      return step.name.find("residual") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(residuals(forward_pass(apart, options(4, false))), 1);
+  EXPECT_EQ(residuals(backward_pass(apart, options(4, false))), 1);
+}
+
+// 8 experts of width 1024 on ep 4 x expert tp 2, gated, from and to 512: a rank has 2 of them, each
+// 3 512 512 weights, 2 512 biases inside and 512 outside; the router 8 512 and 8.
+TEST(ExactPass, ExpertsAndRouterMayHaveBiases) {
+  std::vector<Module> layer = testing::llama(1, kHidden, 8, 8, 1024, 1024, 8).blocks[0].modules;
+  Module& moe = layer.back();
+  PassOptions some = options(2, true);
+  some.sizes.ep = 4;
+  some.sizes.etp = 2;
+  moe.router_bias = true;
+  EXPECT_EQ(parameters_of(moe, some.sizes).replicated, 8 * 512 + 8);
+  EXPECT_EQ(parameters_of(moe, some.sizes).expert, 2 * 3 * 512 * 512);
+  moe.bias = true;
+  const ParameterCount all = parameters_of(moe, some.sizes);
+  EXPECT_EQ(all.replicated, 8 * 512 + 8);
+  EXPECT_EQ(all.expert, 2 * (3 * 512 * 512 + 2 * 512 + 512));
+  ParameterCount ready;
+  std::int64_t biases = 0;
+  for (const PassStep& step : backward_pass(std::span(layer).last(1), some).steps) {
+    ready += step.ready;
+    biases += step.name.ends_with("bias gradient") ? 1 : 0;
+  }
+  EXPECT_EQ(ready, all);
+  EXPECT_EQ(biases, 2);
+}
+
 // 8 experts, top-2, ep 4, expert tp 2: each rank sends two copies of its 128 rows (sequence
 // parallel), so a buffer of 1 in units of the 256 rows; gathered over two ranks 2.
 TEST(ExactPass, ExpertsDispatchAndCombine) {

@@ -11,6 +11,7 @@ namespace lockstep::hf_config_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 double total(std::string_view config) {
   return model_parameters(parse_hf_config(config, "config.json")).total;
@@ -122,9 +123,35 @@ TEST(HfConfig, TypicalSlipsGetAHint) {
               HasSubstr("did you mean llama? Otherwise a model file"));
 }
 
+/// Layers of a kind that no architecture has are named, not likened to a model with a like name.
+TEST(HfConfig, ForeignLayersAreNamed) {
+  const std::string text = failure(R"({"model_type": "qwen3_next"})");
+  EXPECT_THAT(text, HasSubstr("model_type 'qwen3_next' has layers of linear attention"));
+  EXPECT_THAT(text, Not(HasSubstr("did you mean")));
+  EXPECT_THAT(failure(R"({"model_type": "mamba"})"), HasSubstr("state-space layers"));
+}
+
+/// What a field says about layers is heeded, or refused.
+TEST(HfConfig, FieldsThatChangeLayers) {
+  const std::string opt = R"({"model_type": "opt", "hidden_size": 1024, "num_hidden_layers": 24,
+      "num_attention_heads": 16, "ffn_dim": 4096, "vocab_size": 50272,
+      "max_position_embeddings": 2048)";
+  EXPECT_THAT(failure(opt + R"(, "word_embed_proj_dim": 512})"), HasSubstr("word_embed_proj_dim"));
+  EXPECT_THAT(failure(opt + R"(, "do_layer_norm_before": false})"),
+              HasSubstr("do_layer_norm_before"));
+  const std::string llama = R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100)";
+  // Biases of q, k, v, o, and of gate, up and down.
+  EXPECT_EQ(total(llama + R"(, "attention_bias": true})") - total(llama + "}"), 2 * 4 * 64);
+  EXPECT_EQ(total(llama + R"(, "mlp_bias": true})") - total(llama + "}"), 2 * (2 * 128 + 64));
+  EXPECT_THAT(failure(R"({"model_type": "dbrx", "d_model": 64, "n_heads": 4, "n_layers": 2,
+                          "vocab_size": 100, "attn_config": {"kv_n_heads": 2}, "ffn_config": {}})"),
+              HasSubstr("ffn_config: the field \"moe_num_experts\" is missing"));
+}
+
 TEST(HfConfig, ErrorsNameTheField) {
   EXPECT_THAT(failure(R"({"model_type": "lama"})"), HasSubstr("did you mean llama?"));
-  EXPECT_THAT(failure(R"({"model_type": "mamba"})"), HasSubstr("qwen3_moe"));
+  EXPECT_THAT(failure(R"({"model_type": "xlnet"})"), HasSubstr("qwen3_moe"));
   EXPECT_THAT(failure("{}"), HasSubstr("model_type"));
   EXPECT_THAT(failure(R"({"model_type": "gpt2", "n_embd": 768})"), HasSubstr("n_layer"));
   EXPECT_THAT(failure(R"({"model_type": "gpt2", "n_embd": "768"})"), HasSubstr("n_embd"));

@@ -155,6 +155,29 @@ TEST(ModelFile, ErrorsNameFileLineAndField) {
               HasSubstr("did you mean hidden?"));
 }
 
+// What is reduced together with the next row linear's output needs that one.
+TEST(ModelFile, AParallelRowLinearNeedsAnother) {
+  EXPECT_THAT(failure(std::string(kSmall), "in: ffn, out: hidden}",
+                      "in: ffn, out: hidden, parallel: true}"),
+              HasSubstr("blocks[0]: no row_linear behind out, which is parallel"));
+}
+
+// 8 experts of 3 8 16 weights and 2 16 + 8 biases, a router of 8 8 and 8; two pass a token.
+TEST(ModelFile, ExpertsAndRouterMayHaveBiases) {
+  std::string text(kSmall);
+  const std::string_view row = "{kind: row_linear, name: out, in: ffn, out: hidden}";
+  text.replace(
+      text.find(row), row.size(),
+      "{kind: moe, name: moe, width: hidden, experts: 8, topk: 2, expert_ffn: 16, bias: true}");
+  const ParameterTotals both =
+      module_parameters(parse_model(text, "small.yaml").blocks[0].modules.back());
+  EXPECT_EQ(both.total, 8 * (3 * 8 * 16 + 2 * 16 + 8) + 8 * 8 + 8);
+  EXPECT_EQ(both.active, 2 * (3 * 8 * 16 + 2 * 16 + 8) + 8 * 8 + 8);
+  text.replace(text.find(", bias: true}", text.find("kind: moe")), 13, ", router_bias: true}");
+  EXPECT_EQ(module_parameters(parse_model(text, "small.yaml").blocks[0].modules.back()).total,
+            8 * 3 * 8 * 16 + 8 * 8 + 8);
+}
+
 TEST(ModelFile, RepetitionIsBounded) {
   EXPECT_THAT(failure("  - name: decoder",
                       "  - repeat: 100000\n    blocks:\n      - {name: b, layers: 1, modules: "
