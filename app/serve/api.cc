@@ -257,7 +257,7 @@ ApiReply run_command(const ApiRequest& request, const ApiSettings& settings,
   if (body.contains("files")) {
     write_files(body["files"], scratch.path());
   }
-  const std::optional<IsolatedResult> result = backend.run(task);
+  const std::optional<IsolatedResult> result = backend.run(task, request.gone);
   if (!result) {
     throw Refusal{503, "too many requests are waiting; try again later"};
   }

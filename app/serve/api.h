@@ -15,6 +15,7 @@ struct ApiRequest {
   std::string method, target;
   std::string host, origin, authorization, content_type;  ///< headers; empty: absent
   std::string body;
+  std::function<bool()> gone = {};  ///< whether its client has hung up; empty: it has not
 };
 
 struct ApiReply {
@@ -35,8 +36,10 @@ struct ApiSettings {
 
 /// What runs commands and live models for the API. Both may be called by several threads at once.
 struct ApiBackend {
-  /// Empty where too much is waiting already.
-  std::function<std::optional<IsolatedResult>(const IsolatedTask&)> run;
+  /// Empty where too much is waiting already. What runs for a client that is `gone` is ended.
+  std::function<std::optional<IsolatedResult>(const IsolatedTask&,
+                                              const std::function<bool()>& gone)>
+      run;
   /// One JSON message to the live model and its answer; empty where it gave none. `report`: the
   /// message wants a whole report, which takes longer.
   std::function<std::optional<std::string>(const std::string&, bool report)> live;

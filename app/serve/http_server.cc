@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <poll.h>
 #include <sys/stat.h>
 #include <thread>
 #include <utility>
@@ -152,6 +153,10 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
     server_.begin_answer();
     asio::post(server_.workers, [self = this->shared_from_this(), version, keep_alive,
                                  request = request_of(std::move(message))]() mutable {
+      request.gone = [handle = self->stream_.socket().native_handle()] {
+        pollfd hung_up{handle, POLLRDHUP, 0};
+        return ::poll(&hung_up, 1, 0) > 0;
+      };
       ApiReply reply;
       try {
         reply = self->server_.handler(request);

@@ -1,6 +1,7 @@
 #include "app/serve/nursery_pool.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace lockstep {
 
@@ -11,7 +12,27 @@ NurseryPool::NurseryPool(int size, int waiting) : may_wait_(waiting) {
   }
 }
 
-std::optional<IsolatedResult> NurseryPool::run(const IsolatedTask& task) {
+namespace {
+
+/// How often a client is asked for.
+constexpr std::chrono::milliseconds kAsk{200};
+
+IsolatedResult run_while_wanted(Nursery& nursery, const IsolatedTask& task,
+                                const std::function<bool()>& gone) {
+  nursery.start(task);
+  while (gone && !nursery.ready(kAsk)) {
+    if (gone()) {
+      nursery.cancel();
+      break;
+    }
+  }
+  return nursery.finish();
+}
+
+}  // namespace
+
+std::optional<IsolatedResult> NurseryPool::run(const IsolatedTask& task,
+                                               const std::function<bool()>& gone) {
   Nursery* nursery = nullptr;
   {
     std::unique_lock lock(mutex_);
@@ -20,8 +41,14 @@ std::optional<IsolatedResult> NurseryPool::run(const IsolatedTask& task) {
         return std::nullopt;
       }
       --may_wait_;
-      freed_.wait(lock, [&] { return !free_.empty() || closed_; });
+      bool unwanted = false;
+      while (!freed_.wait_for(lock, kAsk, [&] { return !free_.empty() || closed_; }) &&
+             !(unwanted = gone && gone())) {
+      }
       ++may_wait_;
+      if (unwanted) {
+        return std::nullopt;
+      }
     }
     if (closed_) {
       return std::nullopt;
@@ -31,7 +58,7 @@ std::optional<IsolatedResult> NurseryPool::run(const IsolatedTask& task) {
   }
   std::optional<IsolatedResult> result;
   try {
-    result = nursery->run(task);
+    result = run_while_wanted(*nursery, task, gone);
   } catch (...) {
     const std::scoped_lock lock(mutex_);
     free_.push_back(nursery);

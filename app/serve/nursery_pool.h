@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,8 +18,10 @@ class NurseryPool {
   NurseryPool(int size, int waiting);
 
   /// Runs the task when there is a free nursery; no value where too many wait already, or after
-  /// close(). Thread-safe.
-  std::optional<IsolatedResult> run(const IsolatedTask& task);
+  /// close(). It is ended, or waits no longer, when `gone` (if it is not empty) says that nobody
+  /// wants the result, which is asked now and then. Thread-safe.
+  std::optional<IsolatedResult> run(const IsolatedTask& task,
+                                    const std::function<bool()>& gone = {});
   /// Who waits gives up; what runs is ended.
   void close();
 

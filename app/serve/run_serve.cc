@@ -85,7 +85,9 @@ ExitCode run_serve(const ServeOptions& options) {
   LiveProcess live(settings.time_limit, settings.memory_limit, settings.files);
   // Sliders do not wait for reports.
   LiveProcess reports(settings.time_limit, settings.memory_limit, settings.files);
-  const ApiBackend backend{[&](const IsolatedTask& task) { return pool.run(task); },
+  const ApiBackend backend{[&](const IsolatedTask& task, const std::function<bool()>& gone) {
+                             return pool.run(task, gone);
+                           },
                            [&](const std::string& message, bool report) {
                              return (report ? reports : live).ask(message);
                            }};

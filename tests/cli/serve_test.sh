@@ -59,6 +59,21 @@ done
 expect 200 lockstep-serve
 stop
 
+# What runs, and what waits, for a client that hangs up is ended, so that the next one is served.
+start --port 0 --time-limit 600s --jobs 1 --waiting 1
+long='{"arguments": ["collective", "--op", "alltoall", "--size", "1MiB:1TiB", "--algorithm", "direct", "--engine", "flow", "--topology", "Spectrum-X:g=1024"]}'
+post /api/v1/run "$long" -m 1 &
+first=$!
+post /api/v1/run "$long" -m 1
+wait "$first"
+for ((try = 0; try < 100; ++try)); do
+  post /api/v1/run '{"arguments": ["topology", "describe", "Spectrum-X:g=8"]}' -m 2
+  [[ $status != 200 ]] || break
+  sleep 0.1
+done
+expect 200 '"ending":"done"'
+stop
+
 start --port 0 --time-limit 20s --memory-limit 1GiB --body-limit 100kB --jobs 2 --waiting 2
 curl -s "$where" | grep '<title>Lockstep, live</title>' >/dev/null || fail "no page"
 curl -s "${where}api/v1/about" | grep '"schema":"lockstep-serve/1"' >/dev/null || fail "no about"

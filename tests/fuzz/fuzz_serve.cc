@@ -14,7 +14,8 @@ namespace {
 using namespace lockstep;
 
 /// Only tasks within the limits come through, whose paths are served.
-std::optional<IsolatedResult> refuse(const IsolatedTask& task) {
+std::optional<IsolatedResult> refuse(const IsolatedTask& task,
+                                     const std::function<bool()>& /*gone*/) {
   LOCKSTEP_CHECK(task.confined && task.readable.empty() && task.output_limit > Bytes(0),
                  "a stranger's task without its limits");
   for (const std::string& word : task.arguments) {

@@ -33,7 +33,8 @@ struct Fixture {
   }
   ApiReply ask(ApiRequest request) {
     const ApiBackend backend{
-        [&](const IsolatedTask& task) -> std::optional<IsolatedResult> {
+        [&](const IsolatedTask& task,
+            const std::function<bool()>& /*gone*/) -> std::optional<IsolatedResult> {
           ran.push_back(task);
           if (std::filesystem::exists(task.folder + "/in.txt")) {
             write_file(task.folder + "/out.txt", "written");
