@@ -211,6 +211,7 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
 }  // namespace
 
 ExactJob worked_out(ExactJob exact) {
+  exact.parameters = model_parameters(exact.job.model);
   exact.job = with_padded_vocabulary(std::move(exact.job));
   exact.memory = memory_by_stage(exact.job);
   if (const std::string advice = memory_advice(exact.job, exact.memory); !advice.empty()) {

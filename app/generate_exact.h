@@ -12,6 +12,7 @@
 #include "generator/exact/operator.h"
 #include "generator/job.h"
 #include "generator/megatron_args/aicb_job.h"
+#include "generator/model/parameters.h"
 #include "generator/process/process_workload.h"
 
 namespace lockstep {
@@ -25,6 +26,7 @@ struct TimedOperator {
 /// A job as a command line describes it, and what follows from it.
 struct ExactJob {
   Job job;
+  ParameterTotals parameters;            ///< of the model, its vocabulary as it is
   std::vector<StageMemory> memory;       ///< of each pipeline stage
   std::vector<std::string> warnings;     ///< what is not modelled; what does not fit into memory
   std::vector<std::string> notes;        ///< what of a script was passed over; for a terminal

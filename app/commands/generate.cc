@@ -12,6 +12,7 @@
 
 #include "app/command.h"
 #include "app/generate_exact.h"
+#include "app/simai_command.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -53,10 +54,17 @@ std::string about_generators(const Generator* named) {
 
 /// What --memory prints.
 std::string memory_of(const ExactJob& job, bool json) {
+  const ParameterTotals& all = job.parameters;
   if (!json) {
-    return memory_text(job);
+    const std::string active =
+        all.active < all.total ? fmt::format(", {:.0f} of them a token's", all.active) : "";
+    return fmt::format("{}: {:.0f} parameters{}\n{}", printable(job.job.model.name), all.total,
+                       active, memory_text(job));
   }
   Json document = memory_json(job);
+  document["model"] = printable(job.job.model.name);
+  document["parameters"] = static_cast<std::int64_t>(all.total);
+  document["active_parameters"] = static_cast<std::int64_t>(all.active);
   document["schema"] = "lockstep-memory/1";
   return to_text(document);
 }
@@ -120,6 +128,23 @@ void print_remarks(const ExactJob& job) {
   }
   for (const std::string& warning : job.warnings) {
     fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
+  }
+}
+
+/// Readers of SimAI's text expect it in a .txt: says what is there instead, and what writes that.
+void note_no_simai_text(const std::string& path, const Job& job) {
+  if (!path.ends_with(".txt")) {
+    return;
+  }
+  fmt::print(standard_error(),
+             "lockstep: {} is not SimAI's text but the step as it is, as JSON that 'lockstep "
+             "simulate' reads\n",
+             printable(path));
+  if (const SimaiCommand command = simai_command(job); !command.words.empty()) {
+    fmt::print(standard_error(),
+               "lockstep: SimAI's text of it{} is written by\n  lockstep generate {} -o {}\n",
+               command.lost.empty() ? "" : fmt::format(" (without {})", command.lost),
+               command.words, printable(path));
   }
 }
 
@@ -190,6 +215,9 @@ ExitCode generate_exact(const GenerateFlags& flags) {
   }
   file.commit();
   print_size(file, bytes);
+  if (!csv) {
+    note_no_simai_text(file.path(), described.job);
+  }
   return ExitCode::kDone;
 }
 
