@@ -118,7 +118,11 @@ Header read_header(Scanner& in, const std::string& file) {
   }
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   Header header;
-  header.nodes = whole_number(in, "node_num", kHeaderHelp, 1, kMost);
+  try {
+    header.nodes = whole_number(in, "node_num", kHeaderHelp, 1, kMost);
+  } catch (Error& error) {
+    throw std::move(error).hint("is this a topology text of SimAI? A workload goes to --workload");
+  }
   header.gpus_per_server = whole_number(in, "gpus_per_server", kHeaderHelp, 1, kMost);
   header.nvswitches = whole_number(in, "nvswitch_num", kHeaderHelp, 0, header.nodes - 1);
   header.switches =

@@ -58,8 +58,9 @@ class HeaderReader {
       const std::string_view near = closest(policy, simai_policies());
       throw error(fmt::format("unknown parallelism policy '{}'", printable(policy)), "policy")
           .expected(join(simai_policies(), ", "))
-          .hint(near.empty() ? "is this a workload text of SimAI or AICB?"
-                             : fmt::format("did you mean {}?", near));
+          .hint(near.empty()
+                    ? "is this a workload text of SimAI or AICB? A topology goes to --topology"
+                    : fmt::format("did you mean {}?", near));
     }
     table_.policy = policy;
     ++next_;
@@ -69,7 +70,7 @@ class HeaderReader {
     if (++others_ > kMaxOthers) {
       throw error(fmt::format("more than {} unknown words", kMaxOthers), "first line")
           .expected("a policy, then keys with their values")
-          .hint("is this a workload text of SimAI or AICB?");
+          .hint("is this a workload text of SimAI or AICB? A topology goes to --topology");
     }
     table_.header.fields.push_back({SimaiKey::kOther, std::string(word)});
     if (warnings_ == nullptr) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -246,6 +248,14 @@ CommandBody define_draw(CLI::App& app) {
   app.add_option("-o,--output", flags->output, "SVG file to write; - is standard output")
       ->required();
   return [flags] {
+    const std::string kind = to_lower(std::filesystem::path(flags->output).extension().string());
+    constexpr std::array<std::string_view, 6> kOthers{".png", ".jpg", ".jpeg",
+                                                      ".gif", ".pdf", ".webp"};
+    if (std::ranges::find(kOthers, kind) != kOthers.end()) {
+      throw Error(fmt::format("a picture of a topology is SVG, not {}", kind))
+          .field("--output")
+          .expected("a name that ends in .svg, or -");
+    }
     write_file(flags->output, draw(load(flags->from)));
     return ExitCode::kDone;
   };

@@ -1,5 +1,7 @@
 #include "app/simulate/run_analytic.h"
 
+#include <fmt/format.h>
+
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
 #include "simulator/replay/analytic_replay.h"
@@ -69,6 +71,12 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
     const std::vector<NodeId>& all = topology->gpus();
     const std::int64_t used = options.gpus > 0 ? options.gpus : job.parallel.gpus;
     const auto known = static_cast<std::size_t>(used > 0 ? used : std::ssize(all));
+    if (known > all.size()) {
+      warnings.push_back(fmt::format(
+          "the topology has {} GPUs, but the workload needs {}: the analytic engine takes its "
+          "rates alone, as if it went on in the same way",
+          all.size(), known));
+    }
     take_from_topology(*topology, std::span(all).first(std::min(known, all.size())), analytic);
   }
   const auto flag = [](const char* name, const std::string& text, auto parse, auto& value) {

@@ -25,6 +25,8 @@ lockstep_cli_test(cli_topology_links_json ARGS topology links full-mesh:g=3 --js
 lockstep_cli_test(cli_topology_links_no_node ARGS topology links Spectrum-X:g=16 --of 99 EXIT 2 ERR "--of: there is no node 99; there are 90, from 0")
 lockstep_cli_test(cli_topology_describe_json ARGS topology describe torus:shape=2x3 --json GOLDEN describe_torus.json)
 lockstep_cli_test(cli_topology_draw ARGS topology draw Spectrum-X:asn=64 -o - OUT "segment × 8, each 8 switches of tier 1, 512 GPUs")
+lockstep_cli_test(cli_topology_draw_png ARGS topology draw Spectrum-X:g=8 -o @OUT@/x.png EXIT 2 ERR "--output: a picture of a topology is SVG, not .png" "expected: a name that ends in .svg")
+lockstep_cli_test(cli_topology_of_workload ARGS topology check tests/data/simulate/tiny.txt EXIT 2 ERR "tiny.txt:1:1: node_num: '[A-Z_]+' is out of place" "hint: is this a topology text of SimAI. A workload goes to --workload")
 lockstep_cli_test(cli_topology_check ARGS topology check ${catalogue}/rail128.txt OUT "rail128.txt: ok, 128 GPUs, 16 NVSwitches, 24 switches, 384 links")
 lockstep_cli_test(cli_topology_build_help ARGS topology build --template dragonfly --help OUT "^Templates" "^Flags of dragonfly" "--global-links")
 lockstep_cli_test(cli_topology_folder ARGS topology build -g 8 -o @OUT@/ ERR "No_Rail_Opti_8g_8gps_SingleToR_400Gbps_H100: 8 GPUs")

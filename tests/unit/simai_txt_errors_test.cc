@@ -60,7 +60,7 @@ TEST(SimaiTxtErrors, Policy) {
                                  "ELF\x02\0\0\x01",
                                  8)),
             "w.txt:1:1: policy: unknown parallelism policy '\\x7fELF\\x02\\x00\\x00\\x01'" +
-                kPolicies + "\n  hint: is this a workload text of SimAI or AICB?");
+                kPolicies + "\n  hint: is this a workload text of SimAI or AICB? A topology goes to --topology");
 }
 
 TEST(SimaiTxtErrors, HeaderKeys) {
@@ -96,7 +96,7 @@ TEST(SimaiTxtErrors, ALineOfProseIsNoHeader) {
   EXPECT_EQ(header_error(line + " y"),
             "w.txt:1:207: first line: more than 100 unknown words\n"
             "  expected: a policy, then keys with their values\n"
-            "  hint: is this a workload text of SimAI or AICB?");
+            "  hint: is this a workload text of SimAI or AICB? A topology goes to --topology");
 }
 
 TEST(SimaiTxtErrors, CheckpointLists) {
