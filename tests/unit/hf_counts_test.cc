@@ -15,7 +15,8 @@ struct Counted {
 // What each model's config.json says about sizes. The counts are those of the released weights,
 // without layers for multi-token prediction (GLM-4.5: 5,539,962,272, GLM-4.5-Air: 3,616,573,568,
 // tables that repeat the model's included) and without the copy of a tied head that Falcon's
-// weights have (Falcon-180B: 179,522,565,120 with it).
+// weights have (Falcon-180B: 179,522,565,120 with it). Gemma 3 4B is without its 419,816,304 for
+// images.
 const Counted kCounted[] = {
     {"bloom-560m", 559'214'592,
      R"({"model_type": "bloom", "n_embed": 1024, "n_layer": 24, "num_attention_heads": 16,
@@ -132,6 +133,14 @@ const Counted kCounted[] = {
         "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256,
         "intermediate_size": 2048, "vocab_size": 262144, "sliding_window": 512,
         "_sliding_window_pattern": 6})"},
+    {"gemma3-4b text", 3'880'263'168,
+     R"({"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34,
+        "intermediate_size": 10240, "sliding_window": 1024})"},
+    {"stablelm-2-1.6b", 1'644'515'328,
+     R"({"model_type": "stablelm", "hidden_size": 2048, "num_hidden_layers": 24,
+        "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 5632,
+        "vocab_size": 100352, "use_qkv_bias": true, "use_parallel_residual": false,
+        "qk_layernorm": false, "tie_word_embeddings": false})"},
     {"mistral-7b", 7'241'732'096,
      R"({"model_type": "mistral", "hidden_size": 4096, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
