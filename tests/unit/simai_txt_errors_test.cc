@@ -56,11 +56,12 @@ TEST(SimaiTxtErrors, Policy) {
   EXPECT_EQ(header_error("HYBRID_TRANSFORMER_FWD_IN_BACKWD ep: 1"),
             "w.txt:1:1: policy: unknown parallelism policy 'HYBRID_TRANSFORMER_FWD_IN_BACKWD'" +
                 kPolicies + "\n  hint: did you mean HYBRID_TRANSFORMER_FWD_IN_BCKWD?");
-  EXPECT_EQ(error_of(std::string("\x7F"
-                                 "ELF\x02\0\0\x01",
-                                 8)),
-            "w.txt:1:1: policy: unknown parallelism policy '\\x7fELF\\x02\\x00\\x00\\x01'" +
-                kPolicies + "\n  hint: is this a workload text of SimAI or AICB? A topology goes to --topology");
+  EXPECT_EQ(
+      error_of(std::string("\x7F"
+                           "ELF\x02\0\0\x01",
+                           8)),
+      "w.txt:1:1: policy: unknown parallelism policy '\\x7fELF\\x02\\x00\\x00\\x01'" + kPolicies +
+          "\n  hint: is this a workload text of SimAI or AICB? A topology goes to --topology");
 }
 
 TEST(SimaiTxtErrors, HeaderKeys) {
