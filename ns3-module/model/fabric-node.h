@@ -57,12 +57,14 @@ struct FabricPort
     static constexpr uint32_t MAX_CLASSES = 8; //!< as PFC has them (IEEE 802.1Qbb)
 
     FabricRing ring;       //!< on the wire, then in the queue, in the order in which they go
-    int64_t freeAt{0};     //!< ps, all that is in the ring has been sent
+    int64_t freeAt{0};     //!< ps, all that is timed has been sent
     int64_t sourceFree{0}; //!< ps, its node may send the next unit of its own
     int64_t delay{0};      //!< ps
     double psPerByte{0};   //!< transmission
     int64_t startedEnd{0}; //!< ps, end of the last one that has started
     uint32_t started{0};   //!< units of the ring whose first bit has left, as far as looked at
+    uint32_t timed{0};     //!< units of the ring with times; others start at their `start` or later
+    uint32_t ahead{0};     //!< units of the ring up to the last one that is not of the last rank
     uint32_t from{0};      //!< node
     uint32_t to{0};        //!< node
     uint32_t receiving{0}; //!< queue pairs whose data are on their way, by it last

@@ -120,6 +120,13 @@ struct FabricParameters
         const bool first = ackFirst && (unit.flags & FabricUnit::ACK) != 0;
         return 2U * unit.trafficClass + (first ? 0 : 1);
     }
+
+    /** \return the greatest RankOf(): what has it goes before nothing */
+    uint32_t
+    LastRank() const
+    {
+        return 2U * classes - 1;
+    }
 };
 
 } // namespace ns3

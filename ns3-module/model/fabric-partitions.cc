@@ -259,6 +259,7 @@ FabricPartitions::Run(FabricParts& parts, int64_t& limit, bool& stop)
         }
         if (next >= m_tables.nextSample)
         {
+            TimeQueues();
             m_samples.TakeUntil(next, IsIdle());
         }
         m_now = m_tables.done = next;
@@ -274,6 +275,15 @@ FabricPartitions::Run(FabricParts& parts, int64_t& limit, bool& stop)
         {
             parts.jumps.Look();
         }
+    }
+}
+
+void
+FabricPartitions::TimeQueues()
+{
+    for (uint32_t index = 0; index < m_tables.ports.size(); ++index)
+    {
+        Of(index).wires.TimeQueue(m_tables.ports[index]);
     }
 }
 

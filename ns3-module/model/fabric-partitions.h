@@ -47,6 +47,10 @@ class FabricPartitions
         return m_samples;
     }
 
+    /** All that waits gets its times, for samples. */
+    void
+    TimeQueues();
+
     /** \return the first one, which has everything until Divide() */
     FabricParts&
     First()

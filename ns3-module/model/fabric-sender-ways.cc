@@ -34,7 +34,8 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
     // One by one where a queue is near. (A train that is just passing is none.)
     for (const uint32_t* port = &m_state.routes[pair.there + 1]; *port != FabricRoutes::END; ++port)
     {
-        const FabricPort& next = m_state.ports[*port];
+        FabricPort& next = m_state.ports[*port];
+        m_parts.wires.TimeQueue(next);
         const double packet =
             (m_state.parameters.payload + m_state.parameters.header) * next.psPerByte;
         const uint32_t units = next.ring.GetSize();
@@ -95,7 +96,8 @@ FabricSenders::LongestQueue(uint32_t way, uint32_t trafficClass) const
     int64_t longest = 0;
     for (const uint32_t* port = &m_state.routes[way + 1]; *port != FabricRoutes::END; ++port)
     {
-        const FabricPort& next = m_state.ports[*port];
+        FabricPort& next = m_state.ports[*port];
+        m_parts.wires.TimeQueue(next);
         const bool paused = next.IsPaused(trafficClass);
         longest = std::max(longest, paused ? INT64_MAX - 1 : next.freeAt - m_state.now);
     }

@@ -87,6 +87,7 @@ FabricSnapshot::SavePort(uint32_t index)
         return false;
     }
     m_parts.wires.Settle(index);
+    m_parts.wires.TimeQueue(port);
     const int64_t flags = (port.arrivePending ? 1 : 0) | (port.pullPending ? 2 : 0) |
                           (port.departPending ? 4 : 0) | (port.stalled ? 8 : 0) |
                           (port.creditPending ? 16 : 0) | int64_t{port.paused} << 8 |

@@ -28,7 +28,7 @@ struct FabricUnit
     int64_t sequence;     //!< data: offset of the first byte; ACK: the next byte expected
     int64_t sent;         //!< ps, when its data left the sender
     int64_t tail;         //!< ps, when its last bit came to the present node
-    int64_t start;        //!< ps, first bit into the present port; NOT_STARTED while that is paused
+    int64_t start;        //!< ps, first bit into the present port (see FabricPort::timed)
     int64_t end;          //!< ps, last bit
     uint64_t key;         //!< order of its arrival among events of the same time
     uint32_t pair;        //!< the queue pair
@@ -94,7 +94,8 @@ class FabricRing
     }
 
     /**
-     * Makes room before a unit; those from there on move one place on.
+     * Makes room before a unit; those from there on move one place on. Costs the units before that
+     * place or those after it, whichever are fewer.
      * \param index 0 for the oldest, GetSize() for the end
      * \return room for a unit, to be filled
      */
@@ -102,9 +103,20 @@ class FabricRing
     Insert(uint32_t index)
     {
         Append();
-        for (uint32_t i = m_size - 1; i > index; --i)
+        if (index < m_size / 2)
         {
-            (*this)[i] = (*this)[i - 1];
+            m_head = (m_head - 1) & m_mask;
+            for (uint32_t i = 0; i < index; ++i)
+            {
+                (*this)[i] = (*this)[i + 1];
+            }
+        }
+        else
+        {
+            for (uint32_t i = m_size - 1; i > index; --i)
+            {
+                (*this)[i] = (*this)[i - 1];
+            }
         }
         return (*this)[index];
     }

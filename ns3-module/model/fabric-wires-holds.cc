@@ -13,10 +13,11 @@ namespace ns3
 bool
 FabricWires::GoesBefore(const FabricPort& port,
                         const FabricUnit& unit,
-                        const FabricUnit& other,
-                        bool timed,
+                        uint32_t place,
+                        bool mayStart,
                         int64_t ready) const
 {
+    const FabricUnit& other = port.ring[place];
     if (port.IsPaused(other.trafficClass))
     {
         return !port.IsPaused(unit.trafficClass);
@@ -26,7 +27,8 @@ FabricWires::GoesBefore(const FabricPort& port,
         return false;
     }
     // One that leaves before this one may is not held up for it.
-    return timed ? other.start >= ready : other.start == FabricUnit::NOT_STARTED;
+    return mayStart ? place >= port.timed || other.start >= ready
+                    : other.start == FabricUnit::NOT_STARTED;
 }
 
 void
@@ -48,6 +50,7 @@ void
 FabricWires::Reorder(uint32_t index)
 {
     FabricPort& port = m_state.ports[index];
+    TimeQueue(port);
     TakeBackArrival(port);
     const auto isBefore = [this, &port](const FabricUnit& a, const FabricUnit& b)
     {
@@ -73,6 +76,7 @@ FabricWires::Reorder(uint32_t index)
         {
             port.ring[port.started + i] = m_waiting[i];
         }
+        CountAhead(port);
     }
     port.freeAt = port.startedEnd;
     Retime(port, std::max(port.startedEnd, m_state.now));
@@ -141,7 +145,7 @@ FabricWires::Retime(FabricPort& port, int64_t from)
         // It may move forward, but not to before it was there.
         const int64_t ready =
             unit.start == FabricUnit::NOT_STARTED ? m_state.now : std::min(unit.start, processed);
-        SetTimes(port, unit, std::max(free, ready));
+        SetTimes(port, unit, std::max(free, ready), m_state.now);
         free = port.freeAt;
     }
 }
@@ -151,6 +155,7 @@ FabricWires::SetRate(uint32_t index, DataRate rate)
 {
     FabricPort& port = m_state.ports[index];
     Settle(index);
+    TimeQueue(port);
     port.rate = rate;
     port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
     port.knownTime.fill(0);
@@ -171,6 +176,7 @@ FabricWires::StartWaiting(uint32_t index)
 {
     FabricPort& port = m_state.ports[index];
     Settle(index);
+    TimeQueue(port);
     uint32_t first = port.started;
     while (first < port.ring.GetSize() && port.ring[first].start != FabricUnit::NOT_STARTED)
     {
@@ -183,7 +189,7 @@ FabricWires::StartWaiting(uint32_t index)
         {
             return false;
         }
-        SetTimes(port, unit, std::max(port.freeAt, m_state.now));
+        SetTimes(port, unit, std::max(port.freeAt, m_state.now), m_state.now);
         if (i == 0)
         {
             ArmArrival(index);

@@ -85,6 +85,8 @@ FabricWires::Arrive(uint32_t index, uint64_t key)
     FabricUnit unit = port.ring[0];
     port.ring.RemoveFirst();
     --port.started;
+    --port.timed;
+    port.ahead -= port.ahead > 0 ? 1 : 0;
     if (port.ring.GetSize() > 0 && port.ring[0].start != FabricUnit::NOT_STARTED)
     {
         const FabricUnit& next = port.ring[0];
@@ -123,11 +125,11 @@ FabricWires::Arrive(uint32_t index, uint64_t key)
 }
 
 void
-FabricWires::SetTimes(FabricPort& port, FabricUnit& unit, int64_t start)
+FabricWires::SetTimes(FabricPort& port, FabricUnit& unit, int64_t start, int64_t there)
 {
     unit.start = start;
     unit.end = start + TransmissionTime(port, unit.wire);
-    if (unit.tail > m_state.now)
+    if (unit.tail > there)
     {
         const int64_t whole = m_state.nodes[port.from].granule;
         const auto granule = std::min<uint32_t>(unit.wire, static_cast<uint32_t>(whole));
@@ -135,6 +137,59 @@ FabricWires::SetTimes(FabricPort& port, FabricUnit& unit, int64_t start)
         unit.end = std::max(unit.end, unit.tail + processing + TransmissionTime(port, granule));
     }
     port.freeAt = unit.end;
+}
+
+void
+FabricWires::TimeNext(FabricPort& port)
+{
+    FabricUnit& unit = port.ring[port.timed++];
+    if (unit.start != FabricUnit::NOT_STARTED)
+    {
+        // What has been there for as long as it is processed when it starts leaves at the full
+        // rate.
+        const int64_t start = std::max(port.freeAt, unit.start);
+        SetTimes(port, unit, start, start - m_state.parameters.processing.GetPicoSeconds());
+    }
+}
+
+void
+FabricWires::TimeQueue(FabricPort& port)
+{
+    while (port.timed < port.ring.GetSize())
+    {
+        TimeNext(port);
+    }
+}
+
+uint32_t
+FabricWires::PlaceOf(FabricPort& port, const FabricUnit& unit, bool mayStart, int64_t ready)
+{
+    uint32_t place = port.ring.GetSize();
+    while (mayStart && port.timed < place && port.freeAt < ready)
+    {
+        TimeNext(port); // those without times start at `ready` or later
+    }
+    if (mayStart && m_state.parameters.RankOf(unit) < m_state.parameters.LastRank())
+    {
+        // It goes before all that comes behind these: that is of the last rank, and starts later.
+        place = std::min(place, std::max({port.started, port.timed, port.ahead}));
+    }
+    while (place > port.started && GoesBefore(port, unit, place - 1, mayStart, ready))
+    {
+        --place;
+    }
+    return place;
+}
+
+void
+FabricWires::CountAhead(FabricPort& port) const
+{
+    const FabricParameters& p = m_state.parameters;
+    port.ahead = port.ring.GetSize();
+    while (port.ahead > 0 && p.RankOf(port.ring[port.ahead - 1]) == p.LastRank())
+    {
+        --port.ahead;
+    }
 }
 
 void
@@ -162,14 +217,9 @@ FabricWires::Enqueue(uint32_t index, const FabricUnit& unit)
             std::max(port.statistics.maxQueue, static_cast<uint64_t>(port.queued));
     }
     const bool mayGo = !port.IsPaused(unit.trafficClass) && !port.stalled;
-    const bool timed = mayGo && (port.credits == 0 || m_parts.credits.Take(index, unit.wire));
+    const bool mayStart = mayGo && (port.credits == 0 || m_parts.credits.Take(index, unit.wire));
     const int64_t ready = m_state.now + m_state.parameters.processing.GetPicoSeconds();
-    uint32_t place = port.ring.GetSize();
-    while (mayOvertake && place > port.started &&
-           GoesBefore(port, unit, port.ring[place - 1], timed, ready))
-    {
-        --place;
-    }
+    const uint32_t place = mayOvertake ? PlaceOf(port, unit, mayStart, ready) : port.ring.GetSize();
     if (place == 0)
     {
         TakeBackArrival(port);
@@ -177,27 +227,29 @@ FabricWires::Enqueue(uint32_t index, const FabricUnit& unit)
     FabricUnit& entry = port.ring.Insert(place);
     entry = unit;
     entry.key = m_state.NextKey();
-    if (!timed)
+    entry.start = mayStart ? ready : FabricUnit::NOT_STARTED;
+    if (mayOvertake && m_state.parameters.RankOf(unit) < m_state.parameters.LastRank())
     {
-        entry.start = FabricUnit::NOT_STARTED;
+        port.ahead = std::max(port.ahead, place) + 1;
+    }
+    else if (place < port.ahead)
+    {
+        ++port.ahead;
+    }
+    if (!mayStart)
+    {
+        port.timed += place <= port.timed ? 1 : 0;
         if (mayGo)
         {
             m_parts.credits.Stall(index);
         }
         return;
     }
-    uint32_t next = place + 1;
-    const bool overtakes =
-        next < port.ring.GetSize() && port.ring[next].start != FabricUnit::NOT_STARTED;
-    if (overtakes)
+    if (place <= port.timed)
     {
+        port.timed = place;
         port.freeAt = place > port.started ? port.ring[place - 1].end : port.startedEnd;
-    }
-    SetTimes(port, entry, std::max(port.freeAt, ready));
-    while (next < port.ring.GetSize() && port.ring[next].start != FabricUnit::NOT_STARTED)
-    {
-        SetTimes(port, port.ring[next], port.freeAt);
-        ++next;
+        TimeNext(port);
     }
     if (place == 0)
     {
@@ -224,6 +276,7 @@ FabricWires::Transmit(uint32_t index, const FabricUnit& unit)
         entry.end = std::max(entry.end, unit.tail + TransmissionTime(port, granule));
     }
     port.freeAt = port.sourceFree = entry.end;
+    ++port.timed;
     port.pullKey = m_state.NextKey();
     entry.key = m_state.NextKey();
     Settle(index);
@@ -254,6 +307,10 @@ FabricWires::StartNext(uint32_t index)
     FabricUnit& unit = port.ring[port.started];
     ++port.started;
     port.startedEnd = unit.end;
+    if (port.timed == port.started && port.timed < port.ring.GetSize())
+    {
+        TimeNext(port);
+    }
     port.statistics.bytes += unit.wire;
     ++port.statistics.units;
     const FabricNode& node = m_state.nodes[port.from];

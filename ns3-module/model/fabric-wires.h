@@ -32,6 +32,11 @@ struct FabricParts;
  * the arrival at the other end; and one pending event a port, for its oldest unit. What happens at
  * a unit's start (marks, buffer) is made up for when somebody looks. A pause of a class takes back
  * the times of those of it that have not started; they lie behind the others until it ends.
+ *
+ * When a unit goes before others, these get their times when the one before them starts, or when
+ * somebody looks (TimeQueue()): each once, however many go before it. Which of them it goes before
+ * needs no look at those that have no times and are of the last rank: they start late enough. So a
+ * unit costs O(1), whatever the length of the queue.
  */
 class FabricWires
 {
@@ -77,6 +82,13 @@ class FabricWires
      */
     void
     Settle(uint32_t index);
+
+    /**
+     * What waits at a port and has no times gets them.
+     * \param port a port
+     */
+    void
+    TimeQueue(FabricPort& port);
 
     /**
      * \param index of the port that is told to stop
@@ -136,22 +148,32 @@ class FabricWires
     ArmArrival(uint32_t index);
     void
     StartNext(uint32_t index);
-    /** Whether one that comes goes before one that waits. */
+    /** Where one that comes goes in a port's ring. */
+    uint32_t
+    PlaceOf(FabricPort& port, const FabricUnit& unit, bool mayStart, int64_t ready);
+    /** Whether one that comes goes before the one at a place in the ring, which waits. */
     bool
     GoesBefore(const FabricPort& port,
                const FabricUnit& unit,
-               const FabricUnit& other,
-               bool timed,
+               uint32_t place,
+               bool mayStart,
                int64_t ready) const;
+    /** Finds anew what FabricPort::ahead says. */
+    void
+    CountAhead(FabricPort& port) const;
+    /** The first unit without times gets them. */
+    void
+    TimeNext(FabricPort& port);
     /** Other classes may go than before: orders what waits, and gives it times. */
     void
     Reorder(uint32_t index);
     /** Gives what has not started at a port times anew. */
     void
     Retime(FabricPort& port, int64_t from);
-    /** Gives a unit that has not started its times. */
+    /** Gives a unit that has not started its times. One that has all come by `there` ends wire / C
+     * after its start. */
     void
-    SetTimes(FabricPort& port, FabricUnit& unit, int64_t start);
+    SetTimes(FabricPort& port, FabricUnit& unit, int64_t start, int64_t there);
     /** Forgets the arrival of a unit that has not started after all. */
     void
     TakeBackArrival(FabricPort& port);

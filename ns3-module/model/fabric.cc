@@ -211,6 +211,7 @@ void
 Fabric::TakeSample()
 {
     m_partitions->CatchUp();
+    m_partitions->TimeQueues();
     m_partitions->GetSamples().Take(
         std::max(m_partitions->GetNow(), Simulator::Now().GetPicoSeconds()));
 }

@@ -9,12 +9,16 @@
 
 #include "ns3/boolean.h"
 #include "ns3/double.h"
+#include "ns3/fabric-unit.h"
 #include "ns3/global-value.h"
 #include "ns3/simulator.h"
 #include "ns3/string.h"
 #include "ns3/test.h"
 #include "ns3/uinteger.h"
 
+#include <algorithm>
+#include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -171,6 +175,107 @@ class AckClassTestCase : public TestCase
         star.fabric->Send(star.Connect(1, 0), 40 * 4096, PicoSeconds(0), 1);
         star.fabric->Send(star.Connect(2, 0), 40 * 4096, PicoSeconds(0), 2);
         NS_TEST_EXPECT_MSG_EQ(star.Run().at(7).delivered, delivered, classes << " classes");
+    }
+};
+
+/** ACKs that overtake a long queue again and again. */
+class ManyAcksTestCase : public TestCase
+{
+  public:
+    ManyAcksTestCase()
+        : TestCase("What a queue of data waits for grows by the ACKs that overtake it")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        // Hosts 1 and 2 send 60 packets each to host 0, whose port at the switch is busy from
+        // PACKET + DELAY on and never idle after. Host 0 sends 20 to host 3, each of which is
+        // confirmed: the last ACK comes at 21 PACKET + 3 DELAY + ACK, when some 80 packets wait. So
+        // the last of the 120 leaves after all ACKs, whatever looks at the queue in between.
+        const int64_t last = PACKET + DELAY + 120 * PACKET + 20 * ACK + DELAY;
+        Check(false, 0, last);
+        Check(true, 0, last);
+        // A packet or ACK that is to stay 2 us in the switch is not overtaken by what may leave
+        // later; the port begins by that much later and is busy as long.
+        Check(false, 2'000'000, last + 2'000'000);
+        Check(true, 2'000'000, last + 2'000'000);
+    }
+
+    /**
+     * \param sampled whether the queue is looked at each 100 ns
+     * \param processing ps in the switch
+     * \param delivered ps, when the last packet comes to host 0
+     */
+    void
+    Check(bool sampled, int64_t processing, int64_t delivered)
+    {
+        Star star(4);
+        star.fabric->SetAttribute("AckInterval", UintegerValue(1));
+        star.fabric->SetAttribute("Window", UintegerValue(1'000'000));
+        star.fabric->SetAttribute("Processing",
+                                  TimeValue(PicoSeconds(static_cast<uint64_t>(processing))));
+        if (sampled)
+        {
+            star.fabric->SetAttribute("SampleInterval", TimeValue(NanoSeconds(100)));
+        }
+        star.Build();
+        star.fabric->Send(star.Connect(0, 3), 20 * 4096, PicoSeconds(0), 3);
+        star.fabric->Send(star.Connect(1, 0), 60 * 4096, PicoSeconds(0), 1);
+        star.fabric->Send(star.Connect(2, 0), 60 * 4096, PicoSeconds(0), 2);
+        const std::map<uint64_t, Outcome> outcomes = star.Run();
+        NS_TEST_EXPECT_MSG_EQ(std::max(outcomes.at(1).delivered, outcomes.at(2).delivered),
+                              delivered,
+                              (sampled ? "sampled" : "not sampled") << ", " << processing << " ps");
+    }
+};
+
+/** Units that are put before others. */
+class RingTestCase : public TestCase
+{
+  public:
+    RingTestCase()
+        : TestCase("A ring makes room on the side on which fewer units are")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        FabricRing ring;
+        std::deque<int64_t> expected;
+        uint64_t word = 1;
+        for (int64_t i = 0; i < 3000; ++i)
+        {
+            word = word * 6364136223846793005U + 1442695040888963407U; // Knuth's constants
+            const auto size = static_cast<uint32_t>(expected.size());
+            const auto place = static_cast<uint32_t>((word >> 33) % (size + 1));
+            ring.Insert(place).sequence = i;
+            expected.insert(expected.begin() + place, i);
+            if (i % 3 == 0)
+            {
+                ring.RemoveFirst();
+                expected.pop_front();
+            }
+        }
+        NS_TEST_ASSERT_MSG_EQ(ring.GetSize(), expected.size(), "units");
+        for (uint32_t i = 0; i < ring.GetSize(); ++i)
+        {
+            NS_TEST_ASSERT_MSG_EQ(ring[i].sequence, expected[i], "unit " << i);
+        }
+        // 2000 units lie in room for 2048, so none moves for want of it.
+        const uint32_t last = ring.GetSize() - 1;
+        const FabricUnit* const end = &ring[last];
+        ring.Insert(2);
+        NS_TEST_EXPECT_MSG_EQ((&ring[last + 1] == end),
+                              true,
+                              "the queue behind stays in its place");
+        const FabricUnit* const begin = &ring[0];
+        ring.Insert(last - 1);
+        NS_TEST_EXPECT_MSG_EQ((&ring[0] == begin), true, "the queue before stays in its place");
     }
 };
 
@@ -391,6 +496,8 @@ class ClassesTestSuite : public TestSuite
         AddTestCase(new SwitchOrderTestCase, TestCase::QUICK);
         AddTestCase(new NicOrderTestCase, TestCase::QUICK);
         AddTestCase(new AckClassTestCase, TestCase::QUICK);
+        AddTestCase(new ManyAcksTestCase, TestCase::QUICK);
+        AddTestCase(new RingTestCase, TestCase::QUICK);
         AddTestCase(new ClassPauseTestCase, TestCase::QUICK);
         AddTestCase(new StaticThresholdTestCase, TestCase::QUICK);
         AddTestCase(new ClassMixTestCase, TestCase::QUICK);
