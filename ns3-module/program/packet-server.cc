@@ -435,15 +435,16 @@ PacketServer::TrackParts(uint32_t connection, uint64_t tag, std::size_t parts)
     const uint64_t place = m_freeInParts.back();
     m_freeInParts.pop_back();
     m_inParts[place] = {tag, connection, {parts, parts}, 0, NONE};
-    const auto [order, isFirst] = m_orders.try_emplace(connection, Order{{place, place}, place});
-    if (!isFirst)
+    m_orders.resize(std::max<std::size_t>(m_orders.size(), connection + 1));
+    Order& order = m_orders[connection];
+    if (order.last != NONE)
     {
-        m_inParts[order->second.last].next = place;
-        order->second.last = place;
-        for (uint64_t& next : order->second.next)
-        {
-            next = next == NONE ? place : next;
-        }
+        m_inParts[order.last].next = place;
+    }
+    order.last = place;
+    for (uint64_t& next : order.next)
+    {
+        next = next == NONE ? place : next;
     }
     return place;
 }
@@ -460,8 +461,8 @@ PacketServer::MergeParts(std::vector<Fabric::Completion>& completions)
             const std::size_t kind = done.delivered ? 1 : 0;
             InParts& message = m_inParts[done.tag - IN_PARTS];
             --message.left[kind];
-            const auto order = m_orders.find(message.connection);
-            uint64_t& next = order->second.next[kind];
+            Order& order = m_orders[message.connection];
+            uint64_t& next = order.next[kind];
             while (next != NONE && m_inParts[next].left[kind] == 0)
             {
                 const uint64_t place = next;
@@ -473,9 +474,9 @@ PacketServer::MergeParts(std::vector<Fabric::Completion>& completions)
                     m_freeInParts.push_back(place);
                 }
             }
-            if (order->second.next[0] == NONE && order->second.next[1] == NONE)
+            if (order.next[0] == NONE && order.next[1] == NONE)
             {
-                m_orders.erase(order);
+                order.last = NONE; // its place may be another message's by now
             }
             continue;
         }

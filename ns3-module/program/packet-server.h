@@ -16,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 /**
@@ -101,15 +100,15 @@ class PacketServer
         uint64_t next;       //!< place of the one after it
     };
 
-    /** The messages of such a connection, in order: places in m_inParts. */
-    struct Order
-    {
-        uint64_t next[2]; //!< the next to be sent, and to be delivered
-        uint64_t last;    //!< the last one
-    };
-
     static constexpr uint64_t IN_PARTS = uint64_t{1} << 63; //!< tags from here on are of parts
     static constexpr uint64_t NONE = UINT64_MAX;            //!< no message
+
+    /** The messages under way of such a connection, in order: places in m_inParts. */
+    struct Order
+    {
+        uint64_t next[2] = {NONE, NONE}; //!< the next to be sent, and to be delivered
+        uint64_t last = NONE;            //!< the last one, if any is under way
+    };
 
     /** The parts of a link's packets that are lost at present. */
     struct Losses
@@ -129,7 +128,7 @@ class PacketServer
     std::vector<InParts> m_inParts;                   //!< by tag of the parts
     std::vector<ns3::Fabric::Completion> m_merged;    //!< reused
     std::vector<uint64_t> m_freeInParts;              //!< places there
-    std::unordered_map<uint32_t, Order> m_orders;     //!< by connection, of those under way
+    std::vector<Order> m_orders;                      //!< by connection
     std::map<uint32_t, Losses> m_losses;              //!< by link, of those that ever lost
     std::unique_ptr<PacketRecords> m_records;         //!< in SimAI's formats
     std::unique_ptr<PacketSamples> m_samples;         //!< over time
