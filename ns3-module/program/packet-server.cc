@@ -531,7 +531,9 @@ PacketServer::DescribeStandstill() const
     }
     if (!circle.empty())
     {
-        return "a PFC deadlock: these links wait for each other: " + circle;
+        return "a PFC deadlock: these links wait for each other: " + circle +
+               "; there are no virtual channels by hop, which avoid it where ways form circles: "
+               "--fabric Buffer=0 (switches without limit) or --engine flow go on";
     }
     for (const uint32_t pair : m_fabric->GetGivenUp())
     {

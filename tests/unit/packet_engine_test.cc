@@ -373,6 +373,37 @@ std::string error_of(const PacketOptions& options) {
   return "no error";
 }
 
+// Shortest ways over a dragonfly's routers form circles. With little room at the switches everyone
+// waits for everyone; with unlimited room nobody is paused.
+TEST(PacketEngine, ADeadlockSaysWhatGoesOn) {
+  const Topology topology = topology_from("dragonfly:p=4,a=4,gl=1,gps=4");
+  const std::vector<NodeId> gpus = topology.gpus();
+  for (const char* buffer : {"100000", "0"}) {
+    PacketOptions options = options_here();
+    options.fabric["Buffer"] = buffer;
+    PacketEngine engine(topology, options);
+    std::uint64_t tag = 0;
+    for (const NodeId source : gpus) {
+      for (const NodeId destination : gpus) {
+        if (source != destination) {
+          engine.start({source, destination, Bytes(5462), Time(), 0, tag++});
+        }
+      }
+    }
+    if (std::string_view(buffer) == "0") {
+      EXPECT_EQ(testing::outcomes(testing::run_to_end(engine)).size(), tag);
+      continue;
+    }
+    try {
+      testing::run_to_end(engine);
+      ADD_FAILURE() << "no deadlock";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("a PFC deadlock: these links wait for each other: "));
+      EXPECT_THAT(error.what(), HasSubstr("--fabric Buffer=0"));
+    }
+  }
+}
+
 TEST(PacketEngine, NamesWhatItCannotDo) {
   PacketOptions options = options_here();
   options.fabric["Paylod"] = "9000";
