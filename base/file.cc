@@ -196,7 +196,7 @@ void FileText::read_stream(int descriptor, Bytes limit) {
     pollfd readable{descriptor, POLLIN, 0};
     constexpr int kNapMs = 100;
     for (int ready = 0; ready == 0 || (ready < 0 && errno == EINTR);) {
-      if (detail::stop_requested != 0) {
+      if (detail::stop_requested) {
         fail(Interrupted());
       }
       ready = ::poll(&readable, 1, kNapMs);

@@ -1,5 +1,6 @@
 #include "base/stop_signal.h"
 
+#include <cerrno>
 #include <csignal>
 #include <ctime>
 
@@ -7,7 +8,8 @@
 
 namespace lockstep {
 
-volatile std::sig_atomic_t detail::stop_requested = 0;
+std::atomic<bool> detail::stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // else no signal may set it
 
 namespace {
 
@@ -16,12 +18,13 @@ using detail::stop_requested;
 bool signals_are_ours = false;  // set once, before there are threads
 
 extern "C" void request_stop(int number) {
-  if (stop_requested != 0) {  // whoever asks twice does not want to wait
+  const int before = errno;             // of the call that was interrupted
+  if (stop_requested.exchange(true)) {  // whoever asks twice does not want to wait
     remove_temporary_files();
     std::signal(number, SIG_DFL);
     std::raise(number);
   }
-  stop_requested = 1;
+  errno = before;
 }
 
 }  // namespace
@@ -34,7 +37,7 @@ struct StopSignal::Handlers {
 };
 
 StopSignal::StopSignal() : before_(new Handlers) {
-  stop_requested = 0;
+  stop_requested = false;
   struct sigaction action {};
   action.sa_handler = request_stop;
   sigemptyset(&action.sa_mask);
@@ -45,11 +48,11 @@ StopSignal::StopSignal() : before_(new Handlers) {
 StopSignal::~StopSignal() {
   sigaction(SIGINT, &before_->interrupt, nullptr);
   sigaction(SIGTERM, &before_->terminate, nullptr);
-  stop_requested = 0;
+  stop_requested = false;
   delete before_;
 }
 
-bool StopSignal::requested() const { return stop_requested != 0; }
+bool StopSignal::requested() const { return stop_requested; }
 
 bool StopSignal::wait_for(std::chrono::milliseconds duration) const {
   // Short naps: a signal between the question and the sleep is noticed at the next one.

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <optional>
 
 #include "base/error.h"
@@ -9,8 +9,9 @@
 namespace lockstep {
 
 namespace detail {
-extern volatile std::sig_atomic_t stop_requested;
-}
+/// Set by a signal, read by all threads.
+extern std::atomic<bool> stop_requested;
+}  // namespace detail
 
 /// Leaves work that was told to stop.
 class Interrupted : public Error {
@@ -20,7 +21,7 @@ class Interrupted : public Error {
 
 /// For loops of long work: throws Interrupted once a StopSignal has been told to stop. One load.
 inline void throw_if_stopped() {
-  if (detail::stop_requested != 0) [[unlikely]] {
+  if (detail::stop_requested.load(std::memory_order_relaxed)) [[unlikely]] {
     throw Interrupted();
   }
 }

@@ -14,8 +14,8 @@ class ExpertTransfers {
   /// To the ranks of the experts, then to all ranks that share each of them: what their products
   /// read, tokens or the gradients of their outputs.
   void outwards(const std::string& name) {
-    all_to_all(name, true);
-    expert_tp(name + " gather", CommType::kAllGather, true);
+    all_to_all(name, sizes_.dispatches_operands);
+    expert_tp(name + " gather", CommType::kAllGather, sizes_.dispatches_operands);
   }
   void back(const std::string& name) {
     expert_tp(name + " scatter", CommType::kReduceScatter, false);

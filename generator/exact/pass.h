@@ -68,8 +68,8 @@ struct PassOptions {
 ///                   q, k, v before and of the output after (DeepSpeed Ulysses, Jacobs et al. 2023)
 ///   MoE             all-to-all over ep of the token copies, all-gather over expert tp; after the
 ///                   experts reduce-scatter and all-to-all back (GShard; Megatron Core, token
-///                   dispatcher "alltoall"). Dispatched copies are of the operands' width (fp8: 1
-///                   byte), combined ones bf16 (DeepSeek-V3 report, section 3.3.3).
+///                   dispatcher "alltoall"). Copies are bf16; those that are dispatched are fp8
+///                   with the recipe blockwise (DeepSeek-V3 report, section 3.3.3).
 ///   custom          what its author gives, behind its work
 ///   fp8             what is gathered or dispatched has its blocks' scales with it; with one scale
 ///   a

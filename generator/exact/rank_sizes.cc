@@ -52,6 +52,7 @@ RankSizes rank_sizes(const Job& job) {
       job.fp8_recipe == Fp8Recipe::kBlockwise || job.fp8_recipe == Fp8Recipe::kMxfp8;
   sizes.scale_sharers = fp8 && blocks ? 32 : 0;
   sizes.shares_largest = fp8 && job.fp8_recipe == Fp8Recipe::kTensorwise;
+  sizes.dispatches_operands = fp8 && job.fp8_recipe == Fp8Recipe::kBlockwise;
   sizes.parameter = fp32 ? 4 : 2;
   sizes.gradient = fp32                                ? 4
                    : job.gradient_bytes > 0            ? static_cast<int>(job.gradient_bytes)

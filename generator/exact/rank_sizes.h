@@ -29,6 +29,9 @@ struct RankSizes {
   /// The largest value of a tensor is looked for over tp before it is cut for a gather (fp8 with
   /// one scale a tensor, from its own values).
   bool shares_largest = false;
+  /// Tokens and gradients of outputs go to experts as operands (fp8 by DeepSeek-V3's recipe; its
+  /// report, section 3.3.3); else as activations, as in Megatron Core's dispatchers.
+  bool dispatches_operands = false;
   int parameter = 2;  ///< 4 in fp32
   /// Of gradients, in memory and on the wire: 4, but 2 in fp16, unless the job says it (Megatron
   /// Core accumulates and reduces those of bf16 in fp32: arguments.py,

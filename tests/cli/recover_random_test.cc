@@ -106,7 +106,7 @@ TEST_F(RecoverRandom, GradientsReducedInEveryMicrobatch) {
 TEST_F(RecoverRandom, ParametersGatheredInPasses) { expect_recovered(Kind::kZero3, 38, 0.02); }
 TEST_F(RecoverRandom, Experts) { expect_recovered(Kind::kExperts, 39, 0.02); }
 TEST_F(RecoverRandom, PassesSideBySide) { expect_recovered(Kind::kOverlap, 40, 0.01); }
-TEST_F(RecoverRandom, Interference) { expect_recovered(Kind::kInterference, 40, 0.01, 0.001); }
+TEST_F(RecoverRandom, Interference) { expect_recovered(Kind::kInterference, 39, 0.02, 0.001); }
 
 }  // namespace
 }  // namespace lockstep

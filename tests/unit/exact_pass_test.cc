@@ -372,7 +372,7 @@ TEST(ExactPass, Fp8GathersAndDispatchesOneByte) {
 }
 
 // DeepSeek-V3 report, section 3.3.3: what is dispatched is in fp8, forward the experts' inputs and
-// backward the gradients of their outputs; what is combined stays bf16.
+// backward the gradients of their outputs; what is combined stays bf16. So is all by other recipes.
 TEST(ExactPass, Fp8DispatchesGradientsToo) {
   const std::vector<Module> layer =
       testing::llama(1, kHidden, 8, 8, 1024, 1024, 8).blocks[0].modules;
@@ -381,15 +381,25 @@ TEST(ExactPass, Fp8DispatchesGradientsToo) {
   fp8.sizes.ep = 4;
   fp8.sizes.etp = 2;
   fp8.sizes.operand = 1;
-  for (const Pass& pass : {forward_pass(moe, fp8), backward_pass(moe, fp8)}) {
-    std::vector<Bytes> bytes;
-    for (const PassStep& step : pass.steps) {
-      if (step.transfer.comm != CommType::kNone) {
-        bytes.push_back(step.transfer.bytes);
+  for (const bool operands : {true, false}) {
+    fp8.sizes.dispatches_operands = operands;
+    const std::int64_t wide = operands ? 1 : 2;
+    for (const Pass& pass : {forward_pass(moe, fp8), backward_pass(moe, fp8)}) {
+      std::vector<Bytes> bytes;
+      for (const PassStep& step : pass.steps) {
+        if (step.transfer.comm != CommType::kNone) {
+          bytes.push_back(step.transfer.bytes);
+        }
       }
+      EXPECT_THAT(bytes, ElementsAre(wide * kRows / 2, wide * kRows, 2 * kRows, kRows));
     }
-    EXPECT_THAT(bytes, ElementsAre(kRows / 2, kRows, 2 * kRows, kRows));
   }
+  Job job;
+  job.model = testing::llama(1, kHidden, 8, 8, 1024, 1024, 8);
+  job.precision = Precision::kFp8;
+  EXPECT_FALSE(rank_sizes(job).dispatches_operands);
+  job.fp8_recipe = Fp8Recipe::kBlockwise;
+  EXPECT_TRUE(rank_sizes(job).dispatches_operands);
 }
 
 // Three all-reduces of one fp32 number a token.
