@@ -87,7 +87,7 @@ TEST(StepScore, AgainstPublishedStepTimes) {
   for (const Pin& pin :
        {Pin{"Korthikanti table 5", 8, 0.062, 0.054}, Pin{"SC'21 table 1", 2, 0.029, 0.005},
         Pin{"vTrain, one node", 92, 0.071, -0.076}, Pin{"vTrain, several nodes", 6, 0.035, -0.018},
-        Pin{"llm-foundry (FSDP)", 38, 0.052, 0.011}, Pin{"Megatron-Bridge", 23, 0.222, -0.221},
+        Pin{"llm-foundry (FSDP)", 38, 0.052, 0.011}, Pin{"Megatron-Bridge", 23, 0.198, -0.208},
         Pin{"MLPerf 4.1", 2, 0.009, -0.001}, Pin{"MLPerf 5.0", 1, 0.124, -0.124},
         Pin{"dgxc", 11, 0.078, -0.192}}) {
     const Score& found = scores[pin.source];
