@@ -19,11 +19,18 @@ const Module* module_of(const std::vector<Module>& modules, ModuleKind kind) {
 /// What every layer of a GPT or Llama has.
 struct Layer {
   const Module *attention = nullptr, *activation = nullptr, *moe = nullptr;
+  bool parallel = false;     ///< attention beside the MLP
+  bool other_width = false;  ///< its heads together are not as wide as the layer
 };
 
 Layer layer_of(const std::vector<Module>& modules) {
-  return {module_of(modules, ModuleKind::kAttention), module_of(modules, ModuleKind::kActivation),
-          module_of(modules, ModuleKind::kMoe)};
+  Layer layer{module_of(modules, ModuleKind::kAttention),
+              module_of(modules, ModuleKind::kActivation), module_of(modules, ModuleKind::kMoe)};
+  const Module* out = module_of(modules, ModuleKind::kRowLinear);
+  layer.parallel = std::ranges::any_of(modules, &Module::parallel);
+  layer.other_width = out != nullptr && layer.attention != nullptr &&
+                      layer.attention->heads * layer.attention->head_dim != out->out;
+  return layer;
 }
 
 bool expressible(const Model& model) {
@@ -45,7 +52,10 @@ std::string lost_of(const Job& job, const Layer& layer, std::size_t kinds) {
   note(layer.attention->kv_heads != layer.attention->heads, "grouped queries");
   note(layer.moe != nullptr && layer.moe->shared_ffn > 0, "shared experts");
   note(kinds > 1, "layers that differ");
-  note(job.cp > 1, "context parallelism");
+  note(!job.stage_layers.empty() || job.first_stage_layers > 0 || job.last_stage_layers > 0,
+       "stages that differ");
+  note(layer.other_width, "heads of another width");
+  note(layer.parallel, "attention beside the MLP");
   note(job.vpp > 1, "virtual stages");
   note(job.sharding > Sharding::kZero1, "sharded gradients and parameters");
   return join(lost, ", ");
@@ -62,6 +72,10 @@ SimaiCommand simai_command(const Job& job) {
   std::int64_t layers = 0;
   for (const LayerBlock& block : model.blocks) {
     layers += block.layers;
+  }
+  // AICB has no context parallelism and equal stages: it would have other batches, fewer layers.
+  if (job.cp > 1 || layers % job.pp != 0) {
+    return {};
   }
   const Layer layer = layer_of(model.blocks.back().modules);
   SimaiCommand command{"--generator simai-training", lost_of(job, layer, model.blocks.size())};

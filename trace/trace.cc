@@ -100,7 +100,7 @@ void append_rows(Trace& to, const Trace& from, std::size_t begin, std::size_t en
   append(to.mb_id, from.mb_id);
   append(to.gmc, from.gmc);
   const auto append_if_any = [&](auto& column, const auto& other) {
-    if (!other.empty()) {
+    if (other.size() == from.size()) {  // shorter where a file before had none: of no use
       append(column, other);
     }
   };

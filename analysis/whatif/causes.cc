@@ -514,7 +514,7 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   });
   out.by_worker = std::move(by_worker);
 
-  const ComputeExcess compute = compute_excess(scene.table);
+  const ComputeExcess compute = compute_excess(scene.table, true);
   const SlowWorkers slow_workers = find_slow_workers(scene, compute, out.sequence_length);
   std::stable_partition(out.slowest.begin(), out.slowest.end(), [&](std::size_t worker) {
     return std::ranges::count(slow_workers.workers, worker) > 0;

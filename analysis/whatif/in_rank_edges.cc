@@ -165,8 +165,12 @@ class Drawer {
         add(scatter, last_to_end(ops_.compute));
         continue;
       }
-      const std::int32_t microbatch = table_.nodes[scatter].microbatch;
-      if (microbatch < 0 ? !seen.insert(chunk).second : table_.is_beside_pass(scatter)) {
+      if (table_.is_beside_pass(scatter)) {
+        continue;
+      }
+      const bool of_pass = scatter > 0 && table_.is_beside_pass(scatter - 1);
+      const std::int32_t microbatch = of_pass ? table_.nodes[scatter].microbatch : -1;
+      if (!of_pass && !seen.insert(chunk).second) {
         continue;
       }
       NodeList makers;

@@ -1,6 +1,7 @@
 #include "analysis/whatif/load_job.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -90,10 +91,12 @@ class StepByStep {
     }
     gather(&OpTable::start_s, kept, in_place, out);
     gather(&OpTable::duration_s, kept, in_place, out);
-    if (std::ranges::all_of(kept, [&](std::size_t c) {
-          return !(closed_[c].slot == kOwn ? closed_[c].table : all_).alone_s.empty();
-        })) {
-      gather(&OpTable::alone_s, kept, in_place, out);
+    for (std::vector<float> OpTable::*column : kColumnsIfAny) {
+      if (std::ranges::all_of(kept, [&](std::size_t c) {
+            return !((closed_[c].slot == kOwn ? closed_[c].table : all_).*column).empty();
+          })) {
+        gather(column, kept, in_place, out);
+      }
     }
     return out;
   }
@@ -105,6 +108,7 @@ class StepByStep {
     std::size_t slot = kOwn;
   };
   static constexpr std::size_t kOwn = static_cast<std::size_t>(-1);
+  static constexpr std::array kColumnsIfAny = {&OpTable::alone_s, &OpTable::undisturbed_s};
 
   std::int64_t step_of(std::size_t closed) const { return closed_[closed].table.steps.front(); }
 
@@ -163,17 +167,21 @@ class StepByStep {
       slot_width_ = table.width();
       resize_large(all_.start_s, slots_ * table.size());
       resize_large(all_.duration_s, slots_ * table.size());
-      if (!table.alone_s.empty()) {
-        resize_large(all_.alone_s, slots_ * table.size());
+      for (std::vector<float> OpTable::*column : kColumnsIfAny) {
+        if (!(table.*column).empty()) {
+          resize_large(all_.*column, slots_ * table.size());
+        }
       }
     }
     if (next_slot_ == slots_ || table.nodes.size() != slot_nodes_ || table.width() != slot_width_ ||
-        table.alone_s.empty() != all_.alone_s.empty()) {
+        std::ranges::any_of(kColumnsIfAny, [&](std::vector<float> OpTable::*column) {
+          return (table.*column).empty() != (all_.*column).empty();
+        })) {
       return;
     }
     closed.slot = next_slot_++;
     for (std::vector<float> OpTable::*column :
-         {&OpTable::start_s, &OpTable::duration_s, &OpTable::alone_s}) {
+         {&OpTable::start_s, &OpTable::duration_s, &OpTable::alone_s, &OpTable::undisturbed_s}) {
       if ((all_.*column).empty()) {
         continue;
       }

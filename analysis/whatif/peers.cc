@@ -79,7 +79,7 @@ double ComputeExcess::share(const std::vector<double>& times, std::size_t worker
   return usual > 0 ? total(times, worker) / usual : 0;
 }
 
-ComputeExcess compute_excess(const OpTable& table) {
+ComputeExcess compute_excess(const OpTable& table, bool undisturbed) {
   const std::size_t width = table.width();
   ComputeExcess out{.excess_s = {}, .late_s = {}, .usual_s = {}, .workers = table.ranks.size()};
   out.excess_s.assign(table.steps.size() * out.workers, 0.0);
@@ -90,7 +90,8 @@ ComputeExcess compute_excess(const OpTable& table) {
       if (!is_compute(table.nodes[n].type)) {
         continue;
       }
-      const auto own = table.computes(n).subspan(step * width, width);
+      const auto own =
+          (undisturbed ? table.undisturbed(n) : table.computes(n)).subspan(step * width, width);
       const double reference = usual_of(own, scratch);
       const std::size_t first =
           step * out.workers + static_cast<std::size_t>(table.nodes[n].stage) * width;

@@ -30,7 +30,9 @@ struct ComputeExcess {
   double share(const std::vector<double>& times, std::size_t worker) const;
 };
 /// O(operations).
-ComputeExcess compute_excess(const OpTable& table);
+/// With `undisturbed`, by what passes compute beside no collectives, where the trace says it: who
+/// is slow, not who is late.
+ComputeExcess compute_excess(const OpTable& table, bool undisturbed = false);
 
 /// The passes of a worker that take 1.1 times what is usual, of the type that is slowed most; all
 /// of a type that has none.

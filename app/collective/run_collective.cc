@@ -327,6 +327,9 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   const Topology topology = topology_from(options.topology, &sweep.warnings);
   check_of_engines(options);
   check_analytic(options, sweep.warnings);
+  if (options.nvls) {
+    sweep.warnings.emplace_back("--nvls changes nothing here: --algorithm nvls names it");
+  }
   if (std::string note = taken_for_hopper(topology);
       !note.empty() && options.engines != std::vector<std::string>{"analytic"}) {
     sweep.warnings.push_back(std::move(note));

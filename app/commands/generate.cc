@@ -61,6 +61,9 @@ std::string memory_of(const ExactJob& job, bool json) {
     return fmt::format("{}: {:.0f} parameters{}\n{}", printable(job.job.model.name), all.total,
                        active, memory_text(job));
   }
+  if (all.total >= 9.2e18) {
+    throw Error("the number of parameters left the range of 64-bit integers").field("--memory");
+  }
   Json document = memory_json(job);
   document["model"] = printable(job.job.model.name);
   document["parameters"] = static_cast<std::int64_t>(all.total);

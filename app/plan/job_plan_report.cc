@@ -222,13 +222,15 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
     text += fmt::format("  {:<24} {:>11} {:>11}{}\n", each.what, time_text(each.plan.floor.step_s),
                         to_text(each.plan.memory), each.fits ? "" : "  does not fit");
   }
-  text += "\nwhat would change the choice\n";
+  if (!report.tipping.empty()) {
+    text += "\nwhat would change the choice\n";
+  }
   for (const TippingPoint& point : report.tipping) {
     const char* how = point.replayed ? "" : ", by closed form";
     if (point.factor == 0) {
       text += fmt::format("  {:<26} {}{}\n", point.what,
                           point.what.ends_with("memory") ? "nothing that was looked at"
-                                                         : "nothing, up to a factor of 8",
+                                                         : "nothing found, up to a factor of 8",
                           how);
     } else if (point.gain < 0) {
       text += fmt::format("  {:<26} below x {:.3g}: {} is left, {:.1f} % worse{}\n", point.what,

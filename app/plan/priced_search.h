@@ -98,6 +98,10 @@ ExitCode run_priced_search(const JobPlanInput& input, Planner& planner) {
                               std::int64_t step) { return planner.replay(job, stragglers, step); });
   }
   planner.explain(report);
+  if (!stopped && interruptible.stopped()) {
+    fmt::print(standard_error(),
+               "lockstep: stopped: the plans stand, what is told of them is by closed form\n");
+  }
   const std::string json = with_command(to_text(planner.json(report)));
   if (!options.output.empty()) {
     planner.write(report, json);

@@ -125,6 +125,10 @@ class JobPlanner {
         search_notes(options_, {sprayed_, result.too_large, best.priced, result.stopped});
     describe(report);
     report.neighbours = neighbours(problem_, best);
+    if (!input_.stragglers.empty()) {
+      report.notes.emplace_back("what would change the choice is not told beside stragglers");
+      return;
+    }
     report.tipping =
         tipping_points(problem_, result,
                        [&](const Job& job, const Speeds& speeds, std::int64_t most_work) -> Price {

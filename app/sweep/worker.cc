@@ -8,10 +8,14 @@
 #include "app/sweep/same_files.h"
 
 namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
 
 bool work(SweepRunner& runner, Crew& crew, const std::function<bool()>& signalled,
           std::chrono::milliseconds grace) {
-  using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> until;
   std::deque<SweepTask> waiting;
   Patience patience;

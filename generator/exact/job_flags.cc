@@ -299,9 +299,12 @@ Job job_from_flags(const ArgValues& args) {
   job.micro_batch = args.integer("mbs");
   job.precision = precision_of(args.text("precision"));
   job.fp8_recipe = fp8_recipe_of(args.text("fp8_recipe"));
-  job.gradient_bytes = args.on("grad_reduce_in_bf16")                  ? 2
-                       : args.on("accumulate_allreduce_grads_in_fp32") ? 4
-                                                                       : 0;
+  const bool in_fp32 = args.on("accumulate_allreduce_grads_in_fp32");
+  // Megatron-LM heeds the first beside bf16 alone.
+  job.gradient_bytes =
+      args.on("grad_reduce_in_bf16") && !(job.precision == Precision::kFp16 && in_fp32) ? 2
+      : in_fp32                                                                         ? 4
+                                                                                        : 0;
   job.vocab_multiple = args.integer("make_vocab_size_divisible_by");
   job.recompute = recompute_of(args.text("recompute"));
   job.flash_attention = !args.on("no_flash_attention");

@@ -294,9 +294,9 @@ std::optional<Winner> better_of(const std::vector<double>& values, bool replayed
   return Winner{best, 1 - values[best] / values[0], replayed};
 }
 
+/// `most`: how many are replayed beside the choice, those first that are best by closed form.
 std::optional<Winner> winner_at(const Rivals& rivals, StepBound& bound, const Speeds& speeds,
-                                Replays& replays) {
-  constexpr int kMostReplayed = 2;  // beside the choice
+                                int most, Replays& replays) {
   std::vector<double> told(rivals.size());
   for (std::size_t k = 0; k < rivals.size(); ++k) {
     told[k] = rivals.value(k, bound);
@@ -304,7 +304,7 @@ std::optional<Winner> winner_at(const Rivals& rivals, StepBound& bound, const Sp
   std::vector<double> values = told;
   std::vector<bool> replayed(rivals.size());
   std::size_t next = 0;  // the choice
-  for (int i = 0; i <= kMostReplayed; ++i) {
+  for (int i = 0; i <= most; ++i) {
     const std::optional<double> value =
         replays.value(rivals.plans()[next], rivals.job(next), speeds);
     if (!value) {
@@ -419,6 +419,7 @@ std::vector<TippingPoint> tipping_points(const JobProblem& problem, const JobSea
                                          const PriceJobAt& price) {
   const Rivals known(problem, result);
   constexpr std::size_t kOfRates = 2 * kParameters.size();
+  constexpr int kMostAtEach = 2, kMostAtLast = 16;
   std::vector<TippingPoint> points(kOfRates + 2);
   const auto of_rate = [&](std::size_t i, Replays replays) {
     const Parameter& parameter = kParameters[i / 2];
@@ -436,7 +437,8 @@ std::vector<TippingPoint> tipping_points(const JobProblem& problem, const JobSea
     rivals.climb(*bound_of(speeds_at(kFactors.back())), *bound_of({}));
     for (const double factor : kFactors) {
       const Speeds speeds = speeds_at(factor);
-      const auto winner = winner_at(rivals, *bound_of(speeds), speeds, replays);
+      const int most = factor == kFactors.back() ? kMostAtLast : kMostAtEach;
+      const auto winner = winner_at(rivals, *bound_of(speeds), speeds, most, replays);
       if (winner) {
         point.factor = speeds.*parameter.speed;
         point.instead = rivals.plans()[winner->rival];

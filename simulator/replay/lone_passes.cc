@@ -136,12 +136,12 @@ LonePasses lone_passes(const OpProgram& program, std::span<const Time> takes,
       own.undisturbed += computes ? takes[i] : Time();
       if (op.type != OpType::kForward) {
         passed[op.chunk] = std::max(passed[op.chunk], end[i]);
-        Time& pass_end = pass_ends[{op.chunk, op.microbatch}];
+        Time& pass_end = pass_ends[{std::max(0, op.chunk), op.microbatch}];
         pass_end = std::max(pass_end, end[i]);
       }
     } else if (op.type == OpType::kReduceGradients) {
       reduced[op.chunk] = std::max(reduced[op.chunk], end[i]);
-      Reduced& own = reductions[{op.chunk, op.microbatch}];
+      Reduced& own = reductions[{std::max(0, op.chunk), op.microbatch}];
       own.takes += takes[i];
       own.through = std::max(own.through, ready) + takes[i];
       continue;

@@ -28,6 +28,7 @@ struct LonePasses {
   struct Reduction {
     Time beside, behind;
   };
+  /// By chunk (0 where the operation has none) and microbatch.
   std::map<std::pair<std::int32_t, std::int32_t>, Reduction> reductions_of_passes;
   std::optional<Time> clip;  ///< computing included, where gradients are clipped
 };

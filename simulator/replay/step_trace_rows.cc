@@ -377,7 +377,7 @@ std::vector<StepTrace::Placed> StepTrace::reductions_of_passes(Collected& all,
   Time before;
   for (Placed& behind : reductions) {
     const auto& [takes_beside, takes_behind] =
-        alone.reductions_of_passes.at({behind.chunk, behind.microbatch});
+        alone.reductions_of_passes.at({std::max(0, behind.chunk), behind.microbatch});
     Time pass_ends;
     for (const TraceOp pass : {TraceOp::kBackwardCompute, TraceOp::kWeightCompute}) {
       const auto row = all.rows.find({pass, behind.chunk, behind.microbatch});

@@ -41,6 +41,15 @@ class StepByStep : public ::testing::Test {
       }
       for (const std::size_t row : rows) {
         add_row(out, row_at(trace, row));
+        if (!trace.extra.alone_s.empty()) {
+          out.extra.bytes.push_back(0);
+          out.extra.group.emplace_back();
+          for (auto* of : {&out.extra.tp_rank, &out.extra.cp_rank, &out.extra.ep_rank}) {
+            of->push_back(0);
+          }
+          out.extra.alone_s.push_back(trace.extra.alone_s[row]);
+          out.extra.undisturbed_s.push_back(trace.extra.undisturbed_s[row]);
+        }
       }
     }
     const std::string path = ::testing::TempDir() + "/steps.csv";
@@ -54,7 +63,12 @@ class StepByStep : public ::testing::Test {
 
 TEST_F(StepByStep, GivesTheSameTable) {
   const std::vector<StepRange> some = {{1, 1}, {3, 3}};
-  for (const auto& ranges : {std::vector<StepRange>{}, some}) {
+  for (const auto& [ranges, told] :
+       {std::pair(std::vector<StepRange>{}, false), std::pair(some, false),
+        std::pair(std::vector<StepRange>{}, true)}) {
+    if (told) {
+      trace.extra.alone_s = trace.extra.undisturbed_s = trace.duration_s;
+    }
     const std::string path = file_of({3, 1, 4, 2});
     const LoadedJob whole = load_job({&path, 1}, {.steps = ranges}, &warnings);
     const LoadedJob streamed = load_job({&path, 1}, {.steps = ranges, .most_rows = 10}, &warnings);
@@ -64,6 +78,9 @@ TEST_F(StepByStep, GivesTheSameTable) {
     EXPECT_EQ(streamed.table.ranks, whole.table.ranks);
     EXPECT_EQ(streamed.table.start_s, whole.table.start_s);
     EXPECT_EQ(streamed.table.duration_s, whole.table.duration_s);
+    EXPECT_EQ(whole.table.undisturbed_s.empty(), !told);
+    EXPECT_EQ(streamed.table.alone_s, whole.table.alone_s);
+    EXPECT_EQ(streamed.table.undisturbed_s, whole.table.undisturbed_s);
     ASSERT_EQ(streamed.table.nodes.size(), whole.table.nodes.size());
     for (std::size_t n = 0; n < whole.table.nodes.size(); ++n) {
       EXPECT_EQ(to_text(streamed.table.nodes[n]), to_text(whole.table.nodes[n]));
@@ -71,6 +88,17 @@ TEST_F(StepByStep, GivesTheSameTable) {
       EXPECT_EQ(streamed.table.nodes[n].microbatch, whole.table.nodes[n].microbatch);
     }
   }
+}
+
+// A file without a column among files that have it: none has it then.
+TEST_F(StepByStep, FilesMayLackAColumn) {
+  Trace rows = trace, all;
+  rows.extra.alone_s = rows.duration_s;
+  append_rows(all, rows, 0, 20);
+  append_rows(all, trace, 20, 40);
+  append_rows(all, all, 30, 40);
+  EXPECT_EQ(all.size(), 50U);
+  EXPECT_EQ(all.extra.alone_s.size(), 20U);
 }
 
 TEST_F(StepByStep, SeveralFilesAreOneTrace) {
