@@ -17,15 +17,15 @@ const Module* module_of(const std::vector<Module>& modules, ModuleKind kind) {
 }
 
 /// What every layer of a GPT or Llama has.
-struct Layer {
+struct GptLayer {
   const Module *attention = nullptr, *activation = nullptr, *moe = nullptr;
   bool parallel = false;     ///< attention beside the MLP
   bool other_width = false;  ///< its heads together are not as wide as the layer
 };
 
-Layer layer_of(const std::vector<Module>& modules) {
-  Layer layer{module_of(modules, ModuleKind::kAttention),
-              module_of(modules, ModuleKind::kActivation), module_of(modules, ModuleKind::kMoe)};
+GptLayer layer_of(const std::vector<Module>& modules) {
+  GptLayer layer{module_of(modules, ModuleKind::kAttention),
+                 module_of(modules, ModuleKind::kActivation), module_of(modules, ModuleKind::kMoe)};
   const Module* out = module_of(modules, ModuleKind::kRowLinear);
   layer.parallel = std::ranges::any_of(modules, &Module::parallel);
   layer.other_width = out != nullptr && layer.attention != nullptr &&
@@ -35,14 +35,14 @@ Layer layer_of(const std::vector<Module>& modules) {
 
 bool expressible(const Model& model) {
   return std::ranges::all_of(model.blocks, [](const LayerBlock& block) {
-    const Layer layer = layer_of(block.modules);
+    const GptLayer layer = layer_of(block.modules);
     const bool latent = module_of(block.modules, ModuleKind::kPlainLinear) != nullptr;
     return layer.attention != nullptr && layer.attention->causal && !latent &&
            (layer.activation == nullptr) != (layer.moe == nullptr);
   });
 }
 
-std::string lost_of(const Job& job, const Layer& layer, std::size_t kinds) {
+std::string lost_of(const Job& job, const GptLayer& layer, std::size_t kinds) {
   std::vector<std::string_view> lost;
   const auto note = [&](bool is, std::string_view what) {
     if (is) {
@@ -77,7 +77,7 @@ SimaiCommand simai_command(const Job& job) {
   if (job.cp > 1 || layers % job.pp != 0) {
     return {};
   }
-  const Layer layer = layer_of(model.blocks.back().modules);
+  const GptLayer layer = layer_of(model.blocks.back().modules);
   SimaiCommand command{"--generator simai-training", lost_of(job, layer, model.blocks.size())};
   const auto add = [&](std::string_view flag, std::int64_t value) {
     command.words += fmt::format(" --{} {}", flag, value);
