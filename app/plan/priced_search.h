@@ -77,7 +77,7 @@ std::vector<double> expect_stragglers(const JobPlanInput& input, const Problem& 
 ///   problem()     that the search is of
 ///   search(tell)  -> the result; tells its work
 ///   replay(job, stragglers, step) -> PricedStep
-///   explain(report)      fills in the rest of it
+///   explain(report)      fills in the rest of it; false: was interrupted there
 ///   json(report), text(report), write(report, json)
 template <class Planner>
 ExitCode run_priced_search(const JobPlanInput& input, Planner& planner) {
@@ -89,26 +89,26 @@ ExitCode run_priced_search(const JobPlanInput& input, Planner& planner) {
     report.result = planner.search([&](std::int64_t work) { progress.update(work); });
   }
   const bool stopped = interruptible.stopped();
-  if (stopped) {
-    fmt::print(standard_error(), "lockstep: stopped: the best plans found by now\n");
-  } else {
+  if (!stopped) {
     report.expected_s =
         expect_stragglers(input, planner.problem(), report.result.plans,
                           [&](const auto& job, std::span<const Straggler> stragglers,
                               std::int64_t step) { return planner.replay(job, stragglers, step); });
   }
-  planner.explain(report);
-  if (!stopped && interruptible.stopped()) {
-    fmt::print(standard_error(),
-               "lockstep: stopped: the plans stand, what is told of them is by closed form\n");
+  const bool whole = planner.explain(report) && !stopped;
+  if (!whole) {
+    fmt::print(standard_error(), "{}{}\n",
+               stopped ? "lockstep: stopped: the best plans found by now"
+                       : "lockstep: stopped: what would change the choice is by closed form",
+               options.output.empty() ? "" : "; no file is written");
   }
   const std::string json = with_command(to_text(planner.json(report)));
-  if (!options.output.empty()) {
+  if (!options.output.empty() && whole) {
     planner.write(report, json);
   }
   write_reports(options.report, "plan", json);
   write_file("-", options.json ? json : for_terminal(planner.text(report)));
-  return interruptible.stopped() ? ExitCode::kInterrupted : ExitCode::kDone;
+  return !whole ? ExitCode::kInterrupted : ExitCode::kDone;
 }
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <utility>
@@ -118,7 +119,7 @@ class JobPlanner {
                        sprayed_, {}, 0, {options_.max_replay, most_work, problem_.stop});
   }
 
-  void explain(JobPlanReport& report) const {
+  bool explain(JobPlanReport& report) const {
     const JobSearchResult& result = report.result;
     const JobPlan& best = result.plans.front();
     report.notes =
@@ -127,8 +128,9 @@ class JobPlanner {
     report.neighbours = neighbours(problem_, best);
     if (!input_.stragglers.empty()) {
       report.notes.emplace_back("what would change the choice is not told beside stragglers");
-      return;
+      return true;
     }
+    std::atomic<bool> interrupted = false;
     report.tipping =
         tipping_points(problem_, result,
                        [&](const Job& job, const Speeds& speeds, std::int64_t most_work) -> Price {
@@ -137,9 +139,11 @@ class JobPlanner {
                          } catch (const ReplayGivenUp& given_up) {
                            return Price(given_up.work());
                          } catch (const Interrupted&) {
+                           interrupted = true;
                            return Price(0);
                          }
                        });
+    return !interrupted || result.stopped;
   }
 
   Json json(const JobPlanReport& report) const { return job_plan_json(report, problem_); }

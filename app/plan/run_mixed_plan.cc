@@ -106,7 +106,7 @@ class MixedPlanner {
                        step, std::move(limits));
   }
 
-  void explain(MixedPlanReport& report) const {
+  bool explain(MixedPlanReport& report) const {
     const MixedSearchResult& result = report.result;
     report.sprayed = sprayed_;
     report.notes = notes_;
@@ -117,6 +117,7 @@ class MixedPlanner {
                                               result.plans.front().priced, result.stopped}),
                       std::back_inserter(report.notes));
     report.tipping = mixed_tipping(problem_, result);
+    return true;
   }
 
   Json json(const MixedPlanReport& report) const {

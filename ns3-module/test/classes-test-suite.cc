@@ -254,7 +254,9 @@ class RingTestCase : public TestCase
             const auto size = static_cast<uint32_t>(expected.size());
             const auto place = static_cast<uint32_t>((word >> 33) % (size + 1));
             ring.Insert(place).sequence = i;
-            expected.insert(expected.begin() + place, i);
+            auto at = expected.begin();
+            std::advance(at, place);
+            expected.insert(at, i);
             if (i % 3 == 0)
             {
                 ring.RemoveFirst();
