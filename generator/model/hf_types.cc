@@ -16,32 +16,25 @@ constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
 using Fields = std::vector<HfField>;
 
-/// Three names for the sizes that every decoder has.
-Fields decoder(Fields more) {
-  more.insert(more.begin(), {{"hidden_size", "hidden"},
-                             {"num_hidden_layers", "layers"},
-                             {"num_attention_heads", "heads"},
+/// The sizes that every decoder has, by the names that its family gives them, and more.
+Fields sizes(std::string_view hidden, std::string_view layers, std::string_view heads,
+             Fields more) {
+  more.insert(more.begin(), {{hidden, "hidden"},
+                             {layers, "layers"},
+                             {heads, "heads"},
                              {"vocab_size", "vocabulary"},
                              {"tie_word_embeddings", "tied", false}});
   return more;
+}
+Fields decoder(Fields more) {
+  return sizes("hidden_size", "num_hidden_layers", "num_attention_heads", std::move(more));
 }
 Fields gpt2_decoder(Fields more) {
-  more.insert(more.begin(), {{"n_embd|hidden_size", "hidden"},
-                             {"n_layer|num_hidden_layers", "layers"},
-                             {"n_head|num_attention_heads", "heads"},
-                             {"n_inner", "ffn", false},
-                             {"vocab_size", "vocabulary"},
-                             {"tie_word_embeddings", "tied", false}});
-  return more;
+  more.push_back({"n_inner", "ffn", false});
+  return sizes("n_embd|hidden_size", "n_layer|num_hidden_layers", "n_head|num_attention_heads",
+               std::move(more));
 }
-Fields mpt_decoder(Fields more) {
-  more.insert(more.begin(), {{"d_model", "hidden"},
-                             {"n_layers", "layers"},
-                             {"n_heads", "heads"},
-                             {"vocab_size", "vocabulary"},
-                             {"tie_word_embeddings", "tied", false}});
-  return more;
-}
+Fields mpt_decoder(Fields more) { return sizes("d_model", "n_layers", "n_heads", std::move(more)); }
 
 bool flag_or(const JsonView& config, std::string_view key, bool otherwise) {
   return has_hf_field(config, key) ? hf_field(config, key) != 0 : otherwise;
