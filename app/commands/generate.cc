@@ -12,6 +12,7 @@
 
 #include "app/command.h"
 #include "app/generate_exact.h"
+#include "app/report_flags.h"
 #include "app/simai_command.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
@@ -147,7 +148,7 @@ void note_no_simai_text(const std::string& path, const Job& job) {
     fmt::print(standard_error(),
                "lockstep: SimAI's text of it{} is written by\n  lockstep generate {} -o {}\n",
                command.lost.empty() ? "" : fmt::format(" (without {})", command.lost),
-               command.words, printable(path));
+               command.words, printable(shell_text(std::array{path})));
   }
 }
 
