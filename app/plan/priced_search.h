@@ -97,18 +97,21 @@ ExitCode run_priced_search(const JobPlanInput& input, Planner& planner) {
   }
   const bool whole = planner.explain(report) && !stopped;
   if (!whole) {
+    const bool writes = !options.output.empty() || options.report.wanted();
     fmt::print(standard_error(), "{}{}\n",
                stopped ? "lockstep: stopped: the best plans found by now"
                        : "lockstep: stopped: what would change the choice is by closed form",
-               options.output.empty() ? "" : "; no file is written");
+               writes ? "; no file is written" : "");
   }
   const std::string json = with_command(to_text(planner.json(report)));
-  if (!options.output.empty() && whole) {
-    planner.write(report, json);
+  if (whole) {
+    if (!options.output.empty()) {
+      planner.write(report, json);
+    }
+    write_reports(options.report, "plan", json);
   }
-  write_reports(options.report, "plan", json);
   write_file("-", options.json ? json : for_terminal(planner.text(report)));
-  return !whole ? ExitCode::kInterrupted : ExitCode::kDone;
+  return whole ? ExitCode::kDone : ExitCode::kInterrupted;
 }
 
 }  // namespace lockstep

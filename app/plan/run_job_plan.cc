@@ -143,7 +143,7 @@ class JobPlanner {
                            return Price(0);
                          }
                        });
-    return !interrupted || result.stopped;
+    return !interrupted;
   }
 
   Json json(const JobPlanReport& report) const { return job_plan_json(report, problem_); }

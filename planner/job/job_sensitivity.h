@@ -38,10 +38,10 @@ using PriceJobAt =
 /// 1.25, 1.5, 2, 3, 4, 8 at which some other plan beats the first of `result.plans` by 0.1 % or
 /// more, both replayed with it. The others are the replayed plans, the best of each cut that waited
 /// for it, and those that are found from the choice on, one neighbours() after the other, as long
-/// as they get better, at the last factor. Which of them are replayed, two a factor and eight at
-/// the last, is by closed forms, each times how far its own plan's replay was above it without the
-/// change; for plans that were not replayed, as far as the replayed plan that is the same in most
-/// axes, or what makes them as good as the choice, if that is more.
+/// as they get better, at the last factor. Which of them are replayed, two a factor and sixteen
+/// at the last, is by closed forms, each times how far its own plan's replay was above it without
+/// the change; for plans that were not replayed, as far as the replayed plan that is the same in
+/// most axes, or what makes them as good as the choice, if that is more.
 ///
 /// For memory, at the limit's ends: the most at which the choice does not fit, with the best of the
 /// others then; and the least at which one that does not fit now wins. Up to eight plans are
