@@ -1,89 +1,97 @@
 #!/usr/bin/env bash
-# Everything that wants a GPU, in one go and in order of worth: tests, profiles, the sweep, the
-# comparison with PyTorch, a step in PyTorch, interference, one rank of NCCL.
+# Everything that wants a GPU, in order of worth: tests, profiles, the sweep, the comparison with
+# PyTorch, a step in PyTorch, interference, one rank of NCCL.
 #
-#   bench/on_gpu.sh [--build DIR] [--out DIR] [--only NAMES] [--seconds N]
+#   bench/on_gpu.sh [--build DIR] [--out DIR] [--only NAMES] [--jobs FILE] [--limit N]
 #
-# --build   folder with lockstep, liblockstep-gpu.so and (in tests/unit) gpu_kernels; default: build
-# --out     results; default: $OUT, else gpu-results
-# --only    of: tests jobs sweep torch step interference run; default: all
-# --seconds jobs are left out once so many have passed; default: 540
+# --build    folder with lockstep, liblockstep-gpu.so and gpu_kernels (here or in tests/unit); default: build
+# --out      results; default: gpu-results
+# --only     of: tests sanitizer layer torch step run interference sweep jobs; default: all
+# --jobs     what is profiled; default: bench/profiled_jobs.txt
+# --limit    seconds for timing the jobs' operators; default: 300
 #
 # Clocks and modes of the GPU are left as they are. Every command is written to commands.txt with
-# its seconds and exit code.
+# its seconds and exit code; what it prints is in NAME.txt.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-build=build out=${OUT:-gpu-results} only="tests jobs sweep torch step interference run" seconds=540
+build=build out=gpu-results only="tests sanitizer layer torch step run interference sweep jobs"
+jobs=bench/profiled_jobs.txt limit=300
 while (($# > 0)); do
   case $1 in
-    --build) build=$2; shift 2 ;;
-    --out) out=$2; shift 2 ;;
-    --only) only=$2; shift 2 ;;
-    --seconds) seconds=$2; shift 2 ;;
+    --build) build=$2 ;;
+    --out) out=$2 ;;
+    --only) only=$2 ;;
+    --jobs) jobs=$2 ;;
+    --limit) limit=$2 ;;
     *) printf 'on_gpu.sh: unknown argument %s\n' "$1" >&2; exit 2 ;;
   esac
+  shift 2
 done
 mkdir -p "$out"
 lockstep=$build/lockstep
 [[ -x $lockstep ]] || { printf 'on_gpu.sh: %s is not there: build first\n' "$lockstep" >&2; exit 2; }
-# Libraries that come with PyTorch's wheels, where the system has none.
-for folder in "$build/lib" $(python3 - <<'PY' 2>/dev/null
+tests=$build/tests/unit/gpu_kernels
+[[ -x $tests ]] || tests=$build/gpu_kernels
+# Libraries that come with PyTorch's wheels, where the system has none. Not for Python itself.
+folders=$(python3 - <<'PY' 2>/dev/null
 import glob, os, sysconfig
-print(*glob.glob(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "*", "lib")))
+print(":".join(glob.glob(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "*", "lib"))))
 PY
-); do
-  [[ -d $folder ]] && export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-done
+)
+ours=(env "LD_LIBRARY_PATH=$build/lib:$folders:${LD_LIBRARY_PATH:-}")
 failed=0
+# say NAME SECONDS COMMAND…: runs it, at most so long.
 say() {
-  local begin=$SECONDS code=0
-  "$@" || code=$?
+  local name=$1 most=$2 begin=$SECONDS code=0
+  shift 2
+  timeout -k 5 "$most" "$@" >"$out/$name.txt" 2>&1 || code=$?
   printf '%4d s, exit %d: %s\n' "$((SECONDS - begin))" "$code" "$*" | tee -a "$out/commands.txt"
-  ((code == 0)) || failed=1
+  ((code == 0)) || { failed=1; tail -n 15 "$out/$name.txt"; }
 }
-wanted() { [[ " $only " == *" $1 "* ]] && ((SECONDS < seconds)); }
+wanted() { [[ " $only " == *" $1 "* ]]; }
 
-nvidia-smi --query-gpu=name,driver_version,clocks.sm,temperature.gpu,power.limit --format=csv \
-  >"$out/gpu.txt" 2>&1
-"$lockstep" doctor >>"$out/gpu.txt" 2>&1
+{
+  nvidia-smi --query-gpu=name,driver_version,clocks.sm,temperature.gpu,power.limit --format=csv
+  "${ours[@]}" "$lockstep" doctor
+} >"$out/gpu.txt" 2>&1
 cat "$out/gpu.txt"
+gpu_type=H100
+grep -q H200 "$out/gpu.txt" && gpu_type=H200
 
-if wanted tests; then say "$build/tests/unit/gpu_kernels" --gtest_brief=1; fi
-
-profile() { say "$lockstep" profile "$@" -o "$out/profiles" >/dev/null; }
-if wanted jobs; then
-  for seq in 2048 4096 8192; do
-    for mbs in 1 2 4; do
-      for job in "gpt3-6.7b 1 1" "llama3-8b 1 1" "llama3-8b 8 1" "llama3-70b 8 1" "mixtral-8x7b 1 1" \
-        "gpt3-13b 8 1" "gpt3-175b 8 1" "llama3.1-405b 8 1" "deepseek-v3 1 8" "deepseek-v3 1 64" \
-        "llama3-8b 2 1" "llama3-8b 4 1"; do
-        read -r model tp ep <<<"$job"
-        ((SECONDS < seconds / 2)) || continue
-        gpus=$((tp * ep)) flags=()
-        ((tp == 1)) || flags+=(--sp)
-        profile --model "$model" --gpus "$gpus" --tp "$tp" --ep "$ep" --seq "$seq" --mbs "$mbs" \
-          --gpu-type H200 "${flags[@]}"
-      done
-    done
+if wanted tests; then say tests 75 "${ours[@]}" "$tests" --gtest_brief=1; fi
+if wanted sanitizer; then
+  for tool in memcheck racecheck; do
+    say "$tool" 40 "${ours[@]}" compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" --gtest_brief=1 \
+      --gtest_filter='Gpu*-*Every*:*Fused*:*Slows*:*Products*'
   done
-  profile --model llama3-8b --gpus 1 --seq 4096 --precision fp8 --gpu-type H200
 fi
-if wanted sweep; then say "$lockstep" profile --sweep -o "$out/sweep" >"$out/sweep.txt"; fi
+if wanted layer; then
+  say layer 60 "${ours[@]}" "$lockstep" profile --model gpt3-6.7b --gpus 1 --seq 2048 -o "$out/layer"
+fi
 if wanted torch; then
-  for file in "$out"/profiles/llama3-8b-tp1-*mbs1-seq4096-bf16.measurements.json; do
-    say python3 bench/profile_vs_torch.py "$file" >"$out/vs-torch.txt"
+  for file in "$out"/layer/*.measurements.json; do
+    say vs-torch 60 python3 bench/profile_vs_torch.py "$file"
   done
 fi
 if wanted step; then
-  say "$lockstep" profile --model gpt3-1.3b --gpus 1 --seq 2048 --gpu-type H200 -o "$out/step" >/dev/null
-  "$lockstep" simulate --model gpt3-1.3b --gpus 1 --seq 2048 --gbs 1 --gpu-type H200 --engine flow \
-    --topology single-switch:g=1 --profile "$out"/step/*.profile.json --json >"$out/step.json"
-  predicted=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["total_s"])' "$out/step.json")
-  say python3 bench/gpt_step_torch.py --predicted "$predicted" >"$out/step.txt"
+  step=(--model gpt3-1.3b --gpus 1 --seq 2048)
+  say step-profile 60 "${ours[@]}" "$lockstep" profile "${step[@]}" -o "$out/step"
+  for batches in 1 4; do
+    say "step-simulated-$batches" 30 "${ours[@]}" "$lockstep" simulate "${step[@]}" --gbs "$batches" \
+      --gpu-type "$gpu_type" --engine flow --topology single-switch:g=1,gpus-per-server=1 -q \
+      --profile "$out"/step/*.profile.json --json
+    say "step-torch-$batches" 60 python3 bench/gpt_step_torch.py --microbatches "$batches" --kernels \
+      --simulated "$out/step-simulated-$batches.txt"
+  done
 fi
-if wanted interference; then say "$lockstep" profile --interference -o "$out" >"$out/interference.txt"; fi
 if wanted run; then
-  say "$lockstep" run --workload tests/data/run/one-gpu.txt --iterations 5 --warmups 2 --compute gemm -o "$out/run"
+  say run 60 "${ours[@]}" "$lockstep" run --workload tests/data/run/one-gpu.txt --iterations 5 --warmups 2 --compute gemm \
+    -o "$out/run"
 fi
-tail -n 100 "$out"/*.txt
+if wanted interference; then say interference 60 "${ours[@]}" "$lockstep" profile --interference -o "$out"; fi
+if wanted sweep; then say sweep 300 "${ours[@]}" "$lockstep" profile --sweep --limit "$limit" -o "$out/sweep"; fi
+if wanted jobs; then
+  say jobs $((limit + 60)) "${ours[@]}" "$lockstep" profile --jobs "$jobs" --limit "$limit" -o "$out/profiles"
+fi
+cat "$out/commands.txt"
 exit $failed

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Matrix products and attention of a file of measurements beside PyTorch's on the same GPU.
+"""Operators of a file of measurements beside PyTorch's on the same GPU.
 
     bench/profile_vs_torch.py MEASUREMENTS.json [--least 0.95]
 
-Reads a file that `lockstep profile` wrote, runs the same shapes in PyTorch (matmul in bf16, fp16 and
-TF32; scaled_dot_product_attention forward and backward), each after warm-ups, with the L2 cache
-overwritten before every run and CUDA events around it, and prints the rates side by side. Exits with
-1 if a product or an attention of more than 100 us is below --least of PyTorch's rate.
+Reads a file that `lockstep profile` wrote and runs the same shapes in PyTorch: matmul in bf16, fp16 and
+TF32, weights' gradients added to fp32; scaled_dot_product_attention forward and backward, the fastest of
+its fused kernels; norms, GELU, sums. Each is timed as ours: before every run a product for the clock of a
+GPU at work and a fill that overwrites the L2 cache, CUDA events around it. Prints times side by side.
+Exits with 1 if a product or an attention of more than 100 us is below --least of PyTorch's rate.
 """
 import argparse
 import json
@@ -15,17 +16,35 @@ import sys
 
 import torch
 import torch.nn.functional as functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
+class Load:
+    """What runs before each run, as in profiler/cuda/timer.cc."""
+
+    def start(self):
+        self.scratch = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+        self.a = torch.rand(4096, 8192, device="cuda", dtype=torch.bfloat16) * 2 - 1
+        self.b = torch.rand(8192, 8192, device="cuda", dtype=torch.bfloat16) * 2 - 1
+
+    def run(self):
+        torch.mm(self.a, self.b.t())
+        self.scratch.fill_(1)
+
+
+LOAD = Load()
+
+
 def median_time(run, samples=20, warmups=3):
-    scratch = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     for _ in range(warmups):
         run()
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(samples)]
+    for _ in range(25):
+        LOAD.run()
     for begin, end in events:
-        scratch.fill_(1)
+        LOAD.run()
         begin.record()
         run()
         end.record()
@@ -42,6 +61,9 @@ def product(entry):
     left, right, form = forms[entry["variant"]]
     a = torch.rand(left, device="cuda", dtype=kind) * 2 - 1
     b = torch.rand(right, device="cuda", dtype=kind) * 2 - 1
+    if entry["variant"] == "weight-gradient" and kind != torch.float32:
+        sums = torch.zeros(m, n, device="cuda")
+        return median_time(lambda: torch.addmm(sums, a.t(), b, out_dtype=torch.float32, out=sums)), 2.0 * m * n * k
     return median_time(lambda: form(a, b)), 2.0 * m * n * k
 
 
@@ -62,11 +84,68 @@ def attention(entry):
     def run():
         return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=heads != kv_heads)
 
-    if not backward:
-        return median_time(run), flops
-    out = run()
+    def timed():
+        if not backward:
+            return median_time(run)
+        out = run()
+        gradient = torch.randn_like(out)
+        return median_time(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True))
+
+    best = float("inf")  # of its own choice and both fused kernels
+    for backends in (None, SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+        try:
+            if backends is None:
+                best = min(best, timed())
+            else:
+                with sdpa_kernel(backends):
+                    best = min(best, timed())
+        except RuntimeError:
+            continue  # it has no such kernel for the shape
+    return best, (2.5 if backward else 1.0) * flops
+
+
+def both_ways(entry, run, inputs, moved):
+    """Time of run(*inputs) or of its gradient, and the bytes that it moves at least."""
+    bytes_each = inputs[0].element_size()
+    if not entry.get("backward"):
+        return median_time(lambda: run(*inputs)), float(moved * bytes_each)
+    leaves = [x.requires_grad_() for x in inputs]
+    out = run(*leaves)
     gradient = torch.randn_like(out)
-    return (median_time(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)), 2.5 * flops)
+    return (median_time(lambda: torch.autograd.grad(out, leaves, gradient, retain_graph=True)),
+            moved * bytes_each * 1.5)
+
+
+def elements(entry):
+    kind = TYPES[entry["precision"]]
+    rows, width = entry["rows"], entry["width"]
+    x = torch.randn(rows, width, device="cuda", dtype=kind)
+    if entry["kind"] == "norm":
+        gamma = torch.randn(width, device="cuda", dtype=kind)
+        if entry["variant"] == "layer":
+            beta = torch.randn(width, device="cuda", dtype=kind)
+            return both_ways(entry, lambda x, g, b: functional.layer_norm(x, (width,), g, b), [x, gamma, beta], 2 * x.numel())
+        return both_ways(entry, lambda x, g: functional.rms_norm(x, (width,), g), [x, gamma], 2 * x.numel())
+    if entry["kind"] == "activation":
+        return both_ways(entry, functional.gelu, [x], 2 * x.numel())
+    if entry["kind"] == "bias-gradient":
+        return median_time(lambda: x.sum(0)), float(x.numel() * x.element_size())
+    y = torch.randn_like(x)
+    return median_time(lambda: x + y), 3.0 * x.numel() * x.element_size()
+
+
+def run_entry(entry):
+    if entry["kind"] == "gemm":
+        return product(entry)
+    if entry["kind"] == "attention":
+        return attention(entry)
+    return elements(entry)
+
+
+def is_known(entry):
+    return entry["precision"] in TYPES and (
+        entry["kind"] in ("gemm", "attention", "norm", "residual", "bias-gradient")
+        or (entry["kind"] == "activation" and entry["variant"] == "gelu"))
 
 
 def main():
@@ -77,24 +156,26 @@ def main():
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no GPU")
     torch.backends.cuda.matmul.allow_tf32 = True
+    LOAD.start()
     with open(args.measurements, encoding="utf-8") as file:
         document = json.load(file)
     print(f"{document['device']['gpu']}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
-    print(f"{'ours us':>10} {'torch us':>10} {'ours TF/s':>10} {'torch TF/s':>10} {'ratio':>6} {'spread':>7}  operator")
+    print(f"{'ours us':>10} {'torch us':>10} {'ours T/s':>10} {'torch T/s':>10} {'ratio':>6} {'spread':>7}  operator")
     slow = 0
     for entry in document["kernels"]:
-        if entry["kind"] not in ("gemm", "attention") or entry["precision"] not in TYPES:
+        if not is_known(entry):
             continue
         try:
-            seconds, flops = product(entry) if entry["kind"] == "gemm" else attention(entry)
+            seconds, flops = run_entry(entry)
         except (RuntimeError, torch.cuda.OutOfMemoryError) as problem:
             print(f"PyTorch cannot run it: {str(problem).splitlines()[0]}")
             continue
         ours = entry["median_s"]
         ratio = seconds / ours
-        slow += ours > 100e-6 and ratio < args.least
+        slow += entry["kind"] in ("gemm", "attention") and ours > 100e-6 and ratio < args.least
         shape = " ".join(f"{key}={entry[key]}" for key in ("m", "n", "k", "batch", "heads", "kv_heads", "queries",
-                                                           "keys", "head_dim", "value_dim") if key in entry)
+                                                           "keys", "head_dim", "value_dim", "rows", "width")
+                         if key in entry)
         kind = entry.get("variant", "backward" if entry.get("backward") else "forward")
         print(f"{ours * 1e6:10.1f} {seconds * 1e6:10.1f} {flops / ours * 1e-12:10.1f} {flops / seconds * 1e-12:10.1f} "
               f"{ratio:6.3f} {entry['spread'] * 100:6.2f}%  {entry['kind']} {entry['precision']} {shape} {kind}")

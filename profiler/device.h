@@ -14,17 +14,19 @@ namespace lockstep {
 /// How a kernel is timed.
 struct TimingOptions {
   int warmups = 3;       ///< runs before the first that counts
-  int samples = 20;      ///< runs that count
+  int samples = 20;      ///< runs that count; fewer, 5 at least, of what takes long: half a second
   bool flush_l2 = true;  ///< the L2 cache is overwritten before each of them
+  bool load = true;      ///< a product runs before each, so that the clock is that of training
   bool search = true;    ///< products: the library's candidates are timed and the fastest taken
   friend bool operator==(const TimingOptions&, const TimingOptions&) = default;
 };
 
 /// Slowdowns when computation and copies share a GPU.
 struct InterferenceRow {
-  int copy_blocks = 0;                         ///< thread blocks of the copy: at most one an SM
-  double compute_s = 0, copy_s = 0;            ///< medians, each alone
-  double both_compute_s = 0, both_copy_s = 0;  ///< medians, begun together
+  int copy_blocks = 0;               ///< thread blocks of the copy: at most one an SM
+  double compute_s = 0, copy_s = 0;  ///< medians, each alone
+  /// Medians of each beside the other, which lasts longer.
+  double both_compute_s = 0, both_copy_s = 0;
 };
 
 /// A GPU that kernels are timed on. One thread at a time.
@@ -35,17 +37,20 @@ class Device {
   /// ERRORS: Error if this GPU, or this build, cannot run it (too little memory, a library that is
   /// missing, a shape that no kernel takes): it says which.
   virtual Measurement measure(const Kernel& kernel, const TimingOptions& options) = 0;
-  /// A product beside a copy of `copy_bytes` that takes so many thread blocks; compute is repeated
-  /// so that it lasts as long as the copy or longer.
+  /// False once an error has left it unusable: nothing further can be measured.
+  virtual bool usable() const { return true; }
+  /// A product beside a copy of `copy_bytes` that takes so many thread blocks; each is timed beside
+  /// the other repeated until it lasts longer.
   virtual InterferenceRow interfere(const Kernel& product, std::int64_t copy_bytes, int copy_blocks,
                                     const TimingOptions& options) = 0;
 };
 
 /// Times the kernels one after the other. One that the device cannot run is left out with the
-/// reason; if none can be run that is an error. `progress` is called before each with its number.
-/// `facts`, `when` and `command` are filled in by the caller but for the device.
+/// reason; if none can be run that is an error. `go_on` is called before each with its number; once
+/// it says no the rest is left out, likewise once the device is not usable(). `facts`, `when` and
+/// `command` are filled in by the caller but for the device.
 Measurements measure_all(Device& device, std::span<const Kernel> kernels,
                          const TimingOptions& options,
-                         const std::function<void(std::size_t)>& progress = {});
+                         const std::function<bool(std::size_t)>& go_on = {});
 
 }  // namespace lockstep

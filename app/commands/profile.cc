@@ -21,6 +21,7 @@ const Command kProfileCommand{"profile", "Times a model's operators on the GPU a
                               R"(Examples:
   lockstep profile --model llama3-8b --gpus 1 --seq 4096 -o profiles/h200
   lockstep profile --model llama3-70b --gpus 8 --tp 8 --sp --list
+  lockstep profile --jobs bench/profiled_jobs.txt --limit 300 -o profiles/h200
   lockstep profile --sweep -o profiles/h200
   lockstep profile --interference -o profiles/h200
   lockstep profile --aceso-size 1_3B --aceso-mbs 1,2,4,8 --aceso-tp 1,2,4,8 -o profiles/aceso

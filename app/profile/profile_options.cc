@@ -12,6 +12,14 @@ void add_profile_options(CLI::App& app, ProfileOptions& options) {
   app.add_flag("--list", options.list, "Print what would be timed, and end; needs no GPU");
   app.add_option("--from", options.from,
                  "Take the times from this file of measurements, not from a GPU");
+  app.add_option(
+      "--jobs", options.jobs,
+      "Profile all jobs of this file, flags of one on each line; what they have in common "
+      "is timed once");
+  app.add_option("--limit", options.limit_s,
+                 "Time no further operators after so many seconds; 0: no limit")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
   app.add_option("--device", options.gpu, "The GPU's number")
       ->check(CLI::Range(0, 1 << 10))
       ->capture_default_str();
@@ -22,6 +30,8 @@ void add_profile_options(CLI::App& app, ProfileOptions& options) {
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   app.add_flag("--no-flush", options.no_flush, "Leave the L2 cache as the run before left it");
+  app.add_flag("--no-load", options.no_load,
+               "Time each operator alone, at the clock of a GPU that is at nothing else");
   app.add_flag("--no-search", options.no_search,
                "Take the first candidate of the library's heuristics for products");
   app.add_flag("--json", options.json, "Print the measurements as one JSON document");

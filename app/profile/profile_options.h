@@ -11,12 +11,14 @@ namespace lockstep {
 /// The flags of `lockstep profile` besides a job's.
 struct ProfileOptions {
   std::string from;    ///< measurements to take in place of a GPU
+  std::string jobs;    ///< file of the flags of a job on each line
   std::string output;  ///< folder
   bool list = false;   ///< what would be timed, without a GPU
   bool json = false, help = false;
   int gpu = 0;
+  double limit_s = 0;  ///< for timing; 0: none
   TimingOptions timing;
-  bool no_flush = false, no_search = false;
+  bool no_flush = false, no_search = false, no_load = false;
   bool sweep = false, interference = false;
   std::vector<std::int64_t> sweep_hidden, sweep_sequence, sweep_micro_batch, sweep_tp;
   std::string aceso_size;

@@ -1,10 +1,10 @@
 #include "app/profile/run_profile.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <functional>
-#include <optional>
+#include <iterator>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -70,9 +70,13 @@ Measurements measure(const ProfileOptions& options, const std::vector<Kernel>& k
     return read_measurements(text.view(), options.from);
   }
   const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   Progress progress("timing", static_cast<std::int64_t>(kernels.size()));
   Measurements measurements = measure_all(*device, kernels, options.timing, [&](std::size_t i) {
     progress.update(static_cast<std::int64_t>(i));
+    const std::chrono::duration<double> taken = Clock::now() - begin;
+    return options.limit_s == 0 || taken.count() < options.limit_s;
   });
   measurements.when = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   measurements.command = command_line(options);
@@ -115,39 +119,100 @@ std::string stem(const Job& job) {
                      job.micro_batch, job.seq, to_text(job.precision));
 }
 
-ExitCode profile_job(const ProfileOptions& options) {
-  const ExactJob described = exact_job(options.app->remaining());
+/// A job, and what is to be timed for it.
+struct PlannedJob {
+  Job job;
+  std::string name;  ///< how its files begin
+  ProfilePlan plan;
+};
+
+PlannedJob planned_job(std::span<const std::string> flags) {
+  const ExactJob described = exact_job(flags);
   for (const std::string& note : described.notes) {
     fmt::print(stderr, "lockstep: {}\n", note);
   }
-  const ProfilePlan plan = plan_profile(described.job);
-  if (options.list) {
-    return print_list(plan.kernels);
+  return {described.job, stem(described.job), plan_profile(described.job)};
+}
+
+/// The jobs of a file: a job's flags on each line; empty lines and those that begin with # are
+/// none. ERRORS: with the line: those of a job; two jobs whose files would have the same names; no
+/// job.
+std::vector<PlannedJob> read_jobs(const std::string& file) {
+  const FileText text(file);
+  std::vector<PlannedJob> jobs;
+  std::size_t number = 0;
+  for (const std::string_view line : split(text.view(), '\n')) {
+    ++number;
+    const std::vector<std::string_view> words = split_blanks(line);
+    const std::vector<std::string> flags(words.begin(), words.end());
+    if (flags.empty() || flags.front().starts_with('#')) {
+      continue;
+    }
+    try {
+      PlannedJob job = planned_job(flags);
+      if (std::ranges::find(jobs, job.name, &PlannedJob::name) != jobs.end()) {
+        throw Error(fmt::format("a line before has a job of the same name, {}", job.name));
+      }
+      jobs.push_back(std::move(job));
+    } catch (Error& error) {
+      error.locate(file, number);
+      throw;
+    }
   }
-  const Measurements measurements = measure(options, plan.kernels);
+  if (jobs.empty()) {
+    throw Error("there is no job").at(file).expected("flags of a job on each line");
+  }
+  return jobs;
+}
+
+/// All that can be made of what was measured.
+void write_job(const PlannedJob& job, const Measurements& measurements, Folder& folder) {
+  const OperatorProfile profile = operator_profile(job.plan, measurements);
+  if (profile.times.empty()) {
+    fmt::print(stderr, "lockstep: warning: {}: none of its operators was timed\n", job.name);
+    return;
+  }
+  folder.write(job.name + ".profile.json", to_profile_json(profile));
+  const auto measured = [&](const Kernel& kernel) { return measurements.has(kernel); };
+  if (std::ranges::all_of(job.plan.aiob, [&](const AiobPart& part) {
+        return std::ranges::all_of(part.kernels, measured);
+      })) {
+    folder.write(aiob_file_name(job.job), aiob_text(job.plan, measurements));
+  } else {
+    fmt::print(stderr, "lockstep: warning: {}: no AIOB file: some of its operators were left out\n",
+               job.name);
+  }
+  if (job.job.pp == 1 && job.job.vpp == 1 && job.job.cp == 1 &&
+      std::ranges::all_of(job.plan.kernels, measured)) {
+    folder.write(metis_file_name(job.job, measurements.device), metis_json(job.job, measurements));
+  }
+}
+
+ExitCode profile_jobs(const ProfileOptions& options) {
+  std::vector<PlannedJob> jobs;
+  if (options.jobs.empty()) {
+    jobs.push_back(planned_job(options.app->remaining()));
+  } else {
+    jobs = read_jobs(options.jobs);
+  }
+  std::vector<Kernel> kernels;
+  std::set<Kernel> known;
+  for (const PlannedJob& job : jobs) {
+    std::ranges::copy_if(job.plan.kernels, std::back_inserter(kernels),
+                         [&](const Kernel& kernel) { return known.insert(kernel).second; });
+  }
+  if (options.list) {
+    return print_list(kernels);
+  }
+  const Measurements measurements = measure(options, kernels);
   Folder folder(options.output);
   if (folder.wanted()) {
-    const std::string name = stem(described.job);
-    const OperatorProfile profile = operator_profile(plan, measurements);
-    folder.write(name + ".profile.json", to_profile_json(profile));
-    const auto missing = [&](const auto& parts) {
-      return std::ranges::any_of(parts, [&](const AiobPart& part) {
-        return std::ranges::any_of(part.kernels,
-                                   [&](const Kernel& k) { return !measurements.has(k); });
-      });
-    };
-    if (missing(plan.aiob)) {
-      fmt::print(stderr, "lockstep: warning: no AIOB file: some of its operators were left out\n");
-    } else {
-      folder.write(aiob_file_name(described.job), aiob_text(plan, measurements));
-    }
-    if (described.job.pp == 1 && described.job.vpp == 1 && described.job.cp == 1 &&
-        measurements.left_out.empty()) {
-      folder.write(metis_file_name(described.job, measurements.device),
-                   metis_json(described.job, measurements));
+    for (const PlannedJob& job : jobs) {
+      write_job(job, measurements, folder);
     }
   }
-  finish(options, measurements, folder, stem(described.job));
+  finish(options, measurements, folder,
+         options.jobs.empty() ? jobs.front().name : fs::path(options.jobs).stem().string());
   return ExitCode::kDone;
 }
 
@@ -240,16 +305,17 @@ ExitCode run_profile(ProfileOptions& options) {
     return ExitCode::kDone;
   }
   options.timing.flush_l2 = !options.no_flush;
+  options.timing.load = !options.no_load;
   options.timing.search = !options.no_search;
   const int ways = (options.sweep ? 1 : 0) + (options.interference ? 1 : 0) +
-                   (options.aceso_size.empty() ? 0 : 1);
+                   (options.aceso_size.empty() ? 0 : 1) + (options.jobs.empty() ? 0 : 1);
   if (ways > 1) {
     throw Error("two things to profile at once")
-        .expected("one of a job's flags, --sweep, --interference and --aceso-size");
+        .expected("one of a job's flags, --jobs, --sweep, --interference and --aceso-size");
   }
   if (ways == 1 && !options.app->remaining().empty()) {
     throw Error(fmt::format("'{}' has no meaning here", printable(options.app->remaining()[0])))
-        .hint("--sweep, --interference and --aceso-size take no flags of a job");
+        .hint("--jobs, --sweep, --interference and --aceso-size take no flags of a job");
   }
   if (options.interference && (options.list || !options.from.empty())) {
     throw Error("is measured on a GPU").field("--interference").expected("no --list, no --from");
@@ -257,7 +323,7 @@ ExitCode run_profile(ProfileOptions& options) {
   return options.sweep                 ? profile_sweep(options)
          : options.interference        ? profile_interference(options)
          : !options.aceso_size.empty() ? profile_aceso(options)
-                                       : profile_job(options);
+                                       : profile_jobs(options);
 }
 
 }  // namespace lockstep

@@ -13,8 +13,10 @@ namespace lockstep::cuda {
 class FusedAttention {
  public:
   virtual ~FusedAttention() = default;
+  /// Its tensors are q, k, v, o, the rows' log-sums, and backward do, dq, dk and dv; null: not
+  /// there. With `search` the library's plans are timed and the fastest is taken, else its first.
   /// ERRORS: Error with cuDNN's reason if it has no engine for the shape.
-  virtual Gemm::Plan plan(const Kernel& kernel, Timer& timer, std::int64_t* held) = 0;
+  virtual Gemm::Plan plan(const Kernel& kernel, bool search, Timer& timer, std::int64_t* held) = 0;
   virtual std::string version() const = 0;
 };
 

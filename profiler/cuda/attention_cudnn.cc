@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cudnn_frontend.h>
+#include <limits>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +17,9 @@ namespace {
 
 namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+constexpr std::int64_t kMostPlans = 8;
+constexpr int kQuickRuns = 3;
 
 enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kStats, kDo, kDq, kDk, kDv };
 
@@ -50,7 +55,7 @@ class CudnnAttention : public FusedAttention {
     return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
   }
 
-  Gemm::Plan plan(const Kernel& kernel, Timer& timer, std::int64_t* held) override {
+  Gemm::Plan plan(const Kernel& kernel, bool search, Timer& timer, std::int64_t* held) override {
     const std::int64_t b = kernel.size("batch"), h = kernel.size("heads"),
                        g = kernel.size("kv_heads"), s = kernel.size("queries"),
                        t = kernel.size("keys"), d = kernel.size("head_dim"),
@@ -95,12 +100,17 @@ class CudnnAttention : public FusedAttention {
     };
     const float scale = 1 / std::sqrt(static_cast<float>(d));
     const Tensor q = input(kQ, h, s, d), k = input(kK, g, t, d), values = input(kV, g, t, v);
-    if (!kernel.backward) {
-      auto options = fe::graph::SDPA_attributes().set_generate_stats(true).set_attn_scale(scale);
-      if (kernel.causal) {
-        // The last query sees all keys.
+    // The last query sees all keys; where there are as many of both the first one's sight says it.
+    const auto mask = [&](auto& options) {
+      if (kernel.causal && s == t) {
+        options.set_causal_mask(true);
+      } else if (kernel.causal) {
         options.set_causal_mask_bottom_right(true);
       }
+    };
+    if (!kernel.backward) {
+      auto options = fe::graph::SDPA_attributes().set_generate_stats(true).set_attn_scale(scale);
+      mask(options);
       const auto [o, stats] = graph.sdpa(q, k, values, options);
       output(o, kO, h, s, v);
       place(kStats, b * h * s, 4);
@@ -114,9 +124,7 @@ class CudnnAttention : public FusedAttention {
                                             .set_stride({h * s, s, 1, 1})
                                             .set_data_type(fe::DataType_t::FLOAT));
       auto options = fe::graph::SDPA_backward_attributes().set_attn_scale(scale);
-      if (kernel.causal) {
-        options.set_causal_mask_bottom_right(true);
-      }
+      mask(options);
       const auto [dq, dk, dv] = graph.sdpa_backward(q, k, values, o, dy, stats, options);
       output(dq, kDq, h, s, d);
       output(dk, kDk, g, t, d);
@@ -126,24 +134,64 @@ class CudnnAttention : public FusedAttention {
     check_graph(graph.build_operation_graph(handle_));
     check_graph(graph.create_execution_plans({fe::HeurMode_t::A}));
     check_graph(graph.check_support());
-    check_graph(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
-    std::int64_t workspace = 0;
-    check_graph(graph.get_workspace_size(workspace));
-    built->workspace = Buffer(workspace, held);
-    timer.stream().synchronise();
+    const std::int64_t chosen = fastest(*built, timer, held, search);
     std::string name;
-    (void)graph.get_plan_name(name);
-    return {[this, built](cudaStream_t on) {
-              if (const cudnnStatus_t status = cudnnSetStream(handle_, on);
-                  status != CUDNN_STATUS_SUCCESS) {
-                throw Error(fmt::format("cudnnSetStream: {}", cudnnGetErrorString(status)));
-              }
-              check_graph(built->graph.execute(handle_, built->places, built->workspace.get()));
-            },
-            "cuDNN " + name, built};
+    (void)graph.get_plan_name_at_index(chosen, name);
+    std::vector<void*> tensors;
+    for (std::int64_t uid = kQ; uid <= kDv; ++uid) {
+      const auto found = built->places.find(uid);
+      tensors.push_back(found == built->places.end() ? nullptr : found->second);
+    }
+    return {
+        [this, built, chosen](cudaStream_t on) { run(*built, chosen, on); },
+        fmt::format("cuDNN {}, plan {} of {}", name, chosen + 1, graph.get_execution_plan_count()),
+        built, tensors};
   }
 
  private:
+  void run(Graph& built, std::int64_t plan, cudaStream_t on) {
+    if (const cudnnStatus_t status = cudnnSetStream(handle_, on); status != CUDNN_STATUS_SUCCESS) {
+      throw Error(fmt::format("cudnnSetStream: {}", cudnnGetErrorString(status)));
+    }
+    check_graph(
+        built.graph.execute_plan_at_index(handle_, built.places, built.workspace.get(), plan));
+  }
+
+  /// The plan that runs fastest, built and with its workspace; without a search the first that can
+  /// be built.
+  std::int64_t fastest(Graph& built, Timer& timer, std::int64_t* held, bool search) {
+    const std::int64_t count = std::min(built.graph.get_execution_plan_count(), kMostPlans);
+    std::int64_t best = -1, workspace = 0;
+    double least = std::numeric_limits<double>::infinity();
+    std::string why = "no execution plan";
+    for (std::int64_t i = 0; i < count && (search || best < 0); ++i) {
+      std::int64_t own = 0;
+      try {
+        check_graph(built.graph.build_plan_at_index(i));
+        check_graph(built.graph.get_workspace_size_plan_at_index(i, own));
+        if (own > built.workspace.size() || built.workspace.get() == nullptr) {
+          built.workspace = Buffer(own, nullptr);
+        }
+        const double seconds =
+            timer.quick([&](cudaStream_t on) { run(built, i, on); }, search ? kQuickRuns : 1);
+        if (seconds < least) {
+          least = seconds;
+          best = i;
+          workspace = own;
+        }
+      } catch (const Error& error) {
+        why = error.message();  // a plan that the library proposes and refuses
+      }
+    }
+    if (best < 0) {
+      throw Error(why);
+    }
+    if (held != nullptr) {
+      *held += workspace;
+    }
+    return best;
+  }
+
   cudnnHandle_t handle_ = nullptr;
 };
 

@@ -16,6 +16,11 @@
 namespace lockstep::cuda {
 namespace {
 
+// About 0.8 ms on an H100.
+constexpr std::initializer_list<std::int64_t> kLoad{4096, 8192, 8192};
+constexpr int kMostRepeats = 10000;
+constexpr double kLeastCompute = 4e-3;  // seconds of products beside a copy
+
 std::string bus_of(int number) {
   std::array<char, 32> text{};
   check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), number),
@@ -36,9 +41,11 @@ cudaDeviceProp properties_of(int number) {
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int number)
-      : properties_(properties_of(number)),
-        nvml_(bus_of(number)),
-        timer_(properties_.l2CacheSize) {}
+      : properties_(properties_of(number)), nvml_(bus_of(number)), timer_(properties_.l2CacheSize) {
+    timer_.set_load(
+        gemm_.plan(make_kernel(KernelKind::kGemm, Precision::kBf16, kLoad), true, timer_, nullptr)
+            .launch);
+  }
 
   MeasuredDevice facts() const override {
     MeasuredDevice device;
@@ -65,12 +72,12 @@ class CudaDevice : public Device {
     one.kernel = kernel;
     one.peak = Bytes(held);
     one.algorithm = plan.algorithm;
-    const double before = nvml_.clock_Hz();
     const bool several = kernel.kind == KernelKind::kUnfusedAttention;
-    one.seconds = timer_.time(plan.launch, several, options);
+    double during = 0;
+    one.seconds = timer_.time(plan.launch, several, options, [&] { during = nvml_.clock_Hz(); });
     const double after = nvml_.clock_Hz();
-    one.clock_low_Hz = std::min(before, after);
-    one.clock_high_Hz = std::max(before, after);
+    one.clock_low_Hz = std::min(during, after);
+    one.clock_high_Hz = std::max(during, after);
     one.temperature_C = nvml_.temperature_C();
     return one;
   }
@@ -81,50 +88,72 @@ class CudaDevice : public Device {
     Gemm::Plan plan = gemm_.plan(product, options.search, timer_, &held);
     const Buffer from(copy_bytes, &held), to(copy_bytes, &held);
     const Stream other;
-    const auto copy = [&](const Stream& on) {
-      stream_copy(from.get(), to.get(), copy_bytes, copy_blocks, on.get());
+    const auto copy = [&](int rounds) {
+      stream_copy(from.get(), to.get(), copy_bytes, copy_blocks, other.get(), rounds);
     };
-    // As many products as last at least as long as the copy.
-    InterferenceRow row;
-    row.copy_blocks = copy_blocks;
-    row.copy_s = median_of(options, [&](const Event& begin, const Event& end) {
-      begin.record(other);
-      copy(other);
-      end.record(other);
-      other.synchronise();
-    });
-    const double one = timer_.quick(plan.launch, 3);
-    const int repeats = std::clamp(static_cast<int>(std::ceil(1.2 * row.copy_s / one)), 1, 10000);
-    const auto compute = [&] {
+    const auto compute = [&](int repeats) {
       for (int i = 0; i < repeats; ++i) {
         plan.launch(timer_.stream().get());
       }
     };
-    row.compute_s = median_of(options, [&](const Event& begin, const Event& end) {
-      begin.record(timer_.stream());
-      compute();
-      end.record(timer_.stream());
-      timer_.stream().synchronise();
-    });
-    std::vector<double> copies, computes;
-    for (int i = 0; i < options.samples; ++i) {
+    /// Both begun together, the copy first, so that it has its thread blocks.
+    struct Both {
+      double compute = 0, copy = 0;
+    };
+    const auto together = [&](int repeats, int rounds) {
       const Event compute_begin, compute_end, copy_begin, copy_end;
       copy_begin.record(other);
-      copy(other);
+      copy(rounds);
       copy_end.record(other);
       compute_begin.record(timer_.stream());
-      compute();
+      compute(repeats);
       compute_end.record(timer_.stream());
       other.synchronise();
       timer_.stream().synchronise();
-      copies.push_back(seconds_between(copy_begin, copy_end));
-      computes.push_back(seconds_between(compute_begin, compute_end));
+      return Both{seconds_between(compute_begin, compute_end),
+                  seconds_between(copy_begin, copy_end)};
+    };
+    const auto times_to_last = [](double wanted, double each) {
+      return std::clamp(static_cast<int>(std::ceil(wanted / each)), 1, kMostRepeats);
+    };
+    const auto alone = [&](const Stream& stream, const auto& run) {
+      const Event begin, end;
+      begin.record(stream);
+      run();
+      end.record(stream);
+      stream.synchronise();
+      return seconds_between(begin, end);
+    };
+    InterferenceRow row;
+    row.copy_blocks = copy_blocks;
+    // Products for some milliseconds, and a copy that lasts longer even if it is not slowed down.
+    const double one = timer_.quick(plan.launch, 3);
+    const int repeats = times_to_last(kLeastCompute, one);
+    // By turns, so that all four see the same clocks.
+    std::vector<double> copies, computes, both_copies, both_computes;
+    for (int i = 0; i < options.warmups + options.samples; ++i) {
+      copies.push_back(alone(other, [&] { copy(1); }));
+      computes.push_back(alone(timer_.stream(), [&] { compute(repeats); }));
+      both_copies.push_back(together(times_to_last(2 * copies.back(), one), 1).copy);
+      Both both = together(repeats, times_to_last(2 * computes.back(), copies.back()));
+      if (both.copy < both.compute) {
+        both = together(repeats, times_to_last(4 * both.compute, copies.back()));
+      }
+      both_computes.push_back(both.compute);
     }
+    const auto median = [&](const std::vector<double>& seconds) {
+      return summarise(std::span(seconds).subspan(static_cast<std::size_t>(options.warmups)))
+          .median;
+    };
+    row.copy_s = median(copies);
+    row.compute_s = median(computes);
     check(cudaGetLastError(), "kernel");
-    row.both_copy_s = summarise(copies).median;
-    row.both_compute_s = summarise(computes).median;
+    row.both_copy_s = median(both_copies);
+    row.both_compute_s = median(both_computes);
     return row;
   }
+
+  bool usable() const override { return cudaDeviceSynchronize() == cudaSuccess; }
 
  private:
   Gemm::Plan plan_of(const Kernel& kernel, const TimingOptions& options, std::int64_t* held) {
@@ -137,26 +166,13 @@ class CudaDevice : public Device {
         if (attention_ == nullptr) {
           attention_ = make_fused_attention();
         }
-        return attention_->plan(kernel, timer_, held);
+        return attention_->plan(kernel, options.search, timer_, held);
       case KernelKind::kUnfusedAttention:
         return plan_unfused_attention(gemm_, kernel, timer_, held, options.search);
       default:
         break;
     }
     return plan_fused_kernel(kernel, timer_, held);
-  }
-
-  template <class F>
-  static double median_of(const TimingOptions& options, const F& run) {
-    std::vector<double> seconds;
-    for (int i = 0; i < options.samples + options.warmups; ++i) {
-      const Event begin, end;
-      run(begin, end);
-      if (i >= options.warmups) {
-        seconds.push_back(seconds_between(begin, end));
-      }
-    }
-    return summarise(seconds).median;
   }
 
   cudaDeviceProp properties_;

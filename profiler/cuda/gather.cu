@@ -217,7 +217,7 @@ void rotary_table(float* table, std::int64_t rows, std::int64_t head_dim, float 
 void column_sums(Element element, const void* x, float* sums, std::int64_t rows, std::int64_t width,
                  cudaStream_t stream) {
   cudaMemsetAsync(sums, 0, static_cast<std::size_t>(width) * sizeof(float), stream);
-  const std::int64_t strips = blocks_for(rows, 128);
+  const std::int64_t strips = blocks_for(rows, 32);
   with_type(element, [&](auto type) {
     using T = decltype(type);
     const dim3 grid(static_cast<unsigned>(blocks_for(width, 32 * kPack)),

@@ -31,6 +31,8 @@ class Gemm {
     Launch launch;
     std::string algorithm;
     std::shared_ptr<void> keeps;  ///< memory and descriptors
+    /// Where operands and results lie: a product's are w, x and y (or what stands in their place).
+    std::vector<void*> tensors = {};
   };
   /// With `search` the library's candidates are timed and the fastest is taken, else its first.
   /// ERRORS: Error if there is no algorithm for the shape or not enough memory.

@@ -133,8 +133,9 @@ void scale(float* x, float factor, std::int64_t elements, cudaStream_t stream);
 void cast_fp8(Element element, const void* x, std::uint8_t* y, float factor, std::int64_t elements,
               cudaStream_t stream);
 
-/// Copies whole 16-byte words; with `blocks` > 0 by just so many thread blocks.
-void stream_copy(const void* from, void* to, std::int64_t bytes, int blocks, cudaStream_t stream);
+/// Copies whole 16-byte words, `rounds` times; with `blocks` > 0 by just so many thread blocks.
+void stream_copy(const void* from, void* to, std::int64_t bytes, int blocks, cudaStream_t stream,
+                 int rounds = 1);
 /// Reads whole 16-byte words and adds them up into `sink`.
 void stream_read(const void* from, float* sink, std::int64_t bytes, cudaStream_t stream);
 /// Pseudo-random elements from -scale to scale.

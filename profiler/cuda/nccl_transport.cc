@@ -19,8 +19,10 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Polls until an asynchronous call of NCCL has ended, so that stop() can stop it.
+// Asynchronous calls of NCCL are polled until they have ended, so that stop() can stop them: at
+// first without a pause, which would be timed.
 constexpr auto kPoll = std::chrono::microseconds(200);
+constexpr int kPollsWithoutPause = 10000;
 
 class NcclTransport : public Transport {
  public:
@@ -84,6 +86,9 @@ class NcclTransport : public Transport {
         ncclCommSplit(world_, member ? 0 : NCCL_SPLIT_NOCOLOR,
                       member ? static_cast<int>(own - ranks.begin()) : 0, &comm, &config);
     finish(status, world_, "ncclCommSplit");
+    if (comm != nullptr) {
+      finish(ncclSuccess, comm, "ncclCommSplit");
+    }
     const std::lock_guard lock(mutex_);
     groups_.push_back(member ? comm : nullptr);
     sizes_.push_back(static_cast<std::int64_t>(ranks.size()));
@@ -92,6 +97,7 @@ class NcclTransport : public Transport {
 
   double communicate(const CommCall& call) override {
     const Event begin, end;
+    timer_->flush();  // keeps the GPU busy until the host has enqueued the call
     begin.record(timer_->stream());
     ncclComm_t comm = world_;
     ncclResult_t status = ncclSuccess;
@@ -159,12 +165,21 @@ class NcclTransport : public Transport {
 
   cudaStream_t stream() const { return timer_->stream().get(); }
 
-  /// Waits until a non-blocking call has been carried out.
+  /// Waits until a non-blocking call has been carried out. A call that returns success may be under
+  /// way all the same: what counts is the communicator's state.
   void finish(ncclResult_t status, ncclComm_t comm, const char* what) {
-    while (status == ncclInProgress) {
-      std::this_thread::sleep_for(kPoll);
-      stop_if_aborted();
+    if (status != ncclInProgress) {
+      check_nccl(status, what);
+    }
+    for (int polls = 0;; ++polls) {
       check_nccl(ncclCommGetAsyncError(comm, &status), what);
+      if (status != ncclInProgress) {
+        break;
+      }
+      stop_if_aborted();
+      if (polls >= kPollsWithoutPause) {
+        std::this_thread::sleep_for(kPoll);
+      }
     }
     check_nccl(status, what);
   }

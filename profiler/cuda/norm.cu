@@ -1,14 +1,14 @@
-// LayerNorm and RMSNorm. A warp (rows up to 2048 wide) or a block of 256 threads has a row at a
-// time and keeps it in registers; backward it also keeps the sums of its columns over its rows.
+// LayerNorm and RMSNorm. A warp (rows up to 512 wide) or a block has a row at a time and keeps it
+// in registers, at most 32 elements a thread; backward it also keeps the sums of its columns over
+// its rows.
 #include "profiler/cuda/element.cuh"
 
 namespace lockstep::cuda {
 namespace {
 
 constexpr int kPack = 8;
-constexpr int kWide = 256;
-constexpr std::int64_t kNarrow = 32 * kPack * 8;  // widest row of a warp
-constexpr std::int64_t kStrips = 528;             // blocks of a backward pass: 4 an SM of 132
+constexpr int kNarrow = 32, kMiddle = 256, kWide = 512;  // threads that have a row
+constexpr std::int64_t kStrips = 264;  // blocks of a backward pass: 2 an SM of 132
 
 using kernels::Moments;
 
@@ -21,6 +21,18 @@ struct ShuffleMoments {
     return o;
   }
 };
+/// Backward's two sums over a row.
+struct RowSums {
+  float g = 0, gx = 0;
+};
+struct ShuffleSums {
+  __device__ RowSums operator()(RowSums v, int d) const {
+    return {__shfl_xor_sync(kAllLanes, v.g, d), __shfl_xor_sync(kAllLanes, v.gx, d)};
+  }
+};
+struct AddSums {
+  __device__ RowSums operator()(RowSums a, RowSums b) const { return {a.g + b.g, a.gx + b.gx}; }
+};
 struct MergeMoments {
   __device__ Moments operator()(Moments a, Moments b) const { return kernels::merge(a, b); }
 };
@@ -32,8 +44,8 @@ __device__ __forceinline__ std::int64_t column(int p) {
 }
 
 template <class T, int Threads, int Packs>
-__global__ void __launch_bounds__(256) forward(NormArguments a) {
-  __shared__ Moments room[8];
+__global__ void __launch_bounds__(Threads < 256 ? 256 : Threads) forward(NormArguments a) {
+  __shared__ Moments room[16];
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= a.rows) {
     return;  // a whole warp: only those have rows of their own
@@ -78,8 +90,8 @@ __global__ void __launch_bounds__(256) forward(NormArguments a) {
 }
 
 template <class T, int Threads, int Packs>
-__global__ void __launch_bounds__(256) backward(NormArguments a) {
-  __shared__ float room[8];
+__global__ void __launch_bounds__(Threads < 256 ? 256 : Threads) backward(NormArguments a) {
+  __shared__ RowSums room[16];
   const std::int64_t lane_row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   float dgamma[Packs][kPack] = {}, dbeta[Packs][kPack] = {};
@@ -89,7 +101,7 @@ __global__ void __launch_bounds__(256) backward(NormArguments a) {
     const T* dy = static_cast<const T*>(a.dy) + row * a.width;
     const float mean = a.mean[row], reciprocal = a.reciprocal[row];
     float xhat[Packs][kPack], g[Packs][kPack];
-    float sum_g = 0, sum_gx = 0;
+    RowSums sums;
 #pragma unroll
     for (int p = 0; p < Packs; ++p) {
       const std::int64_t at = column<Threads>(p);
@@ -104,16 +116,13 @@ __global__ void __launch_bounds__(256) backward(NormArguments a) {
           dgamma[p][i] += g[p][i] * xhat[p][i];
           dbeta[p][i] += g[p][i];
           g[p][i] *= gamma[i];
-          sum_g += g[p][i];
-          sum_gx += g[p][i] * xhat[p][i];
+          sums.g += g[p][i];
+          sums.gx += g[p][i] * xhat[p][i];
         }
       }
     }
-    sum_gx = reduce_block<Threads>(sum_gx, room, ShuffleFloat{}, AddFloat{});
-    if (!a.rms) {
-      sum_g = reduce_block<Threads>(sum_g, room, ShuffleFloat{}, AddFloat{});
-    }
-    const float mean_g = a.rms ? 0.0F : sum_g * share;
+    sums = reduce_block<Threads>(sums, room, ShuffleSums{}, AddSums{});
+    const float mean_g = a.rms ? 0.0F : sums.g * share;
     T* dx = static_cast<T*>(a.dx) + row * a.width;
 #pragma unroll
     for (int p = 0; p < Packs; ++p) {
@@ -121,7 +130,8 @@ __global__ void __launch_bounds__(256) backward(NormArguments a) {
       if (at < a.width) {
 #pragma unroll
         for (int i = 0; i < kPack; ++i) {
-          g[p][i] = kernels::norm_backward(g[p][i], xhat[p][i], reciprocal, mean_g, sum_gx * share);
+          g[p][i] =
+              kernels::norm_backward(g[p][i], xhat[p][i], reciprocal, mean_g, sums.gx * share);
         }
         store<kPack>(dx + at, g[p]);
       }
@@ -141,10 +151,13 @@ __global__ void __launch_bounds__(256) backward(NormArguments a) {
   }
 }
 
-/// Adds up the strips' sums: a block of 32 x 8 threads has 32 columns.
-__global__ void add_strips(const float* partial, float* sums, std::int64_t strips,
+/// Adds up the strips' sums, those of gamma and, in a second row of blocks, of beta: a block of
+/// 32 x 8 threads has 32 columns.
+__global__ void add_strips(const float* partial, float* dgamma, float* dbeta, std::int64_t strips,
                            std::int64_t width) {
   __shared__ float room[8][33];
+  partial += static_cast<std::int64_t>(blockIdx.y) * strips * width;
+  float* sums = blockIdx.y == 0 ? dgamma : dbeta;
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
   float sum = 0;
   if (at < width) {
@@ -167,7 +180,9 @@ struct Shape {
   std::int64_t lanes;  // rows that a block has at a time
 };
 Shape shape_of(std::int64_t width) {
-  return width <= kNarrow ? Shape{dim3(32, 8), 8} : Shape{dim3(kWide, 1), 1};
+  return width <= kNarrow * kPack * 2   ? Shape{dim3(kNarrow, 8), 8}
+         : width <= kMiddle * kPack * 4 ? Shape{dim3(kMiddle, 1), 1}
+                                        : Shape{dim3(kWide, 1), 1};
 }
 std::int64_t strips_of(std::int64_t rows, std::int64_t lanes) {
   const std::int64_t blocks = blocks_for(rows, lanes);
@@ -185,12 +200,8 @@ void launch(bool back, const NormArguments& a, cudaStream_t stream) {
   const std::int64_t strips = strips_of(a.rows, shape.lanes);
   backward<T, Threads, Packs>
       <<<static_cast<unsigned>(strips / shape.lanes), shape.block, 0, stream>>>(a);
-  const auto columns = static_cast<unsigned>(blocks_for(a.width, 32));
-  add_strips<<<columns, dim3(32, 8), 0, stream>>>(a.partial, a.dgamma, strips, a.width);
-  if (!a.rms) {
-    add_strips<<<columns, dim3(32, 8), 0, stream>>>(a.partial + strips * a.width, a.dbeta, strips,
-                                                    a.width);
-  }
+  const dim3 grid(static_cast<unsigned>(blocks_for(a.width, 32)), a.rms ? 1 : 2);
+  add_strips<<<grid, dim3(32, 8), 0, stream>>>(a.partial, a.dgamma, a.dbeta, strips, a.width);
 }
 
 template <class T, int Threads>
@@ -200,20 +211,25 @@ void launch_packs(bool back, const NormArguments& a, cudaStream_t stream) {
     launch<T, Threads, 1>(back, a, stream);
   } else if (packs <= 2) {
     launch<T, Threads, 2>(back, a, stream);
-  } else if (packs <= 4) {
-    launch<T, Threads, 4>(back, a, stream);
-  } else {
-    launch<T, Threads, 8>(back, a, stream);
+  } else if constexpr (Threads > kNarrow) {
+    if (packs <= 3) {
+      launch<T, Threads, 3>(back, a, stream);
+    } else {
+      launch<T, Threads, 4>(back, a, stream);
+    }
   }
 }
 
 void launch_any(bool back, Element element, const NormArguments& a, cudaStream_t stream) {
   with_type(element, [&](auto type) {
     using T = decltype(type);
-    if (a.width <= kNarrow) {
-      launch_packs<T, 32>(back, a, stream);
-    } else {
-      launch_packs<T, kWide>(back, a, stream);
+    switch (shape_of(a.width).block.x) {
+      case kNarrow:
+        return launch_packs<T, kNarrow>(back, a, stream);
+      case kMiddle:
+        return launch_packs<T, kMiddle>(back, a, stream);
+      default:
+        return launch_packs<T, kWide>(back, a, stream);
     }
   });
 }

@@ -272,18 +272,21 @@ struct FillIndices {
 
 /// Words of 16 bytes, four in flight a thread.
 __global__ void __launch_bounds__(512)
-    copy_words(const uint4* from, uint4* to, std::int64_t words) {
+    copy_words(const uint4* from, uint4* to, std::int64_t words, int rounds) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; at + 3 * step < words; at += 4 * step) {
-    const uint4 a = from[at], b = from[at + step], c = from[at + 2 * step], d = from[at + 3 * step];
-    to[at] = a;
-    to[at + step] = b;
-    to[at + 2 * step] = c;
-    to[at + 3 * step] = d;
-  }
-  for (; at < words; at += step) {
-    to[at] = from[at];
+  for (int round = 0; round < rounds; ++round) {
+    std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    for (; at + 3 * step < words; at += 4 * step) {
+      const uint4 a = from[at], b = from[at + step], c = from[at + 2 * step],
+                  d = from[at + 3 * step];
+      to[at] = a;
+      to[at + step] = b;
+      to[at + 2 * step] = c;
+      to[at + 3 * step] = d;
+    }
+    for (; at < words; at += step) {
+      to[at] = from[at];
+    }
   }
 }
 
@@ -292,9 +295,17 @@ __global__ void __launch_bounds__(512)
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   float sum = 0;
+  const auto add = [&](float4 a) { sum += a.x + a.y + a.z + a.w; };
+  for (; at + 3 * step < words; at += 4 * step) {
+    const float4 a = from[at], b = from[at + step], c = from[at + 2 * step],
+                 d = from[at + 3 * step];
+    add(a);
+    add(b);
+    add(c);
+    add(d);
+  }
   for (; at < words; at += step) {
-    const float4 a = from[at];
-    sum += a.x + a.y + a.z + a.w;
+    add(from[at]);
   }
   sum = reduce_warp(sum, ShuffleFloat{}, AddFloat{});
   if (threadIdx.x % 32 == 0) {
@@ -392,11 +403,12 @@ void fill_indices(std::int32_t* x, std::int64_t elements, std::int32_t bound, st
   launch(elements, FillIndices{x, bound, seed}, stream);
 }
 
-void stream_copy(const void* from, void* to, std::int64_t bytes, int blocks, cudaStream_t stream) {
+void stream_copy(const void* from, void* to, std::int64_t bytes, int blocks, cudaStream_t stream,
+                 int rounds) {
   const std::int64_t words = bytes / 16;
   const unsigned grid = blocks > 0 ? static_cast<unsigned>(blocks) : stream_blocks(words);
   copy_words<<<grid, 512, 0, stream>>>(static_cast<const uint4*>(from), static_cast<uint4*>(to),
-                                       words);
+                                       words, rounds);
 }
 
 void stream_read(const void* from, float* sink, std::int64_t bytes, cudaStream_t stream) {

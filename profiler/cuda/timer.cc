@@ -38,6 +38,15 @@ class Graph {
 };
 
 constexpr std::int64_t kLeastScratch = std::int64_t{256} << 20;
+constexpr int kLoadsBefore = 25;  // about 20 ms, after which the clock stays where it is
+constexpr double kLongest = 0.5;  // seconds for all samples of an operator …
+constexpr int kLeastSamples = 5;  // … of which so many are taken in any case
+
+int samples_of(double seconds, int wanted) {
+  const double fit = kLongest / seconds;
+  return fit >= wanted ? wanted
+                       : std::clamp(static_cast<int>(fit), std::min(kLeastSamples, wanted), wanted);
+}
 
 }  // namespace
 
@@ -50,7 +59,8 @@ void Timer::flush() {
       "cudaMemsetAsync");
 }
 
-std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOptions& options) {
+std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOptions& options,
+                                const std::function<void()>& meanwhile) {
   for (int i = 0; i < std::max(1, options.warmups); ++i) {
     launch(stream_.get());
   }
@@ -61,12 +71,21 @@ std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOp
     captured->launch(stream_);  // the first launch uploads it
     stream_.synchronise();
   }
-  const auto count = static_cast<std::size_t>(options.samples);
+  const auto count = static_cast<std::size_t>(samples_of(quick(launch, 1), options.samples));
   const std::vector<Event> begin(count), end(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  const auto prepare = [&] {
+    if (options.load && load_) {
+      load_(stream_.get());
+    }
     if (options.flush_l2) {
       flush();
     }
+  };
+  for (int i = 0; i < kLoadsBefore; ++i) {
+    prepare();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    prepare();
     begin[i].record(stream_);
     if (captured) {
       captured->launch(stream_);
@@ -74,6 +93,9 @@ std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOp
       launch(stream_.get());
     }
     end[i].record(stream_);
+  }
+  if (meanwhile) {
+    meanwhile();
   }
   stream_.synchronise();
   check(cudaGetLastError(), "kernel");

@@ -29,7 +29,7 @@ InterferenceTable measure_interference(Device& device, const TimingOptions& opti
   InterferenceTable table;
   table.device = device.facts();
   table.product = make_kernel(KernelKind::kGemm, Precision::kBf16, {8192, 8192, 8192});
-  table.copy_bytes = std::int64_t{1} << 30;
+  table.copy_bytes = std::int64_t{256} << 20;
   for (const int blocks : {1, 2, 4, 8, 16, 24, 32, 48, 64}) {
     table.rows.push_back(device.interfere(table.product, table.copy_bytes, blocks, options));
   }

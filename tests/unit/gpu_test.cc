@@ -1,79 +1,21 @@
-// Kernels on a GPU against the double-precision reference. Skipped, and said so, where there is
-// none.
-#include <cmath>
-#include <cuda_bf16.h>
-#include <cuda_runtime_api.h>
+// Kernels on a GPU against the double-precision reference, in fp32. Skipped, and said so, where
+// there is none.
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "profiler/cuda/cuda_device.h"
 #include "profiler/cuda/launch.h"
 #include "profiler/kernels/reference.h"
-#include "profiler/statistics.h"
+#include "tests/support/gpu_tensors.h"
 
 namespace lockstep::gpu_test {
 namespace {
 
 using cuda::Element;
-
-bool has_gpu() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-}
-
-class Gpu : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_gpu()) {
-      GTEST_SKIP() << "skipped: no GPU";
-    }
-  }
-};
-
-/// fp32 numbers on the GPU, freed with the object.
-class Floats {
- public:
-  explicit Floats(const std::vector<double>& values) : size_(values.size()) {
-    std::vector<float> host(values.begin(), values.end());
-    EXPECT_EQ(cudaMalloc(&memory_, size_ * 4), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(memory_, host.data(), size_ * 4, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  explicit Floats(std::size_t size) : Floats(std::vector<double>(size, 0.0)) {}
-  ~Floats() { (void)cudaFree(memory_); }
-  Floats(const Floats&) = delete;
-  Floats& operator=(const Floats&) = delete;
-  float* get() const { return static_cast<float*>(memory_); }
-  std::vector<double> read() const {
-    std::vector<float> host(size_);
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(host.data(), memory_, size_ * 4, cudaMemcpyDeviceToHost), cudaSuccess);
-    return {host.begin(), host.end()};
-  }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t size_;
-};
-
-std::vector<double> numbers(std::size_t count, std::uint64_t seed) {
-  std::vector<double> out;
-  for (std::size_t i = 0; i < count; ++i) {
-    out.push_back(static_cast<float>(kernels::random_bits(seed, i)) * 0x1p-31F - 1);
-  }
-  return out;
-}
-
-void expect_near(const std::vector<double>& got, const std::vector<double>& wanted,
-                 double tolerance) {
-  ASSERT_EQ(got.size(), wanted.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    worst = std::max(worst, std::abs(got[i] - wanted[i]) / std::max(1.0, std::abs(wanted[i])));
-  }
-  EXPECT_LT(worst, tolerance);
-}
+using testing::expect_near;
+using testing::Floats;
+using testing::numbers;
+using Gpu = testing::GpuTest;
 
 TEST_F(Gpu, NormsBothWays) {
   for (const std::size_t width : {128U, 4096U}) {
@@ -226,7 +168,8 @@ TEST_F(Gpu, LossBothWays) {
 TEST_F(Gpu, AdamFollowsTheReference) {
   const std::size_t n = 1003;
   const auto parameter = numbers(n, 11), gradient = numbers(n, 12);
-  const Floats p(parameter), g(gradient), m(n), v(n), copy(n);
+  const std::vector<double> none(n, 0.0);
+  const Floats p(parameter), g(gradient), m(none), v(none), copy(n);
   cuda::AdamArguments a;
   a.gradient = g.get();
   a.parameter = p.get();
@@ -244,31 +187,6 @@ TEST_F(Gpu, AdamFollowsTheReference) {
             .parameter);
   }
   expect_near(p.read(), wanted, 1e-6);
-}
-
-TEST_F(Gpu, EveryKindOfKernelIsTimed) {
-  const auto device = cuda::open_device(0);
-  for (int kind = 0; kind < kKernelKinds; ++kind) {
-    const KernelTraits& traits = traits_of(static_cast<KernelKind>(kind));
-    for (const bool backward : {false, true}) {
-      if (backward && !traits.backward) {
-        continue;
-      }
-      Kernel kernel{traits.kind};
-      for (std::size_t i = 0; i < traits.sizes.size(); ++i) {
-        kernel.sizes[i] = traits.sizes[i] == "topk"    ? 8
-                          : traits.sizes[i] == "batch" ? 2
-                          : traits.sizes[i] == "bytes" ? 1 << 20
-                                                       : 128;
-      }
-      kernel.variant = traits.variants.empty() ? std::string_view() : traits.variants[0];
-      kernel.causal = traits.causal;
-      kernel.backward = backward;
-      const Measurement one = device->measure(kernel, {2, 5, true, true});
-      EXPECT_EQ(one.seconds.size(), 5U) << to_text(kernel);
-      EXPECT_GT(summarise(one.seconds).median, 0) << to_text(kernel);
-    }
-  }
 }
 
 }  // namespace
