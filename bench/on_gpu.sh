@@ -67,9 +67,10 @@ if wanted sanitizer; then
 fi
 if wanted layer; then
   say layer 60 "${ours[@]}" "$lockstep" profile --model gpt3-6.7b --gpus 1 --seq 2048 -o "$out/layer"
+  say alone 60 "${ours[@]}" "$lockstep" profile --model gpt3-6.7b --gpus 1 --seq 2048 --no-load -o "$out/alone"
 fi
 if wanted torch; then
-  for file in "$out"/layer/*.measurements.json; do
+  for file in "$out"/alone/*.measurements.json; do
     say vs-torch 60 python3 bench/profile_vs_torch.py "$file"
   done
 fi
@@ -80,7 +81,7 @@ if wanted step; then
     say "step-simulated-$batches" 30 "${ours[@]}" "$lockstep" simulate "${step[@]}" --gbs "$batches" \
       --gpu-type "$gpu_type" --engine flow --topology single-switch:g=1,gpus-per-server=1 -q \
       --profile "$out"/step/*.profile.json --json
-    say "step-torch-$batches" 60 python3 bench/gpt_step_torch.py --microbatches "$batches" --kernels \
+    say "step-torch-$batches" 60 python3 bench/gpt_step_torch.py --microbatches "$batches" \
       --simulated "$out/step-simulated-$batches.txt"
   done
 fi

@@ -5,50 +5,36 @@
 
 Reads a file that `lockstep profile` wrote and runs the same shapes in PyTorch: matmul in bf16, fp16 and
 TF32, weights' gradients added to fp32; scaled_dot_product_attention forward and backward, the fastest of
-its fused kernels; norms, GELU, sums. Each is timed as ours: before every run a product for the clock of a
-GPU at work and a fill that overwrites the L2 cache, CUDA events around it. Prints times side by side.
-Exits with 1 if a product or an attention of more than 100 us is below --least of PyTorch's rate.
+its fused kernels; norms, GELU, sums. Each is timed as `lockstep profile --no-load` does, at the GPU's
+highest clock: before every run a pause and a fill that overwrites the L2 cache, CUDA events around it.
+(Near the power limit the clock wanders by a fifth: two programs would be compared by luck.) Prints times
+side by side. Exits with 1 if a product or an attention of more than 100 us is below --least of PyTorch's rate.
 """
 import argparse
 import json
 import statistics
 import sys
+import time
 
 import torch
 import torch.nn.functional as functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+SCRATCH = None
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
-
-
-class Load:
-    """What runs before each run, as in profiler/cuda/timer.cc."""
-
-    def start(self):
-        self.scratch = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-        self.a = torch.rand(4096, 8192, device="cuda", dtype=torch.bfloat16) * 2 - 1
-        self.b = torch.rand(8192, 8192, device="cuda", dtype=torch.bfloat16) * 2 - 1
-
-    def run(self):
-        torch.mm(self.a, self.b.t())
-        self.scratch.fill_(1)
-
-
-LOAD = Load()
 
 
 def median_time(run, samples=20, warmups=3):
     for _ in range(warmups):
         run()
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(samples)]
-    for _ in range(25):
-        LOAD.run()
     for begin, end in events:
-        LOAD.run()
+        SCRATCH.fill_(1)
         begin.record()
         run()
         end.record()
-    torch.cuda.synchronize()
+        torch.cuda.synchronize()
+        time.sleep(4e-3 * begin.elapsed_time(end))
     return statistics.median(begin.elapsed_time(end) * 1e-3 for begin, end in events)
 
 
@@ -156,7 +142,8 @@ def main():
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no GPU")
     torch.backends.cuda.matmul.allow_tf32 = True
-    LOAD.start()
+    global SCRATCH
+    SCRATCH = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     with open(args.measurements, encoding="utf-8") as file:
         document = json.load(file)
     print(f"{document['device']['gpu']}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")

@@ -8,6 +8,27 @@
 #include "profiler/job_kernels.h"
 
 namespace lockstep {
+namespace {
+
+std::map<Kernel, std::int64_t> times_in_step(const Job& job, const JobKernels& kernels) {
+  const std::int64_t batches = job.microbatches();
+  std::map<Kernel, std::int64_t> times;
+  const auto count = [&](std::span<const Module> modules, std::int64_t layers) {
+    for (const auto& pass : {kernels.forward(modules), kernels.backward(modules)}) {
+      for (const Kernel& kernel : pass) {
+        times[kernel] += layers * batches;
+      }
+    }
+  };
+  count(job.model.before, 1);
+  for (const LayerBlock& block : job.model.blocks) {
+    count(block.modules, std::max<std::int64_t>(1, block.layers / job.pp));
+  }
+  count(job.model.after, 1);
+  return times;
+}
+
+}  // namespace
 
 ProfilePlan plan_profile(const Job& job) {
   const JobKernels kernels(job);
@@ -39,6 +60,11 @@ ProfilePlan plan_profile(const Job& job) {
     for (const Kernel& kernel : part.kernels) {
       add(kernel);
     }
+  }
+  const std::map<Kernel, std::int64_t> times = times_in_step(job, kernels);
+  for (const Kernel& kernel : plan.kernels) {
+    const auto found = times.find(kernel);
+    plan.times.push_back(found == times.end() ? 1 : found->second);
   }
   return plan;
 }

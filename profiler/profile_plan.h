@@ -27,6 +27,8 @@ struct PlannedOperator {
 /// What is to be measured for a job, and what for.
 struct ProfilePlan {
   std::vector<Kernel> kernels;  ///< each once, in the order of first use
+  /// How often a step has each, of a rank with its share of the layers; without recomputation.
+  std::vector<std::int64_t> times;
   std::map<OperatorKey, PlannedOperator> operators;
   std::vector<AiobPart> aiob;
 };

@@ -17,7 +17,7 @@ void add_profile_options(CLI::App& app, ProfileOptions& options) {
       "Profile all jobs of this file, flags of one on each line; what they have in common "
       "is timed once");
   app.add_option("--limit", options.limit_s,
-                 "Time no further operators after so many seconds; 0: no limit")
+                 "Begin no further job (of a sweep: operator) after so many seconds; 0: no limit")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   app.add_option("--device", options.gpu, "The GPU's number")
@@ -31,7 +31,8 @@ void add_profile_options(CLI::App& app, ProfileOptions& options) {
       ->capture_default_str();
   app.add_flag("--no-flush", options.no_flush, "Leave the L2 cache as the run before left it");
   app.add_flag("--no-load", options.no_load,
-               "Time each operator alone, at the clock of a GPU that is at nothing else");
+               "Time each operator alone, with pauses, at the GPU's highest clock; else a job's "
+               "operators take turns, at the clock that their power leaves");
   app.add_flag("--no-search", options.no_search,
                "Take the first candidate of the library's heuristics for products");
   app.add_flag("--json", options.json, "Print the measurements as one JSON document");

@@ -64,23 +64,49 @@ std::string command_line(const ProfileOptions& options) {
   return text;
 }
 
-Measurements measure(const ProfileOptions& options, const std::vector<Kernel>& kernels) {
+void sign(Measurements& measurements, const ProfileOptions& options) {
+  measurements.when = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  measurements.command = command_line(options);
+}
+
+/// --limit, from now on.
+class Limit {
+ public:
+  explicit Limit(const ProfileOptions& options) : seconds_(options.limit_s) {}
+  bool is_over() const {
+    const std::chrono::duration<double> taken = Clock::now() - begin_;
+    return seconds_ > 0 && taken.count() >= seconds_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double seconds_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+/// The measurements of --from, or those that `take` makes with a GPU.
+template <class Take>
+Measurements measure(const ProfileOptions& options, const Take& take) {
   if (!options.from.empty()) {
     const FileText text(options.from);
     return read_measurements(text.view(), options.from);
   }
   const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
-  Progress progress("timing", static_cast<std::int64_t>(kernels.size()));
-  Measurements measurements = measure_all(*device, kernels, options.timing, [&](std::size_t i) {
-    progress.update(static_cast<std::int64_t>(i));
-    const std::chrono::duration<double> taken = Clock::now() - begin;
-    return options.limit_s == 0 || taken.count() < options.limit_s;
-  });
-  measurements.when = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  measurements.command = command_line(options);
+  Measurements measurements = take(*device);
+  sign(measurements, options);
   return measurements;
+}
+
+/// Each kernel by itself.
+Measurements measure_each(const ProfileOptions& options, const std::vector<Kernel>& kernels) {
+  return measure(options, [&](Device& device) {
+    const Limit limit(options);
+    Progress progress("timing", static_cast<std::int64_t>(kernels.size()));
+    return measure_all(device, kernels, options.timing, [&](std::size_t i) {
+      progress.update(static_cast<std::int64_t>(i));
+      return !limit.is_over();
+    });
+  });
 }
 
 void print_left_out(const Measurements& measurements) {
@@ -188,31 +214,58 @@ void write_job(const PlannedJob& job, const Measurements& measurements, Folder& 
   }
 }
 
-ExitCode profile_jobs(const ProfileOptions& options) {
-  std::vector<PlannedJob> jobs;
-  if (options.jobs.empty()) {
-    jobs.push_back(planned_job(options.app->remaining()));
-  } else {
-    jobs = read_jobs(options.jobs);
+Measurements measure_planned(Device& device, const PlannedJob& job, const TimingOptions& options) {
+  std::vector<StepKernel> kernels;
+  for (std::size_t i = 0; i < job.plan.kernels.size(); ++i) {
+    kernels.push_back({job.plan.kernels[i], job.plan.times[i]});
   }
-  std::vector<Kernel> kernels;
-  std::set<Kernel> known;
-  for (const PlannedJob& job : jobs) {
-    std::ranges::copy_if(job.plan.kernels, std::back_inserter(kernels),
-                         [&](const Kernel& kernel) { return known.insert(kernel).second; });
-  }
+  return measure_job(device, kernels, options);
+}
+
+ExitCode profile_job(const ProfileOptions& options) {
+  const PlannedJob job = planned_job(options.app->remaining());
   if (options.list) {
-    return print_list(kernels);
+    return print_list(job.plan.kernels);
   }
-  const Measurements measurements = measure(options, kernels);
+  const Measurements measurements = measure(
+      options, [&](Device& device) { return measure_planned(device, job, options.timing); });
   Folder folder(options.output);
   if (folder.wanted()) {
-    for (const PlannedJob& job : jobs) {
-      write_job(job, measurements, folder);
-    }
+    write_job(job, measurements, folder);
   }
-  finish(options, measurements, folder,
-         options.jobs.empty() ? jobs.front().name : fs::path(options.jobs).stem().string());
+  finish(options, measurements, folder, job.name);
+  return ExitCode::kDone;
+}
+
+/// Each job of a file into a folder of its own name.
+ExitCode profile_jobs(const ProfileOptions& options) {
+  const std::vector<PlannedJob> jobs = read_jobs(options.jobs);
+  if (options.list) {
+    std::vector<Kernel> kernels;
+    std::set<Kernel> known;
+    for (const PlannedJob& job : jobs) {
+      std::ranges::copy_if(job.plan.kernels, std::back_inserter(kernels),
+                           [&](const Kernel& kernel) { return known.insert(kernel).second; });
+    }
+    return print_list(kernels);
+  }
+  const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
+  const Limit limit(options);
+  Progress progress("jobs", static_cast<std::int64_t>(jobs.size()));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    progress.update(static_cast<std::int64_t>(i));
+    if (limit.is_over()) {
+      fmt::print(stderr, "lockstep: warning: {} jobs are left out from {} on: no time left\n",
+                 jobs.size() - i, jobs[i].name);
+      break;
+    }
+    Measurements measurements = measure_planned(*device, jobs[i], options.timing);
+    sign(measurements, options);
+    Folder folder((fs::path(options.output) / jobs[i].name).string());
+    write_job(jobs[i], measurements, folder);
+    folder.write(jobs[i].name + ".measurements.json", to_measurements_json(measurements));
+    print_left_out(measurements);
+  }
   return ExitCode::kDone;
 }
 
@@ -240,7 +293,7 @@ ExitCode profile_aceso(const ProfileOptions& options) {
   if (options.list) {
     return print_list(kernels);
   }
-  const Measurements measurements = measure(options, kernels);
+  const Measurements measurements = measure_each(options, kernels);
   Folder folder(options.output);
   if (folder.wanted()) {
     for (const AcesoGpt& table : tables) {
@@ -270,7 +323,7 @@ ExitCode profile_sweep(const ProfileOptions& options) {
   if (options.list) {
     return print_list(kernels);
   }
-  const Measurements measurements = measure(options, kernels);
+  const Measurements measurements = measure_each(options, kernels);
   const FittedEfficiency fitted = fit_efficiency(measurements);
   const std::string text = to_efficiency_json(fitted, measurements);
   Folder folder(options.output);
@@ -317,13 +370,22 @@ ExitCode run_profile(ProfileOptions& options) {
     throw Error(fmt::format("'{}' has no meaning here", printable(options.app->remaining()[0])))
         .hint("--jobs, --sweep, --interference and --aceso-size take no flags of a job");
   }
+  if (!options.jobs.empty() && (!options.from.empty() || options.json)) {
+    throw Error("is measured on a GPU, into files")
+        .field("--jobs")
+        .expected("no --from, no --json");
+  }
+  if (!options.jobs.empty() && options.output.empty() && !options.list) {
+    throw Error("needs a folder").field("--jobs").expected("-o FOLDER, or --list");
+  }
   if (options.interference && (options.list || !options.from.empty())) {
     throw Error("is measured on a GPU").field("--interference").expected("no --list, no --from");
   }
   return options.sweep                 ? profile_sweep(options)
          : options.interference        ? profile_interference(options)
          : !options.aceso_size.empty() ? profile_aceso(options)
-                                       : profile_jobs(options);
+         : !options.jobs.empty()       ? profile_jobs(options)
+                                       : profile_job(options);
 }
 
 }  // namespace lockstep

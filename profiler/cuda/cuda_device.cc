@@ -11,6 +11,8 @@
 #include "profiler/cuda/fused_kernels.h"
 #include "profiler/cuda/launch.h"
 #include "profiler/cuda/nvml.h"
+#include "profiler/cuda/rounds.h"
+#include "profiler/kernel_cost.h"
 #include "profiler/statistics.h"
 
 namespace lockstep::cuda {
@@ -18,6 +20,7 @@ namespace {
 
 // About 0.8 ms on an H100.
 constexpr std::initializer_list<std::int64_t> kLoad{4096, 8192, 8192};
+constexpr double kLongVector = 4e9;  // bytes: timed by itself, the SMs' clock does not matter
 constexpr int kMostRepeats = 10000;
 constexpr double kLeastCompute = 4e-3;  // seconds of products beside a copy
 
@@ -80,6 +83,51 @@ class CudaDevice : public Device {
     one.clock_high_Hz = std::max(during, after);
     one.temperature_C = nvml_.temperature_C();
     return one;
+  }
+
+  void measure_step(std::span<const StepKernel> kernels, const TimingOptions& options,
+                    Measurements& to) override {
+    std::vector<StepKernel> alone;
+    std::vector<Gemm::Plan> plans;
+    std::vector<RoundPart> parts;
+    std::vector<Measurement> measured;
+    for (const StepKernel& each : kernels) {
+      const KernelCost cost = kernel_cost(each.kernel);
+      if (!options.load || (cost.flops == 0 && cost.bytes >= kLongVector)) {
+        alone.push_back(each);
+        continue;
+      }
+      try {
+        std::int64_t held = 0;
+        const Gemm::Plan plan = plan_of(each.kernel, options, &held);
+        (void)timer_.quick(plan.launch, 1);
+        Measurement& one = measured.emplace_back();
+        one.kernel = each.kernel;
+        one.peak = Bytes(held);
+        one.algorithm = plan.algorithm;
+        plans.push_back(plan);
+        parts.push_back({plan.launch, each.times});
+      } catch (const Error&) {
+        alone.push_back(each);  // memory may do for it alone; if not, that says why
+      }
+    }
+    if (!parts.empty()) {
+      double clock = 0;
+      std::vector<std::vector<double>> seconds =
+          time_rounds(timer_, parts, options.samples, [&] { clock = nvml_.clock_Hz(); });
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        Measurement& one = measured[i];
+        one.seconds = std::move(seconds[i]);
+        one.clock_low_Hz = one.clock_high_Hz = clock;
+        one.temperature_C = nvml_.temperature_C();
+        to.kernels[one.kernel] = one;
+      }
+    }
+    parts.clear();
+    plans.clear();
+    for (const StepKernel& each : alone) {
+      measure_one(*this, each.kernel, options, to);
+    }
   }
 
   InterferenceRow interfere(const Kernel& product, std::int64_t copy_bytes, int copy_blocks,

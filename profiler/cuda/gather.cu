@@ -127,16 +127,19 @@ __global__ void fill_table(float* table, std::int64_t rows, std::int64_t head_di
   table[row * head_dim + half + i] = static_cast<float>(sin(angle));
 }
 
-/// A block of 32 x 8 threads has 32 packs of columns and a strip of rows.
+constexpr int kColumnPacks = 4, kColumnLanes = 128;
+
+/// A block has 4 packs of columns, and 128 threads go through the rows of each.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kColumnPacks* kColumnLanes)
     sum_columns(const T* x, float* sums, std::int64_t rows, std::int64_t width) {
-  __shared__ float room[8][32][kPack + 1];
-  const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x) * kPack;
+  __shared__ float room[kColumnLanes][kColumnPacks * kPack + 1];
+  const std::int64_t at =
+      (static_cast<std::int64_t>(blockIdx.x) * kColumnPacks + threadIdx.x) * kPack;
   float sum[kPack] = {};
   if (at < width) {
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * 8;
-    for (std::int64_t row = blockIdx.y * 8 + threadIdx.y; row < rows; row += step) {
+#pragma unroll 4
+    for (std::int64_t row = threadIdx.y; row < rows; row += kColumnLanes) {
       float v[kPack];
       load<kPack>(x + row * width + at, v);
 #pragma unroll
@@ -147,16 +150,24 @@ __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll
   for (int i = 0; i < kPack; ++i) {
-    room[threadIdx.y][threadIdx.x][i] = sum[i];
+    room[threadIdx.y][threadIdx.x * kPack + i] = sum[i];
   }
   __syncthreads();
-  if (threadIdx.y == 0 && at < width) {
+  // A warp adds up a column's lanes, and has two of the 32 columns.
+  const int thread = static_cast<int>(threadIdx.y) * kColumnPacks + static_cast<int>(threadIdx.x);
+  const int lane = thread % 32;
+  for (int column = thread / 32; column < kColumnPacks * kPack;
+       column += kColumnPacks * kColumnLanes / 32) {
+    float all = 0;
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      for (int other = 1; other < 8; ++other) {
-        sum[i] += room[other][threadIdx.x][i];
-      }
-      atomicAdd(sums + at + i, sum[i]);
+    for (int i = lane; i < kColumnLanes; i += 32) {
+      all += room[i][column];
+    }
+    all = reduce_warp(all, ShuffleFloat{}, AddFloat{});
+    const std::int64_t place =
+        static_cast<std::int64_t>(blockIdx.x) * kColumnPacks * kPack + column;
+    if (lane == 0 && place < width) {
+      sums[place] = all;
     }
   }
 }
@@ -216,13 +227,11 @@ void rotary_table(float* table, std::int64_t rows, std::int64_t head_dim, float 
 
 void column_sums(Element element, const void* x, float* sums, std::int64_t rows, std::int64_t width,
                  cudaStream_t stream) {
-  cudaMemsetAsync(sums, 0, static_cast<std::size_t>(width) * sizeof(float), stream);
-  const std::int64_t strips = blocks_for(rows, 32);
   with_type(element, [&](auto type) {
     using T = decltype(type);
-    const dim3 grid(static_cast<unsigned>(blocks_for(width, 32 * kPack)),
-                    static_cast<unsigned>(strips > 1024 ? 1024 : strips));
-    sum_columns<<<grid, dim3(32, 8), 0, stream>>>(static_cast<const T*>(x), sums, rows, width);
+    const auto blocks = static_cast<unsigned>(blocks_for(width, kColumnPacks * kPack));
+    sum_columns<<<blocks, dim3(kColumnPacks, kColumnLanes), 0, stream>>>(static_cast<const T*>(x),
+                                                                         sums, rows, width);
   });
 }
 

@@ -115,7 +115,7 @@ void gather_sum(Element element, const void* from, const std::int32_t* places, c
                 void* to, std::int64_t rows, std::int64_t width, std::int64_t each,
                 cudaStream_t stream);
 
-/// sums[column] = Σ rows; sums is cleared first.
+/// sums[column] = Σ rows.
 void column_sums(Element element, const void* x, float* sums, std::int64_t rows, std::int64_t width,
                  cudaStream_t stream);
 

@@ -10,17 +10,6 @@ constexpr int kPack = 8;
 constexpr int kNarrow = 32, kMiddle = 256, kWide = 512;  // threads that have a row
 constexpr std::int64_t kStrips = 264;  // blocks of a backward pass: 2 an SM of 132
 
-using kernels::Moments;
-
-struct ShuffleMoments {
-  __device__ Moments operator()(Moments v, int d) const {
-    Moments o;
-    o.count = __shfl_xor_sync(kAllLanes, v.count, d);
-    o.mean = __shfl_xor_sync(kAllLanes, v.mean, d);
-    o.m2 = __shfl_xor_sync(kAllLanes, v.m2, d);
-    return o;
-  }
-};
 /// Backward's two sums over a row.
 struct RowSums {
   float g = 0, gx = 0;
@@ -33,10 +22,6 @@ struct ShuffleSums {
 struct AddSums {
   __device__ RowSums operator()(RowSums a, RowSums b) const { return {a.g + b.g, a.gx + b.gx}; }
 };
-struct MergeMoments {
-  __device__ Moments operator()(Moments a, Moments b) const { return kernels::merge(a, b); }
-};
-
 /// Place of pack `p` of a thread in its row.
 template <int Threads>
 __device__ __forceinline__ std::int64_t column(int p) {
@@ -45,27 +30,40 @@ __device__ __forceinline__ std::int64_t column(int p) {
 
 template <class T, int Threads, int Packs>
 __global__ void __launch_bounds__(Threads < 256 ? 256 : Threads) forward(NormArguments a) {
-  __shared__ Moments room[16];
+  __shared__ float room[16];
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= a.rows) {
     return;  // a whole warp: only those have rows of their own
   }
   const T* x = static_cast<const T*>(a.x) + row * a.width;
   float values[Packs][kPack];
-  Moments moments;
+  // The row is in registers: first its mean, then the distances from it.
+  float sum = 0;
 #pragma unroll
   for (int p = 0; p < Packs; ++p) {
     if (column<Threads>(p) < a.width) {
       load<kPack>(x + column<Threads>(p), values[p]);
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        moments = kernels::add(moments, values[p][i]);
+        sum += values[p][i];
       }
     }
   }
-  moments = reduce_block<Threads>(moments, room, ShuffleMoments{}, MergeMoments{});
-  const float mean = a.rms ? 0.0F : moments.mean;
-  const float reciprocal = kernels::reciprocal_deviation(moments, a.rms, a.epsilon);
+  const float share = 1.0F / static_cast<float>(a.width);
+  const float mean =
+      a.rms ? 0.0F : share * reduce_block<Threads>(sum, room, ShuffleFloat{}, AddFloat{});
+  float square = 0;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    if (column<Threads>(p) < a.width) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        square += (values[p][i] - mean) * (values[p][i] - mean);
+      }
+    }
+  }
+  square = reduce_block<Threads>(square, room, ShuffleFloat{}, AddFloat{});
+  const float reciprocal = kernels::reciprocal_deviation(share * square, a.epsilon);
   if (threadIdx.x == 0) {
     a.mean[row] = mean;
     a.reciprocal[row] = reciprocal;
@@ -179,10 +177,10 @@ struct Shape {
   dim3 block;
   std::int64_t lanes;  // rows that a block has at a time
 };
-Shape shape_of(std::int64_t width) {
-  return width <= kNarrow * kPack * 2   ? Shape{dim3(kNarrow, 8), 8}
-         : width <= kMiddle * kPack * 4 ? Shape{dim3(kMiddle, 1), 1}
-                                        : Shape{dim3(kWide, 1), 1};
+Shape shape_of(bool back, std::int64_t width) {
+  return width <= kNarrow * kPack * (back ? 2 : 8) ? Shape{dim3(kNarrow, 8), 8}
+         : width <= kMiddle * kPack * 4            ? Shape{dim3(kMiddle, 1), 1}
+                                                   : Shape{dim3(kWide, 1), 1};
 }
 std::int64_t strips_of(std::int64_t rows, std::int64_t lanes) {
   const std::int64_t blocks = blocks_for(rows, lanes);
@@ -191,7 +189,7 @@ std::int64_t strips_of(std::int64_t rows, std::int64_t lanes) {
 
 template <class T, int Threads, int Packs>
 void launch(bool back, const NormArguments& a, cudaStream_t stream) {
-  const Shape shape = shape_of(a.width);
+  const Shape shape = shape_of(back, a.width);
   if (!back) {
     const auto blocks = static_cast<unsigned>(blocks_for(a.rows, shape.lanes));
     forward<T, Threads, Packs><<<blocks, shape.block, 0, stream>>>(a);
@@ -211,19 +209,17 @@ void launch_packs(bool back, const NormArguments& a, cudaStream_t stream) {
     launch<T, Threads, 1>(back, a, stream);
   } else if (packs <= 2) {
     launch<T, Threads, 2>(back, a, stream);
-  } else if constexpr (Threads > kNarrow) {
-    if (packs <= 3) {
-      launch<T, Threads, 3>(back, a, stream);
-    } else {
-      launch<T, Threads, 4>(back, a, stream);
-    }
+  } else if (packs <= 4) {
+    launch<T, Threads, 4>(back, a, stream);
+  } else {
+    launch<T, Threads, 8>(back, a, stream);
   }
 }
 
 void launch_any(bool back, Element element, const NormArguments& a, cudaStream_t stream) {
   with_type(element, [&](auto type) {
     using T = decltype(type);
-    switch (shape_of(a.width).block.x) {
+    switch (shape_of(back, a.width).block.x) {
       case kNarrow:
         return launch_packs<T, kNarrow>(back, a, stream);
       case kMiddle:
@@ -237,7 +233,7 @@ void launch_any(bool back, Element element, const NormArguments& a, cudaStream_t
 }  // namespace
 
 std::int64_t norm_partials(std::int64_t rows, std::int64_t width) {
-  return 2 * strips_of(rows, shape_of(width).lanes) * width;
+  return 2 * strips_of(rows, shape_of(true, width).lanes) * width;
 }
 void norm_forward(Element element, const NormArguments& args, cudaStream_t stream) {
   launch_any(false, element, args, stream);

@@ -1,8 +1,10 @@
 #include "profiler/cuda/timer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
+#include <thread>
 
 namespace lockstep::cuda {
 namespace {
@@ -39,6 +41,7 @@ class Graph {
 
 constexpr std::int64_t kLeastScratch = std::int64_t{256} << 20;
 constexpr int kLoadsBefore = 25;  // about 20 ms, after which the clock stays where it is
+constexpr int kPauses = 4;        // times the operator's own time, at the highest clock
 constexpr double kLongest = 0.5;  // seconds for all samples of an operator …
 constexpr int kLeastSamples = 5;  // … of which so many are taken in any case
 
@@ -73,15 +76,16 @@ std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOp
   }
   const auto count = static_cast<std::size_t>(samples_of(quick(launch, 1), options.samples));
   const std::vector<Event> begin(count), end(count);
+  const bool loaded = options.load && load_;
   const auto prepare = [&] {
-    if (options.load && load_) {
+    if (loaded) {
       load_(stream_.get());
     }
     if (options.flush_l2) {
       flush();
     }
   };
-  for (int i = 0; i < kLoadsBefore; ++i) {
+  for (int i = 0; i < kLoadsBefore && loaded; ++i) {
     prepare();
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -93,6 +97,11 @@ std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOp
       launch(stream_.get());
     }
     end[i].record(stream_);
+    if (!loaded && i + 1 < count) {
+      stream_.synchronise();
+      std::this_thread::sleep_for(kPauses *
+                                  std::chrono::duration<double>(seconds_between(begin[i], end[i])));
+    }
   }
   if (meanwhile) {
     meanwhile();

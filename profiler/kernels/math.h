@@ -14,39 +14,26 @@
 
 namespace lockstep::kernels {
 
-/// Number, mean and sum of squared distances from the mean of some elements. merge() is Chan's
-/// parallel form of Welford's update (Chan, Golub and LeVeque 1979), so that the result hardly
-/// depends on how elements are dealt over threads.
-struct Moments {
-  float count = 0, mean = 0, m2 = 0;
-};
-LOCKSTEP_HD Moments add(Moments a, float x) {
-  a.count += 1;
-  const float distance = x - a.mean;
-  a.mean += distance / a.count;
-  a.m2 += distance * (x - a.mean);
-  return a;
+/// exp and a quotient to a few units in the last place of fp32, by the GPU's units for them.
+LOCKSTEP_HD float fast_exp(float x) {
+#ifdef __CUDA_ARCH__
+  return __expf(x);
+#else
+  return expf(x);
+#endif
 }
-LOCKSTEP_HD Moments merge(Moments a, Moments b) {
-  if (a.count == 0) {
-    return b;
-  }
-  if (b.count == 0) {
-    return a;
-  }
-  Moments sum;
-  sum.count = a.count + b.count;
-  const float distance = b.mean - a.mean;
-  sum.mean = a.mean + distance * (b.count / sum.count);
-  sum.m2 = a.m2 + b.m2 + distance * distance * (a.count * b.count / sum.count);
-  return sum;
+LOCKSTEP_HD float fast_divide(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fdividef(a, b);
+#else
+  return a / b;
+#endif
 }
 
-/// 1 / standard deviation as LayerNorm has it; RMSNorm takes the mean as 0 (Zhang and Sennrich
-/// 2019).
-LOCKSTEP_HD float reciprocal_deviation(Moments moments, bool rms, float epsilon) {
-  const float square = moments.m2 / moments.count + (rms ? moments.mean * moments.mean : 0.0F);
-  return 1.0F / sqrtf(square + epsilon);
+/// 1 / standard deviation as LayerNorm has it, of a mean of squared distances from the mean;
+/// RMSNorm takes the mean as 0 (Zhang and Sennrich 2019).
+LOCKSTEP_HD float reciprocal_deviation(float mean_square, float epsilon) {
+  return 1.0F / sqrtf(mean_square + epsilon);
 }
 /// (x - mean) / deviation · gamma + beta; for RMSNorm mean and beta are 0.
 LOCKSTEP_HD float norm_forward(float x, float mean, float reciprocal, float gamma, float beta) {
@@ -65,10 +52,10 @@ constexpr float kReciprocalSqrtTwoPi = 0.39894228040143268F;
 LOCKSTEP_HD float gelu_forward(float x) { return 0.5F * x * (1.0F + erff(x * kSqrtHalf)); }
 LOCKSTEP_HD float gelu_backward(float x, float dy) {
   const float below = 0.5F * (1.0F + erff(x * kSqrtHalf));
-  return dy * (below + x * kReciprocalSqrtTwoPi * expf(-0.5F * x * x));
+  return dy * (below + x * kReciprocalSqrtTwoPi * fast_exp(-0.5F * x * x));
 }
 
-LOCKSTEP_HD float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
+LOCKSTEP_HD float sigmoid(float x) { return fast_divide(1.0F, 1.0F + fast_exp(-x)); }
 /// silu(gate) · up (Shazeer 2020).
 LOCKSTEP_HD float swiglu_forward(float gate, float up) { return gate * sigmoid(gate) * up; }
 struct GatedGradient {

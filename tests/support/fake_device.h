@@ -34,6 +34,12 @@ class FakeDevice : public Device {
     one.peak = kernel_cost(kernel).footprint + Bytes(1 << 20);
     return one;
   }
+  void measure_step(std::span<const StepKernel> kernels, const TimingOptions& options,
+                    Measurements& to) override {
+    for (const StepKernel& each : kernels) {
+      measure_one(*this, each.kernel, options, to);
+    }
+  }
   InterferenceRow interfere(const Kernel&, std::int64_t, int blocks,
                             const TimingOptions&) override {
     return {blocks, 1e-3, 2e-3, 1e-3 * (1 + blocks / 100.0), 2.2e-3};

@@ -204,6 +204,21 @@ TEST_F(Gpu, EveryKindOfKernelIsTimedInEveryForm) {
   EXPECT_TRUE(device->usable());
 }
 
+TEST_F(Gpu, AJobsKernelsTakeTurns) {
+  const auto device = cuda::open_device(0);
+  const Kernel often = make_kernel(KernelKind::kGemm, Precision::kBf16, {2048, 2048, 2048}),
+               once = make_kernel(KernelKind::kNorm, Precision::kBf16, {2048, 2048}),
+               refused = make_kernel(KernelKind::kNorm, Precision::kBf16, {16, 1 << 20});
+  const std::vector<StepKernel> kernels{{often, 24}, {once, 1}, {refused, 24}};
+  const Measurements times = measure_job(*device, kernels, {2, 20, true, true});
+  EXPECT_EQ(times.of(often).seconds.size(), 20U);
+  EXPECT_GE(times.of(once).seconds.size(), 5U);
+  EXPECT_GT(times.median_s(often), 10e-6);
+  EXPECT_LT(times.median_s(often), 200e-6);
+  ASSERT_EQ(times.left_out.size(), 1U);
+  EXPECT_NE(times.left_out[0].find("at most 16384 wide"), std::string::npos) << times.left_out[0];
+}
+
 TEST_F(Gpu, AProductSlowsDownBesideACopy) {
   const auto device = cuda::open_device(0);
   const Kernel product = make_kernel(KernelKind::kGemm, Precision::kBf16, {8192, 8192, 8192});

@@ -99,6 +99,31 @@ TYPED_TEST(GpuTypes, Norms) {
   }
 }
 
+TYPED_TEST(GpuTypes, NormsOfRowsFarFromZero) {
+  // The mean is taken off before distances are squared: nothing cancels out.
+  const std::size_t rows = 4, width = 1024;
+  auto x = numbers(rows * width, 1);
+  for (double& value : x) {
+    value = 100 + std::round(value * 4) / 2;  // what bf16 holds
+  }
+  const std::vector<double> gamma(width, 1.0), beta(width, 0.0);
+  const GpuTensor<TypeParam> gx(x), y(x.size());
+  const Floats gg(gamma), gb(beta), mean(rows), reciprocal(rows);
+  cuda::NormArguments a;
+  a.x = gx.get();
+  a.gamma = gg.get();
+  a.beta = gb.get();
+  a.y = y.get();
+  a.mean = mean.get();
+  a.reciprocal = reciprocal.get();
+  a.rows = rows;
+  a.width = width;
+  a.rms = false;
+  cuda::norm_forward(ElementOf<TypeParam>::kElement, a, nullptr);
+  expect_near(y.read(), reference::norm_forward(x, gamma, beta, false, 1e-5),
+              kTolerance<TypeParam>);
+}
+
 TYPED_TEST(GpuTypes, Activations) {
   constexpr auto kElement = ElementOf<TypeParam>::kElement;
   const std::size_t rows = 7, width = 136;
