@@ -2,20 +2,21 @@
 # Everything that wants a GPU, in order of worth: tests, profiles, the sweep, the comparison with
 # PyTorch, a step in PyTorch, interference, one rank of NCCL.
 #
-#   bench/on_gpu.sh [--build DIR] [--out DIR] [--only NAMES] [--jobs FILE] [--limit N]
+#   bench/on_gpu.sh [--build DIR] [--out DIR] [--only NAMES] [--jobs FILE] [--limit N] [--deadline N]
 #
 # --build    folder with lockstep, liblockstep-gpu.so and gpu_kernels (here or in tests/unit); default: build
 # --out      results; default: gpu-results
 # --only     of: tests sanitizer layer torch step run interference sweep jobs; default: all
 # --jobs     what is profiled; default: bench/profiled_jobs.txt
-# --limit    seconds for timing the jobs' operators; default: 300
+# --limit    seconds in which jobs are begun; default: 300
+# --deadline seconds from now; jobs get no more than is left of them; default: 3600
 #
 # Clocks and modes of the GPU are left as they are. Every command is written to commands.txt with
 # its seconds and exit code; what it prints is in NAME.txt.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=build out=gpu-results only="tests sanitizer layer torch step run interference sweep jobs"
-jobs=bench/profiled_jobs.txt limit=300
+jobs=bench/profiled_jobs.txt limit=300 deadline=3600
 while (($# > 0)); do
   case $1 in
     --build) build=$2 ;;
@@ -23,6 +24,7 @@ while (($# > 0)); do
     --only) only=$2 ;;
     --jobs) jobs=$2 ;;
     --limit) limit=$2 ;;
+    --deadline) deadline=$2 ;;
     *) printf 'on_gpu.sh: unknown argument %s\n' "$1" >&2; exit 2 ;;
   esac
   shift 2
@@ -62,7 +64,7 @@ if wanted tests; then say tests 75 "${ours[@]}" "$tests" --gtest_brief=1; fi
 if wanted sanitizer; then
   for tool in memcheck racecheck; do
     say "$tool" 40 "${ours[@]}" compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" --gtest_brief=1 \
-      --gtest_filter='Gpu*-*Every*:*Fused*:*Slows*:*Products*'
+      --gtest_filter='Gpu*-*Every*:*Fused*:*Slows*:*Turns*:*Products*'
   done
 fi
 if wanted layer; then
@@ -75,23 +77,33 @@ if wanted torch; then
   done
 fi
 if wanted step; then
-  step=(--model gpt3-1.3b --gpus 1 --seq 2048)
-  say step-profile 60 "${ours[@]}" "$lockstep" profile "${step[@]}" -o "$out/step"
-  for batches in 1 4; do
-    say "step-simulated-$batches" 30 "${ours[@]}" "$lockstep" simulate "${step[@]}" --gbs "$batches" \
+  # model, layers, width, heads, sequences a microbatch, microbatches
+  while read -r model layers width heads mbs batches; do
+    name=$model-$layers-$mbs-$batches
+    job=(--model "$model" --num-layers "$layers" --gpus 1 --seq 2048 --mbs "$mbs")
+    say "step-profile-$name" 60 "${ours[@]}" "$lockstep" profile "${job[@]}" -o "$out/step-$name"
+    say "step-simulated-$name" 30 "${ours[@]}" "$lockstep" simulate "${job[@]}" --gbs $((mbs * batches)) \
       --gpu-type "$gpu_type" --engine flow --topology single-switch:g=1,gpus-per-server=1 -q \
-      --profile "$out"/step/*.profile.json --json
-    say "step-torch-$batches" 60 python3 bench/gpt_step_torch.py --microbatches "$batches" \
-      --simulated "$out/step-simulated-$batches.txt"
-  done
+      --profile "$out/step-$name"/*.profile.json --json
+    say "step-torch-$name" 60 python3 bench/gpt_step_torch.py --layers "$layers" --hidden "$width" \
+      --heads "$heads" --seq 2048 --mbs "$mbs" --microbatches "$batches" --simulated "$out/step-simulated-$name.txt"
+  done <<'CASES'
+gpt3-1.3b 24 2048 16 1 1
+gpt3-1.3b 24 2048 16 1 4
+gpt3-6.7b 8 4096 32 2 2
+CASES
 fi
 if wanted run; then
   say run 60 "${ours[@]}" "$lockstep" run --workload tests/data/run/one-gpu.txt --iterations 5 --warmups 2 --compute gemm \
     -o "$out/run"
 fi
 if wanted interference; then say interference 60 "${ours[@]}" "$lockstep" profile --interference -o "$out"; fi
-if wanted sweep; then say sweep 300 "${ours[@]}" "$lockstep" profile --sweep --limit "$limit" -o "$out/sweep"; fi
+if wanted sweep; then
+  say sweep 120 "${ours[@]}" "$lockstep" profile --sweep --sweep-seq 2048,4096 --sweep-mbs 1,2 -o "$out/sweep"
+fi
 if wanted jobs; then
+  left=$((deadline - SECONDS - 15))
+  limit=$((limit < left ? limit : left))
   say jobs $((limit + 60)) "${ours[@]}" "$lockstep" profile --jobs "$jobs" --limit "$limit" -o "$out/profiles"
 fi
 cat "$out/commands.txt"

@@ -28,7 +28,9 @@ def median_time(run, samples=20, warmups=3):
     for _ in range(warmups):
         run()
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(samples)]
+    time.sleep(0.1)
     for begin, end in events:
+        torch.cuda._sleep(800_000)  # cycles: the host has time to enqueue what follows
         SCRATCH.fill_(1)
         begin.record()
         run()

@@ -15,7 +15,7 @@ namespace lockstep {
 /// How kernels are timed.
 struct TimingOptions {
   int warmups = 3;       ///< runs before the first that counts
-  int samples = 20;      ///< runs that count; fewer, 5 at least, of what takes long: half a second
+  int samples = 20;      ///< runs that count; fewer, 5 at least, of what takes long: 0.2 s
   bool flush_l2 = true;  ///< of a kernel by itself: the L2 cache is overwritten before each of them
   /// A kernel by itself: a product runs before each run, so that the clock is that of a GPU without
   /// a pause; a job's kernels take turns. Else each is alone, with pauses, at the highest clock.

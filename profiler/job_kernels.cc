@@ -182,12 +182,14 @@ Kernel JobKernels::of(const Operator& op) const {
   }
   if (op.name == "optimizer") {
     const RankSizes sizes = rank_sizes(job_);
-    const double each = sizes.gradient + 24 + sizes.parameter;
+    const double each = sizes.gradient + 24;
     return make_kernel(KernelKind::kAdam, activation_precision(job_.precision),
                        {std::max<std::int64_t>(1, std::llround(op.bytes / each))});
   }
   return make_kernel(KernelKind::kStream, Precision::kBf16, {whole_bytes(op)}, false,
-                     op.name == "gradient norm" ? "read" : "copy");
+                     op.name == "gradient norm"    ? "read"
+                     : op.name == "gradient reset" ? "write"
+                                                   : "copy");
 }
 
 namespace {

@@ -29,7 +29,7 @@ constexpr std::string_view kBytes[] = {"bytes"};
 constexpr std::string_view kPasses[] = {"forward", "input-gradient", "weight-gradient"};
 constexpr std::string_view kNorms[] = {"rms", "layer"};
 constexpr std::string_view kActivations[] = {"gelu", "swiglu"};
-constexpr std::string_view kStreams[] = {"copy", "read"};
+constexpr std::string_view kStreams[] = {"copy", "read", "write"};
 constexpr std::string_view kDirections[] = {"device", "host-to-device", "device-to-host"};
 
 constexpr std::array<KernelTraits, kKernelKinds> kTraits{{

@@ -36,7 +36,7 @@ enum class KernelKind : std::uint8_t {
   kScale,             ///< fp32 vector divided in place (AICB's param_time)
   kCast,              ///< to fp8 with one scale
   kCopy,              ///< memory copy
-  kStream,            ///< moves `bytes` in all: reads half and writes half, or reads all
+  kStream,            ///< moves `bytes` in all: reads half and writes half, or does all of one
 };
 inline constexpr int kKernelKinds = static_cast<int>(KernelKind::kStream) + 1;
 

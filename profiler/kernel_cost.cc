@@ -110,7 +110,7 @@ KernelCost kernel_cost(const Kernel& kernel) {
     case KernelKind::kAccumulate:
       return cost(0, size("elements") * (e + 8), size("elements") * (e + 4));
     case KernelKind::kAdam:
-      return cost(0, size("elements") * (28 + e), size("elements") * (16 + e));
+      return cost(0, size("elements") * 28, size("elements") * 16);
     case KernelKind::kScale:
       return cost(0, size("elements") * 8, size("elements") * 4);
     case KernelKind::kCast:

@@ -28,8 +28,18 @@ Operator gradient_norm(std::int64_t owned, const RankSizes& sizes) {
 }
 
 Operator optimizer_update(std::int64_t owned, const RankSizes& sizes) {
-  return memory_operator("optimizer",
-                         static_cast<double>(owned) * (sizes.gradient + 24 + sizes.parameter));
+  return memory_operator("optimizer", static_cast<double>(owned) * (sizes.gradient + 24));
+}
+
+Operator parameter_copy(std::int64_t owned, const RankSizes& sizes) {
+  const double each = sizes.parameter < 4 ? 4 + sizes.parameter : 0;
+  return memory_operator("parameter copy", static_cast<double>(owned) * each);
+}
+
+Operator gradient_reset(const Job& job, const ParameterCount& held, const RankSizes& sizes) {
+  const bool kept = job.sharding < Sharding::kZero2;
+  return memory_operator("gradient reset",
+                         kept ? static_cast<double>(held.dense + held.expert) * sizes.gradient : 0);
 }
 
 }  // namespace lockstep

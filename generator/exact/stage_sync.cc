@@ -201,7 +201,12 @@ void StageProgram::finish() {
     step(OpType::kClip, "sum of expert gradient norms", kGlobalStream,
          families_.of(RankGroup::kExpertModel), Bytes(4));
   }
-  tail = {compute(OpType::kOptimizer, optimizer_update(owned, sizes), std::move(tail))};
+  for (const Operator& op : {optimizer_update(owned, sizes), parameter_copy(owned, sizes),
+                             gradient_reset(job_, parameters, sizes)}) {
+    if (op.bytes > 0) {
+      tail = {compute(OpType::kOptimizer, op, std::move(tail))};
+    }
+  }
   if (!job_.overlap_parameters) {
     gather_buckets(tail);
   }

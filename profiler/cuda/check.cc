@@ -1,5 +1,7 @@
 #include "profiler/cuda/check.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -49,7 +51,7 @@ void Event::record(const Stream& stream) const {
 double seconds_between(const Event& begin, const Event& end) {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "event");
-  return static_cast<double>(milliseconds) * 1e-3;
+  return std::round(static_cast<double>(milliseconds) * 1e6) / 1e9;  // whole nanoseconds
 }
 
 }  // namespace lockstep::cuda

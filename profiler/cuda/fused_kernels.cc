@@ -354,7 +354,6 @@ class Planner {
         a.parameter = tensors_->random_fp32(piece);
         a.first = tensors_->zero_fp32(piece);
         a.second = tensors_->zero_fp32(piece);
-        a.copy = tensors_->empty(piece);
         a.constants.correction1 = 1 - a.constants.beta1;
         a.constants.correction2 = 1 - a.constants.beta2;
         return [=](cudaStream_t on) {
@@ -408,6 +407,17 @@ class Planner {
       };
     }
     constexpr std::int64_t kPieceBytes = 4 * kPiece;
+    if (kernel_.variant == "write") {
+      const std::int64_t piece = std::min(bytes, kPieceBytes);
+      void* to = tensors_->bytes(piece);
+      return [=](cudaStream_t on) {
+        for (std::int64_t done = 0; done < bytes; done += kPieceBytes) {
+          check(cudaMemsetAsync(to, 0,
+                                static_cast<std::size_t>(std::min(kPieceBytes, bytes - done)), on),
+                "cudaMemsetAsync");
+        }
+      };
+    }
     // Whole 16-byte words: at most 31 bytes more than asked for.
     const bool read = kernel_.variant == "read";
     const std::int64_t each = (read ? bytes : (bytes + 1) / 2) + 15;

@@ -124,7 +124,7 @@ void accumulate(Element element, const void* gradient, float* sum, std::int64_t 
 struct AdamArguments {
   const float* gradient = nullptr;
   float *parameter = nullptr, *first = nullptr, *second = nullptr;
-  void* copy = nullptr;  ///< the parameter in the element's type
+  void* copy = nullptr;  ///< the parameter in the element's type; null: not wanted
   std::int64_t elements = 0;
   kernels::AdamConstants constants;
 };

@@ -181,7 +181,9 @@ struct Adam {
     store<N>(a.parameter + at, p);
     store<N>(a.first + at, m);
     store<N>(a.second + at, v);
-    store<N>(static_cast<T*>(a.copy) + at, p);
+    if (a.copy != nullptr) {
+      store<N>(static_cast<T*>(a.copy) + at, p);
+    }
   }
 };
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <list>
 
 namespace lockstep::cuda {
 namespace {
 
-constexpr double kSeconds = 2;    // of all rounds
+constexpr double kSeconds = 1.2;  // of all rounds
 constexpr double kWarmUp = 0.05;  // seconds before the first that counts
 constexpr std::int64_t kMostRounds = 4000;
 constexpr std::int64_t kLeastRuns = 5;  // of each part

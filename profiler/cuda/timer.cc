@@ -40,9 +40,11 @@ class Graph {
 };
 
 constexpr std::int64_t kLeastScratch = std::int64_t{256} << 20;
+constexpr double kLong = 5e-3;    // seconds of an operator that needs no warming up
 constexpr int kLoadsBefore = 25;  // about 20 ms, after which the clock stays where it is
+constexpr auto kCoolDown = std::chrono::milliseconds(100);
 constexpr int kPauses = 4;        // times the operator's own time, at the highest clock
-constexpr double kLongest = 0.5;  // seconds for all samples of an operator …
+constexpr double kLongest = 0.2;  // seconds for all samples of an operator …
 constexpr int kLeastSamples = 5;  // … of which so many are taken in any case
 
 int samples_of(double seconds, int wanted) {
@@ -64,7 +66,8 @@ void Timer::flush() {
 
 std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOptions& options,
                                 const std::function<void()>& meanwhile) {
-  for (int i = 0; i < std::max(1, options.warmups); ++i) {
+  const double once = quick(launch, 1);
+  for (int i = 0; i < options.warmups && once < kLong; ++i) {
     launch(stream_.get());
   }
   stream_.synchronise();
@@ -74,9 +77,9 @@ std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOp
     captured->launch(stream_);  // the first launch uploads it
     stream_.synchronise();
   }
-  const auto count = static_cast<std::size_t>(samples_of(quick(launch, 1), options.samples));
+  const auto count = static_cast<std::size_t>(samples_of(once, options.samples));
   const std::vector<Event> begin(count), end(count);
-  const bool loaded = options.load && load_;
+  const bool loaded = options.load && load_ && once < kLong;
   const auto prepare = [&] {
     if (loaded) {
       load_(stream_.get());
@@ -88,6 +91,9 @@ std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOp
   for (int i = 0; i < kLoadsBefore && loaded; ++i) {
     prepare();
   }
+  if (!options.load) {
+    std::this_thread::sleep_for(kCoolDown);
+  }
   for (std::size_t i = 0; i < count; ++i) {
     prepare();
     begin[i].record(stream_);
@@ -97,7 +103,7 @@ std::vector<double> Timer::time(const Launch& launch, bool graph, const TimingOp
       launch(stream_.get());
     }
     end[i].record(stream_);
-    if (!loaded && i + 1 < count) {
+    if (!options.load && i + 1 < count) {
       stream_.synchronise();
       std::this_thread::sleep_for(kPauses *
                                   std::chrono::duration<double>(seconds_between(begin[i], end[i])));
