@@ -50,7 +50,8 @@ class Folder {
 std::string command_line(const ProfileOptions& options) {
   std::string text = "lockstep profile";
   for (const CLI::Option* option : options.app->get_options()) {
-    if (option->count() > 0 && option->get_name() != "--from") {
+    // Where the results went says nothing of how they came about.
+    if (option->count() > 0 && option->get_name() != "--from" && option->get_name() != "--output") {
       text += " " + option->get_name();
       for (const std::string& value :
            option->get_expected_min() > 0 ? option->results() : std::vector<std::string>()) {

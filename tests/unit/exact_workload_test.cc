@@ -24,8 +24,8 @@ Time one_us(const Operator&) { return Time::us(1); }
 
 /// Layers alone, of one operator each way: forward 1 us, backward 2 us.
 Time uniform(const Operator& op) {
-  if (op.name == "gradient norm" || op.name == "optimizer" ||
-      op.name.find("residual") != std::string::npos) {
+  if (op.name == "gradient norm" || op.name == "optimizer" || op.name == "parameter copy" ||
+      op.name == "gradient reset" || op.name.find("residual") != std::string::npos) {
     return {};
   }
   return Time::us(1);
