@@ -58,6 +58,23 @@ class Layers {
   RankSizes sizes_;
 };
 
+/// The optimizer's step: Adam, and of the norm, the reset and the copy what was measured.
+double step_ms(const Job& job, const Measurements& measurements, const Kernel& adam) {
+  const RankSizes sizes = rank_sizes(job);
+  double seconds = measurements.median_s(adam);
+  for (const auto& [each, variant] :
+       {std::pair(sizes.gradient, "read"), std::pair(sizes.gradient, "write"),
+        std::pair(4 + sizes.parameter, "copy")}) {
+    const Kernel pass =
+        make_kernel(KernelKind::kStream, Precision::kBf16,
+                    {adam.size("elements") * static_cast<std::int64_t>(each)}, false, variant);
+    seconds += measurements.has(pass) ? measurements.median_s(pass) : 0;
+  }
+  return 1e3 * seconds;
+}
+
+constexpr double kLeastSync = 1e-6;  // ms
+
 }  // namespace
 
 std::string metis_json(const Job& job, const Measurements& measurements) {
@@ -76,7 +93,7 @@ std::string metis_json(const Job& job, const Measurements& measurements) {
   all.push_back(layers.of(job.model.after));
   for (const auto& [kernel, one] : measurements.kernels) {
     if (kernel.kind == KernelKind::kAdam) {
-      optimizer_ms = std::max(optimizer_ms, 1e3 * measurements.median_s(kernel));
+      optimizer_ms = std::max(optimizer_ms, step_ms(job, measurements, kernel));
     }
   }
   double total = 0;
@@ -100,7 +117,8 @@ std::string metis_json(const Job& job, const Measurements& measurements) {
       {"parameters",
        {{"total_parameters_bytes", all_bytes}, {"parameters_per_layer_bytes", std::move(bytes)}}}};
   json["execution_time"] = {{"total_time_ms", total + optimizer_ms},
-                            {"forward_backward_time_ms", total},
+                            // Metis takes the layers' own sum, to the last bit, for no profile.
+                            {"forward_backward_time_ms", total + kLeastSync},
                             {"batch_generator_time_ms", 0.0},
                             {"layernorm_grads_all_reduce_time_ms", 0.0},
                             {"embedding_grads_all_reduce_time_ms", 0.0},

@@ -13,23 +13,33 @@ namespace {
 
 constexpr Time kLaunch = Time::us(3);
 
+// Of few heads: what our own profiler measured on an H200 (workloads/profiles/h200, cuDNN 9.19),
+// fitted with the published shares (docs/models.md).
+constexpr AttentionPass kHopperForward{0.655, 13.3e-9}, kHopperBackward{0.55, 35e-9};
+constexpr double kHiding = 1.5;  // how work and one block's way add up: 1 one after the other
 constexpr AttentionEfficiency kHopper{
-    0.655, 0.55, 150, "FlashAttention-3 on an H100 (Shah et al. 2024, figures 5 and 6)"};
+    kHopperForward, kHopperBackward, 150,
+    "FlashAttention-3 on an H100 (Shah et al. 2024, figures 5 and 6); our sweep of an H200"};
 constexpr AttentionEfficiency kAmpere{
-    0.65, 0.55, 150,
+    {0.65},
+    {0.55},
+    150,
     "FlashAttention-2 on an A100 (Dao 2023, section 4.1: 50-73 %, backward to 63 %)"};
-constexpr AttentionEfficiency kBlackwell{0.655, 0.55, 150,
-                                         "taken over from the H100: not measured"};
+constexpr AttentionEfficiency kBlackwell{kHopperForward, kHopperBackward, 150,
+                                         "taken over from Hopper: not measured"};
 // Before FlashAttention-2: the middle of Dao 2023, section 1. Its instructions are those of Ampere,
 // so that a Hopper gains by its SMs and clock alone (132 x 1.755 GHz to 108 x 1.41: 1.52 times an
 // A100's rate); a kernel so slow does not get to the power limit, hence shares of what is
 // sustained.
 constexpr AttentionEfficiency kAmpereFirst{
-    0.40, 0.30, 150, "FlashAttention on an A100 (Dao 2023, section 1: 30-50 %, backward 25-35 %)"};
+    {0.40},
+    {0.30},
+    150,
+    "FlashAttention on an A100 (Dao 2023, section 1: 30-50 %, backward 25-35 %)"};
 constexpr AttentionEfficiency kHopperFirst{
-    0.28, 0.21, 150, "FlashAttention on an A100, scaled by SMs and clock to an H100"};
-constexpr AttentionEfficiency kVolta{0.35, 0.30, 150, "assumed: no FlashAttention-2 on Volta"};
-constexpr AttentionEfficiency kCdna3{0.40, 0.30, 150, "assumed"};
+    {0.28}, {0.21}, 150, "FlashAttention on an A100, scaled by SMs and clock to an H100"};
+constexpr AttentionEfficiency kVolta{{0.35}, {0.30}, 150, "assumed: no FlashAttention-2 on Volta"};
+constexpr AttentionEfficiency kCdna3{{0.40}, {0.30}, 150, "assumed"};
 
 void check(const Operator& op) {
   for (const std::int64_t size : {op.m, op.n, op.k, op.groups, op.batch, op.heads, op.kv_heads,
@@ -61,20 +71,17 @@ Time product_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
                                                         Time::seconds(memory_seconds(op, gpu)));
 }
 
-Time attention_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
+Time fused_attention_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
   if (op.flops == 0 && op.bytes == 0) {
     return {};
   }
-  const AttentionEfficiency& fit = attention_efficiency(gpu.family, op.flash_kernels);
   // Two products a key forward; five of the backward's half its size each (Dao 2023, section 3.1).
-  const double key = 2.0 * static_cast<double>(op.batch) * static_cast<double>(op.heads) *
-                     static_cast<double>(op.queries) *
-                     (static_cast<double>(op.head_dim) + static_cast<double>(op.value_dim)) *
-                     (op.backward ? 2.5 : 1.0);
-  const double arithmetic =
-      (op.flops + fit.extra_keys * key) /
-      ((op.backward ? fit.backward : fit.forward) * peak_flops(gpu, precision));
-  return kLaunch + Time::seconds(std::max(arithmetic, memory_seconds(op, gpu)));
+  AttentionWork work{op.flops, op.bytes, 0, static_cast<double>(op.keys), op.backward};
+  work.key_flops = 2.0 * static_cast<double>(op.batch) * static_cast<double>(op.heads) *
+                   static_cast<double>(op.queries) *
+                   (static_cast<double>(op.head_dim) + static_cast<double>(op.value_dim)) *
+                   (op.backward ? 2.5 : 1.0);
+  return attention_time(work, gpu, precision, attention_efficiency(gpu.family, op.flash_kernels));
 }
 
 /// Products, softmax and dropout one after the other; of `bytes` the latter two move what the
@@ -137,6 +144,20 @@ const AttentionEfficiency& attention_efficiency(GpuFamily family, FlashKernels k
   return kCdna3;
 }
 
+Time attention_time(const AttentionWork& work, const GpuSpec& gpu, Precision precision,
+                    const AttentionEfficiency& fit) {
+  const AttentionPass& pass = work.backward ? fit.backward : fit.forward;
+  const double seen = work.key_flops > 0 ? work.flops / work.key_flops : 0;
+  const double arithmetic =
+      (work.flops + fit.extra_keys * work.key_flops) / (pass.share * peak_flops(gpu, precision));
+  const double memory = work.bytes / (kMemoryEfficiency * gpu.memory_bandwidth.bytes_per_second());
+  const double block = pass.key_s * std::min(work.keys, 2 * seen);
+  const double both =
+      block == 0 ? arithmetic
+                 : std::pow(std::pow(arithmetic, kHiding) + std::pow(block, kHiding), 1 / kHiding);
+  return kLaunch + Time::seconds(std::max(both, memory));
+}
+
 Precision precision_of(const Operator& op, Precision job) {
   return job == Precision::kFp8 && op.element_bytes != 1 ? Precision::kBf16 : job;
 }
@@ -149,7 +170,7 @@ Time operator_time(const Operator& op, const GpuSpec& gpu, Precision job) {
     case OperatorKind::kGroupedGemm:
       return product_time(op, gpu, precision);
     case OperatorKind::kAttention:
-      return op.fused ? attention_time(op, gpu, precision)
+      return op.fused ? fused_attention_time(op, gpu, precision)
                       : unfused_attention_time(op, gpu, precision);
     case OperatorKind::kMemory:
       break;

@@ -8,9 +8,15 @@
 
 namespace lockstep {
 
-/// How near to peak a family's fused attention kernels get on long sequences, head size 128.
+/// One way through fused attention.
+struct AttentionPass {
+  double share = 0;  ///< of peak, with many heads and long sequences, head size 128
+  /// What a thread block takes for each of the keys that its queries see, one after the other: with
+  /// few heads nothing hides it. 0: not known.
+  double key_s = 0;
+};
 struct AttentionEfficiency {
-  double forward = 0, backward = 0;
+  AttentionPass forward, backward;
   /// Work of the softmax and of masked parts of tiles, in keys a query.
   double extra_keys = 0;
   std::string_view source;
@@ -22,9 +28,8 @@ const AttentionEfficiency& attention_efficiency(GpuFamily family,
 /// Time of one operator on one GPU that does nothing else.
 ///
 ///   matrix product    gemm_time() of `groups` products, never less than the memory bound of
-///   `bytes` attention         launch + max((flops + extra_keys · work of a key) / (efficiency ·
-///   peak),
-///                     bytes / (0.9 B)); `flops` says what causality, a window or a ring leave
+///                     `bytes`
+///   attention         attention_time(); `flops` says what causality, a window or a ring leave
 ///                     not fused: the products (2, backward 4) and launch + bytes / (0.9 B) of
 ///                     softmax and dropout
 ///   memory            launch + max(bytes / (0.9 B), flops / (compute efficiency · peak))
@@ -37,6 +42,19 @@ const AttentionEfficiency& attention_efficiency(GpuFamily family,
 /// ERRORS: negative or non-finite sizes, flops or bytes; a precision the GPU has not; a time beyond
 /// the clock's 106 days.
 Time operator_time(const Operator& op, const GpuSpec& gpu, Precision precision);
+
+/// What fused attention has to do.
+struct AttentionWork {
+  double flops = 0, bytes = 0;
+  double key_flops = 0;  ///< of one key for all queries
+  double keys = 0;       ///< of a query that sees all
+  bool backward = false;
+};
+/// launch + max(bytes / (0.9 B), (a^1.5 + b^1.5)^(2/3)): a = (flops + extra_keys · key_flops) /
+/// (share · peak) is the GPU's work, b = keys · key_s one thread block's; of the keys no more than
+/// twice as many as a query sees on average.
+Time attention_time(const AttentionWork& work, const GpuSpec& gpu, Precision precision,
+                    const AttentionEfficiency& fit);
 
 /// The precision an operator of such a job runs in (see above).
 Precision precision_of(const Operator& op, Precision job);

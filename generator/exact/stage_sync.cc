@@ -201,17 +201,16 @@ void StageProgram::finish() {
     step(OpType::kClip, "sum of expert gradient norms", kGlobalStream,
          families_.of(RankGroup::kExpertModel), Bytes(4));
   }
-  tail = {compute(OpType::kOptimizer, optimizer_update(owned, sizes), std::move(tail))};
-  const auto and_then = [&](const Operator& op) {
+  for (const Operator& op :
+       {optimizer_update(owned, sizes), gradient_reset(job_, parameters, sizes),
+        parameter_copy(owned, sizes)}) {
     if (op.bytes > 0) {
-      tail = {compute(OpType::kOptimizer, op, tail)};
+      tail = {compute(OpType::kOptimizer, op, std::move(tail))};
     }
-  };
-  and_then(parameter_copy(owned, sizes));
+  }
   if (!job_.overlap_parameters) {
     gather_buckets(tail);
   }
-  and_then(gradient_reset(job_, parameters, sizes));
 }
 
 }  // namespace lockstep

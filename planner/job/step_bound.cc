@@ -372,10 +372,10 @@ class Floor {
     for (Stage& stage : stages_) {
       const std::int64_t owned = owned_parameters(job_, stage.parameters);
       const double norm = costs_.time_s(stage.index, gradient_norm(owned, sizes_));
-      const double adam = costs_.time_s(stage.index, optimizer_update(owned, sizes_)) +
-                          costs_.time_s(stage.index, parameter_copy(owned, sizes_));
-      const double reset =
-          costs_.time_s(stage.index, gradient_reset(job_, stage.parameters, sizes_));
+      const double adam =
+          costs_.time_s(stage.index, optimizer_update(owned, sizes_)) +
+          costs_.time_s(stage.index, gradient_reset(job_, stage.parameters, sizes_)) +
+          costs_.time_s(stage.index, parameter_copy(owned, sizes_));
       double traffic = 0, gathers = 0;
       for (const Chunk& chunk : stage.chunks) {
         traffic += chunk.traffic * static_cast<double>(microbatches_);
@@ -387,9 +387,8 @@ class Floor {
       }
       together =
           std::max(together, std::max({stage.free, stage.dp_free, traffic, stage.compute}) + norm);
-      update = std::max(update, adam + std::max(gathers, reset));
-      floor.compute_s +=
-          (stage.compute + norm + adam + reset) / static_cast<double>(stages_.size());
+      update = std::max(update, adam + gathers);
+      floor.compute_s += (stage.compute + norm + adam) / static_cast<double>(stages_.size());
     }
     floor.step_s = (together + update) * kSlack;
     return floor;

@@ -295,6 +295,11 @@ std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads
     std::ranges::move(some, std::back_inserter(found));
   }
   if (found.empty()) {
+    if (problem.flavour == Flavour::kStrict &&
+        std::ranges::all_of(problem.profiles.profiles,
+                            [](const auto& each) { return each.second.sync_ms() == 0; })) {
+      throw no_sync_error(problem);
+    }
     Error error = Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
                                     problem.global_batch))
                       .at(problem.profiles.folder)

@@ -1,5 +1,7 @@
 #include "profiler/sweep/efficiency_json.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
@@ -15,6 +17,8 @@ Json to_json(const FitError& error) {
           {"worst", error.worst},
           {"bias", error.bias}};
 }
+
+Json to_json(const AttentionPass& pass) { return {{"share", pass.share}, {"key_s", pass.key_s}}; }
 
 std::string to_row(const char* side, const FitError& error) {
   return fmt::format(
@@ -47,10 +51,10 @@ std::string to_efficiency_json(const FittedEfficiency& fitted, const Measurement
                             {"fitted_error", to_json(one.fitted)},
                             {"held_out_error", to_json(one.held_out)}});
   }
-  if (fitted.attention_forward > 0) {
-    json["attention"] = {{"forward", fitted.attention_forward},
-                         {"backward", fitted.attention_backward},
-                         {"extra_keys", fitted.attention_extra_keys},
+  if (fitted.attention.forward.share > 0) {
+    json["attention"] = {{"forward", to_json(fitted.attention.forward)},
+                         {"backward", to_json(fitted.attention.backward)},
+                         {"extra_keys", fitted.attention.extra_keys},
                          {"fitted_error", to_json(fitted.attention_fitted)},
                          {"held_out_error", to_json(fitted.attention_held_out)}};
   }
@@ -71,10 +75,12 @@ std::string efficiency_table(const FittedEfficiency& fitted) {
         to_text(one.precision), e.launch.us(), e.depth_ns, e.compute, e.input, e.output, e.fill);
     text += to_row("fitted", one.fitted) + to_row("held out", one.held_out);
   }
-  if (fitted.attention_forward > 0) {
-    text += fmt::format("attention: forward {:.3f}, backward {:.3f}, extra keys {:.0f}\n",
-                        fitted.attention_forward, fitted.attention_backward,
-                        fitted.attention_extra_keys);
+  if (fitted.attention.forward.share > 0) {
+    for (const auto& [name, pass] : {std::pair("forward", fitted.attention.forward),
+                                     std::pair("backward", fitted.attention.backward)}) {
+      text += fmt::format("attention {}: {:.3f} of peak, {:.2f} ns a key\n", name, pass.share,
+                          pass.key_s * 1e9);
+    }
     text +=
         to_row("fitted", fitted.attention_fitted) + to_row("held out", fitted.attention_held_out);
   }

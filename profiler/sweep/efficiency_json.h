@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "generator/compute/gemm_efficiency.h"
+#include "generator/compute/roofline.h"
 #include "profiler/measurements.h"
 
 namespace lockstep {
@@ -28,8 +29,8 @@ struct FittedGemm {
 /// The roofline's parameters as a sweep of one GPU sets them (generator/compute/roofline.h).
 struct FittedEfficiency {
   std::string gpu;
-  std::vector<FittedGemm> gemm;  ///< by precision
-  double attention_forward = 0, attention_backward = 0, attention_extra_keys = 0;
+  std::vector<FittedGemm> gemm;   ///< by precision
+  AttentionEfficiency attention;  ///< its extra_keys are the family's; shares of 0: not measured
   FitError attention_fitted, attention_held_out;
   double memory = 0;  ///< share of the data sheet's bandwidth; 0: no norm was measured
   FitError memory_held_out;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -147,41 +148,44 @@ FittedGemm fit_gemm(const Halves& halves, const GpuSpec& gpu, Precision precisio
   return result;
 }
 
-/// As generator/compute/roofline.cc has it, with free parameters.
-double attention_seconds(const Kernel& kernel, const GpuSpec& gpu, double forward, double backward,
-                         double extra_keys) {
+double attention_seconds(const Kernel& kernel, const GpuSpec& gpu, const AttentionEfficiency& fit) {
   const KernelCost cost = kernel_cost(kernel);
-  const double rows = static_cast<double>(kernel.size("batch") * kernel.size("heads")) *
-                      static_cast<double>(kernel.size("queries"));
-  const double key = 2 * rows *
-                     static_cast<double>(kernel.size("head_dim") + kernel.size("value_dim")) *
-                     (kernel.backward ? 2.5 : 1.0);
-  const double arithmetic =
-      (cost.flops + extra_keys * key) /
-      ((kernel.backward ? backward : forward) * peak_flops(gpu, kernel.precision));
-  const double memory = cost.bytes / (kMemoryEfficiency * gpu.memory_bandwidth.bytes_per_second());
-  return kLaunchSeconds + std::max(arithmetic, memory);
+  AttentionWork work{cost.flops, cost.bytes, 0, static_cast<double>(kernel.size("keys")),
+                     kernel.backward};
+  work.key_flops =
+      2 *
+      static_cast<double>(kernel.size("batch") * kernel.size("heads") * kernel.size("queries")) *
+      static_cast<double>(kernel.size("head_dim") + kernel.size("value_dim")) *
+      (kernel.backward ? 2.5 : 1.0);
+  return attention_time(work, gpu, kernel.precision, fit).seconds();
 }
 
+/// Each way by itself; extra_keys stay the family's, which few lengths do not tell from the rest.
 void fit_attention(const Measurements& measurements, const GpuSpec& gpu, FittedEfficiency& out) {
   const Halves halves = shapes_of(measurements, KernelKind::kAttention, Precision::kBf16);
   if (halves.fit.empty()) {
     return;
   }
-  const auto loss = [&](const std::vector<double>& p) {
-    if (p[0] <= 0.01 || p[1] <= 0.01 || p[0] > 1 || p[1] > 1 || p[2] < 0 || p[2] > 1e5) {
-      return std::numeric_limits<double>::infinity();
-    }
-    return loss_of(halves.fit,
-                   [&](const Kernel& k) { return attention_seconds(k, gpu, p[0], p[1], p[2]); });
-  };
-  const Minimum best = nelder_mead(loss, {0.6, 0.5, 150}, 600);
-  out.attention_forward = best.at[0];
-  out.attention_backward = best.at[1];
-  out.attention_extra_keys = best.at[2];
-  const auto model = [&](const Kernel& k) {
-    return attention_seconds(k, gpu, best.at[0], best.at[1], best.at[2]);
-  };
+  out.attention.extra_keys = attention_efficiency(gpu.family).extra_keys;
+  for (const bool backward : {false, true}) {
+    std::vector<Shape> own;
+    std::ranges::copy_if(halves.fit, std::back_inserter(own),
+                         [&](const Shape& shape) { return shape.kernel.backward == backward; });
+    AttentionPass& pass = backward ? out.attention.backward : out.attention.forward;
+    const auto set = [&](const std::vector<double>& p) { pass = {p[0], p[1] * 1e-9}; };
+    const auto loss = [&](const std::vector<double>& p) {
+      if (p[0] <= 0.01 || p[0] > 1 || p[1] < 0 || p[1] > 1e4) {
+        return std::numeric_limits<double>::infinity();
+      }
+      set(p);
+      return loss_of(own,
+                     [&](const Kernel& k) { return attention_seconds(k, gpu, out.attention); });
+    };
+    Minimum best = nelder_mead(loss, {0.6, 10}, 600);
+    best = nelder_mead(loss, best.at, 400);
+    set(best.at);
+  }
+  const auto model = [&](const Kernel& k) { return attention_seconds(k, gpu, out.attention); };
   out.attention_fitted = error_of(halves.fit, model);
   out.attention_held_out = error_of(halves.held_out, model);
 }

@@ -146,7 +146,7 @@ TEST(ExactStepEnd, TheOptimizerWaitsForTheNormOfAll) {
       EXPECT_EQ(at(table, stage, sum).bytes, Bytes(4));
       EXPECT_EQ(family_of(table, at(table, stage, sum)).name, family);
       const std::vector<std::int32_t> optimizer = places(table, stage, OpType::kOptimizer);
-      // Adam, the copy in 16 bits, and the reset of gradients that are not freed.
+      // Adam, the reset of gradients that are not freed, and the copy in 16 bits.
       ASSERT_EQ(optimizer.size(), sharding == Sharding::kZero3 ? 2U : 3U);
       EXPECT_THAT(at(table, stage, optimizer[0]).after, ElementsAre(sum));
       for (std::size_t i = 1; i < optimizer.size(); ++i) {
@@ -227,7 +227,7 @@ TEST(ExactStepEnd, ParametersAreGatheredAheadOfTheFirstPass) {
 
   job.overlap_parameters = false;
   const Workload behind = exact_workload(job, one_us);
-  const std::int32_t copy = places(table_of(behind), 0, OpType::kOptimizer).at(1);
+  const std::int32_t copy = places(table_of(behind), 0, OpType::kOptimizer).back();
   EXPECT_EQ(at(table_of(behind), 0, copy).name, "parameter copy");
   for (const std::int32_t gather : places(table_of(behind), 0, OpType::kGatherParameters)) {
     EXPECT_THAT(at(table_of(behind), 0, gather).after, ElementsAre(copy));
