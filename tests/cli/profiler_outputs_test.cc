@@ -7,6 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "base/atomic_file.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "generator/exact/vocabulary.h"
 #include "generator/model/zoo.h"
 #include "profiler/aceso_profile.h"
@@ -98,6 +101,32 @@ TEST(ProfileOutputs, AcesosPlannerTakesItsTables) {
            "--global-batch", "16", "--micro-batch", "1", "2"});
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(planned.out, HasSubstr("proven"));
+}
+
+/// Truth: steps that PyTorch took on the GPU that the profiles are of (bench/gpt_step_torch.py), in
+/// workloads/profiles/h200/steps.json. Error: at most 5 %.
+TEST(MeasuredSteps, ArePredictedFromProfilesWithinFivePercent) {
+  const fs::path folder = fs::path(LOCKSTEP_SOURCES) / "workloads/profiles/h200";
+  const std::string file = (folder / "steps.json").string();
+  const FileText text(file);
+  const Json document = parse_json(text.view(), file);
+  ASSERT_EQ(document["steps"].size(), 3U);
+  for (const Json& step : document["steps"]) {
+    Words words{"simulate"};
+    for (const std::string_view word : split_blanks(step["job"].get<std::string>())) {
+      words.emplace_back(word);
+    }
+    const RunResult done = run(
+        joined(words, {"--gpu-type", "H200", "--topology", "single-switch:g=1,gpus-per-server=1"},
+               {"--engine", "flow", "--json", "--profile",
+                (folder / step["profile"].get<std::string>()).string()}));
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_THAT(done.err, HasSubstr(" 0 between two measured sizes, 0 by the roofline"));
+    const double predicted = parse_json(done.out, "step")["total_s"];
+    const double measured = step["measured_s"];
+    EXPECT_NEAR(predicted / measured, 1, 0.05) << step["job"];
+    EXPECT_LT(step["high_s"].get<double>() / step["low_s"].get<double>(), 1.05);
+  }
 }
 
 }  // namespace
