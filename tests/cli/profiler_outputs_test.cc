@@ -113,7 +113,8 @@ TEST(MeasuredSteps, ArePredictedFromProfilesWithinFivePercent) {
   ASSERT_EQ(document["steps"].size(), 3U);
   for (const Json& step : document["steps"]) {
     Words words{"simulate"};
-    for (const std::string_view word : split_blanks(step["job"].get<std::string>())) {
+    const std::string job = step["job"];
+    for (const std::string_view word : split_blanks(job)) {
       words.emplace_back(word);
     }
     const RunResult done = run(
