@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that wants a GPU, in order of worth: tests, profiles, the sweep, the comparison with
-# PyTorch, a step in PyTorch, interference, one rank of NCCL.
+# Everything that wants a GPU, in order of worth: tests, sanitizers, a layer and its comparison with
+# PyTorch, steps in PyTorch, one rank of NCCL, interference, the sweep, the jobs' profiles.
 #
 #   bench/on_gpu.sh [--build DIR] [--out DIR] [--only NAMES] [--jobs FILE] [--limit N] [--deadline N]
 #
@@ -104,6 +104,7 @@ fi
 if wanted jobs; then
   left=$((deadline - SECONDS - 15))
   limit=$((limit < left ? limit : left))
+  ((limit > 0)) || limit=1
   say jobs $((limit + 60)) "${ours[@]}" "$lockstep" profile --jobs "$jobs" --limit "$limit" -o "$out/profiles"
 fi
 cat "$out/commands.txt"

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "generator/compute/gpu_spec.h"
 #include "generator/exact/memory.h"
+#include "generator/exact/optimizer_step.h"
 #include "generator/exact/pass.h"
 #include "generator/exact/rank_sizes.h"
 #include "profiler/job_kernels.h"
@@ -58,17 +59,23 @@ class Layers {
   RankSizes sizes_;
 };
 
-/// The optimizer's step: Adam, and of the norm, the reset and the copy what was measured.
-double step_ms(const Job& job, const Measurements& measurements, const Kernel& adam) {
+/// The step's end: norm, Adam, reset and copy of all parameters of the rank.
+double step_ms(const Job& job, const Measurements& measurements) {
   const RankSizes sizes = rank_sizes(job);
-  double seconds = measurements.median_s(adam);
-  for (const auto& [each, variant] :
-       {std::pair(sizes.gradient, "read"), std::pair(sizes.gradient, "write"),
-        std::pair(4 + sizes.parameter, "copy")}) {
-    const Kernel pass =
-        make_kernel(KernelKind::kStream, Precision::kBf16,
-                    {adam.size("elements") * static_cast<std::int64_t>(each)}, false, variant);
-    seconds += measurements.has(pass) ? measurements.median_s(pass) : 0;
+  PassOptions options;
+  options.sizes = sizes;
+  ParameterCount held =
+      parameters_of(job.model.before, options) + parameters_of(job.model.after, options);
+  for (const LayerBlock& block : job.model.blocks) {
+    const ParameterCount one = parameters_of(block.modules, options);
+    held += {one.dense * block.layers, one.expert * block.layers, 0};
+  }
+  const std::int64_t owned = owned_parameters(job, held);
+  const JobKernels kernels(job);
+  double seconds = 0;
+  for (const Operator& op : {gradient_norm(owned, sizes), optimizer_update(owned, sizes),
+                             gradient_reset(job, held, sizes), parameter_copy(owned, sizes)}) {
+    seconds += has_work(op) ? measurements.median_s(kernels.of(op)) : 0;
   }
   return 1e3 * seconds;
 }
@@ -85,17 +92,12 @@ std::string metis_json(const Job& job, const Measurements& measurements) {
   }
   const Layers layers(job, measurements);
   std::vector<LayerProfile> all{layers.of(job.model.before)};
-  double optimizer_ms = 0;
+  const double optimizer_ms = step_ms(job, measurements);
   for (const LayerBlock& block : job.model.blocks) {
     const LayerProfile one = layers.of(block.modules);
     all.insert(all.end(), static_cast<std::size_t>(block.layers), one);
   }
   all.push_back(layers.of(job.model.after));
-  for (const auto& [kernel, one] : measurements.kernels) {
-    if (kernel.kind == KernelKind::kAdam) {
-      optimizer_ms = std::max(optimizer_ms, step_ms(job, measurements, kernel));
-    }
-  }
   double total = 0;
   Json ms = Json::array(), mb = Json::array(), bytes = Json::array();
   double all_bytes = 0;

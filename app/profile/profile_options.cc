@@ -14,10 +14,11 @@ void add_profile_options(CLI::App& app, ProfileOptions& options) {
                  "Take the times from this file of measurements, not from a GPU");
   app.add_option(
       "--jobs", options.jobs,
-      "Profile all jobs of this file, flags of one on each line; what they have in common "
-      "is timed once");
-  app.add_option("--limit", options.limit_s,
-                 "Begin no further job (of a sweep: operator) after so many seconds; 0: no limit")
+      "Profile all jobs of this file, flags of one on each line, each into a folder of its name");
+  app.add_option(
+         "--limit", options.limit_s,
+         "Begin no further job (of --sweep and --aceso-size: operator) after so many seconds; "
+         "0: no limit")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   app.add_option("--device", options.gpu, "The GPU's number")
@@ -26,10 +27,12 @@ void add_profile_options(CLI::App& app, ProfileOptions& options) {
   app.add_option("--samples", options.timing.samples, "Runs of each operator that count")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--warmups", options.timing.warmups, "Runs before them")
+  app.add_option("--warmups", options.timing.warmups,
+                 "Runs before them, of an operator by itself (--sweep, --aceso-size, --no-load)")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
-  app.add_flag("--no-flush", options.no_flush, "Leave the L2 cache as the run before left it");
+  app.add_flag("--no-flush", options.no_flush,
+               "Of an operator by itself: leave the L2 cache as the run before left it");
   app.add_flag("--no-load", options.no_load,
                "Time each operator alone, with pauses, at the GPU's highest clock; else a job's "
                "operators take turns, at the clock that their power leaves");

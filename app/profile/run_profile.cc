@@ -297,8 +297,18 @@ ExitCode profile_aceso(const ProfileOptions& options) {
   const Measurements measurements = measure_each(options, kernels);
   Folder folder(options.output);
   if (folder.wanted()) {
+    const auto has_all = [&](const std::vector<Kernel>& some) {
+      return std::ranges::all_of(some, [&](const Kernel& k) { return measurements.has(k); });
+    };
     for (const AcesoGpt& table : tables) {
-      folder.write(aceso_file_name(table), aceso_csv(table, measurements));
+      if (std::ranges::all_of(aceso_ops(table), [&](const AcesoOp& op) {
+            return has_all(op.forward) && has_all(op.backward);
+          })) {
+        folder.write(aceso_file_name(table), aceso_csv(table, measurements));
+      } else {
+        fmt::print(stderr, "lockstep: warning: no {}: some of its operators were left out\n",
+                   aceso_file_name(table));
+      }
     }
   }
   finish(options, measurements, folder, "aceso-gpt-" + options.aceso_size);
@@ -325,14 +335,14 @@ ExitCode profile_sweep(const ProfileOptions& options) {
     return print_list(kernels);
   }
   const Measurements measurements = measure_each(options, kernels);
+  Folder folder(options.output);
+  if (folder.wanted() && options.from.empty()) {  // first: they may be too few for a fit
+    folder.write("sweep.measurements.json", to_measurements_json(measurements));
+  }
   const FittedEfficiency fitted = fit_efficiency(measurements);
   const std::string text = to_efficiency_json(fitted, measurements);
-  Folder folder(options.output);
   if (folder.wanted()) {
     folder.write("efficiency.json", text);
-    if (options.from.empty()) {
-      folder.write("sweep.measurements.json", to_measurements_json(measurements));
-    }
   }
   print_left_out(measurements);
   write_file("-", options.json ? text : efficiency_table(fitted));
@@ -370,6 +380,11 @@ ExitCode run_profile(ProfileOptions& options) {
   if (ways == 1 && !options.app->remaining().empty()) {
     throw Error(fmt::format("'{}' has no meaning here", printable(options.app->remaining()[0])))
         .hint("--jobs, --sweep, --interference and --aceso-size take no flags of a job");
+  }
+  if (options.limit_s > 0 && (options.interference || ways == 0 || !options.from.empty())) {
+    throw Error("has no effect here")
+        .field("--limit")
+        .expected("--jobs, --sweep or --aceso-size, on a GPU");
   }
   if (!options.jobs.empty() && (!options.from.empty() || options.json)) {
     throw Error("is measured on a GPU, into files")

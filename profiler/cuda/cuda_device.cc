@@ -107,7 +107,10 @@ class CudaDevice : public Device {
         one.algorithm = plan.algorithm;
         plans.push_back(plan);
         parts.push_back({plan.launch, each.times});
-      } catch (const Error&) {
+      } catch (const Error& error) {
+        if (!usable()) {
+          throw Error(to_text(each.kernel) + ": " + error.message());
+        }
         alone.push_back(each);  // memory may do for it alone; if not, that says why
       }
     }

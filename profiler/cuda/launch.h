@@ -1,7 +1,8 @@
 #pragma once
 
 // Host functions that launch the fused kernels on a stream. Pointers are to device memory, of which
-// 16-bit and fp32 tensors are aligned to 16 bytes; sizes are checked by the caller (device.cc).
+// 16-bit and fp32 tensors are aligned to 16 bytes; sizes are checked by the caller
+// (fused_kernels.cc).
 
 #include <cstdint>
 #include <cuda_runtime_api.h>

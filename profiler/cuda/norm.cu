@@ -1,6 +1,5 @@
-// LayerNorm and RMSNorm. A warp (rows up to 512 wide) or a block has a row at a time and keeps it
-// in registers, at most 32 elements a thread; backward it also keeps the sums of its columns over
-// its rows.
+// LayerNorm and RMSNorm. A warp (rows up to 2048 wide, backward 512) or a block has a row at a time
+// and keeps it in registers; backward it also keeps the sums of its columns over its rows.
 #include "profiler/cuda/element.cuh"
 
 namespace lockstep::cuda {

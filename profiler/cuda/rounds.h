@@ -19,7 +19,7 @@ struct RoundPart {
 /// round, the others in as many rounds as is their share, 5 at least. So the GPU's power, and with
 /// it the clock, is that of the step, and a part finds little of its operands in the L2 cache.
 /// Returns the last `samples` runs of each part, in seconds; `meanwhile` is called while the GPU is
-/// at the last rounds. Takes one to two seconds.
+/// at the last rounds. Takes one to two seconds, or as long as `samples` rounds.
 /// ERRORS: what the launches and kernels report.
 std::vector<std::vector<double>> time_rounds(Timer& timer, std::span<const RoundPart> parts,
                                              int samples, const std::function<void()>& meanwhile);

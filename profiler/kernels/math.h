@@ -14,7 +14,8 @@
 
 namespace lockstep::kernels {
 
-/// exp and a quotient to a few units in the last place of fp32, by the GPU's units for them.
+/// exp and a quotient by the GPU's units for them: to a few units in the last place near 0, less
+/// far from it.
 LOCKSTEP_HD float fast_exp(float x) {
 #ifdef __CUDA_ARCH__
   return __expf(x);

@@ -14,12 +14,14 @@ namespace lockstep::testing {
 class FakeDevice : public Device {
  public:
   std::set<KernelKind> refused;
+  bool breaks = false;  ///< is of no more use once it has refused one
 
   MeasuredDevice facts() const override {
     return {"NVIDIA H200", "580.1", {{"cublasLt", "13.0"}}, 132, Bytes(141'000'000'000)};
   }
   Measurement measure(const Kernel& kernel, const TimingOptions& options) override {
     if (refused.contains(kernel.kind)) {
+      broken_ = breaks;
       throw Error("this device cannot");
     }
     Measurement one;
@@ -34,6 +36,7 @@ class FakeDevice : public Device {
     one.peak = kernel_cost(kernel).footprint + Bytes(1 << 20);
     return one;
   }
+  bool usable() const override { return !broken_; }
   void measure_step(std::span<const StepKernel> kernels, const TimingOptions& options,
                     Measurements& to) override {
     for (const StepKernel& each : kernels) {
@@ -48,6 +51,9 @@ class FakeDevice : public Device {
     const KernelCost cost = kernel_cost(kernel);
     return 5e-6 + std::max(cost.flops / 500e12, cost.bytes / 2e12);
   }
+
+ private:
+  bool broken_ = false;
 };
 
 inline Measurements measured(std::span<const Kernel> kernels) {

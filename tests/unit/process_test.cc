@@ -183,6 +183,35 @@ TEST(Process, PipelineMessagesMeet) {
   EXPECT_EQ(step.total, built_in.total);
 }
 
+/// The optimizer's operations of a program, in their order.
+std::vector<std::string> optimizer_of(const Workload& workload) {
+  std::vector<std::string> found;
+  for (const Op& op : table_of(workload).programs[0].ops) {
+    if (op.type == OpType::kOptimizer) {
+      found.push_back(op.name.substr(op.name.starts_with("step ") ? 5 : 0) + " " +
+                      std::to_string(op.compute.count_ps()));
+    }
+  }
+  return found;
+}
+
+TEST(Process, OptimizersAreTheBuiltInOnes) {
+  const auto by_bytes = [](const Operator& op) {
+    return Time::ps(static_cast<std::int64_t>(op.bytes));
+  };
+  for (const Precision precision : {Precision::kBf16, Precision::kFp32}) {
+    for (const auto& [name, sharding] : {std::pair("data-parallel", Sharding::kNone),
+                                         std::pair("distributed-optimizer", Sharding::kZero1),
+                                         std::pair("fully-sharded", Sharding::kZero3)}) {
+      Job job = small_job(1, 1);
+      job.precision = precision;
+      job.sharding = sharding;
+      const auto by_process = process_workload(job, by_bytes, find_process(name), false).workload;
+      EXPECT_EQ(optimizer_of(by_process), optimizer_of(exact_workload(job, by_bytes))) << name;
+    }
+  }
+}
+
 /// Messages meet in every order of passes that a process may have.
 TEST(Process, BuiltInsRunToTheirEnd) {
   for (const std::string_view name : list_processes()) {

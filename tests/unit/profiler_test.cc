@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -298,6 +299,68 @@ TEST(Measurements, WhatCannotRunIsLeftOutWithTheReason) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kMissingPart);
   }
+}
+
+TEST(Measurements, EndWhenTimeIsUpOrTheGpuIsOfNoUse) {
+  FakeDevice device;
+  const ProfilePlan plan = plan_profile(job_of("llama3-8b", 1, 1));
+  const std::size_t all = plan.kernels.size();
+  const Measurements some =
+      measure_all(device, plan.kernels, {}, [](std::size_t done) { return done < 3; });
+  EXPECT_EQ(some.kernels.size(), 3U);
+  ASSERT_EQ(some.left_out.size(), 1U);
+  EXPECT_THAT(some.left_out[0],
+              HasSubstr(fmt::format(" and {} more: there was no time left", all - 4)));
+  device.refused = {KernelKind::kNorm};
+  device.breaks = true;
+  const auto norm = std::ranges::find(plan.kernels, KernelKind::kNorm, &Kernel::kind);
+  const Measurements broken = measure_all(device, plan.kernels, {});
+  EXPECT_EQ(broken.kernels.size(), static_cast<std::size_t>(norm - plan.kernels.begin()));
+  ASSERT_EQ(broken.left_out.size(), 2U);
+  EXPECT_THAT(broken.left_out[1], HasSubstr("the GPU is of no use since " + to_text(*norm)));
+}
+
+TEST(Plan, SaysHowOftenAStepHasEachKernel) {
+  Job job = job_of("llama3-8b", 4, 1);
+  job.micro_batch = 1;
+  job.global_batch = 3;
+  const ProfilePlan plan = plan_profile(job);
+  ASSERT_EQ(plan.times.size(), plan.kernels.size());
+  const auto times = [&](KernelKind kind, bool backward) {
+    for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+      if (plan.kernels[i].kind == kind && plan.kernels[i].backward == backward) {
+        return plan.times[i];
+      }
+    }
+    return std::int64_t{0};
+  };
+  // Four layers and three microbatches; two norms a layer and one at the end are alike.
+  EXPECT_EQ(times(KernelKind::kAttention, false), 12);
+  EXPECT_EQ(times(KernelKind::kAttention, true), 12);
+  EXPECT_EQ(times(KernelKind::kNorm, true), 27);
+  EXPECT_EQ(times(KernelKind::kCrossEntropy, false), 3);
+  EXPECT_EQ(times(KernelKind::kAdam, false), 1);
+  FakeDevice device;
+  std::vector<StepKernel> kernels;
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    kernels.push_back({plan.kernels[i], plan.times[i]});
+  }
+  EXPECT_EQ(measure_job(device, kernels, {}).kernels.size(), plan.kernels.size());
+}
+
+TEST(Metis, TheOptimizerOfAShardedJobResetsAllGradients) {
+  Job job = job_of("gpt3-1.3b", 3, 1);
+  job.gpus = 4;
+  job.sharding = Sharding::kZero1;
+  job.global_batch = 4;
+  const ProfilePlan plan = plan_profile(job);
+  const metis::Profile profile =
+      metis::parse_profile(metis_json(job, measured(plan.kernels)), "x.json");
+  const auto adam = std::ranges::find(plan.kernels, KernelKind::kAdam, &Kernel::kind);
+  ASSERT_NE(adam, plan.kernels.end());
+  const auto owned = static_cast<double>(adam->size("elements"));
+  // Norm, Adam and copy of a quarter, reset of all.
+  EXPECT_NEAR(profile.optimizer_ms, 1e3 * (4 * 5e-6 + owned * (4 + 28 + 6 + 4 * 4) / 2e12), 1e-4);
 }
 
 }  // namespace
