@@ -124,4 +124,13 @@ KernelCost kernel_cost(const Kernel& kernel) {
   return cost(0, size("bytes"), size("bytes"));
 }
 
+AttentionWork attention_work(const Kernel& kernel) {
+  const KernelCost cost = kernel_cost(kernel);
+  const double queries =
+      real(kernel.size("batch")) * real(kernel.size("heads")) * real(kernel.size("queries"));
+  const double width = real(kernel.size("head_dim")) + real(kernel.size("value_dim"));
+  return {cost.flops, cost.bytes, attention_key_flops(queries, width, kernel.backward),
+          real(kernel.size("keys")), kernel.backward};
+}
+
 }  // namespace lockstep

@@ -75,12 +75,13 @@ Time fused_attention_time(const Operator& op, const GpuSpec& gpu, Precision prec
   if (op.flops == 0 && op.bytes == 0) {
     return {};
   }
-  // Two products a key forward; five of the backward's half its size each (Dao 2023, section 3.1).
-  AttentionWork work{op.flops, op.bytes, 0, static_cast<double>(op.keys), op.backward};
-  work.key_flops = 2.0 * static_cast<double>(op.batch) * static_cast<double>(op.heads) *
-                   static_cast<double>(op.queries) *
-                   (static_cast<double>(op.head_dim) + static_cast<double>(op.value_dim)) *
-                   (op.backward ? 2.5 : 1.0);
+  const AttentionWork work{
+      op.flops, op.bytes,
+      attention_key_flops(static_cast<double>(op.batch) * static_cast<double>(op.heads) *
+                              static_cast<double>(op.queries),
+                          static_cast<double>(op.head_dim) + static_cast<double>(op.value_dim),
+                          op.backward),
+      static_cast<double>(op.keys), op.backward};
   return attention_time(work, gpu, precision, attention_efficiency(gpu.family, op.flash_kernels));
 }
 
@@ -142,6 +143,10 @@ const AttentionEfficiency& attention_efficiency(GpuFamily family, FlashKernels k
       break;
   }
   return kCdna3;
+}
+
+double attention_key_flops(double queries, double width, bool backward) {
+  return 2.0 * queries * width * (backward ? 2.5 : 1.0);
 }
 
 Time attention_time(const AttentionWork& work, const GpuSpec& gpu, Precision precision,

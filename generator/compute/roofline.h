@@ -50,6 +50,9 @@ struct AttentionWork {
   double keys = 0;       ///< of a query that sees all
   bool backward = false;
 };
+/// AttentionWork::key_flops of so many queries over batch and heads, `width` the sum of the sizes
+/// of query and value: two products, and backward five of half the size (Dao 2023, section 3.1).
+double attention_key_flops(double queries, double width, bool backward);
 /// launch + max(bytes / (0.9 B), (a^1.5 + b^1.5)^(2/3)): a = (flops + extra_keys · key_flops) /
 /// (share · peak) is the GPU's work, b = keys · key_s one thread block's; of the keys no more than
 /// twice as many as a query sees on average.

@@ -149,15 +149,7 @@ FittedGemm fit_gemm(const Halves& halves, const GpuSpec& gpu, Precision precisio
 }
 
 double attention_seconds(const Kernel& kernel, const GpuSpec& gpu, const AttentionEfficiency& fit) {
-  const KernelCost cost = kernel_cost(kernel);
-  AttentionWork work{cost.flops, cost.bytes, 0, static_cast<double>(kernel.size("keys")),
-                     kernel.backward};
-  work.key_flops =
-      2 *
-      static_cast<double>(kernel.size("batch") * kernel.size("heads") * kernel.size("queries")) *
-      static_cast<double>(kernel.size("head_dim") + kernel.size("value_dim")) *
-      (kernel.backward ? 2.5 : 1.0);
-  return attention_time(work, gpu, kernel.precision, fit).seconds();
+  return attention_time(attention_work(kernel), gpu, kernel.precision, fit).seconds();
 }
 
 /// Each way by itself; extra_keys stay the family's, which few lengths do not tell from the rest.
