@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "generator/exact/job_flags.h"
 #include "generator/exact/memory_advice.h"
+#include "generator/exact/operators.h"
 #include "generator/exact/vocabulary.h"
 #include "generator/megatron_args/megatron_job.h"
 #include "generator/megatron_args/model_flags.h"
@@ -141,6 +142,22 @@ void fit_positions(const ArgValues& args, Job& job, Warnings& warnings) {
   }
 }
 
+/// A norm over all heads needs a sum over those that share them, which is not modelled.
+void warn_of_cut_norms(const Job& job, Warnings& warnings) {
+  for (const LayerBlock& block : job.model.blocks) {
+    const std::vector<Region> regions = regions_of(block.modules);
+    for (std::size_t i = 0; i < block.modules.size() && job.tp > 1; ++i) {
+      const Module& module = block.modules[i];
+      if (module.kind == ModuleKind::kNorm && regions[i] == Region::kTensor &&
+          module.in == module.out) {
+        warnings.add(fmt::format(
+            "{} is over all heads: each of tp {} norms its own, without the sum over them",
+            printable(module.name), job.tp));
+      }
+    }
+  }
+}
+
 /// The process that is named, or the model file's own.
 std::optional<Process> process_of(const ArgValues& args) {
   if (args.given("process")) {
@@ -183,6 +200,7 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   exact.job = job_from_flags(args);
   exact.job.model = model_of(args, launch ? &*launch : nullptr);
   fit_positions(args, exact.job, warnings);
+  warn_of_cut_norms(exact.job, warnings);
   if (args.given("fp8_recipe") && exact.job.precision != Precision::kFp8) {
     warnings.add(fmt::format("--fp8_recipe changes nothing: products are in {} (--precision)",
                              to_text(exact.job.precision)));

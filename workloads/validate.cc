@@ -32,6 +32,20 @@ void check_parallelism(const Parallelism& parallel, const std::string& path) {
   check_range(parallel.ga, 0, kMaxCount, path + ".ga");
 }
 
+/// Of a table of operations they only name its ranks: (tp, cp, dp, pp) of each.
+void check_ranks_of_tables(const Parallelism& parallel, const std::string& path) {
+  std::int64_t left = parallel.gpus;
+  for (const std::int64_t ways : {parallel.tp, parallel.cp, parallel.pp}) {
+    if (left % ways != 0) {
+      throw Error(fmt::format("{} GPUs are no multiple of tp {} x cp {} x pp {}", parallel.gpus,
+                              parallel.tp, parallel.cp, parallel.pp))
+          .field(path)
+          .expected("numbers whose product divides gpus");
+    }
+    left /= ways;
+  }
+}
+
 std::string layer_path(const std::string& path, std::size_t layer, std::string_view member) {
   return fmt::format("{}.layers[{}].{}", path, layer, member);
 }
@@ -121,6 +135,7 @@ void validate(const Workload& workload) {
       check_layer_table(*table, path + ".layer_table");
     } else {
       check_range(job.parallel.gpus, 1, kMaxGpus, path + ".parallel.gpus");
+      check_ranks_of_tables(job.parallel, path + ".parallel");
       validate_op_table(std::get<OpTable>(job.work), job.parallel.gpus, path + ".op_table");
     }
   }

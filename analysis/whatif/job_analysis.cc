@@ -46,15 +46,28 @@ Scene checked(const Scene& scene, const std::string& file) {
   return scene;
 }
 
-/// Whether gradients are reduced in every microbatch beside transfers of tensor-parallel peers:
-/// which of them share links with which is not the same where nobody is late.
-bool reduces_beside_peers(const OpTable& table) {
-  for (std::uint32_t n = 0; n < table.nodes.size() && table.tp > 1; ++n) {
+bool reduces_beside_passes(const OpTable& table) {
+  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
     if (table.is_beside_pass(n)) {
       return true;
     }
   }
   return false;
+}
+
+/// What reductions in every microbatch meet, and would meet at other times where nobody is late:
+/// transfers of tensor-parallel peers on the same links, or computations that they slow down.
+const char* met_by_reductions(const OpTable& table) {
+  if (!reduces_beside_passes(table)) {
+    return nullptr;
+  }
+  if (table.tp > 1) {
+    return "beside transfers of tensor-parallel peers, and share links with others than they would "
+           "without the slow ones";
+  }
+  return table.undisturbed_s.empty()
+             ? nullptr
+             : "and slow computations down, others than they would without the slow ones";
 }
 
 }  // namespace
@@ -86,13 +99,12 @@ JobAnalysis::JobAnalysis(LoadedJob job, const JobMeta& meta, const std::string& 
   }
   const bool names_worker = std::ranges::any_of(
       causes.causes, [](const Cause& cause) { return cause.pattern == Pattern::kWorker; });
-  if (names_worker && warnings != nullptr && reduces_beside_peers(table)) {
-    warnings->add(fmt::format(
-        "{}: what replacing slow workers brings was up to 3.4 % off in random jobs: gradients are "
-        "reduced in "
-        "every microbatch (ZeRO-2) beside transfers of tensor-parallel peers, and share links "
-        "with others than they would without the slow ones",
-        file));
+  if (const char* met = met_by_reductions(table);
+      names_worker && warnings != nullptr && met != nullptr) {
+    warnings->add(
+        fmt::format("{}: what replacing slow workers brings was up to {} % off in random jobs: "
+                    "gradients are reduced in every microbatch (ZeRO-2) {}",
+                    file, table.tp > 1 ? "3.4" : "1.5", met));
   }
 }
 

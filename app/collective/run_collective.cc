@@ -327,7 +327,7 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   const Topology topology = topology_from(options.topology, &sweep.warnings);
   check_of_engines(options);
   check_analytic(options, sweep.warnings);
-  if (options.nvls) {
+  if (options.nvls && options.engines != std::vector<std::string>{"analytic"}) {
     sweep.warnings.emplace_back("--nvls changes nothing here: --algorithm nvls names it");
   }
   if (std::string note = taken_for_hopper(topology);

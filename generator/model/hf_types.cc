@@ -84,6 +84,23 @@ void adapt_llama4(const JsonView& config, Variables& variables) {
         .expected("1 or 2")
         .hint("a model file can say so: docs/formats/model.md");
   }
+  if (!config.has("moe_layers") || config["moe_layers"].json().is_null()) {
+    return;
+  }
+  const JsonView listed = config["moe_layers"];
+  const auto step = static_cast<std::int64_t>(variables.count("step") > 0 ? variables["step"] : 1);
+  const auto layers = static_cast<std::int64_t>(variables["layers"]);
+  bool every = static_cast<std::int64_t>(listed.size()) == layers / step;
+  listed.each([&](const JsonView& layer) {
+    every = every && (layer.integer(0, kMaxSize) + 1) % step == 0;
+  });
+  if (!every) {
+    throw listed.error("other layers have experts than are built in")
+        .expected(fmt::format("each layer of which (number + 1) divides by "
+                              "interleave_moe_layer_step, {}",
+                              step))
+        .hint("a model file can say so: docs/formats/model.md");
+  }
 }
 
 /// OPT-350m's embeddings are narrower than its layers.

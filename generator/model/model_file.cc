@@ -200,7 +200,7 @@ class Reader {
     return modules;
   }
 
-  /// What is reduced with the next row linear needs one.
+  /// What is reduced with the next row linear needs one, as wide as itself.
   void check_parallel(const std::vector<Module>& modules, const YAML::Node& list,
                       const std::string& field) const {
     const auto last = std::find_if(modules.rbegin(), modules.rend(), [](const Module& module) {
@@ -210,6 +210,19 @@ class Reader {
       throw yaml_error(fmt::format("no row_linear behind {}, which is parallel", last->name), list,
                        file_, field)
           .expected("the one whose output is added to its own before both are reduced");
+    }
+    const Module* first = nullptr;  // the parallel one that waits for the next
+    for (const Module& module : modules) {
+      if (module.kind != ModuleKind::kRowLinear) {
+        continue;
+      }
+      if (first != nullptr && module.out != first->out) {
+        throw yaml_error(fmt::format("{} is {} wide, and so is not added to {}, which is {}",
+                                     first->name, first->out, module.name, module.out),
+                         list, file_, field)
+            .expected("row linears of one width: the first is parallel");
+      }
+      first = module.parallel ? &module : nullptr;
     }
   }
 

@@ -234,7 +234,9 @@ WorkloadJob random_op_job(Rng& rng) {
   }
   WorkloadJob job;
   job.parallel.gpus = gpus;
-  job.parallel.cp = rng.between(1, 4);
+  do {
+    job.parallel.cp = rng.between(1, 4);
+  } while (gpus % job.parallel.cp != 0);
   job.work = builder.take();
   return job;
 }

@@ -1,5 +1,6 @@
 #include "generator/model/hf_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,6 +114,33 @@ TEST(HfConfig, AbsentHeadsFollowFromTheOthers) {
                       "config.json");
   EXPECT_EQ(model.variables.at("kv_heads"), 4);
   EXPECT_EQ(model.variables.at("head_dim"), 64);
+}
+
+/// By hand: a layer's attention and norms have 8 (2 + 2) 4 + 8 8 + 2 8 = 208 weights, its MLP
+/// 3 8 16 = 384, its experts 8 4 + (4 + 1) 3 8 4 = 512; embedding, head and last norm 2 32 8 + 8.
+TEST(HfConfig, Llama4sExpertsAreInEverySecondLayerToTheLast) {
+  const auto of_layers = [](int layers, const std::string& more) {
+    return fmt::format(R"({{"model_type": "llama4_text", "hidden_size": 8,
+        "num_hidden_layers": {}, "num_attention_heads": 2, "num_key_value_heads": 1,
+        "head_dim": 4, "intermediate_size": 4, "intermediate_size_mlp": 16,
+        "num_local_experts": 4, "num_experts_per_tok": 1, "vocab_size": 32{}}})",
+                       layers, more);
+  };
+  for (const int layers : {4, 5, 6, 7, 9}) {
+    const int sparse = layers / 2;
+    EXPECT_EQ(total(of_layers(layers, R"(, "interleave_moe_layer_step": 2)")),
+              520 + layers * 208 + sparse * 512 + (layers - sparse) * 384)
+        << layers;
+    EXPECT_EQ(total(of_layers(layers, R"(, "interleave_moe_layer_step": 1)")),
+              520 + layers * (208 + 512))
+        << layers;
+  }
+  const std::string step = R"(, "interleave_moe_layer_step": 2, "moe_layers": )";
+  EXPECT_EQ(total(of_layers(5, step + "[1, 3]")), 520 + 5 * 208 + 2 * 512 + 3 * 384);
+  EXPECT_EQ(total(of_layers(5, step + "null")), 520 + 5 * 208 + 2 * 512 + 3 * 384);
+  EXPECT_THAT(failure(of_layers(5, step + "[0, 2, 4]")),
+              HasSubstr("moe_layers: other layers have experts than are built in"));
+  EXPECT_THAT(failure(of_layers(5, step + "[1]")), HasSubstr("moe_layers: other layers"));
 }
 
 TEST(HfConfig, TypicalSlipsGetAHint) {

@@ -1,5 +1,6 @@
 #include "generator/model/model_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -160,6 +161,20 @@ TEST(ModelFile, AParallelRowLinearNeedsAnother) {
   EXPECT_THAT(failure(std::string(kSmall), "in: ffn, out: hidden}",
                       "in: ffn, out: hidden, parallel: true}"),
               HasSubstr("blocks[0]: no row_linear behind out, which is parallel"));
+}
+
+TEST(ModelFile, AParallelRowLinearIsAsWideAsTheNext) {
+  const std::string_view row = "{kind: row_linear, name: out, in: ffn, out: hidden}";
+  const auto of = [&](std::string_view width) {
+    return failure(
+        std::string(kSmall), row,
+        fmt::format("{{kind: row_linear, name: first, in: ffn, out: {}, parallel: true}}\n"
+                    "      - {}",
+                    width, row));
+  };
+  EXPECT_THAT(of("hidden + 8"),
+              HasSubstr("first is 16 wide, and so is not added to out, which is 8"));
+  EXPECT_EQ(of("hidden"), "no error");
 }
 
 // 8 experts of 3 8 16 weights and 2 16 + 8 biases, a router of 8 8 and 8; two pass a token.

@@ -2,6 +2,7 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -121,6 +122,16 @@ TEST(ValidateOps, PeersNeedAProgram) {
   EXPECT_EQ(error_after([](OpTable& table) { table.programs[0].ops[1].peer = 4; }),
             "jobs[0].op_table.programs[0].ops[1].send_to: rank 4 has no program: it neither sends "
             "nor receives\n  expected: a rank with another program");
+}
+
+// They name the ranks; a trace of such a table would have rows of ranks that there are not.
+TEST(ValidateOps, ItsParallelismDividesItsGpus) {
+  Workload workload = fan_out();
+  workload.jobs[0].parallel.tp = 3;
+  EXPECT_EQ(error_of(workload),
+            fmt::format("jobs[0].parallel: {} GPUs are no multiple of tp 3 x cp 1 x pp 1\n"
+                        "  expected: numbers whose product divides gpus",
+                        workload.jobs[0].parallel.gpus));
 }
 
 TEST(ValidateOps, OperationsAreOfOneKind) {
