@@ -7,39 +7,35 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/compute/gemm_efficiency.h"
+#include "generator/compute/memory_efficiency.h"
 
 namespace lockstep {
 namespace {
 
-constexpr Time kLaunch = Time::us(3);
+constexpr Time kLaunch = Time::us(5);
 
-// Of few heads: what our own profiler measured on an H200 (workloads/profiles/h200, cuDNN 9.19),
-// fitted with the published shares (docs/models.md).
-constexpr AttentionPass kHopperForward{0.655, 13.3e-9}, kHopperBackward{0.55, 35e-9};
-constexpr double kHiding = 1.5;  // how work and one block's way add up: 1 one after the other
-constexpr AttentionEfficiency kHopper{
-    kHopperForward, kHopperBackward, 150,
-    "FlashAttention-3 on an H100 (Shah et al. 2024, figures 5 and 6); our sweep of an H200"};
+// What our own profiler measured on an H200 under load (workloads/profiles/h200, cuDNN 9.19): every
+// second of 161 jobs, over what products sustain there (docs/models.md).
+constexpr AttentionPass kHopperForward{0.732, 13e-9, 310}, kHopperBackward{0.66, 35.4e-9, 654};
+constexpr double kHiding = 1.2;  // how work and one block's way add up: 1 one after the other
+constexpr AttentionEfficiency kHopper{kHopperForward, kHopperBackward,
+                                      "our own profiles of an H200 (cuDNN 9.19)"};
 constexpr AttentionEfficiency kAmpere{
     {0.65},
     {0.55},
-    150,
     "FlashAttention-2 on an A100 (Dao 2023, section 4.1: 50-73 %, backward to 63 %)"};
-constexpr AttentionEfficiency kBlackwell{kHopperForward, kHopperBackward, 150,
+constexpr AttentionEfficiency kBlackwell{kHopperForward, kHopperBackward,
                                          "taken over from Hopper: not measured"};
 // Before FlashAttention-2: the middle of Dao 2023, section 1. Its instructions are those of Ampere,
 // so that a Hopper gains by its SMs and clock alone (132 x 1.755 GHz to 108 x 1.41: 1.52 times an
 // A100's rate); a kernel so slow does not get to the power limit, hence shares of what is
 // sustained.
 constexpr AttentionEfficiency kAmpereFirst{
-    {0.40},
-    {0.30},
-    150,
-    "FlashAttention on an A100 (Dao 2023, section 1: 30-50 %, backward 25-35 %)"};
+    {0.40}, {0.30}, "FlashAttention on an A100 (Dao 2023, section 1: 30-50 %, backward 25-35 %)"};
 constexpr AttentionEfficiency kHopperFirst{
-    {0.28}, {0.21}, 150, "FlashAttention on an A100, scaled by SMs and clock to an H100"};
-constexpr AttentionEfficiency kVolta{{0.35}, {0.30}, 150, "assumed: no FlashAttention-2 on Volta"};
-constexpr AttentionEfficiency kCdna3{{0.40}, {0.30}, 150, "assumed"};
+    {0.28}, {0.21}, "FlashAttention on an A100, scaled by SMs and clock to an H100"};
+constexpr AttentionEfficiency kVolta{{0.35}, {0.30}, "assumed: no FlashAttention-2 on Volta"};
+constexpr AttentionEfficiency kCdna3{{0.40}, {0.30}, "assumed"};
 
 void check(const Operator& op) {
   for (const std::int64_t size : {op.m, op.n, op.k, op.groups, op.batch, op.heads, op.kv_heads,
@@ -110,15 +106,13 @@ Time unfused_attention_time(const Operator& op, const GpuSpec& gpu, Precision pr
   return time + kLaunch + kLaunch + Time::seconds(memory_seconds(rest, gpu));
 }
 
-Time memory_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
-  if (op.flops == 0 && op.bytes == 0) {
-    return {};
+Time elementwise_time(const Operator& op, const GpuSpec& gpu, Precision precision) {
+  const Time memory = memory_time(op.bytes, op.memory_work, op.backward, gpu);
+  if (op.flops == 0) {
+    return memory;
   }
-  const double arithmetic = op.flops == 0
-                                ? 0
-                                : op.flops / (gemm_efficiency(gpu.family, precision).compute *
-                                              peak_flops(gpu, precision));
-  return kLaunch + Time::seconds(std::max(arithmetic, memory_seconds(op, gpu)));
+  const double rate = gemm_efficiency(gpu.family, precision).compute * peak_flops(gpu, precision);
+  return std::max(memory, kLaunch + Time::seconds(op.flops / rate));
 }
 
 }  // namespace
@@ -154,7 +148,7 @@ Time attention_time(const AttentionWork& work, const GpuSpec& gpu, Precision pre
   const AttentionPass& pass = work.backward ? fit.backward : fit.forward;
   const double seen = work.key_flops > 0 ? work.flops / work.key_flops : 0;
   const double arithmetic =
-      (work.flops + fit.extra_keys * work.key_flops) / (pass.share * peak_flops(gpu, precision));
+      (work.flops + pass.extra_keys * work.key_flops) / (pass.share * peak_flops(gpu, precision));
   const double memory = work.bytes / (kMemoryEfficiency * gpu.memory_bandwidth.bytes_per_second());
   const double block = pass.key_s * std::min(work.keys, 2 * seen);
   const double both =
@@ -180,7 +174,7 @@ Time operator_time(const Operator& op, const GpuSpec& gpu, Precision job) {
     case OperatorKind::kMemory:
       break;
   }
-  return memory_time(op, gpu, precision);
+  return elementwise_time(op, gpu, precision);
 }
 
 }  // namespace lockstep

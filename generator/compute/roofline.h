@@ -14,11 +14,11 @@ struct AttentionPass {
   /// What a thread block takes for each of the keys that its queries see, one after the other: with
   /// few heads nothing hides it. 0: not known.
   double key_s = 0;
+  /// Work of the softmax and of masked parts of tiles, in keys a query.
+  double extra_keys = 150;
 };
 struct AttentionEfficiency {
   AttentionPass forward, backward;
-  /// Work of the softmax and of masked parts of tiles, in keys a query.
-  double extra_keys = 0;
   std::string_view source;
 };
 /// Families of which no figure of the first kernels is known have their newest ones.
@@ -32,12 +32,11 @@ const AttentionEfficiency& attention_efficiency(GpuFamily family,
 ///   attention         attention_time(); `flops` says what causality, a window or a ring leave
 ///                     not fused: the products (2, backward 4) and launch + bytes / (0.9 B) of
 ///                     softmax and dropout
-///   memory            launch + max(bytes / (0.9 B), flops / (compute efficiency · peak))
+///   memory            memory_time() of its bytes, or launch + flops / (compute efficiency · peak)
 ///
-/// The launch of what is no matrix product takes 3 us (assumed: a kernel's start and end on an
-/// otherwise idle GPU, the host running ahead). Arithmetic is in `precision`; in an fp8 job only
-/// where elements have one byte, else in bf16. An operator without work takes no time. Does not
-/// fall when a size, `flops` or `bytes` grows from above 0.
+/// The launch of attention takes 5 us, as that of what streams through memory. Arithmetic is in
+/// `precision`; in an fp8 job only where elements have one byte, else in bf16. An operator without
+/// work takes no time. Does not fall when a size, `flops` or `bytes` grows from above 0.
 ///
 /// ERRORS: negative or non-finite sizes, flops or bytes; a precision the GPU has not; a time beyond
 /// the clock's 106 days.
@@ -53,7 +52,7 @@ struct AttentionWork {
 /// AttentionWork::key_flops of so many queries over batch and heads, `width` the sum of the sizes
 /// of query and value: two products, and backward five of half the size (Dao 2023, section 3.1).
 double attention_key_flops(double queries, double width, bool backward);
-/// launch + max(bytes / (0.9 B), (a^1.5 + b^1.5)^(2/3)): a = (flops + extra_keys · key_flops) /
+/// launch + max(bytes / (0.9 B), (a^1.2 + b^1.2)^(1/1.2)): a = (flops + extra_keys · key_flops) /
 /// (share · peak) is the GPU's work, b = keys · key_s one thread block's; of the keys no more than
 /// twice as many as a query sees on average.
 Time attention_time(const AttentionWork& work, const GpuSpec& gpu, Precision precision,

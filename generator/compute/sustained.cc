@@ -4,10 +4,10 @@ namespace lockstep {
 namespace {
 
 constexpr SustainedRates kAmpere{0.90, 1, 0.60, "vTrain's A100s, one node, odd rows"};
-constexpr SustainedRates kHopper{0.68, 1, 0.70, "H100s of four sources, odd rows"};
-constexpr SustainedRates kHopperCut{1, 1, 0.70, "memory as the H100's"};
-constexpr SustainedRates kBlackwell{0.55, 0.90, 0.80, "GB200s of two sources, odd rows"};
-constexpr SustainedRates kBlackwellUltra{0.65, 1, 0.80, "Megatron-Bridge's GB300s, odd rows"};
+constexpr SustainedRates kHopper{0.70, 1, 0.91, "H100s of four sources, odd rows"};
+constexpr SustainedRates kHopperCut{1, 1, 0.91, "memory as the H100's"};
+constexpr SustainedRates kBlackwell{0.55, 0.90, 0.91, "GB200s of two sources, odd rows"};
+constexpr SustainedRates kBlackwellUltra{0.60, 1, 0.91, "Megatron-Bridge's GB300s, odd rows"};
 constexpr SustainedRates kUnknown{1, 1, 1, "not measured"};
 
 }  // namespace

@@ -37,12 +37,16 @@ MoeOperators moe_operators(const Module& module, const RankSizes& sizes) {
   moe.rows = dispatched_rows(module, sizes);
   moe.router = linear(name + ".router", tokens, width, module.experts, sizes, sizes.activation);
   const double scores = product_of({tokens, module.experts}) * 4;  // softmax and top-k in fp32
-  moe.router.forward.push_back(memory_bound(name + ".topk forward", 2 * scores, false, 4));
-  moe.router.input_grad.push_back(memory_bound(name + ".topk backward", 2 * scores, true, 4));
+  moe.router.forward.push_back(
+      memory_bound(name + ".topk forward", 2 * scores, false, 4, MemoryWork::kRouter));
+  moe.router.input_grad.push_back(
+      memory_bound(name + ".topk backward", 2 * scores, true, 4, MemoryWork::kRouter));
   std::swap(moe.router.input_grad.front(), moe.router.input_grad.back());
   const double moved = (product_of({tokens, width}) + product_of({moe.rows, width})) * element;
-  moe.permute = elementwise(name + ".permute", moved, moved, sizes.activation);
-  moe.unpermute = elementwise(name + ".unpermute", moved, moved, sizes.activation);
+  moe.permute =
+      elementwise(name + ".permute", moved, moved, sizes.activation, MemoryWork::kPermute);
+  moe.unpermute =
+      elementwise(name + ".unpermute", moved, moved, sizes.activation, MemoryWork::kUnpermute);
 
   const std::int64_t local_experts = module.experts / sizes.ep;
   const std::int64_t rows = ceil_div(moe.rows * sizes.etp, local_experts);
@@ -54,15 +58,16 @@ MoeOperators moe_operators(const Module& module, const RankSizes& sizes) {
   if (module.bias) {
     const auto bias = [&](const char* what, std::int64_t out) {
       return memory_bound(name + what, product_of({rows, local_experts, out}) * element, true,
-                          sizes.activation);
+                          sizes.activation, MemoryWork::kColumnSum);
     };
     moe.expert_in.weight_grad.push_back(bias(".experts.in bias gradient", halves * ffn));
     moe.expert_out.weight_grad.push_back(bias(".experts.out bias gradient", width));
   }
   const double inner = product_of({rows, local_experts, ffn}) * element;
   const auto in = static_cast<double>(halves) * inner;
-  moe.expert_activation =
-      elementwise(name + ".experts.activation", in + inner, 2 * in + inner, sizes.activation);
+  const MemoryWork activation = module.gated ? MemoryWork::kStream : MemoryWork::kActivation;
+  moe.expert_activation = elementwise(name + ".experts.activation", in + inner, 2 * in + inner,
+                                      sizes.activation, activation);
   if (module.shared_ffn > 0) {
     const std::int64_t shared = module.shared_ffn / sizes.tp;
     moe.shared_in =
@@ -72,7 +77,7 @@ MoeOperators moe_operators(const Module& module, const RankSizes& sizes) {
     const double middle = product_of({sizes.tokens, shared}) * element;
     const auto before = static_cast<double>(halves) * middle;
     moe.shared_activation = elementwise(name + ".shared.activation", before + middle,
-                                        2 * before + middle, sizes.activation);
+                                        2 * before + middle, sizes.activation, activation);
   }
   return moe;
 }

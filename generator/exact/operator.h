@@ -9,6 +9,23 @@ namespace lockstep {
 /// bound by memory. Sizes are those of one rank, one microbatch.
 enum class OperatorKind : std::uint8_t { kGemm, kGroupedGemm, kAttention, kMemory };
 
+/// What a kernel that is bound by memory does with its bytes, as far as it sets how near it comes
+/// to the memory's bandwidth (compute/memory_efficiency.h).
+enum class MemoryWork : std::uint8_t {
+  kStream,      ///< one after the other, a few operations each: sums, casts, gated activations
+  kOneWay,      ///< reads or writes alone: the gradients' norm and reset
+  kUpdate,      ///< several long vectors at once: the optimizer, copies
+  kLayerNorm,   ///< by rows, mean and variance; backward also sums over columns
+  kRmsNorm,     ///< by rows, mean square; backward also sums over columns
+  kActivation,  ///< a hyperbolic tangent each (GELU)
+  kLoss,        ///< softmax over the vocabulary; backward one pass over the logits
+  kEmbedding,   ///< rows of a table; backward adds to them
+  kColumnSum,   ///< biases' gradients
+  kPermute,     ///< tokens to experts' copies; backward the sum of the copies
+  kUnpermute,   ///< weighted sums of experts' copies; backward their copies
+  kRouter,      ///< softmax and top-k over experts
+};
+
 /// Which kernels compute attention without keeping scores.
 enum class FlashKernels : std::uint8_t {
   kNewest,  ///< the best that a GPU's family has (compute/roofline.h)
@@ -28,6 +45,7 @@ struct Operator {
   FlashKernels flash_kernels = FlashKernels::kNewest;  ///< kAttention, fused: which ones
   double flops = 0;                                    ///< arithmetic it must do
   double bytes = 0;                                    ///< memory traffic it must do
+  MemoryWork memory_work = MemoryWork::kStream;        ///< kMemory: what it does with them
   int element_bytes = 2;
 };
 

@@ -75,20 +75,22 @@ Operator product_of_size(const Operator& whole, std::int64_t m, std::int64_t n,
   return op;
 }
 
-Operator memory_bound(std::string name, double bytes, bool backward, int element_bytes) {
+Operator memory_bound(std::string name, double bytes, bool backward, int element_bytes,
+                      MemoryWork work) {
   Operator op;
   op.name = std::move(name);
   op.bytes = bytes;
+  op.memory_work = work;
   op.backward = backward;
   op.element_bytes = element_bytes;
   return op;
 }
 
 ModuleOperators elementwise(const std::string& name, double forward, double backward,
-                            int element_bytes) {
+                            int element_bytes, MemoryWork work) {
   ModuleOperators ops;
-  ops.forward = {memory_bound(name + " forward", forward, false, element_bytes)};
-  ops.input_grad = {memory_bound(name + " backward", backward, true, element_bytes)};
+  ops.forward = {memory_bound(name + " forward", forward, false, element_bytes, work)};
+  ops.input_grad = {memory_bound(name + " backward", backward, true, element_bytes, work)};
   return ops;
 }
 

@@ -26,10 +26,11 @@ Operator product_of_size(const Operator& whole, std::int64_t m, std::int64_t n,
                          const RankSizes& sizes);
 
 /// One operator bound by memory.
-Operator memory_bound(std::string name, double bytes, bool backward, int element_bytes);
+Operator memory_bound(std::string name, double bytes, bool backward, int element_bytes,
+                      MemoryWork work = MemoryWork::kStream);
 
 /// Bound by memory both ways, with so many bytes each.
 ModuleOperators elementwise(const std::string& name, double forward, double backward,
-                            int element_bytes);
+                            int element_bytes, MemoryWork work = MemoryWork::kStream);
 
 }  // namespace lockstep

@@ -61,7 +61,7 @@ ModuleOperators with_bias(const Module& module, std::int64_t rows, std::int64_t 
   if (module.bias) {
     ops.weight_grad.push_back(memory_bound(module.name + " bias gradient",
                                            product_of({rows, width}) * sizes.activation, true,
-                                           sizes.activation));
+                                           sizes.activation, MemoryWork::kColumnSum));
   }
   return ops;
 }
@@ -72,7 +72,7 @@ ModuleOperators head(const Module& module, const RankSizes& sizes) {
       linear(module.name, sizes.tokens, module.in, share, sizes, sizes.activation);
   const double logits = product_of({sizes.tokens, share});
   const ModuleOperators loss = elementwise("cross entropy", logits * (sizes.activation + 4),
-                                           logits * (sizes.activation + 4), 4);
+                                           logits * (sizes.activation + 4), 4, MemoryWork::kLoss);
   ops.forward.push_back(loss.forward.front());
   ops.input_grad.push_back(loss.input_grad.front());
   std::swap(ops.input_grad.front(), ops.input_grad.back());
@@ -143,7 +143,7 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
       const double output = product_of({sizes.tokens, module.out});
       ModuleOperators ops =
           elementwise(module.name, 2 * output * element, output * (element + 2.0 * sizes.gradient),
-                      sizes.activation);
+                      sizes.activation, MemoryWork::kEmbedding);
       return ops;
     }
     case ModuleKind::kColumnLinear:
@@ -161,14 +161,16 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
       return head(module, sizes);
     case ModuleKind::kNorm: {
       const double elements = product_of({rows, norm_width_in(region, module, sizes)}) * element;
-      return elementwise(module.name, 2 * elements, 3 * elements, sizes.activation);
+      return elementwise(module.name, 2 * elements, 3 * elements, sizes.activation,
+                         module.rms ? MemoryWork::kRmsNorm : MemoryWork::kLayerNorm);
     }
     case ModuleKind::kAttention:
       return attention(module, sizes, parts);
     case ModuleKind::kActivation: {
       const double in = product_of({rows, width_in(region, module.in, sizes)}) * element;
       const double out = product_of({rows, width_in(region, module.out, sizes)}) * element;
-      return elementwise(module.name, in + out, 2 * in + out, sizes.activation);
+      return elementwise(module.name, in + out, 2 * in + out, sizes.activation,
+                         module.in == module.out ? MemoryWork::kActivation : MemoryWork::kStream);
     }
     case ModuleKind::kCustom:
       return custom(module, sizes, region);

@@ -6,10 +6,11 @@
 namespace lockstep {
 namespace {
 
-Operator memory_operator(std::string name, double bytes) {
+Operator memory_operator(std::string name, double bytes, MemoryWork work) {
   Operator op;
   op.name = std::move(name);
   op.bytes = bytes;
+  op.memory_work = work;
   op.element_bytes = 4;
   return op;
 }
@@ -24,22 +25,25 @@ std::int64_t owned_parameters(const Job& job, const ParameterCount& held) {
 }
 
 Operator gradient_norm(std::int64_t owned, const RankSizes& sizes) {
-  return memory_operator("gradient norm", static_cast<double>(owned) * sizes.gradient);
+  return memory_operator("gradient norm", static_cast<double>(owned) * sizes.gradient,
+                         MemoryWork::kOneWay);
 }
 
 Operator optimizer_update(std::int64_t owned, const RankSizes& sizes) {
-  return memory_operator("optimizer", static_cast<double>(owned) * (sizes.gradient + 24));
+  return memory_operator("optimizer", static_cast<double>(owned) * (sizes.gradient + 24),
+                         MemoryWork::kUpdate);
 }
 
 Operator parameter_copy(std::int64_t owned, const RankSizes& sizes) {
   const double each = sizes.parameter < 4 ? 4 + sizes.parameter : 0;
-  return memory_operator("parameter copy", static_cast<double>(owned) * each);
+  return memory_operator("parameter copy", static_cast<double>(owned) * each, MemoryWork::kUpdate);
 }
 
 Operator gradient_reset(const Job& job, const ParameterCount& held, const RankSizes& sizes) {
   const bool kept = job.sharding < Sharding::kZero2;
   return memory_operator("gradient reset",
-                         kept ? static_cast<double>(held.dense + held.expert) * sizes.gradient : 0);
+                         kept ? static_cast<double>(held.dense + held.expert) * sizes.gradient : 0,
+                         MemoryWork::kOneWay);
 }
 
 }  // namespace lockstep

@@ -18,7 +18,9 @@ Json to_json(const FitError& error) {
           {"bias", error.bias}};
 }
 
-Json to_json(const AttentionPass& pass) { return {{"share", pass.share}, {"key_s", pass.key_s}}; }
+Json to_json(const AttentionPass& pass) {
+  return {{"share", pass.share}, {"key_s", pass.key_s}, {"extra_keys", pass.extra_keys}};
+}
 
 std::string to_row(const char* side, const FitError& error) {
   return fmt::format(
@@ -54,7 +56,6 @@ std::string to_efficiency_json(const FittedEfficiency& fitted, const Measurement
   if (fitted.attention.forward.share > 0) {
     json["attention"] = {{"forward", to_json(fitted.attention.forward)},
                          {"backward", to_json(fitted.attention.backward)},
-                         {"extra_keys", fitted.attention.extra_keys},
                          {"fitted_error", to_json(fitted.attention_fitted)},
                          {"held_out_error", to_json(fitted.attention_held_out)}};
   }

@@ -18,7 +18,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kLeastShapes = 16;
-constexpr double kLaunchSeconds = 3e-6;  // as the roofline's, of what is no product
+constexpr double kLaunchSeconds = 5e-6;  // as the roofline's, of what is no product
 
 /// FNV-1a, 64 bits.
 bool is_held_out(const std::string& text) {
@@ -158,13 +158,14 @@ void fit_attention(const Measurements& measurements, const GpuSpec& gpu, FittedE
   if (halves.fit.empty()) {
     return;
   }
-  out.attention.extra_keys = attention_efficiency(gpu.family).extra_keys;
+  const AttentionEfficiency& family = attention_efficiency(gpu.family);
   for (const bool backward : {false, true}) {
     std::vector<Shape> own;
     std::ranges::copy_if(halves.fit, std::back_inserter(own),
                          [&](const Shape& shape) { return shape.kernel.backward == backward; });
     AttentionPass& pass = backward ? out.attention.backward : out.attention.forward;
-    const auto set = [&](const std::vector<double>& p) { pass = {p[0], p[1] * 1e-9}; };
+    const double extra_keys = (backward ? family.backward : family.forward).extra_keys;
+    const auto set = [&](const std::vector<double>& p) { pass = {p[0], p[1] * 1e-9, extra_keys}; };
     const auto loss = [&](const std::vector<double>& p) {
       if (p[0] <= 0.01 || p[0] > 1 || p[1] < 0 || p[1] > 1e4) {
         return std::numeric_limits<double>::infinity();

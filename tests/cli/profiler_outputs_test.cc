@@ -1,7 +1,5 @@
 // What profile writes is read by the commands that it is for. The device is made up; the files are
 // those of `profile --from`.
-#include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -12,13 +10,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "generator/compute/sustained.h"
 #include "generator/exact/vocabulary.h"
 #include "generator/model/zoo.h"
 #include "profiler/aceso_profile.h"
-#include "profiler/kernel_cost.h"
 #include "profiler/profile_plan.h"
-#include "profiler/statistics.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/run.h"
 
@@ -132,68 +127,6 @@ TEST(MeasuredSteps, ArePredictedFromProfilesWithinFivePercent) {
     const double measured = step["measured_s"];
     EXPECT_NEAR(predicted / measured, 1, 0.05) << step["job"];
   }
-}
-
-/// Mean size and mean of attention's relative errors over the measurements of some files.
-struct AttentionError {
-  int shapes = 0;
-  double size = 0, bias = 0;
-};
-template <class Model>
-AttentionError attention_error(const std::vector<fs::path>& files, const Model& model) {
-  AttentionError error;
-  for (const fs::path& file : files) {
-    const FileText text(file.string());
-    for (const auto& [kernel, one] : read_measurements(text.view(), file.string()).kernels) {
-      if (kernel.kind == KernelKind::kAttention && kernel.size("value_dim") == 128) {
-        const double off = model(attention_work(kernel)) / summarise(one.seconds).median - 1;
-        ++error.shapes;
-        error.size += std::abs(off);
-        error.bias += off;
-      }
-    }
-  }
-  error.size /= error.shapes;
-  error.bias /= error.shapes;
-  return error;
-}
-
-/// Truth: what an H200 measured. The figures are those of docs/models.md, "Attention".
-TEST(MeasuredAttention, OfFewHeadsTakesABlocksWay) {
-  const fs::path folder = fs::path(LOCKSTEP_SOURCES) / "workloads/profiles/h200";
-  const auto with = [](const GpuSpec& gpu, double shares, bool blocks) {
-    AttentionEfficiency fit = attention_efficiency(gpu.family);
-    for (AttentionPass* pass : {&fit.forward, &fit.backward}) {
-      pass->share *= shares;
-      pass->key_s *= blocks ? 1 : 0;
-    }
-    return [=](const AttentionWork& work) {
-      return attention_time(work, gpu, Precision::kBf16, fit).seconds();
-    };
-  };
-  const GpuSpec& cool = gpu_spec("H200");
-  const std::vector<fs::path> sweep{folder / "sweep.measurements.json"};
-  EXPECT_EQ(attention_error(sweep, with(cool, 1, true)).shapes, 48);
-  EXPECT_NEAR(attention_error(sweep, with(cool, 0.88, true)).size, 0.07, 0.005);
-  EXPECT_NEAR(attention_error(sweep, with(cool, 0.88, false)).size, 0.30, 0.005);
-  EXPECT_NEAR(attention_error(sweep, with(cool, 1, true)).size, 0.11, 0.005);
-  EXPECT_NEAR(attention_error(sweep, with(cool, 1, false)).size, 0.37, 0.005);
-  std::vector<fs::path> jobs;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().string().ends_with(".measurements.json") &&
-        entry.path().parent_path() != folder) {
-      jobs.push_back(entry.path());
-    }
-  }
-  ASSERT_EQ(jobs.size(), 161U);
-  const GpuSpec hot = under_load(cool);
-  const AttentionError now = attention_error(jobs, with(hot, 1, true)),
-                       before = attention_error(jobs, with(hot, 1, false));
-  std::printf("%d attentions of jobs: mean error %.3f, bias %+.3f; without blocks %.3f, %+.3f\n",
-              now.shapes, now.size, now.bias, before.size, before.bias);
-  EXPECT_NEAR(now.size, 0.10, 0.005);
-  EXPECT_NEAR(now.bias, 0.057, 0.005);
-  EXPECT_NEAR(before.size, 0.137, 0.005);
 }
 
 }  // namespace

@@ -101,11 +101,11 @@ TEST_F(RecoverRandom, DenseJobs) { expect_recovered(Kind::kDense, 39, 0.02); }
 TEST_F(RecoverRandom, ZeroBubble) { expect_recovered(Kind::kZbH1, 38, 0.02); }
 TEST_F(RecoverRandom, DualPipe) { expect_recovered(Kind::kDualPipe, 35, 0.06); }
 TEST_F(RecoverRandom, GradientsReducedInEveryMicrobatch) {
-  expect_recovered(Kind::kZero2, 39, 0.011);
+  expect_recovered(Kind::kZero2, 39, 0.014);
 }
-TEST_F(RecoverRandom, ParametersGatheredInPasses) { expect_recovered(Kind::kZero3, 38, 0.02); }
+TEST_F(RecoverRandom, ParametersGatheredInPasses) { expect_recovered(Kind::kZero3, 37, 0.02); }
 TEST_F(RecoverRandom, Experts) { expect_recovered(Kind::kExperts, 39, 0.02); }
-TEST_F(RecoverRandom, PassesSideBySide) { expect_recovered(Kind::kOverlap, 40, 0.01); }
+TEST_F(RecoverRandom, PassesSideBySide) { expect_recovered(Kind::kOverlap, 38, 0.012); }
 TEST_F(RecoverRandom, Interference) { expect_recovered(Kind::kInterference, 39, 0.02, 0.001); }
 
 }  // namespace
