@@ -43,6 +43,10 @@ ProfilePlan plan_profile(const Job& job) {
     if (!has_work(op)) {
       return Time();
     }
+    if (!is_all_in_its_key(op)) {
+      plan.not_measured.insert(op.name);
+      return Time::us(1);
+    }
     const Kernel kernel = kernels.of(op);
     PlannedOperator& planned = plan.operators[key_of(op, precision_of(op, job.precision))];
     if (planned.kernels.empty()) {

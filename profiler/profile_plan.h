@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct ProfilePlan {
   /// How often a step has each, of a rank with its share of the layers; without recomputation.
   std::vector<std::int64_t> times;
   std::map<OperatorKey, PlannedOperator> operators;
+  /// Names of operators that no kernel of ours does (is_all_in_its_key()): the roofline times them.
+  std::set<std::string> not_measured;
   std::vector<AiobPart> aiob;
 };
 

@@ -158,7 +158,14 @@ PlannedJob planned_job(std::span<const std::string> flags) {
   for (const std::string& note : described.notes) {
     fmt::print(stderr, "lockstep: {}\n", note);
   }
-  return {described.job, stem(described.job), plan_profile(described.job)};
+  PlannedJob job{described.job, stem(described.job), plan_profile(described.job)};
+  for (const std::string& name : job.plan.not_measured) {
+    fmt::print(stderr,
+               "lockstep: warning: left out: {}: of its mask there is no kernel here, so that the "
+               "roofline times it\n",
+               printable(name));
+  }
+  return job;
 }
 
 /// The jobs of a file: a job's flags on each line; empty lines and those that begin with # are
@@ -209,7 +216,7 @@ void write_job(const PlannedJob& job, const Measurements& measurements, Folder& 
     fmt::print(stderr, "lockstep: warning: {}: no AIOB file: some of its operators were left out\n",
                job.name);
   }
-  if (job.job.pp == 1 && job.job.vpp == 1 && job.job.cp == 1 &&
+  if (job.job.pp == 1 && job.job.vpp == 1 && job.job.cp == 1 && job.plan.not_measured.empty() &&
       std::ranges::all_of(job.plan.kernels, measured)) {
     folder.write(metis_file_name(job.job, measurements.device), metis_json(job.job, measurements));
   }

@@ -34,7 +34,7 @@ ComputeTimes::ComputeTimes(const GpuSpec& gpu, Precision precision,
 }
 
 Time ComputeTimes::operator()(const Operator& op) {
-  if (profile_) {
+  if (profile_ && is_all_in_its_key(op)) {
     const Precision precision = precision_of(op, precision_);
     const OperatorKey key = key_of(op, precision);
     if (const auto measured = profile_->find(key)) {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "generator/compute/gpu_spec.h"
+#include "generator/compute/roofline.h"
 
 namespace lockstep {
 namespace {
@@ -60,9 +61,10 @@ OperatorKey read_key(const JsonView& entry) {
   std::vector<std::string_view> allowed{"kind", "precision", "median_s", "spread_s", "samples"};
   allowed.insert(allowed.end(), fields->sizes.begin(), fields->sizes.end());
   if (key.kind == OperatorKind::kAttention) {
-    allowed.insert(allowed.end(), {"causal", "backward"});
+    allowed.insert(allowed.end(), {"causal", "backward", "fused"});
     key.causal = entry["causal"].boolean();
     key.backward = entry["backward"].boolean();
+    key.fused = !entry.has("fused") || entry["fused"].boolean();
   }
   entry.allow_keys(allowed);
   const std::optional<Precision> precision = precision_of(entry["precision"].string());
@@ -97,6 +99,7 @@ OperatorKey key_of(const Operator& op, Precision precision) {
       key.sizes = {op.batch, op.heads, op.kv_heads, op.queries, op.keys, op.head_dim, op.value_dim};
       key.causal = op.causal;
       key.backward = op.backward;
+      key.fused = op.fused;
       break;
     case OperatorKind::kMemory:
       if (!(op.bytes >= 0 && op.bytes <= static_cast<double>(kLargest))) {
@@ -108,6 +111,20 @@ OperatorKey key_of(const Operator& op, Precision precision) {
       break;
   }
   return key;
+}
+
+bool is_all_in_its_key(const Operator& op) {
+  if (op.kind != OperatorKind::kAttention || !op.fused) {
+    return true;
+  }
+  const auto real = [](std::int64_t size) { return static_cast<double>(size); };
+  // The last query of a causal mask sees all keys, the first the fewest: half of `queries` fewer on
+  // average.
+  const double seen = real(op.keys) - (op.causal ? real(op.queries) / 2 : 0);
+  const double work = attention_key_flops(real(op.batch) * real(op.heads) * real(op.queries),
+                                          real(op.head_dim) + real(op.value_dim), op.backward) *
+                      seen;
+  return std::abs(op.flops - work) <= 1e-6 * work;
 }
 
 std::optional<TimeDistribution> OperatorProfile::find(const OperatorKey& key) const {
@@ -178,6 +195,9 @@ std::string to_profile_json(const OperatorProfile& profile) {
     if (key.kind == OperatorKind::kAttention) {
       entry["causal"] = key.causal;
       entry["backward"] = key.backward;
+      if (!key.fused) {
+        entry["fused"] = false;
+      }
     }
     entry["median_s"] = time.median.seconds();
     entry["spread_s"] = time.spread.seconds();

@@ -23,11 +23,17 @@ struct OperatorKey {
   Precision precision = Precision::kBf16;
   std::array<std::int64_t, 7> sizes{};
   bool causal = false, backward = false;  ///< attention only
+  bool fused = true;                      ///< attention only: one kernel that keeps no scores
   friend auto operator<=>(const OperatorKey&, const OperatorKey&) = default;
 };
 
 /// ERRORS: bytes of a memory-bound operator that are no size (negative, not finite, above 2^62).
 OperatorKey key_of(const Operator& op, Precision precision);
+
+/// Whether the key says all of an operator's work. Not that of a fused attention of which a window
+/// or the queries' place in the sequence (context parallelism by gathering keys) hides other scores
+/// than its mask by itself: such a one is not measured, and has no measured time.
+bool is_all_in_its_key(const Operator& op);
 
 /// Measured times of one operator.
 struct TimeDistribution {

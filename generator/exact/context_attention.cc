@@ -71,6 +71,18 @@ void ring_backward(PassBuilder& out, const Module& module, const RankSizes& size
   }
 }
 
+/// With all tokens of a share of the heads in place of all heads of a share of the tokens.
+std::vector<Operator> of_all_tokens(std::vector<Operator> operators, const RankSizes& sizes) {
+  for (Operator& op : operators) {
+    if (op.kind == OperatorKind::kAttention) {
+      op.heads /= sizes.cp;
+      op.kv_heads = std::max<std::int64_t>(1, op.kv_heads / sizes.cp);
+      op.queries = op.keys;
+    }
+  }
+  return operators;
+}
+
 }  // namespace
 
 void attention_forward(PassBuilder& out, const Module& module, const PassOptions& options) {
@@ -93,7 +105,7 @@ void attention_forward(PassBuilder& out, const Module& module, const PassOptions
       out.transfer(
           module.name + " scatter heads",
           collective(CommType::kAllToAll, query_bytes(module, sizes) + kv_bytes(module, sizes)));
-      out.compute_all(whole.forward);
+      out.compute_all(of_all_tokens(whole.forward, sizes));
       out.transfer(module.name + " gather heads",
                    collective(CommType::kAllToAll, output_bytes(module, sizes)));
       break;
@@ -121,7 +133,7 @@ void attention_backward(PassBuilder& out, const Module& module, const PassOption
     case ContextComm::kAllToAll:
       out.transfer(module.name + " gradient scatter heads",
                    collective(CommType::kAllToAll, output_bytes(module, sizes)));
-      out.compute_all(whole.input_grad);
+      out.compute_all(of_all_tokens(whole.input_grad, sizes));
       out.transfer(
           module.name + " gradient gather heads",
           collective(CommType::kAllToAll, query_bytes(module, sizes) + kv_bytes(module, sizes)));

@@ -1,6 +1,7 @@
 #include "simulator/replay/analytic_replay.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -19,39 +20,25 @@
 namespace lockstep {
 namespace {
 
-/// default_collective_time() where the ranks of a group lie so many apart.
-Time time_of(const Collective& what, std::int64_t stride, const AnalyticOptions& options) {
-  GroupDegrees degrees;
-  if (what.group == GroupKind::kPp) {
-    degrees.gpus = stride;
-  } else {
-    degrees.tp = stride;
-  }
-  return default_collective_time(what, degrees, options);
-}
-
-std::int64_t stride_of(std::span<const std::int32_t> members) {
-  return std::max(1, std::abs(members[1] - members[0]));
-}
-
 CommFormula formula_of(const AnalyticOptions& options) {
-  using Asked = std::tuple<CommType, GroupKind, std::int64_t, std::int64_t, std::int64_t>;
+  using Asked = std::tuple<CommType, GroupKind, std::int64_t, double, double, std::int64_t>;
   CommFormula formula;
   formula.collective = [&options, known = std::map<Asked, Time>()](
                            const ProgramOp& op, GroupKind kind,
                            std::span<const std::int32_t> members) mutable {
-    const std::int64_t stride = stride_of(members);
-    const auto [at, is_new] =
-        known.try_emplace({op.comm, kind, std::ssize(members), stride, op.bytes.count()});
+    const GroupPlacement<double> shape = placement_of(members, options);
+    const auto [at, is_new] = known.try_emplace(
+        {op.comm, kind, std::ssize(members), shape.nodes, shape.ranks_per_node, op.bytes.count()});
     if (is_new) {
-      at->second = time_of({op.comm, kind, std::ssize(members), op.bytes}, stride, options);
+      at->second =
+          placed_collective_time({op.comm, kind, std::ssize(members), op.bytes}, shape, options);
     }
     return at->second;
   };
   formula.message = [&options](const ProgramOp& op, std::int32_t source, std::int32_t destination) {
-    const std::int64_t server = options.gpus_per_server;
-    const bool near = source / server == destination / server;
-    return time_of({op.comm, GroupKind::kPp, 2, op.bytes}, near ? 1 : server, options);
+    const std::array<std::int32_t, 2> both{source, destination};
+    return placed_collective_time({op.comm, GroupKind::kPp, 2, op.bytes},
+                                  placement_of(both, options), options);
   };
   return formula;
 }

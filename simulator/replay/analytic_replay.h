@@ -23,7 +23,8 @@ struct AnalyticStragglers {
 /// ranks the time of a send/receive, whatever else is on the wire. So bubbles, overlap and waiting
 /// are the schedule's own, and contention is none.
 ///
-/// Neighbours of a group lie as many ranks apart as its first two members do. `workload` and
+/// Ranks lie on servers one after the other, options.gpus_per_server each; the groups of all ranks
+/// of a program as those of its first one. `workload` and
 /// `topology` of the result are left empty, ports and transfers are none. O(operations of one rank
 /// of each program), with stragglers those of all ranks.
 /// ERRORS: Error where options are out of range, where the job has other ranks than

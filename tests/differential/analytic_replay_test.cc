@@ -71,7 +71,14 @@ TEST(AnalyticReplay, AgreesWithTheFlowEngine) {
   options.nvlink = Bandwidth::bytes_per_second(360e9);  // as the template's links
   options.nic = Bandwidth::bytes_per_second(50e9);
   fmt::print("{:20} {:>12} {:>12} {:>8}\n", "job", "formulas ms", "flow ms", "%");
-  for (const Job& job : {job_of(1, 1, 1), job_of(8, 1, 1), job_of(2, 4, 1), job_of(1, 2, 8)}) {
+  // Two whose groups are not a stride apart: stages that hold the same layers under DualPipe, the
+  // first and last of four or of eight, and tensor-parallel ranks that lie two and four apart.
+  Job ends = job_of(1, 8, 1), apart = job_of(4, 1, 1);
+  ends.schedule = "dualpipe";
+  apart.cp = 2;
+  apart.rank_order = "dp-tp-cp-ep-pp";
+  for (const Job& job :
+       {job_of(1, 1, 1), job_of(8, 1, 1), job_of(2, 4, 1), job_of(1, 2, 8), ends, apart}) {
     const Workload workload = exact_workload(job, testing::roofline_of(job));
     const Time formulas = analytic_replay(workload, options, {}).total;
     const Time flow =
@@ -80,7 +87,7 @@ TEST(AnalyticReplay, AgreesWithTheFlowEngine) {
     fmt::print("{:20} {:12.3f} {:12.3f} {:8.2f}\n",
                fmt::format("tp {} pp {} ep {}", job.tp, job.pp, job.ep), formulas.us() / 1e3,
                flow.us() / 1e3, off);
-    EXPECT_LT(std::abs(off), job.tp == 8 ? 10 : 1);  // whole servers: NVLS, here a ring
+    EXPECT_LT(std::abs(off), job.tp >= 4 ? 10 : 1);  // rings here, NVLS or trees there
   }
 }
 

@@ -1,5 +1,8 @@
 #include "simulator/network/analytic/collective_time.h"
 
+#include <array>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -181,6 +184,23 @@ TEST(StageBandwidth, NvlinkInsideAServerElseAShareOfTheNics) {
   EXPECT_EQ(stage_bandwidth(16, o), parse_bandwidth("5GBps"));
   o.measured.pipeline = parse_bandwidth("47.5GBps");
   EXPECT_EQ(stage_bandwidth(16, o), parse_bandwidth("47.5GBps"));
+}
+
+// Servers of 8 GPUs and 4 NICs. First and last of six: one server still. Two pairs 8 apart: two
+// servers, two on each, which have a quarter of its NICs. Out of order and uneven: three servers,
+// two at most.
+TEST(PlacementOf, CountsServersOfItsMembers) {
+  AnalyticOptions options;
+  options.gpus_per_server = 8;
+  options.nics_per_server = 4;
+  const auto of = [&](std::vector<std::int32_t> members) {
+    const GroupPlacement<double> shape = placement_of(members, options);
+    return std::array{shape.nodes, shape.ranks_per_node, shape.nics_per_node};
+  };
+  EXPECT_EQ(of({0, 6}), (std::array{1.0, 2.0, 4.0}));
+  EXPECT_EQ(of({0, 1, 8, 9}), (std::array{2.0, 2.0, 1.0}));
+  EXPECT_EQ(of({17, 3, 16, 9}), (std::array{3.0, 2.0, 1.0}));
+  EXPECT_EQ(of({5}), (std::array{1.0, 1.0, 4.0}));
 }
 
 }  // namespace

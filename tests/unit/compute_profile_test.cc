@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "generator/compute/compute_times.h"
 #include "generator/compute/profile_json.h"
 
 namespace lockstep::compute_profile_test {
@@ -58,6 +59,44 @@ TEST(Profile, RoundTripOfEveryKind) {
     profile.times[key_of(op, Precision::kFp8)] = {Time::ps(ps), Time::ps(ps / 10), 50};
   }
   EXPECT_EQ(profile.times.size(), 4U);
+  EXPECT_EQ(read_profile_json(to_profile_json(profile), "p.json"), profile);
+}
+
+Operator attention_of(double flops) {
+  Operator op;
+  op.kind = OperatorKind::kAttention;
+  op.batch = 1;
+  op.heads = op.kv_heads = 8;
+  op.queries = op.keys = 1024;
+  op.head_dim = op.value_dim = 128;
+  op.causal = true;
+  op.flops = flops;
+  return op;
+}
+
+// 2 · 8 · 1024 · 256 operations a key, of which a query sees 512 on average.
+TEST(Profile, AttentionOfAWindowIsNotTheWholeOne) {
+  constexpr double kKey = 2.0 * 8 * 1024 * 256;
+  const OperatorKey key = key_of(attention_of(512 * kKey), Precision::kBf16);
+  OperatorProfile profile;
+  profile.gpu = "H100";
+  profile.times[key] = {Time::us(5000), Time(), 1};
+  ComputeTimes times(gpu_spec("H100"), Precision::kBf16, profile);
+  EXPECT_EQ(times(attention_of(512 * kKey)), Time::us(5000));
+  EXPECT_LT(times(attention_of(100 * kKey)), Time::us(1000));  // a window
+  Operator gathered = attention_of(512 * kKey);                // a quarter's queries, of everywhere
+  gathered.queries = 256;
+  gathered.flops /= 4;
+  EXPECT_FALSE(is_all_in_its_key(gathered));
+  gathered.flops = 2.0 * 8 * 256 * 256 * (1024 - 128);  // the last quarter's
+  EXPECT_TRUE(is_all_in_its_key(gathered));
+  // Step by step it is another operator, which the file tells apart.
+  Operator unfused = attention_of(1024 * kKey);
+  unfused.fused = false;
+  EXPECT_TRUE(is_all_in_its_key(unfused));
+  EXPECT_NE(times(unfused), Time::us(5000));
+  profile.times[key_of(unfused, Precision::kBf16)] = {Time::us(9000), Time(), 1};
+  EXPECT_EQ(profile.times.size(), 2U);
   EXPECT_EQ(read_profile_json(to_profile_json(profile), "p.json"), profile);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "simulator/network/analytic/bus_bandwidth.h"
 
@@ -60,15 +61,20 @@ std::int64_t stride_of(GroupKind group, const GroupDegrees& d) {
   return std::max<std::int64_t>(d.gpus / d.pp, 1);
 }
 
-/// Ranks `stride` apart fill server after server; groups that start in one server share its NICs.
-GroupPlacement<double> shape_of(std::int64_t ranks, std::int64_t stride, const AnalyticOptions& o) {
-  const double per_server = static_cast<double>(o.gpus_per_server);
-  const std::int64_t fit = std::max<std::int64_t>(o.gpus_per_server / stride, 1);
-  if (ranks <= fit) {
-    return {1, static_cast<double>(ranks), static_cast<double>(o.nics_per_server)};
+/// `each` ranks on each of so many servers; the others of a server have the rest of its NICs.
+GroupPlacement<double> on_servers(std::int64_t servers, std::int64_t each,
+                                  const AnalyticOptions& o) {
+  if (servers == 1) {
+    return {1, static_cast<double>(each), static_cast<double>(o.nics_per_server)};
   }
-  return {static_cast<double>((ranks + fit - 1) / fit), static_cast<double>(fit),
-          static_cast<double>(o.nics_per_server * fit) / per_server};
+  return {static_cast<double>(servers), static_cast<double>(each),
+          static_cast<double>(o.nics_per_server * each) / static_cast<double>(o.gpus_per_server)};
+}
+
+/// Ranks `stride` apart fill server after server.
+GroupPlacement<double> shape_of(std::int64_t ranks, std::int64_t stride, const AnalyticOptions& o) {
+  const std::int64_t fit = std::max<std::int64_t>(o.gpus_per_server / stride, 1);
+  return ranks <= fit ? on_servers(1, ranks, o) : on_servers((ranks + fit - 1) / fit, fit, o);
 }
 
 double efficiency(const Collective& c, const GroupPlacement<double>& shape,
@@ -85,11 +91,11 @@ double efficiency(const Collective& c, const GroupPlacement<double>& shape,
   return 1;
 }
 
-double effective_bandwidth(const Collective& c, const GroupDegrees& d, const AnalyticOptions& o) {
+double effective_bandwidth(const Collective& c, const GroupPlacement<double>& shape,
+                           const AnalyticOptions& o) {
   if (const auto measured = o.measured.find(c.group, c.op)) {
     return measured->bytes_per_second();
   }
-  const GroupPlacement<double> shape = shape_of(c.ranks, stride_of(c.group, d), o);
   if (c.op == CommType::kSendRecv && shape.nodes > 1) {  // each rank has its own NICs, no others'
     return stage_bandwidth(o.gpus_per_server + 1, o).bytes_per_second();
   }
@@ -103,17 +109,40 @@ double effective_bandwidth(const Collective& c, const GroupDegrees& d, const Ana
 
 }  // namespace
 
-Time default_collective_time(const Collective& c, const GroupDegrees& degrees,
-                             const AnalyticOptions& options) {
+Time placed_collective_time(const Collective& c, const GroupPlacement<double>& shape,
+                            const AnalyticOptions& options) {
   const bool carries = c.bytes.count() > 0 || c.op == CommType::kBarrier;
   if (c.op == CommType::kNone || c.ranks <= 1 || !carries) {
     return Time();
   }
   const double bytes =
       static_cast<double>(c.bytes.count()) * traffic_factor(c.op, static_cast<double>(c.ranks));
-  const double transfer = bytes > 0 ? bytes / effective_bandwidth(c, degrees, options) : 0;
+  const double transfer = bytes > 0 ? bytes / effective_bandwidth(c, shape, options) : 0;
   return Time::seconds(
       std::max(transfer, latency_floor(c.op == CommType::kSendRecv ? 2 : c.ranks)));
+}
+
+Time default_collective_time(const Collective& c, const GroupDegrees& degrees,
+                             const AnalyticOptions& options) {
+  return placed_collective_time(c, shape_of(c.ranks, stride_of(c.group, degrees), options),
+                                options);
+}
+
+GroupPlacement<double> placement_of(std::span<const std::int32_t> members,
+                                    const AnalyticOptions& options) {
+  std::vector<std::int64_t> servers;
+  servers.reserve(members.size());
+  for (const std::int32_t member : members) {
+    servers.push_back(member / options.gpus_per_server);
+  }
+  std::ranges::sort(servers);
+  std::int64_t spanned = 0, most = 0;
+  for (auto first = servers.begin(); first != servers.end(); ++spanned) {
+    const auto next = std::upper_bound(first, servers.end(), *first);
+    most = std::max<std::int64_t>(most, next - first);
+    first = next;
+  }
+  return on_servers(std::max<std::int64_t>(1, spanned), std::max<std::int64_t>(1, most), options);
 }
 
 Time collective_time(const Collective& collective, const GroupDegrees& degrees,

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/units.h"
 #include "simulator/network/analytic/analytic_options.h"
+#include "simulator/network/analytic/bus_bandwidth.h"
 #include "workloads/comm.h"
 
 namespace lockstep {
@@ -39,6 +41,16 @@ Time simai_collective_time(const Collective& collective, const GroupDegrees& deg
                            const AnalyticOptions& options);
 Time default_collective_time(const Collective& collective, const GroupDegrees& degrees,
                              const AnalyticOptions& options);
+
+/// Flavour default, of a group whose place on servers is known.
+Time placed_collective_time(const Collective& collective, const GroupPlacement<double>& shape,
+                            const AnalyticOptions& options);
+
+/// How `members` lie on servers of o.gpus_per_server ranks each, one after the other: on how many,
+/// and how many at most on one; groups that start in one server share its NICs.
+/// O(members log members).
+GroupPlacement<double> placement_of(std::span<const std::int32_t> members,
+                                    const AnalyticOptions& options);
 
 /// Flavour default: what a rank reaches when it sends to its peer in the next pipeline stage: the
 /// measured pipeline bandwidth, else NVLink if the job fits in one server, else the rank's share of
