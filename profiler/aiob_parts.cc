@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "generator/exact/context_attention.h"
 #include "generator/exact/operator_parts.h"
 #include "generator/exact/operators.h"
 #include "generator/exact/pass.h"
@@ -143,7 +144,11 @@ class Parts {
   }
 
   void add_attention(const Module& module) {
-    const Operator op = operators_of(module, sizes_, Region::kTensor).forward.front();
+    std::vector<Operator> forward = operators_of(module, sizes_, Region::kTensor).forward;
+    if (sizes_.cp > 1 && job_.context_comm == ContextComm::kAllToAll) {
+      forward = of_all_tokens(std::move(forward), sizes_);
+    }
+    const Operator& op = forward.front();
     if (!has_work(op)) {
       return;
     }

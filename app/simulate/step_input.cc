@@ -224,7 +224,10 @@ std::function<RankMemory(std::int32_t stage)> memory_of(const ExactJob& job) {
     const StageMemory& stage = job.memory[static_cast<std::size_t>(index)];
     RankMemory memory;
     memory.always = stage.weights + stage.gradients + stage.optimizer;
-    memory.kept = stage.kept;
+    for (const KeptByChunk& chunk : stage.kept) {
+      memory.kept.push_back(chunk.kept);
+      memory.again.push_back(chunk.again);
+    }
     memory.within_forward = stage.gathered;
     memory.within_backward = stage.working;
     return memory;

@@ -71,7 +71,8 @@ void ring_backward(PassBuilder& out, const Module& module, const RankSizes& size
   }
 }
 
-/// With all tokens of a share of the heads in place of all heads of a share of the tokens.
+}  // namespace
+
 std::vector<Operator> of_all_tokens(std::vector<Operator> operators, const RankSizes& sizes) {
   for (Operator& op : operators) {
     if (op.kind == OperatorKind::kAttention) {
@@ -82,8 +83,6 @@ std::vector<Operator> of_all_tokens(std::vector<Operator> operators, const RankS
   }
   return operators;
 }
-
-}  // namespace
 
 void attention_forward(PassBuilder& out, const Module& module, const PassOptions& options) {
   const RankSizes& sizes = options.sizes;

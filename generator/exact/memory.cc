@@ -120,6 +120,7 @@ std::int64_t input_width(std::span<const Module> modules) {
 struct ChunkMemory {
   Bytes kept;
   Bytes recomputed;  ///< of the layer that recomputes most
+  Bytes all_recomputed;
   ParameterCount parameters;
   std::int64_t largest_dense = 0, largest_expert = 0;  ///< parameters of a unit
 };
@@ -127,6 +128,7 @@ struct ChunkMemory {
 void add(ChunkMemory& memory, const UnitMemory& unit, std::int64_t times) {
   memory.kept += unit.kept * times;
   memory.recomputed = std::max(memory.recomputed, unit.recomputed);
+  memory.all_recomputed += unit.recomputed * times;
   memory.parameters +=
       {(Count(unit.parameters.dense) * times).value, (Count(unit.parameters.expert) * times).value,
        (Count(unit.parameters.replicated) * times).value};
@@ -213,11 +215,12 @@ std::vector<StageMemory> memory_by_stage(const Job& job, const ModelMemory& mode
   std::vector<StageMemory> stages;
   for (std::size_t s = 0; s < cut.size(); ++s) {
     StageMemory& memory = stages.emplace_back();
-    std::vector<Bytes> kept;
+    std::vector<KeptByChunk> kept;
     std::int64_t dense = 0, expert = 0;
     for (const ModelChunk& what : cut[s]) {
       const ChunkMemory chunk = chunk_memory(job, model, what);
-      kept.push_back(chunk.kept);
+      kept.push_back(
+          {chunk.kept, job.recompute == Recompute::kFull ? chunk.all_recomputed : Bytes()});
       memory.parameters += chunk.parameters;
       memory.working = std::max(memory.working, chunk.recomputed);
       dense = std::max(dense, chunk.largest_dense);

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "generator/exact/operators.h"
+#include "generator/exact/schedule.h"
 #include "generator/job.h"
 
 namespace lockstep {
@@ -16,10 +17,10 @@ namespace lockstep {
 struct StageMemory {
   ParameterCount parameters;
   Bytes weights, gradients, optimizer;
-  Bytes activations;        ///< kept for backward passes, of all microbatches under way
-  Bytes working;            ///< what a layer computes again; with ZeRO-3 two gathered units
-  Bytes gathered;           ///< of `working`: those units, which forward passes need, too
-  std::vector<Bytes> kept;  ///< of `activations`: those of one microbatch in each model chunk
+  Bytes activations;              ///< kept for backward passes, of all microbatches under way
+  Bytes working;                  ///< what a layer computes again; with ZeRO-3 two gathered units
+  Bytes gathered;                 ///< of `working`: those units, which forward passes need, too
+  std::vector<KeptByChunk> kept;  ///< of `activations`: those of one microbatch
   Bytes total() const { return weights + gradients + optimizer + activations + working; }
 };
 
@@ -76,7 +77,9 @@ ModelMemory model_memory(const Job& job);
 ///
 /// Activations are those of all passes that are under way in the order of the schedule (Korthikanti
 /// et al., section 4.2.3: pp microbatches on the first stage, 1 + (pp - 1) / (pp vpp) times that
-/// when interleaved).
+/// when interleaved). With full recomputation a split backward pass computes all layers of its
+/// chunk again in the input's part, and holds what they keep until the weights' part, which reads
+/// it.
 ///
 /// ERRORS: those of check_job(). O(layers + pp vpp microbatches).
 std::vector<StageMemory> memory_by_stage(const Job& job);

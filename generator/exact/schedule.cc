@@ -48,14 +48,16 @@ void check_shape(const PipelineSchedule& schedule, const PipelineShape& shape) {
   }
 }
 
-Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_chunk) {
+Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const KeptByChunk> by_chunk) {
   Bytes now, peak;
   for (const PipelineSlot& slot : slots) {
-    const Bytes kept = by_chunk[static_cast<std::size_t>(slot.chunk)];
+    const KeptByChunk& of = by_chunk[static_cast<std::size_t>(slot.chunk)];
     if (!slot.backward) {
-      now = now + kept;
-    } else if (slot.part != BackwardPart::kInput) {
-      now = now - kept;
+      now = now + of.kept;
+    } else if (slot.part == BackwardPart::kInput) {
+      now = now + of.again;
+    } else {
+      now = now - of.kept - (slot.part == BackwardPart::kWeights ? of.again : Bytes());
     }
     peak = std::max(peak, now);
   }
@@ -63,7 +65,7 @@ Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_c
 }
 
 Bytes peak_kept(const PipelineSchedule& schedule, const PipelineShape& shape, std::int64_t stage,
-                std::span<const Bytes> by_chunk) {
+                std::span<const KeptByChunk> by_chunk) {
   const auto peak = [&](std::int64_t microbatches) {
     return peak_kept(schedule.order({shape.pp, shape.vpp, microbatches}, stage), by_chunk);
   };

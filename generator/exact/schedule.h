@@ -58,14 +58,19 @@ std::span<const PipelineSchedule* const> pipeline_schedules();
 /// ERRORS: Error with field schedule for an unknown name.
 const PipelineSchedule& pipeline_schedule_named(std::string_view name);
 
-/// The most that a stage keeps at a time when each forward pass of chunk c adds by_chunk[c] and its
-/// backward pass, or where it is split the weights' part, takes it away again.
-Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const Bytes> by_chunk);
+/// What one microbatch keeps in a model chunk.
+struct KeptByChunk {
+  Bytes kept;   ///< from its forward pass to the end of its backward pass, or of the weights' part
+  Bytes again;  ///< from the input's part of a split backward pass to the end of the weights' part
+};
+
+/// The most that a stage keeps at a time.
+Bytes peak_kept(std::span<const PipelineSlot> slots, std::span<const KeptByChunk> by_chunk);
 
 /// peak_kept() of a stage's order. O(pp vpp), however many microbatches: after some rounds each
 /// further microbatch adds the same to the peak, everything (gpipe) or nothing (the others).
 /// PRECONDITION: that of PipelineSchedule::order.
 Bytes peak_kept(const PipelineSchedule& schedule, const PipelineShape& shape, std::int64_t stage,
-                std::span<const Bytes> by_chunk);
+                std::span<const KeptByChunk> by_chunk);
 
 }  // namespace lockstep

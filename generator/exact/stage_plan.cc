@@ -129,6 +129,7 @@ StagePlan::StagePlan(const Job& job, const OperatorTime& time)
     if (module.shared) {
       Module table = module;
       table.shared = false;
+      table.bias = false;  // the head's own
       tied_parameters_ += lockstep::parameters_of(table, sizes_).dense;
     }
   }

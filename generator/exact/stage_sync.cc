@@ -177,15 +177,17 @@ void StageProgram::finish() {
     step(OpType::kReduceGradients, "reduce copies", kGlobalStream, families_.copies(),
          Bytes(owned) * sizes.gradient);
   }
+  // Where gradients are cut over data-parallel ranks each sums what it has of them.
+  const std::int64_t cut = job_.sharding >= Sharding::kZero2 ? dense_shards(job_) : 1;
   if (const std::int64_t summed = plan_.summed_parameters(stage_); summed > 0) {
-    // Where gradients are cut over data-parallel ranks each sums what it has of them.
-    const std::int64_t cut = job_.sharding >= Sharding::kZero2 ? dense_shards(job_) : 1;
     step(OpType::kReplicatedGradients, "reduce replicated gradients", kTpStream,
          families_.of(RankGroup::kTp), Bytes((summed + cut - 1) / cut) * sizes.gradient);
   }
-  if (plan_.tied_parameters() > 0 && job_.pp > 1 && (stage_ == 0 || stage_ == job_.pp - 1)) {
+  // Of two directions the first and the last stage have both tables and have added them up above.
+  if (plan_.tied_parameters() > 0 && job_.pp > 1 && !bidirectional_ &&
+      (stage_ == 0 || stage_ == job_.pp - 1)) {
     step(OpType::kTiedEmbedding, "reduce tied embedding", kGlobalStream, families_.embedding(),
-         Bytes(plan_.tied_parameters()) * sizes.gradient);
+         Bytes((plan_.tied_parameters() + cut - 1) / cut) * sizes.gradient);
   }
   const RankGroup copy = sharded ? RankGroup::kWorld : RankGroup::kModel;
   const std::int64_t ranks = sharded ? job_.gpus : job_.tp * job_.pp;

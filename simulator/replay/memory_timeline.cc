@@ -65,6 +65,11 @@ std::vector<Change> changes_of(const Program& program, std::span<const OpTiming>
   for (const auto& [key, of] : all) {
     const auto chunk = static_cast<std::size_t>(key.second);
     const std::int64_t kept = chunk < memory.kept.size() ? memory.kept[chunk].count() : 0;
+    if (of.backward && of.weights && chunk < memory.again.size()) {
+      const std::int64_t again = memory.again[chunk].count();
+      changes.push_back({of.backward->begin, again});
+      changes.push_back({of.weights->end, -again});
+    }
     if (of.forward) {
       changes.push_back({of.forward->begin, kept});
       const std::optional<Pass>& last = of.weights ? of.weights : of.backward;

@@ -99,6 +99,45 @@ TEST(ExactMemory, SchedulesKeepAsManyMicrobatchesAsPublished) {
   }
 }
 
+// What a split backward pass computes again it holds until the weights' part: of two microbatches
+// whose weights wait, 2 (10 + 100).
+TEST(ExactMemory, WhatIsComputedAgainWaitsForTheWeights) {
+  const auto slot = [](bool backward, std::int32_t microbatch, BackwardPart part) {
+    PipelineSlot one;
+    one.backward = backward;
+    one.microbatch = microbatch;
+    one.part = part;
+    return one;
+  };
+  const std::vector<PipelineSlot> slots{
+      slot(false, 0, BackwardPart::kWhole),  slot(true, 0, BackwardPart::kInput),
+      slot(false, 1, BackwardPart::kWhole),  slot(true, 1, BackwardPart::kInput),
+      slot(true, 0, BackwardPart::kWeights), slot(true, 1, BackwardPart::kWeights)};
+  EXPECT_EQ(peak_kept(slots, std::vector<KeptByChunk>{{Bytes(10), Bytes(100)}}), Bytes(220));
+  EXPECT_EQ(peak_kept(slots, std::vector<KeptByChunk>{{Bytes(10), Bytes(0)}}), Bytes(20));
+
+  // Stage s of zb-h1 lets s microbatches wait for their weights' part; with the one whose input's
+  // part has just begun they are s + 1, of two layers each. Before, inputs alone were counted.
+  Job job = gpt_job(1, false);
+  job.gpus = job.pp = 4;
+  job.global_batch = 16 * kBatch;
+  job.model.before.clear();
+  job.model.after.clear();
+  const Bytes layer_input(2 * kSbh);
+  const Bytes again = (layer(job) - layer_input) * 2;
+  job.recompute = Recompute::kFull;
+  for (const StageMemory& memory : memory_by_stage(job)) {
+    EXPECT_EQ(memory.working * 2, again);
+  }
+  job.schedule = "zb-h1";
+  const std::vector<StageMemory> stages = memory_by_stage(job);
+  for (std::int64_t s = 0; s < 4; ++s) {
+    EXPECT_EQ(stages[static_cast<std::size_t>(s)].activations,
+              layer_input * (2 * 4) + again * (s + 1))
+        << s;
+  }
+}
+
 // Where there are many microbatches the order is not written out.
 TEST(ExactMemory, PeaksOfManyMicrobatchesAreThoseOfTheWholeOrder) {
   for (const PipelineSchedule* schedule : pipeline_schedules()) {
@@ -110,9 +149,9 @@ TEST(ExactMemory, PeaksOfManyMicrobatchesAreThoseOfTheWholeOrder) {
         }
         for (std::int64_t rounds = 2; rounds <= 30; rounds += 7) {
           const PipelineShape shape{pp, vpp, rounds * pp};
-          std::vector<Bytes> kept;
+          std::vector<KeptByChunk> kept;
           for (std::int64_t chunk = 0; chunk < schedule->chunks(shape); ++chunk) {
-            kept.emplace_back(1000 + 100 * chunk * chunk);
+            kept.push_back({Bytes(1000 + 100 * chunk * chunk), Bytes(37 * chunk)});
           }
           for (std::int64_t stage = 0; stage < pp; ++stage) {
             EXPECT_EQ(peak_kept(*schedule, shape, stage, kept),

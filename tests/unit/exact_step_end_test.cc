@@ -92,6 +92,32 @@ TEST(ExactStepEnd, FirstAndLastStageAddUpTheTiedEmbedding) {
               IsEmpty());
 }
 
+// A bias of the head is its own; cut gradients are added up by their owners, half of the table
+// each; under DualPipe both tables are on both stages, which add up all that they hold.
+TEST(ExactStepEnd, OfTheTiedTableOnlyWhatARankHoldsIsSummed) {
+  const auto tied = [](const Job& job) {
+    const Workload workload = exact_workload(job, one_us);
+    const OpTable& table = table_of(workload);
+    Bytes bytes;
+    for (const std::int32_t place : places(table, 0, OpType::kTiedEmbedding)) {
+      bytes += at(table, 0, place).bytes;
+    }
+    return bytes;
+  };
+  Job job = gpt_job(2, 2);
+  job.model.after.back().bias = true;
+  EXPECT_EQ(tied(job), Bytes(256 * 64 * 4));
+  job.sharding = Sharding::kZero1;
+  EXPECT_EQ(tied(job), Bytes(256 * 64 * 4));
+  for (const Sharding sharding : {Sharding::kZero2, Sharding::kZero3}) {
+    job.sharding = sharding;
+    EXPECT_EQ(tied(job), Bytes(256 * 64 * 4 / 2));
+  }
+  job.sharding = Sharding::kNone;
+  job.schedule = "dualpipe";
+  EXPECT_EQ(tied(job), Bytes());
+}
+
 // Llama of 4 layers with norms over heads of 16 of queries and keys, tp 2, dp 2. Without sequence
 // parallelism each rank has a part of these norms' gradients alone (Megatron Core sums them with
 // qk_layernorm), with it also of the others', of 128; where gradients are cut over dp, of half.
