@@ -12,11 +12,13 @@ namespace lockstep {
 
 /// What a rank holds, as far as its passes decide when.
 struct RankMemory {
-  Bytes always;              ///< weights, gradients, optimizer state
-  std::vector<Bytes> kept;   ///< per model chunk: from a microbatch's forward pass to the
-                             ///< end of its backward pass
-  std::vector<Bytes> again;  ///< besides, where that is split: from the input part's begin
+  Bytes always;             ///< weights, gradients, optimizer state
+  std::vector<Bytes> kept;  ///< per model chunk: from a microbatch's forward pass to the
+                            ///< end of its backward pass
   Bytes within_forward, within_backward;  ///< besides, while such a pass is under way
+  /// Besides, where backward passes are split: per model chunk, from the input part's begin to the
+  /// weights' part's end.
+  std::vector<Bytes> again = {};
 };
 
 /// From `when` on a rank holds `held`.

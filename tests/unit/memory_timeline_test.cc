@@ -64,6 +64,9 @@ TEST(MemoryTimeline, SplitBackwardPassesKeepUntilTheWeights) {
   EXPECT_EQ(timeline_of(ops, timing, memory).peak, Bytes(20));
   EXPECT_EQ(timeline_of({ops[0], ops[1], ops[2]}, {timing[0], timing[1], timing[2]}, memory).peak,
             Bytes(10));
+  // What the input's part computes again waits for the weights' part, too.
+  EXPECT_EQ(timeline_of(ops, timing, {Bytes(), {Bytes(10)}, Bytes(), Bytes(), {Bytes(7)}}).peak,
+            Bytes(27));
 }
 
 TEST(MemoryTimeline, ChunksKeepWhatIsTheirs) {
