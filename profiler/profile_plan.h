@@ -19,7 +19,7 @@ struct AiobPart {
 };
 
 /// An operator that the exact workload of the job asks a time for, and the kernels that run it
-/// (several where operators with one key are different work).
+/// (several where operators with one key are different kernels).
 struct PlannedOperator {
   std::string name;  ///< the first one's
   std::vector<Kernel> kernels;

@@ -90,12 +90,10 @@ struct Side {
   Time time;
 };
 
-}  // namespace
-
-std::optional<Time> between_measured(const OperatorProfile& profile, const Operator& op,
-                                     Precision precision,
-                                     const std::function<Time(const Operator&)>& model) {
-  const OperatorKey key = key_of(op, precision);
+/// between_measured() among the operators that differ from `key` in sizes alone.
+std::optional<Time> between(const OperatorProfile& profile, const Operator& op,
+                            const OperatorKey& key,
+                            const std::function<Time(const Operator&)>& model) {
   double narrowest = kWidestBracket;
   const Axis* along = nullptr;
   Side low, high;
@@ -137,6 +135,16 @@ std::optional<Time> between_measured(const OperatorProfile& profile, const Opera
       std::log(narrowest);
   return Time::seconds(model(op).seconds() *
                        std::exp((1 - weight) * log_ratio(low) + weight * log_ratio(high)));
+}
+
+}  // namespace
+
+std::optional<Time> between_measured(const OperatorProfile& profile, const Operator& op,
+                                     Precision precision,
+                                     const std::function<Time(const Operator&)>& model) {
+  const OperatorKey key = key_of(op, precision);
+  const std::optional<Time> time = between(profile, op, key, model);
+  return time || !key.work ? time : between(profile, op, of_any_work(key), model);
 }
 
 }  // namespace lockstep

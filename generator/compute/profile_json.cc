@@ -1,5 +1,7 @@
 #include "generator/compute/profile_json.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -34,6 +36,20 @@ const std::vector<KindFields>& kinds() {
   return table;
 }
 
+/// In the order of MemoryWork.
+constexpr std::array<std::string_view, 12> kWorks{
+    "stream", "one-way",   "update",     "layer-norm", "rms-norm",  "activation",
+    "loss",   "embedding", "column-sum", "permute",    "unpermute", "router"};
+
+MemoryWork read_work(const JsonView& view) {
+  const auto found = std::ranges::find(kWorks, std::string_view(view.string()));
+  if (found == kWorks.end()) {
+    throw view.error("unknown work '" + printable(view.string()) + "'")
+        .expected(join(kWorks, ", "));
+  }
+  return static_cast<MemoryWork>(found - kWorks.begin());
+}
+
 const KindFields& fields_of(OperatorKind kind) { return kinds()[static_cast<std::size_t>(kind)]; }
 
 Time time_of(const JsonView& view) {
@@ -65,6 +81,14 @@ OperatorKey read_key(const JsonView& entry) {
     key.causal = entry["causal"].boolean();
     key.backward = entry["backward"].boolean();
     key.fused = !entry.has("fused") || entry["fused"].boolean();
+  }
+  if (key.kind == OperatorKind::kMemory) {
+    allowed.emplace_back("work");
+    if (entry.has("work")) {
+      key.work = read_work(entry["work"]);
+      allowed.emplace_back("backward");
+      key.backward = entry["backward"].boolean();
+    }
   }
   entry.allow_keys(allowed);
   const std::optional<Precision> precision = precision_of(entry["precision"].string());
@@ -108,6 +132,8 @@ OperatorKey key_of(const Operator& op, Precision precision) {
             .expected("bytes from 0 to 2^62");
       }
       key.sizes = {static_cast<std::int64_t>(std::llround(op.bytes))};
+      key.work = op.memory_work;
+      key.backward = op.backward;
       break;
   }
   return key;
@@ -128,8 +154,19 @@ bool is_all_in_its_key(const Operator& op) {
 }
 
 std::optional<TimeDistribution> OperatorProfile::find(const OperatorKey& key) const {
-  const auto found = times.find(key);
+  auto found = times.find(key);
+  if (found == times.end()) {
+    found = times.find(of_any_work(key));
+  }
   return found == times.end() ? std::nullopt : std::optional(found->second);
+}
+
+OperatorKey of_any_work(OperatorKey key) {
+  if (key.kind == OperatorKind::kMemory) {
+    key.work = std::nullopt;
+    key.backward = false;
+  }
+  return key;
 }
 
 OperatorProfile read_profile_json(std::string_view text, const std::string& file) {
@@ -191,6 +228,10 @@ std::string to_profile_json(const OperatorProfile& profile) {
     entry["precision"] = to_text(key.precision);
     for (std::size_t i = 0; i < fields.sizes.size(); ++i) {
       entry[std::string(fields.sizes[i])] = key.sizes[i];
+    }
+    if (key.work) {
+      entry["work"] = kWorks.at(static_cast<std::size_t>(*key.work));
+      entry["backward"] = key.backward;
     }
     if (key.kind == OperatorKind::kAttention) {
       entry["causal"] = key.causal;

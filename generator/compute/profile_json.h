@@ -22,8 +22,10 @@ struct OperatorKey {
   OperatorKind kind = OperatorKind::kMemory;
   Precision precision = Precision::kBf16;
   std::array<std::int64_t, 7> sizes{};
-  bool causal = false, backward = false;  ///< attention only
-  bool fused = true;                      ///< attention only: one kernel that keeps no scores
+  bool causal = false;    ///< attention only
+  bool backward = false;  ///< attention; what is bound by memory, if its work is known
+  bool fused = true;      ///< attention only: one kernel that keeps no scores
+  std::optional<MemoryWork> work = std::nullopt;  ///< what is bound by memory only: nothing, any
   friend auto operator<=>(const OperatorKey&, const OperatorKey&) = default;
 };
 
@@ -43,6 +45,9 @@ struct TimeDistribution {
   friend bool operator==(const TimeDistribution&, const TimeDistribution&) = default;
 };
 
+/// The same bytes whatever is done with them: profiles may leave the work open.
+OperatorKey of_any_work(OperatorKey key);
+
 /// Times of operators measured on one GPU with one set of libraries.
 struct OperatorProfile {
   std::string gpu;     ///< as gpu_spec() knows it, or any other
@@ -50,7 +55,7 @@ struct OperatorProfile {
   std::map<std::string, std::string> libraries;
   std::map<OperatorKey, TimeDistribution> times;
 
-  /// Exactly this operator, or nothing. O(log size).
+  /// Exactly this operator, or one with as many bytes of unknown work, or nothing. O(log size).
   std::optional<TimeDistribution> find(const OperatorKey& key) const;
   friend bool operator==(const OperatorProfile&, const OperatorProfile&) = default;
 };

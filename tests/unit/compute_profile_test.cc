@@ -100,6 +100,29 @@ TEST(Profile, AttentionOfAWindowIsNotTheWholeOne) {
   EXPECT_EQ(read_profile_json(to_profile_json(profile), "p.json"), profile);
 }
 
+// A norm's gradients and a sum of as many bytes take their own times; a row without work is of any.
+TEST(Profile, BytesOfOtherWorkAreAnotherOperator) {
+  Operator op;
+  op.bytes = 4096;
+  op.backward = true;
+  op.memory_work = MemoryWork::kRmsNorm;
+  const std::string any =
+      R"({"kind": "memory", "precision": "bf16", "bytes": 4096, "median_s": 3e-6})";
+  const std::string norm = R"({"kind": "memory", "precision": "bf16", "bytes": 4096,
+      "work": "rms-norm", "backward": true, "median_s": 7e-6})";
+  const OperatorProfile profile = read_profile_json(with_operators(any + "," + norm), "p.json");
+  EXPECT_EQ(read_profile_json(to_profile_json(profile), "p.json"), profile);
+  ComputeTimes times(gpu_spec("H100"), Precision::kBf16, profile);
+  EXPECT_EQ(times(op), Time::us(7));
+  op.backward = false;
+  EXPECT_EQ(times(op), Time::us(3));
+  op.memory_work = MemoryWork::kStream;
+  EXPECT_EQ(times(op), Time::us(3));
+  std::string wrong = norm;
+  EXPECT_THAT(error_of(with_operators(wrong.replace(wrong.find("rms"), 3, "rmx"))),
+              HasSubstr("operators[0].work: unknown work 'rmx-norm'"));
+}
+
 TEST(Profile, Refused) {
   EXPECT_THAT(error_of(R"({"schema": "lockstep-profile/2"})"), HasSubstr("lockstep-profile/1"));
   EXPECT_THAT(error_of(with_operators(kGemm + "," + kGemm)), HasSubstr("operators[1]"));
