@@ -24,7 +24,7 @@ struct BothWays {
 constexpr BothWays both(const MemoryEfficiency& each) { return {each, each}; }
 
 // In the order of MemoryWork.
-constexpr std::array<BothWays, 12> kTable{{
+constexpr std::array<BothWays, kMemoryWorkNames.size()> kTable{{
     both(bound_by_memory(kMemoryEfficiency)),
     both(bound_by_memory(0.955)),
     both(bound_by_memory(0.83)),

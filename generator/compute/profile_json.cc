@@ -1,7 +1,6 @@
 #include "generator/compute/profile_json.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -36,18 +35,13 @@ const std::vector<KindFields>& kinds() {
   return table;
 }
 
-/// In the order of MemoryWork.
-constexpr std::array<std::string_view, 12> kWorks{
-    "stream", "one-way",   "update",     "layer-norm", "rms-norm",  "activation",
-    "loss",   "embedding", "column-sum", "permute",    "unpermute", "router"};
-
 MemoryWork read_work(const JsonView& view) {
-  const auto found = std::ranges::find(kWorks, std::string_view(view.string()));
-  if (found == kWorks.end()) {
+  const auto found = std::ranges::find(kMemoryWorkNames, std::string_view(view.string()));
+  if (found == kMemoryWorkNames.end()) {
     throw view.error("unknown work '" + printable(view.string()) + "'")
-        .expected(join(kWorks, ", "));
+        .expected(join(kMemoryWorkNames, ", "));
   }
-  return static_cast<MemoryWork>(found - kWorks.begin());
+  return static_cast<MemoryWork>(found - kMemoryWorkNames.begin());
 }
 
 const KindFields& fields_of(OperatorKind kind) { return kinds()[static_cast<std::size_t>(kind)]; }
@@ -230,7 +224,7 @@ std::string to_profile_json(const OperatorProfile& profile) {
       entry[std::string(fields.sizes[i])] = key.sizes[i];
     }
     if (key.work) {
-      entry["work"] = kWorks.at(static_cast<std::size_t>(*key.work));
+      entry["work"] = kMemoryWorkNames.at(static_cast<std::size_t>(*key.work));
       entry["backward"] = key.backward;
     }
     if (key.kind == OperatorKind::kAttention) {

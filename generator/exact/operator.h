@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lockstep {
 
@@ -25,6 +27,11 @@ enum class MemoryWork : std::uint8_t {
   kUnpermute,   ///< weighted sums of experts' copies; backward their copies
   kRouter,      ///< softmax and top-k over experts
 };
+
+/// Their names in files, in that order.
+inline constexpr std::array<std::string_view, 12> kMemoryWorkNames{
+    "stream", "one-way",   "update",     "layer-norm", "rms-norm",  "activation",
+    "loss",   "embedding", "column-sum", "permute",    "unpermute", "router"};
 
 /// Which kernels compute attention without keeping scores.
 enum class FlashKernels : std::uint8_t {

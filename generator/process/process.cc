@@ -52,7 +52,7 @@ const std::vector<KindKeys>& kinds() {
       {"comm", Kind::kComm, {"group", "bytes", "overlap", "type"}},
       {"send", Kind::kSend, {"bytes"}},
       {"recv", Kind::kReceive, {"bytes"}},
-      {"compute", Kind::kCompute, {"flops", "bytes", "type"}},
+      {"compute", Kind::kCompute, {"flops", "bytes", "work", "type"}},
       {"run", Kind::kRun, {}},
       {"each", Kind::kEach, {"items", "experts"}},
       {"repeat", Kind::kRepeat, {"items"}},
@@ -214,6 +214,9 @@ class Reader {
         }
         item.flops = fields.has("flops") ? expression(fields, "flops") : ProcessExpression{"0", {}};
         item.bytes = fields.has("bytes") ? expression(fields, "bytes") : ProcessExpression{"0", {}};
+        if (fields.has("work")) {
+          item.work = static_cast<MemoryWork>(fields.choice("work", kMemoryWorkNames));
+        }
         return;
       case Kind::kRun:
         if ((fields.choice("run", kRuns) == 1) != in_unit) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "generator/exact/groups.h"
+#include "generator/exact/operator.h"
 #include "generator/model/expression.h"
 #include "workloads/comm.h"
 #include "workloads/op_type.h"
@@ -48,9 +49,10 @@ struct ProcessItem {
   ProcessGroup group;
   bool next = true;  ///< send, receive: the stage after, not the one before
   ProcessExpression bytes, flops, times;
-  bool overlap = false;  ///< what follows does not wait
-  bool buckets = false;  ///< kEach: buckets; kRun: always of units
-  bool experts = false;  ///< kEach buckets: those of the experts' parameters
+  MemoryWork work = MemoryWork::kStream;  ///< kCompute
+  bool overlap = false;                   ///< what follows does not wait
+  bool buckets = false;                   ///< kEach: buckets; kRun: always of units
+  bool experts = false;                   ///< kEach buckets: those of the experts' parameters
   std::vector<ProcessItem> items;
 };
 

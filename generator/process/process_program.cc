@@ -232,6 +232,7 @@ void ProcessProgram::compute(const ProcessItem& item) {
   };
   work.flops = amount(item.flops);
   work.bytes = amount(item.bytes);
+  work.memory_work = item.work;
   work.element_bytes = 4;
   Op op;
   op.name = prefix_ + item.name;
