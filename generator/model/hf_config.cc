@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "generator/model/hf_layer_types.h"
 #include "generator/model/hf_types.h"
 #include "generator/model/model_file.h"
 #include "generator/model/zoo.h"
@@ -112,11 +113,13 @@ Model parse_hf_config(std::string_view text, const std::string& file, const Vari
     type.adapt(config, variables);
   }
   fill_heads(type, variables);
+  const auto layers = static_cast<std::int64_t>(variables.at("layers"));
   for (const auto& [name, value] : given) {
     variables[name] = value;
   }
   Model model = with_context(fmt::format("while making the {} of {}", type.name, printable(file)),
                              [&] { return find_model(type.architecture, variables); });
+  check_hf_layer_types(config, layers, model);
   model.name = type.name;
   model.source = file;
   return model;

@@ -136,7 +136,7 @@ std::vector<HfType> hf_types() {
   const HfField shared_experts{"n_shared_experts", "shared_experts", false};
   const HfField qkv_bias{"attention_bias", "qkv_bias", false};
   const HfField out_bias{"attention_bias", "out_bias", false};
-  const std::vector<HfDemand> all_sparse{{"decoder_sparse_step", 1}};
+  const std::vector<HfDemand> all_sparse{{"decoder_sparse_step", 1}, {"use_sliding_window", 0}};
   const std::vector<HfDemand> each_sparse{{"moe_layer_freq", 1}};
   const std::vector<HfDemand> no_bias{{"attention_bias", 0}};
   const Fields deepseek = decoder({first_dense,
