@@ -1,5 +1,6 @@
 #include "app/generate_exact.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <set>
@@ -158,6 +159,20 @@ void warn_of_cut_norms(const Job& job, Warnings& warnings) {
   }
 }
 
+/// Stages behind the encoder pass its output on beside their own (Megatron-LM, schedules.py,
+/// get_tensor_shapes), which is not modelled.
+void warn_of_cut_cross_attention(const Job& job, Warnings& warnings) {
+  for (const LayerBlock& block : job.model.blocks) {
+    const auto cross = std::ranges::find(block.modules, true, &Module::cross);
+    if (job.pp > 1 && cross != block.modules.end()) {
+      warnings.add(fmt::format(
+          "{} reads the encoder's output, which the messages between pp {} stages leave out",
+          printable(cross->name), job.pp));
+      return;
+    }
+  }
+}
+
 /// The process that is named, or the model file's own.
 std::optional<Process> process_of(const ArgValues& args) {
   if (args.given("process")) {
@@ -201,6 +216,7 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   exact.job.model = model_of(args, launch ? &*launch : nullptr);
   fit_positions(args, exact.job, warnings);
   warn_of_cut_norms(exact.job, warnings);
+  warn_of_cut_cross_attention(exact.job, warnings);
   if (args.given("fp8_recipe") && exact.job.precision != Precision::kFp8) {
     warnings.add(fmt::format("--fp8_recipe changes nothing: products are in {} (--precision)",
                              to_text(exact.job.precision)));

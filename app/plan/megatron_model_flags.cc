@@ -24,7 +24,7 @@ bool same(const std::vector<Module>& a, const std::vector<Module>& b) {
            x.head_dim == y.head_dim && x.value_dim == y.value_dim && x.window == y.window &&
            x.causal == y.causal && x.experts == y.experts && x.topk == y.topk &&
            x.expert_ffn == y.expert_ffn && x.shared_ffn == y.shared_ffn && x.gated == y.gated &&
-           x.router_bias == y.router_bias && x.parallel == y.parallel &&
+           x.router_bias == y.router_bias && x.parallel == y.parallel && x.cross == y.cross &&
            (x.kind != ModuleKind::kNorm || x.rms == y.rms);
   });
 }

@@ -18,7 +18,8 @@ std::vector<SharedInput> shared_inputs(std::span<const Module> modules) {
     } else if (!reads_columns(module)) {
       plain_output = module.kind == ModuleKind::kNorm ? plain_output : 0;
     } else {
-      const bool shares = i > 0 && reads_columns(modules[i - 1]) && modules[i - 1].in == module.in;
+      const bool shares = i > 0 && reads_columns(modules[i - 1]) &&
+                          modules[i - 1].in == module.in && modules[i - 1].cross == module.cross;
       inputs[i].width = std::max(plain_output, module.in);
       inputs[i].operand_width = module.in;
       inputs[i].first = !shares;

@@ -22,7 +22,8 @@ bool reads_columns(const Module& module);
 /// By module; only what reads_columns() says something about is meaningful. A column linear behind
 /// a plain one reads that one's output; what of it the linear does not multiply is gathered beside
 /// (DeepSeek's compressed keys and values, and the rotary part of the keys: Megatron Core,
-/// multi_latent_attention.py); linears side by side that read the same width share.
+/// multi_latent_attention.py); linears side by side that read the same width share, unless one
+/// reads the encoder's output and the other does not.
 std::vector<SharedInput> shared_inputs(std::span<const Module> modules);
 
 }  // namespace lockstep

@@ -9,7 +9,14 @@ namespace {
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
 constexpr auto kFlags = std::to_array<ArgSpec>({
-    {"num_layers", "", ArgKind::kInteger, "", "layers, in place of the model's", {}, 1, kMaxSize},
+    {"num_layers",
+     "",
+     ArgKind::kInteger,
+     "",
+     "layers, in place of the model's; of T5 those of the encoder and of the decoder, each",
+     {},
+     1,
+     kMaxSize},
     {"hidden_size", "", ArgKind::kInteger, "", "likewise its width", {}, 1, kMaxSize},
     {"num_attention_heads", "", ArgKind::kInteger, "", "its attention heads", {}, 1, kMaxSize},
     {"num_query_groups",

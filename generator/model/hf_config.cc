@@ -114,6 +114,9 @@ Model parse_hf_config(std::string_view text, const std::string& file, const Vari
   }
   fill_heads(type, variables);
   const auto layers = static_cast<std::int64_t>(variables.at("layers"));
+  if (given.contains("layers")) {
+    variables.erase("decoder_layers");  // as many
+  }
   for (const auto& [name, value] : given) {
     variables[name] = value;
   }

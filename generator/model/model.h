@@ -42,6 +42,8 @@ struct Module {
   std::string in_text, out_text;  ///< of linears, heads, embeddings: as the file has them
   bool bias = false;
   bool shared = false;  ///< its parameters are those of an earlier module (tied head)
+  // kColumnLinear
+  bool cross = false;  ///< reads the encoder's output, not what stands before it
   // kRowLinear
   bool parallel = false;  ///< added to the next row linear's output and reduced with it
   // kNorm

@@ -24,8 +24,16 @@ std::string count_text(double count) {
 struct Row {
   ZooEntry entry;
   ParameterTotals parameters;
-  std::int64_t layers = 0, hidden = 0;
+  std::int64_t layers = 0;  ///< of all blocks
+  std::int64_t each = 0;    ///< as --num-layers gives them: of encoder and decoder each
+  std::int64_t hidden = 0;
 };
+
+/// "32", or the encoder's and the decoder's: "24+24".
+std::string layers_text(const Row& row) {
+  return row.layers == row.each ? fmt::format("{}", row.layers)
+                                : fmt::format("{}+{}", row.each, row.layers - row.each);
+}
 
 std::vector<Row> rows_of_zoo() {
   std::vector<Row> rows;
@@ -33,6 +41,7 @@ std::vector<Row> rows_of_zoo() {
     const Model model = find_model(entry.name);
     Row& row = rows.emplace_back(Row{entry, model_parameters(model)});
     row.hidden = static_cast<std::int64_t>(model.variables.at("hidden"));
+    row.each = static_cast<std::int64_t>(model.variables.at("layers"));
     for (const LayerBlock& block : model.blocks) {
       row.layers += block.layers;
     }
@@ -49,7 +58,7 @@ std::string model_table() {
     const ZooEntry& entry = row.entry;
     text += fmt::format("{:<18} {:>11} {:>11} {:>7} {:>7}  {}", entry.name,
                         count_text(row.parameters.total), count_text(row.parameters.active),
-                        row.layers, row.hidden, entry.architecture);
+                        layers_text(row), row.hidden, entry.architecture);
     const std::vector<std::string_view> aliases(entry.aliases.begin(), entry.aliases.end());
     text += aliases.empty() ? "\n" : fmt::format(", also {}\n", join(aliases, ", "));
   }
@@ -65,6 +74,7 @@ Json models_json() {
                       {"parameters", row.parameters.total},
                       {"active_parameters", row.parameters.active},
                       {"layers", row.layers},
+                      {"num_layers", row.each},
                       {"hidden", row.hidden}});
   }
   return {{"schema", "lockstep-models/1"}, {"models", std::move(models)}};

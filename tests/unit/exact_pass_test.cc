@@ -113,6 +113,23 @@ TEST(ExactPass, ContextParallelAttention) {
               ElementsAre("alltoall 1 cp", "alltoall 3 cp"));
 }
 
+// Queries are of the decoder's stream, keys and values of the encoder's output: neither shares the
+// other's gathering nor its gradient's reduction.
+TEST(ExactPass, CrossAttentionReadsTwoInputs) {
+  std::vector<Module> modules{
+      testing::linear(ModuleKind::kColumnLinear, "cross.q", kHidden, kHidden),
+      testing::linear(ModuleKind::kColumnLinear, "cross.kv", kHidden, 2 * kHidden)};
+  EXPECT_THAT(transfers(forward_pass(modules, options(4, true))), ElementsAre("allgather 1 tp"));
+  modules[1].cross = true;
+  EXPECT_THAT(transfers(forward_pass(modules, options(4, true))),
+              ElementsAre("allgather 1 tp", "allgather 1 tp"));
+  EXPECT_THAT(
+      transfers(backward_pass(modules, options(4, true))),
+      ElementsAre("allgather 1 tp", "reducescatter 1 tp", "allgather 1 tp", "reducescatter 1 tp"));
+  EXPECT_THAT(transfers(backward_pass(modules, options(4, false))),
+              ElementsAre("allreduce 1 tp", "allreduce 1 tp"));
+}
+
 // On 3 ranks: two rounds of keys and values (steps 0 and 1, 3 and 4), three parts (2, 7, 10), and
 // two rounds of gradients (5 and 6, 8 and 9), the last beside the last part, with which nothing is
 // left to send.

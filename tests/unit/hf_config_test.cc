@@ -105,6 +105,17 @@ TEST(HfConfig, GatedT5) {
             76'961'152);
 }
 
+/// --num-layers is of encoder and decoder each, also where the config names both.
+TEST(HfConfig, LayersOfT5AreOfEncoderAndDecoderEach) {
+  const Model model = parse_hf_config(
+      R"({"model_type": "t5", "d_model": 512, "num_layers": 8, "num_decoder_layers": 8,
+          "num_heads": 6, "d_kv": 64, "d_ff": 1024, "vocab_size": 32128})",
+      "config.json", {{"layers", 4}});
+  ASSERT_EQ(model.blocks.size(), 2U);
+  EXPECT_EQ(model.blocks[0].layers, 4);
+  EXPECT_EQ(model.blocks[1].layers, 4);
+}
+
 /// The defaults of Hugging Face, not those of our architecture, stand in for what is absent.
 TEST(HfConfig, AbsentHeadsFollowFromTheOthers) {
   const Model model =
