@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -71,6 +72,12 @@ void check_attention(const Module& module, const Job& job) {
                                                        ranks_for_tp(job)))));
   }
   if (job.cp > 1 && job.context_comm == ContextComm::kAllToAll) {
+    if (module.kv_heads < module.heads) {
+      check_divides(
+          job.cp, "--cp", std::max<std::int64_t>(1, module.kv_heads / job.tp),
+          fmt::format("the key-value heads of {} on a rank, as all-to-all needs", module.name),
+          ranks_for_cp(job));
+    }
     check_divides(job.cp, "--cp", module.heads / job.tp,
                   fmt::format("the heads of {} on a rank, as all-to-all needs", module.name),
                   ranks_for_cp(job));

@@ -52,7 +52,9 @@ set(exact_rules
   "two_models|--model llama3-8b --model-file x --gpus 8|--model: more than one model is named"
   "sizes|--model llama3-8b --gpus 8 --num-attention-heads 12|is no whole number|with the sizes on the command line: heads = 12"
   "sizes_unknown|--model deepseek-v3 --gpus 8 --num-query-groups 4|the model has no variable 'kv_heads'"
-  "all_to_all_heads|--model llama3-8b --gpus 64 --tp 8 --cp 8 --context-comm a2a|--cp: 8 does not divide the heads of attention.core on a rank|nearest: 4"
+  "all_to_all_heads|--model gpt3-175b --gpus 64 --tp 8 --cp 8 --context-comm a2a|--cp: 8 does not divide the heads of attention.core on a rank, as all-to-all needs .12.|nearest: 4"
+  "all_to_all_groups|--model llama3-8b --gpus 64 --tp 2 --cp 8 --context-comm a2a|--cp: 8 does not divide the key-value heads of attention.core on a rank, as all-to-all needs .4.|nearest: 4"
+  "all_to_all_one_group|--model llama3-8b --gpus 64 --tp 16 --cp 2 --context-comm a2a|--cp: 2 does not divide the key-value heads of attention.core on a rank, as all-to-all needs .1.|nearest: 1"
 )
 set(aicb_rules
   "world|simai-training --world_size 12 --tp 8|--world_size: 12 GPUs cannot be cut into tp x pp = 8 x 1|8 or 16|or --tp 6 or 12"

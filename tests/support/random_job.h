@@ -34,8 +34,8 @@ inline Job random_job(Rng& rng) {
     const std::int64_t unit = std::lcm(stage, job.ep * etp);
     job.gpus = unit * job.pp;
   }
-  job.model = llama(rng.between(job.pp * job.vpp, 14), 64, 8, pick<std::int64_t>(rng, {2, 8}), 128,
-                    256, moe ? 8 : 0);
+  const auto kv_heads = pick<std::int64_t>(rng, {2, 8});
+  job.model = llama(rng.between(job.pp * job.vpp, 14), 64, 8, kv_heads, 128, 256, moe ? 8 : 0);
   job.seq = 64;
   job.micro_batch = rng.between(1, 2);
   job.global_batch =
@@ -48,6 +48,9 @@ inline Job random_job(Rng& rng) {
   job.sharding = pick(rng, {Sharding::kNone, Sharding::kZero1, Sharding::kZero2, Sharding::kZero3});
   job.context_comm =
       pick(rng, {ContextComm::kRing, ContextComm::kAllGather, ContextComm::kAllToAll});
+  if (kv_heads / job.tp < job.cp && job.context_comm == ContextComm::kAllToAll) {
+    job.context_comm = ContextComm::kRing;  // which cuts no heads
+  }
   job.gradient_bucket = pick<std::int64_t>(rng, {0, 1, 20'000});
   job.overlap_gradients = rng.below(2) == 0;
   job.overlap_parameters = rng.below(2) == 0;
