@@ -37,8 +37,9 @@ constexpr auto kSame = std::to_array<SameFlag>({
 });
 
 /// Flags that change the step in a way that we do not follow, and what we do in their place.
+/// `otherwise` is a default, which changes nothing.
 struct Unmodelled {
-  std::string_view flag, instead;
+  std::string_view flag, instead, otherwise = {};
 };
 constexpr auto kUnmodelled = std::to_array<Unmodelled>({
     {"tp-comm-overlap-cfg", "its pieces are those of Transformer Engine's defaults"},
@@ -63,6 +64,22 @@ constexpr auto kUnmodelled = std::to_array<Unmodelled>({
     {"heterogeneous-layers-config-path", "all layers are alike"},
     {"spec", "layers are those of a GPT"},
     {"yaml-cfg", "the YAML file is not read"},
+    {"window-size", "all layers have full attention"},
+    {"window-attn-skip-freq", "all layers have full attention"},
+    {"attention-output-gate", "attention's output has no gate"},
+    {"fp32-residual-connection", "residuals are in the precision of the other flags"},
+    {"main-grads-dtype", "gradients are as --grad-reduce-in-bf16 says", "fp32"},
+    {"main-params-dtype", "the optimizer's parameters are in fp32", "fp32"},
+    {"exp-avg-dtype", "the optimizer's moments are in fp32", "fp32"},
+    {"exp-avg-sq-dtype", "the optimizer's moments are in fp32", "fp32"},
+    {"no-fp8-wgrad", "weight gradients are in fp8 as the other products"},
+    {"standalone-embedding-stage", "the embedding is on the stage of the first layers"},
+    {"distribute-saved-activations", "each tensor-parallel rank keeps the whole input of a layer"},
+    {"ddp-num-buckets", "buckets are as large as --ddp-bucket-size says"},
+    {"torch-fsdp2-no-reshard-after-forward", "parameters are gathered again for the backward pass"},
+    {"moe-latent-size", "experts read what the layers do"},
+    {"hybrid-override-pattern", "layers are those of a GPT"},
+    {"is-hybrid-model", "layers are those of a GPT"},
     {"moe-extended-tp", "experts are cut as --expert-tensor-parallel-size says"},
 });
 
@@ -93,6 +110,7 @@ class JobReader {
     read_overlap();
     read_schedule();
     read_virtual_stages();
+    warn_of_interleaving();
     read_order();
     read_recompute();
     read_precision();
@@ -103,7 +121,8 @@ class JobReader {
       launch_.pass_over(flag);
     }
     for (const Unmodelled& flag : kUnmodelled) {
-      if (launch_.has(flag.flag)) {
+      if (launch_.has(flag.flag) &&
+          (flag.otherwise.empty() || launch_.text(flag.flag) != flag.otherwise)) {
         warn(flag.flag, "is not modelled", flag.instead);
       }
     }
@@ -176,6 +195,26 @@ class JobReader {
           .hint("--vpp N in its place: N chunks a stage");
     }
     args_.set("vpp", std::to_string(stage / *each));
+  }
+
+  /// Flags of chunks that are interleaved, without effect elsewhere. A group of as many
+  /// microbatches as stages is Megatron-LM's default.
+  void warn_of_interleaving() {
+    const std::string_view group = "microbatch-group-size-per-virtual-pipeline-stage";
+    const std::string_view apart = "no-overlap-p2p-communication";
+    const auto size = launch_.whole(group, 1, "schedule");
+    const bool without = launch_.has(apart);
+    if (args_.integer("vpp") < 2) {
+      return;
+    }
+    const std::int64_t pp = args_.integer("pp");
+    if (size && *size != pp) {
+      warn(group, fmt::format("{} is not modelled", *size),
+           fmt::format("groups are of as many microbatches as stages, {}", pp));
+    }
+    if (without) {
+      warn(apart, "is not modelled", "messages between stages run beside computation");
+    }
   }
 
   void read_order() {

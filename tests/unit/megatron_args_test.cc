@@ -1,4 +1,5 @@
 // Launches of Megatron-LM as jobs and models of ours.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -181,11 +182,41 @@ TEST(MegatronArgs, GpusComeFromTheLauncher) {
               HasSubstr("train.sh:1: --nproc_per_node: 'gpu' does not say how many"));
 }
 
+TEST(MegatronArgs, WarnsOfFlagsOfInterleavingWhereChunksAreInterleaved) {
+  const auto warnings = [](const std::string& flags) {
+    return job_of(std::string(kSmall) + "--pipeline-model-parallel-size 2 " + flags).warnings;
+  };
+  const std::string chunks = "--num-layers-per-virtual-pipeline-stage 1 ";
+  const std::string group = "--microbatch-group-size-per-virtual-pipeline-stage ";
+  const std::string apart = "--no-overlap-p2p-communication";
+  EXPECT_THAT(warnings(chunks + group + "4"),
+              ElementsAre(HasSubstr(group + "4 is not modelled: groups are of as many "
+                                            "microbatches as stages, 2")));
+  EXPECT_THAT(warnings(chunks + apart), ElementsAre(HasSubstr(apart + " is not modelled")));
+  EXPECT_THAT(warnings(chunks + group + "2"), IsEmpty());
+  EXPECT_THAT(warnings(group + "4 " + apart), IsEmpty());
+}
+
 TEST(MegatronArgs, WarnsOfWhatIsNotModelled) {
   EXPECT_THAT(job_of(std::string(kSmall) + "\\\n --mtp-num-layers 1 --rampup-batch-size 16 16 100")
                   .warnings,
               ElementsAre(HasSubstr("train.sh:2: --rampup-batch-size is not modelled: the batch"),
                           HasSubstr("train.sh:2: --mtp-num-layers is not modelled")));
+  for (const char* flag :
+       {"window-size 127 0", "window-attn-skip-freq 2", "attention-output-gate",
+        "fp32-residual-connection", "main-grads-dtype bf16", "main-params-dtype fp16",
+        "exp-avg-dtype bf16", "exp-avg-sq-dtype fp8", "no-fp8-wgrad", "standalone-embedding-stage",
+        "distribute-saved-activations", "ddp-num-buckets 4", "torch-fsdp2-no-reshard-after-forward",
+        "moe-latent-size 512", "hybrid-override-pattern M*-", "is-hybrid-model"}) {
+    const std::string_view name =
+        std::string_view(flag).substr(0, std::string_view(flag).find(' '));
+    EXPECT_THAT(job_of(fmt::format("{}--{}", kSmall, flag)).warnings,
+                ElementsAre(HasSubstr(fmt::format("train.sh:1: --{} is not modelled: ", name))));
+  }
+  EXPECT_THAT(job_of(std::string(kSmall) + "--main-grads-dtype fp32 --main-params-dtype fp32 "
+                                           "--exp-avg-dtype fp32 --exp-avg-sq-dtype fp32")
+                  .warnings,
+              IsEmpty());
   EXPECT_THAT(job_of(std::string(kSmall) + "--recompute-granularity full --recompute-method block "
                                            "--recompute-num-layers 2 --optimizer sgd")
                   .warnings,
