@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -291,6 +292,17 @@ ExactJob exact_job(const AicbJob& aicb) {
   return worked_out(std::move(exact));
 }
 
+namespace {
+
+/// What tells operators apart: layers of one name may differ, as those with a window do from those
+/// without.
+auto what_it_does(const Operator& op) {
+  return std::tuple(op.name, op.kind, op.m, op.n, op.k, op.groups, op.heads, op.queries, op.keys,
+                    op.flops, op.bytes);
+}
+
+}  // namespace
+
 ComputeTimes compute_times_of(const ExactJob& exact) {
   std::optional<OperatorProfile> profile;
   if (!exact.profile.empty()) {
@@ -307,10 +319,10 @@ ComputeTimes compute_times_of(const ExactJob& exact) {
 
 ProcessWorkload exact_workload_of(ExactJob& exact) {
   ComputeTimes times = compute_times_of(exact);
-  std::set<std::string> known;
+  std::set<decltype(what_it_does(Operator()))> known;
   const auto timed = [&](const Operator& op) {
     const Time time = times(op);
-    if (known.insert(op.name).second) {
+    if (known.insert(what_it_does(op)).second) {
       exact.operators.push_back({op, time});
     }
     return time;

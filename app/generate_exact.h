@@ -34,7 +34,7 @@ struct ExactJob {
   std::optional<Process> process;        ///< nothing: the built-in step
   bool with_init = false;                ///< the process's init items too
   bool gpu_type_given = false;           ///< by a flag; else job.gpu_type is a default
-  std::vector<TimedOperator> operators;  ///< each name once; of exact_workload_of()
+  std::vector<TimedOperator> operators;  ///< each name and size once; of exact_workload_of()
 };
 
 /// All flags that describe a job: where it comes from, the model's sizes, job_flags().
