@@ -23,14 +23,20 @@ struct Occurrence {
   std::int32_t rank = 0;
   double duration_s = 0, wait_s = 0;
 };
-struct Ops {
+using Ops = std::vector<Occurrence>;  // in time
+
+/// What is compared with the same of the other run. A table of layers calls the computation and the
+/// collective of a phase alike.
+struct OpKey {
+  std::string name;
   OpKind kind = OpKind::kCompute;
-  std::vector<Occurrence> occurrences;  // in time
+
+  auto operator<=>(const OpKey&) const = default;
 };
 
 struct Run {
   const std::vector<PhysicalLog>* logs = nullptr;
-  std::map<std::string, Ops> ops;
+  std::map<OpKey, Ops> ops;
   std::set<std::int32_t> ranks;
   double rank_steps = 1;  ///< that sums are divided by
   StepTimes times;
@@ -111,9 +117,8 @@ Run run_of(const std::vector<PhysicalLog>& logs) {
         ++outside;
         continue;
       }
-      Ops& ops = run.ops[logs[i].names[static_cast<std::size_t>(row.name)]];
-      ops.kind = row.kind;
-      ops.occurrences.push_back({{i, k}, row.rank, row.duration_s, waits[i][k]});
+      Ops& ops = run.ops[{logs[i].names[static_cast<std::size_t>(row.name)], row.kind}];
+      ops.push_back({{i, k}, row.rank, row.duration_s, waits[i][k]});
       run.ranks.insert(row.rank);
     }
   }
@@ -133,9 +138,27 @@ Run run_of(const std::vector<PhysicalLog>& logs) {
   return run;
 }
 
+const char* word_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::kCompute:
+      return "compute";
+    case OpKind::kCommunication:
+      return "communication";
+    case OpKind::kCopy:
+      return "copy";
+    case OpKind::kWait:
+      return "wait";
+    case OpKind::kHost:
+      return "host";
+    case OpKind::kWhole:
+      break;
+  }
+  return "whole";
+}
+
 double seconds_of(const Ops& ops) {
   double total = 0;
-  for (const Occurrence& occurrence : ops.occurrences) {
+  for (const Occurrence& occurrence : ops) {
     total += occurrence.duration_s;
   }
   return total;
@@ -144,9 +167,9 @@ double seconds_of(const Ops& ops) {
 StepSplit split_of(const Run& run) {
   StepSplit split;
   const double parts = run.rank_steps;
-  for (const auto& [name, ops] : run.ops) {
-    for (const Occurrence& one : ops.occurrences) {
-      switch (ops.kind) {
+  for (const auto& [key, ops] : run.ops) {
+    for (const Occurrence& one : ops) {
+      switch (key.kind) {
         case OpKind::kCompute:
           split.compute_s += one.duration_s / parts;
           break;
@@ -178,9 +201,9 @@ std::string plain_name(const OpRow& op) {
 /// The plain names of communications whose own name the other run does not have.
 std::set<std::string> plain_names(const Run& run, const Run& other) {
   std::set<std::string> names;
-  for (const auto& [name, ops] : run.ops) {
-    if (ops.kind == OpKind::kCommunication && !other.ops.contains(name)) {
-      for (const Occurrence& one : ops.occurrences) {
+  for (const auto& [key, ops] : run.ops) {
+    if (key.kind == OpKind::kCommunication && !other.ops.contains(key)) {
+      for (const Occurrence& one : ops) {
         const OpRow& row = (*run.logs)[one.place.log].ops[one.place.op];
         if (row.op != CommType::kNone) {
           names.insert(plain_name(row));
@@ -194,14 +217,13 @@ std::set<std::string> plain_names(const Run& run, const Run& other) {
 /// Calls communications whose name the other run does not have by plain names that both have.
 void rename(Run& run, const std::set<std::string>& missing, const std::set<std::string>& common) {
   for (const std::string& name : missing) {
-    const Ops ops = std::move(run.ops.at(name));
-    run.ops.erase(name);
-    for (const Occurrence& one : ops.occurrences) {
+    const auto found = run.ops.find({name, OpKind::kCommunication});
+    const Ops ops = std::move(found->second);
+    run.ops.erase(found);
+    for (const Occurrence& one : ops) {
       const OpRow& row = (*run.logs)[one.place.log].ops[one.place.op];
       const std::string plain = row.op == CommType::kNone ? name : plain_name(row);
-      Ops& own = run.ops[common.contains(plain) ? plain : name];
-      own.kind = ops.kind;
-      own.occurrences.push_back(one);
+      run.ops[{common.contains(plain) ? plain : name, OpKind::kCommunication}].push_back(one);
     }
   }
 }
@@ -212,9 +234,9 @@ void name_alike(Run& a, Run& b) {
   std::ranges::set_intersection(in_a, in_b, std::inserter(common, common.end()));
   const auto missing = [](const Run& run, const Run& other) {
     std::set<std::string> names;
-    for (const auto& [name, ops] : run.ops) {
-      if (ops.kind == OpKind::kCommunication && !other.ops.contains(name)) {
-        names.insert(name);
+    for (const auto& [key, ops] : run.ops) {
+      if (key.kind == OpKind::kCommunication && !other.ops.contains(key)) {
+        names.insert(key.name);
       }
     }
     return names;
@@ -226,7 +248,7 @@ void name_alike(Run& a, Run& b) {
 
 std::map<std::int32_t, std::size_t> counts_of(const Ops& ops) {
   std::map<std::int32_t, std::size_t> counts;
-  for (const Occurrence& one : ops.occurrences) {
+  for (const Occurrence& one : ops) {
     ++counts[one.rank];
   }
   return counts;
@@ -266,28 +288,32 @@ StepComparison compare_steps(const std::vector<PhysicalLog>& first,
   add_notes("first", a, b, result.notes);
   add_notes("second", b, a, result.notes);
   name_alike(a, b);
-  std::set<std::string> names;
+  std::set<OpKey> keys;
+  std::map<std::string, std::set<OpKind>> kinds;
   for (const Run* run : {&a, &b}) {
-    for (const auto& [name, ops] : run->ops) {
-      names.insert(name);
+    for (const auto& [key, ops] : run->ops) {
+      keys.insert(key);
+      kinds[key.name].insert(key.kind);
     }
   }
   const auto share = [](const Run& run, const Ops& ops) {
     return seconds_of(ops) / run.rank_steps;
   };
-  for (const std::string& name : names) {
+  for (const OpKey& key : keys) {
     OpDifference difference;
-    difference.name = name;
-    const auto in_a = a.ops.find(name), in_b = b.ops.find(name);
+    difference.name = kinds[key.name].size() == 1
+                          ? key.name
+                          : fmt::format("{} ({})", key.name, word_of(key.kind));
+    const auto in_a = a.ops.find(key), in_b = b.ops.find(key);
     std::map<std::int32_t, std::size_t> counts;
     if (in_a != a.ops.end()) {
-      difference.first_count = in_a->second.occurrences.size();
+      difference.first_count = in_a->second.size();
       difference.first_s = share(a, in_a->second);
       counts = counts_of(in_a->second);
     }
     std::size_t both = 0;
     if (in_b != b.ops.end()) {
-      difference.second_count = in_b->second.occurrences.size();
+      difference.second_count = in_b->second.size();
       difference.second_s = share(b, in_b->second);
       for (const auto& [rank, count] : counts_of(in_b->second)) {
         const auto other = counts.find(rank);

@@ -15,7 +15,7 @@ struct StepSplit {
 
 /// One kind of operation (kernel, collective) in both runs, seconds a rank and step.
 struct OpDifference {
-  std::string name;
+  std::string name;  ///< "embedding (communication)" where a computation is called so, too
   std::size_t first_count = 0, second_count = 0;
   double first_s = 0, second_s = 0;
 };
@@ -41,12 +41,12 @@ struct StepComparison {
 };
 
 /// Lays two runs of a step side by side, measured or simulated, each of one or more logs (ranks).
-/// The k-th operation of a name on a rank belongs to the k-th of that name on the same rank of the
-/// other run; collectives whose name the other run does not know, to those of the same operation
-/// and size. A communication waits until the last of its ranks (join_ranks) has begun the same one,
-/// and transfers from then on; where only one rank is known all of it is transfer. Logs that hold
-/// the times of steps alone (MLPerf's) are compared by these. ERRORS: a run of neither operations
-/// nor steps. O(n log n).
+/// The k-th operation of a name and kind on a rank belongs to the k-th of these on the same rank of
+/// the other run; collectives whose name the other run does not know, to those of the same
+/// operation and size. A communication waits until the last of its ranks (join_ranks) has begun the
+/// same one, and transfers from then on; where only one rank is known all of it is transfer. Logs
+/// that hold the times of steps alone (MLPerf's) are compared by these. ERRORS: a run of neither
+/// operations nor steps. O(n log n).
 StepComparison compare_steps(const std::vector<PhysicalLog>& first,
                              const std::vector<PhysicalLog>& second);
 

@@ -40,6 +40,28 @@ TEST(Steps, TheDifferenceIsSplit) {
   EXPECT_DOUBLE_EQ(c.second.transfer_s, 0.5);
 }
 
+// A table of layers calls the computation and the collective of a phase alike.
+TEST(Steps, AComputationAndACollectiveOfOneNameStayApart) {
+  std::vector<PhysicalLog> first = run(1), second = run(2);
+  for (PhysicalLog* log : {&first[0], &second[0]}) {
+    log->names = {"layer", "layer"};
+  }
+  const StepComparison c = compare_steps(first, second);
+  EXPECT_EQ(c.aligned, 4U);
+  EXPECT_EQ(c.left, 0U);
+  EXPECT_DOUBLE_EQ(c.first.compute_s, 1);
+  EXPECT_DOUBLE_EQ(c.first.transfer_s, 0.5);
+  EXPECT_DOUBLE_EQ(c.second.compute_s, 1.5);
+  EXPECT_DOUBLE_EQ(c.second.wait_s, 0.5);
+  EXPECT_DOUBLE_EQ(c.second.transfer_s, 0.5);
+  ASSERT_EQ(c.ops.size(), 2U);
+  EXPECT_EQ(c.ops[0].name, "layer (compute)");
+  EXPECT_EQ(c.ops[1].name, "layer (communication)");
+  // A collective that only has its name in common with a computation there is found by its size.
+  second[0].names = {"layer", "nccl"};
+  EXPECT_EQ(compare_steps(first, second).left, 0U);
+}
+
 /// A log of one rank: an all-reduce of a group of two that begins and ends then, by its own clock.
 PhysicalLog rank(std::int32_t number, const std::string& group, double begin, double end) {
   PhysicalLog log;
