@@ -35,9 +35,7 @@ Json parallel_json(const StepResult& result) {
     json["cp"] = p.cp;
   }
   if (p.tp > 0 && p.pp > 0) {
-    // Of several jobs the first one's.
-    const std::int64_t gpus = result.jobs.size() > 1 ? p.gpus : result.gpus;
-    json["dp"] = gpus / (p.tp * p.cp * p.pp);
+    json["dp"] = result.first_gpus() / (p.tp * p.cp * p.pp);
   }
   return json;
 }
@@ -172,7 +170,7 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
       {"engine", result.engine},
       {"semantics", result.semantics},
       {"flavour", result.flavour},
-      {"gpus", result.gpus},
+      {"gpus", result.first_gpus()},
       {"parallel", parallel_json(result)},
       {"total_s", seconds(result.total)},
       {"compute_s", seconds(result.compute)},

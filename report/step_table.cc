@@ -132,7 +132,7 @@ class Writer {
   std::string degrees() const {
     const Parallelism& p = result_.parallel;
     const bool several = result_.jobs.size() > 1;
-    const std::int64_t gpus = several ? p.gpus : result_.gpus;
+    const std::int64_t gpus = result_.first_gpus();
     std::string text =
         several ? fmt::format("{} GPUs, {} jobs; the first: ", result_.gpus, result_.jobs.size())
                 : "";
@@ -292,7 +292,8 @@ class Writer {
     }
     const StepSample& sample = *result_.sample;
     text_ += '\n';
-    line(fmt::format("{} steps (seed {})", sample.totals.size(), sample.seed));
+    line(fmt::format("{} steps{} (seed {})", sample.totals.size(),
+                     result_.jobs.size() > 1 ? " of the first job" : "", sample.seed));
     line(fmt::format("  mean {} ± {} (95 %), deviation {}", to_text(sample.mean),
                      to_text(sample.half_width), to_text(sample.deviation)));
     line(fmt::format("  p50 {}, p90 {}, p99 {}", to_text(sample.p50), to_text(sample.p90),

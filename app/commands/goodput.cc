@@ -48,16 +48,17 @@ std::vector<double> steps_of(const std::string& path) {
   const Json json = parse_json(text.view(), path);
   const JsonView view(json, path);
   std::vector<double> steps;
-  const auto add = [&](const JsonView& value) {
-    steps.push_back(value.number());
+  const auto add = [&](const JsonView& value, double others_s = 0) {
+    steps.push_back(value.number() - others_s);
     if (!(steps.back() > 0)) {
       throw value.error("a step takes no time").expected("a number above 0");
     }
   };
   if (view.has("sample")) {
-    view["sample"]["total_s"].each(add);
+    view["sample"]["total_s"].each([&](const JsonView& value) { add(value); });
   } else {
-    add(view["total_s"]);
+    // Of several jobs the first one's, as in a sample.
+    add(view["total_s"], view.has("other_jobs_s") ? view["other_jobs_s"].number() : 0);
   }
   if (steps.empty()) {
     throw Error("there is no step").at(path).field("sample.total_s");

@@ -233,7 +233,7 @@ Json LiveModel::numbers_of(const LiveSliders& sliders, const StepResult& result)
     }
   }
   Json json{{"schema", "lockstep-live/1"},
-            {"gpus", result.gpus},
+            {"gpus", result.first_gpus()},
             {"total_s", result.total.seconds()},
             {"compute_s", result.compute.seconds()},
             {"exposed_s", result.exposed.seconds()},
@@ -245,7 +245,7 @@ Json LiveModel::numbers_of(const LiveSliders& sliders, const StepResult& result)
     json["other_jobs_s"] = result.others.seconds();
   }
   if (input_.job) {
-    json["headline"] = headline_json(*input_.job, result.total, options_.gpu_hour_price);
+    json["headline"] = headline_json(*input_.job, result.first_end(), options_.gpu_hour_price);
   }
   return json;
 }

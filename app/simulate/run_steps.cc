@@ -46,14 +46,14 @@ StepResult run_steps(const SimulateOptions& given, Timeline* timeline, const Eng
     std::vector<Trace> traces(static_cast<std::size_t>(options.steps));
     const RunStep traced = [&](std::span<const Straggler>, std::int64_t step) {
       if (step == options.step) {
-        return result.total;
+        return result.first_end();
       }
       SimulateOptions other = once_more(options);
       JobMeta meta;
       other.step = step;
       other.rows = options.rows != nullptr ? &traces[static_cast<std::size_t>(step)] : nullptr;
       other.meta = &meta;
-      return engine(other, nullptr).total;
+      return engine(other, nullptr).first_end();
     };
     result.sample =
         sample_steps(options.stragglers, options.steps, options.seed, options.threads, traced);

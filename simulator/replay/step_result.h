@@ -44,12 +44,12 @@ struct StragglerCost {
 };
 
 /// The times of several steps that draw different numbers.
-struct StepSample {
+struct StepSample {  // of several jobs: of the first
   std::uint64_t seed = 0;
   std::vector<Time> totals;  ///< in the order of the steps
   Time mean, deviation;      ///< deviation: of a step, with n - 1
-  Time half_width;           ///< of the 95 % interval of the mean: 1.96 deviation / sqrt(n)
-  Time p50, p90, p99;        ///< by nearest rank
+  Time half_width;  ///< of the 95 % interval of the mean: 1.96 deviation / sqrt(n)
+  Time p50, p90, p99;  ///< by nearest rank
 };
 
 /// One simulated training step. Plain data between the simulation and whatever shows it.
@@ -60,9 +60,9 @@ struct StepResult {
   std::string flavour;             ///< "default" or "simai"
   std::string routes;              ///< "hashed" or "sprayed"; empty for the analytic engine
   Parallelism parallel;
-  std::int32_t gpus = 0;
+  std::int32_t gpus = 0;  ///< of all jobs
 
-  Time total;    ///< the step's time
+  Time total;    ///< the step's time, with several jobs until the last one ends
   Time compute;  ///< of the reporting rank
   Time exposed;  ///< communication not hidden behind compute, PP included
   Time skew;     ///< part of `exposed`: from the end of the reporting rank to that of the last
@@ -85,6 +85,11 @@ struct StepResult {
   std::optional<CriticalPath> critical;  ///< where it was asked for
   std::vector<MemoryTimeline> memory;    ///< where it was asked for
   std::vector<std::string> warnings;
+
+  /// Of the first job, which figures of a job are of: when its step ends, and its GPUs. Of a lone
+  /// job `total` and `gpus`.
+  Time first_end() const { return total - others; }
+  std::int64_t first_gpus() const { return jobs.size() > 1 ? parallel.gpus : gpus; }
 };
 
 }  // namespace lockstep

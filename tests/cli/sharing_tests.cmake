@@ -21,3 +21,4 @@ lockstep_cli_test(cli_simulate_interference ARGS simulate ${tiny} --topology Spe
 lockstep_cli_test(cli_simulate_interference_fold ARGS simulate ${small_llama} --interference 0.15 --verify-symmetry OUT "^step time ")
 lockstep_script_test(cli_byteps_trace COMMAND byteps_trace_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_simulate_straggler_trace_analytic ARGS simulate ${tiny} --engine analytic --straggler trace:tests/data/whatif/two-stages.csv EXIT 2 ERR "--straggler trace:.*no microbatches")
+lockstep_script_test(cli_first_job COMMAND first_job_test.py $<TARGET_FILE:lockstep> LABELS fast)

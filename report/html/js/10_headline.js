@@ -3,26 +3,32 @@
   'use strict';
   var f = Report.format;
 
+  // With several jobs the figures are the first one's, but for the step, which all of them take.
+  function first_end(d) { return d.total_s - (d.other_jobs_s || 0); }
+
   function simulate_cards(d) {
-    var cards = [];
+    var cards = [], several = (d.jobs || []).length > 1;
     var interval = d.sample ? '95 % of the mean: ' + f.time(d.sample.mean_low_s) + ' – ' + f.time(d.sample.mean_high_s) +
                               '; p99 ' + f.time(d.sample.p99_s) : 'one step, no noise';
-    cards.push(['Step time', f.time(d.sample ? d.sample.mean_s : d.total_s), interval]);
+    cards.push(['Step time' + (several ? ' of the first job' : ''), f.time(d.sample ? d.sample.mean_s : first_end(d)), interval]);
+    if (several) {
+      cards.push(['All jobs', f.time(d.total_s), f.whole(d.jobs.length) + ' of them, until the last one ends']);
+    }
     var h = d.headline || {};
     if (h.tokens_per_s !== undefined) {
       cards.push(['Tokens/s', f.plain(h.tokens_per_s), f.number(h.tokens_per_s / d.gpus) + ' per GPU']);
     }
     if (h.mfu !== undefined) {
-      cards.push(['MFU', f.percent(h.mfu), f.flops(h.model_flops / d.total_s / d.gpus) + ' of ' + f.flops(h.peak_flops_per_gpu) + ' per GPU']);
+      cards.push(['MFU', f.percent(h.mfu), f.flops(h.model_flops / first_end(d) / d.gpus) + ' of ' + f.flops(h.peak_flops_per_gpu) + ' per GPU']);
     }
     if (h.gpu_hours_per_Mtoken !== undefined) {
       cards.push(h.cost_per_Mtoken !== undefined
         ? ['Cost', f.number(h.cost_per_Mtoken), 'per million tokens at ' + f.number(h.gpu_hour_price) + ' a GPU hour']
         : ['GPU hours', f.number(h.gpu_hours_per_Mtoken), 'per million tokens']);
     }
-    cards.push(['Communication not hidden', f.percent(d.exposed_s / d.total_s), f.time(d.exposed_s) + ' of the step']);
+    cards.push(['Communication not hidden', f.percent(d.exposed_s / first_end(d)), f.time(d.exposed_s) + ' of the step']);
     if (d.bubble_s > 0) {
-      cards.push(['Pipeline bubble', f.percent(d.bubble_s / d.total_s), f.time(d.bubble_s)]);
+      cards.push(['Pipeline bubble', f.percent(d.bubble_s / first_end(d)), f.time(d.bubble_s)]);
     }
     if (d.slowdown !== undefined) {
       cards.push(['Slowdown by stragglers', f.times(d.slowdown), f.time(d.clean_s) + ' without them']);
