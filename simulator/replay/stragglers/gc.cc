@@ -11,6 +11,10 @@ constexpr StragglerField kFields[] = {
 
 /// Pauses of the host's garbage collector, during which no kernel is launched (StragglerAnalysis,
 /// OSDI'25, section 5.4: unplanned ones hit every rank at another time; planned ones cost once).
+///
+/// A step begins where the one before ended, so never within a pause, in which no step gets on: as
+/// likely at each moment from the end of a pause to the next one. The mean step then takes
+/// every / (every - pause) of its work, however long it is (as in thermal.cc, at a speed of 0).
 void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan) {
   static constexpr std::string_view kWords[] = {"no", "yes"};
   const Time pause = spec.time(1), every = spec.time(2);
@@ -21,7 +25,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   for (const std::int32_t rank : spec.set(0, context.ranks(), "rank")) {
     Rng rng = plan.rng(plan.index(), planned ? 0 : static_cast<std::uint64_t>(rank));
     plan.slow(rank, {0, spec.from(), spec.until(), every, pause,
-                     Time::seconds(every.seconds() * rng.uniform()) - every});
+                     Time() - pause - Time::seconds((every - pause).seconds() * rng.uniform())});
   }
 }
 
