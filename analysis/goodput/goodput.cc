@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "base/stop_signal.h"
+#include "base/student_t.h"
 
 namespace lockstep {
 namespace {
@@ -164,7 +165,8 @@ Estimate estimate(const std::vector<RunTime>& runs, const Get& get) {
   for (const RunTime& run : runs) {
     squares += (get(run) - out.mean) * (get(run) - out.mean);
   }
-  out.half_width = runs.size() > 1 ? 1.96 * std::sqrt(squares / (n - 1) / n) : 0;
+  out.half_width =
+      runs.size() > 1 ? student_t_95(runs.size()) * std::sqrt(squares / (n - 1) / n) : 0;
   return out;
 }
 

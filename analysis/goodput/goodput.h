@@ -33,7 +33,7 @@ struct RunTime {
   std::int64_t failures = 0;
 };
 
-/// A mean over runs with the half width of its 95 % interval (1.96 deviations / sqrt(runs)).
+/// A mean over runs with the half width of its 95 % interval (Student's: base/student_t.h).
 struct Estimate {
   double mean = 0, half_width = 0;
 };

@@ -48,7 +48,7 @@ struct StepSample {  // of several jobs: of the first
   std::uint64_t seed = 0;
   std::vector<Time> totals;  ///< in the order of the steps
   Time mean, deviation;      ///< deviation: of a step, with n - 1
-  Time half_width;  ///< of the 95 % interval of the mean: 1.96 deviation / sqrt(n)
+  Time half_width;  ///< of the 95 % interval of the mean: t deviation / sqrt(n) (base/student_t.h)
   Time p50, p90, p99;  ///< by nearest rank
 };
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/stop_signal.h"
+#include "base/student_t.h"
 
 namespace lockstep {
 
@@ -89,7 +90,8 @@ void summarise(StepSample& sample) {
   };
   sample.mean = Time::ps(std::llround(mean));
   sample.deviation = Time::ps(std::llround(deviation));
-  sample.half_width = Time::ps(std::llround(1.96 * deviation / std::sqrt(n)));
+  sample.half_width =
+      Time::ps(std::llround(student_t_95(sorted.size()) * deviation / std::sqrt(n)));
   sample.p50 = rank(0.5);
   sample.p90 = rank(0.9);
   sample.p99 = rank(0.99);
