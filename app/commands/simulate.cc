@@ -167,8 +167,9 @@ void write_outputs(const SimulateOptions& options, const StepResult& result,
     more["job_matrix"] = job_matrix_json(*matrix);
     text += "\n" + job_matrix_text(*matrix);
   }
-  const std::string lines =
-      job != nullptr && result.jobs.size() < 2 ? job_lines(*job, result.total) : "";
+  const std::string lines = job != nullptr && result.jobs.size() < 2
+                                ? job_lines(*job, result.mean_step(), result.sample.has_value())
+                                : "";
   std::string json;
   if (options.json || options.output.wanted()) {
     json = with_command(step_json(result, topology, more));

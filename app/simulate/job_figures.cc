@@ -45,18 +45,18 @@ Json headline_json(const ExactJob& exact, Time step, double gpu_hour_price) {
   return json;
 }
 
-std::string job_lines(const ExactJob& exact, Time step) {
+std::string job_lines(const ExactJob& exact, Time step, bool is_mean) {
   const Job& job = exact.job;
   const Json figures = headline_json(exact, step, 0);
   const double flops = figures["model_flops"].get<double>();
   return fmt::format(
       "{} GPUs: tp {}, {}pp {}, dp {}, ep {}, {} micro-batch{}\n"
-      "{:.0f} tokens/s, {:.1f} TFLOP/s a GPU, {:.1f} % MFU, sequences of {} tokens{}",
+      "{:.0f} tokens/s, {:.1f} TFLOP/s a GPU, {:.1f} % MFU, sequences of {} tokens{}{}",
       job.gpus, job.tp, job.cp > 1 ? fmt::format("cp {}, ", job.cp) : "", job.pp, job.dp(), job.ep,
       job.microbatches(), job.microbatches() == 1 ? "" : "es",
       figures["tokens_per_s"].get<double>(),
       flops / step.seconds() / static_cast<double>(job.gpus) / 1e12,
-      figures["mfu"].get<double>() * 100, job.seq,
+      figures["mfu"].get<double>() * 100, job.seq, is_mean ? "; of the mean step" : "",
       job.pp > 1 ? fmt::format("\nbelow is the time of rank 0, on the first of {} stages", job.pp)
                  : "");
 }

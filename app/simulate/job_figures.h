@@ -11,8 +11,8 @@ namespace lockstep {
 Json headline_json(const ExactJob& job, Time step, double gpu_hour_price);
 
 /// Lines for a terminal: how the job is cut, how fast it trains, and of pipelines whose time it is
-/// that a table of the step shows.
-std::string job_lines(const ExactJob& job, Time step);
+/// that a table of the step shows. `is_mean`: `step` is the mean of several.
+std::string job_lines(const ExactJob& job, Time step, bool is_mean);
 
 /// "parallel" of docs/formats/simulate-json.md.
 Json parallel_json(const Job& job);

@@ -28,7 +28,7 @@ Json more_of_step(const SimulateOptions& options, const StepResult& result, cons
                                              {"peak_bytes", each.peak.count()},
                                              {"peak_at_s", each.peak_at.seconds()}});
     }
-    more["headline"] = headline_json(*job, result.first_end(), options.gpu_hour_price);
+    more["headline"] = headline_json(*job, result.mean_step(), options.gpu_hour_price);
   }
   if (options.detail != nullptr && job != nullptr) {
     more["roofline"] = roofline_json(*job);

@@ -90,6 +90,8 @@ struct StepResult {
   /// job `total` and `gpus`.
   Time first_end() const { return total - others; }
   std::int64_t first_gpus() const { return jobs.size() > 1 ? parallel.gpus : gpus; }
+  /// What a step of it is expected to take: the mean of a sample where there is one.
+  Time mean_step() const { return sample ? sample->mean : first_end(); }
 };
 
 }  // namespace lockstep

@@ -29,6 +29,10 @@ def of_step(document, step_s):
 alone = simulate()
 check(of_step(alone, alone["total_s"]), "tokens a second of a lone job are not of its step")
 
+drawn = simulate("--straggler", "jitter:*:normal:0.3", "--steps", "5")
+check(abs(drawn["sample"]["mean_s"] / drawn["total_s"] - 1) > 1e-3, f"the steps are to differ: {drawn['sample']}")
+check(of_step(drawn, drawn["sample"]["mean_s"]), "tokens a second are not of the mean step")
+
 with tempfile.TemporaryDirectory() as folder:
     beside = ["--beside", f"{folder}/beside.json"]
     lockstep("generate", *MODEL, "16", "-o", beside[1])

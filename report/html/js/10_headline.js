@@ -5,12 +5,13 @@
 
   // With several jobs the figures are the first one's, but for the step, which all of them take.
   function first_end(d) { return d.total_s - (d.other_jobs_s || 0); }
+  function mean_step(d) { return d.sample ? d.sample.mean_s : first_end(d); }
 
   function simulate_cards(d) {
     var cards = [], several = (d.jobs || []).length > 1;
     var interval = d.sample ? '95 % of the mean: ' + f.time(d.sample.mean_low_s) + ' – ' + f.time(d.sample.mean_high_s) +
                               '; p99 ' + f.time(d.sample.p99_s) : 'one step, no noise';
-    cards.push(['Step time' + (several ? ' of the first job' : ''), f.time(d.sample ? d.sample.mean_s : first_end(d)), interval]);
+    cards.push(['Step time' + (several ? ' of the first job' : ''), f.time(mean_step(d)), interval]);
     if (several) {
       cards.push(['All jobs', f.time(d.total_s), f.whole(d.jobs.length) + ' of them, until the last one ends']);
     }
@@ -19,7 +20,7 @@
       cards.push(['Tokens/s', f.plain(h.tokens_per_s), f.number(h.tokens_per_s / d.gpus) + ' per GPU']);
     }
     if (h.mfu !== undefined) {
-      cards.push(['MFU', f.percent(h.mfu), f.flops(h.model_flops / first_end(d) / d.gpus) + ' of ' + f.flops(h.peak_flops_per_gpu) + ' per GPU']);
+      cards.push(['MFU', f.percent(h.mfu), f.flops(h.model_flops / mean_step(d) / d.gpus) + ' of ' + f.flops(h.peak_flops_per_gpu) + ' per GPU']);
     }
     if (h.gpu_hours_per_Mtoken !== undefined) {
       cards.push(h.cost_per_Mtoken !== undefined
