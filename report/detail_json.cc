@@ -23,7 +23,7 @@ std::int64_t tick_of(const StepDetail& detail) {
   return tick;
 }
 
-Json classes_json(const StepDetail& detail) {
+Json classes_json(const StepDetail& detail, const std::vector<JobResult>& jobs) {
   Json classes = Json::array();
   for (const StepDetail::RankClass& each : detail.classes) {
     Json groups = Json::object();
@@ -36,6 +36,10 @@ Json classes_json(const StepDetail& detail) {
     Json json = {{"rank", each.first}, {"ranks", each.ranks}};
     if (each.stage >= 0) {
       json["stage"] = each.stage;
+    }
+    if (jobs.size() > 1) {
+      const auto after = std::ranges::upper_bound(jobs, each.first, {}, &JobResult::first_rank);
+      json["job"] = after - jobs.begin() - 1;
     }
     json["compute_s"] = seconds(each.exposure.compute);
     json["hidden_s"] = seconds(each.hidden);
@@ -127,14 +131,14 @@ Json operators_json(const StepDetail& detail) {
 
 }  // namespace
 
-Json detail_json(const StepDetail& detail) {
+Json detail_json(const StepDetail& detail, const std::vector<JobResult>& jobs) {
   const std::int64_t tick = tick_of(detail);
   Json tracks = Json::array();
   for (const StepDetail::Track& track : detail.tracks) {
     tracks.push_back({{"class", track.rank_class}, {"name", track.name}});
   }
   Json json = {{"tick_s", static_cast<double>(tick) / 1e12},
-               {"classes", classes_json(detail)},
+               {"classes", classes_json(detail, jobs)},
                {"classes_total", detail.all_classes},
                {"tracks", std::move(tracks)},
                {"ops", kinds_json(detail)},

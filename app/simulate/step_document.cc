@@ -34,7 +34,7 @@ Json more_of_step(const SimulateOptions& options, const StepResult& result, cons
     more["roofline"] = roofline_json(*job);
   }
   if (options.detail != nullptr && !options.detail->classes.empty()) {
-    more["detail"] = detail_json(*options.detail);
+    more["detail"] = detail_json(*options.detail, result.jobs);
   }
   return more;
 }

@@ -47,20 +47,21 @@
     return pieces;
   }
 
-  // Passes of a microbatch through a stage: from the first of its operations to the last.
+  // Passes of a microbatch through a stage of a job: from the first of its operations to the last.
   function passes_of(detail, rows) {
     var kinds = {'forward-compute': 'forward', 'backward-compute': 'backward', 'weight-compute': 'weight'};
     var stages = {}, order = [];
     rows.forEach(function (row) {
       var klass = detail.classes[row.klass];
-      if (klass.stage === undefined || (stages[klass.stage] && stages[klass.stage].klass !== row.klass)) {
+      var place = (klass.job || 0) + '/' + klass.stage;
+      if (klass.stage === undefined || (stages[place] && stages[place].klass !== row.klass)) {
         return;
       }
-      if (!stages[klass.stage]) {
-        stages[klass.stage] = {stage: klass.stage, klass: row.klass, passes: {}, list: []};
-        order.push(klass.stage);
+      if (!stages[place]) {
+        stages[place] = {job: klass.job, stage: klass.stage, klass: row.klass, passes: {}, list: []};
+        order.push(stages[place]);
       }
-      var stage = stages[klass.stage];
+      var stage = stages[place];
       row.events.forEach(function (event) {
         var pass = kinds[detail.ops[event.op].type];
         if (!pass || event.microbatch < 0) {
@@ -77,10 +78,8 @@
         known.end = Math.max(known.end, event.end);
       });
     });
-    return order.sort(function (a, b) { return a - b; }).map(function (stage) {
-      stages[stage].list.sort(function (a, b) { return a.begin - b.begin; });
-      return stages[stage];
-    });
+    order.forEach(function (stage) { stage.list.sort(function (a, b) { return a.begin - b.begin; }); });
+    return order.sort(function (a, b) { return (a.job || 0) - (b.job || 0) || a.stage - b.stage; });
   }
 
   function understand(document) {

@@ -55,8 +55,12 @@
     }
   });
 
+  // Of several jobs "job 2, stage 0".
+  function stage_label(stage) { return (stage.job !== undefined ? 'job ' + (stage.job + 1) + ', ' : '') + 'stage ' + stage.stage; }
+  Report.stage_label = stage_label;
+
   function class_label(klass) {
-    return (klass.stage !== undefined ? 'stage ' + klass.stage + ', ' : '') + 'rank ' + klass.rank + (klass.ranks > 1 ? ' (×' + f.whole(klass.ranks) + ')' : '');
+    return (klass.stage !== undefined ? stage_label(klass) + ', ' : '') + 'rank ' + klass.rank + (klass.ranks > 1 ? ' (×' + f.whole(klass.ranks) + ')' : '');
   }
   Report.class_label = class_label;
 

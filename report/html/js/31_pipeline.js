@@ -48,7 +48,7 @@
       var origin = api.coord([0, 0])[0], unit = api.coord([end, 0])[0] - origin;
       var picture = sheet([first, pitch, half].join(), area, origin, unit, function (context, x_of, from, to) {
         if (state.place_labels) {
-          state.place_labels(d.stages.map(function (stage, s) { return ['stage ' + stage.stage, first + pitch * s]; }));
+          state.place_labels(d.stages.map(function (stage, s) { return [Report.stage_label(stage), first + pitch * s]; }));
         }
         d.stages.forEach(function (stage, s) {
           paint_stage(stage, theme, context, x_of, from, to, Math.round(first + pitch * s - half - area.y), Math.round(2 * half));
@@ -77,7 +77,7 @@
     (stage ? stage.list : []).forEach(function (pass) {
       found = pass.begin <= time && time < pass.end ? pass : found;
     });
-    return found && 'stage ' + stage.stage + ', microbatch ' + found.microbatch + (found.chunk >= 0 ? ', chunk ' + found.chunk : '') + '\n' + found.pass + ': ' +
+    return found && Report.stage_label(stage) + ', microbatch ' + found.microbatch + (found.chunk >= 0 ? ', chunk ' + found.chunk : '') + '\n' + found.pass + ': ' +
       f.time(found.begin) + ' – ' + f.time(found.end) + ' (' + f.time(found.end - found.begin) + ')';
   };
 
@@ -89,13 +89,17 @@
       d.stages.forEach(function (stage) {
         stage.list.forEach(function (pass) {
           if (rows.length < kMost) {
-            rows.push(['stage ' + stage.stage, pass.microbatch, pass.pass, f.time(pass.begin), f.time(pass.end)]);
+            rows.push([Report.stage_label(stage), pass.microbatch, pass.pass, f.time(pass.begin), f.time(pass.end)]);
           }
         });
       });
       return {head: ['', 'microbatch', 'pass', 'from', 'to'], rows: rows};
     },
     needs: function (d) { return d.stages && d.stages.length > 0; },
+    note: function (d) {
+      var several = d.stages.some(function (stage) { return stage.job > 0; });
+      return several ? d.jobs.map(function (job, j) { return 'Job ' + (j + 1) + ': ' + f.label(job.name, 60) + '.'; }).join(' ') : '';
+    },
     height: function (d) { return 100 + 26 * d.stages.length; },
     option: function (d, theme, state) {
       var end = d.stages.reduce(function (last, stage) {
@@ -117,7 +121,7 @@
         dataZoom: [{type: 'inside', xAxisIndex: 0, filterMode: 'none', zoomOnMouseWheel: 'ctrl'},
                    {type: 'slider', xAxisIndex: 0, filterMode: 'none', bottom: 4, height: 18, labelFormatter: f.time, showDataShadow: false, borderColor: theme.line, textStyle: {color: theme.quiet}}],
         xAxis: Report.axis(theme, {type: 'value', min: 0, max: end, axisLabel: {formatter: f.time}, splitLine: {show: false}}),
-        yAxis: Report.axis(theme, {type: 'category', inverse: true, data: d.stages.map(function (s) { return 'stage ' + s.stage; }), splitLine: {show: false}}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, data: d.stages.map(Report.stage_label), splitLine: {show: false}}),
         series: [{
           type: 'custom', clip: true, silent: true, encode: {x: -1, y: -1}, data: [[0]],
           renderItem: draw_stages(d, theme, end, state)
