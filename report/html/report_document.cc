@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,20 +40,47 @@ void cut(std::string& text, std::size_t longest = kLongestText) {
   text += "…";
 }
 
-/// Names become short; lists of objects that are too long keep evenly spread items.
-void bound(Json& json) {
+double slowdown_of(const Json& item) {
+  const auto found = item.is_object() ? item.find("slowdown") : item.end();
+  return item.is_object() && found != item.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+/// Of a list that is too long kMostItems, in its order: the kSlowest with the largest `slowdown`,
+/// where they have one, as to find these is what it is for; the others evenly spread.
+void thin_list(Json& list) {
+  constexpr std::size_t kSlowest = 256;
+  std::vector<std::size_t> order(list.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](std::size_t i) { return slowdown_of(list[i]); });
+  const std::size_t slowest = slowdown_of(list[order.front()]) > 0 ? kSlowest : 0;
+  std::vector<std::size_t> chosen(order.begin(),
+                                  order.begin() + static_cast<std::ptrdiff_t>(slowest));
+  std::sort(order.begin() + static_cast<std::ptrdiff_t>(slowest), order.end());
+  const std::size_t others = order.size() - slowest, room = kMostItems - slowest;
+  for (std::size_t i = 0; i < room; ++i) {
+    chosen.push_back(order[slowest + i * others / room]);
+  }
+  std::ranges::sort(chosen);
+  Json kept = Json::array();
+  for (const std::size_t i : chosen) {
+    kept.push_back(std::move(list[i]));
+  }
+  list = std::move(kept);
+}
+
+/// Names become short, and lists of objects that are too long are thinned; `thinned` tells of how
+/// many items, by the lists' names.
+void bound(Json& json, const std::string& list, Json& thinned) {
   if (json.is_string()) {
     cut(json.get_ref<std::string&>());
   } else if (json.is_array()) {
     if (json.size() > kMostItems && json.front().is_structured()) {
-      Json kept = Json::array();
-      for (std::size_t i = 0; i < kMostItems; ++i) {
-        kept.push_back(std::move(json[i * json.size() / kMostItems]));
-      }
-      json = std::move(kept);
+      thinned[list] = json.size();
+      thin_list(json);
     }
     for (Json& element : json) {
-      bound(element);
+      bound(element, list, thinned);
     }
   } else if (json.is_object()) {
     Json short_keys = Json::object();
@@ -59,7 +89,7 @@ void bound(Json& json) {
       if (key == "command" && value.is_string()) {
         cut(value.get_ref<std::string&>(), kLongestCommand);
       } else {
-        bound(value);
+        bound(value, key, thinned);
       }
       changed = changed || key.size() > kLongestText;
     }
@@ -141,7 +171,11 @@ Json for_page(const ReportDocument& document) {
   if (json.contains("columns") && json["columns"].is_array()) {
     json["columns"] = thin_columns(json["columns"]);
   }
-  bound(json);
+  Json thinned = Json::object();
+  bound(json, "", thinned);
+  if (!thinned.empty()) {
+    json["thinned"] = std::move(thinned);
+  }
   return json;
 }
 

@@ -77,6 +77,26 @@ TEST(ReportDocument, CutsLongNamesBetweenCharacters) {
   EXPECT_EQ(json["workload"], std::string(199, 'x') + "…");
 }
 
+// Of 50,000 workers 20,000 are shown, the slowest among them wherever it stands.
+TEST(ReportDocument, ThinsLongListsButKeepsTheSlowest) {
+  Json workers = Json::array();
+  for (int rank = 0; rank < 50'000; ++rank) {
+    workers.push_back({{"rank", rank}, {"slowdown", rank == 12'344 ? 1.5 : 1.0}});
+  }
+  const Json json = for_page({"r.json", {{"schema", "lockstep-causes/1"}, {"workers", workers}}});
+  ASSERT_EQ(json["workers"].size(), 20'000U);
+  EXPECT_EQ(json["thinned"]["workers"], 50'000);
+  int last = -1, slow = 0;
+  for (const Json& worker : json["workers"]) {
+    EXPECT_GT(worker["rank"], last);
+    last = worker["rank"];
+    slow += worker["slowdown"] == 1.5 ? 1 : 0;
+  }
+  EXPECT_EQ(slow, 1);
+  EXPECT_GT(last, 49'990);
+  EXPECT_FALSE(for_page(step("x")).contains("thinned"));
+}
+
 // No '<' of the data is in the page, so that no name can end the script element it stands in.
 TEST(Page, NamesAreDataNotMarkup) {
   if (echarts_text().empty()) {

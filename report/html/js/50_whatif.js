@@ -13,11 +13,16 @@
     return d.workers.reduce(function (a, b) { return b.slowdown > a.slowdown ? b : a; });
   }
   Report.slowest_worker = slowest;
+  // Of a list that is too long for a page (report_document.cc).
+  function thinned_note(d) {
+    return d.thinned && d.thinned.workers ? 'Shown: ' + f.whole(d.workers.length) + ' of ' + f.whole(d.thinned.workers) + ' workers, evenly spread, with the 256 slowest among them.' : '';
+  }
 
   Report.figure({
     section: 'whatif', name: 'heatmap', kind: 'causes', title: 'How slow each worker makes the job, were it the only slow one',
     interactive: 'heatmap',
     needs: function (d) { return d.workers && d.workers.length > 0; },
+    note: thinned_note,
     height: function (d) { return 130 + Math.max(60, Math.min(900, 24 * size(d).stages)); },
     option: function (d, theme) {
       var n = size(d), most = Math.max(slowest(d).slowdown, 1.05), worst = slowest(d);
@@ -143,6 +148,7 @@
   Report.figure({
     section: 'distribution', name: 'workers', kind: 'causes', title: 'Workers by how slow they make the job',
     needs: function (d) { return d.workers && d.workers.length > 3; },
+    note: thinned_note,
     height: 240,
     option: function (d, theme) {
       return bars(theme, histogram(d.workers.map(function (w) { return w.slowdown; }), bins_for(d.workers.length)), 'S_w of a worker', f.times);
