@@ -78,7 +78,10 @@ struct Load {
       std::ranges::sort(all);
       Json percentiles = Json::array();
       for (std::size_t tenth = 0; tenth <= 10; ++tenth) {
-        percentiles.push_back(all[(all.size() - 1) * tenth / 10]);
+        // Between two values in proportion, so that the median of an even number is their mean.
+        const std::size_t tenths = (all.size() - 1) * tenth, below = tenths / 10;
+        const double above = all[std::min(below + 1, all.size() - 1)] - all[below];
+        percentiles.push_back(all[below] + above * static_cast<double>(tenths % 10) / 10);
       }
       json["utilisation"] = std::move(percentiles);
     }

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <regex>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,6 +46,20 @@ TEST(Fabric, FoldsTiersOfNeighbours) {
   EXPECT_EQ(fabric["kinds"][0]["utilisation"].size(), 11U);
   EXPECT_EQ(fabric["busiest"].size(), 20U);
   EXPECT_EQ(fabric["busiest"][0]["from"], "gpu 63");
+}
+
+// Of 0, 0.25, 0.5 and 1 the median is 0.375, and a tenth of the way up lies at 0.3 of the first
+// gap.
+TEST(Fabric, PercentilesLieBetweenValues) {
+  Json links = Json::array();
+  for (const double utilisation : {0.5, 0.0, 1.0, 0.25}) {
+    links.push_back(link("gpu 0", "leaf 1", utilisation));
+  }
+  const Json found = fabric_of_links(links)["kinds"][0]["utilisation"];
+  EXPECT_DOUBLE_EQ(found[0].get<double>(), 0);
+  EXPECT_DOUBLE_EQ(found[1].get<double>(), 0.3 * 0.25);
+  EXPECT_DOUBLE_EQ(found[5].get<double>(), 0.375);
+  EXPECT_DOUBLE_EQ(found[10].get<double>(), 1);
 }
 
 TEST(Fabric, LeavesOutLinksWithoutNames) {
@@ -119,6 +135,42 @@ TEST(Figure, IsTheSameTextEachTimeAndEscapesNames) {
   EXPECT_NE(svg.find("a&lt;b&gt;&amp;"), std::string::npos);
   EXPECT_EQ(svg.find("<b>"), std::string::npos);
   EXPECT_EQ(svg.find('\x01'), std::string::npos);
+}
+
+/// A sweep over x = 1, 2, of which each has points of these times; and the line through the
+/// medians.
+std::string line_of_sweep(const std::vector<double>& times) {
+  Json xs = Json::array(), ys = Json::array();
+  for (const int x : {1, 2}) {
+    for (const double time : times) {
+      xs.push_back(x);
+      ys.push_back(time);
+    }
+  }
+  const std::string svg = figure_svg(
+      {{"sweep.json",
+        {{"schema", "lockstep-sweep/1"},
+         {"axes", {"x"}},
+         {"rows", xs.size()},
+         {"points", xs.size()},
+         {"endings", {{"done", xs.size()}}},
+         {"columns", {{{"name", "x"}, {"cells", xs}}, {{"name", "total_s"}, {"cells", ys}}}}}}},
+      "sweep");
+  std::smatch found;
+  return std::regex_search(svg, found, std::regex(R"x(<path d="([^"]*)"[^>]*stroke-width="1\.5")x"))
+             ? found[1].str()
+             : "";
+}
+
+// The median of 1 and 3 is 2, as of 1, 2 and 3, and is not 1.
+TEST(Figure, ASweepsLineJoinsMedians) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  const std::string line = line_of_sweep({1, 3});
+  EXPECT_NE(line, "");
+  EXPECT_EQ(line, line_of_sweep({1, 2, 3}));
+  EXPECT_NE(line, line_of_sweep({1, 1, 3}));
 }
 
 TEST(Figure, SaysWhichThereAre) {

@@ -48,7 +48,7 @@
   }
   function median(list) {
     var sorted = list.slice().sort(function (a, b) { return a - b; });
-    return sorted[(sorted.length - 1) >> 1];
+    return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
   }
   function text_of(value) { return value === null ? 'not given' : value === true ? 'given' : f.label(value, 60); }
 
