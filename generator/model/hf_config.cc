@@ -107,6 +107,8 @@ Model parse_hf_config(std::string_view text, const std::string& file, const Vari
     if (field.required || has_hf_field(config, field.key)) {
       variables[std::string(field.variable)] =
           static_cast<double>(hf_field(config, field.key) + field.add);
+    } else if (field.variable == "window" && config.has(field.key)) {
+      variables["window"] = 0;  // null: there is none
     }
   }
   if (type.adapt != nullptr) {

@@ -373,7 +373,7 @@ std::vector<HfType> hf_types() {
       {"mistral", "llama", decoder({kv_heads, head_dim, ffn, window}), {}, {}},
       {"mixtral",
        "mixtral",
-       decoder({kv_heads, head_dim, local_experts, topk, expert_ffn}),
+       decoder({kv_heads, head_dim, window, local_experts, topk, expert_ffn}),
        {},
        {}},
       {"mpt",

@@ -154,6 +154,29 @@ TEST(HfConfig, Llama4sExpertsAreInEverySecondLayerToTheLast) {
   EXPECT_THAT(failure(of_layers(5, step + "[1]")), HasSubstr("moe_layers: other layers"));
 }
 
+/// null is no window, not the architecture's; a number is one, of Mixtral as of Mistral.
+TEST(HfConfig, AWindowIsWhatTheConfigSays) {
+  const auto window = [](const std::string& type, const std::string& value) {
+    const Model model = parse_hf_config(
+        fmt::format(R"({{"model_type": "{}", "hidden_size": 256, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
+            "vocab_size": 100, "intermediate_size": 32, "num_local_experts": 4,
+            "num_experts_per_tok": 1, "sliding_window": {}}})",
+                    type, value),
+        "config.json");
+    for (const Module& module : model.blocks.front().modules) {
+      if (module.kind == ModuleKind::kAttention) {
+        return module.window;
+      }
+    }
+    return std::int64_t{-1};
+  };
+  for (const std::string type : {"mixtral", "mistral", "gemma2"}) {
+    EXPECT_EQ(window(type, "128"), 128) << type;
+    EXPECT_EQ(window(type, "null"), 0) << type;
+  }
+}
+
 TEST(HfConfig, TypicalSlipsGetAHint) {
   EXPECT_THAT(failure("name: llama"), HasSubstr("--model-file reads a model file"));
   EXPECT_THAT(failure(R"({"model_type": "llama4", "text_config": {}})"),
