@@ -25,18 +25,18 @@ constexpr BothWays both(const MemoryEfficiency& each) { return {each, each}; }
 
 // In the order of MemoryWork.
 constexpr std::array<BothWays, kMemoryWorkNames.size()> kTable{{
-    both(bound_by_memory(kMemoryEfficiency)),
-    both(bound_by_memory(0.955)),
-    both(bound_by_memory(0.83)),
-    {bound_by_sms(6.5, 2.9), bound_by_sms(20, 2.4)},
-    {bound_by_sms(6, 3.7), bound_by_sms(12, 2.0)},
-    {bound_by_sms(4, 2.35), bound_by_sms(4.5, 2.85)},
-    {bound_by_sms(6.5, 2.25), bound_by_memory(kMemoryEfficiency)},
-    {bound_by_sms(5, 3.7), bound_by_sms(13, 0.9)},
-    both(bound_by_sms(7, 3.35)),
-    {bound_by_sms(5, 2.65), bound_by_memory(kMemoryEfficiency, 8.5)},
-    {bound_by_memory(kMemoryEfficiency, 6.5), bound_by_sms(5, 2.55)},
-    {bound_by_sms(14, 0.3), bound_by_sms(6.5, 1.2)},
+    both(bound_by_memory(kMemoryEfficiency)),                          // stream
+    both(bound_by_memory(0.955)),                                      // one way
+    both(bound_by_memory(0.83)),                                       // update
+    {bound_by_sms(6.5, 2.9), bound_by_sms(20, 2.4)},                   // LayerNorm
+    {bound_by_sms(6, 3.7), bound_by_sms(12, 2.0)},                     // RMSNorm
+    {bound_by_sms(4, 2.35), bound_by_sms(4.5, 2.85)},                  // activation
+    {bound_by_sms(6.5, 2.25), bound_by_memory(kMemoryEfficiency)},     // loss
+    {bound_by_sms(5, 3.7), bound_by_sms(13, 0.9)},                     // embedding
+    both(bound_by_sms(7, 3.35)),                                       // column sum
+    {bound_by_sms(5, 2.65), bound_by_memory(kMemoryEfficiency, 8.5)},  // permute
+    {bound_by_memory(kMemoryEfficiency, 6.5), bound_by_sms(5, 2.55)},  // unpermute
+    {bound_by_sms(14, 0.3), bound_by_sms(6.5, 1.2)},                   // router
 }};
 
 }  // namespace

@@ -25,8 +25,8 @@ struct SustainedRates {
 ///     B200, GB200    0.55     0.90    0.91    dgxc 383 (bf16), Megatron-Bridge 167 (fp8)
 ///     B300, GB300    0.60     1       0.91    Megatron-Bridge 159, 247, 153, 165 (fp8)
 ///
-/// What is bound by memory was timed under load (memory_efficiency.h), products of the same jobs ran
-/// at 0.77 of the cold ones: that published steps leave 0.70 is taken for what frameworks add,
+/// What is bound by memory was timed under load (memory_efficiency.h), products of the same jobs
+/// ran at 0.77 of the cold ones: that published steps leave 0.70 is taken for what frameworks add,
 /// 0.70 / 0.77 = 0.91, to all operators alike, so that memory's share is no number of its own (on
 /// the rows above anything from 0.85 to 1 fits as well). 1 for fp8 on Hopper was set, not fitted:
 /// its matrix products were timed with random data and hot (gemm_efficiency.h), those of bf16 short
