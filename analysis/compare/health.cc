@@ -203,6 +203,23 @@ bool well_with_others(const std::vector<Table*>& group, const Table& slow) {
   });
 }
 
+/// What is to be said of tests whose median may be slow itself, or nothing.
+std::string warning_of(const std::vector<Table*>& group, const std::string& what) {
+  std::vector<double> slowdowns;
+  for (const Table* table : group) {
+    slowdowns.push_back(table->health.slowdown);
+  }
+  const double fast = median(slowdowns) / kSlow;
+  const auto faster = std::ranges::count_if(slowdowns, [&](double each) { return each < fast; });
+  if (faster < 2 || 5 * static_cast<std::size_t>(faster) < group.size()) {
+    return "";
+  }
+  return fmt::format(
+      "{}: {} of {} tests take less than 1/{:.1f} of the median time: if they are the sound ones, "
+      "most others are slow, and their hosts cannot be told (of n hosts in pairs a third suffices)",
+      what, faster, group.size(), kSlow);
+}
+
 /// The hosts that explain most slow tests, one by one, then the pairs that are left. Tests that say
 /// themselves why they are slow are no evidence against hosts or cables.
 void name_culprits(const std::vector<Table*>& group, const std::string& what,
@@ -404,10 +421,13 @@ Health check_health(const std::vector<PhysicalLog>& logs) {
     compare_nics(group);
     tell_causes(group, health.findings);
     ++health.groups;
-    name_culprits(group,
-                  fmt::format("{} on {} GPUs in {} server{}", lockstep::name_of(std::get<0>(key)),
-                              std::get<1>(key), std::get<2>(key), std::get<2>(key) == 1 ? "" : "s"),
-                  health.findings);
+    const std::string what =
+        fmt::format("{} on {} GPUs in {} server{}", lockstep::name_of(std::get<0>(key)),
+                    std::get<1>(key), std::get<2>(key), std::get<2>(key) == 1 ? "" : "s");
+    name_culprits(group, what, health.findings);
+    if (std::string warning = warning_of(group, what); !warning.empty()) {
+      health.warnings.push_back(std::move(warning));
+    }
   }
   for (const Table& table : tables) {
     health.tests.push_back(table.health);

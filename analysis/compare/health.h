@@ -39,6 +39,9 @@ struct Health {
   std::vector<Finding> findings;  ///< the worst first within a kind, nodes before pairs
   std::vector<TestHealth> tests;  ///< in order of the logs
   std::size_t groups = 0;         ///< sets of like tests
+  /// Sets of which a fifth and more are above 1.2 times as fast as the median: hosts of a slow
+  /// majority cannot be told from those of a usual one.
+  std::vector<std::string> warnings;
 };
 
 /// Looks for what is slow among tests that should be alike: those of the same operation, GPUs and

@@ -37,6 +37,11 @@ CommandBody define_health(CLI::App& app) {
       throw Error("the logs hold no collectives whose times can be compared")
           .at(flags->logs.front());
     }
+    Warnings unsure;
+    for (const std::string& warning : health.warnings) {
+      unsure.add(warning);
+    }
+    print_warnings(unsure);
     write_file("-", flags->json ? compare::health_json(health) : compare::health_table(health));
     return ExitCode::kDone;
   };

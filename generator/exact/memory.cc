@@ -97,7 +97,8 @@ Bytes kept_without_recompute(std::span<const Module> modules, const Job& job) {
   const std::vector<SharedInput> inputs = shared_inputs(modules);
   Bytes kept;
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    const bool own_input = inputs[i].first && !reads_what_is_kept(modules, i);
+    // The encoder's output is one tensor for all layers of the decoder, and left out.
+    const bool own_input = inputs[i].first && !modules[i].cross && !reads_what_is_kept(modules, i);
     kept += module_bytes(modules[i], regions[i], own_input, job, sizes);
   }
   if (!modules.empty() && modules.front().kind == ModuleKind::kEmbedding && job.dropout) {

@@ -46,6 +46,19 @@ TEST(Health, ASlowNodeIsNamedOnce) {
 }
 
 // Names that clouds make up end in letters.
+// Two slow hosts of five are in seven of ten pairs: the median is slow, and no host stands out.
+TEST(Health, ASlowMedianIsWarnedOf) {
+  const Health two = check_health({pairs(5, [](int, int b) { return b >= 3 ? 2.0 : 1.0; })});
+  EXPECT_TRUE(two.findings.empty());
+  ASSERT_EQ(two.warnings.size(), 1U);
+  EXPECT_NE(two.warnings[0].find("3 of 10 tests take less than 1/1.2 of the median"),
+            std::string::npos)
+      << two.warnings[0];
+  const Health one = check_health({pairs(6, [](int, int b) { return b == 5 ? 2.0 : 1.0; })});
+  EXPECT_EQ(one.findings.size(), 1U);
+  EXPECT_TRUE(one.warnings.empty());
+}
+
 TEST(Health, HostsWithoutNumbersAreOneCluster) {
   PhysicalLog log = pairs(6, [](int a, int b) { return a == 2 || b == 2 ? 1.5 : 1.0; });
   const std::vector<std::string> names{"mig-235z", "mig-gq7k", "mig-k0lm",
