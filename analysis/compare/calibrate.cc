@@ -13,6 +13,7 @@
 #include "analysis/compare/cross_validation.h"
 #include "analysis/compare/rates_fit.h"
 #include "base/error.h"
+#include "base/student_t.h"
 #include "base/text.h"
 
 namespace lockstep::compare {
@@ -118,7 +119,7 @@ std::vector<const Field*> fields_named(const std::vector<std::string>& names) {
 struct Determined {
   std::vector<const Field*> fields;
   NcclSystem system;
-  std::vector<double> errors;  ///< standard, of the logarithms
+  std::vector<double> errors;  ///< half the width of 95 % intervals of the logarithms
   std::vector<std::string> left;
 };
 
@@ -215,9 +216,14 @@ Determined determined(const Rows& rows, std::vector<const Field*> fields, const 
       worst = i;
     }
     if (why.empty()) {
+      const double width = student_t_95(
+          std::max<std::size_t>(2, rows.size() + 1 - std::min(rows.size(), fields.size())));
+      result.errors = fit.interval_errors();
+      for (double& error : result.errors) {
+        error *= width;
+      }
       result.fields = std::move(fields);
       result.system = fit.system();
-      result.errors = fit.interval_errors();
       return result;
     }
     if (named) {
@@ -318,7 +324,7 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
     for (std::size_t i = 0; i < found.fields.size(); ++i) {
       const Field& field = *found.fields[i];
       const double after = found.system.rates.*field.value * field.unit;
-      const double times = std::exp(1.96 * found.errors[i]);
+      const double times = std::exp(found.errors[i]);
       result.fitted.push_back({std::string(field.name),
                                system.rates.*field.value * field.unit,
                                after,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -43,6 +44,27 @@ CommFormula formula_of(const AnalyticOptions& options) {
   return formula;
 }
 
+/// Whether groups of a family that operations use lie otherwise on servers than the first one, for
+/// which each program's time is worked out.
+bool groups_lie_apart(const RankPrograms& work, const AnalyticOptions& options) {
+  std::set<std::int32_t> used;
+  for (const Program& program : work.programs) {
+    for (const ProgramOp& op : program.ops()) {
+      used.insert(op.family);
+    }
+  }
+  used.erase(-1);
+  return std::ranges::any_of(used, [&](std::int32_t family) {
+    const auto groups = work.families[static_cast<std::size_t>(family)].groups();
+    const auto shape = [&](const std::vector<std::int32_t>& members) {
+      const GroupPlacement<double> placed = placement_of(members, options);
+      return std::tuple(members.size(), placed.nodes, placed.ranks_per_node);
+    };
+    return std::ranges::any_of(
+        groups, [&](const auto& each) { return shape(each) != shape(groups.front()); });
+  });
+}
+
 }  // namespace
 
 StepResult analytic_replay(const Workload& workload, const AnalyticOptions& options,
@@ -80,6 +102,11 @@ StepResult analytic_replay(const Workload& workload, const AnalyticOptions& opti
   StepResult result;
   if (plan.uneven()) {
     result.warnings.emplace_back("all-to-alls take as long as even ones by formula");
+  }
+  if (plan.empty() && groups_lie_apart(work, options)) {
+    result.warnings.emplace_back(
+        "groups of one kind lie on different numbers of servers: one rank of each program stands "
+        "for all by formula (--engine flow looks at each)");
   }
   result.parallel = parallel;
   result.gpus = work.ranks();
