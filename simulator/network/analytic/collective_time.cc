@@ -130,17 +130,19 @@ Time default_collective_time(const Collective& c, const GroupDegrees& degrees,
 
 GroupPlacement<double> placement_of(std::span<const std::int32_t> members,
                                     const AnalyticOptions& options) {
-  std::vector<std::int64_t> servers;
-  servers.reserve(members.size());
-  for (const std::int32_t member : members) {
-    servers.push_back(member / options.gpus_per_server);
+  std::vector<std::int32_t> sorted;
+  if (!std::ranges::is_sorted(members)) {
+    sorted.assign(members.begin(), members.end());
+    std::ranges::sort(sorted);
+    members = sorted;
   }
-  std::ranges::sort(servers);
-  std::int64_t spanned = 0, most = 0;
-  for (auto first = servers.begin(); first != servers.end(); ++spanned) {
-    const auto next = std::upper_bound(first, servers.end(), *first);
-    most = std::max<std::int64_t>(most, next - first);
-    first = next;
+  std::int64_t spanned = 0, most = 0, here = 0, server = -1;
+  for (const std::int32_t member : members) {
+    const std::int64_t its = member / options.gpus_per_server;
+    here = its == server ? here + 1 : 1;
+    spanned += its == server ? 0 : 1;
+    server = its;
+    most = std::max(most, here);
   }
   return on_servers(std::max<std::int64_t>(1, spanned), std::max<std::int64_t>(1, most), options);
 }

@@ -48,7 +48,7 @@ Time placed_collective_time(const Collective& collective, const GroupPlacement<d
 
 /// How `members` lie on servers of o.gpus_per_server ranks each, one after the other: on how many,
 /// and how many at most on one; groups that start in one server share its NICs.
-/// O(members log members).
+/// O(members) where they ascend, else O(members log members).
 GroupPlacement<double> placement_of(std::span<const std::int32_t> members,
                                     const AnalyticOptions& options);
 
