@@ -19,9 +19,9 @@ struct MemoryEfficiency {
 };
 
 /// Our own kernels under load on an H200, whose norms and activations take 0.8 to 1.1 times
-/// PyTorch's (workloads/profiles/h200): fitted on every second job of 161, the others are within 2
-/// to 14 %, norms' backward passes within 16 and 21 %, a router's forward pass 32 %
-/// (docs/models.md; tests/cli/measured_kernels_test.cc). Other GPUs: taken over.
+/// PyTorch's (workloads/profiles/h200): fitted (bench/fit_roofline.py) on every second job of 161,
+/// the others are within 2 to 14 %, norms' backward passes within 16 and 21 %, a router's forward
+/// pass 32 % (docs/models.md; tests/cli/measured_kernels_test.cc). Other GPUs: taken over.
 const MemoryEfficiency& memory_efficiency(MemoryWork work, bool backward);
 
 /// The formula above. An operator without bytes takes no time.
