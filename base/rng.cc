@@ -68,4 +68,12 @@ std::int64_t Rng::between(std::int64_t low, std::int64_t high) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + offset);
 }
 
+double uniform_of(std::initializer_list<std::uint64_t> key) {
+  std::uint64_t mix = 0;
+  for (const std::uint64_t word : key) {
+    mix = split_mix(mix) ^ word;
+  }
+  return static_cast<double>(split_mix(mix) >> 11) * 0x1.0p-53;
+}
+
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace lockstep {
@@ -27,5 +28,8 @@ class Rng {
  private:
   std::array<std::uint64_t, 4> state_;
 };
+
+/// A draw that depends on these numbers alone: uniform in [0, 1), 53 bits (SplitMix64).
+double uniform_of(std::initializer_list<std::uint64_t> key);
 
 }  // namespace lockstep

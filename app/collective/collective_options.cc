@@ -65,7 +65,9 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                  "may be given several times ('lockstep simulate --list-stragglers')")
       ->take_all()
       ->group("Network");
-  app.add_option("--seed", options.seed, "of --jitter and --placement random")
+  app.add_option("--seed", options.seed,
+                 "of --jitter, --placement random, and in flavour simai\nof what packets wait for "
+                 "each other")
       ->capture_default_str()
       ->group("Network");
   app.add_option("--nvlink", options.nvlink,

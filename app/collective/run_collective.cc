@@ -346,6 +346,7 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   setting.entry = jittered(options, setting.nodes.size());
   take_stragglers(setting);
   setting.flow = flow_options(options, options.flavour == "simai");
+  setting.flow.seed = options.seed;
   setting.plan.rates = real_rates(options, options.flavour == "simai");
   const auto asked = [&](const char* engine) {
     return std::ranges::find(options.engines, engine) != options.engines.end();

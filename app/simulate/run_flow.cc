@@ -34,6 +34,7 @@ StepResult run_flow(const Workload& workload, const Topology& topology,
   const bool simai = options.flavour == "simai";
   std::vector<std::string> warnings;
   FlowOptions flow = flow_options(options, simai);
+  flow.seed = options.seed;
   if (const std::optional<NcclRates> rates = real_rates(options, simai)) {
     take_real_rates(*rates, flow);
   }

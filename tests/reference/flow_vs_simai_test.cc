@@ -28,8 +28,8 @@ struct Case {
 // On one server, and in groups with one rank a server, transfers are regular: what is left is the
 // order of simultaneous packets. All-reduces over several servers cross the spine on hashed paths;
 // with small chunks the spread over SimAI's tie orders is below 1 %. ar_128M_64 has large chunks:
-// SimAI's result is one draw of a spread of 1856-2280 us (rank 0) and 1910-2368 us (last), in which
-// packets that collide on an uplink pay more than their fair share; max-min lies at its lower end.
+// SimAI's result is one draw of a spread of 1921-2271 us (rank 0) and 2001-2438 us (last), that of
+// the packet engine over 32 orders of ties (docs/models.md); so is ours of one seed.
 constexpr Case kCases[] = {
     {"ar_16M_8", "6us", 0.2, 0.2},
     {"ar_128M_8", "6us", 0.2, 0.2},
@@ -46,8 +46,10 @@ constexpr Case kCases[] = {
     {"ar_16M_32", "6us", 1, 1},
     {"ar_16M_64", "6us", 1, 1},
     {"ar_16M_128", "6us", 1, 1},
-    {"ar_128M_64", "6us", 11, 25},
+    {"ar_128M_64", "6us", 8, 16},
 };
+/// With the transport of a conf messages do not travel in convoys, and the run ends early.
+constexpr Case kWithConf = {"ar_128M_64", "6us", 11, 25};
 
 /// The number that follows `key` in the text.
 double number_after(const std::string& text, const std::string& key) {
@@ -56,13 +58,29 @@ double number_after(const std::string& text, const std::string& key) {
   return std::stod(text.substr(at + key.size()));
 }
 
+StepResult simulate(const Case& run, const Topology& topology, const FlowOptions& flow) {
+  const Workload workload =
+      read_workload(testing::reference_dir() + "/simai/" + run.name + "/workload.txt");
+  ScheduleCache schedules;
+  StepOptions options;
+  options.simai_flavour = true;
+  options.all_gpus = true;
+  options.send_latency = parse_time(run.send_latency);
+  return simulate_step(
+      workload, topology, [&] { return std::make_unique<FlowEngine>(topology, flow); },
+      [&](CommType op, Bytes bytes, const GroupShape& shape) {
+        return schedules.get({.op = op, .bytes = bytes, .flavour = CollectiveFlavour::kSimai},
+                             shape);
+      },
+      options);
+}
+
 /// By sharing alone, or with the transport of each run's SimAI.conf.
 void compare(bool with_conf) {
   fmt::print("{:24} {:>12} {:>12} {:>8} {:>12} {:>12} {:>8}\n", "run", "SimAI us", "ours us", "%",
              "SimAI last", "ours last", "%");
-  for (const Case& run : kCases) {
+  for (Case run : kCases) {
     const std::string folder = testing::reference_dir() + "/simai/" + run.name + "/";
-    const Workload workload = read_workload(folder + "workload.txt");
     const Topology topology = read_topology(folder + "topo");
     const std::string key = testing::slurp(folder + "key.txt");
     FlowOptions flow = simai_flow_options();
@@ -71,19 +89,9 @@ void compare(bool with_conf) {
       Warnings warnings;
       apply_simai_conf(testing::slurp(folder + "SimAI.conf"), "SimAI.conf", packet, warnings);
       flow.transport = transport_of(packet, topology, flow.payload);
+      run = run.name == std::string(kWithConf.name) ? kWithConf : run;
     }
-    ScheduleCache schedules;
-    StepOptions options;
-    options.simai_flavour = true;
-    options.all_gpus = true;
-    options.send_latency = parse_time(run.send_latency);
-    const StepResult result = simulate_step(
-        workload, topology, [&] { return std::make_unique<FlowEngine>(topology, flow); },
-        [&](CommType op, Bytes bytes, const GroupShape& shape) {
-          return schedules.get({.op = op, .bytes = bytes, .flavour = CollectiveFlavour::kSimai},
-                               shape);
-        },
-        options);
+    const StepResult result = simulate(run, topology, flow);
     const double rank0 = number_after(key, "all passes finished at time: ") / 1e3;
     const double last = number_after(key, "NOW_NS=") / 1e3;
     const double off0 = (result.total.us() / rank0 - 1) * 100;
@@ -93,6 +101,26 @@ void compare(bool with_conf) {
     EXPECT_LE(std::abs(off0), run.rank0_percent) << run.name;
     EXPECT_LE(std::abs(off_last), run.last_percent) << run.name;
   }
+}
+
+TEST(FlowAgainstSimai, MeanOfSeedsIsThatOfTheOrdersOfPackets) {
+  LOCKSTEP_NEEDS_REFERENCE();
+  // The packet engine over 32 orders of ties: 2021 us (rank 0), 2165 us (last rank).
+  constexpr Case kRun = {"ar_128M_64", "6us", 3, 4};
+  const Topology topology =
+      read_topology(testing::reference_dir() + "/simai/" + kRun.name + "/topo");
+  double rank0 = 0, last = 0;
+  constexpr int kSeeds = 16;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    FlowOptions flow = simai_flow_options();
+    flow.seed = static_cast<std::uint64_t>(seed);
+    const StepResult result = simulate(kRun, topology, flow);
+    rank0 += result.total.us() / kSeeds;
+    last += result.last_rank_end.us() / kSeeds;
+  }
+  fmt::print("mean of {} seeds: {:.0f} us of 2021, {:.0f} of 2165\n", kSeeds, rank0, last);
+  EXPECT_NEAR(rank0 / 2021, 1, kRun.rank0_percent / 100);
+  EXPECT_NEAR(last / 2165, 1, kRun.last_percent / 100);
 }
 
 TEST(FlowAgainstSimai, StepTimes) {

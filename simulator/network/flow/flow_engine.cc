@@ -38,7 +38,7 @@ FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
     network_.add_constraint(ports_.capacity(port));
   }
   if (fresh_ports_ && !options.routes.spray && !options.transport) {
-    fresh_ = std::make_unique<FreshTransfers>(paths_, network_, full_packet_);
+    fresh_ = std::make_unique<FreshTransfers>(topology, paths_, network_, options);
   }
   for (const LinkFault& fault : options.faults) {
     add_fault(fault);
@@ -160,6 +160,9 @@ std::span<const FlowEngine::UsedPort> FlowEngine::hops_of(const Connection& conn
 }
 
 Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
+  if (fresh_) {
+    return fresh_->advance(limit, events);
+  }
   const std::size_t before = events.size();
   while (faults_ && faults_->next() <= limit && faults_->next() < Time::max() &&
          !(limit == Time::max() && network_.idle())) {
@@ -169,11 +172,7 @@ Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
     }
     change_links();
   }
-  network_.advance(limit, events);
-  if (fresh_) {
-    fresh_->recall();
-  }
-  return network_.now();
+  return network_.advance(limit, events);
 }
 
 void FlowEngine::add_fault(const LinkFault& fault) {
@@ -266,7 +265,11 @@ std::vector<StuckTransfer> FlowEngine::stuck() const {
 }
 
 void FlowEngine::set_capacity(PortId port, double bits_per_second) {
-  network_.set_capacity(ConstraintId(port.value), bits_per_second);
+  if (fresh_) {
+    fresh_->set_capacity(ConstraintId(port.value), bits_per_second);
+  } else {
+    network_.set_capacity(ConstraintId(port.value), bits_per_second);
+  }
   for (const std::int32_t other : ports_.set_capacity(port.index(), bits_per_second)) {
     bind(ConstraintId(other));
   }

@@ -26,6 +26,9 @@ namespace lockstep {
 /// it has left; when connections learn of it, all ways are found anew, O(connections). What has
 /// been sent arrives.
 ///
+/// With FlowOptions::fresh_ports, where ways are hashed, FreshTransfers has another law: transfers
+/// take turns by packets at their sender, and a queue lies between it and the rest of their way.
+///
 /// What it leaves out: queues, loss and retransmission (link error rates are ignored), congestion
 /// control, PFC; see docs/models.md. ACKs take no bandwidth.
 ///
@@ -41,7 +44,7 @@ class FlowEngine final : public NetworkEngine {
   /// Every solve of rates is checked; see MaxMin::certify().
   void certify() { network_.certify(); }
 
-  Time now() const override { return network_.now(); }
+  Time now() const override { return fresh_ ? fresh_->now() : network_.now(); }
   ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
   using NetworkEngine::start;
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
@@ -49,6 +52,7 @@ class FlowEngine final : public NetworkEngine {
   void add_fault(const LinkFault& fault) override;
   std::vector<StuckTransfer> stuck() const override;
   std::vector<PortUse> port_use() const override;
+  bool has_queues() const override { return fresh_ != nullptr; }
 
   /// From now on the port has this bandwidth, in bits per second. Routes stay as they are.
   /// PRECONDITION: > 0.
@@ -58,7 +62,7 @@ class FlowEngine final : public NetworkEngine {
   }
 
   /// Flows that have not been sent completely, future ones included.
-  std::size_t live_flows() const { return network_.live_flows(); }
+  std::size_t live_flows() const { return fresh_ ? fresh_->live() : network_.live_flows(); }
   /// The present rates, for checks and tests: port p is constraint p, connections are variables
   /// (but for those of FreshTransfers).
   /// Ports that cannot bind list no users.

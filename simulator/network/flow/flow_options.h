@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -20,8 +21,10 @@ struct FlowOptions {
   bool wait_for_ack = false;
   Bytes ack_size{60};
   /// A new source port, hence a new ECMP draw, for every transfer (SimAI) instead of one for each
-  /// (source, destination, channel), as NCCL's persistent connections have.
+  /// (source, destination, channel), as NCCL's persistent connections have. Where ports decide ways
+  /// transfers then meet by whole packets (fresh_transfers.h).
   bool fresh_ports = false;
+  std::uint64_t seed = 1;  ///< of what their packets wait for each other
   /// A full packet's transmission time is cut to whole nanoseconds (SimAI's ns-3 clock).
   bool whole_ns = false;
   /// Of their rates, what links carry within servers and outside them, where a cluster in use

@@ -525,7 +525,9 @@ void FluidNetwork::finish(std::int32_t id, std::vector<NetworkEvent>& events) {
     carried_[static_cast<std::size_t>(id)] += freight.bits;
     events.push_back({now_, freight.tag, NetworkEvent::Kind::kSent});
   }
-  deliveries_.push(now_ + freight.latency, freight.tag);
+  if (delivers_) {
+    deliveries_.push(now_ + freight.latency, freight.tag);
+  }
   start_next(id);
 }
 
@@ -559,9 +561,6 @@ void FluidNetwork::start_next(std::int32_t id) {
     connection.left = 0;
     connection.rate = 0;
     connection.state = State::kIdle;
-    if (tells_emptied_) {
-      emptied_.push_back(id);
-    }
     return;
   }
   connection.first_post = post.next;
