@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -160,8 +161,16 @@ void add_transport(const NetworkFlags& flags, bool simai_flavour, const Topology
   tell_losses(topology, packet, warnings);
   take_size(packet.fabric, "Payload", flow.payload);
   take_size(packet.fabric, "Header", flow.header);
-  flow.transport = transport_of(packet, topology, flow.payload);
   flow.faults = link_faults(packet, topology);
+  TransportTerms terms = transport_of(packet, topology, flow.payload);
+  if (simai_flavour && flags.only_conf() && terms.congestion != TransportTerms::Congestion::kHpcc) {
+    warnings.emplace_back(
+        "of a SimAI.conf the flow engine heeds sizes of packets and links that go down; windows, "
+        "marks and pauses where one of --congestion, --fabric and --congestion-set is given "
+        "(docs/models.md, convoys on the flow engine)");
+    return;
+  }
+  flow.transport = std::move(terms);
 }
 
 }  // namespace lockstep

@@ -17,9 +17,10 @@ struct TransportFlags {
   std::vector<std::string> fabric, congestion_settings;  // NAME=VALUE
   std::string samples, sample_interval;                  // packet engine
 
-  bool any() const {
-    return !conf.empty() || !congestion.empty() || !fabric.empty() || !congestion_settings.empty();
+  bool only_conf() const {
+    return congestion.empty() && fabric.empty() && congestion_settings.empty();
   }
+  bool any() const { return !conf.empty() || !only_conf(); }
 };
 
 /// Declares them in a group of the help; `flags` must outlive the parsing.
@@ -35,7 +36,9 @@ struct NetworkFlags;
 PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
                              std::vector<std::string>& warnings);
 
-/// The same for the flow engine: gives `flow` a transport if one of them was typed.
+/// The same for the flow engine: gives `flow` a transport if one of them was typed. Of flavour
+/// simai a SimAI.conf alone does not: what sets SimAI's packets apart from a fluid are turns, not
+/// windows.
 void add_transport(const NetworkFlags& flags, bool simai_flavour, const Topology& topology,
                    std::uint64_t seed, FlowOptions& flow, std::vector<std::string>& warnings);
 

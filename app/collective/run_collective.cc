@@ -197,6 +197,9 @@ CollectiveTiming network_time(const Setting& setting, const CollectivePlan& plan
       collective.schedule = plan.schedule();
       auto network = std::make_unique<FlowEngine>(setting.topology, setting.flow);
       network->certify();
+      if (meet_by_packets(collective, setting.topology, setting.flow)) {
+        network->meet_by_packets();
+      }
       const Time full = checked(collective, setting.topology, std::move(network)).time;
       LOCKSTEP_CHECK(full == end || setting.error_budget > 0,
                      fmt::format("every transfer on its own: {} ps, the quick way: {} ps",

@@ -44,6 +44,7 @@ class CheckedNetwork final : public NetworkEngine {
   std::optional<PacketStatistics> packet_statistics() const override {
     return engine_->packet_statistics();
   }
+  void meet_by_packets() override { engine_->meet_by_packets(); }
   bool has_queues() const override { return engine_->has_queues(); }
   bool runs_by_chance() const override { return engine_->runs_by_chance(); }
 

@@ -111,6 +111,10 @@ class NetworkEngine {
   virtual bool plan_change(Time /*when*/, PortId, double /*share*/, double /*loss*/) {
     return false;
   }
+  /// Before the first connection: ways of transfers depend on the source port that each draws, so
+  /// that their messages meet at random and where packets queue matters. Of no meaning to an engine
+  /// without such draws, or with packets.
+  virtual void meet_by_packets() {}
   /// Before the first connection. ERRORS: Error where the engine's links cannot fail so.
   virtual void add_fault(const LinkFault&) {
     throw Error("links of this engine cannot fail in mid-run").hint("use --engine flow");

@@ -12,6 +12,7 @@
 #include "simulator/replay/flow_graph_run.h"
 #include "simulator/replay/network_changes.h"
 #include "simulator/replay/recurrence_run.h"
+#include "simulator/replay/single_ways.h"
 #include "simulator/replay/steady_end.h"
 #include "simulator/replay/switch_node.h"
 #include "simulator/replay/symmetry.h"
@@ -103,12 +104,29 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
           std::ssize(schedule.slots)};
 }
 
+bool meet_by_packets(const LoneCollective& collective, const Topology& topology,
+                     const FlowOptions& flow) {
+  const Schedule& schedule = *collective.schedule;
+  if (!flow.fresh_ports || flow.routes.spray || !schedule.switches.empty()) {
+    return false;  // those of switches are the NVLinks of a server
+  }
+  std::vector<Way> ways;
+  for (const Slot& slot : schedule.slots) {
+    ways.push_back({collective.nodes[static_cast<std::size_t>(slot.source)],
+                    collective.nodes[static_cast<std::size_t>(slot.destination)], slot.channel});
+  }
+  return !schedule.relays.empty() || !single_ways(topology, flow.routes, ways);
+}
+
 LoneCollectiveResult run_on_flow_engine(LoneCollective collective, const Topology& topology,
                                         const FlowOptions& flow,
                                         const LoneCollectiveOptions& options) {
   const Schedule& schedule = *collective.schedule;  // until there is a graph
   if (!flow.is_steady() || !collective.is_steady() || !schedule.chunk_sizes.empty()) {
     FlowEngine engine(topology, flow);
+    if (meet_by_packets(collective, topology, flow)) {
+      engine.meet_by_packets();
+    }
     return run_lone_collective(collective, topology, engine);
   }
   std::vector<NodeId> nodes = collective.nodes;

@@ -55,6 +55,11 @@ struct LoneCollectiveOptions {
   bool verify = false;
 };
 
+/// Whether its messages meet by packets (NetworkEngine::meet_by_packets()): with fresh ports, where
+/// these decide the way of any, and in SimAI's rings with relays. O(slots x hops).
+bool meet_by_packets(const LoneCollective& collective, const Topology& topology,
+                     const FlowOptions& flow);
+
 /// The same on the flow engine, exactly, but faster: what is alike is simulated once (symmetry.h)
 /// and what repeats is skipped (flow_graph_run.h). With what these cannot do (new ports for every
 /// transfer, transfers of unequal sizes on one connection, a law) it is run_lone_collective().

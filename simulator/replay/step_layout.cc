@@ -57,6 +57,15 @@ void colour_changes(const FlowGraphBuilder& builder, std::span<const NetworkChan
   }
 }
 
+/// Whether messages meet by packets, so that nothing folds: where ports decide ways, and in rings
+/// with relays (SimAI's PXN), whose two legs a step meet at NICs as chance has it, too.
+bool meet_by_packets(const StepPlace& place, const StepUnits& units) {
+  return place.flow.fresh_ports &&
+         (std::ranges::any_of(
+              units.units(), [](const StepUnit& unit) { return !unit.schedule->relays.empty(); }) ||
+          !single_ways(place.topology, place.flow.routes, units.ways().each()));
+}
+
 /// Whether what comes after a phase could be folded, too.
 bool later_ones_fold(const StepPlace& place, std::int32_t last_phase) {
   StepUnits later(place);
@@ -68,11 +77,23 @@ bool later_ones_fold(const StepPlace& place, std::int32_t last_phase) {
       }
     }
   }
-  return !place.flow.fresh_ports ||
-         single_ways(place.topology, place.flow.routes, later.ways().each());
+  return !meet_by_packets(place, later);
 }
 
 }  // namespace
+
+bool meet_by_packets(const StepPlace& place) {
+  StepUnits units(place);
+  std::int32_t unit = -1;
+  for (std::int32_t rank = 0; rank < place.work.ranks(); ++rank) {
+    for (const ProgramFacts::Kind& kind : units.kinds(rank)) {
+      if (!units.add(rank, kind, unit)) {
+        return place.flow.fresh_ports;
+      }
+    }
+  }
+  return meet_by_packets(place, units);
+}
 
 std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, std::int32_t last_phase) {
   const StepPhases& phases = place.facts->phases;
@@ -101,11 +122,11 @@ std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, std::int32_t l
   if (last_phase + 1 < phases.count && !later_ones_fold(place, last_phase)) {
     return nullptr;
   }
-  layout.ways = std::make_shared<Ways>(units.ways());
-  const std::vector<Way>& ways = layout.ways->each();
-  if (place.flow.fresh_ports && !single_ways(place.topology, flow.routes, ways)) {
+  if (meet_by_packets(place, units)) {
     return nullptr;
   }
+  layout.ways = std::make_shared<Ways>(units.ways());
+  const std::vector<Way>& ways = layout.ways->each();
   FlowGraphBuilder builder(place.topology, flow);
   builder.spare(spared_ports(place.topology, flow, ways, place.options.changes));
   for (const StepUnit& unit : units.units()) {

@@ -49,9 +49,14 @@ struct StepLayout {
   std::vector<std::int32_t> constraint_of;  ///< of each port; -1 where it is none
 };
 
-/// Nothing where a step cannot be folded: fresh ports that decide a way (single_ways.h), a
-/// transport, transfers of unequal sizes on a connection. O(connections of all collectives up to
-/// `last_phase` x hops); 150 B a connection. ERRORS: no route.
+/// Nothing where a step cannot be folded: messages that meet by packets, a transport, transfers of
+/// unequal sizes on a connection. O(connections of all collectives up to `last_phase` x hops); 150
+/// B a connection. ERRORS: no route.
 std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, std::int32_t last_phase);
+
+/// Whether the step's messages meet by packets (NetworkEngine::meet_by_packets()): with fresh
+/// ports, where these decide the way of any transfer, in SimAI's rings with relays, and where that
+/// cannot be told, as transfers of a connection are of unequal sizes. As lay_out().
+bool meet_by_packets(const StepPlace& place);
 
 }  // namespace lockstep

@@ -25,6 +25,7 @@
 #include "simulator/replay/simai_latency.h"
 #include "simulator/replay/stage_hop.h"
 #include "simulator/replay/step_fold.h"
+#include "simulator/replay/step_layout.h"
 #include "simulator/replay/step_programs.h"
 #include "simulator/replay/step_records.h"
 #include "simulator/replay/straggler_plan.h"
@@ -258,6 +259,11 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     }
   } else {
     const std::unique_ptr<NetworkEngine> network = network_with_faults();
+    if (options.routes && !options.routes->routes.spray &&
+        meet_by_packets({compiled.work, nodes, topology, *options.routes, schedules, replay_options,
+                         facts_of(compiled.work, options)})) {
+      network->meet_by_packets();
+    }
     if (announce(*network, replay_options.changes)) {
       replay_options.changes.clear();
     }

@@ -44,7 +44,8 @@ struct StepOptions {
   std::function<RankMemory(std::int32_t stage)> memory;
   bool explain = false;  ///< work out the critical path; keeps 24 B an operation and class of ranks
   StepDetail* detail = nullptr;  ///< filled when given; keeps as much
-  /// With `explain`, which links limit the critical path: how its transfers are routed.
+  /// How transfers are routed: for `explain`, which links limit the critical path; where they draw
+  /// source ports, whether ways depend on these (NetworkEngine::meet_by_packets()).
   std::optional<FlowOptions> routes;
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;

@@ -88,9 +88,7 @@ TEST(FlowEngineProperty, PortsCarryTheIntegralOfTheRates) {
   for (int round = 0; round < 8; ++round) {
     Rng rng(static_cast<std::uint64_t>(round), "integral");
     const std::vector<FlowSpec> flows = some_flows(rng);
-    FlowOptions options = options_of(round);
-    options.fresh_ports = false;  // those have no rates at their senders
-    FlowEngine engine(topology, options);
+    FlowEngine engine(topology, options_of(round));
     std::set<Time> starts;
     for (const FlowSpec& flow : flows) {
       engine.start(flow);

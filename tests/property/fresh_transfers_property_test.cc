@@ -1,12 +1,9 @@
-// Transfers that each draw a source port, beside connections that are laid one by one and share
-// links as a fluid does: an engine that a link's failure at the end of time keeps from
-// FreshTransfers. One by one they are equal; together they carry the same bytes the same ways, and
-// none is faster than alone.
+// Transfers that each draw a source port send and deliver when they do on connections that are laid
+// one by one: random transfers, several on a connection, beside an engine that a link's failure at
+// the end of time keeps from FreshTransfers.
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -27,7 +24,7 @@ struct Transfer {
 
 struct Outcome {
   std::vector<std::tuple<Time, NetworkEvent::Kind, std::uint64_t>> events;
-  std::vector<PortUse> ports;
+  std::vector<PortUse> ports, ports_between;
 };
 
 /// Half of the connections are made when others are in use; some transfers are told ahead.
@@ -59,6 +56,9 @@ Outcome run(FlowEngine& engine, const std::vector<FlowSpec>& connections,
       advance(transfer.when);
     }
     engine.start(ConnectionId(transfer.connection), transfer.bytes, transfer.when, i);
+    if (2 * i == transfers.size()) {
+      outcome.ports_between = engine.port_use();
+    }
   }
   advance(Time::max());
   outcome.ports = engine.port_use();
@@ -73,141 +73,37 @@ void expect_equal(const std::vector<PortUse>& a, const std::vector<PortUse>& b) 
   }
 }
 
-struct Case {
-  FlowOptions options;
-  std::vector<FlowSpec> connections;
-  std::vector<Transfer> transfers;
-};
-
-/// 200 transfers over 40 connections, `apart` from each other at the most.
-Case random_case(int round, Time apart) {
-  Rng rng(static_cast<std::uint64_t>(round), "fresh transfers");
-  Case one;
-  one.options = simai_flow_options();
-  one.options.routes.pxn = round % 4 == 3;
-  one.options.routes.rail_affinity = round % 4 == 2;
-  one.connections = testing::random_flows(rng, 40, 16, 1, Time());
-  for (std::size_t i = 1; i < one.connections.size(); ++i) {
-    if (rng.below(2) == 0) {  // several connections and channels between two nodes
-      one.connections[i] = one.connections[rng.below(i)];
-      one.connections[i].channel = static_cast<std::int32_t>(rng.below(3));
-    }
-  }
-  Time when;
-  for (int i = 0; i < 200; ++i) {
-    when += Time::ps(rng.between(apart.count_ps() / 2, apart.count_ps()));
-    one.transfers.push_back(
-        {rng.below(one.connections.size()),
-         Bytes(static_cast<std::int64_t>(rng.below(rng.below(2) == 0 ? 100 : 2'000'000))), when});
-  }
-  return one;
-}
-
-FlowEngine plain_engine(const Topology& topology, FlowOptions options) {
-  options.faults.push_back({{LinkId(0)}, Time::max() - Time::us(1)});
-  return FlowEngine(topology, options);
-}
-
-const Topology kTopology = testing::rail_optimised(4, 4, 2, 4);
-
-TEST(FreshTransfers, OneByOneTakeWhatTheirBytesTake) {
-  for (int round = 0; round < 20; ++round) {
-    Case one = random_case(round, Time::us(500));
-    for (std::size_t i = 0; i < one.transfers.size(); ++i) {
-      one.transfers[i].connection = 7 * i % one.connections.size();  // none twice in a row
-    }
-    FlowEngine fresh(kTopology, one.options), plain = plain_engine(kTopology, one.options);
-    const Outcome a = run(fresh, one.connections, one.transfers),
-                  b = run(plain, one.connections, one.transfers);
-    ASSERT_EQ(a.events.size(), 2 * one.transfers.size());
-    ASSERT_EQ(b.events.size(), a.events.size());
-    for (std::size_t i = 0; i < a.events.size(); ++i) {
-      const auto& [when, kind, tag] = a.events[i];
-      EXPECT_EQ(std::pair(kind, tag),
-                std::pair(std::get<1>(b.events[i]), std::get<2>(b.events[i])));
-      // A packet takes whole picoseconds here: half of one for each of 223 packets.
-      EXPECT_NEAR(static_cast<double>(when.count_ps()),
-                  static_cast<double>(std::get<0>(b.events[i]).count_ps()), 112)
-          << "round " << round;
-    }
-    expect_equal(a.ports, b.ports);
-  }
-}
-
-TEST(FreshTransfers, TogetherCarryTheSameAndAreNoFasterThanAlone) {
+TEST(FreshTransfers, GoAsOnConnectionsOfTheirOwn) {
+  const Topology topology = testing::rail_optimised(4, 4, 2, 4);
   for (int round = 0; round < 60; ++round) {
-    Case one = random_case(round, Time::us(2));
-    std::vector<FlowSpec> each;  // as SimAI has them: the plain engine's are one after the other
-    for (Transfer& transfer : one.transfers) {
-      each.push_back(one.connections[transfer.connection]);
-      transfer.connection = each.size() - 1;
+    Rng rng(static_cast<std::uint64_t>(round), "fresh transfers");
+    FlowOptions options = simai_flow_options();
+    options.routes.pxn = round % 4 == 3;
+    options.routes.rail_affinity = round % 4 == 2;
+    std::vector<FlowSpec> connections = testing::random_flows(rng, 40, 16, 1, Time());
+    for (std::size_t i = 1; i < connections.size(); ++i) {
+      if (rng.below(2) == 0) {  // several connections and channels between two nodes
+        connections[i] = connections[rng.below(i)];
+        connections[i].channel = static_cast<std::int32_t>(rng.below(3));
+      }
     }
-    one.connections = each;
-    FlowEngine fresh(kTopology, one.options), plain = plain_engine(kTopology, one.options),
-                                              again(kTopology, one.options);
-    const Outcome a = run(fresh, one.connections, one.transfers),
-                  b = run(plain, one.connections, one.transfers);
+    std::vector<Transfer> transfers;
+    for (int i = 0; i < 200; ++i) {
+      transfers.push_back(
+          {rng.below(connections.size()),
+           Bytes(static_cast<std::int64_t>(rng.below(rng.below(2) == 0 ? 100 : 2'000'000))),
+           Time::ns(static_cast<std::int64_t>(rng.below(200)) * 1000)});
+    }
+    std::ranges::stable_sort(transfers, {}, &Transfer::when);
+    FlowEngine fresh(topology, options);
+    options.faults.push_back({{LinkId(0)}, Time::max() - Time::us(1)});
+    FlowEngine plain(topology, options);
+    const Outcome a = run(fresh, connections, transfers), b = run(plain, connections, transfers);
+    ASSERT_EQ(a.events.size(), 2 * transfers.size());
+    ASSERT_EQ(a.events, b.events) << "round " << round;
+    expect_equal(a.ports_between, b.ports_between);
     expect_equal(a.ports, b.ports);
     EXPECT_EQ(fresh.live_flows(), 0U);
-    ASSERT_EQ(a.events, run(again, one.connections, one.transfers).events) << "round " << round;
-    std::vector<Transfer> alone = one.transfers;
-    for (std::size_t i = 0; i < alone.size(); ++i) {
-      alone[i].when = Time::us(1000) * static_cast<std::int64_t>(i);
-    }
-    FlowEngine quiet(kTopology, one.options);
-    std::map<std::pair<NetworkEvent::Kind, std::uint64_t>, Time> least;
-    for (const auto& [when, kind, tag] : run(quiet, one.connections, alone).events) {
-      least[{kind, tag}] = when - alone[tag].when;
-    }
-    ASSERT_EQ(a.events.size(), least.size());
-    for (const auto& [when, kind, tag] : a.events) {
-      EXPECT_GE(when - one.transfers[tag].when, least.at({kind, tag})) << "round " << round;
-    }
-  }
-}
-
-TEST(FreshTransfers, DrawWhatLastPacketsWaitBySeed) {
-  Case one = random_case(1, Time::us(2));
-  FlowEngine first(kTopology, one.options);
-  one.options.seed = 2;
-  FlowEngine second(kTopology, one.options);
-  EXPECT_NE(run(first, one.connections, one.transfers).events,
-            run(second, one.connections, one.transfers).events);
-}
-
-TEST(FreshTransfers, GoOnAtTheRateThatPortsHave) {
-  // A way over an NVSwitch, one over a leaf, and one over a spine; after half of its time alone one
-  // of its ports goes at a quarter of its rate: the other half takes four times as long.
-  FlowOptions options = simai_flow_options();
-  const auto start = [](FlowEngine& engine, NodeId to) {
-    engine.start(engine.connect(NodeId(0), to, 0), Bytes(9000 * 20000), Time(), 0);
-  };
-  const auto delivered = [](FlowEngine& engine) {
-    std::vector<NetworkEvent> events;
-    while (events.empty() || events.back().kind != NetworkEvent::Kind::kDelivered) {
-      engine.advance(Time::max(), events);
-    }
-    return events.back().when;
-  };
-  for (const NodeId to : {NodeId(1), NodeId(4), NodeId(5)}) {
-    FlowEngine quick(kTopology, options);
-    start(quick, to);
-    const Time alone = delivered(quick);
-    const std::vector<PortUse> use = quick.port_use();
-    int ports = 0;
-    for (std::size_t port = 0; port < use.size(); ++port) {
-      if (use[port].bytes == Bytes()) {
-        continue;
-      }
-      ++ports;
-      FlowEngine slow(kTopology, options);
-      start(slow, to);
-      std::vector<NetworkEvent> events;
-      slow.advance(alone / 2, events);
-      slow.scale_capacity(PortId(port), 0.25);
-      EXPECT_NEAR(delivered(slow) / alone, 2.5, 0.01) << "to " << to.value << ", port " << port;
-    }
-    EXPECT_GE(ports, 2);
   }
 }
 

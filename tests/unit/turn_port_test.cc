@@ -25,7 +25,7 @@ using ::testing::Pair;
 
 struct Arrival {
   Time when;
-  PortLoad load;
+  LegLoad load;
 };
 /// When each transfer ends, by its number.
 using Ends = std::map<std::int32_t, Time>;
@@ -76,7 +76,7 @@ Ends packet_by_packet(const std::vector<Arrival>& arrivals) {
     };
     come([&](Time when) { return when <= now; });
     turn = turn < list.size() ? turn : 0;
-    const PortLoad& load = arrivals[static_cast<std::size_t>(list[turn].number)].load;
+    const LegLoad& load = arrivals[static_cast<std::size_t>(list[turn].number)].load;
     now += --list[turn].left == 0 ? load.last : load.packet;
     come([&](Time when) { return when < now; });
     if (list[turn].left == 0) {
@@ -92,7 +92,7 @@ Ends packet_by_packet(const std::vector<Arrival>& arrivals) {
 constexpr Time kPacket = Time::ns(100);
 
 TEST(TurnPort, TwoThatComeHalfAPacketApartEndAPacketApart) {
-  const PortLoad three{3, kPacket, kPacket};
+  const LegLoad three{3, kPacket, kPacket};
   EXPECT_THAT(run<TurnPort>({{Time(), three}, {Time::ns(50), three}}),
               ElementsAre(Pair(0, Time::ns(500)), Pair(1, Time::ns(600))));
   EXPECT_THAT(run<EvenPort>({{Time(), three}, {Time::ns(50), three}}),
@@ -100,13 +100,13 @@ TEST(TurnPort, TwoThatComeHalfAPacketApartEndAPacketApart) {
 }
 
 TEST(TurnPort, AShortLastPacketLetsThemEndNextToEachOther) {
-  const PortLoad message{3, kPacket, Time::ns(10)};  // A B A B a b
+  const LegLoad message{3, kPacket, Time::ns(10)};  // A B A B a b
   EXPECT_THAT(run<TurnPort>({{Time(), message}, {Time::ns(99), message}}),
               ElementsAre(Pair(0, Time::ns(410)), Pair(1, Time::ns(420))));
 }
 
 TEST(TurnPort, WhoComesAfterTheFirstRoundIsARoundBehind) {
-  const PortLoad two{2, kPacket, kPacket};  // A B A C B C
+  const LegLoad two{2, kPacket, kPacket};  // A B A C B C
   EXPECT_THAT(run<TurnPort>({{Time(), two}, {Time(), two}, {Time::ns(201), two}}),
               ElementsAre(Pair(0, Time::ns(300)), Pair(1, Time::ns(400)), Pair(2, Time::ns(600))));
 }

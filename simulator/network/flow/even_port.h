@@ -16,7 +16,7 @@ namespace lockstep {
 class EvenPort {
  public:
   bool empty() const { return goals_.empty(); }
-  void start(std::int32_t transfer, const PortLoad& load, Time now) {
+  void start(std::int32_t transfer, const LegLoad& load, Time now) {
     settle(now);
     goals_.push_back({transfer, clock_ + static_cast<double>(load.whole().count_ps())});
   }

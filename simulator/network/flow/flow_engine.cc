@@ -22,7 +22,9 @@ std::vector<double> capacities(const Topology& topology, const PathFinder& paths
 }  // namespace
 
 FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
-    : paths_(topology, options),
+    : topology_(topology),
+      paths_(topology, options),
+      seed_(options.seed),
       fresh_ports_(options.fresh_ports),
       moves_(options.fresh_ports),
       full_packet_(options.payload + options.header),
@@ -38,7 +40,7 @@ FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
     network_.add_constraint(ports_.capacity(port));
   }
   if (fresh_ports_ && !options.routes.spray && !options.transport) {
-    fresh_ = std::make_unique<FreshTransfers>(topology, paths_, network_, options);
+    fresh_ = std::make_unique<FreshTransfers>(paths_, network_, full_packet_);
   }
   for (const LinkFault& fault : options.faults) {
     add_fault(fault);
@@ -46,6 +48,9 @@ FlowEngine::FlowEngine(const Topology& topology, const FlowOptions& options)
 }
 
 ConnectionId FlowEngine::connect(NodeId source, NodeId destination, std::int32_t channel) {
+  if (messages_) {
+    return messages_->connect(source, destination, channel);
+  }
   if (fresh_) {
     return fresh_->connect(source, destination, channel);
   }
@@ -117,6 +122,10 @@ void FlowEngine::bind(ConstraintId port) {
 }
 
 void FlowEngine::start(ConnectionId id, Bytes bytes, Time when, std::uint64_t tag) {
+  if (messages_) {
+    messages_->start(id, bytes, when, tag);
+    return;
+  }
   if (fresh_) {
     fresh_->start(id, bytes, when, tag);
     return;
@@ -160,8 +169,8 @@ std::span<const FlowEngine::UsedPort> FlowEngine::hops_of(const Connection& conn
 }
 
 Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
-  if (fresh_) {
-    return fresh_->advance(limit, events);
+  if (messages_) {
+    return messages_->advance(limit, events);
   }
   const std::size_t before = events.size();
   while (faults_ && faults_->next() <= limit && faults_->next() < Time::max() &&
@@ -172,13 +181,28 @@ Time FlowEngine::advance(Time limit, std::vector<NetworkEvent>& events) {
     }
     change_links();
   }
-  return network_.advance(limit, events);
+  network_.advance(limit, events);
+  if (fresh_) {
+    fresh_->recall();
+  }
+  return network_.now();
+}
+
+void FlowEngine::meet_by_packets() {
+  if (fresh_) {
+    LOCKSTEP_CHECK(fresh_->connections() == 0, "the law is chosen before connections are made");
+    fresh_.reset();
+    messages_ =
+        std::make_unique<MessageTransfers>(topology_, paths_, network_, full_packet_, seed_);
+  }
 }
 
 void FlowEngine::add_fault(const LinkFault& fault) {
-  LOCKSTEP_CHECK(connections_.empty() && (!fresh_ || fresh_->connections() == 0),
+  LOCKSTEP_CHECK(connections_.empty() && (!fresh_ || fresh_->connections() == 0) &&
+                     (!messages_ || messages_->connections() == 0),
                  "faults are known before connections are made");
   fresh_.reset();
+  messages_.reset();
   if (!faults_) {
     faults_ = std::make_unique<LinkFaults>(spared_.size() / 2);
     moves_ = true;
@@ -265,8 +289,8 @@ std::vector<StuckTransfer> FlowEngine::stuck() const {
 }
 
 void FlowEngine::set_capacity(PortId port, double bits_per_second) {
-  if (fresh_) {
-    fresh_->set_capacity(ConstraintId(port.value), bits_per_second);
+  if (messages_) {
+    messages_->set_capacity(ConstraintId(port.value), bits_per_second);
   } else {
     network_.set_capacity(ConstraintId(port.value), bits_per_second);
   }
@@ -285,6 +309,9 @@ std::vector<PortUse> FlowEngine::port_use() const {
   }
   if (fresh_) {
     fresh_->add_bits(bits);
+  }
+  if (messages_) {
+    messages_->add_bits(bits);
   }
   std::vector<PortUse> use(bits.size());
   for (std::size_t port = 0; port < use.size(); ++port) {

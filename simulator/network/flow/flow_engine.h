@@ -9,6 +9,7 @@
 #include "simulator/network/flow/fluid_network.h"
 #include "simulator/network/flow/fresh_transfers.h"
 #include "simulator/network/flow/link_faults.h"
+#include "simulator/network/flow/message_transfers.h"
 #include "simulator/network/flow/path_finder.h"
 #include "simulator/network/network_engine.h"
 
@@ -26,8 +27,8 @@ namespace lockstep {
 /// it has left; when connections learn of it, all ways are found anew, O(connections). What has
 /// been sent arrives.
 ///
-/// With FlowOptions::fresh_ports, where ways are hashed, FreshTransfers has another law: transfers
-/// take turns by packets at their sender, and a queue lies between it and the rest of their way.
+/// After meet_by_packets() MessageTransfers has another law: transfers take turns by packets at
+/// their sender, and a queue lies between it and the rest of their way.
 ///
 /// What it leaves out: queues, loss and retransmission (link error rates are ignored), congestion
 /// control, PFC; see docs/models.md. ACKs take no bandwidth.
@@ -44,7 +45,7 @@ class FlowEngine final : public NetworkEngine {
   /// Every solve of rates is checked; see MaxMin::certify().
   void certify() { network_.certify(); }
 
-  Time now() const override { return fresh_ ? fresh_->now() : network_.now(); }
+  Time now() const override { return messages_ ? messages_->now() : network_.now(); }
   ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override;
   using NetworkEngine::start;
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override;
@@ -52,7 +53,8 @@ class FlowEngine final : public NetworkEngine {
   void add_fault(const LinkFault& fault) override;
   std::vector<StuckTransfer> stuck() const override;
   std::vector<PortUse> port_use() const override;
-  bool has_queues() const override { return fresh_ != nullptr; }
+  void meet_by_packets() override;
+  bool has_queues() const override { return messages_ != nullptr; }
 
   /// From now on the port has this bandwidth, in bits per second. Routes stay as they are.
   /// PRECONDITION: > 0.
@@ -62,7 +64,7 @@ class FlowEngine final : public NetworkEngine {
   }
 
   /// Flows that have not been sent completely, future ones included.
-  std::size_t live_flows() const { return fresh_ ? fresh_->live() : network_.live_flows(); }
+  std::size_t live_flows() const { return messages_ ? messages_->live() : network_.live_flows(); }
   /// The present rates, for checks and tests: port p is constraint p, connections are variables
   /// (but for those of FreshTransfers).
   /// Ports that cannot bind list no users.
@@ -97,7 +99,9 @@ class FlowEngine final : public NetworkEngine {
   Time latency(const Connection& connection, Bytes wire);
   std::span<const UsedPort> hops_of(const Connection& connection) const;
 
+  const Topology& topology_;
   PathFinder paths_;
+  std::uint64_t seed_;
   bool fresh_ports_;
   bool moves_;  // connections may come to take other ways
   Bytes full_packet_;
@@ -109,10 +113,11 @@ class FlowEngine final : public NetworkEngine {
   std::vector<double> earlier_bits_;  // per port, over paths that connections have left
   std::vector<MaxMin::Term> terms_;
   bool has_windows_;
-  std::unique_ptr<CongestionLaw> law_;     // with a transport that has one
-  std::vector<WindowLimit> windows_;       // per connection, with a transport
-  std::unique_ptr<LinkFaults> faults_;     // where links fail
-  std::unique_ptr<FreshTransfers> fresh_;  // then all connections are its own
+  std::unique_ptr<CongestionLaw> law_;          // with a transport that has one
+  std::vector<WindowLimit> windows_;            // per connection, with a transport
+  std::unique_ptr<LinkFaults> faults_;          // where links fail
+  std::unique_ptr<FreshTransfers> fresh_;       // then all connections are its own,
+  std::unique_ptr<MessageTransfers> messages_;  // or all are of this
 };
 
 }  // namespace lockstep

@@ -21,8 +21,8 @@ struct FlowOptions {
   bool wait_for_ack = false;
   Bytes ack_size{60};
   /// A new source port, hence a new ECMP draw, for every transfer (SimAI) instead of one for each
-  /// (source, destination, channel), as NCCL's persistent connections have. Where ports decide ways
-  /// transfers then meet by whole packets (fresh_transfers.h).
+  /// (source, destination, channel), as NCCL's persistent connections have. See
+  /// FlowEngine::meet_by_packets().
   bool fresh_ports = false;
   std::uint64_t seed = 1;  ///< of what their packets wait for each other
   /// A full packet's transmission time is cut to whole nanoseconds (SimAI's ns-3 clock).

@@ -561,6 +561,9 @@ void FluidNetwork::start_next(std::int32_t id) {
     connection.left = 0;
     connection.rate = 0;
     connection.state = State::kIdle;
+    if (tells_emptied_) {
+      emptied_.push_back(id);
+    }
     return;
   }
   connection.first_post = post.next;

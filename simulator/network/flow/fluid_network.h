@@ -113,6 +113,11 @@ class FluidNetwork {
   /// From now on advance() tells of deliveries alone, and what connections have carried is not
   /// counted.
   void leave_out_sent() { tells_sent_ = false; }
+  /// From now on emptied() names the connections whose last flow has left, each time it has; or
+  /// not.
+  void tell_emptied(bool tells) { tells_emptied_ = tells; }
+  /// The caller takes them.
+  std::vector<std::int32_t>& emptied() { return emptied_; }
   /// Whether flows are delivered when they have been sent, as at first. If not, advance() tells
   /// that they are sent, and nothing else.
   void deliver(bool delivers) { delivers_ = delivers; }
@@ -288,7 +293,8 @@ class FluidNetwork {
   std::vector<std::int32_t> near_, nearer_;  // what starts or ends soon: memory is asked for ahead
   std::vector<std::uint64_t> coming_;        // tags of deliveries soon to come
   std::vector<std::pair<Time, std::uint64_t>> listed_;
-  bool tells_sent_ = true, delivers_ = true;
+  std::vector<std::int32_t> emptied_;
+  bool tells_sent_ = true, tells_emptied_ = false, delivers_ = true;
   Time now_;
   std::size_t live_ = 0, draining_ = 0;
 };

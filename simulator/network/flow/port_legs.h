@@ -22,7 +22,7 @@ class PortLegs {
   explicit PortLegs(std::size_t ports) : ports_(ports) {}
 
   /// PRECONDITION: now is not before that of an earlier call, nor after next().
-  void start(std::int32_t port, std::int32_t transfer, const PortLoad& load, Time now) {
+  void start(std::int32_t port, std::int32_t transfer, const LegLoad& load, Time now) {
     ports_[index(port)].port.start(transfer, load, now);
     schedule(port);
   }

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-void TurnPort::start(std::int32_t transfer, const PortLoad& load, Time now) {
+void TurnPort::start(std::int32_t transfer, const LegLoad& load, Time now) {
   if (senders_.empty()) {
     packet_ = load.packet;
     busy_ = now;

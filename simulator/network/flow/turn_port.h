@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// What a transfer has to send over a port.
-struct PortLoad {
+struct LegLoad {
   std::int64_t packets = 1;  ///< the last one included
   Time packet;               ///< what a full one takes
   Time last;                 ///< what the last one takes
@@ -37,7 +37,7 @@ class TurnPort {
  public:
   bool empty() const { return senders_.empty(); }
   /// PRECONDITION: packets >= 1, all of one full packet's time, which is not nothing.
-  void start(std::int32_t transfer, const PortLoad& load, Time now);
+  void start(std::int32_t transfer, const LegLoad& load, Time now);
   /// When the first will have sent all, if nobody comes. PRECONDITION: not empty.
   Time first_end() const;
   /// Drops that one and returns it. PRECONDITION: now is first_end().
