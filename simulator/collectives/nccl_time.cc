@@ -52,6 +52,8 @@ constexpr NcclRateField kFields[] = {
      &NcclRates::pair_latency},
     {"tree_efficiency", "data rate of NICs in trees of three servers on or by LL128, of a ring's",
      0.1, 1.2, &NcclRates::tree_efficiency},
+    {"chunk_s", "of each chunk that NICs pass on in trees by LL128, besides its bytes", 0, 100,
+     &NcclRates::chunk_us, 1e-6},
 };
 
 double GBps(Bandwidth rate) { return rate.bytes_per_second() / 1e9; }
@@ -110,7 +112,7 @@ struct Setting {
   }
   /// The same of a tree by LL128, whose channels take one chunk each: 15/16 of a step of the
   /// buffer, halved while the message has too few of them to fill the tree (enqueue.cc).
-  double ll128_chunks() const {
+  double ll128_chunk() const {
     const double depth = 1 + std::floor(std::log2(servers)) + 0.1 * k;
     double chunk = 576000;
     while (chunk > 131072 && bytes / (choice.channels * chunk) < 64 * depth / k) {
@@ -119,8 +121,9 @@ struct Setting {
     while (chunk > 32768 && bytes / (choice.channels * chunk) < 16 * depth / k) {
       chunk /= 2;
     }
-    return std::min(chunk * choice.channels, bytes);
+    return chunk;
   }
+  double ll128_chunks() const { return std::min(ll128_chunk() * choice.channels, bytes); }
   double tree_network() const {
     return network() * (servers > 2 || p == 1 ? rates.tree_efficiency : 1);
   }
@@ -194,6 +197,9 @@ Parts tree(const Setting& s) {
   const double data = s.bytes / s.share();
   parts.local_us = s.k > 1 ? us(2 * data / payload(s.choice.protocol), s.local()) : 0;
   parts.network_us = s.servers > 1 ? us(tree_share(s) * data, s.tree_network()) : 0;
+  if (s.servers > 1 && s.p == 1) {
+    parts.network_us += s.rates.chunk_us * s.bytes / (s.choice.channels * s.ll128_chunk());
+  }
   if (s.servers > 1) {  // by LL128 GPUs pass on what they get line by line, NICs by chunks
     parts.fill_us =
         2 * levels *

@@ -36,6 +36,7 @@ struct NcclRates {
   double pair_latency = 1;  ///< network_latency of a round of all-to-alls, of other hops'
   /// Data rate of NICs in trees of three servers on, and in trees by LL128, of a ring's.
   double tree_efficiency = 1;
+  double chunk_us = 0;  ///< of each chunk that a tree's NICs pass on by LL128, besides its bytes
 
   /// What a hop takes for which NCCL's tables say `us`, by Simple or another protocol; between
   /// servers that of a message of so many bytes, which from 4 KiB on takes a rendezvous.
@@ -99,7 +100,7 @@ NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system);
 ///
 ///   ring        L = steps of NCCL's tables; rate = min(NVLink, NICs) over nsteps/n
 ///   tree        L = 2((k-1) local + log2 N network); network: S per NIC set on two servers, 2S on
-///               more, at tree_efficiency
+///               more, at tree_efficiency; by LL128 chunk_us a chunk besides
 ///   NVLS        a GPU sends S + S/k (S (k-1)/k + S/k for gather and scatter)
 ///   NVLSTree    NVLS in the servers, the tree's network part between them
 ///   pairwise    the part of S that leaves the server over min(NICs, pair limit), the rest NVLink

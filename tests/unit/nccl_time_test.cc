@@ -133,6 +133,13 @@ TEST(TreeTime, ChunksAreForwardedWhole) {
       time_of(system, CommType::kAllReduce, 80'000'000, 2, NcclAlgorithm::kTree, Protocol::kLl128);
   EXPECT_NEAR(two.fill_us, 2 * 8 * 144'000 / (40e3 * 0.9375 * 0.5), 1e-9);
   EXPECT_NEAR(two.wire_us, 80'000'000 / (40e3 * 0.9375 * 0.5), 1e-6);
+  // Of 2 us a chunk each channel has 80 MB / 8 / 144,000.
+  NcclSystem with_chunks = system;
+  with_chunks.rates.chunk_us = 2;
+  EXPECT_NEAR(time_of(with_chunks, CommType::kAllReduce, 80'000'000, 2, NcclAlgorithm::kTree,
+                      Protocol::kLl128)
+                  .wire_us,
+              two.wire_us + 2 * 10'000'000.0 / 144'000, 1e-6);
   EXPECT_NEAR(
       time_of(system, CommType::kAllReduce, 80'000'000, 2, NcclAlgorithm::kTree, Protocol::kSimple)
           .wire_us,
