@@ -83,12 +83,15 @@ bool later_ones_fold(const StepPlace& place, std::int32_t last_phase) {
 }  // namespace
 
 bool meet_by_packets(const StepPlace& place) {
+  if (!place.flow.fresh_ports) {
+    return false;
+  }
   StepUnits units(place);
   std::int32_t unit = -1;
   for (std::int32_t rank = 0; rank < place.work.ranks(); ++rank) {
     for (const ProgramFacts::Kind& kind : units.kinds(rank)) {
       if (!units.add(rank, kind, unit)) {
-        return place.flow.fresh_ports;
+        return true;
       }
     }
   }

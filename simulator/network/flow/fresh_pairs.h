@@ -45,7 +45,6 @@ class FreshPairs {
   std::int32_t pair_of(ConnectionId id) const { return connections_[id.index()].pair; }
   Pair& operator[](std::int32_t pair) { return pairs_[at(pair)]; }
   const Pair& operator[](std::int32_t pair) const { return pairs_[at(pair)]; }
-  std::vector<Pair>& all() { return pairs_; }
   /// Of the next transfer on the connection: the port of the connection itself for the first one.
   std::uint16_t next_port(ConnectionId id);
   bool used(ConnectionId id) const { return connections_[id.index()].used; }

@@ -242,7 +242,11 @@ Time MessageTransfers::advance(Time limit, std::vector<NetworkEvent>& events) {
     next = starts_.empty() ? next : std::min(next, starts_.first());
     next = deliveries_.empty() ? next : std::min(next, deliveries_.first());
     if (next > limit || next == Time::max()) {
-      now_ = limit < Time::max() ? std::max(now_, limit) : now_;
+      if (limit == Time::max()) {
+        network_.advance(limit, heard_);  // tells of what would end after the clock
+        return now_;
+      }
+      now_ = std::max(now_, limit);
       return now_;
     }
     now_ = next;
