@@ -110,8 +110,8 @@ struct Setting {
     const auto slot = static_cast<double>(piece_limit(choice.protocol).count());
     return std::min(slot * choice.channels, bytes) / 2;
   }
-  /// The same of a tree by LL128, whose channels take one chunk each: 15/16 of a step of the
-  /// buffer, halved while the message has too few of them to fill the tree (enqueue.cc).
+  /// Bytes of a chunk of a tree by LL128: 15/16 of a step of the buffer, halved while the message
+  /// has too few of them to fill the tree (enqueue.cc).
   double ll128_chunk() const {
     const double depth = 1 + std::floor(std::log2(servers)) + 0.1 * k;
     double chunk = 576000;
@@ -123,6 +123,7 @@ struct Setting {
     }
     return chunk;
   }
+  /// One on each channel.
   double ll128_chunks() const { return std::min(ll128_chunk() * choice.channels, bytes); }
   double tree_network() const {
     return network() * (servers > 2 || p == 1 ? rates.tree_efficiency : 1);

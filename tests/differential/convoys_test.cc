@@ -2,7 +2,6 @@
 // the flow engine against the packet engine, means of what ends first and last over seeds, by which
 // either draws an order (docs/models.md, convoys).
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,75 +3,22 @@
 // the end of time keeps from FreshTransfers.
 #include <algorithm>
 #include <cstdint>
-#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "simulator/network/flow/flow_engine.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/random_flows.h"
+#include "tests/support/transfer_runs.h"
 
 namespace lockstep::fresh_transfers_property_test {
 namespace {
 
-struct Transfer {
-  std::size_t connection = 0;
-  Bytes bytes;
-  Time when;
-};
-
-struct Outcome {
-  std::vector<std::tuple<Time, NetworkEvent::Kind, std::uint64_t>> events;
-  std::vector<PortUse> ports, ports_between;
-};
-
-/// Half of the connections are made when others are in use; some transfers are told ahead.
-Outcome run(FlowEngine& engine, const std::vector<FlowSpec>& connections,
-            const std::vector<Transfer>& transfers) {
-  Outcome outcome;
-  std::vector<ConnectionId> ids;
-  const auto connect = [&](std::size_t until) {
-    for (; ids.size() < until; ids.emplace_back()) {
-      const FlowSpec& each = connections[ids.size()];
-      const ConnectionId id = engine.connect(each.source, each.destination, each.channel);
-      EXPECT_EQ(id, ConnectionId(ids.size()));
-    }
-  };
-  std::vector<NetworkEvent> events;
-  const auto advance = [&](Time limit) {
-    do {
-      events.clear();
-      engine.advance(limit, events);
-      for (const NetworkEvent& event : events) {
-        outcome.events.emplace_back(event.when, event.kind, event.tag);
-      }
-    } while (!events.empty());
-  };
-  for (std::size_t i = 0; i < transfers.size(); ++i) {
-    const Transfer& transfer = transfers[i];
-    connect(std::max(connections.size() / 2, transfer.connection + 1));
-    if (i % 3 != 0) {
-      advance(transfer.when);
-    }
-    engine.start(ConnectionId(transfer.connection), transfer.bytes, transfer.when, i);
-    if (2 * i == transfers.size()) {
-      outcome.ports_between = engine.port_use();
-    }
-  }
-  advance(Time::max());
-  outcome.ports = engine.port_use();
-  std::ranges::sort(outcome.events);
-  return outcome;
-}
-
-void expect_equal(const std::vector<PortUse>& a, const std::vector<PortUse>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t port = 0; port < a.size(); ++port) {
-    EXPECT_EQ(a[port].bytes, b[port].bytes) << "port " << port;
-  }
-}
+using testing::expect_equal_bytes;
+using testing::Outcome;
+using testing::run_transfers;
+using testing::Transfer;
 
 TEST(FreshTransfers, GoAsOnConnectionsOfTheirOwn) {
   const Topology topology = testing::rail_optimised(4, 4, 2, 4);
@@ -98,11 +45,12 @@ TEST(FreshTransfers, GoAsOnConnectionsOfTheirOwn) {
     FlowEngine fresh(topology, options);
     options.faults.push_back({{LinkId(0)}, Time::max() - Time::us(1)});
     FlowEngine plain(topology, options);
-    const Outcome a = run(fresh, connections, transfers), b = run(plain, connections, transfers);
+    const Outcome a = run_transfers(fresh, connections, transfers),
+                  b = run_transfers(plain, connections, transfers);
     ASSERT_EQ(a.events.size(), 2 * transfers.size());
     ASSERT_EQ(a.events, b.events) << "round " << round;
-    expect_equal(a.ports_between, b.ports_between);
-    expect_equal(a.ports, b.ports);
+    expect_equal_bytes(a.ports_between, b.ports_between);
+    expect_equal_bytes(a.ports, b.ports);
     EXPECT_EQ(fresh.live_flows(), 0U);
   }
 }
