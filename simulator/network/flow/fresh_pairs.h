@@ -33,7 +33,7 @@ class FreshPairs {
     std::int32_t counter = 0;  ///< the first pair of these nodes, which counts for all channels
     std::uint16_t drawn = 0;   ///< source ports so far
     bool draws = false;        ///< else `way` is that of all its transfers
-    std::int32_t free = -1;    ///< then the first of its lanes that is free, for who keeps them
+    std::int32_t free = -1;    ///< see free_lane()
     Way way;
   };
 
@@ -53,6 +53,9 @@ class FreshPairs {
     return paths_.again(pair.source, pair.destination, pair.channel, source_port);
   }
   Time latency(Way& way, Bytes wire) const;
+  /// For who keeps lanes, which a transfer has while it is under way: the first that is free, or
+  /// -1, of the pair's own, or of those that all pairs share which draw.
+  std::int32_t& free_lane(Pair& pair) { return pair.draws ? free_ : pair.free; }
 
  private:
   struct Connection {
@@ -68,6 +71,7 @@ class FreshPairs {
   std::vector<Pair> pairs_;
   ConnectionTable pair_number_, counter_;  // index + 1, by channel and of all channels
   std::vector<Connection> connections_;
+  std::int32_t free_ = -1;
 };
 
 }  // namespace lockstep

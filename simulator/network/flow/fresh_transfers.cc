@@ -35,7 +35,7 @@ void FreshTransfers::start(ConnectionId id, Bytes bytes, Time when, std::uint64_
 
 /// A lane that is free. Those of pairs that draw are laid anew.
 std::int32_t FreshTransfers::lane_for(FreshPairs::Pair& pair) {
-  std::int32_t& free = pair.draws ? free_ : pair.free;
+  std::int32_t& free = pairs_.free_lane(pair);
   if (free >= 0) {
     const std::int32_t lane = free;
     free = lanes_[at(lane)].next;
@@ -62,8 +62,7 @@ void FreshTransfers::recall() {
   for (const std::int32_t id : network_.emptied()) {
     Lane& lane = lanes_[at(id)];
     lane.connection = -1;
-    FreshPairs::Pair& pair = pairs_[lane.pair];
-    std::int32_t& free = pair.draws ? free_ : pair.free;
+    std::int32_t& free = pairs_.free_lane(pairs_[lane.pair]);
     lane.next = free;
     free = id;
   }

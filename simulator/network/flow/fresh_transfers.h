@@ -55,7 +55,6 @@ class FreshTransfers {
   FreshPairs pairs_;
   std::vector<std::int32_t> lane_of_;  // per connection: that it had last, -1 before
   std::vector<Lane> lanes_;            // connections of the network
-  std::int32_t free_ = -1;             // lanes for pairs that draw
   std::vector<double> earlier_;        // bits per port, over ways that lanes have left
 };
 

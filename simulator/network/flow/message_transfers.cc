@@ -122,7 +122,7 @@ LegLoad MessageTransfers::load_on(ConstraintId port, Bytes wire) const {
 
 /// A lane that is free. Those of pairs that draw are to be laid anew.
 std::int32_t MessageTransfers::lane_for(FreshPairs::Pair& pair) {
-  std::int32_t& free = pair.draws ? free_ : pair.free;
+  std::int32_t& free = pairs_.free_lane(pair);
   if (free >= 0) {
     const std::int32_t lane = free;
     free = lanes_[at(lane)].next;
@@ -199,8 +199,7 @@ void MessageTransfers::end_leg(std::int32_t index) {
   const Time wait = message.lane < 0 ? Time() : wait_of_last(message);
   deliveries_.push(now_ + message.latency + wait, message.tag);
   if (message.lane >= 0) {
-    FreshPairs::Pair& pair = pairs_[message.pair];
-    std::int32_t& free = pair.draws ? free_ : pair.free;
+    std::int32_t& free = pairs_.free_lane(pairs_[message.pair]);
     lanes_[at(message.lane)].next = free;
     free = message.lane;
     message.lane = -1;

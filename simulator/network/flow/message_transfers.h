@@ -96,7 +96,6 @@ class MessageTransfers {
   std::vector<Message> messages_;
   std::vector<std::int32_t> free_messages_;
   std::vector<Lane> lanes_;      // connections of the network
-  std::int32_t free_ = -1;       // lanes for pairs that draw
   std::vector<double> earlier_;  // bits per port, over ways that lanes have left, and of lone legs
   std::vector<NetworkEvent> heard_;
   std::vector<PortLegs<TurnPort>::Ended> sent_;
