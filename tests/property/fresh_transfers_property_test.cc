@@ -16,9 +16,9 @@ namespace lockstep::fresh_transfers_property_test {
 namespace {
 
 using testing::expect_equal_bytes;
-using testing::Outcome;
 using testing::run_transfers;
 using testing::Transfer;
+using testing::TransferRun;
 
 TEST(FreshTransfers, GoAsOnConnectionsOfTheirOwn) {
   const Topology topology = testing::rail_optimised(4, 4, 2, 4);
@@ -45,8 +45,8 @@ TEST(FreshTransfers, GoAsOnConnectionsOfTheirOwn) {
     FlowEngine fresh(topology, options);
     options.faults.push_back({{LinkId(0)}, Time::max() - Time::us(1)});
     FlowEngine plain(topology, options);
-    const Outcome a = run_transfers(fresh, connections, transfers),
-                  b = run_transfers(plain, connections, transfers);
+    const TransferRun a = run_transfers(fresh, connections, transfers),
+                      b = run_transfers(plain, connections, transfers);
     ASSERT_EQ(a.events.size(), 2 * transfers.size());
     ASSERT_EQ(a.events, b.events) << "round " << round;
     expect_equal_bytes(a.ports_between, b.ports_between);

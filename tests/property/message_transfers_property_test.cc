@@ -16,9 +16,9 @@ namespace lockstep::message_transfers_property_test {
 namespace {
 
 using testing::expect_equal_bytes;
-using testing::Outcome;
 using testing::run_transfers;
 using testing::Transfer;
+using testing::TransferRun;
 
 struct Case {
   FlowOptions options;
@@ -60,8 +60,8 @@ TEST(MessageTransfers, OneByOneTakeWhatTheirBytesTake) {
     }
     FlowEngine messages(kTopology, one.options), plain(kTopology, one.options);
     messages.meet_by_packets();
-    const Outcome a = run_transfers(messages, one.connections, one.transfers),
-                  b = run_transfers(plain, one.connections, one.transfers);
+    const TransferRun a = run_transfers(messages, one.connections, one.transfers),
+                      b = run_transfers(plain, one.connections, one.transfers);
     ASSERT_EQ(a.events.size(), 2 * one.transfers.size());
     ASSERT_EQ(b.events.size(), a.events.size());
     for (std::size_t i = 0; i < a.events.size(); ++i) {
@@ -90,8 +90,8 @@ TEST(MessageTransfers, TogetherCarryTheSameAndAreNoFasterThanAlone) {
         again(kTopology, one.options);
     messages.meet_by_packets();
     again.meet_by_packets();
-    const Outcome a = run_transfers(messages, one.connections, one.transfers),
-                  b = run_transfers(plain, one.connections, one.transfers);
+    const TransferRun a = run_transfers(messages, one.connections, one.transfers),
+                      b = run_transfers(plain, one.connections, one.transfers);
     expect_equal_bytes(a.ports, b.ports);
     EXPECT_EQ(messages.live_flows(), 0U);
     ASSERT_EQ(a.events, run_transfers(again, one.connections, one.transfers).events)

@@ -18,16 +18,16 @@ struct Transfer {
   Time when;
 };
 
-struct Outcome {
+struct TransferRun {
   std::vector<std::tuple<Time, NetworkEvent::Kind, std::uint64_t>> events;
   std::vector<PortUse> ports, ports_between;  ///< at the end, and at half of the transfers
 };
 
 /// Transfer i has tag i. Half of the connections are made when others are in use; some transfers
 /// are told ahead.
-inline Outcome run_transfers(FlowEngine& engine, const std::vector<FlowSpec>& connections,
-                             const std::vector<Transfer>& transfers) {
-  Outcome outcome;
+inline TransferRun run_transfers(FlowEngine& engine, const std::vector<FlowSpec>& connections,
+                                 const std::vector<Transfer>& transfers) {
+  TransferRun outcome;
   std::vector<ConnectionId> ids;
   const auto connect = [&](std::size_t until) {
     for (; ids.size() < until; ids.emplace_back()) {
