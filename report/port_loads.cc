@@ -7,11 +7,11 @@ namespace lockstep {
 
 std::vector<PortLoad> busiest_ports(const StepResult& result) {
   std::vector<PortLoad> loads;
+  const Time whole = std::max(result.total, result.last_rank_end);  // flavour simai's is rank 0's
   for (std::size_t i = 0; i < result.ports.size(); ++i) {
     const PortUse& use = result.ports[i];
     if (use.bytes > Bytes(0)) {
-      loads.push_back(
-          {PortId(i), use.bytes, use.busy, result.total > Time() ? use.busy / result.total : 0});
+      loads.push_back({PortId(i), use.bytes, use.busy, whole > Time() ? use.busy / whole : 0});
     }
   }
   std::stable_sort(loads.begin(), loads.end(),

@@ -43,6 +43,7 @@ struct SimulateOptions : NetworkFlags {
   bool list_stragglers = false, no_straggler_prices = false;
   std::vector<Straggler> stragglers;  // those of both, once read
   bool keeps_rings = false;           // any of them does; runs that share what is laid out agree
+  bool fails_links = false;           // likewise: prices compare runs by one law
   std::int64_t steps = 1, step = 0;   // step: the one that is simulated
   int threads = 0;                    // 0: as many as there are cores
   Trace* rows = nullptr;              // filled with the step in what-if columns

@@ -146,6 +146,7 @@ void read_scenario(SimulateOptions& options) {
     options.beside.insert(options.beside.end(), scenario.beside.begin(), scenario.beside.end());
   }
   options.keeps_rings = keep_rings(options.stragglers);
+  options.fails_links = fail_links(options.stragglers);
 }
 
 }  // namespace

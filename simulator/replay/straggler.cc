@@ -45,6 +45,11 @@ bool keep_rings(std::span<const Straggler> stragglers) {
                              [](const Straggler& each) { return each.model().keeps_rings; });
 }
 
+bool fail_links(std::span<const Straggler> stragglers) {
+  return std::ranges::any_of(stragglers,
+                             [](const Straggler& each) { return each.model().fails_links; });
+}
+
 std::string straggler_help() {
   std::string text;
   for (const StragglerModel* model : straggler_models()) {

@@ -31,6 +31,7 @@ struct StragglerModel {
   /// Adds what it does to a run. ERRORS: Error that names the field at fault.
   void (*apply)(const Straggler& spec, const StragglerContext& context, StragglerPlan& plan);
   bool keeps_rings = false;  ///< links of a server, or all its ranks, may differ (tune.h)
+  bool fails_links = false;  ///< transfers may have to find other ways in mid-run
 };
 
 /// Sorted by file name.
@@ -102,8 +103,9 @@ class Straggler {
   std::size_t line_ = 0;
 };
 
-/// Whether some straggler's model keeps rings.
+/// Whether some straggler's model keeps rings; fails links.
 bool keep_rings(std::span<const Straggler> stragglers);
+bool fail_links(std::span<const Straggler> stragglers);
 
 /// "gpu:GPUS:FACTOR[@FROM[-UNTIL]]".
 std::string usage_of(const StragglerModel& model);

@@ -68,9 +68,12 @@ TEST(MessageTransfers, OneByOneTakeWhatTheirBytesTake) {
       const auto& [when, kind, tag] = a.events[i];
       EXPECT_EQ(std::pair(kind, tag),
                 std::pair(std::get<1>(b.events[i]), std::get<2>(b.events[i])));
-      // The time of the last packet is rounded to the picosecond by itself.
-      EXPECT_NEAR(static_cast<double>(when.count_ps()),
-                  static_cast<double>(std::get<0>(b.events[i]).count_ps()), 2)
+      // Sent is what is delivered. The time of the last packet is rounded to the picosecond by
+      // itself.
+      const bool sent = kind == NetworkEvent::Kind::kSent;
+      const Time delivered = std::get<0>(b.events[sent ? i + 1 : i]);
+      EXPECT_NEAR(static_cast<double>(when.count_ps()), static_cast<double>(delivered.count_ps()),
+                  2)
           << "round " << round;
     }
     expect_equal_bytes(a.ports, b.ports);
@@ -109,6 +112,35 @@ TEST(MessageTransfers, TogetherCarryTheSameAndAreNoFasterThanAlone) {
     ASSERT_EQ(a.events.size(), least.size());
     for (const auto& [when, kind, tag] : a.events) {
       EXPECT_GE(when - one.transfers[tag].when, least.at({kind, tag})) << "round " << round;
+    }
+  }
+}
+
+// What waits behind messages of less than a packet waits as long as these take, not a full packet.
+TEST(MessageTransfers, WaitForPacketsAsLongAsTheyAre) {
+  for (int round = 0; round < 20; ++round) {
+    Case one = random_case(round, Time::us(500));
+    for (std::size_t i = 0; i < one.transfers.size(); ++i) {
+      one.transfers[i].bytes = Bytes(1);
+      one.transfers[i].connection = 7 * i % one.connections.size();
+    }
+    FlowEngine apart(kTopology, one.options), together(kTopology, one.options);
+    apart.meet_by_packets();
+    together.meet_by_packets();
+    std::map<std::uint64_t, Time> alone;
+    for (const auto& [when, kind, tag] :
+         run_transfers(apart, one.connections, one.transfers).events) {
+      alone[tag] = when - one.transfers[tag].when;
+    }
+    const Time begin = one.transfers.back().when;
+    for (Transfer& transfer : one.transfers) {
+      transfer.when = begin;
+    }
+    const Time packet = Time::seconds(60 * 8 / 200e9);  // 53 B over the slowest link
+    const Time all = packet * std::ssize(one.transfers);
+    for (const auto& [when, kind, tag] :
+         run_transfers(together, one.connections, one.transfers).events) {
+      EXPECT_LE(when - begin, alone.at(tag) + all) << "round " << round;
     }
   }
 }

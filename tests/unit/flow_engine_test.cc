@@ -480,6 +480,9 @@ TEST(FlowEngineConnections, FollowALinkThatSlowsDown) {
   engine.advance(Time::max(), events);
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events[0].when, Time::us(25));
+  for (const PortUse& use : engine.port_use()) {  // all of that, not 10 or 40 us
+    EXPECT_EQ(use.busy, use.bytes > Bytes(0) ? Time::us(25) : Time());
+  }
 }
 
 }  // namespace

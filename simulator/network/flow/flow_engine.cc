@@ -288,7 +288,23 @@ std::vector<StuckTransfer> FlowEngine::stuck() const {
   return list;
 }
 
+/// What a port has carried took it so long at its capacity until now. O(hops of all connections),
+/// once for all ports that change at a moment.
+void FlowEngine::note_busy(std::size_t port) {
+  if (changed_.empty()) {
+    changed_.resize(earlier_bits_.size());
+  }
+  if (bits_at_ != now()) {
+    bits_at_ = now();
+    bits_by_now_ = bits();
+  }
+  Changed& changed = changed_[port];
+  changed.busy += Time::seconds((bits_by_now_[port] - changed.bits) / ports_.capacity(port));
+  changed.bits = bits_by_now_[port];
+}
+
 void FlowEngine::set_capacity(PortId port, double bits_per_second) {
+  note_busy(port.index());
   if (messages_) {
     messages_->set_capacity(ConstraintId(port.value), bits_per_second);
   } else {
@@ -299,7 +315,8 @@ void FlowEngine::set_capacity(PortId port, double bits_per_second) {
   }
 }
 
-std::vector<PortUse> FlowEngine::port_use() const {
+/// What each port has carried.
+std::vector<double> FlowEngine::bits() const {
   std::vector<double> bits = earlier_bits_;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     const double carried = network_.carried_bits(ConnectionId(i));
@@ -313,10 +330,19 @@ std::vector<PortUse> FlowEngine::port_use() const {
   if (messages_) {
     messages_->add_bits(bits);
   }
+  return bits;
+}
+
+std::vector<PortUse> FlowEngine::port_use() const {
+  const std::vector<double> bits = this->bits();
   std::vector<PortUse> use(bits.size());
   for (std::size_t port = 0; port < use.size(); ++port) {
+    const Changed changed = changed_.empty() ? Changed{} : changed_[port];
     use[port].bytes = Bytes(std::llround(bits[port] / 8));
-    use[port].busy = Time::seconds(bits[port] / ports_.capacity(port));
+    const Time busy =
+        changed.busy + Time::seconds((bits[port] - changed.bits) / ports_.capacity(port));
+    // Of a message whose first leg is under way when a port changes, nothing counts as sent before.
+    use[port].busy = changed_.empty() ? busy : std::min(busy, now());
   }
   return use;
 }

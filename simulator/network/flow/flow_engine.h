@@ -98,6 +98,8 @@ class FlowEngine final : public NetworkEngine {
   void keep_if_broken(std::int32_t connection);
   Time latency(const Connection& connection, Bytes wire);
   std::span<const UsedPort> hops_of(const Connection& connection) const;
+  std::vector<double> bits() const;
+  void note_busy(std::size_t port);
 
   const Topology& topology_;
   PathFinder paths_;
@@ -111,6 +113,13 @@ class FlowEngine final : public NetworkEngine {
   std::vector<Connection> connections_;
   std::vector<UsedPort> hops_;
   std::vector<double> earlier_bits_;  // per port, over paths that connections have left
+  struct Changed {
+    double bits = 0;  ///< up to the last change of the port's capacity
+    Time busy;        ///< with those
+  };
+  std::vector<Changed> changed_;     // per port; empty where none has changed
+  std::vector<double> bits_by_now_;  // per port, at bits_at_: many change at one moment
+  Time bits_at_ = Time::max();
   std::vector<MaxMin::Term> terms_;
   bool has_windows_;
   std::unique_ptr<CongestionLaw> law_;          // with a transport that has one

@@ -97,6 +97,10 @@ void MessageTransfers::begin(std::int32_t index) {
     }
   }
   const auto wire = Bytes(static_cast<std::int64_t>(message.bits / 8));
+  if (goes_on) {
+    lanes_[at(message.lane)].packet = std::min(
+        1.0, static_cast<double>(wire.count()) / static_cast<double>(full_packet_.count()));
+  }
   message.latency = pairs_.latency(*way, wire);
   message.legs = goes_on || receiver >= 0 ? 2 : 1;
   const ConstraintId port = way->ports.front().constraint;
@@ -173,9 +177,11 @@ Time MessageTransfers::wait_of_last(const Message& message) const {
     if (queues_[port.index()] == 0) {
       continue;
     }
-    double used = 0;
+    double used = 0, packets = 0;  // packets: the same, each by how long its packets are
     for (const MaxMin::User& user : rates.users(port)) {
-      used += user.variable == message.lane ? 0 : rates.rate(VariableId(user.variable));
+      const double rate = user.variable == message.lane ? 0 : rates.rate(VariableId(user.variable));
+      used += rate;
+      packets += rate * lanes_[at(user.variable)].packet;
     }
     const double others = used / rates.capacity(port);
     if (others <= 0) {
@@ -185,7 +191,7 @@ Time MessageTransfers::wait_of_last(const Message& message) const {
                                     static_cast<std::uint64_t>(pair.destination.value),
                                     message.source_port, static_cast<std::uint64_t>(port.value)});
     if (draw < others) {
-      seconds += draw / others * packet_times_[port.index()].seconds();
+      seconds += draw / others * (packets / used) * packet_times_[port.index()].seconds();
     }
   }
   return Time::seconds(seconds);
@@ -208,12 +214,10 @@ void MessageTransfers::end_leg(std::int32_t index) {
 }
 
 /// All legs that end now.
-void MessageTransfers::end_legs(std::vector<NetworkEvent>& events) {
+void MessageTransfers::end_legs() {
   senders_.take_ended(now_, sent_);
   for (const auto& [transfer, port] : sent_) {
-    const Message& message = messages_[at(transfer)];
-    earlier_[at(port)] += message.bits;
-    events.push_back({now_, message.tag, NetworkEvent::Kind::kSent});
+    earlier_[at(port)] += messages_[at(transfer)].bits;
     end_leg(transfer);
   }
   give_back(sent_);
@@ -249,10 +253,11 @@ Time MessageTransfers::advance(Time limit, std::vector<NetworkEvent>& events) {
       return now_;
     }
     now_ = next;
-    end_legs(events);
+    end_legs();
     if (!deliveries_.empty() && deliveries_.first() == now_) {
       deliveries_.pop(delivered_);
       for (const std::uint64_t tag : delivered_) {
+        events.push_back({now_, tag, NetworkEvent::Kind::kSent});
         events.push_back({now_, tag, NetworkEvent::Kind::kDelivered});
       }
       give_back(delivered_);

@@ -22,10 +22,11 @@ namespace lockstep {
 ///                      but such legs crosses
 ///
 /// Both begin together, and the message is delivered when both have ended, plus its latency and the
-/// wait of its last packet. (What the second leg could not have yet, as the first has not sent it,
-/// is not minded: the first one ends later then, and what the second took it takes no more.) At
-/// each port of a switch the last packet finds one of another message leaving with the probability
-/// of the others' share of the port, and waits for what is left of it, a uniform part: a draw by
+/// wait of its last packet; it is sent then, too, as its sender waits for the last ACK. (What the
+/// second leg could not have yet, as the first has not sent it, is not minded: the first one ends
+/// later then, and what the second took it takes no more.) At each port of a switch the last packet
+/// finds one of another message leaving with the probability of the others' share of the port, and
+/// waits for what is left of it, a uniform part of what their packets take in the mean: a draw by
 /// seed, ends, source port and port.
 ///
 /// Complexity: a message O(hops + messages on its ports), a route where ports decide, and what its
@@ -57,6 +58,7 @@ class MessageTransfers {
  private:
   struct Lane {
     std::int32_t next = -1;  ///< the next one that is free
+    double packet = 1;       ///< what its message's packets are of a full one
     FreshPairs::Way way;     ///< where the pair draws
   };
   struct Message {
@@ -77,7 +79,7 @@ class MessageTransfers {
   std::int32_t lone_receiver(const FreshPairs::Pair& pair) const;
   Time wait_of_last(const Message& message) const;
   void end_leg(std::int32_t message);
-  void end_legs(std::vector<NetworkEvent>& events);
+  void end_legs();
 
   PathFinder& paths_;
   FluidNetwork& network_;

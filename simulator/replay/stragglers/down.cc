@@ -33,7 +33,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 }  // namespace
 
 extern const StragglerModel kDownStragglerModel;
-const StragglerModel kDownStragglerModel{"down", "a link or switch that fails", kFields, apply,
-                                         true};
+const StragglerModel kDownStragglerModel{
+    "down", "a link or switch that fails", kFields, apply, true, true};
 
 }  // namespace lockstep
