@@ -104,7 +104,7 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
   if (options.engine != "packet") {
     for (const auto& [flag, text] :
          {std::pair("--samples", options.samples), std::pair("--fct", options.fct_file),
-          std::pair("--pfc", options.pfc_file), std::pair("--error-budget", options.error_budget),
+          std::pair("--pfc", options.pfc_file),
           std::pair("--traffic-class", options.traffic_class)}) {
       if (!text.empty()) {
         throw Error(fmt::format("the {} engine has no packets", options.engine))
@@ -114,6 +114,11 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
     }
   }
   if (options.engine == "analytic") {
+    if (!options.error_budget.empty()) {
+      throw Error("formulas have no transfers that could be told from others")
+          .field("--error-budget")
+          .hint("use --engine flow or --engine packet");
+    }
     return run_analytic(workload, topology, options);
   }
   if (options.engine == "packet") {

@@ -26,6 +26,24 @@ SimulateOptions with_routes(SimulateOptions options, const Workload& workload) {
   return options;
 }
 
+/// What the replay must know of the network to tell collectives again; nothing where it is not to.
+std::optional<RecallOptions> recall_options(const SimulateOptions& options,
+                                            const FlowOptions& flow) {
+  RecallOptions recall;
+  recall.error_budget = error_budget(options.error_budget);
+  if (recall.error_budget <= 0) {
+    return std::nullopt;
+  }
+  recall.wait_for_last = options.flavour != "simai";
+  recall.payload = flow.payload;
+  recall.header = flow.header;
+  recall.ack = Bytes(0);  // ACKs load no port
+  recall.routes = flow.routes;
+  recall.fresh_ports = flow.fresh_ports;
+  recall.least_share = std::min(flow.local_share, flow.network_share);
+  return recall;
+}
+
 }  // namespace
 
 StepResult run_flow(const Workload& workload, const Topology& topology,
@@ -49,7 +67,7 @@ StepResult run_flow(const Workload& workload, const Topology& topology,
         engine->certify();
         return std::make_unique<CheckedNetwork>(std::move(engine), topology);
       },
-      flow);
+      flow, recall_options(options, flow));
   result.routes = flow.routes.spray ? "sprayed" : "hashed";
   result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
   return result;

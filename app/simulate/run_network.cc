@@ -52,6 +52,7 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     step.fold = fold;
   }
   step.recall = recall;
+  step.fails_links = options.fails_links;
   step.verify_symmetry = options.verify_symmetry || options.paranoid;
   step.stragglers = options.stragglers;
   step.seed = options.seed;

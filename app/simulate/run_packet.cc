@@ -53,6 +53,7 @@ std::optional<RecallOptions> recall_options(const SimulateOptions& options,
         .hint("leave out --error-budget");
   }
   const WireSizes sizes = wire_sizes(packet);
+  recall.wait_for_last = options.flavour != "simai";
   recall.payload = sizes.payload;
   recall.header = sizes.header;
   recall.ack = sizes.ack;

@@ -29,7 +29,8 @@ SimulateOptions once_more(SimulateOptions options) {
 
 StepResult run_steps(const SimulateOptions& given, Timeline* timeline, const EngineRun& engine) {
   SimulateOptions options = given;
-  SharedStep shared((given.no_straggler_prices ? 1 : runs_to_price(given.stragglers.size())) +
+  const bool priced = !given.no_straggler_prices && given.error_budget.empty();
+  SharedStep shared((priced ? runs_to_price(given.stragglers.size()) : 1) +
                     static_cast<std::size_t>(given.steps - 1));
   options.shared = &shared;
   const RunStep run = [&](std::span<const Straggler> stragglers, std::int64_t step) {
@@ -39,9 +40,13 @@ StepResult run_steps(const SimulateOptions& given, Timeline* timeline, const Eng
     return engine(other, nullptr).total;
   };
   const auto whole = [&] { return engine(options, timeline); };
-  StepResult result = options.no_straggler_prices
-                          ? whole()
-                          : price_stragglers(options.stragglers, options.threads, whole, run);
+  StepResult result =
+      priced ? price_stragglers(options.stragglers, options.threads, whole, run) : whole();
+  if (!priced && !given.no_straggler_prices && !given.stragglers.empty()) {
+    result.warnings.emplace_back(
+        "stragglers are not priced: a price is the difference of two steps, each of which may be "
+        "off by its --error-budget");
+  }
   if (options.steps > 1) {
     std::vector<Trace> traces(static_cast<std::size_t>(options.steps));
     const RunStep traced = [&](std::span<const Straggler>, std::int64_t step) {

@@ -177,9 +177,10 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
       ->group("Speed");
   app.add_option(
          "--error-budget", options.error_budget,
-         "packet engine: part of the time, such as 0.1%, by which the step may be off where equal\n"
-         "collectives are told from ones seen before; the error is told, as an estimate (default:\n"
-         "only what repeats exactly is skipped)")
+         "packet engine, and flow engine where ranks cannot be folded: part of the time, such as\n"
+         "0.1%, by which the step may be off where equal collectives are told from ones seen\n"
+         "before; the error is told, as an estimate (default: only what repeats exactly is "
+         "skipped)")
       ->group("Speed");
   app.add_flag("--verify-symmetry", options.verify_symmetry,
                "flow engine: simulate every rank as well and compare, to the picosecond")

@@ -68,6 +68,11 @@ void check_simulate_outputs(const SimulateOptions& options) {
     }
   };
   needs_transfers("--trace", !options.trace.empty(), "the analytic engine has no time line");
+  if (options.sensitivity && !options.error_budget.empty()) {
+    throw Error("what a tenth more brings is the difference of two steps that may both be off")
+        .field("--sensitivity")
+        .hint("leave out --error-budget");
+  }
   needs_transfers("--sensitivity", options.sensitivity, "the analytic engine has no links");
   needs_transfers("--byteps-trace", !options.byteps_trace.empty(),
                   "the analytic engine has no time line");

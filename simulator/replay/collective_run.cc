@@ -16,6 +16,10 @@ namespace {
 /// Bytes of schedules above which those that no run uses are dropped.
 constexpr std::size_t kPreparedBudget = std::size_t{256} << 20;
 
+/// Steps after which a ring over servers of 1, 2, 4 or 8 GPUs stands as before: each piece has
+/// crossed as many links between servers as every other.
+constexpr std::int32_t kPhase = 8;
+
 constexpr std::uint64_t tag_of(std::int32_t run, std::int32_t slot) {
   return (static_cast<std::uint64_t>(run) << 32) | static_cast<std::uint32_t>(slot);
 }
@@ -227,22 +231,21 @@ NodeId CollectiveRuns::node_of(const Schedule& schedule, const std::vector<std::
   return switch_node(topology_, adjacency_, rank_at(place_of_switch.near), place_of_switch);
 }
 
-/// The connections of a group are made once and used by all its collectives of this kind.
-void CollectiveRuns::connect(Run& run) {
+/// Connects the first so many slots, in their order. The connections of a group are made once and
+/// used by all its collectives of this kind.
+void CollectiveRuns::connect(Run& run, std::size_t slots) {
   const Schedule& schedule = *run.prepared->schedule;
   std::vector<ConnectionId>& known =
       run.prepared->connections[{run.key.family, run.key.group, run.key.other}];
-  run.slots.assign(schedule.slots.size(), {});
-  run.receives.assign(static_cast<std::size_t>(run.prepared->lane), Time());
   std::int32_t traffic_class = -1;
-  if (options_.traffic_class && known.size() < schedule.slots.size()) {
+  if (options_.traffic_class && known.size() < slots) {
     const std::int32_t family = run.key.family >= 0 ? run.key.family : -2 - run.key.family;
     const bool pipeline = family < 0;  // from one stage to the next
     traffic_class = options_.traffic_class(
         pipeline ? GroupKind::kPp : work_.families[static_cast<std::size_t>(family)].kind(),
         run.comm, run.members->front());
   }
-  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
+  for (std::size_t i = run.connected; i < slots; ++i) {
     if (i >= known.size()) {
       const Slot& slot = schedule.slots[i];
       known.push_back(network_.connect_in_class(node_of(schedule, *run.members, slot.source),
@@ -251,6 +254,7 @@ void CollectiveRuns::connect(Run& run) {
     }
     run.slots[i].connection = known[i];
   }
+  run.connected = slots;
 }
 
 /// Chunk q of an all-to-all is what rank q / n sends to rank q mod n.
@@ -298,7 +302,8 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   run.op.assign(run.members->size(), -1);
   run.shares = run.prepared->shares;
   make_uneven(run, op);
-  connect(run);
+  run.slots.assign(run.prepared->schedule->slots.size(), {});
+  run.receives.assign(static_cast<std::size_t>(run.prepared->lane), Time());
   run.unfinished = static_cast<std::int32_t>(run.members->size());
   run.left_out = 0;
   run.counted.clear();
@@ -311,6 +316,8 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   if (paced_ && run.prepared->steps >= kManySteps) {
     run.pace.emplace(run.prepared->lane, run.prepared->steps);
   }
+  run.connected = 0;
+  connect(run, run.pace ? 0 : run.slots.size());  // those of steps that may be left out wait
   return index;
 }
 
@@ -397,6 +404,10 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
           now + memory + options_.receive_latency;
     }
     const Schedule& sizes = run.uneven ? *run.uneven : schedule;
+    if (static_cast<std::size_t>(slot_index) >= run.connected) {
+      connect(run, static_cast<std::size_t>(slot_index / run.prepared->lane + 1) *
+                       static_cast<std::size_t>(run.prepared->lane));
+    }
     network_.start(state.connection, sizes.bytes(slot, state.started), when,
                    tag_of(run_index, slot_index));
     ++transfers_;
@@ -455,7 +466,7 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
   if (run.pace) {
     const std::int32_t step = prepared.step_by_step() ? static_cast<std::int32_t>(i) / prepared.lane
                                                       : run.slots[i].delivered;
-    if (run.pace->add(step, now) && run.pace->made() % 8 == 0) {
+    if (run.pace->add(step, now) && run.pace->made() % kPhase == 0) {
       leave_out(run);
     }
   }
@@ -486,7 +497,8 @@ void CollectiveRuns::leave_out(Run& run) {
     begun = std::max(begun, here);
   }
   const std::int32_t left = prepared.steps - begun;
-  const std::int32_t steps = left > 1 ? paced_(run.key, *run.pace, left - 1) : 0;
+  const std::int32_t whole = (left - 1) / kPhase * kPhase;
+  const std::int32_t steps = whole > 0 ? paced_(run.key, *run.pace, whole) : 0;
   if (steps == 0) {
     return;
   }

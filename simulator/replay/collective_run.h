@@ -112,6 +112,7 @@ class CollectiveRuns final : public Communication {
     /// Per slot of a step, where steps start in order: from when on there is a receive for what the
     /// next step of this slot waits for.
     std::vector<Time> receives;
+    std::size_t connected = 0;     // slots, the first ones
     std::int32_t unfinished = 0;   // places
     std::int32_t left_out = 0;     // steps, the last ones
     Time moved;                    // see OpTiming; so far
@@ -123,7 +124,7 @@ class CollectiveRuns final : public Communication {
   std::int32_t shape_of(const Key& key, const std::vector<std::int32_t>& members);
   std::shared_ptr<Prepared> prepare(const ProgramOp& op, std::int32_t shape);
   void forget_unused();
-  void connect(Run& run);
+  void connect(Run& run, std::size_t slots);
   void make_uneven(Run& run, const ProgramOp& op) const;
   void start_from(std::int32_t run, std::int32_t place, Time now);
   void start_ready(std::int32_t run, std::int32_t slot, Time now);

@@ -36,6 +36,8 @@ RecalledRuns::RecalledRuns(const RankPrograms& work, const std::vector<NodeId>& 
       topology_(topology),
       finished_(std::move(finished)),
       budget_(options.recall->error_budget),
+      least_share_(options.recall->least_share),
+      wait_for_last_(options.recall->wait_for_last),
       finder_(topology, *options.recall),
       simulated_(
           work, node_of_rank, topology, network, schedules, options,
@@ -65,6 +67,12 @@ RecalledRuns::RecalledRuns(const RankPrograms& work, const std::vector<NodeId>& 
           }),
       uses_(2 * topology.links.size()),
       error_(index_of(work.ranks())) {}
+
+/// Whether so manieth of a kind is simulated, whatever is known of it.
+bool RecalledRuns::looks(const Kind& kind, std::int64_t count) {
+  return count <= 2 ||
+         (kind.samples >= 2 && std::has_single_bit(static_cast<std::uint64_t>(count)));
+}
 
 RecalledRuns::Communicator& RecalledRuns::communicator_of(const CollectiveRuns::Key& key,
                                                           const ProgramOp& op) {
@@ -114,20 +122,24 @@ std::int32_t RecalledRuns::open(const CollectiveRuns::Key& key, const ProgramOp&
   session.to_come = session.communicator->senders;
   session.unfinished = static_cast<std::int32_t>(places);
   session.first = session.begin = now;
+  const Kind& kind = *session.communicator->kind;
   if (session.to_come == 0 || !session.communicator->steady) {
     simulate_as_they_come(index, now);
-  } else if (worst_ > allowed(now)) {
+    session.alone = false;  // it is like nobody else
+  } else if (looks(kind, kind.count + 1) || !wait_for_last_ || worst_ > allowed(now)) {
     brief_.push_back(index);
   }
   return index;
 }
 
-/// Its ranks send as they come, which is like nobody else.
+/// Its ranks send as they come.
 void RecalledRuns::simulate_as_they_come(std::int32_t index, Time now) {
   Session& session = at(index);
   session.state = State::kSimulated;
-  meet_others(index, now);
-  session.alone = false;
+  session.waits = false;
+  if (!session.communicator->steady) {
+    meet_others(index, now);
+  }
   for (const auto& [rank, op] : session.order) {
     simulated_.enter(rank, op, now);
   }
@@ -163,15 +175,23 @@ void RecalledRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
   session.error = std::max(session.error, error_[index_of(rank)]);
   session.order.emplace_back(rank, op_index);
   session.moved = op.sets_off() ? now : session.moved;
+  if (session.to_come > 0 && session.communicator->sends[index_of(place)] != 0) {
+    session.first = session.to_come == session.communicator->senders ? now : session.first;
+    session.begin = now;
+    if (--session.to_come == 0 && session.state == State::kGathers) {
+      begin(index, now);
+      return;
+    }
+    if (session.to_come == 0 && session.communicator->steady) {
+      meet_others(index, now);  // until all are there little is sent
+      Kind& kind = *session.communicator->kind;
+      kind.leader = kind.leader == kNone && session.alone ? index : kind.leader;
+    }
+  }
   if (session.state == State::kSimulated) {
     simulated_.enter(rank, op_index, now);
   } else if (session.state != State::kGathers) {
     schedule(index, place);
-  } else if (session.communicator->sends[index_of(place)] != 0) {
-    session.first = session.to_come == session.communicator->senders ? now : session.first;
-    if (--session.to_come == 0) {
-      begin(index, now);
-    }
   }
 }
 
@@ -182,10 +202,9 @@ void RecalledRuns::begin(std::int32_t index, Time now) {
   const bool beside_simulated = meet_others(index, now);
   ++kind.count;
   const bool known = kind.samples >= 2;
-  const bool look =
-      kind.count <= 2 || (known && std::has_single_bit(static_cast<std::uint64_t>(kind.count)));
-  if (off_ || beside_simulated || look || (!known && kind.leader == kNone) ||
-      (worst_ > allowed(now) && (session.first < now || kind.difference > Time()))) {
+  const bool beyond = worst_ > allowed(now) && (session.first < now || kind.difference > Time());
+  if (off_ || beside_simulated || looks(kind, kind.count) || beyond ||
+      (!known && kind.leader == kNone)) {
     session.state = State::kSimulated;
     kind.leader = kind.leader == kNone && session.alone ? index : kind.leader;
     for (const auto& [rank, op] : session.order) {
@@ -232,9 +251,7 @@ bool RecalledRuns::meet_others(std::int32_t index, Time now) {
         quiet = false;
         continue;
       }
-      const Bandwidth rate = topology_.class_of(LinkId(load.port / 2)).rate;
-      const Time shared = Time::seconds(static_cast<double>(std::min(load.bytes, use.bytes)) /
-                                        rate.bytes_per_second());
+      const Time shared = longest_over(PortId(load.port), std::min(load.bytes, use.bytes));
       const auto known = std::ranges::find(meetings, use.session, &Meeting::session);
       if (known == meetings.end()) {
         meetings.push_back({use.session, shared});
@@ -266,6 +283,12 @@ bool RecalledRuns::meet_others(std::int32_t index, Time now) {
     }
   }
   return beside || must;
+}
+
+/// What bytes take over a port that carries as little of its rate as any.
+Time RecalledRuns::longest_over(PortId port, std::int64_t bytes) const {
+  const Bandwidth rate = topology_.class_of(LinkId(port.value / 2)).rate;
+  return Time::seconds(static_cast<double>(bytes) / (rate.bytes_per_second() * least_share_));
 }
 
 void RecalledRuns::schedule(std::int32_t index, std::int32_t place) {
@@ -324,8 +347,8 @@ void RecalledRuns::finish(std::int32_t index, std::int32_t place) {
   const std::int32_t rank = session.rank[index_of(place)], op = session.op[index_of(place)];
   const Time moved = session.moved;
   Time& error = error_[index_of(rank)];
-  error = std::max(error, session.error + std::min(session.begin - session.first,
-                                                   session.finish[index_of(place)]));
+  const Time waited = session.waits ? session.begin - session.first : Time();
+  error = std::max(error, session.error + std::min(waited, session.finish[index_of(place)]));
   worst_ = std::max(worst_, error);
   if (--session.unfinished == 0) {
     close(index);
@@ -382,8 +405,13 @@ void RecalledRuns::keep(const Session& session) {
 Time RecalledRuns::advance(Time limit) {
   told_.clear();
   for (const std::int32_t index : brief_) {
-    if (at(index).state == State::kGathers && at(index).unfinished > 0) {
+    Session& session = at(index);
+    if (session.state == State::kGathers && session.unfinished > 0) {
+      Kind& kind = *session.communicator->kind;
+      const bool sample = looks(kind, kind.count + 1);
+      kind.count += sample ? 1 : 0;
       simulate_as_they_come(index, now_);
+      session.alone = session.alone && sample;
     }
   }
   brief_.clear();
@@ -412,9 +440,8 @@ void RecalledRuns::scale_capacity(PortId port, double share) {
     if (session->unfinished > 0 && session->state != State::kSimulated && share < 1) {
       for (const RecalledWays::Load& load : session->communicator->ways.loads) {
         if (load.port == port.value) {
-          const Bandwidth rate = topology_.class_of(LinkId(load.port / 2)).rate;
-          session->error += Time::seconds(static_cast<double>(load.bytes) * (1 / share - 1) /
-                                          rate.bytes_per_second());
+          session->error +=
+              Time::seconds(longest_over(port, load.bytes).seconds() * (1 / share - 1));
         }
       }
     }

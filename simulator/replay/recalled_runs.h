@@ -37,7 +37,8 @@ namespace lockstep {
 ///
 /// Of a rank's collectives these add up, and it takes over those of the ranks it meets. While the
 /// sum is beyond the budget, no rank waits for a later one, and only those are told that are all
-/// there at one moment and of a kind without differences.
+/// there at one moment and of a kind without differences. (Those may still meet others, and what
+/// was told before may turn out to differ: the sum can end beyond the budget.)
 /// Memory: 200 B a collective under way, its ports once a communicator.
 class RecalledRuns final : public Communication {
  public:
@@ -95,6 +96,7 @@ class RecalledRuns final : public Communication {
     std::int32_t to_come = 0;                                  // senders that have not entered
     std::int32_t unfinished = 0;                               // places
     bool met = false;                                          // others were on its ports
+    bool waits = true;                                         // its ranks wait for the last one
     Time cut;                  // what is left out at the steady pace
     bool alone = true;         // so far, on all its ports
     Time first, begin, error;  // error: of its ranks at the end
@@ -124,8 +126,10 @@ class RecalledRuns final : public Communication {
   std::int32_t open(const CollectiveRuns::Key& key, const ProgramOp& op, Time now);
   Time allowed(Time now) const;
   void simulate_as_they_come(std::int32_t index, Time now);
+  static bool looks(const Kind& kind, std::int64_t count);
   void begin(std::int32_t index, Time now);
   bool meet_others(std::int32_t index, Time now);
+  Time longest_over(PortId port, std::int64_t bytes) const;
   void schedule(std::int32_t index, std::int32_t place);
   std::int32_t cut(const CollectiveRuns::Key& key, const SteadyPace& pace, std::int32_t left);
   void know(std::int32_t index, std::int32_t place, Time now);
@@ -136,7 +140,8 @@ class RecalledRuns final : public Communication {
   const RankPrograms& work_;
   const Topology& topology_;
   Finished finished_;
-  double budget_;
+  double budget_, least_share_;
+  bool wait_for_last_;
   RecalledWaysFinder finder_;
   CollectiveRuns simulated_;
   bool off_ = false;
@@ -146,8 +151,7 @@ class RecalledRuns final : public Communication {
   std::map<std::pair<const Schedule*, std::vector<std::int64_t>>, Kind> kinds_;
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<std::int32_t> free_;
-  std::vector<std::int32_t>
-      brief_;  // opened now beyond the budget: their ranks wait for no later one
+  std::vector<std::int32_t> brief_;  // opened now, and their ranks wait for no later one
   std::unordered_map<CollectiveRuns::Key, std::int32_t, CollectiveRuns::KeyHash> open_;
   std::vector<std::vector<Use>> uses_;  // by port
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -28,16 +29,30 @@ struct Wire {
   }
 };
 
-Wire wire_of(const Schedule& schedule, const Slot& slot, const RecallOptions& options) {
+/// What slots like this one send.
+Wire wire_of(const Schedule& schedule, const Slot& slot, std::int64_t slots,
+             const RecallOptions& options) {
   Wire wire;
   if (schedule.chunk_sizes.empty()) {
-    wire.add(schedule.bytes(slot, 0), slot.count, options);
+    wire.add(schedule.bytes(slot, 0), slots * slot.count, options);
     return wire;
   }
   for (std::int32_t k = 0; k < slot.count; ++k) {
     wire.add(schedule.bytes(slot, k), 1, options);
   }
   return wire;
+}
+
+/// How many slots there are before others only repeat them, as in a collective that is written out
+/// step by step.
+std::size_t slots_of_step(const Schedule& schedule) {
+  const std::vector<Slot>& slots = schedule.slots;
+  const std::size_t step = std::max<std::size_t>(1, schedule.likely_step());
+  bool repeats = schedule.chunk_sizes.empty() && slots.size() % step == 0;
+  for (std::size_t i = step; repeats && i < slots.size(); ++i) {
+    repeats = slots[i].is_like(slots[i - step]);
+  }
+  return repeats ? std::min(step, slots.size()) : slots.size();
 }
 
 }  // namespace
@@ -77,10 +92,11 @@ RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
   };
   const auto walk = [&](const FlowKey& key, std::int64_t bytes) {
     one_way_.route(key, route_);
-    if ((options_.fresh_ports && ways.steady) || options_.routes.spray) {
+    if (options_.fresh_ports || options_.routes.spray) {
       all_ways_.route(key, all_);
-      ways.steady = ways.steady && all_.hops.size() == route_.hops.size();
-      if (options_.routes.spray) {
+      const bool single = all_.hops.size() == route_.hops.size();
+      ways.steady = ways.steady && single;
+      if (options_.routes.spray || !single) {  // a way that each transfer draws is any of them
         std::swap(route_, all_);
       }
     }
@@ -103,8 +119,11 @@ RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
     ways.description.push_back(-1);
     return trip;
   };
-  for (const Slot& slot : schedule.slots) {
-    const Wire wire = wire_of(schedule, slot, options_);
+  const std::size_t step = slots_of_step(schedule);
+  const auto steps =
+      static_cast<std::int64_t>(schedule.slots.size() / std::max<std::size_t>(step, 1));
+  for (const Slot& slot : std::span(schedule.slots).first(step)) {
+    const Wire wire = wire_of(schedule, slot, steps, options_);
     const NodeId source = node_of(slot.source), destination = node_of(slot.destination);
     const auto port = static_cast<std::uint16_t>(kFirstPort + slot.channel);
     Time trip = walk({source, destination, port, kListenPort, slot.channel}, wire.data);

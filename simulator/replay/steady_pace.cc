@@ -29,7 +29,7 @@ double SteadyPace::mean(std::int32_t step) const {
 std::optional<SteadyPace::Estimate> SteadyPace::estimate(std::int32_t steps) const {
   constexpr std::int32_t kLeast = 24, kBlocks = 6;
   constexpr double kStudent = 2.57;
-  if (made_ < kLeast) {
+  if (made_ < std::max(kLeast, static_cast<std::int32_t>(steps_.size()) / 4)) {
     return std::nullopt;
   }
   const std::int32_t last = made_ - 1, block = (made_ - made_ / 4) / kBlocks;
@@ -39,19 +39,28 @@ std::optional<SteadyPace::Estimate> SteadyPace::estimate(std::int32_t steps) con
     pace[static_cast<std::size_t>(i)] = (mean(end) - mean(end - block)) / block;
   }
   const double average = std::accumulate(pace.begin(), pace.end(), 0.0) / kBlocks;
-  double squares = 0;
-  for (const double each : pace) {
-    squares += (each - average) * (each - average);
+  double squares = 0, slope = 0, places = 0;
+  for (std::int32_t i = 0; i < kBlocks; ++i) {
+    const double off = pace[static_cast<std::size_t>(i)] - average;
+    const double place = (kBlocks - 1) / 2.0 - i;  // in blocks, from the middle of all
+    squares += off * off;
+    slope += place * off;
+    places += place * place;
   }
+  const double drift = std::abs(slope / places) / block * (kBlocks / 2.0 * block + steps / 2.0);
   const auto behind = [&](std::int32_t step) {
     return static_cast<double>(steps_[static_cast<std::size_t>(step)].last.count_ps()) - mean(step);
   };
   const std::int32_t half = last / 2;
   const double falling = std::max(0.0, (behind(last) - behind(half)) / (last - half));
   const double uncertain = kStudent * std::sqrt(squares / (kBlocks - 1) / kBlocks);
-  const double wandering = behind(last) * std::sqrt(1 + static_cast<double>(steps) / made_);
+  double furthest = 0;
+  for (std::int32_t step = half; step <= last; ++step) {
+    furthest = std::max(furthest, behind(step));
+  }
+  const double wandering = furthest * std::sqrt(1 + static_cast<double>(steps) / made_);
   return Estimate{Time::ps(std::llround(steps * average)),
-                  Time::ps(std::llround(steps * (uncertain + falling) + wandering))};
+                  Time::ps(std::llround(steps * (uncertain + drift + falling) + wandering))};
 }
 
 }  // namespace lockstep

@@ -16,12 +16,14 @@ namespace lockstep {
 /// of those seen on in 6 blocks of equal length, the pace is the mean of the blocks' paces. K
 /// further steps take K times that, within
 ///
-///     K (2.57 s / sqrt(6) + g) + b sqrt(1 + K / J)
+///     K (2.57 s / sqrt(6) + d + g) + b sqrt(1 + K / J)
 ///
 /// where s is the standard deviation of the blocks' paces (2.57: Student's t for 95 % and 5 degrees
-/// of freedom) and g how fast the last connection falls behind the mean, per step, in the second
-/// half of what was seen, as if it went on so; and b how far it is behind now, after J steps, for
-/// single ones wander about the mean.
+/// of freedom); d what the pace changes from the middle of the blocks to that of the K steps, if it
+/// goes on as on the line of least squares through the blocks (messages that meet in convoys become
+/// slower for as long as a run lasts); g how fast the last connection falls behind the mean, per
+/// step, in the second half of what was seen, as if it went on so; and b how far it was behind at
+/// most in that half, J steps in all, for single ones wander about the mean.
 class SteadyPace {
  public:
   struct Estimate {
@@ -35,7 +37,8 @@ class SteadyPace {
   std::int32_t connections() const { return connections_; }
   /// Steps that all connections have made.
   std::int32_t made() const { return made_; }
-  /// Nothing before 24 steps.
+  /// Nothing before 24 steps and a quarter of all: what holds up a ring comes back after half of
+  /// its steps.
   std::optional<Estimate> estimate(std::int32_t steps) const;
 
  private:

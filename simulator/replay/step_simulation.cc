@@ -88,8 +88,13 @@ void add_recalled(const Topology& topology, const ReplayResult& run, std::vector
   for (std::size_t port = 0; port < run.recalled_bytes.size(); ++port) {
     const Bandwidth rate = topology.class_of(LinkId(port / 2)).rate;
     const Bytes bytes = run.recalled_bytes[port];
+    const PortUse seen = ports[port];
     ports[port].bytes += bytes;
-    ports[port].busy += Time::seconds(static_cast<double>(bytes.count()) / rate.bytes_per_second());
+    ports[port].busy +=
+        seen.bytes > Bytes(0) && seen.busy > Time()
+            ? Time::seconds(seen.busy.seconds() * (static_cast<double>(bytes.count()) /
+                                                   static_cast<double>(seen.bytes.count())))
+            : Time::seconds(static_cast<double>(bytes.count()) / rate.bytes_per_second());
   }
 }
 
@@ -187,6 +192,9 @@ void add_stages(const LayerTable& table, Time hop, const StepOptions& options, S
     const Time pp = Time::seconds(hop.seconds() * 2.0 * static_cast<double>(parallel.vpp) *
                                   static_cast<double>(parallel.ga) * (1 - options.pp_overlap));
     result.exposed_by_group[static_cast<std::size_t>(GroupKind::kPp)] = pp;
+    if (result.total > Time()) {  // the bubble is so many times what may be off
+      result.error += Time::seconds(result.error.seconds() * (result.bubble / result.total));
+    }
     result.total += result.bubble + pp;
   }
   if (table.policy != kSimulatedPolicy) {
@@ -246,6 +254,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   StepResult result;
   ReplayResult run;
   if (fold) {
+    replay_options.recall.reset();  // what is folded is exact
     FoldedResult folded = replay_folded(
         *folder, fold, options.verify_symmetry || (options.with_ports && options.kept == nullptr));
     run = std::move(folded.replay);
@@ -262,7 +271,13 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     if (options.routes && !options.routes->routes.spray &&
         meet_by_packets({compiled.work, nodes, topology, *options.routes, schedules, replay_options,
                          facts_of(compiled.work, options)})) {
-      network->meet_by_packets();
+      if (options.fails_links) {
+        result.warnings.emplace_back(
+            "links fail: messages share links as a fluid and not packet by packet, which may be "
+            "faster; compare with steps of --congestion none");
+      } else {
+        network->meet_by_packets();
+      }
     }
     if (announce(*network, replay_options.changes)) {
       replay_options.changes.clear();
@@ -289,6 +304,12 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
   result.parallel.gpus = job.ranks;
   result.gpus = compiled.work.ranks();
   tell_run(run, options.interference, result);
+  if (replay_options.recall &&
+      run.error.seconds() > run.end.seconds() * replay_options.recall->error_budget) {
+    result.warnings.emplace_back(
+        "told collectives may be off by more than --error-budget: how much those of a kind differ, "
+        "and whom they meet, is known only afterwards");
+  }
   records.explain(topology, nodes, schedules, result);
   result.memory =
       records.memory([&](std::int32_t rank) { return context.place(GroupKind::kPp, rank); });

@@ -80,7 +80,7 @@ UNHEEDED = [
     ([*COMMANDS["collective"], "--seed=-1"], 2, "is negative"),
     ([*STEP, "--fct", "x"], 2, "--fct: the flow engine has no packets"),
     ([*STEP, "--pfc", "x"], 2, "--pfc: the flow engine has no packets"),
-    ([*STEP, "--error-budget", "abc"], 2, "--error-budget: the flow engine has no packets"),
+    ([*STEP, "--error-budget", "abc"], 2, "--error-budget: 'abc' is no share"),
     ([*STEP, "--sample-interval", "1us"], 2, "--sample-interval requires --samples"),
     ([*STEP, "--nvlink", "5GBps"], 0, "--nvlink changes nothing in the flow engine"),
     ([*STEP, "--busbw", "none.yaml"], 0, "--busbw changes nothing in the flow engine"),

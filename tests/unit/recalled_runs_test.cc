@@ -80,7 +80,7 @@ Outcome run(const RankPrograms& work, bool recall, ReplayOptions options = {},
   options.send_latency = Time::us(1);
   if (recall) {
     options.recall = RecallOptions{};
-    options.recall->error_budget = servers == kServers ? 0.05 : 0.2;
+    options.recall->error_budget = servers == kServers ? 0.05 : 0.3;
     options.recall->ack = Bytes();  // the flow engine has none
   }
   Outcome outcome;
@@ -157,7 +157,7 @@ TEST(RecalledRuns, ChangeOfALinkEndsIt) {
 // 10.25 us on average, and it falls behind by 0.75 us a step, 30 us so far.
 TEST(SteadyPace, ByHand) {
   for (const bool slow : {false, true}) {
-    SteadyPace pace(4, 200);
+    SteadyPace pace(4, 96);
     for (std::int32_t step = 0; step < 40; ++step) {
       if (step == 23) {
         EXPECT_FALSE(pace.estimate(100));
@@ -173,6 +173,21 @@ TEST(SteadyPace, ByHand) {
     EXPECT_EQ(estimate->time, slow ? Time::us(1025) : Time::us(1000));
     EXPECT_NEAR(estimate->error.us(), slow ? 75 + 30 * std::sqrt(140.0 / 40) : 0, 1e-3);
   }
+}
+
+// Each step takes 0.1 us longer than the one before, the j-th 10 us + 0.1 us j. Of 40 the blocks
+// are five steps each, of 11.2 to 13.7 us: 12.45 us on average. If it goes on, the middle of 100
+// further ones, 65 steps after that of the blocks, is 6.5 us slower.
+TEST(SteadyPace, MayGoOnToChange) {
+  SteadyPace pace(1, 160);
+  for (std::int32_t step = 0; step < 40; ++step) {
+    EXPECT_FALSE(pace.estimate(100));  // less than a quarter
+    pace.add(step, Time::us(10) * step + Time::ns(50) * (step * (step + 1)));
+  }
+  const auto estimate = pace.estimate(100);
+  ASSERT_TRUE(estimate);
+  EXPECT_EQ(estimate->time, Time::us(1245));
+  EXPECT_NEAR(estimate->error.us(), 100 * (2.57 * std::sqrt(4.375 / 5 / 6) + 6.5), 1e-3);
 }
 
 // A ring of 32 ranks makes 62 steps; its pace is known before they are over, and the rest is not
@@ -193,7 +208,7 @@ TEST(RecalledRuns, LongCollectiveIsCutShort) {
     EXPECT_GT(cut.replay.recalled, 0);
     const Time a = cut.replay.end, b = full.replay.end;
     EXPECT_LE(a > b ? a - b : b - a, cut.replay.error + Time::us(1));
-    EXPECT_LE(cut.replay.error, b * 20 / 100);
+    EXPECT_LE(cut.replay.error, b * 30 / 100);
     std::int64_t bytes = 0, cut_bytes = 0;
     for (std::size_t port = 0; port < full.ports.size(); ++port) {
       bytes += full.ports[port].bytes.count();
