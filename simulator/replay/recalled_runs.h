@@ -19,14 +19,15 @@ namespace lockstep {
 /// Collectives on a network that is expensive to simulate, of which those are told again that were
 /// seen before: of a step's thousands of equal collectives few are simulated.
 ///
-/// A collective begins when the last of the ranks has entered that send in it. With s the time from
-/// the first of them to the last, a rank that ends t after that moment ends at most min(s, t) later
-/// than if everyone had sent at once. Communicators of one kind (same schedule, same ways by
-/// recalled_ways.h) that are alone on their ports do the same: the first two, the 8th, the 16th, …
-/// of a kind are simulated, and those that begin meanwhile follow them; the others are told from
-/// the last one. Added to what an end may be off by:
+/// Communicators of one kind (same schedule, same ways by recalled_ways.h) that are alone on their
+/// ports do the same: the first two, the 8th, the 16th, … of a kind are simulated as their ranks
+/// come, and those that begin meanwhile follow them; the others are told from the last one, as of
+/// the moment at which the last of their ranks has entered that send. With s the time from the
+/// first of these to the last, a rank that ends t after that moment ends at most min(s, t) later
+/// than if everyone had sent at once. Added to what an end may be off by:
 ///
-///   - the largest difference between the simulated ones of its kind;
+///   - the largest difference between the simulated ones of its kind, in when their ranks come, too
+///     (ranks one after the other meet on ports otherwise than at one moment);
 ///   - where a told collective shares a port with another that is under way, what the smaller of
 ///     the two sends over it: with turns taken neither waits for more of the other. Where that
 ///     other one is simulated, so is this one, and nothing is added;
