@@ -202,7 +202,11 @@ void RecalledRuns::begin(std::int32_t index, Time now) {
   const bool beside_simulated = meet_others(index, now);
   ++kind.count;
   const bool known = kind.samples >= 2;
-  const bool beyond = worst_ > allowed(now) && (session.first < now || kind.difference > Time());
+  const Time apart = known ? kind.apart : kind.leader != kNone ? at(kind.leader).apart() : Time();
+  const Time early = std::max(Time(), apart - (now - session.first));
+  const bool beyond =
+      (worst_ > allowed(now) && (session.first < now || kind.difference > Time())) ||
+      (early > Time() && worst_ + early > allowed(now));
   if (off_ || beside_simulated || looks(kind, kind.count) || beyond ||
       (!known && kind.leader == kNone)) {
     session.state = State::kSimulated;
@@ -213,6 +217,7 @@ void RecalledRuns::begin(std::int32_t index, Time now) {
     return;
   }
   session.state = known ? State::kTold : State::kFollows;
+  session.error += early;
   if (known) {
     session.error += kind.difference;
     session.finish = kind.finish;
@@ -399,6 +404,7 @@ void RecalledRuns::keep(const Session& session) {
     }
   }
   kind.finish = session.finish;
+  kind.apart = session.apart();
   ++kind.samples;
 }
 

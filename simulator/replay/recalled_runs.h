@@ -28,6 +28,8 @@ namespace lockstep {
 ///
 ///   - the largest difference between the simulated ones of its kind, in when their ranks come, too
 ///     (ranks one after the other meet on ports otherwise than at one moment);
+///   - where the last simulated one's ranks came further apart than its own do, by how much: what
+///     some had sent before the others came is not in the rest;
 ///   - where a told collective shares a port with another that is under way, what the smaller of
 ///     the two sends over it: with turns taken neither waits for more of the other. Where that
 ///     other one is simulated, so is this one, and nothing is added;
@@ -70,6 +72,7 @@ class RecalledRuns final : public Communication {
   struct Kind {
     std::vector<Time> finish;     // by place: of the last one simulated
     Time difference;              // between those
+    Time apart;                   // from the first rank to the last: of the last one simulated
     std::int64_t count = 0;       // begun so far
     std::int64_t samples = 0;     // simulated alone
     std::int64_t most_told = 0;   // of one communicator
@@ -104,6 +107,8 @@ class RecalledRuns final : public Communication {
     Time moved;                // see OpTiming; so far
     std::vector<Time> finish;  // by place: has its data so long after `begin`; max: not yet
     std::vector<std::int32_t> followers;
+    /// From the first rank that sent to the last.
+    Time apart() const { return waits ? Time() : begin - first; }
   };
   /// Who crosses a port.
   struct Use {
