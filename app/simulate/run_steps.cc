@@ -29,7 +29,8 @@ SimulateOptions once_more(SimulateOptions options) {
 
 StepResult run_steps(const SimulateOptions& given, Timeline* timeline, const EngineRun& engine) {
   SimulateOptions options = given;
-  const bool priced = !given.no_straggler_prices && given.error_budget.empty();
+  const bool may_be_off = error_budget(given.error_budget) > 0;
+  const bool priced = !given.no_straggler_prices && !may_be_off;
   SharedStep shared((priced ? runs_to_price(given.stragglers.size()) : 1) +
                     static_cast<std::size_t>(given.steps - 1));
   options.shared = &shared;
@@ -42,7 +43,7 @@ StepResult run_steps(const SimulateOptions& given, Timeline* timeline, const Eng
   const auto whole = [&] { return engine(options, timeline); };
   StepResult result =
       priced ? price_stragglers(options.stragglers, options.threads, whole, run) : whole();
-  if (!priced && !given.no_straggler_prices && !given.stragglers.empty()) {
+  if (may_be_off && !given.no_straggler_prices && !given.stragglers.empty()) {
     result.warnings.emplace_back(
         "stragglers are not priced: a price is the difference of two steps, each of which may be "
         "off by its --error-budget");

@@ -68,12 +68,12 @@ void check_simulate_outputs(const SimulateOptions& options) {
     }
   };
   needs_transfers("--trace", !options.trace.empty(), "the analytic engine has no time line");
-  if (options.sensitivity && !options.error_budget.empty()) {
+  needs_transfers("--sensitivity", options.sensitivity, "the analytic engine has no links");
+  if (options.sensitivity && error_budget(options.error_budget) > 0) {
     throw Error("what a tenth more brings is the difference of two steps that may both be off")
         .field("--sensitivity")
         .hint("leave out --error-budget");
   }
-  needs_transfers("--sensitivity", options.sensitivity, "the analytic engine has no links");
   needs_transfers("--byteps-trace", !options.byteps_trace.empty(),
                   "the analytic engine has no time line");
   needs_transfers("--job-matrix", options.job_matrix, "jobs do not meet in the analytic engine");

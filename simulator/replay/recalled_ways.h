@@ -20,7 +20,8 @@ struct RecalledWays {
     std::int32_t port;
     std::int64_t bytes;  ///< on the wire, ACKs of the other direction included
   };
-  std::vector<Load> loads;                ///< by port
+  /// By port. What draws its way for each transfer is spread over all that it may take.
+  std::vector<Load> loads;
   std::vector<std::int64_t> description;  ///< ports numbered as met: rate, delay and kinds of nodes
   /// All ways are the only shortest ones, or drawn once and for all: it is the same every time.
   bool steady = true;
@@ -33,7 +34,8 @@ class RecalledWaysFinder {
  public:
   RecalledWaysFinder(const Topology& topology, const RecallOptions& options);
 
-  /// O(slots x hops + transfers of unequal sizes). `node_of` is where a place is. ERRORS: no route.
+  /// O(slots + slots of a step x hops + transfers of unequal sizes). `node_of` is where a place is.
+  /// ERRORS: no route.
   RecalledWays find(const Schedule& schedule,
                     const std::function<NodeId(std::int32_t place)>& node_of);
 

@@ -47,7 +47,8 @@ struct StepOptions {
   /// How transfers are routed: for `explain`, which links limit the critical path; where they draw
   /// source ports, whether ways depend on these (NetworkEngine::meet_by_packets()).
   std::optional<FlowOptions> routes;
-  bool fails_links = false;  ///< here or in a run that this one is compared with: they do not then
+  /// Links fail, here or in a run that this one is compared with: messages do not meet by packets.
+  bool fails_links = false;
   std::int32_t timeline_ranks = 0;  ///< ranks 0 … timeline_ranks-1 are drawn
   bool show_progress = false;
   /// With the flow engine's options the step is folded by symmetry where it can be (step_fold.h):

@@ -33,7 +33,11 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
 }  // namespace
 
 extern const StragglerModel kDownStragglerModel;
-const StragglerModel kDownStragglerModel{
-    "down", "a link or switch that fails", kFields, apply, true, true};
+const StragglerModel kDownStragglerModel{.name = "down",
+                                         .summary = "a link or switch that fails",
+                                         .fields = kFields,
+                                         .apply = apply,
+                                         .keeps_rings = true,
+                                         .fails_links = true};
 
 }  // namespace lockstep
