@@ -85,6 +85,9 @@ void check_output_folder(const std::string& path, const char* flag) {
   if (path != "-" && !folder.empty() && !fs::is_directory(folder, unknown)) {
     throw Error("there is no such folder").at(folder.string()).field(flag);
   }
+  if (path != "-" && fs::is_directory(path, unknown)) {
+    throw Error("it is a folder").at(path).field(flag).expected("a file");
+  }
 }
 
 std::vector<std::pair<std::string, std::string>> files_of(const ReportFlags& flags) {

@@ -12,31 +12,36 @@
 namespace lockstep {
 namespace {
 
-/// What stands between `key` and the next `end`; nothing if either is missing.
-std::optional<std::string_view> between(std::string_view line, std::string_view key,
-                                        std::string_view end) {
+/// Takes what stands between `key` and the next `end` off the line, with all before it; nothing if
+/// either is missing.
+std::optional<std::string_view> take(std::string_view& line, std::string_view key,
+                                     std::string_view end) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) {
     return std::nullopt;
   }
   const std::string_view rest = line.substr(at + key.size());
   const std::size_t stop = rest.find(end);
-  return stop == std::string_view::npos ? std::nullopt : std::optional(rest.substr(0, stop));
+  if (stop == std::string_view::npos) {
+    return std::nullopt;
+  }
+  line = rest.substr(stop + end.size());
+  return rest.substr(0, stop);
 }
 
 }  // namespace
 
 void read_deepspeed_log(std::string_view text, const std::string& file,
-                        const std::function<void(const DeepSpeedLogEntry&)>& take) {
+                        const std::function<void(const DeepSpeedLogEntry&)>& report) {
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
+    std::string_view line = text.substr(at, end - at);
     at = end + 1;
     ++number;
-    const auto operation = between(line, "comm op: ", " |");
-    const auto size = between(line, "msg size: ", " |");
-    const auto bandwidth = between(line, "algbw (Gbps): ", " ");
+    const auto operation = take(line, "comm op: ", " |");  // in this order, as AICB looks for them
+    const auto size = take(line, "msg size: ", " |");
+    const auto bandwidth = take(line, "algbw (Gbps): ", " ");
     if (!operation.has_value() || !size.has_value() || !bandwidth.has_value()) {
       continue;
     }
@@ -48,7 +53,7 @@ void read_deepspeed_log(std::string_view text, const std::string& file,
           .expected(join(aicb_operations(), ", "))
           .hint(near.empty() ? std::string() : fmt::format("did you mean '{}'?", near));
     }
-    take({*operation, *size, *bandwidth});
+    report({*operation, *size, *bandwidth});
   }
 }
 

@@ -14,13 +14,14 @@ struct DeepSpeedLogEntry {
   friend bool operator==(const DeepSpeedLogEntry&, const DeepSpeedLogEntry&) = default;
 };
 
-/// Calls `take` for each line of a DeepSpeed log that names an operation, a size and a bandwidth:
+/// Calls `report` for each line of a DeepSpeed log that names an operation, a size and a bandwidth,
+/// in this order:
 ///
 ///     … comm op: all_gather | time (ms): 1.02 | msg size: 9.77 KB | algbw (Gbps): 0.08 | …
 ///
 /// All others are passed over. O(size); nothing is stored.
 /// ERRORS: an operation AICB does not know, with the line.
 void read_deepspeed_log(std::string_view text, const std::string& file,
-                        const std::function<void(const DeepSpeedLogEntry&)>& take);
+                        const std::function<void(const DeepSpeedLogEntry&)>& report);
 
 }  // namespace lockstep

@@ -11,8 +11,7 @@ namespace {
 std::vector<DeepSpeedParameter> tensors_of(const std::vector<Module>& modules) {
   std::vector<DeepSpeedParameter> tensors;
   for (const Module& module : modules) {
-    const bool norm = module.kind == ModuleKind::kNorm;
-    tensors.push_back({module.in, norm ? 1 : module.out, norm});
+    tensors.push_back({module.in, module.kind == ModuleKind::kNorm ? Count(1) : module.out});
   }
   return tensors;
 }
@@ -74,7 +73,7 @@ Count DeepSpeedParameters::offset(std::int64_t i) const {
 
 void append_forward_product(std::string& text, const TrainingArgs& args,
                             const DeepSpeedParameter& parameter, std::string_view stage) {
-  if (!parameter.norm) {
+  if (parameter.columns != 1) {
     append(text,
            {"computation", "", std::nullopt,
             shapes(args.micro_batch, args.seq, parameter.rows, parameter.rows, parameter.columns),
@@ -84,7 +83,7 @@ void append_forward_product(std::string& text, const TrainingArgs& args,
 
 void append_gradient_product(std::string& text, const TrainingArgs& args,
                              const DeepSpeedParameter& parameter, std::string_view stage) {
-  if (!parameter.norm) {
+  if (parameter.columns != 1) {
     const Count tokens = args.micro_batch * args.seq;
     append(text, {"computation", "", std::nullopt,
                   shapes(parameter.rows, tokens, tokens, parameter.columns), stage});

@@ -10,7 +10,6 @@ namespace lockstep {
 /// One parameter tensor, rows x columns.
 struct DeepSpeedParameter {
   Count rows, columns;
-  bool norm = false;  ///< a vector that takes part in no matrix product
   Count elements() const { return rows * columns; }
 };
 
@@ -41,7 +40,7 @@ class DeepSpeedParameters {
 };
 
 /// The computation rows of a parameter: the forward product, and for the backward pass the product
-/// of the weight's gradient, whose stage is given. A norm has none.
+/// of the weight's gradient, whose stage is given. AICB has none for one column, as a norm's.
 void append_forward_product(std::string& text, const TrainingArgs& args,
                             const DeepSpeedParameter& parameter, std::string_view stage);
 void append_gradient_product(std::string& text, const TrainingArgs& args,

@@ -130,14 +130,21 @@ void add_deepseek(InferenceModel& model, const JsonView& config, const Times& ti
   const Count q = config["d_q"].integer(0, kSize);
   const Count kv = config["d_kv"].integer(0, kSize);
   const Count rope = config["d_r"].integer(0, kSize);
+  const Count layers = config["num_layers"].integer(0, kLayers);
+  const Count dense = config["dense_layer"].integer(0, kSize);
   const std::string_view flag = "tensor_model_parallel_size";
-  require_divides("head_num x (d_q + d_r)", heads * (q + rope), flag, model.tp);
-  require_divides("head_num x (d_q + d_kv)", heads * (q + kv), flag, model.tp);
-  require_divides("head_num x d_kv", heads * kv, flag, model.tp);
+  if (layers > 0) {
+    require_divides("head_num x (d_q + d_r)", heads * (q + rope), flag, model.tp);
+    require_divides("head_num x (d_q + d_kv)", heads * (q + kv), flag, model.tp);
+    require_divides("head_num x d_kv", heads * kv, flag, model.tp);
+  }
+  if (layers > 0 && dense > 0 && config.has("expert_dim")) {
+    require_divides("expert_dim", config["expert_dim"].integer(0, kSize), flag, model.tp);
+  }
   add_layers(model,
              aicb_layers("inference-deepseek",
-                         {{"num_layers", config["num_layers"].integer(0, kLayers)},
-                          {"dense_layer", config["dense_layer"].integer(0, kSize)},
+                         {{"num_layers", layers.value},
+                          {"dense_layer", dense.value},
                           {"shared_experts", config["shared_experts"].integer(0, 1000)}}),
              times);
   // AICB gives DeepSeek's routing no time of its own.
@@ -222,6 +229,9 @@ InferenceModel inference_model(const GenerateRequest& request) {
   const FileText file(path, Bytes(1 << 26));
   const Json json = parse_json(file.view(), path);
   const JsonView config(json, path);
+  if (config.has("model_name")) {
+    model.name = config["model_name"].string();  // AICB takes each key over after its own name
+  }
   model.hidden = config["hidden_size"].integer(0, kSize);
   const char* topk_key = config.has("moe_router_topk") ? "moe_router_topk" : "num_experts_per_tok";
   const Count topk = config[topk_key].integer(0, kDegree);

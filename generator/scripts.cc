@@ -229,11 +229,13 @@ class ScriptReader {
 const Preset* script_preset(const ArgValues& flags, PresetFamily family) {
   const bool deepspeed = family == PresetFamily::kDeepSpeed;
   const std::string name = flags.given("model") ? flags.text("model") : deepspeed ? "7" : "13";
-  const Preset* preset = find_preset(deepspeed ? deepspeed_presets() : presets(), name);
-  if (preset == nullptr || (family == PresetFamily::kSimai && !preset->in_simai_script)) {
-    return find_preset(deepspeed ? deepspeed_presets() : presets(), deepspeed ? "7" : "13");
+  const std::span<const Preset> known = deepspeed ? deepspeed_presets() : presets();
+  for (const Preset& preset : known) {  // by their key alone, as the script's case
+    if (preset.script_key == name && (family != PresetFamily::kSimai || preset.in_simai_script)) {
+      return &preset;
+    }
   }
-  return preset;
+  return find_preset(known, deepspeed ? "7" : "13");
 }
 
 }  // namespace

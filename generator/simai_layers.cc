@@ -1,5 +1,7 @@
 #include "generator/simai_layers.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "generator/simai_row.h"
 
@@ -19,15 +21,15 @@ Error crash(std::string_view what, std::string_view hint) {
 SimaiLayers::SimaiLayers(const MegatronModel& model, const TrainingArgs& args,
                          const ComputeProfile* profile)
     : model_(model), args_(args), profile_(profile), activation_(activation_bytes(args)) {
-  bool moe = false;
-  for (const LayerShape& shape : model.shapes) {
-    moe = moe || shape.moe;
+  if (!model.deepseek || !args.sequence_parallel || args.microbatches == 0) {
+    return;
   }
-  if (model.deepseek && args.sequence_parallel && !model.runs.empty() && profile == nullptr) {
+  if (!model.runs.empty() && profile == nullptr) {
     throw crash("DeepSeek with sequence parallelism needs compute times",
                 "add --aiob_enable --comp_filepath FILE, or leave sequence parallelism out");
   }
-  if (model.deepseek && args.sequence_parallel && moe && !args.moe) {
+  const auto moe = [](const LayerShape& shape) { return shape.moe; };
+  if (!args.moe && std::ranges::any_of(model.shapes, moe)) {
     throw crash("DeepSeek's MoE layers with sequence parallelism need --moe_enable",
                 "add --moe_enable, or make every layer dense with --n_dense_layers");
   }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "trace/csv_fields.h"
+#include "base/csv_fields.h"
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,19 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace lockstep {
+
+void LinkClass::set_rate(Bandwidth other) {
+  rate = other;
+  rate_text = fmt::format("{}bps", other.bits_per_second());
+}
+
+void LinkClass::set_delay(Time other) {
+  delay = other;
+  delay_text = fmt::format("{}ps", other.count_ps());
+}
 
 std::vector<NodeId> Topology::gpus() const {
   std::vector<NodeId> ids;

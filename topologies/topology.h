@@ -28,6 +28,10 @@ struct LinkClass {
   double error_rate = 0;  ///< loss probability of a packet, 0 to 1
   std::string rate_text, delay_text, error_text;
   friend bool operator==(const LinkClass&, const LinkClass&) = default;
+
+  /// Another rate or delay, with its text.
+  void set_rate(Bandwidth other);
+  void set_delay(Time other);
 };
 
 struct Link {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
-#include "trace/csv_fields.h"
 #include "trace/parquet/module.h"
 
 namespace lockstep {

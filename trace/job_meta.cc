@@ -1,6 +1,7 @@
 #include "trace/job_meta.h"
 
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
@@ -150,9 +151,14 @@ JobMeta read_job_meta(std::string_view text, const std::string& file) {
           .at(file)
           .expected("trial_name: NAME and so on, line by line");
     }
+    std::set<std::string> seen;
     for (const auto& entry : root) {
       if (!entry.first.IsScalar()) {
         throw Error("a field's name is no text").at(file);
+      }
+      if (!seen.insert(entry.first.Scalar()).second) {
+        throw error_at(entry.first, file, "the field stands twice")
+            .field(printable(entry.first.Scalar()));
       }
       read_field(meta, entry.first.Scalar(), entry.second, file);
     }

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_fields.h"
 #include "base/gzip_file.h"
-#include "trace/csv_fields.h"
 #include "trace/timeline.h"
 
 namespace lockstep {

@@ -12,12 +12,12 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_record.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "trace/csv_fields.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
 

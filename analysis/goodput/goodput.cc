@@ -158,9 +158,13 @@ template <class Get>
 Estimate estimate(const std::vector<RunTime>& runs, const Get& get) {
   const auto n = static_cast<double>(runs.size());
   Estimate out;
+  double sum = 0, lost = 0;  // Kahan: the mean of equal runs is what each has
   for (const RunTime& run : runs) {
-    out.mean += get(run) / n;
+    const double value = get(run) - lost, next = sum + value;
+    lost = (next - sum) - value;
+    sum = next;
   }
+  out.mean = sum / n;
   double squares = 0;
   for (const RunTime& run : runs) {
     squares += (get(run) - out.mean) * (get(run) - out.mean);

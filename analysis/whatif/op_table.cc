@@ -292,9 +292,12 @@ class StepFiller {
     const std::size_t first_row = row;
     for (; row < end; ++row) {
       if (row > first_row && same_op(row, row - 1)) {
-        if (row_at(trace_, row).start_s != row_at(trace_, row - 1).start_s ||
-            row_at(trace_, row).duration_s != row_at(trace_, row - 1).duration_s) {
+        const TraceRow one = row_at(trace_, row - 1), other = row_at(trace_, row);
+        if (one.start_s != other.start_s || one.duration_s != other.duration_s) {
           return row_text(trace_, row) + " stands twice, with different times";
+        }
+        if (one.mc != other.mc || one.mb_id != other.mb_id || one.gmc != other.gmc) {
+          return row_text(trace_, row) + " stands twice, with different mc, mb_id or gmc";
         }
         ++repeated;
         continue;

@@ -225,14 +225,16 @@ Remedy replace_workers(const Scene& scene, std::span<const std::size_t> workers)
   for (const std::size_t worker : workers) {
     ranks.push_back(scene.table.ranks[worker]);
   }
+  const bool has_peers = scene.table.width() > 1;  // else see Replacement
   return workers.size() == 1
              ? priced(scene, "replace-worker",
-                      fmt::format("replace rank {} by a worker like the others of its stage",
-                                  ranks.front()),
+                      fmt::format("replace rank {} by a worker like {}", ranks.front(),
+                                  has_peers ? "the others of its stage" : "the mean of all stages"),
                       edit)
              : priced(scene, "replace-workers",
-                      fmt::format("replace ranks {} by workers like the others of their stages",
-                                  fmt::join(ranks, ", ")),
+                      fmt::format("replace ranks {} by workers like {}", fmt::join(ranks, ", "),
+                                  has_peers ? "the others of their stages"
+                                            : "the mean of all stages"),
                       edit);
 }
 

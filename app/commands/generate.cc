@@ -266,6 +266,11 @@ ExitCode generate(const GenerateFlags& flags) {
     return ExitCode::kDone;
   }
   if (flags.list_models) {
+    if (!flags.output.empty() || !flags.generator.empty()) {
+      throw Error("a list of models is no workload")
+          .field(flags.output.empty() ? "--generator" : "--output")
+          .expected("--list-models alone, or with --json");
+    }
     write_file("-", flags.json ? to_text(models_json()) : model_table());
     return ExitCode::kDone;
   }

@@ -47,14 +47,14 @@ void scale_links(Topology& topology, const LiveSliders& sliders) {
     LinkClass& link = topology.link_classes[i];
     const double factor = is_nvlink[i] ? sliders.nvlink_bandwidth : sliders.network_bandwidth;
     if (factor != 1) {
-      link.rate = Bandwidth::bytes_per_second(link.rate.bytes_per_second() * factor);
+      link.set_rate(Bandwidth::bytes_per_second(link.rate.bytes_per_second() * factor));
       if (link.rate > kMostLinkRate) {
         throw Error("a link would be faster than any")
             .field(is_nvlink[i] ? "nvlink_bandwidth" : "network_bandwidth")
             .expected("at most " + to_text(kMostLinkRate));
       }
     }
-    link.delay = scaled(link.delay, sliders.latency);
+    link.set_delay(scaled(link.delay, sliders.latency));
   }
 }
 

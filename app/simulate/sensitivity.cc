@@ -50,16 +50,20 @@ Topology changed(Topology topology, const std::string& tier, bool latency) {
     if (tier_of(topology, link) != tier) {
       continue;
     }
-    const auto [known, is_new] =
-        replaced.try_emplace(link.link_class, std::ssize(topology.link_classes));
+    const auto [known, is_new] = replaced.try_emplace(link.link_class);
     if (is_new) {
-      LinkClass better = topology.link_classes[static_cast<std::size_t>(link.link_class)];
+      std::vector<LinkClass>& classes = topology.link_classes;
+      LinkClass better = classes[static_cast<std::size_t>(link.link_class)];
       if (latency) {
-        better.delay = faster(better.delay);
+        better.set_delay(faster(better.delay));
       } else {
-        better.rate = Bandwidth::bytes_per_second(better.rate.bytes_per_second() * kBetter);
+        better.set_rate(Bandwidth::bytes_per_second(better.rate.bytes_per_second() * kBetter));
       }
-      topology.link_classes.push_back(better);
+      const auto same = std::ranges::find(classes, better);  // no class stands twice
+      known->second = static_cast<std::int32_t>(same - classes.begin());
+      if (same == classes.end()) {
+        classes.push_back(better);
+      }
     }
     link.link_class = known->second;
   }

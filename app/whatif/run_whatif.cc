@@ -126,6 +126,17 @@ std::string with_edited(std::string json, const EditedSteps& edited) {
   return json + "," + member.substr(1);
 }
 
+/// ERRORS: `none` beside a form.
+std::set<std::string> timeline_forms(const std::vector<std::string>& words) {
+  std::set<std::string> forms(words.begin(), words.end());
+  if (forms.erase("none") > 0 && !forms.empty()) {
+    throw Error("none and another form contradict each other")
+        .field("--timelines")
+        .expected("none, or one form or several");
+  }
+  return forms;
+}
+
 /// What reading and analysing the files takes in pieces below 4 MiB, in bytes; more than is used
 /// costs nothing.
 std::size_t heap_for(const std::vector<std::string>& files) {
@@ -167,6 +178,7 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                    .analysis = analysis});
   }
   check_report_flags(options.report);
+  const std::set<std::string> forms = timeline_forms(options.timelines);
   const FileText meta_text(options.meta, Bytes(1 << 20));
   const JobMeta meta = read_job_meta(meta_text.view(), options.meta);
   Warnings warnings;
@@ -174,9 +186,16 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   const JobAnalysis job(load_job(options.traces, loading, &warnings), meta, options.traces.front(),
                         analysis, &warnings);
   compare_with_meta(job.table, meta, options.meta, warnings);
+  const auto edited = edited_steps(job.scene, std::move(rules));
+  std::string json;
+  if (options.json || options.report.wanted()) {
+    json = with_command(causes_json(job.causes, job.table, meta));
+    if (edited) {
+      json = with_edited(std::move(json), *edited);
+    }
+    write_reports(options.report, "whatif", json);  // first: it refuses a figure there is not
+  }
   write_documents(job, options.output);
-  std::set<std::string> forms(options.timelines.begin(), options.timelines.end());
-  forms.erase("none");
   if (job.trace.size() > 0) {
     for (const std::string& form : forms) {
       write_timelines(job, options.output, form == "perfetto");
@@ -186,15 +205,6 @@ ExitCode run_whatif(const WhatIfOptions& options) {
                              options.traces.front(), loading.most_rows));
   }
   print_warnings(warnings);
-  const auto edited = edited_steps(job.scene, std::move(rules));
-  std::string json;
-  if (options.json || options.report.wanted()) {
-    json = with_command(causes_json(job.causes, job.table, meta));
-    if (edited) {
-      json = with_edited(std::move(json), *edited);
-    }
-    write_reports(options.report, "whatif", json);
-  }
   write_file("-", options.json
                       ? json
                       : for_terminal(overview(job.result, job.causes, job.table, options.output) +

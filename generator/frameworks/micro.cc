@@ -15,18 +15,17 @@ namespace lockstep {
 namespace {
 
 /// SimAI's word; AICB prints None for what it does not know.
-std::string_view simai_word(std::string name) {
-  std::erase(name, '_');
-  if (name == "allreduce") {
+std::string_view simai_word(std::string_view name) {
+  if (name == "all_reduce" || name == "allreduce") {
     return "ALLREDUCE";
   }
-  if (name == "allgather") {
+  if (name == "all_gather" || name == "allgather") {
     return "ALLGATHER";
   }
-  if (name == "reducescatter") {
+  if (name == "reduce_scatter" || name == "reducescatter") {
     return "REDUCESCATTER";
   }
-  return name == "alltoall" ? "ALLTOALL" : "None";
+  return name == "all_to_all" || name == "alltoall" ? "ALLTOALL" : "None";
 }
 
 GeneratedWorkload generate(const GenerateRequest& request) {

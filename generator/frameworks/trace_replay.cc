@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "generator/deepspeed_log.h"
@@ -41,8 +42,8 @@ GeneratedWorkload generate(const GenerateRequest& request) {
   workload.write = [file, path](BlockWriter& out) {
     out.text("operation,comm_type,msg_size,comm_group,bw\n");
     read_deepspeed_log(file->view(), path, [&](const DeepSpeedLogEntry& entry) {
-      out.text(
-          fmt::format("trace,{},{},dp_group,{}\n", entry.operation, entry.size, entry.bandwidth));
+      out.text(fmt::format("trace,{},{},dp_group,{}\n", csv_field(entry.operation),
+                           csv_field(entry.size), csv_field(entry.bandwidth)));
     });
   };
   return workload;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "generator/scripts.h"
 #include "generator/training_flags.h"
 
@@ -122,8 +123,19 @@ class MegatronLine {
   }
 
   void precision() {
-    put_if(args_.dtype.starts_with("bf"), "bf16");
-    put_if(args_.dtype == "float16" || args_.dtype == "fp16", "fp16");
+    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+      return std::ranges::find(names, args_.dtype) != names.end();
+    };
+    const bool bf16 = is_one_of({"bfloat16", "bf16"});
+    const bool fp16 = is_one_of({"float16", "fp16", "half"});
+    if (!bf16 && !fp16 && !is_one_of({"float32", "fp32", "float"})) {
+      throw Error(fmt::format("unknown element type '{}'", printable(args_.dtype)))
+          .field("--dtype")
+          .expected("bfloat16, float16 or float32")
+          .hint("--model NAME --gpus N --precision fp8 is for fp8");
+    }
+    put_if(bf16, "bf16");
+    put_if(fp16, "fp16");
     text_ += fmt::format("--attention-backend {} ", args_.flash ? "flash" : "unfused");
   }
 

@@ -206,7 +206,7 @@ class Expander {
       index = rest.substr(1, rest.find(']') - 1);
       rest.remove_prefix(index->size() + 2);
     }
-    const Expansion plain = element(name, index, raw, line);
+    const Expansion plain = element(name, index, raw, line, quoted && !count);
     if (count) {
       return rest.empty() ? size_of(plain, raw, line) : unknown(false, raw, line);
     }
@@ -254,13 +254,20 @@ class Expander {
   }
 
   Expansion element(std::string_view name, std::optional<std::string_view> index,
-                    std::string_view raw, std::size_t line) {
+                    std::string_view raw, std::size_t line, bool quoted) {
     if (!index) {
       return value(name, raw, line);
     }
     const auto found = variables_.values.find(name);
     if (found == variables_.values.end()) {
       return unknown(true, raw, line);
+    }
+    if (*index == "*" && quoted) {  // one word
+      std::string all;
+      for (const ShellWord& item : found->second.items) {
+        all += (all.empty() ? "" : " ") + item.text;
+      }
+      return one(std::move(all), line);
     }
     if (*index == "@" || *index == "*") {
       return {found->second.items, true};

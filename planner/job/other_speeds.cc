@@ -20,8 +20,8 @@ Topology with_speeds(Topology topology, const Speeds& speeds) {
         classes.try_emplace({link.link_class, rate}, static_cast<std::int32_t>(changed.size()));
     if (is_new) {
       LinkClass other = topology.link_classes[static_cast<std::size_t>(link.link_class)];
-      other.rate = Bandwidth::bytes_per_second(other.rate.bytes_per_second() * rate);
-      other.delay = Time::seconds(other.delay.seconds() * speeds.latency);
+      other.set_rate(Bandwidth::bytes_per_second(other.rate.bytes_per_second() * rate));
+      other.set_delay(Time::seconds(other.delay.seconds() * speeds.latency));
       changed.push_back(std::move(other));
     }
     link.link_class = known->second;

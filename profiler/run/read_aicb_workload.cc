@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "profiler/run/aicb_words.h"
 #include "profiler/run/run_plan.h"
-#include "trace/csv_fields.h"
 
 namespace lockstep {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/csv_fields.h"
 #include "base/text.h"
 #include "tests/support/reference.h"
-#include "trace/csv_fields.h"
 
 namespace lockstep::run_summary_test {
 namespace {

@@ -432,8 +432,7 @@ TEST(PacketEngine, NamesWhatItCannotDo) {
 TEST(PacketEngine, TheClockEndsBefore64Bits) {
   Topology topology = testing::star(2);
   for (LinkClass& link : topology.link_classes) {
-    link.rate = Bandwidth::bits_per_second(1);
-    link.rate_text = "1bps";
+    link.set_rate(Bandwidth::bits_per_second(1));
   }
   const auto sent = [&](int packets) {
     PacketEngine engine(topology, options_here());

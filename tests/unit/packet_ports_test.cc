@@ -74,8 +74,7 @@ TEST(PacketPorts, MessagesWaitForThoseBeforeThem) {
     for (Link& link : topology.links) {
       if (link.a == NodeId(0) && link.b == slow) {
         LinkClass tenth = topology.link_classes.front();
-        tenth.rate_text = "40Gbps";
-        tenth.rate = parse_bandwidth(tenth.rate_text);
+        tenth.set_rate(Bandwidth::gbps(40));
         link.link_class = static_cast<decltype(link.link_class)>(std::ssize(topology.link_classes));
         topology.link_classes.push_back(tenth);
       }

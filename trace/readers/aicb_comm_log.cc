@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "trace/aicb_bandwidth.h"
 #include "trace/aicb_groups.h"
-#include "trace/csv_fields.h"
 #include "trace/log_reader.h"
 #include "trace/wrapped_size.h"
 

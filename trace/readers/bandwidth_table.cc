@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "trace/csv_fields.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
 #include "trace/nccl_table_op.h"

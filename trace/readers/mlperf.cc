@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "trace/csv_fields.h"
 #include "trace/log_reader.h"
 #include "trace/trace_events.h"
 

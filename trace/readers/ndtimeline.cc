@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_fields.h"
 #include "base/error.h"
-#include "trace/csv_fields.h"
 #include "trace/log_reader.h"
 #include "trace/read_trace.h"
 

@@ -11,7 +11,7 @@ namespace lockstep {
 void split_csv(std::string_view line, std::vector<std::string>& fields);
 
 /// A field as split_csv reads it back: in quotes where it holds a separator, a quote or a line end.
-std::string csv_field(const std::string& text);
+std::string csv_field(std::string_view text);
 
 /// Takes the next line of a text, without its end; false at the end of the text.
 bool next_line(std::string_view& rest, std::string_view& line);

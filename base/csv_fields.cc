@@ -1,4 +1,4 @@
-#include "trace/csv_fields.h"
+#include "base/csv_fields.h"
 
 namespace lockstep {
 
@@ -23,9 +23,9 @@ void split_csv(std::string_view line, std::vector<std::string>& fields) {
   }
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    return std::string(text);
   }
   std::string out = "\"";
   for (const char c : text) {
