@@ -239,8 +239,9 @@ BuiltTopology build_topology(const TopologyBuilder& builder, const FlagValues& f
 std::string flag_help(const TopologyBuilder& builder) {
   std::string text;
   for (const BuilderFlag& flag : builder.flags) {
-    const std::string fallback =
-        flag.kind == FlagKind::kSwitch ? "" : fmt::format(" (default {})", flag.fallback);
+    const std::string fallback = flag.kind == FlagKind::kSwitch && flag.fallback != "true"
+                                     ? ""
+                                     : fmt::format(" (default {})", flag.fallback);
     text += fmt::format("  {:<44} {}{}\n", spelled(flag.names), flag.summary, fallback);
   }
   return text;

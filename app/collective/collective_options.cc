@@ -10,18 +10,24 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                  "barrier; nccl-tests' spellings (all_reduce) do as well")
       ->required()
       ->group("What");
-  app.add_option("--size", options.size,
-                 "bytes of the whole tensor as nccl-tests counts them, or FROM:TO by factors of 2")
-      ->capture_default_str()
-      ->group("What");
-  app.add_option("--sweep", options.sweep, "FROM:TO such as 8B:16GiB, in place of --size")
-      ->group("What");
+  CLI::Option* size =
+      app.add_option(
+             "--size", options.size,
+             "bytes of the whole tensor as nccl-tests counts them, or FROM:TO by factors of 2")
+          ->capture_default_str()
+          ->group("What");
+  CLI::Option* sweep =
+      app.add_option("--sweep", options.sweep, "FROM:TO such as 8B:16GiB, in place of --size")
+          ->excludes(size)
+          ->group("What");
   app.add_option("--root", options.root, "rank that a broadcast starts and a reduce ends at")
       ->check(CLI::Range(0, 1 << 24))
       ->group("What");
   app.add_option("--split", options.split,
                  "file with the bytes that each rank sends to each (all-to-all), or gives or gets\n"
                  "(all-gather, reduce-scatter), in place of --size (docs/formats/split.md)")
+      ->excludes(size)
+      ->excludes(sweep)
       ->group("What");
 
   app.add_option("-n,--topology", options.topology,

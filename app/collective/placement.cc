@@ -109,7 +109,10 @@ std::vector<NodeId> place_ranks(const Topology& topology, std::string_view place
     nodes.resize(static_cast<std::size_t>(ranks));
   }
   if (nodes.size() < 2) {
-    throw Error("a collective needs at least two GPUs").field("--gpus");
+    throw Error("a collective needs at least two GPUs")
+        .field(ranks > 0              ? "--gpus"
+               : placement == "first" ? "--topology"
+                                      : "--placement");
   }
   return nodes;
 }

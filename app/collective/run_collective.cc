@@ -118,6 +118,7 @@ AnalyticOptions analytic_options(const CollectiveOptions& options, const Topolog
   }
   if (!options.nic.empty()) {
     analytic.nic = flag_value("--nic", options.nic, parse_bandwidth);
+    analytic.gpu_nic.reset();
   }
   return analytic;
 }
@@ -248,6 +249,18 @@ void take_stragglers(Setting& setting) {
   setting.faults = plan.faults();
 }
 
+/// What another flag, or the operation, leaves no meaning.
+void check_of_operation(const CollectiveOptions& options, CommType op) {
+  if (options.root != 0 && op != CommType::kBroadcast && op != CommType::kReduce) {
+    throw Error(fmt::format("{} has no root", name_of(op)))
+        .field("--root")
+        .expected("--op broadcast or reduce beside it");
+  }
+  if (!options.algorithm_file.empty() && !options.algorithm.empty()) {
+    throw Error("the file is the algorithm").field("--algorithm").expected("one of the two flags");
+  }
+}
+
 /// What changes engines that were not asked.
 void check_of_engines(const CollectiveOptions& options) {
   const auto need = [&](const char* flag, bool given, const char* engine, const char* why) {
@@ -268,6 +281,9 @@ void check_analytic(const CollectiveOptions& options, std::vector<std::string>& 
   std::vector<std::string> flags = flags_beside_formulas(options);
   if (!options.algorithm_file.empty()) {
     flags.emplace_back("--algorithm-file");
+  }
+  if (!options.split.empty()) {
+    flags.emplace_back("--split");
   }
   if (!options.stragglers.empty()) {
     flags.emplace_back("--straggler");
@@ -328,6 +344,7 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   CollectiveSweep sweep;
   sweep.op = parse_op(options.op);
   const Topology topology = topology_from(options.topology, &sweep.warnings);
+  check_of_operation(options, sweep.op);
   check_of_engines(options);
   check_analytic(options, sweep.warnings);
   if (options.nvls && options.engines != std::vector<std::string>{"analytic"}) {

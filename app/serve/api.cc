@@ -186,7 +186,7 @@ IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
   if (body.contains("time_limit_s")) {
     const Json& limit = body["time_limit_s"];
     if (!limit.is_number() || !(limit.get<double>() > 0 && limit.get<double>() < 1e6)) {
-      throw Refusal{400, "'time_limit_s' must be a number above 0"};
+      throw Refusal{400, "'time_limit_s' must be a number above 0 and below 1e6"};
     }
     // 0 is no limit: neither what rounds to it nor a server without one.
     const Time wanted = std::max(Time::ps(1), Time::seconds(limit.get<double>()));

@@ -53,17 +53,20 @@ void take_from_topology(const Topology& topology, std::span<const NodeId> gpus,
     analytic.nvlink = *nvlink;
     analytic.pair = pair;
   }
-  std::optional<Bandwidth> nic;
+  std::optional<Bandwidth> nic, of_gpu;
   std::optional<std::int64_t> nics;
   for (const auto& [number, server] : servers) {
     if (server.slowest) {
       keep_least(nic, *server.slowest);
+      keep_least(of_gpu, Bandwidth::bits_per_second(server.slowest->bits_per_second() *
+                                                    server.count / server.gpus));
       nics = nics ? std::min(*nics, server.count) : server.count;
     }
   }
   if (nic) {
     analytic.nic = *nic;
     analytic.nics_per_server = *nics;
+    analytic.gpu_nic = of_gpu;
   }
 }
 

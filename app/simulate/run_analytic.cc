@@ -93,6 +93,9 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   if (analytic.gpus == 0 && job.parallel.gpus == 0 && topology != nullptr) {
     analytic.gpus = topology->count(NodeKind::kGpu);
   }
+  if (options.gpus_per_server > 0 || options.nics_per_server > 0 || !options.nic.empty()) {
+    analytic.gpu_nic.reset();
+  }
   analytic.gpus_per_server =
       options.gpus_per_server > 0 ? options.gpus_per_server : analytic.gpus_per_server;
   analytic.nics_per_server =

@@ -195,12 +195,28 @@ TEST(PlacementOf, CountsServersOfItsMembers) {
   options.nics_per_server = 4;
   const auto of = [&](std::vector<std::int32_t> members) {
     const GroupPlacement<double> shape = placement_of(members, options);
-    return std::array{shape.nodes, shape.ranks_per_node, shape.nics_per_node};
+    return std::array{shape.nodes, shape.ranks_per_node, shape.nics_per_node,
+                      shape.fewest_per_node};
   };
-  EXPECT_EQ(of({0, 6}), (std::array{1.0, 2.0, 4.0}));
-  EXPECT_EQ(of({0, 1, 8, 9}), (std::array{2.0, 2.0, 1.0}));
-  EXPECT_EQ(of({17, 3, 16, 9}), (std::array{3.0, 2.0, 1.0}));
-  EXPECT_EQ(of({5}), (std::array{1.0, 1.0, 4.0}));
+  EXPECT_EQ(of({0, 6}), (std::array{1.0, 2.0, 4.0, 2.0}));
+  EXPECT_EQ(of({0, 1, 8, 9}), (std::array{2.0, 2.0, 1.0, 2.0}));
+  EXPECT_EQ(of({17, 3, 16, 9}), (std::array{3.0, 2.0, 1.0, 1.0}));
+  EXPECT_EQ(of({5}), (std::array{1.0, 1.0, 4.0, 1.0}));
+}
+
+// 12 ranks on servers of 8, each GPU with a NIC of 50 GB/s of its own: a rank of the second server
+// sends 8/12 of its buffer to the first, 12e9 8/12 / 50e9 = 160 ms; a message of 5e9 B takes
+// 100 ms, by what a GPU has and not by what the least server has.
+TEST(CollectiveTime, ServersThatAreNotFull) {
+  AnalyticOptions options;
+  options.nic = Bandwidth::bytes_per_second(50e9);
+  options.nics_per_server = 4;  // the second server's
+  options.gpu_nic = options.nic;
+  const auto time = [&](CommType op, std::int64_t bytes) {
+    return default_collective_time({op, GroupKind::kDp, 12, Bytes(bytes)}, {.gpus = 12}, options);
+  };
+  EXPECT_EQ(time(CommType::kAllToAll, 12'000'000'000), Time::ms(160));
+  EXPECT_EQ(time(CommType::kSendRecv, 5'000'000'000), Time::ms(100));
 }
 
 }  // namespace

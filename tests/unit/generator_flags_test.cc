@@ -132,6 +132,7 @@ TEST(Scripts, OverrideTheUserAndStopAtWhatTheyDoNotKnow) {
   EXPECT_TRUE(flags.on("enable_sequence_parallel"));
   EXPECT_EQ(flags.integer("world_size"), 32);
   EXPECT_EQ(script(PresetFamily::kSimai, "-m 65").text("model_name"), "gpt_13B");
+  EXPECT_EQ(script(PresetFamily::kSimai, "-m gpt-7b").text("model_name"), "gpt_13B");
 }
 
 // The world passed on is nodes x GPUs, the batch that of --world_size: 2 (64 / 8 / 2) 3 = 24.

@@ -95,6 +95,13 @@ TEST(DeepSpeedLog, LinesWithAllThreeParts) {
   EXPECT_TRUE(entries_of("").empty());
 }
 
+TEST(DeepSpeedLog, PartsStandInTheirOrder) {
+  EXPECT_TRUE(entries_of("msg size: 1 B | comm op: all_gather | algbw (Gbps): 5 |\n").empty());
+  EXPECT_THAT(
+      entries_of("algbw (Gbps): 3 | comm op: all_reduce | msg size: 7 MB | algbw (Gbps): 8 | x\n"),
+      ElementsAre(DeepSpeedLogEntry{"all_reduce", "7 MB", "8"}));
+}
+
 TEST(DeepSpeedLog, AnUnknownOperationHasALine) {
   try {
     entries_of("\ncomm op: all_gater | msg size: 1 B | algbw (Gbps): 1 \n");

@@ -174,6 +174,14 @@ TEST(Goodput, ThreadsChangeNothingAndSeedsDo) {
   EXPECT_NEAR(one.tokens_per_day.mean, one.steps.mean * 1e6 / (1e5 / 86400), 1);
 }
 
+// Nothing fails and nothing is saved: the mean of equal runs is theirs, to the last bit.
+TEST(Goodput, IsNotAboveOne) {
+  const LongRun run = run_of(5, 5);
+  for (const std::int64_t runs : {1, 3, 7, 200, 999}) {
+    EXPECT_EQ(play_many(run, 1, runs, 1).goodput.mean, 1) << runs;
+  }
+}
+
 // Steps that are drawn: half of one second, half of three.
 TEST(Goodput, StepsAreDrawn) {
   LongRun run = run_of(1, 1e5);

@@ -57,6 +57,12 @@ TEST(ShellScript, PutsVariablesIn) {
   EXPECT_THAT(words_of("A=1; unset A; run ${A:-gone}"), ElementsAre("run", "gone"));
 }
 
+TEST(ShellScript, AStarInQuotesIsOneWord) {
+  EXPECT_THAT(words_of("A=(a 'b c')\nrun \"${A[*]}\" \"x${A[*]}\" ${#A[*]} \"${#A[*]}\""),
+              ElementsAre("run", "a b c", "xa b c", "2", "2"));
+  EXPECT_THAT(words_of("A=()\nrun \"${A[*]}\""), ElementsAre("run", ""));
+}
+
 TEST(ShellScript, ArraysKeepTheirElements) {
   EXPECT_THAT(words_of("A=(--x 1\n # no\n  \"--y 2\" )\nrun \"${A[@]}\""),
               ElementsAre("run", "--x", "1", "--y 2"));
@@ -119,6 +125,7 @@ TEST(ShellScript, LooksIntoEvalAndBashC) {
   EXPECT_THAT(words_of("A='x y'\ncmd=\"run $A\"\neval $cmd"), ElementsAre("run", "x", "y"));
   EXPECT_THAT(words_of("srun -N 2 bash -c \"cd /x; run a\""),
               ElementsAre("srun", "-N", "2", "cd", "/x", "srun", "-N", "2", "run", "a"));
+  EXPECT_THAT(words_of("A=(--x 1)\nbash -c \"run ${A[*]}\""), ElementsAre("run", "--x", "1"));
 }
 
 TEST(ShellScript, LeavesOutRedirectionsAndHereDocuments) {

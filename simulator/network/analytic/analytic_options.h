@@ -34,6 +34,8 @@ struct AnalyticOptions {
   std::optional<Bandwidth> nvlink;  ///< bus bandwidth a GPU reaches; unset: by gpu
   std::optional<Bandwidth> pair;    ///< what two GPUs of a server have; unset: all of that
   std::optional<Bandwidth> nic;     ///< of one NIC; unset: by nic_type
+  /// A GPU's part of its server's NICs, at least; unset: nic * nics_per_server / gpus_per_server.
+  std::optional<Bandwidth> gpu_nic;
   GpuType gpu = GpuType::kH100;
   NicType nic_type = NicType::kCx7;
   Overlaps overlap;
@@ -46,6 +48,11 @@ struct AnalyticOptions {
   Bandwidth nvlink_rate() const { return nvlink.value_or(nvlink_bandwidth(gpu)); }
   Bandwidth pair_rate() const { return pair.value_or(nvlink_rate()); }
   Bandwidth nic_rate() const { return nic.value_or(nic_bandwidth(nic_type)); }
+  Bandwidth gpu_nic_rate() const {
+    return gpu_nic.value_or(Bandwidth::bytes_per_second(nic_rate().bytes_per_second() *
+                                                        static_cast<double>(nics_per_server) /
+                                                        static_cast<double>(gpus_per_server)));
+  }
 };
 
 /// ERRORS: Error naming the first field out of its range (counts 1 to 2^31 - 1, rates above 0,

@@ -61,20 +61,22 @@ std::int64_t stride_of(GroupKind group, const GroupDegrees& d) {
   return std::max<std::int64_t>(d.gpus / d.pp, 1);
 }
 
-/// `each` ranks on each of so many servers; the others of a server have the rest of its NICs.
-GroupPlacement<double> on_servers(std::int64_t servers, std::int64_t each,
+/// `each` ranks on each of so many servers, `fewest` on one of them; the others of a server have
+/// the rest of its NICs.
+GroupPlacement<double> on_servers(std::int64_t servers, std::int64_t each, std::int64_t fewest,
                                   const AnalyticOptions& o) {
-  if (servers == 1) {
-    return {1, static_cast<double>(each), static_cast<double>(o.nics_per_server)};
-  }
-  return {static_cast<double>(servers), static_cast<double>(each),
-          static_cast<double>(o.nics_per_server * each) / static_cast<double>(o.gpus_per_server)};
+  const auto all = static_cast<double>(o.nics_per_server);
+  return {
+      static_cast<double>(servers), static_cast<double>(each),
+      servers == 1 ? all : all * static_cast<double>(each) / static_cast<double>(o.gpus_per_server),
+      static_cast<double>(fewest)};
 }
 
 /// Ranks `stride` apart fill server after server.
 GroupPlacement<double> shape_of(std::int64_t ranks, std::int64_t stride, const AnalyticOptions& o) {
   const std::int64_t fit = std::max<std::int64_t>(o.gpus_per_server / stride, 1);
-  return ranks <= fit ? on_servers(1, ranks, o) : on_servers((ranks + fit - 1) / fit, fit, o);
+  const std::int64_t servers = std::max<std::int64_t>(1, (ranks + fit - 1) / fit);
+  return on_servers(servers, std::min(ranks, fit), ranks - (servers - 1) * fit, o);
 }
 
 double efficiency(const Collective& c, const GroupPlacement<double>& shape,
@@ -101,6 +103,12 @@ double effective_bandwidth(const Collective& c, const GroupPlacement<double>& sh
   }
   if (c.op == CommType::kSendRecv && o.pair) {
     return o.pair->bytes_per_second();
+  }
+  if (c.op == CommType::kAllToAll && shape.nodes > 1) {
+    // What a rank sends to other servers through its part of the NICs: where the fewest are, most.
+    const auto n = static_cast<double>(c.ranks);
+    return o.gpu_nic_rate().bytes_per_second() * (n - 1) / (n - shape.fewest_per_node) *
+           efficiency(c, shape, o.efficiency, false);
   }
   const BusBandwidth<double> bus = bus_bandwidth(c.op, shape, o.nvlink_rate().bytes_per_second(),
                                                  o.nic_rate().bytes_per_second());
@@ -136,15 +144,18 @@ GroupPlacement<double> placement_of(std::span<const std::int32_t> members,
     std::ranges::sort(sorted);
     members = sorted;
   }
-  std::int64_t spanned = 0, most = 0, here = 0, server = -1;
-  for (const std::int32_t member : members) {
-    const std::int64_t its = member / options.gpus_per_server;
-    here = its == server ? here + 1 : 1;
-    spanned += its == server ? 0 : 1;
-    server = its;
-    most = std::max(most, here);
+  std::int64_t spanned = 0, most = 1, fewest = std::max<std::int64_t>(1, std::ssize(members));
+  for (std::size_t i = 0; i < members.size();) {
+    const std::size_t first = i;
+    const std::int64_t server = members[i] / options.gpus_per_server;
+    while (i < members.size() && members[i] / options.gpus_per_server == server) {
+      ++i;
+    }
+    ++spanned;
+    most = std::max(most, static_cast<std::int64_t>(i - first));
+    fewest = std::min(fewest, static_cast<std::int64_t>(i - first));
   }
-  return on_servers(std::max<std::int64_t>(1, spanned), std::max<std::int64_t>(1, most), options);
+  return on_servers(std::max<std::int64_t>(1, spanned), most, fewest, options);
 }
 
 Time collective_time(const Collective& collective, const GroupDegrees& degrees,
@@ -160,9 +171,7 @@ Bandwidth stage_bandwidth(std::int64_t gpus, const AnalyticOptions& options) {
   if (gpus <= options.gpus_per_server) {
     return options.pair_rate();
   }
-  return Bandwidth::bytes_per_second(options.nic_rate().bytes_per_second() *
-                                     static_cast<double>(options.nics_per_server) /
-                                     static_cast<double>(options.gpus_per_server));
+  return options.gpu_nic_rate();
 }
 
 }  // namespace lockstep
