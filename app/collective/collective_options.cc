@@ -18,7 +18,6 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
           ->group("What");
   CLI::Option* sweep =
       app.add_option("--sweep", options.sweep, "FROM:TO such as 8B:16GiB, in place of --size")
-          ->excludes(size)
           ->group("What");
   app.add_option("--root", options.root, "rank that a broadcast starts and a reduce ends at")
       ->check(CLI::Range(0, 1 << 24))

@@ -215,8 +215,8 @@ TEST(CollectiveTime, ServersThatAreNotFull) {
   const auto time = [&](CommType op, std::int64_t bytes) {
     return default_collective_time({op, GroupKind::kDp, 12, Bytes(bytes)}, {.gpus = 12}, options);
   };
-  EXPECT_EQ(time(CommType::kAllToAll, 12'000'000'000), Time::ms(160));
-  EXPECT_EQ(time(CommType::kSendRecv, 5'000'000'000), Time::ms(100));
+  EXPECT_EQ(time(CommType::kAllToAll, 12'000'000'000), Time::us(160'000));
+  EXPECT_EQ(time(CommType::kSendRecv, 5'000'000'000), Time::us(100'000));
 }
 
 }  // namespace
