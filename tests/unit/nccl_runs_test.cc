@@ -46,6 +46,21 @@ TEST(NcclRuns, CommandLinesAndExports) {
   EXPECT_EQ(log.settings[2].env.at("NCCL_IB_HCA"), "mlx5");
 }
 
+// A run of two ranks that fails before its first row, and one of one rank.
+TEST(NcclRuns, RanksOfARunWithoutRowsAreNotTheNexts) {
+  const std::string one =
+      "#  Rank  0 Group  0 Pid      7 on      node0 device  0 [0x0a] NVIDIA B200\n";
+  const std::string failed = "node0: Test NCCL failure all_reduce.cu:44 unhandled system error\n";
+  for (const std::string begin :
+       {"# Collective test starting: all_reduce_perf\n", "# nThread 1 nGpus 1 minBytes 1024\n",
+        "$ ./build/all_reduce_perf -b 1M\n"}) {
+    const PhysicalLog log = of(begin + kDevices + failed + begin + one + kRows);
+    ASSERT_EQ(log.settings.size(), 1U) << begin;
+    EXPECT_EQ(log.settings[0].ranks, 1) << begin;
+    EXPECT_EQ(log.settings[0].gpu_type, "NVIDIA B200") << begin;
+  }
+}
+
 TEST(NcclRuns, RanksByTheLauncher) {
   const CommSetting setting =
       of("mpirun -np 16 -N 8 ./build/all_reduce_perf -b 8 -N 3\n" + kHeader + kRows).settings.at(0);
