@@ -239,6 +239,19 @@ TEST(NcclTests, AFileThatEndsWithinAResult) {
   }
 }
 
+// Tables of times alone, such as some collections keep.
+TEST(NcclTests, AFileThatEndsWithinATimeOfTimesAlone) {
+  const auto rows_of = [](const std::string& end) {
+    const PhysicalLog log = read_log(
+        "# size type time time\n  1048576 float 50.00 50.00\n  2097152 float 100.00 " + end,
+        "all_reduce-n1g8.txt");
+    return std::pair(log.comms.size(), log.warnings.total());
+  };
+  EXPECT_EQ(rows_of("101.00\n"), std::pair(std::size_t{4}, std::int64_t{0}));
+  EXPECT_EQ(rows_of("101.00"), std::pair(std::size_t{4}, std::int64_t{0}));
+  EXPECT_EQ(rows_of("10"), std::pair(std::size_t{3}, std::int64_t{1}));
+}
+
 TEST(NcclTests, TimesBelowAPicosecondAreNone) {
   const PhysicalLog log = read_log(
       "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"

@@ -382,14 +382,20 @@ class Reader {
   }
 
   /// How many of the row's words are whole results: each a time, and the rates that the columns
-  /// have beside it. The last word of a line that does not end may be a part of one.
+  /// have beside it. The last word of a line that does not end may be a part of one, unless all are
+  /// there; then a time at the end shows by being far below the one before it.
   std::size_t whole_words(const std::vector<NcclColumn>& columns) const {
-    const std::size_t whole = words_.size() - (unended_ ? 1 : 0);
+    const bool all = words_.size() >= columns.size();
+    const std::size_t whole = words_.size() - (unended_ && !all ? 1 : 0);
     std::size_t result = 0;
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const bool time = columns[i] == NcclColumn::kTime || columns[i] == NcclColumn::kTimeIn;
       if (time && i >= words_.size()) {
         return words_.size();  // the next result has not begun
+      }
+      if (time && unended_ && i + 1 == words_.size() && result > 0 &&
+          4 * to_double(words_[i]).value_or(0) < to_double(words_[result]).value_or(0)) {
+        return i;
       }
       result = time ? i : result;
       if (i >= whole &&
