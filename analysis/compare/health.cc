@@ -58,7 +58,7 @@ std::string family(const std::string& host) {
 }
 
 /// Hosts of one cluster: those that were tested together, and those of like names. Each cluster is
-/// known by one of its hosts. O(log hosts) amortised.
+/// known by one of its hosts.
 class Clusters {
  public:
   void take(const std::vector<std::string>& hosts) {
@@ -74,11 +74,12 @@ class Clusters {
 
  private:
   std::string root(const std::string& host) {
-    std::string& parent = parents_.try_emplace(host, host).first->second;
-    if (parent != host) {
-      parent = root(parent);
+    std::string at = host;
+    while (parents_.try_emplace(at, at).first->second != at) {
+      at = parents_[at];
     }
-    return parent;
+    parents_[host] = at;  // the next way is short
+    return at;
   }
   void join(const std::string& a, const std::string& b) {
     const std::string one = root(a), other = root(b);
