@@ -1,7 +1,7 @@
 #include "trace/launch_line.h"
 
 #include <algorithm>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,21 +10,58 @@
 namespace lockstep {
 namespace {
 
-/// The value of an option: "-np 16", "--nnodes=2".
-std::int32_t option(const std::vector<std::string_view>& words, std::size_t begin,
-                    std::string_view name) {
+std::int32_t count_in(std::string_view text) {
+  const auto value = to_int(text);
+  return value && *value > 0 && *value < (1 << 24) ? static_cast<std::int32_t>(*value) : 0;
+}
+
+/// The text of an option: "-np 16", "--nnodes=2"; of a short one also "-N16". Empty: not there.
+std::string_view option(const std::vector<std::string_view>& words, std::size_t begin,
+                        std::string_view name) {
   for (std::size_t i = begin; i < words.size(); ++i) {
-    std::optional<std::int64_t> value;
     if (words[i] == name && i + 1 < words.size()) {
-      value = to_int(words[i + 1]);
-    } else if (words[i].starts_with(name) && words[i].substr(name.size()).starts_with('=')) {
-      value = to_int(words[i].substr(name.size() + 1));
+      return words[i + 1];
     }
-    if (value && *value > 0 && *value < (1 << 24)) {
-      return static_cast<std::int32_t>(*value);
+    if (!words[i].starts_with(name)) {
+      continue;
+    }
+    const std::string_view rest = words[i].substr(name.size());
+    if (rest.starts_with('=')) {
+      return rest.substr(1);
+    }
+    if (!name.starts_with("--") && count_in(rest) > 0) {
+      return rest;
     }
   }
-  return 0;
+  return {};
+}
+
+/// "ppr:8:node", of --map-by: the processes of a server.
+std::int32_t mapped_per_server(std::string_view map_by) {
+  const auto parts = split(map_by, ':');
+  return parts.size() >= 3 && parts[0] == "ppr" && parts[2] == "node" ? count_in(parts[1]) : 0;
+}
+
+/// "h1:8,h2:8": processes take the slots in order, of which a host has one where it tells none.
+/// Where they are not told there are as many as slots; where the slots are too few they are on all
+/// hosts.
+void take_hosts(std::string_view list, LaunchLine& launch) {
+  std::set<std::string_view> hosts;
+  std::int64_t slots = 0;
+  for (const std::string_view host : split(list, ',')) {
+    if (host.empty() || (launch.processes > 0 && slots >= launch.processes)) {
+      continue;
+    }
+    const std::size_t colon = host.find(':');
+    const std::int32_t told =
+        colon == std::string_view::npos ? 0 : count_in(host.substr(colon + 1));
+    slots += std::max(1, told);
+    hosts.insert(host.substr(0, colon));
+  }
+  launch.servers = static_cast<std::int32_t>(hosts.size());
+  if (launch.processes == 0 && slots < (1 << 24)) {
+    launch.processes = static_cast<std::int32_t>(slots);
+  }
 }
 
 }  // namespace
@@ -39,24 +76,32 @@ LaunchLine launch_line(std::string_view line) {
     const std::string_view name = words[i].substr(words[i].rfind('/') + 1);
     const auto first = [&](std::initializer_list<std::string_view> names) {
       for (const std::string_view each : names) {
-        if (const std::int32_t value = option(words, i + 1, each); value > 0) {
+        if (const std::int32_t value = count_in(option(words, i + 1, each)); value > 0) {
           return value;
         }
       }
       return 0;
     };
     LaunchLine launch;
-    std::int32_t each = 0;
+    std::int32_t& each = launch.processes_per_server;
     if (name == "mpirun" || name == "mpiexec" || name == "mpiexec.hydra" || name == "prterun") {
       launch.processes = first({"-np", "-n", "--np"});
       each = first({"-N", "-npernode", "--npernode", "-ppn", "--ppn"});
+      each = each > 0 ? each : mapped_per_server(option(words, i + 1, "--map-by"));
+      for (const std::string_view hosts : {"-H", "-host", "--host"}) {
+        const std::string_view list = option(words, i + 1, hosts);
+        if (!list.empty() && launch.servers == 0 && each == 0) {
+          take_hosts(list, launch);
+        }
+      }
     } else if (name == "srun") {
       launch.processes = first({"-n", "--ntasks"});
       launch.servers = first({"-N", "--nodes"});
       each = first({"--ntasks-per-node"});
     } else if (name == "torchrun") {
-      launch.servers = std::max(1, first({"--nnodes"}));
+      launch.servers = first({"--nnodes"});
       each = first({"--nproc-per-node", "--nproc_per_node"});
+      launch.servers = each > 0 ? std::max(1, launch.servers) : launch.servers;
     } else {
       continue;
     }

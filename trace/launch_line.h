@@ -8,11 +8,13 @@ namespace lockstep {
 /// How many processes a command line starts; 0 where it does not tell.
 struct LaunchLine {
   std::int32_t processes = 0, servers = 0;
+  std::int32_t processes_per_server = 0;
 };
 
-/// What "mpirun -np 16 -N 8 …", "mpiexec -ppn 8", "srun -N 2 --ntasks-per-node=8", "torchrun
-/// --nnodes 2 --nproc-per-node 8" tell. -N is the processes of a server to mpirun, the servers to
-/// srun. Lines that start none: nothing. O(length).
+/// What "mpirun -np 16 -N 8 …", "mpirun -np 16 --map-by ppr:8:node", "mpirun -H h1:8,h2:8",
+/// "mpiexec -ppn 8", "srun -N2 --ntasks-per-node=8", "torchrun --nnodes 2 --nproc-per-node 8" tell.
+/// -N is the processes of a server to mpirun, the servers to srun. Lines that start none: nothing.
+/// O(length).
 LaunchLine launch_line(std::string_view line);
 
 }  // namespace lockstep

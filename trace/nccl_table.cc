@@ -13,6 +13,20 @@
 namespace lockstep {
 namespace {
 
+/// On how many servers a launcher's line puts a table's ranks; 0: it does not tell.
+std::int32_t servers_launched(const NcclTable& table, std::int32_t ranks) {
+  const LaunchLine& launch = table.launch;
+  const std::int64_t gpus = std::max(1, table.process_gpus);
+  if (launch.processes > 0 && launch.processes * gpus != ranks) {
+    return 0;
+  }
+  if (launch.servers > 0) {
+    return launch.servers <= ranks ? launch.servers : 0;
+  }
+  const std::int64_t each = launch.processes_per_server * gpus;
+  return each > 0 ? static_cast<std::int32_t>((ranks + each - 1) / each) : 0;
+}
+
 /// Ranks that meet, where the communicator was split (NCCL_TESTS_SPLIT): rank 0's group.
 void keep_first_group(CommSetting& setting, const std::vector<std::int64_t>& groups,
                       Warnings& warnings) {
@@ -44,6 +58,7 @@ void name_ranks(CommSetting& setting, const NcclTable& table, std::span<CommRow>
     }
   }
   const bool told = setting.ranks > 0;  // by NCCL's own log
+  const std::int32_t told_servers = setting.servers;
   const NcclTableRow& fastest = table.fastest;
   CommType op = comm_type_in(setting.program);
   const CommType hint = take_hints(setting.id, setting);
@@ -52,13 +67,15 @@ void name_ranks(CommSetting& setting, const NcclTable& table, std::span<CommRow>
   if (unknown && op == CommType::kNone) {
     op = hint != CommType::kNone ? hint : file != CommType::kNone ? file : op_of(fastest);
   }
+  // Servers alone ("…-n2.log") are a name's weakest hint: a launcher's line is right against it.
+  const bool alone = told_servers == 0 && (told || setting.ranks == 0);
+  const std::int32_t named = alone ? std::exchange(setting.servers, 0) : 0;
   setting.ranks_guessed = setting.hosts.empty() && !told;
   const LaunchLine& launch = table.launch;
   const std::int32_t each = table.process_gpus;
   const std::int64_t started = std::int64_t{launch.processes} * std::max(1, each);
   if (setting.ranks == 0 && started > 1 && started < (1 << 24)) {
     setting.ranks = static_cast<std::int32_t>(started);
-    setting.servers = setting.servers == 0 ? launch.servers : setting.servers;
   }
   if (setting.ranks == 0) {
     setting.ranks = ranks_by_ratio(fastest, op);
@@ -66,8 +83,16 @@ void name_ranks(CommSetting& setting, const NcclTable& table, std::span<CommRow>
   if (setting.ranks == 0 && each > 1) {
     setting.ranks = each;
   }
-  if (setting.servers == 0 && setting.ranks == 1) {
-    setting.servers = 1;
+  const std::int32_t launched = servers_launched(table, setting.ranks);
+  if (setting.servers == 0) {
+    const bool divides = setting.ranks % std::max(1, named) == 0;
+    setting.servers = setting.ranks == 1 ? 1 : launched > 0 ? launched : divides ? named : 0;
+  }
+  if (named > 0 && setting.servers != named) {
+    log.warnings.add(
+        launched > 0
+            ? "a name tells other servers than the command of its run: the command's are taken"
+            : "a name tells a number of servers that the GPUs do not divide into: it is not taken");
   }
   std::string_view pattern;  // gather, scatter, hypercube
   for (const std::string& text :

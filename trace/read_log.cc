@@ -33,6 +33,16 @@ Error too_long(const char* what, double seconds) {
       .hint("a damaged number, or another unit than the format's");
 }
 
+/// Takes out collectives that took less than a picosecond, the unit of all times here: their rates
+/// may be no numbers.
+void drop_no_times(PhysicalLog& log) {
+  const auto dropped = std::erase_if(
+      log.comms, [](const CommRow& row) { return row.time_s > 0 && row.time_s < 1e-12; });
+  for (std::size_t i = 0; i < dropped; ++i) {
+    log.warnings.add("collectives of less than a picosecond were passed over");
+  }
+}
+
 /// ERRORS: a time, or the dates of a log's operations together, that no run has. Dates alone may be
 /// large: some count from 1970.
 void check_times(const PhysicalLog& log) {
@@ -109,6 +119,7 @@ PhysicalLog read_log(std::string_view text, const std::string& file) {
         throw;
       }
       check_times(log);
+      drop_no_times(log);
       return log;
     }
     known += (known.empty() ? "" : ", ") + std::string(reader->name);

@@ -36,19 +36,20 @@ struct Halves {
   std::size_t training_tables = 0, held_out_tables = 0;
 };
 
-Halves split(const std::vector<ComparedRow>& rows, TrainingHalf half) {
-  std::set<std::string> ids;
+Rows pointers_to(const std::vector<ComparedRow>& rows) {
+  Rows pointers;
   for (const ComparedRow& row : rows) {
-    ids.insert(row.setting->id);
+    pointers.push_back(&row);
   }
+  return pointers;
+}
+
+Halves split(const std::vector<ComparedRow>& rows, TrainingHalf half) {
+  const std::map<const CommSetting*, std::size_t> tables = table_numbers(pointers_to(rows));
+  const std::size_t first = half == TrainingHalf::kFirst ? 0 : 1;
   Halves halves;
-  std::map<std::string, bool> trains;
-  bool next = half == TrainingHalf::kFirst;
-  for (const std::string& id : ids) {
-    trains[id] = next;
-    ++(next ? halves.training_tables : halves.held_out_tables);
-    next = !next;
-  }
+  halves.training_tables = (tables.size() + 1 - first) / 2;
+  halves.held_out_tables = tables.size() - halves.training_tables;
   // Of one table every second size, so that no half has measured what the other is judged on.
   using Size = std::tuple<CommType, std::int32_t, std::int32_t, std::int64_t>;
   const auto size_of = [](const ComparedRow& row) {
@@ -58,13 +59,14 @@ Halves split(const std::vector<ComparedRow>& rows, TrainingHalf half) {
   for (const ComparedRow& row : rows) {
     size_trains.emplace(size_of(row), false);
   }
-  next = half == TrainingHalf::kFirst;
+  bool next = first == 0;
   for (auto& [size, training] : size_trains) {
     training = next;
     next = !next;
   }
   for (const ComparedRow& row : rows) {
-    const bool training = ids.size() > 1 ? trains[row.setting->id] : size_trains[size_of(row)];
+    const bool training =
+        tables.size() > 1 ? tables.at(row.setting) % 2 == first : size_trains[size_of(row)];
     (training ? halves.training : halves.held_out).push_back(&row);
   }
   return halves;
@@ -154,7 +156,7 @@ std::pair<std::size_t, std::string> least_determined(RatesFit& fit, std::size_t 
   }
   for (std::size_t i = 0; i < fields && worst.second.empty(); ++i) {
     const std::size_t later = fields - 1 - i;  // of two that go together
-    if (!(2 * 1.96 * errors[later] <= std::log(kWidest))) {
+    if (!(2 * errors[later] <= std::log(kWidest))) {
       worst = {later, "the rows do not tell it from the others"};
     }
   }
@@ -193,7 +195,6 @@ Determined determined(const Rows& rows, std::vector<const Field*> fields, const 
   while (!fields.empty()) {
     RatesFit fit(rows, fields, start, spread);
     fit.run();
-    const std::vector<double> errors = fit.standard_errors();
     // Rates that no row depends on, and that stayed where they were, go all at once.
     std::vector<const Field*> kept;
     for (std::size_t i = 0; i < fields.size() && !named; ++i) {
@@ -208,6 +209,12 @@ Determined determined(const Rows& rows, std::vector<const Field*> fields, const 
       fields = std::move(kept);
       continue;
     }
+    const double width = student_t_95(
+        std::max<std::size_t>(2, rows.size() + 1 - std::min(rows.size(), fields.size())));
+    std::vector<double> errors = fit.interval_errors();
+    for (double& error : errors) {
+      error *= width;
+    }
     auto [worst, why] = least_determined(fit, named ? kRowsPerRate * fields.size() : rows.size(),
                                          fields.size(), errors, spread);
     for (std::size_t i = 0; i < fields.size() && why.empty(); ++i) {
@@ -216,12 +223,7 @@ Determined determined(const Rows& rows, std::vector<const Field*> fields, const 
       worst = i;
     }
     if (why.empty()) {
-      const double width = student_t_95(
-          std::max<std::size_t>(2, rows.size() + 1 - std::min(rows.size(), fields.size())));
-      result.errors = fit.interval_errors();
-      for (double& error : result.errors) {
-        error *= width;
-      }
+      result.errors = std::move(errors);
       result.fields = std::move(fields);
       result.system = fit.system();
       return result;
@@ -264,11 +266,14 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
         .hint("--preset and --gpus tell what the logs do not");
   }
   Calibration result;
-  std::set<std::string> systems, sources;
+  std::set<std::string> systems;
+  std::set<const CommSetting*> tables;
+  std::map<std::string, std::size_t> tables_named;
   for (const ComparedRow& row : rows) {
-    if (!sources.insert(row.setting->id).second) {
+    if (!tables.insert(row.setting).second) {
       continue;
     }
+    ++tables_named[row.setting->id];
     if (std::optional<Preset> preset = cluster_preset(*row.setting, wishes)) {
       systems.insert(preset->name);
       result.preset = std::move(*preset);
@@ -372,12 +377,14 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
            fmt::format("{}: fitted to {} rows of {}, {}", names_text, fitted_rows.size(),
                        tables_text(halves.training_tables), judged));
   std::size_t listed = 0;
-  for (const std::string& source : sources) {
-    if (++listed > 20) {
-      add_once(provenance, fmt::format("and {} more tables", sources.size() - 20));
+  for (const auto& [name, count] : tables_named) {
+    if (listed > 0 && listed + count > 20) {
+      add_once(provenance, fmt::format("and {} more tables", tables.size() - listed));
       break;
     }
-    add_once(provenance, "table " + source);
+    listed += count;
+    add_once(provenance,
+             "table " + name + (count > 1 ? fmt::format(" ({} of this name)", count) : ""));
   }
   return result;
 }

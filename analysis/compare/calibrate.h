@@ -17,7 +17,7 @@ struct FittedRate {
   Interval interval;  ///< 95 %
 };
 
-/// Which half of the tables (by id, every second one) a fit is trained on.
+/// Which half of the tables (by table_numbers, every second one) a fit is trained on.
 enum class TrainingHalf : std::uint8_t { kFirst, kSecond };
 
 struct Calibration {

@@ -4,9 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <set>
-#include <string>
-#include <utility>
 
 namespace lockstep::compare {
 namespace {
@@ -42,16 +39,12 @@ class Errors {
 }  // namespace
 
 CrossValidation::CrossValidation(const std::vector<const ComparedRow*>& rows) {
-  std::set<std::string> ids;
-  for (const ComparedRow* row : rows) {
-    ids.insert(row->setting->id);
-  }
-  const bool by_table = ids.size() >= kParts;
-  using Key = std::pair<std::string, std::int64_t>;
+  const std::map<const CommSetting*, std::size_t> tables = table_numbers(rows);
+  const bool by_table = tables.size() >= kParts;
   const auto key = [&](const ComparedRow* row) {
-    return by_table ? Key(row->setting->id, 0) : Key("", row->task.bytes.count());
+    return by_table ? static_cast<std::int64_t>(tables.at(row->setting)) : row->task.bytes.count();
   };
-  std::map<Key, std::size_t> part_of;
+  std::map<std::int64_t, std::size_t> part_of;
   for (const ComparedRow* row : rows) {
     part_of.emplace(key(row), 0);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,8 @@ namespace {
 
 constexpr double kSlow = 1.2;
 constexpr std::size_t kFewest = 4;  // like tests, before one of them can stand out
+
+using Size = std::pair<std::int64_t, bool>;  // bytes, in place
 
 /// "…-g1-node7_node9" -> node7, node9; "…-n1_g8_node7" -> node7.
 std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers) {
@@ -45,13 +48,46 @@ std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers) {
   return std::ssize(hosts) == servers ? hosts : std::vector<std::string>{};
 }
 
-/// What hosts of one cluster have in common: a name without the number at its end ("cnode2-001"),
-/// or where it has none up to the first number or dash ("mig-gq7k", "r1-n3-a"). May be nothing.
+/// What hosts of one cluster often have in common: a name without the number at its end
+/// ("cnode2-001"), or where it has none up to the first number or dash ("mig-gq7k", "r1-n3-a"). May
+/// be nothing.
 std::string family(const std::string& host) {
   const std::size_t last = host.find_last_not_of("-0123456789");
   return last + 1 < host.size() ? host.substr(0, last + 1)
                                 : host.substr(0, host.find_first_of("-0123456789"));
 }
+
+/// Hosts of one cluster: those that were tested together, and those of like names. Each cluster is
+/// known by one of its hosts.
+class Clusters {
+ public:
+  void take(const std::vector<std::string>& hosts) {
+    for (const std::string& host : hosts) {
+      join(host, hosts.front());
+      join(host, family_.try_emplace(family(host), host).first->second);
+    }
+  }
+  /// Of a test on these hosts; empty where they are not known.
+  std::string of(const std::vector<std::string>& hosts) {
+    return hosts.empty() ? "" : root(hosts.front());
+  }
+
+ private:
+  std::string root(const std::string& host) {
+    std::string at = host;
+    while (parents_.try_emplace(at, at).first->second != at) {
+      at = parents_[at];
+    }
+    parents_[host] = at;  // the next way is short
+    return at;
+  }
+  void join(const std::string& a, const std::string& b) {
+    const std::string one = root(a), other = root(b);
+    parents_[std::max(one, other)] = std::min(one, other);
+  }
+
+  std::map<std::string, std::string> parents_, family_;
+};
 
 /// Something that a log says itself, or beside like ones.
 struct Cause {
@@ -65,8 +101,9 @@ bool slows_down(FindingKind kind) { return kind != FindingKind::kWrongResults; }
 struct Table {
   const CommSetting* setting = nullptr;
   CommType op = CommType::kNone;
-  std::map<std::pair<std::int64_t, bool>, std::vector<double>> times;
+  std::map<Size, std::vector<double>> times;
   double wrong = 0;
+  std::map<SizeKind, double> slowdowns;  // none where too few tests are alike
   std::vector<Cause> causes;
   TestHealth health;
 };
@@ -122,36 +159,83 @@ std::vector<Table> tables_of(const std::vector<PhysicalLog>& logs) {
   return tables;
 }
 
-/// Slowdown of each table of a group: the mean of its bandwidths, each of the group's median one,
-/// inverted.
-void judge(std::vector<Table*>& group) {
-  std::map<std::pair<std::int64_t, bool>, std::vector<double>> all;
+/// The usual time of each size of a group that enough tests measured.
+std::map<Size, double> usual_times(const std::vector<Table*>& group) {
+  std::map<Size, std::vector<double>> all;
   for (const Table* table : group) {
     for (const auto& [size, times] : table->times) {
       all[size].push_back(median(times));
     }
   }
-  std::map<std::pair<std::int64_t, bool>, double> usual;
+  std::map<Size, double> usual;
   for (const auto& [size, times] : all) {
     if (times.size() >= kFewest) {
       usual[size] = median(times);
     }
   }
-  std::vector<double> slowdowns;
+  return usual;
+}
+
+/// The sizes that bandwidth bounds: their usual one is at least half of the most.
+std::set<Size> bandwidth_bound(const std::map<Size, double>& usual) {
+  const auto rate = [](const auto& entry) {
+    return static_cast<double>(entry.first.first) / entry.second;
+  };
+  std::map<bool, double> most;  // in place or not
+  for (const auto& entry : usual) {
+    double& here = most[entry.first.second];
+    here = std::max(here, rate(entry));
+  }
+  std::set<Size> sizes;
+  for (const auto& entry : usual) {
+    if (2 * rate(entry) >= most[entry.first.second]) {
+      sizes.insert(entry.first);
+    }
+  }
+  return sizes;
+}
+
+/// Slowdown of each table of a group: the mean of its bandwidths, each of the group's median one,
+/// inverted, and of the median of these. Of all sizes, or of those that bandwidth bounds where
+/// these tell more: beside many small sizes the few large ones of a usual sweep hardly count.
+void judge(std::vector<Table*>& group) {
+  const std::map<Size, double> usual = usual_times(group);
+  const std::set<Size> large = bandwidth_bound(usual);
+  std::map<SizeKind, std::vector<double>> slowdowns;
   for (Table* table : group) {
-    double rates = 0, sizes = 0;  // the mean of the bandwidths, of the usual ones
+    std::map<SizeKind, std::vector<double>> rates;
     for (const auto& [size, times] : table->times) {
       if (const auto found = usual.find(size); found != usual.end()) {
-        rates += found->second / median(times);
-        ++sizes;
+        const double rate = found->second / median(times);
+        rates[SizeKind::kAll].push_back(rate);
+        if (large.contains(size)) {
+          rates[SizeKind::kBandwidthBound].push_back(rate);
+        }
       }
     }
-    table->health.slowdown = sizes > 0 ? sizes / rates : 1;
-    slowdowns.push_back(table->health.slowdown);
+    for (const auto& [kind, values] : rates) {
+      const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+      table->slowdowns[kind] = static_cast<double>(values.size()) / sum;
+      slowdowns[kind].push_back(table->slowdowns[kind]);
+    }
   }
-  const double middle = median(slowdowns);
+  std::map<SizeKind, double> middle;
+  for (const auto& [kind, values] : slowdowns) {
+    middle[kind] = median(values);
+  }
   for (Table* table : group) {
-    table->health.slow = group.size() >= kFewest && table->health.slowdown > kSlow * middle;
+    TestHealth& health = table->health;
+    for (auto& [kind, slowdown] : table->slowdowns) {  // all sizes first
+      slowdown /= middle[kind];
+      const bool tells_more =
+          slowdown > kSlow * health.slowdown || (slowdown > kSlow && health.slowdown <= kSlow);
+      if (!health.judged || tells_more) {
+        health.slowdown = slowdown;
+        health.sizes = kind;
+      }
+      health.judged = true;
+    }
+    health.slow = health.slowdown > kSlow;
   }
 }
 
@@ -205,19 +289,28 @@ bool well_with_others(const std::vector<Table*>& group, const Table& slow) {
 
 /// What is to be said of tests whose median may be slow itself, or nothing.
 std::string warning_of(const std::vector<Table*>& group, const std::string& what) {
-  std::vector<double> slowdowns;
+  std::map<SizeKind, std::size_t> fast, all;
   for (const Table* table : group) {
-    slowdowns.push_back(table->health.slowdown);
+    for (const auto& [kind, slowdown] : table->slowdowns) {
+      fast[kind] += slowdown < 1 / kSlow ? 1U : 0U;
+      ++all[kind];
+    }
   }
-  const double fast = median(slowdowns) / kSlow;
-  const auto faster = std::ranges::count_if(slowdowns, [&](double each) { return each < fast; });
-  if (faster < 2 || 5 * static_cast<std::size_t>(faster) < group.size()) {
+  const auto most =
+      std::ranges::max_element(fast, {}, [](const auto& each) { return each.second; });
+  if (most == fast.end() || most->second < 2 || 5 * most->second < all[most->first]) {
     return "";
   }
   return fmt::format(
       "{}: {} of {} tests take less than 1/{:.1f} of the median time: if they are the sound ones, "
       "most others are slow, and their hosts cannot be told (of n hosts in pairs a third suffices)",
-      what, faster, group.size(), kSlow);
+      what, most->second, all[most->first], kSlow);
+}
+
+/// "2.00 times the median", with the sizes of which this is so.
+std::string slowdown_text(double slowdown, SizeKind sizes) {
+  const std::string text = fmt::format("{:.2f} times the median", slowdown);
+  return sizes == SizeKind::kAll ? text : fmt::format("{} of {} sizes", text, name_of(sizes));
 }
 
 /// The hosts that explain most slow tests, one by one, then the pairs that are left. Tests that say
@@ -238,15 +331,20 @@ void name_culprits(const std::vector<Table*>& group, const std::string& what,
     for (const Table* table : tables) {
       slowdowns.push_back(table->health.slowdown);
     }
-    findings.push_back({FindingKind::kSlowNode, host, median(slowdowns),
-                        fmt::format("{}: {} of its {} tests are slow, {:.2f} times the median",
-                                    what, tables.size(), tests.at(host), median(slowdowns))});
+    const SizeKind sizes = tables.front()->health.sizes;
+    const bool alike = std::ranges::all_of(
+        tables, [&](const Table* table) { return table->health.sizes == sizes; });
+    findings.push_back(
+        {FindingKind::kSlowNode, host, median(slowdowns),
+         fmt::format("{}: {} of its {} tests are slow, {}", what, tables.size(), tests.at(host),
+                     slowdown_text(median(slowdowns), alike ? sizes : SizeKind::kAll))});
   }
   for (const Table* table : slow) {
     const auto& hosts = table->health.hosts;
     const bool pair = hosts.size() == 2;
     const double slowdown = table->health.slowdown;
-    std::string evidence = fmt::format("{}: {:.2f} times the median", what, slowdown);
+    std::string evidence =
+        fmt::format("{}: {}", what, slowdown_text(slowdown, table->health.sizes));
     if (slowdown > 1.8 && slowdown < 2.2) {
       evidence += ", about half the rate: as if half of the rails or of a link's width were gone";
     }
@@ -324,7 +422,7 @@ void tell_causes(const std::vector<Table*>& group, std::vector<Finding>& finding
     for (const Table* table : tables) {
       std::string text = evidence(*table);
       if (table->health.slow) {
-        text += fmt::format("; {:.2f} times the median", table->health.slowdown);
+        text += "; " + slowdown_text(table->health.slowdown, table->health.sizes);
       }
       findings.push_back({kind, table->health.id, table->health.slowdown, std::move(text)});
     }
@@ -403,16 +501,28 @@ std::string_view name_of(FindingKind kind) {
   LOCKSTEP_CHECK(false, "every kind has a name");
 }
 
+std::string_view name_of(SizeKind kind) {
+  switch (kind) {
+    case SizeKind::kAll:
+      return "all";
+    case SizeKind::kBandwidthBound:
+      return "bandwidth-bound";
+  }
+  LOCKSTEP_CHECK(false, "every kind has a name");
+}
+
 Health check_health(const std::vector<PhysicalLog>& logs) {
   std::vector<Table> tables = tables_of(logs);
+  Clusters clusters;
+  for (const Table& table : tables) {
+    clusters.take(table.health.hosts);
+  }
   std::map<GroupKey, std::vector<Table*>> groups;
   Health health;
   for (Table& table : tables) {
     const CommSetting& setting = *table.setting;
-    const std::string cluster =
-        table.health.hosts.empty() ? "" : family(table.health.hosts.front());
     groups[{table.op, setting.ranks, setting.servers, setting.gpu_type, setting.nccl_version,
-            cluster}]
+            clusters.of(table.health.hosts)}]
         .push_back(&table);
     look_at(table);
   }
@@ -431,6 +541,7 @@ Health check_health(const std::vector<PhysicalLog>& logs) {
   }
   for (const Table& table : tables) {
     health.tests.push_back(table.health);
+    health.not_judged += table.health.judged ? 0U : 1U;
   }
   std::ranges::stable_sort(health.findings, [](const Finding& a, const Finding& b) {
     return a.kind != b.kind ? a.kind < b.kind : a.slowdown > b.slowdown;
@@ -449,13 +560,20 @@ std::string health_table(const Health& health) {
     text +=
         fmt::format("{:<13} {}: {}\n", name_of(finding.kind), finding.subject, finding.evidence);
   }
-  return text + (health.findings.empty() ? "nothing stands out\n" : "");
+  const bool any_judged = health.not_judged < health.tests.size();
+  text += health.findings.empty() && any_judged ? "nothing stands out\n" : "";
+  if (health.not_judged > 0) {
+    text += fmt::format("{} test{} not judged: fewer than {} are alike\n", health.not_judged,
+                        health.not_judged == 1 ? " was" : "s were", kFewest);
+  }
+  return text;
 }
 
 std::string health_json(const Health& health) {
   Json json;
   json["schema"] = "lockstep-health/1";
   json["sets"] = health.groups;
+  json["not_judged"] = health.not_judged;
   json["findings"] = Json::array();
   for (const Finding& finding : health.findings) {
     json["findings"].push_back({{"kind", name_of(finding.kind)},
@@ -465,8 +583,12 @@ std::string health_json(const Health& health) {
   }
   json["tests"] = Json::array();
   for (const TestHealth& test : health.tests) {
-    json["tests"].push_back(
-        {{"id", test.id}, {"hosts", test.hosts}, {"slowdown", test.slowdown}, {"slow", test.slow}});
+    json["tests"].push_back({{"id", test.id},
+                             {"hosts", test.hosts},
+                             {"judged", test.judged},
+                             {"slowdown", test.slowdown},
+                             {"sizes", name_of(test.sizes)},
+                             {"slow", test.slow}});
   }
   return to_text(json);
 }

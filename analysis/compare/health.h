@@ -19,6 +19,10 @@ enum class FindingKind {
 };
 std::string_view name_of(FindingKind kind);  ///< "slow-node", "slow-pair", …
 
+/// Sizes of a test: all, or those whose usual bandwidth is at least half of the most.
+enum class SizeKind { kAll, kBandwidthBound };
+std::string_view name_of(SizeKind kind);  ///< "all", "bandwidth-bound"
+
 /// Something that is not as it should be, and how that is known.
 struct Finding {
   FindingKind kind = FindingKind::kSlowRun;
@@ -31,7 +35,9 @@ struct Finding {
 struct TestHealth {
   std::string id;
   std::vector<std::string> hosts;
-  double slowdown = 1;  ///< usual bandwidth / its own, mean over its sizes
+  bool judged = false;  ///< there are enough like tests of its sizes
+  double slowdown = 1;  ///< usual bandwidth / its own, mean over `sizes`, of the median of this
+  SizeKind sizes = SizeKind::kAll;
   bool slow = false;
 };
 
@@ -39,17 +45,20 @@ struct Health {
   std::vector<Finding> findings;  ///< the worst first within a kind, nodes before pairs
   std::vector<TestHealth> tests;  ///< in order of the logs
   std::size_t groups = 0;         ///< sets of like tests
+  std::size_t not_judged = 0;     ///< tests of which fewer than four are alike
   /// Sets of which a fifth and more are above 1.2 times as fast as the median: hosts of a slow
   /// majority cannot be told from those of a usual one.
   std::vector<std::string> warnings;
 };
 
 /// Looks for what is slow among tests that should be alike: those of the same operation, GPUs and
-/// servers, GPU type and NCCL release on the same cluster (hosts' names without their numbers). A
-/// test is slow above 1.2 times the median. A host is slow if most of its tests in a group are, and
-/// the fewest such hosts that explain the slow tests are named; slow pairs of hosts that are well
-/// otherwise point to what lies between them. Hosts come from the devices that a log lists, else
-/// from the table's id ("…-g1-node7_node9", "…_node7").
+/// servers, GPU type and NCCL release on the same cluster (hosts that were tested together, or
+/// whose names differ by numbers alone). Sizes that four and more of them have are judged, all
+/// together and those that bandwidth bounds, which the many small ones of a usual sweep would hide.
+/// A test is slow above 1.2 times the median of either. A host is slow if most of its tests in a
+/// group are, and the fewest such hosts that explain the slow tests are named; slow pairs of hosts
+/// that are well otherwise point to what lies between them. Hosts come from the devices that a log
+/// lists, else from the table's id ("…-g1-node7_node9", "…_node7").
 ///
 /// What logs tell by themselves: TCP where there are NICs, GPU Direct off, fewer NICs than GPUs
 /// need or than like tests see, what NCCL warns of its NICs, wrong results; of a host where most of

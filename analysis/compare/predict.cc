@@ -279,4 +279,20 @@ std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishe
   return rows;
 }
 
+std::map<const CommSetting*, std::size_t> table_numbers(
+    const std::vector<const ComparedRow*>& rows) {
+  std::map<const CommSetting*, std::size_t> numbers;
+  std::vector<const CommSetting*> tables;
+  for (const ComparedRow* row : rows) {
+    if (numbers.try_emplace(row->setting, 0).second) {
+      tables.push_back(row->setting);
+    }
+  }
+  std::ranges::stable_sort(tables, {}, &CommSetting::id);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    numbers[tables[i]] = i;
+  }
+  return numbers;
+}
+
 }  // namespace lockstep::compare

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,6 +73,11 @@ TableSetting table_setting(const CommSetting& setting, const CompareWishes& wish
 /// its send/receives, one after the other.
 std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishes& wishes,
                                       Warnings& left_out, Warnings* notes = nullptr);
+
+/// The tables that rows are of, numbered by their ids, and in order of the rows where ids are
+/// equal: logs of several folders may have one name. O(rows log tables).
+std::map<const CommSetting*, std::size_t> table_numbers(
+    const std::vector<const ComparedRow*>& rows);
 
 /// Says in words, for the rows whose error is above `limit`, what is the matter: a suspicious
 /// measurement, one below the bandwidth bound, another algorithm than guessed, latency.

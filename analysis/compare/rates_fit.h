@@ -29,10 +29,8 @@ class RatesFit {
 
   const NcclSystem& system() const { return system_; }
 
-  /// Standard errors of the logarithms; infinite where the data say nothing.
-  std::vector<double> standard_errors();
-
-  /// Standard errors that allow for rows of unequal weight and for outliers; not less than those.
+  /// Standard errors of the logarithms, which allow for rows of unequal weight and for outliers;
+  /// infinite where the data say nothing.
   std::vector<double> interval_errors();
 
   /// Which part of what was not known beforehand the rows leave open: 1 where they say nothing, 0
@@ -49,6 +47,7 @@ class RatesFit {
   using Vector = std::vector<double>;
   using Matrix = std::vector<Vector>;
 
+  Vector standard_errors();  ///< of rows of one variance
   void scan();
   void descend();
   void evaluate(Vector& out, const NcclSystem& system) const;

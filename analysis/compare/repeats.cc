@@ -50,19 +50,16 @@ Key key_of(const ComparedRow& row) {
 }  // namespace
 
 Repeats repeats_of(const std::vector<ComparedRow>& rows) {
-  std::map<std::string, std::size_t> half_of;
+  std::vector<const ComparedRow*> pointers;
   for (const ComparedRow& row : rows) {
-    half_of.emplace(row.setting->id, 0);
+    pointers.push_back(&row);
   }
-  std::size_t next = 0;
-  for (auto& entry : half_of) {
-    entry.second = next++ % 2;
-  }
+  const std::map<const CommSetting*, std::size_t> numbers = table_numbers(pointers);
   std::map<Key, std::array<std::vector<double>, 2>> alike;
   std::map<const CommSetting*, std::vector<const ComparedRow*>> tables;
   for (const ComparedRow& row : rows) {
     if (row.task.bytes.count() >= kLarge) {
-      alike[key_of(row)][half_of.at(row.setting->id)].push_back(row.measured_us);
+      alike[key_of(row)][numbers.at(row.setting) % 2].push_back(row.measured_us);
       tables[row.setting].push_back(&row);
     }
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -32,6 +33,7 @@ struct Flags {
   ClusterFlags cluster;
   std::vector<std::string> logs, against;
   std::string fail_over, picture, engine;
+  bool limited = false;  // by --fail-over
   bool json = false;
   ReportFlags report;
 };
@@ -78,10 +80,29 @@ std::string predictor(const Flags& flags) {
   return flags.engine;
 }
 
-ExitCode run_against(const Flags& flags, std::optional<double> limit) {
+/// ERRORS: a flag of predictions, which two runs of a step need none of.
+void check_flags_against(const Flags& flags) {
   if (!flags.picture.empty()) {
     throw Error("curves are of collectives, not of steps").field("--picture");
   }
+  const ClusterFlags& cluster = flags.cluster;
+  const std::pair<const char*, bool> of_predictions[] = {
+      {"--preset", !cluster.preset.empty()},
+      {"--topology", !cluster.topology.empty()},
+      {"--gpus", cluster.gpus > 0},
+      {"--op", !cluster.op.empty()},
+      {"--gpus-per-server", cluster.gpus_per_server > 0},
+      {"--nccl-version", !cluster.nccl_version.empty()},
+      {"--engine", !flags.engine.empty()}};
+  for (const auto& [flag, given] : of_predictions) {
+    if (given) {
+      throw Error("--against lays a run beside another, and nothing is predicted").field(flag);
+    }
+  }
+}
+
+ExitCode run_against(const Flags& flags, std::optional<double> limit) {
+  check_flags_against(flags);
   const std::vector<PhysicalLog> first = logs_of_steps(flags.logs),
                                  second = logs_of_steps(flags.against);
   const compare::StepComparison steps = compare::compare_steps(first, second);
@@ -107,7 +128,7 @@ std::int64_t communications_in(const std::vector<PhysicalLog>& logs) {
 ExitCode run(const Flags& flags) {
   check_report_flags(flags.report);
   std::optional<double> limit;
-  if (!flags.fail_over.empty()) {
+  if (flags.limited) {
     limit = flag_value("--fail-over", flags.fail_over, parse_share);
   }
   if (!flags.against.empty()) {
@@ -196,7 +217,7 @@ CommandBody define_comparison(CLI::App& app) {
   app.add_option(
       "--against", flags->against,
       "logs of another run of the same steps, measured or simulated: where the time differs");
-  app.add_option(
+  const CLI::Option* fail_over = app.add_option(
       "--fail-over", flags->fail_over,
       "exit code 1 if the median error of a table, or with --against the difference of the "
       "steps, is over this, such as 10%");
@@ -208,7 +229,8 @@ CommandBody define_comparison(CLI::App& app) {
          "--engine", flags->engine,
          "who predicts: flow, on the topology, or formula; default: flow with a --topology alone")
       ->check(CLI::IsMember({"flow", "formula"}));
-  return [flags] {
+  return [flags, fail_over] {
+    flags->limited = fail_over->count() > 0;
     if (flags->logs.empty()) {
       throw Error("no log is given").field("logs").hint("lockstep compare --help has examples");
     }

@@ -34,8 +34,8 @@ TEST(Health, PairwiseSweeps) {
   fmt::print("{} tests, {} flagged, {} called slow, {} of them flagged; {} findings\n{}",
              health.tests.size(), flagged, called, found, health.findings.size(),
              health_table(health).substr(0, 3000));
-  EXPECT_GE(static_cast<double>(found), 0.9 * static_cast<double>(flagged));
-  EXPECT_GE(static_cast<double>(found), 0.9 * static_cast<double>(called));
+  EXPECT_GE(static_cast<double>(found), 0.95 * static_cast<double>(flagged));
+  EXPECT_EQ(found, called);
 }
 
 }  // namespace

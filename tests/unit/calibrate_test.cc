@@ -208,6 +208,63 @@ TEST(Calibrate, IntervalsHoldTheTruth) {
   EXPECT_GE(held, 54);
 }
 
+// A rate is fitted only if its 95 % interval, as it is printed, is narrower than a factor of four:
+// times with so much noise say little of some.
+TEST(Calibrate, PrintedIntervalsAreNarrowerThanAFactorOfFour) {
+  CompareWishes wishes;
+  const PhysicalLog exact = log_of(preset_named("dgx-h100"), wishes);
+  Rng rng(1, "noise of measurements");
+  int fitted = 0, refused = 0;
+  for (int run = 0; run < 60; ++run) {
+    PhysicalLog log = exact;
+    for (CommRow& row : log.comms) {
+      row.time_s *= std::exp(2 * rng.uniform() - 1);
+    }
+    Warnings none;
+    try {
+      const Calibration found =
+          calibrate(predict_rows(log, wishes, none), wishes, {"floor_s", "network_overlap"});
+      for (const FittedRate& rate : found.fitted) {
+        EXPECT_LE(rate.interval.high / rate.interval.low, 4) << rate.name << " of run " << run;
+        ++fitted;
+      }
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(fitted, 0);
+  EXPECT_GT(refused, 0);
+}
+
+// Logs of several folders may have one name: they are as many tables, in the order given.
+TEST(Calibrate, TablesOfOneNameAreSeveral) {
+  Preset start = preset_named("a100-slingshot");
+  start.system.rates = {};
+  Preset truth = start;
+  truth.system.rates.pair_GBps = 0.5;
+  CompareWishes wishes;
+  const PhysicalLog log = log_of(truth, wishes);
+  PhysicalLog named = log;
+  for (CommSetting& setting : named.settings) {
+    setting.id = "all_reduce.log";
+  }
+  wishes.preset = start;
+  Warnings none;
+  const Calibration apart = calibrate(predict_rows(log, wishes, none), wishes, {});
+  const Calibration found = calibrate(predict_rows(named, wishes, none), wishes, {});
+  EXPECT_EQ(found.training_tables, 4U);
+  EXPECT_EQ(found.held_out_tables, 4U);
+  EXPECT_EQ(found.held_out_errors, apart.held_out_errors);
+  EXPECT_EQ(found.preset.provenance.back(), "table all_reduce.log (8 of this name)");
+  // Nor do names hide that logs are of several kinds of cluster.
+  named.settings.front().gpu_type = "NVIDIA A100-SXM4-40GB";
+  for (std::size_t i = 1; i < named.settings.size(); ++i) {
+    named.settings[i].gpu_type = "NVIDIA H100 80GB HBM3";
+  }
+  wishes.preset.reset();
+  EXPECT_THROW(calibrate(predict_rows(named, wishes, none), wishes, {}), Error);
+}
+
 // Tables without GDRCopy have steps of 2.25 times the cluster's, whichever of them is the last: the
 // fit takes that factor for what it is, and the cluster's own rate is what it writes.
 TEST(Calibrate, ATablesSettingsAreNotTheClusters) {

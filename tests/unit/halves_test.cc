@@ -46,6 +46,10 @@ TEST(Repeats, TellHowFarLikeMeasurementsAreApart) {
   }
   const Repeats repeats = repeats_of(rows_of(log, wishes));
   EXPECT_EQ(repeats.other_half.rows, log.comms.size());
+  for (CommSetting& setting : log.settings) {
+    setting.id = "all_reduce.log";  // of several folders
+  }
+  EXPECT_EQ(repeats_of(rows_of(log, wishes)).other_half.rows, log.comms.size());
   // Tables 0 and 2 against the median of 1 and 3, 1.5: +50 %; 1 against 1: -50 %; 3: none.
   EXPECT_NEAR(repeats.other_half.median, 0.5, 1e-9);
   EXPECT_NEAR(repeats.other_half.worst, 0.5, 1e-9);

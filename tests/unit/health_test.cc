@@ -45,7 +45,6 @@ TEST(Health, ASlowNodeIsNamedOnce) {
   EXPECT_DOUBLE_EQ(health.findings[0].slowdown, 2);
 }
 
-// Names that clouds make up end in letters.
 // Two slow hosts of five are in seven of ten pairs: the median is slow, and no host stands out.
 TEST(Health, ASlowMedianIsWarnedOf) {
   const Health two = check_health({pairs(5, [](int, int b) { return b >= 3 ? 2.0 : 1.0; })});
@@ -59,6 +58,7 @@ TEST(Health, ASlowMedianIsWarnedOf) {
   EXPECT_TRUE(one.warnings.empty());
 }
 
+// Names that clouds make up end in letters.
 TEST(Health, HostsWithoutNumbersAreOneCluster) {
   PhysicalLog log = pairs(6, [](int a, int b) { return a == 2 || b == 2 ? 1.5 : 1.0; });
   const std::vector<std::string> names{"mig-235z", "mig-gq7k", "mig-k0lm",
@@ -72,6 +72,97 @@ TEST(Health, HostsWithoutNumbersAreOneCluster) {
   EXPECT_EQ(health.groups, 1U);
   ASSERT_EQ(health.findings.size(), 1U);
   EXPECT_EQ(health.findings[0].subject, "mig-k0lm");
+}
+
+// Names of racks tell no clusters apart where hosts were tested together.
+TEST(Health, HostsThatWereTestedTogetherAreOneCluster) {
+  PhysicalLog log = pairs(6, [](int a, int b) { return a == 2 || b == 2 ? 3.0 : 1.0; });
+  for (CommSetting& setting : log.settings) {
+    for (std::string& host : setting.hosts) {  // gpu-a0, gpu-b1, …
+      host = std::string("gpu-") + static_cast<char>('a' + host[1] - '0') + host[1];
+    }
+  }
+  const Health health = check_health({log});
+  EXPECT_EQ(health.groups, 1U);
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].kind, FindingKind::kSlowNode);
+  EXPECT_EQ(health.findings[0].subject, "gpu-c2");
+}
+
+// Two clusters that no test connects are two, each with a rate of its own.
+TEST(Health, HostsOfOtherNamesThatNeverMeetAreAnotherCluster) {
+  PhysicalLog log = pairs(4, [](int, int) { return 1.0; });
+  const PhysicalLog other = pairs(4, [](int, int) { return 3.0; });
+  for (std::size_t i = 0; i < other.settings.size(); ++i) {
+    CommRow row = other.comms[i];
+    row.setting = static_cast<std::int32_t>(log.settings.size());
+    log.settings.push_back(other.settings[i]);
+    for (std::string& host : log.settings.back().hosts) {
+      host = "old" + host;
+    }
+    log.comms.push_back(row);
+  }
+  const Health health = check_health({log});
+  EXPECT_EQ(health.groups, 2U);
+  EXPECT_TRUE(health.findings.empty());
+}
+
+// 18 sizes from 8 B to 1 MiB, each 20 us and its bytes at 10 GB/s, at 5 with one host: 1.13 times
+// as long by the mean bandwidth, and 1.70 times over the three sizes from 256 KiB on, which reach
+// half of the most.
+TEST(Health, ALinkOfHalfTheRateIsNotHiddenBySmallSizes) {
+  const PhysicalLog one = pairs(6, [](int a, int b) { return a == 2 || b == 2 ? 2.0 : 1.0; });
+  PhysicalLog log = one;
+  log.comms.clear();
+  for (const CommRow& row : one.comms) {
+    const double slow = row.time_s / 100e-6;
+    for (std::int64_t bytes = 8; bytes <= 1 << 20; bytes *= 2) {
+      CommRow other = row;
+      other.bytes = Bytes(bytes);
+      other.time_s = 20e-6 + slow * static_cast<double>(bytes) / 10e9;
+      log.comms.push_back(other);
+    }
+  }
+  const Health health = check_health({log});
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].kind, FindingKind::kSlowNode);
+  EXPECT_EQ(health.findings[0].subject, "n2");
+  EXPECT_NEAR(health.findings[0].slowdown, 1.70, 0.01);
+  EXPECT_NE(health.findings[0].evidence.find("times the median of bandwidth-bound sizes"),
+            std::string::npos)
+      << health.findings[0].evidence;
+}
+
+// Of three tests none can stand out, and nothing is said to be well.
+TEST(Health, TooFewTestsAreNotJudged) {
+  const Health three = check_health({pairs(3, [](int, int b) { return b == 2 ? 5.0 : 1.0; })});
+  EXPECT_EQ(three.not_judged, 3U);
+  EXPECT_FALSE(three.tests[0].judged);
+  EXPECT_EQ(health_table(three),
+            "3 tests in 1 sets of like ones; 0 slow\n3 tests were not judged: fewer than 4 are "
+            "alike\n");
+  const Health six = check_health({pairs(4, [](int, int) { return 1.0; })});
+  EXPECT_EQ(six.not_judged, 0U);
+  EXPECT_EQ(health_table(six), "6 tests in 1 sets of like ones; 0 slow\nnothing stands out\n");
+}
+
+// Each of six tests takes 1.5 times as long at two of six sizes, other ones: 6 / (4 + 2 / 1.5)
+// = 1.125 times the usual times, which no test reaches, but no longer than the others.
+TEST(Health, SlowdownsAreOfWhatLikeTestsReach) {
+  PhysicalLog log = pairs(4, [](int, int) { return 1.0; });
+  const std::vector<CommRow> once = log.comms;
+  log.comms.clear();
+  for (const CommRow& row : once) {
+    for (int i = 0; i < 6; ++i) {
+      CommRow other = row;
+      other.bytes = Bytes((1 << 20) + 4096 * i);
+      other.time_s = i == row.setting || i == (row.setting + 1) % 6 ? 150e-6 : 100e-6;
+      log.comms.push_back(other);
+    }
+  }
+  for (const TestHealth& test : check_health({log}).tests) {
+    EXPECT_DOUBLE_EQ(test.slowdown, 1);
+  }
 }
 
 TEST(Health, ASlowPairOfSoundNodes) {

@@ -382,6 +382,22 @@ TEST(LogReaders, NdtimelineAndExecutionTraces) {
   ASSERT_EQ(et.ops.size(), 2U);
   EXPECT_EQ(et.ops[1].op, CommType::kAllReduce);
   EXPECT_EQ(et.ops[1].bytes, 256);
+  // A call within a call is one communication, with the size that one of them tells.
+  const PhysicalLog nested = read_log(
+      R"({"schema": "1.1.1-chakra.0.0.4", "nodes": [
+        {"id": 2, "name": "c10d::allreduce_", "ctrl_deps": 1},
+        {"id": 3, "name": "aten::detach", "ctrl_deps": 2},
+        {"id": 4, "name": "record_param_comms", "ctrl_deps": 3,
+         "inputs": {"values": [[[5, 6, 0, 1024, 4, "cuda:0"]]]}},
+        {"id": 5, "name": "record_param_comms", "ctrl_deps": 1,
+         "inputs": {"values": [[[5, 6, 0, 256, 4, "cuda:0"]]]}}]})",
+      "et.json");
+  ASSERT_EQ(nested.ops.size(), 4U);
+  EXPECT_EQ(nested.ops[0].kind, OpKind::kCommunication);
+  EXPECT_EQ(nested.ops[0].bytes, 4096);
+  EXPECT_EQ(nested.ops[2].kind, OpKind::kHost);
+  EXPECT_EQ(nested.ops[3].kind, OpKind::kCommunication);
+  EXPECT_EQ(nested.ops[3].bytes, 1024);
   const PhysicalLog graph = corpus("pytorch_et/graph.json");
   EXPECT_EQ(graph.ops.at(0).op, CommType::kBroadcast);
   EXPECT_DOUBLE_EQ(graph.ops.at(0).duration_s, 28e-6);

@@ -1,5 +1,7 @@
 // What belongs to which run of a log of several; launchers, tags and releases of nccl-tests.
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -46,6 +48,21 @@ TEST(NcclRuns, CommandLinesAndExports) {
   EXPECT_EQ(log.settings[2].env.at("NCCL_IB_HCA"), "mlx5");
 }
 
+// A run of two ranks that fails before its first row, and one of one rank.
+TEST(NcclRuns, RanksOfARunWithoutRowsAreNotTheNexts) {
+  const std::string one =
+      "#  Rank  0 Group  0 Pid      7 on      node0 device  0 [0x0a] NVIDIA B200\n";
+  const std::string failed = "node0: Test NCCL failure all_reduce.cu:44 unhandled system error\n";
+  for (const std::string begin :
+       {"# Collective test starting: all_reduce_perf\n", "# nThread 1 nGpus 1 minBytes 1024\n",
+        "$ ./build/all_reduce_perf -b 1M\n"}) {
+    const PhysicalLog log = of(begin + kDevices + failed + begin + one + kRows);
+    ASSERT_EQ(log.settings.size(), 1U) << begin;
+    EXPECT_EQ(log.settings[0].ranks, 1) << begin;
+    EXPECT_EQ(log.settings[0].gpu_type, "NVIDIA B200") << begin;
+  }
+}
+
 TEST(NcclRuns, RanksByTheLauncher) {
   const CommSetting setting =
       of("mpirun -np 16 -N 8 ./build/all_reduce_perf -b 8 -N 3\n" + kHeader + kRows).settings.at(0);
@@ -72,6 +89,37 @@ TEST(NcclRuns, LaunchLines) {
   EXPECT_EQ(told("mpirun --np 24 --npernode 8 ./x_perf"), std::pair(24, 3));
   EXPECT_EQ(told("torchrun --nnodes 2 --nproc-per-node 4 run.py"), std::pair(8, 2));
   EXPECT_EQ(told("./all_reduce_perf -np 3"), std::pair(0, 0));
+  EXPECT_EQ(told("srun -N16 -n16 ./all_reduce_perf"), std::pair(16, 16));
+  EXPECT_EQ(told("srun -n16 --ntasks-per-node=1 ./all_reduce_perf"), std::pair(16, 16));
+  EXPECT_EQ(told("mpirun -np16 -N8 ./all_reduce_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -np 16 --map-by ppr:1:node ./all_reduce_perf"), std::pair(16, 16));
+  EXPECT_EQ(told("mpirun -np 16 --map-by ppr:4:socket ./all_reduce_perf"), std::pair(16, 0));
+  EXPECT_EQ(told("mpirun -np 3 -H h1:1,h2:1,h3:1 ./all_reduce_perf"), std::pair(3, 3));
+  EXPECT_EQ(told("mpirun -np 16 --host h1:8,h2:8,h3:8 ./all_reduce_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -H h1:8,h2:8 ./all_reduce_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -np 16 -host h1,h2 ./all_reduce_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -np 16 -hostfile hosts ./all_reduce_perf"), std::pair(16, 0));
+  EXPECT_EQ(launch_line("srun --ntasks-per-node=8 ./all_reduce_perf").processes_per_server, 8);
+}
+
+// 183.5 / 104.86 = 1.75: 8 ranks.
+TEST(NcclRuns, ServersByTheLauncherOrAName) {
+  const auto told = [](const std::string& command, const std::string& name) {
+    const PhysicalLog log = read_log(command + kHeader + kRows, name);
+    const CommSetting& setting = log.settings.at(0);
+    const std::string warning =
+        log.warnings.entries().empty() ? "" : log.warnings.entries()[0].text.substr(0, 40);
+    return std::tuple(setting.ranks, setting.servers, warning);
+  };
+  const std::string perf = " ./all_reduce_perf -b 1M\n", all = "all_reduce.log";
+  EXPECT_EQ(told("srun --ntasks-per-node=2" + perf, all), std::tuple(8, 4, ""));
+  EXPECT_EQ(told("srun -N 2" + perf, all), std::tuple(8, 2, ""));
+  EXPECT_EQ(told(perf, all), std::tuple(8, 0, ""));
+  EXPECT_EQ(told(perf, "exp-n4.log"), std::tuple(8, 4, ""));
+  EXPECT_EQ(told(perf, "exp-n5.log"), std::tuple(8, 0, "a name tells a number of servers that th"));
+  EXPECT_EQ(told("srun -N 8 -n 8" + perf, "exp-n8.log"), std::tuple(8, 8, ""));
+  EXPECT_EQ(told("srun -N 8 -n 8" + perf, "exp-n4.log"),
+            std::tuple(8, 8, "a name tells other servers than the comm"));
 }
 
 TEST(NcclRuns, TagsBeforeEachLine) {

@@ -205,6 +205,66 @@ TEST(NcclTests, RowsThatNcclsLogCuts) {
   EXPECT_EQ(log.warnings.entries().at(0).text, "a row of a table is cut off");
 }
 
+// 1 MiB in 50 us is 20.97 GB/s. A file that ends within a result has no measurement there: neither
+// a time without its rates, nor a number that may be the beginning of one.
+TEST(NcclTests, AFileThatEndsWithinAResult) {
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
+      "time"
+      "   algbw   busbw #wrong\n"
+      "      524288        131072     float     sum      -1    40.00   13.11   22.94      0    "
+      "40.00"
+      "   13.11   22.94      0\n";
+  const std::string row = "     1048576        262144     float     sum      -1";
+  const std::string out = "    50.00   20.97   36.70      0";
+  const auto rows_of = [&](const std::string& end, bool cut) {
+    const PhysicalLog log = read_log(header + row + end, "all_reduce-n1g8.txt");
+    EXPECT_EQ(log.warnings.total(), cut ? 1 : 0) << end;
+    if (cut && log.warnings.total() > 0) {
+      EXPECT_EQ(log.warnings.entries()[0].text, "a row of a table is cut off") << end;
+    }
+    for (const CommRow& each : log.comms) {
+      EXPECT_DOUBLE_EQ(each.time_s, each.bytes == Bytes(524288) ? 40e-6 : 50e-6) << end;
+    }
+    return log.comms.size() - 2;
+  };
+  for (const char* end : {"    5", "    50.00", "    50.00\n", "    50.00   20.9",
+                          "    50.00   20.97\n", "    50.00   20.97   36.7"}) {
+    EXPECT_EQ(rows_of(end, true), 0U) << end;
+    EXPECT_EQ(rows_of(out + end, true), 1U) << end;
+  }
+  for (const char* end : {"    50.00   20.97   36.70\n", "    50.00   20.97   36.70      0"}) {
+    EXPECT_EQ(rows_of(end, false), 1U) << end;
+    EXPECT_EQ(rows_of(out + end, false), 2U) << end;
+  }
+}
+
+// Tables of times alone, such as some collections keep.
+TEST(NcclTests, AFileThatEndsWithinATimeOfTimesAlone) {
+  const auto rows_of = [](const std::string& end) {
+    const PhysicalLog log = read_log(
+        "# size type time time\n  1048576 float 50.00 50.00\n  2097152 float 100.00 " + end,
+        "all_reduce-n1g8.txt");
+    return std::pair(log.comms.size(), log.warnings.total());
+  };
+  EXPECT_EQ(rows_of("101.00\n"), std::pair(std::size_t{4}, std::int64_t{0}));
+  EXPECT_EQ(rows_of("101.00"), std::pair(std::size_t{4}, std::int64_t{0}));
+  EXPECT_EQ(rows_of("10"), std::pair(std::size_t{3}, std::int64_t{1}));
+}
+
+TEST(NcclTests, TimesBelowAPicosecondAreNone) {
+  const PhysicalLog log = read_log(
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "     1048576        262144     float     sum      -1    50.00   20.97   36.70      0\n"
+      "     2097152        524288     float     sum      -1    1e-300   1.00    1.00       0\n",
+      "all_reduce-n1g8.txt");
+  ASSERT_EQ(log.comms.size(), 1U);
+  EXPECT_EQ(log.comms[0].bytes, Bytes(1048576));
+  ASSERT_EQ(log.warnings.total(), 1);
+  EXPECT_EQ(log.warnings.entries()[0].text,
+            "collectives of less than a picosecond were passed over");
+}
+
 TEST(NcclTests, NamesTellWhatTheLogDoesNot) {
   CommSetting setting;
   EXPECT_EQ(take_hints("job_reduce-scatter_N10_G8.log", setting), CommType::kReduceScatter);

@@ -70,7 +70,8 @@ class Reader {
     }
     const std::size_t end = rest_.find('\n');
     line = rest_.substr(0, end);
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    unended_ = end == std::string_view::npos;
+    rest_.remove_prefix(unended_ ? rest_.size() : end + 1);
     ++number_;
     return true;
   }
@@ -230,7 +231,9 @@ class Reader {
     if (!index || *index < 0 || *index >= (1 << 20)) {
       return;
     }
-    start_run();
+    if (in_rows_) {
+      start_run();
+    }
     auto& hosts = current_.hosts;
     hosts.resize(std::max(hosts.size(), static_cast<std::size_t>(*index) + 1));
     hosts[static_cast<std::size_t>(*index)] = *on == "uses" ? "localhost" : on[1];
@@ -244,10 +247,11 @@ class Reader {
     }
   }
 
-  /// What describes a run begins anew after the rows of another one.
+  /// What describes a run begins anew after the rows of another one, or after the ranks of one that
+  /// failed before its first row.
   void start_run() {
     close_pending();
-    if (in_rows_) {
+    if (in_rows_ || !current_.hosts.empty()) {
       CommSetting next;
       next.env = session_;
       next.program = current_.program;
@@ -377,6 +381,31 @@ class Reader {
     }
   }
 
+  /// How many of the row's words are whole results: each a time, and the rates that the columns
+  /// have beside it. The last word of a line that does not end may be a part of one, unless all are
+  /// there; then a time at the end shows by being far below the one before it.
+  std::size_t whole_words(const std::vector<NcclColumn>& columns) const {
+    const bool all = words_.size() >= columns.size();
+    const std::size_t whole = words_.size() - (unended_ && !all ? 1 : 0);
+    std::size_t result = 0;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const bool time = columns[i] == NcclColumn::kTime || columns[i] == NcclColumn::kTimeIn;
+      if (time && i >= words_.size()) {
+        return words_.size();  // the next result has not begun
+      }
+      if (time && unended_ && i + 1 == words_.size() && result > 0 &&
+          4 * to_double(words_[i]).value_or(0) < to_double(words_[result]).value_or(0)) {
+        return i;
+      }
+      result = time ? i : result;
+      if (i >= whole &&
+          (time || columns[i] == NcclColumn::kAlgbw || columns[i] == NcclColumn::kBusbw)) {
+        return result;
+      }
+    }
+    return std::min(words_.size(), columns.size());
+  }
+
   void take_numbers(const std::vector<NcclColumn>& columns, std::string_view line) {
     CommRow row;
     row.line = static_cast<std::int64_t>(number_);
@@ -405,7 +434,8 @@ class Reader {
     // Only one result: it stands in the right half of the line where out-of-place is left blank.
     const bool lone_right = second_time_ != std::string_view::npos && !line.empty() &&
                             words_.size() + 4 == columns.size() && line.size() > second_time_ + 8;
-    for (std::size_t i = 0; i < std::min(columns.size(), words_.size()); ++i) {
+    const std::size_t whole = whole_words(columns);
+    for (std::size_t i = 0; i < whole; ++i) {
       const auto number = to_double(words_[i]);
       switch (columns[i]) {
         case NcclColumn::kSize:
@@ -448,7 +478,11 @@ class Reader {
       }
     }
     flush();
-    if (odd || (!any && row.bytes > Bytes())) {
+    const bool cut = whole < std::min(columns.size(), words_.size());
+    if (cut) {
+      log_.warnings.add("a row of a table is cut off");
+    }
+    if (odd || (!any && !cut && row.bytes > Bytes())) {
       log_.warnings.add("rows of a table without a time were passed over");
     }
     if (any && table_ >= 0) {
@@ -470,6 +504,7 @@ class Reader {
   PhysicalLog& log_;
   TextTable names_;
   std::size_t number_ = 0;
+  bool unended_ = false;  // the line, which is the last of the file
   std::vector<std::string_view> words_;
   std::vector<NcclColumn> columns_;
   std::size_t second_time_ = std::string_view::npos;

@@ -2,6 +2,7 @@
 // or "workload_graph" with runtimes in microseconds).
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr int kDeepest = 64;  // nodes within nodes that are looked through
 
 bool sniff(std::string_view head, std::string_view) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
@@ -56,14 +59,23 @@ std::int64_t tensor_bytes(const Json& value) {
   return sum;
 }
 
+/// A call of a communication on the host: c10d::allreduce_, and within it record_param_comms.
+struct Call {
+  std::size_t op = 0;  ///< index into PhysicalLog::ops
+  std::int64_t node = -1;
+};
+
 void take_node(const Json& node, std::int32_t rank, TextTable& names, double& clock,
-               std::vector<std::size_t>& calls, PhysicalLog& log) {
+               std::map<std::int64_t, std::int64_t>& parents, std::vector<Call>& calls,
+               PhysicalLog& log) {
   const Json* name = node.is_object() ? member(node, {"name", "Name"}) : nullptr;
   if (name == nullptr || !name->is_string()) {
     log.warnings.add("nodes without a name");
     return;
   }
   const std::string& text = name->get_ref<const std::string&>();
+  const std::int64_t id = whole(member(node, {"id", "Id"}), -1);
+  parents[id] = whole(member(node, {"parent", "ctrl_deps"}), -1);
   OpRow row;
   row.rank = rank;
   row.name = names.index(std::string_view(text).substr(0, 200));
@@ -85,10 +97,41 @@ void take_node(const Json& node, std::int32_t rank, TextTable& names, double& cl
     row.bytes = values != nullptr ? tensor_bytes(*values) : -1;
     row.bytes = row.bytes == 0 ? -1 : row.bytes;
     if (on_host && !text.starts_with("nccl")) {
-      calls.push_back(log.ops.size());
+      calls.push_back({log.ops.size(), id});
     }
   }
   log.ops.push_back(row);
+}
+
+/// A call within another is that one's communication: the outer is kept, with the size of the inner
+/// where it tells none itself.
+std::vector<std::size_t> outer_calls(const std::map<std::int64_t, std::int64_t>& parents,
+                                     const std::vector<Call>& calls, PhysicalLog& log) {
+  std::map<std::int64_t, std::size_t> op_of;
+  for (const Call& call : calls) {
+    if (call.node >= 0) {
+      op_of.emplace(call.node, call.op);
+    }
+  }
+  std::vector<std::size_t> outer;
+  for (const Call& call : calls) {
+    std::optional<std::size_t> around;
+    std::int64_t node = call.node;
+    for (int depth = 0; depth < kDeepest && node >= 0; ++depth) {
+      const auto parent = parents.find(node);
+      node = parent == parents.end() ? -1 : parent->second;
+      const auto found = op_of.find(node);
+      around = found != op_of.end() && found->second != call.op ? found->second : around;
+    }
+    if (!around) {
+      outer.push_back(call.op);
+      continue;
+    }
+    OpRow& kept = log.ops[*around];
+    kept.bytes = kept.bytes > 0 ? kept.bytes : log.ops[call.op].bytes;
+    log.ops[call.op].kind = OpKind::kHost;
+  }
+  return outer;
 }
 
 void read(std::string_view text, PhysicalLog& log) {
@@ -105,11 +148,12 @@ void read(std::string_view text, PhysicalLog& log) {
   TextTable names(log.names);
   const std::int32_t rank = std::max(0, rank_in_name(log.file));
   double clock = 0;
-  std::vector<std::size_t> calls;
+  std::map<std::int64_t, std::int64_t> parents;
+  std::vector<Call> calls;
   for (const Json& node : *nodes) {
-    take_node(node, rank, names, clock, calls, log);
+    take_node(node, rank, names, clock, parents, calls, log);
   }
-  keep_kernels_of_calls(log, calls);
+  keep_kernels_of_calls(log, outer_calls(parents, calls, log));
   if (log.ops.empty()) {
     throw Error("there are no nodes with a name");
   }
