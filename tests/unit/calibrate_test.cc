@@ -93,6 +93,15 @@ TEST(Calibrate, KeepsThePresetsRatesWhereFitsDoNoBetter) {
   EXPECT_EQ(found.held_out_large.median, found.before_held_out_large.median);
 }
 
+// A third of the mean outweighs a tail that is a tenth longer, a tenth of it not one twice as long.
+TEST(Calibrate, WhatCountsAsBetter) {
+  const ValidatedError preset{.mean = 0.3, .p90 = 0.4};
+  EXPECT_TRUE((ValidatedError{.mean = 0.1, .p90 = 0.44}.better_than(preset)));
+  EXPECT_FALSE((ValidatedError{.mean = 0.27, .p90 = 0.8}.better_than(preset)));
+  EXPECT_FALSE((ValidatedError{.mean = 0.31, .p90 = 0.1}.better_than(preset)));
+  EXPECT_FALSE(preset.better_than(preset));
+}
+
 // Six rows, all bound by what LL128 may send: one rate in three rows, at most, and none is named.
 TEST(Calibrate, ChoosesAmongTheRatesWhereAFewRowsAreAll) {
   Preset start = preset_named("dgx-h100");
