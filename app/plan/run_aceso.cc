@@ -89,12 +89,30 @@ std::vector<std::int64_t> microbatches_of(const Plan& plan) {
   return all;
 }
 
+/// ERRORS: the flags say otherwise than the plan.
+void check_batches(const AcesoOptions& options, const Plan& plan, const std::string& file) {
+  if (options.global_batch > 0 && options.global_batch != plan.global_batch) {
+    throw Error(fmt::format("the plan's global batch is {}", plan.global_batch))
+        .at(file)
+        .field("--global-batch")
+        .expected("the plan's, or none");
+  }
+  if (options.microbatches_given &&
+      std::ranges::find(options.microbatches, plan.microbatch) == options.microbatches.end()) {
+    throw Error(fmt::format("the plan's microbatch is {}", plan.microbatch))
+        .at(file)
+        .field("--micro-batch")
+        .expected("the plan's among them, or none");
+  }
+}
+
 /// Reads and prices a plan's file; `warnings` gets what is odd about it.
 PricedFile price_of(const AcesoOptions& options, const Model& model, const std::string& file,
                     Warnings& warnings) {
   const Cluster cluster = cluster_of(options);
   const FileText text(file, Bytes(1 << 28));
   Plan plan = parse_plan(text.view(), file, model);
+  check_batches(options, plan, file);
   int tp = cluster.gpus_per_node;
   for (const Stage& stage : plan.stages) {
     tp = std::max(tp, stage.gpus);
