@@ -201,7 +201,7 @@ std::vector<ArgSpec> described_job_flags() {
 void check_job_words(std::span<const std::string> words) {
   std::vector<std::string> rest(words.begin(), words.end());
   take_variables(rest);
-  parse_args({described_job_flags()}, rest);
+  parse_args({described_job_flags()}, rest, Names::kOneAtATime);
 }
 
 namespace {
@@ -266,7 +266,7 @@ ExactJob described_job(std::span<const std::string> words) {
   }
   const ShellVariables variables = take_variables(rest);
   const std::vector<ArgSpec> flags = described_job_flags();
-  ArgValues args = parse_args({flags}, rest);
+  ArgValues args = parse_args({flags}, rest, Names::kOneAtATime);
   return described_by(args, launch_of(args, variables));
 }
 

@@ -180,8 +180,16 @@ std::int64_t ArgValues::integer(std::string_view name) const {
   return *value;
 }
 
-ArgValues parse_args(const ArgTable& table, std::span<const std::string> words) {
+ArgValues parse_args(const ArgTable& table, std::span<const std::string> words, Names names) {
   ArgValues values(table);
+  std::map<std::string_view, std::string_view> named;  // each flag as it was last called
+  const auto set = [&](const ArgSpec& flag, std::string_view name, std::string_view value) {
+    if (names == Names::kOneAtATime && values.given(flag.name)) {
+      check_names(flag.name, name, value, named[flag.name], values.text(flag.name));
+    }
+    named[flag.name] = name;
+    values.set(flag.name, value);
+  };
   std::size_t positional = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
@@ -199,16 +207,26 @@ ArgValues parse_args(const ArgTable& table, std::span<const std::string> words) 
       if (equals != std::string_view::npos) {
         throw Error("this flag takes no value").field(fmt::format("--{}", flag.name));
       }
-      values.set(flag.name, "");
+      set(flag, word, "");
     } else if (equals != std::string_view::npos) {
-      values.set(flag.name, word.substr(equals + 1));
+      set(flag, word.substr(0, equals), word.substr(equals + 1));
     } else if (i + 1 < words.size() && !looks_like_flag(words[i + 1])) {
-      values.set(flag.name, words[++i]);
+      set(flag, word, words[++i]);
     } else {
       throw Error("this flag needs a value").field(fmt::format("--{}", flag.name));
     }
   }
   return values;
+}
+
+void check_names(std::string_view flag, std::string_view name, std::string_view value,
+                 std::string_view earlier_name, std::string_view earlier_value) {
+  if (normalised(name) != normalised(earlier_name) && value != earlier_value) {
+    throw Error(fmt::format("{} says '{}', and {} '{}'", printable(earlier_name),
+                            printable(earlier_value), printable(name), printable(value)))
+        .field(fmt::format("--{}", flag))
+        .expected("one of the two");
+  }
 }
 
 std::string args_help(const ArgTable& table) {

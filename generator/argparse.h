@@ -74,13 +74,21 @@ class UnknownFlag : public Error {
   bool has_near_;
 };
 
+/// Whether the last of several values also wins over one under another of the flag's names.
+enum class Names : std::uint8_t { kAlike, kOneAtATime };
+
 /// Reads a command line as Python's argparse does: "--flag value" and "--flag=value", any
 /// unambiguous prefix of a name, the last of several wins, numbers as int() reads them. Beyond
 /// that, '-' and '_' are interchangeable and the aliases are known (an alias goes before a prefix).
 ///
 /// ERRORS: Error naming the flag: UnknownFlag (with the nearest known), ambiguous, without its
-/// value, a switch with one, a wrong value, too many positional arguments.
-ArgValues parse_args(const ArgTable& table, std::span<const std::string> words);
+/// value, a switch with one, a wrong value, other values under two names, too many positional
+/// arguments.
+ArgValues parse_args(const ArgTable& table, std::span<const std::string> words,
+                     Names names = Names::kAlike);
+/// ERRORS: Error naming the flag: values that differ under names that differ, '-' and '_' aside.
+void check_names(std::string_view flag, std::string_view name, std::string_view value,
+                 std::string_view earlier_name, std::string_view earlier_value);
 
 /// The table as the text of a --help.
 std::string args_help(const ArgTable& table);

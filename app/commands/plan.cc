@@ -79,6 +79,37 @@ void refuse_unheeded(const CLI::App& app, char problem, std::string_view whose) 
   }
 }
 
+/// Flags that a search alone heeds.
+constexpr const char* kSearchOnly[] = {"--output",     "--resume",      "--effort",   "--deadline",
+                                       "--max-replay", "--top",         "--strategy", "--max-tp",
+                                       "--max-stages", "--spare-memory"};
+
+/// Refuses flags that change nothing beside --price and --actual, and both together. --actual has
+/// a folder, too, and the warnings of Metis's plans heed --max-tp.
+void refuse_beside_price(const CLI::App& app, bool metis) {
+  const char* const modes[] = {"--scaling", "--actual", "--price"};
+  const char* mode = nullptr;
+  for (const char* each : modes) {
+    if (app.count(each) > 0 && mode != nullptr) {
+      throw Error("this does something else")
+          .field(each)
+          .expected(fmt::format("not beside {}", mode));
+    }
+    mode = app.count(each) > 0 ? each : mode;
+  }
+  if (mode == nullptr || mode == modes[0]) {
+    return;
+  }
+  for (const std::string_view flag : kSearchOnly) {
+    if (app.count(std::string(flag)) > 0 && !(flag == "--output" && mode == modes[1]) &&
+        !(flag == "--max-tp" && metis)) {
+      throw Error("only a search heeds this")
+          .field(flag)
+          .expected(fmt::format("not beside {}", mode));
+    }
+  }
+}
+
 /// Whether a model of ours is meant: then all that describes it goes to `job`. Words that are no
 /// flags of ours describe a job.
 bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
@@ -96,6 +127,12 @@ bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
   }
   for (const auto& [flag, ours] : kShared) {
     if (app.count(flag) > 0) {
+      const auto said = std::ranges::find_if(job.words, [&](const std::string& word) {
+        return word == ours || word.starts_with(std::string(ours) + "=");
+      });
+      if (said != job.words.end()) {
+        throw Error(fmt::format("{} says it, too", ours)).field(flag).expected("one of the two");
+      }
       std::string values;
       for (const std::string& value : app.get_option(flag)->results()) {
         values += (values.empty() ? "" : ",") + value;
@@ -104,6 +141,7 @@ bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
     }
   }
   refuse_unheeded(app, 'j', "the search of --model");
+  refuse_beside_price(app, false);
   job.effort = app.count("--effort") > 0 ? aceso.max_work : kJobEffort;
   job.output = aceso.output;
   job.json = aceso.json;
@@ -213,19 +251,20 @@ CommandBody define(CLI::App& app) {
     } else {
       refuse_unheeded(app, 'm', "Metis's problem");
     }
+    refuse_beside_price(app, aceso->model.empty());
     if (aceso->profiles.empty()) {
       throw Error("the folder with the profiles is missing").field("--profiles");
     }
     check_report_flags(aceso->report);
     aceso->threads = metis->threads = job->threads;
-    if (!job->resume.empty() && (!aceso->price.empty() || !aceso->actual.empty() ||
-                                 !aceso->scaling.empty() || aceso->strategy == "megatron")) {
+    if (!job->resume.empty() && (!aceso->scaling.empty() || aceso->strategy == "megatron")) {
       throw Error("only a search is resumed")
           .field("--resume")
-          .expected("no --price, --actual, --scaling or --strategy megatron beside it");
+          .expected("no --scaling or --strategy megatron beside it");
     }
     aceso->resume = metis->resume = job->resume;
     if (!aceso->model.empty()) {
+      aceso->microbatches_given = app.count("--micro-batch") > 0;
       return run_aceso(*aceso);
     }
     metis->profiles = aceso->profiles;

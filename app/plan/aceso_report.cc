@@ -31,11 +31,15 @@ std::int64_t flags(const Stage& stage) {
 
 }  // namespace
 
+double samples_per_s(const Plan& plan, const PlanPrice& price) {
+  return static_cast<double>(plan.samples()) / price.time_ms * 1000;
+}
+
 std::string aceso_plan_table(const Plan& plan, const PlanPrice& price, const Cluster& cluster) {
   std::string text = fmt::format(
       "{:.2f} ms an iteration, {:.2f} samples/s; {} microbatches of {}; {:.2f} MB of {:.0f}\n",
-      price.time_ms, static_cast<double>(plan.global_batch) / price.time_ms * 1000,
-      plan.microbatches(), plan.microbatch, price.memory_mb, cluster.memory_limit_mb);
+      price.time_ms, samples_per_s(plan, price), plan.microbatches(), plan.microbatch,
+      price.memory_mb, cluster.memory_limit_mb);
   text += "stage  ops  GPUs   tp   dp  algo  recompute    time ms   memory MB  normal+reserved\n";
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
@@ -75,7 +79,7 @@ Json aceso_plan_json(const Plan& plan, const PlanPrice& price, const Cluster& cl
                       {"efficient_time_s", cost.efficient_time_ms / 1000}});
   }
   return {{"time_s", price.time_ms / 1000},
-          {"samples_per_s", static_cast<double>(plan.global_batch) / price.time_ms * 1000},
+          {"samples_per_s", samples_per_s(plan, price)},
           {"memory_bytes", price.memory_mb * kBytesPerMb},
           {"memory_limit_bytes", cluster.memory_limit_mb * kBytesPerMb},
           {"fits", price.memory_mb <= cluster.memory_limit_mb},

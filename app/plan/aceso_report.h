@@ -7,6 +7,9 @@
 
 namespace lockstep {
 
+/// Of the samples that are run.
+double samples_per_s(const aceso::Plan& plan, const aceso::PlanPrice& price);
+
 /// A plan and its price, a line a stage.
 std::string aceso_plan_table(const aceso::Plan& plan, const aceso::PlanPrice& price,
                              const aceso::Cluster& cluster);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "app/plan/aceso_report.h"
 #include "app/step_score/csv_table.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
@@ -113,10 +114,6 @@ void write_accuracy(const std::string& folder, const std::vector<Accuracy>& rows
   }
 }
 
-double throughput(const aceso::RankedPlan& ranked) {
-  return static_cast<double>(ranked.plan.global_batch) / ranked.price.time_ms * 1000;
-}
-
 }  // namespace
 
 ExitCode run_accuracy_study(const AcesoOptions& options,
@@ -201,16 +198,17 @@ ExitCode run_scaling_study(const AcesoOptions& options,
   for (const ScalingPoint& point : points) {
     const aceso::RankedPlan& best = point.result.plans.front();
     const double gap = best.price.time_ms / point.result.bound_ms - 1;
-    csv +=
-        fmt::format("{},{},{},{},{},{},{},{}\n", point.layers, point.ops, best.price.time_ms,
-                    throughput(best), point.result.bound_ms, gap, point.result.work, point.cpu_s);
+    csv += fmt::format("{},{},{},{},{},{},{},{}\n", point.layers, point.ops, best.price.time_ms,
+                       samples_per_s(best.plan, best.price), point.result.bound_ms, gap,
+                       point.result.work, point.cpu_s);
     text += fmt::format("{:>7} {:>7} {:>12.2f} {:>11.2f} {:>12.2f} {:>7.2f}% {:>12} {:>9.2f}\n",
-                        point.layers, point.ops, best.price.time_ms, throughput(best),
-                        point.result.bound_ms, 100 * gap, point.result.work, point.cpu_s);
+                        point.layers, point.ops, best.price.time_ms,
+                        samples_per_s(best.plan, best.price), point.result.bound_ms, 100 * gap,
+                        point.result.work, point.cpu_s);
     list.push_back({{"layers", point.layers},
                     {"ops", point.ops},
                     {"time_s", best.price.time_ms / 1000},
-                    {"samples_per_s", throughput(best)},
+                    {"samples_per_s", samples_per_s(best.plan, best.price)},
                     {"bound_s", point.result.bound_ms / 1000},
                     {"gap", gap},
                     {"search_work", point.result.work},
@@ -218,7 +216,7 @@ ExitCode run_scaling_study(const AcesoOptions& options,
     cost.categories.push_back(std::to_string(point.layers));
     cost.values[0].push_back(point.cpu_s);
     speed.categories.push_back(std::to_string(point.layers));
-    speed.values[0].push_back(throughput(best));
+    speed.values[0].push_back(samples_per_s(best.plan, best.price));
   }
   if (!options.output.empty()) {
     make_folder(options.output);
@@ -245,7 +243,7 @@ void write_search_tables(const std::string& folder, const std::string& problem,
   for (const aceso::RankedPlan& ranked : result.plans) {
     chart.categories.push_back(
         fmt::format("{} stages, microbatch {}", ranked.plan.stages.size(), ranked.plan.microbatch));
-    chart.values[0].push_back(throughput(ranked));
+    chart.values[0].push_back(samples_per_s(ranked.plan, ranked.price));
   }
   write_picture(folder, "throughput", bar_chart(chart));
   write_picture(folder, "search",

@@ -59,6 +59,9 @@ std::vector<std::string> parse_words(std::string_view text, const std::string& f
         .expected("an object of flags, or what 'plan --model' writes");
   }
   const JsonView plan = document.has("best") ? document["best"] : document;
+  if (!plan.json().is_object()) {
+    throw plan.error("expected an object, such as an entry of 'plans'");
+  }
   if (plan.has("kinds")) {
     throw plan["kinds"]
         .error("no flags say how these pipelines differ")
@@ -99,6 +102,26 @@ std::optional<std::string> value_of(std::span<const std::string> words, std::str
   return value;
 }
 
+/// ERRORS: Error with file and flag: a value that is none of the flag's.
+void check_values(std::span<const std::string> words, const std::string& file) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view name = name_in(words[i]);
+    const bool alone = words[i].find('=') == std::string::npos &&
+                       (i + 1 == words.size() || !name_in(words[i + 1]).empty());
+    if (name.empty() || alone) {
+      continue;
+    }
+    const std::string value = value_at(words, i);
+    try {
+      for (const std::string_view part : split(value, ',')) {
+        check_axis(name, trim(part));
+      }
+    } catch (Error& error) {
+      throw std::move(error).at(file).field(name);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> words_with_plan(std::span<const std::string> words,
@@ -118,6 +141,7 @@ std::vector<std::string> words_with_plan(std::span<const std::string> words, std
     }
   }
   const std::vector<std::string> plan = parse_words(text, file);
+  check_values(plan, file);
   for (const std::string_view flag : {"--gpus", "--gbs"}) {
     const std::optional<std::string> here = value_of(words, flag), there = value_of(plan, flag);
     if (here && there && to_int(*here) != to_int(*there)) {

@@ -42,7 +42,7 @@ const ArgSpec* axis_of(std::string_view flag) {
 /// A flag's values, each checked as the flag of a single job would be.
 using Given = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-void check_value(const ArgSpec& spec, const std::string& value) {
+void check_value(const ArgSpec& spec, std::string_view value) {
   const std::array<ArgSpec, 1> table = {spec};
   ArgValues(ArgTable{table}).set(spec.name, value);
 }
@@ -87,6 +87,8 @@ ContextComm context_of(std::string_view text) {
 /// Splits a command line into the values of axes and all other words.
 std::pair<Given, std::vector<std::string>> sort_words(std::span<const std::string> words) {
   Given given;
+  std::map<std::string_view, std::pair<std::string, std::string>>
+      named;  // as last called, and text
   std::vector<std::string> rest;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
@@ -97,9 +99,8 @@ std::pair<Given, std::vector<std::string>> sort_words(std::span<const std::strin
       rest.push_back(word);
       continue;
     }
-    std::vector<std::string>& values = given[std::string(axis->name)];
     if (axis->kind == ArgKind::kSwitch) {
-      values = {"on"};
+      given[std::string(axis->name)] = {"on"};
       continue;
     }
     std::string text;
@@ -110,11 +111,18 @@ std::pair<Given, std::vector<std::string>> sort_words(std::span<const std::strin
     } else {
       throw Error("a value is missing").field(word).expected("a value, or several with commas");
     }
-    values.clear();
+    std::vector<std::string> values;
     for (const std::string_view value : split(text, ',')) {
-      check_value(*axis, std::string(trim(value)));
+      check_value(*axis, trim(value));
       values.emplace_back(trim(value));
     }
+    const std::string name = word.substr(0, equals);
+    const auto [earlier, fresh] = named.emplace(axis->name, std::pair(name, text));
+    if (!fresh) {
+      check_names(axis->name, name, text, earlier->second.first, earlier->second.second);
+      earlier->second = {name, text};
+    }
+    given[std::string(axis->name)] = std::move(values);
   }
   return {std::move(given), std::move(rest)};
 }
@@ -122,6 +130,13 @@ std::pair<Given, std::vector<std::string>> sort_words(std::span<const std::strin
 }  // namespace
 
 bool is_axis(std::string_view flag) { return axis_of(flag) != nullptr; }
+
+void check_axis(std::string_view flag, std::string_view value) {
+  const ArgSpec* axis = axis_of(flag);
+  if (axis != nullptr && axis->kind != ArgKind::kSwitch) {
+    check_value(*axis, value);
+  }
+}
 
 std::span<const std::string_view> forbidden_axes() { return kForbidden; }
 

@@ -26,6 +26,9 @@ JobWords take_axes(std::span<const std::string> words, std::span<const std::stri
 /// Whether a flag, in one of its spellings and without "--", is an axis of plans.
 bool is_axis(std::string_view flag);
 
+/// ERRORS: Error naming the flag if it is an axis and this is none of its values.
+void check_axis(std::string_view flag, std::string_view value);
+
 /// What may be forbidden: "tp", "cp", …
 std::span<const std::string_view> forbidden_axes();
 

@@ -17,6 +17,7 @@ struct AcesoOptions {
   double memory_limit_mb = 28000;
   std::int64_t global_batch = 0;
   std::vector<std::int64_t> microbatches = {1, 2, 4, 8};
+  bool microbatches_given = false;
   std::string cost = "strict";
   int max_tp = 0;  ///< 0: the GPUs of a server
   int max_stages = 16;

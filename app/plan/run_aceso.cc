@@ -53,9 +53,11 @@ Warnings oddities(const Plan& plan, const Database& database, const Cluster& clu
       }
       const std::int64_t share = plan.microbatch / place.dp;
       if (!database.has(share, place.tp, place.algorithm)) {
-        warnings.add(fmt::format(
-            "no profile of {} samples a rank at tp {}, algorithm {}: such ops count as 1 s each",
-            share, place.tp, place.algorithm));
+        warnings.add(
+            fmt::format("no profile of {} samples a rank at tp {}, algorithm {}: such ops count as "
+                        "1 s forward, "
+                        "1 s backward and 10^6 MB a size",
+                        share, place.tp, place.algorithm));
       }
       ++op;
     }
@@ -87,12 +89,30 @@ std::vector<std::int64_t> microbatches_of(const Plan& plan) {
   return all;
 }
 
+/// ERRORS: the flags say otherwise than the plan.
+void check_batches(const AcesoOptions& options, const Plan& plan, const std::string& file) {
+  if (options.global_batch > 0 && options.global_batch != plan.global_batch) {
+    throw Error(fmt::format("the plan's global batch is {}", plan.global_batch))
+        .at(file)
+        .field("--global-batch")
+        .expected("the plan's, or none");
+  }
+  if (options.microbatches_given &&
+      std::ranges::find(options.microbatches, plan.microbatch) == options.microbatches.end()) {
+    throw Error(fmt::format("the plan's microbatch is {}", plan.microbatch))
+        .at(file)
+        .field("--micro-batch")
+        .expected("the plan's among them, or none");
+  }
+}
+
 /// Reads and prices a plan's file; `warnings` gets what is odd about it.
 PricedFile price_of(const AcesoOptions& options, const Model& model, const std::string& file,
                     Warnings& warnings) {
   const Cluster cluster = cluster_of(options);
   const FileText text(file, Bytes(1 << 28));
   Plan plan = parse_plan(text.view(), file, model);
+  check_batches(options, plan, file);
   int tp = cluster.gpus_per_node;
   for (const Stage& stage : plan.stages) {
     tp = std::max(tp, stage.gpus);
@@ -155,11 +175,9 @@ void write_plans(const std::string& folder, const SearchResult& result, const Mo
     const std::string name = fmt::format("{}_{}_{}stages_{:.0f}.json", model.name, model.size,
                                          ranked.plan.stages.size(), ranked.price.time_ms);
     write_file((fs::path(folder) / name).string(), plan_json(ranked.plan, model));
-    table +=
-        fmt::format("{},{},{},{},{},{}\n", ranked.plan.stages.size(), ranked.plan.microbatch,
-                    ranked.price.time_ms,
-                    static_cast<double>(ranked.plan.global_batch) / ranked.price.time_ms * 1000,
-                    ranked.price.memory_mb, name);
+    table += fmt::format("{},{},{},{},{},{}\n", ranked.plan.stages.size(), ranked.plan.microbatch,
+                         ranked.price.time_ms, samples_per_s(ranked.plan, ranked.price),
+                         ranked.price.memory_mb, name);
   }
   write_file((fs::path(folder) / "plans.csv").string(), table);
 }
@@ -170,7 +188,7 @@ std::string search_text(const SearchResult& result, const Model& model, const Cl
   std::string text = fmt::format("{} {} on {} GPUs: ", model.name, model.size, cluster.gpus()) +
                      aceso_plan_table(best.plan, best.price, cluster);
   if (result.bound_ms == 0) {
-    text += fmt::format("the best of {} regular plans that fit\n", result.plans.size());
+    text += fmt::format("the best of {} regular plans that fit\n", result.work);
   } else if (result.exact) {
     text += "proven: no plan of the space is faster\n";
   } else {
@@ -182,7 +200,9 @@ std::string search_text(const SearchResult& result, const Model& model, const Cl
                         result.plans[p].plan.stages.size(), result.plans[p].plan.microbatch,
                         result.plans[p].price.time_ms, result.plans[p].price.memory_mb);
   }
-  return text + fmt::format("searched {} labels in {:.2f} s of CPU\n", result.work, cpu_s);
+  return result.bound_ms == 0
+             ? text + fmt::format("priced in {:.2f} s of CPU\n", cpu_s)
+             : text + fmt::format("searched {} labels in {:.2f} s of CPU\n", result.work, cpu_s);
 }
 
 Json search_json(const AcesoOptions& options, const SearchResult& result, const Model& model,
@@ -235,8 +255,7 @@ Found run_search(const AcesoOptions& options, const Model& model) {
   const Problem problem = problem_of(options, model, database, microbatches, max_tp);
   SearchResult result;
   if (options.strategy == "megatron") {
-    result.plans = megatron_grid(problem);
-    result.exact = false;
+    result = megatron_grid(problem);
   } else {
     std::optional<AcesoJournal> journal;
     if (!options.resume.empty()) {

@@ -265,11 +265,8 @@ void define_job_plan_options(CLI::App& app, JobPlanOptions& options) {
 namespace {
 
 ExitCode price_job_plan(const JobPlanOptions& given) {
-  for (const auto& [flag, wanted] :
-       {std::pair("--output", !given.output.empty()), std::pair("--resume", !given.resume.empty()),
-        std::pair("--deadline", !given.deadline.empty()),
-        std::pair("--replicas", given.replicas == "any"),
-        std::pair("--no-AXIS", !given.forbidden.empty())}) {
+  for (const auto& [flag, wanted] : {std::pair("--replicas", given.replicas == "any"),
+                                     std::pair("--no-AXIS", !given.forbidden.empty())}) {
     if (wanted) {
       throw Error("only a search heeds this").field(flag).expected("not beside --price");
     }
@@ -277,9 +274,16 @@ ExitCode price_job_plan(const JobPlanOptions& given) {
   JobPlanOptions options = given;
   options.words = words_with_plan(given.words, given.price);
   const JobPlanInput input = read_job_plan(options);
-  ExactJob described = described_job(options.words);
-  take_gpu_type(input.topology, described);
-  return JobPlanner(input).price(worked_out(std::move(described)));
+  ExactJob described;
+  try {  // what the words around it say has been read already
+    described = described_job(options.words);
+    take_gpu_type(input.topology, described);
+    described = worked_out(std::move(described));
+  } catch (Error& error) {
+    error.locate(given.price);
+    throw;
+  }
+  return JobPlanner(input).price(std::move(described));
 }
 
 }  // namespace

@@ -83,6 +83,9 @@ Plan read_plan(const JsonView& document) {
     plan.device_groups.push_back(static_cast<int>(group.integer(1, kMostGpus)));
   });
   document["strategies"].each([&](const JsonView& pair) {
+    if (pair.size() != 2) {
+      throw pair.error("expected [dp, tp]");
+    }
     plan.strategies.push_back({static_cast<int>(pair[0].integer(1, kMostGpus)),
                                static_cast<int>(pair[1].integer(1, kMostGpus))});
   });

@@ -74,8 +74,17 @@ Plan regular_plan(const Problem& problem, const std::vector<std::int64_t>& cuts,
 
 }  // namespace
 
-std::vector<RankedPlan> megatron_grid(const Problem& problem) {
-  std::vector<RankedPlan> plans;
+SearchResult megatron_grid(const Problem& problem) {
+  SearchResult result{.exact = false};
+  std::vector<RankedPlan>& plans = result.plans;
+  std::vector<std::int64_t> microbatches;
+  for (const std::int64_t microbatch : problem.microbatches) {
+    if (problem.global_batch % microbatch == 0) {
+      microbatches.push_back(microbatch);
+    } else {
+      result.removed.push_back(no_multiple(problem, microbatch));
+    }
+  }
   const int gpus = problem.cluster.gpus();
   const auto listed = [&](std::int64_t value) {
     return std::find(problem.microbatches.begin(), problem.microbatches.end(), value) !=
@@ -87,8 +96,8 @@ std::vector<RankedPlan> megatron_grid(const Problem& problem) {
       if (gpus % (stages * tp) != 0) {
         continue;
       }
-      for (const std::int64_t microbatch : problem.microbatches) {
-        if (!listed(microbatch / dp) || microbatch > problem.global_batch) {
+      for (const std::int64_t microbatch : microbatches) {
+        if (microbatch % dp != 0 || !listed(microbatch / dp)) {
           continue;
         }
         for (const auto& cuts : cuts_of(problem, stages)) {
@@ -105,14 +114,20 @@ std::vector<RankedPlan> megatron_grid(const Problem& problem) {
     }
   }
   if (plans.empty()) {
-    throw Error(fmt::format("no regular plan fits {:.0f} MB", problem.cluster.memory_limit_mb))
-        .at(problem.database->folder);
+    Error error =
+        Error(fmt::format("no regular plan fits {:.0f} MB", problem.cluster.memory_limit_mb))
+            .at(problem.database->folder);
+    for (const std::string& part : result.removed) {
+      error.add_context(part);
+    }
+    throw error;
   }
   std::stable_sort(plans.begin(), plans.end(), [](const RankedPlan& a, const RankedPlan& b) {
     return a.price.time_ms != b.price.time_ms ? a.price.time_ms < b.price.time_ms
                                               : a.price.memory_mb < b.price.memory_mb;
   });
-  return plans;
+  result.work = static_cast<std::int64_t>(plans.size());
+  return result;
 }
 
 }  // namespace lockstep::aceso

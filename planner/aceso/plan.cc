@@ -125,6 +125,16 @@ void check_ops(const Plan& plan, const std::string& file, const Model& model,
   }
 }
 
+std::int64_t Plan::samples() const {
+  std::int64_t least = microbatch;
+  for (const Stage& stage : stages) {
+    for (const OpPlace& place : stage.places) {
+      least = std::min(least, microbatch / place.dp * place.dp);
+    }
+  }
+  return microbatches() * least;
+}
+
 std::string plan_json(const Plan& plan, const Model& model) {
   Json json;
   json["model_name"] = model.name;

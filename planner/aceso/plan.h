@@ -24,6 +24,8 @@ struct Plan {
   std::int64_t microbatch = 0;  ///< of the whole pipeline; an op with dp ranks runs microbatch / dp
   std::vector<Stage> stages;
   std::int64_t microbatches() const { return global_batch / microbatch; }
+  /// Samples of an iteration: of whole microbatches, as many as every op's ranks share evenly.
+  std::int64_t samples() const;
 };
 
 /// Reads Aceso's plan file (`*_stages_*.json`). Fields that only its runtime needs may be absent.

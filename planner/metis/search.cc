@@ -56,6 +56,9 @@ class Search {
     }
   }
 
+  /// Whether run() met a stage with more layers than its GPUs hold.
+  bool short_of_memory() const { return short_of_memory_; }
+
   /// The cheapest plans, cheapest first.
   std::vector<Ranked> run() {
     nodes_.assign(static_cast<std::size_t>(gpus() + 1),
@@ -152,6 +155,7 @@ class Search {
         break;
       }
       if (option.memory.demand_mb(before.layers, end) > option.memory.room_mb()) {
+        short_of_memory_ = true;
         break;
       }
       double time = 0;
@@ -237,6 +241,7 @@ class Search {
   std::vector<Rank> ranks_;
   std::vector<std::vector<Option>> options_;
   double least_sync_ = kFar;  ///< of all last stages
+  bool short_of_memory_ = false;
   std::vector<Label> labels_;
   std::vector<std::vector<std::vector<int>>> nodes_;  ///< [GPUs used][layers done]
   std::vector<std::pair<double, int>> ends_;          ///< cost and label of the best plans
@@ -300,11 +305,20 @@ std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads
                             [](const auto& each) { return each.second.sync_ms() == 0; })) {
       throw no_sync_error(problem);
     }
-    Error error = Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
-                                    problem.global_batch))
-                      .at(problem.profiles.folder)
-                      .hint(fmt::format("profiles are used up to tp {} and {} samples a rank",
-                                        problem.max_tp, problem.max_batch));
+    const bool memory = std::ranges::any_of(parts, [&](const SearchMemo::Part& part) {
+      Search again(problem, part.first, part.second, 1);
+      again.run();
+      return again.short_of_memory();
+    });
+    Error error =
+        Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
+                          problem.global_batch))
+            .at(problem.profiles.folder)
+            .hint(fmt::format("{}profiles are used up to tp {} and {} samples a rank",
+                              memory ? "stages need more memory, by Metis's estimate, than the "
+                                       "clusterfile gives their GPUs; "
+                                     : "",
+                              problem.max_tp, problem.max_batch));
     for (const std::string& part : left_out(problem)) {
       error.add_context(part);
     }

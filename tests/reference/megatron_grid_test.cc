@@ -49,12 +49,13 @@ TEST(MegatronGrid, EveryRecordedRun) {
             : "profiled-time-miniset";
     const Database database =
         read_database((folder / set).string(), model, microbatches, cluster.gpus_per_node);
-    const auto plans = megatron_grid({.database = &database,
-                                      .model = &model,
-                                      .cluster = cluster,
-                                      .global_batch = number("--global-batch-size"),
-                                      .microbatches = microbatches,
-                                      .max_tp = cluster.gpus_per_node});
+    const auto [plans, bound_ms, exact, fitting, removed] =
+        megatron_grid({.database = &database,
+                       .model = &model,
+                       .cluster = cluster,
+                       .global_batch = number("--global-batch-size"),
+                       .microbatches = microbatches,
+                       .max_tp = cluster.gpus_per_node});
     const std::string log = testing::slurp(run.path() / "stdout.log");
     const std::string wanted = fmt::format("best_0|{:.2f}|{:.2f}|", plans.front().price.time_ms,
                                            plans.front().price.memory_mb);

@@ -40,7 +40,7 @@ FILES = {
     "trace": (["compare", "@F@", "--against", "tests/data/whatif/two-peers.csv"], "tests/data/whatif/two-peers.csv"),
     "log": (["compare", "@F@"], "tests/data/logs/two-tables.txt"),
     "grid": (["sweep", "@F@", "--list"], "tests/data/sweep/engines.yaml"),
-    "plan": ([*ACESO, "--aceso-size", "2layers", "--memory-limit", "4000", "--price", "@F@"],
+    "plan": ([*replaced(ACESO, "--global-batch", "8"), "--aceso-size", "2layers", "--memory-limit", "4000", "--price", "@F@"],
              "tests/data/plan/scale-layer/two-stages.json"),
     "plan of a model": (["plan", "--model", "llama3-8b", "--num-layers", "2", "--gpus", "8", "--gbs", "8", "--topology", "Spectrum-X:g=8", "--price", "@F@"],
                         "tests/data/plan/llama3-8b-given.json"),

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/aceso/megatron_grid.h"
+#include "planner/aceso/search/search.h"
 #include "planner/aceso/search/stage_solver.h"
 
 namespace lockstep::aceso::aceso_search_test {
@@ -103,6 +105,114 @@ TEST(AcesoSearch, StagesAgreeWithTryingEverything) {
   }
   EXPECT_GT(fits, 10);
   EXPECT_GT(tight, 3);
+}
+
+Problem two_servers_of_two(const Database& database, const Model& model, double limit_mb) {
+  return {.database = &database,
+          .model = &model,
+          .cluster = {.nodes = 2, .gpus_per_node = 2, .memory_limit_mb = limit_mb},
+          .global_batch = 16,
+          .microbatches = {1, 2},
+          .max_tp = 2};
+}
+
+TEST(AcesoSearch, EndsAtEveryLimitAndMoreMemoryIsNoSlower) {
+  const Model model = find_model("scale-layer", "4layers");
+  const Database database =
+      read_database(LOCKSTEP_SOURCE_DIR "/tests/data/plan/scale-layer", model, {1, 2}, 2);
+  double last_ms = std::numeric_limits<double>::infinity();
+  for (int step = 0; step < 150; ++step) {
+    const double limit = 1157 + step * 0.01;
+    const SearchResult result = search(two_servers_of_two(database, model, limit));
+    const RankedPlan& best = result.plans.front();
+    EXPECT_TRUE(result.exact) << limit;
+    EXPECT_LE(best.price.memory_mb, limit);
+    EXPECT_LE(best.price.time_ms, last_ms) << limit;
+    last_ms = best.price.time_ms;
+  }
+  EXPECT_LT(last_ms, 35.6);  // 35.62 below 1158.02 MB
+}
+
+/// The profile after `change` of each op's figures.
+template <class F>
+Database changed(Database database, F&& change) {
+  for (Database::Profile& profile : database.profiles) {
+    for (OpCost& cost : profile.costs) {
+      change(cost);
+    }
+  }
+  return database;
+}
+
+TEST(AcesoSearch, FiguresOfManyDecimalsDoNotExceedTheLimit) {
+  const Model model = find_model("scale-layer", "4layers");
+  const Database database =
+      changed(read_database(LOCKSTEP_SOURCE_DIR "/tests/data/plan/scale-layer", model, {1, 2}, 2),
+              [](OpCost& cost) {
+                cost.activations_mb += 0.0002;
+                cost.weights_mb += 0.0002;
+              });
+  for (double limit = 1400; limit > 1100;) {
+    const SearchResult result = search(two_servers_of_two(database, model, limit));
+    EXPECT_LE(result.plans.front().price.memory_mb, limit);
+    limit = std::min(limit, result.plans.front().price.memory_mb) - 1e-4;  // just too little for it
+  }
+}
+
+TEST(AcesoSearch, LabelsThatFitAreKept) {
+  const Model model = find_model("scale-layer", "32layers");
+  double factor = 1;
+  const Database database =
+      changed(read_database(LOCKSTEP_SOURCE_DIR "/tests/data/plan/scale-layer", model, {1}, 1),
+              [&](OpCost& cost) {  // no two alike
+                factor = factor > 1.2 ? factor - 0.3 : factor + 0.0712345;
+                cost.forward_us *= factor;
+                cost.activations_mb *= factor;
+              });
+  const auto solve = [&](double limit_mb, std::int64_t labels) {
+    const Problem problem{.database = &database,
+                          .model = &model,
+                          .cluster = {.nodes = 1, .gpus_per_node = 1, .memory_limit_mb = limit_mb},
+                          .global_batch = 16,
+                          .microbatches = {1},
+                          .max_tp = 1};
+    const Space space = make_space(problem, 1, 1);
+    const StageKind kind{.weight_copies = problem.weight_copies(), .limit = problem.limit()};
+    return solve_stage(space, kind, price_ladder(space), 0, problem.ops(), 1e12, labels);
+  };
+  // Below 7520 MB something must be recomputed. Those of 60 labels an op that had the least bound
+  // all turned out too large.
+  for (double limit = 7000; limit < 7600; limit += 25) {
+    const StageAnswer few = solve(limit, 60), many = solve(limit, 1000);
+    ASSERT_TRUE(few.found && many.found) << limit;
+    EXPECT_LE(few.solution.time_us, many.solution.time_us * 1.03) << limit;
+  }
+}
+
+TEST(AcesoSearch, RegularPlansHoldAllSamples) {
+  const Model model = find_model("scale-layer", "4layers");
+  const Database database =
+      read_database(LOCKSTEP_SOURCE_DIR "/tests/data/plan/scale-layer", model, {1, 2, 3}, 2);
+  Problem problem = two_servers_of_two(database, model, 4000);
+  problem.global_batch = 3;  // no multiple of 2
+  const SearchResult one = megatron_grid(problem);
+  ASSERT_EQ(one.removed.size(), 1U);
+  EXPECT_EQ(one.removed[0], "microbatch 2: the global batch of 3 is no multiple of it");
+  problem.microbatches = {1, 3};  // a microbatch of 3 over 2 ranks would be 1 each
+  for (const SearchResult& result : {one, megatron_grid(problem)}) {
+    EXPECT_EQ(result.work, static_cast<std::int64_t>(result.plans.size()));
+    for (const RankedPlan& ranked : result.plans) {
+      EXPECT_EQ(ranked.plan.samples(), 3);
+    }
+  }
+}
+
+TEST(AcesoSearch, SamplesAreThoseThatAreRun) {
+  Plan plan{.global_batch = 7, .microbatch = 2, .stages = {{.places = {{1, 1, 0}}}}};
+  EXPECT_EQ(plan.samples(), 6);
+  plan.microbatch = 3;
+  plan.stages[0].places.push_back({1, 2, 0});  // 1 of 3 samples each
+  EXPECT_EQ(plan.samples(), 4);
 }
 
 }  // namespace

@@ -51,6 +51,19 @@ TEST(Argparse, BothFormsOfAValueAndTheLastOneWins) {
   EXPECT_EQ(parse("--pp_rank -1").integer("pp_rank"), -1);
 }
 
+TEST(Argparse, TwoNamesMustAgreeWhereAskedFor) {
+  const auto strict = [](const std::string& line) {
+    return parse_args(training_flag_table(), words(line), Names::kOneAtATime);
+  };
+  EXPECT_EQ(strict("--tp 8 --tensor_model_parallel_size 8").text("tensor_model_parallel_size"),
+            "8");
+  EXPECT_EQ(strict("--seq_length 8 --seq-length 4").text("seq_length"), "4");
+  EXPECT_EQ(parse("--tp 8 --tensor_model_parallel_size 4").text("tensor_model_parallel_size"), "4");
+  EXPECT_THAT(error_of([&] { strict("--tp 8 --tensor-model-parallel-size=4"); }),
+              HasSubstr("--tensor_model_parallel_size: --tp says '8', and "
+                        "--tensor-model-parallel-size '4'"));
+}
+
 TEST(Argparse, PrefixesAliasesAndDashes) {
   EXPECT_EQ(parse("--tensor 4").integer("tensor_model_parallel_size"), 4);
   EXPECT_EQ(parse("--tp 4").integer("tensor_model_parallel_size"), 4);

@@ -160,6 +160,25 @@ TEST(MetisSearch, NamesTheProfilesThatAreMissing) {
 }
 
 // Two stages of two GPUs, dp 2, 2 microbatches of 2 samples a rank, 3 + 1 layers.
+TEST(MetisSearch, SaysWhereMemoryLeavesNoPlan) {
+  Problem problem = problem_of(Flavour::kStrict);
+  const auto told = [&] {
+    try {
+      search(problem);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (Node& node : problem.nodes) {
+    node.memory = node.type_memory = 1;
+  }
+  EXPECT_NE(told().find("stages need more memory, by Metis's estimate"), std::string::npos);
+  problem = problem_of(Flavour::kStrict);
+  problem.max_batch = 0;
+  EXPECT_NE(told().find("hint: profiles are used up to tp 2 and 0 samples"), std::string::npos);
+}
+
 TEST(MetisSearch, FixedByHand) {
   const Plan plan{.node_sequence = {"A100", "T4"},
                   .device_groups = {2, 2},

@@ -43,9 +43,7 @@ std::vector<Branch> branches(const Problem& problem, const SearchOptions& option
   for (std::size_t i = 0; i < made.size(); ++i) {
     const std::int64_t microbatch = problem.microbatches[i];
     if (problem.global_batch % microbatch != 0) {
-      result.removed.push_back(
-          fmt::format("microbatch {}: the global batch of {} is no multiple of it", microbatch,
-                      problem.global_batch));
+      result.removed.push_back(no_multiple(problem, microbatch));
       continue;
     }
     Branch branch{.microbatch = microbatch, .pipelines = std::move(made[i])};
@@ -165,6 +163,11 @@ void explore(State& state, Branch& branch, double first_slack, int most_stages) 
 }
 
 }  // namespace
+
+std::string no_multiple(const Problem& problem, std::int64_t microbatch) {
+  return fmt::format("microbatch {}: the global batch of {} is no multiple of it", microbatch,
+                     problem.global_batch);
+}
 
 SearchResult search(const Problem& problem, const SearchOptions& options) {
   check_stages(problem);

@@ -28,6 +28,9 @@ struct SearchResult {
   std::vector<std::string> removed;  ///< parts of the space that the input leaves out, and why
 };
 
+/// What is said of a microbatch whose plans would drop samples.
+std::string no_multiple(const Problem& problem, std::int64_t microbatch);
+
 /// The fastest plans of the space, the best one proven up to the gap to `bound_ms`:
 /// contiguous cuts anywhere, stages on 1, 2, 4 or 8 GPUs within a server, (tp, dp) and the
 /// algorithm chosen op by op where Aceso may change them, recompute flags free. The first `most` of

@@ -8,6 +8,9 @@
 namespace lockstep::aceso {
 namespace {
 
+/// A part of a unit that is rounding of doubles, not memory.
+constexpr double kRoundingUnits = 1e-4;
+
 bool listed(const std::vector<std::int64_t>& values, std::int64_t value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
@@ -200,7 +203,13 @@ void add_least(Space& space) {
 
 }  // namespace
 
-Units to_units(double mb) { return static_cast<Units>(std::llround(mb * kUnitsPerMb)); }
+Units to_units(double mb) {
+  return static_cast<Units>(std::ceil(mb * kUnitsPerMb - kRoundingUnits));
+}
+
+Units limit_units(double mb) {
+  return static_cast<Units>(std::floor(mb * kUnitsPerMb + kRoundingUnits));
+}
 
 Space make_space(const Problem& problem, std::int64_t microbatch, int gpus) {
   Space space{

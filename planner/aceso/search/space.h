@@ -9,10 +9,11 @@
 namespace lockstep::aceso {
 
 /// Memory in the search: whole half-thousandths of a MB, in which all profiles and their 1.5-fold
-/// are exact, so that sums do not depend on their order.
+/// are exact, so that sums do not depend on their order. What is not is rounded up, limits down.
 using Units = std::int64_t;
 inline constexpr double kUnitsPerMb = 2000;
 Units to_units(double mb);
+Units limit_units(double mb);
 
 /// What the search assumes of a problem; the same for every stage.
 struct Problem {
@@ -27,7 +28,7 @@ struct Problem {
   double spare_mb = 0;  ///< kept free of each GPU's memory
 
   std::int64_t ops() const { return static_cast<std::int64_t>(database->ops.size()); }
-  Units limit() const { return to_units(cluster.memory_limit_mb - spare_mb); }
+  Units limit() const { return limit_units(cluster.memory_limit_mb - spare_mb); }
   /// Copies of the weights that are kept, the reserve aside.
   std::int64_t weight_copies() const {
     return static_cast<std::int64_t>(2 + model->main_params() + model->optimizer());

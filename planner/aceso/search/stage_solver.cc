@@ -52,13 +52,17 @@ class Solver {
     for (std::size_t l = 0; l < kLanes; ++l) {
       fine[l] = low + (high - low) * static_cast<double>(l) / (kLanes - 1);
     }
+    const double coarse = root_bound_;
     set_prices(fine);
+    if (root_bound_ < coarse) {
+      set_prices(ladder);  // other ways want prices beyond the fine ones
+    }
     answer.bound_us = root_bound_;
     if (root_bound_ > cap) {
       return answer;
     }
     for (double gap = 3e-4;; gap *= 4) {
-      const double limit = std::min(cap, root_bound_ * (1 + gap));
+      const double limit = std::min(cap, root_bound_ + gap * std::max(root_bound_, 1e-6 * cap));
       answer.exact = true;
       answer.found = run(limit, answer);
       if (answer.found || limit >= cap) {
@@ -389,11 +393,18 @@ class Solver {
       }
       node.clear();
     }
+    // Of too many those of least bound are kept and, as these may all turn out too large, for a
+    // fifth of the budget those of least memory.
     if (arena.size() > budget) {
       exact = false;
-      std::nth_element(arena.begin(), arena.begin() + static_cast<std::ptrdiff_t>(budget),
-                       arena.end(), [](const Label& a, const Label& b) {
-                         return a.bound != b.bound ? a.bound < b.bound : a.memory < b.memory;
+      const auto promising = arena.begin() + static_cast<std::ptrdiff_t>(budget - budget / 5);
+      std::nth_element(arena.begin(), promising, arena.end(), [](const Label& a, const Label& b) {
+        return a.bound != b.bound ? a.bound < b.bound : a.memory < b.memory;
+      });
+      std::nth_element(promising, arena.begin() + static_cast<std::ptrdiff_t>(budget), arena.end(),
+                       [](const Label& a, const Label& b) {
+                         const Units left = memory_at_end(a), right = memory_at_end(b);
+                         return left != right ? left < right : a.bound < b.bound;
                        });
       arena.resize(budget);
     }
@@ -435,7 +446,7 @@ class Solver {
     return pick(limit, answer);
   }
 
-  Units memory_at_end(const Label& label) const {
+  static Units memory_at_end(const Label& label) {
     return label.memory + label.peak + std::max(label.forward + label.backward, label.weights);
   }
 
