@@ -34,9 +34,9 @@ Flavour flavour_of(const AcesoOptions& options) {
   return options.cost == "fixed" ? Flavour::kFixed : Flavour::kStrict;
 }
 
-/// What the price of a given plan leaves out or takes at face value.
-Warnings oddities(const Plan& plan, const Database& database, const Cluster& cluster) {
-  Warnings warnings;
+/// Adds what the price of a given plan leaves out or takes at face value.
+void add_oddities(const Plan& plan, const Database& database, const Cluster& cluster,
+                  Warnings& warnings) {
   if (plan.global_batch % plan.microbatch != 0) {
     warnings.add(fmt::format("{} samples are no whole number of microbatches of {}: {} are dropped",
                              plan.global_batch, plan.microbatch,
@@ -55,8 +55,7 @@ Warnings oddities(const Plan& plan, const Database& database, const Cluster& clu
       if (!database.has(share, place.tp, place.algorithm)) {
         warnings.add(
             fmt::format("no profile of {} samples a rank at tp {}, algorithm {}: such ops count as "
-                        "1 s forward, "
-                        "1 s backward and 10^6 MB a size",
+                        "1 s forward, 1 s backward and 10^6 MB a size",
                         share, place.tp, place.algorithm));
       }
       ++op;
@@ -65,7 +64,6 @@ Warnings oddities(const Plan& plan, const Database& database, const Cluster& clu
   if (gpus != cluster.gpus()) {
     warnings.add(fmt::format("the plan uses {} GPUs; the cluster has {}", gpus, cluster.gpus()));
   }
-  return warnings;
 }
 
 void print(const Warnings& warnings) {
@@ -89,8 +87,9 @@ std::vector<std::int64_t> microbatches_of(const Plan& plan) {
   return all;
 }
 
-/// ERRORS: the flags say otherwise than the plan.
-void check_batches(const AcesoOptions& options, const Plan& plan, const std::string& file) {
+/// Where the flags say otherwise than the plan. ERRORS: of its global batch.
+void check_batches(const AcesoOptions& options, const Plan& plan, const std::string& file,
+                   Warnings& warnings) {
   if (options.global_batch > 0 && options.global_batch != plan.global_batch) {
     throw Error(fmt::format("the plan's global batch is {}", plan.global_batch))
         .at(file)
@@ -99,10 +98,10 @@ void check_batches(const AcesoOptions& options, const Plan& plan, const std::str
   }
   if (options.microbatches_given &&
       std::ranges::find(options.microbatches, plan.microbatch) == options.microbatches.end()) {
-    throw Error(fmt::format("the plan's microbatch is {}", plan.microbatch))
-        .at(file)
-        .field("--micro-batch")
-        .expected("the plan's among them, or none");
+    warnings.add(
+        fmt::format("{}: --micro-batch: the plan's microbatch is {}, which a search would "
+                    "not try",
+                    file, plan.microbatch));
   }
 }
 
@@ -112,14 +111,14 @@ PricedFile price_of(const AcesoOptions& options, const Model& model, const std::
   const Cluster cluster = cluster_of(options);
   const FileText text(file, Bytes(1 << 28));
   Plan plan = parse_plan(text.view(), file, model);
-  check_batches(options, plan, file);
+  check_batches(options, plan, file, warnings);
   int tp = cluster.gpus_per_node;
   for (const Stage& stage : plan.stages) {
     tp = std::max(tp, stage.gpus);
   }
   const Database database = read_database(options.profiles, model, microbatches_of(plan), tp);
   check_ops(plan, file, model, static_cast<std::int64_t>(database.ops.size()));
-  warnings = oddities(plan, database, cluster);
+  add_oddities(plan, database, cluster, warnings);
   PlanPrice cost = price_plan(plan, database, model, cluster, flavour_of(options));
   return {std::move(plan), std::move(cost)};
 }

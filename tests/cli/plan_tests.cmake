@@ -13,7 +13,7 @@ foreach(flag "output:o" "effort:9" "top:2" "max-tp:1" "max-stages:2" "strategy:m
 endforeach()
 lockstep_cli_test(cli_plan_price_batch ARGS ${given_stages} --global-batch 8 --micro-batch 1 2 GOLDEN plan/price.txt ERR "the plan uses 3 GPUs")
 lockstep_cli_test(cli_plan_price_other_batch ARGS ${given_stages} --global-batch 16 EXIT 2 ERR "two-stages.json: --global-batch: the plan's global batch is 8")
-lockstep_cli_test(cli_plan_price_other_micro_batch ARGS ${given_stages} --micro-batch 1 4 EXIT 2 ERR "two-stages.json: --micro-batch: the plan's microbatch is 2")
+lockstep_cli_test(cli_plan_price_other_micro_batch ARGS ${given_stages} --micro-batch 1 4 OUT "4 microbatches of 2" ERR "warning: .*two-stages.json: --micro-batch: the plan's microbatch is 2, which a search would not try")
 lockstep_cli_test(cli_plan_price_and_actual ARGS ${given_stages} --actual tests/data/plan/scale-layer/measured.csv EXIT 2 ERR "--price: this does something else" "not beside --actual")
 lockstep_cli_test(cli_plan_no_size ARGS plan --aceso-model gpt --aceso-size 9B --profiles tests/data/plan/scale-layer --price p.json EXIT 2 ERR "--aceso-size: gpt has no size '9B'" "1_3B")
 lockstep_cli_test(cli_plan_other_layers ARGS plan --aceso-model scale-layer --aceso-size 3layers --profiles tests/data/plan/scale-layer --price tests/data/plan/scale-layer/two-stages.json EXIT 2 ERR "two-stages.json: model_size: this plan is for '2layers'")
