@@ -174,6 +174,14 @@ void warn_of_cut_cross_attention(const Job& job, Warnings& warnings) {
   }
 }
 
+/// How a built-in process holds states.
+std::optional<Sharding> sharding_of(std::string_view process) {
+  return process == "data-parallel"           ? std::optional(Sharding::kNone)
+         : process == "distributed-optimizer" ? std::optional(Sharding::kZero1)
+         : process == "fully-sharded"         ? std::optional(Sharding::kZero3)
+                                              : std::nullopt;
+}
+
 /// The process that is named, or the model file's own.
 std::optional<Process> process_of(const ArgValues& args) {
   if (args.given("process")) {
@@ -231,6 +239,12 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   exact.gpu_type_given = args.given("gpu_type");
   exact.process = process_of(args);
   exact.with_init = args.on("with_init");
+  exact.held = args.given("process") ? sharding_of(args.text("process")) : std::nullopt;
+  if (exact.process && args.given("zero") && exact.job.sharding != exact.held) {
+    exact.warnings.emplace_back(
+        exact.held ? "--zero changes nothing beside --process, whose states are held as it says"
+                   : "--zero changes memory alone: what is sent is the process's");
+  }
   if (exact.with_init && !exact.process) {
     throw Error("the built-in step has no init items")
         .field("--with-init")
@@ -248,8 +262,10 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
 ExactJob worked_out(ExactJob exact) {
   exact.parameters = model_parameters(exact.job.model);
   exact.job = with_padded_vocabulary(std::move(exact.job));
-  exact.memory = memory_by_stage(exact.job);
-  if (const std::string advice = memory_advice(exact.job, exact.memory); !advice.empty()) {
+  Job holder = exact.job;
+  holder.sharding = exact.held.value_or(holder.sharding);
+  exact.memory = memory_by_stage(holder);
+  if (const std::string advice = memory_advice(holder, exact.memory); !advice.empty()) {
     exact.warnings.push_back(advice);
   }
   return exact;

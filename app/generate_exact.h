@@ -32,6 +32,7 @@ struct ExactJob {
   std::vector<std::string> notes;        ///< what of a script was passed over; for a terminal
   std::string profile;                   ///< file of measured times; empty: none
   std::optional<Process> process;        ///< nothing: the built-in step
+  std::optional<Sharding> held;          ///< how a built-in process holds states; memory's
   bool with_init = false;                ///< the process's init items too
   bool gpu_type_given = false;           ///< by a flag; else job.gpu_type is a default
   std::vector<TimedOperator> operators;  ///< each name and size once; of exact_workload_of()

@@ -129,11 +129,15 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
     packet.fabric["Header"] =
         std::to_string(flag_value("--header", flags.header, parse_bytes).count());
   }
-  if (!flags.congestion.empty()) {
+  if (!flags.congestion.empty() && flags.congestion != packet.congestion) {
     packet.congestion = flags.congestion;
     packet.congestion_attributes.clear();
   }
   set_attributes("--fabric", flags.fabric, packet.fabric);
+  const auto of_interval = [](const std::string& word) { return word.starts_with("AckInterval="); };
+  if (std::ranges::none_of(flags.fabric, of_interval)) {
+    take_ack_bytes(packet);  // of packets of the size they have now
+  }
   set_attributes("--congestion-set", flags.congestion_settings, packet.congestion_attributes);
   packet.samples_file = flags.samples;
   if (!flags.sample_interval.empty()) {

@@ -104,6 +104,10 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   flag("--nic", options.nic, parse_bandwidth, analytic.nic);
   flag("--gpu-type", options.gpu_type, parse_gpu_type, analytic.gpu);
   flag("--nic-type", options.nic_type, parse_nic_type, analytic.nic_type);
+  if (!options.nic_type.empty() && options.nic.empty()) {
+    analytic.nic.reset();  // in place of the topology's
+    analytic.gpu_nic.reset();
+  }
   analytic.overlap = {options.dp_overlap, options.ep_overlap, options.tp_overlap,
                       options.pp_overlap};
   if (options.chunks_per_stage > 0) {

@@ -62,7 +62,8 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
          "in 0 (--fabric AckClass), all others in the last")
       ->group(packet);
   define_sample_flags(app, options, packet);
-  app.add_option("--pfc", options.pfc_file, "file for every pause and resume, as SimAI has it")
+  app.add_option("--pfc", options.pfc_file,
+                 "file for every pause and resume, as SimAI has it (packets are not skipped then)")
       ->group(packet);
 
   const char* analytic = "Analytic engine (bandwidths default to the topology's, else the GPU's)";

@@ -30,6 +30,9 @@ void check_names_differ(const SimulateOptions& options) {
     take("--trace", fs::path(options.trace).replace_extension(".yaml"));
   }
   take("--memory-csv", options.memory_csv);
+  take("--fct", options.fct_file);
+  take("--pfc", options.pfc_file);
+  take("--samples", options.samples);
   for (const auto& [flag, file] : files_of(options.output)) {
     take(flag, file);
   }

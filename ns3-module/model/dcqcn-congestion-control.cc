@@ -32,17 +32,17 @@ DcqcnCongestionControl::GetTypeId()
                           "Between updates of the estimate.",
                           TimeValue(MicroSeconds(55)),
                           MakeTimeAccessor(&DcqcnCongestionControl::m_alphaInterval),
-                          MakeTimeChecker(PicoSeconds(1)))
+                          MakeTimeChecker(NanoSeconds(1)))
             .AddAttribute("DecreaseInterval",
                           "Between decreases.",
                           TimeValue(MicroSeconds(50)),
                           MakeTimeAccessor(&DcqcnCongestionControl::m_decreaseInterval),
-                          MakeTimeChecker(PicoSeconds(1)))
+                          MakeTimeChecker(NanoSeconds(1)))
             .AddAttribute("IncreaseInterval",
                           "Between increases.",
                           TimeValue(MicroSeconds(55)),
                           MakeTimeAccessor(&DcqcnCongestionControl::m_increaseInterval),
-                          MakeTimeChecker(PicoSeconds(1)))
+                          MakeTimeChecker(NanoSeconds(1)))
             .AddAttribute("FastRecovery",
                           "Increases that only go half-way back to the target.",
                           UintegerValue(5),
@@ -175,7 +175,8 @@ DcqcnCongestionControl::Expire(FabricQueuePair& pair, int64_t now)
             {
                 state.target = pair.rate;
             }
-            const auto least = static_cast<double>(m_minRate.GetBitRate());
+            const double least =
+                std::min(pair.lineRate, static_cast<double>(m_minRate.GetBitRate()));
             Apply(pair, std::max(least, pair.rate * (1 - state.alpha / 2)));
             state.stage = 0;
             state.marked = false;

@@ -87,7 +87,7 @@ DctcpCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback&
     state.marked = 0;
     state.all = 0;
     state.update = pair.next;
-    rate = std::max(static_cast<double>(m_minRate.GetBitRate()), std::min(pair.lineRate, rate));
+    rate = std::min(pair.lineRate, std::max(static_cast<double>(m_minRate.GetBitRate()), rate));
     pair.rate = rate;
     if (m_scaleWindow)
     {

@@ -255,7 +255,7 @@ Fabric::GetTypeId()
                           "where packets may be lost.",
                           TimeValue(MicroSeconds(500)),
                           MakeTimeAccessor(Own(&FabricParameters::retransmit)),
-                          MakeTimeChecker(PicoSeconds(1)))
+                          MakeTimeChecker(NanoSeconds(1)))
             .AddAttribute("RetryLimit",
                           "A queue pair gives up after so many timeouts in a row without progress.",
                           UintegerValue(100),
@@ -302,7 +302,7 @@ Fabric::GetTypeId()
                           "A port that is paused without a break for so long counts a PFC storm.",
                           TimeValue(MilliSeconds(1)),
                           MakeTimeAccessor(Own(&FabricParameters::stormTime)),
-                          MakeTimeChecker(PicoSeconds(1)))
+                          MakeTimeChecker(NanoSeconds(1)))
             .AddAttribute("NackInterval",
                           "A receiver asks for the same byte again after so long at the earliest.",
                           TimeValue(MicroSeconds(500)),
@@ -318,8 +318,9 @@ Fabric::GetTypeId()
                             MakeTraceSourceAccessor(Own(&FabricTraces::message)),
                             "ns3::Fabric::MessageTracedCallback")
             .AddTraceSource("Pfc",
-                            "A port was told to stop or to go on: time in ps, node that holds the "
-                            "packets, port that is told, traffic class, whether to stop.",
+                            "A port is told to stop or to go on, when the frame has come: time in "
+                            "ps, node that holds the packets, port that is told, traffic class, "
+                            "whether to stop. What fast-forward jumps over has none.",
                             MakeTraceSourceAccessor(Own(&FabricTraces::pause)),
                             "ns3::Fabric::PfcTracedCallback")
             .AddTraceSource("Storm",

@@ -293,7 +293,6 @@ FabricBuffers::SendPause(uint32_t index, uint32_t trafficClass, bool pause)
     constexpr uint32_t FRAME = 64; // bytes of a PFC frame
     const uint32_t reverse = index ^ 1;
     FabricPort& way = m_state.ports[reverse];
-    m_state.tables.traces->pause(m_state.now, way.from, index, trafficClass, pause);
     // It goes before all that waits, but not before what is being sent.
     const int64_t start = std::max(m_state.now, way.startedEnd);
     const int64_t arrival = start + m_parts.wires.TransmissionTime(way, FRAME) + way.delay;

@@ -73,13 +73,22 @@ FabricParts::CarryOut()
         messages.Begin(index);
         break;
     case FABRIC_PAUSE:
+    case FABRIC_RESUME: {
         state.events.Pop();
-        wires.Pause(index / FabricPort::MAX_CLASSES, index % FabricPort::MAX_CLASSES);
+        const uint32_t port = index / FabricPort::MAX_CLASSES;
+        const uint32_t trafficClass = index % FabricPort::MAX_CLASSES;
+        const bool stop = what == FABRIC_PAUSE;
+        state.tables.traces->pause(state.now, state.ports[port].to, port, trafficClass, stop);
+        if (stop)
+        {
+            wires.Pause(port, trafficClass);
+        }
+        else
+        {
+            wires.Resume(port, trafficClass);
+        }
         break;
-    case FABRIC_RESUME:
-        state.events.Pop();
-        wires.Resume(index / FabricPort::MAX_CLASSES, index % FabricPort::MAX_CLASSES);
-        break;
+    }
     case FABRIC_DEPART:
         state.events.Pop();
         wires.Depart(index);

@@ -240,7 +240,10 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
     }
     if (pair.oldest == FabricState::NONE && pair.oneShot)
     {
-        m_parts.queuePairs.Retire(pair);
+        if (pair.slot != FabricState::NONE) // else an ACK of what came twice, after a loss
+        {
+            m_parts.queuePairs.Retire(pair);
+        }
         return;
     }
     m_parts.senders.UpdateEligible(pair);

@@ -138,7 +138,7 @@ HpccCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback& 
         }
     }
     const double least = static_cast<double>(m_minRate.GetBitRate()) / pair.lineRate * full;
-    window = std::max(least, std::min(full, window));
+    window = std::min(full, std::max(least, window));
     if (round)
     {
         state.reference = window;

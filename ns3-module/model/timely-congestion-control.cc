@@ -47,7 +47,7 @@ TimelyCongestionControl::GetTypeId()
                           "What the gradient is measured in.",
                           TimeValue(MicroSeconds(20)),
                           MakeTimeAccessor(&TimelyCongestionControl::m_minRtt),
-                          MakeTimeChecker(PicoSeconds(1)))
+                          MakeTimeChecker(NanoSeconds(1)))
             .AddAttribute("AdditiveIncrease",
                           "Step of the rate.",
                           DataRateValue(DataRate("100Mbps")),
@@ -118,7 +118,7 @@ TimelyCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback
         rate *= 1 - m_beta * std::min(gradient, 1.0);
         state.falling = 0;
     }
-    rate = std::max(static_cast<double>(m_minRate.GetBitRate()), std::min(pair.lineRate, rate));
+    rate = std::min(pair.lineRate, std::max(static_cast<double>(m_minRate.GetBitRate()), rate));
     pair.rate = rate;
     if (m_scaleWindow)
     {

@@ -10,6 +10,7 @@
 #include "simulator/network/packet_engine_protocol.h"
 #include "topologies/topology_file.h"
 
+#include "ns3/boolean.h"
 #include "ns3/pointer.h"
 #include "ns3/rng-seed-manager.h"
 #include "ns3/simulator.h"
@@ -139,6 +140,10 @@ PacketServer::Open()
     {
         const Time interval = PicoSeconds(static_cast<uint64_t>(sampleInterval));
         m_fabric->SetAttribute("SampleInterval", TimeValue(interval));
+    }
+    if (!view["pfc_file"].string().empty())
+    {
+        m_fabric->SetAttribute("FastForward", BooleanValue(false)); // every pause is told
     }
     const auto control = MakeCongestionControl(view["congestion"].string());
     SetAttributes(control, view["congestion_attributes"]);

@@ -28,6 +28,7 @@ namespace
 {
 
 const int64_t PACKET = 83160; //!< ps, 4096 + 62 B at 400 Gbps
+const int64_t FRAME = 1280;   //!< ps, 64 B of a PFC frame
 const int64_t DELAY = 500000; //!< ps, of a link
 const int64_t ACK = 1200;     //!< ps, 60 B
 
@@ -373,7 +374,8 @@ class StaticThresholdTestCase : public TestCase
         // Hosts 1 and 2 send to host 0; their packets come to the switch at T, T + PACKET, … and
         // leave it in turn, A before B. Packet j of B comes at T + (j - 1) PACKET, when j / 2 of
         // B's have begun to leave (rounded down): j - j / 2 are there, more than ten first with j =
-        // 21. (Of A there are j - (j - 1) / 2 - 1: 22.) So B is paused first, at T + 20 PACKET.
+        // 21. (Of A there are j - (j - 1) / 2 - 1: 22.) So B is paused first, at T + 20 PACKET, and
+        // hears of it a frame of 64 bytes and a link later.
         Star star(3);
         star.fabric->SetAttribute("DynamicThreshold", BooleanValue(false));
         star.fabric->SetAttribute("PfcThreshold", UintegerValue(10 * 4158));
@@ -386,7 +388,7 @@ class StaticThresholdTestCase : public TestCase
         star.fabric->Send(star.Connect(2, 0), 60 * 4096, PicoSeconds(0), 2);
         star.Run();
         NS_TEST_ASSERT_MSG_GT(m_first, 0, "there is a pause");
-        NS_TEST_EXPECT_MSG_EQ(m_first, PACKET + DELAY + 20 * PACKET, "when");
+        NS_TEST_EXPECT_MSG_EQ(m_first, PACKET + DELAY + 20 * PACKET + FRAME + DELAY, "when");
         NS_TEST_EXPECT_MSG_EQ(m_port, 4, "host 2's port");
     }
 

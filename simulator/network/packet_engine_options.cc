@@ -1,5 +1,6 @@
 #include "simulator/network/packet_engine_options.h"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
@@ -25,6 +26,14 @@ WireSizes wire_sizes(const PacketOptions& options) {
   };
   return {Bytes(number("Payload", 4096, 1)), Bytes(number("Header", 62, 0)),
           Bytes(number("AckSize", 60, 0)), number("AckInterval", 4, 1)};
+}
+
+void take_ack_bytes(PacketOptions& options) {
+  if (options.ack_bytes) {
+    const std::int64_t payload = wire_sizes(options).payload.count();
+    const std::int64_t packets = (options.ack_bytes->count() + payload - 1) / payload;
+    options.fabric["AckInterval"] = std::to_string(std::clamp<std::int64_t>(packets, 1, 65535));
+  }
 }
 
 PacketOptions simai_packet_options() {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct PacketOptions {
   std::string congestion = "dcqcn";
   std::map<std::string, std::string> congestion_attributes;
   std::vector<EcnRow> ecn;
+  /// SimAI's rule: a packet is confirmed when it crosses a multiple of so many bytes; none:
+  /// fabric's AckInterval as it is.
+  std::optional<Bytes> ack_bytes;
   /// A new source port, hence a new ECMP draw and a new queue pair, for every transfer (SimAI).
   bool fresh_ports = false;
   /// The window of all queue pairs is the largest bandwidth-delay product between two GPUs (SimAI).
@@ -63,6 +67,9 @@ struct WireSizes {
 /// Those of the options, by default those of ns3::Fabric. ERRORS: Error naming an attribute that is
 /// no number in its range.
 WireSizes wire_sizes(const PacketOptions& options);
+
+/// Sets fabric's AckInterval to what ack_bytes, if any, are in packets of fabric's Payload.
+void take_ack_bytes(PacketOptions& options);
 
 /// SimAI's packet sizes, ACK rule, window, ports and clock.
 PacketOptions simai_packet_options();

@@ -57,7 +57,15 @@ class Entry {
     }
     return *value;
   }
-  bool flag() const { return number(0, 1) != 0; }
+  std::int64_t whole(double low, double high, std::size_t i = 0) const {
+    const double value = number(low, high, i);
+    if (value != std::floor(value)) {
+      throw error(fmt::format("'{}' cannot be", printable(text(i))))
+          .expected(fmt::format("a whole number from {} to {}", low, high));
+    }
+    return static_cast<std::int64_t>(value);
+  }
+  bool flag() const { return whole(0, 1) != 0; }
   Bandwidth rate() const {
     // ns-3 writes "50Mb/s", as the unit library does.
     try {
@@ -80,7 +88,7 @@ class Entry {
 class EcnMaps {
  public:
   void read(const Entry& entry) {
-    const auto rows = static_cast<std::size_t>(entry.number(0, 1000));
+    const auto rows = static_cast<std::size_t>(entry.whole(0, 1000));
     if (entry.size() != 1 + 2 * rows) {
       throw entry
           .error(fmt::format("{} rates are announced, {} values follow", rows, entry.size() - 1))
@@ -115,7 +123,7 @@ class EcnMaps {
 };
 
 std::string text_of(double value) { return fmt::format("{}", value); }
-std::string micro(const Entry& entry) { return fmt::format("{}us", entry.number(0, 1e12)); }
+std::string micro(const Entry& entry) { return fmt::format("{}us", entry.number(0.001, 1e12)); }
 std::string bits(const Entry& entry) {
   return fmt::format("{}bps", entry.rate().bits_per_second());
 }
@@ -125,7 +133,7 @@ struct Conf {
   Warnings& warnings;
   EcnMaps ecn;
   int mode = 1;
-  bool marking = true;
+  bool marking = true, windows = true;
   std::vector<std::string> beyond_hpcc;  // settings that ours does not have
   /// Attributes by the congestion control that has them.
   std::map<std::string, std::map<std::string, std::string>> attributes;
@@ -142,9 +150,9 @@ bool Conf::apply(const Entry& entry) {
   if (key == "ENABLE_QCN") {
     marking = entry.flag();
   } else if (key == "CC_MODE") {
-    mode = static_cast<int>(entry.number(0, 1000));
+    mode = static_cast<int>(entry.whole(0, 1000));
   } else if (key == "PACKET_PAYLOAD_SIZE") {
-    fabric["Payload"] = fmt::format("{}", std::floor(entry.number(1, 1 << 24)));
+    fabric["Payload"] = fmt::format("{}", entry.whole(1, 1 << 24));
   } else if (key == "USE_DYNAMIC_PFC_THRESHOLD") {
     fabric["DynamicThreshold"] = entry.flag() ? "true" : "false";
   } else if (key == "ALPHA_RESUME_INTERVAL") {
@@ -159,7 +167,7 @@ bool Conf::apply(const Entry& entry) {
     dcqcn["Gain"] = text_of(entry.number(0, 1));
     attributes["dctcp"]["Gain"] = text_of(entry.number(0, 1));
   } else if (key == "FAST_RECOVERY_TIMES") {
-    dcqcn["FastRecovery"] = fmt::format("{}", std::floor(entry.number(0, 1e6)));
+    dcqcn["FastRecovery"] = fmt::format("{}", entry.whole(0, 1e6));
   } else if (key == "RATE_AI") {
     dcqcn["AdditiveIncrease"] = bits(entry);
     attributes["hpcc"]["AdditiveIncrease"] = bits(entry);
@@ -176,23 +184,17 @@ bool Conf::apply(const Entry& entry) {
   } else if (key == "U_TARGET") {
     attributes["hpcc"]["Target"] = text_of(entry.number(0.01, 1));
   } else if (key == "MI_THRESH") {
-    attributes["hpcc"]["Stages"] = fmt::format("{}", std::floor(entry.number(0, 1000)));
+    attributes["hpcc"]["Stages"] = fmt::format("{}", entry.whole(0, 1000));
   } else if (key == "ERROR_RATE_PER_LINK") {
     fabric["LossRate"] = text_of(entry.number(0, 1));
   } else if (key == "L2_ACK_INTERVAL") {
-    // Bytes between ACKs; a packet is confirmed when it crosses a multiple of them.
-    const double payload = to_double(fabric["Payload"]).value_or(9000);
-    const double packets = std::max(1.0, std::ceil(entry.number(0, 1e9) / payload));
-    fabric["AckInterval"] = fmt::format("{}", std::min(packets, 65535.0));
+    options.ack_bytes = Bytes(entry.whole(0, 1e9));
   } else if (key == "L2_BACK_TO_ZERO") {
     fabric["Recovery"] = entry.flag() ? "GoBackToZero" : "GoBackN";
   } else if (key == "L2_CHUNK_SIZE") {
-    fabric["RecoveryChunk"] = fmt::format("{:.0f}", std::floor(entry.number(0, 1e15)));
+    fabric["RecoveryChunk"] = fmt::format("{}", entry.whole(0, 1e15));
   } else if (key == "HAS_WIN") {
-    if (!entry.flag()) {
-      options.global_window = false;
-      fabric["Window"] = "1000000000000";
-    }
+    windows = entry.flag();
   } else if (key == "VAR_WIN") {
     for (const char* name : {"dcqcn", "timely", "dctcp"}) {
       attributes[name]["ScaleWindow"] = entry.flag() ? "true" : "false";
@@ -202,12 +204,13 @@ bool Conf::apply(const Entry& entry) {
   } else if (key == "ACK_HIGH_PRIO") {
     fabric["AckHighPriority"] = entry.flag() ? "true" : "false";
   } else if (key == "BUFFER_SIZE") {
-    fabric["Buffer"] = fmt::format("{}", std::floor(entry.number(1, 1e6)) * 1048576);
+    fabric["Buffer"] = fmt::format("{}", entry.whole(1, 1e6) * 1048576);
   } else if (key == "LINK_DOWN") {
     // Microseconds after two seconds, and the two nodes; none of it where all are 0.
     const double after = entry.number(0, 1e12, 0);
-    const auto a = static_cast<std::int32_t>(entry.number(0, 1e9, 1));
-    const auto b = static_cast<std::int32_t>(entry.number(0, 1e9, 2));
+    const auto a = static_cast<std::int32_t>(entry.whole(0, 1e9, 1));
+    const auto b = static_cast<std::int32_t>(entry.whole(0, 1e9, 2));
+    options.faults.clear();  // of two such lines the last holds
     if (a != b) {
       const Time when = Time::us(2000000) + Time::ps(std::llround(after * 1e6));
       options.faults.push_back({NodeId(a), NodeId(b), when, Time::max(), 1});
@@ -232,7 +235,11 @@ void Conf::finish() {
   static const std::map<int, std::string> modes = {
       {1, "dcqcn"}, {3, "hpcc"}, {7, "timely"}, {8, "dctcp"}, {10, "hpcc"}};
   const auto found = modes.find(mode);
-  options.congestion = found == modes.end() ? "none" : found->second;
+  const std::string congestion = found == modes.end() ? "none" : found->second;
+  if (congestion != options.congestion) {
+    options.congestion = congestion;
+    options.congestion_attributes.clear();
+  }
   if (found == modes.end() && mode != 0) {
     warnings.add(
         fmt::format("CC_MODE {} is no congestion control of SimAI's (1, 3, 7, 8, 10): "
@@ -247,18 +254,24 @@ void Conf::finish() {
       warnings.add(setting + " is not modelled: HPCC reacts to each ACK, by its largest link");
     }
   }
+  if (!windows) {
+    options.global_window = false;
+    options.fabric["Window"] = "1000000000000";
+  }
   options.fabric["Ecn"] = marking ? "true" : "false";
-  options.congestion_attributes = attributes[options.congestion];
+  for (const auto& [name, value] : attributes[options.congestion]) {
+    options.congestion_attributes[name] = value;
+  }
   ecn.apply(options);
+  take_ack_bytes(options);
 }
 
 }  // namespace
 
 void apply_simai_conf(std::string_view text, const std::string& file, PacketOptions& options,
                       Warnings& warnings) {
-  Conf conf{options, warnings, {}, 1, true, {}, {}};
+  Conf conf{options, warnings};
   std::size_t number = 0;
-  // The packet's size is known first: ACK intervals are given in bytes.
   std::vector<Entry> entries;
   for (const std::string_view line : split(text, '\n')) {
     ++number;
@@ -267,8 +280,6 @@ void apply_simai_conf(std::string_view text, const std::string& file, PacketOpti
       entries.emplace_back(std::move(words), file, number);
     }
   }
-  std::stable_partition(entries.begin(), entries.end(),
-                        [](const Entry& entry) { return entry.key() == "PACKET_PAYLOAD_SIZE"; });
   std::size_t known = 0;
   for (const Entry& entry : entries) {
     if (conf.apply(entry)) {

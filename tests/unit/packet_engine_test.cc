@@ -300,6 +300,23 @@ TEST(PacketEngine, KnowsWhetherItRunsByChance) {
   EXPECT_TRUE(PacketEngine(topology, options_here()).runs_by_chance());
 }
 
+// A packet of ten is lost, so that some come twice and are confirmed twice: the second time when
+// the pair, which each message has of its own, is finished already.
+TEST(PacketEngine, LosesPacketsOfPairsOfOneMessage) {
+  const Topology topology = testing::star(3);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    PacketOptions options = simai_packet_options();
+    options.program = options_here().program;
+    options.fabric["LossRate"] = "0.1";
+    options.seed = seed;
+    PacketEngine engine(topology, options);
+    for (std::uint64_t tag = 0; tag < 12; ++tag) {
+      engine.start({NodeId(tag % 2), NodeId(2), Bytes(200'000), Time(), 0, tag});
+    }
+    EXPECT_EQ(testing::outcomes(testing::run_to_end(engine)).size(), 12U) << seed;
+  }
+}
+
 TEST(PacketEngine, StopsAtTheLimitAndGoesOn) {
   const Topology topology = testing::star(2);
   PacketEngine engine(topology, options_here());

@@ -51,6 +51,41 @@ TEST(SimaiConf, ReadsSizesRatesAndMaps) {
   EXPECT_EQ(warnings.total(), 0);
 }
 
+TEST(SimaiConf, LeavesWhatItDoesNotName) {
+  Warnings warnings;
+  PacketOptions options = simai_packet_options();
+  apply_simai_conf("RP_TIMER 300\n", "a.conf", options, warnings);
+  EXPECT_EQ(options.congestion_attributes.at("IncreaseInterval"), "300us");
+  EXPECT_EQ(options.congestion_attributes.at("AlphaInterval"), "1us");  // SimAI's, as before
+  apply_simai_conf("CC_MODE 3\nU_TARGET 0.9\n", "a.conf", options, warnings);
+  EXPECT_EQ(options.congestion, "hpcc");
+  EXPECT_EQ(options.congestion_attributes, (std::map<std::string, std::string>{{"Target", "0.9"}}));
+}
+
+TEST(SimaiConf, OfTwoLinesTheLastHolds) {
+  EXPECT_FALSE(read("HAS_WIN 0\nHAS_WIN 1\n").fabric.contains("Window"));
+  EXPECT_TRUE(read("HAS_WIN 1\nHAS_WIN 0\n").fabric.contains("Window"));
+  EXPECT_TRUE(read("LINK_DOWN 200 2 4\nLINK_DOWN 0 0 0\n").faults.empty());
+}
+
+TEST(SimaiConf, IntervalsAreAboveZeroAndCountsWhole) {
+  EXPECT_THAT(error_of("ALPHA_RESUME_INTERVAL 0\n"), HasSubstr("ALPHA_RESUME_INTERVAL: '0'"));
+  EXPECT_THAT(error_of("CC_MODE 1.9\n"), HasSubstr("a whole number from 0 to 1000"));
+  EXPECT_THAT(error_of("ENABLE_QCN 0.5\n"), HasSubstr("a whole number from 0 to 1"));
+}
+
+// An ACK interval is in bytes: packets of another size, other intervals.
+TEST(SimaiConf, AckIntervalsFollowThePacketsSize) {
+  PacketOptions options = read("L2_ACK_INTERVAL 9000\n");
+  EXPECT_EQ(options.fabric.at("AckInterval"), "1");  // of SimAI's 9000 B
+  options.fabric["Payload"] = "1000";
+  take_ack_bytes(options);
+  EXPECT_EQ(options.fabric.at("AckInterval"), "9");
+  options.fabric.erase("Payload");
+  take_ack_bytes(options);
+  EXPECT_EQ(options.fabric.at("AckInterval"), "3");  // of the fabric's own 4096 B
+}
+
 // The keys of the SimAI.conf that comes with SimAI, on the flow engine: all of them mean something
 // there or change nothing.
 TEST(SimaiConf, TheFlowEngineTakesAllKeys) {
