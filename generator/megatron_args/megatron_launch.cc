@@ -81,6 +81,7 @@ MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& f
                       file, loose.front().line));
     }
     launch.line_ = command->line;
+    launch.slurm_tasks_ = command->slurm_tasks;
     const std::size_t program = program_of(command->words);
     const bool named = program < command->words.size();
     if (named) {
@@ -269,11 +270,7 @@ std::optional<std::int64_t> MegatronLaunch::processes() const {
   }
   const bool slurm = std::ranges::any_of(
       launcher_, [](const ShellWord& word) { return word.text.ends_with("srun"); });
-  const auto tasks = variables_.values.find("SLURM_NTASKS");
-  if (slurm && tasks != variables_.values.end() && !tasks->second.items.empty()) {
-    return to_int(tasks->second.items.front().text);
-  }
-  return std::nullopt;
+  return slurm ? to_int(slurm_tasks_) : std::nullopt;
 }
 
 std::vector<std::string> MegatronLaunch::unread() const {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -283,31 +285,44 @@ class Reader {
     if (!active || words.empty()) {
       return true;
     }
-    std::size_t k = 0;
     static constexpr auto kDeclare =
         std::to_array<std::string_view>({"export", "declare", "local", "readonly", "typeset"});
-    const bool declares = std::ranges::find(kDeclare, words[0].text) != kDeclare.end();
-    k += declares ? 1 : 0;
-    for (; k < words.size(); ++k) {
-      if (!assign(words[k]) && !declares) {
-        break;
-      }
+    const auto declares = [&](std::size_t k) {
+      return std::ranges::find(kDeclare, words[k].text) != kDeclare.end();
+    };
+    std::size_t k = 0;
+    while (k < words.size() && !declares(k) && name_of(words[k])) {
+      ++k;
     }
-    return k < words.size() ? ordinary(std::span(words).subspan(k)) : Answer(true);
+    if (k < words.size() && !declares(k)) {
+      return ordinary(std::span(words).subspan(k), std::span(words).first(k));
+    }
+    for (const ShellToken& word : words) {
+      assign(word);
+    }
+    return true;
   }
 
-  /// NAME=value, NAME+=value, NAME=( … ). Says whether the token is one.
-  bool assign(const ShellToken& token) {
+  /// The name in NAME=value, NAME+=value and NAME=( … ).
+  static std::optional<std::string> name_of(const ShellToken& token) {
+    std::string name = token.text.substr(0, token.text.find('='));
+    if (name.size() == token.text.size()) {
+      return std::nullopt;
+    }
+    if (name.ends_with('+')) {
+      name.pop_back();
+    }
+    return is_shell_name(name) ? std::optional(std::move(name)) : std::nullopt;
+  }
+
+  void assign(const ShellToken& token) {
     ShellVariables& variables = script_.variables;
+    const std::optional<std::string> name = name_of(token);
+    if (!name) {
+      return;
+    }
     const std::size_t equals = token.text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return false;
-    }
     const bool more = token.text[equals - 1] == '+';
-    const std::string name = token.text.substr(0, equals - (more ? 1 : 0));
-    if (!is_shell_name(name)) {
-      return false;
-    }
     if (token.kind == Kind::kArray) {
       std::vector<ShellWord> items;
       for (const ShellToken& element : token.elements) {
@@ -315,25 +330,25 @@ class Reader {
           items.push_back(std::move(word));
         }
       }
-      ShellVariables::Value& value = variables.values[name];
+      ShellVariables::Value& value = variables.values[*name];
       if (!more) {
         value.items.clear();
       }
       value.array = true;
       value.items.insert(value.items.end(), items.begin(), items.end());
-      return true;
+      return;
     }
     const std::string text =
         expand_text(std::string_view(token.text).substr(equals + 1), token.line, file_, variables);
     if (more) {
-      variables.append(name, text, token.line);
+      variables.append(*name, text, token.line);
     } else {
-      variables.set(name, text, token.line);
+      variables.set(*name, text, token.line);
     }
-    return true;
   }
 
-  Answer ordinary(std::span<const ShellToken> words) {
+  /// `own`: assignments before the command, which hold for it alone.
+  Answer ordinary(std::span<const ShellToken> words, std::span<const ShellToken> own) {
     const std::string& name = words[0].text;
     if (name == "[" || name == "test") {
       const bool bracket = name == "[" && words.back().text == "]";
@@ -371,8 +386,35 @@ class Reader {
         command.words.push_back(std::move(each));
       }
     }
-    keep(std::move(command));
+    if (command.words.empty()) {  // then they stay
+      std::ranges::for_each(own, [&](const ShellToken& token) { assign(token); });
+    } else if (own.empty()) {
+      keep(std::move(command));
+    } else {
+      with(own, [&] { keep(std::move(command)); });
+    }
     return true;
+  }
+
+  /// Does `what` while the assignments `own` hold.
+  template <class What>
+  void with(std::span<const ShellToken> own, const What& what) {
+    std::map<std::string, std::optional<ShellVariables::Value>> before;
+    auto& values = script_.variables.values;
+    for (const ShellToken& token : own) {
+      const std::string name = *name_of(token);
+      const auto found = values.find(name);
+      before.try_emplace(name, found == values.end() ? std::nullopt : std::optional(found->second));
+      assign(token);
+    }
+    what();
+    for (auto& [name, value] : before) {
+      if (value) {
+        values.insert_or_assign(name, *std::move(value));
+      } else if (const auto found = values.find(name); found != values.end()) {
+        values.erase(found);
+      }
+    }
   }
 
   /// Looks into `eval` and `bash -c`.
@@ -401,6 +443,10 @@ class Reader {
       }
     }
     words.insert(words.begin(), launcher_.begin(), launcher_.end());
+    const auto tasks = script_.variables.values.find("SLURM_NTASKS");
+    if (tasks != script_.variables.values.end() && !tasks->second.items.empty()) {
+      command.slurm_tasks = tasks->second.items.front().text;
+    }
     script_.commands.push_back(std::move(command));
   }
 

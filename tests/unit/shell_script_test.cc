@@ -51,10 +51,20 @@ TEST(ShellScript, PutsVariablesIn) {
   EXPECT_THAT(words_of("A=; run ${A:-8} x${A-9}x ${A:+y} z${A}"),
               ElementsAre("run", "8", "xx", "z"));
   EXPECT_THAT(words_of("B=${A:=5}; run $A $B"), ElementsAre("run", "5", "5"));
-  EXPECT_THAT(words_of("A=1 run\nexport B=2 C=3\ndeclare -i D=4; run $A$B$C$D"),
+  EXPECT_THAT(words_of("A=1\nrun\nexport B=2 C=3\ndeclare -i D=4; run $A$B$C$D"),
               ElementsAre("run", "run", "1234"));
   EXPECT_THAT(words_of("A=a; A+=b; run $A ${#A}"), ElementsAre("run", "ab", "2"));
   EXPECT_THAT(words_of("A=1; unset A; run ${A:-gone}"), ElementsAre("run", "gone"));
+}
+
+TEST(ShellScript, AnAssignmentBeforeACommandHoldsForItAlone) {
+  EXPECT_THAT(words_of("A=2\nA=4 run $A\nrun $A"), ElementsAre("run", "2", "run", "2"));
+  EXPECT_THAT(words_of("A=4 run ${A:-no}\nrun ${A:-no}"), ElementsAre("run", "no", "run", "no"));
+  EXPECT_THAT(words_of("A=4 B=$A bash -c 'run $A $B'; run ${B:-no}"),
+              ElementsAre("run", "4", "4", "run", "no"));
+  EXPECT_THAT(words_of("A=1; A=4 eval 'run $A'; run $A"), ElementsAre("run", "4", "run", "1"));
+  EXPECT_THAT(words_of("E=; A=4 $E; run $A"), ElementsAre("run", "4"));  // no command is left
+  EXPECT_THAT(words_of("A=4 export B=2; run $B"), ElementsAre("run", "2"));
 }
 
 TEST(ShellScript, AStarInQuotesIsOneWord) {
