@@ -22,6 +22,7 @@ namespace {
 
 using Kind = ShellToken::Kind;
 using Answer = std::optional<bool>;
+using Values = decltype(ShellVariables::values);
 using Words = std::initializer_list<std::string_view>;
 
 constexpr std::size_t kMaxText = std::size_t{1} << 20;
@@ -134,25 +135,47 @@ class Reader {
     const std::size_t line = here().line;
     const std::string open = here().text;
     ++at_;
+    std::optional<Values> before;  // a subshell's variables end with it
+    if (end == ")" && active) {
+      std::size_t characters = 0;
+      for (const auto& [name, value] : script_.variables.values) {
+        for (const ShellWord& item : value.items) {
+          characters += name.size() + item.text.size();
+        }
+      }
+      script_.variables.spend(characters, file_, line);
+      before = script_.variables.values;
+    }
     const Answer answer = list({end}, active);
+    if (before) {
+      script_.variables.values = *std::move(before);
+    }
     expect(end, open, line);
     return answer;
   }
 
   Answer branch(bool active) {
     const std::size_t line = here().line;
+    const int forgets = forgets_;
     bool open = active;  // no branch was taken yet
     bool first = true;
     while (first || at_word("elif")) {
       first = false;
       const std::size_t condition_line = here().line;
       ++at_;
+      needs_output_ = false;
       const Answer condition = list({"then"}, open);
       expect("then", "if", line);
-      if (open && !condition) {
+      const bool taken = open && condition == true;
+      if (open && !condition && needs_output_) {
+        warn(condition_line,
+             "this condition cannot be decided: its branches are left out, and what they set is "
+             "not known");
+        open = false;
+        ++forgets_;
+      } else if (open && !condition) {
         warn(condition_line, "this condition cannot be decided: its branch is left out");
       }
-      const bool taken = open && condition == true;
       list({"elif", "else", "fi"}, taken);
       open = open && !taken;
     }
@@ -161,11 +184,13 @@ class Reader {
       list({"fi"}, open);
     }
     expect("fi", "if", line);
+    forgets_ = forgets;
     return true;
   }
 
   Answer selection(bool active) {
     const std::size_t line = here().line;
+    const int forgets = forgets_;
     ++at_;
     if (at_ >= tokens_.size()) {
       expect("esac", "case", line);
@@ -176,7 +201,9 @@ class Reader {
     skip_separators();
     expect("in", "case", line);
     if (active && !subject) {
-      warn(line, "what this 'case' looks at is not known: it is left out");
+      warn(line,
+           "what this 'case' looks at is not known: it is left out, and what it sets is not known");
+      ++forgets_;
     }
     bool open = active && subject.has_value();
     skip_separators();
@@ -199,6 +226,7 @@ class Reader {
       skip_separators();
     }
     expect("esac", "case", line);
+    forgets_ = forgets;
     return true;
   }
 
@@ -248,7 +276,23 @@ class Reader {
     }
     expect("]]", "[[", line);
     const std::span words(tokens_.data() + begin, at_ - 1 - begin);
-    return active ? shell_test(words, file_, script_.variables) : Answer();
+    return active ? test(words) : Answer();
+  }
+
+  /// Notes whether the answer is missing for a value that is not known; a test of files alone
+  /// counts as false.
+  Answer test(std::span<const ShellToken> words) {
+    const Answer answer = shell_test(words, file_, script_.variables);
+    if (!answer) {
+      bool of_a_file = false;
+      for (const ShellToken& word : words) {
+        const std::string text = expand_text(word.text, word.line, file_, script_.variables);
+        needs_output_ = needs_output_ || (!of_a_file && !script_.variables.as_condition(text));
+        of_a_file =
+            word.text.size() == 2 && word.text[0] == '-' && word.text != "-z" && word.text != "-n";
+      }
+    }
+    return answer;
   }
 
   /// The tokens of a command up to its end; redirections are left out.
@@ -278,29 +322,49 @@ class Reader {
     return words;
   }
 
+  static bool declares(const ShellToken& word) {
+    static constexpr auto kDeclare =
+        std::to_array<std::string_view>({"export", "declare", "local", "readonly", "typeset"});
+    return std::ranges::find(kDeclare, word.text) != kDeclare.end();
+  }
+
   Answer simple(bool active) {
     const std::size_t before = at_;
     const std::vector<ShellToken> words = gather();
     at_ += at_ == before ? 1 : 0;
     if (!active || words.empty()) {
+      if (forgets_ > 0) {
+        forget(words);
+      }
       return true;
     }
-    static constexpr auto kDeclare =
-        std::to_array<std::string_view>({"export", "declare", "local", "readonly", "typeset"});
-    const auto declares = [&](std::size_t k) {
-      return std::ranges::find(kDeclare, words[k].text) != kDeclare.end();
-    };
     std::size_t k = 0;
-    while (k < words.size() && !declares(k) && name_of(words[k])) {
+    while (k < words.size() && !declares(words[k]) && name_of(words[k])) {
       ++k;
     }
-    if (k < words.size() && !declares(k)) {
+    if (k < words.size() && !declares(words[k])) {
       return ordinary(std::span(words).subspan(k), std::span(words).first(k));
     }
     for (const ShellToken& word : words) {
       assign(word);
     }
     return true;
+  }
+
+  /// What a command that may or may not run assigns is not known afterwards.
+  void forget(std::span<const ShellToken> words) {
+    for (const ShellToken& word : words) {
+      const std::optional<std::string> name = name_of(word);
+      if (!name && !declares(word)) {
+        return;  // a command: its assignments hold for it alone
+      }
+    }
+    for (const ShellToken& word : words) {
+      if (const std::optional<std::string> name = name_of(word)) {
+        ShellVariables& variables = script_.variables;
+        variables.set(*name, variables.mark({false, "$" + *name, word.line}), word.line);
+      }
+    }
   }
 
   /// The name in NAME=value, NAME+=value and NAME=( … ).
@@ -352,18 +416,31 @@ class Reader {
     const std::string& name = words[0].text;
     if (name == "[" || name == "test") {
       const bool bracket = name == "[" && words.back().text == "]";
-      return shell_test(words.subspan(1, words.size() - 1 - (bracket ? 1 : 0)), file_,
-                        script_.variables);
+      return test(words.subspan(1, words.size() - 1 - (bracket ? 1 : 0)));
     }
     if (name == "true" || name == ":") {
+      for (const ShellToken& word : words) {  // : ${NAME:=word}
+        expand_word(word.text, word.line, file_, script_.variables);
+      }
       return true;
     }
     if (name == "false") {
       return false;
     }
+    if (name.starts_with("((") && changes_variable(name)) {
+      change(std::string_view(name).substr(2, name.size() - 4), words[0].line);
+      return true;
+    }
+    if (name == "let") {
+      for (const ShellToken& word : words.subspan(1)) {
+        change(expand_text(word.text, word.line, file_, script_.variables), word.line);
+      }
+      return true;
+    }
     if (name.starts_with("((")) {
       const std::string text = expand_text("$" + name, words[0].line, file_, script_.variables);
       const std::optional<std::int64_t> value = to_int(text);
+      needs_output_ = needs_output_ || !value;
       return value ? Answer(*value != 0) : Answer();
     }
     if (name == "unset") {
@@ -394,6 +471,66 @@ class Reader {
       with(own, [&] { keep(std::move(command)); });
     }
     return true;
+  }
+
+  /// Whether (( … )) holds =, += and the like, ++ or --.
+  static bool changes_variable(std::string_view text) {
+    for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+      const char c = text[i], before = text[i - 1], next = text[i + 1];
+      const bool compares =
+          next == '=' || std::string_view("=!<>").find(before) != std::string_view::npos;
+      if ((c == '=' && !compares) || ((c == '+' || c == '-') && next == c)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// One of NAME=…, NAME+=… (also - * / %), NAME++, ++NAME, NAME--, --NAME; of anything else that
+  /// changes variables their values are not known afterwards.
+  void change(std::string_view text, std::size_t line) {
+    ShellVariables& variables = script_.variables;
+    text = trim(text);
+    const std::string_view bare = text;
+    std::string_view value, op;
+    if (text.ends_with("++") || text.ends_with("--")) {
+      op = text.substr(text.size() - 1);
+      text.remove_suffix(2);
+      value = "1";
+    } else if (text.starts_with("++") || text.starts_with("--")) {
+      op = text.substr(0, 1);
+      text.remove_prefix(2);
+      value = "1";
+    } else if (const std::size_t equals = text.find('='); equals != std::string_view::npos) {
+      value = text.substr(equals + 1);
+      text = text.substr(0, equals);
+      if (!text.empty() && std::string_view("+-*/%").find(text.back()) != std::string_view::npos) {
+        op = text.substr(text.size() - 1);
+        text.remove_suffix(1);
+      }
+    }
+    const std::string name(trim(text));
+    if (is_shell_name(name) && !value.empty() && !value.starts_with('=') &&
+        !changes_variable(fmt::format(" {} ", value)) &&
+        value.find(',') == std::string_view::npos) {
+      const std::string sum = op.empty() ? fmt::format("$(({}))", value)
+                                         : fmt::format("$((${{{}:-0}} {} ({})))", name, op, value);
+      variables.set(name, expand_text(sum, line, file_, variables), line);
+      return;
+    }
+    warn(line, fmt::format("'{}' is not worked out: its variables are not known", printable(bare)));
+    std::string letters(bare);
+    std::ranges::replace_if(
+        letters,
+        [](char c) {
+          return !is_shell_name(std::string{'_', c});
+        },
+        ' ');
+    for (const std::string_view word : split_blanks(letters)) {
+      if (is_shell_name(word)) {
+        variables.set(word, variables.mark({false, fmt::format("${}", word), line}), line);
+      }
+    }
   }
 
   /// Does `what` while the assignments `own` hold.
@@ -464,6 +601,8 @@ class Reader {
   std::vector<ShellWord> launcher_;
   int depth_;
   std::size_t at_ = 0;
+  bool needs_output_ = false;  ///< the condition being read holds a value that is not known
+  int forgets_ = 0;            ///< above 0: what left-out commands assign is not known
 };
 
 }  // namespace
