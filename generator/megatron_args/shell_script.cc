@@ -76,7 +76,7 @@ class Reader {
       throw Error("commands are nested too deeply").at(file_, tokens_.empty() ? 1 : here().line);
     }
     Answer answer = true;
-    bool run_next = active;
+    bool run_next = active, chained = false;
     while (at_ < tokens_.size() && !at_end_of(ends)) {
       if (here().kind == Kind::kOperator) {
         const std::string& op = here().text;
@@ -89,11 +89,17 @@ class Reader {
         }
         // && and || look at the answer so far; an unknown one runs neither.
         run_next = active && (op == "&&" ? answer == true : op == "||" ? answer == false : true);
+        chained = op == "&&" || op == "||";
         ++at_;
         continue;
       }
+      const int forgets = forgets_;
+      forgets_ += active && chained && !answer && needs_output_ ? 1 : 0;
+      needs_output_ = needs_output_ && chained;
       const Answer one = command(run_next);
       answer = run_next ? one : answer;
+      chained = false;
+      forgets_ = forgets;
     }
     --depth_;
     return answer;
@@ -146,7 +152,10 @@ class Reader {
       script_.variables.spend(characters, file_, line);
       before = script_.variables.values;
     }
+    const int forgets = forgets_;
+    forgets_ = end == ")" ? 0 : forgets_;
     const Answer answer = list({end}, active);
+    forgets_ = forgets;
     if (before) {
       script_.variables.values = *std::move(before);
     }
@@ -353,6 +362,14 @@ class Reader {
 
   /// What a command that may or may not run assigns is not known afterwards.
   void forget(std::span<const ShellToken> words) {
+    if (!words.empty() && (words[0].text == "let" || words[0].text.starts_with("(("))) {
+      for (const ShellToken& word : words) {
+        if (changes_variable(fmt::format(" {} ", word.text))) {
+          forget_names(word.text, word.line);
+        }
+      }
+      return;
+    }
     for (const ShellToken& word : words) {
       const std::optional<std::string> name = name_of(word);
       if (!name && !declares(word)) {
@@ -479,7 +496,9 @@ class Reader {
       const char c = text[i], before = text[i - 1], next = text[i + 1];
       const bool compares =
           next == '=' || std::string_view("=!<>").find(before) != std::string_view::npos;
-      if ((c == '=' && !compares) || ((c == '+' || c == '-') && next == c)) {
+      const bool shifts =
+          c == '=' && i > 1 && (before == '<' || before == '>') && text[i - 2] == before;
+      if (shifts || (c == '=' && !compares) || ((c == '+' || c == '-') && next == c)) {
         return true;
       }
     }
@@ -519,14 +538,19 @@ class Reader {
       return;
     }
     warn(line, fmt::format("'{}' is not worked out: its variables are not known", printable(bare)));
-    std::string letters(bare);
+    forget_names(std::string(bare), line);
+  }
+
+  /// The values of the names in `text` are not known afterwards.
+  void forget_names(std::string text, std::size_t line) {
+    ShellVariables& variables = script_.variables;
     std::ranges::replace_if(
-        letters,
+        text,
         [](char c) {
           return !is_shell_name(std::string{'_', c});
         },
         ' ');
-    for (const std::string_view word : split_blanks(letters)) {
+    for (const std::string_view word : split_blanks(text)) {
       if (is_shell_name(word)) {
         variables.set(word, variables.mark({false, fmt::format("${}", word), line}), line);
       }

@@ -147,6 +147,10 @@ TEST(ShellScript, WhatAnUndecidedBranchSetsIsNotKnown) {
   EXPECT_FALSE(is_known("A=0; if [ $(f) = 1 ]; then B=1; elif true; then A=2; fi; run $A"));
   EXPECT_FALSE(is_known("N=$(f)\nif (( N > 1 )); then run a; else export A=2; fi; run $A"));
   EXPECT_FALSE(is_known("case $(f) in a) A=(1);; *) A=2;; esac; run $A"));
+  EXPECT_FALSE(is_known("A=0; if [ $(f) = 1 ]; then ((A++)); fi; run $A"));
+  EXPECT_FALSE(is_known("A=0; [ $(f) = 1 ] && A=1; run $A"));
+  EXPECT_TRUE(is_known("A=0; [ $(f) = 1 ] && B=1; [ -f x ] && A=1; run $A"));
+  EXPECT_TRUE(is_known("A=0; if [ $(f) = 1 ]; then ( A=1 ); fi; run $A"));
   EXPECT_TRUE(is_known("A=0; if [[ $(f) == 1 ]]; then B=1; else A=2 run; fi; A+=1; run $A"));
   EXPECT_TRUE(is_known("if true; then A=1; elif [ $(f) = 1 ]; then A=2; fi; run $A"));
   EXPECT_TRUE(is_known("if [ -d $(f) ]; then A=1; else A=2; fi; run $A"));  // a file: as if absent
