@@ -81,6 +81,7 @@ MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& f
                       file, loose.front().line));
     }
     launch.line_ = command->line;
+    launch.slurm_tasks_ = command->slurm_tasks;
     const std::size_t program = program_of(command->words);
     const bool named = program < command->words.size();
     if (named) {
@@ -218,11 +219,16 @@ std::optional<std::int64_t> MegatronLaunch::launcher_count(std::string_view name
   for (std::size_t i = 0; i < launcher_.size(); ++i) {
     const std::string& word = launcher_[i].text;
     const std::size_t equals = word.find('=');
-    if (word[0] != '-' || flag_name(std::string_view(word).substr(0, equals)) != name) {
+    const bool glued = name.size() == 1 && word.size() > 2 && word[0] == '-' &&
+                       word[1] == name[0] &&
+                       word.find_first_not_of("0123456789", 2) == std::string::npos;  // -n16
+    if (word[0] != '-' || (!glued && flag_name(std::string_view(word).substr(0, equals)) != name)) {
       continue;
     }
     ShellWord value = launcher_[i];
-    if (equals != std::string::npos) {
+    if (glued) {
+      value.text = word.substr(2);
+    } else if (equals != std::string::npos) {
       value.text = word.substr(equals + 1);
     } else if (i + 1 < launcher_.size()) {
       value = launcher_[i + 1];
@@ -269,11 +275,7 @@ std::optional<std::int64_t> MegatronLaunch::processes() const {
   }
   const bool slurm = std::ranges::any_of(
       launcher_, [](const ShellWord& word) { return word.text.ends_with("srun"); });
-  const auto tasks = variables_.values.find("SLURM_NTASKS");
-  if (slurm && tasks != variables_.values.end() && !tasks->second.items.empty()) {
-    return to_int(tasks->second.items.front().text);
-  }
-  return std::nullopt;
+  return slurm ? to_int(slurm_tasks_) : std::nullopt;
 }
 
 std::vector<std::string> MegatronLaunch::unread() const {

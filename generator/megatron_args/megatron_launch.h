@@ -61,6 +61,7 @@ class MegatronLaunch {
   std::optional<std::int64_t> launcher_count(std::string_view name) const;
 
   std::string file_, program_;
+  std::string slurm_tasks_;  ///< $SLURM_NTASKS
   std::size_t line_ = 0;
   std::map<std::string, Flag, std::less<>> flags_;
   std::vector<ShellWord> launcher_;

@@ -151,13 +151,19 @@ class Lexer {
   }
 
   bool command_begins() const {
-    return tokens_.empty() || (tokens_.back().kind == ShellToken::Kind::kOperator &&
-                               tokens_.back().text != ">" && tokens_.back().text != "<");
+    static constexpr auto kBefore = std::to_array<std::string_view>(
+        {"if", "elif", "while", "until", "then", "else", "do", "{", "!"});
+    if (tokens_.empty()) {
+      return true;
+    }
+    const std::string& last = tokens_.back().text;
+    return tokens_.back().kind == ShellToken::Kind::kOperator
+               ? last != ">" && last != "<"
+               : std::find(kBefore.begin(), kBefore.end(), last) != kBefore.end();
   }
 
   void next() {
-    if (starts("((") && (command_begins() || tokens_.back().text == "if" ||
-                         tokens_.back().text == "while" || tokens_.back().text == "elif")) {
+    if (starts("((") && command_begins()) {
       const std::size_t line = line_, begin = at_;
       at_ = skip_bracket(text_, at_, '(', ')', file_, line_, 0);
       tokens_.push_back(

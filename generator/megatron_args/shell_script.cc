@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +22,7 @@ namespace {
 
 using Kind = ShellToken::Kind;
 using Answer = std::optional<bool>;
+using Values = decltype(ShellVariables::values);
 using Words = std::initializer_list<std::string_view>;
 
 constexpr std::size_t kMaxText = std::size_t{1} << 20;
@@ -73,7 +76,7 @@ class Reader {
       throw Error("commands are nested too deeply").at(file_, tokens_.empty() ? 1 : here().line);
     }
     Answer answer = true;
-    bool run_next = active;
+    bool run_next = active, chained = false;
     while (at_ < tokens_.size() && !at_end_of(ends)) {
       if (here().kind == Kind::kOperator) {
         const std::string& op = here().text;
@@ -86,11 +89,17 @@ class Reader {
         }
         // && and || look at the answer so far; an unknown one runs neither.
         run_next = active && (op == "&&" ? answer == true : op == "||" ? answer == false : true);
+        chained = op == "&&" || op == "||";
         ++at_;
         continue;
       }
+      const int forgets = forgets_;
+      forgets_ += active && chained && !answer && needs_output_ ? 1 : 0;
+      needs_output_ = needs_output_ && chained;
       const Answer one = command(run_next);
       answer = run_next ? one : answer;
+      chained = false;
+      forgets_ = forgets;
     }
     --depth_;
     return answer;
@@ -132,25 +141,50 @@ class Reader {
     const std::size_t line = here().line;
     const std::string open = here().text;
     ++at_;
+    std::optional<Values> before;  // a subshell's variables end with it
+    if (end == ")" && active) {
+      std::size_t characters = 0;
+      for (const auto& [name, value] : script_.variables.values) {
+        for (const ShellWord& item : value.items) {
+          characters += name.size() + item.text.size();
+        }
+      }
+      script_.variables.spend(characters, file_, line);
+      before = script_.variables.values;
+    }
+    const int forgets = forgets_;
+    forgets_ = end == ")" ? 0 : forgets_;
     const Answer answer = list({end}, active);
+    forgets_ = forgets;
+    if (before) {
+      script_.variables.values = *std::move(before);
+    }
     expect(end, open, line);
     return answer;
   }
 
   Answer branch(bool active) {
     const std::size_t line = here().line;
+    const int forgets = forgets_;
     bool open = active;  // no branch was taken yet
     bool first = true;
     while (first || at_word("elif")) {
       first = false;
       const std::size_t condition_line = here().line;
       ++at_;
+      needs_output_ = false;
       const Answer condition = list({"then"}, open);
       expect("then", "if", line);
-      if (open && !condition) {
+      const bool taken = open && condition == true;
+      if (open && !condition && needs_output_) {
+        warn(condition_line,
+             "this condition cannot be decided: its branches are left out, and what they set is "
+             "not known");
+        open = false;
+        ++forgets_;
+      } else if (open && !condition) {
         warn(condition_line, "this condition cannot be decided: its branch is left out");
       }
-      const bool taken = open && condition == true;
       list({"elif", "else", "fi"}, taken);
       open = open && !taken;
     }
@@ -159,11 +193,13 @@ class Reader {
       list({"fi"}, open);
     }
     expect("fi", "if", line);
+    forgets_ = forgets;
     return true;
   }
 
   Answer selection(bool active) {
     const std::size_t line = here().line;
+    const int forgets = forgets_;
     ++at_;
     if (at_ >= tokens_.size()) {
       expect("esac", "case", line);
@@ -174,7 +210,9 @@ class Reader {
     skip_separators();
     expect("in", "case", line);
     if (active && !subject) {
-      warn(line, "what this 'case' looks at is not known: it is left out");
+      warn(line,
+           "what this 'case' looks at is not known: it is left out, and what it sets is not known");
+      ++forgets_;
     }
     bool open = active && subject.has_value();
     skip_separators();
@@ -197,6 +235,7 @@ class Reader {
       skip_separators();
     }
     expect("esac", "case", line);
+    forgets_ = forgets;
     return true;
   }
 
@@ -246,7 +285,23 @@ class Reader {
     }
     expect("]]", "[[", line);
     const std::span words(tokens_.data() + begin, at_ - 1 - begin);
-    return active ? shell_test(words, file_, script_.variables) : Answer();
+    return active ? test(words) : Answer();
+  }
+
+  /// Notes whether the answer is missing for a value that is not known; a test of files alone
+  /// counts as false.
+  Answer test(std::span<const ShellToken> words) {
+    const Answer answer = shell_test(words, file_, script_.variables);
+    if (!answer) {
+      bool of_a_file = false;
+      for (const ShellToken& word : words) {
+        const std::string text = expand_text(word.text, word.line, file_, script_.variables);
+        needs_output_ = needs_output_ || (!of_a_file && !script_.variables.as_condition(text));
+        of_a_file =
+            word.text.size() == 2 && word.text[0] == '-' && word.text != "-z" && word.text != "-n";
+      }
+    }
+    return answer;
   }
 
   /// The tokens of a command up to its end; redirections are left out.
@@ -276,38 +331,79 @@ class Reader {
     return words;
   }
 
+  static bool declares(const ShellToken& word) {
+    static constexpr auto kDeclare =
+        std::to_array<std::string_view>({"export", "declare", "local", "readonly", "typeset"});
+    return std::ranges::find(kDeclare, word.text) != kDeclare.end();
+  }
+
   Answer simple(bool active) {
     const std::size_t before = at_;
     const std::vector<ShellToken> words = gather();
     at_ += at_ == before ? 1 : 0;
     if (!active || words.empty()) {
+      if (forgets_ > 0) {
+        forget(words);
+      }
       return true;
     }
     std::size_t k = 0;
-    static constexpr auto kDeclare =
-        std::to_array<std::string_view>({"export", "declare", "local", "readonly", "typeset"});
-    const bool declares = std::ranges::find(kDeclare, words[0].text) != kDeclare.end();
-    k += declares ? 1 : 0;
-    for (; k < words.size(); ++k) {
-      if (!assign(words[k]) && !declares) {
-        break;
-      }
+    while (k < words.size() && !declares(words[k]) && name_of(words[k])) {
+      ++k;
     }
-    return k < words.size() ? ordinary(std::span(words).subspan(k)) : Answer(true);
+    if (k < words.size() && !declares(words[k])) {
+      return ordinary(std::span(words).subspan(k), std::span(words).first(k));
+    }
+    for (const ShellToken& word : words) {
+      assign(word);
+    }
+    return true;
   }
 
-  /// NAME=value, NAME+=value, NAME=( … ). Says whether the token is one.
-  bool assign(const ShellToken& token) {
+  /// What a command that may or may not run assigns is not known afterwards.
+  void forget(std::span<const ShellToken> words) {
+    if (!words.empty() && (words[0].text == "let" || words[0].text.starts_with("(("))) {
+      for (const ShellToken& word : words) {
+        if (changes_variable(fmt::format(" {} ", word.text))) {
+          forget_names(word.text, word.line);
+        }
+      }
+      return;
+    }
+    for (const ShellToken& word : words) {
+      const std::optional<std::string> name = name_of(word);
+      if (!name && !declares(word)) {
+        return;  // a command: its assignments hold for it alone
+      }
+    }
+    for (const ShellToken& word : words) {
+      if (const std::optional<std::string> name = name_of(word)) {
+        ShellVariables& variables = script_.variables;
+        variables.set(*name, variables.mark({false, "$" + *name, word.line}), word.line);
+      }
+    }
+  }
+
+  /// The name in NAME=value, NAME+=value and NAME=( … ).
+  static std::optional<std::string> name_of(const ShellToken& token) {
+    std::string name = token.text.substr(0, token.text.find('='));
+    if (name.size() == token.text.size()) {
+      return std::nullopt;
+    }
+    if (name.ends_with('+')) {
+      name.pop_back();
+    }
+    return is_shell_name(name) ? std::optional(std::move(name)) : std::nullopt;
+  }
+
+  void assign(const ShellToken& token) {
     ShellVariables& variables = script_.variables;
+    const std::optional<std::string> name = name_of(token);
+    if (!name) {
+      return;
+    }
     const std::size_t equals = token.text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return false;
-    }
     const bool more = token.text[equals - 1] == '+';
-    const std::string name = token.text.substr(0, equals - (more ? 1 : 0));
-    if (!is_shell_name(name)) {
-      return false;
-    }
     if (token.kind == Kind::kArray) {
       std::vector<ShellWord> items;
       for (const ShellToken& element : token.elements) {
@@ -315,40 +411,53 @@ class Reader {
           items.push_back(std::move(word));
         }
       }
-      ShellVariables::Value& value = variables.values[name];
+      ShellVariables::Value& value = variables.values[*name];
       if (!more) {
         value.items.clear();
       }
       value.array = true;
       value.items.insert(value.items.end(), items.begin(), items.end());
-      return true;
+      return;
     }
     const std::string text =
         expand_text(std::string_view(token.text).substr(equals + 1), token.line, file_, variables);
     if (more) {
-      variables.append(name, text, token.line);
+      variables.append(*name, text, token.line);
     } else {
-      variables.set(name, text, token.line);
+      variables.set(*name, text, token.line);
     }
-    return true;
   }
 
-  Answer ordinary(std::span<const ShellToken> words) {
+  /// `own`: assignments before the command, which hold for it alone.
+  Answer ordinary(std::span<const ShellToken> words, std::span<const ShellToken> own) {
     const std::string& name = words[0].text;
     if (name == "[" || name == "test") {
       const bool bracket = name == "[" && words.back().text == "]";
-      return shell_test(words.subspan(1, words.size() - 1 - (bracket ? 1 : 0)), file_,
-                        script_.variables);
+      return test(words.subspan(1, words.size() - 1 - (bracket ? 1 : 0)));
     }
     if (name == "true" || name == ":") {
+      for (const ShellToken& word : words) {  // : ${NAME:=word}
+        expand_word(word.text, word.line, file_, script_.variables);
+      }
       return true;
     }
     if (name == "false") {
       return false;
     }
+    if (name.starts_with("((") && changes_variable(name)) {
+      change(std::string_view(name).substr(2, name.size() - 4), words[0].line);
+      return true;
+    }
+    if (name == "let") {
+      for (const ShellToken& word : words.subspan(1)) {
+        change(expand_text(word.text, word.line, file_, script_.variables), word.line);
+      }
+      return true;
+    }
     if (name.starts_with("((")) {
       const std::string text = expand_text("$" + name, words[0].line, file_, script_.variables);
       const std::optional<std::int64_t> value = to_int(text);
+      needs_output_ = needs_output_ || !value;
       return value ? Answer(*value != 0) : Answer();
     }
     if (name == "unset") {
@@ -371,8 +480,102 @@ class Reader {
         command.words.push_back(std::move(each));
       }
     }
-    keep(std::move(command));
+    if (command.words.empty()) {  // then they stay
+      std::ranges::for_each(own, [&](const ShellToken& token) { assign(token); });
+    } else if (own.empty()) {
+      keep(std::move(command));
+    } else {
+      with(own, [&] { keep(std::move(command)); });
+    }
     return true;
+  }
+
+  /// Whether (( … )) holds =, += and the like, ++ or --.
+  static bool changes_variable(std::string_view text) {
+    for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+      const char c = text[i], before = text[i - 1], next = text[i + 1];
+      const bool compares =
+          next == '=' || std::string_view("=!<>").find(before) != std::string_view::npos;
+      const bool shifts =
+          c == '=' && i > 1 && (before == '<' || before == '>') && text[i - 2] == before;
+      if (shifts || (c == '=' && !compares) || ((c == '+' || c == '-') && next == c)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// One of NAME=…, NAME+=… (also - * / %), NAME++, ++NAME, NAME--, --NAME; of anything else that
+  /// changes variables their values are not known afterwards.
+  void change(std::string_view text, std::size_t line) {
+    ShellVariables& variables = script_.variables;
+    text = trim(text);
+    const std::string_view bare = text;
+    std::string_view value, op;
+    if (text.ends_with("++") || text.ends_with("--")) {
+      op = text.substr(text.size() - 1);
+      text.remove_suffix(2);
+      value = "1";
+    } else if (text.starts_with("++") || text.starts_with("--")) {
+      op = text.substr(0, 1);
+      text.remove_prefix(2);
+      value = "1";
+    } else if (const std::size_t equals = text.find('='); equals != std::string_view::npos) {
+      value = text.substr(equals + 1);
+      text = text.substr(0, equals);
+      if (!text.empty() && std::string_view("+-*/%").find(text.back()) != std::string_view::npos) {
+        op = text.substr(text.size() - 1);
+        text.remove_suffix(1);
+      }
+    }
+    const std::string name(trim(text));
+    if (is_shell_name(name) && !value.empty() && !value.starts_with('=') &&
+        !changes_variable(fmt::format(" {} ", value)) &&
+        value.find(',') == std::string_view::npos) {
+      const std::string sum = op.empty() ? fmt::format("$(({}))", value)
+                                         : fmt::format("$((${{{}:-0}} {} ({})))", name, op, value);
+      variables.set(name, expand_text(sum, line, file_, variables), line);
+      return;
+    }
+    warn(line, fmt::format("'{}' is not worked out: its variables are not known", printable(bare)));
+    forget_names(std::string(bare), line);
+  }
+
+  /// The values of the names in `text` are not known afterwards.
+  void forget_names(std::string text, std::size_t line) {
+    ShellVariables& variables = script_.variables;
+    std::ranges::replace_if(
+        text,
+        [](char c) {
+          return !is_shell_name(std::string{'_', c});
+        },
+        ' ');
+    for (const std::string_view word : split_blanks(text)) {
+      if (is_shell_name(word)) {
+        variables.set(word, variables.mark({false, fmt::format("${}", word), line}), line);
+      }
+    }
+  }
+
+  /// Does `what` while the assignments `own` hold.
+  template <class What>
+  void with(std::span<const ShellToken> own, const What& what) {
+    std::map<std::string, std::optional<ShellVariables::Value>> before;
+    auto& values = script_.variables.values;
+    for (const ShellToken& token : own) {
+      const std::string name = *name_of(token);
+      const auto found = values.find(name);
+      before.try_emplace(name, found == values.end() ? std::nullopt : std::optional(found->second));
+      assign(token);
+    }
+    what();
+    for (auto& [name, value] : before) {
+      if (value) {
+        values.insert_or_assign(name, *std::move(value));
+      } else if (const auto found = values.find(name); found != values.end()) {
+        values.erase(found);
+      }
+    }
   }
 
   /// Looks into `eval` and `bash -c`.
@@ -401,6 +604,10 @@ class Reader {
       }
     }
     words.insert(words.begin(), launcher_.begin(), launcher_.end());
+    const auto tasks = script_.variables.values.find("SLURM_NTASKS");
+    if (tasks != script_.variables.values.end() && !tasks->second.items.empty()) {
+      command.slurm_tasks = tasks->second.items.front().text;
+    }
     script_.commands.push_back(std::move(command));
   }
 
@@ -418,6 +625,8 @@ class Reader {
   std::vector<ShellWord> launcher_;
   int depth_;
   std::size_t at_ = 0;
+  bool needs_output_ = false;  ///< the condition being read holds a value that is not known
+  int forgets_ = 0;            ///< above 0: what left-out commands assign is not known
 };
 
 }  // namespace

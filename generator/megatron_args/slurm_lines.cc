@@ -39,6 +39,19 @@ std::optional<std::int64_t> number(const ShellVariables& variables, std::string_
              : to_int(found->second.items.front().text);
 }
 
+/// What `word` gives `option`, as --nodes=4, --nodes 4, -N 4 or -N4; empty: nothing.
+std::string_view value_of(const SlurmOption& option, std::string_view word, std::string_view next) {
+  if (word == option.flag || (!option.letter.empty() && word == option.letter)) {
+    return next;
+  }
+  const bool letter = !option.letter.empty() && word.starts_with(option.letter);
+  const bool flag =
+      word.starts_with(option.flag) && word.substr(option.flag.size()).starts_with("=");
+  return letter ? word.substr(option.letter.size())
+         : flag ? word.substr(option.flag.size() + 1)
+                : std::string_view();
+}
+
 }  // namespace
 
 void set_slurm_variables(std::string_view text, ShellVariables& variables) {
@@ -51,16 +64,14 @@ void set_slurm_variables(std::string_view text, ShellVariables& variables) {
     if (words.size() < 2 || words[0] != "#SBATCH") {
       continue;
     }
-    const std::size_t equals = words[1].find('=');
-    const std::string_view flag = words[1].substr(0, equals);
-    std::string_view value = equals != std::string_view::npos ? words[1].substr(equals + 1)
-                             : words.size() > 2               ? words[2]
-                                                              : std::string_view();
-    value = value.substr(value.rfind(':') + 1);  // gpu:8, a100:8
-    for (const SlurmOption& option : kOptions) {
-      const std::optional<std::int64_t> count = to_int(value);
-      if (count && (flag == option.flag || (!option.letter.empty() && flag == option.letter))) {
-        set_missing(variables, option.variables, *count, number_of_line);
+    for (std::size_t i = 1; i < words.size() && !words[i].starts_with('#'); ++i) {
+      const std::string_view next = i + 1 < words.size() ? words[i + 1] : std::string_view();
+      for (const SlurmOption& option : kOptions) {
+        std::string_view value = value_of(option, words[i], next);
+        value = value.substr(value.rfind(':') + 1);  // gpu:8, a100:8
+        if (const std::optional<std::int64_t> count = to_int(value)) {
+          set_missing(variables, option.variables, *count, number_of_line);
+        }
       }
     }
   }

@@ -176,6 +176,10 @@ TEST(MegatronArgs, GpusComeFromTheLauncher) {
   EXPECT_EQ(gpus("mpirun -np 64 -x A=1 python"), 64);
   EXPECT_EQ(gpus("srun -N 4 --ntasks-per-node=8 python -u"), 32);
   EXPECT_EQ(gpus("srun -n 24 python"), 24);
+  EXPECT_EQ(gpus("srun -n16 python"), 16);
+  EXPECT_EQ(gpus("srun -N2 --ntasks-per-node=8 python"), 16);
+  EXPECT_EQ(gpus("SLURM_NTASKS=12 srun python"), 12);
+  EXPECT_EQ(gpus("SLURM_NTASKS=12 srun hostname\nexport SLURM_NTASKS=16\nsrun python"), 16);
   EXPECT_EQ(gpus("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\nsrun python"), 8);
   EXPECT_EQ(gpus("python"), std::nullopt);
   EXPECT_THAT(error_of([&] { gpus("torchrun --nproc_per_node gpu"); }),

@@ -51,10 +51,20 @@ TEST(ShellScript, PutsVariablesIn) {
   EXPECT_THAT(words_of("A=; run ${A:-8} x${A-9}x ${A:+y} z${A}"),
               ElementsAre("run", "8", "xx", "z"));
   EXPECT_THAT(words_of("B=${A:=5}; run $A $B"), ElementsAre("run", "5", "5"));
-  EXPECT_THAT(words_of("A=1 run\nexport B=2 C=3\ndeclare -i D=4; run $A$B$C$D"),
+  EXPECT_THAT(words_of("A=1\nrun\nexport B=2 C=3\ndeclare -i D=4; run $A$B$C$D"),
               ElementsAre("run", "run", "1234"));
   EXPECT_THAT(words_of("A=a; A+=b; run $A ${#A}"), ElementsAre("run", "ab", "2"));
   EXPECT_THAT(words_of("A=1; unset A; run ${A:-gone}"), ElementsAre("run", "gone"));
+}
+
+TEST(ShellScript, AnAssignmentBeforeACommandHoldsForItAlone) {
+  EXPECT_THAT(words_of("A=2\nA=4 run $A\nrun $A"), ElementsAre("run", "2", "run", "2"));
+  EXPECT_THAT(words_of("A=4 run ${A:-no}\nrun ${A:-no}"), ElementsAre("run", "no", "run", "no"));
+  EXPECT_THAT(words_of("A=4 B=$A bash -c 'run $A $B'; run ${B:-no}"),
+              ElementsAre("run", "4", "4", "run", "no"));
+  EXPECT_THAT(words_of("A=1; A=4 eval 'run $A'; run $A"), ElementsAre("run", "4", "run", "1"));
+  EXPECT_THAT(words_of("E=; A=4 $E; run $A"), ElementsAre("run", "4"));  // no command is left
+  EXPECT_THAT(words_of("A=4 export B=2; run $B"), ElementsAre("run", "2"));
 }
 
 TEST(ShellScript, AStarInQuotesIsOneWord) {
@@ -121,6 +131,48 @@ TEST(ShellScript, LeavesOutWhatItCannotDecide) {
   EXPECT_THAT(script.warnings.entries()[2].text, HasSubstr("train.sh:3: a function"));
 }
 
+TEST(ShellScript, ASubshellKeepsItsVariables) {
+  EXPECT_THAT(words_of("A=1; ( A=2; B=3; run $A )\nrun $A ${B:-no}; { A=4; }; run $A"),
+              ElementsAre("run", "2", "run", "1", "no", "run", "4"));
+}
+
+TEST(ShellScript, WhatAnUndecidedBranchSetsIsNotKnown) {
+  const auto is_known = [](std::string_view text) {
+    const ShellScript script = read_shell_script(text, "train.sh");
+    EXPECT_EQ(script.commands.size(), 1U) << text;
+    const std::string& word = script.commands.back().words.at(1).text;
+    return script.variables.unknown_in(word) == nullptr;
+  };
+  EXPECT_FALSE(is_known("A=0; if [ $(f) = 1 ]; then A=1; else A=2; fi; run $A"));
+  EXPECT_FALSE(is_known("A=0; if [ $(f) = 1 ]; then B=1; elif true; then A=2; fi; run $A"));
+  EXPECT_FALSE(is_known("N=$(f)\nif (( N > 1 )); then run a; else export A=2; fi; run $A"));
+  EXPECT_FALSE(is_known("case $(f) in a) A=(1);; *) A=2;; esac; run $A"));
+  EXPECT_FALSE(is_known("A=0; if [ $(f) = 1 ]; then ((A++)); fi; run $A"));
+  EXPECT_FALSE(is_known("A=0; [ $(f) = 1 ] && A=1; run $A"));
+  EXPECT_TRUE(is_known("A=0; [ $(f) = 1 ] && B=1; [ -f x ] && A=1; run $A"));
+  EXPECT_TRUE(is_known("A=0; if [ $(f) = 1 ]; then ( A=1 ); fi; run $A"));
+  EXPECT_TRUE(is_known("A=0; if [[ $(f) == 1 ]]; then B=1; else A=2 run; fi; A+=1; run $A"));
+  EXPECT_TRUE(is_known("if true; then A=1; elif [ $(f) = 1 ]; then A=2; fi; run $A"));
+  EXPECT_TRUE(is_known("if [ -d $(f) ]; then A=1; else A=2; fi; run $A"));  // a file: as if absent
+}
+
+TEST(ShellScript, AColonExpandsItsWords) {
+  EXPECT_THAT(words_of(": ${A:=2}\n: \"${B:=3}\" \"${A:=4}\"\nrun $A $B"),
+              ElementsAre("run", "2", "3"));
+}
+
+TEST(ShellScript, ArithmeticCommandsChangeVariables) {
+  EXPECT_THAT(words_of("A=2; ((A++)); (( A += 1 + 1 )); let A=A*2 B=2*2\n((C++)); ((--C)); run $A "
+                       "$B $C"),
+              ElementsAre("run", "10", "4", "0"));
+  EXPECT_THAT(words_of("A=2; ((A *= 3)); ((B = A == 6)); ((A <= 6 && A >= 6)) && run $A $B"),
+              ElementsAre("run", "6", "1"));
+  const ShellScript script = read_shell_script("A=1; ((A=1, B=2)); run $A", "train.sh");
+  EXPECT_NE(script.variables.unknown_in(script.commands.at(0).words.at(1).text), nullptr);
+  ASSERT_EQ(script.warnings.entries().size(), 1U);
+  EXPECT_THAT(script.warnings.entries()[0].text, HasSubstr("train.sh:1: 'A=1, B=2' is not"));
+}
+
 TEST(ShellScript, LooksIntoEvalAndBashC) {
   EXPECT_THAT(words_of("A='x y'\ncmd=\"run $A\"\neval $cmd"), ElementsAre("run", "x", "y"));
   EXPECT_THAT(words_of("srun -N 2 bash -c \"cd /x; run a\""),
@@ -147,6 +199,11 @@ TEST(ShellScript, SlurmLinesSetItsVariables) {
   EXPECT_THAT(words_of("#SBATCH --nodes=4\n#SBATCH --ntasks-per-node 8\n#SBATCH --gres=gpu:a100:8\n"
                        "run $SLURM_NNODES $SLURM_NTASKS ${SLURM_GPUS_ON_NODE}"),
               ElementsAre("run", "4", "32", "8"));
+  EXPECT_THAT(words_of("#SBATCH --nodes=4 --ntasks-per-node=8 # --nodes=2\nrun $SLURM_NNODES "
+                       "$SLURM_NTASKS"),
+              ElementsAre("run", "4", "32"));
+  EXPECT_THAT(words_of("#SBATCH -N4 -n 16\nrun $SLURM_NNODES $SLURM_NTASKS"),
+              ElementsAre("run", "4", "16"));
 }
 
 TEST(ShellScript, ErrorsNameTheLine) {
