@@ -176,19 +176,22 @@ std::map<Size, double> usual_times(const std::vector<Table*>& group) {
   return usual;
 }
 
-/// The sizes that bandwidth bounds: their usual one is at least half of the most.
+/// The sizes that bandwidth bounds: their usual one is at least half of the most, and they usually
+/// take at least twice as long as the smallest size, which latency alone may bound.
 std::set<Size> bandwidth_bound(const std::map<Size, double>& usual) {
   const auto rate = [](const auto& entry) {
     return static_cast<double>(entry.first.first) / entry.second;
   };
-  std::map<bool, double> most;  // in place or not
+  std::map<bool, double> most, smallest;  // in place or not
   for (const auto& entry : usual) {
-    double& here = most[entry.first.second];
-    here = std::max(here, rate(entry));
+    const bool in_place = entry.first.second;
+    most[in_place] = std::max(most[in_place], rate(entry));
+    smallest.try_emplace(in_place, entry.second);
   }
   std::set<Size> sizes;
   for (const auto& entry : usual) {
-    if (2 * rate(entry) >= most[entry.first.second]) {
+    const bool in_place = entry.first.second;
+    if (2 * rate(entry) >= most[in_place] && entry.second >= 2 * smallest[in_place]) {
       sizes.insert(entry.first);
     }
   }
