@@ -42,17 +42,42 @@ std::int32_t mapped_per_server(std::string_view map_by) {
   return parts.size() >= 3 && parts[0] == "ppr" && parts[2] == "node" ? count_in(parts[1]) : 0;
 }
 
-/// "h1:8,h2:8": processes take the slots in order, of which a host has one where it tells none.
-/// Where they are not told there are as many as slots; where the slots are too few they are on all
-/// hosts.
-void take_hosts(std::string_view list, LaunchLine& launch) {
+/// The lists of hosts: "-H h1:8,h2:8", of which there may be several.
+std::vector<std::string_view> listed_hosts(const std::vector<std::string_view>& words,
+                                           std::size_t begin) {
+  std::vector<std::string_view> hosts;
+  const auto take = [&](std::string_view list) {
+    for (const std::string_view host : split(list, ',')) {
+      if (!host.empty()) {
+        hosts.push_back(host);
+      }
+    }
+  };
+  for (std::size_t i = begin; i < words.size(); ++i) {
+    for (const std::string_view name : {"-H", "-host", "--host"}) {
+      if (words[i] == name && i + 1 < words.size()) {
+        take(words[i + 1]);
+      } else if (words[i].starts_with(name) && words[i].substr(name.size()).starts_with('=')) {
+        take(words[i].substr(name.size() + 1));
+      }
+    }
+  }
+  return hosts;
+}
+
+/// "h1:8", "[fe80::1]:8": processes take the slots in order, of which a host has one where it tells
+/// none, or the hosts in turn (`by_node`). Where the processes are not told there are as many as
+/// slots; where the slots are too few they are on all hosts.
+void take_hosts(const std::vector<std::string_view>& list, bool by_node, LaunchLine& launch) {
   std::set<std::string_view> hosts;
   std::int64_t slots = 0;
-  for (const std::string_view host : split(list, ',')) {
-    if (host.empty() || (launch.processes > 0 && slots >= launch.processes)) {
-      continue;
+  for (const std::string_view host : list) {
+    const std::int64_t taken = by_node ? std::ssize(hosts) : slots;
+    if (launch.processes > 0 && taken >= launch.processes) {
+      break;
     }
-    const std::size_t colon = host.find(':');
+    const std::size_t bracket = host.starts_with('[') ? host.find(']') : 0;
+    const std::size_t colon = host.find(':', std::min(bracket, host.size()));
     const std::int32_t told =
         colon == std::string_view::npos ? 0 : count_in(host.substr(colon + 1));
     slots += std::max(1, told);
@@ -87,12 +112,18 @@ LaunchLine launch_line(std::string_view line) {
     if (name == "mpirun" || name == "mpiexec" || name == "mpiexec.hydra" || name == "prterun") {
       launch.processes = first({"-np", "-n", "--np"});
       each = first({"-N", "-npernode", "--npernode", "-ppn", "--ppn"});
-      each = each > 0 ? each : mapped_per_server(option(words, i + 1, "--map-by"));
-      for (const std::string_view hosts : {"-H", "-host", "--host"}) {
-        const std::string_view list = option(words, i + 1, hosts);
-        if (!list.empty() && launch.servers == 0 && each == 0) {
-          take_hosts(list, launch);
-        }
+      const std::string_view map_by = option(words, i + 1, "--map-by");
+      each = each > 0 ? each : mapped_per_server(map_by);
+      const auto has = [&](std::initializer_list<std::string_view> names) {
+        return std::ranges::any_of(words, [&](std::string_view word) {
+          return std::ranges::find(names, word.substr(0, word.find('='))) != names.end();
+        });
+      };
+      const bool by_node = has({"-bynode", "--bynode"}) || split(map_by, ':')[0] == "node";
+      const bool ranks_placed =
+          has({"-rf", "-rankfile", "--rankfile"}) || map_by.starts_with("rankfile");
+      if (each == 0 && !ranks_placed) {
+        take_hosts(listed_hosts(words, i + 1), by_node, launch);
       }
     } else if (name == "srun") {
       launch.processes = first({"-n", "--ntasks"});

@@ -13,8 +13,9 @@ struct LaunchLine {
 
 /// What "mpirun -np 16 -N 8 …", "mpirun -np 16 --map-by ppr:8:node", "mpirun -H h1:8,h2:8",
 /// "mpiexec -ppn 8", "srun -N2 --ntasks-per-node=8", "torchrun --nnodes 2 --nproc-per-node 8" tell.
-/// -N is the processes of a server to mpirun, the servers to srun. Lines that start none: nothing.
-/// O(length).
+/// -N is the processes of a server to mpirun, the servers to srun. Processes that mpirun maps by
+/// node take the listed hosts in turn; a rankfile places them where no list tells. Lines that start
+/// none: nothing. O(length).
 LaunchLine launch_line(std::string_view line);
 
 }  // namespace lockstep

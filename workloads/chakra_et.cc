@@ -158,8 +158,8 @@ class RankReader {
           throw Error(fmt::format("there is no collective for comm_type {}", node.comm_type))
               .at(in_file(file_, node))
               .expected(
-                  "0 all-reduce, 1 reduce, 2 all-gather, 5 broadcast, 6 all-to-all or 7 "
-                  "reduce-scatter");
+                  "0 all-reduce, 1 reduce, 2 all-gather, 5 broadcast, 6 all-to-all, 7 or 8 "
+                  "reduce-scatter, or 9 barrier");
         }
         op.stream = stream(node.group.empty() ? "collectives" : "group " + node.group);
         op.bytes = bytes_of(node);
@@ -198,6 +198,9 @@ class RankReader {
   }
 
   Bytes bytes_of(const ChakraNode& node) const {
+    if (chakra_collective(node.comm_type) == CommType::kBarrier) {
+      return Bytes();
+    }
     constexpr std::int64_t kLargest = std::int64_t{1} << 50;
     if (node.comm_bytes < 0 || node.comm_bytes > kLargest) {
       throw Error("the communication has no size")

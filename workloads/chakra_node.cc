@@ -61,7 +61,8 @@ void take_ids(protozero::pbf_reader& message, std::vector<std::uint64_t>& ids) {
 CommType chakra_collective(std::int64_t comm_type) {
   constexpr auto kTypes = std::to_array<CommType>(
       {CommType::kAllReduce, CommType::kReduce, CommType::kAllGather, CommType::kNone,
-       CommType::kNone, CommType::kBroadcast, CommType::kAllToAll, CommType::kReduceScatter});
+       CommType::kNone, CommType::kBroadcast, CommType::kAllToAll, CommType::kReduceScatter,
+       CommType::kReduceScatter, CommType::kBarrier});
   return comm_type >= 0 && comm_type < std::ssize(kTypes)
              ? kTypes[static_cast<std::size_t>(comm_type)]
              : CommType::kNone;

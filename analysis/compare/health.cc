@@ -176,7 +176,26 @@ std::map<Size, double> usual_times(const std::vector<Table*>& group) {
   return usual;
 }
 
-/// The sizes that bandwidth bounds: their usual one is at least half of the most.
+/// What the times of the smallest and the largest size have in common beside what grows with the
+/// bytes, of those in place or not.
+double latency(const std::map<Size, double>& usual, bool in_place) {
+  const std::pair<const Size, double>*smallest = nullptr, *largest = nullptr;
+  for (const auto& entry : usual) {
+    if (entry.first.second == in_place) {
+      smallest = smallest == nullptr ? &entry : smallest;
+      largest = &entry;
+    }
+  }
+  if (smallest == largest) {
+    return 0;
+  }
+  const auto least = static_cast<double>(smallest->first.first);
+  const double more = static_cast<double>(largest->first.first) - least;
+  return smallest->second - least * std::max(0.0, largest->second - smallest->second) / more;
+}
+
+/// The sizes that bandwidth bounds: their usual one is at least half of the most, and their usual
+/// time at least twice the latency: in a sweep that latency alone bounds there are none.
 std::set<Size> bandwidth_bound(const std::map<Size, double>& usual) {
   const auto rate = [](const auto& entry) {
     return static_cast<double>(entry.first.first) / entry.second;
@@ -186,9 +205,12 @@ std::set<Size> bandwidth_bound(const std::map<Size, double>& usual) {
     double& here = most[entry.first.second];
     here = std::max(here, rate(entry));
   }
+  const std::map<bool, double> latencies{{false, latency(usual, false)},
+                                         {true, latency(usual, true)}};
   std::set<Size> sizes;
   for (const auto& entry : usual) {
-    if (2 * rate(entry) >= most[entry.first.second]) {
+    const bool in_place = entry.first.second;
+    if (2 * rate(entry) >= most[in_place] && entry.second >= 2 * latencies.at(in_place)) {
       sizes.insert(entry.first);
     }
   }

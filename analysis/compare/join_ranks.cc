@@ -126,6 +126,12 @@ class Joiner {
           "not have equally many",
           uneven_));
     }
+    if (partial_ > 0) {
+      result_.notes.push_back(fmt::format(
+          "{} communications are of groups of which no log shows all ranks: what they wait for the "
+          "others counts as transfer",
+          partial_));
+    }
     return std::move(result_);
   }
 
@@ -200,6 +206,7 @@ class Joiner {
       if (message && std::get<1>(sequence) != 2) {
         result_.alone += places.size();
       } else {
+        partial_ += std::cmp_less(places.size(), std::get<1>(sequence)) ? places.size() : 0;
         add(std::move(places));
       }
     }
@@ -308,6 +315,7 @@ class Joiner {
   std::map<Sequence, Ranks> sequences_;
   JoinedRun result_;
   std::size_t uneven_ = 0;
+  std::size_t partial_ = 0;  // of groups of which ranks are missing
 };
 
 }  // namespace

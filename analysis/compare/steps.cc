@@ -385,7 +385,8 @@ std::string steps_json(const StepComparison& c) {
   json["ranks"] = {c.first_ranks, c.second_ranks};
   json["steps"] = {c.first_times.steps, c.second_times.steps};
   json["step_s"] = {c.first_times.step_s, c.second_times.step_s};
-  json["difference"] = c.difference();
+  const std::optional<double> difference = c.difference();
+  json["difference"] = difference ? Json(*difference) : Json();
   json["notes"] = c.notes;
   json["first"] = split(c.first);
   json["second"] = split(c.second);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,11 @@ struct StepComparison {
   std::vector<OpDifference> ops;      ///< the largest difference first
   std::vector<std::string> notes;     ///< what to know of how the figures came about
 
-  /// What a step of the second run takes more than one of the first, as a part of that.
-  double difference() const {
-    return first_times.step_s > 0 ? second_times.step_s / first_times.step_s - 1 : 0;
+  /// What a step of the second run takes more than one of the first, as a part of that. Nothing
+  /// where the first run tells no times.
+  std::optional<double> difference() const {
+    return first_times.step_s > 0 ? std::optional(second_times.step_s / first_times.step_s - 1)
+                                  : std::nullopt;
   }
 };
 

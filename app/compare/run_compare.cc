@@ -106,12 +106,18 @@ ExitCode run_against(const Flags& flags, std::optional<double> limit) {
   const std::vector<PhysicalLog> first = logs_of_steps(flags.logs),
                                  second = logs_of_steps(flags.against);
   const compare::StepComparison steps = compare::compare_steps(first, second);
+  const std::optional<double> difference = steps.difference();
+  if (limit && !difference) {
+    throw Error("the first run tells no times")
+        .field("--fail-over")
+        .expected("a run whose steps take longer than 0 s");
+  }
   const std::string json = with_command(compare::steps_json(steps));
   write_reports(flags.report, "compare", json);
   write_file("-", flags.json ? json : for_terminal(compare::steps_table(steps)));
-  if (limit && std::abs(steps.difference()) > *limit) {
+  if (limit && std::abs(*difference) > *limit) {
     fmt::print(standard_error(), "lockstep: a step of the second run takes {}, over {}\n",
-               compare::percent(steps.difference(), true), compare::percent(*limit));
+               compare::percent(*difference, true), compare::percent(*limit));
     return ExitCode::kCheckFailed;
   }
   return ExitCode::kDone;

@@ -17,6 +17,8 @@ foreach(flag "preset;dgx-h100" "topology;Spectrum-X:g=16" "gpus;8" "op;all_reduc
 endforeach()
 lockstep_cli_test(cli_compare_step_times ARGS compare tests/fuzz/corpus/mlperf/result.txt --against tests/fuzz/corpus/mlperf/steps.csv OUT "1 and 2 steps" "^step " ERR "lines that are no time")
 lockstep_cli_test(cli_compare_steps_fail_over ARGS compare tests/fuzz/corpus/mlperf/result.txt --against tests/fuzz/corpus/kineto/rank_1.json --fail-over 10% EXIT 1 OUT "^step " ERR "a step of the second run takes .*, over 10.0 %")
+lockstep_cli_test(cli_compare_no_times ARGS compare tests/fuzz/corpus/chakra_et/no_time.0.et --against tests/fuzz/corpus/chakra_et/two.3.et --json OUT "\"difference\": null")
+lockstep_cli_test(cli_compare_no_times_fail_over ARGS compare tests/fuzz/corpus/chakra_et/no_time.0.et --against tests/fuzz/corpus/chakra_et/two.3.et --fail-over 10% EXIT 2 ERR "--fail-over: the first run tells no times")
 lockstep_cli_test(cli_compare_topology ARGS compare ${two_tables} --topology Spectrum-X:g=16 OUT "preset topology")
 lockstep_cli_test(cli_compare_engine_alone ARGS compare ${two_tables} --engine flow EXIT 2 ERR "--engine: an engine carries transfers out on a topology")
 lockstep_script_test(cli_compare_on_topology COMMAND compare_topology_test.sh $<TARGET_FILE:lockstep> LABELS fast)

@@ -91,6 +91,13 @@ class ChakraEt : public ::testing::Test {
   testing::ScratchFolder scratch_;
 };
 
+TEST(ChakraNodes, CollectivesByTheirNumber) {
+  EXPECT_EQ(chakra_collective(7), CommType::kReduceScatter);
+  EXPECT_EQ(chakra_collective(8), CommType::kReduceScatter);
+  EXPECT_EQ(chakra_collective(9), CommType::kBarrier);
+  EXPECT_EQ(chakra_collective(10), CommType::kNone);
+}
+
 // Both ranks compute 5 us, all-gather, where each puts in 100 B, and rank 0 sends 7 B to rank 1.
 TEST_F(ChakraEt, NodesBecomeOperations) {
   const std::string both = metadata() + compute(1, 5, {}) + collective(2, 2, 100, {1});

@@ -133,6 +133,23 @@ TEST(Health, ALinkOfHalfTheRateIsNotHiddenBySmallSizes) {
       << health.findings[0].evidence;
 }
 
+// 8 B to 64 KiB in 20 us each, 26 at the two largest with one host: latency bounds them all, and
+// what their bandwidths would say is noise.
+TEST(Health, SizesThatLatencyBoundsAccuseNobody) {
+  const PhysicalLog one = pairs(6, [](int a, int b) { return a == 2 || b == 2 ? 1.3 : 1.0; });
+  PhysicalLog log = one;
+  log.comms.clear();
+  for (const CommRow& row : one.comms) {
+    for (std::int64_t bytes = 8; bytes <= 1 << 16; bytes *= 2) {
+      CommRow other = row;
+      other.bytes = Bytes(bytes);
+      other.time_s = bytes >= 1 << 15 ? row.time_s / 5 : 20e-6;
+      log.comms.push_back(other);
+    }
+  }
+  EXPECT_TRUE(check_health({log}).findings.empty());
+}
+
 // Of three tests none can stand out, and nothing is said to be well.
 TEST(Health, TooFewTestsAreNotJudged) {
   const Health three = check_health({pairs(3, [](int, int b) { return b == 2 ? 5.0 : 1.0; })});

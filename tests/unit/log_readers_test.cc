@@ -195,6 +195,24 @@ TEST(LogReaders, ChakraWholeAndCutOff) {
   EXPECT_EQ(cut.warnings.total(), 1);
 }
 
+// A load, a metadata node, a barrier of group 1, a reduce-scatter of group 0, an all-reduce without
+// a group, and a store of the host.
+TEST(LogReaders, ChakraGroupsStreamsAndCopies) {
+  const PhysicalLog log = corpus("chakra_et/groups.0.et");
+  ASSERT_EQ(log.ops.size(), 5U);
+  EXPECT_EQ(log.ops[0].kind, OpKind::kCopy);
+  EXPECT_EQ(log.ops[0].stream, 7);
+  EXPECT_EQ(log.ops[1].op, CommType::kBarrier);
+  EXPECT_EQ(log.groups.at(static_cast<std::size_t>(log.ops[1].group)), "1");
+  EXPECT_EQ(log.ops[1].stream, 20);
+  EXPECT_DOUBLE_EQ(log.ops[1].begin_s, 10e-6);
+  EXPECT_EQ(log.ops[2].op, CommType::kReduceScatter);
+  EXPECT_EQ(log.groups.at(static_cast<std::size_t>(log.ops[2].group)), "0");
+  EXPECT_EQ(log.ops[2].stream, 0);
+  EXPECT_EQ(log.ops[3].group, -1);
+  EXPECT_EQ(log.ops[4].kind, OpKind::kHost);
+}
+
 TEST(LogReaders, CollectiveCsv) {
   const PhysicalLog log = corpus("collective_csv/index.csv");
   ASSERT_EQ(log.settings.size(), 1U);

@@ -98,6 +98,14 @@ TEST(NcclRuns, LaunchLines) {
   EXPECT_EQ(told("mpirun -np 16 --host h1:8,h2:8,h3:8 ./all_reduce_perf"), std::pair(16, 2));
   EXPECT_EQ(told("mpirun -H h1:8,h2:8 ./all_reduce_perf"), std::pair(16, 2));
   EXPECT_EQ(told("mpirun -np 16 -host h1,h2 ./all_reduce_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -np 2 --map-by node -H h1:8,h2:8 ./x_perf -g 8"), std::pair(2, 2));
+  EXPECT_EQ(told("mpirun -np 4 -bynode -H h1:8,h2:8,h3:8,h4:8 ./x_perf"), std::pair(4, 4));
+  EXPECT_EQ(told("mpirun -np 2 --bynode -H h1:8,h2:8,h3:8 ./x_perf"), std::pair(2, 2));
+  EXPECT_EQ(told("mpirun -np 16 --map-by node:PE=4 -H h1:8,h2:8,h3:8 ./x_perf"), std::pair(16, 3));
+  EXPECT_EQ(told("mpirun -np 16 --map-by slot -H h1:8,h2:8,h3:8 ./x_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -np 4 --rankfile ranks -H h1:8,h2:8 ./x_perf"), std::pair(4, 0));
+  EXPECT_EQ(told("mpirun -np 16 -H h1:8 -H h2:8 ./x_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -np 16 -H=[fe80::1]:8,[fe80::2]:8 ./x_perf"), std::pair(16, 2));
   EXPECT_EQ(told("mpirun -np 16 -hostfile hosts ./all_reduce_perf"), std::pair(16, 0));
   EXPECT_EQ(launch_line("srun --ntasks-per-node=8 ./all_reduce_perf").processes_per_server, 8);
 }

@@ -252,6 +252,34 @@ TEST(NcclTests, AFileThatEndsWithinATimeOfTimesAlone) {
   EXPECT_EQ(rows_of("10"), std::pair(std::size_t{3}, std::int64_t{1}));
 }
 
+TEST(NcclTests, AFileThatEndsWithinTheOnlyTime) {
+  const auto rows_of = [](const std::string& end) {
+    const PhysicalLog log =
+        read_log("# size type time\n  1048576 float 50.00\n" + end, "all_reduce-n1g8.txt");
+    return std::pair(log.comms.size(), log.warnings.total());
+  };
+  EXPECT_EQ(rows_of("  2097152 float 100.00"), std::pair(std::size_t{2}, std::int64_t{0}));
+  EXPECT_EQ(rows_of("  2097152 float 10"), std::pair(std::size_t{1}, std::int64_t{1}));
+  EXPECT_EQ(rows_of("  2097152 float 10\n"), std::pair(std::size_t{2}, std::int64_t{0}));
+  EXPECT_EQ(rows_of("  1024 float 10"), std::pair(std::size_t{2}, std::int64_t{0}));
+}
+
+// 183.50 of 104.86 GB/s is 1.75: 8 ranks; "18" of it would be less than one.
+TEST(NcclTests, AFileThatEndsWithinARateOfATableWithoutWrong) {
+  const std::string header =
+      "#       size         count      type   redop     time   algbw   busbw\n";
+  const std::string row = "     1048576        262144     float     sum    10.00  104.86  183.50\n";
+  for (const char* end : {"1", "18", "183", "183.5", "183.50"}) {
+    const std::string last = "     2097152        524288     float     sum    19.00  110.38  ";
+    const PhysicalLog log = read_log("all_reduce_perf\n" + header + row + last + end, "a.log");
+    ASSERT_EQ(log.comms.size(), 2U) << end;
+    EXPECT_EQ(log.comms[1].ranks, 8) << end;
+    EXPECT_DOUBLE_EQ(log.comms[1].time_s, 19e-6) << end;
+    EXPECT_DOUBLE_EQ(log.comms[1].busbw_Bps, 0) << end;
+    EXPECT_EQ(log.warnings.total(), 0) << end;
+  }
+}
+
 TEST(NcclTests, TimesBelowAPicosecondAreNone) {
   const PhysicalLog log = read_log(
       "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"

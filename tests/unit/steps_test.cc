@@ -95,6 +95,20 @@ TEST(Steps, GroupsOfOneNameAreToldApartByTheirEnds) {
   EXPECT_NEAR(compare_steps(one, one).first.wait_s, 0.25 / 4, 1e-9);
 }
 
+// Two ranks of a group of four: the others may have come last.
+TEST(Steps, RanksThatNoLogShowsAreTold) {
+  std::vector<PhysicalLog> one = {rank(0, "tp", 1, 2), rank(1, "tp", 1.5, 2)};
+  EXPECT_TRUE(compare_steps(one, one).notes.empty());
+  for (PhysicalLog& log : one) {
+    log.ops[0].group_size = 4;
+  }
+  const StepComparison c = compare_steps(one, one);
+  EXPECT_DOUBLE_EQ(c.first.wait_s, 0.25);
+  ASSERT_EQ(c.notes.size(), 2U);
+  EXPECT_EQ(c.notes[0].find("first run: 2 communications are of groups of which no log"), 0U)
+      << c.notes[0];
+}
+
 // Rank 1's clock is 100 s ahead; it comes 0.5 s after rank 0, and both leave together.
 TEST(Steps, ClocksAreSetOverEachOther) {
   const StepComparison c = compare_steps({rank(0, "dp", 1, 2), rank(1, "dp", 101.5, 102)},
@@ -113,8 +127,8 @@ TEST(Steps, SumsAreOfAStep) {
   EXPECT_DOUBLE_EQ(c.second.transfer_s, 1);
   EXPECT_EQ(c.second_times.steps, 2U);
   EXPECT_DOUBLE_EQ(c.second_times.step_s, 4);
-  EXPECT_DOUBLE_EQ(c.difference(), 3);  // 4 s against 1 s
-  EXPECT_EQ(c.notes.size(), 1U);        // the first marks no steps
+  EXPECT_DOUBLE_EQ(c.difference().value(), 3);  // 4 s against 1 s
+  EXPECT_EQ(c.notes.size(), 1U);                // the first marks no steps
 }
 
 // A measured kernel and a simulated collective have different names, but operation and size.
@@ -185,8 +199,16 @@ TEST(Steps, TimesOfStepsAlone) {
   PhysicalLog a, b;
   a.steps = {{.step = 1, .time_s = 5.1}, {.step = 2, .time_s = 5.3}, {.step = 3, .time_s = 5.2}};
   b.steps = {{.step = 1, .time_s = 5.72}};
-  EXPECT_NEAR(compare_steps({a}, {b}).difference(), 0.1, 1e-9);
+  EXPECT_NEAR(compare_steps({a}, {b}).difference().value(), 0.1, 1e-9);
   EXPECT_THROW(compare_steps({PhysicalLog()}, {a}), Error);
+}
+
+TEST(Steps, NoRelativeDifferenceToNoTime) {
+  PhysicalLog none = rank(0, "dp", 1, 1);
+  none.facts.clear();
+  const StepComparison c = compare_steps({none}, {rank(0, "dp", 1, 2)});
+  EXPECT_EQ(c.difference(), std::nullopt);
+  EXPECT_NE(steps_json(c).find("\"difference\": null"), std::string::npos) << steps_json(c);
 }
 
 // What is named as waiting is waiting; a whole is its parts.

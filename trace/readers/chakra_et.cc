@@ -44,7 +44,7 @@ bool sniff(std::string_view head, std::string_view name) {
 }
 
 void read(std::string_view text, PhysicalLog& log) {
-  TextTable names(log.names);
+  TextTable names(log.names), groups(log.groups);
   const std::int32_t rank = std::max(0, rank_in_name(log.file));
   bool first = true;
   double clock = 0;
@@ -63,8 +63,12 @@ void read(std::string_view text, PhysicalLog& log) {
       log.warnings.add("nodes that are damaged were passed over");
       continue;
     }
+    if (node->kind == ChakraKind::kMetadata) {
+      continue;  // takes no time
+    }
     OpRow row;
     row.rank = rank;
+    row.stream = static_cast<std::int32_t>(std::clamp<std::int64_t>(node->cuda_stream, 0, 1 << 30));
     row.name = names.index(node->name);
     row.duration_s =
         static_cast<double>(std::clamp<std::int64_t>(node->duration_us, 0, 1LL << 50)) * 1e-6;
@@ -74,11 +78,13 @@ void read(std::string_view text, PhysicalLog& log) {
       row.op = p2p ? CommType::kSendRecv : chakra_collective(node->comm_type);
       row.op = row.op == CommType::kNone ? comm_type_in(node->name) : row.op;
       row.bytes = std::max<std::int64_t>(-1, node->comm_bytes);
+      row.group = node->group.empty() ? -1 : groups.index(node->group);
       if (node->cpu) {
         calls.push_back(log.ops.size());
       }
     } else {
-      row.kind = node->cpu ? OpKind::kHost : OpKind::kCompute;
+      const bool copies = node->kind == ChakraKind::kLoad || node->kind == ChakraKind::kStore;
+      row.kind = node->cpu ? OpKind::kHost : copies ? OpKind::kCopy : OpKind::kCompute;
     }
     const bool dated = node->start_us > 0 && node->start_us < (1LL << 52);
     row.begin_s = dated ? static_cast<double>(node->start_us) * 1e-6 : clock;

@@ -383,7 +383,8 @@ class Reader {
 
   /// How many of the row's words are whole results: each a time, and the rates that the columns
   /// have beside it. The last word of a line that does not end may be a part of one, unless all are
-  /// there; then a time at the end shows by being far below the one before it.
+  /// there; then a time at the end shows by being far below the one before it, or where it is the
+  /// row's only one far below that of a smaller size in the row before.
   std::size_t whole_words(const std::vector<NcclColumn>& columns) const {
     const bool all = words_.size() >= columns.size();
     const std::size_t whole = words_.size() - (unended_ && !all ? 1 : 0);
@@ -393,9 +394,12 @@ class Reader {
       if (time && i >= words_.size()) {
         return words_.size();  // the next result has not begun
       }
-      if (time && unended_ && i + 1 == words_.size() && result > 0 &&
-          4 * to_double(words_[i]).value_or(0) < to_double(words_[result]).value_or(0)) {
-        return i;
+      if (time && unended_ && i + 1 == words_.size()) {
+        const double here = to_double(words_[i]).value_or(0);
+        if (result > 0 ? 4 * here < to_double(words_[result]).value_or(0)
+                       : 4 * here * time_unit_ < time_before()) {
+          return i;
+        }
       }
       result = time ? i : result;
       if (i >= whole &&
@@ -406,10 +410,20 @@ class Reader {
     return std::min(words_.size(), columns.size());
   }
 
+  /// The time of the table's row before, where that is of a smaller size than the line's; else 0.
+  double time_before() const {
+    if (!in_rows_ || log_.comms.empty() || log_.comms.back().setting != table_ ||
+        log_.comms.back().bytes >= Bytes(to_int(words_[0]).value_or(0))) {
+      return 0;
+    }
+    return log_.comms.back().time_s;
+  }
+
   void take_numbers(const std::vector<NcclColumn>& columns, std::string_view line) {
     CommRow row;
     row.line = static_cast<std::int64_t>(number_);
     bool any = false, odd = false;
+    bool rate_cut = false;  // maybe: the last word of a file that does not end its line
     int time = -1;
     NcclTableRow about;
     const auto flush = [&] {
@@ -424,8 +438,8 @@ class Reader {
         about.bytes = row.bytes.count();
         about.time_s = row.time_s;
         about.unit_told = unit_told_;
-        about.algbw_Bps = row.algbw_Bps;
-        about.busbw_Bps = row.busbw_Bps;
+        about.algbw_Bps = rate_cut ? 0 : row.algbw_Bps;
+        about.busbw_Bps = rate_cut ? 0 : row.busbw_Bps;
         keep_fastest(about);
       }
       row.bytes = written;
@@ -456,10 +470,10 @@ class Reader {
           row.time_s = number.value_or(0) * time_unit_;
           break;
         case NcclColumn::kAlgbw:
-          row.algbw_Bps = std::max(0.0, number.value_or(0) * rate_unit_);
-          break;
         case NcclColumn::kBusbw:
-          row.busbw_Bps = std::max(0.0, number.value_or(0) * rate_unit_);
+          rate_cut = unended_ && i + 1 == words_.size();
+          (columns[i] == NcclColumn::kAlgbw ? row.algbw_Bps : row.busbw_Bps) =
+              rate_cut ? 0 : std::max(0.0, number.value_or(0) * rate_unit_);
           break;
         case NcclColumn::kWrong:
           row.wrong = number.value_or(0) >= 1 ? *number : 0;
