@@ -231,11 +231,11 @@ Remedy replace_workers(const Scene& scene, std::span<const std::size_t> workers)
                       fmt::format("replace rank {} by a worker like {}", ranks.front(),
                                   has_peers ? "the others of its stage" : "the mean of all stages"),
                       edit)
-             : priced(scene, "replace-workers",
-                      fmt::format("replace ranks {} by workers like {}", fmt::join(ranks, ", "),
-                                  has_peers ? "the others of their stages"
-                                            : "the mean of all stages"),
-                      edit);
+             : priced(
+                   scene, "replace-workers",
+                   fmt::format("replace ranks {} by workers like {}", fmt::join(ranks, ", "),
+                               has_peers ? "the others of their stages" : "the mean of all stages"),
+                   edit);
 }
 
 Remedy rebalance_stages(const Scene& scene) {
