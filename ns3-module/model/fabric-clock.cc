@@ -73,7 +73,8 @@ FabricParts::CarryOut()
         messages.Begin(index);
         break;
     case FABRIC_PAUSE:
-    case FABRIC_RESUME: {
+    case FABRIC_RESUME:
+    {
         state.events.Pop();
         const uint32_t port = index / FabricPort::MAX_CLASSES;
         const uint32_t trafficClass = index % FabricPort::MAX_CLASSES;
