@@ -58,7 +58,11 @@ void write_chrome_trace(const Timeline& timeline, const std::string& path) {
   const std::vector<std::string> names = quoted(timeline.names);
   const std::vector<std::string> kinds = quoted(timeline.kinds);
   const std::vector<std::string> keys = quoted(timeline.keys);
-  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  std::string text = "{\"displayTimeUnit\":\"ns\",";
+  if (timeline.ranks > 0) {
+    text += fmt::format("\"world_size\":{},", timeline.ranks);  // as Kineto has it
+  }
+  text += "\"traceEvents\":[";
   const char* separator = "\n";
   for (const TimelineTrack& track : timeline.tracks) {
     if (track.parent < 0) {

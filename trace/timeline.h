@@ -47,6 +47,7 @@ struct Timeline {
   std::vector<TimelineEvent> events;
   std::vector<TimelineArgument> arguments;
   std::vector<TimelineFlow> flows;
+  std::int64_t ranks = 0;  ///< of the job, where not all of them have tracks; else 0
 };
 
 /// Writes the Trace Event format that Perfetto and chrome://tracing open: a track at the top is a

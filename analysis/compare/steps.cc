@@ -125,6 +125,17 @@ Run run_of(const std::vector<PhysicalLog>& logs) {
   run.times = times_of(logs, joined);
   run.rank_steps = static_cast<double>(std::max<std::size_t>(1, joined.rank_steps));
   run.notes = std::move(joined.notes);
+  std::int64_t world = 0;
+  for (const PhysicalLog& log : logs) {
+    const auto told = log.facts.find("world_size");
+    world = std::max(world, told == log.facts.end() ? 0 : to_int(told->second).value_or(0));
+  }
+  if (std::cmp_greater(world, run.ranks.size())) {
+    run.notes.push_back(
+        fmt::format("its logs show {} of {} ranks: what these wait for the others "
+                    "counts as transfer, and the step is theirs",
+                    run.ranks.size(), world));
+  }
   if (outside > 0) {
     run.notes.push_back(fmt::format(
         "{} operations outside of the steps that the logs mark were left out", outside));

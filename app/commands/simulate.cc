@@ -279,6 +279,8 @@ ExitCode simulate(SimulateOptions& options) {
                                   return run_engine(each, input.workload, given, picture);
                                 });
   label_step(options, result);
+  const auto tracks = std::ranges::count(timeline.tracks, -1, &TimelineTrack::parent);
+  timeline.ranks = std::cmp_less(tracks, result.gpus) ? result.gpus : 0;
   result.warnings.insert(result.warnings.begin(), input.warnings.begin(), input.warnings.end());
   print_warnings(result.warnings);
   const auto steps = static_cast<std::int64_t>(result.sample ? result.sample->totals.size() : 1);

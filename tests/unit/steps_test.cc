@@ -109,6 +109,16 @@ TEST(Steps, RanksThatNoLogShowsAreTold) {
       << c.notes[0];
 }
 
+TEST(Steps, RanksOfTheJobThatNoLogShowsAreTold) {
+  std::vector<PhysicalLog> some = {rank(0, "tp", 1, 2), rank(1, "tp", 1.5, 2)};
+  some[0].facts["world_size"] = "2";
+  EXPECT_TRUE(compare_steps(some, some).notes.empty());
+  some[0].facts["world_size"] = "16";
+  const StepComparison c = compare_steps(some, some);
+  ASSERT_EQ(c.notes.size(), 2U);
+  EXPECT_EQ(c.notes[0].find("first run: its logs show 2 of 16 ranks"), 0U) << c.notes[0];
+}
+
 // Rank 1's clock is 100 s ahead; it comes 0.5 s after rank 0, and both leave together.
 TEST(Steps, ClocksAreSetOverEachOther) {
   const StepComparison c = compare_steps({rank(0, "dp", 1, 2), rank(1, "dp", 101.5, 102)},
