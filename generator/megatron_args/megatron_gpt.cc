@@ -49,7 +49,7 @@ class ModelReader {
     const bool bias = !launch_.has("disable-bias-linear");
     put("bias", bias ? 1 : 0);
     put("qkv_bias", launch_.has("add-qkv-bias") || bias ? 1 : 0);
-    put("rms", launch_.text("normalization").value_or("LayerNorm") == "RMSNorm" ? 1 : 0);
+    put("rms", launch_.choice("normalization", {"LayerNorm", "RMSNorm"}) == "RMSNorm" ? 1 : 0);
     put("qk_norm", launch_.has("qk-layernorm") ? 1 : 0);
     put("tied", launch_.has("untie-embeddings-and-output-weights") ? 0 : 1);
     read_positions();
@@ -121,7 +121,9 @@ class ModelReader {
 
   void read_positions() {
     const std::string kind =
-        launch_.text("position-embedding-type")
+        launch_
+            .choice("position-embedding-type",
+                    {"learned_absolute", "rope", "mrope", "yarn", "relative", "none"})
             .value_or(launch_.has("use-rotary-position-embeddings") ? "rope" : "learned_absolute");
     const bool learned = kind == "learned_absolute" && !launch_.has("no-position-embedding");
     if (learned) {

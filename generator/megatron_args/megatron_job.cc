@@ -241,8 +241,10 @@ class JobReader {
     const bool short_form =
         launch_.has("recompute-activations") || launch_.has("checkpoint-activations");
     const std::string granularity =
-        launch_.text("recompute-granularity", "recompute").value_or(short_form ? "selective" : "");
-    const std::string method = launch_.text("recompute-method").value_or("uniform");
+        launch_.choice("recompute-granularity", {"full", "selective"}, "recompute")
+            .value_or(short_form ? "selective" : "");
+    const std::string method =
+        launch_.choice("recompute-method", {"uniform", "block"}).value_or("uniform");
     const std::int64_t count = launch_.whole("recompute-num-layers", 0).value_or(1);
     const std::string modules = launch_.joined("recompute-modules").value_or("core_attn");
     if (args_.given("recompute") || granularity.empty()) {
@@ -278,7 +280,10 @@ class JobReader {
     const bool fsdp2 = launch_.has("use-torch-fsdp2");
     const bool fsdp = launch_.has("use-megatron-fsdp") || launch_.has("use-custom-fsdp");
     const std::string strategy =
-        launch_.text("data-parallel-sharding-strategy", "zero").value_or("no_shard");
+        launch_
+            .choice("data-parallel-sharding-strategy",
+                    {"no_shard", "optim", "optim_grads", "optim_grads_params"}, "zero")
+            .value_or("no_shard");
     const bool distributed = launch_.has("use-distributed-optimizer");
     std::string_view stage = distributed ? "1" : "0";
     if (fsdp2) {
@@ -298,7 +303,9 @@ class JobReader {
   }
 
   void read_attention() {
-    const std::string backend = launch_.text("attention-backend").value_or("auto");
+    const std::string backend =
+        launch_.choice("attention-backend", {"flash", "fused", "unfused", "local", "auto"})
+            .value_or("auto");
     const bool local =
         launch_.text("transformer-impl").value_or("") == "local" && !launch_.has("use-flash-attn");
     launch_.pass_over("use-flash-attn");

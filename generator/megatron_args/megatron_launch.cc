@@ -173,6 +173,21 @@ std::optional<std::string> MegatronLaunch::text(std::string_view name,
   return known(flag.values.front(), field, instead);
 }
 
+std::optional<std::string> MegatronLaunch::choice(std::string_view name,
+                                                  std::initializer_list<std::string_view> known,
+                                                  std::string_view instead) const {
+  std::optional<std::string> value = text(name, instead);
+  if (value && std::ranges::find(known, *value) == known.end()) {
+    const std::string_view near = closest(*value, known);
+    throw Error(fmt::format("unknown value '{}'", printable(*value)))
+        .at(file_, line_of(name))
+        .field(fmt::format("--{}", name))
+        .expected(join(known, ", "))
+        .hint(near.empty() ? std::string() : fmt::format("did you mean '{}'?", near));
+  }
+  return value;
+}
+
 std::optional<std::string> MegatronLaunch::joined(std::string_view name) const {
   if (!has(name)) {
     return std::nullopt;

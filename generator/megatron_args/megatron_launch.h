@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,6 +35,10 @@ class MegatronLaunch {
   /// The value of a flag, if it is there. ERRORS: with file and line: no value, a value that is not
   /// known, no whole number from `low`. `instead` is the flag of ours that replaces it, for hints.
   std::optional<std::string> text(std::string_view name, std::string_view instead = {}) const;
+  /// ERRORS: one that is not in the list, too.
+  std::optional<std::string> choice(std::string_view name,
+                                    std::initializer_list<std::string_view> known,
+                                    std::string_view instead = {}) const;
   std::optional<std::int64_t> whole(std::string_view name, std::int64_t low,
                                     std::string_view instead = {}) const;
   std::optional<double> number(std::string_view name) const;

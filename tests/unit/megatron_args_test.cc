@@ -63,6 +63,16 @@ std::string model_error(const std::string& text) {
   return error_of([&] { megatron_model(launch_of(text), {}); });
 }
 
+TEST(MegatronArgs, ValuesThatMegatronRefuses) {
+  const std::string job = std::string(kSmall) + " --use-megatron-fsdp ";
+  EXPECT_THAT(job_error(job + "--data-parallel-sharding-strategy optim_grad"),
+              HasSubstr("--data-parallel-sharding-strategy: unknown value 'optim_grad'"));
+  EXPECT_THAT(job_error(job + "--recompute-granularity none"), HasSubstr("expected: full"));
+  EXPECT_THAT(model_error(job + "--normalization RMSnorm"), HasSubstr("did you mean 'RMSNorm'?"));
+  EXPECT_THAT(model_error(job + "--position-embedding-type rotary"),
+              HasSubstr("expected: learned_absolute"));
+}
+
 TEST(MegatronArgs, DefaultsAreMegatrons) {
   const Read read = job_of(kSmall);
   EXPECT_EQ(read.job.gpus, 16);
@@ -307,7 +317,7 @@ TEST(MegatronArgs, ErrorsNameFileAndLine) {
   EXPECT_THAT(job_error(std::string(kSmall) + "--seq-length $(cat n)"),
               HasSubstr("train.sh:1: --seq-length: $(cat n) is not known without running"));
   EXPECT_THAT(job_error(std::string(kSmall) + "\\\n--recompute-granularity some"),
-              HasSubstr("train.sh:2: --recompute: invalid choice 'some'"));
+              HasSubstr("train.sh:2: --recompute-granularity: unknown value 'some'"));
   EXPECT_THAT(job_error(std::string(kSmall) + "--pipeline-model-parallel-size 2 "
                                               "--num-layers-per-virtual-pipeline-stage 3"),
               HasSubstr("4 layers on 2 stages do not divide into chunks of 3"));
