@@ -137,7 +137,7 @@ std::vector<HfType> hf_types() {
   const HfField qkv_bias{"attention_bias", "qkv_bias", false};
   const HfField out_bias{"attention_bias", "out_bias", false};
   const std::vector<HfDemand> all_sparse{{"decoder_sparse_step", 1}, {"use_sliding_window", 0}};
-  const std::vector<HfDemand> each_sparse{{"moe_layer_freq", 1}};
+  const std::vector<HfDemand> each_sparse{{"moe_layer_freq", 1}, {"attention_bias", 0}};
   const std::vector<HfDemand> no_bias{{"attention_bias", 0}};
   const Fields deepseek = decoder({first_dense,
                                    {"q_lora_rank", "q_lora", false},
@@ -313,7 +313,11 @@ std::vector<HfType> hf_types() {
                 qkv_bias}),
        {{"shared_experts", 0}, {"qkv_bias", 0}},
        {}},
-      {"gpt2", "gpt", gpt2_decoder({{"n_positions", "positions"}}), {}, {}},
+      {"gpt2",
+       "gpt",
+       gpt2_decoder({{"n_positions", "positions"}}),
+       {},
+       {{"add_cross_attention", 0}}},
       {"gpt_bigcode",
        "gpt-neox",
        gpt2_decoder({{"n_positions", "positions"}}),
@@ -329,11 +333,11 @@ std::vector<HfType> hf_types() {
        "gpt-oss",
        decoder({kv_heads, head_dim, window, local_experts, topk, expert_ffn}),
        {},
-       {}},
+       {{"attention_bias", 1}}},
       {"gptj", "gpt-neox", gpt2_decoder({}), gptj, {}},
       {"granite",
        "llama",
-       decoder({kv_heads, ffn, qkv_bias, out_bias, {"mlp_bias", "mlp_bias", false}}),
+       decoder({kv_heads, head_dim, ffn, qkv_bias, out_bias, {"mlp_bias", "mlp_bias", false}}),
        {},
        {}},
       {"granitemoe",
@@ -423,7 +427,11 @@ std::vector<HfType> hf_types() {
                 {"lm_head_bias", "head_bias", false}}),
        sparse_with({{"norm_bias", 1}}),
        {}},
-      {"qwen2", "llama", decoder({kv_heads, ffn}), {{"qkv_bias", 1}}, {{"use_sliding_window", 0}}},
+      {"qwen2",
+       "llama",
+       decoder({kv_heads, head_dim, ffn}),
+       {{"qkv_bias", 1}},
+       {{"use_sliding_window", 0}}},
       {"qwen2_moe",
        "glm4-moe",
        decoder({kv_heads,

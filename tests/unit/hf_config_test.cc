@@ -211,6 +211,25 @@ TEST(HfConfig, FieldsThatChangeLayers) {
               HasSubstr("ffn_config: the field \"moe_num_experts\" is missing"));
 }
 
+// Qwen2 0.5B's 494,032,768, and with heads of 128 for 64 in 24 layers: queries and output 896 x 896
+// more each, keys and values 896 x 128 each, biases 896 + 2 x 128.
+TEST(HfConfig, HeadsOfAWidthOfTheirOwn) {
+  const std::string qwen2 =
+      R"({"model_type": "qwen2", "hidden_size": 896, "num_hidden_layers": 24,
+          "num_attention_heads": 14, "num_key_value_heads": 2, "intermediate_size": 4864,
+          "vocab_size": 151936, "tie_word_embeddings": true)";
+  EXPECT_EQ(total(qwen2 + "}"), 494'032'768);
+  EXPECT_EQ(total(qwen2 + R"(, "head_dim": 128})"),
+            494'032'768 + 24 * (2 * 896 * 896 + 2 * 896 * 128 + 896 + 2 * 128));
+}
+
+TEST(HfConfig, LayersThatDifferAreRefused) {
+  EXPECT_THAT(failure(R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12,
+                          "vocab_size": 50257, "n_positions": 1024,
+                          "add_cross_attention": true})"),
+              HasSubstr("add_cross_attention: layers of this gpt2 differ"));
+}
+
 TEST(HfConfig, ErrorsNameTheField) {
   EXPECT_THAT(failure(R"({"model_type": "lama"})"), HasSubstr("did you mean llama?"));
   EXPECT_THAT(failure(R"({"model_type": "xlnet"})"), HasSubstr("qwen3_moe"));
