@@ -127,8 +127,9 @@ bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
   }
   for (const auto& [flag, ours] : kShared) {
     if (app.count(flag) > 0) {
+      const std::string name = ours;
       const auto said = std::ranges::find_if(job.words, [&](const std::string& word) {
-        return word == ours || word.starts_with(std::string(ours) + "=");
+        return word == name || word.starts_with(name + "=");
       });
       if (said != job.words.end()) {
         throw Error(fmt::format("{} says it, too", ours)).field(flag).expected("one of the two");
