@@ -114,6 +114,7 @@ class Solver {
     });
     gaps.resize(std::min(gaps.size(), kLevels - 1));
     std::vector<std::size_t> starts;
+    starts.reserve(gaps.size());
     for (const auto& gap : gaps) {
       starts.push_back(gap.second);
     }
