@@ -11,83 +11,15 @@
 #include <fmt/format.h>
 
 #include "analysis/compare/errors.h"
-#include "base/error.h"
-#include "base/json.h"
+#include "analysis/compare/host_clusters.h"
 #include "base/text.h"
 
 namespace lockstep::compare {
 namespace {
 
 constexpr double kSlow = 1.2;
-constexpr std::size_t kFewest = 4;  // like tests, before one of them can stand out
 
 using Size = std::pair<std::int64_t, bool>;  // bytes, in place
-
-/// "…-g1-node7_node9" -> node7, node9; "…-n1_g8_node7" -> node7.
-std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers) {
-  std::size_t at = std::string::npos;
-  for (std::size_t i = 0; i + 2 < id.size(); ++i) {
-    const bool mark = (id[i] == 'g' || id[i] == 'G') && id[i + 1] >= '0' && id[i + 1] <= '9' &&
-                      (i == 0 || id[i - 1] == '-' || id[i - 1] == '_');
-    std::size_t end = i + 1;
-    while (mark && end < id.size() && id[end] >= '0' && id[end] <= '9') {
-      ++end;
-    }
-    if (mark && end + 1 < id.size() && (id[end] == '-' || id[end] == '_')) {
-      at = end + 1;
-    }
-  }
-  std::vector<std::string> hosts;
-  if (at != std::string::npos) {
-    for (const std::string_view host : split(std::string_view(id).substr(at), '_')) {
-      if (!host.empty()) {
-        hosts.emplace_back(host);
-      }
-    }
-  }
-  return std::ssize(hosts) == servers ? hosts : std::vector<std::string>{};
-}
-
-/// What hosts of one cluster often have in common: a name without the number at its end
-/// ("cnode2-001"), or where it has none up to the first number or dash ("mig-gq7k", "r1-n3-a"). May
-/// be nothing.
-std::string family(const std::string& host) {
-  const std::size_t last = host.find_last_not_of("-0123456789");
-  return last + 1 < host.size() ? host.substr(0, last + 1)
-                                : host.substr(0, host.find_first_of("-0123456789"));
-}
-
-/// Hosts of one cluster: those that were tested together, and those of like names. Each cluster is
-/// known by one of its hosts.
-class Clusters {
- public:
-  void take(const std::vector<std::string>& hosts) {
-    for (const std::string& host : hosts) {
-      join(host, hosts.front());
-      join(host, family_.try_emplace(family(host), host).first->second);
-    }
-  }
-  /// Of a test on these hosts; empty where they are not known.
-  std::string of(const std::vector<std::string>& hosts) {
-    return hosts.empty() ? "" : root(hosts.front());
-  }
-
- private:
-  std::string root(const std::string& host) {
-    std::string at = host;
-    while (parents_.try_emplace(at, at).first->second != at) {
-      at = parents_[at];
-    }
-    parents_[host] = at;  // the next way is short
-    return at;
-  }
-  void join(const std::string& a, const std::string& b) {
-    const std::string one = root(a), other = root(b);
-    parents_[std::max(one, other)] = std::min(one, other);
-  }
-
-  std::map<std::string, std::string> parents_, family_;
-};
 
 /// Something that a log says itself, or beside like ones.
 struct Cause {
@@ -169,7 +101,7 @@ std::map<Size, double> usual_times(const std::vector<Table*>& group) {
   }
   std::map<Size, double> usual;
   for (const auto& [size, times] : all) {
-    if (times.size() >= kFewest) {
+    if (times.size() >= kFewestLikeTests) {
       usual[size] = median(times);
     }
   }
@@ -501,41 +433,9 @@ void look_at(Table& table) {
 
 }  // namespace
 
-std::string_view name_of(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::kSlowNode:
-      return "slow-node";
-    case FindingKind::kSlowPair:
-      return "slow-pair";
-    case FindingKind::kSlowRun:
-      return "slow-run";
-    case FindingKind::kTcpFallback:
-      return "tcp-fallback";
-    case FindingKind::kGdrOff:
-      return "gdr-off";
-    case FindingKind::kFewNics:
-      return "few-nics";
-    case FindingKind::kNicError:
-      return "nic-error";
-    case FindingKind::kWrongResults:
-      return "wrong-results";
-  }
-  LOCKSTEP_CHECK(false, "every kind has a name");
-}
-
-std::string_view name_of(SizeKind kind) {
-  switch (kind) {
-    case SizeKind::kAll:
-      return "all";
-    case SizeKind::kBandwidthBound:
-      return "bandwidth-bound";
-  }
-  LOCKSTEP_CHECK(false, "every kind has a name");
-}
-
 Health check_health(const std::vector<PhysicalLog>& logs) {
   std::vector<Table> tables = tables_of(logs);
-  Clusters clusters;
+  HostClusters clusters;
   for (const Table& table : tables) {
     clusters.take(table.health.hosts);
   }
@@ -569,50 +469,6 @@ Health check_health(const std::vector<PhysicalLog>& logs) {
     return a.kind != b.kind ? a.kind < b.kind : a.slowdown > b.slowdown;
   });
   return health;
-}
-
-std::string health_table(const Health& health) {
-  std::size_t slow = 0;
-  for (const TestHealth& test : health.tests) {
-    slow += test.slow ? 1U : 0U;
-  }
-  std::string text = fmt::format("{} tests in {} sets of like ones; {} slow\n", health.tests.size(),
-                                 health.groups, slow);
-  for (const Finding& finding : health.findings) {
-    text +=
-        fmt::format("{:<13} {}: {}\n", name_of(finding.kind), finding.subject, finding.evidence);
-  }
-  const bool any_judged = health.not_judged < health.tests.size();
-  text += health.findings.empty() && any_judged ? "nothing stands out\n" : "";
-  if (health.not_judged > 0) {
-    text += fmt::format("{} test{} not judged: fewer than {} are alike\n", health.not_judged,
-                        health.not_judged == 1 ? " was" : "s were", kFewest);
-  }
-  return text;
-}
-
-std::string health_json(const Health& health) {
-  Json json;
-  json["schema"] = "lockstep-health/1";
-  json["sets"] = health.groups;
-  json["not_judged"] = health.not_judged;
-  json["findings"] = Json::array();
-  for (const Finding& finding : health.findings) {
-    json["findings"].push_back({{"kind", name_of(finding.kind)},
-                                {"subject", finding.subject},
-                                {"slowdown", finding.slowdown},
-                                {"evidence", finding.evidence}});
-  }
-  json["tests"] = Json::array();
-  for (const TestHealth& test : health.tests) {
-    json["tests"].push_back({{"id", test.id},
-                             {"hosts", test.hosts},
-                             {"judged", test.judged},
-                             {"slowdown", test.slowdown},
-                             {"sizes", name_of(test.sizes)},
-                             {"slow", test.slow}});
-  }
-  return to_text(json);
 }
 
 }  // namespace lockstep::compare

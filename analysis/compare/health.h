@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/physical_log.h"
@@ -19,7 +21,11 @@ enum class FindingKind {
 };
 std::string_view name_of(FindingKind kind);  ///< "slow-node", "slow-pair", …
 
-/// Sizes of a test: all, or those whose usual bandwidth is at least half of the most.
+/// Like tests, before one of them can stand out.
+inline constexpr std::size_t kFewestLikeTests = 4;
+
+/// Sizes of a test: all, or those whose usual bandwidth is at least half of the most and whose time
+/// is at least twice the latency.
 enum class SizeKind { kAll, kBandwidthBound };
 std::string_view name_of(SizeKind kind);  ///< "all", "bandwidth-bound"
 
@@ -45,7 +51,7 @@ struct Health {
   std::vector<Finding> findings;  ///< the worst first within a kind, nodes before pairs
   std::vector<TestHealth> tests;  ///< in order of the logs
   std::size_t groups = 0;         ///< sets of like tests
-  std::size_t not_judged = 0;     ///< tests of which fewer than four are alike
+  std::size_t not_judged = 0;     ///< tests of which fewer than kFewestLikeTests are alike
   /// Sets of which a fifth and more are above 1.2 times as fast as the median: hosts of a slow
   /// majority cannot be told from those of a usual one.
   std::vector<std::string> warnings;

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "generator/megatron_args/shell_change.h"
 #include "generator/megatron_args/shell_expand.h"
 #include "generator/megatron_args/shell_lexer.h"
 #include "generator/megatron_args/shell_test.h"
@@ -364,7 +365,7 @@ class Reader {
   void forget(std::span<const ShellToken> words) {
     if (!words.empty() && (words[0].text == "let" || words[0].text.starts_with("(("))) {
       for (const ShellToken& word : words) {
-        if (changes_variable(fmt::format(" {} ", word.text))) {
+        if (changes_shell_variable(word.text)) {
           forget_names(word.text, word.line);
         }
       }
@@ -444,7 +445,7 @@ class Reader {
     if (name == "false") {
       return false;
     }
-    if (name.starts_with("((") && changes_variable(name)) {
+    if (name.starts_with("((") && changes_shell_variable(name)) {
       change(std::string_view(name).substr(2, name.size() - 4), words[0].line);
       return true;
     }
@@ -490,55 +491,16 @@ class Reader {
     return true;
   }
 
-  /// Whether (( … )) holds =, += and the like, ++ or --.
-  static bool changes_variable(std::string_view text) {
-    for (std::size_t i = 1; i + 1 < text.size(); ++i) {
-      const char c = text[i], before = text[i - 1], next = text[i + 1];
-      const bool compares =
-          next == '=' || std::string_view("=!<>").find(before) != std::string_view::npos;
-      const bool shifts =
-          c == '=' && i > 1 && (before == '<' || before == '>') && text[i - 2] == before;
-      if (shifts || (c == '=' && !compares) || ((c == '+' || c == '-') && next == c)) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  /// One of NAME=…, NAME+=… (also - * / %), NAME++, ++NAME, NAME--, --NAME; of anything else that
-  /// changes variables their values are not known afterwards.
+  /// What (( … )) or let does; of what is not worked out the values are not known afterwards.
   void change(std::string_view text, std::size_t line) {
-    ShellVariables& variables = script_.variables;
-    text = trim(text);
-    const std::string_view bare = text;
-    std::string_view value, op;
-    if (text.ends_with("++") || text.ends_with("--")) {
-      op = text.substr(text.size() - 1);
-      text.remove_suffix(2);
-      value = "1";
-    } else if (text.starts_with("++") || text.starts_with("--")) {
-      op = text.substr(0, 1);
-      text.remove_prefix(2);
-      value = "1";
-    } else if (const std::size_t equals = text.find('='); equals != std::string_view::npos) {
-      value = text.substr(equals + 1);
-      text = text.substr(0, equals);
-      if (!text.empty() && std::string_view("+-*/%").find(text.back()) != std::string_view::npos) {
-        op = text.substr(text.size() - 1);
-        text.remove_suffix(1);
-      }
-    }
-    const std::string name(trim(text));
-    if (is_shell_name(name) && !value.empty() && !value.starts_with('=') &&
-        !changes_variable(fmt::format(" {} ", value)) &&
-        value.find(',') == std::string_view::npos) {
-      const std::string sum = op.empty() ? fmt::format("$(({}))", value)
-                                         : fmt::format("$((${{{}:-0}} {} ({})))", name, op, value);
-      variables.set(name, expand_text(sum, line, file_, variables), line);
+    if (const std::optional<ShellChange> change = shell_change(text)) {
+      ShellVariables& variables = script_.variables;
+      variables.set(change->name, expand_text(change->value, line, file_, variables), line);
       return;
     }
-    warn(line, fmt::format("'{}' is not worked out: its variables are not known", printable(bare)));
-    forget_names(std::string(bare), line);
+    warn(line,
+         fmt::format("'{}' is not worked out: its variables are not known", printable(trim(text))));
+    forget_names(std::string(text), line);
   }
 
   /// The values of the names in `text` are not known afterwards.

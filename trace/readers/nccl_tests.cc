@@ -40,10 +40,10 @@ class Reader {
       prefix_.drop(line);
       const std::size_t info = find_nccl_info(line);
       if (info != std::string_view::npos) {
-        take_nccl_info(line.substr(info), open());
+        take_nccl_info(line.substr(info), current_);
         line = line.substr(0, info);
       } else if (line.find("CCL version ") != std::string_view::npos) {
-        take_nccl_info(line, open());
+        take_nccl_info(line, current_);
       }
       words_ = split_blanks(line);
       if (words_.empty()) {
@@ -108,9 +108,6 @@ class Reader {
       }
     }
   }
-
-  /// What is told now belongs to the table that is open, or to the next one after its rows ended.
-  CommSetting& open() { return current_; }
 
   /// `cut`: NCCL's log stands behind the line.
   void take_line(std::string_view line, bool cut) {
@@ -374,10 +371,12 @@ class Reader {
     if (std::ranges::find(columns, NcclColumn::kTime) - columns.begin() < std::ssize(row)) {
       const std::vector<std::string_view> words(row.begin(), row.end());
       const auto next = std::exchange(words_, words);
+      const bool unended = std::exchange(unended_, unended_ && pending_line_ == number_);
       const std::size_t number = std::exchange(number_, pending_line_);
       take_numbers(columns, {});
       words_ = next;
       number_ = number;
+      unended_ = unended;
     }
   }
 
@@ -524,7 +523,7 @@ class Reader {
   std::size_t second_time_ = std::string_view::npos;
   double time_unit_ = 1e-6, rate_unit_ = 1e9;
   bool unit_told_ = false;
-  CommSetting current_;
+  CommSetting current_;  // of the table that is open, or of the next one after its rows ended
   bool in_rows_ = false;
   GrowingSizes sizes_;  // of the open table
   std::int32_t table_ = -1;
