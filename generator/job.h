@@ -59,7 +59,7 @@ struct Job {
   bool dropout = false;         ///< on attention's scores and on what joins the residual
   Sharding sharding = Sharding::kNone;
   ContextComm context_comm = ContextComm::kRing;
-  std::int64_t gradient_bucket = 0;  ///< parameters a bucket; 0: Megatron's max(40e6, 1e6 dp)
+  std::int64_t gradient_bucket = 0;  ///< parameters a bucket (buckets.h); 0: Megatron's default
   bool overlap_gradients = true, overlap_parameters = true;
   double moe_capacity = 0;   ///< factor that experts' inputs are cut and padded to; 0: dropless
   double moe_imbalance = 1;  ///< tokens of the fullest expert rank over the mean

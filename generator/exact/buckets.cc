@@ -27,12 +27,13 @@ std::vector<GradientBucket> make_buckets(std::span<const std::int64_t> parameter
   return buckets;
 }
 
-std::int64_t bucket_limit(const Job& job, std::int64_t ranks) {
-  if (!job.overlap_gradients) {
+std::int64_t bucket_limit(const Job& job, bool first) {
+  if (!job.overlap_gradients || (!first && job.sharding != Sharding::kZero2)) {
     return std::numeric_limits<std::int64_t>::max();
   }
-  return job.gradient_bucket > 0 ? job.gradient_bucket
-                                 : std::max<std::int64_t>(40'000'000, 1'000'000 * ranks);
+  return job.gradient_bucket > 0
+             ? job.gradient_bucket
+             : std::max<std::int64_t>(40'000'000, 1'000'000 * job.dp() * job.cp);
 }
 
 }  // namespace lockstep

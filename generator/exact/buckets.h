@@ -22,8 +22,11 @@ struct GradientBucket {
 std::vector<GradientBucket> make_buckets(std::span<const std::int64_t> parameters,
                                          std::int64_t limit);
 
-/// job.gradient_bucket, or Megatron's max(40e6, 1e6 ranks) (distributed_data_parallel.py) where
-/// that is 0. Without overlap all parameters of a chunk are one bucket.
-std::int64_t bucket_limit(const Job& job, std::int64_t ranks);
+/// Parameters that close a bucket, of dense layers and experts alike: job.gradient_bucket, or
+/// max(40e6, 1e6 dp cp) where that is 0. No limit, so that all of a piece is one bucket, without
+/// overlap; and behind the model's first virtual stage (`first` false), whose reductions alone are
+/// on the critical path (Megatron Core, distributed_data_parallel.py; training.py for chunks). With
+/// ZeRO-2, which Megatron's has not, every stage has the limit: it keeps no gradients whole.
+std::int64_t bucket_limit(const Job& job, bool first);
 
 }  // namespace lockstep

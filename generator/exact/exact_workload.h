@@ -17,10 +17,10 @@ inline constexpr std::int64_t kMaxExactOps = 20'000'000;
 /// all stages take part in. The passes of a stage run in the order of job.schedule; a pass starts
 /// when its input has come and the pass before has ended with all its transfers.
 ///
-///   gradients   by bucket (buckets.h), each as soon as the last microbatch has completed it: an
-///               all-reduce over dp x cp (experts: over the ranks with the same ones); from ZeRO-1
-///               a reduce-scatter (Megatron's distributed optimizer; Rajbhandari et al. 2020);
-///               ZeRO-2 after every microbatch
+///   gradients   by bucket, those of later stages at once (buckets.h), as soon as the last
+///               microbatch has completed them: an all-reduce over dp x cp (experts: over the ranks
+///               with the same ones); from ZeRO-1 a reduce-scatter (Megatron's distributed
+///               optimizer; Rajbhandari et al. 2020); ZeRO-2 after every microbatch
 ///   parameters  ZeRO-1, -2: all-gathered by the same buckets, ahead of the first forward pass that
 ///               needs them (overlap_parameters: what the step before left to do) or after the
 ///               optimizer

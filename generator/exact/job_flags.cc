@@ -159,7 +159,7 @@ constexpr auto kFlags = std::to_array<ArgSpec>({
      "ddp_bucket_size",
      ArgKind::kInteger,
      "0",
-     "parameters reduced together; 0: Megatron's max(40e6, 1e6 dp)",
+     "parameters of the first stage reduced together; 0: Megatron's max(40e6, 1e6 dp cp)",
      {},
      0,
      kMaxCount},

@@ -13,14 +13,15 @@ namespace {
 
 /// Buckets of runs of items, one run a piece.
 std::vector<GradientBucket> buckets_by_piece(std::span<const std::int64_t> parameters,
-                                             std::span<const std::size_t> pieces,
-                                             std::int64_t limit) {
+                                             std::span<const std::size_t> pieces, const Job& job,
+                                             bool first) {
   std::vector<GradientBucket> all;
   for (std::size_t begin = 0; begin < pieces.size();) {
     std::size_t end = begin;
     while (end < pieces.size() && pieces[end] == pieces[begin]) {
       ++end;
     }
+    const std::int64_t limit = bucket_limit(job, first && pieces[begin] == 0);
     for (GradientBucket bucket : make_buckets(parameters.subspan(begin, end - begin), limit)) {
       bucket.first += begin;
       bucket.last += begin;
@@ -34,9 +35,8 @@ std::vector<GradientBucket> buckets_by_piece(std::span<const std::int64_t> param
 
 }  // namespace
 
-ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& job,
-                               std::int64_t dense_ranks, std::int64_t expert_ranks, bool split,
-                               std::span<const std::size_t> cuts) {
+ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& job, bool first,
+                               bool split, std::span<const std::size_t> cuts) {
   ChunkReduction reduction;
   std::vector<std::int64_t> dense, expert;
   std::vector<std::size_t> pieces;  // of each item
@@ -61,8 +61,8 @@ ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& 
   } else {
     collect(BackwardPart::kWhole);
   }
-  reduction.dense = buckets_by_piece(dense, pieces, bucket_limit(job, dense_ranks));
-  reduction.expert = buckets_by_piece(expert, pieces, bucket_limit(job, expert_ranks));
+  reduction.dense = buckets_by_piece(dense, pieces, job, first);
+  reduction.expert = buckets_by_piece(expert, pieces, job, first);
   return reduction;
 }
 

@@ -26,11 +26,11 @@ struct ChunkReduction {
   std::size_t first_of(BackwardPart part) const;
 };
 
-/// `split`: the backward pass comes in two parts, first that of the input through all units.
-/// `cuts`: units that begin a new piece of the chunk, ascending; no bucket goes across pieces,
-/// which are numbered from the chunk's first.
-ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& job,
-                               std::int64_t dense_ranks, std::int64_t expert_ranks, bool split,
-                               std::span<const std::size_t> cuts = {});
+/// `first`: is_first_chunk(). `split`: the backward pass comes in two parts, first that of the
+/// input through all units. `cuts`: units that begin a new piece of the chunk, ascending; no bucket
+/// goes across pieces, which are numbered from the chunk's first. Where pipelines are not cut alike
+/// a piece behind the first is in a later virtual stage of some.
+ChunkReduction chunk_reduction(const std::vector<PlacedUnit>& units, const Job& job, bool first,
+                               bool split, std::span<const std::size_t> cuts = {});
 
 }  // namespace lockstep

@@ -107,6 +107,13 @@ std::vector<std::vector<ModelChunk>> stages_of(const Job& job) {
   return stages;
 }
 
+bool is_first_chunk(const Job& job, std::int64_t stage, std::int64_t chunk) {
+  if (pipeline_schedule_named(job.schedule).bidirectional) {
+    return stage == (chunk == 0 ? 0 : job.pp - 1);
+  }
+  return stage == 0 && chunk == 0;
+}
+
 StagePlan::StagePlan(const Job& job, const OperatorTime& time)
     : sizes_(rank_sizes(job)), chunks_(stages_of(job)) {
   PassOptions options;

@@ -66,4 +66,8 @@ std::int64_t layer_count(const Model& model);
 /// from the other end.
 std::vector<std::vector<ModelChunk>> stages_of(const Job& job);
 
+/// Whether a stage's chunk begins the model: one does, with a bidirectional schedule one at each
+/// end.
+bool is_first_chunk(const Job& job, std::int64_t stage, std::int64_t chunk);
+
 }  // namespace lockstep

@@ -28,8 +28,9 @@ StageProgram::StageProgram(const Job& job, const StagePlan& plan, const Operator
     const std::span<const std::size_t> cuts =
         pieces == nullptr ? std::span<const std::size_t>()
                           : pieces->chunks[static_cast<std::size_t>(chunk)].cuts;
+    const bool first = is_first_chunk(job, stage, chunk);
     const auto reduction = [&](bool split) {
-      return chunk_reduction(units_.back(), job, dense_ranks_, expert_ranks_, split, cuts);
+      return chunk_reduction(units_.back(), job, first, split, cuts);
     };
     reductions_.push_back({reduction(false), reduction(true)});
     gathered_.emplace_back(units_.back().size());

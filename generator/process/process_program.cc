@@ -75,7 +75,7 @@ ProcessProgram::ProcessProgram(const Job& job, const StagePlan& plan, const Oper
   }
   for (std::int64_t chunk = 0; chunk < job.vpp; ++chunk) {
     units_.push_back(plan.units(stage, chunk));
-    buckets_.push_back(buckets_of(units_.back(), job));
+    buckets_.push_back(buckets_of(units_.back(), job, is_first_chunk(job, stage, chunk)));
     all_units_.insert(all_units_.end(), units_.back().begin(), units_.back().end());
   }
   program_.streams = stage_streams(job);

@@ -92,15 +92,15 @@ void add_unit_variables(Variables& variables, const PlacedUnit& unit, const Unit
   variables["expert_bucket_parameters"] = real(buckets.expert);
 }
 
-std::vector<UnitBuckets> buckets_of(const std::vector<PlacedUnit>& units, const Job& job) {
+std::vector<UnitBuckets> buckets_of(const std::vector<PlacedUnit>& units, const Job& job,
+                                    bool first) {
   std::vector<UnitBuckets> completed(units.size());
   for (const bool expert : {false, true}) {
     std::vector<std::int64_t> parameters;
     for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
       parameters.push_back(expert ? unit->unit->parameters.expert : unit->unit->parameters.dense);
     }
-    const std::int64_t ranks = expert ? layout_of(job).expert_dp() : job.dp() * job.cp;
-    for (const GradientBucket& bucket : make_buckets(parameters, bucket_limit(job, ranks))) {
+    for (const GradientBucket& bucket : make_buckets(parameters, bucket_limit(job, first))) {
       UnitBuckets& last = completed[units.size() - 1 - bucket.last];
       (expert ? last.expert : last.dense) += bucket.parameters;
     }

@@ -30,6 +30,8 @@ void add_unit_variables(Variables& variables, const PlacedUnit& unit, const Unit
 
 /// For each unit of a chunk, in forward order: the parameters of the gradient buckets that it
 /// completes when the units' gradients become ready from the last to the first (exact/buckets.h).
-std::vector<UnitBuckets> buckets_of(const std::vector<PlacedUnit>& units, const Job& job);
+/// `first`: is_first_chunk().
+std::vector<UnitBuckets> buckets_of(const std::vector<PlacedUnit>& units, const Job& job,
+                                    bool first);
 
 }  // namespace lockstep

@@ -160,8 +160,10 @@ class Floor {
     for (const UnitTimes* unit : chunk.units) {
       placed.push_back({{}, unit->unit});
     }
-    const ChunkReduction reduction = chunk_reduction(placed, job_, dense_ranks_, expert_ranks_,
-                                                     split, costs_.cuts(chunk.stage, chunk.index));
+    const bool first = is_first_chunk(job_, static_cast<std::int64_t>(chunk.stage),
+                                      static_cast<std::int64_t>(chunk.index));
+    const ChunkReduction reduction =
+        chunk_reduction(placed, job_, first, split, costs_.cuts(chunk.stage, chunk.index));
     std::vector<Chunk::Bucket> buckets;
     for (const bool expert : {false, true}) {
       if ((expert ? expert_ranks_ : dense_ranks_) < 2) {

@@ -147,6 +147,7 @@ class Recover : public ::testing::Test {
     SCOPED_TRACE(straggler);
     whatif();
     const Json causes = json_of("out/causes-simulated.json");
+    ASSERT_FALSE(causes["causes"].empty());
     EXPECT_EQ(causes["causes"][0]["cause"], "stage");
     EXPECT_NE(causes["causes"][0]["evidence"].get<std::string>().find(stages), std::string::npos)
         << causes["causes"].dump();

@@ -2,6 +2,7 @@
 // the loss, the optimizer.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -10,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "generator/exact/buckets.h"
 #include "generator/exact/exact_workload.h"
 #include "simulator/replay/straggler.h"
 #include "tests/support/exact_models.h"
@@ -258,6 +260,64 @@ TEST(ExactStepEnd, ParametersAreGatheredAheadOfTheFirstPass) {
   for (const std::int32_t gather : places(table_of(behind), 0, OpType::kGatherParameters)) {
     EXPECT_THAT(at(table_of(behind), 0, gather).after, ElementsAre(copy));
   }
+}
+
+/// How many reductions each chunk of a stage starts.
+std::vector<std::int64_t> reductions(const Job& job, std::size_t stage) {
+  const Workload workload = exact_workload(job, one_us);
+  std::vector<std::int64_t> count(static_cast<std::size_t>(job.vpp));
+  for (const std::int32_t place : places(table_of(workload), stage, OpType::kReduceGradients)) {
+    const Op& op = at(table_of(workload), stage, place);
+    if (op.chunk >= 0) {  // not a sum over the two copies of a bidirectional pipeline
+      count.resize(std::max(count.size(), static_cast<std::size_t>(op.chunk) + 1));
+      ++count[static_cast<std::size_t>(op.chunk)];
+    }
+  }
+  return count;
+}
+
+// What Megatron's DDP does: only the first stage's first chunk has buckets, since its backward pass
+// is the last to end. A layer has 49,984 parameters: each closes a bucket of 40,000, and so does
+// the embedding that comes last, 256 x 64 + 128 x 64 with the one of positions, or with it what is
+// left.
+TEST(ExactStepEnd, OnlyTheFirstVirtualStageHasBuckets) {
+  Job job = gpt_job(2, 4);
+  job.gradient_bucket = 40'000;
+  EXPECT_EQ(reductions(job, 0), (std::vector<std::int64_t>{4}));
+  EXPECT_EQ(reductions(job, 1), (std::vector<std::int64_t>{1}));
+  job.vpp = 3;
+  EXPECT_EQ(reductions(job, 0), (std::vector<std::int64_t>{2, 1, 1}));
+  EXPECT_EQ(reductions(job, 1), (std::vector<std::int64_t>{1, 1, 1}));
+  job.sharding = Sharding::kZero1;
+  EXPECT_EQ(reductions(job, 0), (std::vector<std::int64_t>{2, 1, 1}));
+  job.overlap_gradients = false;
+  EXPECT_EQ(reductions(job, 0), (std::vector<std::int64_t>{1, 1, 1}));
+}
+
+// Both ends of a bidirectional pipeline are a first stage.
+TEST(ExactStepEnd, BothDirectionsFirstStagesHaveBuckets) {
+  Job job = gpt_job(2, 4);
+  job.schedule = "dualpipe";
+  job.gradient_bucket = 40'000;
+  const std::vector<std::int64_t> first = reductions(job, 0), last = reductions(job, 1);
+  ASSERT_EQ(first.size(), 2U);
+  ASSERT_EQ(last.size(), 2U);
+  EXPECT_GT(first[0], 1);
+  EXPECT_EQ(first[1], 1);
+  EXPECT_EQ(last[0], 1);
+  EXPECT_EQ(last[1], first[0]);
+}
+
+// Experts have the dense layers' limit, though fewer ranks hold the same ones.
+TEST(ExactStepEnd, BucketsGrowWithAllRanksOfDataAndContext) {
+  Job job = gpt_job(2, 32);
+  EXPECT_EQ(bucket_limit(job, true), 40'000'000);
+  job.gpus = 512;
+  job.cp = 2;
+  EXPECT_EQ(bucket_limit(job, true), 256'000'000);
+  EXPECT_EQ(bucket_limit(job, false), std::numeric_limits<std::int64_t>::max());
+  job.sharding = Sharding::kZero2;
+  EXPECT_EQ(bucket_limit(job, false), 256'000'000);
 }
 
 // ZeRO-2 keeps no whole gradients: they are scattered behind every microbatch, not behind the last.
