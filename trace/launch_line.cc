@@ -1,6 +1,7 @@
 #include "trace/launch_line.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -65,6 +66,16 @@ std::vector<std::string_view> listed_hosts(const std::vector<std::string_view>& 
   return hosts;
 }
 
+/// Programs that start the one they are given, whose own options are no launcher's.
+bool is_wrapper(std::string_view name) {
+  constexpr std::array<std::string_view, 17> kWrappers = {
+      "numactl", "taskset", "singularity", "apptainer", "docker", "podman", "env", "bash",   "sh",
+      "nsys",    "ncu",     "nice",        "timeout",   "stdbuf", "time",   "gdb", "python3"};
+  return std::ranges::find(kWrappers, name) != kWrappers.end();
+}
+
+std::string_view name_of_program(std::string_view word) { return word.substr(word.rfind('/') + 1); }
+
 /// "h1:8", "[fe80::1]:8": processes take the slots in order, of which a host has one where it tells
 /// none, or the hosts in turn (`by_node`). Where the processes are not told there are as many as
 /// slots; where the slots are too few they are on all hosts.
@@ -89,16 +100,27 @@ void take_hosts(const std::vector<std::string_view>& list, bool by_node, LaunchL
   }
 }
 
+/// Leaves a launcher's own words, behind `launcher`.
+void end_at_wrapper(std::vector<std::string_view>& words, std::size_t launcher) {
+  const auto begin = words.begin() + static_cast<std::ptrdiff_t>(launcher) + 1;
+  words.erase(std::find_if(begin, words.end(),
+                           [](std::string_view word) { return is_wrapper(name_of_program(word)); }),
+              words.end());
+}
+
 }  // namespace
 
 LaunchLine launch_line(std::string_view line) {
   std::vector<std::string_view> words = split_blanks(line);
+  if (std::ranges::find(words, ":") != words.end()) {
+    return {};  // several programs, each with processes and hosts of its own
+  }
   // The program's own options begin behind it.
   const auto program = std::ranges::find_if(
       words, [](std::string_view word) { return word.find("_perf") != std::string_view::npos; });
   words.erase(program, words.end());
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view name = words[i].substr(words[i].rfind('/') + 1);
+    const std::string_view name = name_of_program(words[i]);
     const auto first = [&](std::initializer_list<std::string_view> names) {
       for (const std::string_view each : names) {
         if (const std::int32_t value = count_in(option(words, i + 1, each)); value > 0) {
@@ -110,6 +132,7 @@ LaunchLine launch_line(std::string_view line) {
     LaunchLine launch;
     std::int32_t& each = launch.processes_per_server;
     if (name == "mpirun" || name == "mpiexec" || name == "mpiexec.hydra" || name == "prterun") {
+      end_at_wrapper(words, i);
       launch.processes = first({"-np", "-n", "--np"});
       each = first({"-N", "-npernode", "--npernode", "-ppn", "--ppn"});
       const std::string_view map_by = option(words, i + 1, "--map-by");
@@ -120,12 +143,20 @@ LaunchLine launch_line(std::string_view line) {
         });
       };
       const bool by_node = has({"-bynode", "--bynode"}) || split(map_by, ':')[0] == "node";
-      const bool ranks_placed =
-          has({"-rf", "-rankfile", "--rankfile"}) || map_by.starts_with("rankfile");
-      if (each == 0 && !ranks_placed) {
+      each = each == 0 && has({"-pernode", "--pernode"}) ? 1 : each;
+      // By a file of ranks, or so many to a socket, of which a server has any number.
+      const bool otherwise =
+          has({"-rf", "-rankfile", "--rankfile", "-npersocket", "--npersocket"}) ||
+          map_by.starts_with("rankfile") || map_by.starts_with("ppr:");
+      if (each == 0 && !otherwise) {
         take_hosts(listed_hosts(words, i + 1), by_node, launch);
       }
+      if (each > 0 && each < 4096 && launch.processes == 0) {
+        take_hosts(listed_hosts(words, i + 1), true, launch);
+        launch.processes = each * launch.servers;
+      }
     } else if (name == "srun") {
+      end_at_wrapper(words, i);
       launch.processes = first({"-n", "--ntasks"});
       launch.servers = first({"-N", "--nodes"});
       each = first({"--ntasks-per-node"});

@@ -15,9 +15,21 @@ std::string family(const std::string& host) {
                                 : host.substr(0, host.find_first_of("-0123456789"));
 }
 
+/// Without what is a file's and no host's: "#2" of several tables, ".log.gz".
+std::string_view without_endings(std::string_view id) {
+  if (const std::size_t hash = id.rfind('#'); hash != std::string_view::npos) {
+    id = to_int(id.substr(hash + 1)) ? id.substr(0, hash) : id;
+  }
+  for (const std::string_view ending : {".gz", ".log", ".txt", ".out", ".err"}) {
+    id = id.ends_with(ending) ? id.substr(0, id.size() - ending.size()) : id;
+  }
+  return id;
+}
+
 }  // namespace
 
-std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers) {
+std::vector<std::string> hosts_in(std::string_view id, std::int32_t servers) {
+  id = without_endings(id);
   std::size_t at = std::string::npos;
   for (std::size_t i = 0; i + 2 < id.size(); ++i) {
     const bool mark = (id[i] == 'g' || id[i] == 'G') && id[i + 1] >= '0' && id[i + 1] <= '9' &&
@@ -32,7 +44,7 @@ std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers) {
   }
   std::vector<std::string> hosts;
   if (at != std::string::npos) {
-    for (const std::string_view host : split(std::string_view(id).substr(at), '_')) {
+    for (const std::string_view host : split(id.substr(at), '_')) {
       if (!host.empty()) {
         hosts.emplace_back(host);
       }

@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::compare {
 
 /// The hosts that a table's id names: "…-g1-node7_node9" -> node7, node9; "…-n1_g8_node7" -> node7.
 /// None unless they are as many as its servers.
-std::vector<std::string> hosts_in(const std::string& id, std::int32_t servers);
+std::vector<std::string> hosts_in(std::string_view id, std::int32_t servers);
 
 /// Hosts of one cluster: those that were tested together, and those of like names: but for the
 /// number at their ends ("cnode2-001"), or where there is none up to the first number or dash

@@ -118,7 +118,6 @@ AnalyticOptions analytic_options(const CollectiveOptions& options, const Topolog
   }
   if (!options.nic.empty()) {
     analytic.nic = flag_value("--nic", options.nic, parse_bandwidth);
-    analytic.gpu_nic.reset();
   }
   return analytic;
 }

@@ -66,6 +66,20 @@ std::string as_json(const Calibration& result) {
   return to_text(json);
 }
 
+/// The rates are chosen by the training half alone, which may be unlike the other.
+void warn_if_worse(const Calibration& result) {
+  const double before = result.before_held_out_large.median, after = result.held_out_large.median;
+  if (result.held_out_large.rows > 0 && after > 1.5 * before + 0.02) {
+    Warnings warnings;
+    warnings.add(fmt::format(
+        "on the held-out half the fitted rates are worse than the preset's (median error {}, "
+        "before {}): the two halves are not one cluster in one state, and the fit is not to be "
+        "used",
+        percent(after), percent(before)));
+    print_warnings(warnings);
+  }
+}
+
 }  // namespace
 
 CommandBody define_calibrate(CLI::App& app) {
@@ -111,6 +125,7 @@ CommandBody define_calibrate(CLI::App& app) {
     if (!flags->name.empty()) {
       result.preset.name = flags->name;
     }
+    warn_if_worse(result);
     write_file(flags->output, to_json_text(result.preset));
     if (flags->output != "-") {
       write_file("-", flags->json ? as_json(result) : as_table(result));

@@ -58,15 +58,16 @@ void take_from_topology(const Topology& topology, std::span<const NodeId> gpus,
   for (const auto& [number, server] : servers) {
     if (server.slowest) {
       keep_least(nic, *server.slowest);
-      keep_least(of_gpu, Bandwidth::bits_per_second(server.slowest->bits_per_second() *
-                                                    server.count / server.gpus));
+      const Bandwidth rate = Bandwidth::bits_per_second(server.slowest->bits_per_second() *
+                                                        server.count / server.gpus);
+      keep_least(of_gpu, rate);
       nics = nics ? std::min(*nics, server.count) : server.count;
     }
   }
   if (nic) {
     analytic.nic = *nic;
     analytic.nics_per_server = *nics;
-    analytic.gpu_nic = of_gpu;
+    analytic.nics_per_gpu = of_gpu->bytes_per_second() / nic->bytes_per_second();
   }
 }
 

@@ -93,20 +93,21 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   if (analytic.gpus == 0 && job.parallel.gpus == 0 && topology != nullptr) {
     analytic.gpus = topology->count(NodeKind::kGpu);
   }
-  if (options.gpus_per_server > 0 || options.nics_per_server > 0 || !options.nic.empty()) {
-    analytic.gpu_nic.reset();
+  // The topology's NICs of a GPU are those of its servers.
+  if (options.gpus_per_server > 0 && options.gpus_per_server != analytic.gpus_per_server) {
+    analytic.gpus_per_server = options.gpus_per_server;
+    analytic.nics_per_gpu.reset();
   }
-  analytic.gpus_per_server =
-      options.gpus_per_server > 0 ? options.gpus_per_server : analytic.gpus_per_server;
-  analytic.nics_per_server =
-      options.nics_per_server > 0 ? options.nics_per_server : analytic.nics_per_server;
+  if (options.nics_per_server > 0) {
+    analytic.nics_per_server = options.nics_per_server;
+    analytic.nics_per_gpu.reset();
+  }
   flag("--nvlink", options.nvlink, parse_bandwidth, analytic.nvlink);
   flag("--nic", options.nic, parse_bandwidth, analytic.nic);
   flag("--gpu-type", options.gpu_type, parse_gpu_type, analytic.gpu);
   flag("--nic-type", options.nic_type, parse_nic_type, analytic.nic_type);
   if (!options.nic_type.empty() && options.nic.empty()) {
     analytic.nic.reset();  // in place of the topology's
-    analytic.gpu_nic.reset();
   }
   analytic.overlap = {options.dp_overlap, options.ep_overlap, options.tp_overlap,
                       options.pp_overlap};

@@ -96,3 +96,5 @@ set(of_simai --engine analytic --conf tests/fuzz/corpus/simai_conf/small.conf --
 lockstep_cli_test(cli_simulate_analytic_simai ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=8 ${of_simai} OUT "^step time" ERR "--conf changes nothing in the analytic engine" "--pxn changes nothing" "--nvls changes nothing" "--send-latency changes nothing")
 lockstep_cli_test(cli_collective_analytic_simai ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 ${of_simai} OUT "^ +1048576 " ERR "--conf changes nothing in the analytic engine" "--nvls changes nothing")
 lockstep_cli_test(cli_simulate_pxn_both ARGS simulate --workload tests/data/simulate/tiny.txt --topology Spectrum-X:g=16 --pxn --no-pxn EXIT 2 ERR "--pxn excludes --no-pxn")
+# What a flag says again changes nothing: 8/9 of 256 MiB over the 50 GB/s of a NIC of its own, and no eighth of it.
+lockstep_cli_test(cli_collective_nic_again ARGS collective --op alltoall --size 256MiB --topology single-switch:g=16,gps=8 --gpus 9 --engine analytic --nic 400Gbps OUT "^ +268435456 +4832.6 ")

@@ -211,12 +211,14 @@ TEST(CollectiveTime, ServersThatAreNotFull) {
   AnalyticOptions options;
   options.nic = Bandwidth::bytes_per_second(50e9);
   options.nics_per_server = 4;  // the second server's
-  options.gpu_nic = options.nic;
+  options.nics_per_gpu = 1;
   const auto time = [&](CommType op, std::int64_t bytes) {
     return default_collective_time({op, GroupKind::kDp, 12, Bytes(bytes)}, {.gpus = 12}, options);
   };
   EXPECT_EQ(time(CommType::kAllToAll, 12'000'000'000), Time::us(160'000));
   EXPECT_EQ(time(CommType::kSendRecv, 5'000'000'000), Time::us(100'000));
+  options.nic = Bandwidth::bytes_per_second(25e9);  // by --nic: of as many
+  EXPECT_EQ(time(CommType::kSendRecv, 5'000'000'000), Time::us(200'000));
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 // Health of made-up sweeps.
 #include "analysis/compare/health.h"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
+
+#include "analysis/compare/host_clusters.h"
 
 namespace lockstep::compare::health_test {
 namespace {
@@ -43,6 +48,15 @@ TEST(Health, ASlowNodeIsNamedOnce) {
   EXPECT_EQ(health.findings[0].kind, FindingKind::kSlowNode);
   EXPECT_EQ(health.findings[0].subject, "n2");
   EXPECT_DOUBLE_EQ(health.findings[0].slowdown, 2);
+}
+
+// The last host of a file's name is no other than itself: ".log" and "#2" are the file's.
+TEST(Health, HostsOfFileNames) {
+  const std::vector<std::string> two = {"gpu-a1", "gpu-b2"};
+  EXPECT_EQ(hosts_in("all_reduce-n2-g8-gpu-a1_gpu-b2", 2), two);
+  EXPECT_EQ(hosts_in("all_reduce-n2-g8-gpu-a1_gpu-b2.log", 2), two);
+  EXPECT_EQ(hosts_in("all_reduce-n2-g8-gpu-a1_gpu-b2.txt.gz#2", 2), two);
+  EXPECT_EQ(hosts_in("x-g8-a.lan_b.lan", 2), (std::vector<std::string>{"a.lan", "b.lan"}));
 }
 
 // Two slow hosts of five are in seven of ten pairs: the median is slow, and no host stands out.

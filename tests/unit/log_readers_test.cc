@@ -1,4 +1,5 @@
 // The readers of logs, on small files that are written by hand (tests/fuzz/corpus).
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -416,6 +417,20 @@ TEST(LogReaders, NdtimelineAndExecutionTraces) {
   EXPECT_EQ(nested.ops[2].kind, OpKind::kHost);
   EXPECT_EQ(nested.ops[3].kind, OpKind::kCommunication);
   EXPECT_EQ(nested.ops[3].bytes, 1024);
+  // 50 us, of which 20 and 10 are within, then 20 and 100: no time counts twice.
+  const PhysicalLog timed = read_log(
+      R"({"schema": "1.1.1-chakra.0.0.4", "nodes": [
+        {"id": 5, "name": "aten::detach", "ctrl_deps": 3, "runtime": 10},
+        {"id": 3, "name": "c10d::allreduce_", "ctrl_deps": 2, "runtime": 50},
+        {"id": 4, "name": "record_param_comms", "ctrl_deps": 3, "runtime": 20},
+        {"id": 6, "name": "record_param_comms", "ctrl_deps": 2, "runtime": 20},
+        {"id": 7, "name": "aten::mm", "ctrl_deps": 2, "runtime": 100}]})",
+      "et.json");
+  std::vector<double> begins;
+  for (const OpRow& op : timed.ops) {
+    begins.push_back(std::round(op.begin_s * 1e6));
+  }
+  EXPECT_EQ(begins, (std::vector<double>{20, 0, 0, 50, 70}));
   const PhysicalLog graph = corpus("pytorch_et/graph.json");
   EXPECT_EQ(graph.ops.at(0).op, CommType::kBroadcast);
   EXPECT_DOUBLE_EQ(graph.ops.at(0).duration_s, 28e-6);

@@ -107,6 +107,15 @@ TEST(NcclRuns, LaunchLines) {
   EXPECT_EQ(told("mpirun -np 16 -H h1:8 -H h2:8 ./x_perf"), std::pair(16, 2));
   EXPECT_EQ(told("mpirun -np 16 -H=[fe80::1]:8,[fe80::2]:8 ./x_perf"), std::pair(16, 2));
   EXPECT_EQ(told("mpirun -np 16 -hostfile hosts ./all_reduce_perf"), std::pair(16, 0));
+  EXPECT_EQ(told("mpirun -np 4 --pernode -H a:8,b:8,c:8,d:8 ./x_perf -g 8"), std::pair(4, 4));
+  EXPECT_EQ(told("mpirun -pernode -H a:8,b:8 ./x_perf -g 8"), std::pair(2, 2));
+  EXPECT_EQ(told("mpirun -np 16 --map-by ppr:2:socket -H a:8,b:8 ./x_perf"), std::pair(16, 0));
+  EXPECT_EQ(told("mpirun -np 8 -npersocket 2 -H a:8,b:8 ./x_perf"), std::pair(8, 0));
+  EXPECT_EQ(told("mpirun -np 1 -H a:8 ./x_perf : -np 1 -H b:8 ./x_perf"), std::pair(0, 0));
+  // What stands behind a program that starts another is that one's.
+  EXPECT_EQ(told("mpirun -np 16 -H a:8,b:8 numactl -N 1 ./x_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("srun -n16 --ntasks-per-node=8 numactl -N 1 -m 1 ./x_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun -np 16 /opt/bin/singularity exec -H /h x.sif ./x_perf"), std::pair(16, 0));
   EXPECT_EQ(launch_line("srun --ntasks-per-node=8 ./all_reduce_perf").processes_per_server, 8);
 }
 

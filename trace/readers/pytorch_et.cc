@@ -2,6 +2,7 @@
 // or "workload_graph" with runtimes in microseconds).
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,9 +66,9 @@ struct Call {
   std::int64_t node = -1;
 };
 
-void take_node(const Json& node, std::int32_t rank, TextTable& names, double& clock,
+void take_node(const Json& node, std::int32_t rank, TextTable& names,
                std::map<std::int64_t, std::int64_t>& parents, std::vector<Call>& calls,
-               PhysicalLog& log) {
+               std::vector<std::int64_t>& ids, PhysicalLog& log) {
   const Json* name = node.is_object() ? member(node, {"name", "Name"}) : nullptr;
   if (name == nullptr || !name->is_string()) {
     log.warnings.add("nodes without a name");
@@ -88,8 +89,6 @@ void take_node(const Json& node, std::int32_t rank, TextTable& names, double& cl
   row.kind = nccl ? OpKind::kCommunication : on_host ? OpKind::kHost : OpKind::kCompute;
   const std::int64_t runtime = whole(member(node, {"runtime", "duration_micros", "duration"}), 0);
   row.duration_s = static_cast<double>(std::clamp<std::int64_t>(runtime, 0, 1LL << 50)) * 1e-6;
-  row.begin_s = clock;
-  clock += row.duration_s;
   if (nccl) {
     const Json* inputs = member(node, {"inputs"});
     const Json* values =
@@ -100,7 +99,35 @@ void take_node(const Json& node, std::int32_t rank, TextTable& names, double& cl
       calls.push_back({log.ops.size(), id});
     }
   }
+  ids.push_back(id);
   log.ops.push_back(row);
+}
+
+/// Nodes follow each other in the order of their ids, those of the host within their parents: a
+/// file gives durations, but no begins. What a host's operation starts on the GPU runs behind it.
+void place_nodes(const std::map<std::int64_t, std::int64_t>& parents,
+                 const std::vector<std::int64_t>& ids, std::vector<OpRow>& ops) {
+  std::vector<std::size_t> order(ops.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return ids[i]; });
+  std::map<std::int64_t, double> next;  // of each host operation: when what is within it begins
+  double clock = 0;
+  for (const std::size_t i : order) {
+    OpRow& op = ops[i];
+    const bool host = op.kind != OpKind::kCompute;
+    auto within = next.end();
+    auto parent = parents.find(ids[i]);
+    for (int depth = 0; host && depth < kDeepest && parent != parents.end(); ++depth) {
+      within = within == next.end() ? next.find(parent->second) : within;
+      parent = parents.find(parent->second);
+    }
+    double& begin = within != next.end() ? within->second : clock;
+    op.begin_s = begin;
+    begin += op.duration_s;
+    if (host && op.duration_s > 0 && ids[i] >= 0) {
+      next[ids[i]] = op.begin_s;
+    }
+  }
 }
 
 /// A call within another is that one's communication: the outer is kept, with the size of the inner
@@ -147,12 +174,13 @@ void read(std::string_view text, PhysicalLog& log) {
   }
   TextTable names(log.names);
   const std::int32_t rank = std::max(0, rank_in_name(log.file));
-  double clock = 0;
   std::map<std::int64_t, std::int64_t> parents;
   std::vector<Call> calls;
+  std::vector<std::int64_t> ids;  // of the nodes of log.ops
   for (const Json& node : *nodes) {
-    take_node(node, rank, names, clock, parents, calls, log);
+    take_node(node, rank, names, parents, calls, ids, log);
   }
+  place_nodes(parents, ids, log.ops);
   keep_kernels_of_calls(log, outer_calls(parents, calls, log));
   if (log.ops.empty()) {
     throw Error("there are no nodes with a name");

@@ -34,8 +34,8 @@ struct AnalyticOptions {
   std::optional<Bandwidth> nvlink;  ///< bus bandwidth a GPU reaches; unset: by gpu
   std::optional<Bandwidth> pair;    ///< what two GPUs of a server have; unset: all of that
   std::optional<Bandwidth> nic;     ///< of one NIC; unset: by nic_type
-  /// A GPU's part of its server's NICs, at least; unset: nic * nics_per_server / gpus_per_server.
-  std::optional<Bandwidth> gpu_nic;
+  /// NICs to a GPU, at least, where servers differ; unset: nics_per_server / gpus_per_server.
+  std::optional<double> nics_per_gpu;
   GpuType gpu = GpuType::kH100;
   NicType nic_type = NicType::kCx7;
   Overlaps overlap;
@@ -49,9 +49,9 @@ struct AnalyticOptions {
   Bandwidth pair_rate() const { return pair.value_or(nvlink_rate()); }
   Bandwidth nic_rate() const { return nic.value_or(nic_bandwidth(nic_type)); }
   Bandwidth gpu_nic_rate() const {
-    return gpu_nic.value_or(Bandwidth::bytes_per_second(nic_rate().bytes_per_second() *
-                                                        static_cast<double>(nics_per_server) /
-                                                        static_cast<double>(gpus_per_server)));
+    return Bandwidth::bytes_per_second(nic_rate().bytes_per_second() *
+                                       nics_per_gpu.value_or(static_cast<double>(nics_per_server) /
+                                                             static_cast<double>(gpus_per_server)));
   }
 };
 
