@@ -98,6 +98,30 @@ std::vector<AiobSection> read_aiob_sections(std::string_view text) {
   return sections;
 }
 
+void warn_of_aiob_times(std::string_view text, Warnings& warnings) {
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = trim(text.substr(at, end - at));
+    at = end + 1;
+    ++number;
+    const std::size_t key = line.find("time_gpu_");
+    if (key == std::string_view::npos) {
+      continue;
+    }
+    const std::size_t colon = line.find(':', key);
+    const std::string_view told =
+        colon == std::string_view::npos ? "" : trim(line.substr(colon + 1));
+    const std::optional<double> meant = to_double(told);
+    const std::optional<double> taken =
+        value_after(line.substr(key), line.substr(key, colon + 1 - key));
+    if (colon == std::string_view::npos || !meant || taken != meant) {
+      warnings.add(fmt::format("line {}: AICB takes '{}' as {}", number, printable(line, 60),
+                               taken ? fmt::format("{} us", *taken) : "no time"));
+    }
+  }
+}
+
 ComputeProfile ComputeProfile::from_aiob(std::string_view text, bool recompute) {
   double attention = 0;
   double mlp = 0;
@@ -148,7 +172,8 @@ ComputeProfile ComputeProfile::from_aiob(std::string_view text, bool recompute) 
   return profile;
 }
 
-ComputeProfile ComputeProfile::read_aiob(const std::string& path, bool recompute) {
+ComputeProfile ComputeProfile::read_aiob(const std::string& path, bool recompute,
+                                         Warnings& warnings) {
   const FileText file(path, Bytes(kMaxAiobBytes));
   const std::vector<AiobSection> sections = read_aiob_sections(file.view());
   if (std::ranges::all_of(sections, [](const AiobSection& s) { return s.values.empty(); })) {
@@ -156,7 +181,12 @@ ComputeProfile ComputeProfile::read_aiob(const std::string& path, bool recompute
         .at(path)
         .expected("AIOB's sections, with lines such as 'time_gpu_avg: 12.5'");
   }
-  return from_aiob(file.view(), recompute);
+  warn_of_aiob_times(file.view(), warnings);
+  try {
+    return from_aiob(file.view(), recompute);
+  } catch (Error& error) {
+    throw std::move(error).at(path);
+  }
 }
 
 std::optional<std::int64_t> ComputeProfile::find(std::string_view name) const {

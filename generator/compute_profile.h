@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/warnings.h"
+
 namespace lockstep {
 
 /// Larger AIOB files are refused; real ones have a kilobyte.
@@ -28,6 +30,10 @@ struct AiobSection {
 /// Anything else is passed over; no text is an error. O(size).
 std::vector<AiobSection> read_aiob_sections(std::string_view text);
 
+/// Tells of lines whose time that reading does not take as it stands there: one with a sign or an
+/// exponent, or that is cut. O(size).
+void warn_of_aiob_times(std::string_view text, Warnings& warnings);
+
 /// Compute times by name, in nanoseconds, as AICB's training generators look them up.
 class ComputeProfile {
  public:
@@ -42,8 +48,8 @@ class ComputeProfile {
   ///
   /// ERRORS: a sum that does not fit in nanoseconds.
   static ComputeProfile from_aiob(std::string_view text, bool recompute);
-  /// That of a file. ERRORS: those of FileText; there is no time in it.
-  static ComputeProfile read_aiob(const std::string& path, bool recompute);
+  /// That of a file, with warn_of_aiob_times(). ERRORS: those of FileText; there is no time in it.
+  static ComputeProfile read_aiob(const std::string& path, bool recompute, Warnings& warnings);
 
   /// All entries: attention, mlp and grad forward and backward, others in file order, MLA's.
   const std::vector<Entry>& entries() const { return entries_; }

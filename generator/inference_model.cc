@@ -186,13 +186,20 @@ void check_world(const InferenceModel& model) {
   }
 }
 
-Times find_times(const InferenceModel& model, const ArgValues& flags, const std::string& folder) {
+Times find_times(const InferenceModel& model, const ArgValues& flags, const std::string& folder,
+                 Warnings& warnings) {
   const std::string path = path_in(
       folder, fmt::format("results/aiob_outputs/{}-world_size{}-tp{}-pp{}-ep{}-bpg{}-seq{}-{}.txt",
                           model.name, model.world_size.value, model.tp.value, model.pp.value,
                           model.ep.value, model.micro_batch.value, model.seq.value, model.phase));
   if (std::filesystem::exists(path)) {
-    return read_times(FileText(path, Bytes(kMaxAiobBytes)).view());
+    const FileText file(path, Bytes(kMaxAiobBytes));
+    warn_of_aiob_times(file.view(), warnings);
+    try {
+      return read_times(file.view());
+    } catch (Error& error) {
+      throw std::move(error).at(path);
+    }
   }
   if (flags.on("aiob_enable")) {
     throw Error("the compute-time file is missing")
@@ -207,7 +214,7 @@ Times find_times(const InferenceModel& model, const ArgValues& flags, const std:
 
 const ArgTable& inference_flag_table() { return kTable; }
 
-InferenceModel inference_model(const GenerateRequest& request) {
+InferenceModel inference_model(const GenerateRequest& request, Warnings& warnings) {
   const ArgValues flags = parse_args(kTable, request.words);
   InferenceModel model;
   const Family family = family_of(model, flags);
@@ -239,7 +246,7 @@ InferenceModel inference_model(const GenerateRequest& request) {
   model.activation = 2 * model.tokens * model.hidden;
   model.combine = model.activation * topk / model.tp;
   model.dispatch = model.combine * 33 / 64;  // FP8 and a 4-byte scale each 128 values
-  const Times times = find_times(model, flags, request.folder);
+  const Times times = find_times(model, flags, request.folder, warnings);
   switch (family) {
     case Family::kDeepSeek:
       add_deepseek(model, config, times);

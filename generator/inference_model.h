@@ -47,11 +47,12 @@ struct InferenceModel {
 };
 
 /// Reads the model from a request: name, configuration file, flags; and the compute times, from the
-/// file AICB's AIOB would have left, if it is there (specification section 6).
+/// file AICB's AIOB would have left, if it is there (specification section 6), with
+/// warn_of_aiob_times().
 ///
 /// ERRORS: an unknown model, no or a wrong configuration, degrees that do not fit the world, a
 /// linear layer of DeepSeek that tp does not divide.
-InferenceModel inference_model(const GenerateRequest& request);
+InferenceModel inference_model(const GenerateRequest& request, Warnings& warnings);
 
 /// "DeepSeek-671B-world_size8-tp1-pp1-ep8-bs32-seq1024-decode".
 std::string inference_base_name(const InferenceModel& model);

@@ -65,7 +65,7 @@ std::vector<AcesoOp> aceso_ops(const AcesoGpt& gpt) {
   const std::int64_t h = size.hidden, b = gpt.micro_batch, t = gpt.tp, s = kSequence;
   if (t < 1 || b < 1 || size.heads % t != 0 || kVocabulary % t != 0) {
     throw Error(fmt::format("{} heads do not divide by {}", size.heads, t))
-        .field("--tp")
+        .field("--aceso-tp")
         .expected("a divisor of the heads");
   }
   const std::int64_t rows = s * b, heads = size.heads / t, head = h / size.heads;
@@ -104,7 +104,7 @@ std::vector<AcesoOp> aceso_ops(const AcesoGpt& gpt) {
          cut_in(column, 3 * h));
   AcesoOp& score = op("enc-attention-score", 3 * part + x, scores + part + x, scores);
   score.forward = {product(s, s, head, "forward")};
-  score.backward = {product(s, head, s, "input-gradient"), product(s, head, s, "weight-gradient")};
+  score.backward = {product(s, head, s, "input-gradient"), product(s, head, s, "input-gradient")};
   Kernel softmax = make_kernel(KernelKind::kSoftmax, kType, {b * heads, s, s});
   softmax.causal = true;
   both(op("enc-attention-softmax", scores + part + x, scores + part + x, scores), softmax);
@@ -112,7 +112,7 @@ std::vector<AcesoOp> aceso_ops(const AcesoGpt& gpt) {
        make_kernel(KernelKind::kDropout, kType, {b * heads * s * s}));
   AcesoOp& context = op("enc-attention-context", scores + part + x, part + x, part);
   context.forward = {product(s, head, s, "input-gradient")};
-  context.backward = {product(s, s, head, "forward"), product(s, head, s, "weight-gradient")};
+  context.backward = {product(s, s, head, "forward"), product(s, head, s, "input-gradient")};
   linear(op("enc-attention-dense", part + x, 2 * x, x), rows, cut_in(column, h),
          cut_in(!column, h));
   dropped("enc-post-attention-dropout");

@@ -42,13 +42,13 @@ class Layers {
     options.sizes = sizes_;
     const ParameterCount count = parameters_of(modules, options);
     const auto parameters = static_cast<double>(count.dense + count.expert);
-    const double state = job_.precision == Precision::kFp32   ? 8
-                         : job_.precision == Precision::kFp16 ? 16
-                                                              : 12;
     layer.parameter_bytes = parameters * sizes_.parameter;
-    layer.mb = (parameters * (sizes_.parameter + sizes_.gradient + state) +
-                static_cast<double>((kept_activations(modules, job_) + working).count())) /
-               kMega;
+    StageMemory held;
+    held.parameters = count;
+    fill_states(job_, held);
+    const Bytes all =
+        held.weights + held.gradients + held.optimizer + kept_activations(modules, job_) + working;
+    layer.mb = static_cast<double>(all.count()) / kMega;
     return layer;
   }
 
@@ -84,8 +84,10 @@ constexpr double kLeastSync = 1e-6;  // ms
 
 }  // namespace
 
+bool is_metis_job(const Job& job) { return job.pp == 1 && job.vpp == 1 && job.cp == 1; }
+
 std::string metis_json(const Job& job, const Measurements& measurements) {
-  if (job.pp != 1 || job.vpp != 1 || job.cp != 1) {
+  if (!is_metis_job(job)) {
     throw Error("Metis cuts the model into stages itself: a profile is of one stage")
         .field("--pp")
         .expected("--pp 1, --vpp 1 and --cp 1");

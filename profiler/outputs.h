@@ -24,11 +24,13 @@ std::string aiob_text(const ProfilePlan& plan, const Measurements& measurements)
 /// {True|False}.txt".
 std::string aiob_file_name(const Job& job);
 
+/// Metis cuts a model into stages by itself, and knows no context parallelism.
+bool is_metis_job(const Job& job);
 /// One of Metis's profile files: forward and backward time, memory and parameter bytes of the
 /// embedding, each layer and the head. Memory is weights, gradients and optimizer state, kept
 /// activations and the most that one of the layer's kernels holds. The synchronisation that Metis
 /// reads from the difference to the whole pass is 0.
-/// ERRORS: a kernel that was not measured; pp, vpp or cp other than 1.
+/// ERRORS: a kernel that was not measured; not is_metis_job().
 std::string metis_json(const Job& job, const Measurements& measurements);
 /// "DeviceType.H200_tp2_bs4.json".
 std::string metis_file_name(const Job& job, const MeasuredDevice& device);

@@ -177,6 +177,7 @@ ResultCache::ResultCache(const std::string& folder, std::int64_t most_bytes, Cac
       ::sqlite3_close(store_);
       throw Error("cannot open the cache: " + problem.text).at(path_);
     }
+    problem_ = problem.text;
     begin_anew();
   }
 }
@@ -488,6 +489,11 @@ std::int64_t ResultCache::shrink(std::int64_t most_bytes) {
 
 CacheCheck ResultCache::verify() {
   CacheCheck check;
+  if (!problem_.empty()) {
+    check.store = problem_;
+    check.broken = true;
+    return check;
+  }
   try {
     std::vector<std::int64_t> damaged;
     {

@@ -62,6 +62,8 @@ class ResultCache {
   std::int64_t shrink(std::int64_t most_bytes);
   CacheCheck verify();
   const std::string& path() const { return path_; }
+  /// Why the file that was there has been moved aside when this was made; empty: it has not.
+  const std::string& problem() const { return problem_; }
 
  private:
   class Statement;
@@ -78,7 +80,7 @@ class ResultCache {
   std::int64_t rows();
   bool make_room(std::int64_t most_bytes, std::int64_t for_bytes);
 
-  std::string path_;
+  std::string path_, problem_;
   std::int64_t most_bytes_;
   CacheSharing sharing_;
   sqlite3* store_ = nullptr;

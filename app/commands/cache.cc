@@ -43,9 +43,19 @@ CacheSettings settings_of(const CacheFlags& flags) {
   return settings;
 }
 
+/// What can be looked into.
+void check_store(const ResultCache& cache) {
+  if (!cache.problem().empty()) {
+    throw Error("the cache was no store that can be read: " + cache.problem())
+        .at(cache.path())
+        .hint("it has been moved aside, with '.damaged' behind its name");
+  }
+}
+
 ExitCode list(const CacheFlags& flags) {
   const CacheSettings settings = settings_of(flags);
   ResultCache cache(settings.folder, settings.most_bytes);
+  check_store(cache);
   const std::vector<CacheEntry> entries = cache.list();
   const std::int64_t bytes = cache.used_bytes();
   Json rows = Json::array();
@@ -77,6 +87,7 @@ ExitCode collect(const CacheFlags& flags) {
     settings.most_bytes = flag_value("--size", flags.size, parse_bytes).count();
   }
   ResultCache cache(settings.folder, settings.most_bytes);
+  check_store(cache);
   const std::int64_t gone = cache.shrink(settings.most_bytes);
   write_file("-", flags.json
                       ? to_text(Json{{"schema", "lockstep-cache-gc/1"},

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
@@ -15,11 +16,13 @@
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "generator/compute/gpu_spec.h"
 #include "profiler/aceso_profile.h"
 #include "profiler/gpu_module.h"
+#include "profiler/kernel.h"
 #include "profiler/outputs.h"
 #include "profiler/profile_plan.h"
 #include "profiler/sweep/efficiency_json.h"
@@ -130,7 +133,15 @@ void finish(const ProfileOptions& options, const Measurements& measurements, Fol
   }
 }
 
-ExitCode print_list(const std::vector<Kernel>& kernels) {
+ExitCode print_list(const ProfileOptions& options, const std::vector<Kernel>& kernels) {
+  if (options.json) {
+    Json all = Json::array();
+    for (const Kernel& kernel : kernels) {
+      write_kernel(kernel, all.emplace_back(Json::object()));
+    }
+    write_file("-", to_text(Json{{"schema", "lockstep-kernels/1"}, {"kernels", std::move(all)}}));
+    return ExitCode::kDone;
+  }
   std::string text;
   for (const Kernel& kernel : kernels) {
     text += to_text(kernel) + "\n";
@@ -216,7 +227,7 @@ void write_job(const PlannedJob& job, const Measurements& measurements, Folder& 
     fmt::print(stderr, "lockstep: warning: {}: no AIOB file: some of its operators were left out\n",
                job.name);
   }
-  if (job.job.pp == 1 && job.job.vpp == 1 && job.job.cp == 1 && job.plan.not_measured.empty() &&
+  if (is_metis_job(job.job) && job.plan.not_measured.empty() &&
       std::ranges::all_of(job.plan.kernels, measured)) {
     folder.write(metis_file_name(job.job, measurements.device), metis_json(job.job, measurements));
   }
@@ -233,7 +244,7 @@ Measurements measure_planned(Device& device, const PlannedJob& job, const Timing
 ExitCode profile_job(const ProfileOptions& options) {
   const PlannedJob job = planned_job(options.app->remaining());
   if (options.list) {
-    return print_list(job.plan.kernels);
+    return print_list(options, job.plan.kernels);
   }
   const Measurements measurements = measure(
       options, [&](Device& device) { return measure_planned(device, job, options.timing); });
@@ -255,7 +266,7 @@ ExitCode profile_jobs(const ProfileOptions& options) {
       std::ranges::copy_if(job.plan.kernels, std::back_inserter(kernels),
                            [&](const Kernel& kernel) { return known.insert(kernel).second; });
     }
-    return print_list(kernels);
+    return print_list(options, kernels);
   }
   const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
   const Limit limit(options);
@@ -299,7 +310,7 @@ ExitCode profile_aceso(const ProfileOptions& options) {
     }
   }
   if (options.list) {
-    return print_list(kernels);
+    return print_list(options, kernels);
   }
   const Measurements measurements = measure_each(options, kernels);
   Folder folder(options.output);
@@ -339,7 +350,7 @@ SweepGrid grid_of(const ProfileOptions& options) {
 ExitCode profile_sweep(const ProfileOptions& options) {
   const std::vector<Kernel> kernels = sweep_kernels(grid_of(options));
   if (options.list) {
-    return print_list(kernels);
+    return print_list(options, kernels);
   }
   const Measurements measurements = measure_each(options, kernels);
   Folder folder(options.output);
@@ -393,10 +404,13 @@ ExitCode run_profile(ProfileOptions& options) {
         .field("--limit")
         .expected("--jobs, --sweep or --aceso-size, on a GPU");
   }
-  if (!options.jobs.empty() && (!options.from.empty() || options.json)) {
+  if (!options.jobs.empty() && (!options.from.empty() || (options.json && !options.list))) {
     throw Error("is measured on a GPU, into files")
         .field("--jobs")
-        .expected("no --from, no --json");
+        .expected("no --from, no --json but with --list");
+  }
+  if (options.list && !options.output.empty()) {
+    throw Error("nothing is measured with --list, and no file written").field("-o");
   }
   if (!options.jobs.empty() && options.output.empty() && !options.list) {
     throw Error("needs a folder").field("--jobs").expected("-o FOLDER, or --list");

@@ -158,6 +158,8 @@ ChunkMemory chunk_memory(const Job& job, const ModelMemory& model, const ModelCh
   return memory;
 }
 
+}  // namespace
+
 void fill_states(const Job& job, StageMemory& memory) {
   const RankSizes sizes = rank_sizes(job);
   const auto held = [&](Sharding from) {
@@ -170,8 +172,6 @@ void fill_states(const Job& job, StageMemory& memory) {
   memory.gradients = Bytes(held(Sharding::kZero2)) * sizes.gradient;
   memory.weights = Bytes(held(Sharding::kZero3)) * sizes.parameter;
 }
-
-}  // namespace
 
 Bytes kept_activations(std::span<const Module> modules, const Job& job) {
   if (job.recompute == Recompute::kFull && !modules.empty() && !at_an_edge(modules)) {

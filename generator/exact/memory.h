@@ -61,6 +61,10 @@ struct ModelMemory {
   std::vector<UnitMemory> blocks;  ///< a layer of each
 };
 
+/// Fills in weights, gradients and optimizer state of memory.parameters, as a rank holds them.
+/// PRECONDITION: check_job(job).
+void fill_states(const Job& job, StageMemory& memory);
+
 /// PRECONDITION: check_job(job).
 ModelMemory model_memory(const Job& job);
 

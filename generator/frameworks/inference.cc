@@ -48,8 +48,9 @@ void write(const InferenceModel& model, BlockWriter& out) {
 }
 
 GeneratedWorkload generate(const GenerateRequest& request) {
-  const auto model = std::make_shared<const InferenceModel>(inference_model(request));
   GeneratedWorkload workload;
+  const auto model =
+      std::make_shared<const InferenceModel>(inference_model(request, workload.warnings));
   workload.file_name = inference_base_name(*model) + ".txt";
   workload.write = [model](BlockWriter& out) { write(*model, out); };
   return workload;

@@ -220,6 +220,7 @@ GeneratedWorkload generate(const GenerateRequest& request) {
         .field("--frame")
         .hint("--generator deepspeed12 or deepspeed3 writes DeepSpeed's");
   }
+  GeneratedWorkload workload;
   std::optional<ComputeProfile> times;
   if (flags.on("fill_times")) {
     if (args.comp_filepath.empty()) {
@@ -227,10 +228,10 @@ GeneratedWorkload generate(const GenerateRequest& request) {
           .field("--fill_times")
           .expected("--comp_filepath FILE");
     }
-    times = ComputeProfile::read_aiob(path_in(request.folder, args.comp_filepath), args.recompute);
+    times = ComputeProfile::read_aiob(path_in(request.folder, args.comp_filepath), args.recompute,
+                                      workload.warnings);
   }
   stage_of(args);
-  GeneratedWorkload workload;
   workload.file_name = training_csv_name("megatron", args);
   warn_of_losses(args, workload.warnings);
   const auto plan =

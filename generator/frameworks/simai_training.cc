@@ -145,6 +145,7 @@ std::string file_name(const TrainingArgs& args) {
 GeneratedWorkload generate(const GenerateRequest& request) {
   const ArgValues flags = training_flags(request, PresetFamily::kSimai);
   const TrainingArgs args = training_args(flags);
+  GeneratedWorkload workload;
   std::optional<ComputeProfile> profile;
   if (args.aiob) {
     if (args.comp_filepath.empty()) {
@@ -152,10 +153,9 @@ GeneratedWorkload generate(const GenerateRequest& request) {
           .field("--aiob_enable")
           .expected("--comp_filepath FILE, as AICB's AIOB measures on a GPU");
     }
-    profile =
-        ComputeProfile::read_aiob(path_in(request.folder, args.comp_filepath), args.recompute);
+    profile = ComputeProfile::read_aiob(path_in(request.folder, args.comp_filepath), args.recompute,
+                                        workload.warnings);
   }
-  GeneratedWorkload workload;
   workload.file_name = file_name(args);
   warn_of_losses(args, workload.warnings);
   const auto plan =

@@ -135,6 +135,11 @@ PY
 "$lockstep" cache verify >verify.txt && fail "verify should tell of the broken store"
 grep -q 'moved aside' verify.txt || fail "$(cat verify.txt)"
 [[ -f cache/results.sqlite.damaged ]] || fail "verify should move the broken store aside"
+for looks in verify ls gc; do  # of a store that cannot even be opened
+  head -c 5000 /dev/urandom >cache/results.sqlite
+  "$lockstep" cache $looks >looks.txt 2>&1 && fail "cache $looks should tell of the broken store"
+  grep -q 'moved aside' looks.txt || fail "$(cat looks.txt)"
+done
 "$lockstep" cache verify | grep '0 damaged and removed; the store: ok' >/dev/null
 "${simulate[@]}" | cmp - a.txt
 

@@ -69,6 +69,7 @@ RUNS = [
     ["score-steps", os.path.join(OUT, "steps"), "--rows", "--json"],
     ["profile", "--model", "llama3-8b", "--num-layers", "1", "--gpus", "1", "--seq", "1024", "--from",
      "tests/fuzz/corpus/measurements/small.json", "--json"],
+    ["profile", "--sweep", "--list", "--json"],
     ["cache", "ls", "--dir", os.path.join(OUT, "cache"), "--json"],
     ["cache", "verify", "--dir", os.path.join(OUT, "cache"), "--json"],
     ["cache", "gc", "--size", "1MiB", "--dir", os.path.join(OUT, "cache"), "--json"],

@@ -66,6 +66,26 @@ TEST(ComputeProfile, WhatCountsAsANumber) {
   EXPECT_EQ(value("time_gpu_avg: 1\n time_gpu_avg: 2"), 2000);  // the last one
 }
 
+// What is passed over, as AICB does, is told: else a cut or negative time is none without a word.
+TEST(ComputeProfile, TimesThatAreNotTakenAsTheyStandAreWarnedOf) {
+  const auto warned = [](const std::string& text) {
+    Warnings warnings;
+    warn_of_aiob_times(text, warnings);
+    std::vector<std::string> texts;
+    for (const Warnings::Entry& entry : warnings.entries()) {
+      texts.push_back(entry.text);
+    }
+    return texts;
+  };
+  EXPECT_TRUE(warned("a:\n    time_gpu_avg: 12.5\n    time_gpu_min: 3\r\n").empty());
+  EXPECT_EQ(warned("a:\n time_gpu_avg: -5.0\n"),
+            std::vector<std::string>{"line 2: AICB takes 'time_gpu_avg: -5.0' as no time"});
+  EXPECT_EQ(warned("a:\n time_gpu_avg: 1.5e+06\n"),
+            std::vector<std::string>{"line 2: AICB takes 'time_gpu_avg: 1.5e+06' as 1.5 us"});
+  EXPECT_EQ(warned("time_gpu_a"),
+            std::vector<std::string>{"line 1: AICB takes 'time_gpu_a' as no time"});
+}
+
 TEST(ComputeProfile, RepeatedLinesOfAttentionAddUp) {
   EXPECT_EQ(ComputeProfile::from_aiob("atten_a:\n time_gpu_avg: 7\n time_gpu_avg: 8\n", false)
                 .find("attention_forward"),

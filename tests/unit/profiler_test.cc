@@ -236,6 +236,22 @@ TEST(Metis, ThePlannerReadsTheFile) {
   // MLP's first biases, and all of the norms, of two biases.
   const double h = 2048;
   EXPECT_EQ(profile.layer_bytes[1], 2 * (12 * h * h / 2 + 7 * h / 2 + 6 * h));
+  // 18 bytes a parameter of bf16, 20 with gradients in 16 bits, as of `generate --memory`; with
+  // ZeRO-1 a rank of four has a quarter of 12 of them.
+  const auto memory = [](const Job& of) {
+    const ProfilePlan its = plan_profile(of);
+    return metis::parse_profile(metis_json(of, measured(its.kernels)), "x.json").layer_mb[1];
+  };
+  Job other = job;
+  other.gradient_bytes = 2;
+  const double mega = 1 << 20, parameters = profile.layer_bytes[1] / 2;
+  EXPECT_NEAR(memory(other) - profile.layer_mb[1], parameters * 2 / mega, 1e-6);
+  other = job;
+  other.gpus = 8;
+  other.global_batch = 4 * job.micro_batch;
+  const double whole = memory(other);
+  other.sharding = Sharding::kZero1;
+  EXPECT_NEAR(whole - memory(other), parameters * 12 * 3 / 4 / mega, 1e-4);
   EXPECT_EQ(metis_file_name(job, times.device), "DeviceType.H200_tp2_bs1.json");
   Job staged = job;
   staged.gpus = 4;

@@ -227,6 +227,9 @@ TEST(ResultCache, AFileThatIsNoStoreIsMovedAside) {
   cache.store("key", "c", {}, result_of_size(100));
   EXPECT_TRUE(cache.find("key").has_value());
   EXPECT_EQ(FileText(scratch / "results.sqlite.damaged").view().size(), 5000U);
+  EXPECT_NE(cache.problem(), "");
+  EXPECT_TRUE(cache.verify().broken);
+  EXPECT_EQ(ResultCache(scratch.path(), 1 << 20).problem(), "");
 }
 
 class ResultCacheOf : public ::testing::TestWithParam<CacheSharing> {};
