@@ -87,8 +87,9 @@ class NcclTransport : public Transport {
     rank_ = world.rank;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    finish(ncclCommInitRankConfig(&world_, world.world, id, world.rank, &config), world_,
-           "ncclCommInitRankConfig");
+    const ncclResult_t status =
+        ncclCommInitRankConfig(&world_, world.world, id, world.rank, &config);
+    finish(status, world_, "ncclCommInitRankConfig");
     const std::int64_t bytes = std::max<std::int64_t>(world.largest_bytes, 1) + 4096L * world.world;
     input_ = Buffer(bytes, nullptr);
     output_ = Buffer(bytes, nullptr);
