@@ -34,8 +34,7 @@ RankPlace place_of(const RunOptionsCli& options) {
     place.world = static_cast<int>(options.world);
   }
   if (options.rank >= 0) {
-    place.rank = static_cast<int>(options.rank);
-    place.local_rank = launched ? place.local_rank : place.rank;
+    take_rank(place, launched, static_cast<int>(options.rank));
   }
   if (options.local_rank >= 0) {
     place.local_rank = static_cast<int>(options.local_rank);

@@ -55,4 +55,11 @@ bool place_from_environment(const std::function<const char*(const char*)>& varia
   return false;
 }
 
+void take_rank(RankPlace& place, bool launched, int rank) {
+  place.rank = rank;
+  if (!launched) {
+    place.local_rank = rank;
+  }
+}
+
 }  // namespace lockstep

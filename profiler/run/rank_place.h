@@ -21,4 +21,8 @@ struct RankPlace {
 bool place_from_environment(const std::function<const char*(const char*)>& variable,
                             RankPlace& place);
 
+/// Makes it that rank's place. Which GPU it has is the launcher's to say, where one has set it
+/// (`launched`), and else the rank's number.
+void take_rank(RankPlace& place, bool launched, int rank);
+
 }  // namespace lockstep

@@ -269,6 +269,17 @@ TEST(Place, LaunchersVariables) {
   EXPECT_THROW(place_from_environment(variable, place), Error);
 }
 
+TEST(Place, ARankOfTheSecondServerHasTheLaunchersGpu) {
+  RankPlace place;
+  place.rank = 1;
+  place.local_rank = 1;  // as a launcher set it
+  take_rank(place, true, 9);
+  EXPECT_EQ(place.rank, 9);
+  EXPECT_EQ(place.local_rank, 1);
+  take_rank(place, false, 3);
+  EXPECT_EQ(place.local_rank, 3);
+}
+
 /// Moves nothing; fails at one communication, or ends none until it is stopped.
 class FakeTransport : public Transport {
  public:
