@@ -26,7 +26,8 @@ const Command kRunCommand{"run", "Runs a workload's communication on real GPUs w
 
 Ranks come from --rank and --world, or from torchrun, MPI or Slurm. -o gets AICB's comm log (which
 'compare' reads), tables as nccl-tests prints them, a timeline for Perfetto and BytePS's comm.json
-of each rank. If one rank fails all end with its reason.
+of each rank. If one rank fails, or nothing ends for --timeout seconds, all end with the reason and
+the items that ranks are at.
 )",
                           define};
 

@@ -88,6 +88,14 @@ class Limit {
   Clock::time_point begin_ = Clock::now();
 };
 
+/// The GPU. First the folder is made: one that cannot be is not found out after hours.
+std::unique_ptr<Device> open_device(const ProfileOptions& options) {
+  if (!options.output.empty()) {
+    make_folder(options.output);
+  }
+  return gpu_module().open_device(options.gpu);
+}
+
 /// The measurements of --from, or those that `take` makes with a GPU.
 template <class Take>
 Measurements measure(const ProfileOptions& options, const Take& take) {
@@ -95,7 +103,7 @@ Measurements measure(const ProfileOptions& options, const Take& take) {
     const FileText text(options.from);
     return read_measurements(text.view(), options.from);
   }
-  const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
+  const std::unique_ptr<Device> device = open_device(options);
   Measurements measurements = take(*device);
   sign(measurements, options);
   return measurements;
@@ -268,7 +276,7 @@ ExitCode profile_jobs(const ProfileOptions& options) {
     }
     return print_list(options, kernels);
   }
-  const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
+  const std::unique_ptr<Device> device = open_device(options);
   const Limit limit(options);
   Progress progress("jobs", static_cast<std::int64_t>(jobs.size()));
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -368,7 +376,7 @@ ExitCode profile_sweep(const ProfileOptions& options) {
 }
 
 ExitCode profile_interference(const ProfileOptions& options) {
-  const std::unique_ptr<Device> device = gpu_module().open_device(options.gpu);
+  const std::unique_ptr<Device> device = open_device(options);
   const InterferenceTable table = measure_interference(*device, options.timing);
   const std::string text = to_interference_json(table);
   Folder folder(options.output);

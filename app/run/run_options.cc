@@ -24,7 +24,8 @@ void add_run_options(CLI::App& app, RunOptionsCli& options) {
       ->check(count(0, kMany))
       ->capture_default_str();
   app.add_option("--transport", options.transport,
-                 "nccl, or control: moves nothing, needs no GPU, tries plan and launcher")
+                 "nccl, or control: moves nothing, needs no GPU, tries plan and launcher; finds "
+                 "ranks that wait for each other")
       ->check(CLI::IsMember({"nccl", "control"}))
       ->capture_default_str();
   app.add_option("--compute", options.compute,
@@ -48,11 +49,18 @@ void add_run_options(CLI::App& app, RunOptionsCli& options) {
   app.add_option("--master", options.master,
                  "HOST:PORT of rank 0; default: MASTER_ADDR and MASTER_PORT, else 127.0.0.1:29400")
       ->group("Ranks");
-  app.add_option("--timeout", options.timeout_s, "Seconds to wait for all ranks to come")
+  app.add_option(
+         "--local-rank", options.local_rank,
+         "The GPU of this rank on its machine; default: the launcher's, else --rank's number")
+      ->check(count(0, kMany))
+      ->group("Ranks");
+  app.add_option("--timeout", options.timeout_s,
+                 "Seconds to wait for all ranks to come; a run in which nothing ends for so long, "
+                 "the longest computation's time added, fails")
       ->check(CLI::Range(0.1, 1e5))
       ->capture_default_str()
       ->group("Ranks");
-  app.add_option("--tp", options.tp, "How AICB's CSV was cut")
+  app.add_option("--tp", options.tp, "How AICB's CSV was cut; default 1")
       ->check(count(1, kMany))
       ->group("Cut");
   app.add_option("--ep", options.ep, "Likewise")->check(count(1, kMany))->group("Cut");

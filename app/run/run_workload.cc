@@ -1,21 +1,22 @@
 #include "app/run/run_workload.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "app/run/local_ranks.h"
 #include "base/atomic_file.h"
+#include "base/digest.h"
 #include "base/file.h"
-#include "base/own_program.h"
+#include "base/input_limit.h"
 #include "base/text.h"
 #include "profiler/gpu_module.h"
+#include "profiler/run/control_transport.h"
 #include "profiler/run/run_summary.h"
 #include "profiler/run/runner.h"
 #include "workloads/read_workload.h"
@@ -27,12 +28,20 @@ namespace fs = std::filesystem;
 
 RankPlace place_of(const RunOptionsCli& options) {
   RankPlace place;
-  (void)place_from_environment([](const char* name) { return std::getenv(name); }, place);
+  const bool launched =
+      place_from_environment([](const char* name) { return std::getenv(name); }, place);
   if (options.world > 0) {
     place.world = static_cast<int>(options.world);
   }
   if (options.rank >= 0) {
-    place.rank = place.local_rank = static_cast<int>(options.rank);
+    take_rank(place, launched, static_cast<int>(options.rank));
+  }
+  if (options.local_rank >= 0) {
+    place.local_rank = static_cast<int>(options.local_rank);
+  }
+  if (options.local_ranks > 0) {
+    place.world = static_cast<int>(options.local_ranks);
+    place.rank = 0;
   }
   if (place.rank >= place.world) {
     throw Error(fmt::format("there is no rank {} of {}", place.rank, place.world))
@@ -54,7 +63,27 @@ RankPlace place_of(const RunOptionsCli& options) {
   return place;
 }
 
-RunPlan plan_of(const RunOptionsCli& options, const RankPlace& place) {
+/// Flags that say nothing of such a workload are not passed over.
+void check_for_kind(const RunOptionsCli& options, bool csv) {
+  if (csv && options.layers > 0) {
+    throw Error("AICB's CSV has no layers").field("--layers").expected("SimAI's text");
+  }
+  for (const auto& [flag, value] : {std::pair("--tp", options.tp), std::pair("--ep", options.ep),
+                                    std::pair("--pp", options.pp)}) {
+    if (!csv && value > 0) {
+      throw Error("the workload itself says how it was cut")
+          .field(flag)
+          .expected("AICB's CSV, which does not");
+    }
+  }
+}
+
+struct Planned {
+  RunPlan plan;
+  std::string digest;  ///< of the workload's text
+};
+
+Planned plan_of(const RunOptionsCli& options, const RankPlace& place) {
   RunChoice choice;
   choice.world = place.world;
   choice.rank = place.rank;
@@ -62,14 +91,20 @@ RunPlan plan_of(const RunOptionsCli& options, const RankPlace& place) {
   choice.flops = options.tflops * 1e12;
   choice.layers = options.layers;
   Warnings warnings;
-  RunPlan plan;
+  Planned planned;
+  RunPlan& plan = planned.plan;
   bool csv = false;
   {
     const FileText text(options.workload);
+    planned.digest = digest_of(text.view());
     csv = text.view().starts_with("comm_type,");
+    check_for_kind(options, csv);
     if (csv) {
-      plan = read_aicb_workload(text.view(), options.workload, {options.tp, options.ep, options.pp},
-                                choice, warnings);
+      plan = read_aicb_workload(
+          text.view(), options.workload,
+          {std::max<std::int64_t>(1, options.tp), std::max<std::int64_t>(1, options.ep),
+           std::max<std::int64_t>(1, options.pp)},
+          choice, warnings);
     }
   }
   if (!csv) {
@@ -80,30 +115,33 @@ RunPlan plan_of(const RunOptionsCli& options, const RankPlace& place) {
       fmt::print(stderr, "lockstep: warning: {}: {}\n", options.workload, entry.text);
     }
   }
-  return plan;
+  return planned;
 }
 
-/// Starts this program once for each rank and waits for all. The first that fails gives the code.
-ExitCode start_ranks(const RunOptionsCli& options) {
-  const std::string program = own_program().string();
-  std::vector<std::string> words = {program, "run"};
+/// The arguments of each rank of --local-ranks.
+std::vector<std::string> arguments_of_ranks(const RunOptionsCli& options) {
+  std::vector<std::string> words;
   const auto add = [&](const char* flag, const std::string& value) {
     words.insert(words.end(), {flag, value});
   };
   add("--workload", options.workload);
   add("--iterations", std::to_string(options.iterations));
   add("--warmups", std::to_string(options.warmups));
-  add("--layers", std::to_string(options.layers));
   add("--transport", options.transport);
   add("--compute", options.compute);
   add("--tflops", fmt::format("{}", options.tflops));
   add("--timeout", fmt::format("{}", options.timeout_s));
-  add("--tp", std::to_string(options.tp));
-  add("--ep", std::to_string(options.ep));
-  add("--pp", std::to_string(options.pp));
   add("--byteps-start", std::to_string(options.byteps_first));
   add("--byteps-end", std::to_string(options.byteps_last));
   add("--world", std::to_string(options.local_ranks));
+  add("--max-input", std::to_string(input_limit().count()));
+  for (const auto& [flag, value] :
+       {std::pair("--layers", options.layers), std::pair("--tp", options.tp),
+        std::pair("--ep", options.ep), std::pair("--pp", options.pp)}) {
+    if (value > 0) {
+      add(flag, std::to_string(value));
+    }
+  }
   if (!options.output.empty()) {
     add("--output", options.output);
   }
@@ -113,33 +151,12 @@ ExitCode start_ranks(const RunOptionsCli& options) {
   if (options.json) {
     words.emplace_back("--json");
   }
-  std::vector<pid_t> children;
-  for (std::int64_t rank = 0; rank < options.local_ranks; ++rank) {
-    std::vector<std::string> own = words;
-    own.insert(own.end(), {"--rank", std::to_string(rank)});
-    std::vector<char*> arguments;
-    arguments.reserve(own.size() + 1);
-    for (std::string& word : own) {
-      arguments.push_back(word.data());
-    }
-    arguments.push_back(nullptr);
-    pid_t child = -1;
-    if (const int problem =
-            ::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ);
-        problem != 0) {
-      throw Error(fmt::format("cannot start rank {}: {}", rank, std::strerror(problem)));
-    }
-    children.push_back(child);
-  }
-  int code = 0;
-  for (std::size_t i = 0; i < children.size(); ++i) {
-    int status = 0;
-    const pid_t child = ::waitpid(-1, &status, 0);
-    if (child > 0 && code == 0) {
-      code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-  }
-  return static_cast<ExitCode>(code);
+  return words;
+}
+
+/// Where a rank's own files go.
+fs::path own_folder(const RunOptionsCli& options, std::int64_t rank) {
+  return fs::path(options.output) / "byteps" / std::to_string(rank);
 }
 
 void write_outputs(const RunOptionsCli& options, const RunPlan& plan, const RunLog& log,
@@ -152,9 +169,7 @@ void write_outputs(const RunOptionsCli& options, const RunPlan& plan, const RunL
   if (options.output.empty()) {
     return;
   }
-  const fs::path own = folder / "byteps" / std::to_string(plan.rank);
-  make_folder(own.string());
-  write_file((own / "comm.json").string(),
+  write_file((own_folder(options, plan.rank) / "comm.json").string(),
              byteps_json(plan, log, options.byteps_first, options.byteps_last));
   write_run_timeline(plan, log, (folder / fmt::format("timeline-rank{}.json", plan.rank)).string());
   if (plan.rank != 0) {
@@ -167,29 +182,43 @@ void write_outputs(const RunOptionsCli& options, const RunPlan& plan, const RunL
   fmt::print(stderr, "{}: logs, tables and timelines\n", options.output);
 }
 
+void check_flags(const RunOptionsCli& options) {
+  if (options.local_ranks > 0 &&
+      (options.world > 0 || options.rank >= 0 || options.local_rank >= 0)) {
+    throw Error("ranks of this machine are the whole world")
+        .field("--local-ranks")
+        .expected("no --world, --rank and --local-rank beside it");
+  }
+  if (options.dry_run && !options.output.empty()) {
+    throw Error("nothing is run that could be written").field("--output").expected("no --dry-run");
+  }
+  if (options.byteps_last < options.byteps_first) {
+    throw Error(fmt::format("the last iteration, {}, is before the first, {}", options.byteps_last,
+                            options.byteps_first))
+        .field("--byteps-end");
+  }
+}
+
 }  // namespace
 
 ExitCode run_workload(const RunOptionsCli& options) {
-  if (options.local_ranks > 0 && !options.dry_run) {
-    if (options.world > 0 || options.rank >= 0) {
-      throw Error("ranks of this machine are the whole world")
-          .field("--local-ranks")
-          .expected("no --world and no --rank beside it");
-    }
-    return start_ranks(options);
-  }
-  RankPlace place = place_of(options);
-  if (options.local_ranks > 0) {
-    place.world = static_cast<int>(options.local_ranks);
-  }
-  const RunPlan plan = plan_of(options, place);
+  check_flags(options);
+  const RankPlace place = place_of(options);
+  const auto [plan, digest] = plan_of(options, place);
   if (options.dry_run) {
     write_file("-", options.json ? to_json_text(plan) : describe(plan));
     return ExitCode::kDone;
   }
+  if (!options.output.empty()) {
+    make_folder(own_folder(options, plan.rank).string());
+  }
+  if (options.local_ranks > 0) {
+    return start_local_ranks(arguments_of_ranks(options), options.local_ranks);
+  }
   // Whoever runs something else is told apart before anything hangs.
-  const std::string key = fmt::format("{} {} {}", options.transport, plan.largest_bytes,
-                                      options.iterations + options.warmups);
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {} {}", options.transport, digest, options.layers, options.tp,
+                  options.ep, options.pp, options.iterations, options.warmups);
   const bool nccl = options.transport == "nccl";
   if (nccl) {
     (void)gpu_module();  // a missing part is told at once, without waiting for the others
@@ -203,7 +232,8 @@ ExitCode run_workload(const RunOptionsCli& options) {
     bootstrap.fail(error.what());
     throw;
   }
-  const RunLog log = execute(plan, *transport, bootstrap, {options.iterations, options.warmups});
+  const RunLog log = execute(plan, *transport, bootstrap,
+                             {options.iterations, options.warmups, options.timeout_s});
   write_outputs(options, plan, log, transport->name());
   return ExitCode::kDone;
 }

@@ -13,6 +13,7 @@
 #include <netinet/tcp.h>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,92 +22,40 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "profiler/run/frames.h"
 
 namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::uint32_t kLongestFrame = 1U << 28;
 // Of who connects, before it is known to be a rank: others wait for it.
 constexpr std::uint32_t kLongestHello = 1U << 16;
 constexpr std::chrono::seconds kHelloTime{5};
 
-enum Kind : char { kHello = 'H', kText = 'T', kShare = 'S', kFailure = 'F', kBye = 'B' };
-
-bool send_all(int socket, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t sent = ::send(socket, data, size, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) {
-      continue;
-    }
-    if (sent <= 0) {
-      return false;
-    }
-    data += sent;
-    size -= static_cast<std::size_t>(sent);
-  }
-  return true;
-}
-
-bool receive_all(int socket, char* data, std::size_t size, Clock::time_point until) {
-  while (size > 0) {
-    if (until != Clock::time_point::max()) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      pollfd waiting{socket, POLLIN, 0};
-      if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) == 0) {
-        return false;
-      }
-    }
-    const ssize_t got = ::recv(socket, data, size, 0);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got <= 0) {
-      return false;
-    }
-    data += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-struct Frame {
-  char kind = 0;
-  std::string text;
+enum Kind : char {
+  kHello = 'H',
+  kText = 'T',
+  kShare = 'S',
+  kFailure = 'F',
+  kBye = 'B',
+  kMeet = 'M',  // to rank 0: what a rank comes to; from it: what has been held
+  kWait = 'W',  // to rank 0: the rank has nothing to do, and knows of so many meetings
 };
 
-bool send_frame(int socket, char kind, std::string_view text) {
-  std::array<char, 5> head{};
-  const auto length = static_cast<std::uint32_t>(text.size());
-  for (int i = 0; i < 4; ++i) {
-    head[static_cast<std::size_t>(i)] = static_cast<char>(length >> (8 * i) & 0xFF);
-  }
-  head[4] = kind;
-  return send_all(socket, head.data(), head.size()) && send_all(socket, text.data(), text.size());
+// "<ranks>\n<name>\n<terms>\n<item>"
+std::string frame_of(const MeetingCall& call) {
+  return fmt::format("{}\n{}\n{}\n{}", call.ranks, call.name, call.terms, call.item);
 }
 
-/// All of it comes by then.
-std::optional<Frame> receive_frame(int socket, std::uint32_t longest = kLongestFrame,
-                                   Clock::time_point until = Clock::time_point::max()) {
-  std::array<char, 5> head{};
-  if (!receive_all(socket, head.data(), head.size(), until)) {
-    return std::nullopt;
+MeetingCall meeting_of(const std::string& text) {
+  std::array<std::string, 4> parts;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t end = i + 1 < parts.size() ? text.find('\n', at) : std::string::npos;
+    parts[i] = text.substr(at, end - at);
+    at = end == std::string::npos ? text.size() : end + 1;
   }
-  std::uint32_t length = 0;
-  for (int i = 0; i < 4; ++i) {
-    length |=
-        static_cast<std::uint32_t>(static_cast<unsigned char>(head[static_cast<std::size_t>(i)]))
-        << (8 * i);
-  }
-  if (length > longest) {
-    return std::nullopt;
-  }
-  Frame frame{head[4], std::string(length, '\0')};
-  if (!receive_all(socket, frame.text.data(), length, until)) {
-    return std::nullopt;
-  }
-  return frame;
+  return {parts[1], to_int(parts[0]).value_or(0), parts[2], parts[3]};
 }
 
 Error network_error(const RankPlace& place, const std::string& what) {
@@ -165,8 +114,11 @@ struct Bootstrap::State {
   std::string failure;
   std::function<void(const std::string&)> call;
   bool told = false, failing = false, leaving = false;
-  bool passing_on = false;  // a reader tells the other ranks of a failure
-  std::thread::id calling;  // who is in `call` now, or nobody
+  bool passing_on = false;    // a reader tells the other ranks of a failure
+  std::thread::id calling;    // who is in `call` now, or nobody
+  Meetings meetings{1};       // of rank 0
+  std::set<std::string> met;  // held, and not told of yet
+  std::int64_t meetings_held = 0;
 
   ~State() { close(); }
 
@@ -243,6 +195,43 @@ struct Bootstrap::State {
     tell(lock);
   }
 
+  void held(const std::string& name) {
+    const std::lock_guard lock(mutex);
+    met.insert(name);
+    ++meetings_held;
+  }
+
+  /// Of rank 0, whose reader threads call it too.
+  void come(int rank, const MeetingCall& meeting) {
+    Meetings::Outcome outcome;
+    {
+      const std::lock_guard lock(mutex);
+      outcome = meetings.come(rank, meeting);
+    }
+    for (const int member : outcome.held) {
+      if (member == 0) {
+        held(meeting.name);
+      } else {
+        (void)send(*peers[static_cast<std::size_t>(member - 1)], kMeet, meeting.name);
+      }
+    }
+    if (!outcome.failure.empty()) {
+      set_failure(outcome.failure, -1);
+    }
+  }
+
+  /// Likewise.
+  void wait(int rank, std::int64_t count) {
+    std::string reason;
+    {
+      const std::lock_guard lock(mutex);
+      reason = meetings.wait(rank, count);
+    }
+    if (!reason.empty()) {
+      set_failure(reason, -1);
+    }
+  }
+
   void read(Peer& peer) {
     for (;;) {
       const std::optional<Frame> frame = receive_frame(peer.socket);
@@ -260,12 +249,30 @@ struct Bootstrap::State {
         case kFailure:
           set_failure(frame->text, peer.rank);
           break;
-        default: {
-          const std::lock_guard lock(mutex);
-          peer.inbox.push_back(frame->text);
-        }
-          changed.notify_all();
+        case kMeet:
+          if (place.rank == 0) {
+            come(peer.rank, meeting_of(frame->text));
+          } else {
+            held(frame->text);
+          }
           break;
+        case kWait:
+          wait(peer.rank, to_int(frame->text).value_or(-1));
+          break;
+        default: {
+          std::string reason;
+          {
+            const std::lock_guard lock(mutex);
+            // Whoever sends a text waits for the others', and may go on once it has been taken.
+            reason = place.rank == 0 ? meetings.wait(peer.rank) : std::string();
+            peer.inbox.push_back(frame->text);
+          }
+          changed.notify_all();
+          if (!reason.empty()) {
+            set_failure(reason, -1);
+          }
+          break;
+        }
       }
     }
   }
@@ -424,6 +431,7 @@ void Bootstrap::State::connect(const std::string& hello, Clock::time_point until
 Bootstrap::Bootstrap(const RankPlace& place, const std::string& key, double timeout_s)
     : state_(std::make_unique<State>()) {
   state_->place = place;
+  state_->meetings = Meetings(place.world);
   if (place.world < 2) {
     return;
   }
@@ -447,6 +455,10 @@ std::string Bootstrap::share(const std::string& text) {
   if (state_->place.rank != 0) {
     return state_->next(*state_->peers.front());
   }
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->meetings.go_on();
+  }
   for (const auto& peer : state_->peers) {
     state_->send_or_fail(*peer, kShare, text);
   }
@@ -459,6 +471,14 @@ std::vector<std::string> Bootstrap::gather(const std::string& text) {
     return {};
   }
   std::vector<std::string> all{text};
+  std::string reason;
+  {
+    const std::lock_guard lock(state_->mutex);
+    reason = state_->meetings.wait(0);
+  }
+  if (!reason.empty()) {
+    state_->set_failure(reason, -1);
+  }
   for (const auto& peer : state_->peers) {
     all.push_back(state_->next(*peer));
   }
@@ -468,6 +488,35 @@ std::vector<std::string> Bootstrap::gather(const std::string& text) {
 void Bootstrap::barrier() {
   (void)gather("");
   (void)share("");
+}
+
+void Bootstrap::meet(const MeetingCall& call) {
+  if (state_->place.rank == 0) {
+    state_->come(0, call);
+  } else {
+    state_->send_or_fail(*state_->peers.front(), kMeet, frame_of(call));
+  }
+}
+
+bool Bootstrap::has_met(const std::string& name) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->met.erase(name) > 0;
+}
+
+void Bootstrap::wait_for_meetings() {
+  std::int64_t count = 0;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->met.empty()) {
+      return;
+    }
+    count = state_->meetings_held;
+  }
+  if (state_->place.rank == 0) {
+    state_->wait(0, count);
+  } else {
+    state_->send_or_fail(*state_->peers.front(), kWait, std::to_string(count));
+  }
 }
 
 void Bootstrap::fail(const std::string& reason) noexcept {
@@ -501,50 +550,6 @@ void Bootstrap::on_failure(const std::function<void(const std::string&)>& call) 
 std::string Bootstrap::failure() const {
   const std::lock_guard lock(state_->mutex);
   return state_->failure;
-}
-
-bool place_from_environment(const std::function<const char*(const char*)>& variable,
-                            RankPlace& place) {
-  struct Names {
-    const char *rank, *world, *local;
-  };
-  constexpr std::array<Names, 4> kLaunchers{
-      {{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-       {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-       {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}};
-  const auto number = [&](const char* name, std::int64_t most) -> std::optional<int> {
-    const char* text = variable(name);
-    if (text == nullptr) {
-      return std::nullopt;
-    }
-    const auto value = to_int(text);
-    if (!value || *value < 0 || *value > most) {
-      throw Error(fmt::format("'{}' is no number from 0 to {}", printable(text), most))
-          .field(fmt::format("environment variable {}", name));
-    }
-    return static_cast<int>(*value);
-  };
-  for (const Names& names : kLaunchers) {
-    const auto rank = number(names.rank, 1 << 24), world = number(names.world, 1 << 24);
-    if (!rank && !world) {
-      continue;
-    }
-    if (!rank || !world || *rank >= *world) {
-      throw Error("rank and world do not fit")
-          .field(fmt::format("environment variables {} and {}", names.rank, names.world))
-          .expected("both, and a rank below the world's size");
-    }
-    place.rank = *rank;
-    place.world = *world;
-    place.local_rank = number(names.local, 1 << 16).value_or(0);
-    if (const char* host = variable("MASTER_ADDR")) {
-      place.host = host;
-    }
-    place.port = number("MASTER_PORT", 65535).value_or(place.port);
-    return true;
-  }
-  return false;
 }
 
 }  // namespace lockstep

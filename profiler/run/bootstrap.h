@@ -8,28 +8,15 @@
 #include <thread>
 #include <vector>
 
+#include "profiler/run/meetings.h"
+#include "profiler/run/rank_place.h"
+
 namespace lockstep {
 
-/// Which rank this process is, and where rank 0 is found.
-struct RankPlace {
-  int rank = 0, world = 1;
-  int local_rank = 0;  ///< number on its server: which GPU
-  std::string host = "127.0.0.1";
-  int port = 29400;
-};
-
-/// Rank, world and local rank from the environment as launchers set them: torchrun (RANK,
-/// WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI (OMPI_COMM_WORLD_…), MPICH and
-/// Intel MPI (PMI_…), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID), in that order.
-/// `variable`: getenv. Returns false if no launcher has set any.
-/// ERRORS: Error naming the variable: no number, out of range, rank without world.
-bool place_from_environment(const std::function<const char*(const char*)>& variable,
-                            RankPlace& place);
-
 /// All ranks of a world, joined over TCP: rank 0 listens, the others connect. It hands out the
-/// id that names the world, holds barriers, gathers texts, and when one rank fails tells all others
-/// why. Frames are a length, a kind and bytes; nothing secret passes and nobody is authenticated,
-/// so the port belongs on a private network.
+/// id that names the world, holds barriers and meetings, gathers texts, and when one rank fails
+/// tells all others why. Frames are a length, a kind and bytes; nothing secret passes and nobody is
+/// authenticated, so the port belongs on a private network.
 class Bootstrap {
  public:
   /// `id` makes the world's id on rank 0. `key` must be equal on all ranks: it keeps apart jobs
@@ -47,6 +34,14 @@ class Bootstrap {
   std::vector<std::string> gather(const std::string& text);
   /// Collective. ERRORS: as failure().
   void barrier();
+
+  /// Comes to a meeting (MeetingCall). Rank 0 fails, and so all do, when ranks come on other terms
+  /// than each other or wait for each other for ever.
+  void meet(const MeetingCall& call);
+  /// Whether the meeting has been held; told once.
+  bool has_met(const std::string& name);
+  /// This rank does nothing until a meeting is held, or has been that it has not been told of.
+  void wait_for_meetings();
 
   /// Tells all ranks that this one failed, and why. At most once; never throws.
   void fail(const std::string& reason) noexcept;

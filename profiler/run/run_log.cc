@@ -71,33 +71,37 @@ std::string comm_log_csv(const RunPlan& plan, const RunLog& log) {
         item.comm == CommType::kSendRecv
             ? fmt::format("{}_rank_{}", item.send ? "send" : "recv", item.peer)
             : std::string();
+    const std::string dst = item.comm == CommType::kReduce ? std::to_string(root_rank(plan, item))
+                                                           : std::string("None");
     text +=
-        fmt::format("CommType.{},CommGroup.{},{},{},{},None,None,{},{},{},{},1\n", type,
-                    group_name(plan, item), size, item.bytes, item.stage, additional,
+        fmt::format("CommType.{},CommGroup.{},{},{},{},{},None,{},{},{},{},1\n", type,
+                    group_name(plan, item), size, item.bytes, item.stage, dst, additional,
                     python_float(ms), python_float(bandwidth.algbw), python_float(bandwidth.busbw));
   }
   return text;
 }
 
 std::string nccl_tests_tables(const RunPlan& plan, const RunLog& log, const std::string& gpu) {
-  // By operation and ranks a table; rows by size.
-  std::map<std::tuple<CommType, std::int64_t>, std::map<std::int64_t, Mean>> tables;
+  // By operation and ranks a table; rows by size and root.
+  std::map<std::tuple<CommType, std::int64_t>, std::map<std::tuple<std::int64_t, int>, Mean>>
+      tables;
   for (const RunRecord& record : log.records) {
     const RunItem& item = item_of(plan, record);
     if (item.comm != CommType::kNone && item.comm != CommType::kBarrier) {
       const std::int64_t ranks = item.comm == CommType::kSendRecv ? 2 : group_size(plan, item);
-      tables[{item.comm, ranks}][item.bytes].add(record.seconds);
+      const int root = has_root(item.comm) ? item.root : -1;
+      tables[{item.comm, ranks}][{item.bytes, root}].add(record.seconds);
     }
   }
   std::string text;
   for (const auto& [key, rows] : tables) {
     const auto& [comm, ranks] = key;
     const auto n = static_cast<double>(ranks);
+    const bool in_parts = comm == CommType::kAllGather || comm == CommType::kReduceScatter ||
+                          comm == CommType::kAllToAll;
     const double factor = comm == CommType::kAllReduce ? 2 * (n - 1) / n
-                          : comm == CommType::kAllGather || comm == CommType::kReduceScatter ||
-                                  comm == CommType::kAllToAll
-                              ? (n - 1) / n
-                              : 1.0;
+                          : in_parts                   ? (n - 1) / n
+                                                       : 1.0;
     std::string program(name_of(comm));
     constexpr std::pair<CommType, std::string_view> kPrograms[] = {
         {CommType::kAllReduce, "all_reduce"},
@@ -123,12 +127,15 @@ std::string nccl_tests_tables(const RunPlan& plan, const RunLog& log, const std:
                         "", "", "", "(us)", "(GB/s)", "(GB/s)");
     const bool reduces = comm == CommType::kAllReduce || comm == CommType::kReduceScatter ||
                          comm == CommType::kReduce;
-    for (const auto& [bytes, times] : rows) {
+    for (const auto& [row, times] : rows) {
+      const auto& [bytes, root] = row;
+      const std::int64_t elements = bytes / 2;  // of bf16; a rank's part where there are parts
       const double seconds = times.value();
       const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0;
-      text += fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>6}\n",
-                          bytes, bytes / 2, "bfloat16", reduces ? "sum" : "none", -1, seconds * 1e6,
-                          rate, rate * factor, "N/A");
+      text +=
+          fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>6}\n", bytes,
+                      in_parts ? (elements + ranks - 1) / ranks : elements, "bfloat16",
+                      reduces ? "sum" : "none", root, seconds * 1e6, rate, rate * factor, "N/A");
     }
     text += "#\n\n";
   }
@@ -190,10 +197,13 @@ void write_run_timeline(const RunPlan& plan, const RunLog& log, const std::strin
     });
     event.track = 1;
     if (item.comm != CommType::kNone) {
-      const std::string group = group_name(plan, item);
-      event.track = index(tracks, group, [&] {
+      // What is on one track follows each other.
+      const std::string name = item.comm == CommType::kSendRecv
+                                   ? plan.streams[static_cast<std::size_t>(item.stream)]
+                                   : group_name(plan, item);
+      event.track = index(tracks, name, [&] {
         const auto number = static_cast<std::int32_t>(timeline.tracks.size());
-        timeline.tracks.push_back({group, 0, number - 1});
+        timeline.tracks.push_back({name, 0, number - 1});
         return number;
       });
       event.kind = index(kinds, std::string(name_of(item.comm)), [&] {

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -26,15 +30,21 @@ void add(RunPlan& plan, RunItem item) {
   plan.items.push_back(std::move(item));
 }
 
+/// SimAI's files say 0 or 1 ns for "not known".
+bool is_known(Time time) { return time > Time::ns(1); }
+
+ComputeCall compute_call(const RunChoice& choice, Time time) {
+  return choice.compute == RunCompute::kGemm ? product_lasting(time, choice.flops)
+                                             : ComputeCall{0, 0, 0, time};
+}
+
 void add_compute(RunPlan& plan, const RunChoice& choice, const std::string& name, Time time) {
-  // SimAI's files say 0 or 1 ns for "not known".
-  if (time <= Time::ns(1)) {
+  if (!is_known(time)) {
     return;
   }
   RunItem item;
   item.name = item.stage = name;
-  item.compute = choice.compute == RunCompute::kGemm ? product_lasting(time, choice.flops)
-                                                     : ComputeCall{0, 0, 0, time};
+  item.compute = compute_call(choice, time);
   add(plan, std::move(item));
 }
 
@@ -98,57 +108,178 @@ void from_layers(const LayerTable& table, const Parallelism& cut, const RunChoic
   }
 }
 
-void from_ops(const OpTable& table, const RunChoice& choice, RunPlan& plan) {
-  // All groups on all ranks in one order: making a communicator takes everybody.
-  std::vector<int> own(table.groups.size(), -1);
-  for (std::size_t family = 0; family < table.groups.size(); ++family) {
-    for (const std::vector<std::int32_t>& members : table.groups[family].members) {
-      plan.groups.push_back({table.groups[family].name, members});
-      if (std::ranges::find(members, choice.rank) != members.end()) {
-        own[family] = static_cast<int>(plan.groups.size()) - 1;
+/// Where each rank is in its group of a family; -1: in none.
+struct Place {
+  std::int32_t group = -1, index = -1;
+};
+
+/// The ranks of an OpTable: their communicators, and what becomes of one rank's operations.
+class OpPlan {
+ public:
+  OpPlan(const OpTable& table, const RunChoice& choice, RunPlan& plan)
+      : table_(table), choice_(choice), plan_(plan) {}
+
+  void make() {
+    add_groups();
+    add_pairs();
+    for (const OpProgram& program : table_.programs) {
+      for (const RankRange& range : program.ranks) {
+        for_each_rank(range,
+                      [&](std::int32_t rank) { own_ = rank == choice_.rank ? &program : own_; });
+      }
+    }
+    if (own_ == nullptr) {
+      return;  // this rank does nothing
+    }
+    streams_.assign(own_->streams.size(), -1);
+    last_.resize(own_->streams.size());
+    plan_.streams.clear();
+    for (const Op& op : own_->ops) {
+      add_op(op);
+    }
+    if (plan_.streams.empty()) {
+      plan_.streams = {"all"};  // of the end of the iteration
+    }
+  }
+
+ private:
+  /// A message's way: of which family (-1: of none), from whom, to whom.
+  using Pair = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
+
+  /// All groups on all ranks in one order: making a communicator takes everybody.
+  void add_groups() {
+    for (const GroupFamily& family : table_.groups) {
+      std::vector<Place>& places = places_.emplace_back(static_cast<std::size_t>(plan_.world));
+      own_groups_.push_back(-1);
+      for (std::size_t group = 0; group < family.members.size(); ++group) {
+        const std::vector<std::int32_t>& members = family.members[group];
+        for (std::size_t i = 0; i < members.size(); ++i) {
+          places[static_cast<std::size_t>(known(members[i]))] = {static_cast<std::int32_t>(group),
+                                                                 static_cast<std::int32_t>(i)};
+          own_groups_.back() = members[i] == choice_.rank ? static_cast<int>(plan_.groups.size())
+                                                          : own_groups_.back();
+        }
+        plan_.groups.push_back({family.name, members});
       }
     }
   }
-  const OpProgram* program = nullptr;
-  for (const OpProgram& candidate : table.programs) {
-    for (const RankRange& range : candidate.ranks) {
-      for_each_rank(
-          range, [&](std::int32_t rank) { program = rank == choice.rank ? &candidate : program; });
+
+  /// The rank. ERRORS: it is not of the world.
+  std::int32_t known(std::int32_t rank) const {
+    if (rank >= choice_.world) {
+      throw Error(
+          fmt::format("the workload has a rank {}, and there are {} ranks", rank, choice_.world))
+          .field("--world");
+    }
+    return rank;
+  }
+
+  /// The other rank of a rank's message (Op).
+  std::int32_t peer_of(const Op& op, std::int32_t rank) const {
+    if (op.group < 0) {
+      return known(op.peer);
+    }
+    const auto family = static_cast<std::size_t>(op.group);
+    const Place place = places_[family][static_cast<std::size_t>(known(rank))];
+    const auto& members = table_.groups[family].members.at(static_cast<std::size_t>(place.group));
+    const auto size = static_cast<std::int32_t>(members.size());
+    return members[static_cast<std::size_t>(((place.index + op.peer) % size + size) % size)];
+  }
+
+  static Pair pair_of(const Op& op, std::int32_t rank, std::int32_t peer) {
+    return op.send ? Pair(op.group, rank, peer) : Pair(op.group, peer, rank);
+  }
+
+  /// A communicator for each pair of ranks and direction of messages.
+  void add_pairs() {
+    for (const OpProgram& program : table_.programs) {
+      std::map<std::tuple<std::int32_t, std::int32_t, bool>, const Op*> kinds;
+      for (const Op& op : program.ops) {
+        if (op.comm == CommType::kSendRecv) {
+          kinds.emplace(std::tuple(op.group, op.peer, op.send), &op);
+        }
+      }
+      for (const RankRange& range : program.ranks) {
+        for_each_rank(range, [&](std::int32_t rank) {
+          for (const auto& [kind, op] : kinds) {
+            pairs_.emplace(pair_of(*op, rank, peer_of(*op, rank)), -1);
+          }
+        });
+      }
+    }
+    for (auto& [pair, group] : pairs_) {
+      const auto& [family, from, to] = pair;
+      group = static_cast<int>(plan_.groups.size());
+      plan_.groups.push_back(
+          {family < 0 ? "pair" : table_.groups[static_cast<std::size_t>(family)].name,
+           {from, to},
+           true});
     }
   }
-  if (program == nullptr) {
-    return;  // this rank does nothing
-  }
-  for (const Op& op : program->ops) {
-    if (op.comm == CommType::kNone) {
-      add_compute(plan, choice, op.name, op.compute);
-      continue;
-    }
+
+  /// The operation as an item, or none where there is nothing to do for it.
+  std::optional<RunItem> item_of(const Op& op) const {
     RunItem item;
     item.name = item.stage = op.name;
     item.comm = op.comm;
     item.bytes = op.bytes.count();
+    if (op.comm == CommType::kNone) {
+      item.compute = compute_call(choice_, op.compute);
+      return is_known(op.compute) ? std::optional(item) : std::nullopt;
+    }
     if (op.comm == CommType::kSendRecv) {
       item.send = op.send;
-      item.peer = op.peer;
-      if (op.group >= 0) {
-        const auto& members =
-            plan.groups[static_cast<std::size_t>(own[static_cast<std::size_t>(op.group)])].ranks;
-        const auto size = static_cast<std::int32_t>(members.size());
-        const auto place =
-            static_cast<std::int32_t>(std::ranges::find(members, choice.rank) - members.begin());
-        item.peer = members[static_cast<std::size_t>(((place + op.peer) % size + size) % size)];
-      }
-    } else {
-      item.group = own[static_cast<std::size_t>(op.group)];
-      if (item.group < 0 || (choice.world > 1 &&
-                             plan.groups[static_cast<std::size_t>(item.group)].ranks.size() < 2)) {
-        continue;
-      }
+      item.peer = peer_of(op, choice_.rank);
+      item.group = pairs_.at(pair_of(op, choice_.rank, item.peer));
+      return item.peer != choice_.rank ? std::optional(item) : std::nullopt;
     }
-    add(plan, std::move(item));
+    item.group = own_groups_[static_cast<std::size_t>(op.group)];
+    const bool alone =
+        item.group < 0 ||
+        (choice_.world > 1 && plan_.groups[static_cast<std::size_t>(item.group)].ranks.size() < 2);
+    return alone ? std::nullopt : std::optional(item);
   }
-}
+
+  void add_op(const Op& op) {
+    // What ends with the operations before: those that nothing is done for stand for their own.
+    std::set<std::int32_t> before;
+    for (const std::int32_t other : op.after) {
+      const auto& ends = ends_[static_cast<std::size_t>(other)];
+      before.insert(ends.begin(), ends.end());
+    }
+    std::vector<std::int32_t>& last = last_[static_cast<std::size_t>(op.stream)];
+    before.insert(last.begin(), last.end());
+    if (std::optional<RunItem> item = item_of(op)) {
+      int& stream = streams_[static_cast<std::size_t>(op.stream)];
+      if (stream < 0) {
+        stream = static_cast<int>(plan_.streams.size());
+        plan_.streams.push_back(own_->streams[static_cast<std::size_t>(op.stream)]);
+      }
+      item->stream = stream;
+      for (const std::int32_t other : before) {
+        if (plan_.items[static_cast<std::size_t>(other)].stream != stream) {
+          item->after.push_back(other);
+        }
+      }
+      last = {static_cast<std::int32_t>(plan_.items.size())};
+      add(plan_, *std::move(item));
+    } else {
+      last.assign(before.begin(), before.end());
+    }
+    ends_.push_back(last);
+  }
+
+  const OpTable& table_;
+  const RunChoice& choice_;
+  RunPlan& plan_;
+  const OpProgram* own_ = nullptr;
+  std::vector<std::vector<Place>> places_;  ///< by family and rank
+  std::vector<int> own_groups_;             ///< by family; -1: in none
+  std::map<Pair, int> pairs_;
+  std::vector<int> streams_;                     ///< by the program's; -1: nothing on it yet
+  std::vector<std::vector<std::int32_t>> last_;  ///< by the program's: the items it waits for
+  std::vector<std::vector<std::int32_t>> ends_;  ///< by operation: the items that stand for it
+};
 
 }  // namespace
 
@@ -173,7 +304,7 @@ RunPlan run_plan(const Workload& workload, const RunChoice& choice) {
   if (const auto* layers = std::get_if<LayerTable>(&job.work)) {
     from_layers(*layers, job.parallel, choice, plan);
   } else {
-    from_ops(std::get<OpTable>(job.work), choice, plan);
+    OpPlan(std::get<OpTable>(job.work), choice, plan).make();
   }
   plan.items.push_back(end_of_iteration());
   return plan;

@@ -3,10 +3,10 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "profiler/run/aicb_words.h"
 #include "profiler/run/run_plan.h"
 
 namespace lockstep {
-namespace {
 
 std::string what(const RunPlan& plan, const RunItem& item) {
   if (item.epoch_end) {
@@ -18,13 +18,17 @@ std::string what(const RunPlan& plan, const RunItem& item) {
                : fmt::format("idle {}", to_text(item.compute.idle));
   }
   if (item.comm == CommType::kSendRecv) {
-    return fmt::format("{} {} rank {}", item.send ? "send" : "receive", to_text(Bytes(item.bytes)),
-                       item.peer);
+    return fmt::format("{} {} {} rank {}", item.send ? "send" : "receive",
+                       to_text(Bytes(item.bytes)), item.send ? "to" : "from", item.peer);
   }
   const RunGroup& group = plan.groups[static_cast<std::size_t>(item.group)];
-  return fmt::format("{} {} over {} of {}", name_of(item.comm), to_text(Bytes(item.bytes)),
-                     group.name, group.ranks.size());
+  return fmt::format(
+      "{} {} over {} of {}{}", name_of(item.comm), to_text(Bytes(item.bytes)), group.name,
+      group.ranks.size(),
+      has_root(item.comm) ? fmt::format(", root rank {}", root_rank(plan, item)) : "");
 }
+
+namespace {
 
 /// Calls `take(item, how often in a row)` for each run of items that look alike.
 template <typename Take>
@@ -34,7 +38,7 @@ void each_run(const RunPlan& plan, const Take& take) {
     const std::string looks = what(plan, item);
     std::size_t end = i + 1;
     while (end < plan.items.size() && plan.items[end].name == item.name &&
-           what(plan, plan.items[end]) == looks) {
+           plan.items[end].stream == item.stream && what(plan, plan.items[end]) == looks) {
       ++end;
     }
     take(item, looks, end - i);
@@ -42,8 +46,11 @@ void each_run(const RunPlan& plan, const Take& take) {
   }
 }
 
-Json json_of(const RunItem& item, std::size_t count) {
+Json json_of(const RunPlan& plan, const RunItem& item, std::size_t count) {
   Json json{{"count", count}, {"name", item.name}};
+  if (!item.epoch_end && plan.streams.size() > 1) {
+    json["stream"] = plan.streams[static_cast<std::size_t>(item.stream)];
+  }
   if (item.epoch_end) {
     json["op"] = "end_of_iteration";
   } else if (item.comm == CommType::kNone && item.compute.m > 0) {
@@ -56,10 +63,11 @@ Json json_of(const RunItem& item, std::size_t count) {
     json["op"] = item.comm == CommType::kSendRecv ? (item.send ? "send" : "receive")
                                                   : std::string(name_of(item.comm));
     json["size_bytes"] = item.bytes;
+    json["communicator"] = item.group;
     if (item.comm == CommType::kSendRecv) {
       json["peer"] = item.peer;
-    } else {
-      json["communicator"] = item.group;
+    } else if (has_root(item.comm)) {
+      json["root"] = root_rank(plan, item);
     }
   }
   return json;
@@ -83,7 +91,7 @@ std::string to_json_text(const RunPlan& plan) {
     communicators.push_back({{"group", group.name}, {"ranks", group.ranks}});
   }
   each_run(plan, [&](const RunItem& item, const std::string&, std::size_t count) {
-    items.push_back(json_of(item, count));
+    items.push_back(json_of(plan, item, count));
   });
   return to_text(Json{{"schema", "lockstep-run-plan/1"},
                       {"rank", plan.rank},

@@ -88,6 +88,12 @@ constexpr const char* kCsv =
     "CommType.all_gather,CommGroup.tp_group,2,4096,forward.x,None,None,,None,None,None,1\n"
     "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n";
 
+// Rank 1's data-parallel group of tp 2 and dp 2 is {1, 3}.
+constexpr const char* kRoots =
+    "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src\n"
+    "broadcast,dp_group,2,4096,init,None,0\n"
+    "reduce,dp_group,2,4096,step,3,None\n";
+
 RunPlan csv_plan(std::string_view text, RunCompute compute = RunCompute::kGemm) {
   RunChoice choice = four(1);
   choice.compute = compute;
@@ -123,6 +129,26 @@ TEST(AicbCsv, WrongLinesAreNamed) {
   EXPECT_THAT(message(kCsv, "4096", "-4"), HasSubstr("w.csv:4: msg_size"));
   EXPECT_THAT(message(kCsv, "dp_group", "xy_group"), HasSubstr("w.csv:2: comm_group"));
   EXPECT_THAT(message(kCsv, "msg_size", "size"), HasSubstr("no column msg_size"));
+  EXPECT_THAT(message(kRoots, "step,3", "step,2"),
+              HasSubstr("w.csv:3: dst: '2' is not in rank 1's dp_group"));
+  EXPECT_THAT(message(kCsv, "forward.x,None,None,,None,None", "forward.x,None,None,,3.2,0.5"),
+              HasSubstr("w.csv:4: algbw: '0.5'"));
+}
+
+TEST(AicbCsv, ReduceGoesToItsDestination) {
+  const RunPlan plan = csv_plan(kRoots);
+  EXPECT_EQ(plan.items[0].root, 0);
+  EXPECT_EQ(plan.items[1].root, 1);
+  EXPECT_THAT(describe(plan), HasSubstr("reduce 4 KiB over dp_group of 2, root rank 3"));
+  const Json items = Json::parse(to_json_text(plan)).at("items");
+  EXPECT_EQ(items.at(0).at("root"), 1);  // the first of the group
+  EXPECT_EQ(items.at(1).at("root"), 3);
+}
+
+TEST(AicbCsv, TheFilesEndIsAnIterations) {
+  const RunPlan plan = csv_plan(kRoots);
+  ASSERT_EQ(plan.items.size(), 3U);
+  EXPECT_TRUE(plan.items.back().epoch_end);
 }
 
 /// 1 ms each, 2 GiB/s or more by size; two iterations.
@@ -190,7 +216,17 @@ TEST(RunOutputs, NcclTestsTable) {
   const RunPlan plan = csv_plan(kCsv);
   const std::string text = nccl_tests_tables(plan, some_log(plan), "NVIDIA H200");
   EXPECT_THAT(text, HasSubstr("# Collective test starting: all_gather_perf"));
-  EXPECT_THAT(text, HasSubstr("        4096          2048  bfloat16    none      -1  2000.00"));
+  // Of 2048 elements each of the two ranks has 1024.
+  EXPECT_THAT(text, HasSubstr("        4096          1024  bfloat16    none      -1  2000.00"));
+}
+
+TEST(RunOutputs, NcclTestsNamesTheRoot) {
+  const RunPlan plan = csv_plan(kRoots);
+  const std::string text = nccl_tests_tables(plan, some_log(plan), "NVIDIA H200");
+  EXPECT_THAT(text, HasSubstr("        4096          2048  bfloat16    none       0  2000.00"));
+  EXPECT_THAT(text, HasSubstr("        4096          2048  bfloat16     sum       1  2000.00"));
+  EXPECT_THAT(comm_log_csv(plan, some_log(plan)),
+              HasSubstr("CommType.reduce,CommGroup.dp_group,2,4096,step,3,None,,"));
 }
 
 TEST(RunOutputs, BytepsLayout) {
@@ -233,34 +269,47 @@ TEST(Place, LaunchersVariables) {
   EXPECT_THROW(place_from_environment(variable, place), Error);
 }
 
-/// Moves nothing; fails at one call, or blocks in it until it is aborted.
+TEST(Place, ARankOfTheSecondServerHasTheLaunchersGpu) {
+  RankPlace place;
+  place.rank = 1;
+  place.local_rank = 1;  // as a launcher set it
+  take_rank(place, true, 9);
+  EXPECT_EQ(place.rank, 9);
+  EXPECT_EQ(place.local_rank, 1);
+  take_rank(place, false, 3);
+  EXPECT_EQ(place.local_rank, 3);
+}
+
+/// Moves nothing; fails at one communication, or ends none until it is stopped.
 class FakeTransport : public Transport {
  public:
   FakeTransport(int fail_at, bool blocks) : fail_at_(fail_at), blocks_(blocks) {}
   std::string make_id() override { return "fake"; }
-  void join(int, int, const std::string& id, std::int64_t) override { EXPECT_EQ(id, "fake"); }
-  int add_group(std::span<const std::int32_t>) override { return groups_++; }
-  double communicate(const CommCall&) override {
-    if (++calls_ == fail_at_) {
+  void join(const TransportWorld& world) override { EXPECT_EQ(world.id, "fake"); }
+  int add_group(std::span<const std::int32_t>, bool) override { return groups_++; }
+  void prepare(const ComputeCall&, int) override {}
+  void begin_batch() override {}
+  void start(const Work& work) override {
+    if (work.call.comm != CommType::kNone && ++calls_ == fail_at_) {
       throw Error("the cable is out");
     }
-    while (blocks_ && !aborted_) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    if (aborted_) {
-      throw Error("aborted");
-    }
-    return 1e-3;
   }
-  double compute(const ComputeCall&) override { return 1e-3; }
-  void synchronise() override {}
-  void stop() noexcept override { aborted_ = true; }
+  bool has_ended(std::size_t) override { return !blocks_; }
+  WorkTime time_of(std::size_t) override { return {0, 1e-3}; }
+  void pause() override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (stopped_) {
+      throw Error("stopped");
+    }
+  }
+  void leave() override {}
+  void stop() noexcept override { stopped_ = true; }
   std::string name() const override { return "fake"; }
 
  private:
   int fail_at_, calls_ = 0, groups_ = 0;
   bool blocks_;
-  std::atomic<bool> aborted_ = false;
+  std::atomic<bool> stopped_ = false;
 };
 
 /// Of this test program; its children share it.
@@ -285,7 +334,8 @@ std::vector<std::string> run_four(int offset, int failing_rank, bool others_bloc
         Bootstrap bootstrap(place_of(rank, 4, offset), "key", 60);
         FakeTransport transport(rank == failing_rank ? 2 : -1,
                                 rank != failing_rank && others_block);
-        const RunLog log = execute(run_plan(workload, four(rank)), transport, bootstrap, {3, 1});
+        const RunLog log =
+            execute(run_plan(workload, four(rank)), transport, bootstrap, {3, 1, 60});
         ends[static_cast<std::size_t>(rank)] = std::to_string(log.records.size());
       } catch (const Error& error) {
         ends[static_cast<std::size_t>(rank)] = error.what();
@@ -313,6 +363,29 @@ TEST(Runner, OneRanksFailureEndsAllWithItsReason) {
                     HasSubstr("rank " + std::to_string(failing) + " failed"));
       }
     }
+  }
+}
+
+TEST(Runner, ARunWithoutProgressEndsAndNamesRankAndItem) {
+  Bootstrap bootstrap(place_of(0, 1, 70), "key", 60);
+  FakeTransport transport(-1, true);
+  RunPlan plan;
+  RunItem item;
+  item.name = "gradients";
+  item.comm = CommType::kAllReduce;
+  item.bytes = 4096;
+  item.group = 0;
+  RunItem end;
+  end.epoch_end = true;
+  plan.groups = {{"dp_group", {0}}};
+  plan.items = {item, end};
+  try {
+    (void)execute(plan, transport, bootstrap, {1, 0, 0.05});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kCheckFailed);
+    EXPECT_THAT(error.what(), HasSubstr("rank 0: no progress for 0.05 s at item 1 of 2, allreduce "
+                                        "4 KiB over dp_group of 1 (gradients)"));
   }
 }
 
