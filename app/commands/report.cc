@@ -32,7 +32,7 @@ ExitCode run(const Options& options) {
     throw Error("nothing is asked for")
         .expected("-o FILE.html, --figure NAME.svg or --list-figures");
   }
-  check_report_flags(options.output);
+  check_report_flags(options.output, options.list ? "the list of figures" : nullptr);
   std::vector<ReportDocument> documents;
   for (const std::string& path : options.results) {
     documents.push_back(read_report_document(path));
