@@ -50,9 +50,9 @@ ExitCode run(const Options& options) {
 
 CommandBody define(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option(
-         "results", options->results,
-         "what simulate, whatif, compare, plan, sweep, collective or goodput print with --json")
+  app.add_option("results", options->results,
+                 "what simulate, whatif, compare, plan, sweep, collective, score or goodput print "
+                 "with --json")
       ->required();
   app.add_option("-o,--output,--report", options->output.report,
                  "HTML page to write; - is standard output");

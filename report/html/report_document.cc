@@ -227,10 +227,14 @@ Json for_page(const ReportDocument& document) {
   }
   std::map<std::string, Rows> rows;
   bound(json, "", rows);
+  Json thinned = Json::object();
   for (const auto& [list, known] : rows) {
     if (known.thinned) {
-      json["thinned"][list] = known.count;
+      thinned[list] = known.count;
     }
+  }
+  if (!thinned.empty()) {
+    json["thinned"] = std::move(thinned);
   }
   return json;
 }
