@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <list>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "app/program.h"
 #include "base/atomic_file.h"
@@ -42,7 +46,8 @@ FigureFile figure_file(const std::string& text) {
   return figure;
 }
 
-std::string png_of(const std::string& svg) {
+/// ERRORS: of the file that it is for.
+std::string png_of(const std::string& svg, const std::string& path) {
   ProcessResult result;
   const char* missing = "a figure as .png needs rsvg-convert, which is not there";
   try {
@@ -58,9 +63,24 @@ std::string png_of(const std::string& svg) {
         .hint("install librsvg2-bin, or take a name that ends in .svg");
   }
   if (result.exit_code != 0) {
-    throw Error("rsvg-convert cannot draw the figure: " + printable(trim(result.err), 200));
+    throw Error("rsvg-convert cannot draw the figure: " + printable(trim(result.err), 200))
+        .at(path)
+        .field("--figure");
   }
   return result.out;
+}
+
+bool is_standard_output(std::string_view path) {
+  constexpr std::array<std::string_view, 4> kNames{"-", "/dev/stdout", "/dev/fd/1",
+                                                   "/proc/self/fd/1"};
+  return std::ranges::find(kNames, path) != kNames.end();
+}
+
+/// Where the path leads, as far as what is there tells.
+std::string place_of(const std::string& path) {
+  std::error_code unknown;
+  const fs::path whole = fs::absolute(path), place = fs::weakly_canonical(whole, unknown);
+  return unknown ? whole.lexically_normal() : place;
 }
 
 /// A word as a shell reads it.
@@ -90,8 +110,33 @@ void check_output_folder(const std::string& path, const char* flag) {
   }
 }
 
-std::vector<std::pair<std::string, std::string>> files_of(const ReportFlags& flags) {
-  std::vector<std::pair<std::string, std::string>> files;
+void check_names_differ(const OutputNames& files) {
+  std::map<std::string, std::string> flag_of;  // by file
+  for (const auto& [flag, path] : files) {
+    const auto [known, fresh] =
+        flag_of.try_emplace(is_standard_output(path) ? "-" : place_of(path), flag);
+    if (!fresh) {
+      throw Error("is also what " + (known->second == flag ? "another " + flag : known->second) +
+                  " writes")
+          .at(path)
+          .field(flag);
+    }
+  }
+}
+
+void check_not_standard_output(const OutputNames& files, const char* what) {
+  for (const auto& [flag, path] : files) {
+    if (is_standard_output(path)) {
+      throw Error(fmt::format("standard output has {} already", what))
+          .at(path)
+          .field(flag)
+          .expected("a file");
+    }
+  }
+}
+
+OutputNames files_of(const ReportFlags& flags) {
+  OutputNames files;
   if (!flags.report.empty()) {
     files.emplace_back("--report", flags.report);
   }
@@ -112,14 +157,19 @@ void define_report_flags(CLI::App& app, ReportFlags& flags) {
       ->group("Output");
 }
 
-void check_report_flags(const ReportFlags& flags) {
+void check_report_flags(const ReportFlags& flags, const char* on_standard_output) {
   if (flags.wanted() && echarts_text().empty()) {
     throw Error("this build has no charting library, so that it makes no reports",
                 ExitCode::kMissingPart)
         .hint("./setup installs it; then configure and build again");
   }
-  for (const auto& [flag, path] : files_of(flags)) {
+  const OutputNames files = files_of(flags);
+  for (const auto& [flag, path] : files) {
     check_output_folder(path, flag.c_str());
+  }
+  check_names_differ(files);
+  if (on_standard_output != nullptr) {
+    check_not_standard_output(files, on_standard_output);
   }
 }
 
@@ -128,14 +178,25 @@ void write_reports(const ReportFlags& flags, const std::vector<ReportDocument>& 
   for (const std::string& text : flags.figures) {
     const FigureFile figure = figure_file(text);
     std::string picture = figure_svg(documents, figure.name);
-    files.emplace_back(figure.path, figure.path.ends_with(".png") ? png_of(picture) : picture);
+    files.emplace_back(figure.path,
+                       figure.path.ends_with(".png") ? png_of(picture, figure.path) : picture);
   }
   if (!flags.report.empty()) {
     files.emplace_back(flags.report, html_page(documents));
   }
+  std::list<AtomicFile> outputs;  // nor is one there before all can be
   for (const auto& [path, text] : files) {
     refuse_own_output(path);
-    write_file(path, text);
+    outputs.emplace_back(path);
+  }
+  auto output = outputs.begin();
+  for (const auto& [path, text] : files) {
+    output->write(text);
+    output->flush();
+    ++output;
+  }
+  for (AtomicFile& each : outputs) {
+    each.commit();
   }
 }
 

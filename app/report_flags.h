@@ -21,12 +21,23 @@ struct ReportFlags {
 
 void define_report_flags(CLI::App& app, ReportFlags& flags);
 
-/// Before any work: whether they can be written at all.
-/// ERRORS: Error for a missing part, a missing folder, an ending that is neither .svg nor .png.
-void check_report_flags(const ReportFlags& flags);
+/// Files to write, each behind its flag: ("--report", "r.html").
+using OutputNames = std::vector<std::pair<std::string, std::string>>;
 
-/// The files that they ask for, each with its flag.
-std::vector<std::pair<std::string, std::string>> files_of(const ReportFlags& flags);
+/// Before any work: whether they can be written at all. `on_standard_output`: what the command
+/// prints there whatever the flags say; null: nothing.
+/// ERRORS: Error for a missing part, a missing folder, an ending that is neither .svg nor .png, two
+/// outputs that are one file or standard output.
+void check_report_flags(const ReportFlags& flags,
+                        const char* on_standard_output = "the command's own result");
+
+/// The files that they ask for.
+OutputNames files_of(const ReportFlags& flags);
+
+/// ERRORS: Error where two are one file, as one of them would be lost, or standard output.
+void check_names_differ(const OutputNames& files);
+/// ERRORS: Error where one is standard output, which has `what` already.
+void check_not_standard_output(const OutputNames& files, const char* what);
 
 /// ERRORS: Error where the folder that the file is to lie in does not exist.
 void check_output_folder(const std::string& path, const char* flag);

@@ -31,6 +31,21 @@ Position position_of(std::string_view text, std::size_t byte) {
   return at;
 }
 
+/// Where the n-th key of a text begins that is JSON as far as that: a string before a colon.
+std::size_t begin_of_key(std::string_view text, std::size_t n) {
+  for (std::size_t at = text.find('"'); at != text.npos; at = text.find('"', at)) {
+    const std::size_t begin = at;
+    for (++at; at < text.size() && text[at] != '"'; ++at) {
+      at += text[at] == '\\' ? 1U : 0U;
+    }
+    at = text.find_first_not_of(" \t\r\n", at + 1);
+    if (at != text.npos && text[at] == ':' && --n == 0) {
+      return begin;
+    }
+  }
+  return text.size();
+}
+
 /// Builds the document from the parser's events: what nlohmann's own does, without looking through
 /// an array anew at each element's end, as it does where a callback watches it.
 class JsonBuilder : public nlohmann::json_sax<Json> {
@@ -56,12 +71,14 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(std::string& name) override {
+    ++keys_;
     Level& level = levels_.back();
     const bool fresh = level.many ? level.keys.insert(name).second
                                   : level.container->find(name) == level.container->end();
     if (!fresh) {
+      const Position at = position_of(text_, begin_of_key(text_, keys_));
       throw Error(fmt::format("the key \"{}\" stands twice in one object", printable(name)))
-          .at(file_);
+          .at(file_, at.line, at.column);
     }
     if (!level.many && level.container->size() >= kFewKeys) {
       level.many = true;
@@ -177,6 +194,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   const std::string& file_;
   std::string_view packed_;
   Json root_;
+  std::size_t keys_ = 0;      ///< that were read so far
   std::deque<Level> levels_;  ///< a deque: `element`s must stay where they are
 };
 

@@ -32,7 +32,7 @@ ExitCode run(const Options& options) {
     throw Error("nothing is asked for")
         .expected("-o FILE.html, --figure NAME.svg or --list-figures");
   }
-  check_report_flags(options.output);
+  check_report_flags(options.output, options.list ? "the list of figures" : nullptr);
   std::vector<ReportDocument> documents;
   for (const std::string& path : options.results) {
     documents.push_back(read_report_document(path));
@@ -50,9 +50,9 @@ ExitCode run(const Options& options) {
 
 CommandBody define(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option(
-         "results", options->results,
-         "what simulate, whatif, compare, plan, sweep, collective or goodput print with --json")
+  app.add_option("results", options->results,
+                 "what simulate, whatif, compare, plan, sweep, collective, score or goodput print "
+                 "with --json")
       ->required();
   app.add_option("-o,--output,--report", options->output.report,
                  "HTML page to write; - is standard output");

@@ -1,7 +1,6 @@
 #include "app/simulate/simulate_outputs.h"
 
 #include <filesystem>
-#include <map>
 
 #include "app/report_flags.h"
 #include "app/simulate/byteps_trace.h"
@@ -13,16 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// No two outputs are one file: one of them would be lost.
-void check_names_differ(const SimulateOptions& options) {
-  std::map<std::string, std::string> flag_of;  // by file
-  const auto take = [&](const std::string& flag, const fs::path& file) {
-    if (file.empty() || file == "-") {
-      return;
-    }
-    const auto [known, fresh] = flag_of.try_emplace(fs::absolute(file).lexically_normal(), flag);
-    if (!fresh) {
-      throw Error("is also what " + known->second + " writes").at(file.string()).field(flag);
+/// No two outputs are one file, and a JSON document stands alone on standard output.
+void check_names(const SimulateOptions& options) {
+  OutputNames files;
+  const auto take = [&](const char* flag, const fs::path& file) {
+    if (!file.empty()) {
+      files.emplace_back(flag, file.string());
     }
   };
   take("--trace", options.trace);
@@ -34,7 +29,11 @@ void check_names_differ(const SimulateOptions& options) {
   take("--pfc", options.pfc_file);
   take("--samples", options.samples);
   for (const auto& [flag, file] : files_of(options.output)) {
-    take(flag, file);
+    files.emplace_back(flag, file);
+  }
+  check_names_differ(files);
+  if (options.json) {
+    check_not_standard_output(files, "the JSON document");
   }
 }
 
@@ -102,7 +101,7 @@ void check_simulate_outputs(const SimulateOptions& options) {
       throw Error("is a file, not a folder").at(options.csv_dir).field("--csv");
     }
   }
-  check_names_differ(options);
+  check_names(options);
 }
 
 }  // namespace lockstep

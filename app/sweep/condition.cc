@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "app/goodput/duration.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/model/expression.h"
@@ -35,7 +36,10 @@ std::optional<double> quantity(const std::string& text) {
           attempt(parse_bytes, [](Bytes b) { return static_cast<double>(b.count()); })) {
     return size;
   }
-  return attempt(parse_time, [](Time t) { return t.seconds(); });
+  if (const auto time = attempt(parse_time, [](Time t) { return t.seconds(); })) {
+    return time;
+  }
+  return attempt(parse_duration_s, [](double seconds) { return seconds; });
 }
 
 constexpr std::string_view kWordCharacters =

@@ -13,8 +13,9 @@ namespace lockstep {
 /// A condition on the flags of a point: an expression (generator/model/expression.h) over them,
 /// with texts in quotes: "tp * pp <= 8", "if(engine == 'packet', gpus <= 16, 1)". Dashes in flags'
 /// names become underscores. A value that is a number counts as that, with a unit in bits a second,
-/// bytes or seconds, in quotes or not (nic >= 200GBps); any other text is only equal to itself, and
-/// to compare it otherwise is an error; a flag that is left out is 0, a bare one 1.
+/// bytes or seconds, in quotes or not (nic >= 200GBps, server_mtbf < 2w); any other text is only
+/// equal to itself, and to compare it otherwise is an error; a flag that is left out is 0, a bare
+/// one 1.
 class Condition {
  public:
   /// ERRORS: an unclosed quote.

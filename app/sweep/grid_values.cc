@@ -38,9 +38,51 @@ Measure measure_of(const YamlFields& fields, std::string_view key) {
   return {*number, text.substr(digits)};
 }
 
-FlagValue with_unit(double number, const std::string& unit) {
-  // 12 digits: enough for any flag, and 0.1 + 0.2 is 0.3.
-  return {fmt::format("{:.12g}{}", number, unit)};
+bool is_exact_whole(double number) {
+  return std::trunc(number) == number && std::abs(number) < 0x1p53;
+}
+
+/// From 12 digits on the first that are the number but for what it may be off by: 0.1 + 0.2 is 0.3,
+/// -0.3 + 3 * 0.1 is 0, and 2^40 is 1099511627776.
+FlagValue with_unit(double number, double off, const std::string& unit) {
+  if (std::abs(number) <= off) {
+    return {"0" + unit};
+  }
+  for (int digits = 12; digits <= 17; ++digits) {
+    const std::string text = fmt::format("{:.{}g}", number, digits);
+    const double value = *to_double(text);
+    if (std::abs(value - number) <= off || digits == 17) {
+      return {(is_exact_whole(value) ? fmt::format("{:.0f}", value + 0.0) : text) + unit};
+    }
+  }
+  return {};  // not reached
+}
+
+/// The values of `count` places from `from` on, a difference apart.
+std::vector<FlagValue> spaced(const Measure& from, double step, double to, std::int64_t count) {
+  // A sum of whole numbers is exact, any other one to a few of its last bits.
+  const double off = is_exact_whole(from.number) && is_exact_whole(step)
+                         ? 0
+                         : 8 * 0x1p-52 * std::max(std::abs(from.number), std::abs(to));
+  std::vector<FlagValue> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values.push_back(with_unit(from.number + step * static_cast<double>(i), off, from.unit));
+  }
+  return values;
+}
+
+/// As many places between two numbers, each so many times the one before, to 12 digits.
+std::vector<FlagValue> spaced_by_factor(const Measure& from, double to, std::int64_t count) {
+  std::vector<FlagValue> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(count - 1);
+    const bool is_end = i == 0 || i == count - 1;
+    const double number = i == 0           ? from.number
+                          : i == count - 1 ? to
+                                           : from.number * std::pow(to / from.number, share);
+    values.push_back(with_unit(number, is_end ? 0 : 1e-11 * number, from.unit));
+  }
+  return values;
 }
 
 std::vector<FlagValue> range(const YamlFields& fields, const Room& room) {
@@ -59,7 +101,6 @@ std::vector<FlagValue> range(const YamlFields& fields, const Room& room) {
   if (fields.has("step") == fields.has("steps")) {
     throw fields.error("needs either step (a difference) or steps (a number of values)");
   }
-  std::vector<FlagValue> values;
   if (fields.has("step")) {
     const Measure step = measure_of(fields, "step");
     if (log) {
@@ -75,23 +116,16 @@ std::vector<FlagValue> range(const YamlFields& fields, const Room& room) {
       throw fields.error(fmt::format("more than {} values", kMostValues), "step");
     }
     room(static_cast<std::int64_t>(count));
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
-      values.push_back(with_unit(from.number + step.number * static_cast<double>(i), from.unit));
-    }
-    return values;
+    return spaced(from, step.number, to.number, static_cast<std::int64_t>(count));
   }
   const std::int64_t steps = fields.whole("steps", {}, 2, kMostValues);
   if (log && (from.number <= 0 || to.number <= 0)) {
     throw fields.error("a logarithmic range needs numbers above 0", "scale");
   }
   room(steps);
-  for (std::int64_t i = 0; i < steps; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(steps - 1);
-    values.push_back(with_unit(log ? from.number * std::pow(to.number / from.number, share)
-                                   : from.number + (to.number - from.number) * share,
-                               from.unit));
-  }
-  return values;
+  return log ? spaced_by_factor(from, to.number, steps)
+             : spaced(from, (to.number - from.number) / static_cast<double>(steps - 1), to.number,
+                      steps);
 }
 
 std::vector<FlagValue> seeds(const YamlFields& fields, const Room& room) {

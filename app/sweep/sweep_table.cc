@@ -56,7 +56,7 @@ ColumnTable::Column typed(Growing column) {
   return {std::move(column.name), cells_as<std::string>(column.cells)};
 }
 
-/// A flag's value as a number, where it is one that prints the same.
+/// A flag's value as a number, where it is one that prints the same: 2.20 is a version, 010 a name.
 Json cell_of(const FlagValue& value) {
   if (value.empty()) {
     return nullptr;
@@ -68,7 +68,7 @@ Json cell_of(const FlagValue& value) {
   if (const auto whole = to_int(text); whole && std::to_string(*whole) == text) {
     return *whole;
   }
-  if (const auto number = to_double(text)) {
+  if (const auto number = to_double(text); number && Json(*number).dump() == text) {
     return *number;
   }
   return text;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -18,14 +18,20 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 12> kSchemas = {
+constexpr std::array<std::string_view, 12> kSchemas = {  // each in kVersion
     "lockstep-simulate",   "lockstep-causes",     "lockstep-compare", "lockstep-compare-steps",
     "lockstep-score",      "lockstep-collective", "lockstep-plan",    "lockstep-job-plan",
     "lockstep-mixed-plan", "lockstep-plan-price", "lockstep-goodput", "lockstep-sweep"};
 
 constexpr std::size_t kLongestText = 200;      // characters of a name
 constexpr std::size_t kLongestCommand = 8000;  // and of a command, which is of use in one piece
-constexpr std::size_t kMostItems = 20000;      // of a list of objects
+constexpr std::size_t kMostItems = 20000;      // of a list that is thinned
+constexpr std::string_view kVersion = "/1";
+
+/// Lists that are drawn a mark a row. All others are added up, ranked or pointed into by numbers
+/// (those of `detail`), which a part of them would make wrong.
+constexpr std::array<std::string_view, 6> kRows = {"workers", "steps", "rows",
+                                                   "points",  "plans", "front"};
 
 /// Cut at the boundary of a UTF-8 character.
 void cut(std::string& text, std::size_t longest = kLongestText) {
@@ -40,10 +46,13 @@ void cut(std::string& text, std::size_t longest = kLongestText) {
   text += "…";
 }
 
-double slowdown_of(const Json& item) {
-  const auto found = item.is_object() ? item.find("slowdown") : item.end();
-  return item.is_object() && found != item.end() && found->is_number() ? found->get<double>() : 0;
+double number_in(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() && found->is_number() ? found->get<double>()
+                                                                           : 0;
 }
+
+double slowdown_of(const Json& item) { return number_in(item, "slowdown"); }
 
 /// Of a list that is too long kMostItems, in its order: the kSlowest with the largest `slowdown`,
 /// where they have one, as to find these is what it is for; the others evenly spread.
@@ -69,18 +78,29 @@ void thin_list(Json& list) {
   list = std::move(kept);
 }
 
-/// Names become short, and lists of objects that are too long are thinned; `thinned` tells of how
-/// many items, by the lists' names.
-void bound(Json& json, const std::string& list, Json& thinned) {
+/// How many objects stand in the lists of a name, and whether some were left out.
+struct Rows {
+  std::size_t count = 0;
+  bool thinned = false;
+};
+
+/// Names become short, and lists of kRows that are too long are thinned; `rows` tells of how many
+/// objects, by the lists' names.
+void bound(Json& json, const std::string& list, std::map<std::string, Rows>& rows) {
   if (json.is_string()) {
     cut(json.get_ref<std::string&>());
   } else if (json.is_array()) {
-    if (json.size() > kMostItems && json.front().is_structured()) {
-      thinned[list] = json.size();
-      thin_list(json);
+    if (!json.empty() && json.front().is_object() &&
+        std::ranges::find(kRows, list) != kRows.end()) {
+      Rows& known = rows[list];
+      known.count += json.size();
+      if (json.size() > kMostItems) {
+        known.thinned = true;
+        thin_list(json);
+      }
     }
     for (Json& element : json) {
-      bound(element, list, thinned);
+      bound(element, "", rows);
     }
   } else if (json.is_object()) {
     Json short_keys = Json::object();
@@ -89,7 +109,7 @@ void bound(Json& json, const std::string& list, Json& thinned) {
       if (key == "command" && value.is_string()) {
         cut(value.get_ref<std::string&>(), kLongestCommand);
       } else {
-        bound(value, key, thinned);
+        bound(value, key, rows);
       }
       changed = changed || key.size() > kLongestText;
     }
@@ -102,6 +122,35 @@ void bound(Json& json, const std::string& list, Json& thinned) {
       json = std::move(short_keys);
     }
   }
+}
+
+/// A list of layers that is too long, as AICB's are, with those of one name as one that counts
+/// them: their times are added up, of communication what is hidden and what is not.
+Json layers_by_name(const Json& layers) {
+  constexpr std::array<const char*, 3> kPhases = {"forward", "input_grad", "weight_grad"};
+  Json sums = Json::array();
+  std::map<std::string, std::size_t> place;
+  for (const Json& layer : layers) {
+    if (!layer.is_object() || !layer.contains("name") || !layer["name"].is_string()) {
+      continue;  // none that could be shown
+    }
+    const auto [known, is_new] = place.try_emplace(layer["name"].get<std::string>(), sums.size());
+    if (is_new) {
+      sums.push_back({{"name", known->first}, {"count", 0}});
+    }
+    Json& sum = sums[known->second];
+    sum["count"] = sum["count"].get<std::int64_t>() + 1;
+    for (const char* name : kPhases) {
+      const Json phase = layer.contains(name) ? layer[name] : Json();
+      const double exposed = number_in(phase, "exposed_s");
+      const double comm = std::max(number_in(phase, "comm_s"), exposed);
+      Json& total = sum[name];
+      total = {{"compute_s", number_in(total, "compute_s") + number_in(phase, "compute_s")},
+               {"comm_s", number_in(total, "comm_s") + comm},
+               {"exposed_s", number_in(total, "exposed_s") + exposed}};
+    }
+  }
+  return sums;
 }
 
 /// Of a table in columns, at most kMostRows rows, evenly spread.
@@ -125,15 +174,10 @@ Json thin_columns(const Json& columns) {
   return thin;
 }
 
-std::string_view without_version(std::string_view schema) {
-  return schema.substr(0, schema.find('/'));
-}
+/// The schema's name; behind it stands its version.
+std::string_view name_of(std::string_view schema) { return schema.substr(0, schema.find('/')); }
 
 }  // namespace
-
-bool is_shown_by_report(std::string_view schema) {
-  return std::ranges::find(kSchemas, without_version(schema)) != kSchemas.end();
-}
 
 ReportDocument read_report_document(const std::string& path) {
   const FileText text(path);
@@ -150,12 +194,19 @@ ReportDocument parse_report_document(std::string_view text, const std::string& p
         .expected("what a command prints with --json")
         .hint("lockstep simulate … --json > result.json");
   }
-  if (!is_shown_by_report(schema->get_ref<const std::string&>())) {
-    throw Error(fmt::format("'{}' is no schema that a report shows",
-                            printable(schema->get_ref<const std::string&>())))
+  const auto& found = schema->get_ref<const std::string&>();
+  const std::string_view name = name_of(found);
+  if (std::ranges::find(kSchemas, name) == kSchemas.end()) {
+    throw Error(fmt::format("'{}' is no schema that a report shows", printable(found)))
         .at(path)
         .field("schema")
         .expected(fmt::format("{}", fmt::join(kSchemas, ", ")));
+  }
+  if (found.substr(name.size()) != kVersion) {
+    throw Error(fmt::format("'{}' was made by another version of lockstep", printable(found)))
+        .at(path)
+        .field("schema")
+        .expected(fmt::format("{}{}, which this one reads", name, kVersion));
   }
   return document;
 }
@@ -171,8 +222,17 @@ Json for_page(const ReportDocument& document) {
   if (json.contains("columns") && json["columns"].is_array()) {
     json["columns"] = thin_columns(json["columns"]);
   }
+  if (json.contains("layers") && json["layers"].is_array() && json["layers"].size() > kMostItems) {
+    json["layers"] = layers_by_name(json["layers"]);
+  }
+  std::map<std::string, Rows> rows;
+  bound(json, "", rows);
   Json thinned = Json::object();
-  bound(json, "", thinned);
+  for (const auto& [list, known] : rows) {
+    if (known.thinned) {
+      thinned[list] = known.count;
+    }
+  }
   if (!thinned.empty()) {
     json["thinned"] = std::move(thinned);
   }

@@ -14,15 +14,13 @@ struct ReportDocument {
 };
 
 /// Reads one. ERRORS: Error with file, line and column where it is no JSON, and where its schema is
-/// none that a report shows.
+/// none that a report shows, or one of another version.
 ReportDocument read_report_document(const std::string& path);
 ReportDocument parse_report_document(std::string_view text, const std::string& file);
 
-/// The schemas that a report shows, without their versions' numbers, such as "lockstep-simulate".
-bool is_shown_by_report(std::string_view schema);
-
-/// What of it a page needs, bounded: links folded into a fabric (report/html/fabric.h), long lists
-/// thinned to their extremes, names cut at 200 characters. O(document).
+/// What of it a page needs, bounded: links folded into a fabric (report/html/fabric.h), layers of
+/// one name into one where they are many, long lists of what is drawn a mark a row thinned to their
+/// extremes (`thinned` holds how many there were), names cut at 200 characters. O(document).
 Json for_page(const ReportDocument& document);
 
 }  // namespace lockstep

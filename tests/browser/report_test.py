@@ -302,6 +302,9 @@ def panning(browser):
         check(cpu < 25, f"{name}: a step of a pan takes {cpu:.1f} ms of CPU")
 
 
+NOTE = "document.querySelector('[data-figure=sweep] .note').textContent"
+
+
 def sweep(browser):
     lockstep("report", path("sweep.json"), "-o", path("sweep.html"))
     browser.open(path("sweep.html"))
@@ -316,9 +319,62 @@ def sweep(browser):
     # The choices say what is shown: colours by another flag now, and none for a value without marks.
     equal(browser.run("document.querySelector('[data-choice=by]').value"), "tp", "the colours' flag")
     equal(browser.run("Report.charts[0].chart.getOption().legend[0].data"), ["tp 1", "tp 2", "tp 4", "tp 8"], "the colours")
-    check("did not end well" in browser.run("document.querySelector('[data-figure=sweep] .note').textContent"), "failed points are not told of")
+    failed = 20 - done
+    equal(browser.run(NOTE), f"A mark a point; lines join the medians. Without total_s and so without a mark: {failed}, of which {failed} did not end well.", "failed points")
     browser.screenshot(os.path.join(SHOTS, "sweep.png"), whole=True)
+    # A point whose check failed has its numbers and its mark; the note is of the output that is shown.
+    document = json.load(open(path("sweep.json")))
+    cells = {column["name"]: column["cells"] for column in document["columns"]}
+    cells["ending"][cells["ending"].index("done")] = "check-failed"
+    cells["compute_s"][cells["total_s"].index(max(t for t in cells["total_s"] if t))] = None
+    with open(path("checked.json"), "w") as file:
+        json.dump(document, file)
+    lockstep("report", path("checked.json"), "-o", path("sweep.html"))
+    browser.open(path("sweep.html"))
+    browser.draw_all()
+    equal(browser.run(marks), done, "marks where a check failed")
+    check(f"without a mark: {failed}, of which {failed} did" in browser.run(NOTE), f"where a check failed: {browser.run(NOTE)}")
+    browser.run("(() => { const s = document.querySelector('[data-choice=y]'); s.value = 'compute_s'; s.dispatchEvent(new Event('change')); })()")
+    check(f"Without compute_s and so without a mark: {failed + 1}, of which {failed} did" in browser.run(NOTE), f"of another output: {browser.run(NOTE)}")
     clean(browser, "sweep")
+
+
+CARDS = "Object.fromEntries([...document.querySelectorAll('.card')].map(c => [c.querySelector('.name').textContent, c.querySelector('.value').textContent + '; ' + c.querySelector('.more').textContent]))"
+
+
+def many_steps(browser):
+    """Of many draws: the headline is of the mean step, and what is of the first one says so; they are all in the histogram."""
+    document = json.load(open(path("slow.json")))
+    document["total_s"], document["exposed_s"], document["bubble_s"], document["clean_s"], document["slowdown"] = 2, 0.5, 0.25, 1, 2
+    document["sample"].update({"mean_s": 3, "total_s": [2 + i % 1000 / 1000 for i in range(300_000)]})
+    with open(path("many.json"), "w") as file:
+        json.dump(document, file)
+    lockstep("report", path("many.json"), "-o", path("many.html"))
+    browser.open(path("many.html"))
+    cards = {name: text.replace("\u202f", " ") for name, text in browser.run(CARDS).items()}
+    check(cards["Step time"].startswith("3 s; "), f"the mean step: {cards}")
+    equal(cards["Communication not hidden"], "25 %; 500 ms of 2 s, the first step drawn", "of the first step drawn")
+    equal(cards["Pipeline bubble"], "12.5 %; 250 ms of 2 s, the first step drawn", "of the first step drawn")
+    equal(cards["Slowdown by stragglers"], "3.000×; 1 s without them", "of the mean step")
+    browser.draw_all()
+    check(browser.run("!!document.querySelector('#figure-sample canvas')"), "many steps have no histogram")
+    clean(browser, "many steps")
+
+
+def every_headline(browser):
+    """Each kind of result has cards."""
+    lockstep("plan", "--aceso-model", "scale-layer", "--aceso-size", "2layers", "--profiles", "tests/data/plan/scale-layer", "--gpus-per-node", "2", "--nodes", "2",
+             "--memory-limit", "4000", "--price", "tests/data/plan/scale-layer/two-stages.json", "--json", to=path("price.json"))
+    lockstep("compare", "tests/fuzz/corpus/kineto/rank_1.json", "--against", "tests/fuzz/corpus/kineto/rank_1.json", "--json", to=path("steps.json"))
+    files = ["step", "causes", "compare", "plan", "goodput", "collective", "sweep", "price", "steps"]
+    lockstep("report", *(path(name + ".json") for name in files), "-o", path("headline.html"))
+    browser.open(path("headline.html"))
+    cards = browser.run("Report.cards().map(c => [c.document.schema, c.cards.length, JSON.stringify(c.cards)])")
+    equal(len(cards), len(files), "results with cards")
+    equal([c for c in cards if c[1] < 3 or re.search("undefined|NaN", c[2])], [], "results without cards")
+    for wanted in ("Bus bandwidth, flow", "Step of B", "Step time"):
+        check(any(wanted in c[2] for c in cards), f"no card '{wanted}'")
+    clean(browser, "headline")
 
 
 def slow_gpu(browser):
@@ -414,7 +470,7 @@ def hostile_names(browser):
 
 
 with Browser() as browser:
-    for part in (sections, timeline, sweep, slowest_worker, slow_gpu, lost_packets, hostile_names):
+    for part in (sections, timeline, sweep, many_steps, every_headline, slowest_worker, slow_gpu, lost_packets, hostile_names):
         print("==", part.__name__, flush=True)
         part(browser)
 print(f"screenshots: {SHOTS}")

@@ -43,6 +43,12 @@ if command -v "$(dirname "$lockstep")/lockstep-packet" >/dev/null; then
   refused "$scratch/in.txt" "${simulate[@]}" --engine packet --fct "$scratch/in.txt"
 fi
 
+# What fails leaves no other file, either.
+if ! "$lockstep" --version | grep -q "ECharts .*not built in"; then
+  refused "$scratch/flow.json" report "$scratch/flow.json" --figure "time=$scratch/t.svg" -o "$scratch/flow.json"
+  [[ ! -e $scratch/t.svg ]] || fail "a figure is written though the page is refused"
+fi
+
 # Two outputs that are one file.
 refused "$scratch/sweep/table.csv" sweep "$scratch/engines.yaml" -o "$scratch/sweep" --report "$scratch/sweep/table.csv"
 refused "$scratch/sweep/journal.jsonl" sweep "$scratch/engines.yaml" -o "$scratch/sweep" --report "$scratch/sweep/journal.jsonl"

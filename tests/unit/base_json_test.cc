@@ -43,6 +43,12 @@ TEST(Json, RefusesADuplicateKeyAtItsDepthOnly) {
   EXPECT_EQ(parse_problem(R"({"a": 1, "b": [{"a": 2}, {"a": 3}]})"), "no error");
 }
 
+// Strings that are values, and quotes and colons within strings, are no keys.
+TEST(ParseJson, SaysWhereTheSecondOfTwoKeysStands) {
+  EXPECT_THAT(parse_problem("{\"a\": \"b\\\":\\\\\",\n \"c\" : [\"a\", {\"a\": 1}],\n  \"a\": 3}"),
+              HasSubstr(":3:3: the key \"a\" stands twice"));
+}
+
 TEST(Json, ADepthBombIsRefusedEarly) {
   EXPECT_THAT(parse_problem(std::string(1'000'000, '[')),
               HasSubstr("nested deeper than 64 levels"));

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -113,6 +116,71 @@ TEST(ReportDocument, ThinsLongListsButKeepsTheSlowest) {
   EXPECT_FALSE(for_page(step("x")).contains("thinned"));
 }
 
+// What is added up, ranked or pointed into by numbers is whole.
+TEST(ReportDocument, ThinsOnlyWhatIsDrawnAMarkARow) {
+  Json ops = Json::array(), many = Json::array();
+  for (int op = 0; op < 25'000; ++op) {
+    ops.push_back({{"name", std::to_string(op)}});
+    many.push_back({{"saves", op}});
+  }
+  const Json json = for_page({"r.json",
+                              {{"schema", "lockstep-simulate/1"},
+                               {"detail", {{"ops", ops}, {"operators", ops}}},
+                               {"sensitivity", many}}});
+  EXPECT_EQ(json["detail"]["ops"], ops);
+  EXPECT_EQ(json["detail"]["operators"].size(), 25'000U);
+  EXPECT_EQ(json["sensitivity"].size(), 25'000U);
+  EXPECT_FALSE(json.contains("thinned"));
+}
+
+// Two tables, one of them too long: how many rows there are is of both.
+TEST(ReportDocument, CountsTheRowsOfAllTables) {
+  Json rows = Json::array();
+  for (int row = 0; row < 30'000; ++row) {
+    rows.push_back({{"size_bytes", row}});
+  }
+  const Json json = for_page({"r.json",
+                              {{"schema", "lockstep-compare/1"},
+                               {"tables", {{{"rows", rows}}, {{"rows", {rows[0], rows[1]}}}}}}});
+  EXPECT_EQ(json["tables"][0]["rows"].size(), 20'000U);
+  EXPECT_EQ(json["tables"][1]["rows"].size(), 2U);
+  EXPECT_EQ(json["thinned"]["rows"], 30'002);
+}
+
+// 40,000 layers of two names in turn: of each 20,000, which compute for 1 s or communicate for 3 s
+// of which 2 s are not hidden.
+TEST(ReportDocument, ManyLayersBecomeOneOfEachName) {
+  Json layers = Json::array();
+  for (int i = 0; i < 20'000; ++i) {
+    layers.push_back({{"name", "one"}, {"forward", {{"compute_s", 1.0}}}});
+    layers.push_back({{"name", "other"}, {"weight_grad", {{"comm_s", 3.0}, {"exposed_s", 2.0}}}});
+  }
+  const Json json = for_page({"r.json", {{"schema", "lockstep-simulate/1"}, {"layers", layers}}});
+  ASSERT_EQ(json["layers"].size(), 2U);
+  EXPECT_EQ(json["layers"][0]["name"], "one");
+  EXPECT_EQ(json["layers"][0]["count"], 20'000);
+  EXPECT_EQ(json["layers"][0]["forward"]["compute_s"], 20'000.0);
+  EXPECT_EQ(json["layers"][1]["weight_grad"]["comm_s"], 60'000.0);
+  EXPECT_EQ(json["layers"][1]["weight_grad"]["exposed_s"], 40'000.0);
+}
+
+TEST(ReportDocument, IsOfThisVersion) {
+  const auto problem = [](const std::string& schema) -> std::string {
+    try {
+      parse_report_document(R"({"schema": ")" + schema + "\"}", "r.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(problem("lockstep-simulate/1"), "");
+  for (const char* other : {"lockstep-simulate/99", "lockstep-simulate", "lockstep-simulate/10"}) {
+    EXPECT_THAT(problem(other), ::testing::HasSubstr("was made by another version"));
+    EXPECT_THAT(problem(other), ::testing::HasSubstr("lockstep-simulate/1, which this one reads"));
+  }
+  EXPECT_THAT(problem("lockstep-doctor/1"), ::testing::HasSubstr("no schema that a report shows"));
+}
+
 // No '<' of the data is in the page, so that no name can end the script element it stands in.
 TEST(Page, NamesAreDataNotMarkup) {
   if (echarts_text().empty()) {
@@ -135,6 +203,126 @@ TEST(Figure, IsTheSameTextEachTimeAndEscapesNames) {
   EXPECT_NE(svg.find("a&lt;b&gt;&amp;"), std::string::npos);
   EXPECT_EQ(svg.find("<b>"), std::string::npos);
   EXPECT_EQ(svg.find('\x01'), std::string::npos);
+}
+
+/// Of two jobs a stage each, which forward and backward are of one microbatch; memory is known of
+/// the first one's.
+ReportDocument two_jobs(const std::string& stream) {
+  ReportDocument document = step("x");
+  document.json["jobs"] = {{{"name", "a"}}, {{"name", "b"}}};
+  document.json["memory"] = {{"gpu", "H100"},
+                             {"capacity_bytes", 80e9},
+                             {"stages",
+                              {{{"weights_bytes", 1e9},
+                                {"gradients_bytes", 1e9},
+                                {"optimizer_bytes", 1e9},
+                                {"activations_bytes", 1e9},
+                                {"working_bytes", 1e9},
+                                {"total_bytes", 5e9}}}}};
+  document.json["detail"] = {{"tick_s", 1.0},
+                             {"classes",
+                              {{{"job", 0}, {"stage", 0}, {"rank", 0}, {"ranks", 1}},
+                               {{"job", 1}, {"stage", 0}, {"rank", 1}, {"ranks", 1}},
+                               {{"job", 1}, {"stage", 1}, {"rank", 2}, {"ranks", 1}}}},
+                             {"tracks",
+                              {{{"class", 0}, {"name", stream}},
+                               {{"class", 1}, {"name", "b"}},
+                               {{"class", 2}, {"name", "c"}}}},
+                             {"ops",
+                              {{{"name", "f"}, {"type", "forward-compute"}},
+                               {{"name", "g"}, {"type", "backward-compute"}}}},
+                             {"events",
+                              {{"track", {0, 0, 1, 2}},
+                               {"op", {0, 1, 0, 0}},
+                               {"begin", {0, 1, 0, 0}},
+                               {"length", {1, 1, 1, 1}},
+                               {"microbatch", {0, 0, 0, 0}},
+                               {"chunk", {-1, -1, -1, -1}}}}};
+  return document;
+}
+
+// Also where another job has more stages than it.
+TEST(Figure, MemoryOverTimeIsTheFirstJobs) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  const std::string svg = figure_svg({two_jobs("compute")}, "memory-over-time");
+  EXPECT_NE(svg.find("job 1, stage 0"), std::string::npos);
+  EXPECT_EQ(svg.find("job 2"), std::string::npos);
+}
+
+TEST(Figure, HoldsNothingThatXmlForbids) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  const std::string svg = figure_svg({two_jobs("q\x07r\xEF\xBF\xBFs")}, "timeline");
+  EXPECT_NE(svg.find("q r s"), std::string::npos);
+  EXPECT_TRUE(std::ranges::none_of(svg, [](char c) {
+    return static_cast<unsigned char>(c) < 32 && c != '\n' && c != '\t' && c != '\r';
+  }));
+}
+
+TEST(Figure, PartsOfAStepHaveColoursOfTheirOwn) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  ReportDocument document = step("x");
+  const std::vector<std::string> groups = {"tp", "cp", "ep", "pp", "dp", "dp_ep", "world"};
+  for (const std::string& group : groups) {
+    document.json["exposed_by_group"][group + "_s"] = 1.0;
+  }
+  document.json.update({{"total_s", 12.0},
+                        {"compute_s", 1.0},
+                        {"bubble_s", 1.0},
+                        {"skew_s", 1.0},
+                        {"other_jobs_s", 1.0}});
+  const std::string svg = figure_svg({document}, "time");
+  std::map<std::string, int> bars;  // by colour; what is left of the 12 s is idle
+  const std::regex bar(R"x(<path d="[^"]*Z" fill="(#[0-9a-f]{6})")x");
+  for (auto found = std::sregex_iterator(svg.begin(), svg.end(), bar);
+       found != std::sregex_iterator(); ++found) {
+    ++bars[(*found)[1].str()];
+  }
+  bars.erase("#ffffff");
+  EXPECT_EQ(bars.size(), 12U) << ::testing::PrintToString(bars);
+}
+
+/// How far the edges of the p90 error's band lie from the line y = x, in pixels, upwards: of the
+/// upper one and of the lower one, at the right end. The axes go from 10 us to 1 ms.
+std::array<double, 2> edges_of_band(double p90_error) {
+  const Json rows = {{{"measured_s", 1e-5}, {"predicted_s", 1e-5}, {"size_bytes", 1}},
+                     {{"measured_s", 5e-4}, {"predicted_s", 5e-4}, {"size_bytes", 2}}};
+  const std::string svg = figure_svg({{"c.json",
+                                       {{"schema", "lockstep-compare/1"},
+                                        {"error", {{"p90_error", p90_error}}},
+                                        {"tables", {{{"op", "x"}, {"gpus", 2}, {"rows", rows}}}}}}},
+                                     "accuracy");
+  const std::string number = "([-0-9.]+)", other = "[-0-9.]+";
+  std::smatch band, line;
+  const bool found =
+      std::regex_search(svg, band,
+                        std::regex("<polygon points=\"" + other + " " + other + " " + other + " " +
+                                   number + " " + other + " " + number + " ")) &&
+      std::regex_search(svg, line,
+                        std::regex("<path d=\"M" + other + " " + other + "L" + other + " " +
+                                   number + "\"[^>]*stroke-dasharray"));
+  const double end = found ? std::stod(line[1]) : 0;
+  return found ? std::array{end - std::stod(band[1]), end - std::stod(band[2])}
+               : std::array{0.0, 0.0};
+}
+
+// An error is a share of what was measured: predictions off by half lie between 0.5 and 1.5 times
+// it, by 1 or more down to nothing. Two decades are as high as the picture.
+TEST(Figure, BandsOfErrorsReachBelowAsFarAsAbove) {
+  if (echarts_text().empty()) {
+    GTEST_SKIP() << "built without ECharts";
+  }
+  const auto [above, below] = edges_of_band(0.5);
+  EXPECT_GT(above, 30);
+  EXPECT_NEAR(below / above, std::log(0.5) / std::log(1.5), 0.01);
+  const auto [far_above, bottom] = edges_of_band(2);
+  const double decade = far_above / std::log10(3);
+  EXPECT_NEAR(bottom, -2 * decade, 1);
 }
 
 /// A sweep over x = 1, 2, of which each has points of these times; and the line through the

@@ -44,6 +44,23 @@ TEST(Grid, ListsRangesAndSeeds) {
   EXPECT_THAT(values_of("{seeds: 3, first: 7}"), ElementsAre("7", "8", "9"));
 }
 
+TEST(Grid, LongNumbersKeepTheirDigits) {
+  EXPECT_THAT(values_of("{from: 1000000000001, to: 1000000000003, step: 1}"),
+              ElementsAre("1000000000001", "1000000000002", "1000000000003"));
+  EXPECT_THAT(values_of("{from: 1099511627776, to: 4398046511104, steps: 4}"),
+              ElementsAre("1099511627776", "2199023255552", "3298534883328", "4398046511104"));
+  EXPECT_THAT(values_of("{from: 9007199254740989, to: 9007199254740991, step: 2}"),
+              ElementsAre("9007199254740989", "9007199254740991"));
+  EXPECT_THAT(values_of("{from: 1000000000000.5, to: 1000000000002, step: 1}"),
+              ElementsAre("1000000000000.5", "1000000000001.5"));
+  EXPECT_THAT(values_of("{from: 1e12, to: 1e14, steps: 3, scale: log}"),
+              ElementsAre("1000000000000", "10000000000000", "100000000000000"));
+  EXPECT_THAT(values_of("{from: -0.3, to: 0.1, step: 0.1}"),
+              ElementsAre("-0.3", "-0.2", "-0.1", "0", "0.1"));
+  EXPECT_THAT(values_of("{from: 1, to: 10, steps: 3, scale: log}"),
+              ElementsAre("1", "3.16227766017", "10"));
+}
+
 TEST(Grid, TheLastAxisIsTheFastestAndZippedFlagsGoTogether) {
   const Grid grid = parse_grid(R"(
 command: plan
@@ -113,6 +130,18 @@ TEST(Condition, KnowsTextsUnitsAndFlags) {
   EXPECT_FALSE(holds("send_latency<2us"));
   EXPECT_TRUE(holds("size + 1MiB == 2*1MiB"));
   EXPECT_TRUE(holds("1e-3 > send_latency"));
+}
+
+// Those of goodput's flags are longer than the clock of simulations.
+TEST(Condition, KnowsDurations) {
+  const std::vector<std::pair<std::string, FlagValue>> inputs{{"server-mtbf", {"200d"}},
+                                                              {"for", {"4w"}}};
+  const auto holds = [&](const char* text) { return Condition(text, "g.yaml", 3).holds(inputs); };
+  EXPECT_TRUE(holds("server_mtbf >= 12h"));
+  EXPECT_FALSE(holds("server_mtbf > 1y"));
+  EXPECT_TRUE(holds("for > 2w"));
+  EXPECT_TRUE(holds("for == '28d'"));
+  EXPECT_TRUE(holds("server_mtbf == 200 * 86400"));
 }
 
 TEST(Condition, TextsAreEqualOrNot) {

@@ -275,5 +275,22 @@ flags: {nvls: true, label: "a,b"}
   EXPECT_EQ(to_csv(sweep_table(grid, {})), "point,nic,tp,nvls,label,ending,exit_code,reason\n");
 }
 
+// 2.20 is another version than 2.2, and 010 no ten; where one value stays a text all of them do.
+TEST(SweepTable, KeepsTextsThatNumbersWouldChange) {
+  const Grid grid = parse_grid(R"(
+command: collective
+axes: [{zip: {nccl-version: ["2.18", "2.20", "2.2"], set: ["010", "9", "10"], share: [0.5, 1.25, 2]}}]
+)",
+                               "g.yaml");
+  std::map<std::int64_t, SweepRow> rows;
+  for (const std::int64_t point : {0, 1, 2}) {
+    rows[point] = make_row(point, printed("{}"), {});
+  }
+  const Json columns = columns_json(sweep_table(grid, rows));
+  EXPECT_EQ(columns[1]["cells"], Json({"2.18", "2.20", "2.2"}));
+  EXPECT_EQ(columns[2]["cells"], Json({"010", "9", "10"}));
+  EXPECT_EQ(columns[3]["cells"], Json({0.5, 1.25, 2.0}));
+}
+
 }  // namespace
 }  // namespace lockstep::sweep_rows_test

@@ -1,16 +1,16 @@
-// Colours that colour-blind people can tell apart (Okabe and Ito's eight), on light and on dark.
+// Colours that colour-blind people can tell apart (Okabe and Ito's eight and three darker ones), on light and on dark.
 (function () {
   'use strict';
   var kLight = {
     dark: false, background: '#ffffff', panel: '#f6f7f9', text: '#1c2128', quiet: '#57606a', line: '#d0d7de',
     blue: '#0072b2', sky: '#56b4e9', green: '#009e73', yellow: '#ffce06', orange: '#e69f00', red: '#d55e00',
-    pink: '#cc79a7', grey: '#5e6771', strong: '#000000',
+    pink: '#cc79a7', grey: '#5e6771', violet: '#9933ee', brown: '#662211', plum: '#440055', strong: '#000000',
     heat: ['#fff7ec', '#fee8c8', '#fdbb84', '#fc8d59', '#e34a33', '#b30000', '#7f0000']
   };
   var kDark = {
     dark: true, background: '#15181d', panel: '#1d2127', text: '#e6e9ed', quiet: '#9aa4b0', line: '#363d47',
     blue: '#3d9be0', sky: '#8fd0f5', green: '#2bbf93', yellow: '#f6f038', orange: '#f0b030', red: '#f0783c',
-    pink: '#dd9cc2', grey: '#7d8792', strong: '#ffffff',
+    pink: '#dd9cc2', grey: '#7d8792', violet: '#6622ff', brown: '#882211', plum: '#660088', strong: '#ffffff',
     heat: ['#2a1f1c', '#4a2a22', '#7a3527', '#ab4a30', '#d9683f', '#f2a36b', '#fde2bf']
   };
 
@@ -23,8 +23,8 @@
     pp: 'pipeline', cp: 'context parallel', world: 'all ranks'
   };
   Report.group_colour = function (theme, group) {
-    return {tp: theme.orange, cp: theme.yellow, ep: theme.pink, pp: theme.red, dp: theme.green, dp_ep: theme.green,
-            world: theme.grey}[group] || theme.grey;
+    return {tp: theme.orange, cp: theme.yellow, ep: theme.pink, pp: theme.red, dp: theme.green, dp_ep: theme.violet,
+            world: theme.brown}[group] || theme.grey;
   };
 
   // Black or white, whichever is read better on a colour (WCAG 2.1's contrast: equal at a luminance of 0.179).

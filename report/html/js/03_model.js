@@ -141,6 +141,13 @@
     return found;
   };
 
+  // Of a list that is too long for a page (report_document.cc) how many of its items are shown.
+  Report.thinned_note = function (d, list, what, shown, slowest) {
+    var count = d.thinned && d.thinned[list];
+    return count ? 'Shown: ' + Report.format.whole(shown) + ' of ' + Report.format.whole(count) + ' ' + what + ', evenly spread' +
+      (slowest ? ', with the 256 slowest among them.' : '.') : '';
+  };
+
   Report.height_of = function (figure, document) {
     return typeof figure.height === 'function' ? figure.height(document) : figure.height || 360;
   };

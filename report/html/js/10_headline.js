@@ -6,6 +6,8 @@
   // With several jobs the figures are the first one's, but for the step, which all of them take.
   function first_end(d) { return d.total_s - (d.other_jobs_s || 0); }
   function mean_step(d) { return d.sample ? d.sample.mean_s : first_end(d); }
+  // Parts of a step are known of the first of several draws.
+  function of_step(d) { return d.sample ? ' of ' + f.time(first_end(d)) + ', the first step drawn' : ' of the step'; }
 
   function simulate_cards(d) {
     var cards = [], several = (d.jobs || []).length > 1;
@@ -13,7 +15,7 @@
                               '; p99 ' + f.time(d.sample.p99_s) : 'one step, no noise';
     cards.push(['Step time' + (several ? ' of the first job' : ''), f.time(mean_step(d)), interval]);
     if (several) {
-      cards.push(['All jobs', f.time(d.total_s), f.whole(d.jobs.length) + ' of them, until the last one ends']);
+      cards.push(['All jobs', f.time(d.total_s), f.whole(d.jobs.length) + ' of them, until the last one ends' + (d.sample ? ' in the first step drawn' : '')]);
     }
     var h = d.headline || {};
     if (h.tokens_per_s !== undefined) {
@@ -27,12 +29,15 @@
         ? ['Cost', f.number(h.cost_per_Mtoken), 'per million tokens at ' + f.number(h.gpu_hour_price) + ' a GPU hour']
         : ['GPU hours', f.number(h.gpu_hours_per_Mtoken), 'per million tokens']);
     }
-    cards.push(['Communication not hidden', f.percent(d.exposed_s / first_end(d)), f.time(d.exposed_s) + ' of the step']);
+    cards.push(['Communication not hidden', f.percent(d.exposed_s / first_end(d)), f.time(d.exposed_s) + of_step(d)]);
     if (d.bubble_s > 0) {
-      cards.push(['Pipeline bubble', f.percent(d.bubble_s / first_end(d)), f.time(d.bubble_s)]);
+      cards.push(['Pipeline bubble', f.percent(d.bubble_s / first_end(d)), f.time(d.bubble_s) + of_step(d)]);
     }
     if (d.slowdown !== undefined) {
-      cards.push(['Slowdown by stragglers', f.times(d.slowdown), f.time(d.clean_s) + ' without them']);
+      // Of several jobs the step without stragglers is known until the last one ends alone.
+      cards.push(d.sample && !several
+        ? ['Slowdown by stragglers', f.times(d.sample.mean_s / d.clean_s), f.time(d.clean_s) + ' without them']
+        : ['Slowdown by stragglers', f.times(d.slowdown), f.time(d.clean_s) + ' without them' + (d.sample ? ', the first step drawn' : '')]);
     }
     if (d.packets && d.packets.sent > 0) {
       cards.push(['Packets lost', f.whole(d.packets.lost), 'of ' + f.plain(d.packets.sent) + '; marked ' + f.plain(d.packets.marked) + ', pauses ' + f.plain(d.packets.pauses)]);
@@ -92,6 +97,36 @@
     ];
   }
 
+  function price_cards(d) {
+    var cards = [['Step time', f.time(d.time_s), typeof d.plan === 'string' ? f.label(d.plan, 70) : '']];
+    if (d.tokens_per_s !== undefined) {
+      cards.push(['Tokens/s', f.plain(d.tokens_per_s), f.number(d.tokens_per_s / d.gpus) + ' per GPU']);
+    }
+    if (d.memory_bytes !== undefined) {
+      cards.push(['Memory', f.size(d.memory_bytes), d.memory_limit_bytes ? 'of ' + f.size(d.memory_limit_bytes) : 'of the fullest GPU']);
+    }
+    if (d.fits !== undefined) {
+      cards.push(['Fits', d.fits ? 'yes' : 'no', f.label((d.warnings || [])[0] || '', 70)]);
+    }
+    return cards;
+  }
+
+  // Of each engine the largest size, and the smallest beside it.
+  function collective_cards(d) {
+    var first = d.points[0], last = d.points[d.points.length - 1];
+    return [['Operation', f.label(d.op, 40), f.whole(d.gpus) + ' GPUs' + (d.servers > 1 ? ' on ' + f.whole(d.servers) + ' servers' : '')]].concat(Object.keys(last.engines).map(function (name) {
+      var time = function (point) { return f.size(point.size_bytes) + ' in ' + f.time(point.engines[name].time_s); };
+      return ['Bus bandwidth, ' + name, f.rate(last.engines[name].bus_Bps), time(last) + (first !== last && first.engines[name] ? ', ' + time(first) : '')];
+    }));
+  }
+
+  function steps_cards(d) {
+    var cards = ['A', 'B'].map(function (run, i) {
+      return ['Step of ' + run, f.time(d.step_s[i]), f.whole(d.steps[i]) + (d.steps[i] === 1 ? ' step, ' : ' steps, ') + f.whole(d.ranks[i]) + (d.ranks[i] === 1 ? ' rank' : ' ranks')];
+    });
+    return cards.concat([['Difference', f.signed(d.difference), 'of B from A']]);
+  }
+
   function goodput_cards(d) {
     var mean = function (v) { return v && v.mean !== undefined ? v.mean : v; };
     return [
@@ -111,8 +146,8 @@
     ];
   }
 
-  var makers = {simulate: simulate_cards, causes: causes_cards, compare: error_cards, score: error_cards, plan: plan_cards, 'job-plan': job_plan_cards, 'mixed-plan': job_plan_cards,
-                goodput: goodput_cards, sweep: sweep_cards};
+  var makers = {simulate: simulate_cards, causes: causes_cards, compare: error_cards, score: error_cards, plan: plan_cards, 'job-plan': job_plan_cards, 'mixed-plan': job_plan_cards, 'plan-price': price_cards,
+                collective: collective_cards, 'compare-steps': steps_cards, goodput: goodput_cards, sweep: sweep_cards};
 
   Report.cards = function () {
     var found = [];

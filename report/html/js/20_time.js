@@ -18,7 +18,7 @@
       list.push({name: 'waiting for the last rank', value: d.skew_s, colour: theme.sky});
     }
     if (d.other_jobs_s > 0) {
-      list.push({name: 'other jobs alone', value: d.other_jobs_s, colour: theme.line});
+      list.push({name: 'other jobs alone', value: d.other_jobs_s, colour: theme.plum});
     }
     var known = list.reduce(function (sum, part) { return sum + part.value; }, 0);
     if (d.total_s - known > 1e-6 * d.total_s) {
@@ -32,6 +32,7 @@
     section: 'time', name: 'time', kind: 'simulate', title: 'Where the step’s time goes (reporting rank)',
     needs: function (d) { return d.total_s > 0; },
     height: 130,
+    note: function (d) { return d.sample ? 'Of the first step drawn.' : ''; },
     option: function (d, theme) {
       return {
         grid: {left: 16, right: 24, top: 44, bottom: 24},
@@ -110,7 +111,7 @@
         sum = by_name[layer.name] = {name: layer.name, count: 0, compute: 0, exposed: 0, hidden: 0};
         order.push(sum);
       }
-      sum.count += 1;
+      sum.count += layer.count || 1;  // as one already where they are many (report_document.cc)
       [layer.forward, layer.input_grad, layer.weight_grad].forEach(function (phase) {
         sum.compute += phase.compute_s || 0;
         sum.exposed += phase.exposed_s || 0;

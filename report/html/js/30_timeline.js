@@ -36,8 +36,9 @@
     return {'forward-compute': 'forward', 'backward-compute': 'backward', 'weight-compute': 'weight'}[op.type] || 'other';
   }
   function colours(theme) {
-    return {forward: theme.sky, backward: theme.blue, weight: theme.green, other: theme.grey, tp: theme.orange, cp: theme.yellow,
-            ep: theme.pink, pp: theme.red, dp: theme.green, dp_ep: theme.green, world: theme.grey, match: theme.strong, dim: theme.line};
+    var of = {forward: theme.sky, backward: theme.blue, weight: theme.plum, other: theme.grey, match: theme.strong, dim: theme.line};
+    Report.group_order.forEach(function (group) { of[group] = Report.group_colour(theme, group); });
+    return of;
   }
   Report.style_name = {forward: 'forward', backward: 'backward', weight: 'weight gradient', other: 'other compute', tp: 'TP', cp: 'CP',
                        ep: 'EP', pp: 'PP', dp: 'DP', dp_ep: 'DP of experts', world: 'all ranks'};

@@ -5,7 +5,7 @@
 
   function colour_of(pass, chunk, theme) {
     var even = chunk % 2 === 0 || chunk < 0;
-    return {forward: even ? theme.sky : theme.orange, backward: even ? theme.blue : theme.red, weight: theme.green}[pass];
+    return {forward: even ? theme.sky : theme.orange, backward: even ? theme.blue : theme.red, weight: theme.plum}[pass];
   }
 
   // What a pass looks like in a box of this width.
@@ -109,7 +109,7 @@
       var chunks = d.stages.some(function (s) { return s.list.some(function (p) { return p.chunk > 0; }); });
       var legend = [['forward', theme.sky], ['backward', theme.blue]];
       if (has_weights) {
-        legend.push(['weight gradient', theme.green]);
+        legend.push(['weight gradient', theme.plum]);
       }
       if (chunks) {
         legend = [['forward, even chunks', theme.sky], ['forward, odd chunks', theme.orange], ['backward, even chunks', theme.blue], ['backward, odd chunks', theme.red]].concat(legend.slice(2));

@@ -13,16 +13,13 @@
     return d.workers.reduce(function (a, b) { return b.slowdown > a.slowdown ? b : a; });
   }
   Report.slowest_worker = slowest;
-  // Of a list that is too long for a page (report_document.cc).
-  function thinned_note(d) {
-    return d.thinned && d.thinned.workers ? 'Shown: ' + f.whole(d.workers.length) + ' of ' + f.whole(d.thinned.workers) + ' workers, evenly spread, with the 256 slowest among them.' : '';
-  }
+  function workers_note(d) { return Report.thinned_note(d, 'workers', 'workers', d.workers.length, true); }
 
   Report.figure({
     section: 'whatif', name: 'heatmap', kind: 'causes', title: 'How slow each worker makes the job, were it the only slow one',
     interactive: 'heatmap',
     needs: function (d) { return d.workers && d.workers.length > 0; },
-    note: thinned_note,
+    note: workers_note,
     height: function (d) { return 130 + Math.max(60, Math.min(900, 24 * size(d).stages)); },
     option: function (d, theme) {
       var n = size(d), most = Math.max(slowest(d).slowdown, 1.05), worst = slowest(d);
@@ -79,6 +76,7 @@
   Report.figure({
     section: 'whatif', name: 'steps', kind: 'causes', title: 'Slowdown of each step',
     needs: function (d) { return d.steps && d.steps.length > 1; },
+    note: function (d) { return Report.thinned_note(d, 'steps', 'steps', d.steps.length, true); },
     height: 240,
     option: function (d, theme) {
       var colours = {none: theme.sky, 'one-off': theme.pink};
@@ -119,9 +117,12 @@
     }
   });
 
+  function extremes(values) {
+    return values.reduce(function (ends, v) { return [Math.min(ends[0], v), Math.max(ends[1], v)]; }, [Infinity, -Infinity]);
+  }
   // A histogram of values between their extremes.
   function histogram(values, bins) {
-    var low = Math.min.apply(null, values), high = Math.max.apply(null, values);
+    var low = extremes(values)[0], high = extremes(values)[1];
     if (high <= low) {
       high = low + Math.max(Math.abs(low) * 1e-3, 1e-12);
     }
@@ -148,7 +149,7 @@
   Report.figure({
     section: 'distribution', name: 'workers', kind: 'causes', title: 'Workers by how slow they make the job',
     needs: function (d) { return d.workers && d.workers.length > 3; },
-    note: thinned_note,
+    note: workers_note,
     height: 240,
     option: function (d, theme) {
       return bars(theme, histogram(d.workers.map(function (w) { return w.slowdown; }), bins_for(d.workers.length)), 'S_w of a worker', f.times);
@@ -162,7 +163,8 @@
   Report.figure({
     section: 'distribution', name: 'sample', kind: 'simulate', title: 'Step times of several draws',
     needs: function (d) {  // of some spread: a deterministic step has one time
-      return d.sample && d.sample.total_s.length > 3 && Math.max.apply(null, d.sample.total_s) > 1.000001 * Math.min.apply(null, d.sample.total_s);
+      var ends = d.sample && extremes(d.sample.total_s);
+      return d.sample && d.sample.total_s.length > 3 && ends[1] > 1.000001 * ends[0];
     },
     height: 240,
     option: function (d, theme) {

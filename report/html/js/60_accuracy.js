@@ -10,11 +10,13 @@
   // Sizes from the smallest to the largest, powers of two.
   function sizes(theme, d) {
     var low = Infinity, high = 1;
-    (d.points || []).concat.apply(d.points || [], (d.tables || []).map(function (t) { return t.rows; })).forEach(function (r) {
-      if (r.size_bytes > 0) {
-        low = Math.min(low, r.size_bytes);
-        high = Math.max(high, r.size_bytes);
-      }
+    [d.points || []].concat((d.tables || []).map(function (t) { return t.rows; })).forEach(function (rows) {
+      rows.forEach(function (r) {
+        if (r.size_bytes > 0) {
+          low = Math.min(low, r.size_bytes);
+          high = Math.max(high, r.size_bytes);
+        }
+      });
     });
     return Report.axis(theme, {type: 'log', logBase: 2, name: 'size', nameGap: 26, min: low, max: Math.max(high, 2 * low), axisLabel: {formatter: f.size}});
   }
@@ -33,10 +35,15 @@
     });
     return [Math.pow(10, Math.floor(Math.log(low) / Math.LN10)), Math.pow(10, Math.ceil(Math.log(high) / Math.LN10))];
   }
-  // The band of a factor about y = x, on axes that are both logarithmic.
-  function band(ends, factor, fill) {
+  function rows_note(d) {
+    return Report.thinned_note(d, 'rows', 'rows', d.tables.reduce(function (sum, t) { return sum + t.rows.length; }, 0));
+  }
+  // Where predictions are off by at most this share of what was measured, on axes that are both logarithmic: from 1 - error
+  // times it, which is down to the axis where all of it may be missing, to 1 + error times.
+  function band(ends, error, fill) {
+    var low = function (measured) { return error < 1 ? measured * (1 - error) : ends[0]; };
     return {type: 'custom', silent: true, clip: true, z: 1, encode: {x: -1, y: -1}, data: [[0]], renderItem: function (params, api) {
-      var corners = [[ends[0], ends[0] * factor], [ends[1], ends[1] * factor], [ends[1], ends[1] / factor], [ends[0], ends[0] / factor]];
+      var corners = [[ends[0], ends[0] * (1 + error)], [ends[1], ends[1] * (1 + error)], [ends[1], low(ends[1])], [ends[0], low(ends[0])]];
       return {type: 'polygon', shape: {points: corners.map(function (c) { return api.coord(c); })}, style: {fill: fill}};
     }};
   }
@@ -44,7 +51,7 @@
   Report.figure({
     section: 'accuracy', name: 'accuracy', kind: 'compare', title: 'Predicted against measured time',
     needs: function (d) { return d.tables.some(function (t) { return t.rows.length > 0; }); },
-    height: 520,
+    height: 520, note: rows_note,
     option: function (d, theme, state) {
       var ends = extremes(d), colours = palette(theme), p90 = d.error.p90_error || 0;
       var fill = theme.dark ? 'rgba(255,255,255,0.07)' : 'rgba(0,0,0,0.06)';
@@ -54,7 +61,7 @@
         xAxis: Report.axis(theme, {type: 'log', name: 'measured', nameGap: 28, min: ends[0], max: ends[1], axisLabel: {formatter: f.time}}),
         yAxis: Report.axis(theme, {type: 'log', name: 'predicted', nameGap: 52, min: ends[0], max: ends[1], axisLabel: {formatter: f.time}}),
         graphic: [{type: 'text', right: 26, bottom: 78, silent: true, style: {text: state && state.narrow ? 'bands: off by 10 %, by ' + f.percent(p90) : 'dark band: off by 10 %, light band: by ' + f.percent(p90) + ' (nine of ten rows are within it)', fill: theme.quiet, fontSize: 11}}],
-        series: [band(ends, 1 + p90, fill), band(ends, 1.1, fill),
+        series: [band(ends, p90, fill), band(ends, 0.1, fill),
           {type: 'line', silent: true, showSymbol: false, data: [[ends[0], ends[0]], [ends[1], ends[1]]], lineStyle: {color: theme.quiet, width: 1, type: 'dashed'}, tooltip: {show: false}}
         ].concat(d.tables.slice(0, 40).map(function (t, i) {
           return {
@@ -81,7 +88,7 @@
   Report.figure({
     section: 'accuracy', name: 'curves', kind: 'compare', title: 'Bus bandwidth by size: measured as points, predicted as lines',
     needs: function (d) { return d.tables.some(function (t) { return t.rows.length > 2; }); },
-    height: 380,
+    height: 380, note: rows_note,
     option: function (d, theme) {
       var colours = palette(theme), series = [];
       d.tables.slice(0, 16).forEach(function (t, i) {
@@ -122,6 +129,7 @@
   Report.figure({
     section: 'accuracy', name: 'collective', kind: 'collective', title: 'A collective by size',
     needs: function (d) { return d.points && d.points.length > 0; },
+    note: function (d) { return Report.thinned_note(d, 'points', 'sizes', d.points.length); },
     height: 340,
     option: function (d, theme) {
       var colours = palette(theme), engines = {};

@@ -46,6 +46,9 @@
           ]
         };
       },
+      note: function (d) {
+        return ['front', 'plans'].map(function (list) { return d[list] ? Report.thinned_note(d, list, list === 'front' ? 'plans of the front' : 'plans', d[list].length) : ''; }).join(' ').trim();
+      },
       table: function (d) {
         var list = plans(d), best = front(list);
         return {head: ['plan', 'time', 'memory', 'on the front'], rows: list.slice().sort(function (a, b) { return a.time - b.time; }).slice(0, 200).map(function (p) { return [p.name, f.time(p.time), f.size(p.memory), best.indexOf(p) >= 0 ? 'yes' : '']; })};

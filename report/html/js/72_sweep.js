@@ -95,9 +95,14 @@
         series: series
       };
     },
-    note: function (d) {
-      var failed = d.rows - (d.endings.done || 0), rows = d.columns[0].cells.length;
-      return 'A mark a point; lines join the medians.' + (failed ? ' ' + f.whole(failed) + ' points did not end well and have no mark.' : '') +
+    note: function (d, state) {
+      var y = shown(d, state).y, ends = column(d, 'ending').cells, rows = d.columns[0].cells.length, without = 0, failed = 0;
+      column(d, y).cells.forEach(function (cell, i) {
+        without += typeof cell === 'number' ? 0 : 1;
+        failed += typeof cell === 'number' || ends[i] === 'done' ? 0 : 1;
+      });
+      return 'A mark a point; lines join the medians.' +
+        (without ? ' Without ' + f.label(y) + ' and so without a mark: ' + f.whole(without) + (failed ? ', of which ' + f.whole(failed) + ' did not end well.' : '.') : '') +
         (rows < d.rows ? ' Shown: ' + f.whole(rows) + ' of ' + f.whole(d.rows) + ' rows, evenly spread.' : '');
     },
     table: function (d) {

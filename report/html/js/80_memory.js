@@ -4,6 +4,10 @@
   var f = Report.format;
   var kParts = [['weights', 'weights_bytes', 'blue'], ['gradients', 'gradients_bytes', 'sky'], ['optimizer', 'optimizer_bytes', 'green'], ['activations', 'activations_bytes', 'orange'], ['working', 'working_bytes', 'grey']];
 
+  // Of several jobs the memory model speaks of the first one's ranks.
+  function stage_name(d, stage) { return Report.stage_label({job: d.jobs && d.jobs.length > 1 ? 0 : undefined, stage: stage}); }
+  function modelled_stages(d) { return d.stages.filter(function (s) { return !(s.job > 0); }); }
+
   Report.figure({
     section: 'memory', name: 'memory', kind: 'simulate', title: 'Peak memory of a rank, by stage',
     needs: function (d) { return d.memory && d.memory.stages.length > 0; },
@@ -13,17 +17,17 @@
       return {
         grid: {left: 8, right: 36, top: 34, bottom: 24, containLabel: true}, legend: Report.legend(theme),
         xAxis: Report.size_axis(theme, stages.reduce(function (most, s) { return Math.max(most, s.total_bytes); }, d.memory.capacity_bytes)),
-        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: stages.map(function (s, i) { return 'stage ' + i; })}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: stages.map(function (s, i) { return stage_name(d, i); })}),
         series: kParts.map(function (part, i) {
           return {name: part[0], type: 'bar', stack: 'all', itemStyle: {color: theme[part[2]]}, data: stages.map(function (s) { return s[part[1]]; }),
-                  tooltip: {formatter: function (p) { return 'stage ' + p.dataIndex + '\n' + part[0] + ': ' + f.size(p.value); }},
+                  tooltip: {formatter: function (p) { return stage_name(d, p.dataIndex) + '\n' + part[0] + ': ' + f.size(p.value); }},
                   markLine: i === 0 ? {silent: true, symbol: 'none', data: [{xAxis: d.memory.capacity_bytes}], lineStyle: {color: theme.red, type: 'dashed', width: 2}, label: {formatter: f.label(d.memory.gpu, 20), color: theme.red, position: 'start'}} : undefined};
         })
       };
     },
     table: function (d) {
       return {head: ['stage'].concat(kParts.map(function (p) { return p[0]; }), ['total', 'of the GPU']), rows: d.memory.stages.map(function (s, i) {
-        return [i].concat(kParts.map(function (p) { return f.size(s[p[1]]); }), [f.size(s.total_bytes), f.percent(s.total_bytes / d.memory.capacity_bytes)]);
+        return [stage_name(d, i)].concat(kParts.map(function (p) { return f.size(s[p[1]]); }), [f.size(s.total_bytes), f.percent(s.total_bytes / d.memory.capacity_bytes)]);
       })};
     }
   });
@@ -54,10 +58,10 @@
   Report.figure({
     section: 'memory', name: 'memory-over-time', kind: 'simulate', title: 'Memory of a rank over the step',
     interactive: 'zoom',
-    needs: function (d) { return d.memory && d.stages && d.stages.length > 0 && d.stages.every(function (s) { return s.stage < d.memory.stages.length; }); },
+    needs: function (d) { return d.memory && d.stages && modelled_stages(d).length > 0 && modelled_stages(d).every(function (s) { return s.stage < d.memory.stages.length; }); },
     height: 320,
     option: function (d, theme) {
-      var stages = d.stages.length <= 6 ? d.stages : [0, 1, 2, 3].map(function (i) { return d.stages[Math.round(i * (d.stages.length - 1) / 3)]; });
+      var all = modelled_stages(d), stages = all.length <= 6 ? all : [0, 1, 2, 3].map(function (i) { return all[Math.round(i * (all.length - 1) / 3)]; });
       var colours = [theme.blue, theme.orange, theme.green, theme.pink, theme.red, theme.sky];
       return {
         grid: {left: 16, right: 24, top: 36, bottom: 58, containLabel: true}, legend: Report.legend(theme),
@@ -66,7 +70,7 @@
         yAxis: Report.size_axis(theme, stages.reduce(function (most, s) { return Math.max(most, d.memory.stages[s.stage].total_bytes); }, 0)),
         series: stages.map(function (s, i) {
           var line = curve(s, d.memory.stages[s.stage]);
-          return {name: 'stage ' + s.stage, type: 'line', step: 'end', showSymbol: false, sampling: 'max', color: colours[i % colours.length],
+          return {name: stage_name(d, s.stage), type: 'line', step: 'end', showSymbol: false, sampling: 'max', color: colours[i % colours.length],
                   lineStyle: {width: 1.6, type: ['solid', 'dashed', 'dotted'][Math.floor(i / 3) % 3]}, data: line.points};
         })
       };

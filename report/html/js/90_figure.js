@@ -58,6 +58,7 @@ var Report_load, Report_figures, Report_svg;
     chart.setOption(for_paper(Report.option_of(entry, theme), theme, entry.title));
     var svg = chart.renderToSVGString();
     chart.dispose();
-    return svg + '\n';
+    // Users' names may hold characters that XML has no way to write.
+    return svg.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, ' ') + '\n';
   };
 })();

@@ -124,11 +124,15 @@
       return entry.figure.table ? entry.figure.table(entry.document) : Report.numbers_of(Report.option_of(entry, Report.theme(dark), {}));
     }, null);
   }
-  function note_of(entry) { return entry.figure.note ? Report.attempt(function () { return entry.figure.note(entry.document); }, '') : ''; }
+  function note_of(item) {
+    var entry = item.entry;
+    return entry.figure.note ? Report.attempt(function () { return entry.figure.note(entry.document, item.state); }, '') : '';
+  }
   function fill_note(item) {
-    item.note.textContent = note_of(item.entry);
+    item.note.textContent = note_of(item);
     item.note.hidden = !item.note.textContent;
   }
+  Report.fill_note = fill_note;
   function fill_table(item) {
     if (item.details && item.details.open) {
       var table = table_for(item.entry);

@@ -152,7 +152,7 @@
     var evidence = Report.evidence(d, worker);
     var panel = make('div', {'class': 'worker', id: 'worker', tabindex: '-1', 'data-rank': worker.rank}, [
       make('h4', {text: 'Rank ' + worker.rank + ': stage ' + worker.stage + ', data-parallel rank ' + worker.dp_rank}),
-      make('p', {text: 'Alone it makes the job ' + f.times(worker.slowdown) + ' as long as the ideal: number ' + place + ' of ' + (d.thinned && d.thinned.workers ? 'the shown ' : '') + f.whole(d.workers.length) + '. It is the slowest worker in ' + steps.length + ' of ' + d.steps.length + ' steps' +
+      make('p', {text: 'Alone it makes the job ' + f.times(worker.slowdown) + ' as long as the ideal: number ' + place + ' of ' + (d.thinned && d.thinned.workers ? 'the shown ' : '') + f.whole(d.workers.length) + '. It is the slowest worker in ' + steps.length + ' of ' + d.steps.length + (d.thinned && d.thinned.steps ? ' shown' : '') + ' steps' +
         (steps.length && steps.length < d.steps.length ? ', first in step ' + steps[0].step + '.' : '.')}),
       evidence.rows.length ? Report.table_of(evidence) : null
     ]);
@@ -194,6 +194,7 @@
         select.addEventListener('change', function () {
           item.state[key] = select.value;
           show_choices();
+          Report.fill_note(item);
           Report.redraw(item);
         });
         selects[key] = select;
