@@ -1,11 +1,13 @@
 #include "app/run/run_workload.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -83,10 +85,31 @@ RunPlan plan_of(const RunOptionsCli& options, const RankPlace& place) {
   return plan;
 }
 
-/// Starts this program once for each rank and waits for all. The first that fails gives the code.
+/// Waits for all, the first that ends first; other children of this process, which may be of a
+/// program that we are part of, are left alone. The first that fails gives the code.
+int wait_for_ranks(std::vector<pid_t> children) {
+  int code = 0;
+  while (!children.empty()) {
+    const std::size_t before = children.size();
+    std::erase_if(children, [&](pid_t child) {
+      int status = 0;
+      const pid_t ended = ::waitpid(child, &status, WNOHANG);
+      if (ended > 0 && code == 0) {
+        code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      return ended != 0;
+    });
+    if (children.size() == before) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  return code;
+}
+
+/// Starts lockstep once for each rank and waits for all.
 ExitCode start_ranks(const RunOptionsCli& options) {
-  const std::string program = own_program().string();
-  std::vector<std::string> words = {program, "run"};
+  const std::string program = lockstep_to_start().string();
+  std::vector<std::string> words = {"lockstep", "run"};
   const auto add = [&](const char* flag, const std::string& value) {
     words.insert(words.end(), {flag, value});
   };
@@ -131,15 +154,7 @@ ExitCode start_ranks(const RunOptionsCli& options) {
     }
     children.push_back(child);
   }
-  int code = 0;
-  for (std::size_t i = 0; i < children.size(); ++i) {
-    int status = 0;
-    const pid_t child = ::waitpid(-1, &status, 0);
-    if (child > 0 && code == 0) {
-      code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-  }
-  return static_cast<ExitCode>(code);
+  return static_cast<ExitCode>(wait_for_ranks(children));
 }
 
 void write_outputs(const RunOptionsCli& options, const RunPlan& plan, const RunLog& log,
