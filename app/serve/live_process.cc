@@ -31,7 +31,7 @@ struct Held {
 using Clock = std::chrono::steady_clock;
 
 /// Models whose answers take longer are not prepared: who asks next would wait for that.
-constexpr double kQuick_s = 0.5;
+constexpr double kQuickSeconds = 0.5;
 constexpr Time kIdle = Time::us(50'000);
 
 /// Once nobody has moved a slider for a moment.
@@ -68,7 +68,7 @@ Json answer(const std::string& message, Held& held) {
   }
   const bool report = view.has("report") && view["report"].boolean();
   Json reply = report ? held.model->evaluate_with_report(sliders) : held.model->evaluate(sliders);
-  if (!report && reply["took_s"].get<double>() < kQuick_s) {
+  if (!report && reply["took_s"].get<double>() < kQuickSeconds) {
     held.idle = sliders;
   }
   if (opened) {
