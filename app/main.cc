@@ -11,6 +11,7 @@
 #include "app/cache/cached_program.h"
 #include "app/isolate/services.h"
 #include "base/file.h"
+#include "base/own_program.h"
 #include "base/stop_signal.h"
 #include "base/temporary_files.h"
 
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
   hold_standard_streams();
   keep_arrow_off_its_allocators();
   ::on_exit(end_before_arrow_does, nullptr);
+  lockstep::this_program_is_lockstep();
   lockstep::explain_lost_files();
   lockstep::leave_no_temporary_files();
   const std::vector<std::string> arguments(argv + 1, argv + argc);

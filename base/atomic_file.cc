@@ -200,6 +200,7 @@ void make_folder(const std::string& path) {
         .at(path)
         .expected("the name of a folder");
   }
+  refuse_writing_outside(path);
   std::error_code problem;
   std::filesystem::create_directories(path, problem);
   if (problem) {

@@ -49,7 +49,8 @@ class AtomicFile {
 void write_file(const std::string& path, std::string_view text);
 
 /// Makes the folder and those above it, unless they are there. ERRORS: it cannot be made, or its
-/// name is "-", which is standard output in every flag that names an output.
+/// name is "-", which is standard output in every flag that names an output, or it is outside of
+/// where this process may write (file_fence.h).
 void make_folder(const std::string& path);
 
 }  // namespace lockstep

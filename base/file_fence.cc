@@ -24,7 +24,7 @@ std::vector<fs::path> without_links(const std::vector<std::string>& folders) {
   std::vector<fs::path> found;
   for (const std::string& folder : folders) {
     std::error_code problem;
-    if (fs::path path = fs::weakly_canonical(folder, problem); !problem) {
+    if (fs::path path = fs::weakly_canonical(folder, problem); !problem && !path.empty()) {
       found.push_back(std::move(path));
     }
   }

@@ -14,7 +14,14 @@ namespace {
 /// The kernel's name of the program of whichever process asks.
 constexpr const char* kThisProgram = "/proc/self/exe";
 
+bool& is_lockstep() {
+  static bool of_process = false;
+  return of_process;
+}
+
 }  // namespace
+
+void this_program_is_lockstep() { is_lockstep() = true; }
 
 fs::path own_program() {
   std::error_code ignored;
@@ -22,8 +29,7 @@ fs::path own_program() {
 }
 
 fs::path lockstep_to_start() {
-  // A program that was replaced is called "lockstep (deleted)".
-  if (own_program().filename().string().starts_with("lockstep")) {
+  if (is_lockstep()) {
     return kThisProgram;
   }
   fs::path found = find_program("lockstep");

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <poll.h>
 #include <spawn.h>
 #include <string_view>
@@ -156,6 +157,10 @@ int wait_for(pid_t child, const ProcessOptions& options, const std::string& name
 
 ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options) {
   LOCKSTEP_CHECK(!command.empty(), "no program to run");
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(options.folder, ignored)) {  // else the program is blamed
+    throw Error("there is no such folder").at(options.folder);
+  }
   const MemoryFile in(options.input);
   const MemoryFile out;
   const MemoryFile err;
@@ -175,7 +180,8 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
   const int problem = posix_spawnp(&child, command.front().c_str(), actions.get(), nullptr,
                                    pointers_to(arguments).data(), pointers_to(environment).data());
   if (problem != 0) {
-    throw Error(fmt::format("cannot start {}: {}", command.front(), std::strerror(problem)));
+    throw Error(fmt::format("cannot start {}: {}", command.front(), std::strerror(problem)),
+                ExitCode::kMissingPart);
   }
   ProcessResult result;
   result.exit_code = wait_for(child, options, command.front());

@@ -35,7 +35,8 @@ class OutOfTime : public Error {
 /// Runs a program to its end and keeps all it says in memory. The first word is its path, or a name
 /// to find on PATH.
 /// PRECONDITION: the command is not empty.
-/// ERRORS: Error if it cannot be started; OutOfTime if it does not end in time, or is given up.
+/// ERRORS: Error if the folder is missing or (kMissingPart) it cannot be started; OutOfTime if it
+/// does not end in time, or is given up.
 ProcessResult run_process(const std::vector<std::string>& command,
                           const ProcessOptions& options = {});
 

@@ -180,6 +180,17 @@ std::size_t utf8_length(std::string_view text) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      return false;
+    }
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 void require_utf8(std::string_view text, const std::string& file) {
   std::size_t line = 1;
   for (std::string_view left = text; !left.empty();) {

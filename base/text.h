@@ -35,6 +35,7 @@ std::string with_underscores(std::string_view name);
 /// begins with it, from three letters on; else empty. Case is ignored.
 std::string_view closest(std::string_view word, std::span<const std::string_view> candidates);
 
+bool is_utf8(std::string_view text);
 /// ERRORS: Error naming the file and the line of the first byte that is no UTF-8.
 void require_utf8(std::string_view text, const std::string& file);
 

@@ -56,8 +56,8 @@ void check_call(const std::vector<std::string>& arguments, const std::string& fo
 }
 
 std::tuple<int, py::bytes, py::bytes> run(std::vector<std::string> arguments,
-                                          const std::string& folder,
-                                          std::optional<double> seconds) {
+                                          const std::string& folder, std::optional<double> seconds,
+                                          const std::string& input) {
   check_call(arguments, folder, seconds);
   arguments.insert(arguments.begin(), program());
   lockstep::ProcessResult result;
@@ -65,6 +65,7 @@ std::tuple<int, py::bytes, py::bytes> run(std::vector<std::string> arguments,
     const py::gil_scoped_release others_run;
     lockstep::ProcessOptions options;
     options.folder = folder;
+    options.input = input;
     options.seconds = seconds.value_or(std::numeric_limits<double>::infinity());
     options.give_up = [] {
       const py::gil_scoped_acquire for_now;
@@ -78,6 +79,13 @@ std::tuple<int, py::bytes, py::bytes> run(std::vector<std::string> arguments,
   return {result.exit_code, py::bytes(result.out), py::bytes(result.err)};
 }
 
+/// Of messages that may quote names that are no UTF-8.
+py::str text_of(const lockstep::Error& error) {
+  const std::string text = error.what();
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<py::ssize_t>(text.size()), "replace"));
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
@@ -86,13 +94,16 @@ PYBIND11_MODULE(_core, module) {
     try {
       std::rethrow_exception(std::move(problem));
     } catch (const lockstep::OutOfTime& error) {
-      PyErr_SetString(PyExc_TimeoutError, error.what());
+      PyErr_SetObject(PyExc_TimeoutError, text_of(error).ptr());
     } catch (const lockstep::Error& error) {
-      PyErr_SetString(PyExc_RuntimeError, error.what());
+      const int code = static_cast<int>(error.code());
+      PyErr_SetObject(PyExc_RuntimeError, py::make_tuple(code, text_of(error)).ptr());
     }
   });
   module.def("program", &program, "The program that run() runs.");
   module.def("run", &run, py::arg("arguments"), py::arg("folder") = ".",
-             py::arg("seconds") = py::none(),
-             "Runs `lockstep ARGUMENTS` and returns (exit code, output, messages).");
+             py::arg("seconds") = py::none(), py::arg("input") = "",
+             "Runs `lockstep ARGUMENTS` with `input` on its standard input and returns (exit code, "
+             "output, messages). Raises RuntimeError(exit code, text) where it cannot be started.");
+  module.attr("version") = LOCKSTEP_VERSION;
 }

@@ -77,6 +77,7 @@ struct OpRow {
   std::int64_t step = -1;              ///< that it belongs to; -1: the log does not tell
   std::int64_t bytes = -1;             ///< of communication; -1: unknown
   double begin_s = 0, duration_s = 0;  ///< since the log's own zero
+  double waited_s = -1;                ///< of duration_s, for peers; -1: the log does not tell
 };
 
 /// A training step that took so long.

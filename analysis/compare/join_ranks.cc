@@ -142,7 +142,7 @@ class Joiner {
       const PhysicalLog& log = logs_[i];
       for (std::size_t k = 0; k < log.ops.size(); ++k) {
         const OpRow& op = log.ops[k];
-        if (op.kind != OpKind::kCommunication) {
+        if (op.kind != OpKind::kCommunication || op.waited_s >= 0) {
           continue;
         }
         if (op.occurrence >= 0) {

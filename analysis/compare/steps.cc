@@ -75,7 +75,8 @@ StepTimes times_of(const std::vector<PhysicalLog>& logs, const JoinedRun& joined
   return result;
 }
 
-/// Seconds that each operation waits for the last of its ranks to begin, by log and operation.
+/// Seconds that each operation waits for the last of its ranks to begin, by log and operation: as
+/// the log itself tells, else as its ranks do together.
 std::vector<std::vector<double>> waits_of(const std::vector<PhysicalLog>& logs,
                                           const JoinedRun& run) {
   std::vector<std::vector<double>> waits;
@@ -94,6 +95,12 @@ std::vector<std::vector<double>> waits_of(const std::vector<PhysicalLog>& logs,
     for (const OpPlace& place : joined.members) {
       const double duration = logs[place.log].ops[place.op].duration_s;
       waits[place.log][place.op] = std::clamp(last - begin(place), 0.0, std::max(0.0, duration));
+    }
+  }
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    for (std::size_t k = 0; k < logs[i].ops.size(); ++k) {
+      const double told = logs[i].ops[k].waited_s;
+      waits[i][k] = told >= 0 ? told : waits[i][k];
     }
   }
   return waits;

@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/atomic_file.h"
 #include "base/digest.h"
 #include "base/error.h"
 
@@ -68,8 +67,17 @@ bool has_locks(const std::string& path) {
   return can;
 }
 
+/// Whoever's command it is: not make_folder(), which keeps a stranger's to their own.
+void make_cache_folder(const std::string& folder) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (problem) {
+    throw Error(fmt::format("cannot make the folder: {}", problem.message())).at(folder);
+  }
+}
+
 CacheSharing sharing_once_made(const std::string& folder) {
-  make_folder(folder);
+  make_cache_folder(folder);
   return cache_sharing(folder);
 }
 
@@ -169,7 +177,7 @@ ResultCache::ResultCache(const std::string& folder, std::int64_t most_bytes)
 
 ResultCache::ResultCache(const std::string& folder, std::int64_t most_bytes, CacheSharing sharing)
     : path_(folder + "/results.sqlite"), most_bytes_(most_bytes), sharing_(sharing) {
-  make_folder(folder);
+  make_cache_folder(folder);
   try {
     open();
   } catch (const StoreProblem& problem) {

@@ -17,6 +17,7 @@
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_fence.h"
 #include "base/file_record.h"
 #include "base/json.h"
 #include "base/output_capture.h"
@@ -111,6 +112,7 @@ std::string output_path(const std::string& output, const std::string& file_name)
     throw Error("the file exists").at(path).hint("name the output: -o DIR, -o FILE or -o -");
   }
   if (output.ends_with('/') && !fs::exists(output, ignored)) {
+    refuse_writing_outside(output);
     std::error_code problem;
     fs::create_directory(output.substr(0, output.find_last_not_of('/') + 1), problem);
     if (problem) {

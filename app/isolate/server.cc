@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,7 +22,8 @@
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
 #include "base/file_fence.h"
-#include "base/own_program.h"
+#include "base/find_program.h"
+#include "base/module_path.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -58,11 +58,15 @@ class StreamFile {
   int descriptor_;
 };
 
-/// Beside the task's own: programs and modules of ours, whose bytes the cache looks at.
+/// Beside the task's own: the program and the modules of ours whose bytes the cache looks at. These
+/// files alone: what else lies in their folders is anybody's.
 void confine(const IsolatedTask& task) {
-  const std::filesystem::path ours = own_program().parent_path();
   std::vector<std::string> readable = task.readable;
-  readable.insert(readable.end(), {ours.string(), (ours / "../lib/lockstep").string()});
+  readable.push_back(find_program("lockstep-packet").string());
+  for (const char* module : {"liblockstep-parquet.so", "liblockstep-gpu.so"}) {
+    const std::vector<std::string> places = module_places(module, "");
+    readable.insert(readable.end(), places.begin(), places.end());
+  }
   fence_files(readable, {task.folder});
 }
 

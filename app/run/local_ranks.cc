@@ -1,11 +1,12 @@
 #include "app/run/local_ranks.h"
 
-#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -35,6 +36,37 @@ pid_t start(const std::string& program, std::vector<std::string> words) {
   return child;
 }
 
+/// Waits for all, the first that ends first; other children of this process, which may be of a
+/// program that we are part of, are left alone. The first that fails gives the code.
+ExitCode wait_for(const std::vector<pid_t>& children) {
+  auto code = ExitCode::kDone;
+  std::vector<bool> ended(children.size());
+  for (std::size_t left = children.size(); left > 0;) {
+    const std::size_t before = left;
+    for (std::size_t rank = 0; rank < children.size(); ++rank) {
+      int status = 0;
+      const pid_t child = ended[rank] ? 0 : ::waitpid(children[rank], &status, WNOHANG);
+      if (child == 0 || (child < 0 && errno == EINTR)) {
+        continue;
+      }
+      ended[rank] = true;
+      --left;
+      auto own = ExitCode::kCheckFailed;
+      if (child > 0 && WIFEXITED(status)) {
+        own = static_cast<ExitCode>(WEXITSTATUS(status));
+      } else if (child > 0) {
+        fmt::print(stderr, "lockstep: rank {} was ended by signal {} ({})\n", rank,
+                   WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+      }
+      code = code == ExitCode::kDone ? own : code;
+    }
+    if (left == before) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  return code;
+}
+
 }  // namespace
 
 ExitCode start_local_ranks(const std::vector<std::string>& arguments, std::int64_t ranks) {
@@ -58,28 +90,7 @@ ExitCode start_local_ranks(const std::vector<std::string>& arguments, std::int64
     }
     children.push_back(child);
   }
-  auto code = ExitCode::kDone;
-  for (std::size_t left = children.size(); left > 0;) {
-    int status = 0;
-    const pid_t child = ::waitpid(-1, &status, 0);
-    const auto found = std::ranges::find(children, child);
-    if (found == children.end()) {
-      if (child < 0 && errno != EINTR) {
-        break;
-      }
-      continue;
-    }
-    --left;
-    auto own = ExitCode::kCheckFailed;
-    if (WIFEXITED(status)) {
-      own = static_cast<ExitCode>(WEXITSTATUS(status));
-    } else {
-      fmt::print(stderr, "lockstep: rank {} was ended by signal {} ({})\n",
-                 found - children.begin(), WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-    }
-    code = code == ExitCode::kDone ? own : code;
-  }
-  return code;
+  return wait_for(children);
 }
 
 }  // namespace lockstep

@@ -1,16 +1,20 @@
 #include "app/serve/api.h"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <netinet/in.h>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "app/build_facts.h"
 #include "base/atomic_file.h"
+#include "base/base64.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/input_limit.h"
 #include "base/json.h"
 #include "base/scratch_folder.h"
 #include "base/text.h"
@@ -32,6 +36,7 @@ constexpr Bytes kMostWritten(std::int64_t{1} << 28);  // of what a command print
 struct Refusal {
   int status;
   std::string text;
+  std::string allow = {};  ///< of 405
 };
 
 std::string dump(const Json& json) { return to_line(json) + "\n"; }
@@ -46,10 +51,27 @@ bool same_secret(std::string_view a, std::string_view b) {
   return different == 0;
 }
 
+/// A Host header's name, without the port behind it, means this machine whatever DNS says. None
+/// does as well: only a browser can be misled, and browsers send one.
 bool is_loopback_name(std::string_view host) {
-  const std::string_view name = host.substr(0, host.rfind(':'));
-  return host == "[::1]" || name == "[::1]" || name == "localhost" || name == "127.0.0.1" ||
-         name.empty();
+  const bool bracketed = host.starts_with('[');
+  const std::size_t end = bracketed ? std::min(host.find(']'), host.size() - 1) + 1
+                                    : std::min(host.find(':'), host.size());
+  const std::string name = to_lower(host.substr(0, end));
+  const std::string_view port = host.substr(end);
+  if (!port.empty() && (port[0] != ':' || !std::ranges::all_of(port.substr(1), is_digit))) {
+    return false;
+  }
+  if (bracketed) {
+    in6_addr address{};
+    return name.ends_with(']') &&
+           ::inet_pton(AF_INET6, name.substr(1, name.size() - 2).c_str(), &address) == 1 &&
+           IN6_IS_ADDR_LOOPBACK(&address);
+  }
+  in_addr address{};
+  return name.empty() || name == "localhost" ||
+         (::inet_pton(AF_INET, name.c_str(), &address) == 1 &&
+          ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
 void check_access(const ApiRequest& request, const ApiSettings& settings) {
@@ -85,7 +107,8 @@ std::int64_t values_in(std::string_view text) {
 }
 
 Json json_body(const ApiRequest& request) {
-  if (!request.content_type.starts_with("application/json")) {
+  const std::string_view type = request.content_type;
+  if (to_lower(trim(type.substr(0, type.find(';')))) != "application/json") {
     throw Refusal{415, "the body must be application/json"};
   }
   if (values_in(request.body) > kMostValues) {
@@ -130,7 +153,9 @@ void check_path(std::string_view path, const ApiSettings& settings) {
     climbs = path.substr(begin, end - begin) == "..";
     begin = end + 1;
   }
-  const bool is_served = !settings.files.empty() && path.starts_with(settings.files + "/");
+  const std::string below = settings.files.ends_with('/') ? settings.files : settings.files + "/";
+  const bool is_served =
+      !settings.files.empty() && (path == settings.files || path.starts_with(below));
   if (climbs || (path.starts_with('/') && !is_served)) {
     throw Refusal{403, fmt::format("the path '{}' is not served", printable(path))};
   }
@@ -196,15 +221,34 @@ IsolatedTask task_of(const Json& body, const ApiSettings& settings) {
   return task;
 }
 
+/// JSON holds text: other bytes are {"base64": …}.
+Json bytes_json(std::string bytes) {
+  return is_utf8(bytes) ? Json(std::move(bytes)) : Json{{"base64", to_base64(bytes)}};
+}
+
+/// Nothing where the JSON is neither a text nor {"base64": …}.
+std::optional<std::string> bytes_of(const Json& json) {
+  if (json.is_string()) {
+    return json.get<std::string>();
+  }
+  if (json.is_object() && json.size() == 1 && json.contains("base64") &&
+      json["base64"].is_string()) {
+    return from_base64(json["base64"].get_ref<const std::string&>());
+  }
+  return std::nullopt;
+}
+
 void write_files(const Json& files, const std::string& folder) {
   if (!files.is_object() || files.size() > kMostFiles) {
     throw Refusal{
         400, fmt::format("'files' must be an object of {} names and texts at most", kMostFiles)};
   }
-  for (const auto& [name, text] : files.items()) {
-    if (!stays_inside(name) || !text.is_string()) {
-      throw Refusal{
-          400, fmt::format("'files': '{}' is no name of a file, or has no text", printable(name))};
+  for (const auto& [name, content] : files.items()) {
+    const std::optional<std::string> bytes = bytes_of(content);
+    if (!stays_inside(name) || !bytes) {
+      throw Refusal{400, fmt::format("'files': '{}' is no name of a file, or is neither a text nor "
+                                     "{{\"base64\": text}}",
+                                     printable(name))};
     }
     for (std::size_t end = name.find('/'); end != std::string::npos;
          end = name.find('/', end + 1)) {
@@ -215,11 +259,28 @@ void write_files(const Json& files, const std::string& folder) {
     try {
       const fs::path path = fs::path(folder) / name;
       make_folder(path.parent_path().string());
-      write_file(path.string(), text.get<std::string>());
+      write_file(path.string(), *bytes);
     } catch (const Error& error) {
       throw Refusal{400, fmt::format("file '{}': {}", printable(name), error.message())};
     }
   }
+}
+
+/// A file as it is: FileText leaves out a byte order mark, and refuses pickles.
+std::string read_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes;
+  std::array<char, 1 << 16> block{};
+  while (file.read(block.data(), block.size()), file.gcount() > 0) {
+    bytes.append(block.data(), static_cast<std::size_t>(file.gcount()));
+    if (bytes.size() > static_cast<std::size_t>(kMostWritten.count())) {
+      throw input_too_large(path, "the file has", kMostWritten);
+    }
+  }
+  if (file.bad()) {
+    throw Error("cannot read the file").at(path);
+  }
+  return bytes;
 }
 
 /// What the command wrote, those files that the request wants.
@@ -232,7 +293,7 @@ Json written_files(const Json& wanted, const std::string& folder) {
       throw Refusal{403, fmt::format("the path '{}' is not served", printable(name))};
     }
     if (fs::is_regular_file(path, ignored)) {
-      files[name] = std::string(FileText(path.string(), kMostWritten).view());
+      files[name] = bytes_json(read_bytes(path.string()));
     }
   }
   return files;
@@ -270,7 +331,7 @@ ApiReply run_command(const ApiRequest& request, const ApiSettings& settings,
     reply["reason"] = result->reason;
   }
   Json document = Json::parse(result->out, nullptr, false);
-  reply["output"] = document.is_discarded() ? Json(result->out) : std::move(document);
+  reply["output"] = document.is_discarded() ? bytes_json(result->out) : std::move(document);
   reply["messages"] = result->err;
   if (body.contains("want_files")) {
     reply["files"] = written_files(body["want_files"], scratch.path());
@@ -286,7 +347,7 @@ ApiReply live(const ApiRequest& request, const ApiSettings& settings, const ApiB
     }
   }
   const bool report = body.is_object() && body.value("report", Json()) == Json(true);
-  const std::optional<std::string> reply = backend.live(dump(body), report);
+  const std::optional<std::string> reply = backend.live(dump(body), report, request.gone);
   if (!reply) {
     throw Refusal{503, "the live model is busy or had to be ended; try again"};
   }
@@ -306,7 +367,8 @@ ApiReply route(const ApiRequest& request, const ApiSettings& settings, const Api
   const std::string path = request.target.substr(0, request.target.find('?'));
   const auto only = [&](std::string_view method) {
     if (request.method != method) {
-      throw Refusal{405, fmt::format("only {} is answered here", method)};
+      throw Refusal{405, fmt::format("only {} is answered here", method),
+                    method == "GET" ? "GET, HEAD" : std::string(method)};
     }
   };
   if (path == "/") {
@@ -345,7 +407,9 @@ ApiReply answer_api(const ApiRequest& request, const ApiSettings& settings,
   try {
     return route(request, settings, backend);
   } catch (const Refusal& refusal) {
-    return api_error(refusal.status, refusal.text);
+    ApiReply reply = api_error(refusal.status, refusal.text);
+    reply.allow = refusal.allow;
+    return reply;
   } catch (const Error& error) {
     return api_error(500, error.what());
   } catch (const std::exception& error) {

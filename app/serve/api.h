@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,10 +19,14 @@ struct ApiRequest {
   std::function<bool()> gone = {};  ///< whether its client has hung up; empty: it has not
 };
 
+/// How often who works for a client asks whether it is `gone`.
+inline constexpr std::chrono::milliseconds kAskIfGone{200};
+
 struct ApiReply {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
+  std::string allow = {};  ///< of 405: the methods that are answered
 };
 
 struct ApiSettings {
@@ -41,8 +46,11 @@ struct ApiBackend {
                                               const std::function<bool()>& gone)>
       run;
   /// One JSON message to the live model and its answer; empty where it gave none. `report`: the
-  /// message wants a whole report, which takes longer.
-  std::function<std::optional<std::string>(const std::string&, bool report)> live;
+  /// message wants a whole report, which takes longer. What runs for a client that is `gone` is
+  /// ended.
+  std::function<std::optional<std::string>(const std::string&, bool report,
+                                           const std::function<bool()>& gone)>
+      live;
 };
 
 /// Answers a request: docs/formats/serve-api.md. Whatever the request is, this is an answer; it

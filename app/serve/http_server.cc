@@ -33,9 +33,29 @@ constexpr int kMostRefused = 64;  // at once; further connections are closed wit
 
 std::string text_of(beast::string_view view) { return {view.data(), view.size()}; }
 
+/// What is wrong with a header, where that is for HTTP to say and not for its parser: which host is
+/// meant must be clear, and where the body ends.
+std::optional<ApiReply> refusal_of(const http::request_header<>& header) {
+  const std::size_t hosts = header.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && header.version() >= 11)) {
+    return api_error(400, hosts > 1 ? "the header names two hosts" : "the header names no host");
+  }
+  const std::size_t codings = header.count(http::field::transfer_encoding);
+  if (codings > 1 ||
+      (codings == 1 && !beast::iequals(header[http::field::transfer_encoding], "chunked"))) {
+    return api_error(501, "no transfer coding but chunked is known here");
+  }
+  return std::nullopt;
+}
+
+bool waits_to_continue(const http::request_header<>& header) {
+  return header.version() >= 11 && beast::iequals(header[http::field::expect], "100-continue");
+}
+
+/// HEAD is GET, whose answer loses its body (message_of).
 ApiRequest request_of(http::request<http::string_body>&& message) {
   const auto header = [&](http::field name) { return text_of(message[name]); };
-  return {.method = text_of(message.method_string()),
+  return {.method = message.method() == http::verb::head ? "GET" : text_of(message.method_string()),
           .target = text_of(message.target()),
           .host = header(http::field::host),
           .origin = header(http::field::origin),
@@ -61,8 +81,15 @@ std::optional<ApiReply> reply_to(const beast::error_code& problem) {
   return std::nullopt;
 }
 
-http::response<http::string_body> message_of(ApiReply reply, unsigned version, bool keep_alive) {
-  http::response<http::string_body> message(static_cast<http::status>(reply.status), version);
+/// What is kept of a request to write its answer.
+struct Asked {
+  unsigned version = 11;
+  bool keep_alive = false;
+  bool head = false;  ///< wants the header alone
+};
+
+http::response<http::string_body> message_of(ApiReply reply, const Asked& asked) {
+  http::response<http::string_body> message(static_cast<http::status>(reply.status), asked.version);
   message.set(http::field::content_type, reply.content_type);
   message.set(http::field::cache_control, "no-store");
   message.set("X-Content-Type-Options", "nosniff");
@@ -70,9 +97,15 @@ http::response<http::string_body> message_of(ApiReply reply, unsigned version, b
   if (reply.status == 401) {
     message.set(http::field::www_authenticate, "Bearer");
   }
-  message.keep_alive(keep_alive);
+  if (!reply.allow.empty()) {
+    message.set(http::field::allow, reply.allow);
+  }
+  message.keep_alive(asked.keep_alive);
   message.body() = std::move(reply.body);
   message.prepare_payload();
+  if (asked.head) {
+    message.body().clear();  // its length stays
+  }
   return message;
 }
 
@@ -127,31 +160,62 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
     parser_->body_limit(static_cast<std::uint64_t>(server_.settings.most_body));
     parser_->header_limit(kMostHeader);
     stream_.expires_after(server_.settings.idle_limit);
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = this->shared_from_this()](beast::error_code problem, std::size_t) {
+          self->header_arrived(problem);
+        });
+  }
+
+  /// Instead of read(), where there are too many.
+  void refuse() { write(api_error(503, "too many connections are open; try again later"), {}); }
+
+ private:
+  /// A client that waits to be told so sends its body then: not one that is too large, which the
+  /// parser has refused by its length.
+  void header_arrived(beast::error_code problem) {
+    if (problem) {
+      give_up(problem);
+    } else if (auto refused = refusal_of(parser_->get().base())) {
+      write(std::move(*refused), {});
+    } else if (waits_to_continue(parser_->get().base()) && !parser_->is_done()) {
+      constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+      asio::async_write(stream_, asio::const_buffer(kContinue.data(), kContinue.size()),
+                        [self = this->shared_from_this()](beast::error_code unsent, std::size_t) {
+                          if (!unsent) {
+                            self->read_body();
+                          }
+                        });
+    } else {
+      read_body();
+    }
+  }
+
+  void read_body() {
     http::async_read(stream_, buffer_, *parser_,
                      [self = this->shared_from_this()](beast::error_code problem, std::size_t) {
                        self->arrived(problem);
                      });
   }
 
-  /// Instead of read(), where there are too many.
-  void refuse() {
-    write(api_error(503, "too many connections are open; try again later"), 11, false);
+  void give_up(const beast::error_code& problem) {
+    if (auto reply = reply_to(problem)) {
+      write(std::move(*reply), {});
+    }
   }
 
- private:
   void arrived(beast::error_code problem) {
     if (problem) {
-      if (auto reply = reply_to(problem)) {
-        write(std::move(*reply), 11, false);
-      }
+      give_up(problem);
       return;
     }
     stream_.expires_never();
     auto message = parser_->release();
-    const unsigned version = message.version();
-    const bool keep_alive = message.keep_alive();
+    Asked asked{.version = message.version(),
+                .keep_alive = message.keep_alive(),
+                .head = message.method() == http::verb::head};
     server_.begin_answer();
-    asio::post(server_.workers, [self = this->shared_from_this(), version, keep_alive,
+    asio::post(server_.workers, [self = this->shared_from_this(), asked,
                                  request = request_of(std::move(message))]() mutable {
       request.gone = [handle = self->stream_.socket().native_handle()] {
         pollfd hung_up{handle, POLLRDHUP, 0};
@@ -165,29 +229,29 @@ class Connection : public std::enable_shared_from_this<Connection<Protocol, Serv
       }
       // The loop alone holds the connection from here on, so that it ends on the loop's thread.
       const auto loop = self->stream_.get_executor();
-      asio::post(
-          loop, [self = std::move(self), version, keep_alive, reply = std::move(reply)]() mutable {
-            self->answering_ = true;
-            self->write(std::move(reply), version, keep_alive && !self->server_.is_stopping());
-          });
+      asio::post(loop, [self = std::move(self), asked, reply = std::move(reply)]() mutable {
+        self->answering_ = true;
+        asked.keep_alive = asked.keep_alive && !self->server_.is_stopping();
+        self->write(std::move(reply), asked);
+      });
     });
   }
 
-  void write(ApiReply reply, unsigned version, bool keep_alive) {
-    response_ = message_of(std::move(reply), version, keep_alive);
+  void write(ApiReply reply, const Asked& asked) {
+    response_ = message_of(std::move(reply), asked);
     stream_.expires_after(server_.settings.idle_limit);
-    http::async_write(
-        stream_, response_,
-        [self = this->shared_from_this(), keep_alive](beast::error_code problem, std::size_t) {
-          if (std::exchange(self->answering_, false)) {
-            self->server_.end_answer();
-          }
-          if (!problem && keep_alive) {
-            self->read();
-          } else {
-            self->part();
-          }
-        });
+    http::async_write(stream_, response_,
+                      [self = this->shared_from_this(), keep_alive = asked.keep_alive](
+                          beast::error_code problem, std::size_t) {
+                        if (std::exchange(self->answering_, false)) {
+                          self->server_.end_answer();
+                        }
+                        if (!problem && keep_alive) {
+                          self->read();
+                        } else {
+                          self->part();
+                        }
+                      });
   }
 
   /// What the client still sends is read and thrown away, for a while: to close a connection that
@@ -313,7 +377,7 @@ HttpServer::HttpServer(const HttpSettings& settings, Handler handler) try
   throw no_threads(error.code().message());
 }
 
-void HttpServer::stop(std::chrono::seconds grace) {
+void HttpServer::stop(std::chrono::milliseconds grace) {
   Implementation& server = *implementation_;
   asio::post(server.context, [&server] {
     beast::error_code ignored;
@@ -375,8 +439,11 @@ int answer_bytes(std::string_view bytes, std::int64_t most_body,
     const auto reply = reply_to(problem);
     return reply ? static_cast<int>(reply->status) : 0;
   }
+  if (const auto refused = refusal_of(parser.get().base())) {
+    return refused->status;
+  }
   const ApiReply reply = handler(request_of(parser.release()));
-  return static_cast<int>(message_of(reply, 11, false).result_int());
+  return static_cast<int>(message_of(reply, {}).result_int());
 }
 
 }  // namespace lockstep

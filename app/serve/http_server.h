@@ -30,7 +30,7 @@ class HttpServer {
   /// Listens when it is made. ERRORS: Error where the address cannot be used.
   HttpServer(const HttpSettings& settings, Handler handler);
   /// Takes no more connections, lets what is being answered end, for at most `grace`.
-  void stop(std::chrono::seconds grace);
+  void stop(std::chrono::milliseconds grace);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -1,5 +1,6 @@
 #include "app/serve/live_model.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -150,6 +151,11 @@ std::string text_of(const LiveSliders& sliders) {
 }  // namespace
 
 LiveModel::LiveModel(const std::vector<std::string>& arguments) : arguments_(arguments) {
+  for (const char* help : {"-h", "--help"}) {
+    if (std::ranges::find(arguments, help) != arguments.end()) {
+      throw Error("a live step prints no help").field(help).hint("lockstep simulate --help");
+    }
+  }
   CLI::App app("", "simulate");
   app.allow_extras();
   app.set_help_flag();
@@ -194,7 +200,7 @@ SimulateOptions LiveModel::options_at(const LiveSliders& sliders) const {
   }
   if (sliders.straggler != 1) {
     options.stragglers.push_back(
-        Straggler::parse(fmt::format("gpu:{}:{:.6g}", sliders.straggler_gpu, sliders.straggler)));
+        Straggler::parse(fmt::format("gpu:{}:{}", sliders.straggler_gpu, sliders.straggler)));
   }
   return options;
 }

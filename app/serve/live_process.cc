@@ -1,5 +1,6 @@
 #include "app/serve/live_process.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <exception>
@@ -11,6 +12,7 @@
 
 #include "app/isolate/memory_limit.h"
 #include "app/isolate/message.h"
+#include "app/serve/api.h"
 #include "app/serve/live_model.h"
 #include "base/error.h"
 #include "base/file_fence.h"
@@ -26,8 +28,10 @@ struct Held {
   std::optional<LiveSliders> idle;  ///< where they stand, if there is something to prepare there
 };
 
+using Clock = std::chrono::steady_clock;
+
 /// Models whose answers take longer are not prepared: who asks next would wait for that.
-constexpr double kQuick_s = 0.5;
+constexpr double kQuickSeconds = 0.5;
 constexpr Time kIdle = Time::us(50'000);
 
 /// Once nobody has moved a slider for a moment.
@@ -56,15 +60,15 @@ Json answer(const std::string& message, Held& held) {
       view.has("sliders") ? sliders_of(view["sliders"].json()) : LiveSliders{};
   std::optional<double> opened;
   if (!held.model || held.arguments != arguments) {
-    const auto begin = std::chrono::steady_clock::now();
+    const Clock::time_point begin = Clock::now();
     held.model.reset();
     held.model.emplace(arguments);
     held.arguments = arguments;
-    opened = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    opened = std::chrono::duration<double>(Clock::now() - begin).count();
   }
   const bool report = view.has("report") && view["report"].boolean();
   Json reply = report ? held.model->evaluate_with_report(sliders) : held.model->evaluate(sliders);
-  if (!report && reply["took_s"].get<double>() < kQuick_s) {
+  if (!report && reply["took_s"].get<double>() < kQuickSeconds) {
     held.idle = sliders;
   }
   if (opened) {
@@ -108,27 +112,91 @@ LiveProcess::LiveProcess(Time time_limit, Bytes memory_limit, const std::string&
 
 LiveProcess::~LiveProcess() { process_.kill(); }
 
-std::optional<std::string> LiveProcess::ask(const std::string& message) {
-  struct Asking {
-    explicit Asking(std::atomic<int>& counted) : count(counted), before(count++) {}
-    ~Asking() { --count; }
-    std::atomic<int>& count;
-    int before;
-  };
-  const Asking asking(asking_);
-  if (asking.before > kMostWaiting) {
-    return std::nullopt;
-  }
+bool LiveProcess::is_closed() {
   const std::scoped_lock lock(mutex_);
+  return closed_;
+}
+
+/// Whether the process is this thread's now.
+bool LiveProcess::take_turn(const std::function<bool()>& gone) {
+  std::unique_lock lock(mutex_);
+  if (asking_ > kMostWaiting) {
+    return false;
+  }
+  ++asking_;
+  bool unwanted = false;
+  while (!freed_.wait_for(lock, kAskIfGone, [&] { return !busy_ || closed_; }) &&
+         !(unwanted = gone && gone())) {
+  }
+  if (unwanted || closed_) {
+    --asking_;
+    return false;
+  }
+  busy_ = true;
+  return true;
+}
+
+/// False where there will be none.
+bool LiveProcess::await_answer(const std::function<bool()>& gone) {
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    Time wait = Time::seconds(std::chrono::duration<double>(kAskIfGone).count());
+    if (time_limit_ > Time()) {
+      const double passed_s = std::chrono::duration<double>(Clock::now() - begin).count();
+      wait = std::min(wait, time_limit_ - Time::seconds(passed_s));
+    }
+    if (wait <= Time()) {
+      return false;
+    }
+    if (wait_for_message(process_.socket(), wait)) {
+      return true;
+    }
+    if (gone && gone()) {
+      return false;
+    }
+  }
+}
+
+std::optional<std::string> LiveProcess::answer_of(const std::string& message,
+                                                  const std::function<bool()>& gone) {
   std::string reply;
-  const int socket = process_.socket();
-  if (send_message(socket, message) && wait_for_message(socket, time_limit_) &&
-      receive_message(socket, reply)) {
+  if (send_message(process_.socket(), message) && await_answer(gone) &&
+      receive_message(process_.socket(), reply)) {
     return reply;
   }
   process_.kill();
-  process_.restart();
+  if (!is_closed()) {
+    process_.restart();
+  }
   return std::nullopt;
+}
+
+std::optional<std::string> LiveProcess::ask(const std::string& message,
+                                            const std::function<bool()>& gone) {
+  if (!take_turn(gone)) {
+    return std::nullopt;
+  }
+  const auto leave = [&] {
+    const std::scoped_lock lock(mutex_);
+    busy_ = false;
+    --asking_;
+    freed_.notify_one();
+  };
+  try {
+    std::optional<std::string> reply = answer_of(message, gone);
+    leave();
+    return reply;
+  } catch (...) {
+    leave();
+    throw;
+  }
+}
+
+void LiveProcess::close() {
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+  freed_.notify_all();
+  process_.hang_up();
 }
 
 }  // namespace lockstep

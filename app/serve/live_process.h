@@ -1,6 +1,7 @@
 #pragma once
 
-#include <atomic>
+#include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -26,15 +27,28 @@ class LiveProcess {
   LiveProcess& operator=(const LiveProcess&) = delete;
 
   /// No value where the process was ended. Of several threads one after the other; at most
-  /// kMostWaiting wait, others get no value at once: a slow model must not take up all threads.
-  std::optional<std::string> ask(const std::string& message);
+  /// kMostWaiting wait, others get no value at once: a slow model must not take up all threads. It
+  /// is ended, or waits no longer, when `gone` (if it is not empty) says that nobody wants the
+  /// answer, which is asked now and then; and none is given after close().
+  std::optional<std::string> ask(const std::string& message,
+                                 const std::function<bool()>& gone = {});
   static constexpr int kMostWaiting = 1;
+  /// Who asks gets no value, at once. From any thread.
+  void close();
 
  private:
+  bool take_turn(const std::function<bool()>& gone);
+  std::optional<std::string> answer_of(const std::string& message,
+                                       const std::function<bool()>& gone);
+  bool await_answer(const std::function<bool()>& gone);
+  bool is_closed();
+
   Time time_limit_;
   std::mutex mutex_;
-  std::atomic<int> asking_{0};
-  ServiceProcess process_;
+  std::condition_variable freed_;
+  int asking_ = 0;
+  bool busy_ = false, closed_ = false;
+  ServiceProcess process_;  ///< of the thread that is busy with it; hang_up() of any
 };
 
 /// The life of that process: answers what comes from the socket, until the other side has gone.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "app/serve/api.h"
+
 namespace lockstep {
 
 NurseryPool::NurseryPool(int size, int waiting) : may_wait_(waiting) {
@@ -14,13 +16,10 @@ NurseryPool::NurseryPool(int size, int waiting) : may_wait_(waiting) {
 
 namespace {
 
-/// How often a client is asked for.
-constexpr std::chrono::milliseconds kAsk{200};
-
 IsolatedResult run_while_wanted(Nursery& nursery, const IsolatedTask& task,
                                 const std::function<bool()>& gone) {
   nursery.start(task);
-  while (gone && !nursery.ready(kAsk)) {
+  while (gone && !nursery.ready(kAskIfGone)) {
     if (gone()) {
       nursery.cancel();
       break;
@@ -42,7 +41,7 @@ std::optional<IsolatedResult> NurseryPool::run(const IsolatedTask& task,
       }
       --may_wait_;
       bool unwanted = false;
-      while (!freed_.wait_for(lock, kAsk, [&] { return !free_.empty() || closed_; }) &&
+      while (!freed_.wait_for(lock, kAskIfGone, [&] { return !free_.empty() || closed_; }) &&
              !(unwanted = gone && gone())) {
       }
       ++may_wait_;

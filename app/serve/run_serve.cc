@@ -62,7 +62,7 @@ ApiSettings api_settings(const ServeOptions& options) {
 }
 
 HttpSettings http_settings(const ServeOptions& options) {
-  HttpSettings settings{.socket = options.socket, .address = options.address};
+  HttpSettings settings{.socket = options.socket};
   settings.address = options.address == "localhost" ? "127.0.0.1" : options.address;
   settings.port = static_cast<std::uint16_t>(std::max<std::int64_t>(options.port, 0));
   settings.most_body = flag_value("--body-limit", options.body_limit, parse_bytes).count();
@@ -79,26 +79,29 @@ ExitCode run_serve(const ServeOptions& options) {
   }
   const ApiSettings settings = api_settings(options);
   const HttpSettings http = http_settings(options);
-  const auto grace = std::chrono::seconds(
-      static_cast<std::int64_t>(flag_value("--grace", options.grace, parse_time).seconds()));
+  const Time grace = flag_value("--grace", options.grace, parse_time);
   NurseryPool pool(options.jobs, options.waiting);
   LiveProcess live(settings.time_limit, settings.memory_limit, settings.files);
   // Sliders do not wait for reports.
   LiveProcess reports(settings.time_limit, settings.memory_limit, settings.files);
-  const ApiBackend backend{[&](const IsolatedTask& task, const std::function<bool()>& gone) {
-                             return pool.run(task, gone);
-                           },
-                           [&](const std::string& message, bool report) {
-                             return (report ? reports : live).ask(message);
-                           }};
+  const ApiBackend backend{
+      [&](const IsolatedTask& task, const std::function<bool()>& gone) {
+        return pool.run(task, gone);
+      },
+      [&](const std::string& message, bool report, const std::function<bool()>& gone) {
+        return (report ? reports : live).ask(message, gone);
+      }};
   const StopSignal stop;
   HttpServer server(
       http, [&](const ApiRequest& request) { return answer_api(request, settings, backend); });
   write_file("-", fmt::format("listening on {}\n", server.where()));
   while (!stop.wait_for(std::chrono::milliseconds(500))) {
   }
-  server.stop(grace);
+  constexpr std::int64_t kPicosecondsOfOne = 1'000'000'000;  // of a millisecond
+  server.stop(std::chrono::milliseconds(grace.count_ps() / kPicosecondsOfOne));
   pool.close();
+  live.close();
+  reports.close();
   return ExitCode::kDone;
 }
 

@@ -14,6 +14,7 @@ limit without it), Ctrl-C ends it. What no program can be given (texts with NUL,
 
 import collections.abc
 import json
+import numbers
 import os
 import tempfile
 
@@ -21,6 +22,8 @@ from . import _core
 
 __all__ = ["Failure", "Result", "compare", "generate", "plan", "run", "simulate", "sweep", "topology",
            "topology_check", "topology_describe", "topology_links", "whatif", "workload"]
+
+__version__ = _core.version
 
 
 class Failure(RuntimeError):
@@ -32,6 +35,9 @@ class Failure(RuntimeError):
         self.exit_code = exit_code
         self.output = output
 
+    def __reduce__(self):  # a pool of processes hands it over as its arguments
+        return type(self), (self.exit_code, str(self), self.output)
+
 
 def _flags(flags):
     words = []
@@ -42,8 +48,13 @@ def _flags(flags):
             words.append(flag)
         elif value is not None and value is not False:
             for item in value if isinstance(value, (list, tuple)) else [value]:
-                words += [flag, os.fspath(item) if isinstance(item, os.PathLike) else str(item)]
+                words += [flag, item]
     return words
+
+
+def _word(value):
+    """A path, text or number as the program gets it; names of files in their own bytes."""
+    return os.fsencode(value if isinstance(value, (bytes, os.PathLike)) else str(value))
 
 
 def _flat(value, key=""):
@@ -56,33 +67,39 @@ def _flat(value, key=""):
 
 
 def _tables(value, key=""):
-    """(dotted key, rows) of every list of objects or of scalars, those within objects of lists too."""
+    """(dotted key, rows) of every list, those within objects of lists too; not those within lists."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield from _tables(member, f"{key}.{name}" if key else name)
-    elif isinstance(value, list) and value:
-        if all(isinstance(item, dict) for item in value):
-            yield key, value
-            for number, item in enumerate(value):
+    elif isinstance(value, list):
+        yield key, value
+        for number, item in enumerate(value):
+            if isinstance(item, dict):
                 yield from _tables(item, f"{key}.{number}")
-        elif not any(isinstance(item, (dict, list)) for item in value):
-            yield key, value
+
+
+def _column(cells):
+    import pyarrow
+
+    def each(convert):
+        return [None if cell is None else convert(cell) for cell in cells]
+
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {int, float}:
+        return pyarrow.array(each(float))
+    if len(kinds) > 1:
+        return pyarrow.array(each(str))
+    try:
+        return pyarrow.array(cells)
+    except pyarrow.ArrowException:  # lists of things of several kinds
+        return pyarrow.array(each(json.dumps))
 
 
 def _arrow(rows):
     import pyarrow
 
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {}
-    for name in names:
-        cells = [row.get(name) for row in rows]
-        kinds = {type(cell) for cell in cells if cell is not None}
-        if kinds == {int, float}:
-            cells = [None if cell is None else float(cell) for cell in cells]
-        elif len(kinds) > 1:
-            cells = [None if cell is None else str(cell) for cell in cells]
-        columns[name] = cells
-    return pyarrow.table(columns)
+    return pyarrow.table({name: _column([row.get(name) for row in rows]) for name in names})
 
 
 class _Tables(collections.abc.Mapping):
@@ -114,7 +131,8 @@ class Result(dict):
     @property
     def tables(self):
         """The document's lists by dotted key, each a pyarrow.Table; nested objects are columns
-        with dotted names, lists in them tables of their own ("tables.0.rows")."""
+        with dotted names, lists in them tables of their own ("tables.0.rows"). What is no object is
+        in the column "value"; an empty list has neither rows nor columns."""
         return _Tables(dict(self))
 
     @property
@@ -123,15 +141,17 @@ class Result(dict):
         return _arrow([dict(_flat(dict(self)))])
 
 
-def _run(arguments, folder=".", seconds=None):
+def _run(arguments, folder=".", seconds=None, input=b""):
     """(exit code, output, messages). Raises Failure where it could not be run to its end."""
+    if not (seconds is None or isinstance(seconds, numbers.Real)):
+        raise TypeError(f"seconds: expected a number, or None for no limit, not {seconds!r}")
     try:
-        code, output, messages = _core.run([str(word) for word in arguments], folder=str(folder),
-                                           seconds=seconds)
+        code, output, messages = _core.run([_word(word) for word in arguments], folder=_word(folder),
+                                           seconds=seconds, input=input)
     except TimeoutError as problem:
         raise Failure(137, str(problem)) from None
     except RuntimeError as problem:
-        raise Failure(3, str(problem)) from None
+        raise Failure(*problem.args) from None
     return code, output.decode(errors="replace"), messages.decode(errors="replace")
 
 
@@ -143,13 +163,14 @@ def run(*arguments, folder=".", seconds=None):
     return output, messages
 
 
-def _document(*words, seconds=None):
-    code, output, messages = _run([*words, "--json"], seconds=seconds)
+def _document(*words, seconds=None, input=b""):
+    code, output, messages = _run([*words, "--json"], seconds=seconds, input=input)
     if code in (0, 1):
         try:
             return Result(json.loads(output), messages, failed=code == 1)
         except ValueError:
-            pass
+            if code == 0:
+                messages = "it printed a text, not a document; lockstep.run() returns texts"
     raise Failure(code, messages, output)
 
 
@@ -174,14 +195,11 @@ def topology(template, *, seconds=None, **flags):
 
 
 def _of_topology(what, topology, seconds, flags):
-    """`topology`: a file, TEMPLATE:flag=value,… or a topology's text."""
-    with tempfile.TemporaryDirectory() as scratch:
-        name = os.fspath(topology)
-        if "\n" in name:
-            name = os.path.join(scratch, "topology")
-            with open(name, "w") as file:
-                file.write(topology)
-        return _document("topology", what, name, *_flags(flags), seconds=seconds)
+    """`topology`: a file, TEMPLATE:flag=value,… or a topology's text, which is "-" in the document."""
+    name, text = os.fsencode(topology), b""
+    if b"\n" in name:
+        name, text = "-", name
+    return _document("topology", what, name, *_flags(flags), seconds=seconds, input=text)
 
 
 def topology_check(topology, *, seconds=None, **flags):

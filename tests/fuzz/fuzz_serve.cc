@@ -33,7 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   settings.token = size % 2 == 0 ? "sesame" : "";
   settings.time_limit = Time::us(1);
   const ApiBackend backend{refuse,
-                           [](const std::string& message, bool) -> std::optional<std::string> {
+                           [](const std::string& message, bool,
+                              const std::function<bool()>&) -> std::optional<std::string> {
                              try {
                                (void)sliders_of(parse_json(message, "message"));
                              } catch (const Error&) {

@@ -1,8 +1,12 @@
 """The Python package: each command, its tables, its errors. Run from the root of the sources."""
 
+import concurrent.futures
+import copy
 import inspect
 import os
+import pickle
 import signal
+import tempfile
 import threading
 import unittest
 import unittest.mock
@@ -14,6 +18,11 @@ import lockstep
 os.environ.pop("LD_PRELOAD", None)  # a sanitizer's library is for Python alone: the program has its own
 
 TINY = "tests/data/simulate/tiny.txt"
+
+
+def fails(_):
+    """For a pool of processes."""
+    return lockstep.simulate(workload="absent.txt", topology="Spectrum-X:g=8")
 
 
 class Commands(unittest.TestCase):
@@ -35,7 +44,8 @@ class Commands(unittest.TestCase):
         self.assertTrue(workload.startswith("HYBRID_TRANSFORMER_FWD_IN_BCKWD"))
         text = lockstep.topology("Spectrum-X", g=8)
         self.assertIn("\n", text)
-        for topology in (text, "Spectrum-X:g=8"):
+        self.assertEqual(lockstep.topology_check(text)["topology"], "-")
+        for topology in (text, text.encode(), "Spectrum-X:g=8", b"Spectrum-X:g=8"):
             self.assertEqual(lockstep.topology_check(topology)["gpus"], 8)
             described = lockstep.topology_describe(topology)
             self.assertEqual(lockstep.topology_links(topology).tables["links"].num_rows, described["links"])
@@ -84,6 +94,54 @@ class Commands(unittest.TestCase):
         self.assertEqual(caught.exception.exit_code, 2)
         self.assertIn("absent.txt: cannot read the file", str(caught.exception))
 
+    def test_errors_travel(self):
+        """From a process of a pool as well, which pickles them."""
+        failure = lockstep.Failure(2, "what was wrong\n", "printed")
+        for other in (copy.copy(failure), copy.deepcopy(failure), pickle.loads(pickle.dumps(failure))):
+            self.assertEqual((type(other), other.exit_code, other.output, str(other)),
+                             (lockstep.Failure, 2, "printed", "what was wrong"))
+        with concurrent.futures.ProcessPoolExecutor(1) as pool:
+            with self.assertRaisesRegex(lockstep.Failure, "absent.txt: cannot read the file") as caught:
+                pool.submit(fails, 0).result(timeout=100)
+        self.assertEqual(caught.exception.exit_code, 2)
+
+    def test_missing_folder(self):
+        with self.assertRaises(lockstep.Failure) as caught:
+            lockstep.run("doctor", folder="/absent/folder")
+        self.assertEqual((caught.exception.exit_code, str(caught.exception)), (2, "/absent/folder: there is no such folder"))
+
+    def test_names_of_other_bytes(self):
+        """A file's name may be no UTF-8; Python holds it as a text with surrogates, as a path or as bytes."""
+        with tempfile.TemporaryDirectory() as folder:
+            name = os.path.join(os.fsencode(folder), b"w-\xff")
+            with open(TINY, "rb") as source, open(name, "wb") as copied:
+                copied.write(source.read())
+            total = lockstep.simulate(workload=TINY, topology="Spectrum-X:g=8")["total_s"]
+            for workload in (name, os.fsdecode(name)):
+                self.assertEqual(lockstep.simulate(workload=workload, topology="Spectrum-X:g=8")["total_s"], total)
+            os.mkdir(os.path.join(os.fsencode(folder), b"d-\xff"))
+            self.assertIn("lockstep", lockstep.run("--version", folder=os.path.join(folder, "d-\udcff"))[0])
+
+    def test_every_list_is_a_table(self):
+        result = lockstep.Result({"none": [], "pairs": [[1, 2], [3]], "odd": [[1, "a"], []], "mixed": [1, {"a": 2}, [3]],
+                                  "rows": [{"x": 1, "in": []}, {"x": 2.5, "in": [4]}], "flat": [1, 2], "one": 1})
+        tables = {name: table.to_pylist() for name, table in result.tables.items()}
+        self.assertEqual(tables["none"], [])
+        self.assertEqual(tables["pairs"], [{"value": [1, 2]}, {"value": [3]}])
+        self.assertEqual(tables["odd"], [{"value": '[1, "a"]'}, {"value": "[]"}])
+        self.assertEqual(tables["mixed"], [{"value": "1", "a": None}, {"value": None, "a": 2}, {"value": "[3]", "a": None}])
+        self.assertEqual(tables["rows"], [{"x": 1.0}, {"x": 2.5}])
+        self.assertEqual((tables["rows.0.in"], tables["rows.1.in"]), ([], [{"value": 4}]))
+        self.assertEqual(tables["flat"], [{"value": 1}, {"value": 2}])
+        self.assertEqual(result.scalars.to_pylist(), [{"one": 1}])
+
+    def test_version(self):
+        self.assertIn(lockstep.__version__, lockstep.run("--version")[0])
+
+    def test_a_text_is_no_document(self):
+        with self.assertRaisesRegex(lockstep.Failure, "it printed a text, not a document"):
+            lockstep.simulate(help=True)
+
     def test_time_limit(self):
         """None unless one is given; it is a Failure, as all other ends."""
         with self.assertRaises(lockstep.Failure) as caught:
@@ -104,6 +162,8 @@ class Commands(unittest.TestCase):
         for seconds in (-1, 0, float("nan")):
             with self.assertRaisesRegex(ValueError, "seconds: expected more than 0"):
                 lockstep.run("doctor", seconds=seconds)
+        with self.assertRaisesRegex(TypeError, "seconds: expected a number, or None for no limit, not '1'"):
+            lockstep.run("doctor", seconds="1")
 
     def test_no_program(self):
         with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM="/absent/lockstep"):

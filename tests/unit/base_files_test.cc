@@ -354,6 +354,9 @@ TEST(Process, TellsSignalsMissingProgramsAndTimeouts) {
   EXPECT_EQ(run_process({"sh", "-c", "kill -KILL $$"}).exit_code, 128 + SIGKILL);
   EXPECT_THAT(problem_of([] { run_process({"no-such-program-here"}); }),
               HasSubstr("cannot start no-such-program-here: No such file"));
+  EXPECT_EQ(
+      problem_of([] { run_process({"true"}, {.folder = "/absent/folder", .environment = {}}); }),
+      "/absent/folder: there is no such folder");
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT(problem_of([] {
                 run_process({"sleep", "60"}, {.environment = {}, .seconds = 1});

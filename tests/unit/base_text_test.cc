@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "tests/support/error_of.h"
@@ -62,6 +63,31 @@ TEST(Text, WhatIsNoUtf8IsRefusedWithItsLine) {
   require_utf8("Grüße\n", "f");
   EXPECT_THAT(testing::error_of([] { require_utf8("a: 1\nb: \xff\n", "f"); }),
               ::testing::HasSubstr("f:2: byte \\xff is no UTF-8"));
+}
+
+TEST(Text, TellsUtf8) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("aé€😀"));
+  EXPECT_FALSE(is_utf8("\x1f\x8b"));
+  EXPECT_FALSE(is_utf8("a\xC3"));
+}
+
+// The examples of RFC 4648, section 10.
+TEST(Base64, IsThatOfTheStandard) {
+  for (const auto& [bytes, text] : {std::pair<std::string, std::string>{"", ""},
+                                    {"f", "Zg=="},
+                                    {"fo", "Zm8="},
+                                    {"foo", "Zm9v"},
+                                    {"foob", "Zm9vYg=="},
+                                    {"fooba", "Zm9vYmE="},
+                                    {"foobar", "Zm9vYmFy"},
+                                    {std::string("\0\xff\xfb\xf0", 4), "AP/78A=="}}) {
+    EXPECT_EQ(to_base64(bytes), text);
+    EXPECT_EQ(from_base64(text), bytes);
+  }
+  for (const char* wrong : {"Zg", "Zg=", "Z===", "=Zg=", "Zg==Zg==", "Zm9v\n", "Zm-v", "===="}) {
+    EXPECT_EQ(from_base64(wrong), std::nullopt) << wrong;
+  }
 }
 
 TEST(Text, PrintableEscapesAndCuts) {

@@ -35,15 +35,26 @@ bool writes(const std::string& path) {
   }
 }
 
+bool makes(const std::string& folder) {
+  try {
+    make_folder(folder);
+  } catch (const Error&) {
+    LOCKSTEP_CHECK(!std::filesystem::exists(folder), "it was made nonetheless");
+    return false;
+  }
+  return std::filesystem::exists(folder);
+}
+
 /// In a process of its own, since a fence is for ever. Exit code 0, or the line of what is wrong.
 int inside(const ScratchFolder& scratch) {
   std::filesystem::current_path(scratch / "own");
-  fence_files({scratch / "served"}, {scratch / "own"});
+  fence_files({scratch / "served", scratch / "single", ""}, {scratch / "own"});
   const std::pair<int, bool> claims[] = {
       {__LINE__, reads(scratch / "own/in")},
       {__LINE__, reads("in")},
       {__LINE__, reads(scratch / "served/in")},
       {__LINE__, reads(scratch / "own/../served/in")},
+      {__LINE__, reads(scratch / "single")},
       {__LINE__, !reads(scratch / "secret")},
       {__LINE__, !reads("../secret")},
       {__LINE__, !reads("link")},
@@ -54,6 +65,11 @@ int inside(const ScratchFolder& scratch) {
       {__LINE__, !writes(scratch / "served/out")},
       {__LINE__, !writes("../out")},
       {__LINE__, !writes("link")},
+      {__LINE__, makes("made")},
+      {__LINE__, makes(scratch / "own/made/below")},
+      {__LINE__, !makes(scratch / "served/made")},
+      {__LINE__, !makes("../made")},
+      {__LINE__, !makes("out-there/made")},
   };
   for (const auto& [line, holds] : claims) {
     if (!holds) {
@@ -70,7 +86,9 @@ TEST(FileFence, KeepsFilesToTheirFolders) {
     write_file(scratch / folder + "/in", "text");
   }
   write_file(scratch / "secret", "text");
+  write_file(scratch / "single", "text");
   std::filesystem::create_symlink("../secret", scratch / "own/link");
+  std::filesystem::create_symlink("../served-not", scratch / "own/out-there");
   EXPECT_EXIT(std::_Exit(inside(scratch)), ::testing::ExitedWithCode(0), "");
   EXPECT_TRUE(reads(scratch / "secret"));  // without a fence
 }

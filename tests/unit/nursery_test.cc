@@ -1,17 +1,23 @@
 #include "app/isolate/nursery.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <dirent.h>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "app/program.h"
 #include "base/atomic_file.h"
+#include "base/own_program.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "tests/support/run.h"
 #include "tests/support/sanitized.h"
@@ -162,6 +168,63 @@ TEST(Nursery, RunsInAFolder) {
               HasSubstr("cannot enter the folder"));
 }
 
+// Beside the program may lie anything: a stranger reads none of it, but the cache works.
+TEST(Nursery, AStrangerReadsNothingBesideTheProgram) {
+  const ScratchFolder scratch;
+  std::filesystem::create_directory(scratch / "own");
+  ::setenv("LOCKSTEP_CACHE", (scratch / "cache").c_str(), 1);
+  Nursery nursery(LOCKSTEP_BINARY);
+  ::unsetenv("LOCKSTEP_CACHE");
+  const std::filesystem::path beside =
+      std::filesystem::path(LOCKSTEP_BINARY).parent_path() / "CMakeCache.txt";
+  ASSERT_TRUE(std::filesystem::exists(beside));
+  EXPECT_THAT(nursery
+                  .run({.arguments = {"topology", "check", beside.string()},
+                        .folder = scratch / "own",
+                        .confined = true,
+                        .readable = {}})
+                  .reason,
+              HasSubstr("this file is not served"));
+  const IsolatedTask check{.arguments = {"topology", "check", "Spectrum-X:g=8"},
+                           .folder = scratch / "own",
+                           .confined = true,
+                           .readable = {}};
+  const IsolatedResult first = nursery.run(check), again = nursery.run(check);
+  EXPECT_EQ(first.ending, Ending::kDone) << first.reason;
+  EXPECT_EQ(first.err, "");  // no warning of a cache that cannot be used
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_TRUE(std::filesystem::exists(scratch / "cache/results.sqlite"));
+}
+
+// Not even an empty folder outside of its own.
+TEST(Nursery, AStrangerMakesNoFolders) {
+  const ScratchFolder scratch;
+  std::filesystem::create_directory(scratch / "own");
+  std::filesystem::create_directory(scratch / "served");
+  Nursery nursery(LOCKSTEP_BINARY);
+  const auto reason = [&](std::vector<std::string> arguments) {
+    return nursery
+        .run({.arguments = std::move(arguments),
+              .folder = scratch / "own",
+              .confined = true,
+              .readable = {scratch / "served", LOCKSTEP_SOURCE_DIR "/tests/data"}})
+        .reason;
+  };
+  const std::vector<std::string> simulate = {
+      "simulate",   "--workload",     LOCKSTEP_SOURCE_DIR "/tests/data/simulate/tiny.txt",
+      "--topology", "Spectrum-X:g=8", "--csv"};
+  std::vector<std::string> elsewhere = simulate, here = simulate;
+  elsewhere.push_back(scratch / "served/new/folder");
+  here.emplace_back("new/folder");
+  EXPECT_THAT(reason(elsewhere), HasSubstr("this file is not served"));
+  EXPECT_EQ(reason(here), "");
+  EXPECT_THAT(reason({"generate", "--generator", "simai-training", "--num_layers", "2", "-o",
+                      scratch / "served/generated/"}),
+              HasSubstr("this file is not served"));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch / "served"));
+  EXPECT_TRUE(std::filesystem::exists(scratch / "own/new/folder"));
+}
+
 TEST(Nursery, EndingsHaveNames) {
   for (const Ending ending : {Ending::kDone, Ending::kCheckFailed, Ending::kTimedOut}) {
     EXPECT_EQ(ending_named(to_text(ending)), ending);
@@ -191,6 +254,68 @@ TEST(Program, RunsCaptured) {
   EXPECT_EQ(wrong.code, ExitCode::kBadInput);
   EXPECT_EQ(wrong.out, "");
   EXPECT_THAT(wrong.err, StartsWith("lockstep: "));
+}
+
+/// This process's environment, changed for a while.
+class Setting {
+ public:
+  Setting(const char* name, const std::string& value) : name_(name) {
+    const char* before = std::getenv(name);
+    before_ = before == nullptr ? std::nullopt : std::optional<std::string>(before);
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Setting() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+std::string folder_of_lockstep() {
+  return std::filesystem::path(LOCKSTEP_BINARY).parent_path().string();
+}
+
+// In a program that Lockstep is part of: the ranks are lockstep's, and the program's own children
+// are its own. Were this program started in lockstep's place, it would run no test and end well.
+TEST(Program, RanksAreLockstepsInAnotherProgram) {
+  const ScratchFolder scratch;
+  const Setting path("PATH", folder_of_lockstep() + ":" + std::getenv("PATH"));
+  const Setting filter("GTEST_FILTER", "none");
+  const pid_t own = ::fork();
+  if (own == 0) {
+    ::_exit(42);
+  }
+  siginfo_t ended{};
+  ::waitid(P_PID, static_cast<id_t>(own), &ended, WEXITED | WNOWAIT);
+  const ProgramResult result = run_program_captured(
+      {"run", "--workload", LOCKSTEP_SOURCE_DIR "/tests/data/run/four-gpus.txt", "--transport",
+       "control", "--local-ranks", "4", "--master", "127.0.0.1:29434", "-o", scratch / "out"});
+  EXPECT_EQ(result.code, ExitCode::kDone) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(scratch / "out/timeline-rank3.json"));
+  int status = 0;
+  EXPECT_EQ(::waitpid(own, &status, 0), own);
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+TEST(Program, IsNoLockstepWhateverItsName) {
+  const Setting path("PATH", folder_of_lockstep() + ":" + std::getenv("PATH"));
+  EXPECT_EQ(lockstep_to_start(), LOCKSTEP_BINARY);
+  const std::string name = own_program().filename().string();
+  if (!name.starts_with("lockstep")) {
+    const ScratchFolder scratch;
+    std::filesystem::copy(own_program(), scratch / "lockstep-host");
+    const ProcessResult result = run_process(
+        {scratch / "lockstep-host", "--gtest_filter=Program.IsNoLockstepWhateverItsName"});
+    EXPECT_EQ(result.exit_code, 0) << result.out;
+  }
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct Fixture {
   ApiSettings settings;
   std::vector<IsolatedTask> ran;
   IsolatedResult result;
-  bool busy = false;
+  bool busy = false, live_client_has_gone = false;
 
   Fixture() {
     settings.time_limit = Time::us(5'000'000);
@@ -38,10 +38,12 @@ struct Fixture {
           ran.push_back(task);
           if (std::filesystem::exists(task.folder + "/in.txt")) {
             write_file(task.folder + "/out.txt", "written");
+            std::filesystem::copy(task.folder + "/in.txt", task.folder + "/copy");
           }
           return busy ? std::nullopt : std::optional(result);
         },
-        [](const std::string& message, bool report) {
+        [this](const std::string& message, bool report, const std::function<bool()>& gone) {
+          live_client_has_gone = gone && gone();
           return std::optional(fmt::format("{{\"echo\": {}, \"whole\": {}}}", message, report));
         }};
     return answer_api(request, settings, backend);
@@ -77,6 +79,32 @@ TEST(ServeApi, RunsACommandInAFolderOfItsOwn) {
   api.settings.time_limit = Time();
   api.run(R"({"arguments": ["plan"], "time_limit_s": 1})");
   EXPECT_EQ(api.ran[3].time_limit, Time::us(1'000'000));
+}
+
+// What is no UTF-8 comes and goes as it is: "\x1f\x8b" begins what gzip packs, here "H4sA" with 0.
+TEST(ServeApi, KeepsBytesThatAreNoText) {
+  Fixture api;
+  const std::string body = R"({"arguments": ["plan"], "files": {"in.txt": {"base64": "H4sA"}}, )"
+                           R"("want_files": ["copy", "out.txt"]})";
+  const ApiReply reply = api.run(body);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(Json::parse(reply.body)["files"],
+            Json::parse(R"({"copy": {"base64": "H4sA"}, "out.txt": "written"})"));
+  // A text is given back with its byte order mark.
+  EXPECT_EQ(Json::parse(api.run("{\"arguments\": [\"plan\"], \"files\": {\"in.txt\": "
+                                "\"\xEF\xBB\xBFx\"}, \"want_files\": [\"copy\"]}")
+                            .body)["files"]["copy"],
+            "\xEF\xBB\xBFx");
+  api.result.out = "\x1f\x8b";
+  EXPECT_EQ(Json::parse(api.run(R"({"arguments": ["plan"]})").body)["output"],
+            Json::parse(R"({"base64": "H4s="})"));
+  for (const char* wrong : {R"({"base64": "H4s"})", R"({"base64": 1})", R"({"base64": "", "x": 1})",
+                            "{}", "[]", "1", "null"}) {
+    const ApiReply refused =
+        api.run(fmt::format(R"({{"arguments": ["plan"], "files": {{"a": {}}}}})", wrong));
+    EXPECT_EQ(refused.status, 400) << wrong;
+    EXPECT_THAT(refused.body, HasSubstr("base64"));
+  }
 }
 
 TEST(ServeApi, RefusesWhatItDoesNotServe) {
@@ -134,6 +162,11 @@ TEST(ServeApi, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/data/w.txt"]})"), 200);
   EXPECT_THAT(api.ran.back().readable, ElementsAre("/data"));
   EXPECT_EQ(status(R"({"arguments": ["simulate", "--workload", "/database"]})"), 403);
+  EXPECT_EQ(status(R"({"arguments": ["compare", "/data"]})"), 200);
+  EXPECT_EQ(status(R"({"arguments": ["compare", "/data/"]})"), 200);
+  api.settings.files = "/";
+  EXPECT_EQ(status(R"({"arguments": ["compare", "/database"]})"), 200);
+  EXPECT_EQ(status(R"({"arguments": ["compare", "/"]})"), 200);
   api.busy = true;
   EXPECT_EQ(status(R"({"arguments": ["plan"]})"), 503);
 }
@@ -142,11 +175,14 @@ TEST(ServeApi, ChecksWhoAsks) {
   Fixture api;
   ApiRequest about{.method = "GET", .target = "/api/v1/about", .host = "localhost:1"};
   EXPECT_EQ(api.ask(about).status, 200);
-  for (const char* host : {"localhost", "[::1]:1", "[::1]"}) {
+  for (const char* host : {"localhost", "[::1]:1", "[::1]", "LocalHost:8080", "127.0.0.2:1",
+                           "127.255.255.254", "[0:0:0:0:0:0:0:1]:1", ""}) {
     about.host = host;
     EXPECT_EQ(api.ask(about).status, 200) << host;
   }
-  for (const char* host : {"[::1].attacker.example", "localhost.attacker.example:1"}) {
+  for (const char* host :
+       {"[::1].attacker.example", "localhost.attacker.example:1", "127.0.0.1.attacker.example",
+        "127.0.0.1:1.attacker.example", "[::1", "[::2]:1", "128.0.0.1", "127.1", "127.0.0.1:1:1"}) {
     about.host = host;
     EXPECT_EQ(api.ask(about).status, 403) << host;
   }
@@ -181,6 +217,29 @@ TEST(ServeApi, SendsReportsElsewhere) {
   EXPECT_EQ(whole(R"({"report": 1})"), false);  // the model says what is wrong with it
 }
 
+TEST(ServeApi, TellsTheLiveModelWhoHasGone) {
+  Fixture api;
+  ApiRequest request{.method = "POST", .target = "/api/v1/live", .host = "localhost:1"};
+  request.content_type = "application/json";
+  request.body = "{}";
+  request.gone = [] { return true; };
+  EXPECT_EQ(api.ask(request).status, 200);
+  EXPECT_TRUE(api.live_client_has_gone);
+}
+
+TEST(ServeApi, TakesJsonAsItsHeaderMaySay) {
+  Fixture api;
+  const auto status = [&](const char* type) {
+    ApiRequest request{.method = "POST", .target = "/api/v1/run", .host = "localhost:1"};
+    request.content_type = type;
+    request.body = R"({"arguments": ["plan"]})";
+    return api.ask(request).status;
+  };
+  EXPECT_EQ(status("Application/JSON ; charset=utf-8"), 200);
+  EXPECT_EQ(status("application/jsonpatch"), 415);
+  EXPECT_EQ(status("text/plain; application/json"), 415);
+}
+
 TEST(ServeApi, Routes) {
   Fixture api;
   const auto status = [&](const char* method, const char* target) {
@@ -192,6 +251,12 @@ TEST(ServeApi, Routes) {
   EXPECT_EQ(status("GET", "/api/v1/run"), 405);
   EXPECT_EQ(status("POST", "/api/v1/run"), 415);
   EXPECT_EQ(status("GET", "/etc/passwd"), 404);
+  const auto allow = [&](const char* method, const char* target) {
+    return api.ask({.method = method, .target = target, .host = "[::1]:80"}).allow;
+  };
+  EXPECT_EQ(allow("DELETE", "/api/v1/about"), "GET, HEAD");
+  EXPECT_EQ(allow("GET", "/api/v1/run"), "POST");
+  EXPECT_EQ(allow("GET", "/api/v1/about"), "");
 }
 
 TEST(ServeHttp, AnswersBytes) {
@@ -200,9 +265,15 @@ TEST(ServeHttp, AnswersBytes) {
       return ApiReply{.status = request.body == "0123456789" ? 200 : 204, .body = ""};
     });
   };
-  EXPECT_EQ(status("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n0123456789"), 200);
-  EXPECT_EQ(status("POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n0123456789a"), 413);
-  EXPECT_EQ(status("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n01234"), 0);  // not all there
+  const std::string post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ";
+  EXPECT_EQ(status(post + "10\r\n\r\n0123456789"), 200);
+  EXPECT_EQ(status(post + "11\r\n\r\n0123456789a"), 413);
+  EXPECT_EQ(status(post + "10\r\n\r\n01234"), 0);  // not all there
+  // Where HTTP/1.1 leaves no doubt what is meant.
+  EXPECT_EQ(status("GET / HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET / HTTP/1.0\r\n\r\n"), 204);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n"), 501);
   EXPECT_EQ(status("NONSENSE\r\n\r\n"), 400);
   EXPECT_EQ(status("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x')), 431);
   EXPECT_EQ(status(""), 0);
@@ -225,6 +296,21 @@ TEST(LiveModel, AnswersAsSimulateDoes) {
   EXPECT_GT(slow_gpu["total_s"].get<double>(), as_is["total_s"].get<double>());
   EXPECT_GT(model.evaluate({.latency = 4})["total_s"].get<double>(),
             as_is["total_s"].get<double>());
+}
+
+// A factor counts with all its digits: 1.2345678 is not 1.23457.
+TEST(LiveModel, TakesAFactorAsItIs) {
+  const std::vector<std::string> flags = {"--workload",
+                                          LOCKSTEP_SOURCE_DIR "/tests/data/simulate/tiny.txt",
+                                          "--topology", "Spectrum-X:g=8"};
+  const auto total = [&](const char* straggler) {
+    std::vector<std::string> slow = flags;
+    slow.insert(slow.end(), {"--straggler", straggler});
+    return LiveModel(slow).simulate({}).total;
+  };
+  const Time live = LiveModel(flags).simulate({.straggler = 1.2345678, .straggler_gpu = 3}).total;
+  EXPECT_EQ(live, total("gpu:3:1.2345678"));
+  EXPECT_NE(live, total("gpu:3:1.23457"));
 }
 
 // What is kept from one place of the sliders to the next changes nothing, to the picosecond.
@@ -418,6 +504,12 @@ TEST(LiveModel, RefusesWhatIsOutOfRange) {
   EXPECT_EQ(sliders_of(Json{{"gpu_speed", 2}}).gpu_speed, 2);
   EXPECT_THROW(LiveModel({"--workload", "absent.txt", "--topology", "Spectrum-X:g=8"}), Error);
   EXPECT_THROW(LiveModel({"--engine", "packet"}), Error);
+  try {
+    LiveModel({"-h"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("-h: a live step prints no help"));
+  }
 }
 
 }  // namespace

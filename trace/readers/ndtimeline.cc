@@ -42,6 +42,13 @@ CommType comm_of(TraceOp op) {
   }
 }
 
+/// What a transfer with peers that the trace does not record would take if none was late; below 0:
+/// another row, or nobody knows.
+double alone_s(const Trace& rows, std::size_t i) {
+  const std::vector<float>& alone = rows.extra.alone_s;
+  return is_peer_comm(rows.optype[i]) && !alone.empty() ? static_cast<double>(alone[i]) : -1;
+}
+
 /// Which workers an operation is one of, in words: those of a group, or both ends of a link between
 /// stages. Empty: nobody that the trace records.
 std::string group_of(const Trace& rows, std::size_t i) {
@@ -160,6 +167,9 @@ void read(std::string_view text, PhysicalLog& log) {
       messages.add(rows, i, log.ops.size(), group);
       row.begin_s = static_cast<double>(rows.start_s[i]);
       row.duration_s = static_cast<double>(rows.duration_s[i]);
+      if (const double alone = alone_s(rows, i); alone >= 0) {
+        row.waited_s = std::clamp(row.duration_s - alone, 0.0, row.duration_s);
+      }
       log.ops.push_back(row);
     }
   };
