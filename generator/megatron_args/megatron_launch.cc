@@ -35,19 +35,25 @@ std::size_t program_of(const std::vector<ShellWord>& words) {
   return words.size();
 }
 
+bool is_shown(const ShellCommand& command) {
+  return command.words[0].text == "echo" || command.words[0].text == "printf";
+}
+
+bool starts_training(const ShellCommand& command) {
+  return !is_shown(command) && has_flag(command.words, "num-layers") &&
+         !command.words[0].text.starts_with("--");
+}
+
 /// The command that trains: the first with --num-layers that is not just shown; else the last that
 /// starts a program.
 const ShellCommand* training_command(const std::vector<ShellCommand>& commands) {
   const ShellCommand* last = nullptr;
   for (const ShellCommand& command : commands) {
-    if (command.words[0].text == "echo" || command.words[0].text == "printf") {
-      continue;
-    }
-    const bool program = program_of(command.words) + 1 < command.words.size();
-    if (has_flag(command.words, "num-layers") && !command.words[0].text.starts_with("--")) {
+    if (starts_training(command)) {
       return &command;
     }
-    last = program ? &command : last;
+    const bool program = program_of(command.words) + 1 < command.words.size();
+    last = program && !is_shown(command) ? &command : last;
   }
   return last;
 }
@@ -70,6 +76,11 @@ MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& f
     }
   }
   if (command != nullptr) {
+    const auto others = std::ranges::count_if(script.commands, starts_training) - 1;
+    if (others > 0) {
+      launch.warnings_.add(fmt::format("{}:{}: the first of {} trainings is taken", file,
+                                       command->line, others + 1));
+    }
     if (!loose.empty()) {
       launch.warnings_.add(
           fmt::format("{}:{}: this line belongs to no command, so that it is left out: is a '\\' "

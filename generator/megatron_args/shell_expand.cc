@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/megatron_args/shell_arithmetic.h"
+#include "generator/megatron_args/shell_assign.h"
+#include "generator/megatron_args/shell_change.h"
 #include "generator/megatron_args/shell_lexer.h"
 
 namespace lockstep {
@@ -179,6 +181,9 @@ class Expander {
     if (variables_.unknown_in(text) != nullptr) {
       return one(std::string(first_mark(text)), line);
     }
+    if (changes_shell_variable(text)) {
+      return changed(text, raw, line);
+    }
     std::string reason;
     const std::optional<std::int64_t> result =
         shell_arithmetic(text, file_, line, [&](std::string_view name) {
@@ -194,6 +199,20 @@ class Expander {
       return one(std::to_string(*result), line);
     }
     return reason.empty() ? unknown(false, raw, line) : one(reason, line);
+  }
+
+  /// $((NAME++)), $((NAME += 2)) and their kin; of others the variables are not known.
+  Expansion changed(const std::string& text, std::string_view raw, std::size_t line) {
+    const std::optional<ShellChange> change = shell_change(text);
+    if (!change) {
+      forget_names(text, line, variables_);
+      return unknown(false, raw, line);
+    }
+    const bool after = trim(text).ends_with("++") || trim(text).ends_with("--");
+    const std::string before = expand_one("$((${" + change->name + ":-0}))", line);
+    const std::string now = expand_one(change->value, line);
+    variables_.set(change->name, now, line);
+    return one(after ? before : now, line);
   }
 
   static std::string_view first_mark(std::string_view text) {

@@ -139,7 +139,8 @@ class ShellReader {
   std::map<std::string, std::optional<Value>> locals_;  ///< as they were outside of the function
 };
 
-/// Whether a command as it is written starts a Python program or a training.
-bool starts_program(std::span<const ShellToken> words);
+/// The word that names a Python program, or --num-layers, among tokens as they are written;
+/// nullptr: there is none.
+const ShellToken* program_among(std::span<const ShellToken> tokens);
 
 }  // namespace lockstep

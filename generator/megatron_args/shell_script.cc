@@ -33,11 +33,14 @@ bool declares(const ShellToken& word) {
 
 }  // namespace
 
-bool starts_program(std::span<const ShellToken> words) {
-  return std::ranges::any_of(words, [](const ShellToken& word) {
-    return word.text.find(".py") != std::string::npos ||
-           word.text.find("--num-layers") != std::string::npos;
-  });
+const ShellToken* program_among(std::span<const ShellToken> tokens) {
+  for (const ShellToken& token : tokens) {
+    if (token.text.find(".py") != std::string::npos ||
+        token.text.find("--num-layers") != std::string::npos) {
+      return &token;
+    }
+  }
+  return nullptr;
 }
 
 ShellAnswer ShellReader::run() {
@@ -140,8 +143,9 @@ ShellAnswer ShellReader::simple(bool active) {
 }
 
 void ShellReader::note_left_out(Tokens words) {
-  if (script_.left_out.line == 0 && !passes_over_ && starts_program(words)) {
-    script_.left_out = {words.front().line, std::string(why_)};
+  const ShellToken* const program = passes_over_ ? nullptr : program_among(words);
+  if (program != nullptr && script_.left_out.line == 0) {
+    script_.left_out = {program->line, std::string(why_)};
   }
 }
 
@@ -292,8 +296,9 @@ ShellScript read_shell_script(std::string_view text, const std::string& file,
   ShellFunctions functions;
   ShellReader(lex_shell(clean, file), file, script, functions, {}, 0).run();
   for (const auto& [name, function] : functions) {
-    if (script.left_out.line == 0 && !function.called && starts_program(function.body)) {
-      script.left_out = {function.body.front().line, "nothing here calls the function around it"};
+    const ShellToken* const program = function.called ? nullptr : program_among(function.body);
+    if (program != nullptr && script.left_out.line == 0) {
+      script.left_out = {program->line, "nothing here calls the function around it"};
     }
   }
   return script;
