@@ -35,6 +35,9 @@ std::size_t program_of(const std::vector<ShellWord>& words) {
   return words.size();
 }
 
+/// A program's output, not a variable.
+bool is_output(const ShellUnknown& unknown) { return !is_shell_name(unknown.what.substr(1)); }
+
 bool is_shown(const ShellCommand& command) {
   return command.words[0].text == "echo" || command.words[0].text == "printf";
 }
@@ -116,7 +119,9 @@ void MegatronLaunch::take_flags(const std::vector<ShellWord>& words, std::size_t
   for (std::size_t i = first; i < words.size(); ++i) {
     const ShellWord& word = words[i];
     const ShellUnknown* const hidden = hidden_in(word);
-    if (hidden != nullptr) {
+    const bool value =
+        hidden != nullptr && is_output(*hidden) && open != nullptr && open->values.empty();
+    if (hidden != nullptr && !value) {
       hidden_.push_back(word);
     }
     if (hidden != nullptr && (open == nullptr || hidden->addition)) {
@@ -161,8 +166,8 @@ Warnings MegatronLaunch::hidden_words() const {
       const ShellUnknown* const hidden = hidden_in(word);
       const bool first = &word == &flag.values.front();
       // The value of a flag that nobody reads, where it is a program's output, is just that.
-      const bool value = valued_.contains(name) || (!seen_.contains(name) && hidden != nullptr &&
-                                                    !is_shell_name(hidden->what.substr(1)));
+      const bool value = valued_.contains(name) ||
+                         (!seen_.contains(name) && hidden != nullptr && is_output(*hidden));
       if (hidden != nullptr && !(first && value)) {
         warn_of(*hidden, warnings);
       }

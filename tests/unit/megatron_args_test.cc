@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr std::string_view kSmall =
     "torchrun --nnodes=2 --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 "
@@ -370,6 +371,15 @@ TEST(MegatronArgs, ErrorsNameFileAndLine) {
               HasSubstr("pretrain_t5.py trains no GPT"));
   EXPECT_THAT(model_error("[ $(f) ] && A+=(--num-layers 2)\npython pretrain_gpt.py ${A[@]} --x 1"),
               HasSubstr("; what $A holds is not known (train.sh:1)"));
+  EXPECT_THAT(model_error("python pretrain_gpt.py --hidden-size 8 --save $(pwd)"),
+              Not(HasSubstr("$(pwd)")));
+  EXPECT_THAT(error_of([] {
+                launch_of(
+                    "#SBATCH -J x\ntorchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES:-1} "
+                    "a.py --num-layers 1")
+                    .processes();
+              }),
+              HasSubstr("hint: --set SLURM_NNODES=…, or --gpus in its place"));
   EXPECT_THAT(error_of([] { launch_of("while true; do\npython a.py --num-layers 1\ndone"); }),
               HasSubstr("the program that train.sh:2 starts is left out: it stands in a loop"));
   EXPECT_THAT(error_of([] { launch_of("echo hello\n"); }),
