@@ -1,4 +1,4 @@
-#!/bin/bash
+# A batch job whose GPUs are told apart while it runs.
 #SBATCH --nodes=4
 #SBATCH --gres=gpu:8,nvme:1
 # What depends on this machine's GPU is not known; the rest of the flags is.
