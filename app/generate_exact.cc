@@ -232,6 +232,10 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   }
   if (launch) {
     take_megatron_batch(args, exact.job);
+    const Warnings hidden = launch->hidden_words();
+    for (const Warnings::Entry& entry : hidden.entries()) {
+      warnings.add(entry.text);
+    }
     if (const std::string unread = unread_flags(*launch); !unread.empty()) {
       exact.notes.push_back(fmt::format("{}: not used: {}", launch->file(), unread));
     }

@@ -132,6 +132,16 @@ void check_value(const ArgSpec& flag, std::string_view value) {
   }
 }
 
+/// Numbers are compared as such: 16, 016 and 1_6 are one.
+bool same_value(std::string_view a, std::string_view b) {
+  const std::optional<std::int64_t> first = python_int(a), second = python_int(b);
+  if (first && second) {
+    return *first == *second;
+  }
+  const std::optional<double> real = to_double(a), other = to_double(b);
+  return a == b || (real && other && *real == *other);
+}
+
 }  // namespace
 
 UnknownFlag::UnknownFlag(std::string_view word, std::string_view near)
@@ -221,7 +231,7 @@ ArgValues parse_args(const ArgTable& table, std::span<const std::string> words, 
 
 void check_names(std::string_view flag, std::string_view name, std::string_view value,
                  std::string_view earlier_name, std::string_view earlier_value) {
-  if (normalised(name) != normalised(earlier_name) && value != earlier_value) {
+  if (normalised(name) != normalised(earlier_name) && !same_value(value, earlier_value)) {
     throw Error(fmt::format("{} says '{}', and {} '{}'", printable(earlier_name),
                             printable(earlier_value), printable(name), printable(value)))
         .field(fmt::format("--{}", flag))

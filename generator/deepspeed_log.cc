@@ -35,9 +35,10 @@ void read_deepspeed_log(std::string_view text, const std::string& file,
                         const std::function<void(const DeepSpeedLogEntry&)>& report) {
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
+    // As Python reads text: a line also ends at a carriage return alone, as progress bars write it.
+    const std::size_t end = std::min(text.find_first_of("\r\n", at), text.size());
     std::string_view line = text.substr(at, end - at);
-    at = end + 1;
+    at = end + (text.substr(end).starts_with("\r\n") ? 2 : 1);
     ++number;
     const auto operation = take(line, "comm op: ", " |");  // in this order, as AICB looks for them
     const auto size = take(line, "msg size: ", " |");

@@ -88,7 +88,8 @@ class ModelReader {
       throw Error(fmt::format("--{} is missing", flag))
           .at(launch_.file(), launch_.line())
           .expected(fmt::format("--{} among the flags of this command", flag))
-          .hint(fmt::format("or add --{} N to your own command line", flag));
+          .hint(fmt::format("or add --{} N to your own command line{}{}", flag,
+                            launch_.hidden().empty() ? "" : "; ", launch_.hidden()));
     }
   }
   void check_program() const {

@@ -1,6 +1,7 @@
 #include "generator/megatron_args/megatron_job.h"
 
 #include <array>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -118,7 +119,7 @@ class JobReader {
     read_attention();
     read_experts();
     for (const std::string_view flag : kImplied) {
-      launch_.pass_over(flag);
+      launch_.has(flag);
     }
     for (const Unmodelled& flag : kUnmodelled) {
       if (launch_.has(flag.flag) &&
@@ -221,8 +222,12 @@ class JobReader {
     if (launch_.has("use-tp-pp-dp-mapping")) {
       args_.set_default("rank_order", "tp-cp-ep-pp-dp");
     }
+    if (args_.given("context_comm")) {
+      launch_.pass_over("cp-comm-type");
+      return;
+    }
     const auto list = launch_.joined("cp-comm-type");
-    if (!list || args_.given("context_comm")) {
+    if (!list) {
       return;
     }
     const std::vector<std::string_view> kinds = split_blanks(*list);
@@ -238,6 +243,11 @@ class JobReader {
   }
 
   void read_recompute() {
+    if (args_.given("recompute")) {
+      pass_over({"recompute-activations", "checkpoint-activations", "recompute-granularity",
+                 "recompute-method", "recompute-num-layers", "recompute-modules"});
+      return;
+    }
     const bool short_form =
         launch_.has("recompute-activations") || launch_.has("checkpoint-activations");
     const std::string granularity =
@@ -247,7 +257,7 @@ class JobReader {
         launch_.choice("recompute-method", {"uniform", "block"}).value_or("uniform");
     const std::int64_t count = launch_.whole("recompute-num-layers", 0).value_or(1);
     const std::string modules = launch_.joined("recompute-modules").value_or("core_attn");
-    if (args_.given("recompute") || granularity.empty()) {
+    if (granularity.empty()) {
       return;
     }
     set("recompute", granularity, "recompute-granularity");
@@ -265,10 +275,16 @@ class JobReader {
 
   void read_precision() {
     const bool bf16 = launch_.has("bf16"), fp16 = launch_.has("fp16");
-    const bool fp8 =
-        launch_.has("fp8-format") || launch_.has("fp8-hybrid") || launch_.has("fp8-e4m3");
-    args_.set_default("precision", fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
-    if (const auto recipe = launch_.text("fp8-recipe"); recipe && !args_.given("fp8_recipe")) {
+    if (args_.given("precision")) {
+      pass_over({"fp8-format", "fp8-hybrid", "fp8-e4m3"});
+    } else {
+      const bool fp8 = launch_.choice("fp8-format", {"e4m3", "hybrid"}, "precision").has_value() ||
+                       launch_.has("fp8-hybrid") || launch_.has("fp8-e4m3");
+      args_.set_default("precision", fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+    }
+    if (args_.given("fp8_recipe")) {
+      launch_.pass_over("fp8-recipe");
+    } else if (const auto recipe = launch_.text("fp8-recipe", "fp8_recipe")) {
       set("fp8_recipe", *recipe, "fp8-recipe");
     }
     turn_on("grad_reduce_in_bf16", launch_.has("grad-reduce-in-bf16"));
@@ -279,22 +295,24 @@ class JobReader {
   void read_sharding() {
     const bool fsdp2 = launch_.has("use-torch-fsdp2");
     const bool fsdp = launch_.has("use-megatron-fsdp") || launch_.has("use-custom-fsdp");
-    const std::string strategy =
-        launch_
-            .choice("data-parallel-sharding-strategy",
-                    {"no_shard", "optim", "optim_grads", "optim_grads_params"}, "zero")
-            .value_or("no_shard");
     const bool distributed = launch_.has("use-distributed-optimizer");
-    std::string_view stage = distributed ? "1" : "0";
-    if (fsdp2) {
-      stage = "3";
-    } else if (fsdp) {
-      stage = strategy == "optim_grads_params" ? "3"
-              : strategy == "optim_grads"      ? "2"
-              : strategy == "optim"            ? "1"
-                                               : "0";
-    }
-    if (!args_.given("use_distributed_optimizer")) {
+    if (args_.given("zero") || args_.given("use_distributed_optimizer")) {
+      launch_.pass_over("data-parallel-sharding-strategy");
+    } else {
+      const std::string strategy =
+          launch_
+              .choice("data-parallel-sharding-strategy",
+                      {"no_shard", "optim", "optim_grads", "optim_grads_params"}, "zero")
+              .value_or("no_shard");
+      std::string_view stage = distributed ? "1" : "0";
+      if (fsdp2) {
+        stage = "3";
+      } else if (fsdp) {
+        stage = strategy == "optim_grads_params" ? "3"
+                : strategy == "optim_grads"      ? "2"
+                : strategy == "optim"            ? "1"
+                                                 : "0";
+      }
       args_.set_default("zero", stage);
     }
     const bool sharded = fsdp || fsdp2;  // always overlapped
@@ -303,33 +321,58 @@ class JobReader {
   }
 
   void read_attention() {
-    const std::string backend =
-        launch_.choice("attention-backend", {"flash", "fused", "unfused", "local", "auto"})
-            .value_or("auto");
-    const bool local =
-        launch_.text("transformer-impl").value_or("") == "local" && !launch_.has("use-flash-attn");
-    launch_.pass_over("use-flash-attn");
-    turn_on("no_flash_attention", backend == "unfused" || backend == "local" || local);
+    const bool flash = launch_.has("use-flash-attn");
+    if (args_.given("no_flash_attention")) {
+      pass_over({"attention-backend", "transformer-impl"});
+    } else {
+      const std::string backend =
+          launch_.choice("attention-backend", {"flash", "fused", "unfused", "local", "auto"})
+              .value_or("auto");
+      const bool local = launch_.choice("transformer-impl", {"local", "transformer_engine",
+                                                             "inference_optimized"}) == "local";
+      turn_on("no_flash_attention",
+              backend == "unfused" || backend == "local" || (local && !flash));
+    }
+    if (args_.given("dropout")) {
+      pass_over({"attention-dropout", "hidden-dropout"});
+      return;
+    }
     const double attention = launch_.number("attention-dropout").value_or(0.1);
     const double hidden = launch_.number("hidden-dropout").value_or(0.1);
     turn_on("dropout", attention > 0 || hidden > 0);
   }
 
   void read_experts() {
-    // Without padding an expert has the tokens that are sent to it, up to its capacity.
-    const bool padded = launch_.has("moe-pad-expert-input-to-capacity");
-    const double fullest = to_double(args_.text("moe_imbalance")).value_or(1);
-    if (const auto capacity = launch_.number("moe-expert-capacity-factor");
-        capacity && *capacity > 0 && !args_.given("moe_capacity") &&
-        (padded || *capacity < fullest)) {
-      set("moe_capacity", *launch_.text("moe-expert-capacity-factor"),
-          "moe-expert-capacity-factor");
+    if (args_.given("moe_capacity")) {
+      pass_over({"moe-pad-expert-input-to-capacity", "moe-expert-capacity-factor"});
+    } else {
+      read_capacity();
     }
-    const std::string dispatcher = launch_.text("moe-token-dispatcher-type").value_or("allgather");
+    const std::string dispatcher =
+        launch_
+            .choice("moe-token-dispatcher-type", {"allgather", "alltoall", "alltoall_seq", "flex"})
+            .value_or("allgather");
     if (launch_.line_of("num-experts") > 0 && dispatcher == "allgather" &&
         args_.integer("ep") > 1) {
       warn("moe-token-dispatcher-type", "allgather (Megatron's default) is not modelled",
            "tokens are dispatched by all-to-all");
+    }
+  }
+
+  /// Without padding an expert has the tokens that are sent to it, up to its capacity.
+  void read_capacity() {
+    const std::string_view flag = "moe-expert-capacity-factor";
+    const bool padded = launch_.has("moe-pad-expert-input-to-capacity");
+    const double fullest = to_double(args_.text("moe_imbalance")).value_or(1);
+    if (const auto capacity = launch_.number(flag);
+        capacity && *capacity > 0 && (padded || *capacity < fullest)) {
+      set("moe_capacity", *launch_.text(flag), flag);
+    }
+  }
+
+  void pass_over(std::initializer_list<std::string_view> flags) {
+    for (const std::string_view flag : flags) {
+      launch_.pass_over(flag);
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "generator/megatron_args/shell_lexer.h"
 #include "generator/megatron_args/shell_script.h"
 
 namespace lockstep {
@@ -16,12 +17,6 @@ constexpr std::int64_t kMaxValue = std::int64_t{1} << 40;
 
 bool is_flag(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
-}
-
-std::string flag_name(std::string_view word) {
-  std::string name(word.substr(std::min(word.find_first_not_of('-'), word.size())));
-  std::ranges::replace(name, '_', '-');
-  return name;
 }
 
 bool has_flag(const std::vector<ShellWord>& words, std::string_view name) {
@@ -40,19 +35,28 @@ std::size_t program_of(const std::vector<ShellWord>& words) {
   return words.size();
 }
 
+/// A program's output, not a variable.
+bool is_output(const ShellUnknown& unknown) { return !is_shell_name(unknown.what.substr(1)); }
+
+bool is_shown(const ShellCommand& command) {
+  return command.words[0].text == "echo" || command.words[0].text == "printf";
+}
+
+bool starts_training(const ShellCommand& command) {
+  return !is_shown(command) && has_flag(command.words, "num-layers") &&
+         !command.words[0].text.starts_with("--");
+}
+
 /// The command that trains: the first with --num-layers that is not just shown; else the last that
 /// starts a program.
 const ShellCommand* training_command(const std::vector<ShellCommand>& commands) {
   const ShellCommand* last = nullptr;
   for (const ShellCommand& command : commands) {
-    if (command.words[0].text == "echo" || command.words[0].text == "printf") {
-      continue;
-    }
-    const bool program = program_of(command.words) + 1 < command.words.size();
-    if (has_flag(command.words, "num-layers") && !command.words[0].text.starts_with("--")) {
+    if (starts_training(command)) {
       return &command;
     }
-    last = program ? &command : last;
+    const bool program = program_of(command.words) + 1 < command.words.size();
+    last = program && !is_shown(command) ? &command : last;
   }
   return last;
 }
@@ -66,6 +70,7 @@ MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& f
   launch.file_ = file;
   launch.warnings_ = std::move(script.warnings);
   launch.variables_ = std::move(script.variables);
+  launch.left_out_ = std::move(script.left_out);
   const ShellCommand* command = training_command(script.commands);
   std::vector<ShellWord> loose;  // lines of flags that belong to no command
   for (const ShellCommand& each : script.commands) {
@@ -74,6 +79,11 @@ MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& f
     }
   }
   if (command != nullptr) {
+    const auto others = std::ranges::count_if(script.commands, starts_training) - 1;
+    if (others > 0) {
+      launch.warnings_.add(fmt::format("{}:{}: the first of {} trainings is taken", file,
+                                       command->line, others + 1));
+    }
     if (!loose.empty()) {
       launch.warnings_.add(
           fmt::format("{}:{}: this line belongs to no command, so that it is left out: is a '\\' "
@@ -81,13 +91,13 @@ MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& f
                       file, loose.front().line));
     }
     launch.line_ = command->line;
-    launch.slurm_tasks_ = command->slurm_tasks;
+    launch.launcher_ = {{}, command->slurm_tasks, command->slurm_nodes, command->line};
     const std::size_t program = program_of(command->words);
     const bool named = program < command->words.size();
     if (named) {
       launch.program_ = command->words[program].text;
-      launch.launcher_.assign(command->words.begin(),
-                              command->words.begin() + static_cast<std::ptrdiff_t>(program));
+      launch.launcher_.words.assign(command->words.begin(),
+                                    command->words.begin() + static_cast<std::ptrdiff_t>(program));
     }
     launch.take_flags(command->words, named ? program + 1 : 0);
   } else if (!loose.empty()) {
@@ -98,7 +108,8 @@ MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& f
         .at(file)
         .expected(
             "a command such as 'torchrun … pretrain_gpt.py --num-layers 32 …', or lines of "
-            "such flags alone");
+            "such flags alone")
+        .hint(launch.hidden());
   }
   return launch;
 }
@@ -107,7 +118,15 @@ void MegatronLaunch::take_flags(const std::vector<ShellWord>& words, std::size_t
   Flag* open = nullptr;
   for (std::size_t i = first; i < words.size(); ++i) {
     const ShellWord& word = words[i];
-    if (is_flag(word.text)) {
+    const ShellUnknown* const hidden = hidden_in(word);
+    const bool value =
+        hidden != nullptr && is_output(*hidden) && open != nullptr && open->values.empty();
+    if (hidden != nullptr && !value) {
+      hidden_.push_back(word);
+    }
+    if (hidden != nullptr && (open == nullptr || hidden->addition)) {
+      warn_of(*hidden, warnings_);
+    } else if (is_flag(word.text)) {
       const std::size_t equals = word.text.find('=');
       open = &flags_[flag_name(std::string_view(word.text).substr(0, equals))];
       *open = {{}, word.line};
@@ -126,6 +145,54 @@ void MegatronLaunch::take_flags(const std::vector<ShellWord>& words, std::size_t
   }
 }
 
+/// What is not known of a word that is nothing else and was not quoted, so that it may be flags.
+const ShellUnknown* MegatronLaunch::hidden_in(const ShellWord& word) const {
+  const bool alone = word.loose && word.text.front() == ShellVariables::kMarkBegin &&
+                     word.text.find(ShellVariables::kMarkEnd) + 1 == word.text.size();
+  const ShellUnknown* const unknown = alone ? variables_.unknown_in(word.text) : nullptr;
+  return unknown != nullptr && !unknown->unset ? unknown : nullptr;
+}
+
+void MegatronLaunch::warn_of(const ShellUnknown& unknown, Warnings& warnings) const {
+  warnings.add(fmt::format(
+      "{}:{}: what {} is not known: flags among it are passed over", file_, unknown.line,
+      unknown.addition ? "this adds to " + unknown.what : unknown.what + " holds"));
+}
+
+Warnings MegatronLaunch::hidden_words() const {
+  Warnings warnings;
+  for (const auto& [name, flag] : flags_) {
+    for (const ShellWord& word : flag.values) {
+      const ShellUnknown* const hidden = hidden_in(word);
+      const bool first = &word == &flag.values.front();
+      // The value of a flag that nobody reads, where it is a program's output, is just that.
+      const bool value = valued_.contains(name) ||
+                         (!seen_.contains(name) && hidden != nullptr && is_output(*hidden));
+      if (hidden != nullptr && !(first && value)) {
+        warn_of(*hidden, warnings);
+      }
+    }
+  }
+  return warnings;
+}
+
+std::string MegatronLaunch::hidden() const {
+  std::string text;
+  if (const ShellUnknown* const unknown = hidden_.empty() ? nullptr : hidden_in(hidden_.front())) {
+    text = fmt::format("what {} holds is not known ({}:{})", unknown->what, file_, unknown->line);
+  }
+  if (left_out_.line > 0) {
+    text += fmt::format("{}the program that {}:{} starts is left out: {}", text.empty() ? "" : "; ",
+                        file_, left_out_.line, left_out_.why);
+  }
+  return text;
+}
+
+void MegatronLaunch::pass_over(std::string_view name) const {
+  seen_.insert(std::string(name));
+  valued_.insert(std::string(name));
+}
+
 bool MegatronLaunch::has(std::string_view name) const {
   seen_.insert(std::string(name));
   return flags_.find(name) != flags_.end();
@@ -138,30 +205,12 @@ std::size_t MegatronLaunch::line_of(std::string_view name) const {
 
 std::string MegatronLaunch::known(const ShellWord& word, std::string_view field,
                                   std::string_view instead) const {
-  const ShellUnknown* unknown = variables_.unknown_in(word.text);
-  if (unknown == nullptr) {
-    return word.text;
-  }
-  std::string hint;
-  if (unknown->unset) {
-    const std::size_t begin = unknown->what.find_first_not_of("${");
-    const std::string name = unknown->what.substr(
-        begin, unknown->what.find_first_of(":}[", begin) - std::min(begin, unknown->what.size()));
-    hint = fmt::format("--set {}=…", name);
-  }
-  if (!instead.empty()) {
-    hint += fmt::format("{}--{} in its place", hint.empty() ? "" : ", or ", instead);
-  }
-  throw Error(unknown->unset
-                  ? fmt::format("{} is not set", unknown->what)
-                  : fmt::format("{} is not known without running the script", unknown->what))
-      .at(file_, unknown->line > 0 ? unknown->line : word.line)
-      .field(field)
-      .hint(hint);
+  return known_word(word, field, instead, file_, variables_);
 }
 
 std::optional<std::string> MegatronLaunch::text(std::string_view name,
                                                 std::string_view instead) const {
+  valued_.insert(std::string(name));
   if (!has(name)) {
     return std::nullopt;
   }
@@ -189,6 +238,7 @@ std::optional<std::string> MegatronLaunch::choice(std::string_view name,
 }
 
 std::optional<std::string> MegatronLaunch::joined(std::string_view name) const {
+  valued_.insert(std::string(name));
   if (!has(name)) {
     return std::nullopt;
   }
@@ -229,68 +279,8 @@ std::optional<double> MegatronLaunch::number(std::string_view name) const {
   return number;
 }
 
-/// The value of a launcher's flag ("nnodes", "np"; one letter: exactly "-N").
-std::optional<std::int64_t> MegatronLaunch::launcher_count(std::string_view name) const {
-  for (std::size_t i = 0; i < launcher_.size(); ++i) {
-    const std::string& word = launcher_[i].text;
-    const std::size_t equals = word.find('=');
-    const bool glued = name.size() == 1 && word.size() > 2 && word[0] == '-' &&
-                       word[1] == name[0] &&
-                       word.find_first_not_of("0123456789", 2) == std::string::npos;  // -n16
-    if (word[0] != '-' || (!glued && flag_name(std::string_view(word).substr(0, equals)) != name)) {
-      continue;
-    }
-    ShellWord value = launcher_[i];
-    if (glued) {
-      value.text = word.substr(2);
-    } else if (equals != std::string::npos) {
-      value.text = word.substr(equals + 1);
-    } else if (i + 1 < launcher_.size()) {
-      value = launcher_[i + 1];
-    } else {
-      throw Error("this flag needs a value").at(file_, value.line).field(word);
-    }
-    const std::string field = word.substr(0, equals);
-    const std::string text = known(value, field, "gpus");
-    const std::optional<std::int64_t> count = to_int(text);
-    if (!count || *count < 1 || *count > kMaxValue) {
-      throw Error(fmt::format("'{}' does not say how many", printable(text)))
-          .at(file_, value.line)
-          .field(field)
-          .hint("--gpus N in its place");
-    }
-    return count;
-  }
-  return std::nullopt;
-}
-
 std::optional<std::int64_t> MegatronLaunch::processes() const {
-  const auto times = [&](std::optional<std::int64_t> a,
-                         std::optional<std::int64_t> b) -> std::optional<std::int64_t> {
-    std::int64_t product = 0;
-    if (__builtin_mul_overflow(a.value_or(1), b.value_or(1), &product)) {
-      throw Error("more processes than can be counted").at(file_, line_);
-    }
-    return product;
-  };
-  if (const auto each = launcher_count("nproc-per-node")) {  // torchrun, torch.distributed.launch
-    return times(each, launcher_count("nnodes"));
-  }
-  if (const auto each = launcher_count("num-gpus")) {  // deepspeed
-    return times(each, launcher_count("num-nodes"));
-  }
-  for (const std::string_view name : {"np", "n", "ntasks"}) {  // mpirun, srun
-    if (const auto all = launcher_count(name)) {
-      return all;
-    }
-  }
-  if (const auto each = launcher_count("ntasks-per-node")) {
-    const auto nodes = launcher_count("nodes");
-    return times(each, nodes ? nodes : launcher_count("N"));
-  }
-  const bool slurm = std::ranges::any_of(
-      launcher_, [](const ShellWord& word) { return word.text.ends_with("srun"); });
-  return slurm ? to_int(slurm_tasks_) : std::nullopt;
+  return launched_processes(launcher_, file_, variables_);
 }
 
 std::vector<std::string> MegatronLaunch::unread() const {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/warnings.h"
+#include "generator/megatron_args/megatron_processes.h"
+#include "generator/megatron_args/shell_script.h"
 #include "generator/megatron_args/shell_variables.h"
 
 namespace lockstep {
@@ -45,12 +47,11 @@ class MegatronLaunch {
   /// All values of a flag, joined by blanks.
   std::optional<std::string> joined(std::string_view name) const;
 
-  /// Processes: torchrun's nodes times processes a node, or what mpirun, srun or deepspeed is told.
-  /// Nothing if nobody says. ERRORS: as whole().
+  /// launched_processes().
   std::optional<std::int64_t> processes() const;
 
   /// Notes that a flag needs no reading, since another of ours replaces it.
-  void pass_over(std::string_view name) const { seen_.insert(std::string(name)); }
+  void pass_over(std::string_view name) const;
   /// Flags that nobody asked for, in order of their names.
   std::vector<std::string> unread() const;
 
@@ -60,19 +61,28 @@ class MegatronLaunch {
   const std::string& program() const { return program_; }  ///< "pretrain_gpt.py"; empty: none
   const Warnings& warnings() const { return warnings_; }
 
+  /// Where flags may be that were not read, for a hint: "what $ARGS holds is not known
+  /// (train.sh:7)", "the program that train.sh:9 starts is left out: …"; empty: nowhere.
+  std::string hidden() const;
+  /// Warns of what is not known behind a flag and may be flags, since it is no value that was asked
+  /// for. To be called when all has been read.
+  Warnings hidden_words() const;
+
  private:
   void take_flags(const std::vector<ShellWord>& words, std::size_t first);
   std::string known(const ShellWord& word, std::string_view field, std::string_view instead) const;
-  std::optional<std::int64_t> launcher_count(std::string_view name) const;
+  const ShellUnknown* hidden_in(const ShellWord& word) const;
+  void warn_of(const ShellUnknown& unknown, Warnings& warnings) const;
 
   std::string file_, program_;
-  std::string slurm_tasks_;  ///< $SLURM_NTASKS
   std::size_t line_ = 0;
   std::map<std::string, Flag, std::less<>> flags_;
-  std::vector<ShellWord> launcher_;
+  MegatronLauncher launcher_;
+  std::vector<ShellWord> hidden_;  ///< that may hold flags
+  ShellLeftOut left_out_;
   ShellVariables variables_;
   Warnings warnings_;
-  mutable std::set<std::string, std::less<>> seen_;
+  mutable std::set<std::string, std::less<>> seen_, valued_;  ///< asked for, asked for its value
 };
 
 }  // namespace lockstep

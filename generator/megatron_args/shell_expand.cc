@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/megatron_args/shell_arithmetic.h"
+#include "generator/megatron_args/shell_assign.h"
+#include "generator/megatron_args/shell_change.h"
 #include "generator/megatron_args/shell_lexer.h"
 
 namespace lockstep {
@@ -33,13 +35,14 @@ class Expander {
     std::vector<ShellWord> words;
     bool open = false;  // the last of `words` still grows
     bool quoted = false, empty_list = false;
-    const auto add = [&](std::string_view text, std::size_t at) {
+    const auto add = [&](std::string_view text, std::size_t at, bool loose = false) {
       variables_.spend(text.size() + 1, file_, line);
       if (!open) {
         words.push_back({"", at});
         open = true;
       }
       words.back().text += text;
+      words.back().loose = words.back().loose || loose;
     };
     std::size_t i = 0;
     while (i < raw.size()) {
@@ -73,7 +76,7 @@ class Expander {
         }
         i = end;
       } else {
-        add(raw.substr(i, 1), line);
+        add(raw.substr(i, 1), line, c == ShellVariables::kMarkBegin && !quoted);
         ++i;
       }
     }
@@ -94,7 +97,7 @@ class Expander {
         open = false;
       }
       if (whole) {
-        add(item.text, at);
+        add(item.text, at, expansion.list && item.loose);
         continue;
       }
       const std::string_view text = item.text;
@@ -108,7 +111,8 @@ class Expander {
           break;
         }
         const std::size_t end = std::min(text.find_first_of(" \t\r\n", word), text.size());
-        add(text.substr(word, end - word), at);
+        const std::string_view piece = text.substr(word, end - word);
+        add(piece, at, piece.find(ShellVariables::kMarkBegin) != std::string_view::npos);
         begin = end;
       }
     }
@@ -117,8 +121,26 @@ class Expander {
   static Expansion one(std::string text, std::size_t line) {
     return {{{std::move(text), line}}, false};
   }
-  Expansion unknown(bool unset, std::string_view raw, std::size_t line) {
-    return one(variables_.mark({unset, printable(raw, 60), line}), line);
+  Expansion unknown(bool unset, std::string_view raw, std::size_t line, std::int64_t words = 0) {
+    return one(variables_.mark({unset, printable(raw, 60), line, words}), line);
+  }
+
+  /// How many names $(scontrol show hostnames) of the job's own nodes gives; 0: it is no such
+  /// command.
+  std::int64_t nodes_listed(std::string_view raw) const {
+    raw.remove_prefix(raw.starts_with("$(") ? 2 : 1);
+    std::string command(raw.substr(0, raw.size() - 1));
+    std::erase_if(command,
+                  [](char c) { return std::string_view("\"{}").find(c) != std::string::npos; });
+    const std::vector<std::string_view> words = split_blanks(command);
+    const auto nodes = variables_.values.find("SLURM_NNODES");
+    const bool lists = (words.size() == 3 || words.size() == 4) && words[0] == "scontrol" &&
+                       words[1] == "show" && (words[2] == "hostnames" || words[2] == "hostname");
+    const bool own = lists && (words.size() == 3 || words[3] == "$SLURM_JOB_NODELIST" ||
+                               words[3] == "$SLURM_NODELIST");
+    return own && nodes != variables_.values.end() && !nodes->second.items.empty()
+               ? to_int(nodes->second.items.front().text).value_or(0)
+               : 0;
   }
 
   Expansion expansion(std::string_view raw, std::size_t line, bool quoted) {
@@ -126,7 +148,10 @@ class Expander {
       return arithmetic(raw, line);
     }
     if (raw.starts_with("$(") || raw[0] == '`') {
-      return unknown(false, raw, line);
+      return unknown(false, raw, line, nodes_listed(raw));
+    }
+    if (raw == "$*" && quoted) {
+      return all_in_one(variables_.arguments(), line);
     }
     if (raw.starts_with("${")) {
       return braces(raw, line, quoted);
@@ -142,10 +167,10 @@ class Expander {
                            : one(items.front().text, line);  // of an array its first
     }
     if (name == "@" || name == "*") {
-      return {{}, true};  // a script is read as if run without arguments
+      return {variables_.arguments(), true};
     }
     if (name == "#") {
-      return one("0", line);
+      return one(std::to_string(variables_.arguments().size()), line);
     }
     return unknown(is_shell_name(name) || to_int(name).has_value(), raw, line);
   }
@@ -155,6 +180,9 @@ class Expander {
     const std::string text = expand_one(raw.substr(3, raw.size() - 5), line);
     if (variables_.unknown_in(text) != nullptr) {
       return one(std::string(first_mark(text)), line);
+    }
+    if (changes_shell_variable(text)) {
+      return changed(text, raw, line);
     }
     std::string reason;
     const std::optional<std::int64_t> result =
@@ -173,6 +201,20 @@ class Expander {
     return reason.empty() ? unknown(false, raw, line) : one(reason, line);
   }
 
+  /// $((NAME++)), $((NAME += 2)) and their kin; of others the variables are not known.
+  Expansion changed(const std::string& text, std::string_view raw, std::size_t line) {
+    const std::optional<ShellChange> change = shell_change(text);
+    if (!change) {
+      forget_names(text, line, variables_);
+      return unknown(false, raw, line);
+    }
+    const bool after = trim(text).ends_with("++") || trim(text).ends_with("--");
+    const std::string before = expand_one("$((${" + change->name + ":-0}))", line);
+    const std::string now = expand_one(change->value, line);
+    variables_.set(change->name, now, line);
+    return one(after ? before : now, line);
+  }
+
   static std::string_view first_mark(std::string_view text) {
     const std::size_t begin = text.find(ShellVariables::kMarkBegin);
     return text.substr(begin, text.find(ShellVariables::kMarkEnd, begin) + 1 - begin);
@@ -188,6 +230,9 @@ class Expander {
 
   Expansion braces(std::string_view raw, std::size_t line, bool quoted) {
     std::string_view body = raw.substr(2, raw.size() - 3);
+    if (body == "#") {
+      return value(body, raw, line);
+    }
     const bool count = body.size() > 1 && body[0] == '#';
     body.remove_prefix(count ? 1 : 0);
     std::size_t end = 0;
@@ -262,32 +307,52 @@ class Expander {
     if (found == variables_.values.end()) {
       return unknown(true, raw, line);
     }
-    if (*index == "*" && quoted) {  // one word
-      std::string all;
-      for (const ShellWord& item : found->second.items) {
-        all += (all.empty() ? "" : " ") + item.text;
-      }
-      return one(std::move(all), line);
+    if (*index == "*" && quoted) {
+      return all_in_one(found->second.items, line);
     }
     if (*index == "@" || *index == "*") {
       return {found->second.items, true};
     }
     const std::optional<std::int64_t> number = to_int(expand_one(*index, line));
     const auto& items = found->second.items;
+    for (const ShellWord& item : items) {  // which element is which is not known then
+      if (number != 0 && item.loose && variables_.unknown_in(item.text) != nullptr) {
+        return unknown(false, raw, line);
+      }
+    }
     if (!number || *number < 0 || *number >= static_cast<std::int64_t>(items.size())) {
       return unknown(number.has_value(), raw, line);
     }
     return one(items[static_cast<std::size_t>(*number)].text, line);
   }
 
+  static Expansion all_in_one(const std::vector<ShellWord>& items, std::size_t line) {
+    std::string all;
+    for (const ShellWord& item : items) {
+      all += (all.empty() ? "" : " ") + item.text;
+    }
+    return one(std::move(all), line);
+  }
+
   /// Elements of an array, letters of a text.
   Expansion size_of(const Expansion& what, std::string_view raw, std::size_t line) {
-    if (what.list) {
-      return one(std::to_string(what.items.size()), line);
+    if (!what.list) {
+      const std::string& text = what.items.front().text;
+      return variables_.unknown_in(text) != nullptr ? unknown(false, raw, line)
+                                                    : one(std::to_string(text.size()), line);
     }
-    const std::string& text = what.items.front().text;
-    return variables_.unknown_in(text) != nullptr ? unknown(false, raw, line)
-                                                  : one(std::to_string(text.size()), line);
+    std::int64_t size = 0;
+    for (const ShellWord& item : what.items) {
+      const ShellUnknown* const unknown = item.loose ? variables_.unknown_in(item.text) : nullptr;
+      if (unknown == nullptr) {
+        ++size;
+      } else if (unknown->words > 0 && first_mark(item.text) == item.text) {
+        size += unknown->words;
+      } else if (!variables_.is_nothing(item.text)) {
+        return one(std::string(first_mark(item.text)), line);
+      }
+    }
+    return one(std::to_string(size), line);
   }
 
   const std::string& file_;

@@ -49,11 +49,61 @@ std::size_t skip_quoted_at(std::string_view text, std::size_t begin, const std::
   throw unclosed("quote", std::string(1, quote), file, first);
 }
 
-/// Behind the `close` that matches the `open` at text[begin].
+/// Behind the bodies of here-documents that end with the lines `ends`; the first begins at `at`.
+std::size_t skip_bodies(std::string_view text, std::size_t at, std::vector<std::string>& ends,
+                        std::size_t& line) {
+  for (const std::string& end : ends) {
+    while (at < text.size()) {
+      const std::size_t stop = std::min(text.find('\n', at), text.size());
+      std::string_view body = text.substr(at, stop - at);
+      at = std::min(stop + 1, text.size());
+      ++line;
+      while (!body.empty() && is_blank(body.front())) {
+        body.remove_prefix(1);
+      }
+      if (body == end) {
+        break;
+      }
+    }
+  }
+  ends.clear();
+  return at;
+}
+
+std::string without_quotes(std::string text) {
+  std::erase_if(text, [](char c) { return c == '\'' || c == '"' || c == '\\'; });
+  return text;
+}
+
+/// Behind the "<<" or "<<-" at text[at] and the word that ends its here-document, which goes to
+/// `ends`; behind "<<<" where that stands there.
+std::size_t skip_here_word(std::string_view text, std::size_t at, std::vector<std::string>& ends) {
+  at += 2;
+  if (at < text.size() && text[at] == '<') {
+    return at + 1;
+  }
+  at += at < text.size() && text[at] == '-' ? 1U : 0U;
+  while (at < text.size() && is_blank(text[at])) {
+    ++at;
+  }
+  const std::size_t begin = at;
+  while (at < text.size() && !is_blank(text[at]) && !is_operator(text[at])) {
+    ++at;
+  }
+  if (at > begin) {
+    ends.push_back(without_quotes(std::string(text.substr(begin, at - begin))));
+  }
+  return at;
+}
+
+/// Behind the `close` that matches the `open` at text[begin]. Between ( ) stand commands, with
+/// comments and here-documents, but not between (( )).
 std::size_t skip_bracket(std::string_view text, std::size_t begin, char open, char close,
                          const std::string& file, std::size_t& line, int depth,
                          bool quoted = false) {
   const std::size_t first = line;
+  const bool commands = open == '(' && !text.substr(begin).starts_with("((");
+  std::vector<std::string> ends;
   int level = 0;
   for (std::size_t i = begin; i < text.size();) {
     const char c = text[i];
@@ -70,9 +120,20 @@ std::size_t skip_bracket(std::string_view text, std::size_t begin, char open, ch
       i += 2;
       continue;
     }
+    if (commands && c == '#' && (is_blank(text[i - 1]) || text[i - 1] == '\n')) {
+      i = std::min(text.find('\n', i), text.size());
+      continue;
+    }
+    if (commands && text.substr(i).starts_with("<<")) {
+      i = skip_here_word(text, i, ends);
+      continue;
+    }
     line += c == '\n' ? 1U : 0U;
     level += c == open ? 1 : c == close ? -1 : 0;
     ++i;
+    if (c == '\n') {
+      i = skip_bodies(text, i, ends, line);
+    }
     if (level == 0) {
       return i;
     }
@@ -257,33 +318,10 @@ class Lexer {
       if (each == "\n") {
         tokens_.back().text = ";";
         ++line_;
-        skip_here_documents();
+        at_ = skip_bodies(text_, at_, ends_, line_);
       }
       return;
     }
-  }
-
-  static std::string without_quotes(std::string text) {
-    std::erase_if(text, [](char c) { return c == '\'' || c == '"' || c == '\\'; });
-    return text;
-  }
-
-  void skip_here_documents() {
-    for (const std::string& end : ends_) {
-      while (at_ < text_.size()) {
-        const std::size_t stop = std::min(text_.find('\n', at_), text_.size());
-        std::string_view line = text_.substr(at_, stop - at_);
-        at_ = std::min(stop + 1, text_.size());
-        ++line_;
-        while (!line.empty() && is_blank(line.front())) {
-          line.remove_prefix(1);
-        }
-        if (line == end) {
-          break;
-        }
-      }
-    }
-    ends_.clear();
   }
 
   std::string_view text_;

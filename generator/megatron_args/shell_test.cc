@@ -1,28 +1,40 @@
 #include "generator/megatron_args/shell_test.h"
 
-#include <vector>
+#include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/megatron_args/shell_expand.h"
+#include "generator/megatron_args/shell_pattern.h"
 
 namespace lockstep {
 namespace {
 
-using Answer = std::optional<bool>;
+using Answer = ShellAnswer;
 constexpr int kMaxDepth = 64;
 
 class Condition {
  public:
-  Condition(std::span<const ShellToken> words, const std::string& file, ShellVariables& variables)
-      : words_(words), file_(file), variables_(variables) {}
+  Condition(std::span<const ShellToken> words, bool patterns, const std::string& file,
+            ShellVariables& variables)
+      : words_(words), patterns_(patterns), file_(file), variables_(variables) {}
 
   Answer whole() {
+    if (words_.empty()) {
+      return Answer::kNo;
+    }
     const Answer answer = either();
-    return at_ == words_.size() ? answer : Answer();
+    return at_ == words_.size() ? answer : Answer::kUnknown;
   }
 
  private:
+  /// A word, expanded. `known`: as a condition sees it.
+  struct Operand {
+    std::string text;
+    std::optional<std::string> known;
+  };
+
   bool take(std::string_view what) {
     if (at_ < words_.size() && words_[at_].text == what) {
       ++at_;
@@ -30,31 +42,27 @@ class Condition {
     }
     return false;
   }
-  std::optional<std::string> next() {
+  Operand next() {
     if (at_ >= words_.size()) {
-      return std::nullopt;
+      return {};
     }
     const ShellToken& word = words_[at_++];
-    return variables_.as_condition(expand_text(word.text, word.line, file_, variables_));
+    Operand operand{expand_text(word.text, word.line, file_, variables_), {}};
+    operand.known = variables_.as_condition(operand.text);
+    return operand;
   }
 
   Answer either() {
     Answer left = both();
     while (take("||") || take("-o")) {
-      const Answer right = both();
-      left = left == true || right == true ? Answer(true)
-             : left && right               ? Answer(false)
-                                           : Answer();
+      left = shell_or(left, both());
     }
     return left;
   }
   Answer both() {
     Answer left = single();
     while (take("&&") || take("-a")) {
-      const Answer right = single();
-      left = left == false || right == false ? Answer(false)
-             : left && right                 ? Answer(true)
-                                             : Answer();
+      left = shell_and(left, single());
     }
     return left;
   }
@@ -64,7 +72,7 @@ class Condition {
       negated = !negated;
     }
     const Answer answer = primary();
-    return answer ? Answer(*answer != negated) : answer;
+    return negated ? shell_not(answer) : answer;
   }
   Answer primary() {
     if (take("(")) {
@@ -73,54 +81,98 @@ class Condition {
       }
       const Answer answer = either();
       --depth_;
-      return take(")") ? answer : Answer();
+      return take(")") ? answer : Answer::kUnknown;
     }
     if (at_ >= words_.size()) {
-      return std::nullopt;
+      return Answer::kUnknown;
     }
     const std::string_view word = words_[at_].text;
     const bool one_operand = word.size() == 2 && word[0] == '-' && at_ + 1 < words_.size();
     if (one_operand) {
       ++at_;
-      const std::optional<std::string> operand = next();
-      return (word != "-z" && word != "-n") || !operand
-                 ? Answer()
-                 : Answer(operand->empty() == (word == "-z"));
+      return of_one(word[1], next());
     }
-    const std::optional<std::string> left = next();
+    const Operand left = next();
     if (at_ >= words_.size() || is_connector(words_[at_].text)) {
-      return left ? Answer(!left->empty()) : Answer();
+      return of_one('n', left);
     }
     const std::string_view op = words_[at_++].text;
-    const std::optional<std::string> right = next();
-    return left && right ? compare(*left, op, *right) : Answer();
+    return compare(left, op, next());
   }
 
   static bool is_connector(std::string_view word) {
     return word == "&&" || word == "||" || word == "-a" || word == "-o" || word == ")";
   }
 
-  static Answer compare(const std::string& left, std::string_view op, const std::string& right) {
-    if (op == "=" || op == "==") {
-      return shell_matches(left, right);
+  Answer of_one(char test, const Operand& operand) const {
+    if (test == 'v') {
+      return operand.known ? is_set(*operand.known) : Answer::kUnknown;
     }
-    if (op == "!=") {
-      return !shell_matches(left, right);
+    if (test != 'z' && test != 'n') {
+      return Answer::kTakenNo;
     }
-    const std::optional<std::int64_t> a = to_int(trim(left)), b = to_int(trim(right));
+    const bool something = variables_.is_something(operand.text);
+    if (!operand.known && !something) {
+      return Answer::kUnknown;
+    }
+    return shell_answer((operand.known ? !operand.known->empty() : something) == (test == 'n'));
+  }
+
+  /// Of a variable that a command may have set or not that is not known.
+  Answer is_set(const std::string& name) const {
+    if (!is_shell_name(name)) {
+      return Answer::kUnknown;
+    }
+    const auto found = variables_.values.find(name);
+    if (found == variables_.values.end() || found->second.items.empty()) {
+      return Answer::kNo;
+    }
+    const std::string& text = found->second.items.front().text;
+    const ShellUnknown* const unknown = variables_.unknown_in(text);
+    const bool forgotten =
+        unknown != nullptr && unknown->what == "$" + name && !variables_.is_something(text);
+    return forgotten ? Answer::kUnknown : Answer::kYes;
+  }
+
+  Answer compare(const Operand& left, std::string_view op, const Operand& right) const {
+    if (op == "=" || op == "==" || op == "!=") {
+      const Answer same = equal(left, right);
+      return op == "!=" ? shell_not(same) : same;
+    }
+    if (op == "-nt" || op == "-ot" || op == "-ef") {
+      return Answer::kTakenNo;
+    }
+    if (op.size() != 3 || op[0] != '-' || !left.known || !right.known) {  // =~, <, >
+      return Answer::kUnknown;
+    }
+    const std::optional<std::int64_t> a = to_int(trim(*left.known)), b = to_int(trim(*right.known));
     if (!a || !b) {
-      return std::nullopt;
+      return Answer::kTakenNo;  // an error of the shell's, which counts as no
     }
-    return op == "-eq"   ? Answer(*a == *b)
-           : op == "-ne" ? Answer(*a != *b)
-           : op == "-lt" ? Answer(*a < *b)
-           : op == "-le" ? Answer(*a <= *b)
-           : op == "-gt" ? Answer(*a > *b)
-           : op == "-ge" ? Answer(*a >= *b)
-                         : Answer();
+    return op == "-eq"   ? shell_answer(*a == *b)
+           : op == "-ne" ? shell_answer(*a != *b)
+           : op == "-lt" ? shell_answer(*a < *b)
+           : op == "-le" ? shell_answer(*a <= *b)
+           : op == "-gt" ? shell_answer(*a > *b)
+           : op == "-ge" ? shell_answer(*a >= *b)
+                         : Answer::kUnknown;
+  }
+
+  Answer equal(const Operand& left, const Operand& right) const {
+    if (left.known && right.known) {
+      const std::optional<bool> same =
+          patterns_ ? shell_matches(*left.known, *right.known) : *left.known == *right.known;
+      return same ? shell_answer(*same) : Answer::kUnknown;
+    }
+    // "x$SLURM_JOB_ID" is not "x".
+    const bool longer = right.known && right.known->find_first_of("*?[") == std::string::npos &&
+                        left.text.starts_with(*right.known) &&
+                        variables_.is_something(left.text.substr(right.known->size()));
+    return longer ? Answer::kNo : Answer::kUnknown;
   }
 
   std::span<const ShellToken> words_;
+  bool patterns_;
   const std::string& file_;
   ShellVariables& variables_;
   std::size_t at_ = 0;
@@ -129,31 +181,9 @@ class Condition {
 
 }  // namespace
 
-bool shell_matches(std::string_view text, std::string_view pattern) {
-  std::size_t t = 0, p = 0, star = std::string_view::npos, from = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]) && pattern[p] != '*') {
-      ++t;
-      ++p;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++from;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') {
-    ++p;
-  }
-  return p == pattern.size();
-}
-
-std::optional<bool> shell_test(std::span<const ShellToken> words, const std::string& file,
-                               ShellVariables& variables) {
-  return Condition(words, file, variables).whole();
+ShellAnswer shell_test(std::span<const ShellToken> words, bool patterns, const std::string& file,
+                       ShellVariables& variables) {
+  return Condition(words, patterns, file, variables).whole();
 }
 
 }  // namespace lockstep

@@ -65,6 +65,27 @@ void fill_heads(const HfType& type, Variables& variables) {
   }
 }
 
+/// A type that does not read head_dim has heads of hidden / heads; DeepSeek's configs call the
+/// width of the rotary part so. ERRORS: another width.
+void check_head_width(const HfType& type, const JsonView& config, const Variables& variables,
+                      const std::string& file) {
+  const bool reads = std::any_of(type.fields.begin(), type.fields.end(),
+                                 [](const HfField& field) { return field.key == "head_dim"; });
+  const auto hidden = variables.find("hidden"), heads = variables.find("heads");
+  if (reads || type.architecture == "deepseek" || !has_hf_field(config, "head_dim") ||
+      hidden == variables.end() || heads == variables.end() || heads->second == 0) {
+    return;
+  }
+  const double width = std::floor(hidden->second / heads->second);
+  if (static_cast<double>(hf_field(config, "head_dim")) != width) {
+    throw Error(fmt::format("this {} has no width of heads of its own", type.name))
+        .at(file)
+        .field("head_dim")
+        .expected(fmt::format("{:.0f}, hidden_size / num_attention_heads, or none", width))
+        .hint("a model file can say so: docs/formats/model.md");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string_view> hf_model_types() {
@@ -114,6 +135,7 @@ Model parse_hf_config(std::string_view text, const std::string& file, const Vari
   if (type.adapt != nullptr) {
     type.adapt(config, variables);
   }
+  check_head_width(type, config, variables, file);
   fill_heads(type, variables);
   const auto layers = static_cast<std::int64_t>(variables.at("layers"));
   if (given.contains("layers")) {

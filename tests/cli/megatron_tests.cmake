@@ -15,3 +15,5 @@ lockstep_cli_test(cli_megatron_open_quote ARGS generate --from-megatron-args ${s
 lockstep_cli_test(cli_megatron_no_layers ARGS generate --from-megatron-args ${scripts}/no-layers.sh EXIT 2 ERR "no-layers.sh:2: --num-layers is missing")
 lockstep_cli_test(cli_megatron_stray_set ARGS generate --model llama3-8b --gpus 8 --set TP=4 EXIT 2 ERR "--set: there is no script")
 lockstep_cli_test(cli_megatron_bad_set ARGS generate --from-megatron-args ${scripts}/unset.sh --set 4 EXIT 2 ERR "--set: .4. sets no variable" "expected: NAME=VALUE, or NUMBER=VALUE")
+lockstep_cli_test(cli_megatron_undecided ARGS generate --from-megatron-args ${scripts}/undecided.sh --memory OUT "^ +0 +110080 " ERR "undecided.sh:8: this condition cannot be decided" "undecided.sh:9: what this adds to .ARGS is not known: flags among it are passed over" "undecided.sh:11: this depends on files: it counts as false")
+lockstep_cli_test(cli_megatron_undecided_training ARGS generate --from-megatron-args ${scripts}/undecided-training.sh EXIT 2 ERR "no command here starts a training" "hint: the program that .*undecided-training.sh:3 starts is left out: whether it runs cannot be decided")

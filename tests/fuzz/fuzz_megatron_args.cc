@@ -19,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Warnings warnings;
     apply_megatron_job(launch, args, warnings);
     unread_flags(launch);
+    launch.hidden_words();
     const Job job = job_from_flags(args);
     LOCKSTEP_CHECK(job.gpus > 0 && job.global_batch > 0, "a job");
   } catch (const Error&) {

@@ -57,6 +57,8 @@ TEST(Argparse, TwoNamesMustAgreeWhereAskedFor) {
   };
   EXPECT_EQ(strict("--tp 8 --tensor_model_parallel_size 8").text("tensor_model_parallel_size"),
             "8");
+  EXPECT_EQ(strict("--tp 8 --tensor_model_parallel_size 08").integer("tensor_model_parallel_size"),
+            8);
   EXPECT_EQ(strict("--seq_length 8 --seq-length 4").text("seq_length"), "4");
   EXPECT_EQ(parse("--tp 8 --tensor_model_parallel_size 4").text("tensor_model_parallel_size"), "4");
   EXPECT_THAT(error_of([&] { strict("--tp 8 --tensor-model-parallel-size=4"); }),

@@ -115,6 +115,16 @@ TEST(DeepSpeedLog, LinesWithAllThreeParts) {
   EXPECT_TRUE(entries_of("").empty());
 }
 
+TEST(DeepSpeedLog, LinesEndAsInPythonsTextMode) {
+  const std::string one = "comm op: all_gather | msg size: 1 MB | algbw (Gbps): 5 | b";
+  const std::string other = "comm op: broadcast | msg size: 2 MB | algbw (Gbps): 6 | b";
+  for (const std::string end : {"\r", "\r\n", "\n"}) {
+    EXPECT_THAT(entries_of(one + end + other),
+                ElementsAre(DeepSpeedLogEntry{"all_gather", "1 MB", "5"},
+                            DeepSpeedLogEntry{"broadcast", "2 MB", "6"}));
+  }
+}
+
 TEST(DeepSpeedLog, PartsStandInTheirOrder) {
   EXPECT_TRUE(entries_of("msg size: 1 B | comm op: all_gather | algbw (Gbps): 5 |\n").empty());
   EXPECT_THAT(

@@ -11,6 +11,7 @@
 namespace lockstep::hf_config_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -114,6 +115,29 @@ TEST(HfConfig, LayersOfT5AreOfEncoderAndDecoderEach) {
   ASSERT_EQ(model.blocks.size(), 2U);
   EXPECT_EQ(model.blocks[0].layers, 4);
   EXPECT_EQ(model.blocks[1].layers, 4);
+}
+
+/// Where Hugging Face's attention reads head_dim, ours does; where it has hidden / heads, another
+/// width is refused.
+TEST(HfConfig, ReadsHeadDimWhereHuggingFaceDoes) {
+  const auto config = [](const std::string& type, int width) {
+    return fmt::format(R"({{"model_type": "{}", "hidden_size": 256, "num_hidden_layers": 1,
+        "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 32, "head_dim": {},
+        "num_local_experts": 4, "num_experts": 4, "num_experts_per_tok": 1,
+        "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32}})",
+                       type, width);
+  };
+  for (const std::string type :
+       {"starcoder2", "cohere", "olmo2", "smollm3", "qwen2_moe", "phimoe"}) {
+    const Model model = parse_hf_config(config(type, 32), "config.json");
+    EXPECT_EQ(model.variables.at("head_dim"), 32) << type;
+  }
+  for (const std::string type : {"olmoe", "granitemoe", "stablelm", "internlm2", "baichuan"}) {
+    EXPECT_THAT(failure(config(type, 32)),
+                AllOf(HasSubstr("head_dim"), HasSubstr("expected: 64, hidden_size /")))
+        << type;
+    EXPECT_EQ(parse_hf_config(config(type, 64), "config.json").variables.at("head_dim"), 64);
+  }
 }
 
 /// The defaults of Hugging Face, not those of our architecture, stand in for what is absent.

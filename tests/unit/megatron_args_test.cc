@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr std::string_view kSmall =
     "torchrun --nnodes=2 --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 "
@@ -69,6 +70,9 @@ TEST(MegatronArgs, ValuesThatMegatronRefuses) {
               HasSubstr("--data-parallel-sharding-strategy: unknown value 'optim_grad'"));
   EXPECT_THAT(job_error(job + "--recompute-granularity none"), HasSubstr("expected: full"));
   EXPECT_THAT(model_error(job + "--normalization RMSnorm"), HasSubstr("did you mean 'RMSNorm'?"));
+  EXPECT_THAT(job_error(job + "--fp8-format hybird"), HasSubstr("did you mean 'hybrid'?"));
+  EXPECT_THAT(job_error(job + "--moe-token-dispatcher-type foo"), HasSubstr("unknown value 'foo'"));
+  EXPECT_THAT(job_error(job + "--transformer-impl loca"), HasSubstr("did you mean 'local'?"));
   EXPECT_THAT(model_error(job + "--position-embedding-type rotary"),
               HasSubstr("expected: learned_absolute"));
 }
@@ -176,6 +180,49 @@ TEST(MegatronArgs, TheUsersOwnFlagsWin) {
   EXPECT_THAT(job_error(text), HasSubstr("hint: --set TP=…, or --tp in its place"));
 }
 
+TEST(MegatronArgs, WhatTheUserReplacesMayBeWrong) {
+  const auto passes = [](const std::string& theirs, std::vector<std::string> own) {
+    return job_error(std::string(kSmall) + theirs, std::move(own));
+  };
+  EXPECT_EQ(passes("--recompute-granularity partial --recompute-method x", {"--recompute=full"}),
+            "");
+  EXPECT_EQ(passes("--recompute-granularity $G", {"--recompute", "full"}), "");
+  EXPECT_EQ(passes("--use-megatron-fsdp --data-parallel-sharding-strategy q", {"--zero=1"}), "");
+  EXPECT_EQ(passes("--attention-backend flashy --transformer-impl x", {"--no_flash_attention"}),
+            "");
+  EXPECT_EQ(passes("--attention-dropout x --hidden-dropout $D", {"--dropout"}), "");
+  EXPECT_EQ(passes("--fp8-format x", {"--precision=bf16"}), "");
+  EXPECT_EQ(passes("--fp8-recipe $X", {"--fp8_recipe=delayed"}), "");
+  EXPECT_EQ(passes("--cp-comm-type $X", {"--context_comm=p2p"}), "");
+  EXPECT_EQ(passes("--moe-expert-capacity-factor x", {"--moe_capacity=2"}), "");
+}
+
+TEST(MegatronArgs, WarnsOfWordsThatMayHoldFlags) {
+  const auto warnings = [](const std::string& more) {
+    const std::string begin = "[ $(f) = 1 ] && EXTRA=--x\n";
+    const MegatronLaunch launch = launch_of(begin + std::string(kSmall) + more);
+    Warnings ignored;
+    std::vector<std::string> texts;
+    std::vector<ArgSpec> flags(job_flags().begin(), job_flags().end());
+    flags.push_back({"num_layers", "", ArgKind::kInteger, "", ""});
+    ArgValues all(ArgTable{flags});
+    apply_megatron_job(launch, all, ignored);
+    const Warnings hidden = launch.hidden_words();
+    for (const Warnings::Entry& entry : hidden.entries()) {
+      texts.push_back(entry.text);
+    }
+    return texts;
+  };
+  const std::string told =
+      "train.sh:1: what $EXTRA holds is not known: flags among it are passed over";
+  EXPECT_THAT(warnings("--bf16 $EXTRA"), ElementsAre(told));
+  EXPECT_THAT(warnings("--log-throughput $EXTRA"), ElementsAre(told));
+  EXPECT_THAT(warnings("--save $(pwd) --lr 1"), IsEmpty());
+  EXPECT_THAT(
+      job_error("[ $(f) ] && T=2\n" + std::string(kSmall) + "--tensor-model-parallel-size $T"),
+      HasSubstr("train.sh:1: --tensor-model-parallel-size: $T is not known"));
+}
+
 TEST(MegatronArgs, GpusComeFromTheLauncher) {
   const auto gpus = [](std::string_view launcher) {
     return launch_of(std::string(launcher) + " pretrain_gpt.py --num-layers 1").processes();
@@ -191,7 +238,17 @@ TEST(MegatronArgs, GpusComeFromTheLauncher) {
   EXPECT_EQ(gpus("SLURM_NTASKS=12 srun python"), 12);
   EXPECT_EQ(gpus("SLURM_NTASKS=12 srun hostname\nexport SLURM_NTASKS=16\nsrun python"), 16);
   EXPECT_EQ(gpus("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\nsrun python"), 8);
+  EXPECT_EQ(gpus("#SBATCH --nodes=4\nsrun --ntasks-per-node=8 python"), 32);
+  EXPECT_EQ(gpus("#SBATCH --ntasks=32\nsrun --ntasks-per-node=8 python"), 32);
+  EXPECT_EQ(gpus("srun --ntasks-per-node=8 python"), std::nullopt);
   EXPECT_EQ(gpus("python"), std::nullopt);
+  // What belongs to programs behind the launcher.
+  EXPECT_EQ(gpus("srun -N4 --ntasks-per-node 8 nice -n 19 python"), 32);
+  EXPECT_EQ(gpus("srun -N 2 --ntasks-per-node=8 conda run -n meg python"), 16);
+  EXPECT_EQ(gpus("srun -p gpu -l ./wrap -n 3 python"), std::nullopt);
+  EXPECT_EQ(gpus("mpirun --mca btl tcp -np 16 -x A ./wrap -n 3 python"), 16);
+  EXPECT_EQ(gpus("nice -n 19 python"), std::nullopt);
+  EXPECT_EQ(gpus("nohup srun -l -n 8 -p long python -u"), 8);
   EXPECT_THAT(error_of([&] { gpus("torchrun --nproc_per_node gpu"); }),
               HasSubstr("train.sh:1: --nproc_per_node: 'gpu' does not say how many"));
 }
@@ -312,6 +369,19 @@ TEST(MegatronArgs, ErrorsNameFileAndLine) {
               HasSubstr("train.sh:1: --num-layers: this flag needs a value"));
   EXPECT_THAT(model_error("python pretrain_t5.py --num-layers 4"),
               HasSubstr("pretrain_t5.py trains no GPT"));
+  EXPECT_THAT(model_error("[ $(f) ] && A+=(--num-layers 2)\npython pretrain_gpt.py ${A[@]} --x 1"),
+              HasSubstr("; what $A holds is not known (train.sh:1)"));
+  EXPECT_THAT(model_error("python pretrain_gpt.py --hidden-size 8 --save $(pwd)"),
+              Not(HasSubstr("$(pwd)")));
+  EXPECT_THAT(error_of([] {
+                launch_of(
+                    "#SBATCH -J x\ntorchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES:-1} "
+                    "a.py --num-layers 1")
+                    .processes();
+              }),
+              HasSubstr("hint: --set SLURM_NNODES=…, or --gpus in its place"));
+  EXPECT_THAT(error_of([] { launch_of("while true; do\npython a.py --num-layers 1\ndone"); }),
+              HasSubstr("the program that train.sh:2 starts is left out: it stands in a loop"));
   EXPECT_THAT(error_of([] { launch_of("echo hello\n"); }),
               HasSubstr("train.sh: no command here starts a training"));
   EXPECT_THAT(job_error(std::string(kSmall) + "--seq-length $(cat n)"),
@@ -333,6 +403,14 @@ TEST(MegatronArgs, ArgumentsOfTheScriptCanBeGiven) {
   const MegatronLaunch launch =
       MegatronLaunch::parse("N=${2:-4}\npython a.py --num-layers $N", "train.sh", given);
   EXPECT_EQ(launch.whole("num-layers", 1), 7);
+}
+
+TEST(MegatronArgs, OfSeveralTrainingsTheFirstIsTaken) {
+  const MegatronLaunch launch =
+      launch_of("for n in 4 8; do\n  python a.py --num-layers $n\ndone\n");
+  EXPECT_EQ(launch.whole("num-layers", 1), 4);
+  ASSERT_EQ(launch.warnings().entries().size(), 1U);
+  EXPECT_EQ(launch.warnings().entries()[0].text, "train.sh:2: the first of 2 trainings is taken");
 }
 
 TEST(MegatronArgs, AMissingBackslashIsSuspected) {

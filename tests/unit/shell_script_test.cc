@@ -1,18 +1,21 @@
 // Shell scripts as they are read, never run.
 #include "generator/megatron_args/shell_script.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "generator/megatron_args/shell_arithmetic.h"
-#include "generator/megatron_args/shell_test.h"
+#include "generator/megatron_args/shell_pattern.h"
 
 namespace lockstep::shell_script_test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::vector<std::string> words_of(std::string_view text) {
   const ShellScript script = read_shell_script(text, "train.sh");
@@ -23,6 +26,14 @@ std::vector<std::string> words_of(std::string_view text) {
     }
   }
   return words;
+}
+
+std::vector<std::string> warnings_of(const ShellScript& script) {
+  std::vector<std::string> texts;
+  for (const Warnings::Entry& entry : script.warnings.entries()) {
+    texts.push_back(entry.text);
+  }
+  return texts;
 }
 
 std::string error_of(std::string_view text) {
@@ -119,16 +130,160 @@ TEST(ShellScript, TakesTheBranchesThatWouldRun) {
 
 TEST(ShellScript, LeavesOutWhatItCannotDecide) {
   const ShellScript script = read_shell_script(
-      "if [ -f x ]; then A=1; else A=2; fi\nfor i in 1 2; do B=1; done\nf() { C=1; }\nrun ${A:-no} "
-      "${B:-no} ${C:-no}\n",
+      "if [ -f x ]; then A=1; else A=2; fi\nfor i in $(ls); do B=1; done\nf() { C=1; }\nrun "
+      "${A:-no} ${B:-no} ${C:-no}\n",
       "train.sh");
   ASSERT_EQ(script.commands.size(), 1U);
   EXPECT_EQ(script.commands[0].words[1].text, "2");
-  EXPECT_EQ(script.commands[0].words[2].text, "no");
-  ASSERT_EQ(script.warnings.entries().size(), 3U);
-  EXPECT_THAT(script.warnings.entries()[0].text, HasSubstr("train.sh:1: this condition"));
-  EXPECT_THAT(script.warnings.entries()[1].text, HasSubstr("train.sh:2: a loop"));
-  EXPECT_THAT(script.warnings.entries()[2].text, HasSubstr("train.sh:3: a function"));
+  EXPECT_NE(script.variables.unknown_in(script.commands[0].words[2].text), nullptr);
+  EXPECT_EQ(script.commands[0].words[3].text, "no");
+  EXPECT_THAT(warnings_of(script), ElementsAre(HasSubstr("train.sh:1: this condition"),
+                                               HasSubstr("train.sh:2: a loop")));
+}
+
+TEST(ShellScript, ReadsLoopsOverWordsThatAreKnown) {
+  EXPECT_THAT(words_of("L='a b'\nfor x in $L c; do\n  run $x\ndone; run $x"),
+              ElementsAre("run", "a", "run", "b", "run", "c", "run", "c"));
+  EXPECT_THAT(words_of("A=1; for x in \"$@\"; do A=2; done; run $A"), ElementsAre("run", "1"));
+  EXPECT_THAT(words_of("set -- p q; for x; do for y in 1 2; do run $x$y; done; done"),
+              ElementsAre("run", "p1", "run", "p2", "run", "q1", "run", "q2"));
+  EXPECT_THAT(words_of("A=1; while [ $# -gt 0 ]; do A=$1; shift; done; run $A"),
+              ElementsAre("run", "1"));
+  EXPECT_THAT(words_of("A=1; while getopts t: o; do A=$OPTARG; done; run $A"),
+              ElementsAre("run", "1"));
+  for (const std::string loop :
+       {"while read -r l; do A=2; done < f", "until false; do A=2; done",
+        "for x in 1 2; do A=$x; break; done", "for ((i=0; i<2; i++)); do A=2; done",
+        "for x in *.sh; do A=$x; done", "for A in {1..4}; do run2; done"}) {
+    const ShellScript script = read_shell_script("A=1\n" + loop + "\nrun $A", "train.sh");
+    EXPECT_NE(script.variables.unknown_in(script.commands.back().words.at(1).text), nullptr)
+        << loop;
+    EXPECT_THAT(warnings_of(script), ElementsAre(HasSubstr("train.sh:2: a loop"))) << loop;
+  }
+}
+
+TEST(ShellScript, ReadsFunctionsWhereTheyAreCalled) {
+  EXPECT_THAT(words_of("f() {\n  A=$1; run $# \"$@\" \"$*\"\n}\nA=0; f x 'y z'; run $A ${1:-no}"),
+              ElementsAre("run", "2", "x", "y z", "x y z", "run", "x", "no"));
+  EXPECT_THAT(words_of("A=1; B=1; function f { local A=2; B=2; run $A; }; f; run $A $B"),
+              ElementsAre("run", "2", "run", "1", "2"));
+  EXPECT_THAT(words_of("f() { if [ \"$1\" = 8 ]; then A=8; return; fi; A=1; }; f 8; run $A"),
+              ElementsAre("run", "8"));
+  EXPECT_THAT(words_of("f() { [ \"$1\" = 8 ]; }; f 8 && run yes; f 4 || run no"),
+              ElementsAre("run", "yes", "run", "no"));
+  const ShellScript script = read_shell_script(
+      "A=1; f() { A=2; [ $(x) ] && f; }; if [ $(y) = 1 ]; then f; fi; run $A", "train.sh");
+  EXPECT_NE(script.variables.unknown_in(script.commands.at(0).words.at(1).text), nullptr);
+  EXPECT_THAT(error_of("f() { f; }; f"), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error_of("f() { g; g; g; g; }\ng() { h; h; h; h; }\nh() { i; i; i; i; }\n"
+                       "i() { j; j; j; j; }\nj() { k; k; k; k; }\nk() { l; l; l; l; }\n"
+                       "l() { m; m; m; m; }\nm() { n; n; n; n; }\nn() { o; o; o; o; }\n"
+                       "o() { A=1; }\nf"),
+              HasSubstr("grow without end"));
+}
+
+TEST(ShellScript, TellsOfChainsThatItCannotDecide) {
+  const auto warnings = [](std::string_view text) {
+    return warnings_of(read_shell_script(text, "train.sh"));
+  };
+  EXPECT_THAT(warnings("\n[ $(f) = 1 ] && A=1"),
+              ElementsAre(HasSubstr("train.sh:2: whether it runs cannot be decided")));
+  EXPECT_THAT(warnings("[ -f x ] || A=1"),
+              ElementsAre(HasSubstr("train.sh:1: this depends on files: it counts as false")));
+  EXPECT_THAT(warnings("[ -f x ] && A=1 || A=2"), SizeIs(1));
+  EXPECT_THAT(warnings("A=1; [ $A = 1 ] && [ $A = 2 ] || A=3; cd $(f) || exit 1"), IsEmpty());
+  EXPECT_THAT(words_of("A=2; [ -f x ] || A=8; run $A"), ElementsAre("run", "8"));
+  EXPECT_THAT(words_of("A=2; [ -f x ] && A=8; run $A"), ElementsAre("run", "2"));
+  EXPECT_THAT(words_of("true &&\n  false ||\n  run a"), ElementsAre("run", "a"));
+}
+
+TEST(ShellScript, AnswersThatDoNotDependOnWhatIsNotKnown) {
+  const auto taken = [](const std::string& condition) {
+    return words_of("T=4\nif " + condition + "; then run yes; else run no; fi");
+  };
+  EXPECT_THAT(taken("[ $(f) = a ] || [ $T = 4 ]"), ElementsAre("run", "yes"));
+  EXPECT_THAT(taken("[ $(f) = a ] && [ $T = 2 ]"), ElementsAre("run", "no"));
+  EXPECT_THAT(taken("[[ $(f) == a || $T == 4 ]]"), ElementsAre("run", "yes"));
+  EXPECT_THAT(taken("[ -f x ] || [ $T = 4 ]"), ElementsAre("run", "yes"));
+  EXPECT_THAT(taken("[ $(f) = a ] || [ $T = 2 ]"), IsEmpty());
+  EXPECT_THAT(taken("[ \"$T\" = a -o \"$(f)\" = b ]"), IsEmpty());
+  EXPECT_THAT(taken("[ \"$T\" = 4 -a \"$(f)\" = b ]"), IsEmpty());
+  EXPECT_THAT(taken("[[ $T =~ ^[0-9]+$ ]]"), IsEmpty());
+  EXPECT_THAT(taken("[[ -v T ]]"), ElementsAre("run", "yes"));
+  EXPECT_THAT(taken("[[ -v X ]]"), ElementsAre("run", "no"));
+  EXPECT_THAT(taken("[ -n \"x$(f)\" ]"), ElementsAre("run", "yes"));
+}
+
+TEST(ShellScript, ListsWithWhatIsNotKnownHaveNoLength) {
+  const auto length = [](const std::string& text) {
+    const ShellScript script = read_shell_script(text + "; run ${#A[@]}", "train.sh");
+    const std::string& word = script.commands.back().words.at(1).text;
+    return script.variables.unknown_in(word) != nullptr ? "?" : word;
+  };
+  EXPECT_EQ(length("A=($(f))"), "?");
+  EXPECT_EQ(length("N=$(f); A=(a b $N)"), "?");
+  EXPECT_EQ(length("mapfile -t A < f"), "?");
+  EXPECT_EQ(length("A=(\"$(f)\" b)"), "2");
+  EXPECT_EQ(length("A=(a $U b)"), "2");
+  EXPECT_EQ(length("B=($(f)); A=(\"${B[@]}\")"), "?");
+  const std::string job = "#SBATCH --nodes=4\n";
+  EXPECT_EQ(length(job + "A=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) )"), "4");
+  EXPECT_EQ(length(job + "N=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\"); A=($N)"), "4");
+  EXPECT_EQ(length(job + "A=($(scontrol show hostnames $OTHER))"), "?");
+  EXPECT_EQ(length("A=($(scontrol show hostnames $SLURM_JOB_NODELIST))"), "?");
+}
+
+TEST(ShellScript, CommandsOfTheShellSetVariables) {
+  EXPECT_THAT(words_of("A=2; read -r A B <<< \"4 2 1\"; run $A $B"),
+              ElementsAre("run", "4", "2", "1"));
+  EXPECT_THAT(words_of("set -e; set -- 4 'x y'; run $1 \"$2\" $#; shift; run \"$1\" ${#} ${2:-no}"),
+              ElementsAre("run", "4", "x y", "2", "run", "x y", "1", "no"));
+  EXPECT_THAT(words_of("set -o pipefail -u; run $#"), ElementsAre("run", "0"));
+  EXPECT_THAT(words_of("A=(1 2 4); A[1]=8; A[3]=9; A[0]+=5; run ${A[@]}"),
+              ElementsAre("run", "15", "8", "4", "9"));
+  for (const std::string command :
+       {"read -r A", "echo 4 | read A; read A < f", "read A <<< $(f)", "IFS=, read A <<< 1,2",
+        "mapfile -t A < f", "readarray A < f", "printf -v A '%d' 4", "A[x]=4", "A=([1]=2)",
+        "declare -A A=([a]=1)", "set -- 1; getopts x A", "[ $(f) ] && read A <<< 4",
+        "[ $(f) ] && unset A"}) {
+    const ShellScript script = read_shell_script("A=1\n" + command + "\nrun $A", "train.sh");
+    EXPECT_NE(script.variables.unknown_in(script.commands.back().words.at(1).text), nullptr)
+        << command;
+  }
+}
+
+TEST(ShellScript, WhatMayBeAddedToAListLeavesTheRest) {
+  for (const std::string add : {"A+=(--x)", "A=(\"${A[@]}\" --x)"}) {
+    const ShellScript script = read_shell_script(
+        "A=(--a 1)\nif [ $(f) ]; then " + add + "; fi\nrun ${A[@]} b", "train.sh");
+    const std::vector<ShellWord>& words = script.commands.at(0).words;
+    ASSERT_EQ(words.size(), 5U) << add;
+    EXPECT_EQ(words[2].text, "1");
+    const ShellUnknown* const unknown = script.variables.unknown_in(words[3].text);
+    ASSERT_NE(unknown, nullptr);
+    EXPECT_TRUE(unknown->addition && unknown->what == "$A" && unknown->line == 2);
+  }
+  for (const std::string add : {"A=\"$A --x\"", "A+=\" --x\"", "A=\"${A} --x\""}) {
+    const ShellScript script =
+        read_shell_script("A='--a 1'; [ $(f) ] && " + add + "; A+=\" --b\"; run $A", "train.sh");
+    const std::vector<ShellWord>& words = script.commands.at(0).words;
+    ASSERT_EQ(words.size(), 5U) << add;
+    EXPECT_EQ(words[2].text, "1");
+    EXPECT_EQ(words[4].text, "--b");
+  }
+}
+
+TEST(ShellScript, TellsOfTheFirstProgramThatIsLeftOut) {
+  const auto left_out = [](std::string_view text) {
+    const ShellLeftOut found = read_shell_script(text, "train.sh").left_out;
+    return fmt::format("{} {}", found.line, found.why);
+  };
+  EXPECT_EQ(left_out("if [ $(f) = 1 ]; then\npython a.py\nfi"),
+            "2 whether it runs cannot be decided");
+  EXPECT_EQ(left_out("while true; do\npython a.py\ndone"), "2 it stands in a loop");
+  EXPECT_EQ(left_out("f() {\npython a.py\n}"), "2 nothing here calls the function around it");
+  EXPECT_EQ(left_out("f() {\npython a.py\n}; f"), "0 ");
+  EXPECT_EQ(left_out("if false; then python a.py; fi"), "1 the branch around it is not taken");
 }
 
 TEST(ShellScript, ASubshellKeepsItsVariables) {
@@ -204,6 +359,40 @@ TEST(ShellScript, SlurmLinesSetItsVariables) {
               ElementsAre("run", "4", "32"));
   EXPECT_THAT(words_of("#SBATCH -N4 -n 16\nrun $SLURM_NNODES $SLURM_NTASKS"),
               ElementsAre("run", "4", "16"));
+  EXPECT_THAT(words_of("#SBATCH --nodes=2\n# more\n\n#SBATCH --nodes=4\nrun $SLURM_NNODES\n"
+                       "#SBATCH --nodes=8"),
+              ElementsAre("run", "4"));
+  for (const std::string gres : {"gpu:8,nvme:1", "nvme:1,gpu:a100:8", "gres/gpu:8(S:0-1)"}) {
+    EXPECT_THAT(words_of("#SBATCH --gres=" + gres + "\nrun $SLURM_GPUS_ON_NODE"),
+                ElementsAre("run", "8"))
+        << gres;
+  }
+  EXPECT_THAT(words_of("#SBATCH --gres=nvme:1\nrun ${SLURM_GPUS_ON_NODE:-none}"),
+              ElementsAre("run", "none"));
+}
+
+TEST(ShellScript, ABatchScriptRunsInAJob) {
+  const std::string job = "#SBATCH --job-name=x\n";
+  EXPECT_THAT(words_of(job + "if [ -n \"${SLURM_JOB_ID:-}\" ]; then run job; else run shell; fi"),
+              ElementsAre("run", "job"));
+  EXPECT_THAT(words_of(job + "[[ -z $SLURM_JOBID ]] || run job"), ElementsAre("run", "job"));
+  EXPECT_THAT(words_of(job + "[ x$SLURM_JOB_ID = x ] || run ${SLURM_JOB_ID:+job}"),
+              ElementsAre("run", "job"));
+  EXPECT_THAT(words_of("[ -z \"$SLURM_JOB_ID\" ] && run shell"), ElementsAre("run", "shell"));
+  const ShellScript script = read_shell_script(job + "run ${SLURM_NNODES:-1}", "train.sh");
+  EXPECT_NE(script.variables.unknown_in(script.commands.at(0).words.at(1).text), nullptr);
+}
+
+TEST(ShellScript, CommandsInsideDollarBrackets) {
+  EXPECT_THAT(words_of("A=$(cat <<EOF\ndon't )\nEOF\n)\nrun"), ElementsAre("run"));
+  EXPECT_THAT(words_of("A=\"$(cat <<-'END' # it's\n\t(\n\tEND\n)\"\nrun $((1 << 3))"),
+              ElementsAre("run", "8"));
+  EXPECT_THAT(words_of("A=$(tr a b <<< 'x'); run"), ElementsAre("run"));
+}
+
+TEST(ShellScript, ArithmeticChangesVariablesInsideOfWords) {
+  EXPECT_THAT(words_of("A=2; run $((A++)) $A $((++A)) $((A += 3)) $((B--)) $B"),
+              ElementsAre("run", "2", "3", "4", "7", "0", "-1"));
 }
 
 TEST(ShellScript, ErrorsNameTheLine) {
@@ -225,10 +414,27 @@ TEST(ShellScript, ErrorsNameTheLine) {
 }
 
 TEST(ShellTest, MatchesPatterns) {
-  EXPECT_TRUE(shell_matches("llama3-8b", "llama*8?"));
-  EXPECT_TRUE(shell_matches("", "*"));
-  EXPECT_FALSE(shell_matches("abc", "ab"));
-  EXPECT_FALSE(shell_matches("ab", "a?c"));
+  EXPECT_EQ(shell_matches("llama3-8b", "llama*8?"), true);
+  EXPECT_EQ(shell_matches("", "*"), true);
+  EXPECT_EQ(shell_matches("abc", "ab"), false);
+  EXPECT_EQ(shell_matches("ab", "a?c"), false);
+  EXPECT_EQ(shell_matches("7b", "[0-9]b"), true);
+  EXPECT_EQ(shell_matches("xb", "[0-9]b"), false);
+  EXPECT_EQ(shell_matches("yes", "[Yy]*"), true);
+  EXPECT_EQ(shell_matches("x-]", "[!0-9][-a][]]"), true);
+  EXPECT_EQ(shell_matches("8x", "[[:digit:]][[:alpha:]_]"), true);
+  EXPECT_EQ(shell_matches("[b", "[b"), true);
+  EXPECT_EQ(shell_matches("a", "@(a|b)"), std::nullopt);
+  EXPECT_EQ(shell_matches("a", "[[:graph:]]"), std::nullopt);
+}
+
+TEST(ShellTest, PatternsAreOfLongTestsAndCases) {
+  EXPECT_THAT(words_of("[ 7b = [0-9]b ] || run no; [[ 7b = [0-9]b ]] && run yes"),
+              ElementsAre("run", "no", "run", "yes"));
+  EXPECT_THAT(words_of("case 7b in [0-9]b) run a;; *) run b;; esac"), ElementsAre("run", "a"));
+  const ShellScript script =
+      read_shell_script("A=1; case 7b in @(7b|8b)) A=2;; *) A=3;; esac; run $A", "train.sh");
+  EXPECT_NE(script.variables.unknown_in(script.commands.at(0).words.at(1).text), nullptr);
 }
 
 }  // namespace
