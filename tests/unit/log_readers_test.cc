@@ -389,6 +389,15 @@ TEST(LogReaders, NdtimelineAndExecutionTraces) {
   EXPECT_EQ(trace.ops[1].op, CommType::kReduceScatter);
   EXPECT_EQ(trace.groups.at(static_cast<std::size_t>(trace.ops[1].group)).substr(0, 8), "dp stage");
   EXPECT_EQ(trace.steps.size(), 1U);
+  EXPECT_LT(trace.ops[1].waited_s, 0);  // not told
+  const PhysicalLog peers = read_log(
+      "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc,alone\n"
+      "0,0,0,1,forward-compute,0,1,0,0,0,0,-1\n"
+      "0,0,0,1,forward-tp-comm,1,0.75,0,0,0,0,0.5\n",
+      "x.csv");
+  ASSERT_EQ(peers.ops.size(), 2U);
+  EXPECT_LT(peers.ops[0].waited_s, 0);
+  EXPECT_DOUBLE_EQ(peers.ops[1].waited_s, 0.25);
   const PhysicalLog stages = corpus("ndtimeline/stages.csv");
   ASSERT_EQ(stages.ops.size(), 10U);
   EXPECT_EQ(stages.ops[2].kind, OpKind::kCommunication);  // forward-tp-comm
