@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using UnsignedWide = unsigned __int128;
 
 std::uint64_t split_mix(std::uint64_t& state) {
   state += 0x9E3779B97F4A7C15U;
@@ -51,11 +51,11 @@ double Rng::uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
 std::uint64_t Rng::below(std::uint64_t n) {
   LOCKSTEP_CHECK(n > 0, "Rng::below needs a positive bound");
-  Wide product = static_cast<Wide>(next()) * n;
+  UnsignedWide product = static_cast<UnsignedWide>(next()) * n;
   if (static_cast<std::uint64_t>(product) < n) {
     const std::uint64_t threshold = (0 - n) % n;
     while (static_cast<std::uint64_t>(product) < threshold) {
-      product = static_cast<Wide>(next()) * n;
+      product = static_cast<UnsignedWide>(next()) * n;
     }
   }
   return static_cast<std::uint64_t>(product >> 64);
