@@ -139,8 +139,9 @@ class Launcher {
     return product;
   }
 
-  /// The value of a flag ("nnodes", "np"; one letter: exactly "-N").
+  /// The value of a flag ("nnodes", "np"; one letter: exactly "-N"); of several the last.
   Count count(Words words, std::string_view name) const {
+    Count last;
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string& word = words[i].text;
       const std::size_t equals = word.find('=');
@@ -168,9 +169,9 @@ class Launcher {
             .field(field)
             .hint("--gpus N in its place");
       }
-      return found;
+      last = found;
     }
-    return std::nullopt;
+    return last;
   }
 
   const MegatronLauncher& launcher_;

@@ -334,6 +334,9 @@ void ShellReader::active_loop(const std::optional<std::vector<ShellWord>>& round
   const bool leaves = has_word(tokens, "break") || has_word(tokens, "continue");
   if (rounds && (rounds->empty() || !leaves)) {
     for (const ShellWord& word : *rounds) {
+      if (returned_) {
+        break;
+      }
       variables().spend(kRoundCost + tokens.size(), file_, header[0].line);
       variables().values.insert_or_assign(header[1].text, Value{{word}, false});
       cursor_.go_to(body);

@@ -125,6 +125,14 @@ class Expander {
     return one(variables_.mark({unset, printable(raw, 60), line, words}), line);
   }
 
+  /// Part of a list, or its keys: any number of words, quoted too.
+  Expansion unknown_list(std::string_view raw, std::size_t line) {
+    Expansion words = unknown(false, raw, line);
+    words.items.front().loose = true;
+    words.list = true;
+    return words;
+  }
+
   /// How many names $(scontrol show hostnames) of the job's own nodes gives; 0: it is no such
   /// command.
   std::int64_t nodes_listed(std::string_view raw) const {
@@ -258,6 +266,9 @@ class Expander {
     if (rest.empty()) {
       return name.empty() ? unknown(false, raw, line) : plain;
     }
+    if (name.empty() && (rest.ends_with("[@]") || rest.ends_with("[*]"))) {  // ${!A[@]}
+      return unknown_list(raw, line);
+    }
     return edited(name, plain, rest, raw, line, quoted);
   }
 
@@ -268,7 +279,7 @@ class Expander {
     rest.remove_prefix(colon ? 1 : 0);
     const char action = rest.empty() ? '\0' : rest[0];
     if (std::string_view("-=+?").find(action) == std::string_view::npos || action == '\0') {
-      return unknown(false, raw, line);
+      return plain.list ? unknown_list(raw, line) : unknown(false, raw, line);
     }
     const bool missing =
         (plain.items.empty() ? colon || !variables_.values.contains(name)
@@ -313,8 +324,11 @@ class Expander {
     if (*index == "@" || *index == "*") {
       return {found->second.items, true};
     }
-    const std::optional<std::int64_t> number = to_int(expand_one(*index, line));
+    std::optional<std::int64_t> number = to_int(expand_one(*index, line));
     const auto& items = found->second.items;
+    if (number && *number < 0) {  // from the end
+      *number += std::ssize(items);
+    }
     for (const ShellWord& item : items) {  // which element is which is not known then
       if (number != 0 && item.loose && variables_.unknown_in(item.text) != nullptr) {
         return unknown(false, raw, line);

@@ -94,6 +94,9 @@ ShellAnswer ShellReader::call(ShellFunction& function, Tokens words, bool active
     std::ranges::move(expand_word(word.text, word.line, file_, variables()),
                       std::back_inserter(arguments));
   }
+  std::erase_if(arguments, [&](const ShellWord& word) {
+    return word.loose && variables().is_nothing(word.text);
+  });
   variables().set_arguments(arguments);
   ShellReader reader(function.body, file_, script_, functions_, launcher_, depth_);
   reader.why_ = why_;

@@ -228,6 +228,7 @@ TEST(MegatronArgs, GpusComeFromTheLauncher) {
     return launch_of(std::string(launcher) + " pretrain_gpt.py --num-layers 1").processes();
   };
   EXPECT_EQ(gpus("torchrun --nproc_per_node 8 --nnodes 4"), 32);
+  EXPECT_EQ(gpus("torchrun --nproc_per_node 8 --nnodes 1 --nnodes 4"), 32);  // the last
   EXPECT_EQ(gpus("torchrun --nproc-per-node=8"), 8);
   EXPECT_EQ(gpus("deepspeed --num_nodes 2 --num_gpus 8"), 16);
   EXPECT_EQ(gpus("mpirun -np 64 -x A=1 python"), 64);

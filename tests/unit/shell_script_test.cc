@@ -383,6 +383,26 @@ TEST(ShellScript, ABatchScriptRunsInAJob) {
   EXPECT_NE(script.variables.unknown_in(script.commands.at(0).words.at(1).text), nullptr);
 }
 
+// Parts and keys of lists are any number of words, in quotes too: none of them is counted as one.
+TEST(ShellScript, PartsOfListsAreNotOneWord) {
+  const auto loose = [](std::string_view text) {
+    const ShellScript script = read_shell_script(text, "train.sh");
+    return script.commands.back().words.back().loose;
+  };
+  EXPECT_TRUE(loose("A=(a b c)\nrun \"${A[@]:1}\""));
+  EXPECT_TRUE(loose("A=(a b c)\nrun \"${!A[@]}\""));
+  EXPECT_TRUE(loose("f() { run \"${@:2}\"; }\nf 1 2 3"));
+  EXPECT_THAT(words_of("A=(1 2 8)\nrun ${A[-1]} ${A[-3]} ${A[-4]:-none}"),
+              ElementsAre("run", "8", "1", "none"));
+}
+
+TEST(ShellScript, AReturnLeavesItsLoopAndUnsetArgumentsAreNone) {
+  EXPECT_THAT(words_of("f() { for T in 4 8 16; do if [ $T = 8 ]; then return; fi; done; }\n"
+                       "f\nrun $T"),
+              ElementsAre("run", "8"));
+  EXPECT_THAT(words_of("f() { run \"$1\" \"$2\"; }\nf $NONE 8 4"), ElementsAre("run", "8", "4"));
+}
+
 TEST(ShellScript, CommandsInsideDollarBrackets) {
   EXPECT_THAT(words_of("A=$(cat <<EOF\ndon't )\nEOF\n)\nrun"), ElementsAre("run"));
   EXPECT_THAT(words_of("A=\"$(cat <<-'END' # it's\n\t(\n\tEND\n)\"\nrun $((1 << 3))"),
