@@ -135,6 +135,12 @@ std::string coloured(const std::string& text) {
   return out;
 }
 
+namespace {
+int kept_error = STDERR_FILENO;
+}
+
+int unsilenced_error() { return kept_error; }
+
 Silence::Silence(bool on) {
   if (!on) {
     return;
@@ -145,6 +151,7 @@ Silence::Silence(bool on) {
     kept_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     ::dup2(nothing, STDERR_FILENO);
     ::close(nothing);
+    kept_error = kept_ >= 0 ? kept_ : STDERR_FILENO;
   }
 }
 
@@ -153,6 +160,7 @@ Silence::~Silence() {
     std::fflush(stderr);
     ::dup2(kept_, STDERR_FILENO);
     ::close(kept_);
+    kept_error = STDERR_FILENO;
   }
 }
 

@@ -23,6 +23,7 @@ std::string fitted(const std::string& text, std::size_t width);
 std::string coloured(const std::string& text);
 
 /// Until it ends, what is written to standard error is dropped: --quiet. An Error is printed after.
+/// Ranks that a command starts are given what was standard error before: unsilenced_error().
 class Silence {
  public:
   explicit Silence(bool on);
@@ -33,5 +34,6 @@ class Silence {
  private:
   int kept_ = -1;
 };
+int unsilenced_error();  ///< the file descriptor that errors go to
 
 }  // namespace lockstep

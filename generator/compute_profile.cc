@@ -110,12 +110,12 @@ void warn_of_aiob_times(std::string_view text, Warnings& warnings) {
       continue;
     }
     const std::size_t colon = line.find(':', key);
-    const std::string_view told =
-        colon == std::string_view::npos ? "" : trim(line.substr(colon + 1));
-    const std::optional<double> meant = to_double(told);
+    const std::string_view rest = colon == std::string_view::npos ? "" : line.substr(colon + 1);
+    const std::vector<std::string_view> words = split_blanks(rest);
+    const std::optional<double> meant = words.empty() ? std::nullopt : to_double(words[0]);
     const std::optional<double> taken =
         value_after(line.substr(key), line.substr(key, colon + 1 - key));
-    if (colon == std::string_view::npos || !meant || taken != meant) {
+    if (!meant || taken != meant) {
       warnings.add(fmt::format("line {}: AICB takes '{}' as {}", number, printable(line, 60),
                                taken ? fmt::format("{} us", *taken) : "no time"));
     }

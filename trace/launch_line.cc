@@ -74,7 +74,11 @@ bool is_wrapper(std::string_view name) {
   return std::ranges::find(kWrappers, name) != kWrappers.end();
 }
 
-std::string_view name_of_program(std::string_view word) { return word.substr(word.rfind('/') + 1); }
+/// Of a path, with a quote before it where a shell is given the line.
+std::string_view name_of_program(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of("\"'"), word.size()));
+  return word.substr(word.rfind('/') + 1);
+}
 
 /// "h1:8", "[fe80::1]:8": processes take the slots in order, of which a host has one where it tells
 /// none, or the hosts in turn (`by_node`). Where the processes are not told there are as many as
@@ -100,12 +104,22 @@ void take_hosts(const std::vector<std::string_view>& list, bool by_node, LaunchL
   }
 }
 
+/// Whether the word behind it is its value, which may be called as a program: a variable, a folder.
+bool takes_a_name(std::string_view option) {
+  constexpr std::array<std::string_view, 11> kOptions = {"-x",      "--prefix", "-prefix", "-wdir",
+                                                         "--wdir",  "-wd",      "-path",   "--path",
+                                                         "--chdir", "-D",       "--export"};
+  return std::ranges::find(kOptions, option) != kOptions.end();
+}
+
 /// Leaves a launcher's own words, behind `launcher`.
 void end_at_wrapper(std::vector<std::string_view>& words, std::size_t launcher) {
-  const auto begin = words.begin() + static_cast<std::ptrdiff_t>(launcher) + 1;
-  words.erase(std::find_if(begin, words.end(),
-                           [](std::string_view word) { return is_wrapper(name_of_program(word)); }),
-              words.end());
+  for (std::size_t i = launcher + 1; i < words.size(); ++i) {
+    const bool own = words[i].find('=') != std::string_view::npos || takes_a_name(words[i - 1]);
+    if (!own && is_wrapper(name_of_program(words[i]))) {
+      words.resize(i);
+    }
+  }
 }
 
 }  // namespace

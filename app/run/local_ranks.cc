@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "app/terminal.h"
 #include "base/own_program.h"
 
 namespace lockstep {
@@ -24,10 +26,12 @@ pid_t start(const std::string& program, std::vector<std::string> words) {
   }
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
+  const int errors = unsilenced_error();  // a rank that is to be quiet is so by itself
   const pid_t child = ::fork();
   if (child == 0) {
     // However this process ends, no rank goes on without it.
     (void)::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)::dup2(errors, STDERR_FILENO);
     if (::getppid() == parent) {
       (void)::execv(program.c_str(), arguments.data());
     }
@@ -55,8 +59,8 @@ ExitCode wait_for(const std::vector<pid_t>& children) {
       if (child > 0 && WIFEXITED(status)) {
         own = static_cast<ExitCode>(WEXITSTATUS(status));
       } else if (child > 0) {
-        fmt::print(stderr, "lockstep: rank {} was ended by signal {} ({})\n", rank,
-                   WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+        ::dprintf(unsilenced_error(), "lockstep: rank %zu was ended by signal %d (%s)\n", rank,
+                  WTERMSIG(status), ::strsignal(WTERMSIG(status)));
       }
       code = code == ExitCode::kDone ? own : code;
     }

@@ -55,8 +55,8 @@ void add_run_options(CLI::App& app, RunOptionsCli& options) {
       ->check(count(0, kMany))
       ->group("Ranks");
   app.add_option("--timeout", options.timeout_s,
-                 "Seconds to wait for all ranks to come; a run in which nothing ends for so long, "
-                 "the longest computation's time added, fails")
+                 "Seconds to wait for all ranks to come; a run in which nothing ends on a rank "
+                 "for so long, the computations of the busiest rank added, fails")
       ->check(CLI::Range(0.1, 1e5))
       ->capture_default_str()
       ->group("Ranks");

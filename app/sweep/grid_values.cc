@@ -35,6 +35,10 @@ Measure measure_of(const YamlFields& fields, std::string_view key) {
     throw fields.error(fmt::format("'{}' is no number", printable(text)), key)
         .expected("a number, perhaps with a unit: 100 or 400Gbps");
   }
+  if (std::abs(*number) >= 0x1p53 && text.find_first_not_of("+-0123456789") >= digits) {
+    throw fields.error(fmt::format("'{}' has more digits than a range keeps", printable(text)), key)
+        .expected("whole numbers below 2^53, or a list of values");
+  }
   return {*number, text.substr(digits)};
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "profiler/run/watchdog.h"
 
 namespace lockstep {
@@ -28,7 +29,7 @@ class Runner {
       : plan_(plan),
         transport_(transport),
         bootstrap_(bootstrap),
-        patience_s_(patience_s + longest_computation(plan)),
+        patience_s_(patience_s),
         watchdog_(patience_s_, [&transport] { transport.stop(); }) {
     for (std::size_t i = 0; i < plan.items.size(); ++i) {
       texts_.push_back(fmt::format("item {} of {}, {} ({})", i + 1, plan.items.size(),
@@ -50,14 +51,6 @@ class Runner {
   }
 
  private:
-  static double longest_computation(const RunPlan& plan) {
-    double longest = 0;
-    for (const RunItem& item : plan.items) {
-      longest = std::max(longest, item.compute.idle.seconds());
-    }
-    return longest;
-  }
-
   void join();
   void run_batch(std::size_t first, std::size_t end);
   void start(std::size_t item, std::size_t first);
@@ -201,11 +194,26 @@ RunLog Runner::run(const RunLimits& limits) {
   return log;
 }
 
+/// The computations of the rank that has most of them, in seconds: the others may have nothing else
+/// to do than to wait for it. Collective.
+double most_computing(const RunPlan& plan, Bootstrap& bootstrap) {
+  Time own;
+  for (const RunItem& item : plan.items) {
+    own += item.compute.idle;
+  }
+  std::int64_t most = own.count_ps();
+  for (const std::string& other : bootstrap.gather(std::to_string(most))) {
+    most = std::max(most, to_int(other).value_or(0));
+  }
+  return Time::ps(to_int(bootstrap.share(std::to_string(most))).value_or(0)).seconds();
+}
+
 }  // namespace
 
 RunLog execute(const RunPlan& plan, Transport& transport, Bootstrap& bootstrap,
                const RunLimits& limits) {
-  Runner runner(plan, transport, bootstrap, limits.patience_s);
+  const double computing_s = most_computing(plan, bootstrap);
+  Runner runner(plan, transport, bootstrap, limits.patience_s + computing_s);
   bootstrap.on_failure([&](const std::string&) { transport.stop(); });
   struct Forget {
     Bootstrap& bootstrap;

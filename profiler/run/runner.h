@@ -11,7 +11,7 @@ namespace lockstep {
 
 struct RunLimits {
   std::int64_t iterations = 1, warmups = 0;  ///< warm-ups are not logged
-  /// Seconds in which something must end, beside those of the plan's longest computation.
+  /// Seconds in which something must end on a rank, beside all computations of the busiest one.
   double patience_s = 120;
 };
 

@@ -29,6 +29,9 @@ lockstep_cli_test(cli_run_local_ranks ARGS run --workload tests/data/run/four-gp
 # Pipeline and ring messages of both directions at once; and a plan whose ranks wait for each other.
 lockstep_cli_test(cli_run_pipeline ARGS run --workload workloads/samples/pipeline-4gpu-tp2-pp2.json --transport control --local-ranks 4 --timeout 60 --master 127.0.0.1:29433 OUT "CommType.isend +CommGroup.pair 8.0 MB +3.00")
 lockstep_cli_test(cli_run_waits_for_ever ARGS run --workload tests/data/run/both-send-first.json --transport control --local-ranks 2 --master 127.0.0.1:29434 EXIT 1 ERR "the ranks wait for each other for ever: rank 0 is at item 1 of 3, send 4 KiB to rank 1 .out.; rank 1 is at item 1 of 3, send 4 KiB to rank 0")
+lockstep_cli_test(cli_run_waits_quietly ARGS run --workload tests/data/run/both-send-first.json --transport control --local-ranks 2 --master 127.0.0.1:29432 -q EXIT 1 ERR "the ranks wait for each other for ever")
+# Rank 1 has nothing to do for 0.8 s but to wait for rank 0.
+lockstep_cli_test(cli_run_busy_rank ARGS run --workload tests/data/run/busy-rank.json --transport control --local-ranks 2 --master 127.0.0.1:29431 --timeout 0.3 OUT "allreduce|all_reduce")
 lockstep_cli_test(cli_run_csv_pipeline ARGS run --workload tests/data/run/neighbours.csv --pp 3 --transport control --local-ranks 3 --master 127.0.0.1:29435 OUT "CommType.isend +CommGroup.pp_group" "Detailed info for AICB iteration time")
 lockstep_cli_test(cli_run_csv_round_the_end ARGS run --workload tests/data/run/message-round-the-end.csv --world 4 --pp 4 --dry-run EXIT 2 ERR "message-round-the-end.csv:2: additional: no row is the send_next of this recv_prev" "what one rank of the first stage does")
 lockstep_cli_test(cli_run_csv_log ARGS run --workload tests/data/run/log.csv --dry-run EXIT 2 ERR "log.csv:2: algbw: '0.0'" "the log of a run")

@@ -157,9 +157,10 @@ TEST(Collective, GroupsShareNics) {
 }
 
 TEST(Collective, TpThatDoesNotFillServersSpansThem) {
-  // TP 12: 8 on one server, 4 on the next: B x = 80; 8 GB / 80 * 2 * 11/12 = 183.33 ms.
+  // TP 12: 8 on one server, 4 with 4 NICs on the next, whose others are of the next group: B x =
+  // 40; 8 GB / 40 * 2 * 11/12 = 366.67 ms.
   EXPECT_EQ(ours(CommType::kAllReduce, GroupKind::kTp, 12, 8'000'000'000, {24, 12}),
-            Time::ps(183'333'333'333));
+            Time::ps(366'666'666'667));
 }
 
 TEST(Collective, LargerThanTheTableIsAsEfficientAsItsLastRow) {
@@ -200,7 +201,7 @@ TEST(PlacementOf, CountsServersOfItsMembers) {
   };
   EXPECT_EQ(of({0, 6}), (std::array{1.0, 2.0, 4.0, 2.0}));
   EXPECT_EQ(of({0, 1, 8, 9}), (std::array{2.0, 2.0, 1.0, 2.0}));
-  EXPECT_EQ(of({17, 3, 16, 9}), (std::array{3.0, 2.0, 1.0, 1.0}));
+  EXPECT_EQ(of({17, 3, 16, 9}), (std::array{3.0, 2.0, 0.5, 1.0}));
   EXPECT_EQ(of({5}), (std::array{1.0, 1.0, 4.0, 1.0}));
 }
 
@@ -217,6 +218,8 @@ TEST(CollectiveTime, ServersThatAreNotFull) {
   };
   EXPECT_EQ(time(CommType::kAllToAll, 12'000'000'000), Time::us(160'000));
   EXPECT_EQ(time(CommType::kSendRecv, 5'000'000'000), Time::us(100'000));
+  // A ring goes through the four NICs of the second server: 1.2e9 2 11/12 / 200e9 = 11 ms.
+  EXPECT_EQ(time(CommType::kAllReduce, 1'200'000'000), Time::us(11'000));
   options.nic = Bandwidth::bytes_per_second(25e9);  // by --nic: of as many
   EXPECT_EQ(time(CommType::kSendRecv, 5'000'000'000), Time::us(200'000));
 }

@@ -77,7 +77,8 @@ TEST(ComputeProfile, TimesThatAreNotTakenAsTheyStandAreWarnedOf) {
     }
     return texts;
   };
-  EXPECT_TRUE(warned("a:\n    time_gpu_avg: 12.5\n    time_gpu_min: 3\r\n").empty());
+  EXPECT_TRUE(
+      warned("a:\n    time_gpu_avg: 12.5\n    time_gpu_min: 3\r\n time_gpu_max: 4 us\n").empty());
   EXPECT_EQ(warned("a:\n time_gpu_avg: -5.0\n"),
             std::vector<std::string>{"line 2: AICB takes 'time_gpu_avg: -5.0' as no time"});
   EXPECT_EQ(warned("a:\n time_gpu_avg: 1.5e+06\n"),

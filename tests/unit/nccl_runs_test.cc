@@ -116,6 +116,9 @@ TEST(NcclRuns, LaunchLines) {
   EXPECT_EQ(told("mpirun -np 16 -H a:8,b:8 numactl -N 1 ./x_perf"), std::pair(16, 2));
   EXPECT_EQ(told("srun -n16 --ntasks-per-node=8 numactl -N 1 -m 1 ./x_perf"), std::pair(16, 2));
   EXPECT_EQ(told("mpirun -np 16 /opt/bin/singularity exec -H /h x.sif ./x_perf"), std::pair(16, 0));
+  EXPECT_EQ(told("mpirun -x SHELL=/bin/bash -np 16 -N 8 ./x_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("mpirun --prefix /opt/sh -x env -np 16 -N 8 ./x_perf"), std::pair(16, 2));
+  EXPECT_EQ(told("bash -c \"mpirun -np 16 -N 8 ./x_perf"), std::pair(16, 2));
   EXPECT_EQ(launch_line("srun --ntasks-per-node=8 ./all_reduce_perf").processes_per_server, 8);
 }
 

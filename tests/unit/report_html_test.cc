@@ -18,6 +18,18 @@
 namespace lockstep::report_html_test {
 namespace {
 
+/// Draws by ECharts, which ./setup fetches, and which a build may be without.
+class Drawn : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (echarts_text().empty()) {
+      GTEST_SKIP() << "built without ECharts";
+    }
+  }
+};
+using Page = Drawn;
+using Figure = Drawn;
+
 Json link(const std::string& from, const std::string& to, double utilisation) {
   return {{"from", from}, {"to", to}, {"utilisation", utilisation}, {"carried_bytes", 10}};
 }
@@ -182,20 +194,14 @@ TEST(ReportDocument, IsOfThisVersion) {
 }
 
 // No '<' of the data is in the page, so that no name can end the script element it stands in.
-TEST(Page, NamesAreDataNotMarkup) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Page, NamesAreDataNotMarkup) {
   const std::string page = html_page({step("</script><script>alert(1)</script>")});
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("\\u003c/script>\\u003cscript>alert(1)"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
 }
 
-TEST(Figure, IsTheSameTextEachTimeAndEscapesNames) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Figure, IsTheSameTextEachTimeAndEscapesNames) {
   const std::vector<ReportDocument> documents = {step("a<b>&\"c\"\x01")};
   const std::string svg = figure_svg(documents, "layers");
   EXPECT_EQ(svg, figure_svg(documents, "layers"));
@@ -242,19 +248,13 @@ ReportDocument two_jobs(const std::string& stream) {
 }
 
 // Also where another job has more stages than it.
-TEST(Figure, MemoryOverTimeIsTheFirstJobs) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Figure, MemoryOverTimeIsTheFirstJobs) {
   const std::string svg = figure_svg({two_jobs("compute")}, "memory-over-time");
   EXPECT_NE(svg.find("job 1, stage 0"), std::string::npos);
   EXPECT_EQ(svg.find("job 2"), std::string::npos);
 }
 
-TEST(Figure, HoldsNothingThatXmlForbids) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Figure, HoldsNothingThatXmlForbids) {
   const std::string svg = figure_svg({two_jobs("q\x07r\xEF\xBF\xBFs")}, "timeline");
   EXPECT_NE(svg.find("q r s"), std::string::npos);
   EXPECT_TRUE(std::ranges::none_of(svg, [](char c) {
@@ -262,10 +262,7 @@ TEST(Figure, HoldsNothingThatXmlForbids) {
   }));
 }
 
-TEST(Figure, PartsOfAStepHaveColoursOfTheirOwn) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Figure, PartsOfAStepHaveColoursOfTheirOwn) {
   ReportDocument document = step("x");
   const std::vector<std::string> groups = {"tp", "cp", "ep", "pp", "dp", "dp_ep", "world"};
   for (const std::string& group : groups) {
@@ -313,10 +310,7 @@ std::array<double, 2> edges_of_band(double p90_error) {
 
 // An error is a share of what was measured: predictions off by half lie between 0.5 and 1.5 times
 // it, by 1 or more down to nothing. Two decades are as high as the picture.
-TEST(Figure, BandsOfErrorsReachBelowAsFarAsAbove) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Figure, BandsOfErrorsReachBelowAsFarAsAbove) {
   const auto [above, below] = edges_of_band(0.5);
   EXPECT_GT(above, 30);
   EXPECT_NEAR(below / above, std::log(0.5) / std::log(1.5), 0.01);
@@ -351,20 +345,14 @@ std::string line_of_sweep(const std::vector<double>& times) {
 }
 
 // The median of 1 and 3 is 2, as of 1, 2 and 3, and is not 1.
-TEST(Figure, ASweepsLineJoinsMedians) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Figure, ASweepsLineJoinsMedians) {
   const std::string line = line_of_sweep({1, 3});
   EXPECT_NE(line, "");
   EXPECT_EQ(line, line_of_sweep({1, 2, 3}));
   EXPECT_NE(line, line_of_sweep({1, 1, 3}));
 }
 
-TEST(Figure, SaysWhichThereAre) {
-  if (echarts_text().empty()) {
-    GTEST_SKIP() << "built without ECharts";
-  }
+TEST_F(Figure, SaysWhichThereAre) {
   try {
     figure_svg({step("x")}, "timeline");
     FAIL();

@@ -51,6 +51,10 @@ TEST(Grid, LongNumbersKeepTheirDigits) {
               ElementsAre("1099511627776", "2199023255552", "3298534883328", "4398046511104"));
   EXPECT_THAT(values_of("{from: 9007199254740989, to: 9007199254740991, step: 2}"),
               ElementsAre("9007199254740989", "9007199254740991"));
+  EXPECT_THAT(
+      problem_with(
+          "command: simulate\naxes:\n  - seed: {from: 1, to: 9007199254740993, steps: 3}\n"),
+      ::testing::HasSubstr("'9007199254740993' has more digits than a range keeps"));
   EXPECT_THAT(values_of("{from: 1000000000000.5, to: 1000000000002, step: 1}"),
               ElementsAre("1000000000000.5", "1000000000001.5"));
   EXPECT_THAT(values_of("{from: 1e12, to: 1e14, steps: 3, scale: log}"),

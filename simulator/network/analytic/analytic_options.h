@@ -48,10 +48,12 @@ struct AnalyticOptions {
   Bandwidth nvlink_rate() const { return nvlink.value_or(nvlink_bandwidth(gpu)); }
   Bandwidth pair_rate() const { return pair.value_or(nvlink_rate()); }
   Bandwidth nic_rate() const { return nic.value_or(nic_bandwidth(nic_type)); }
+  double gpu_nics() const {
+    return nics_per_gpu.value_or(static_cast<double>(nics_per_server) /
+                                 static_cast<double>(gpus_per_server));
+  }
   Bandwidth gpu_nic_rate() const {
-    return Bandwidth::bytes_per_second(nic_rate().bytes_per_second() *
-                                       nics_per_gpu.value_or(static_cast<double>(nics_per_server) /
-                                                             static_cast<double>(gpus_per_server)));
+    return Bandwidth::bytes_per_second(nic_rate().bytes_per_second() * gpu_nics());
   }
 };
 

@@ -61,15 +61,13 @@ std::int64_t stride_of(GroupKind group, const GroupDegrees& d) {
   return std::max<std::int64_t>(d.gpus / d.pp, 1);
 }
 
-/// `each` ranks on each of so many servers, `fewest` on one of them; the others of a server have
-/// the rest of its NICs.
+/// `each` ranks on each of so many servers, `fewest` on one of them, through whose NICs as much
+/// goes as through the others'; the rest of a server's NICs are other ranks'.
 GroupPlacement<double> on_servers(std::int64_t servers, std::int64_t each, std::int64_t fewest,
                                   const AnalyticOptions& o) {
-  const auto all = static_cast<double>(o.nics_per_server);
-  return {
-      static_cast<double>(servers), static_cast<double>(each),
-      servers == 1 ? all : all * static_cast<double>(each) / static_cast<double>(o.gpus_per_server),
-      static_cast<double>(fewest)};
+  const auto least = static_cast<double>(fewest);
+  return {static_cast<double>(servers), static_cast<double>(each),
+          servers == 1 ? static_cast<double>(o.nics_per_server) : o.gpu_nics() * least, least};
 }
 
 /// Ranks `stride` apart fill server after server.
