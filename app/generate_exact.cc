@@ -5,11 +5,13 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gunzip.h"
 #include "base/text.h"
 #include "generator/exact/job_flags.h"
 #include "generator/exact/memory_advice.h"
@@ -37,7 +39,7 @@ std::span<const ArgSpec> source_flags() {
        "else that of the model file, else the built-in step"},
       {"with_init", "", ArgKind::kSwitch, "", "the process's init items too, ahead of the step"},
       {"from_megatron_args", "", ArgKind::kText, "",
-       "a Megatron-LM script or argument file; your own flags go before it"},
+       "a Megatron-LM script, argument file or training log; your own flags go before it"},
       {"set", "", ArgKind::kText, "",
        "NAME=VALUE: a variable of that script, set before it begins; may be repeated"},
       {"profile", "", ArgKind::kText, "", "measured times of operators (docs/formats/profile.md)"},
@@ -116,7 +118,7 @@ std::optional<MegatronLaunch> launch_of(const ArgValues& args, const ShellVariab
     return std::nullopt;
   }
   const std::string path = args.text("from_megatron_args");
-  const FileText text(path);
+  const UnpackedText text(path);
   return MegatronLaunch::parse(text.view(), path, variables);
 }
 
@@ -214,10 +216,30 @@ void check_job_words(std::span<const std::string> words) {
 
 namespace {
 
+/// Whether no flag of the user's changes how many parameters a rank of the launch has.
+bool keeps_parameters(const ArgValues& args) {
+  constexpr std::string_view kChanging[] = {"model",
+                                            "model_file",
+                                            "hf_config",
+                                            "tp",
+                                            "pp",
+                                            "vpp",
+                                            "ep",
+                                            "etp",
+                                            "make_vocab_size_divisible_by",
+                                            "gpus",
+                                            "process",
+                                            "first_stage_layers",
+                                            "last_stage_layers"};
+  return model_sizes(args).empty() &&
+         std::ranges::none_of(kChanging, [&](std::string_view flag) { return args.given(flag); });
+}
+
 /// The job of `args`, where `launch` says what they leave open.
 ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& launch) {
   ExactJob exact;
   Warnings warnings;
+  const bool as_launched = keeps_parameters(args);
   if (launch) {
     apply_megatron_job(*launch, args, warnings);
   }
@@ -232,6 +254,9 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   }
   if (launch) {
     take_megatron_batch(args, exact.job);
+    if (as_launched) {
+      exact.logged_parameters = launch->logged_parameters();
+    }
     const Warnings hidden = launch->hidden_words();
     for (const Warnings::Entry& entry : hidden.entries()) {
       warnings.add(entry.text);
@@ -261,6 +286,24 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   return exact;
 }
 
+/// Where the log of the job counts other parameters than its model has: something of it is not
+/// known here.
+void warn_of_parameters(ExactJob& exact) {
+  for (const auto& [stage, logged] : exact.logged_parameters) {
+    if (std::cmp_greater_equal(stage, exact.memory.size()) || stage < 0) {
+      continue;
+    }
+    const ParameterCount& ours = exact.memory[static_cast<std::size_t>(stage)].parameters;
+    if (const std::int64_t count = ours.dense + ours.expert; count != logged) {
+      exact.warnings.push_back(fmt::format(
+          "the log counts {} parameters on a rank of stage {}, the model here has {} ({:+.2f} %)",
+          logged, stage, count,
+          100 * (static_cast<double>(count) / static_cast<double>(logged) - 1)));
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 ExactJob worked_out(ExactJob exact) {
@@ -269,6 +312,7 @@ ExactJob worked_out(ExactJob exact) {
   Job holder = exact.job;
   holder.sharding = exact.held.value_or(holder.sharding);
   exact.memory = memory_by_stage(holder);
+  warn_of_parameters(exact);
   if (const std::string advice = memory_advice(holder, exact.memory); !advice.empty()) {
     exact.warnings.push_back(advice);
   }

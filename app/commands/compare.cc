@@ -39,6 +39,7 @@ const Command kCompareCommand{"compare",
   lockstep compare all_reduce_perf.log --preset dgx-h100
   lockstep compare tests/data/logs/two-tables.txt --fail-over 30% --picture curves.svg
   lockstep compare all_reduce_perf.log --topology Spectrum-X:g=16 --json
+  lockstep compare tests/fuzz/corpus/megatron/train.log --topology Spectrum-X:g=8
   lockstep compare calibrate *.log -o mine.json
   lockstep compare score measurements
   lockstep compare health pairwise/*.log

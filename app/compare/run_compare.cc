@@ -14,6 +14,7 @@
 #include "analysis/compare/errors.h"
 #include "analysis/compare/steps.h"
 #include "app/compare/on_topology.h"
+#include "app/compare/training_logs.h"
 #include "app/flag_value.h"
 #include "app/report_flags.h"
 #include "app/terminal.h"
@@ -78,6 +79,28 @@ std::string predictor(const Flags& flags) {
         .hint("name the --topology, or leave the prediction to the formula");
   }
   return flags.engine;
+}
+
+/// ERRORS: a flag that a training's step does not heed.
+void check_flags_of_training(const Flags& flags) {
+  const ClusterFlags& cluster = flags.cluster;
+  const std::pair<const char*, bool> of_collectives[] = {
+      {"--picture", !flags.picture.empty()},
+      {"--report", !flags.report.report.empty()},
+      {"--figure", !flags.report.figures.empty()},
+      {"--gpus", cluster.gpus > 0},
+      {"--op", !cluster.op.empty()},
+      {"--gpus-per-server", cluster.gpus_per_server > 0},
+      {"--nccl-version", !cluster.nccl_version.empty()},
+      {"--engine formula", flags.engine == "formula"}};
+  for (const auto& [flag, given] : of_collectives) {
+    if (given) {
+      throw Error("the step of a training's log is of its own arguments, on the --topology")
+          .at(flags.logs.front())
+          .field(flag)
+          .hint("lockstep simulate --from-megatron-args LOG takes the flags of a step");
+    }
+  }
 }
 
 /// ERRORS: a flag of predictions, which two runs of a step need none of.
@@ -146,11 +169,17 @@ ExitCode run(const Flags& flags) {
         .field("--picture")
         .expected("a name that ends in .svg or .png");
   }
+  std::vector<PhysicalLog> logs = logs_of(flags.logs);
+  if (are_training_logs(logs)) {
+    check_flags_of_training(flags);
+    print_warnings(warnings_of(logs));
+    return compare_training_logs(logs,
+                                 {flags.cluster.topology, flags.cluster.preset, limit, flags.json});
+  }
   CompareReport report;
   const std::string engine = predictor(flags);
   report.wishes = wishes_of(flags.cluster);
   report.logs = flags.logs;
-  std::vector<PhysicalLog> logs = logs_of(flags.logs);
   compare::take_last_arrivals(logs);
   for (const PhysicalLog& log : logs) {
     for (compare::ComparedRow& row :

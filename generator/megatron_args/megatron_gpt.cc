@@ -126,7 +126,8 @@ class ModelReader {
             .choice("position-embedding-type",
                     {"learned_absolute", "rope", "mrope", "yarn", "relative", "none"})
             .value_or(launch_.has("use-rotary-position-embeddings") ? "rope" : "learned_absolute");
-    const bool learned = kind == "learned_absolute" && !launch_.has("no-position-embedding");
+    const bool learned =
+        (kind == "learned_absolute" || kind == "absolute") && !launch_.has("no-position-embedding");
     if (learned) {
       size("max-position-embeddings", "positions");
     } else {

@@ -52,7 +52,8 @@ constexpr auto kUnmodelled = std::to_array<Unmodelled>({
     {"moe-shared-expert-overlap", "shared experts run after the routed ones"},
     {"delay-wgrad-compute", "weight gradients follow their input's"},
     {"defer-embedding-wgrad-compute", "the head's weight gradient is not put off"},
-    {"num-distributed-optimizer-instances", "the optimizer is cut over all data-parallel ranks"},
+    {"num-distributed-optimizer-instances", "the optimizer is cut over all data-parallel ranks",
+     "1"},
     {"fp8-param-gather", "parameters are gathered in bf16"},
     {"optimizer-cpu-offload", "the optimizer's state stays on the GPU"},
     {"cpu-offloading", "activations stay on the GPU"},
@@ -242,19 +243,26 @@ class JobReader {
     set("context_comm", kind, "cp-comm-type");
   }
 
+  /// --checkpoint-activations, of Megatron-LM until 2022 and Megatron-DeepSpeed, and
+  /// --activations-checkpoint-method, between the two, compute whole layers again.
   void read_recompute() {
     if (args_.given("recompute")) {
-      pass_over({"recompute-activations", "checkpoint-activations", "recompute-granularity",
-                 "recompute-method", "recompute-num-layers", "recompute-modules"});
+      pass_over({"recompute-activations", "checkpoint-activations", "activations-checkpoint-method",
+                 "recompute-granularity", "recompute-method", "recompute-num-layers",
+                 "recompute-modules"});
       return;
     }
-    const bool short_form =
-        launch_.has("recompute-activations") || launch_.has("checkpoint-activations");
+    const std::optional<std::string> old_method =
+        launch_.choice("activations-checkpoint-method", {"uniform", "block"}, "recompute");
+    const bool whole_layers = launch_.has("checkpoint-activations") || old_method.has_value();
+    const bool short_form = launch_.has("recompute-activations");
     const std::string granularity =
         launch_.choice("recompute-granularity", {"full", "selective"}, "recompute")
-            .value_or(short_form ? "selective" : "");
-    const std::string method =
-        launch_.choice("recompute-method", {"uniform", "block"}).value_or("uniform");
+            .value_or(whole_layers ? "full"
+                      : short_form ? "selective"
+                                   : "");
+    const std::string method = launch_.choice("recompute-method", {"uniform", "block"})
+                                   .value_or(old_method.value_or("uniform"));
     const std::int64_t count = launch_.whole("recompute-num-layers", 0).value_or(1);
     const std::string modules = launch_.joined("recompute-modules").value_or("core_attn");
     if (granularity.empty()) {
@@ -297,7 +305,9 @@ class JobReader {
     const bool fsdp = launch_.has("use-megatron-fsdp") || launch_.has("use-custom-fsdp");
     const bool distributed = launch_.has("use-distributed-optimizer");
     if (args_.given("zero") || args_.given("use_distributed_optimizer")) {
-      launch_.pass_over("data-parallel-sharding-strategy");
+      pass_over({"data-parallel-sharding-strategy", "zero-stage"});
+    } else if (const auto deepspeed = deepspeed_stage()) {
+      args_.set_default("zero", std::to_string(*deepspeed));
     } else {
       const std::string strategy =
           launch_
@@ -318,6 +328,21 @@ class JobReader {
     const bool sharded = fsdp || fsdp2;  // always overlapped
     turn_on("no_overlap_gradients", !launch_.has("overlap-grad-reduce") && !sharded);
     turn_on("no_overlap_parameters", !launch_.has("overlap-param-gather") && !sharded);
+  }
+
+  /// Megatron-DeepSpeed's, which its log prints as "1.0" where it is the default.
+  std::optional<std::int64_t> deepspeed_stage() const {
+    const auto stage = launch_.has("deepspeed") ? launch_.number("zero-stage") : std::nullopt;
+    if (!stage) {
+      return std::nullopt;
+    }
+    if (*stage != 0 && *stage != 1 && *stage != 2 && *stage != 3) {
+      throw Error(fmt::format("'{}' is no stage of ZeRO", printable(*launch_.text("zero-stage"))))
+          .at(launch_.file(), launch_.line_of("zero-stage"))
+          .field("--zero-stage")
+          .expected("0, 1, 2 or 3");
+    }
+    return static_cast<std::int64_t>(*stage);
   }
 
   void read_attention() {

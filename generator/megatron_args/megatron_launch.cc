@@ -65,6 +65,12 @@ const ShellCommand* training_command(const std::vector<ShellCommand>& commands) 
 
 MegatronLaunch MegatronLaunch::parse(std::string_view text, const std::string& file,
                                      const ShellVariables& given) {
+  if (is_training_log(text)) {
+    if (!given.values.empty()) {
+      throw Error("a log has no variables").at(file).field("--set").expected("a script beside it");
+    }
+    return of_log(text, file);
+  }
   ShellScript script = read_shell_script(text, file, given);
   MegatronLaunch launch;
   launch.file_ = file;
@@ -280,13 +286,14 @@ std::optional<double> MegatronLaunch::number(std::string_view name) const {
 }
 
 std::optional<std::int64_t> MegatronLaunch::processes() const {
-  return launched_processes(launcher_, file_, variables_);
+  return logged_ ? whole("world-size", 1, "gpus")
+                 : launched_processes(launcher_, file_, variables_);
 }
 
 std::vector<std::string> MegatronLaunch::unread() const {
   std::vector<std::string> names;
   for (const auto& [name, flag] : flags_) {
-    if (seen_.find(name) == seen_.end()) {
+    if (!logged_ && seen_.find(name) == seen_.end()) {
       names.push_back(name);
     }
   }

@@ -64,6 +64,7 @@ RUNS = [
     ["run", "--workload", "tests/data/simulate/tiny.txt", "--world", "8", "--dry-run", "--json"],
     ["run", "--workload", "tests/data/simulate/tiny.txt", "--local-ranks", "8", "--transport", "control", "--json"],
     ["health", "tests/data/logs/two-tables.txt", "--json"],
+    ["compare", "tests/fuzz/corpus/megatron/train.log", "--topology", "Spectrum-X:g=8", "--json"],
     ["calibrate", "tests/data/logs/two-tables.txt",
      "-o", os.path.join(OUT, "preset.json"), "--json"],
     ["score-steps", os.path.join(OUT, "steps"), "--rows", "--json"],

@@ -23,7 +23,7 @@ MOST_CPU = 10 * PATIENCE  # s
 MOST_MEMORY = (1 << 30) * PATIENCE  # bytes, of files of at most 64 MB unpacked
 SKIPPED = 77
 KINDS = ("aicb_comm_log", "bandwidth_table", "byteps", "chakra_et", "collective_csv", "deepspeed_comm", "horovod",
-         "kineto", "mlperf", "nccl_tests", "nccl_tests_json", "ndtimeline", "pytorch_et")
+         "kineto", "megatron", "mlperf", "nccl_tests", "nccl_tests_json", "ndtimeline", "pytorch_et")
 lockstep = sys.argv[1]
 failures, runs, slowest, largest = 0, 0, (0, ""), (0, "")
 

@@ -305,6 +305,38 @@ TEST(LogReaders, MlperfSteps) {
   EXPECT_EQ(table.warnings.total(), 1);
 }
 
+TEST(LogReaders, MegatronIterations) {
+  const PhysicalLog log = corpus("megatron/train.log");
+  EXPECT_EQ(log.format, "megatron");
+  ASSERT_EQ(log.steps.size(), 9U);
+  EXPECT_EQ(log.steps[0].step, 1);
+  EXPECT_DOUBLE_EQ(log.steps[0].time_s, 4.3125);
+  EXPECT_EQ(log.steps[8].step, 9);
+  EXPECT_DOUBLE_EQ(log.steps[8].time_s, 0.1185);
+  EXPECT_THAT(log.groups,
+              ::testing::ElementsAre("start 1, global batch 32", "start 2, global batch 32"));
+  EXPECT_EQ(log.steps[2].run, 0);
+  EXPECT_EQ(log.steps[3].run, 1);                          // the job was started again
+  EXPECT_EQ(log.facts.at("max_allocated_MiB"), "3021.5");  // of two ranks
+  EXPECT_EQ(log.warnings.total(), 1);                      // the last line is cut
+}
+
+TEST(LogReaders, MegatronLinesOfOtherReleases) {
+  const PhysicalLog log = read_log(
+      " iteration       10/  500000 | elapsed time per iteration (ms): 612.5 | learning rate "
+      "1.5E-04 "
+      "| lm loss 1.0E+01 |\n"
+      "iteration 20/infinity | consumed samples: 80 | elapsed time per iteration (ms): 610.0 | "
+      "global "
+      "batch size: 4 |\n",
+      "old.log");
+  ASSERT_EQ(log.steps.size(), 2U);
+  EXPECT_EQ(log.steps[0].step, 10);
+  EXPECT_DOUBLE_EQ(log.steps[0].time_s, 0.6125);
+  EXPECT_EQ(log.groups[static_cast<std::size_t>(log.steps[0].run)], "start 1");
+  EXPECT_EQ(log.groups[static_cast<std::size_t>(log.steps[1].run)], "start 1, global batch 4");
+}
+
 TEST(LogReaders, NcclTestsJson) {
   const PhysicalLog log = corpus("nccl_tests_json/run.json");
   EXPECT_EQ(log.format, "nccl-tests-json");
