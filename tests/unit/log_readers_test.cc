@@ -328,9 +328,12 @@ TEST(LogReaders, MegatronLinesOfOtherReleases) {
       "| lm loss 1.0E+01 |\n"
       "iteration 20/infinity | consumed samples: 80 | elapsed time per iteration (ms): 610.0 | "
       "global "
-      "batch size: 4 |\n",
+      "batch size: 4 |\n"
+      "[INFO ] [--------trainer.py:2560] : iteration 4408/ 5000 | elapsed time per iteration (ms): "
+      "13100.0/13240.9 | global batch size: 128 |\n",
       "old.log");
-  ASSERT_EQ(log.steps.size(), 2U);
+  ASSERT_EQ(log.steps.size(), 3U);
+  EXPECT_DOUBLE_EQ(log.steps[2].time_s, 13.1);
   EXPECT_EQ(log.steps[0].step, 10);
   EXPECT_DOUBLE_EQ(log.steps[0].time_s, 0.6125);
   EXPECT_EQ(log.groups[static_cast<std::size_t>(log.steps[0].run)], "start 1");

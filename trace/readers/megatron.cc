@@ -84,7 +84,9 @@ void read(std::string_view text, PhysicalLog& log) {
     if (iteration < 0 && !elapses) {
       continue;
     }
-    const double milliseconds = to_double(field(line, kElapsed).value_or("")).value_or(-1);
+    const std::string_view elapsed = field(line, kElapsed).value_or("");
+    const double milliseconds =  // AMD's Primus: "13100.0/13240.9", this one's and their mean
+        to_double(trim(elapsed.substr(0, elapsed.find('/')))).value_or(-1);
     if (iteration < 0 || milliseconds < 0) {
       log.warnings.add("lines of iterations without a number or a time");
       continue;
