@@ -87,6 +87,14 @@ struct StepRow {
   double time_s = 0;
 };
 
+/// A part of a step, by the program's own timers: what the slowest rank took.
+struct StepPart {
+  std::int64_t step = 0;
+  std::int32_t run = 0;   ///< as StepRow's
+  std::int32_t name = 0;  ///< index into PhysicalLog::names
+  double time_s = 0;
+};
+
 /// What a log of a real run holds: plain rows, and what its reader passed over.
 struct PhysicalLog {
   std::string file, format;  ///< format: the reader's name
@@ -94,6 +102,7 @@ struct PhysicalLog {
   std::vector<CommRow> comms;
   std::vector<OpRow> ops;
   std::vector<StepRow> steps;
+  std::vector<StepPart> parts;
   std::vector<std::string> names, groups;
   /// Ranks of groups[i], where the log tells (else empty); shorter where it never does.
   std::vector<std::vector<std::int32_t>> members;

@@ -60,12 +60,64 @@ Iterations iterations_of(const PhysicalLog& log) {
   return result;
 }
 
+/// A timer of Megatron-LM's that has a counterpart in a predicted step.
+struct Part {
+  const char* name = "";
+  double measured_s = 0, predicted_s = 0;
+};
+
+/// The median of a timer over the iterations that count.
+double timed(const PhysicalLog& log, std::string_view name) {
+  std::vector<double> times;
+  for (const StepPart& part : log.parts) {
+    if (part.run == log.steps.back().run &&
+        log.names[static_cast<std::size_t>(part.name)] == name) {
+      times.push_back(part.time_s);
+    }
+  }
+  if (times.size() >= kFewest) {
+    times.erase(times.begin());
+  }
+  return times.empty() ? 0 : compare::median(std::move(times));
+}
+
+/// When rank 0 is through with its passes and the reduction of their gradients, so that the
+/// optimizer begins; nothing where its operations are not kept.
+std::optional<Time> passes_end(const StepDetail& detail) {
+  std::optional<Time> first;
+  for (const StepDetail::Event& event : detail.events) {
+    const StepDetail::Track& track = detail.tracks[static_cast<std::size_t>(event.track)];
+    const OpType type = detail.kinds[static_cast<std::size_t>(event.kind)].type;
+    if (detail.classes[static_cast<std::size_t>(track.rank_class)].first == 0 &&
+        (type == OpType::kClip || type == OpType::kOptimizer)) {
+      first = std::min(first.value_or(event.begin), event.begin);
+    }
+  }
+  return first;
+}
+
+/// What training.py times: the passes with the reduction of gradients, and the optimizer with the
+/// gathering of parameters. Nothing where the log has no timers.
+std::vector<Part> parts_of(const PhysicalLog& log, const StepDetail& detail, Time total) {
+  std::vector<Part> parts;
+  if (const std::optional<Time> end = passes_end(detail)) {
+    for (const Part& part : {Part{"forward-backward", 0, end->seconds()},
+                             Part{"optimizer", 0, (total - *end).seconds()}}) {
+      if (const double measured = timed(log, part.name); measured > 0) {
+        parts.push_back({part.name, measured, part.predicted_s});
+      }
+    }
+  }
+  return parts;
+}
+
 /// A log, and the step that is predicted of its job.
 struct Compared {
   const PhysicalLog* log = nullptr;
   Iterations iterations;
   ExactJob job;
   StepResult step;
+  std::vector<Part> parts;
   std::optional<double> most_held;  ///< bytes of the rank that held most, where the log tells
 
   double measured_s() const { return iterations.median_s(); }
@@ -85,9 +137,12 @@ Compared compared(const PhysicalLog& log, const TrainingComparison& comparison) 
   options.topology = comparison.topology;
   options.preset = comparison.preset;
   StepInput input = read_step_input(options);
-  Compared result{&log, iterations_of(log), std::move(*input.job), {}, {}};
+  StepDetail detail;
+  options.detail = log.parts.empty() ? nullptr : &detail;
+  Compared result{&log, iterations_of(log), std::move(*input.job), {}, {}, {}};
   result.step = run_flow(input.workload, *input.topology, options, nullptr);
   label_step(options, result.step);
+  result.parts = parts_of(log, detail, result.step.total);
   std::vector<std::string>& warnings = result.step.warnings;
   warnings.insert(warnings.begin(), input.warnings.begin(), input.warnings.end());
   if (!(result.measured_s() > 0)) {
@@ -123,6 +178,10 @@ std::string text_of(const Compared& c) {
   const double measured = c.measured_s(), predicted = c.predicted_s();
   const auto time = [](double seconds) { return to_text(Time::seconds(seconds)); };
   text += line("step", time(measured), time(predicted), c.error());
+  for (const Part& part : c.parts) {
+    text += line(fmt::format("  {}", part.name).c_str(), time(part.measured_s),
+                 time(part.predicted_s), part.predicted_s / part.measured_s - 1);
+  }
   const auto rate = [&](double seconds) { return fmt::format("{:.0f}", c.tokens() / seconds); };
   text += line("tokens/s", rate(measured), rate(predicted), measured / predicted - 1);
   const auto flops = [&](double seconds) {
@@ -181,6 +240,13 @@ Json json_of(const Compared& c) {
         {"flops_per_gpu", c.flops_per_gpu(predicted)},
         {"memory_bytes", peak_memory(c.job.memory).count()}}},
       {"error", c.error()}};
+  json["parts"] = Json::array();
+  for (const Part& part : c.parts) {
+    json["parts"].push_back({{"name", part.name},
+                             {"measured_s", part.measured_s},
+                             {"predicted_s", part.predicted_s},
+                             {"error", part.predicted_s / part.measured_s - 1}});
+  }
   json["warnings"] = c.step.warnings;
   return json;
 }
