@@ -71,7 +71,7 @@ Fabric::AddLink(uint32_t a, uint32_t b, DataRate rate, Time delay, double damage
         FabricPort port;
         port.from = from;
         port.to = to;
-        port.rate = rate;
+        port.rate = rate.GetBitRate();
         port.delay = delay.GetPicoSeconds();
         port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
         port.ownLoss = damage + lossRate;
