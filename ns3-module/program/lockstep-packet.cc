@@ -94,7 +94,9 @@ main(int argc, char** argv)
     }
     else if (std::strcmp(argument, "--serve") == 0)
     {
-        code = PacketServer(STDIN_FILENO, STDOUT_FILENO).Serve();
+        // Never deleted: to give back piece by piece what goes with the process takes time.
+        static auto* const server = new PacketServer(STDIN_FILENO, STDOUT_FILENO);
+        code = server->Serve();
     }
     else if (std::strcmp(argument, "--help") == 0)
     {
