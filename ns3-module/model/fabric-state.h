@@ -262,17 +262,26 @@ struct FabricState
     FabricEndpoint&
     EndpointOf(uint32_t port, uint32_t trafficClass)
     {
-        uint32_t& place = ports[port].endpoint;
-        if (place == NONE)
+        if (ports[port].endpoint == NONE)
         {
-            place = static_cast<uint32_t>(endpoints.size());
-            endpoints.resize(endpoints.size() + parameters.classes);
-            for (uint32_t i = 0; i < parameters.classes; ++i)
-            {
-                ownEndpoints.push_back(place + i);
-            }
+            AddEndpoint(port);
         }
-        return endpoints[place + trafficClass];
+        return endpoints[ports[port].endpoint + trafficClass];
+    }
+
+    /**
+     * \param port a port that gets its sending side
+     */
+    __attribute__((noinline)) void
+    AddEndpoint(uint32_t port)
+    {
+        const auto place = static_cast<uint32_t>(endpoints.size());
+        ports[port].endpoint = place;
+        endpoints.resize(place + parameters.classes);
+        for (uint32_t i = 0; i < parameters.classes; ++i)
+        {
+            ownEndpoints.push_back(place + i);
+        }
     }
 
     /**
