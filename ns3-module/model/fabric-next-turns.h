@@ -4,7 +4,9 @@
 #ifndef FABRIC_NEXT_TURNS_H
 #define FABRIC_NEXT_TURNS_H
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ns3
@@ -57,25 +59,15 @@ class FabricNextTurns
     void
     Set(uint32_t who, int64_t time)
     {
+        ++m_changes;
         std::size_t place = m_leaves + who;
-        m_tree[place] = {time, who};
-        while (place > 1)
+        Turn first{time, who};
+        m_tree[place] = first;
+        for (; place > 1; place /= 2)
         {
-            const Turn& left = m_tree[place & ~std::size_t{1}];
-            const Turn& right = m_tree[place | 1];
-            place /= 2;
-            m_tree[place] = right.time < left.time ? right : left;
+            first = Earlier(first, place);
+            m_tree[place / 2] = first;
         }
-    }
-
-    /**
-     * \param who a player
-     * \return ps of its next turn
-     */
-    int64_t
-    Get(uint32_t who) const
-    {
-        return m_tree[m_leaves + who].time;
     }
 
     /** \return the next turn; its time is INT64_MAX if nobody has one */
@@ -85,10 +77,47 @@ class FabricNextTurns
         return m_tree[1];
     }
 
+    /**
+     * \param who a player
+     * \return the next turn of the others
+     */
+    Turn
+    FirstBut(uint32_t who) const
+    {
+        Turn first{INT64_MAX, UINT32_MAX};
+        for (std::size_t place = m_leaves + who; place > 1; place /= 2)
+        {
+            first = Earlier(first, place);
+        }
+        return first;
+    }
+
+    /** \return how often a turn was set */
+    uint64_t
+    GetChanges() const
+    {
+        return m_changes;
+    }
+
   private:
+    /**
+     * \param turn the earliest below a place
+     * \param place not the root
+     * \return that, or the one beside the place if it is earlier; of equal ones the left one
+     */
+    Turn
+    Earlier(const Turn& turn, std::size_t place) const
+    {
+        const Turn& beside = m_tree[place ^ 1];
+        const bool goes =
+            static_cast<uint64_t>(beside.time) < static_cast<uint64_t>(turn.time) + (place & 1);
+        return {goes ? beside.time : turn.time, goes ? beside.who : turn.who};
+    }
+
     std::vector<Turn> m_tree; //!< children of i: 2 i and 2 i + 1; leaves last
     std::size_t m_leaves{0};  //!< a power of two
     std::size_t m_count{0};   //!< players
+    uint64_t m_changes{0};    //!< calls of Set()
 };
 
 } // namespace ns3

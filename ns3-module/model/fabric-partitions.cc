@@ -217,7 +217,6 @@ FabricPartitions::RunUntil(int64_t limit)
     while (m_turns.First().time < limit)
     {
         FabricParts& parts = *m_partitions[m_turns.First().who];
-        m_turns.Set(parts.number, INT64_MAX);
         Run(parts, limit, stop);
         Update(parts);
     }
@@ -230,10 +229,17 @@ void
 FabricPartitions::Run(FabricParts& parts, int64_t& limit, bool& stop)
 {
     FabricState& state = parts.state;
+    FabricNextTurns::Turn other = m_turns.FirstBut(parts.number);
+    uint64_t changes = m_turns.GetChanges();
     for (;;)
     {
+        if (m_turns.GetChanges() != changes)
+        {
+            other = m_turns.FirstBut(parts.number);
+            changes = m_turns.GetChanges();
+        }
         const int64_t next = parts.GetNextTime();
-        if (next >= limit || FabricNextTurns::Turn{next, parts.number} > m_turns.First())
+        if (next >= limit || FabricNextTurns::Turn{next, parts.number} > other)
         {
             return;
         }
