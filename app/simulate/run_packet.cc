@@ -9,6 +9,7 @@
 #include "app/flag_value.h"
 #include "app/simulate/run_network.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "simulator/network/checked_network.h"
 #include "simulator/network/packet_engine.h"
 
@@ -67,8 +68,10 @@ std::optional<RecallOptions> recall_options(const SimulateOptions& options,
 
 StepResult run_packet(const Workload& workload, const Topology& topology,
                       const SimulateOptions& options, Timeline* timeline) {
+  constexpr std::size_t kHeap = std::size_t{32} << 20;
   std::vector<std::string> warnings;
   PacketOptions packet = options_of(options, warnings);
+  grow_heap(kHeap);
   StepResult result = run_on_network(
       workload, topology, options, timeline,
       [&]() -> std::unique_ptr<NetworkEngine> {

@@ -39,13 +39,13 @@ void
 FabricBuffers::SetMarks(FabricPort& port) const
 {
     const FabricParameters& p = m_state.parameters;
-    const double gbps = static_cast<double>(port.rate.GetBitRate()) / 1e9;
+    const double gbps = static_cast<double>(port.rate) / 1e9;
     port.kmin = static_cast<int64_t>(p.kminFactor * gbps);
     port.kmax = static_cast<int64_t>(p.kmaxFactor * gbps);
     port.pmax = p.pmax;
     for (const auto& row : m_ecnTable)
     {
-        if (row[0] == static_cast<double>(port.rate.GetBitRate()))
+        if (row[0] == static_cast<double>(port.rate))
         {
             port.kmin = static_cast<int64_t>(row[1]);
             port.kmax = static_cast<int64_t>(row[2]);
@@ -76,7 +76,7 @@ FabricBuffers::DivideNode(FabricNode& node)
     for (const uint32_t leaving : node.ports)
     {
         FabricPort& ingress = m_state.ports[leaving ^ 1];
-        const double perPs = static_cast<double>(ingress.rate.GetBitRate()) / 8e12;
+        const double perPs = static_cast<double>(ingress.rate) / 8e12;
         ingress.headroom = static_cast<int64_t>(3 * static_cast<double>(ingress.delay) * perPs) +
                            static_cast<int64_t>(full) * p.headroomPackets * p.train;
         ingress.reserve = static_cast<int64_t>(p.portReserve);
@@ -228,7 +228,7 @@ FabricBuffers::Release(uint32_t egress, FabricUnit& unit)
             telemetry.hop[telemetry.hops++] = {unit.start,
                                                port.statistics.bytes,
                                                static_cast<uint64_t>(port.queued),
-                                               static_cast<double>(port.rate.GetBitRate()),
+                                               static_cast<double>(port.rate),
                                                egress};
         }
     }

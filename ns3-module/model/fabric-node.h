@@ -7,8 +7,6 @@
 #include "fabric-records.h"
 #include "fabric-unit.h"
 
-#include "ns3/data-rate.h"
-
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -72,8 +70,8 @@ struct FabricPort
     uint64_t arriveKey{0};               //!< key of the pending ARRIVE
     uint64_t pullKey{0};                 //!< reserved for PULL
     uint64_t wakeKey{0};                 //!< key of the pending WAKE
-    std::array<uint32_t, 2> knownSize{}; //!< sizes whose transmission time is known
-    std::array<int64_t, 2> knownTime{};  //!< those times
+    std::array<uint32_t, 3> knownSize{}; //!< sizes whose transmission time is known
+    std::array<int64_t, 3> knownTime{};  //!< those times
     uint8_t paused{0};                   //!< bit by class: told to stop
     uint8_t holding{0};                  //!< bit by class: `to` has sent a pause for this port
     bool arrivePending{false};
@@ -88,7 +86,7 @@ struct FabricPort
     double lossRate{0};             //!< the same and that of a failure
     uint32_t finishing{UINT32_MAX}; //!< message whose last bit leaves at finishTime
     int64_t finishTime{0};          //!< ps
-    DataRate rate;                  //!< bandwidth
+    uint64_t rate{0};               //!< bandwidth, bits per second
     FabricPortStatistics statistics{};
     // Switches with a buffer: the queue here, and what came by this port and is still in `to`.
     int64_t queued{0};        //!< bytes that wait here

@@ -13,7 +13,7 @@ FabricPartitions::FabricPartitions()
     : m_samples(m_tables)
 {
     m_partitions.push_back(std::make_unique<FabricParts>(m_tables, m_samples, 0));
-    m_queued.push_back(INT64_MAX);
+    m_turns.Add();
 }
 
 std::vector<uint32_t>
@@ -72,7 +72,7 @@ FabricPartitions::Divide(bool looking, bool lossy)
             {
                 m_partitions.push_back(
                     std::make_unique<FabricParts>(m_tables, m_samples, m_partitions.size()));
-                m_queued.push_back(INT64_MAX);
+                m_turns.Add();
             }
         }
         const uint32_t partition = m_tables.partitionOf[component[port]];
@@ -182,31 +182,13 @@ FabricPartitions::CatchUp()
 void
 FabricPartitions::Update(const FabricParts& parts)
 {
-    const int64_t next = parts.GetNextTime();
-    if (m_queued[parts.number] != next)
-    {
-        m_queued[parts.number] = next;
-        if (next != INT64_MAX)
-        {
-            m_turns.push({next, parts.number});
-        }
-    }
-}
-
-bool
-FabricPartitions::Clean()
-{
-    while (!m_turns.empty() && m_turns.top().time != m_queued[m_turns.top().what])
-    {
-        m_turns.pop();
-    }
-    return !m_turns.empty();
+    m_turns.Set(parts.number, parts.GetNextTime());
 }
 
 int64_t
-FabricPartitions::GetNextTime()
+FabricPartitions::GetNextTime() const
 {
-    return Clean() ? m_turns.top().time : INT64_MAX;
+    return m_turns.First().time;
 }
 
 int64_t
@@ -232,11 +214,9 @@ FabricPartitions::RunUntil(int64_t limit)
 {
     bool stop = IsStopping(limit);
     m_seen = m_tables.completions.size();
-    while (Clean() && m_turns.top().time < limit)
+    while (m_turns.First().time < limit)
     {
-        FabricParts& parts = *m_partitions[m_turns.top().what];
-        m_turns.pop();
-        m_queued[parts.number] = INT64_MAX;
+        FabricParts& parts = *m_partitions[m_turns.First().who];
         Run(parts, limit, stop);
         Update(parts);
     }
@@ -249,11 +229,17 @@ void
 FabricPartitions::Run(FabricParts& parts, int64_t& limit, bool& stop)
 {
     FabricState& state = parts.state;
+    FabricNextTurns::Turn other = m_turns.FirstBut(parts.number);
+    uint64_t changes = m_turns.GetChanges();
     for (;;)
     {
-        const Turn other = Clean() ? m_turns.top() : Turn{INT64_MAX, UINT32_MAX};
+        if (m_turns.GetChanges() != changes)
+        {
+            other = m_turns.FirstBut(parts.number);
+            changes = m_turns.GetChanges();
+        }
         const int64_t next = parts.GetNextTime();
-        if (next >= limit || Turn{next, parts.number} > other)
+        if (next >= limit || FabricNextTurns::Turn{next, parts.number} > other)
         {
             return;
         }

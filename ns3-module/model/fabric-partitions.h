@@ -4,12 +4,11 @@
 #ifndef FABRIC_PARTITIONS_H
 #define FABRIC_PARTITIONS_H
 
+#include "fabric-next-turns.h"
 #include "fabric-parts.h"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <queue>
 #include <vector>
 
 namespace ns3
@@ -106,7 +105,7 @@ class FabricPartitions
 
     /** \return ps of the earliest event, INT64_MAX if there is none */
     int64_t
-    GetNextTime();
+    GetNextTime() const;
 
     /** \return ps of the present event, after a run the last moment of which all has happened */
     int64_t
@@ -141,27 +140,10 @@ class FabricPartitions
     GetSkippedTime() const;
 
   private:
-    /** When a partition has its next event. */
-    struct Turn
-    {
-        int64_t time;  //!< ps
-        uint32_t what; //!< number of the partition
-
-        /** \return whether it comes after the other */
-        bool
-        operator>(const Turn& other) const
-        {
-            return time != other.time ? time > other.time : what > other.what;
-        }
-    };
-
     std::vector<uint32_t>
     FindComponents() const;
     void
     Merge(FabricParts& into, FabricParts& from);
-    /** Removes turns that no longer hold. \return whether any is left */
-    bool
-    Clean();
     /** Runs a partition until it is another's turn. */
     void
     Run(FabricParts& parts, int64_t& limit, bool& stop);
@@ -171,13 +153,12 @@ class FabricPartitions
     bool
     IsIdle() const;
 
-    FabricTables m_tables;                                                //!< shared
-    FabricSamples m_samples;                                              //!< of all
-    std::vector<std::unique_ptr<FabricParts>> m_partitions;               //!< by number
-    std::priority_queue<Turn, std::vector<Turn>, std::greater<>> m_turns; //!< and stale ones
-    std::vector<int64_t> m_queued; //!< by partition: time of the turn that holds
-    int64_t m_now{0};              //!< ps
-    std::size_t m_seen{0};         //!< completions looked at
+    FabricTables m_tables;                                  //!< shared
+    FabricSamples m_samples;                                //!< of all
+    std::vector<std::unique_ptr<FabricParts>> m_partitions; //!< by number
+    FabricNextTurns m_turns;                                //!< when each has its next event
+    int64_t m_now{0};                                       //!< ps
+    std::size_t m_seen{0};                                  //!< completions looked at
 };
 
 } // namespace ns3

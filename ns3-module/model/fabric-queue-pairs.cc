@@ -42,12 +42,11 @@ FabricQueuePairs::Add(const std::vector<uint32_t>& there,
     pair.thereHops = static_cast<uint32_t>(there.size());
     pair.back = m_state.routes.Allocate(back);
     pair.backHops = static_cast<uint32_t>(back.size());
-    pair.lineRate = static_cast<double>(m_state.ports[pair.port].rate.GetBitRate());
+    pair.lineRate = static_cast<double>(m_state.ports[pair.port].rate);
     pair.bottleneck = pair.lineRate;
     for (const uint32_t port : there)
     {
-        pair.bottleneck =
-            std::min(pair.bottleneck, static_cast<double>(m_state.ports[port].rate.GetBitRate()));
+        pair.bottleneck = std::min(pair.bottleneck, static_cast<double>(m_state.ports[port].rate));
     }
     pair.baseRtt = GetBaseRtt(there);
     pair.ways = 1;
@@ -173,11 +172,8 @@ FabricQueuePairs::GetBaseRtt(const std::vector<uint32_t>& ports) const
     int64_t sum = 0;
     for (const uint32_t number : ports)
     {
-        FabricPort probe;
-        probe.psPerByte = m_state.ports[number].psPerByte;
-        probe.rate = m_state.ports[number].rate;
-        sum += 2 * m_state.ports[number].delay +
-               m_parts.wires.TransmissionTime(probe, m_state.parameters.payload);
+        FabricPort& port = m_state.ports[number];
+        sum += 2 * port.delay + m_parts.wires.TransmissionTime(port, m_state.parameters.payload);
     }
     return sum;
 }

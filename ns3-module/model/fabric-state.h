@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -62,7 +63,39 @@ struct FabricTables
     int64_t slack{0};                  //!< see Fabric::SetStopAtCompletion()
     int64_t nextSample{INT64_MAX};     //!< ps, if there are samples
     Ptr<UniformRandomVariable> random; //!< tie order
-    uint64_t seed{0};                  //!< of marks, losses and jitter
+    int64_t stream{-1};                //!< the first of ns-3's streams of random numbers; -1: any
+    std::optional<uint64_t> seed;      //!< of marks, losses and jitter, once it is asked for
+
+    /**
+     * \param number of a stream, from 0
+     * \return its random numbers; the first stream of a process takes ns-3 10 ms
+     */
+    Ptr<UniformRandomVariable>
+    MakeRandom(int64_t number) const
+    {
+        auto made = CreateObject<UniformRandomVariable>();
+        if (stream >= 0)
+        {
+            made->SetStream(stream + number);
+        }
+        return made;
+    }
+
+    /** \return of marks, losses and jitter */
+    uint64_t
+    GetSeed()
+    {
+        if (!seed)
+        {
+            seed = 0;
+            const Ptr<UniformRandomVariable> chance = MakeRandom(1);
+            for (int half = 0; half < 2; ++half) // the stream's numbers have 32 bits
+            {
+                seed = *seed << 32 | static_cast<uint64_t>(chance->GetValue() * 0x1p32);
+            }
+        }
+        return *seed;
+    }
 
     /** \return when the simulation is to stop after a completion, ps; INT64_MAX: not yet */
     int64_t
@@ -145,7 +178,7 @@ struct FabricState
         constexpr double UNIT = 0x1p-53;
         ++draws;
         const auto number = static_cast<uint64_t>(&port - ports.data());
-        return static_cast<double>(Mix(tables.seed ^ Mix(number << 40 ^ ++port.draws)) >> 11) *
+        return static_cast<double>(Mix(tables.GetSeed() ^ Mix(number << 40 ^ ++port.draws)) >> 11) *
                UNIT;
     }
 
@@ -164,7 +197,7 @@ struct FabricState
             return when;
         }
         FabricJitter& jitter = tables.jitter.at(pair);
-        const uint64_t drawn = Mix(~tables.seed ^ Mix(Mix(jitter.series) ^ jitter.drawn++));
+        const uint64_t drawn = Mix(~tables.GetSeed() ^ Mix(Mix(jitter.series) ^ jitter.drawn++));
         const auto most = static_cast<uint64_t>(parameters.sendJitter.GetPicoSeconds());
         __extension__ using Wide = unsigned __int128;
         const auto late = static_cast<int64_t>(static_cast<Wide>(drawn) * most >> 64);
@@ -229,17 +262,26 @@ struct FabricState
     FabricEndpoint&
     EndpointOf(uint32_t port, uint32_t trafficClass)
     {
-        uint32_t& place = ports[port].endpoint;
-        if (place == NONE)
+        if (ports[port].endpoint == NONE)
         {
-            place = static_cast<uint32_t>(endpoints.size());
-            endpoints.resize(endpoints.size() + parameters.classes);
-            for (uint32_t i = 0; i < parameters.classes; ++i)
-            {
-                ownEndpoints.push_back(place + i);
-            }
+            AddEndpoint(port);
         }
-        return endpoints[place + trafficClass];
+        return endpoints[ports[port].endpoint + trafficClass];
+    }
+
+    /**
+     * \param port a port that gets its sending side
+     */
+    __attribute__((noinline)) void
+    AddEndpoint(uint32_t port)
+    {
+        const auto place = static_cast<uint32_t>(endpoints.size());
+        ports[port].endpoint = place;
+        endpoints.resize(place + parameters.classes);
+        for (uint32_t i = 0; i < parameters.classes; ++i)
+        {
+            ownEndpoints.push_back(place + i);
+        }
     }
 
     /**

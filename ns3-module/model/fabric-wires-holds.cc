@@ -156,8 +156,8 @@ FabricWires::SetRate(uint32_t index, DataRate rate)
     FabricPort& port = m_state.ports[index];
     Settle(index);
     TimeQueue(port);
-    port.rate = rate;
-    port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
+    port.rate = rate.GetBitRate();
+    port.psPerByte = 8e12 / static_cast<double>(port.rate);
     port.knownTime.fill(0);
     if (port.started == port.ring.GetSize())
     {

@@ -25,7 +25,7 @@ FabricWires::TransmissionTime(FabricPort& port, uint32_t bytes) const
         }
     }
     __extension__ using Wide = unsigned __int128;
-    const Wide rate = port.rate.GetBitRate();
+    const Wide rate = port.rate;
     const Wide picoBits = static_cast<Wide>(bytes) * 8 * 1'000'000'000'000U;
     int64_t time = 0;
     if (m_state.parameters.rounding == FABRIC_DOWN_TO_NANOSECOND)
@@ -36,9 +36,11 @@ FabricWires::TransmissionTime(FabricPort& port, uint32_t bytes) const
     {
         time = static_cast<int64_t>((picoBits + rate - 1) / rate);
     }
-    // The first place keeps the full packet; others take turns in the second.
-    const std::size_t place =
-        bytes == m_state.parameters.payload + m_state.parameters.header ? 0 : 1;
+    // The first place keeps the full packet, the last one what base RTTs are of; others take turns
+    // in the second.
+    const uint32_t payload = m_state.parameters.payload;
+    const std::size_t last = bytes == payload ? 2 : 1;
+    const std::size_t place = bytes == payload + m_state.parameters.header ? 0 : last;
     port.knownSize[place] = bytes;
     port.knownTime[place] = time;
     return time;

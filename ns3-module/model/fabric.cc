@@ -17,9 +17,7 @@ namespace ns3
 {
 
 Fabric::Fabric()
-    : m_partitions(std::make_unique<FabricPartitions>()),
-      m_random(CreateObject<UniformRandomVariable>()),
-      m_chance(CreateObject<UniformRandomVariable>())
+    : m_partitions(std::make_unique<FabricPartitions>())
 {
     m_partitions->GetTables().traces = this;
 }
@@ -36,16 +34,13 @@ Fabric::DoDispose()
     control = nullptr;
     m_partitions->GetTables().parameters.control = nullptr;
     m_partitions->GetTables().random = nullptr;
-    m_random = nullptr;
-    m_chance = nullptr;
     Object::DoDispose();
 }
 
 int64_t
 Fabric::AssignStreams(int64_t stream)
 {
-    m_random->SetStream(stream);
-    m_chance->SetStream(stream + 1);
+    m_partitions->GetTables().stream = stream;
     return 2;
 }
 
@@ -71,7 +66,7 @@ Fabric::AddLink(uint32_t a, uint32_t b, DataRate rate, Time delay, double damage
         FabricPort port;
         port.from = from;
         port.to = to;
-        port.rate = rate;
+        port.rate = rate.GetBitRate();
         port.delay = delay.GetPicoSeconds();
         port.psPerByte = 8e12 / static_cast<double>(rate.GetBitRate());
         port.ownLoss = damage + lossRate;
@@ -97,10 +92,13 @@ Fabric::Finish()
     }
     FabricTables& tables = m_partitions->GetTables();
     tables.parameters = *this;
-    tables.random = m_random;
-    for (int half = 0; half < 2; ++half) // the stream's numbers have 32 bits
+    if (tieOrder == FABRIC_RANDOM || tables.stream < 0)
     {
-        tables.seed = tables.seed << 32 | static_cast<uint64_t>(m_chance->GetValue() * 0x1p32);
+        tables.random = tables.MakeRandom(0);
+    }
+    if (tables.stream < 0)
+    {
+        tables.GetSeed(); // ns-3 numbers streams in the order in which they are made
     }
     tables.control = PeekPointer(control);
     tables.needs = control->GetNeeds();

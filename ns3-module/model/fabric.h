@@ -319,8 +319,6 @@ class Fabric
     UpdatePump();
 
     std::unique_ptr<FabricPartitions> m_partitions; //!< state, and what works on it
-    Ptr<UniformRandomVariable> m_random;            //!< tie order
-    Ptr<UniformRandomVariable> m_chance;            //!< seed of marks and losses
     EventId m_pump;                                 //!< under another SimulatorImpl
     bool m_direct{false};                           //!< runs under FabricSimulatorImpl
     bool m_running{false};                          //!< within RunUntil()

@@ -43,9 +43,8 @@ FabricConnections::FabricConnections(const lockstep::Topology& topology,
     : m_topology(topology),
       m_options(options),
       m_map(topology, options),
-      m_spray(options.spray),
       m_fabric(fabric),
-      m_freshPorts(freshPorts)
+      m_oneShot(freshPorts && !options.spray)
 {
     UintegerValue value;
     m_fabric->GetAttribute("Classes", value);
@@ -159,7 +158,7 @@ FabricConnections::FindWays(Map& map, const Endpoints& ends)
     FindWay(map, there, m_there);
     FindWay(map, {destination, source, LISTEN_PORT, ends.sourcePort, ends.channel}, m_back);
     m_lanes.clear();
-    if (m_freshPorts && !m_spray)
+    if (m_oneShot)
     {
         m_lanes.push_back({m_there});
         return;
@@ -259,8 +258,40 @@ FabricConnections::LaneOf(const Endpoints& ends)
     return ways;
 }
 
+uint32_t
+FabricConnections::MakeOneShot(const Connection& connection, uint16_t sourcePort)
+{
+    if (!m_down.empty())
+    {
+        return MakePairs(connection, sourcePort).front();
+    }
+    const lockstep::NodeId source(connection.source);
+    const lockstep::NodeId destination(connection.destination);
+    FindWay(m_map, {source, destination, sourcePort, LISTEN_PORT, connection.channel}, m_there);
+    FindWay(m_map, {destination, source, LISTEN_PORT, sourcePort, connection.channel}, m_back);
+    const uint32_t pair = m_fabric->AddQueuePair(m_there, m_back, true, connection.trafficClass);
+    NoteEndpoints(pair,
+                  {connection.source,
+                   connection.destination,
+                   sourcePort,
+                   connection.channel,
+                   0,
+                   m_there.front()});
+    return pair;
+}
+
 void
-FabricConnections::MakePairs(Connection& connection, uint16_t sourcePort)
+FabricConnections::NoteEndpoints(uint32_t pair, const Endpoints& ends)
+{
+    if (pair >= m_endpoints.size())
+    {
+        m_endpoints.resize(pair + 1);
+    }
+    m_endpoints[pair] = ends;
+}
+
+std::vector<uint32_t>
+FabricConnections::MakePairs(const Connection& connection, uint16_t sourcePort)
 {
     Endpoints ends{connection.source, connection.destination, sourcePort, connection.channel, 0, 0};
     if (!m_down.empty() && !m_whole)
@@ -280,58 +311,60 @@ FabricConnections::MakePairs(Connection& connection, uint16_t sourcePort)
             FindWays(*m_whole, ends); // it waits for links that are down
         }
     }
-    connection.pairs.clear();
+    std::vector<uint32_t> pairs;
     const Way back = m_back;
     for (const std::vector<Way>& lane : lanes)
     {
-        ends.lane = static_cast<uint32_t>(connection.pairs.size());
+        ends.lane = static_cast<uint32_t>(pairs.size());
         ends.port = lane.front().front();
         m_back = back;
         const std::vector<Way>& ways = LaneOf(ends);
-        const uint32_t pair = m_fabric->AddQueuePair(ways.front(),
-                                                     m_back,
-                                                     m_freshPorts && !m_spray,
-                                                     connection.trafficClass);
+        const uint32_t pair =
+            m_fabric->AddQueuePair(ways.front(), m_back, m_oneShot, connection.trafficClass);
         for (std::size_t i = 1; i < ways.size(); ++i)
         {
             m_fabric->AddWay(pair, ways[i]);
         }
-        m_endpoints.resize(std::max<std::size_t>(m_endpoints.size(), pair + 1));
-        m_endpoints[pair] = ends;
-        connection.pairs.push_back(pair);
+        NoteEndpoints(pair, ends);
+        pairs.push_back(pair);
     }
+    return pairs;
 }
 
 const std::vector<FabricConnections::Part>&
 FabricConnections::TakeParts(uint32_t number, int64_t bytes)
 {
     Connection& connection = m_connections.at(number);
-    if (m_freshPorts && !m_spray)
+    m_parts.clear();
+    if (m_oneShot)
     {
         const uint64_t ends = static_cast<uint64_t>(connection.source) << 32 |
                               static_cast<uint32_t>(connection.destination);
         const uint32_t used = m_used[ends]++;
-        MakePairs(connection, static_cast<uint16_t>(FIRST_PORT + used));
-        m_fabric->SetJitterSeries(connection.pairs.front(), number, connection.messages++);
+        const uint32_t pair = MakeOneShot(connection, static_cast<uint16_t>(FIRST_PORT + used));
+        m_fabric->SetJitterSeries(pair, number, connection.messages++);
+        m_parts.push_back({pair, bytes});
+        return m_parts;
     }
-    else if (connection.pairs.empty())
+    m_lanesOf.resize(std::max<std::size_t>(m_lanesOf.size(), number + 1));
+    Lanes& own = m_lanesOf[number];
+    if (own.pairs.empty())
     {
-        MakePairs(connection,
-                  static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
-        for (const uint32_t pair : connection.pairs)
+        own.pairs = MakePairs(
+            connection,
+            static_cast<uint16_t>(FIRST_PORT + static_cast<uint32_t>(connection.channel)));
+        for (const uint32_t pair : own.pairs)
         {
             m_fabric->SetJitterSeries(pair, number, 0);
         }
     }
-    const auto lanes = static_cast<int64_t>(connection.pairs.size());
+    const auto lanes = static_cast<int64_t>(own.pairs.size());
     const int64_t packets = bytes / m_payload + (bytes % m_payload != 0 ? 1 : 0);
     const int64_t count = std::clamp<int64_t>(packets, 1, lanes);
-    m_parts.clear();
     for (int64_t i = 0; i < count; ++i)
     {
-        m_parts.push_back(
-            {connection.pairs[connection.turn], bytes / count + (i < bytes % count ? 1 : 0)});
-        connection.turn = (connection.turn + 1) % static_cast<uint32_t>(lanes);
+        m_parts.push_back({own.pairs[own.turn], bytes / count + (i < bytes % count ? 1 : 0)});
+        own.turn = (own.turn + 1) % static_cast<uint32_t>(lanes);
     }
     return m_parts;
 }
@@ -339,7 +372,7 @@ FabricConnections::TakeParts(uint32_t number, int64_t bytes)
 bool
 FabricConnections::HasLanes(uint32_t connection) const
 {
-    return m_connections.at(connection).pairs.size() > 1;
+    return !m_oneShot && m_lanesOf.at(connection).pairs.size() > 1;
 }
 
 int32_t

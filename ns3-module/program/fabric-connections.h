@@ -121,13 +121,18 @@ class FabricConnections
     /** A connection that has been made. */
     struct Connection
     {
-        int32_t source;                //!< node
-        int32_t destination;           //!< node
-        int32_t channel;               //!< of the collective
-        uint32_t trafficClass;         //!< of its data
-        std::vector<uint32_t> pairs{}; //!< its queue pairs; none until the first message
-        uint32_t turn{0};              //!< which of them is next
-        uint32_t messages{0};          //!< so far, where each has a queue pair of its own
+        int32_t source;        //!< node
+        int32_t destination;   //!< node
+        int32_t channel;       //!< of the collective
+        uint32_t trafficClass; //!< of its data
+        uint32_t messages{0};  //!< so far, where each has a queue pair of its own
+    };
+
+    /** The queue pairs of a connection, where they are not new ones for each message. */
+    struct Lanes
+    {
+        std::vector<uint32_t> pairs; //!< none until the first message
+        uint32_t turn{0};            //!< which of them is next
     };
 
     using Way = std::vector<uint32_t>; //!< its ports
@@ -137,11 +142,25 @@ class FabricConnections
     static constexpr uint16_t LISTEN_PORT = 100;  //!< UDP port of receivers
 
     /**
-     * \param connection a connection, which gets new queue pairs
+     * \param connection a connection
      * \param sourcePort UDP
+     * \return its new queue pairs
      */
+    std::vector<uint32_t>
+    MakePairs(const Connection& connection, uint16_t sourcePort);
+
+    /**
+     * The same where each message has a queue pair and a way of its own, and all links are up.
+     * \param connection a connection
+     * \param sourcePort UDP
+     * \return its new queue pair
+     */
+    uint32_t
+    MakeOneShot(const Connection& connection, uint16_t sourcePort);
+
+    /** Remembers whose a new queue pair is. */
     void
-    MakePairs(Connection& connection, uint16_t sourcePort);
+    NoteEndpoints(uint32_t pair, const Endpoints& ends);
 
     /** Finds ways in the network or in what is left of it. */
     struct Map
@@ -217,12 +236,12 @@ class FabricConnections
     lockstep::Topology m_left;                     //!< without those
     Map m_map;                                     //!< of what is left
     std::optional<Map> m_whole;                    //!< of the network, once links are down
-    bool m_spray;                                  //!< packets take all ways in turn
     ns3::Ptr<ns3::Fabric> m_fabric;                //!< has the queue pairs
-    bool m_freshPorts;                             //!< see constructor
     uint64_t m_classes{1};                         //!< traffic classes
     int64_t m_payload{1};                          //!< bytes of a full packet
+    bool m_oneShot;                                //!< a queue pair and a way a message
     std::vector<Connection> m_connections;         //!< by number
+    std::vector<Lanes> m_lanesOf;                  //!< by connection, unless m_oneShot
     std::unordered_map<uint64_t, uint32_t> m_used; //!< source ports used, by node pair
     std::vector<Endpoints> m_endpoints;            //!< by queue pair
     lockstep::Route m_route;                       //!< reused

@@ -5,6 +5,7 @@
  * process, so it lives in a program of its own, which the rest of Lockstep speaks to from outside.
  */
 
+#include "base/heap.h"
 #include "packet-server.h"
 
 #include "ns3/data-rate.h"
@@ -94,7 +95,10 @@ main(int argc, char** argv)
     }
     else if (std::strcmp(argument, "--serve") == 0)
     {
-        code = PacketServer(STDIN_FILENO, STDOUT_FILENO).Serve();
+        lockstep::grow_heap(std::size_t{64} << 20); // those of a few hundred GPUs fit
+        // Never deleted: to give back piece by piece what goes with the process takes time.
+        static auto* const server = new PacketServer(STDIN_FILENO, STDOUT_FILENO);
+        code = server->Serve();
     }
     else if (std::strcmp(argument, "--help") == 0)
     {

@@ -5,6 +5,7 @@
  */
 
 #include "ns3/boolean.h"
+#include "ns3/fabric-next-turns.h"
 #include "ns3/fabric.h"
 #include "ns3/global-value.h"
 #include "ns3/simulator.h"
@@ -12,10 +13,13 @@
 #include "ns3/test.h"
 #include "ns3/uinteger.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace ns3;
@@ -323,6 +327,76 @@ class PartitionsTestCase : public TestCase
     }
 };
 
+/** Whose turn it is, against a look at all times. */
+class NextTurnsTestCase : public TestCase
+{
+  public:
+    NextTurnsTestCase()
+        : TestCase("Turns come in order of time, and of number where times are equal")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        std::mt19937 random(7);
+        for (const uint32_t players : {1U, 2U, 3U, 7U, 8U, 17U})
+        {
+            FabricNextTurns turns;
+            std::vector<int64_t> times;
+            for (uint32_t player = 0; player < players; ++player)
+            {
+                turns.Add(); // those before keep their turns
+                times.push_back(INT64_MAX);
+                SetOne(turns, times, random() % (player + 1), random());
+                Check(turns, times);
+            }
+            for (int i = 0; i < 200; ++i)
+            {
+                SetOne(turns, times, random() % players, random());
+                Check(turns, times);
+            }
+        }
+    }
+
+    /** One player gets another turn: a few times, so that many are equal, or none. */
+    static void
+    SetOne(FabricNextTurns& turns, std::vector<int64_t>& times, std::size_t who, uint64_t drawn)
+    {
+        times[who] = drawn % 5 == 0 ? INT64_MAX : static_cast<int64_t>(drawn % 5);
+        turns.Set(static_cast<uint32_t>(who), times[who]);
+    }
+
+    /**
+     * \param turns a tournament
+     * \param times of the turns in it
+     */
+    void
+    Check(const FabricNextTurns& turns, std::vector<int64_t> times)
+    {
+        const auto first = std::min_element(times.begin(), times.end());
+        NS_TEST_EXPECT_MSG_EQ(turns.First().time, *first, "the earliest");
+        if (*first != INT64_MAX)
+        {
+            NS_TEST_EXPECT_MSG_EQ(turns.First().who, first - times.begin(), "the first of those");
+        }
+        for (int64_t& own : times)
+        {
+            const int64_t time = std::exchange(own, INT64_MAX);
+            const auto other = std::min_element(times.begin(), times.end());
+            const FabricNextTurns::Turn turn =
+                turns.FirstBut(static_cast<uint32_t>(&own - times.data()));
+            NS_TEST_EXPECT_MSG_EQ(turn.time, *other, "the earliest of the others");
+            if (*other != INT64_MAX)
+            {
+                NS_TEST_EXPECT_MSG_EQ(turn.who, other - times.begin(), "the first of those");
+            }
+            own = time;
+        }
+    }
+};
+
 /** The suite "lockstep-partitions". */
 class PartitionsTestSuite : public TestSuite
 {
@@ -335,6 +409,7 @@ class PartitionsTestSuite : public TestSuite
             Time::SetResolution(Time::PS);
         }
         AddTestCase(new PartitionsTestCase, TestCase::QUICK);
+        AddTestCase(new NextTurnsTestCase, TestCase::QUICK);
     }
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/large_pages.h"
 
 namespace lockstep {
 
@@ -75,9 +76,9 @@ void Schedule::reserve(double slot_count) {
         .hint("use fewer channels or the analytic engine");
   }
   const auto count = static_cast<std::size_t>(slot_count);
-  slots.reserve(count);
-  wait.reserve(count);
-  wait_begin.reserve(count + 1);
+  reserve_large(slots, count);
+  reserve_large(wait, count);
+  reserve_large(wait_begin, count + 1);
 }
 
 std::int32_t Schedule::add(const Slot& slot, std::span<const SlotWait> waits_for) {

@@ -126,6 +126,7 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
 }
 
 void PacketEngine::open() {
+  report_.reset();
   process_.reset();
   process_ =
       std::make_unique<ChildProcess>(std::vector<std::string>{program_path(options_), "--serve"});
@@ -206,6 +207,7 @@ void PacketEngine::start(ConnectionId connection, Bytes bytes, Time when, std::u
 }
 
 void PacketEngine::run(Time limit) {
+  report_.reset();
   message_.clear();
   append(message_,
          packet::RunRequest{limit.count_ps(), static_cast<std::uint32_t>(connects_.size()),
@@ -267,20 +269,25 @@ bool PacketEngine::plan_change(Time when, PortId port, double share, double loss
   if (share < kLeast) {
     return false;
   }
+  report_.reset();
   message_.clear();
   append(message_, packet::ChangeRecord{when.count_ps(), share, loss, port.value, 0});
   call(FrameType::kChange, FrameType::kChanged);
   return true;
 }
 
-PacketEngine::Report PacketEngine::report() const {
+const PacketEngine::Report& PacketEngine::report() const {
+  if (report_ != nullptr) {
+    return *report_;
+  }
   message_.clear();
   const std::string& text = call(FrameType::kReport, FrameType::kReported);
   const Json json = parse_json(text, "lockstep-packet");
   const JsonView view(json, "lockstep-packet");
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const auto count = [&](const char* name) { return view[name].integer(0, kMost); };
-  Report report;
+  auto made = std::make_unique<Report>();
+  Report& report = *made;
   report.statistics = {
       count("events"), count("packets"), count("marks"),  count("drops"),
       count("pauses"), count("storms"),  count("stalls"), Bytes(count("max_queue_bytes"))};
@@ -290,7 +297,8 @@ PacketEngine::Report PacketEngine::report() const {
     report.ports.push_back(
         {Bytes(bytes[port].integer(0, kMost)), Time::ps(busy[port].integer(0, kMost))});
   }
-  return report;
+  report_ = std::move(made);
+  return *report_;
 }
 
 std::vector<PortUse> PacketEngine::port_use() const { return report().ports; }

@@ -47,7 +47,7 @@ class PacketEngine final : public NetworkEngine {
   void open();
   void run(Time limit);
   const std::string& call(packet::FrameType type, packet::FrameType expected) const;
-  Report report() const;
+  const Report& report() const;
 
   const Topology& topology_;
   PacketOptions options_;
@@ -58,7 +58,8 @@ class PacketEngine final : public NetworkEngine {
   std::vector<packet::ConnectRecord> connects_;
   std::vector<packet::StartRecord> starts_;
   std::vector<packet::Completion> completions_;
-  std::size_t next_ = 0;  // of completions_
+  std::size_t next_ = 0;                    // of completions_
+  mutable std::unique_ptr<Report> report_;  // of now, if it was asked for
   Time now_;
   Time reached_;  // all before it has happened
   bool idle_ = true;

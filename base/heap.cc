@@ -1,4 +1,4 @@
-#include "app/whatif/heap.h"
+#include "base/heap.h"
 
 #include <cstdint>
 #include <cstdlib>
