@@ -45,4 +45,7 @@ std::string printable(std::string_view text, std::size_t limit = 80);
 /// control characters. Not cut.
 std::string printable_lines(std::string_view text);
 
+/// The text without escape sequences of terminals (ECMA-48, "ESC [ … letter").
+std::string without_colours(std::string_view text);
+
 }  // namespace lockstep

@@ -11,7 +11,4 @@ namespace lockstep {
 /// line that is only a tag becomes empty.
 void drop_tags(std::string_view& line);
 
-/// The text without escape sequences of terminals (ECMA-48, "ESC [ … letter").
-std::string without_colours(std::string_view text);
-
 }  // namespace lockstep

@@ -13,7 +13,7 @@ struct LogReader {
   std::string_view name;     ///< "nccl-tests"
   std::string_view summary;  ///< one line
   /// Whether a file that begins like this is of this kind. `head` is the first kSniffBytes of the
-  /// text, or all of it.
+  /// text, or all of it where that is shorter or told no reader anything.
   bool (*sniff)(std::string_view head, std::string_view file_name);
   /// Fills in the rows. What it cannot understand it counts in log.warnings; a file of which
   /// nothing can be used is an Error.

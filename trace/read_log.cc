@@ -85,6 +85,16 @@ void check_times(const PhysicalLog& log) {
   }
 }
 
+/// Whose kind of log a text is that begins like this; nullptr: nobody's.
+const LogReader* reader_of(std::string_view head, const std::string& name) {
+  for (const LogReader* reader : log_readers()) {
+    if (reader->sniff(head, name)) {
+      return reader;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 PhysicalLog read_log(std::string_view text, const std::string& file) {
@@ -108,23 +118,27 @@ PhysicalLog read_log(std::string_view text, const std::string& file) {
   PhysicalLog log;
   log.file = file;
   const std::string name = std::filesystem::path(file).filename().string();
-  std::string known;
-  for (const LogReader* reader : log_readers()) {
-    if (reader->sniff(text.substr(0, kSniffBytes), name)) {
-      log.format = reader->name;
-      try {
-        reader->read(text, log);
-      } catch (Error& error) {
-        error.locate(file);
-        throw;
-      }
-      check_times(log);
-      drop_no_times(log);
-      return log;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(reader->name);
+  const LogReader* reader = reader_of(text.substr(0, kSniffBytes), name);
+  if (reader == nullptr && text.size() > kSniffBytes) {
+    reader = reader_of(text, name);  // what a job prints before it begins may be long
   }
-  throw Error("this is no kind of log that is known here").at(file).expected(known);
+  if (reader == nullptr) {
+    std::string known;
+    for (const LogReader* each : log_readers()) {
+      known += (known.empty() ? "" : ", ") + std::string(each->name);
+    }
+    throw Error("this is no kind of log that is known here").at(file).expected(known);
+  }
+  log.format = reader->name;
+  try {
+    reader->read(text, log);
+  } catch (Error& error) {
+    error.locate(file);
+    throw;
+  }
+  check_times(log);
+  drop_no_times(log);
+  return log;
 }
 
 namespace {

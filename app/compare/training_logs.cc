@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,16 +43,20 @@ struct Iterations {
 
 Iterations iterations_of(const PhysicalLog& log) {
   const std::int32_t last = log.steps.back().run;
-  Iterations result;
+  std::map<std::int64_t, double> times;  // several ranks may tell of one iteration
   for (const StepRow& step : log.steps) {
     if (step.run == last) {
-      result.times.push_back(step.time_s);
+      times.emplace(step.step, step.time_s);
     }
   }
-  if (result.times.size() >= kFewest) {
-    result.times.erase(result.times.begin());
+  if (times.size() >= kFewest) {
+    times.erase(times.begin());
   }
-  result.left_out = log.steps.size() - result.times.size();
+  Iterations result;
+  result.left_out = log.steps.size() - times.size();
+  for (const auto& [step, time] : times) {
+    result.times.push_back(time);
+  }
   std::ranges::sort(result.times);
   const std::string& run = log.groups[static_cast<std::size_t>(last)];
   constexpr std::string_view kBatch = "global batch ";
@@ -133,13 +138,17 @@ struct Compared {
 
 Compared compared(const PhysicalLog& log, const TrainingComparison& comparison) {
   SimulateOptions options;
+  const Iterations iterations = iterations_of(log);
   options.job = {"--from-megatron-args", log.file};
+  if (to_int(iterations.batch).value_or(0) > 0) {  // of what was measured, which may be a ramp
+    options.job.insert(options.job.end(), {"--gbs", iterations.batch});
+  }
   options.topology = comparison.topology;
   options.preset = comparison.preset;
   StepInput input = read_step_input(options);
   StepDetail detail;
   options.detail = log.parts.empty() ? nullptr : &detail;
-  Compared result{&log, iterations_of(log), std::move(*input.job), {}, {}, {}};
+  Compared result{&log, iterations, std::move(*input.job), {}, {}, {}};
   result.step = run_flow(input.workload, *input.topology, options, nullptr);
   label_step(options, result.step);
   result.parts = parts_of(log, detail, result.step.total);
@@ -147,12 +156,6 @@ Compared compared(const PhysicalLog& log, const TrainingComparison& comparison) 
   warnings.insert(warnings.begin(), input.warnings.begin(), input.warnings.end());
   if (!(result.measured_s() > 0)) {
     throw Error("the log's iterations took no time").at(log.file);
-  }
-  const std::string& batch = result.iterations.batch;
-  if (!batch.empty() && batch != std::to_string(result.job.job.global_batch)) {
-    warnings.push_back(
-        fmt::format("the iterations are of a global batch of {}, the step that is predicted of {}",
-                    batch, result.job.job.global_batch));
   }
   if (const auto held = log.facts.find("max_allocated_MiB"); held != log.facts.end()) {
     result.most_held = to_double(held->second).value_or(0) * 1024 * 1024;
@@ -202,7 +205,9 @@ std::string text_of(const Compared& c) {
       "percentile{}\n",
       all.times.size(), all.times.size() == 1 ? "" : "s", time(all.percentile(0.1)),
       time(all.percentile(0.9)),
-      all.left_out > 0 ? fmt::format("; {} left out (start-up, other batches)", all.left_out) : "");
+      all.left_out > 0
+          ? fmt::format("; {} left out (start-up, other starts and batches)", all.left_out)
+          : "");
   const auto share = [&](Time part) {
     return fmt::format("{:.1f} %", 100 * part.seconds() / predicted);
   };

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
+#include "generator/megatron_args/asked_arguments.h"
 #include "generator/megatron_args/megatron_launch.h"
 #include "generator/megatron_args/shell_lexer.h"
 
@@ -89,30 +89,6 @@ std::vector<std::string> words_of(std::string_view value) {
   return words;
 }
 
-const LoggedArgument* argument_named(const TrainingLog& log, std::string_view name) {
-  for (const LoggedArgument& argument : log.arguments) {
-    if (argument.name == name) {
-      return &argument;
-    }
-  }
-  return nullptr;
-}
-
-bool is_set(const LoggedArgument* argument) {
-  return argument != nullptr && !argument->value.empty() && argument->value != "None" &&
-         argument->value != "False";
-}
-
-/// Whether an argument says nothing more than others of the list, or than the lines behind it.
-bool is_repeated(const TrainingLog& log, std::string_view name) {
-  return (name == "num_layers_per_virtual_pipeline_stage" &&
-          argument_named(log, "virtual_pipeline_model_parallel_size") != nullptr) ||
-         (name == "num_virtual_stages_per_pipeline_rank" &&
-          argument_named(log, "virtual_pipeline_model_parallel_size") != nullptr) ||
-         (name == "fp8_recipe" && !is_set(argument_named(log, "fp8"))) ||
-         ((name == "vocab_size" || name == "tokenizer_type") && log.vocabulary.has_value());
-}
-
 }  // namespace
 
 void MegatronLaunch::take_argument(const LoggedArgument& argument) {
@@ -141,13 +117,8 @@ MegatronLaunch MegatronLaunch::of_log(std::string_view text, const std::string& 
   launch.program_ = log.model;
   launch.warnings_ = log.warnings;
   launch.parameters_ = log.parameters;
-  for (const LoggedArgument& argument : log.arguments) {
-    if (!is_repeated(log, argument.name)) {
-      launch.take_argument(argument);
-    }
-  }
-  if (log.vocabulary) {
-    launch.flags_["vocab-size"] = {{{std::to_string(*log.vocabulary), log.line}}, log.line};
+  for (const auto& [name, argument] : asked_arguments(log, file, launch.warnings_)) {
+    launch.take_argument(argument);
   }
   return launch;
 }

@@ -38,31 +38,58 @@ std::string plain(std::string_view value) {
   return text;
 }
 
-/// The argument of a line, if it is one: "  name .... value", with name and dots kWidth characters;
-/// names that are longer stand between two blanks on either side.
-std::optional<LoggedArgument> argument_of(std::string_view line) {
-  for (std::size_t dots = line.find(" ."); dots != std::string_view::npos;
+/// An argument, and where its name begins and its dots end within a line.
+struct Found {
+  std::string_view name;
+  std::size_t begin = 0, end = 0;
+};
+
+/// The first argument of a line that begins at `from` or behind it: "  name .... value", with name
+/// and dots kWidth characters; names that are longer stand between two blanks on either side.
+std::optional<Found> find_argument(std::string_view line, std::size_t from = 0) {
+  for (std::size_t dots = line.find(" .", from); dots != std::string_view::npos;
        dots = line.find(" .", dots + 1)) {
     const std::size_t begin = name_begin(line, dots);
     std::size_t end = dots + 1;
     while (end < line.size() && line[end] == '.') {
       ++end;
     }
-    const bool filled = dots - begin + (end - dots - 1) == kWidth && begin < dots;
+    const bool filled = dots - begin + (end - dots - 1) == kWidth && begin < dots && begin >= from;
     if (filled && (end == line.size() || line[end] == ' ')) {
-      return LoggedArgument{std::string(line.substr(begin, dots - begin)), plain(line.substr(end)),
-                            0};
+      return Found{line.substr(begin, dots - begin), begin, end};
     }
   }
-  for (std::size_t gap = line.find("  "); gap != std::string_view::npos;
+  for (std::size_t gap = line.find("  ", from); gap != std::string_view::npos;
        gap = line.find("  ", gap + 1)) {
     const std::size_t begin = name_begin(line, gap);
-    if (gap - begin >= kWidth) {
-      return LoggedArgument{std::string(line.substr(begin, gap - begin)), plain(line.substr(gap)),
-                            0};
+    if (gap - begin >= kWidth && begin >= from) {
+      return Found{line.substr(begin, gap - begin), begin, gap};
     }
   }
   return std::nullopt;
+}
+
+/// A value without what another rank wrote right behind it.
+std::string value_of(std::string_view text) {
+  const std::string value = plain(text);
+  for (const std::string_view word : {"True", "False", "None"}) {
+    if (value.starts_with(word)) {
+      return std::string(word);
+    }
+  }
+  return value;
+}
+
+/// The arguments of a line: one, but for lines that have lost their end.
+void take_arguments(std::string_view line, std::size_t number, TrainingLog& log) {
+  std::optional<Found> found = find_argument(line);
+  while (found) {
+    const std::optional<Found> next = find_argument(line, found->end);
+    const std::string_view text =
+        line.substr(found->end, next ? next->begin - found->end : std::string_view::npos);
+    log.arguments.push_back({std::string(found->name), value_of(text), number});
+    found = next;
+  }
 }
 
 /// The whole number behind `label` in a line.
@@ -97,61 +124,75 @@ void take_fact(std::string_view line, TrainingLog& log) {
 
 }  // namespace
 
-bool is_training_log(std::string_view text) {
-  const std::size_t head = text.find(kHead);
-  if (head == std::string_view::npos) {
-    return false;
-  }
-  text.remove_prefix(head);
-  std::string_view line;
-  for (int i = 0; i < 100 && next_line(text, line); ++i) {  // other ranks' lines may come between
-    if (argument_of(line)) {
-      return true;
-    }
-  }
-  return false;
-}
+bool is_training_log(std::string_view text) { return text.find(kHead) != std::string_view::npos; }
 
 TrainingLog read_training_log(std::string_view text, const std::string& file) {
-  TrainingLog log, open;
+  std::string without;
+  if (text.find("\x1b[") != std::string_view::npos) {
+    without = without_colours(text);
+    text = without;
+  }
+  TrainingLog best, current;
   bool listing = false;
-  std::size_t number = 0, lists = 0;
+  std::size_t number = 0, heads = 0, whole = 0;
   std::string_view line;
+  // Whether `current`, which has ended, is the one to take so far.
+  const auto keep = [&] {
+    if (current.line > 0 && (current.trained || !best.trained)) {
+      best = std::move(current);
+    }
+    current = {};
+  };
   while (next_line(text, line)) {
     ++number;
+    const bool iterates = line.find("elapsed time per iteration") != std::string_view::npos ||
+                          line.find("elapsed_time_per_iteration") != std::string_view::npos;
     if (line.find(kHead) != std::string_view::npos) {
-      open = {};
-      open.line = number;
-      listing = true;
-    } else if (listing && line.find(kEnd) != std::string_view::npos) {
-      log = std::exchange(open, {});
-      listing = false;
-      ++lists;
-    } else if (listing) {
-      if (std::optional<LoggedArgument> argument = argument_of(line)) {
-        argument->line = number;
-        open.arguments.push_back(std::move(*argument));
+      if (!listing) {
+        keep();
       }
-    } else if (lists > 0) {
-      take_fact(line, log);
+      current = {};
+      current.line = number;
+      listing = true;
+      ++heads;
+    } else if (listing && iterates) {
+      throw Error("iterations begin before this list of arguments ends")
+          .at(file, current.line)
+          .expected("all of it, up to the line \"… end of arguments …\"");
+    } else if (listing && line.find(kEnd) != std::string_view::npos) {
+      listing = false;
+      ++whole;
+    } else if (listing) {
+      take_arguments(line, number, current);
+    } else if (iterates) {
+      current.trained = current.line > 0;
+    } else if (current.line > 0) {
+      take_fact(line, current);
     }
   }
-  if (lists == 0) {
+  const std::size_t cut = listing ? current.line : 0;
+  if (!listing) {
+    keep();
+  }
+  if (whole == 0) {
     throw Error("the list of arguments ends with the file")
-        .at(file, open.line)
+        .at(file, cut)
         .expected("all of it, up to the line \"… end of arguments …\"");
   }
-  if (lists > 1) {
-    log.warnings.add(
-        fmt::format("{}:{}: of {} lists of arguments the last is taken", file, log.line, lists));
+  const auto is_tp = [](const LoggedArgument& argument) {
+    return argument.name == "tensor_model_parallel_size" || argument.name == "model_parallel_size";
+  };
+  if (std::ranges::none_of(best.arguments, is_tp)) {
+    throw Error("the list of arguments has no tensor_model_parallel_size")
+        .at(file, best.line)
+        .expected("the arguments of Megatron-LM or a fork of it, a line each");
   }
-  if (listing) {
-    log.warnings.add(
-        fmt::format("{}:{}: this list of arguments ends with the file: the one of "
-                    "line {} is taken",
-                    file, open.line, log.line));
+  if (heads > 1) {
+    best.warnings.add(
+        fmt::format("{}:{}: of {} lists of arguments this one is taken, {}", file, best.line, heads,
+                    best.trained ? "the last that iterations follow" : "the last that is whole"));
   }
-  return log;
+  return best;
 }
 
 }  // namespace lockstep

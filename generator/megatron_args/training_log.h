@@ -27,10 +27,11 @@ struct TrainingLog {
   std::string model;                       ///< of "building GPT model ..."; empty: not told
   /// Of "number of parameters on (tensor, pipeline) model parallel rank (0, S): N", by S.
   std::map<std::int64_t, std::int64_t> parameters;
+  bool trained = false;  ///< iterations follow the list
   Warnings warnings;
 };
 
-/// Whether a text has such a list: its head, and below it a line of an argument.
+/// Whether a text has the head of such a list.
 bool is_training_log(std::string_view text);
 
 /// Reads the list that Megatron-LM prints (arguments.py, _print_args) when it starts,
@@ -40,11 +41,13 @@ bool is_training_log(std::string_view text);
 ///     …
 ///     -------------------- end of arguments ---------------------
 ///
-/// each name filled up with dots to 48 characters, whatever a launcher writes before a line and
-/// other ranks between two; and what the lines behind it tell. Of several lists, as a job that was
-/// started again has in one log, the last that is whole counts. O(text).
+/// each name filled up with dots to 48 characters, whatever a launcher writes before a line, other
+/// ranks between two, and a terminal is told of colours; and what the lines behind it tell. Of
+/// several lists, as a job that was started again has in one log, the last counts that iterations
+/// follow; where none does, the last that is whole. O(text).
 ///
-/// ERRORS: with file and line: no list is whole. PRECONDITION: is_training_log(text).
+/// ERRORS: with file and line: no list is whole, or the one that iterations follow is not; it has
+/// no tensor parallelism, as every release has. PRECONDITION: is_training_log(text).
 TrainingLog read_training_log(std::string_view text, const std::string& file);
 
 }  // namespace lockstep

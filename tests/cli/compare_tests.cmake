@@ -52,7 +52,7 @@ lockstep_cli_test(cli_compare_json_warnings ARGS compare tests/fuzz/corpus/nccl_
 
 # Logs of trainings. The log is made up: its counts of parameters are by hand, its times are no GPU's.
 set(training tests/fuzz/corpus/megatron/train.log)
-lockstep_cli_test(cli_compare_training ARGS compare ${training} --topology Spectrum-X:g=8 OUT "^8 GPUs: tp 2, pp 2, dp 2, ep 1, 8 micro-batches$" "^step  *42 ms  *[0-9.]+ ms " "^  forward-backward  *39.75 ms " "^  optimizer  *1.75 ms " "^memory of the fullest rank   1.681 GiB " "^measured: 5 lines of iterations, 41.5 ms to 43 ms .*; 4 left out" ERR "train.log:102: of 2 lists of arguments the last is taken")
+lockstep_cli_test(cli_compare_training ARGS compare ${training} --topology Spectrum-X:g=8 OUT "^8 GPUs: tp 2, pp 2, dp 2, ep 1, 8 micro-batches$" "^step  *42 ms  *[0-9.]+ ms " "^  forward-backward  *39.75 ms " "^  optimizer  *1.75 ms " "^memory of the fullest rank   1.681 GiB " "^measured: 5 lines of iterations, 41.5 ms to 43 ms .*; 4 left out" ERR "train.log:102: of 2 lists of arguments this one is taken")
 lockstep_cli_test(cli_compare_training_json ARGS compare ${training} --topology Spectrum-X:g=8 --json OUT "\"schema\": \"lockstep-compare-training/1\"" "\"step_s\": 0.042," "\"memory_bytes\": 1805123584" ERR "train.log:102")
 lockstep_cli_test(cli_compare_training_fail_over ARGS compare ${training} --topology Spectrum-X:g=8 --fail-over 5% EXIT 1 OUT "^step " ERR "the error of a step is [0-9.]+ %, over 5.0 %")
 lockstep_cli_test(cli_compare_training_no_topology ARGS compare ${training} EXIT 2 ERR "train.log: --topology: a training's step is predicted on a topology")

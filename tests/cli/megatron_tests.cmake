@@ -20,7 +20,7 @@ lockstep_cli_test(cli_megatron_undecided_training ARGS generate --from-megatron-
 
 # The log of a training lists its arguments.
 set(training tests/fuzz/corpus/megatron/train.log)
-lockstep_cli_test(cli_megatron_log ARGS generate --from-megatron-args ${training} --memory OUT "^megatron: 155732992 parameters" "^ +0 +39067648 " "^ +1 +39068672 " ERR "train.log:102: of 2 lists of arguments the last is taken$")
+lockstep_cli_test(cli_megatron_log ARGS generate --from-megatron-args ${training} --memory OUT "^megatron: 155732992 parameters" "^ +0 +39067648 " "^ +1 +39068672 " ERR "train.log:102: of 2 lists of arguments this one is taken, the last that iterations follow$")
 lockstep_cli_test(cli_megatron_log_simulate ARGS simulate --from-megatron-args ${training} --topology Spectrum-X:g=8 OUT "^8 GPUs: tp 2, pp 2, dp 2, ep 1, 8 micro-batches" ERR "train.log:102")
 lockstep_cli_test(cli_megatron_log_other_sizes ARGS generate --from-megatron-args ${training} --tp 4 --memory OUT "^ +0 +19[0-9]+ " ERR "train.log:102")
 lockstep_cli_test(cli_megatron_log_set ARGS generate --from-megatron-args ${training} --set TP=4 EXIT 2 ERR "train.log: --set: a log has no variables")

@@ -38,8 +38,9 @@ std::string log_of(const Arguments& more, std::string_view behind = "",
                    {"max_position_embeddings", "32"},
                    {"seq_length", "32"},
                    {"micro_batch_size", "2"},
-                   {"world_size", "8"}};
-  all.insert(all.end(), more.begin(), more.end());
+                   {"world_size", "8"},
+                   {"tensor_model_parallel_size", "1"}};
+  all.insert(all.end(), more.begin(), more.end());  // of two the last counts
   std::string text =
       fmt::format("{}------------------------ arguments ------------------------\n", before);
   for (const auto& [name, value] : all) {
@@ -156,7 +157,7 @@ TEST(TrainingLog, LongNamesHaveNoDots) {
 TEST(TrainingLog, OtherRanksLinesComeBetween) {
   std::string text = log_of({});
   text.insert(text.find("  hidden_size"), "[rank3]:[W socket.cpp:1] a word .... and another\n");
-  EXPECT_EQ(read_training_log(text, "train.log").arguments.size(), 8U);
+  EXPECT_EQ(read_training_log(text, "train.log").arguments.size(), 9U);
 }
 
 TEST(TrainingLog, LinesBehindTheListTellTheVocabularyAndTheParameters) {
@@ -177,10 +178,75 @@ TEST(TrainingLog, OfSeveralListsTheLastThatIsWholeCounts) {
                     second = log_of({{"tensor_model_parallel_size", "4"}});
   const Read read = job_of(first + second);
   EXPECT_EQ(read.job.tp, 4);
-  EXPECT_THAT(read.warnings.front(), HasSubstr("train.log:12: of 2 lists of arguments the last"));
+  EXPECT_THAT(read.warnings.front(),
+              HasSubstr("train.log:13: of 2 lists of arguments this one is taken"));
   const Read cut = job_of(first + second.substr(0, second.size() - 70));
   EXPECT_EQ(cut.job.tp, 2);
-  EXPECT_THAT(cut.warnings.front(), HasSubstr("train.log:12: this list of arguments ends with"));
+  EXPECT_THAT(cut.warnings.front(), HasSubstr("train.log:1: of 2 lists of arguments this one"));
+}
+
+TEST(TrainingLog, TheListThatIterationsFollowCounts) {
+  const std::string trained = log_of({{"tensor_model_parallel_size", "2"}},
+                                     " iteration 1/ 9 | elapsed time per iteration (ms): 5.0 |\n"),
+                    crashed = log_of({{"tensor_model_parallel_size", "4"}});
+  EXPECT_EQ(job_of(trained + crashed).job.tp, 2);
+  EXPECT_EQ(job_of(crashed + trained).job.tp, 2);
+  const std::string cut = crashed.substr(0, crashed.size() - 70);
+  EXPECT_THAT(error_of([&] { job_of(crashed + cut + "elapsed time per iteration (ms): 5.0 |\n"); }),
+              HasSubstr("train.log:13: iterations begin before this list of arguments ends"));
+}
+
+TEST(TrainingLog, WhatOtherRanksWriteRightBehindAValueIsNoneOfIt) {
+  std::string text = log_of({{"use_torch_fsdp2", "False[rank3]: NCCL version 2.21.5"}});
+  EXPECT_EQ(job_of(text).job.sharding, Sharding::kNone);
+  const std::string both = line_of("bf16", "True") + line_of("sequence_parallel", "True");
+  text = log_of({{"tensor_model_parallel_size", "2"}});
+  text.insert(text.find("  hidden_size"),
+              both.substr(0, both.find('\n')) + both.substr(both.find('\n') + 1));
+  EXPECT_EQ(job_of(text).job.precision, Precision::kBf16);
+  EXPECT_TRUE(job_of(text).job.sequence_parallel);
+}
+
+TEST(TrainingLog, ColoursAreNoPartOfIt) {
+  std::string text;
+  const std::string plain = log_of({{"tensor_model_parallel_size", "2"}});
+  for (std::size_t at = 0; at < plain.size(); at = plain.find('\n', at) + 1) {
+    text += "\x1b[32m" + plain.substr(at, plain.find('\n', at) - at) + "\x1b[0m\n";
+  }
+  EXPECT_EQ(job_of(text).job.tp, 2);
+}
+
+TEST(TrainingLog, WhatFollowsFromOthersFollowsTheUsersFlagsToo) {
+  const std::string text = log_of({{"tensor_model_parallel_size", "2"},
+                                   {"expert_tensor_parallel_size", "2"},
+                                   {"ffn_hidden_size", "256"},
+                                   {"kv_channels", "16"}});
+  const MegatronLaunch launch = MegatronLaunch::parse(text, "train.log");
+  EXPECT_FALSE(launch.has("expert-tensor-parallel-size"));
+  EXPECT_FALSE(launch.has("ffn-hidden-size"));
+  EXPECT_FALSE(launch.has("kv-channels"));
+  EXPECT_EQ(MegatronLaunch::parse(log_of({{"ffn_hidden_size", "192"}}), "train.log")
+                .whole("ffn-hidden-size", 1),
+            192);
+}
+
+TEST(TrainingLog, MegatronDeepSpeedsOwnNames) {
+  const Model dense = model_of(log_of({{"num_experts", "[1]"}, {"num_key_value_heads", "2"}}));
+  EXPECT_EQ(model_parameters(model_of(log_of({}))).total - model_parameters(dense).total,
+            4 * 2 * 2 * 16 * (64 + 1));  // layers x (k, v) x heads x width x (weights and bias)
+  const MegatronLaunch experts = MegatronLaunch::parse(
+      log_of({{"num_experts", "[8]"}, {"expert_interval", "2"}, {"topk", "1"}}), "train.log");
+  EXPECT_EQ(experts.whole("num-experts", 1), 8);
+  EXPECT_EQ(experts.whole("moe-router-topk", 1), 1);
+  EXPECT_EQ(experts.joined("moe-layer-freq"), "([0]*1+[1])*2");
+  const Read ulysses = job_of(log_of({{"ds_sequence_parallel_size", "4"},
+                                      {"embed_layernorm", "True"},
+                                      {"use_flash_attn_v2", "True"}}));
+  EXPECT_EQ(ulysses.job.cp, 4);
+  EXPECT_EQ(ulysses.job.context_comm, ContextComm::kAllToAll);
+  EXPECT_TRUE(ulysses.job.flash_attention);
+  EXPECT_THAT(ulysses.warnings.front(), HasSubstr("embed_layernorm True is not modelled"));
+  EXPECT_FALSE(job_of(log_of({})).job.flash_attention);  // a list from before it
 }
 
 TEST(TrainingLog, MegatronDeepSpeed) {
@@ -202,7 +268,7 @@ TEST(TrainingLog, Errors) {
   EXPECT_THAT(error_of([] {
                 job_of(log_of({{"tensor_model_parallel_size", "two"}}));
               }),
-              HasSubstr("train.log:10: "));
+              HasSubstr("train.log:11: "));
   EXPECT_THAT(error_of([] { model_of(log_of({}, "building BERT model ...\n")); }),
               HasSubstr("bert trains no GPT"));
   EXPECT_THAT(error_of([] {
@@ -214,7 +280,7 @@ TEST(TrainingLog, Errors) {
   EXPECT_THAT(error_of([] {
                 job_of(log_of({{"deepspeed", "True"}, {"zero_stage", "4"}}));
               }),
-              HasSubstr("train.log:11: --zero-stage: '4' is no stage of ZeRO"));
+              HasSubstr("train.log:12: --zero-stage: '4' is no stage of ZeRO"));
 }
 
 }  // namespace

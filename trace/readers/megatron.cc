@@ -7,7 +7,7 @@
 //
 // with whatever a launcher writes before them. Times are means over the interval's iterations,
 // without evaluation and checkpoints (training.py, training_log; timers.py). Older releases write
-// "time (ms) | optimizer: 49.42 | …", ALCF's fork "iteration= 1/ 500 | … |
+// "time (ms) | optimizer: 49.42 | …", BLOOM's seconds, ALCF's fork "iteration= 1/ 500 | … |
 // elapsed_time_per_iteration_ms=913.4 |".
 #include <algorithm>
 #include <optional>
@@ -27,14 +27,17 @@ namespace {
 /// What the fields of a line are called, by fork.
 struct Words {
   std::string_view iteration, elapsed, batch;
+  double unit_s = 1e-3;
 };
 constexpr Words kMegatron{"iteration ", "elapsed time per iteration (ms):", "global batch size:"};
+constexpr Words kBloom{"iteration ", "elapsed time per iteration (s):", "global batch size:", 1};
 constexpr Words kAlcf{"iteration=", "elapsed_time_per_iteration_ms=", "global_batch_size="};
 constexpr std::string_view kArguments =
     "------------------------ arguments ------------------------";
 
 bool sniff(std::string_view head, std::string_view) {
   return head.find(kMegatron.elapsed) != std::string_view::npos ||
+         head.find(kBloom.elapsed) != std::string_view::npos ||
          head.find(kAlcf.elapsed) != std::string_view::npos ||
          (head.find(kArguments) != std::string_view::npos &&
           head.find("world_size ....") != std::string_view::npos);
@@ -84,36 +87,37 @@ class Reader {
   void take(std::string_view line) {
     if (line.find(kArguments) != std::string_view::npos) {
       ++lists_;
+      log_.facts.erase("max_allocated_MiB");  // of the start before
     } else if (line.find("memory (MB)") != std::string_view::npos) {
       take_memory(line, log_);
     } else if (const std::size_t timers = line.find("time (ms) |");
                timers != std::string_view::npos) {
       take_old_timers(line.substr(timers));
-    } else if (!take_timer(line) && !take_iteration(line, kMegatron)) {
-      take_iteration(line, kAlcf);
+    } else if (!take_timer(line)) {
+      take_iteration(line, line.find(kAlcf.iteration) != std::string_view::npos  ? kAlcf
+                           : line.find(kBloom.elapsed) != std::string_view::npos ? kBloom
+                                                                                 : kMegatron);
     }
   }
 
  private:
-  /// Whether it is a line of an iteration.
-  bool take_iteration(std::string_view line, const Words& words) {
+  void take_iteration(std::string_view line, const Words& words) {
     const std::int64_t iteration = iteration_of(line, words.iteration);
     if (iteration < 0 && line.find(words.elapsed) == std::string_view::npos) {
-      return false;
+      return;
     }
     const std::string_view elapsed = field(line, words.elapsed).value_or("");
-    const double milliseconds =  // AMD's Primus: "13100.0/13240.9", this one's and their mean
+    const double time =  // AMD's Primus: "13100.0/13240.9", this one's and their mean
         to_double(trim(elapsed.substr(0, elapsed.find('/')))).value_or(-1);
-    if (iteration < 0 || milliseconds < 0) {
+    if (iteration < 0 || !(time > 0)) {
       log_.warnings.add("lines of iterations without a number or a time");
-      return true;
+      return;
     }
     const std::string batch(field(line, words.batch).value_or(""));
     const std::string run =
         fmt::format("start {}{}", std::max<std::int64_t>(lists_, 1),
                     batch.empty() ? "" : fmt::format(", global batch {}", printable(batch)));
-    log_.steps.push_back({iteration, runs_.index(run), milliseconds * 1e-3});
-    return true;
+    log_.steps.push_back({iteration, runs_.index(run), time * words.unit_s});
   }
 
   /// "    forward-backward ....: (801.37, 802.02)", or the most alone.
