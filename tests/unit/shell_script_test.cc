@@ -243,7 +243,7 @@ TEST(ShellScript, CommandsOfTheShellSetVariables) {
               ElementsAre("run", "15", "8", "4", "9"));
   for (const std::string command :
        {"read -r A", "echo 4 | read A; read A < f", "read A <<< $(f)", "IFS=, read A <<< 1,2",
-        "mapfile -t A < f", "readarray A < f", "printf -v A '%d' 4", "A[x]=4", "A=([1]=2)",
+        "mapfile -t A < f", "readarray A < f", "printf -v A '%d' 4", "A[$(f)]=4", "A=([1]=2)",
         "declare -A A=([a]=1)", "set -- 1; getopts x A", "[ $(f) ] && read A <<< 4",
         "[ $(f) ] && unset A"}) {
     const ShellScript script = read_shell_script("A=1\n" + command + "\nrun $A", "train.sh");
@@ -322,10 +322,11 @@ TEST(ShellScript, ArithmeticCommandsChangeVariables) {
               ElementsAre("run", "10", "4", "0"));
   EXPECT_THAT(words_of("A=2; ((A *= 3)); ((B = A == 6)); ((A <= 6 && A >= 6)) && run $A $B"),
               ElementsAre("run", "6", "1"));
-  const ShellScript script = read_shell_script("A=1; ((A=1, B=2)); run $A", "train.sh");
+  EXPECT_THAT(words_of("A=1; ((A=3, B=A<<1)); run $A $B"), ElementsAre("run", "3", "6"));
+  const ShellScript script = read_shell_script("A=1; ((A=1 + $(f))); run $A", "train.sh");
   EXPECT_NE(script.variables.unknown_in(script.commands.at(0).words.at(1).text), nullptr);
   ASSERT_EQ(script.warnings.entries().size(), 1U);
-  EXPECT_THAT(script.warnings.entries()[0].text, HasSubstr("train.sh:1: 'A=1, B=2' is not"));
+  EXPECT_THAT(script.warnings.entries()[0].text, HasSubstr("train.sh:1: 'A=1 + $(f)' is not"));
 }
 
 TEST(ShellScript, LooksIntoEvalAndBashC) {
@@ -337,7 +338,7 @@ TEST(ShellScript, LooksIntoEvalAndBashC) {
 
 TEST(ShellScript, LeavesOutRedirectionsAndHereDocuments) {
   EXPECT_THAT(words_of("run a >log 2>&1 b < in | tee -a x\nrun 2 > f"),
-              ElementsAre("run", "a", "b", "run", "2"));
+              ElementsAre("run", "a", "b", "tee", "-a", "x", "run", "2"));
   EXPECT_THAT(words_of("cat > f <<'END'\nrun x\nEND\nrun y"), ElementsAre("cat", "run", "y"));
 }
 
