@@ -43,6 +43,9 @@ void assign_element(const ShellTarget& target, const ShellToken& token, std::str
   const std::optional<std::int64_t> index = shell_index(target.index, token.line, file, variables);
   const auto old = variables.values.find(target.name);
   const bool has = old != variables.values.end();
+  if (has) {
+    variables.drop_nothing(old->second.items);
+  }
   const std::int64_t size = has ? std::ssize(old->second.items) : 0;
   const bool countable = !has || std::ranges::none_of(old->second.items, [&](auto& item) {
     return variables.may_split(item);
@@ -131,6 +134,9 @@ void assign_shell(const ShellToken& token, const std::string& file, ShellVariabl
     assign_element(*target, token, std::move(text), file, variables);
   } else if (target->more) {
     variables.append(target->name, text, token.line);
+  } else if (const auto old = variables.values.find(target->name);
+             old != variables.values.end() && old->second.array && !old->second.items.empty()) {
+    assign_element({target->name, "0", false, 0}, token, std::move(text), file, variables);
   } else {
     variables.set(target->name, std::move(text), token.line);
   }

@@ -59,7 +59,9 @@ ShellAnswer ShellReader::branch(bool active) {
 
 ShellAnswer ShellReader::condition(Ends ends, bool active) {
   const bool outer = std::exchange(in_condition_, true);
+  const bool may_fail = std::exchange(may_fail_, true);
   const Answer answer = list(ends, active);
+  may_fail_ = may_fail;
   in_condition_ = outer;
   return answer;
 }

@@ -32,7 +32,7 @@ class Builtin {
   Answer read() {
     const std::vector<std::string> names = names_after_options("adinNptu", "REPLY");
     std::optional<std::string> text;
-    if (here_ != nullptr && certain_ && !odd_ && !variables_.values.contains("IFS")) {
+    if (here_ != nullptr && certain_ && !odd_ && variables_.separators() == " \t\n\r") {
       text = expand_text(here_->text, here_->line, file_, variables_);
     }
     if (!text || variables_.unknown_in(*text) != nullptr) {
@@ -71,9 +71,14 @@ class Builtin {
     std::size_t i = 1;
     while (i < words_.size() && is_option(words_[i].text) && words_[i].text != "--") {
       const bool named = words_[i].text.ends_with('o') && i + 1 < words_.size();
-      variables_.exports_all = variables_.exports_all ||
-                               words_[i].text.find('a') != std::string::npos ||
-                               (named && words_[i + 1].text == "allexport");
+      const auto turns = [&](char letter, std::string_view name) {
+        return named && words_[i + 1].text == name
+                   ? true
+                   : words_[i].text.find(letter) != std::string::npos;
+      };
+      const bool on = words_[i].text[0] == '-' && certain_;
+      variables_.exports_all = variables_.exports_all || turns('a', "allexport");
+      variables_.stops_at_failure = turns('e', "errexit") ? on : variables_.stops_at_failure;
       i += named ? 2U : 1U;
     }
     const bool ends = i < words_.size() && words_[i].text == "--";

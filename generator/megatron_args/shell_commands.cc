@@ -123,7 +123,8 @@ ShellAnswer ShellReader::simple(bool active) {
 
 ShellAnswer ShellReader::run_words(Tokens own, Tokens words, const ShellWords& found, bool active) {
   ShellBody kept;
-  if (!words.empty() && (!own.empty() || is_expanded(words[0].text))) {
+  if (!words.empty() &&
+      (!own.empty() || is_expanded(words[0].text) || (active && declares(words[0].text)))) {
     kept = expanded(words);  // before the assignments are done
     words = kept;
   }
@@ -157,15 +158,7 @@ ShellBody ShellReader::expanded(Tokens words) {
   ShellBody kept;
   for (const ShellToken& word : words) {
     if (declaration && shell_target(word)) {
-      if (word.kind == ShellToken::Kind::kArray) {
-        kept.push_back(word);
-        continue;
-      }
-      const std::size_t value = shell_target(word)->value;
-      kept.push_back(as_token(
-          {expand_text(std::string_view(word.text).substr(value), word.line, file_, variables()),
-           word.line}));
-      kept.back().text = word.text.substr(0, value) + kept.back().text;
+      kept.push_back(expanded_assignment(word));
       continue;
     }
     std::vector<ShellWord> all = expand_word(word.text, word.line, file_, variables());
@@ -174,6 +167,18 @@ ShellBody ShellReader::expanded(Tokens words) {
     }
     std::ranges::transform(all, std::back_inserter(kept), as_token);
   }
+  return kept;
+}
+
+ShellToken ShellReader::expanded_assignment(const ShellToken& token) {
+  if (token.kind == ShellToken::Kind::kArray) {
+    return token;
+  }
+  const std::size_t value = shell_target(token)->value;
+  ShellToken kept = as_token(
+      {expand_text(std::string_view(token.text).substr(value), token.line, file_, variables()),
+       token.line});
+  kept.text.insert(0, token.text, 0, value);
   return kept;
 }
 

@@ -44,9 +44,13 @@ ShellAnswer ShellReader::declare(Tokens words, bool certain) {
   const bool local =
       frame_.function &&
       (kind == "local" || ((kind == "declare" || kind == "typeset") && !has(flags, 'g')));
+  Answer answer = Answer::kYes;
+  const auto one = [&](const ShellToken& token) {
+    answer = shell_and(answer, declare_one(token, flags, local, certain));
+  };
   for (const ShellToken& word : words.subspan(i)) {
     if (shell_target(word)) {
-      declare_one(word, flags, local, certain);
+      one(word);
       continue;
     }
     for (const ShellWord& each : expand_word(word.text, word.line, file_, variables())) {
@@ -55,26 +59,26 @@ ShellAnswer ShellReader::declare(Tokens words, bool certain) {
       if (variables().unknown_in(name) != nullptr && !variables().is_nothing(name)) {
         warn(word.line, fmt::format("what '{}' sets here is not known: {}", printable(kind),
                                     variables().unknown_in(name)->what));
+        answer = shell_and(answer, Answer::kUnknown);
       } else if (equals < each.text.size()) {
-        declare_one({ShellToken::Kind::kWord,
-                     name + "=" + quoted(each.text.substr(equals + 1)),
-                     word.line,
-                     {}},
-                    flags, local, certain);
-      } else {
-        declare_one({ShellToken::Kind::kWord, each.text, word.line, {}}, flags, local, certain);
+        one({ShellToken::Kind::kWord,
+             name + "=" + quoted(each.text.substr(equals + 1)),
+             word.line,
+             {}});
+      } else if (!variables().is_nothing(name)) {
+        one({ShellToken::Kind::kWord, name, word.line, {}});
       }
     }
   }
-  return Answer::kYes;
+  return answer;
 }
 
-void ShellReader::declare_one(const ShellToken& token, std::string_view flags, bool local,
-                              bool certain) {
+ShellAnswer ShellReader::declare_one(const ShellToken& token, std::string_view flags, bool local,
+                                     bool certain) {
   const std::optional<ShellTarget> target = shell_target(token);
   const std::string name = target ? target->name : token.text.substr(0, token.text.find('['));
   if (!is_shell_name(name)) {
-    return;
+    return Answer::kNo;
   }
   const bool first = local && frame_.locals.try_emplace(name, local_of(name)).second;
   if (local) {
@@ -92,7 +96,7 @@ void ShellReader::declare_one(const ShellToken& token, std::string_view flags, b
       }
     }
     variables().make_odd(name, token.line);
-    return;
+    return Answer::kYes;
   }
   if (has(flags, 'i')) {
     variables().integers.insert(name);
@@ -114,12 +118,16 @@ void ShellReader::declare_one(const ShellToken& token, std::string_view flags, b
   } else if (first) {
     variables().values.erase(name);  // it begins without a value
   }
+  if (const auto found = state_.prefixed.find(name); !local && found != state_.prefixed.end()) {
+    found->second = true;
+  }
   if (has(flags, 'x')) {
     variables().exported.insert(name);
   }
   if (has(flags, 'r')) {
     variables().odd.insert(name);  // what it is given from now on is an error
   }
+  return Answer::kYes;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "generator/megatron_args/shell_expand.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -14,6 +15,12 @@ namespace lockstep {
 namespace {
 
 constexpr int kMaxDepth = 32;
+
+/// What bash sets itself.
+constexpr auto kOwn = std::to_array<std::string_view>(
+    {"BASH",     "BASHPID",  "BASH_SOURCE", "BASH_VERSION", "BASH_VERSINFO", "EPOCHSECONDS", "EUID",
+     "FUNCNAME", "HOSTNAME", "HOSTTYPE",    "LINENO",       "MACHTYPE",      "OSTYPE",       "PPID",
+     "PWD",      "RANDOM",   "SECONDS",     "SHELLOPTS",    "SHLVL",         "UID"});
 
 /// What an expansion gives: one text, or the elements of an array.
 struct Expansion {
@@ -113,8 +120,8 @@ class Expander {
           put(found, quoted, line, add, open);
         }
         i = end;
-      } else if (cut && !quoted && depth_ > 1 && is_blank(c)) {  // of ${NAME:-word word}
-        open = false;
+      } else if (cut && !quoted && depth_ > 1 && separates(c)) {  // of ${NAME:-word word}
+        split(raw.substr(i, 1), line, add, open);
         ++i;
       } else {
         add(quoted ? literal(raw.substr(i, 1)) : std::string(1, c), line,
@@ -159,6 +166,11 @@ class Expander {
         split(item.text, at, add, open);
       }
     }
+  }
+
+  bool separates(char c) const {
+    const std::optional<std::string> separators = variables_.separators();
+    return !separators || separators->find(c) != std::string::npos;
   }
 
   /// Cuts a text at $IFS: at its blanks together, at each of its other letters.
@@ -248,9 +260,8 @@ class Expander {
   Expansion value(std::string_view name, std::string_view raw, std::size_t line) {
     const auto found = variables_.values.find(name);
     if (found != variables_.values.end()) {
-      const std::vector<ShellWord>& items = found->second.items;
-      return items.empty() ? unknown(true, raw, line)
-                           : one(items.front().text, line);  // of an array its first
+      const ShellWord* const first = item_at(found->second.items, 0);  // of an array
+      return first == nullptr ? unknown(true, raw, line) : one(first->text, line);
     }
     const std::optional<std::int64_t> number = to_int(name);
     if (number && *number > 0) {
@@ -259,7 +270,8 @@ class Expander {
              : variables_.may_split(*word) ? unknown(false, raw, line)
                                            : one(word->text, line);
     }
-    return unknown(is_shell_name(name), raw, line);
+    const bool own = std::ranges::find(kOwn, name) != kOwn.end();
+    return unknown(is_shell_name(name) && !own, raw, line, own ? 1 : 0);
   }
 
   /// Bare names are variables too. ERRORS: no expression.
@@ -371,6 +383,7 @@ class Expander {
       index = rest.substr(1, rest.find(']') - 1);
       rest.remove_prefix(index->size() + 2);
     }
+    const std::size_t known = variables_.unknowns.size();
     const Expansion plain = element(name, index, raw, line, quoted && !count);
     if (count) {
       return rest.empty() ? size_of(plain, raw, line) : unknown(false, raw, line);
@@ -381,19 +394,19 @@ class Expander {
     if (name.empty() && (rest.ends_with("[@]") || rest.ends_with("[*]"))) {  // ${!A[@]}
       return unknown_list(raw, line);
     }
-    return edited(name, plain, rest, raw, line, quoted);
+    return edited(name, plain, rest, raw, line, quoted, known);
   }
 
-  /// ${NAME:-word} and its kin.
+  /// ${NAME:-word} and its kin. `known`: how many unknowns there were before `plain`.
   Expansion edited(std::string_view name, const Expansion& plain, std::string_view rest,
-                   std::string_view raw, std::size_t line, bool quoted) {
+                   std::string_view raw, std::size_t line, bool quoted, std::size_t known) {
     const bool colon = rest[0] == ':';
     rest.remove_prefix(colon ? 1 : 0);
     const char action = rest.empty() ? '\0' : rest[0];
     if (std::string_view("-=+?").find(action) == std::string_view::npos || action == '\0') {
       return plain.list ? unknown_list(raw, line) : unknown(false, raw, line);
     }
-    const bool missing = is_missing(plain, colon);
+    const bool missing = is_missing(plain, colon, known);
     rest.remove_prefix(1);
     if (action == '?') {
       return plain;
@@ -401,7 +414,8 @@ class Expander {
     if (action == '+') {
       const bool undecided = !missing && plain.items.size() == 1 &&
                              variables_.unknown_in(plain.items.front().text) != nullptr &&
-                             !variables_.is_something(plain.items.front().text);
+                             !variables_.is_something(plain.items.front().text) &&
+                             !variables_.is_nothing(plain.items.front().text);
       return undecided               ? unknown_list(raw, line)
              : !missing              ? words_of(rest, line, quoted)
              : quoted && !plain.list ? one("", line)
@@ -418,16 +432,15 @@ class Expander {
   }
 
   /// Not set, or with a `colon` empty.
-  bool is_missing(const Expansion& plain, bool colon) const {
-    if (plain.items.size() > 1) {
-      return false;
-    }
-    if (plain.items.empty()) {
-      return true;
+  bool is_missing(const Expansion& plain, bool colon, std::size_t known) const {
+    if (plain.items.size() != 1) {
+      return item_at(plain.items, 0) == nullptr;
     }
     const std::string& text = plain.items.front().text;
-    return variables_.unknown_in(text) != nullptr ? variables_.is_nothing(text)
-                                                  : colon && text.empty();
+    const ShellUnknown* const unknown = variables_.unknown_in(text);
+    const bool set = unknown != nullptr && unknown < variables_.unknowns.data() + known;
+    return unknown == nullptr ? colon && text.empty()
+                              : (colon || !set) && variables_.is_nothing(text);
   }
 
   Expansion words_of(std::string_view raw, std::size_t line, bool quoted) {
@@ -452,8 +465,8 @@ class Expander {
     const auto found = variables_.values.find(name);
     if (found == variables_.values.end()) {
       Expansion none = unknown(true, raw, line);
-      none.list = all;
-      none.items.front().loose = all;  // no word
+      none.list = all && (*index == "@" || !quoted);
+      none.items.front().loose = none.list;  // no word
       return none;
     }
     if (all) {
@@ -462,17 +475,15 @@ class Expander {
     std::optional<std::int64_t> number = index_of(*index, line);
     const auto& items = found->second.items;
     if (number && *number < 0) {  // from the end
-      *number += std::ssize(items);
+      *number += std::ranges::count_if(items, [&](auto& item) { return !is_none(item); });
     }
     for (const ShellWord& item : items) {  // which element is which is not known then
       if (number != 0 && variables_.may_split(item)) {
         return unknown(false, raw, line);
       }
     }
-    if (!number || *number < 0 || *number >= static_cast<std::int64_t>(items.size())) {
-      return unknown(number.has_value(), raw, line);
-    }
-    return one(items[static_cast<std::size_t>(*number)].text, line);
+    const ShellWord* const item = number ? item_at(items, *number) : nullptr;
+    return item != nullptr ? one(item->text, line) : unknown(number.has_value(), raw, line);
   }
 
  public:
@@ -490,18 +501,35 @@ class Expander {
   }
 
  private:
+  /// An unset variable that was not quoted.
+  bool is_none(const ShellWord& item) const {
+    return item.loose && variables_.is_nothing(item.text);
+  }
+
+  /// The elements are counted from 0; nullptr: there are fewer.
+  const ShellWord* item_at(const std::vector<ShellWord>& items, std::int64_t number) const {
+    for (const ShellWord& item : items) {
+      if (!is_none(item) && number-- == 0) {
+        return &item;
+      }
+    }
+    return nullptr;
+  }
+
   Expansion all_of(const std::vector<ShellWord>& items, bool star, std::size_t line, bool quoted) {
     if (!star || (cut_ && !quoted)) {
       return {items, true};
     }
     const std::optional<std::string> separators = variables_.separators();
-    const bool known = separators.has_value() && variables_.values.contains("IFS");
-    const std::string between = known         ? separators->substr(0, 1)
-                                : !separators ? variables_.mark({.what = "$IFS", .line = line})
-                                              : " ";
+    const std::string between =
+        separators ? separators->substr(0, 1) : variables_.mark({.what = "$IFS", .line = line});
     std::string all;
+    bool first = true;
     for (const ShellWord& item : items) {
-      all += (&item == &items.front() ? "" : between) + item.text;
+      if (!is_none(item)) {
+        all += (first ? "" : between) + item.text;
+        first = false;
+      }
     }
     return one(std::move(all), line);
   }
@@ -537,6 +565,53 @@ class Expander {
   int depth_ = 0;
 };
 
+/// Whether the text between braces is a range: 1..4, a..e, 0..8..2.
+bool is_range(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view first = text.substr(0, dots);
+  const std::string_view last = text.substr(dots + 2, text.find("..", dots + 2) - dots - 2);
+  return (to_int(first) && to_int(last)) ||
+         (first.size() == 1 && last.size() == 1 && is_shell_name(first) && is_shell_name(last));
+}
+
+/// Whether a word holds {a,b} or {1..4}, which is several words. O(word).
+bool has_braces(std::string_view raw, const std::string& file, std::size_t line) {
+  struct Brace {
+    std::size_t begin;
+    bool comma;
+  };
+  std::vector<Brace> open;
+  bool quoted = false;
+  for (std::size_t i = 0; i < raw.size();) {
+    const char c = raw[i];
+    if (c == '\\') {
+      i += 2;
+    } else if (c == '$' || c == '`') {
+      i = skip_expansion(raw, i, file, line, quoted);
+    } else if (c == '\'' && !quoted) {
+      i = std::min(raw.find('\'', i + 1), raw.size() - 1) + 1;
+    } else {
+      quoted = c == '"' ? !quoted : quoted;
+      if (c == '{' && !quoted) {
+        open.push_back({i + 1, false});
+      } else if (c == ',' && !quoted && !open.empty()) {
+        open.back().comma = true;
+      } else if (c == '}' && !quoted && !open.empty()) {
+        const Brace brace = open.back();
+        open.pop_back();
+        if (brace.comma || is_range(raw.substr(brace.begin, i - brace.begin))) {
+          return true;
+        }
+      }
+      ++i;
+    }
+  }
+  return false;
+}
+
 std::string in_one(const std::vector<ShellWord>& words) {
   std::string text;
   for (const ShellWord& word : words) {
@@ -549,6 +624,9 @@ std::string in_one(const std::vector<ShellWord>& words) {
 
 std::vector<ShellWord> expand_word(std::string_view raw, std::size_t line, const std::string& file,
                                    ShellVariables& variables) {
+  if (raw.find('{') != std::string_view::npos && has_braces(raw, file, line)) {
+    return {{variables.mark({.what = printable(raw, 60), .line = line}), line, true}};
+  }
   return Expander(file, variables).run(raw, line, true);
 }
 

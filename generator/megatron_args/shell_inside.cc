@@ -61,7 +61,7 @@ ShellAnswer ShellReader::evaluate(Tokens words, bool certain) {
                      depth_ + 8);
   reader.why_ = why_;
   reader.passes_over_ = passes_over_;
-  reader.in_condition_ = in_condition_;
+  reader.may_fail_ = may_fail_;
   return reader.run(certain, forgets_);
 }
 
@@ -80,7 +80,10 @@ void ShellReader::read_inside(const std::string& text, std::size_t line,
       std::erase_if(variables().values,
                     [&](const auto& each) { return !variables().exported.contains(each.first); });
     }
-    std::erase_if(state_.functions, [](const auto& each) { return !each.second.exported; });
+    if (!variables().exports_all) {
+      std::erase_if(state_.functions, [](const auto& each) { return !each.second.exported; });
+    }
+    variables().stops_at_failure = false;
     variables().values.erase("IFS");
     variables().set_arguments({arguments.begin(), arguments.end()});
     return reader.run();

@@ -1,5 +1,6 @@
 // Lists of commands: what joins them, and which shell they run in.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,8 +65,21 @@ ShellAnswer ShellReader::chain(bool active) {
 
 ShellAnswer ShellReader::joined(bool active) {
   const std::size_t line = cursor_.line();
-  Answer answer = pipeline(active);
-  while (cursor_.at_operator("&&") || cursor_.at_operator("||")) {
+  const auto at_more = [&] { return cursor_.at_operator("&&") || cursor_.at_operator("||"); };
+  // set -e counts for the last of the commands alone.
+  const auto fallible = [&](const auto& what) {
+    const std::size_t begin = cursor_.at();
+    cursor_.go_to(active && variables().stops_at_failure ? end_of([&] { return pipeline(false); })
+                                                         : begin);
+    const bool more = at_more();
+    cursor_.go_to(begin);
+    const bool outer = std::exchange(may_fail_, may_fail_ || more);
+    const Answer said = what();
+    may_fail_ = outer;
+    return said;
+  };
+  Answer answer = fallible([&] { return pipeline(active); });
+  while (at_more()) {
     const std::string op = cursor_.here().text;
     cursor_.next();
     cursor_.skip_separators();  // a line may end behind them
@@ -76,7 +90,7 @@ ShellAnswer ShellReader::joined(bool active) {
     if (active && !stopped() && answer == Answer::kTakenNo && !in_condition_) {
       warn(line, "this depends on files: it counts as false");
     }
-    answer = join(answer, op, active);
+    answer = fallible([&] { return join(answer, op, active); });
   }
   return answer;
 }
@@ -106,10 +120,12 @@ bool ShellReader::at_test() const {
 }
 
 ShellAnswer ShellReader::pipeline(bool active) {
-  bool odd = false;
+  const std::size_t line = cursor_.line();
+  bool odd = false, negated = false;
   for (;;) {
     if (cursor_.at_word("!")) {
       odd = !odd;
+      negated = true;
     } else if (!cursor_.at_word("time") && !cursor_.at_word("-p")) {
       break;
     }
@@ -131,8 +147,22 @@ ShellAnswer ShellReader::pipeline(bool active) {
   answer = odd ? shell_not(answer) : answer;
   if (active && !stopped()) {
     state_.last = answer;
+    if (!odd && !negated && plain_) {
+      stop_at(answer, line);
+    }
   }
   return answer;
+}
+
+void ShellReader::stop_at(Answer answer, std::size_t line) {
+  if (answer != Answer::kNo || may_fail_ || !variables().stops_at_failure || state_.doubts > 0) {
+    return;
+  }
+  state_.ended = Answer::kNo;
+  if (state_.subshells == 0) {
+    warn(line,
+         "the script ends here, since this fails and 'set -e' is on: what follows is not read");
+  }
 }
 
 ShellAnswer ShellReader::members(bool active) {
@@ -171,6 +201,7 @@ ShellAnswer ShellReader::members(bool active) {
     } else {
       answer = apart(active, [&] { return member(active); });
     }
+    plain_ = true;
     if (last || !next_member()) {  // pipefail is not followed
       return all_succeed || !is_yes(answer) ? answer : Answer::kUnknown;
     }
@@ -193,35 +224,38 @@ ShellAnswer ShellReader::member(bool active) {
 }
 
 ShellAnswer ShellReader::command(bool active) {
-  if (cursor_.at_operator("(")) {
-    return group(")", active);
+  using Read = Answer (ShellReader::*)(bool);
+  static constexpr auto kCompound =
+      std::to_array<std::pair<std::string_view, Read>>({{"if", &ShellReader::branch},
+                                                        {"case", &ShellReader::selection},
+                                                        {"for", &ShellReader::loop},
+                                                        {"while", &ShellReader::loop},
+                                                        {"until", &ShellReader::loop},
+                                                        {"select", &ShellReader::loop},
+                                                        {"function", &ShellReader::function}});
+  const ShellToken first = cursor_.here();
+  const bool word = first.kind == ShellToken::Kind::kWord;
+  if (word && first.text == "coproc") {
+    throw Error("a coproc is not read").at(file_, first.line);
   }
-  const ShellToken& first = cursor_.here();
-  if (first.kind == ShellToken::Kind::kWord) {
-    if (first.text == "if") {
-      return branch(active);
-    }
-    if (first.text == "case") {
-      return selection(active);
-    }
-    if (first.text == "for" || first.text == "while" || first.text == "until" ||
-        first.text == "select") {
-      return loop(active);
-    }
-    if (first.text == "{") {
-      return group("}", active);
-    }
-    if (first.text == "[[") {
-      return long_test(active);
-    }
-    if (first.text == "coproc") {
-      throw Error("a coproc is not read").at(file_, first.line);
-    }
-    if (first.text == "function" || cursor_.at_function()) {
-      return function(active);
-    }
+  Answer answer = Answer::kUnknown;
+  bool plain = false;
+  const auto* const compound =
+      std::ranges::find(kCompound, first.text, &std::pair<std::string_view, Read>::first);
+  if (word && compound != kCompound.end()) {
+    answer = (this->*compound->second)(active);
+  } else if (word && first.text == "{") {
+    answer = group("}", active);
+  } else if (word && cursor_.at_function()) {
+    answer = function(active);
+  } else {
+    plain = true;
+    answer = cursor_.at_operator("(")     ? group(")", active)
+             : word && first.text == "[[" ? long_test(active)
+                                          : simple(active);
   }
-  return simple(active);
+  plain_ = plain;
+  return answer;
 }
 
 ShellAnswer ShellReader::group(std::string_view end, bool active) {

@@ -219,7 +219,7 @@ ShellAnswer ShellReader::call_body(const std::shared_ptr<const ShellBody>& body,
   ShellReader reader(*body, file_, script_, state_, frame, launcher_, depth_);
   reader.why_ = why_;
   reader.passes_over_ = passes_over_;
-  reader.in_condition_ = in_condition_;
+  reader.may_fail_ = may_fail_;
   const Answer answer = reader.run(active, forgets);
   for (auto& [local, value] : frame.locals) {
     restore(local, std::move(value));

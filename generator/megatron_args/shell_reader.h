@@ -36,7 +36,9 @@ struct ShellState {
   int doubts = 0;     ///< above 0: what runs does so because files or programs are taken to say so
   int subshells = 0;  ///< that are being read, one inside the other
   std::set<std::string, std::less<>> local;  ///< all names that were ever local to a function
-  bool last_pipe = false;                    ///< shopt -s lastpipe
+  /// Names that are set for one command alone, and whether it declares them for longer.
+  std::map<std::string, bool, std::less<>> prefixed;
+  bool last_pipe = false;  ///< shopt -s lastpipe
 };
 
 /// A call of a function, or the script around all of them.
@@ -92,6 +94,8 @@ class ShellReader {
   bool at_test() const;
   Answer pipeline(bool active);
   Answer members(bool active);
+  /// What set -e does where a command says no.
+  void stop_at(Answer answer, std::size_t line);
   Answer member(bool active);
   Answer command(bool active);
   Answer group(std::string_view end, bool active);
@@ -204,6 +208,7 @@ class ShellReader {
   /// `words` expanded, so that expanding them again changes nothing; assignments of a declaration
   /// stay.
   ShellBody expanded(Tokens words);
+  ShellToken expanded_assignment(const ShellToken& token);
   /// The commands of the shell itself that answer something or set variables, and functions;
   /// nothing for another. `certain`: it runs.
   std::optional<Answer> own_command(Tokens words, const ShellWords& found, bool certain);
@@ -217,15 +222,21 @@ class ShellReader {
   template <class What>
   void with(Tokens own, const What& what) {
     std::map<std::string, ShellFrame::Local> before;
-    for (const ShellToken& token : own) {
+    for (const ShellToken& each : own) {
+      const ShellToken token = expanded_assignment(each);  // what its words set stays
       const std::string name = shell_target(token)->name;
       before.try_emplace(name, local_of(name));
       assign_shell(token, file_, variables());
       variables().exported.insert(name);
+      state_.prefixed.try_emplace(name, false);
     }
     what();
     for (auto& [name, value] : before) {
       restore(name, std::move(value));
+      if (state_.prefixed[name]) {
+        variables().forget(name, own[0].line);
+      }
+      state_.prefixed.erase(name);
     }
   }
   ShellFrame::Local local_of(const std::string& name);
@@ -235,7 +246,7 @@ class ShellReader {
   // export, declare, local and their kin (shell_declare.cc)
 
   Answer declare(Tokens words, bool certain);
-  void declare_one(const ShellToken& token, std::string_view flags, bool local, bool certain);
+  Answer declare_one(const ShellToken& token, std::string_view flags, bool local, bool certain);
 
   // Text inside of commands (shell_inside.cc)
 
@@ -255,6 +266,8 @@ class ShellReader {
   std::string_view why_ = "the command before it says no";  ///< commands are left out
   bool passes_over_ = false;   ///< what is left out is read again or elsewhere
   bool in_condition_ = false;  ///< of if or while
+  bool may_fail_ = false;      ///< set -e does not count here
+  bool plain_ = true;          ///< the last command is one for set -e
 };
 
 constexpr int kMaxShellDepth = 64;  ///< of if, case, { }, calls and scripts inside scripts

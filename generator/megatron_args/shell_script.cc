@@ -49,9 +49,14 @@ ShellScript read_shell_script(std::string_view text, const std::string& file,
   script.variables = given;
   set_slurm_variables(clean, script.variables);
   take_arguments(script.variables);
+  const std::string_view first = std::string_view(clean).substr(0, clean.find('\n'));
+  script.variables.stops_at_failure =
+      first.starts_with("#!") && first.find(" -") != std::string_view::npos &&
+      first.substr(first.find(" -")).find('e') != std::string_view::npos;
   for (const auto& [name, value] : script.variables.values) {
     script.variables.exported.insert(name);
   }
+  script.variables.set("IFS", ShellVariables::kBlanks, 0);
   ShellState state;
   ShellFrame frame;
   ShellReader(lex_shell(clean, file), file, script, state, frame, {}, 0).run();

@@ -8,11 +8,20 @@
 namespace lockstep {
 
 void ShellVariables::set(std::string_view name, std::string text, std::size_t line) {
-  set(name, Value{{{std::move(text), line}}, false}, line);
+  const std::optional<std::int64_t> number = to_int(text);
+  if (integers.contains(name) && !(number && std::to_string(*number) == text)) {
+    forget(name, line);  // it is worked out
+    return;
+  }
+  if (odd.contains(name)) {
+    forget(name, line);
+    return;
+  }
+  values.insert_or_assign(std::string(name), Value{{{std::move(text), line}}, false});
 }
 
 void ShellVariables::set(std::string_view name, Value value, std::size_t line) {
-  if (odd.contains(name)) {
+  if (odd.contains(name) || integers.contains(name)) {
     forget(name, line);
   } else {
     values.insert_or_assign(std::string(name), std::move(value));
@@ -46,6 +55,10 @@ void ShellVariables::forget_addition(std::string_view name, bool glued, std::siz
   Value& value = values[std::string(name)];
   if (value.array || value.items.empty()) {
     value.items.push_back({unknown, line, true});
+    return;
+  }
+  if (!is_something(value.items.front().text)) {
+    forget(name, line);
     return;
   }
   value.items.front().text += glued ? unknown : " " + unknown + " ";
@@ -92,10 +105,10 @@ std::optional<ShellWord> ShellVariables::argument(std::int64_t number) const {
 
 std::optional<std::string> ShellVariables::separators() const {
   const auto found = values.find("IFS");
-  if (found == values.end()) {
-    return " \t\r\n";
-  }
-  return as_condition(found->second.items.empty() ? "" : found->second.items.front().text);
+  const std::string text = found == values.end()         ? kBlanks
+                           : found->second.items.empty() ? ""
+                                                         : found->second.items.front().text;
+  return text == kBlanks ? " \t\n\r" : as_condition(text);
 }
 
 std::string ShellVariables::mark(ShellUnknown unknown) {

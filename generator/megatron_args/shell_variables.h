@@ -42,12 +42,14 @@ struct ShellNames {
   std::set<std::string, std::less<>> odd;       ///< what they are given is not followed
   std::set<std::string, std::less<>> exported;  ///< programs see them
   bool exports_all = false;                     ///< set -a: programs see what is set
+  bool stops_at_failure = false;                ///< set -e
 };
 
 /// The variables of a script and what could not be worked out. A marker is kMarkBegin, the number
 /// of an entry in `unknowns`, kMarkEnd; those two characters occur nowhere else.
 struct ShellVariables : ShellNames {
   static constexpr char kMarkBegin = '\x01', kMarkEnd = '\x02';
+  static constexpr auto kBlanks = " \t\n";  ///< $IFS as it is at first
   using Value = ShellValue;
 
   std::vector<ShellUnknown> unknowns;
