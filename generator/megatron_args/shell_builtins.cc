@@ -95,7 +95,7 @@ class Builtin {
   Answer shift() {
     std::vector<ShellWord>& arguments = variables_.arguments;
     const std::optional<std::int64_t> count = words_.size() > 1 ? to_int(words_[1].text) : 1;
-    variables_.spend(arguments.size(), file_, line());
+    variables_.spend(arguments.size() / 4 + 1, file_, line());
     const auto unsure = std::ranges::find_if(
         arguments, [&](const ShellWord& word) { return variables_.may_split(word); });
     if (count && certain_ && *count >= 0 && *count <= unsure - arguments.begin()) {

@@ -242,6 +242,9 @@ std::optional<ShellAnswer> ShellReader::own_command(Tokens words, const ShellWor
   if (name == "unset" && words.size() > 1 && words[1].text == "-f") {
     return unset_functions(words, certain);
   }
+  if (name == "unset") {
+    note_unset(words.subspan(1));
+  }
   if (name == "shopt") {
     state_.last_pipe = state_.last_pipe || std::ranges::any_of(words, [](const auto& word) {
                          return word.text == "lastpipe";
@@ -348,6 +351,19 @@ ShellAnswer ShellReader::unset_functions(Tokens words, bool certain) {
   return Answer::kYes;
 }
 
+void ShellReader::note_unset(Tokens words) {
+  for (const ShellToken& word : words) {
+    if (const auto found = state_.prefixed.find(word.text); found != state_.prefixed.end()) {
+      found->second = true;
+    }
+    if (frame_.function && !frame_.locals.contains(word.text) && state_.local.contains(word.text)) {
+      warn(word.line, fmt::format("'{}' may be local to the function around this: what it holds "
+                                  "then is not known",
+                                  printable(word.text)));
+    }
+  }
+}
+
 ShellAnswer ShellReader::ordinary(Tokens words) {
   ShellCommand command;
   command.line = words[0].line;
@@ -357,6 +373,9 @@ ShellAnswer ShellReader::ordinary(Tokens words) {
   }
   if (command.words.empty()) {
     return Answer::kYes;
+  }
+  if (command.words[0].text.empty()) {
+    return Answer::kNo;  // there is no such program
   }
   keep(std::move(command));
   return Answer::kTakenYes;

@@ -104,6 +104,9 @@ ShellAnswer ShellReader::declare_one(const ShellToken& token, std::string_view f
   if (has(flags, 'g') && frame_.function && state_.local.contains(name)) {
     warn(token.line, fmt::format("'{}' is also local here: what it holds is not known", name));
     variables().make_odd(name, token.line);
+    if (const auto outer = frame_.locals.find(name); outer != frame_.locals.end()) {
+      outer->second = local_of(name);
+    }
   } else if (!certain) {
     if (target) {
       forget_shell(token, variables());

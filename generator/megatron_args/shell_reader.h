@@ -158,6 +158,7 @@ class ShellReader {
     ShellNames names = variables();
     ShellFunctions functions = state_.functions;
     const bool may_have_returned = frame_.may_have_returned;
+    auto locals = frame_.locals;
     ++state_.subshells;
     Answer answer = what();
     --state_.subshells;
@@ -168,6 +169,7 @@ class ShellReader {
     }
     frame_.returned.reset();
     frame_.may_have_returned = may_have_returned;
+    frame_.locals = std::move(locals);
     state_.ended.reset();
     state_.functions = std::move(functions);
     static_cast<ShellNames&>(variables()) = std::move(names);
@@ -217,6 +219,8 @@ class ShellReader {
   Answer leave_function(Tokens words, bool certain);
   Answer status(Tokens words);
   Answer unset_functions(Tokens words, bool certain);
+  /// unset reaches what is around the function or the command that has the name of its own.
+  void note_unset(Tokens words);
   Answer ordinary(Tokens words);
   /// Does `what` while the assignments `own` hold.
   template <class What>
@@ -226,6 +230,8 @@ class ShellReader {
       const ShellToken token = expanded_assignment(each);  // what its words set stays
       const std::string name = shell_target(token)->name;
       before.try_emplace(name, local_of(name));
+      variables().integers.erase(name);
+      variables().odd.erase(name);
       assign_shell(token, file_, variables());
       variables().exported.insert(name);
       state_.prefixed.try_emplace(name, false);
