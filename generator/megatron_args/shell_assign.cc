@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "generator/megatron_args/shell_arithmetic.h"
 #include "generator/megatron_args/shell_expand.h"
 
 namespace lockstep {
@@ -25,6 +26,10 @@ void assign_array(const ShellTarget& target, const ShellToken& token, const std:
     std::ranges::move(expand_word(element.text, element.line, file, variables),
                       std::back_inserter(items));
   }
+  if (variables.odd.contains(target.name) || variables.integers.contains(target.name)) {
+    variables.forget(target.name, token.line);
+    return;
+  }
   ShellVariables::Value& value = variables.values[target.name];
   if (!target.more) {
     value.items.clear();
@@ -35,16 +40,22 @@ void assign_array(const ShellTarget& target, const ShellToken& token, const std:
 
 void assign_element(const ShellTarget& target, const ShellToken& token, std::string text,
                     const std::string& file, ShellVariables& variables) {
-  const auto index = to_int(expand_text(target.index, token.line, file, variables));
-  ShellVariables::Value& value = variables.values[target.name];
-  const auto size = static_cast<std::int64_t>(value.items.size());
-  const bool countable = std::ranges::none_of(value.items, [&](const ShellWord& item) {
-    return item.loose && variables.unknown_in(item.text) != nullptr;
+  const std::optional<std::int64_t> index = shell_index(target.index, token.line, file, variables);
+  const auto old = variables.values.find(target.name);
+  const bool has = old != variables.values.end();
+  if (has) {
+    variables.drop_nothing(old->second.items);
+  }
+  const std::int64_t size = has ? std::ssize(old->second.items) : 0;
+  const bool countable = !has || std::ranges::none_of(old->second.items, [&](auto& item) {
+    return variables.may_split(item);
   });
-  if (!index || *index < 0 || *index > size || !countable) {
+  if (!index || *index < 0 || *index > size || !countable || variables.odd.contains(target.name) ||
+      variables.integers.contains(target.name)) {
     variables.forget(target.name, token.line);
     return;
   }
+  ShellVariables::Value& value = variables.values[target.name];
   value.array = true;
   if (*index == size) {
     value.items.push_back({"", token.line});
@@ -115,10 +126,17 @@ void assign_shell(const ShellToken& token, const std::string& file, ShellVariabl
   }
   std::string text =
       expand_text(std::string_view(token.text).substr(target->value), token.line, file, variables);
-  if (!target->index.empty()) {
+  if (variables.integers.contains(target->name) && target->index.empty()) {
+    const std::string sum = target->more ? "${" + target->name + "}+(" + text + ")" : text;
+    variables.set(target->name, expand_text("$((" + sum + "))", token.line, file, variables),
+                  token.line);
+  } else if (!target->index.empty()) {
     assign_element(*target, token, std::move(text), file, variables);
   } else if (target->more) {
     variables.append(target->name, text, token.line);
+  } else if (const auto old = variables.values.find(target->name);
+             old != variables.values.end() && old->second.array && !old->second.items.empty()) {
+    assign_element({target->name, "0", false, 0}, token, std::move(text), file, variables);
   } else {
     variables.set(target->name, std::move(text), token.line);
   }
@@ -140,6 +158,23 @@ void forget_shell(const ShellToken& token, ShellVariables& variables) {
     variables.forget_addition(target->name, glued, token.line);
   } else {
     variables.forget(target->name, token.line);
+  }
+}
+
+void forget_inside(std::string_view text, std::size_t line, ShellVariables& variables) {
+  for (std::size_t at = text.find("${"); at != std::string_view::npos; at = text.find("${", at)) {
+    at += 2;
+    std::size_t end = at;
+    while (end < text.size() && is_name_letter(text[end])) {
+      ++end;
+    }
+    const std::string_view name = text.substr(at, end - at), rest = text.substr(end);
+    if (is_shell_name(name) && (rest.starts_with('=') || rest.starts_with(":="))) {
+      variables.forget(name, line);
+    }
+  }
+  if (text.find("$((") != std::string_view::npos && changes_shell_variable(text)) {
+    forget_names(std::string(text), line, variables);
   }
 }
 

@@ -27,6 +27,10 @@ void assign_shell(const ShellToken& token, const std::string& file, ShellVariabl
 /// NAME="$NAME …" what was there before stays.
 void forget_shell(const ShellToken& token, ShellVariables& variables);
 
+/// What a word that may or may not have been expanded sets, ${NAME:=…} and $((NAME++)): its values
+/// are not known.
+void forget_inside(std::string_view text, std::size_t line, ShellVariables& variables);
+
 /// The values of all names in an arithmetic text are not known.
 void forget_names(std::string text, std::size_t line, ShellVariables& variables);
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "generator/megatron_args/shell_expand.h"
 
@@ -16,27 +18,26 @@ namespace {
 
 using Answer = ShellAnswer;
 
-constexpr int kSomeArguments = 9;  // $1 … $9: as many as are forgotten
-
 class Builtin {
  public:
   Builtin(std::vector<ShellWord> words, const ShellToken* here, bool certain,
-          const std::string& file, ShellVariables& variables)
+          const std::string& file, ShellVariables& variables, Warnings& warnings)
       : words_(std::move(words)),
         here_(here),
         certain_(certain),
         file_(file),
-        variables_(variables) {}
+        variables_(variables),
+        warnings_(warnings) {}
 
   Answer read() {
     const std::vector<std::string> names = names_after_options("adinNptu", "REPLY");
     std::optional<std::string> text;
-    if (here_ != nullptr && certain_ && !odd_ && !variables_.values.contains("IFS")) {
+    if (here_ != nullptr && certain_ && !odd_ && variables_.separators() == " \t\n\r") {
       text = expand_text(here_->text, here_->line, file_, variables_);
     }
     if (!text || variables_.unknown_in(*text) != nullptr) {
       forget(names);
-      return Answer::kYes;
+      return here_ != nullptr ? Answer::kYes : Answer::kUnknown;
     }
     std::string_view rest = trim(std::string_view(*text).substr(0, text->find('\n')));
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -54,7 +55,7 @@ class Builtin {
   }
 
   Answer get_options() {
-    if (certain_ && words_.size() < 4 && variables_.arguments().empty()) {
+    if (certain_ && words_.size() < 4 && variables_.arguments.empty()) {
       return Answer::kNo;
     }
     forget({words_.size() > 2 ? words_[2].text : "", "OPTARG", "OPTIND"});
@@ -69,31 +70,50 @@ class Builtin {
   Answer set() {
     std::size_t i = 1;
     while (i < words_.size() && is_option(words_[i].text) && words_[i].text != "--") {
-      i += words_[i].text.ends_with('o') ? 2U : 1U;
+      const bool named = words_[i].text.ends_with('o') && i + 1 < words_.size();
+      const auto turns = [&](char letter, std::string_view name) {
+        return named && words_[i + 1].text == name
+                   ? true
+                   : words_[i].text.find(letter) != std::string::npos;
+      };
+      const bool on = words_[i].text[0] == '-' && certain_;
+      variables_.exports_all = variables_.exports_all || turns('a', "allexport");
+      variables_.stops_at_failure = turns('e', "errexit") ? on : variables_.stops_at_failure;
+      i += named ? 2U : 1U;
     }
     const bool ends = i < words_.size() && words_[i].text == "--";
-    if (i < words_.size()) {
-      set_arguments(std::span(words_).subspan(i + (ends ? 1U : 0U)));
+    if (i < words_.size() && certain_) {
+      words_.erase(words_.begin(),
+                   words_.begin() + static_cast<std::ptrdiff_t>(i + (ends ? 1 : 0)));
+      variables_.set_arguments(std::move(words_));
+    } else if (i < words_.size()) {
+      variables_.forget_arguments(line());
     }
     return Answer::kYes;
   }
 
   Answer shift() {
-    const std::vector<ShellWord> old = variables_.arguments();
+    std::vector<ShellWord>& arguments = variables_.arguments;
     const std::optional<std::int64_t> count = words_.size() > 1 ? to_int(words_[1].text) : 1;
-    if (!count || *count < 0 || !certain_) {
-      forget_arguments();
-    } else if (static_cast<std::size_t>(*count) <= old.size()) {
-      set_arguments(std::span(old).subspan(static_cast<std::size_t>(*count)));
+    variables_.spend(arguments.size() / 4 + 1, file_, line());
+    const auto unsure = std::ranges::find_if(
+        arguments, [&](const ShellWord& word) { return variables_.may_split(word); });
+    if (count && certain_ && *count >= 0 && *count <= unsure - arguments.begin()) {
+      arguments.erase(arguments.begin(), arguments.begin() + *count);
+      return Answer::kYes;
     }
-    return Answer::kYes;
+    if (!count || !certain_ || unsure != arguments.end()) {
+      variables_.forget_arguments(line());
+      return Answer::kUnknown;
+    }
+    return Answer::kNo;  // there are fewer
   }
 
   Answer unset() {
     for (const ShellWord& word : std::span(words_).subspan(1)) {
       const std::string_view name = std::string_view(word.text).substr(0, word.text.find('['));
       if (certain_ && name.size() == word.text.size()) {
-        variables_.unset(name);
+        variables_.unset(name, line());
       } else {
         forget({std::string(name)});
       }
@@ -138,30 +158,13 @@ class Builtin {
     for (const std::string& name : names) {
       if (is_shell_name(name)) {
         variables_.forget(name, line());
+      } else if (const std::string array = name.substr(0, name.find('[')); is_shell_name(array)) {
+        variables_.forget(array, line());
+      } else if (!variables_.is_nothing(name)) {
+        warnings_.add(fmt::format("{}:{}: which variable '{}' sets is not known", file_, line(),
+                                  printable(words_[0].text)));
       }
     }
-  }
-
-  void forget_arguments() {
-    for (int i = 1; i <= kSomeArguments; ++i) {
-      variables_.forget(std::to_string(i), line());
-    }
-  }
-
-  void set_arguments(std::span<const ShellWord> words) {
-    const bool countable = std::ranges::none_of(words, [&](const ShellWord& word) {
-      return word.loose && variables_.unknown_in(word.text) != nullptr &&
-             !variables_.is_nothing(word.text);
-    });
-    if (!certain_ || !countable) {
-      forget_arguments();
-      return;
-    }
-    std::vector<ShellWord> kept;
-    std::ranges::copy_if(words, std::back_inserter(kept), [&](const ShellWord& word) {
-      return !word.loose || !variables_.is_nothing(word.text);
-    });
-    variables_.set_arguments(kept);
   }
 
   std::vector<ShellWord> words_;
@@ -169,6 +172,7 @@ class Builtin {
   bool certain_;
   const std::string& file_;
   ShellVariables& variables_;
+  Warnings& warnings_;
   bool odd_ = false;  ///< an option changes how the text is cut
 };
 
@@ -189,7 +193,8 @@ constexpr auto kBuiltins = std::to_array<Known>({{"read", &Builtin::read},
 
 std::optional<ShellAnswer> run_shell_builtin(std::span<const ShellToken> words,
                                              const ShellToken* here, bool certain,
-                                             const std::string& file, ShellVariables& variables) {
+                                             const std::string& file, ShellVariables& variables,
+                                             Warnings& warnings) {
   const auto found = std::ranges::find(kBuiltins, std::string_view(words[0].text), &Known::name);
   const bool prints = words[0].text == "printf";
   if (found == kBuiltins.end() || (prints && (words.size() < 3 || words[1].text != "-v"))) {
@@ -203,7 +208,7 @@ std::optional<ShellAnswer> run_shell_builtin(std::span<const ShellToken> words,
   if (prints && expanded.size() < 3) {
     return std::nullopt;
   }
-  return (Builtin(std::move(expanded), here, certain, file, variables).*found->run)();
+  return (Builtin(std::move(expanded), here, certain, file, variables, warnings).*found->run)();
 }
 
 }  // namespace lockstep

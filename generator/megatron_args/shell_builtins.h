@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "base/warnings.h"
 #include "generator/megatron_args/shell_answer.h"
 #include "generator/megatron_args/shell_lexer.h"
 #include "generator/megatron_args/shell_variables.h"
@@ -18,6 +19,7 @@ namespace lockstep {
 /// Nothing is returned, and done, for any other command. ERRORS: those of expand_word().
 std::optional<ShellAnswer> run_shell_builtin(std::span<const ShellToken> words,
                                              const ShellToken* here, bool certain,
-                                             const std::string& file, ShellVariables& variables);
+                                             const std::string& file, ShellVariables& variables,
+                                             Warnings& warnings);
 
 }  // namespace lockstep

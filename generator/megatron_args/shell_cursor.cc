@@ -45,27 +45,17 @@ void ShellCursor::expect(std::string_view end, std::string_view what, std::size_
 
 ShellWords ShellCursor::command() {
   ShellWords found;
-  bool piped = false;  // what follows is not the command's own
   while (!at_end()) {
     if (at_redirection()) {
       const bool string = at_operator("<<<");
       skip_redirection();
-      if (string && !piped) {
+      if (string) {
         found.here = tokens_[at_ - 1];
-      }
-    } else if (at_operator("|") || at_operator("|&")) {
-      ++at_;
-      skip_separators();
-      piped = true;
-      if (!at_any_word()) {
-        break;
       }
     } else if (at_any_operator()) {
       break;
     } else {
-      if (!piped) {
-        found.words.push_back(here());
-      }
+      found.words.push_back(here());
       ++at_;
     }
   }

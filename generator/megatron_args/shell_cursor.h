@@ -50,7 +50,7 @@ class ShellCursor {
   void skip_redirection();
   /// ERRORS: another token stands here, or none: the `what` that begins at `line` has no `end`.
   void expect(std::string_view end, std::string_view what, std::size_t line);
-  /// The command up to its end; what it is piped into, tee or some such, is left out.
+  /// The command up to its end.
   ShellWords command();
 
  private:

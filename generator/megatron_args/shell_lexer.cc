@@ -96,6 +96,28 @@ std::size_t skip_here_word(std::string_view text, std::size_t at, std::vector<st
   return at;
 }
 
+/// Whether a command begins at text[at], inside of the bracket that opens at text[begin].
+bool command_begins_at(std::string_view text, std::size_t begin, std::size_t at) {
+  static constexpr auto kBefore = std::to_array<std::string_view>(
+      {"then", "do", "else", "elif", "if", "while", "until", "{", "!"});
+  while (at > begin && is_blank(text[at - 1])) {
+    --at;
+  }
+  const char last = at > begin ? text[at - 1] : '(';
+  const std::string_view before = text.substr(begin, at - begin);
+  return is_operator(last) || std::ranges::any_of(kBefore, [&](std::string_view word) {
+           return before.ends_with(word) && before.size() > word.size() &&
+                  (is_blank(before[before.size() - word.size() - 1]) ||
+                   is_operator(before[before.size() - word.size() - 1]));
+         });
+}
+
+bool word_stands_at(std::string_view text, std::size_t at, std::string_view word) {
+  const std::string_view rest = text.substr(at);
+  return rest.starts_with(word) && (rest.size() == word.size() || is_blank(rest[word.size()]) ||
+                                    is_operator(rest[word.size()]));
+}
+
 /// Behind the `close` that matches the `open` at text[begin]. Between ( ) stand commands, with
 /// comments and here-documents, but not between (( )).
 std::size_t skip_bracket(std::string_view text, std::size_t begin, char open, char close,
@@ -104,15 +126,30 @@ std::size_t skip_bracket(std::string_view text, std::size_t begin, char open, ch
   const std::size_t first = line;
   const bool commands = open == '(' && !text.substr(begin).starts_with("((");
   std::vector<std::string> ends;
+  std::vector<int> cases;  // the levels of each case … esac: their patterns close no bracket
   int level = 0;
   for (std::size_t i = begin; i < text.size();) {
     const char c = text[i];
+    if (commands && (word_stands_at(text, i, "case") || word_stands_at(text, i, "esac")) &&
+        command_begins_at(text, begin, i)) {
+      if (c == 'c') {
+        cases.push_back(level);
+      } else if (!cases.empty()) {
+        cases.pop_back();
+      }
+      i += 4;
+      continue;
+    }
+    if (c == ')' && !cases.empty() && cases.back() == level) {
+      ++i;
+      continue;
+    }
     if (c == '"' || (c == '\'' && !quoted)) {
       i = skip_quoted_at(text, i, file, line, depth + 1);
       continue;
     }
     if (c == '`' || (c == '$' && i + 1 < text.size() && text[i + 1] != open)) {
-      i = skip_expansion_at(text, i, file, line, depth + 1);
+      i = skip_expansion_at(text, i, file, line, depth + 1, quoted);
       continue;
     }
     if (c == '\\' && i + 1 < text.size()) {
@@ -141,6 +178,20 @@ std::size_t skip_bracket(std::string_view text, std::size_t begin, char open, ch
   throw unclosed("bracket", std::string(1, close), file, first);
 }
 
+/// Behind the quotes of $'…' at text[begin], where \ keeps a quote from closing.
+std::size_t skip_escaped(std::string_view text, std::size_t begin, const std::string& file,
+                         std::size_t& line) {
+  const std::size_t first = line;
+  for (std::size_t i = begin + 1; i < text.size(); ++i) {
+    if (text[i] == '\'') {
+      return i + 1;
+    }
+    i += text[i] == '\\' && i + 1 < text.size() ? 1U : 0U;
+    line += text[i] == '\n' ? 1U : 0U;
+  }
+  throw unclosed("quote", "'", file, first);
+}
+
 std::size_t skip_expansion_at(std::string_view text, std::size_t begin, const std::string& file,
                               std::size_t& line, int depth, bool quoted) {
   if (depth > kMaxDepth) {
@@ -167,6 +218,9 @@ std::size_t skip_expansion_at(std::string_view text, std::size_t begin, const st
   }
   if (text[next] == '{') {
     return skip_bracket(text, next, '{', '}', file, line, depth, quoted);
+  }
+  if (text[next] == '\'' && !quoted) {  // $'…'
+    return skip_escaped(text, next, file, line);
   }
   if (!is_name_start(text[next])) {  // $1, $@, $?, or a dollar alone
     const bool special =
@@ -213,7 +267,7 @@ class Lexer {
 
   bool command_begins() const {
     static constexpr auto kBefore = std::to_array<std::string_view>(
-        {"if", "elif", "while", "until", "then", "else", "do", "{", "!"});
+        {"if", "elif", "while", "until", "then", "else", "do", "{", "!", "for", "time"});
     if (tokens_.empty()) {
       return true;
     }
@@ -299,8 +353,8 @@ class Lexer {
 
   void take_operator() {
     static constexpr auto kOperators = std::to_array<std::string_view>(
-        {"<<<", "<<-", "&>>", "<<", "&&", "||", ";;", "|&", "&>", ">>", ">&",
-         "<&",  ">|",  ";",   "&",  "|",  "(",  ")",  "<",  ">",  "\n"});
+        {";;&", "<<<", "<<-", "&>>", "<<", "&&", "||", ";;", ";&", "|&", "&>", ">>",
+         ">&",  "<&",  ">|",  ";",   "&",  "|",  "(",  ")",  "<",  ">",  "\n"});
     const std::size_t line = line_;
     for (const std::string_view each : kOperators) {
       if (!starts(each)) {
@@ -340,13 +394,8 @@ bool is_shell_name(std::string_view text) {
 }
 
 std::size_t skip_expansion(std::string_view text, std::size_t begin, const std::string& file,
-                           std::size_t& line) {
-  return skip_expansion_at(text, begin, file, line, 0);
-}
-
-std::size_t skip_quoted(std::string_view text, std::size_t begin, const std::string& file,
-                        std::size_t& line) {
-  return skip_quoted_at(text, begin, file, line, 0);
+                           std::size_t& line, bool quoted) {
+  return skip_expansion_at(text, begin, file, line, 0, quoted);
 }
 
 std::vector<ShellToken> lex_shell(std::string_view text, const std::string& file,

@@ -28,13 +28,10 @@ std::vector<ShellToken> lex_shell(std::string_view text, const std::string& file
                                   std::size_t first_line = 1);
 
 /// Where the expansion that begins with the '$' or '`' at text[begin] ends: "$NAME", "${…}",
-/// "$(…)", "$((…))", "`…`". `line` is advanced over the lines it spans. ERRORS: as lex_shell().
+/// "$(…)", "$((…))", "`…`", and $'…' where it is not `quoted`, inside of ". `line` is advanced over
+/// the lines it spans. ERRORS: as lex_shell().
 std::size_t skip_expansion(std::string_view text, std::size_t begin, const std::string& file,
-                           std::size_t& line);
-
-/// Where the quoted piece that begins at text[begin] (' or ") ends: behind the closing quote.
-std::size_t skip_quoted(std::string_view text, std::size_t begin, const std::string& file,
-                        std::size_t& line);
+                           std::size_t& line, bool quoted = false);
 
 bool is_shell_name(std::string_view text);  ///< letters, digits and _, no digit first
 

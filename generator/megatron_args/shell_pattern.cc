@@ -44,7 +44,7 @@ std::size_t end_of_set(std::string_view pattern, std::size_t begin) {
   i += i < pattern.size() && pattern[i] == ']' ? 1U : 0U;
   while (i < pattern.size() && pattern[i] != ']') {
     const Class* const found = class_at(pattern.substr(i));
-    i += found != nullptr ? found->name.size() : 1;
+    i += found != nullptr ? found->name.size() : pattern[i] == '\\' ? 2 : 1;
   }
   return i < pattern.size() ? i + 1 : 0;
 }
@@ -59,7 +59,10 @@ bool in_set(std::string_view set, char c) {
     if (const Class* const kind = class_at(set.substr(i)); kind != nullptr) {
       found = found || in_ranges(kind->ranges, c);
       i += kind->name.size();
-    } else if (i + 3 < set.size() && set[i + 1] == '-') {
+      continue;
+    }
+    i += set[i] == '\\' && i + 2 < set.size() ? 1U : 0U;
+    if (i + 3 < set.size() && set[i + 1] == '-' && set[i + 2] != '\\') {
       found = found || (set[i] <= c && c <= set[i + 2]);
       i += 3;
     } else {
@@ -73,6 +76,10 @@ bool in_set(std::string_view set, char c) {
 bool is_understood(std::string_view pattern) {
   for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
     const std::string_view two = pattern.substr(i, 2);
+    if (two[0] == '\\') {
+      ++i;
+      continue;
+    }
     const bool list = two[1] == '(' && std::string_view("?*+@!").find(two[0]) != two.npos;
     const bool kind = two == "[=" || two == "[." ||
                       (two == "[:" && i > 0 && class_at(pattern.substr(i)) == nullptr);
@@ -85,6 +92,11 @@ bool is_understood(std::string_view pattern) {
 
 }  // namespace
 
+std::size_t shell_match_cost(std::string_view text, std::string_view pattern) {
+  const bool again = pattern.find('*') != std::string_view::npos;
+  return text.size() * (again ? pattern.size() / 100 + 1 : 1);
+}
+
 std::optional<bool> shell_matches(std::string_view text, std::string_view pattern) {
   if (!is_understood(pattern)) {
     return std::nullopt;
@@ -93,12 +105,14 @@ std::optional<bool> shell_matches(std::string_view text, std::string_view patter
   while (t < text.size()) {
     const char c = p < pattern.size() ? pattern[p] : '\0';
     const std::size_t set_end = c == '[' ? end_of_set(pattern, p) : 0;
-    const bool same =
-        p < pattern.size() && c != '*' &&
-        (set_end > 0 ? in_set(pattern.substr(p, set_end - p), text[t]) : c == '?' || c == text[t]);
+    const bool escaped = c == '\\' && p + 1 < pattern.size();
+    const bool same = p < pattern.size() && c != '*' &&
+                      (set_end > 0 ? in_set(pattern.substr(p, set_end - p), text[t])
+                       : escaped   ? pattern[p + 1] == text[t]
+                                   : c == '?' || c == text[t]);
     if (same) {
       ++t;
-      p = set_end > 0 ? set_end : p + 1;
+      p = set_end > 0 ? set_end : p + (escaped ? 2 : 1);
     } else if (p < pattern.size() && c == '*') {
       star = p++;
       from = t;

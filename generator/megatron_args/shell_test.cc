@@ -1,7 +1,10 @@
 #include "generator/megatron_args/shell_test.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -14,11 +17,19 @@ namespace {
 using Answer = ShellAnswer;
 constexpr int kMaxDepth = 64;
 
+bool is_comparison(std::string_view word) {
+  static constexpr auto kComparisons =
+      std::to_array<std::string_view>({"=", "==", "!=", "=~", "<", ">", "-eq", "-ne", "-lt", "-le",
+                                       "-gt", "-ge", "-nt", "-ot", "-ef"});
+  return std::ranges::find(kComparisons, word) != kComparisons.end();
+}
+
 class Condition {
  public:
-  Condition(std::span<const ShellToken> words, bool patterns, const std::string& file,
+  /// `words` of [[ ]] are expanded where they are looked at, those of [ ] before.
+  Condition(std::vector<ShellWord> words, bool is_long, const std::string& file,
             ShellVariables& variables)
-      : words_(words), patterns_(patterns), file_(file), variables_(variables) {}
+      : words_(std::move(words)), long_(is_long), file_(file), variables_(variables) {}
 
   Answer whole() {
     if (words_.empty()) {
@@ -33,49 +44,56 @@ class Condition {
   struct Operand {
     std::string text;
     std::optional<std::string> known;
+    std::size_t line = 0;
   };
 
+  std::size_t left() const { return words_.size() - at_; }
   bool take(std::string_view what) {
-    if (at_ < words_.size() && words_[at_].text == what) {
+    if (left() > 0 && words_[at_].text == what) {
       ++at_;
       return true;
     }
     return false;
   }
-  Operand next() {
-    if (at_ >= words_.size()) {
+  Operand next(bool pattern = false) {
+    if (left() == 0) {
       return {};
     }
-    const ShellToken& word = words_[at_++];
-    Operand operand{expand_text(word.text, word.line, file_, variables_), {}};
+    const ShellWord& word = words_[at_++];
+    const auto expand = pattern ? expand_pattern : expand_text;
+    Operand operand{
+        long_ ? expand(word.text, word.line, file_, variables_) : word.text, {}, word.line};
     operand.known = variables_.as_condition(operand.text);
     return operand;
   }
 
   Answer either() {
-    Answer left = both();
-    while (take("||") || take("-o")) {
-      left = shell_or(left, both());
+    Answer answer = both();
+    while (take(long_ ? "||" : "-o")) {
+      answer = shell_or(answer, both());
     }
-    return left;
+    return answer;
   }
   Answer both() {
-    Answer left = single();
-    while (take("&&") || take("-a")) {
-      left = shell_and(left, single());
+    Answer answer = single();
+    while (take(long_ ? "&&" : "-a")) {
+      answer = shell_and(answer, single());
     }
-    return left;
+    return answer;
   }
   Answer single() {
     bool negated = false;
-    while (take("!")) {
+    while (left() > 1 && !compares() && take("!")) {
       negated = !negated;
     }
     const Answer answer = primary();
     return negated ? shell_not(answer) : answer;
   }
+  /// What follows is a comparison, whatever its first word is.
+  bool compares() const { return left() > 2 && is_comparison(words_[at_ + 1].text); }
+
   Answer primary() {
-    if (take("(")) {
+    if (left() > 1 && !compares() && take("(")) {
       if (++depth_ > kMaxDepth) {
         throw Error("brackets are nested too deeply").at(file_, words_[at_ - 1].line);
       }
@@ -83,30 +101,36 @@ class Condition {
       --depth_;
       return take(")") ? answer : Answer::kUnknown;
     }
-    if (at_ >= words_.size()) {
+    if (left() == 0) {
       return Answer::kUnknown;
     }
+    if (!long_ && left() == 2 && is_comparison(words_[at_].text)) {
+      at_ += 2;
+      return Answer::kTakenNo;  // an error of the shell's, which counts as no
+    }
     const std::string_view word = words_[at_].text;
-    const bool one_operand = word.size() == 2 && word[0] == '-' && at_ + 1 < words_.size();
-    if (one_operand) {
+    if (word.size() == 2 && word[0] == '-' && left() > 1 && !compares()) {
       ++at_;
       return of_one(word[1], next());
     }
-    const Operand left = next();
-    if (at_ >= words_.size() || is_connector(words_[at_].text)) {
-      return of_one('n', left);
+    const Operand first = next();
+    if (left() == 0 || is_connector(words_[at_].text)) {
+      return of_one('n', first);
     }
     const std::string_view op = words_[at_++].text;
-    return compare(left, op, next());
+    return compare(first, op, next(long_ && (op == "=" || op == "==" || op == "!=")));
   }
 
-  static bool is_connector(std::string_view word) {
-    return word == "&&" || word == "||" || word == "-a" || word == "-o" || word == ")";
+  bool is_connector(std::string_view word) const {
+    return word == ")" || (long_ ? word == "&&" || word == "||" : word == "-a" || word == "-o");
   }
 
   Answer of_one(char test, const Operand& operand) const {
     if (test == 'v') {
       return operand.known ? is_set(*operand.known) : Answer::kUnknown;
+    }
+    if (test == 'o') {
+      return Answer::kUnknown;  // an option of the shell's
     }
     if (test != 'z' && test != 'n') {
       return Answer::kTakenNo;
@@ -134,56 +158,86 @@ class Condition {
     return forgotten ? Answer::kUnknown : Answer::kYes;
   }
 
-  Answer compare(const Operand& left, std::string_view op, const Operand& right) const {
+  Answer compare(const Operand& a, std::string_view op, const Operand& b) {
     if (op == "=" || op == "==" || op == "!=") {
-      const Answer same = equal(left, right);
+      const Answer same = equal(a, b);
       return op == "!=" ? shell_not(same) : same;
     }
     if (op == "-nt" || op == "-ot" || op == "-ef") {
       return Answer::kTakenNo;
     }
-    if (op.size() != 3 || op[0] != '-' || !left.known || !right.known) {  // =~, <, >
+    if (op.size() != 3 || op[0] != '-' || !a.known || !b.known) {  // =~, <, >
       return Answer::kUnknown;
     }
-    const std::optional<std::int64_t> a = to_int(trim(*left.known)), b = to_int(trim(*right.known));
-    if (!a || !b) {
-      return Answer::kTakenNo;  // an error of the shell's, which counts as no
+    const std::optional<std::int64_t> x = number(a), y = number(b);
+    if (!x || !y) {
+      return no_number_ ? Answer::kTakenNo : Answer::kUnknown;
     }
-    return op == "-eq"   ? shell_answer(*a == *b)
-           : op == "-ne" ? shell_answer(*a != *b)
-           : op == "-lt" ? shell_answer(*a < *b)
-           : op == "-le" ? shell_answer(*a <= *b)
-           : op == "-gt" ? shell_answer(*a > *b)
-           : op == "-ge" ? shell_answer(*a >= *b)
+    return op == "-eq"   ? shell_answer(*x == *y)
+           : op == "-ne" ? shell_answer(*x != *y)
+           : op == "-lt" ? shell_answer(*x < *y)
+           : op == "-le" ? shell_answer(*x <= *y)
+           : op == "-gt" ? shell_answer(*x > *y)
+           : op == "-ge" ? shell_answer(*x >= *y)
                          : Answer::kUnknown;
   }
 
-  Answer equal(const Operand& left, const Operand& right) const {
-    if (left.known && right.known) {
-      const std::optional<bool> same =
-          patterns_ ? shell_matches(*left.known, *right.known) : *left.known == *right.known;
+  /// In [[ ]] an expression of any kind, in [ ] a number alone.
+  std::optional<std::int64_t> number(const Operand& operand) {
+    const std::string_view text = trim(*operand.known);
+    if (!long_) {
+      const std::optional<std::int64_t> value = to_int(text.substr(text.starts_with('+') ? 1 : 0));
+      no_number_ = no_number_ || !value;
+      return value;
+    }
+    try {
+      return shell_number(text, operand.line, file_, variables_);
+    } catch (const Error&) {  // an error of the shell's, which counts as no
+      no_number_ = true;
+      return std::nullopt;
+    }
+  }
+
+  Answer equal(const Operand& a, const Operand& b) {
+    if (a.known && b.known) {
+      if (!long_) {
+        return shell_answer(*a.known == *b.known);
+      }
+      variables_.spend(shell_match_cost(*a.known, *b.known), file_, a.line);
+      const std::optional<bool> same = shell_matches(*a.known, *b.known);
       return same ? shell_answer(*same) : Answer::kUnknown;
     }
     // "x$SLURM_JOB_ID" is not "x".
-    const bool longer = right.known && right.known->find_first_of("*?[") == std::string::npos &&
-                        left.text.starts_with(*right.known) &&
-                        variables_.is_something(left.text.substr(right.known->size()));
+    const bool longer = b.known && b.known->find_first_of("*?[\\") == std::string::npos &&
+                        a.text.starts_with(*b.known) &&
+                        variables_.is_something(a.text.substr(b.known->size()));
     return longer ? Answer::kNo : Answer::kUnknown;
   }
 
-  std::span<const ShellToken> words_;
-  bool patterns_;
+  std::vector<ShellWord> words_;
+  bool long_;
   const std::string& file_;
   ShellVariables& variables_;
   std::size_t at_ = 0;
   int depth_ = 0;
+  bool no_number_ = false;
 };
 
 }  // namespace
 
-ShellAnswer shell_test(std::span<const ShellToken> words, bool patterns, const std::string& file,
+ShellAnswer shell_test(std::span<const ShellToken> words, bool is_long, const std::string& file,
                        ShellVariables& variables) {
-  return Condition(words, patterns, file, variables).whole();
+  std::vector<ShellWord> all;
+  for (const ShellToken& word : words) {
+    if (is_long) {
+      all.push_back({word.text, word.line});
+    } else {
+      std::ranges::move(expand_word(word.text, word.line, file, variables),
+                        std::back_inserter(all));
+    }
+  }
+  variables.drop_nothing(all);
+  return Condition(std::move(all), is_long, file, variables).whole();
 }
 
 }  // namespace lockstep

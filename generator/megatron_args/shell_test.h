@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-/// What `[ … ]` or `[[ … ]]` says, with the brackets left out: comparisons of texts and of numbers,
-/// -z, -n, -v, !, ( ), && || -a -o. Other tests of one word look at files. `patterns`: what stands
-/// right of = and != is a pattern, as in [[ ]]. ERRORS: those of expand_text().
-ShellAnswer shell_test(std::span<const ShellToken> words, bool patterns, const std::string& file,
+/// What `[ … ]` or, if it `is_long`, `[[ … ]]` says, with the brackets left out: comparisons of
+/// texts (in [[ ]] with patterns) and of numbers (in [[ ]] of all arithmetic), -z, -n, -v, !, ( ),
+/// && || or -a -o. Other tests of one word look at files. ERRORS: those of expand_text().
+ShellAnswer shell_test(std::span<const ShellToken> words, bool is_long, const std::string& file,
                        ShellVariables& variables);
 
 }  // namespace lockstep

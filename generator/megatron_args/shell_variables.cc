@@ -8,10 +8,31 @@
 namespace lockstep {
 
 void ShellVariables::set(std::string_view name, std::string text, std::size_t line) {
+  const std::optional<std::int64_t> number = to_int(text);
+  if (integers.contains(name) && !(number && std::to_string(*number) == text)) {
+    forget(name, line);  // it is worked out
+    return;
+  }
+  if (odd.contains(name)) {
+    forget(name, line);
+    return;
+  }
   values.insert_or_assign(std::string(name), Value{{{std::move(text), line}}, false});
 }
 
+void ShellVariables::set(std::string_view name, Value value, std::size_t line) {
+  if (odd.contains(name) || integers.contains(name)) {
+    forget(name, line);
+  } else {
+    values.insert_or_assign(std::string(name), std::move(value));
+  }
+}
+
 void ShellVariables::append(std::string_view name, std::string_view text, std::size_t line) {
+  if (odd.contains(name)) {
+    forget(name, line);
+    return;
+  }
   Value& value = values[std::string(name)];
   if (value.items.empty()) {
     value.items.push_back({"", line});
@@ -25,6 +46,10 @@ void ShellVariables::forget(std::string_view name, std::size_t line) {
 }
 
 void ShellVariables::forget_addition(std::string_view name, bool glued, std::size_t line) {
+  if (odd.contains(name) || integers.contains(name)) {
+    forget(name, line);
+    return;
+  }
   const std::string unknown =
       mark({.what = "$" + std::string(name), .line = line, .addition = !glued});
   Value& value = values[std::string(name)];
@@ -32,31 +57,58 @@ void ShellVariables::forget_addition(std::string_view name, bool glued, std::siz
     value.items.push_back({unknown, line, true});
     return;
   }
+  if (!is_something(value.items.front().text)) {
+    forget(name, line);
+    return;
+  }
   value.items.front().text += glued ? unknown : " " + unknown + " ";
 }
 
-void ShellVariables::unset(std::string_view name) {
+void ShellVariables::unset(std::string_view name, std::size_t line) {
+  if (odd.contains(name)) {
+    forget(name, line);
+    return;
+  }
   if (const auto found = values.find(name); found != values.end()) {
     values.erase(found);
   }
+  if (const auto found = integers.find(name); found != integers.end()) {
+    integers.erase(found);
+  }
+  if (const auto found = exported.find(name); found != exported.end()) {
+    exported.erase(found);
+  }
 }
 
-std::vector<ShellWord> ShellVariables::arguments() const {
-  std::vector<ShellWord> words;
-  for (auto found = values.find("1"); found != values.end() && !found->second.items.empty();
-       found = values.find(std::to_string(words.size() + 1))) {
-    words.push_back(found->second.items.front());
-  }
-  return words;
+void ShellVariables::make_odd(std::string_view name, std::size_t line) {
+  odd.emplace(name);
+  forget(name, line);
 }
 
-void ShellVariables::set_arguments(std::span<const ShellWord> words) {
-  for (std::size_t old = arguments().size(); old > words.size(); --old) {
-    unset(std::to_string(old));
+void ShellVariables::set_arguments(std::vector<ShellWord> words) {
+  drop_nothing(words);
+  arguments = std::move(words);
+}
+
+void ShellVariables::forget_arguments(std::size_t line) {
+  arguments = {{mark({.what = "$@", .line = line}), line, true}};
+}
+
+std::optional<ShellWord> ShellVariables::argument(std::int64_t number) const {
+  for (const ShellWord& word : arguments) {
+    if (may_split(word) || --number == 0) {
+      return word;
+    }
   }
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    values.insert_or_assign(std::to_string(i + 1), Value{{words[i]}, false});
-  }
+  return std::nullopt;
+}
+
+std::optional<std::string> ShellVariables::separators() const {
+  const auto found = values.find("IFS");
+  const std::string text = found == values.end()         ? kBlanks
+                           : found->second.items.empty() ? ""
+                                                         : found->second.items.front().text;
+  return text == kBlanks ? " \t\n\r" : as_condition(text);
 }
 
 std::string ShellVariables::mark(ShellUnknown unknown) {
@@ -79,7 +131,7 @@ const ShellUnknown* ShellVariables::unknown_in(std::string_view text) const {
 std::optional<std::string> ShellVariables::as_condition(std::string_view text) const {
   std::string known;
   while (const ShellUnknown* unknown = unknown_in(text)) {
-    if (!unknown->unset) {
+    if (!unknown->unset || unknown->words > 0) {  // a number, where it counts
       return std::nullopt;
     }
     known += text.substr(0, text.find(kMarkBegin));
@@ -101,6 +153,36 @@ bool ShellVariables::is_something(std::string_view text) const {
     text.remove_prefix(text.find(kMarkEnd) + 1);
   }
   return !text.empty();
+}
+
+bool ShellVariables::may_split(const ShellWord& word) const {
+  std::string_view text = word.text;
+  while (word.loose && unknown_in(text) != nullptr) {
+    const ShellUnknown& unknown = *unknown_in(text);
+    if (!unknown.unset && unknown.words != 1) {
+      return true;
+    }
+    text.remove_prefix(text.find(kMarkEnd) + 1);
+  }
+  return false;
+}
+
+void ShellVariables::drop_nothing(std::vector<ShellWord>& words) const {
+  std::erase_if(words, [&](const ShellWord& word) { return word.loose && is_nothing(word.text); });
+}
+
+std::size_t ShellVariables::size() const {
+  std::size_t characters = 0;
+  for (const auto& [name, value] : values) {
+    characters += name.size();
+    for (const ShellWord& item : value.items) {
+      characters += 1 + item.text.size();
+    }
+  }
+  for (const ShellWord& word : arguments) {
+    characters += 1 + word.text.size();
+  }
+  return characters;
 }
 
 void ShellVariables::spend(std::size_t characters, const std::string& file, std::size_t line) {
