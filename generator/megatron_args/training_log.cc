@@ -71,7 +71,7 @@ std::optional<Found> find_argument(std::string_view line, std::size_t from = 0) 
 
 /// A value without what another rank wrote right behind it.
 std::string value_of(std::string_view text) {
-  const std::string value = plain(text);
+  std::string value = plain(text);
   for (const std::string_view word : {"True", "False", "None"}) {
     if (value.starts_with(word)) {
       return std::string(word);
