@@ -41,6 +41,19 @@ struct Iterations {
   }
 };
 
+/// Times by their iteration, without the first (start-up) where there are enough.
+std::vector<double> without_start(std::map<std::int64_t, double> by_iteration) {
+  if (by_iteration.size() >= kFewest) {
+    by_iteration.erase(by_iteration.begin());
+  }
+  std::vector<double> times;
+  times.reserve(by_iteration.size());
+  for (const auto& [iteration, time] : by_iteration) {
+    times.push_back(time);
+  }
+  return times;
+}
+
 Iterations iterations_of(const PhysicalLog& log) {
   const std::int32_t last = log.steps.back().run;
   std::map<std::int64_t, double> times;  // several ranks may tell of one iteration
@@ -49,14 +62,9 @@ Iterations iterations_of(const PhysicalLog& log) {
       times.emplace(step.step, step.time_s);
     }
   }
-  if (times.size() >= kFewest) {
-    times.erase(times.begin());
-  }
   Iterations result;
-  result.left_out = log.steps.size() - times.size();
-  for (const auto& [step, time] : times) {
-    result.times.push_back(time);
-  }
+  result.times = without_start(std::move(times));
+  result.left_out = log.steps.size() - result.times.size();
   std::ranges::sort(result.times);
   const std::string& run = log.groups[static_cast<std::size_t>(last)];
   constexpr std::string_view kBatch = "global batch ";
@@ -73,17 +81,14 @@ struct Part {
 
 /// The median of a timer over the iterations that count.
 double timed(const PhysicalLog& log, std::string_view name) {
-  std::vector<double> times;
+  std::map<std::int64_t, double> times;
   for (const StepPart& part : log.parts) {
     if (part.run == log.steps.back().run &&
         log.names[static_cast<std::size_t>(part.name)] == name) {
-      times.push_back(part.time_s);
+      times.emplace(part.step, part.time_s);
     }
   }
-  if (times.size() >= kFewest) {
-    times.erase(times.begin());
-  }
-  return times.empty() ? 0 : compare::median(std::move(times));
+  return times.empty() ? 0 : compare::median(without_start(std::move(times)));
 }
 
 /// When rank 0 is through with its passes and the reduction of their gradients, so that the
@@ -154,9 +159,6 @@ Compared compared(const PhysicalLog& log, const TrainingComparison& comparison) 
   result.parts = parts_of(log, detail, result.step.total);
   std::vector<std::string>& warnings = result.step.warnings;
   warnings.insert(warnings.begin(), input.warnings.begin(), input.warnings.end());
-  if (!(result.measured_s() > 0)) {
-    throw Error("the log's iterations took no time").at(log.file);
-  }
   if (const auto held = log.facts.find("max_allocated_MiB"); held != log.facts.end()) {
     result.most_held = to_double(held->second).value_or(0) * 1024 * 1024;
   }

@@ -292,8 +292,11 @@ std::optional<std::int64_t> MegatronLaunch::processes() const {
 
 std::vector<std::string> MegatronLaunch::unread() const {
   std::vector<std::string> names;
+  if (logged_) {
+    return names;
+  }
   for (const auto& [name, flag] : flags_) {
-    if (!logged_ && seen_.find(name) == seen_.end()) {
+    if (seen_.find(name) == seen_.end()) {
       names.push_back(name);
     }
   }

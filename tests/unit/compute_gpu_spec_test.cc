@@ -6,22 +6,14 @@
 
 #include "base/error.h"
 #include "generator/compute/gpu_spec.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep::compute_gpu_spec_test {
 namespace {
 
+using lockstep::testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(GpuSpec, SpellingsOfOneType) {
   for (const char* text : {"H100", "h100", "H100-SXM5-80GB", "nvidia h100 sxm", "NVIDIA_H100"}) {

@@ -13,10 +13,12 @@
 #include "generator/rules.h"
 #include "generator/scripts.h"
 #include "generator/training_flags.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep::generator_flags_test {
 namespace {
 
+using lockstep::testing::error_of;
 using ::testing::HasSubstr;
 
 std::vector<std::string> words(const std::string& line) {
@@ -28,16 +30,6 @@ std::vector<std::string> words(const std::string& line) {
 }
 
 ArgValues parse(const std::string& line) { return parse_args(training_flag_table(), words(line)); }
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::string parse_error(const std::string& line) {
   return error_of([&] { parse(line); });

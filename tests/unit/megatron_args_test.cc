@@ -10,10 +10,12 @@
 #include "generator/megatron_args/megatron_job.h"
 #include "generator/megatron_args/moe_layers.h"
 #include "generator/model/parameters.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep::megatron_args_test {
 namespace {
 
+using lockstep::testing::error_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -45,16 +47,6 @@ Read job_of(std::string_view text, std::vector<std::string> own = {}) {
     read.warnings.push_back(entry.text);
   }
   return read;
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 std::string job_error(const std::string& text, std::vector<std::string> own = {}) {
@@ -185,16 +177,17 @@ TEST(MegatronArgs, WhatTheUserReplacesMayBeWrong) {
     return job_error(std::string(kSmall) + theirs, std::move(own));
   };
   EXPECT_EQ(passes("--recompute-granularity partial --recompute-method x", {"--recompute=full"}),
-            "");
-  EXPECT_EQ(passes("--recompute-granularity $G", {"--recompute", "full"}), "");
-  EXPECT_EQ(passes("--use-megatron-fsdp --data-parallel-sharding-strategy q", {"--zero=1"}), "");
+            "no error");
+  EXPECT_EQ(passes("--recompute-granularity $G", {"--recompute", "full"}), "no error");
+  EXPECT_EQ(passes("--use-megatron-fsdp --data-parallel-sharding-strategy q", {"--zero=1"}),
+            "no error");
   EXPECT_EQ(passes("--attention-backend flashy --transformer-impl x", {"--no_flash_attention"}),
-            "");
-  EXPECT_EQ(passes("--attention-dropout x --hidden-dropout $D", {"--dropout"}), "");
-  EXPECT_EQ(passes("--fp8-format x", {"--precision=bf16"}), "");
-  EXPECT_EQ(passes("--fp8-recipe $X", {"--fp8_recipe=delayed"}), "");
-  EXPECT_EQ(passes("--cp-comm-type $X", {"--context_comm=p2p"}), "");
-  EXPECT_EQ(passes("--moe-expert-capacity-factor x", {"--moe_capacity=2"}), "");
+            "no error");
+  EXPECT_EQ(passes("--attention-dropout x --hidden-dropout $D", {"--dropout"}), "no error");
+  EXPECT_EQ(passes("--fp8-format x", {"--precision=bf16"}), "no error");
+  EXPECT_EQ(passes("--fp8-recipe $X", {"--fp8_recipe=delayed"}), "no error");
+  EXPECT_EQ(passes("--cp-comm-type $X", {"--context_comm=p2p"}), "no error");
+  EXPECT_EQ(passes("--moe-expert-capacity-factor x", {"--moe_capacity=2"}), "no error");
 }
 
 TEST(MegatronArgs, WarnsOfWordsThatMayHoldFlags) {

@@ -7,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "tests/support/error_of.h"
 #include "tests/support/run.h"
 #include "trace/column_table.h"
 #include "trace/job_meta.h"
@@ -16,6 +17,7 @@
 namespace lockstep::trace_test {
 namespace {
 
+using lockstep::testing::error_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::ScratchFolder;
@@ -27,16 +29,6 @@ Trace read_csv(const std::string& text) {
   Trace all;
   read_trace_csv(text, "t.csv", [&](Trace&& rows) { all = std::move(rows); });
   return all;
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 Trace some_rows() {

@@ -15,10 +15,12 @@
 #include "generator/exact/job_flags.h"
 #include "generator/megatron_args/megatron_job.h"
 #include "generator/model/parameters.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep {
 namespace {
 
+using lockstep::testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Arguments = std::vector<std::pair<std::string, std::string>>;
@@ -69,16 +71,6 @@ Read job_of(const std::string& text) {
 
 Model model_of(const std::string& text) {
   return megatron_model(MegatronLaunch::parse(text, "train.log"), {});
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(TrainingLog, ArgumentsAreFlagsAgain) {
