@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/network/flow/delay_queue.h"
 #include "simulator/network/flow/even_port.h"
-#include "simulator/network/flow/fluid_network.h"
+#include "simulator/network/flow/fabric_legs.h"
 #include "simulator/network/flow/fresh_pairs.h"
 #include "simulator/network/flow/port_legs.h"
 #include "simulator/network/flow/turn_port.h"
@@ -18,7 +19,7 @@ namespace lockstep {
 /// A message has two legs, with a queue between them that takes all that comes:
 ///
 ///     sender's port    TurnPort: packets in turn
-///     rest of the way  FluidNetwork: max-min fair; EvenPort where that is one port, which nothing
+///     rest of the way  FabricLegs: max-min fair; EvenPort where that is one port, which nothing
 ///                      but such legs crosses
 ///
 /// Both begin together, and the message is delivered when both have ended, plus its latency and the
@@ -30,18 +31,14 @@ namespace lockstep {
 /// seed, ends, source port and port.
 ///
 /// Complexity: a message O(hops + messages on its ports), a route where ports decide, and what its
-/// legs take. No allocation a message once the arrays have grown. Memory: FreshPairs', 200 B a
-/// port, 64 B a message under way, 250 B and 16 B a hop a lane. ERRORS: those of PathFinder.
+/// legs take. No allocation a message once the arrays have grown. Memory: FreshPairs', 100 B a pair
+/// and a port, 200 B a message under way. ERRORS: those of PathFinder.
 class MessageTransfers {
  public:
   /// Refers to all three for as long as it lives. The network has a constraint for each port and
   /// nothing else.
   MessageTransfers(const Topology& topology, PathFinder& paths, FluidNetwork& network,
                    Bytes full_packet, std::uint64_t seed);
-  ~MessageTransfers() { network_.deliver(true); }
-  MessageTransfers(const MessageTransfers&) = delete;
-  MessageTransfers& operator=(const MessageTransfers&) = delete;
-
   std::size_t connections() const { return pairs_.connections(); }
   std::size_t live() const { return messages_.size() - free_messages_.size(); }
   Time now() const { return now_; }
@@ -56,28 +53,30 @@ class MessageTransfers {
   void add_bits(std::vector<double>& bits) const;
 
  private:
-  struct Lane {
-    std::int32_t next = -1;  ///< the next one that is free
-    double packet = 1;       ///< what its message's packets are of a full one
-    FreshPairs::Way way;     ///< where the pair draws
-  };
   struct Message {
     std::uint64_t tag = 0;
-    double bits = 0;
+    Bytes wire;
     Time latency;
-    std::int32_t pair = -1, lane = -1;
+    std::int32_t pair = -1;
     std::uint16_t source_port = 0;
-    std::int16_t legs = 0;  ///< that have not ended
+    std::int8_t legs = 0;    ///< that have not ended
+    bool in_fabric = false;  ///< the second one
+  };
+  /// What the last message of a pair was on its ports: the next one is the same most of the time.
+  struct Loads {
+    Bytes wire{-1};
+    std::int32_t sender = -1, receiver = -1;
+    LegLoad at_sender, at_receiver;
   };
 
   std::int32_t new_message();
   void begin(std::int32_t message);
-  LegLoad load_on(ConstraintId port, Bytes wire) const;
-  std::int32_t lane_for(FreshPairs::Pair& pair);
-  void lay(std::int32_t lane, const Path& path);
+  void begin_in_fabric(std::int32_t message, std::span<const MaxMin::Term> ports);
+  LegLoad load_on(std::int32_t port, Bytes wire) const;
+  const Loads& loads(std::int32_t pair, Bytes wire, std::int32_t sender, std::int32_t receiver);
   void note_shared(const std::vector<MaxMin::Term>& ports);
   std::int32_t lone_receiver(const FreshPairs::Pair& pair) const;
-  Time wait_of_last(const Message& message) const;
+  Time wait_of_last(std::int32_t message) const;
   void end_leg(std::int32_t message);
   void end_legs();
 
@@ -86,24 +85,21 @@ class MessageTransfers {
   Bytes full_packet_;
   std::uint64_t seed_;
   FreshPairs pairs_;
+  FreshPairs::Way drawn_;           // that of the last message whose source port decides
   std::vector<char> queues_;        // per port: a switch sends over it
   std::vector<char> shared_;        // per port: second legs over several ports cross it
   std::vector<Time> packet_times_;  // per port
+  std::vector<Loads> loads_;        // per pair
   PortLegs<TurnPort> senders_;
   PortLegs<EvenPort> receivers_;
-  StampQueue<std::int32_t> starts_;       // messages
-  StampQueue<std::uint64_t> deliveries_;  // tags
+  FabricLegs fabric_;
+  DelayQueue<std::int32_t> starts_;       // messages
+  DelayQueue<std::uint64_t> deliveries_;  // tags
   Time now_;
-  Time network_next_ = Time::max();  // when something happens in the network, which lags behind
   std::vector<Message> messages_;
+  std::vector<std::vector<std::int32_t>> queued_at_;  // per message in the fabric: ports of switches
   std::vector<std::int32_t> free_messages_;
-  std::vector<Lane> lanes_;      // connections of the network
-  std::vector<double> earlier_;  // bits per port, over ways that lanes have left, and of lone legs
-  std::vector<NetworkEvent> heard_;
-  std::vector<PortLegs<TurnPort>::Ended> sent_;
-  std::vector<PortLegs<EvenPort>::Ended> received_;
-  std::vector<std::int32_t> starting_;
-  std::vector<std::uint64_t> delivered_;
+  std::vector<double> earlier_;  // bits per port, of lone legs that are over
 };
 
 }  // namespace lockstep

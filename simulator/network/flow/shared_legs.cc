@@ -1,0 +1,238 @@
+#include "simulator/network/flow/shared_legs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kPicoseconds = 1e12;  // a second
+constexpr double kRounding = 1e-9;     // of a rate
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+SharedLegs::SharedLegs(std::vector<double> capacities) : ports_(capacities.size()) {
+  for (std::size_t port = 0; port < ports_.size(); ++port) {
+    ports_[port].capacity = capacities[port];
+    ports_[port].level = kUnbounded;
+  }
+}
+
+double SharedLegs::left(std::int32_t number, Time now) const {
+  const State& state = states_[index(number)];
+  const double passed = static_cast<double>((now - state.since).count_ps()) / kPicoseconds;
+  return std::max(0.0, state.left - state.rate * passed);
+}
+
+std::int32_t SharedLegs::start(const Leg& leg, std::span<const std::int32_t> ports, Time now) {
+  LOCKSTEP_CHECK(!ports.empty() && ports.size() <= kHops, "a leg has few ports");
+  std::int32_t number = 0;
+  if (free_.empty()) {
+    number = ends_.add();
+    states_.emplace_back();
+  } else {
+    number = free_.back();
+    free_.pop_back();
+  }
+  State& state = states_[index(number)];
+  state.leg = leg;
+  state.left = leg.bits;
+  state.rate = state.next_rate = 0;
+  state.since = now;
+  state.hops = static_cast<std::uint8_t>(ports.size());
+  state.under_way = true;
+  std::ranges::copy(ports, state.ports.begin());
+  bool alone = true;
+  double least = kUnbounded;
+  for (const std::int32_t port : ports) {
+    Port& each = ports_[index(port)];
+    alone = alone && each.users.empty();
+    least = std::min(least, each.capacity);
+    each.users.push_back(number);
+  }
+  if (alone) {
+    take_rate(number, least, now);
+  } else {
+    note(ports.front());
+  }
+  return number;
+}
+
+std::int32_t SharedLegs::take_ended(Time now) {
+  if (ends_.first() > now) {
+    return -1;
+  }
+  const std::int32_t number = ends_.which();
+  states_[index(number)].under_way = false;
+  ends_.set(number, Time::max());
+  free_.push_back(number);
+  for (const std::int32_t port : ports(number)) {
+    std::vector<std::int32_t>& users = ports_[index(port)].users;
+    *std::ranges::find(users, number) = users.back();
+    users.pop_back();
+    if (!users.empty()) {
+      note(port);
+    }
+  }
+  return number;
+}
+
+void SharedLegs::set_capacity(std::int32_t port, double capacity, Time now) {
+  LOCKSTEP_CHECK(changed_.empty(), "what happens now has happened");
+  ports_[index(port)].capacity = capacity;
+  note(port);
+  settle(now);
+}
+
+void SharedLegs::note(std::int32_t port) {
+  if (!ports_[index(port)].changed) {
+    ports_[index(port)].changed = true;
+    changed_.push_back(port);
+  }
+}
+
+bool SharedLegs::settle(Time now) {
+  if (changed_.empty()) {
+    return true;
+  }
+  for (const std::int32_t port : changed_) {
+    ports_[index(port)].changed = false;
+  }
+  bool few = true;
+  for (bool more = join_without_bottleneck(changed_); more && few;
+       more = join_without_bottleneck(where_)) {
+    few = legs_.size() <= kMost;
+    fill();
+  }
+  changed_.clear();
+  for (const std::int32_t leg : legs_) {
+    State& state = states_[index(leg)];
+    state.joined = false;
+    if (few) {
+      take_rate(leg, state.next_rate, now);
+    }
+  }
+  for (const std::int32_t port : where_) {
+    ports_[index(port)].listed = false;
+    ports_[index(port)].level = kUnbounded;
+  }
+  legs_.clear();
+  where_.clear();
+  return few;
+}
+
+void SharedLegs::join(std::int32_t leg) {
+  states_[index(leg)].joined = true;
+  legs_.push_back(leg);
+  for (const std::int32_t port : ports(leg)) {
+    if (!ports_[index(port)].listed) {
+      ports_[index(port)].listed = true;
+      where_.push_back(port);
+    }
+  }
+}
+
+/// Whether one of its ports is full with nothing faster on it.
+bool SharedLegs::has_bottleneck(std::int32_t leg) const {
+  const double rate = states_[index(leg)].next_rate;
+  for (const std::int32_t number : ports(leg)) {
+    const Port& port = ports_[index(number)];
+    double used = 0, most = 0;
+    for (const std::int32_t user : port.users) {
+      used += states_[index(user)].next_rate;
+      most = std::max(most, states_[index(user)].next_rate);
+    }
+    if (used >= port.capacity * (1 - kRounding) && rate >= most * (1 - kRounding)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Of what is under way over these ports; whether there is any. What is faster than those that a
+/// port limits has none, and of what is too much for a port nothing has.
+bool SharedLegs::join_without_bottleneck(const std::vector<std::int32_t>& ports) {
+  const std::size_t before = legs_.size();
+  for (std::size_t i = 0, count = ports.size(); i < count; ++i) {  // where_ grows
+    const Port& port = ports_[index(ports[i])];
+    double used = 0;
+    for (const std::int32_t user : port.users) {
+      used += states_[index(user)].next_rate;
+    }
+    const double most = used > port.capacity * (1 + kRounding) ? 0 : port.level * (1 + kRounding);
+    for (const std::int32_t user : port.users) {
+      const State& state = states_[index(user)];
+      if (!state.joined && (state.next_rate > most || !has_bottleneck(user))) {
+        join(user);
+      }
+    }
+  }
+  return legs_.size() > before;
+}
+
+/// Finds the rates of legs_, which get what the others leave: all rise alike, and those over a port
+/// that is full stay at that.
+void SharedLegs::fill() {
+  for (const std::int32_t number : where_) {
+    Port& port = ports_[index(number)];
+    port.free = port.capacity;
+    port.waiting = 0;
+    port.level = kUnbounded;
+    for (const std::int32_t user : port.users) {
+      State& state = states_[index(user)];
+      port.free -= state.joined ? 0 : state.next_rate;
+      port.waiting += state.joined ? 1 : 0;
+    }
+  }
+  for (const std::int32_t leg : legs_) {
+    states_[index(leg)].next_rate = -1;
+  }
+  for (std::size_t fixed = 0; fixed < legs_.size();) {
+    std::int32_t fullest = where_.front();
+    double level = kUnbounded;
+    for (const std::int32_t number : where_) {
+      const Port& port = ports_[index(number)];
+      if (port.waiting > 0 && port.free < level * port.waiting) {
+        level = port.free / port.waiting;
+        fullest = number;
+      }
+    }
+    constexpr double kLeast = 1e-12;  // of a port; below it is rounding
+    level = std::max(level, ports_[index(fullest)].capacity * kLeast);
+    ports_[index(fullest)].level = level;
+    for (const std::int32_t user : users(fullest)) {
+      State& state = states_[index(user)];
+      if (state.next_rate >= 0) {
+        continue;
+      }
+      state.next_rate = level;
+      ++fixed;
+      for (const std::int32_t port : ports(user)) {
+        ports_[index(port)].free -= level;
+        --ports_[index(port)].waiting;
+      }
+    }
+  }
+}
+
+void SharedLegs::take_rate(std::int32_t leg, double rate, Time now) {
+  State& state = states_[index(leg)];
+  state.next_rate = rate;
+  if (rate == state.rate) {
+    return;
+  }
+  state.left = left(leg, now);
+  state.since = now;
+  state.rate = rate;
+  constexpr double kTie = 1e-3;  // ps, what rounding may add up to
+  constexpr double kLatest = 9.2e18;  // beyond it the sum says so
+  const double ahead = state.left / rate * kPicoseconds - kTie;
+  const double whole = std::ceil(std::clamp(ahead, 0.0, kLatest));
+  ends_.set(leg, now + Time::ps(static_cast<std::int64_t>(whole)));
+}
+
+}  // namespace lockstep
