@@ -108,6 +108,9 @@ std::string form_problem(const Schedule& s) {
       return fmt::format("slot {} has count {}, run {}, channel {}, cycle {}", i, slot.count,
                          slot.run, slot.channel, slot.cycle);
     }
+    if (s.separate_flows && slot.count != s.slots.front().count) {
+      return fmt::format("slot {} has {} flows, slot 0 {}", i, slot.count, s.slots.front().count);
+    }
     for (const SlotWait& wait : s.waits(i)) {
       if (wait.slot < 0 || at(wait.slot) >= s.slots.size()) {
         return fmt::format("slot {} waits for slot {} of {}", i, wait.slot, s.slots.size());
@@ -122,11 +125,13 @@ std::string form_problem(const Schedule& s) {
     }
   }
   for (const std::int32_t i : s.relays) {
-    if (i < 0 || at(i) >= s.slots.size() || s.slots[at(i)].count != 1 || s.waits(at(i)).empty()) {
-      return fmt::format("relay {} is not a slot of one transfer that waits for another", i);
+    if (i < 0 || at(i) >= s.slots.size() || s.waits(at(i)).empty() ||
+        s.waits(at(i)).front().lag != 0) {
+      return fmt::format("relay {} is not a slot that waits for another", i);
     }
     const Slot& first = s.slots[at(s.waits(at(i)).front().slot)];
-    if (first.destination != s.slots[at(i)].source || first.count != 1 || first.reduces != 0) {
+    if (first.destination != s.slots[at(i)].source || first.count != s.slots[at(i)].count ||
+        first.reduces != 0) {
       return fmt::format("relay {} hands on what comes to another place, or what is added", i);
     }
   }

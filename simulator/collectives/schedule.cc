@@ -68,10 +68,11 @@ std::int64_t Schedule::transfer_count() const {
   return total;
 }
 
-void Schedule::reserve(double slot_count) {
-  if (slot_count > static_cast<double>(kMaxSlots)) {
+void Schedule::reserve(double slot_count, double connections_of_slot) {
+  const double connections = slot_count * connections_of_slot;
+  if (connections > static_cast<double>(kMaxSlots)) {
     throw Error(fmt::format("{} on {} ranks would be {:.3g} connections, too many to simulate",
-                            name_of(op), ranks, slot_count))
+                            name_of(op), ranks, connections))
         .expected(fmt::format("at most {}", kMaxSlots))
         .hint("use fewer channels or the analytic engine");
   }
@@ -92,14 +93,6 @@ std::int32_t Schedule::add_cycle(std::span<const std::int32_t> chunk_list) {
   cycle_chunks.insert(cycle_chunks.end(), chunk_list.begin(), chunk_list.end());
   cycle_begin.push_back(static_cast<std::int32_t>(cycle_chunks.size()));
   return static_cast<std::int32_t>(cycle_begin.size()) - 2;
-}
-
-std::size_t Schedule::likely_step() const {
-  std::size_t step = slots.empty() ? 0 : 1;
-  while (step < slots.size() && !slots[step].is_like(slots[0])) {
-    ++step;
-  }
-  return step;
 }
 
 std::size_t Schedule::memory_bytes() const {

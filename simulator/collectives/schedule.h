@@ -30,11 +30,6 @@ struct Slot {
   std::int32_t cycle = -1;
   std::int32_t start = 0, step = 0, run = 1;
   friend bool operator==(const Slot&, const Slot&) = default;
-  /// The same transfers between the same places, but for when they go and which chunks they carry.
-  bool is_like(const Slot& other) const {
-    return source == other.source && destination == other.destination && channel == other.channel &&
-           count == other.count && run == other.run;
-  }
 };
 
 /// Transfer k of the slot that waits needs transfer k - lag of slot `slot` to be delivered: nothing
@@ -90,13 +85,14 @@ struct Schedule {
   std::optional<HopLatency> hop_latency;  ///< see start_latency()
   std::vector<std::int32_t> server;       ///< of each rank; empty where hop_latency is unset
   std::vector<SwitchPlace> switches;
-  /// Slots with the same source, destination and channel start in the order in which they stand
-  /// here, though each is a connection of its own, where the network has queues
-  /// (NetworkEngine::has_queues()). SimAI's rings: a rank posts the receive of a step when it sets
-  /// off its own transfer of that step, so what overtakes another waits for it.
-  bool steps_in_order = false;
-  /// Slots whose source hands on what the first slot that they wait for has brought, and keeps
-  /// nothing of it: the second legs of relays. Ascending; of one transfer each, like those.
+  /// Each transfer of a slot is a flow of its own, a connection that carries nothing else: it starts
+  /// after the one before, but whether or not that has left. All slots have equally many. SimAI's
+  /// rings: a rank posts the receive of a step when it sets off its own transfer of that step, so
+  /// what overtakes another waits for it, where the network has queues
+  /// (NetworkEngine::has_queues()).
+  bool separate_flows = false;
+  /// Slots whose source hands on what the first slot that they wait for has brought, transfer by
+  /// transfer, and keeps nothing of it: the second legs of relays. Ascending.
   std::vector<std::int32_t> relays;
   std::vector<Slot> slots;
   std::vector<std::int32_t> wait_begin = {0};  ///< CSR, slots.size() + 1
@@ -125,15 +121,17 @@ struct Schedule {
   Time start_latency(const Slot& slot, Time otherwise) const;
   /// What a transfer that waits for nothing takes besides: the start of the collective's kernel.
   Time launch_latency() const { return hop_latency ? hop_latency->launch : Time(); }
-  /// After how many slots one comes that is like the first; all of them where none does. Where a
-  /// collective is written out step by step, slots of a step are like those of the one before.
-  std::size_t likely_step() const;
+  /// Connections of a slot: one, or one for each transfer. That of slot i and transfer k is number
+  /// k * slots.size() + i where there are several.
+  std::int32_t connections_of_slot() const {
+    return separate_flows && !slots.empty() ? slots.front().count : 1;
+  }
   /// Transfers of all slots.
   std::int64_t transfer_count() const;
 
-  /// Makes room for so many slots with one wait each (a double, so that no product overflows on its
-  /// way here). ERRORS: more than kMaxSlots.
-  void reserve(double slot_count);
+  /// Makes room for so many slots with one wait and so many connections each (doubles, so that no
+  /// product overflows on its way here). ERRORS: more than kMaxSlots connections.
+  void reserve(double slot_count, double connections_of_slot = 1);
   /// Appends a slot and returns its index; waits may name slots that come later.
   std::int32_t add(const Slot& slot, std::span<const SlotWait> waits_for);
   /// Appends a cycle of chunks and returns its index.
@@ -141,7 +139,7 @@ struct Schedule {
   std::size_t memory_bytes() const;
 };
 
-/// A schedule may not be larger: 64 Mi slots take 2.9 GB.
+/// A schedule may not have more connections: 64 Mi slots take 2.9 GB.
 inline constexpr std::int64_t kMaxSlots = std::int64_t{1} << 26;
 
 }  // namespace lockstep

@@ -86,7 +86,7 @@ class Writer {
         return false;
       }
     }
-    if (k > 0) {
+    if (k > 0 && !schedule_.separate_flows) {
       list_.dependency.push_back(ids_[at(s)].back());
     }
     for (const SlotWait& wait : schedule_.waits(at(s))) {

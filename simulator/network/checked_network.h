@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "simulator/network/network_engine.h"
@@ -46,6 +47,10 @@ class CheckedNetwork final : public NetworkEngine {
   }
   void meet_by_packets() override { engine_->meet_by_packets(); }
   bool has_queues() const override { return engine_->has_queues(); }
+  bool carries_messages() const override { return engine_->carries_messages(); }
+  void draw_ports(std::span<const ConnectionId> connections, std::int32_t messages) override {
+    engine_->draw_ports(connections, messages);
+  }
   bool runs_by_chance() const override { return engine_->runs_by_chance(); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
@@ -128,6 +129,12 @@ class NetworkEngine {
   /// Whether what has left its sender waits in queues on its way. A fluid's transfers are held back
   /// at the sender for as long as anything on their way is full.
   virtual bool has_queues() const { return false; }
+  /// Whether a connection's transfers are messages of their own, which set out when they are
+  /// started, and draw source ports.
+  virtual bool carries_messages() const { return false; }
+  /// Of an engine that carries messages: each of these connections is to carry so many, and they
+  /// draw ports in turn, as if first all of them sent the first one.
+  virtual void draw_ports(std::span<const ConnectionId>, std::int32_t /*messages*/) {}
   /// Whether packets may get lost or transfers begin by lot, so that no two runs of a collective
   /// are alike.
   virtual bool runs_by_chance() const { return false; }

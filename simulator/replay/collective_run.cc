@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,8 +19,9 @@ constexpr std::size_t kPreparedBudget = std::size_t{256} << 20;
 /// crossed as many links between servers as every other.
 constexpr std::int32_t kPhase = 8;
 
-constexpr std::uint64_t tag_of(std::int32_t run, std::int32_t slot) {
-  return (static_cast<std::uint64_t>(run) << 32) | static_cast<std::uint32_t>(slot);
+/// Of a slot, or of a separate flow by the number of its connection.
+constexpr std::uint64_t tag_of(std::int32_t run, std::uint32_t number) {
+  return (static_cast<std::uint64_t>(run) << 32) | number;
 }
 
 /// Turns per-slot counts (stored one slot up) into CSR begins and returns the cursor to fill with.
@@ -32,36 +32,14 @@ std::vector<std::int32_t> to_begins(std::vector<std::int32_t>& counts) {
   return {counts.begin(), counts.end() - 1};
 }
 
-/// The slots of a schedule's step and its number of steps, if all its connections do the same
-/// number of steps; 0 and 0 if not.
-std::pair<std::int32_t, std::int32_t> lane_and_steps(const Schedule& schedule) {
-  const auto count = static_cast<std::int32_t>(schedule.slots.size());
-  const auto slot = [&](std::int32_t i) { return schedule.slots[static_cast<std::size_t>(i)]; };
-  for (std::int32_t i = 1; i < count; ++i) {
-    if (slot(i).count != slot(0).count) {
-      return {0, 0};
-    }
-  }
-  if (count == 0 || slot(0).count > 1) {
-    return {count, count == 0 ? 0 : slot(0).count};
-  }
-  // One transfer a slot: those of a step wait for those of the one before, or of their own. The
-  // next step begins where the first connection comes again.
-  const auto lane = static_cast<std::int32_t>(schedule.likely_step());
-  if (count % lane != 0) {
-    return {0, 0};
-  }
-  for (std::int32_t i = 0; i < count; ++i) {
-    bool alike = slot(i).is_like(slot(i % lane));
-    for (const SlotWait& wait : schedule.waits(static_cast<std::size_t>(i))) {
-      const std::int32_t back = i / lane - wait.slot / lane;
-      alike = alike && (back == 0 || back == 1);
-    }
-    if (!alike) {
-      return {0, 0};
-    }
-  }
-  return {lane, count / lane};
+/// Of all slots, where these have equally many transfers, else 0.
+std::int32_t steps_of(const Schedule& schedule) {
+  const auto is_first = [&](const Slot& slot) {
+    return slot.count == schedule.slots.front().count;
+  };
+  return !schedule.slots.empty() && std::ranges::all_of(schedule.slots, is_first)
+             ? schedule.slots.front().count
+             : 0;
 }
 
 }  // namespace
@@ -173,7 +151,7 @@ std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramO
   const Schedule& schedule = *prepared.schedule;
   const std::size_t count = schedule.slots.size();
   LOCKSTEP_CHECK(schedule.ranks == group.ranks, "a schedule is built for the group's size");
-  std::tie(prepared.lane, prepared.steps) = lane_and_steps(schedule);
+  prepared.steps = steps_of(schedule);
   prepared.shares.assign(static_cast<std::size_t>(schedule.ranks), 0);
   prepared.waiter_begin.assign(count + 1, 0);
   prepared.from_begin.assign(static_cast<std::size_t>(schedule.places()) + 1, 0);
@@ -231,30 +209,40 @@ NodeId CollectiveRuns::node_of(const Schedule& schedule, const std::vector<std::
   return switch_node(topology_, adjacency_, rank_at(place_of_switch.near), place_of_switch);
 }
 
-/// Connects the first so many slots, in their order. The connections of a group are made once and
-/// used by all its collectives of this kind.
-void CollectiveRuns::connect(Run& run, std::size_t slots) {
+/// Whether each transfer of a slot needs a connection of its own, as the network's carry one after
+/// the other.
+bool CollectiveRuns::has_connection_each(const Schedule& schedule) const {
+  return schedule.separate_flows && !network_.carries_messages();
+}
+
+/// Whether flows wait in the network, so that one may overtake another.
+bool CollectiveRuns::queues(const Schedule& schedule) const {
+  return schedule.separate_flows && network_.has_queues();
+}
+
+/// Makes the first so many connections, in order of their numbers. Those of a group are made once
+/// and used by all its collectives of this kind.
+void CollectiveRuns::connect(Run& run, std::size_t connections) {
   const Schedule& schedule = *run.prepared->schedule;
-  std::vector<ConnectionId>& known =
-      run.prepared->connections[{run.key.family, run.key.group, run.key.other}];
+  std::vector<ConnectionId>& known = *run.connections;
+  run.connected = std::max(run.connected, connections);
+  if (known.size() >= connections) {
+    return;
+  }
   std::int32_t traffic_class = -1;
-  if (options_.traffic_class && known.size() < slots) {
+  if (options_.traffic_class) {
     const std::int32_t family = run.key.family >= 0 ? run.key.family : -2 - run.key.family;
     const bool pipeline = family < 0;  // from one stage to the next
     traffic_class = options_.traffic_class(
         pipeline ? GroupKind::kPp : work_.families[static_cast<std::size_t>(family)].kind(),
         run.comm, run.members->front());
   }
-  for (std::size_t i = run.connected; i < slots; ++i) {
-    if (i >= known.size()) {
-      const Slot& slot = schedule.slots[i];
-      known.push_back(network_.connect_in_class(node_of(schedule, *run.members, slot.source),
-                                                node_of(schedule, *run.members, slot.destination),
-                                                slot.channel, traffic_class));
-    }
-    run.slots[i].connection = known[i];
+  while (known.size() < connections) {
+    const Slot& slot = schedule.slots[known.size() % schedule.slots.size()];
+    known.push_back(network_.connect_in_class(node_of(schedule, *run.members, slot.source),
+                                              node_of(schedule, *run.members, slot.destination),
+                                              slot.channel, traffic_class));
   }
-  run.connected = slots;
 }
 
 /// Chunk q of an all-to-all is what rank q / n sends to rank q mod n.
@@ -303,21 +291,28 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   run.shares = run.prepared->shares;
   make_uneven(run, op);
   run.slots.assign(run.prepared->schedule->slots.size(), {});
-  run.receives.assign(static_cast<std::size_t>(run.prepared->lane), Time());
+  run.connections = &run.prepared->connections[{key.family, key.group, key.other}];
+  run.overtook.clear();
   run.unfinished = static_cast<std::int32_t>(run.members->size());
   run.left_out = 0;
   run.counted.clear();
-  if (options_.reduce_latency > Time() && run.prepared->step_by_step() &&
-      run.prepared->schedule->steps_in_order && network_.has_queues()) {
+  const Schedule& schedule = *run.prepared->schedule;
+  if (options_.reduce_latency > Time() && queues(schedule)) {
     run.counted.resize(run.members->size());
   }
   run.pace.reset();
   constexpr std::int32_t kManySteps = 48;
   if (paced_ && run.prepared->steps >= kManySteps) {
-    run.pace.emplace(run.prepared->lane, run.prepared->steps);
+    run.pace.emplace(static_cast<std::int32_t>(run.slots.size()), run.prepared->steps);
   }
   run.connected = 0;
-  connect(run, run.pace ? 0 : run.slots.size());  // those of steps that may be left out wait
+  const bool each = has_connection_each(schedule);
+  if (!each || !run.pace) {  // those of steps that may be left out wait
+    connect(run, run.slots.size() * (each ? static_cast<std::size_t>(run.prepared->steps) : 1));
+  }
+  if (schedule.separate_flows && !each) {
+    network_.draw_ports(*run.connections, run.prepared->steps);
+  }
   return index;
 }
 
@@ -361,60 +356,46 @@ void CollectiveRuns::start_from(std::int32_t run_index, std::int32_t place, Time
   }
 }
 
-/// Starts the slot's next transfers as far as what they wait for has arrived. The connection keeps
-/// them in order.
+/// Starts the slot's next transfers as far as what they wait for has arrived.
 void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index, Time now) {
   Run& run = *runs_[static_cast<std::size_t>(run_index)];
   const Schedule& schedule = *run.prepared->schedule;
-  const Slot& slot = schedule.slots[static_cast<std::size_t>(slot_index)];
-  SlotState& state = run.slots[static_cast<std::size_t>(slot_index)];
-  const auto waits = schedule.waits(static_cast<std::size_t>(slot_index));
-  const bool step_by_step = run.prepared->step_by_step();
-  const std::int32_t shorter = step_by_step ? 0 : run.left_out;
-  const bool in_order = step_by_step && schedule.steps_in_order && network_.has_queues();
-  if (in_order && slot_index >= run.prepared->lane) {
-    if (run.slots[static_cast<std::size_t>(slot_index - run.prepared->lane)].started == 0) {
-      return;
-    }
-    // What comes before there is a receive for it is taken when there is.
-    now = std::max(now, run.receives[static_cast<std::size_t>(slot_index % run.prepared->lane)]);
-  }
-  if (step_by_step && run.left_out > 0 &&
-      slot_index / run.prepared->lane >= run.prepared->steps - run.left_out) {
-    return;
-  }
-  for (; state.started < slot.count - shorter; ++state.started) {
+  const auto i = static_cast<std::uint32_t>(slot_index);
+  const Slot& slot = schedule.slots[i];
+  SlotState& state = run.slots[i];
+  const auto waits = schedule.waits(i);
+  for (; state.started < slot.count - run.left_out; ++state.started) {
     bool forwards = false;
     for (const SlotWait& wait : waits) {
       const auto other = static_cast<std::size_t>(wait.slot);
-      const std::int32_t needed = wait.needed(state.started, schedule.slots[other].count - shorter);
+      const std::int32_t needed =
+          wait.needed(state.started, schedule.slots[other].count - run.left_out);
       if (run.slots[other].delivered < needed) {
         return;
       }
       forwards = forwards || needed > 0;
     }
+    now = std::max(now, state.receive);  // what comes before there is a receive for it waits
     Time when = now + schedule.start_latency(slot, options_.send_latency);
     if (!forwards) {
       when += schedule.launch_latency();
     }
     const Time memory = memory_time(run, slot, forwards);
     when += memory;
-    if (in_order) {
-      run.receives[static_cast<std::size_t>(slot_index % run.prepared->lane)] =
-          now + memory + options_.receive_latency;
+    std::size_t connection = i;
+    std::uint32_t number = i;
+    if (schedule.separate_flows) {
+      number += static_cast<std::uint32_t>(state.started * std::ssize(run.slots));
+      connection = has_connection_each(schedule) ? number : connection;
+      state.receive = network_.has_queues() ? now + memory + options_.receive_latency : Time();
+    }
+    if (connection >= run.connected) {
+      connect(run, (connection / run.slots.size() + 1) * run.slots.size());
     }
     const Schedule& sizes = run.uneven ? *run.uneven : schedule;
-    if (static_cast<std::size_t>(slot_index) >= run.connected) {
-      connect(run, static_cast<std::size_t>(slot_index / run.prepared->lane + 1) *
-                       static_cast<std::size_t>(run.prepared->lane));
-    }
-    network_.start(state.connection, sizes.bytes(slot, state.started), when,
-                   tag_of(run_index, slot_index));
+    network_.start((*run.connections)[connection], sizes.bytes(slot, state.started), when,
+                   tag_of(run_index, number));
     ++transfers_;
-  }
-  const std::int32_t next = slot_index + run.prepared->lane;
-  if (in_order && static_cast<std::size_t>(next) < run.slots.size()) {
-    start_ready(run_index, next, now);  // what it waits for may have come before
   }
 }
 
@@ -451,9 +432,12 @@ void CollectiveRuns::dispatch(Time now) {
 
 void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
   const auto run_index = static_cast<std::int32_t>(event.tag >> 32);
-  const auto i = static_cast<std::size_t>(event.tag & 0xFFFFFFFFU);
+  const auto number = static_cast<std::uint32_t>(event.tag);
   Run& run = *runs_[static_cast<std::size_t>(run_index)];
   const Prepared& prepared = *run.prepared;
+  const auto slots = static_cast<std::uint32_t>(run.slots.size());
+  const bool is_separate = prepared.schedule->separate_flows;
+  const std::uint32_t i = is_separate ? number % slots : number;
   const Slot& slot = prepared.schedule->slots[i];
   if (event.kind == NetworkEvent::Kind::kSent) {
     __builtin_prefetch(&run.slots[i]);  // for its delivery
@@ -463,14 +447,21 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
     }
     return;
   }
-  if (run.pace) {
-    const std::int32_t step = prepared.step_by_step() ? static_cast<std::int32_t>(i) / prepared.lane
-                                                      : run.slots[i].delivered;
-    if (run.pace->add(step, now) && run.pace->made() % kPhase == 0) {
-      leave_out(run);
+  SlotState& state = run.slots[i];
+  const std::int32_t transfer =
+      is_separate ? static_cast<std::int32_t>(number / slots) : state.delivered;
+  if (run.pace && run.pace->add(transfer, now) && run.pace->made() % kPhase == 0) {
+    leave_out(run);
+  }
+  if (transfer > state.delivered) {
+    run.overtook.insert(number);
+  } else {
+    ++state.delivered;
+    for (std::uint32_t next = number + slots;
+         !run.overtook.empty() && run.overtook.erase(next) > 0; next += slots) {
+      ++state.delivered;
     }
   }
-  ++run.slots[i].delivered;
   const auto begin = static_cast<std::size_t>(prepared.waiter_begin[i]);
   const auto end = static_cast<std::size_t>(prepared.waiter_begin[i + 1]);
   for (std::size_t w = begin; w < end; ++w) {
@@ -488,14 +479,7 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
 /// Asks whether the rest may be taken at the pace so far.
 void CollectiveRuns::leave_out(Run& run) {
   const Prepared& prepared = *run.prepared;
-  std::int32_t begun = 0;  // steps
-  for (std::size_t i = 0; i < run.slots.size(); ++i) {
-    const std::int32_t here = !prepared.step_by_step() ? run.slots[i].started
-                              : run.slots[i].started > 0
-                                  ? static_cast<std::int32_t>(i) / prepared.lane + 1
-                                  : 0;
-    begun = std::max(begun, here);
-  }
+  const std::int32_t begun = std::ranges::max(run.slots, {}, &SlotState::started).started;
   const std::int32_t left = prepared.steps - begun;
   const std::int32_t whole = (left - 1) / kPhase * kPhase;
   const std::int32_t steps = whole > 0 ? paced_(run.key, *run.pace, whole) : 0;
@@ -505,8 +489,7 @@ void CollectiveRuns::leave_out(Run& run) {
   run.left_out = steps;
   run.pace.reset();
   const Schedule& schedule = *prepared.schedule;
-  for (std::int32_t i = 0; i < prepared.lane; ++i) {
-    const Slot& slot = schedule.slots[static_cast<std::size_t>(i)];
+  for (const Slot& slot : schedule.slots) {
     for (const std::int32_t place : {slot.source, slot.destination}) {
       if (place < schedule.ranks) {
         run.shares[static_cast<std::size_t>(place)] -= steps;
@@ -557,7 +540,8 @@ std::vector<StuckMessage> CollectiveRuns::stuck() const {
   for (const StuckTransfer& transfer : network_.stuck()) {
     const Run& run = *runs_[static_cast<std::size_t>(transfer.tag >> 32)];
     const Schedule& schedule = *run.prepared->schedule;
-    const Slot& slot = schedule.slots[static_cast<std::size_t>(transfer.tag & 0xFFFFFFFFU)];
+    const std::size_t number = transfer.tag & 0xFFFFFFFFU;
+    const Slot& slot = schedule.slots[number % schedule.slots.size()];
     const auto member = [&](std::int32_t place) {
       return place < schedule.ranks
                  ? place

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/ids.h"
@@ -80,18 +81,17 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int32_t> waiter_begin, waiter;  // per slot: the slots that wait for it
     std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
     std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
-    /// Where all connections do the same number of steps, else 0; and slots of a step: all of
-    /// them, each with a transfer a step, or those of equal place among slots of one transfer.
-    std::int32_t steps = 0, lane = 0;
-    bool step_by_step() const { return static_cast<std::size_t>(lane) < schedule->slots.size(); }
-    /// Of each group or pair (Key without its sequence): one a slot.
+    std::int32_t steps = 0;  ///< of all slots, where these have equally many transfers, else 0
+    /// Of each group or pair (Key without its sequence): one a slot; or one a transfer of each,
+    /// numbered as by Schedule::connections_of_slot().
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<ConnectionId>>
         connections;
     std::size_t memory_bytes() const;
   };
   struct SlotState {
-    ConnectionId connection;
-    std::int32_t started = 0, delivered = 0;  // transfers
+    std::int32_t started = 0, delivered = 0;  // transfers, the first ones
+    /// With flows that queue: from when on there is a receive for what the next transfer waits for.
+    Time receive;
   };
   /// What a rank of SimAI's counts of its transfers: see memory_time().
   struct Counted {
@@ -109,10 +109,9 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int32_t> op;      // per rank's place: the operation it entered as, -1 before
     std::vector<std::int64_t> shares;  // per rank's place: what is left
     std::vector<SlotState> slots;
-    /// Per slot of a step, where steps start in order: from when on there is a receive for what the
-    /// next step of this slot waits for.
-    std::vector<Time> receives;
-    std::size_t connected = 0;     // slots, the first ones
+    std::vector<ConnectionId>* connections = nullptr;  // of `prepared`
+    std::size_t connected = 0;                         // of them, the first ones
+    std::unordered_set<std::uint32_t> overtook;        // separate flows delivered before others
     std::int32_t unfinished = 0;   // places
     std::int32_t left_out = 0;     // steps, the last ones
     Time moved;                    // see OpTiming; so far
@@ -124,7 +123,9 @@ class CollectiveRuns final : public Communication {
   std::int32_t shape_of(const Key& key, const std::vector<std::int32_t>& members);
   std::shared_ptr<Prepared> prepare(const ProgramOp& op, std::int32_t shape);
   void forget_unused();
-  void connect(Run& run, std::size_t slots);
+  bool has_connection_each(const Schedule& schedule) const;
+  bool queues(const Schedule& schedule) const;
+  void connect(Run& run, std::size_t connections);
   void make_uneven(Run& run, const ProgramOp& op) const;
   void start_from(std::int32_t run, std::int32_t place, Time now);
   void start_ready(std::int32_t run, std::int32_t slot, Time now);

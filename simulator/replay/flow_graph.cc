@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace lockstep {
 
@@ -24,25 +25,34 @@ FlowGraphBuilder::FlowGraphBuilder(const Topology& topology, const FlowOptions& 
 std::int32_t FlowGraphBuilder::add(const Schedule& schedule, const Setting& setting) {
   LOCKSTEP_CHECK(schedule.chunk_sizes.empty(), "transfers of a slot have one size");
   const auto first = static_cast<std::int32_t>(graph_.slots.size());
+  const auto slots = static_cast<std::int32_t>(schedule.slots.size());
+  const std::int32_t connections = schedule.connections_of_slot();
+  const std::size_t count = at(slots) * at(connections);
   if (first == 0) {
-    graph_.slots.reserve(schedule.slots.size());
-    graph_.term_begin.reserve(schedule.slots.size() + 1);
-    graph_.wait_begin.reserve(schedule.slots.size() + 1);
+    graph_.slots.reserve(count);
+    graph_.term_begin.reserve(count + 1);
+    graph_.wait_begin.reserve(count + 1);
     constexpr std::size_t kHops = 6;  // up and down three tiers; what is not used takes no memory
-    graph_.term.reserve(schedule.slots.size() * kHops);
+    graph_.term.reserve(count * kHops);
   }
-  const std::size_t step = schedule.likely_step();
-  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
-    if (i >= step && schedule.slots[i].is_like(schedule.slots[i - step])) {
-      add_like(graph_.slots.size() - step);
-    } else {
-      add_new(schedule, setting, schedule.slots[i]);
+  for (std::int32_t k = 0; k < connections; ++k) {
+    for (std::int32_t i = 0; i < slots; ++i) {
+      const Slot& slot = schedule.slots[at(i)];
+      if (k > 0) {
+        add_like(graph_.slots.size() - at(slots));
+      } else {
+        add_new(schedule, setting, slot);
+      }
+      graph_.term_begin.push_back(static_cast<std::int32_t>(graph_.term.size()));
+      for (const SlotWait& wait : schedule.waits(at(i))) {
+        if (!schedule.separate_flows) {
+          graph_.wait.push_back({first + wait.slot, wait.lag});
+        } else if (const std::int32_t needed = wait.needed(k, slot.count); needed > 0) {
+          graph_.wait.push_back({first + (needed - 1) * slots + wait.slot, 0});
+        }
+      }
+      graph_.wait_begin.push_back(static_cast<std::int32_t>(graph_.wait.size()));
     }
-    graph_.term_begin.push_back(static_cast<std::int32_t>(graph_.term.size()));
-    for (const SlotWait& wait : schedule.waits(i)) {
-      graph_.wait.push_back({first + wait.slot, wait.lag});
-    }
-    graph_.wait_begin.push_back(static_cast<std::int32_t>(graph_.wait.size()));
   }
   return first;
 }
@@ -97,7 +107,7 @@ FlowGraph::Slot FlowGraphBuilder::numbers(const Schedule& schedule, const Slot& 
   const Time latency = schedule.start_latency(slot, setting.send_latency);
   result.start_latency = latency + schedule.launch_latency();
   result.forward_latency = latency + setting.forward_latency;
-  result.count = slot.count;
+  result.count = schedule.separate_flows ? 1 : slot.count;
   result.kind = setting.kind;
   if (!setting.entry.empty() && slot.source < schedule.ranks) {
     result.entry = setting.entry[source];

@@ -67,7 +67,8 @@ class FlowGraphBuilder {
 
   FlowGraphBuilder(const Topology& topology, const FlowOptions& flow);
 
-  /// Appends the slots of a schedule; returns the index of the first.
+  /// Appends the slots of a schedule, one for each connection in order of their numbers
+  /// (Schedule::connections_of_slot()); returns the index of the first.
   /// PRECONDITION: schedule.chunk_sizes is empty, so that transfers of a slot have one size.
   std::int32_t add(const Schedule& schedule, const Setting& setting);
   /// The numbers of a slot that takes this path.

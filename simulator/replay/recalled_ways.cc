@@ -29,30 +29,17 @@ struct Wire {
   }
 };
 
-/// What slots like this one send.
-Wire wire_of(const Schedule& schedule, const Slot& slot, std::int64_t slots,
-             const RecallOptions& options) {
+/// What a slot sends.
+Wire wire_of(const Schedule& schedule, const Slot& slot, const RecallOptions& options) {
   Wire wire;
   if (schedule.chunk_sizes.empty()) {
-    wire.add(schedule.bytes(slot, 0), slots * slot.count, options);
+    wire.add(schedule.bytes(slot, 0), slot.count, options);
     return wire;
   }
   for (std::int32_t k = 0; k < slot.count; ++k) {
     wire.add(schedule.bytes(slot, k), 1, options);
   }
   return wire;
-}
-
-/// How many slots there are before others only repeat them, as in a collective that is written out
-/// step by step.
-std::size_t slots_of_step(const Schedule& schedule) {
-  const std::vector<Slot>& slots = schedule.slots;
-  const std::size_t step = std::max<std::size_t>(1, schedule.likely_step());
-  bool repeats = schedule.chunk_sizes.empty() && slots.size() % step == 0;
-  for (std::size_t i = step; repeats && i < slots.size(); ++i) {
-    repeats = slots[i].is_like(slots[i - step]);
-  }
-  return repeats ? std::min(step, slots.size()) : slots.size();
 }
 
 }  // namespace
@@ -119,11 +106,8 @@ RecalledWays RecalledWaysFinder::find(const Schedule& schedule,
     ways.description.push_back(-1);
     return trip;
   };
-  const std::size_t step = slots_of_step(schedule);
-  const auto steps =
-      static_cast<std::int64_t>(schedule.slots.size() / std::max<std::size_t>(step, 1));
-  for (const Slot& slot : std::span(schedule.slots).first(step)) {
-    const Wire wire = wire_of(schedule, slot, steps, options_);
+  for (const Slot& slot : schedule.slots) {
+    const Wire wire = wire_of(schedule, slot, options_);
     const NodeId source = node_of(slot.source), destination = node_of(slot.destination);
     const auto port = static_cast<std::uint16_t>(kFirstPort + slot.channel);
     Time trip = walk({source, destination, port, kListenPort, slot.channel}, wire.data);

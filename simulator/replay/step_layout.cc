@@ -134,7 +134,8 @@ std::shared_ptr<const StepLayout> lay_out(const StepPlace& place, std::int32_t l
   builder.spare(spared_ports(place.topology, flow, ways, place.options.changes));
   for (const StepUnit& unit : units.units()) {
     StepLayout::Unit& added = layout.units.emplace_back();
-    added.slots = static_cast<std::int32_t>(unit.schedule->slots.size());
+    added.slots = static_cast<std::int32_t>(unit.schedule->slots.size()) *
+                  unit.schedule->connections_of_slot();
     if (unit.is_pair) {
       added.sender = unit.setting.places[0];
       added.receiver = unit.setting.places[1];

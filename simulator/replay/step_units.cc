@@ -14,14 +14,14 @@ Ways StepUnits::ways() const {
   Ways ways;
   for (const StepUnit& unit : units_) {
     const std::vector<Slot>& slots = unit.schedule->slots;
-    const std::size_t step = unit.schedule->likely_step();
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (i >= step && slots[i].is_like(slots[i - step])) {
-        ways.add_like(ways.of().size() - step);
-        continue;
+    for (const Slot& slot : slots) {
+      ways.add({unit.setting.nodes[at(slot.source)], unit.setting.nodes[at(slot.destination)],
+                slot.channel});
+    }
+    for (std::int32_t k = 1; k < unit.schedule->connections_of_slot(); ++k) {
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        ways.add_like(ways.of().size() - slots.size());
       }
-      ways.add({unit.setting.nodes[at(slots[i].source)],
-                unit.setting.nodes[at(slots[i].destination)], slots[i].channel});
     }
   }
   return ways;

@@ -17,28 +17,26 @@ constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommTyp
 /// slices, each step is as many transfers, each of which waits for its own slice only. Slice s of
 /// rank r's chunk on channel c is chunk (r * channels + c) * slices + s.
 ///
-/// SimAI starts a new flow for every step, whether or not the one before has left, so there each is
-/// a slot of its own; but a rank's steps start in order. With relays a step from one server to the
-/// next is two of them, the second of which waits for the first.
+/// SimAI starts a new flow for every step, whether or not the one before has left. With relays a
+/// step from one server to the next is two of them, the second of which waits for the first.
 class Build {
  public:
   Build(const CollectiveRequest& request, const GroupShape& shape)
       : request_(request),
         n_(shape.ranks),
         channels_(channel_count(request, shape)),
-        step_by_step_(request.flavour == CollectiveFlavour::kSimai),
-        slices_(step_by_step_ ? 1 : request.slices),
+        separate_(request.flavour == CollectiveFlavour::kSimai),
+        slices_(separate_ ? 1 : request.slices),
         reducing_(request.op == CommType::kAllGather ? 0 : n_ - 1),
         steps_(reducing_ + (request.op == CommType::kReduceScatter ? 0 : n_ - 1)),
         schedule_(empty_schedule(request, shape)) {
-    schedule_.reserve(static_cast<double>(n_) * channels_ * (step_by_step_ ? steps_ : 1));
-    schedule_.steps_in_order = step_by_step_;
+    schedule_.separate_flows = separate_;
+    const double flows = separate_ ? steps_ : 1;
+    schedule_.reserve(static_cast<double>(n_) * channels_, flows);
     set_chunks();
     rings_ = make_rings(request, shape);
-    if (step_by_step_) {
-      lay_out_step(shape);
-      schedule_.reserve(static_cast<double>(step_slots_) * steps_);
-    }
+    lay_out(shape);
+    schedule_.reserve(slots_, flows);
     std::vector<std::int32_t> cycle;
     for (std::int32_t c = 0; c < channels_; ++c) {
       cycle.clear();
@@ -53,11 +51,9 @@ class Build {
   }
 
   Schedule build() {
-    for (std::int32_t step = 0; step < (step_by_step_ ? steps_ : 1); ++step) {
-      for (std::int32_t c = 0; c < channels_; ++c) {
-        for (std::int32_t place = 0; place < n_; ++place) {
-          add(step, c, place);
-        }
+    for (std::int32_t c = 0; c < channels_; ++c) {
+      for (std::int32_t place = 0; place < n_; ++place) {
+        add(c, place);
       }
     }
     return std::move(schedule_);
@@ -83,10 +79,9 @@ class Build {
     }
   }
 
-  /// Who relays what a place sends, if anybody does, and where in a step the slot stands that
-  /// brings it to the next place.
-  void lay_out_step(const GroupShape& shape) {
-    const bool relays = request_.relays && request_.op != CommType::kAllGather;
+  /// Who relays what a place sends, if anybody does, and which slot brings it to the next place.
+  void lay_out(const GroupShape& shape) {
+    const bool relays = separate_ && request_.relays && request_.op != CommType::kAllGather;
     for (const std::vector<std::int32_t>& ring : rings_) {
       const auto server_of = [&](std::int32_t place) {
         return shape.server[static_cast<std::size_t>(ring[static_cast<std::size_t>(place)])];
@@ -97,15 +92,15 @@ class Build {
         entry = place > 0 && server_of(place) != server_of(place - 1) ? rank : entry;
         const bool leaves = server_of(place) != server_of((place + 1) % n_);
         relay_.push_back(relays && leaves && rank != entry ? entry : -1);
-        step_slots_ += relay_.back() < 0 ? 1 : 2;
-        brings_.push_back(step_slots_ - 1);
+        slots_ += relay_.back() < 0 ? 1 : 2;
+        brings_.push_back(slots_ - 1);
       }
     }
   }
 
-  void add(std::int32_t step, std::int32_t c, std::int32_t place) {
+  void add(std::int32_t c, std::int32_t place) {
     const std::vector<std::int32_t>& ring = rings_[static_cast<std::size_t>(c)];
-    const std::int32_t first = place - step - (reducing_ > 0 ? 1 : 0);  // whose chunk goes first
+    const std::int32_t first = place - (reducing_ > 0 ? 1 : 0);  // whose chunk goes first
     Slot slot;
     slot.source = ring[static_cast<std::size_t>(place)];
     slot.destination = ring[static_cast<std::size_t>((place + 1) % n_)];
@@ -113,21 +108,17 @@ class Build {
     slot.cycle = c;
     slot.start = (n_ - 1 - first) * slices_;
     slot.step = 1;
-    slot.count = (step_by_step_ ? 1 : steps_) * slices_;
-    slot.reduces = (step_by_step_ ? (step < reducing_ ? 1 : 0) : reducing_) * slices_;
+    slot.count = steps_ * slices_;
+    slot.reduces = reducing_ * slices_;
     const std::int32_t before = c * n_ + (place + n_ - 1) % n_;
-    if (!step_by_step_) {
-      schedule_.add(slot, {{{before, slices_}}});
-      return;
-    }
     const std::int32_t relay = relay_[static_cast<std::size_t>(c * n_ + place)];
     Slot leg = slot;
     if (relay >= 0) {
       leg.destination = relay;
       leg.reduces = 0;
     }
-    const SlotWait arrival{(step - 1) * step_slots_ + brings_[static_cast<std::size_t>(before)], 0};
-    const std::int32_t added = schedule_.add(leg, {&arrival, step == 0 ? 0U : 1U});
+    const SlotWait arrival{brings_[static_cast<std::size_t>(before)], slices_};
+    const std::int32_t added = schedule_.add(leg, {&arrival, 1});
     if (relay >= 0) {
       slot.source = relay;
       schedule_.relays.push_back(schedule_.add(slot, {{{added, 0}}}));
@@ -136,12 +127,12 @@ class Build {
 
   const CollectiveRequest& request_;
   std::int32_t n_, channels_;
-  bool step_by_step_;
+  bool separate_;
   std::int32_t slices_, reducing_, steps_;
   Schedule schedule_;
   std::vector<std::vector<std::int32_t>> rings_;
   std::vector<std::int32_t> relay_, brings_;  // by channel and place
-  std::int32_t step_slots_ = 0;
+  std::int32_t slots_ = 0;
 };
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "simulator/network/flow/binding_ports.h"
@@ -55,6 +56,10 @@ class FlowEngine final : public NetworkEngine {
   std::vector<PortUse> port_use() const override;
   void meet_by_packets() override;
   bool has_queues() const override { return messages_ != nullptr; }
+  bool carries_messages() const override { return messages_ != nullptr; }
+  void draw_ports(std::span<const ConnectionId> connections, std::int32_t messages) override {
+    messages_->draw_ports(connections, messages);
+  }
 
   /// From now on the port has this bandwidth, in bits per second. Routes stay as they are.
   /// PRECONDITION: > 0.

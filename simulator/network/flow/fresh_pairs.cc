@@ -21,11 +21,41 @@ ConnectionId FreshPairs::connect(NodeId source, NodeId destination, std::int32_t
 std::uint16_t FreshPairs::next_port(ConnectionId id) {
   Connection& connection = connections_[id.index()];
   const Pair& pair = pairs_[at(connection.pair)];
-  if (connection.used && pair.draws) {
+  if (connection.used && connection.drawn > 0) {
+    --connection.drawn;
+    connection.source_port = static_cast<std::uint16_t>(connection.source_port + connection.turn);
+  } else if (connection.used && pair.draws) {
     connection.source_port = draw(pair);
   }
   connection.used = true;
   return connection.source_port;
+}
+
+/// Those that have not been used keep the port that they have for their first transfer.
+void FreshPairs::draw_ports(std::span<const ConnectionId> connections, std::int32_t transfers) {
+  for (const ConnectionId id : connections) {
+    Connection& connection = connections_[id.index()];
+    Pair& counter = pairs_[at(pairs_[at(connection.pair)].counter)];
+    if (connection.used) {  // so that the next one is the first of its turn
+      connection.source_port = static_cast<std::uint16_t>(PathFinder::kFirstPort + counter.drawn + counter.turn);
+    }
+    ++counter.turn;
+  }
+  for (const ConnectionId id : connections) {
+    Connection& connection = connections_[id.index()];
+    const Pair& counter = pairs_[at(pairs_[at(connection.pair)].counter)];
+    connection.turn = counter.turn;
+    connection.drawn = transfers - (connection.used ? 0 : 1);
+    if (connection.used) {
+      connection.source_port = static_cast<std::uint16_t>(connection.source_port - counter.turn);
+    }
+  }
+  for (const ConnectionId id : connections) {
+    const Connection& connection = connections_[id.index()];
+    Pair& counter = pairs_[at(pairs_[at(connection.pair)].counter)];
+    counter.drawn = static_cast<std::uint16_t>(counter.drawn + connection.drawn);
+    counter.turn = 0;
+  }
 }
 
 /// The next source port between two nodes.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/index.h"
@@ -14,7 +15,7 @@ namespace lockstep {
 /// under way, so a connection is only a note of its pair and source port. Where a pair has one way,
 /// whatever the port, its route is found once.
 ///
-/// Complexity: connect() expected O(1), and a route for the first connection of a pair. Memory: 8 B
+/// Complexity: connect() expected O(1), and a route for the first connection of a pair. Memory: 16 B
 /// a connection, 100 B and 16 B a hop a pair. ERRORS: those of PathFinder.
 class FreshPairs {
  public:
@@ -32,6 +33,7 @@ class FreshPairs {
     std::int32_t channel = 0;
     std::int32_t counter = 0;  ///< the first pair of these nodes, which counts for all channels
     std::uint16_t drawn = 0;   ///< source ports so far
+    std::uint16_t turn = 0;    ///< connections that draw in turn, while they are counted
     bool draws = false;        ///< else `way` is that of all its transfers
     std::int32_t free = -1;    ///< see free_lane()
     Way way;
@@ -47,6 +49,8 @@ class FreshPairs {
   const Pair& operator[](std::int32_t pair) const { return pairs_[at(pair)]; }
   /// Of the next transfer on the connection: the port of the connection itself for the first one.
   std::uint16_t next_port(ConnectionId id);
+  /// As NetworkEngine::draw_ports(). O(connections).
+  void draw_ports(std::span<const ConnectionId> connections, std::int32_t transfers);
   bool used(ConnectionId id) const { return connections_[id.index()].used; }
   /// The way of a transfer of the pair from this port; valid until the next call.
   const Path& path(const Pair& pair, std::uint16_t source_port) {
@@ -60,7 +64,9 @@ class FreshPairs {
  private:
   struct Connection {
     std::int32_t pair = -1;
-    std::uint16_t source_port = 0;
+    std::uint16_t source_port = 0;  ///< the last one, or the first if there was none
+    std::uint16_t turn = 0;         ///< from one port to the next, of those that are drawn
+    std::int32_t drawn = 0;         ///< ports to come
     bool used = false;
   };
   std::int32_t number_of(NodeId source, NodeId destination, std::int32_t channel);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "simulator/network/flow/delay_queue.h"
@@ -44,6 +45,9 @@ class MessageTransfers {
   Time now() const { return now_; }
   /// As those of NetworkEngine.
   ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel);
+  void draw_ports(std::span<const ConnectionId> connections, std::int32_t messages) {
+    pairs_.draw_ports(connections, messages);
+  }
   void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag);
   Time advance(Time limit, std::vector<NetworkEvent>& events);
   /// From now on the port has this bandwidth, in bits per second.
