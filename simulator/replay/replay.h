@@ -72,7 +72,7 @@ struct ReplayOptions {
   /// and where steps are taken in order to those that SimAI counts (CollectiveRuns::memory_time()).
   Time reduce_latency;
   /// From the moment a transfer may start, memory access included, to when its rank takes what
-  /// arrives for the same step, where steps are taken in order (Schedule::steps_in_order).
+  /// arrives for the same step, where steps are taken in order (Schedule::separate_flows).
   Time receive_latency;
   /// Which ranks' operations are reported to `on_op`; none by default.
   std::function<bool(std::int32_t rank)> traced;

@@ -1,5 +1,5 @@
-// Collectives that are written out step by step, with a slot for each transfer: laying them out and
-// finding their symmetry takes short cuts that change nothing.
+// Collectives whose every transfer is a flow of its own, step by step: laying them out and finding
+// their symmetry takes short cuts that change nothing.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ TEST(StepByStep, TheSamePartitionIsFoundInOneRoundAsInMany) {
   EXPECT_GT(most, 400);
 }
 
-TEST(StepByStep, SlotsLikeThoseOfTheStepBeforeAreLaidOutLikeThem) {
+TEST(StepByStep, FlowsOfASlotAreLaidOutAlike) {
   const Topology topology = topology_from("Spectrum-X:g=64");
   FlowGraphBuilder::Setting setting;
   setting.nodes = topology.gpus();
@@ -110,33 +110,44 @@ TEST(StepByStep, SlotsLikeThoseOfTheStepBeforeAreLaidOutLikeThem) {
   request.bytes = Bytes(64 << 20);
   request.channels = 4;
   request.flavour = CollectiveFlavour::kSimai;
-  Schedule schedule = build_schedule(algorithm_named("ring", request.op), request,
-                                     shape_of_nodes(topology, setting.nodes));
-  const std::size_t step = schedule.likely_step();
-  ASSERT_EQ(step, 64U * 4U);
-  ASSERT_EQ(schedule.slots.size(), step * 126);
-  schedule.slots[5 * step + 7].run = 3;  // not like the one before it
-  std::swap(schedule.slots[9 * step + 1], schedule.slots[9 * step + 2]);
+  const Schedule schedule = build_schedule(algorithm_named("ring", request.op), request,
+                                           shape_of_nodes(topology, setting.nodes));
+  const std::size_t slots = schedule.slots.size();
+  ASSERT_EQ(slots, 64U * 4U);
+  ASSERT_EQ(schedule.connections_of_slot(), 126);
 
   FlowGraphBuilder together(topology, {}), apart(topology, {});
   together.add(schedule, setting);
   Schedule one = schedule;
+  one.separate_flows = false;
   one.wait_begin = {0, 0};
   one.wait.clear();
-  for (const Slot& slot : schedule.slots) {
-    one.slots = {slot};
-    apart.add(one, setting);
+  for (int k = 0; k < 126; ++k) {
+    for (Slot slot : schedule.slots) {
+      slot.count = 1;
+      one.slots = {slot};
+      apart.add(one, setting);
+    }
   }
   const FlowGraph a = together.finish(), b = apart.finish();
   ASSERT_EQ(a.slots.size(), b.slots.size());
   ASSERT_EQ(a.capacity, b.capacity);
   ASSERT_EQ(a.term_begin, b.term_begin);
   for (std::size_t i = 0; i < a.slots.size(); ++i) {
+    ASSERT_EQ(a.slots[i].count, 1);
     ASSERT_EQ(a.slots[i].bits, b.slots[i].bits) << i;
     ASSERT_EQ(a.slots[i].latency, b.slots[i].latency) << i;
     ASSERT_TRUE(std::ranges::equal(a.terms(i), b.terms(i), [](const auto& s, const auto& t) {
       return s.constraint == t.constraint && s.coefficient == t.coefficient;
     })) << i;
+    // A step waits for the one before, by the ring's previous rank.
+    ASSERT_EQ(a.waits(i).size(), i < slots ? 0U : 1U);
+    for (const SlotWait& wait : a.waits(i)) {
+      ASSERT_EQ(wait.lag, 0);
+      ASSERT_EQ(static_cast<std::size_t>(wait.slot) / slots, i / slots - 1);
+      ASSERT_EQ(schedule.slots[static_cast<std::size_t>(wait.slot) % slots].destination,
+                schedule.slots[i % slots].source);
+    }
   }
 }
 

@@ -7,7 +7,9 @@
 
 #include "base/rng.h"
 #include "simulator/network/flow/connection_table.h"
+#include "simulator/network/flow/delay_queue.h"
 #include "simulator/network/flow/four_ary_heap.h"
+#include "simulator/network/flow/next_of.h"
 #include "simulator/network/flow/stamp_queue.h"
 
 namespace lockstep::flow_containers_test {
@@ -118,6 +120,55 @@ TEST(StampQueue, IsAMultimapForAClockThatNeverGoesBack) {
       ASSERT_EQ(queue.empty(), model.empty());
     }
   }
+}
+
+TEST(DelayQueue, GivesDatesInOrderAndItemsOfADateInOrderOfEntry) {
+  // Against std::multimap: most pushes a constant while ahead, of more kinds than there are lines,
+  // and a few at random.
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed, "delays");
+    DelayQueue<std::uint64_t> queue;
+    std::multimap<Time, std::uint64_t> model;
+    Time now;
+    for (std::uint64_t i = 0; i < 5000; ++i) {
+      if (rng.below(100) < 52) {
+        const Time ahead = rng.below(10) == 0 ? Time::ps(rng.between(0, 1000))
+                                              : Time::ps(100) * rng.between(0, 5);
+        queue.push(now + ahead, i);
+        model.emplace(now + ahead, i);
+      } else if (!model.empty()) {
+        now = model.begin()->first;
+        ASSERT_EQ(queue.first(), now);
+        ASSERT_EQ(queue.pop(), model.begin()->second);
+        model.erase(model.begin());
+      }
+      ASSERT_EQ(queue.size(), model.size());
+      ASSERT_EQ(queue.empty(), model.empty());
+      ASSERT_EQ(queue.first(), model.empty() ? Time::max() : model.begin()->first);
+    }
+  }
+}
+
+TEST(NextOf, IsTheLeast) {
+  Rng rng(3, "next of");
+  NextOf next;
+  std::vector<Time> dates;
+  EXPECT_EQ(next.first(), Time::max());
+  for (int i = 0; i < 20000; ++i) {
+    if (dates.empty() || rng.below(static_cast<std::uint64_t>(dates.size() * dates.size())) == 0) {
+      ASSERT_EQ(next.add(), std::ssize(dates));
+      dates.push_back(Time::max());
+    }
+    const auto which = rng.below(dates.size());
+    dates[which] = rng.below(4) == 0 ? Time::max() : Time::ps(rng.between(0, 50));
+    next.set(static_cast<std::int32_t>(which), dates[which]);
+    const auto least = std::ranges::min_element(dates);
+    ASSERT_EQ(next.first(), *least);
+    if (*least < Time::max()) {
+      ASSERT_EQ(next.which(), least - dates.begin());
+    }
+  }
+  EXPECT_GT(dates.size(), 30U);  // two rounds
 }
 
 TEST(ConnectionTable, KeepsANumberForEachTriple) {

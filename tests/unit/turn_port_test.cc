@@ -34,15 +34,10 @@ template <class Port>
 Ends run(const std::vector<Arrival>& arrivals) {
   PortLegs<Port> legs(1);
   Ends ends;
-  std::vector<typename PortLegs<Port>::Ended> ended;
   const auto take_until = [&](Time limit) {
     while (legs.next() < limit) {
       const Time now = legs.next();
-      legs.take_ended(now, ended);
-      for (const auto& each : ended) {
-        ends[each.transfer] = now;
-      }
-      ended.clear();
+      ends[legs.take_ended(now).transfer] = now;
     }
   };
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
@@ -120,14 +115,9 @@ TEST(TurnPort, StretchesWhatHasNotBegun) {
   PortLegs<TurnPort> legs(2);
   legs.start(1, 0, {3, kPacket, Time::ns(50)}, Time());
   legs.stretch(1, 2, Time::ns(30));  // the first packet goes on; 200 and 100 follow
-  std::vector<PortLegs<TurnPort>::Ended> ended;
-  EXPECT_EQ(legs.next(), Time::ns(250));  // an early look
-  legs.take_ended(Time::ns(250), ended);
-  EXPECT_TRUE(ended.empty());
   EXPECT_EQ(legs.next(), Time::ns(400));
-  legs.take_ended(Time::ns(400), ended);
-  ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended[0].port, 1);
+  EXPECT_EQ(legs.take_ended(Time::ns(400)).port, 1);
+  EXPECT_EQ(legs.next(), Time::max());
 }
 
 TEST(TurnPort, EndsAreThoseOfPackets) {

@@ -27,35 +27,44 @@ class DelayQueue {
   /// Time::max() where it is empty.
   Time first() const { return first_; }
 
+  /// PRECONDITION: before Time::max().
   void push(Time when, const T& item) {
     ++size_;
     first_ = std::min(first_, when);
     const Entry entry{when, order_++, item};
-    for (Line& line : lines_) {
-      if (line.empty() || line.entries.back().when <= when) {
-        line.entries.push_back(entry);
-        return;
+    for (std::size_t i = 0; i < kLines; ++i) {
+      Line& line = lines_[i];
+      if (line.empty()) {
+        front_[i] = when;
+      } else if (line.entries.back().when > when) {
+        continue;
       }
+      line.entries.push_back(entry);
+      return;
     }
     others_.push(entry);
+    front_[kLines] = others_.top().when;
   }
 
   /// Takes the first. PRECONDITION: not empty.
   T pop() {
-    Line* first = nullptr;
-    for (Line& line : lines_) {
-      if (!line.empty() && (first == nullptr || line.front() < first->front())) {
-        first = &line;
+    std::size_t first = kLines + 1;
+    for (std::size_t i = 0; i <= kLines; ++i) {
+      if (front_[i] == first_ && (first > kLines || order_of(i) < order_of(first))) {
+        first = i;
       }
     }
     --size_;
-    const bool is_other = !others_.empty() && (first == nullptr || others_.top() < first->front());
-    const T item = is_other ? others_.top().item : first->front().item;
-    is_other ? others_.pop() : first->pop();
-    first_ = others_.empty() ? Time::max() : others_.top().when;
-    for (const Line& line : lines_) {
-      first_ = line.empty() ? first_ : std::min(first_, line.front().when);
+    const T item = first < kLines ? lines_[first].front().item : others_.top().item;
+    if (first < kLines) {
+      Line& line = lines_[first];
+      line.pop();
+      front_[first] = line.empty() ? Time::max() : line.front().when;
+    } else {
+      others_.pop();
+      front_[first] = others_.empty() ? Time::max() : others_.top().when;
     }
+    first_ = *std::ranges::min_element(front_);
     return item;
   }
 
@@ -85,8 +94,17 @@ class DelayQueue {
     }
   };
 
-  std::array<Line, 4> lines_;
+  static constexpr std::size_t kLines = 4;
+
+  std::uint64_t order_of(std::size_t i) const {
+    return i < kLines ? lines_[i].front().order : others_.top().order;
+  }
+
+  std::array<Line, kLines> lines_;
   FourAryHeap<Entry> others_;
+  /// Dates of the first of each line and of the others.
+  std::array<Time, kLines + 1> front_ = {Time::max(), Time::max(), Time::max(), Time::max(),
+                                         Time::max()};
   std::uint64_t order_ = 0;
   std::size_t size_ = 0;
   Time first_ = Time::max();

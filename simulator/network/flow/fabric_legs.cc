@@ -18,9 +18,9 @@ std::vector<double> capacities(const MaxMin& rates) {
 
 }  // namespace
 
-FabricLegs::FabricLegs(FluidNetwork& network)
+FabricLegs::FabricLegs(FluidNetwork& network, std::size_t few)
     : network_(network),
-      few_(capacities(network.rates())),
+      few_(std::in_place, capacities(network.rates()), few),
       earlier_(network.rates().constraint_count()) {
   network_.deliver(false);
 }
@@ -106,7 +106,7 @@ void FabricLegs::note_bits(const SharedLegs::Leg& leg, std::span<const std::int3
 
 void FabricLegs::set_capacity(ConstraintId port, double capacity, Time now) {
   if (few_) {
-    few_->set_capacity(port.value, capacity, now);
+    few_->set_capacity(port.value, capacity);
   } else {
     network_.advance(now, heard_);
     LOCKSTEP_CHECK(heard_.empty(), "what happens now has happened");

@@ -19,8 +19,9 @@ namespace lockstep {
 /// leg once the arrays have grown.
 class FabricLegs {
  public:
-  /// Refers to the network, which has a constraint for each port and nothing else.
-  explicit FabricLegs(FluidNetwork& network);
+  /// Refers to the network, which has a constraint for each port and nothing else. `few`: as of
+  /// SharedLegs.
+  explicit FabricLegs(FluidNetwork& network, std::size_t few = SharedLegs::kMost);
 
   /// PRECONDITION: as of SharedLegs::start().
   void start(std::int32_t transfer, std::span<const MaxMin::Term> ports, double bits, double packet,

@@ -15,7 +15,8 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-SharedLegs::SharedLegs(std::vector<double> capacities) : ports_(capacities.size()) {
+SharedLegs::SharedLegs(std::vector<double> capacities, std::size_t most)
+    : most_(most), ports_(capacities.size()) {
   for (std::size_t port = 0; port < ports_.size(); ++port) {
     ports_[port].capacity = capacities[port];
     ports_[port].level = kUnbounded;
@@ -51,12 +52,16 @@ std::int32_t SharedLegs::start(const Leg& leg, std::span<const std::int32_t> por
   for (const std::int32_t port : ports) {
     Port& each = ports_[index(port)];
     alone = alone && each.users.empty();
-    least = std::min(least, each.capacity);
+    if (each.capacity < least) {
+      least = each.capacity;
+      state.bottleneck = port;
+    }
     each.users.push_back(number);
   }
   if (alone) {
     take_rate(number, least, now);
   } else {
+    state.bottleneck = -1;
     note(ports.front());
   }
   return number;
@@ -81,11 +86,9 @@ std::int32_t SharedLegs::take_ended(Time now) {
   return number;
 }
 
-void SharedLegs::set_capacity(std::int32_t port, double capacity, Time now) {
-  LOCKSTEP_CHECK(changed_.empty(), "what happens now has happened");
+void SharedLegs::set_capacity(std::int32_t port, double capacity) {
   ports_[index(port)].capacity = capacity;
   note(port);
-  settle(now);
 }
 
 void SharedLegs::note(std::int32_t port) {
@@ -100,13 +103,16 @@ bool SharedLegs::settle(Time now) {
     return true;
   }
   for (const std::int32_t port : changed_) {
-    ports_[index(port)].changed = false;
+    measure(port);
   }
   bool few = true;
   for (bool more = join_without_bottleneck(changed_); more && few;
        more = join_without_bottleneck(where_)) {
-    few = legs_.size() <= kMost;
+    few = legs_.size() <= most_;
     fill();
+  }
+  for (const std::int32_t port : changed_) {
+    ports_[index(port)].changed = false;
   }
   changed_.clear();
   for (const std::int32_t leg : legs_) {
@@ -136,9 +142,17 @@ void SharedLegs::join(std::int32_t leg) {
   }
 }
 
-/// Whether one of its ports is full with nothing faster on it.
-bool SharedLegs::has_bottleneck(std::int32_t leg) const {
-  const double rate = states_[index(leg)].next_rate;
+/// Whether one of its ports is full with nothing faster on it: that of before, where nothing has
+/// changed.
+bool SharedLegs::has_bottleneck(std::int32_t leg) {
+  State& state = states_[index(leg)];
+  const double rate = state.next_rate;
+  if (state.bottleneck >= 0) {
+    const Port& before = ports_[index(state.bottleneck)];
+    if (!before.changed && !before.listed) {
+      return true;
+    }
+  }
   for (const std::int32_t number : ports(leg)) {
     const Port& port = ports_[index(number)];
     double used = 0, most = 0;
@@ -147,10 +161,20 @@ bool SharedLegs::has_bottleneck(std::int32_t leg) const {
       most = std::max(most, states_[index(user)].next_rate);
     }
     if (used >= port.capacity * (1 - kRounding) && rate >= most * (1 - kRounding)) {
+      state.bottleneck = number;
       return true;
     }
   }
+  state.bottleneck = -1;
   return false;
+}
+
+void SharedLegs::measure(std::int32_t number) {
+  Port& port = ports_[index(number)];
+  port.free = port.capacity;
+  for (const std::int32_t user : port.users) {
+    port.free -= states_[index(user)].next_rate;
+  }
 }
 
 /// Of what is under way over these ports; whether there is any. What is faster than those that a
@@ -159,11 +183,8 @@ bool SharedLegs::join_without_bottleneck(const std::vector<std::int32_t>& ports)
   const std::size_t before = legs_.size();
   for (std::size_t i = 0, count = ports.size(); i < count; ++i) {  // where_ grows
     const Port& port = ports_[index(ports[i])];
-    double used = 0;
-    for (const std::int32_t user : port.users) {
-      used += states_[index(user)].next_rate;
-    }
-    const double most = used > port.capacity * (1 + kRounding) ? 0 : port.level * (1 + kRounding);
+    const double most =
+        port.free < -port.capacity * kRounding ? 0 : port.level * (1 + kRounding);
     for (const std::int32_t user : port.users) {
       const State& state = states_[index(user)];
       if (!state.joined && (state.next_rate > most || !has_bottleneck(user))) {
@@ -210,6 +231,7 @@ void SharedLegs::fill() {
         continue;
       }
       state.next_rate = level;
+      state.bottleneck = fullest;
       ++fixed;
       for (const std::int32_t port : ports(user)) {
         ports_[index(port)].free -= level;

@@ -21,26 +21,26 @@ namespace lockstep {
 /// leave; others that have none then join them, until all have one. FluidNetwork has the same rates
 /// for any number of legs.
 ///
-/// Complexity: a start and an end O(rounds * m * (m + hops) * legs on a port), where m legs, kMost
-/// at most, get new rates. No allocation once the arrays have grown.
+/// Complexity: a start and an end O(rounds * m * (m + hops) * legs on a port), where m legs get
+/// new rates. No allocation once the arrays have grown.
 class SharedLegs {
  public:
   static constexpr std::size_t kHops = 6;   ///< ports of a leg at most
-  static constexpr std::size_t kMost = 1024;  ///< that may get new rates together
+  static constexpr std::size_t kMost = 1024;  ///< that may get new rates together, if not told
   struct Leg {
     std::int32_t transfer = -1;
     double bits = 0;
     double packet = 1;  ///< what its packets are of a full one
   };
 
-  /// By port, in bits per second.
-  explicit SharedLegs(std::vector<double> capacities);
+  /// `capacities`: by port, in bits per second.
+  explicit SharedLegs(std::vector<double> capacities, std::size_t most = kMost);
 
   /// What has a leg from now on, over ports of which none is twice among them. Returns its number,
   /// which is free again when it has ended. PRECONDITION: 1 to kHops ports; now is not before that
   /// of an earlier call, nor after next().
   std::int32_t start(const Leg& leg, std::span<const std::int32_t> ports, Time now);
-  void set_capacity(std::int32_t port, double capacity, Time now);
+  void set_capacity(std::int32_t port, double capacity);
   /// After all that happens now: rates change. False if that is of more than it may be; then the
   /// caller is to take all that is under way elsewhere.
   bool settle(Time now);
@@ -80,6 +80,7 @@ class SharedLegs {
     Time since;
     double next_rate = 0;  ///< while rates are found
     std::array<std::int32_t, kHops> ports{};
+    std::int32_t bottleneck = -1;  ///< one of them; -1: not known
     std::uint8_t hops = 0;
     bool under_way = false;
     bool joined = false;  ///< legs_
@@ -89,7 +90,7 @@ class SharedLegs {
     std::vector<std::int32_t> users;
     bool changed = false, listed = false;
     // While rates are found:
-    double free = 0;           ///< of the capacity
+    double free = 0;           ///< of the capacity; less than nothing where too much is used
     std::int32_t waiting = 0;  ///< users without a rate
     double level = 0;          ///< of those that it limits, else unbounded
   };
@@ -97,11 +98,13 @@ class SharedLegs {
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   void note(std::int32_t port);
   void join(std::int32_t leg);
-  bool has_bottleneck(std::int32_t leg) const;
+  bool has_bottleneck(std::int32_t leg);
+  void measure(std::int32_t port);
   bool join_without_bottleneck(const std::vector<std::int32_t>& ports);
   void fill();
   void take_rate(std::int32_t leg, double rate, Time now);
 
+  std::size_t most_;
   std::vector<State> states_;
   std::vector<std::int32_t> free_;
   std::vector<Port> ports_;
