@@ -18,7 +18,7 @@ std::vector<double> capacities(const MaxMin& rates) {
 
 }  // namespace
 
-FabricLegs::FabricLegs(FluidNetwork& network, std::size_t few)
+FabricLegs::FabricLegs(FluidNetwork& network, std::int64_t few)
     : network_(network),
       few_(std::in_place, capacities(network.rates()), few),
       earlier_(network.rates().constraint_count()) {

@@ -13,7 +13,7 @@
 namespace lockstep {
 
 /// The parts of transfers that are over several ports of a fabric, which they share max-min fairly:
-/// SharedLegs as long as few meet, from then on a FluidNetwork.
+/// SharedLegs as long as few meet, from then on a FluidNetwork, whose cost grows less with them.
 ///
 /// Complexity: what these take, and where there is the network O(hops) more a leg. No allocation a
 /// leg once the arrays have grown.
@@ -21,7 +21,7 @@ class FabricLegs {
  public:
   /// Refers to the network, which has a constraint for each port and nothing else. `few`: as of
   /// SharedLegs.
-  explicit FabricLegs(FluidNetwork& network, std::size_t few = SharedLegs::kMost);
+  explicit FabricLegs(FluidNetwork& network, std::int64_t few = SharedLegs::kMost);
 
   /// PRECONDITION: as of SharedLegs::start().
   void start(std::int32_t transfer, std::span<const MaxMin::Term> ports, double bits, double packet,
@@ -29,8 +29,8 @@ class FabricLegs {
   /// When take_ended() is to be called; Time::max() where nothing is under way. Not every call
   /// finds a leg that ends. After all else that happens now.
   Time next(Time now);
-  /// Calls f(transfer) for those whose legs end now, while the others have the rates that they had
-  /// until now. PRECONDITION: now is not after next().
+  /// Calls f(transfer) for those whose legs end now, while those that do not have the rates that
+  /// they had until now. PRECONDITION: now is not after next().
   template <class F>
   void take_ended(Time now, F f);
   /// PRECONDITION: next() was asked after all else that happens now.
@@ -62,15 +62,18 @@ class FabricLegs {
   std::vector<std::int32_t> free_;      // lanes
   Time network_next_ = Time::max();     // when something happens in the network, which lags behind
   std::vector<NetworkEvent> heard_;
-  std::vector<std::int32_t> ports_;     // scratch
+  std::vector<std::int32_t> ports_, ended_;  // scratch
 };
 
 template <class F>
 void FabricLegs::take_ended(Time now, F f) {
-  for (std::int32_t number = few_ ? few_->take_ended(now) : -1; number >= 0;
-       number = few_->take_ended(now)) {
-    note_bits(few_->leg(number), few_->ports(number));
-    f(few_->leg(number).transfer);
+  if (few_ && few_->next() == now) {
+    ended_.clear();
+    few_->take_ended(now, ended_);
+    for (const std::int32_t number : ended_) {
+      note_bits(few_->leg(number), few_->ports(number));
+      f(few_->leg(number).transfer);
+    }
   }
   while (network_next_ <= now) {
     network_.advance(now, heard_);

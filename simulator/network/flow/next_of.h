@@ -60,7 +60,7 @@ class NextOf {
     return std::min(std::min(earlier(0, 1), earlier(2, 3)), std::min(earlier(4, 5), earlier(6, 7)));
   }
   void grow() {
-    rounds_.front().resize(size_ + kMatch, Time::max());
+    rounds_.front().resize(std::max(kMatch, 2 * size_), Time::max());
     for (std::size_t r = 0; rounds_[r].size() > kMatch; ++r) {
       if (r + 1 == rounds_.size()) {
         rounds_.emplace_back();

@@ -15,7 +15,7 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-SharedLegs::SharedLegs(std::vector<double> capacities, std::size_t most)
+SharedLegs::SharedLegs(std::vector<double> capacities, std::int64_t most)
     : most_(most), ports_(capacities.size()) {
   for (std::size_t port = 0; port < ports_.size(); ++port) {
     ports_[port].capacity = capacities[port];
@@ -39,6 +39,7 @@ std::int32_t SharedLegs::start(const Leg& leg, std::span<const std::int32_t> por
     number = free_.back();
     free_.pop_back();
   }
+  looks_ += most_;
   State& state = states_[index(number)];
   state.leg = leg;
   state.left = leg.bits;
@@ -67,23 +68,26 @@ std::int32_t SharedLegs::start(const Leg& leg, std::span<const std::int32_t> por
   return number;
 }
 
-std::int32_t SharedLegs::take_ended(Time now) {
-  if (ends_.first() > now) {
-    return -1;
+void SharedLegs::take_ended(Time now, std::vector<std::int32_t>& ended) {
+  while (ends_.first() == now) {
+    ended.push_back(ends_.which());
+    end(ended.back());
   }
-  const std::int32_t number = ends_.which();
-  states_[index(number)].under_way = false;
-  ends_.set(number, Time::max());
-  free_.push_back(number);
-  for (const std::int32_t port : ports(number)) {
+}
+
+void SharedLegs::end(std::int32_t leg) {
+  looks_ += most_;
+  states_[index(leg)].under_way = false;
+  ends_.set(leg, Time::max());
+  free_.push_back(leg);
+  for (const std::int32_t port : ports(leg)) {
     std::vector<std::int32_t>& users = ports_[index(port)].users;
-    *std::ranges::find(users, number) = users.back();
+    *std::ranges::find(users, leg) = users.back();
     users.pop_back();
     if (!users.empty()) {
       note(port);
     }
   }
-  return number;
 }
 
 void SharedLegs::set_capacity(std::int32_t port, double capacity) {
@@ -108,8 +112,7 @@ bool SharedLegs::settle(Time now) {
   bool few = true;
   for (bool more = join_without_bottleneck(changed_); more && few;
        more = join_without_bottleneck(where_)) {
-    few = legs_.size() <= most_;
-    fill();
+    few = fill();
   }
   for (const std::int32_t port : changed_) {
     ports_[index(port)].changed = false;
@@ -147,6 +150,9 @@ void SharedLegs::join(std::int32_t leg) {
 bool SharedLegs::has_bottleneck(std::int32_t leg) {
   State& state = states_[index(leg)];
   const double rate = state.next_rate;
+  if (rate == 0) {
+    return false;  // it has just come
+  }
   if (state.bottleneck >= 0) {
     const Port& before = ports_[index(state.bottleneck)];
     if (!before.changed && !before.listed) {
@@ -155,6 +161,7 @@ bool SharedLegs::has_bottleneck(std::int32_t leg) {
   }
   for (const std::int32_t number : ports(leg)) {
     const Port& port = ports_[index(number)];
+    looks_ -= std::ssize(port.users);
     double used = 0, most = 0;
     for (const std::int32_t user : port.users) {
       used += states_[index(user)].next_rate;
@@ -196,8 +203,8 @@ bool SharedLegs::join_without_bottleneck(const std::vector<std::int32_t>& ports)
 }
 
 /// Finds the rates of legs_, which get what the others leave: all rise alike, and those over a port
-/// that is full stay at that.
-void SharedLegs::fill() {
+/// that is full stay at that. False if that costs too much.
+bool SharedLegs::fill() {
   for (const std::int32_t number : where_) {
     Port& port = ports_[index(number)];
     port.free = port.capacity;
@@ -213,6 +220,10 @@ void SharedLegs::fill() {
     states_[index(leg)].next_rate = -1;
   }
   for (std::size_t fixed = 0; fixed < legs_.size();) {
+    looks_ -= std::ssize(where_);
+    if (looks_ < 0) {
+      return false;
+    }
     std::int32_t fullest = where_.front();
     double level = kUnbounded;
     for (const std::int32_t number : where_) {
@@ -239,6 +250,7 @@ void SharedLegs::fill() {
       }
     }
   }
+  return true;
 }
 
 void SharedLegs::take_rate(std::int32_t leg, double rate, Time now) {

@@ -21,12 +21,12 @@ namespace lockstep {
 /// leave; others that have none then join them, until all have one. FluidNetwork has the same rates
 /// for any number of legs.
 ///
-/// Complexity: a start and an end O(rounds * m * (m + hops) * legs on a port), where m legs get
-/// new rates. No allocation once the arrays have grown.
+/// Complexity: a start and an end take kMost looks at legs on ports in the mean, or settle() gives
+/// up. No allocation once the arrays have grown.
 class SharedLegs {
  public:
   static constexpr std::size_t kHops = 6;   ///< ports of a leg at most
-  static constexpr std::size_t kMost = 1024;  ///< that may get new rates together, if not told
+  static constexpr std::int64_t kMost = 1000;  ///< looks that a start and an end may cost
   struct Leg {
     std::int32_t transfer = -1;
     double bits = 0;
@@ -34,21 +34,21 @@ class SharedLegs {
   };
 
   /// `capacities`: by port, in bits per second.
-  explicit SharedLegs(std::vector<double> capacities, std::size_t most = kMost);
+  explicit SharedLegs(std::vector<double> capacities, std::int64_t most = kMost);
 
   /// What has a leg from now on, over ports of which none is twice among them. Returns its number,
   /// which is free again when it has ended. PRECONDITION: 1 to kHops ports; now is not before that
   /// of an earlier call, nor after next().
   std::int32_t start(const Leg& leg, std::span<const std::int32_t> ports, Time now);
   void set_capacity(std::int32_t port, double capacity);
-  /// After all that happens now: rates change. False if that is of more than it may be; then the
+  /// After all that happens now: rates change. False if that has cost too much so far; then the
   /// caller is to take all that is under way elsewhere.
   bool settle(Time now);
   /// When the next one ends; Time::max() where nothing is under way. PRECONDITION: settled.
   Time next() const { return ends_.first(); }
-  /// The first that ends, if one ends now, else -1; what it was stays readable until the next
-  /// start. The others keep their rates until settle().
-  std::int32_t take_ended(Time now);
+  /// Adds those that end now. What they were stays readable until the next start; the others keep
+  /// their rates until settle().
+  void take_ended(Time now, std::vector<std::int32_t>& ended);
 
   const Leg& leg(std::int32_t number) const { return states_[index(number)].leg; }
   std::span<const std::int32_t> ports(std::int32_t number) const {
@@ -96,15 +96,17 @@ class SharedLegs {
   };
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  void end(std::int32_t leg);
   void note(std::int32_t port);
   void join(std::int32_t leg);
   bool has_bottleneck(std::int32_t leg);
   void measure(std::int32_t port);
   bool join_without_bottleneck(const std::vector<std::int32_t>& ports);
-  void fill();
+  bool fill();
   void take_rate(std::int32_t leg, double rate, Time now);
 
-  std::size_t most_;
+  std::int64_t most_;
+  std::int64_t looks_ = 0;  ///< that are left
   std::vector<State> states_;
   std::vector<std::int32_t> free_;
   std::vector<Port> ports_;
