@@ -286,17 +286,6 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   return exact;
 }
 
-/// What a rank of Megatron-LM's first stage holds more of a table of positions, which is whole
-/// there and cut over tp here.
-std::int64_t whole_positions(const Job& job) {
-  for (const Module& module : job.model.before) {
-    if (module.kind == ModuleKind::kEmbedding && module.name == "embedding.positions") {
-      return module.in * module.out - module.in * module.out / job.tp;
-    }
-  }
-  return 0;
-}
-
 /// Where the log of the job counts other parameters than its model has: something of it is not
 /// known here.
 void warn_of_parameters(ExactJob& exact) {
@@ -305,8 +294,7 @@ void warn_of_parameters(ExactJob& exact) {
       continue;
     }
     const ParameterCount& ours = exact.memory[static_cast<std::size_t>(stage)].parameters;
-    const std::int64_t count =
-        ours.dense + ours.expert + (stage == 0 ? whole_positions(exact.job) : 0);
+    const std::int64_t count = ours.dense + ours.expert;
     if (logged > 0 && count != logged) {
       exact.warnings.push_back(fmt::format(
           "the log counts {} parameters on a rank of stage {}, the model here has {} ({:+.2f} %)",

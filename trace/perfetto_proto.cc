@@ -10,50 +10,10 @@
 #include <vector>
 
 #include "base/gzip_file.h"
+#include "trace/perfetto_fields.h"
 
 namespace lockstep {
 namespace {
-
-// Field numbers of the messages in perfetto/protos/perfetto/trace, by message.
-enum Trace : protozero::pbf_tag_type { kPacket = 1 };
-enum Packet : protozero::pbf_tag_type {
-  kClockSnapshot = 6,
-  kTimestamp = 8,
-  kSequenceId = 10,
-  kTrackEvent = 11,
-  kInternedData = 12,
-  kSequenceFlags = 13,
-  kDefaults = 59,
-  kTrackDescriptor = 60,
-};
-enum Snapshot : protozero::pbf_tag_type { kClocks = 1 };
-enum Clock : protozero::pbf_tag_type { kClockId = 1, kReading = 2, kIncremental = 3 };
-enum Defaults : protozero::pbf_tag_type { kEventDefaults = 11, kTimestampClock = 58 };
-enum Descriptor : protozero::pbf_tag_type {
-  kUuid = 1,
-  kName = 2,
-  kParentUuid = 5,
-  kChildOrdering = 11,
-  kSiblingOrderRank = 12,
-};
-enum Event : protozero::pbf_tag_type {
-  kCategoryIid = 3,
-  kAnnotation = 4,
-  kType = 9,
-  kNameIid = 10,
-  kTrackUuid = 11,
-  kFlowIds = 47,
-  kTerminatingFlowIds = 48,
-};
-enum Annotation : protozero::pbf_tag_type { kKeyIid = 1, kInt = 4 };
-enum Interned : protozero::pbf_tag_type { kCategories = 1, kNames = 2, kKeys = 3 };
-enum InternedText : protozero::pbf_tag_type { kIid = 1, kText = 2 };
-
-constexpr std::uint32_t kTraceClock = 6;   // boot time, Perfetto's own
-constexpr std::uint32_t kDeltaClock = 64;  // the first of those that a sequence may define
-constexpr std::uint32_t kStateCleared = 1, kNeedsState = 2;
-constexpr std::int32_t kExplicitOrder = 3;
-constexpr std::int32_t kSliceBegin = 1, kSliceEnd = 2;
 
 using Writer = protozero::pbf_writer;
 
@@ -154,9 +114,9 @@ class ProtoTrace {
   void packet(std::uint32_t sequence, std::uint32_t flags, Fill&& fill) {
     Writer trace(buffer_);
     {
-      Writer packet(trace, kPacket);
-      packet.add_uint32(kSequenceId, sequence);
-      packet.add_uint32(kSequenceFlags, flags);
+      Writer packet(trace, perfetto::kPacket);
+      packet.add_uint32(perfetto::kSequenceId, sequence);
+      packet.add_uint32(perfetto::kSequenceFlags, flags);
       fill(packet);
     }
     if (buffer_.size() > (1U << 20)) {
@@ -176,31 +136,31 @@ class ProtoTrace {
     if (!by_lines_) {
       if (shared_.names.empty()) {
         shared_ = nothing_known();
-        packet(sequence_of(lane), kStateCleared, [](Writer&) {});
+        packet(sequence_of(lane), perfetto::kStateCleared, [](Writer&) {});
       }
       return;
     }
     lane.last_ns = now;
     lane.known = nothing_known();
-    packet(sequence_of(lane), kStateCleared, [&](Writer& packet) {
+    packet(sequence_of(lane), perfetto::kStateCleared, [&](Writer& packet) {
       {
-        Writer snapshot(packet, kClockSnapshot);
+        Writer snapshot(packet, perfetto::kClockSnapshot);
         {
-          Writer clock(snapshot, kClocks);
-          clock.add_uint32(kClockId, kTraceClock);
-          clock.add_uint64(kReading, now);
+          Writer clock(snapshot, perfetto::kClocks);
+          clock.add_uint32(perfetto::kClockId, perfetto::kTraceClock);
+          clock.add_uint64(perfetto::kReading, now);
         }
-        Writer clock(snapshot, kClocks);
-        clock.add_uint32(kClockId, kDeltaClock);
-        clock.add_uint64(kReading, now);
-        clock.add_bool(kIncremental, true);
+        Writer clock(snapshot, perfetto::kClocks);
+        clock.add_uint32(perfetto::kClockId, perfetto::kDeltaClock);
+        clock.add_uint64(perfetto::kReading, now);
+        clock.add_bool(perfetto::kIncremental, true);
       }
-      Writer defaults(packet, kDefaults);
+      Writer defaults(packet, perfetto::kDefaults);
       {
-        Writer event(defaults, kEventDefaults);
-        event.add_uint64(kTrackUuid, lane.uuid);
+        Writer event(defaults, perfetto::kEventDefaults);
+        event.add_uint64(perfetto::kTrackUuid, lane.uuid);
       }
-      defaults.add_uint32(kTimestampClock, kDeltaClock);
+      defaults.add_uint32(perfetto::kTimestampClock, perfetto::kDeltaClock);
     });
   }
 
@@ -215,29 +175,29 @@ class ProtoTrace {
     Known& known = by_lines_ ? lane.known : shared_;
     const auto for_each_text = [&](auto&& f) {
       if (categorised(what)) {
-        f(kCategories, known.kinds, timeline_.kinds, static_cast<std::size_t>(what.kind));
+        f(perfetto::kCategories, known.kinds, timeline_.kinds, static_cast<std::size_t>(what.kind));
       }
-      f(kNames, known.names, timeline_.names, static_cast<std::size_t>(what.name));
+      f(perfetto::kNames, known.names, timeline_.names, static_cast<std::size_t>(what.name));
       for (std::int64_t i = 0; i < what.arguments; ++i) {
         const auto at = static_cast<std::size_t>(what.first_argument + i);
-        f(kKeys, known.keys, timeline_.keys, static_cast<std::size_t>(timeline_.arguments[at].key));
+        f(perfetto::kKeys, known.keys, timeline_.keys,
+          static_cast<std::size_t>(timeline_.arguments[at].key));
       }
     };
     bool all_known = true;
-    for_each_text([&](Interned, const std::vector<bool>& own, const auto&, std::size_t i) {
-      all_known = all_known && own[i];
-    });
+    for_each_text([&](perfetto::Interned, const std::vector<bool>& own, const auto&,
+                      std::size_t i) { all_known = all_known && own[i]; });
     if (all_known) {
       return;
     }
-    Writer data(packet, kInternedData);
-    for_each_text([&](Interned field, std::vector<bool>& own, const std::vector<std::string>& all,
-                      std::size_t i) {
+    Writer data(packet, perfetto::kInternedData);
+    for_each_text([&](perfetto::Interned field, std::vector<bool>& own,
+                      const std::vector<std::string>& all, std::size_t i) {
       if (!own[i]) {
         own[i] = true;
         Writer text(data, field);
-        text.add_uint64(kIid, i + 1);
-        text.add_string(kText, all[i]);
+        text.add_uint64(perfetto::kIid, i + 1);
+        text.add_string(perfetto::kText, all[i]);
       }
     });
   }
@@ -245,14 +205,14 @@ class ProtoTrace {
   void descriptor(std::uint64_t uuid, std::size_t track) {
     const TimelineTrack& what = timeline_.tracks[track];
     packet(1, 0, [&](Writer& packet) {
-      Writer out(packet, kTrackDescriptor);
-      out.add_uint64(kUuid, uuid);
-      out.add_string(kName, what.name);
+      Writer out(packet, perfetto::kTrackDescriptor);
+      out.add_uint64(perfetto::kUuid, uuid);
+      out.add_string(perfetto::kName, what.name);
       if (what.parent >= 0) {
-        out.add_uint64(kParentUuid, uuid_of(static_cast<std::size_t>(what.parent)));
+        out.add_uint64(perfetto::kParentUuid, uuid_of(static_cast<std::size_t>(what.parent)));
       }
-      out.add_enum(kChildOrdering, kExplicitOrder);
-      out.add_int32(kSiblingOrderRank, static_cast<std::int32_t>(track));
+      out.add_enum(perfetto::kChildOrdering, perfetto::kExplicitOrder);
+      out.add_int32(perfetto::kSiblingOrderRank, static_cast<std::int32_t>(track));
     });
   }
 
@@ -286,19 +246,19 @@ class ProtoTrace {
     if (!lane.begun) {
       open(lane, nanoseconds(what.begin));
     }
-    slice(lane, what.begin, kSliceBegin, &what, [&](Writer& out) {
-      out.add_uint64(kNameIid, static_cast<std::uint64_t>(what.name) + 1);
+    slice(lane, what.begin, perfetto::kSliceBegin, &what, [&](Writer& out) {
+      out.add_uint64(perfetto::kNameIid, static_cast<std::uint64_t>(what.name) + 1);
       if (categorised(what)) {
-        out.add_uint64(kCategoryIid, static_cast<std::uint64_t>(what.kind) + 1);
+        out.add_uint64(perfetto::kCategoryIid, static_cast<std::uint64_t>(what.kind) + 1);
       }
       for (std::int64_t i = 0; i < what.arguments; ++i) {
         const TimelineArgument& argument =
             timeline_.arguments[static_cast<std::size_t>(what.first_argument + i)];
-        Writer annotation(out, kAnnotation);
-        annotation.add_uint64(kKeyIid, static_cast<std::uint64_t>(argument.key) + 1);
-        annotation.add_int64(kInt, argument.value);
+        Writer annotation(out, perfetto::kAnnotation);
+        annotation.add_uint64(perfetto::kKeyIid, static_cast<std::uint64_t>(argument.key) + 1);
+        annotation.add_int64(perfetto::kInt, argument.value);
       }
-      flows(out, kFlowIds, starting_, event);
+      flows(out, perfetto::kFlowIds, starting_, event);
     });
     lane.open.push_back(event);
   }
@@ -306,30 +266,31 @@ class ProtoTrace {
   void end(Lane& lane) {
     const std::size_t event = lane.open.back();
     lane.open.pop_back();
-    slice(lane, timeline_.events[event].end, kSliceEnd, nullptr,
-          [&](Writer& out) { flows(out, kTerminatingFlowIds, ending_, event); });
+    slice(lane, timeline_.events[event].end, perfetto::kSliceEnd, nullptr,
+          [&](Writer& out) { flows(out, perfetto::kTerminatingFlowIds, ending_, event); });
   }
 
   /// `texts_of`: a bar whose texts the packet has to make known.
   template <class Fill>
   void slice(Lane& lane, Time when, std::int32_t type, const TimelineEvent* texts_of, Fill&& fill) {
-    packet(sequence_of(lane), kNeedsState, [&](Writer& packet) {
+    packet(sequence_of(lane), perfetto::kNeedsState, [&](Writer& packet) {
       const std::uint64_t now = nanoseconds(when);
-      packet.add_uint64(kTimestamp, now - lane.last_ns);
+      packet.add_uint64(perfetto::kTimestamp, now - lane.last_ns);
       lane.last_ns = by_lines_ ? now : 0;
       if (texts_of != nullptr) {
         intern(lane, *texts_of, packet);
       }
-      Writer out(packet, kTrackEvent);
-      out.add_enum(kType, type);
+      Writer out(packet, perfetto::kTrackEvent);
+      out.add_enum(perfetto::kType, type);
       if (!by_lines_) {
-        out.add_uint64(kTrackUuid, lane.uuid);
+        out.add_uint64(perfetto::kTrackUuid, lane.uuid);
       }
       fill(out);
     });
   }
 
-  static void flows(Writer& out, Event field, const FlowsOfEvents& flows, std::size_t event) {
+  static void flows(Writer& out, perfetto::Event field, const FlowsOfEvents& flows,
+                    std::size_t event) {
     for (std::int64_t i = flows.first[event]; i < flows.first[event + 1]; ++i) {
       out.add_fixed64(field,
                       static_cast<std::uint64_t>(flows.ids[static_cast<std::size_t>(i)]) + 1);

@@ -189,7 +189,8 @@ ParameterCount parameters_of(const Module& module, const RankSizes& sizes) {
   const std::int64_t in = module.in, out = module.out;
   switch (module.kind) {
     case ModuleKind::kEmbedding:
-      count.dense = ceil_div(in, sizes.tp) * out;
+      count.replicated = module.whole ? (Count(in) * out).value : 0;
+      count.dense = module.whole ? count.replicated : ceil_div(in, sizes.tp) * out;
       break;
     case ModuleKind::kHead:
       count.dense = ceil_div(out, sizes.tp) * (in + (module.bias ? 1 : 0));

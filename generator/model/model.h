@@ -11,7 +11,7 @@ namespace lockstep {
 
 /// What a module of a model is, as far as cost and communication are concerned.
 enum class ModuleKind : std::uint8_t {
-  kEmbedding,     ///< table of `in` rows (vocabulary, positions) by `out`; cut by rows over tp
+  kEmbedding,     ///< table of `in` rows by `out`; cut by rows over tp, but for whole ones
   kColumnLinear,  ///< in -> out, cut over tp by output (Megatron's ColumnParallelLinear)
   kRowLinear,     ///< in -> out, cut over tp by input; its result is reduced over tp
   kPlainLinear,   ///< in -> out, on every tp rank whole
@@ -42,6 +42,8 @@ struct Module {
   std::string in_text, out_text;  ///< of linears, heads, embeddings: as the file has them
   bool bias = false;
   bool shared = false;  ///< its parameters are those of an earlier module (tied head)
+  // kEmbedding
+  bool whole = false;  ///< each rank of a tensor-parallel group has all of it (positions)
   // kColumnLinear
   bool cross = false;  ///< reads the encoder's output, not what stands before it
   // kRowLinear

@@ -35,7 +35,7 @@ struct Kind {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> table{
-      {"embedding", ModuleKind::kEmbedding, {"in", "out", "shared"}},
+      {"embedding", ModuleKind::kEmbedding, {"in", "out", "shared", "whole"}},
       {"column_linear", ModuleKind::kColumnLinear, {"in", "out", "bias", "shared", "cross"}},
       {"row_linear", ModuleKind::kRowLinear, {"in", "out", "bias", "shared", "parallel"}},
       {"plain_linear", ModuleKind::kPlainLinear, {"in", "out", "bias", "shared"}},
@@ -247,6 +247,7 @@ class Reader {
     module.name = fields.text("name");
     module.bias = fields.flag_or("bias", variables, false);
     module.shared = fields.flag_or("shared", variables, false);
+    module.whole = fields.flag_or("whole", variables, false);
     module.cross = fields.flag_or("cross", variables, false);
     module.parallel = fields.flag_or("parallel", variables, false);
     switch (kind.kind) {

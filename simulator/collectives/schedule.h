@@ -85,10 +85,10 @@ struct Schedule {
   std::optional<HopLatency> hop_latency;  ///< see start_latency()
   std::vector<std::int32_t> server;       ///< of each rank; empty where hop_latency is unset
   std::vector<SwitchPlace> switches;
-  /// Each transfer of a slot is a flow of its own, a connection that carries nothing else: it starts
-  /// after the one before, but whether or not that has left. All slots have equally many. SimAI's
-  /// rings: a rank posts the receive of a step when it sets off its own transfer of that step, so
-  /// what overtakes another waits for it, where the network has queues
+  /// Each transfer of a slot is a flow of its own, a connection that carries nothing else: it
+  /// starts after the one before, but whether or not that has left. All slots have equally many.
+  /// SimAI's rings: a rank posts the receive of a step when it sets off its own transfer of that
+  /// step, so what overtakes another waits for it, where the network has queues
   /// (NetworkEngine::has_queues()).
   bool separate_flows = false;
   /// Slots whose source hands on what the first slot that they wait for has brought, transfer by

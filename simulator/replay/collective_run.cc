@@ -457,8 +457,8 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
     run.overtook.insert(number);
   } else {
     ++state.delivered;
-    for (std::uint32_t next = number + slots;
-         !run.overtook.empty() && run.overtook.erase(next) > 0; next += slots) {
+    for (std::uint32_t next = number + slots; !run.overtook.empty() && run.overtook.erase(next) > 0;
+         next += slots) {
       ++state.delivered;
     }
   }

@@ -112,9 +112,9 @@ class CollectiveRuns final : public Communication {
     std::vector<ConnectionId>* connections = nullptr;  // of `prepared`
     std::size_t connected = 0;                         // of them, the first ones
     std::unordered_set<std::uint32_t> overtook;        // separate flows delivered before others
-    std::int32_t unfinished = 0;   // places
-    std::int32_t left_out = 0;     // steps, the last ones
-    Time moved;                    // see OpTiming; so far
+    std::int32_t unfinished = 0;                       // places
+    std::int32_t left_out = 0;                         // steps, the last ones
+    Time moved;                                        // see OpTiming; so far
     std::vector<Counted> counted;  // per rank's place; empty where nothing is counted
     std::optional<SteadyPace> pace;
   };

@@ -59,6 +59,7 @@ inline Model gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
   model.name = "gpt";
   model.before = {linear(ModuleKind::kEmbedding, "words", vocabulary, hidden),
                   linear(ModuleKind::kEmbedding, "positions", positions, hidden)};
+  model.before.back().whole = true;
   LayerBlock block{"decoder", layers, attention_modules(hidden, heads, heads, false, true)};
   block.modules.push_back(norm("mlp.norm", hidden, false));
   block.modules.push_back(linear(ModuleKind::kColumnLinear, "mlp.in", hidden, 4 * hidden, true));

@@ -23,7 +23,8 @@ MOST_CPU = 10 * PATIENCE  # s
 MOST_MEMORY = (1 << 30) * PATIENCE  # bytes, of files of at most 64 MB unpacked
 SKIPPED = 77
 KINDS = ("aicb_comm_log", "bandwidth_table", "byteps", "chakra_et", "collective_csv", "deepspeed_comm", "horovod",
-         "kineto", "megatron", "mlperf", "nccl_tests", "nccl_tests_json", "ndtimeline", "pytorch_et")
+         "kineto", "megatron", "mlperf", "nccl_tests", "nccl_tests_json", "ndtimeline", "perfetto", "pytorch_et",
+         "timeline_csv")
 lockstep = sys.argv[1]
 failures, runs, slowest, largest = 0, 0, (0, ""), (0, "")
 

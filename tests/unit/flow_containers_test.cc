@@ -132,8 +132,8 @@ TEST(DelayQueue, GivesDatesInOrderAndItemsOfADateInOrderOfEntry) {
     Time now;
     for (std::uint64_t i = 0; i < 5000; ++i) {
       if (rng.below(100) < 52) {
-        const Time ahead = rng.below(10) == 0 ? Time::ps(rng.between(0, 1000))
-                                              : Time::ps(100) * rng.between(0, 5);
+        const Time ahead =
+            rng.below(10) == 0 ? Time::ps(rng.between(0, 1000)) : Time::ps(100) * rng.between(0, 5);
         queue.push(now + ahead, i);
         model.emplace(now + ahead, i);
       } else if (!model.empty()) {

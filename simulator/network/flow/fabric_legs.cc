@@ -28,9 +28,8 @@ FabricLegs::FabricLegs(FluidNetwork& network, std::int64_t few)
 void FabricLegs::start(std::int32_t transfer, std::span<const MaxMin::Term> ports, double bits,
                        double packet, Time now) {
   const SharedLegs::Leg leg{transfer, bits, packet};
-  const bool whole = std::ranges::all_of(ports, [](const MaxMin::Term& term) {
-    return term.coefficient == 1;
-  });
+  const bool whole =
+      std::ranges::all_of(ports, [](const MaxMin::Term& term) { return term.coefficient == 1; });
   if (few_ && (!whole || ports.size() > SharedLegs::kHops)) {
     crowd(now);
   }

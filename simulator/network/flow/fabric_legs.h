@@ -58,9 +58,9 @@ class FabricLegs {
   std::optional<SharedLegs> few_;
   std::vector<double> earlier_;  // bits per port, of legs that are over
   // Where they are not few.
-  std::vector<Lane> lanes_;             // connections of the network
-  std::vector<std::int32_t> free_;      // lanes
-  Time network_next_ = Time::max();     // when something happens in the network, which lags behind
+  std::vector<Lane> lanes_;          // connections of the network
+  std::vector<std::int32_t> free_;   // lanes
+  Time network_next_ = Time::max();  // when something happens in the network, which lags behind
   std::vector<NetworkEvent> heard_;
   std::vector<std::int32_t> ports_, ended_;  // scratch
 };

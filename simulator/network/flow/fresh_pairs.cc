@@ -37,7 +37,8 @@ void FreshPairs::draw_ports(std::span<const ConnectionId> connections, std::int3
     Connection& connection = connections_[id.index()];
     Pair& counter = pairs_[at(pairs_[at(connection.pair)].counter)];
     if (connection.used) {  // so that the next one is the first of its turn
-      connection.source_port = static_cast<std::uint16_t>(PathFinder::kFirstPort + counter.drawn + counter.turn);
+      connection.source_port =
+          static_cast<std::uint16_t>(PathFinder::kFirstPort + counter.drawn + counter.turn);
     }
     ++counter.turn;
   }

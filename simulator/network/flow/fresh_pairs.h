@@ -15,8 +15,8 @@ namespace lockstep {
 /// under way, so a connection is only a note of its pair and source port. Where a pair has one way,
 /// whatever the port, its route is found once.
 ///
-/// Complexity: connect() expected O(1), and a route for the first connection of a pair. Memory: 16 B
-/// a connection, 100 B and 16 B a hop a pair. ERRORS: those of PathFinder.
+/// Complexity: connect() expected O(1), and a route for the first connection of a pair. Memory: 16
+/// B a connection, 100 B and 16 B a hop a pair. ERRORS: those of PathFinder.
 class FreshPairs {
  public:
   /// Where a transfer goes.

@@ -101,7 +101,8 @@ class MessageTransfers {
   DelayQueue<std::uint64_t> deliveries_;  // tags
   Time now_;
   std::vector<Message> messages_;
-  std::vector<std::vector<std::int32_t>> queued_at_;  // per message in the fabric: ports of switches
+  std::vector<std::vector<std::int32_t>>
+      queued_at_;  // per message in the fabric: ports of switches
   std::vector<std::int32_t> free_messages_;
   std::vector<double> earlier_;  // bits per port, of lone legs that are over
 };

@@ -190,8 +190,7 @@ bool SharedLegs::join_without_bottleneck(const std::vector<std::int32_t>& ports)
   const std::size_t before = legs_.size();
   for (std::size_t i = 0, count = ports.size(); i < count; ++i) {  // where_ grows
     const Port& port = ports_[index(ports[i])];
-    const double most =
-        port.free < -port.capacity * kRounding ? 0 : port.level * (1 + kRounding);
+    const double most = port.free < -port.capacity * kRounding ? 0 : port.level * (1 + kRounding);
     for (const std::int32_t user : port.users) {
       const State& state = states_[index(user)];
       if (!state.joined && (state.next_rate > most || !has_bottleneck(user))) {
@@ -262,7 +261,7 @@ void SharedLegs::take_rate(std::int32_t leg, double rate, Time now) {
   state.left = left(leg, now);
   state.since = now;
   state.rate = rate;
-  constexpr double kTie = 1e-3;  // ps, what rounding may add up to
+  constexpr double kTie = 1e-3;       // ps, what rounding may add up to
   constexpr double kLatest = 9.2e18;  // beyond it the sum says so
   const double ahead = state.left / rate * kPicoseconds - kTie;
   const double whole = std::ceil(std::clamp(ahead, 0.0, kLatest));

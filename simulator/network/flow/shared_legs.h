@@ -15,17 +15,17 @@ namespace lockstep {
 ///
 ///     ends    when the integral of its rate reaches its bits, rounded up to the picosecond
 ///
-/// Rates are max-min fair if and only if each leg has a bottleneck: a port that is full and on which
-/// no other leg is faster (Bertsekas, Gallager: Data Networks, 1992, section 6.5.2). When legs come
-/// or go, those that have none any more get new rates by progressive filling of what the others
-/// leave; others that have none then join them, until all have one. FluidNetwork has the same rates
-/// for any number of legs.
+/// Rates are max-min fair if and only if each leg has a bottleneck: a port that is full and on
+/// which no other leg is faster (Bertsekas, Gallager: Data Networks, 1992, section 6.5.2). When
+/// legs come or go, those that have none any more get new rates by progressive filling of what the
+/// others leave; others that have none then join them, until all have one. FluidNetwork has the
+/// same rates for any number of legs.
 ///
 /// Complexity: a start and an end take kMost looks at legs on ports in the mean, or settle() gives
 /// up. No allocation once the arrays have grown.
 class SharedLegs {
  public:
-  static constexpr std::size_t kHops = 6;   ///< ports of a leg at most
+  static constexpr std::size_t kHops = 6;      ///< ports of a leg at most
   static constexpr std::int64_t kMost = 1000;  ///< looks that a start and an end may cost
   struct Leg {
     std::int32_t transfer = -1;
@@ -59,9 +59,7 @@ class SharedLegs {
   double left(std::int32_t number, Time now) const;
   double rate(std::int32_t number) const { return states_[index(number)].rate; }
   /// Those that are under way over a port.
-  std::span<const std::int32_t> users(std::int32_t port) const {
-    return ports_[index(port)].users;
-  }
+  std::span<const std::int32_t> users(std::int32_t port) const { return ports_[index(port)].users; }
   /// Calls f(number) for each that is under way.
   template <class F>
   void for_each(F f) const {
