@@ -37,7 +37,7 @@ Ends run(const std::vector<Arrival>& arrivals) {
   const auto take_until = [&](Time limit) {
     while (legs.next() < limit) {
       const Time now = legs.next();
-      ends[legs.take_ended(now).transfer] = now;
+      legs.take_ended(now, [&](std::int32_t transfer, std::int32_t) { ends[transfer] = now; });
     }
   };
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
@@ -116,7 +116,7 @@ TEST(TurnPort, StretchesWhatHasNotBegun) {
   legs.start(1, 0, {3, kPacket, Time::ns(50)}, Time());
   legs.stretch(1, 2, Time::ns(30));  // the first packet goes on; 200 and 100 follow
   EXPECT_EQ(legs.next(), Time::ns(400));
-  EXPECT_EQ(legs.take_ended(Time::ns(400)).port, 1);
+  legs.take_ended(Time::ns(400), [](std::int32_t, std::int32_t port) { EXPECT_EQ(port, 1); });
   EXPECT_EQ(legs.next(), Time::max());
 }
 

@@ -193,16 +193,12 @@ void MessageTransfers::end_leg(std::int32_t index) {
 
 /// All legs that end now.
 void MessageTransfers::end_legs() {
-  const auto end_at_port = [this](const auto& ended) {
-    earlier_[at(ended.port)] += static_cast<double>(messages_[at(ended.transfer)].wire.count()) * 8;
-    end_leg(ended.transfer);
+  const auto end_at_port = [this](std::int32_t message, std::int32_t port) {
+    earlier_[at(port)] += static_cast<double>(messages_[at(message)].wire.count()) * 8;
+    end_leg(message);
   };
-  while (senders_.next() == now_) {
-    end_at_port(senders_.take_ended(now_));
-  }
-  while (receivers_.next() == now_) {
-    end_at_port(receivers_.take_ended(now_));
-  }
+  senders_.take_ended(now_, end_at_port);
+  receivers_.take_ended(now_, end_at_port);
   fabric_.take_ended(now_, [this](std::int32_t message) { end_leg(message); });
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
@@ -14,7 +14,7 @@ namespace lockstep {
 /// in each match, a cache line, and the earliest goes on (Knuth, The Art of Computer Programming 3,
 /// section 5.4.1). Nothing is out of date in it, as in a heap of all that was ever expected.
 ///
-/// set() and which() O(log n), set() less where the date wins few matches before and after.
+/// set() O(log n), less where the date wins few matches before and after.
 class NextOf {
  public:
   /// A date more, Time::max() at first. Amortised O(1).
@@ -39,16 +39,25 @@ class NextOf {
   }
   /// Time::max() where there is none.
   Time first() const { return first_; }
-  /// Whose it is; of equal ones that with the lowest number. PRECONDITION: first() is a date.
-  std::int32_t which() const {
-    std::size_t place = 0;
+  /// Whose it is, of all that have it, ascending; until the next call. PRECONDITION: first() is a
+  /// date. O(log n) each.
+  std::span<const std::int32_t> which() {
+    which_.assign(1, 0);
     for (std::size_t r = rounds_.size(); r-- > 0;) {
-      place *= kMatch;
-      while (rounds_[r][place] != first_) {
-        ++place;
+      const std::vector<Time>& round = rounds_[r];
+      which_.swap(matches_);
+      which_.resize(matches_.size() * kMatch);
+      std::size_t count = 0;
+      for (const std::int32_t match : matches_) {
+        const auto begin = static_cast<std::size_t>(match) * kMatch;
+        for (std::size_t i = begin; i < begin + kMatch; ++i) {
+          which_[count] = static_cast<std::int32_t>(i);
+          count += static_cast<std::size_t>(round[i] == first_);
+        }
       }
+      which_.resize(count);
     }
-    return static_cast<std::int32_t>(place);
+    return which_;
   }
 
  private:
@@ -77,6 +86,7 @@ class NextOf {
   std::size_t size_ = 0;
   std::vector<std::vector<Time>> rounds_ = {std::vector<Time>(kMatch, Time::max())};
   Time first_ = Time::max();
+  std::vector<std::int32_t> which_, matches_;
 };
 
 }  // namespace lockstep

@@ -15,10 +15,6 @@ namespace lockstep {
 template <class Port>
 class PortLegs {
  public:
-  struct Ended {
-    std::int32_t transfer, port;
-  };
-
   explicit PortLegs(std::size_t ports) : number_(ports, -1) {}
 
   /// PRECONDITION: now is not before that of an earlier call, nor after next().
@@ -42,13 +38,22 @@ class PortLegs {
   }
   /// When the next one ends; Time::max() where nothing is under way.
   Time next() const { return ends_.first(); }
-  /// The first that ends. PRECONDITION: now is next().
-  Ended take_ended(Time now) {
-    const std::int32_t number = ends_.which();
-    Used& used = used_[index(number)];
-    const Ended ended{used.port.end_first(now), used.id};
-    ends_.set(number, used.port.empty() ? Time::max() : used.port.first_end());
-    return ended;
+  /// Calls f(transfer, port) for those that end now, which starts none. PRECONDITION: now is not
+  /// after next().
+  template <class F>
+  void take_ended(Time now, F f) {
+    if (next() > now) {
+      return;
+    }
+    for (const std::int32_t number : ends_.which()) {
+      Used& used = used_[index(number)];
+      Time end = now;
+      while (end == now) {
+        f(used.port.end_first(now), used.id);
+        end = used.port.empty() ? Time::max() : used.port.first_end();
+      }
+      ends_.set(number, end);
+    }
   }
 
  private:
