@@ -111,7 +111,8 @@ class Build {
     slot.count = steps_ * slices_;
     slot.reduces = reducing_ * slices_;
     const std::int32_t before = c * n_ + (place + n_ - 1) % n_;
-    const std::int32_t relay = relay_[static_cast<std::size_t>(c * n_ + place)];
+    const std::int32_t relay =
+        relay_[static_cast<std::size_t>(c) * ring.size() + static_cast<std::size_t>(place)];
     Slot leg = slot;
     if (relay >= 0) {
       leg.destination = relay;
