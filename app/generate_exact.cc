@@ -176,6 +176,28 @@ void warn_of_cut_cross_attention(const Job& job, Warnings& warnings) {
   }
 }
 
+/// Says so of what the user gave (`given`) and nothing of the job heeds.
+void warn_of_idle_flags(const std::vector<std::string_view>& given, const Job& job,
+                        Warnings& warnings) {
+  const std::string no_experts = printable(job.model.name) + " has no experts";
+  const bool dense = !has_experts(job.model);
+  const std::tuple<std::string_view, bool, std::string> kinds[] = {
+      {"etp", dense, no_experts},
+      {"moe_capacity", dense, no_experts},
+      {"moe_imbalance", dense, no_experts},
+      {"context_comm", job.cp == 1, "sequences are whole (--cp)"},
+      {"no_overlap_parameters", job.sharding == Sharding::kNone,
+       "no parameters are gathered (--zero)"},
+      {"fp8_recipe", job.precision != Precision::kFp8,
+       fmt::format("products are in {} (--precision)", to_text(job.precision))},
+  };
+  for (const auto& [flag, is_idle, why] : kinds) {
+    if (is_idle && std::ranges::find(given, flag) != given.end()) {
+      warnings.add(fmt::format("--{} changes nothing: {}", flag, why));
+    }
+  }
+}
+
 /// How a built-in process holds states.
 std::optional<Sharding> sharding_of(std::string_view process) {
   return process == "data-parallel"           ? std::optional(Sharding::kNone)
@@ -240,6 +262,13 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   ExactJob exact;
   Warnings warnings;
   const bool as_launched = keeps_parameters(args);
+  std::vector<std::string_view> given;
+  for (const ArgSpec& flag : job_flags()) {
+    const bool is_switch = flag.kind == ArgKind::kSwitch;
+    if (args.given(flag.name) && (is_switch || args.text(flag.name) != flag.fallback)) {
+      given.push_back(flag.name);
+    }
+  }
   if (launch) {
     apply_megatron_job(*launch, args, warnings);
   }
@@ -248,10 +277,7 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
   fit_positions(args, exact.job, warnings);
   warn_of_cut_norms(exact.job, warnings);
   warn_of_cut_cross_attention(exact.job, warnings);
-  if (args.given("fp8_recipe") && exact.job.precision != Precision::kFp8) {
-    warnings.add(fmt::format("--fp8_recipe changes nothing: products are in {} (--precision)",
-                             to_text(exact.job.precision)));
-  }
+  warn_of_idle_flags(given, exact.job, warnings);
   if (launch) {
     take_megatron_batch(args, exact.job);
     if (as_launched) {

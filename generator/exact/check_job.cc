@@ -149,17 +149,6 @@ void check_module(const Module& module, const Job& job) {
   }
 }
 
-bool has_experts(const Model& model) {
-  for (const LayerBlock& block : model.blocks) {
-    for (const Module& module : block.modules) {
-      if (module.kind == ModuleKind::kMoe) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 void check_model(const Job& job) {
   StageCut cut{.layers = 0, .pp = job.pp, .vpp = job.vpp};
   cut.first_layers = job.first_stage_layers;

@@ -24,13 +24,6 @@ using Groups = Families::Groups;
       .expected(std::string(expected));
 }
 
-bool has_experts(const Model& model) {
-  return std::ranges::any_of(model.blocks, [](const LayerBlock& block) {
-    return std::ranges::any_of(
-        block.modules, [](const Module& module) { return module.kind == ModuleKind::kMoe; });
-  });
-}
-
 void check_base(const MixedJob& mixed) {
   const Job& base = mixed.base;
   if (base.schedule != "1f1b") {

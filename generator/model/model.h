@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -83,5 +84,12 @@ struct Model {
   double published_parameters = 0;  ///< 0: not known
   std::string source;               ///< where the figures come from
 };
+
+/// Whether any of its layers has an MoE.
+inline bool has_experts(const Model& model) {
+  return std::ranges::any_of(model.blocks, [](const LayerBlock& block) {
+    return std::ranges::find(block.modules, ModuleKind::kMoe, &Module::kind) != block.modules.end();
+  });
+}
 
 }  // namespace lockstep
