@@ -135,12 +135,12 @@ const MessageTransfers::Loads& MessageTransfers::loads(std::int32_t pair, Bytes 
 }
 
 LegLoad MessageTransfers::load_on(std::int32_t port, Bytes wire) const {
-  __extension__ using Wide = __int128;
+  __extension__ using Product = __int128;
   const std::int64_t full = full_packet_.count();
   const std::int64_t packets = (wire.count() - 1) / full + 1;
   const std::int64_t last = wire.count() - (packets - 1) * full;
   const Time packet = packet_times_[at(port)];
-  const Wide ps = (static_cast<Wide>(packet.count_ps()) * last + full - 1) / full;
+  const Product ps = (static_cast<Product>(packet.count_ps()) * last + full - 1) / full;
   return {packets, packet, Time::ps(static_cast<std::int64_t>(ps))};
 }
 

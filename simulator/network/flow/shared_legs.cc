@@ -9,8 +9,8 @@
 namespace lockstep {
 namespace {
 
-constexpr double kPicoseconds = 1e12;  // a second
-constexpr double kRounding = 1e-9;     // of a rate
+constexpr double kPicoseconds = 1e12;   // a second
+constexpr double kRateRounding = 1e-9;  // of a rate
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -170,7 +170,7 @@ bool SharedLegs::has_bottleneck(std::int32_t leg) {
       used += states_[index(user)].next_rate;
       most = std::max(most, states_[index(user)].next_rate);
     }
-    if (used >= port.capacity * (1 - kRounding) && rate >= most * (1 - kRounding)) {
+    if (used >= port.capacity * (1 - kRateRounding) && rate >= most * (1 - kRateRounding)) {
       state.bottleneck = number;
       return true;
     }
@@ -193,7 +193,8 @@ bool SharedLegs::join_without_bottleneck(const std::vector<std::int32_t>& ports)
   const std::size_t before = legs_.size();
   for (std::size_t i = 0, count = ports.size(); i < count; ++i) {  // where_ grows
     const Port& port = ports_[index(ports[i])];
-    const double most = port.free < -port.capacity * kRounding ? 0 : port.level * (1 + kRounding);
+    const double most =
+        port.free < -port.capacity * kRateRounding ? 0 : port.level * (1 + kRateRounding);
     for (const std::int32_t user : port.users) {
       const State& state = states_[index(user)];
       if (!state.joined && (state.next_rate > most || !has_bottleneck(user))) {
