@@ -34,7 +34,7 @@ StepTrace trace_of(const StepJob& job, bool first_workers) {
   if (table == nullptr) {
     throw Error(
         "a table of layers has no microbatches and stages, which the columns of a trace need")
-        .hint("a trace of this step can be written as .json or .json.gz");
+        .hint("a time line of this step can be written: .json.gz, .pftrace.gz or .csv.gz");
   }
   Parallelism parallel = job.source->parallel;
   parallel.gpus = job.ranks;

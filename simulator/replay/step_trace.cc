@@ -92,7 +92,7 @@ StepTrace::StepTrace(const OpTable& table, const Parallelism& parallel, TraceWor
   side_by_side_ = side_by_side_ || both_ways_;
   if (!known) {
     throw Error("the workload's operations have no types, which the columns of a trace need")
-        .hint("a trace of this step can be written as .json or .json.gz");
+        .hint("a time line of this step can be written: .json.gz, .pftrace.gz or .csv.gz");
   }
   const std::vector<std::int32_t> tp = places(table, "tp", parallel.gpus, tp_);
   const std::vector<std::int32_t> cp = places(table, "cp", parallel.gpus, cp_);

@@ -156,6 +156,20 @@ TEST(MessageTransfers, DrawWhatLastPacketsWaitBySeed) {
             run_transfers(second, one.connections, one.transfers).events);
 }
 
+// Where links fail the fluid's law holds again, from the first transfer on.
+TEST(MessageTransfers, LinksThatFailMakeThemAFluid) {
+  Case one = random_case(1, Time::us(2));
+  const LinkFault fault{.links = {LinkId(0)}, .from = Time::us(1'000'000)};
+  FlowEngine met(kTopology, one.options), plain(kTopology, one.options);
+  met.meet_by_packets();
+  met.add_fault(fault);
+  plain.add_fault(fault);
+  const TransferRun a = run_transfers(met, one.connections, one.transfers),
+                    b = run_transfers(plain, one.connections, one.transfers);
+  EXPECT_EQ(a.events.size(), 2 * one.transfers.size());
+  EXPECT_EQ(a.events, b.events);
+}
+
 TEST(MessageTransfers, GoOnAtTheRateThatPortsHave) {
   // A way over an NVSwitch, one over a leaf, and one over a spine; after half of its time alone one
   // of its ports goes at a quarter of its rate: the other half takes four times as long.

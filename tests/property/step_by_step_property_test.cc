@@ -1,16 +1,20 @@
 // Collectives whose every transfer is a flow of its own, step by step: laying them out and finding
 // their symmetry takes short cuts that change nothing.
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/network/flow/flow_engine.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/flow_graph.h"
 #include "simulator/replay/lone_collective.h"
 #include "simulator/replay/refinement.h"
 #include "simulator/replay/symmetry.h"
+#include "tests/support/fabrics.h"
 #include "topologies/topology_file.h"
 
 namespace lockstep::step_by_step_property_test {
@@ -147,6 +151,65 @@ TEST(StepByStep, FlowsOfASlotAreLaidOutAlike) {
       ASSERT_EQ(static_cast<std::size_t>(wait.slot) / slots, i / slots - 1);
       ASSERT_EQ(schedule.slots[static_cast<std::size_t>(wait.slot) % slots].destination,
                 schedule.slots[i % slots].source);
+    }
+  }
+}
+
+/// A FlowEngine whose connections each carry one message of a collective.
+class OneEach final : public NetworkEngine {
+ public:
+  explicit OneEach(FlowEngine& engine) : engine_(engine) {}
+  Time now() const override { return engine_.now(); }
+  ConnectionId connect(NodeId source, NodeId destination, std::int32_t channel) override {
+    return engine_.connect(source, destination, channel);
+  }
+  void start(ConnectionId connection, Bytes bytes, Time when, std::uint64_t tag) override {
+    engine_.start(connection, bytes, when, tag);
+  }
+  Time advance(Time limit, std::vector<NetworkEvent>& events) override {
+    return engine_.advance(limit, events);
+  }
+  std::vector<PortUse> port_use() const override { return engine_.port_use(); }
+  bool has_queues() const override { return engine_.has_queues(); }
+
+ private:
+  FlowEngine& engine_;
+};
+
+// A connection that draws its ports ahead, in turn with the others, has those that as many
+// connections would have.
+TEST(StepByStep, PortsAreDrawnInTurn) {
+  const Topology topology = testing::rail_optimised(4, 4, 2, 4);
+  const FlowOptions options = simai_flow_options();
+  for (const CommType op : {CommType::kAllReduce, CommType::kAllGather}) {
+    for (const bool relays : {false, true}) {
+      LoneCollective collective;
+      collective.nodes = topology.gpus();
+      collective.bytes = Bytes(16 << 20);
+      collective.send_latency = Time::us(6);
+      CollectiveRequest request;
+      request.op = op;
+      request.bytes = collective.bytes;
+      request.channels = 4;
+      request.flavour = CollectiveFlavour::kSimai;
+      request.relays = relays;
+      collective.schedule = std::make_shared<const Schedule>(build_schedule(
+          algorithm_named("ring", op), request, shape_of_nodes(topology, collective.nodes)));
+      FlowEngine few(topology, options), many(topology, options);
+      few.meet_by_packets();
+      many.meet_by_packets();
+      OneEach each(many);
+      const LoneCollectiveResult a = run_lone_collective(collective, topology, few),
+                                 b = run_lone_collective(collective, topology, each);
+      EXPECT_EQ(a.transfers, collective.schedule->transfer_count());
+      EXPECT_EQ(a.transfers, b.transfers);
+      EXPECT_EQ(a.end, b.end);
+      EXPECT_GT(a.end, Time());
+      const std::vector<PortUse> x = few.port_use(), y = many.port_use();
+      ASSERT_EQ(x.size(), y.size());
+      for (std::size_t port = 0; port < x.size(); ++port) {
+        EXPECT_EQ(x[port].bytes, y[port].bytes) << port;
+      }
     }
   }
 }

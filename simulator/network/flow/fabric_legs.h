@@ -22,6 +22,9 @@ class FabricLegs {
   /// Refers to the network, which has a constraint for each port and nothing else. `few`: as of
   /// SharedLegs.
   explicit FabricLegs(FluidNetwork& network, std::int64_t few = SharedLegs::kMost);
+  ~FabricLegs() { network_.deliver(true); }
+  FabricLegs(const FabricLegs&) = delete;
+  FabricLegs& operator=(const FabricLegs&) = delete;
 
   /// PRECONDITION: as of SharedLegs::start().
   void start(std::int32_t transfer, std::span<const MaxMin::Term> ports, double bits, double packet,
