@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Everything that wants a GPU, in order of worth: tests, sanitizers, a layer and its comparison with
-# PyTorch, steps in PyTorch, one rank of NCCL, interference, the sweep, the jobs' profiles.
+# PyTorch, steps in PyTorch, one rank of NCCL, interference, the sweep, Aceso's tables, the jobs' profiles.
 #
 #   bench/on_gpu.sh [--build DIR] [--out DIR] [--only NAMES] [--jobs FILE] [--limit N] [--deadline N]
 #
 # --build    folder with lockstep, liblockstep-gpu.so and gpu_kernels (here or in tests/unit); default: build
 # --out      results; default: gpu-results
-# --only     of: tests sanitizer layer torch step run interference sweep jobs; default: all
+# --only     of: tests sanitizer layer torch step run interference sweep aceso jobs; default: all
 # --jobs     what is profiled; default: bench/profiled_jobs.txt
 # --limit    seconds in which jobs are begun; default: 300
 # --deadline seconds from now; jobs get no more than is left of them; default: 3600
@@ -15,7 +15,7 @@
 # its seconds and exit code; what it prints is in NAME.txt.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-build=build out=gpu-results only="tests sanitizer layer torch step run interference sweep jobs"
+build=build out=gpu-results only="tests sanitizer layer torch step run interference sweep aceso jobs"
 jobs=bench/profiled_jobs.txt limit=300 deadline=3600
 while (($# > 0)); do
   case $1 in
@@ -100,6 +100,10 @@ fi
 if wanted interference; then say interference 60 "${ours[@]}" "$lockstep" profile --interference -o "$out"; fi
 if wanted sweep; then
   say sweep 120 "${ours[@]}" "$lockstep" profile --sweep --sweep-seq 2048,4096 --sweep-mbs 1,2 -o "$out/sweep"
+fi
+if wanted aceso; then
+  say aceso 150 "${ours[@]}" "$lockstep" profile --aceso-size 1_3B --aceso-mbs 1,2,4,8 --aceso-tp 1,2,4,8 \
+    -o "$out/aceso"
 fi
 if wanted jobs; then
   left=$((deadline - SECONDS - 15))

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <array>
 
-#include "generator/compute/gemm_efficiency.h"
-
 namespace lockstep {
 namespace {
 
 constexpr double kMeasuredMultiprocessors = 132;
 
-constexpr MemoryEfficiency bound_by_memory(double share, double launch_us = 5) {
-  return {Time::ns(static_cast<std::int64_t>(launch_us * 1000)), share, 0};
-}
-constexpr MemoryEfficiency bound_by_sms(double launch_us, double terabytes_per_second) {
-  return {Time::ns(static_cast<std::int64_t>(launch_us * 1000)), kMemoryEfficiency,
+constexpr MemoryEfficiency fit(double launch_us, double share, double terabytes_per_second) {
+  return {Time::ns(static_cast<std::int64_t>(launch_us * 1000)), share,
           terabytes_per_second * 1e12};
 }
 
@@ -25,18 +20,18 @@ constexpr BothWays both(const MemoryEfficiency& each) { return {each, each}; }
 
 // In the order of MemoryWork.
 constexpr std::array<BothWays, kMemoryWorkNames.size()> kTable{{
-    both(bound_by_memory(kMemoryEfficiency)),                          // stream
-    both(bound_by_memory(0.955)),                                      // one way
-    both(bound_by_memory(0.83)),                                       // update
-    {bound_by_sms(6.5, 2.9), bound_by_sms(20, 2.4)},                   // LayerNorm
-    {bound_by_sms(6, 3.7), bound_by_sms(12, 2.0)},                     // RMSNorm
-    {bound_by_sms(4, 2.35), bound_by_sms(4.5, 2.85)},                  // activation
-    {bound_by_sms(6.5, 2.25), bound_by_memory(kMemoryEfficiency)},     // loss
-    {bound_by_sms(5, 3.7), bound_by_sms(13, 0.9)},                     // embedding
-    both(bound_by_sms(7, 3.35)),                                       // column sum
-    {bound_by_sms(5, 2.65), bound_by_memory(kMemoryEfficiency, 8.5)},  // permute
-    {bound_by_memory(kMemoryEfficiency, 6.5), bound_by_sms(5, 2.55)},  // unpermute
-    {bound_by_sms(14, 0.3), bound_by_sms(6.5, 1.2)},                   // router
+    both(fit(4.5, 0.945, 4.4)),                   // stream
+    both(fit(11, 0.97, 4.6)),                     // one way
+    both(fit(4, 0.89, 4.0)),                      // update
+    {fit(6.5, 0.83, 2.9), fit(22, 0.9, 2.4)},     // LayerNorm
+    {fit(6, 0.91, 3.7), fit(11.5, 0.55, 2.0)},    // RMSNorm
+    {fit(3.5, 0.75, 2.35), fit(5, 0.82, 2.85)},   // activation
+    {fit(3.5, 0.51, 2.2), fit(6, 0.87, 4.2)},     // loss
+    {fit(4, 0.89, 3.7), fit(20, 0.5, 0.88)},      // embedding
+    both(fit(6.5, 0.69, 3.35)),                   // column sum
+    {fit(3.5, 0.68, 2.8), fit(6.5, 0.88, 4.0)},   // permute
+    {fit(5, 0.875, 3.9), fit(3.5, 0.645, 2.65)},  // unpermute
+    {fit(19, 0.9, 0.3), fit(6.5, 0.9, 1.2)},      // router
 }};
 
 }  // namespace
@@ -50,10 +45,10 @@ Time memory_time(double bytes, MemoryWork work, bool backward, const GpuSpec& gp
   if (bytes == 0) {
     return {};
   }
-  const MemoryEfficiency& fit = memory_efficiency(work, backward);
-  const double memory = fit.share * gpu.memory_bandwidth.bytes_per_second();
-  const double sms = fit.rate_Bps * gpu.multiprocessors / kMeasuredMultiprocessors;
-  return fit.launch + Time::seconds(bytes / (sms > 0 ? std::min(memory, sms) : memory));
+  const MemoryEfficiency& kernel = memory_efficiency(work, backward);
+  const double memory = kernel.share * gpu.memory_bandwidth.bytes_per_second();
+  const double sms = kernel.rate_Bps * gpu.multiprocessors / kMeasuredMultiprocessors;
+  return kernel.launch + Time::seconds(bytes / std::min(memory, sms));
 }
 
 }  // namespace lockstep

@@ -15,13 +15,14 @@ namespace lockstep {
 struct MemoryEfficiency {
   Time launch;          ///< the kernel's start and end, and those of a second one that it may need
   double share = 1;     ///< of bandwidth
-  double rate_Bps = 0;  ///< of 132 SMs; 0: the memory alone sets it
+  double rate_Bps = 0;  ///< of 132 SMs
 };
 
-/// Our own kernels under load on an H200, whose norms and activations take 0.8 to 1.1 times
-/// PyTorch's (workloads/profiles/h200): fitted (bench/fit_roofline.py) on every second job of 161,
-/// the others are within 2 to 14 %, norms' backward passes within 16 and 21 %, a router's forward
-/// pass 32 % (docs/models.md; tests/cli/measured_kernels_test.cc). Other GPUs: taken over.
+/// Our own kernels under load on an H200 and an H100, which differ in their memory alone; norms and
+/// activations take 0.7 to 1.1 times PyTorch's (workloads/profiles): fitted (bench/fit_roofline.py)
+/// on every second job of 161 and 72, the others are within 1 to 14 %, norms' backward passes
+/// within 16 and 22 %, a router's forward pass within 33 % (docs/models.md;
+/// tests/cli/measured_kernels_test.cc). Other GPUs: taken over.
 const MemoryEfficiency& memory_efficiency(MemoryWork work, bool backward);
 
 /// The formula above. An operator without bytes takes no time.

@@ -1,5 +1,6 @@
-// The roofline against what an H200 measured under load (workloads/profiles/h200): every second job
-// was fitted on, the others are looked at here. The figures are those of docs/models.md.
+// The roofline against what an H200 and an H100 measured under load (workloads/profiles), in jobs
+// that nothing was fitted on: what is bound by memory was fitted on every second job of both,
+// attention on those of the H200. The figures are those of docs/models.md.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of the peak: what products sustain when a job's operators take turns.
+/// Of the peak: what products sustain when a job's operators take turns; of the H200.
 constexpr double kProducts = 0.77;
 
 struct Timed {
@@ -33,45 +34,55 @@ struct Timed {
   double seconds = 0;
 };
 
-std::vector<Timed> read(const fs::path& file) {
-  std::vector<Timed> timed;
-  const FileText text(file.string());
-  for (const auto& [kernel, one] : read_measurements(text.view(), file.string()).kernels) {
-    timed.push_back({kernel, summarise(one.seconds).median});
+/// A card, and its kernels in the jobs that nothing was fitted on.
+struct Card {
+  GpuSpec gpu;
+  std::vector<Timed> kernels;
+
+  /// As it computes when a job's operators take turns.
+  GpuSpec hot() const {
+    GpuSpec at_power_limit = gpu;
+    at_power_limit.bf16 *= kProducts;
+    return at_power_limit;
   }
-  return timed;
+};
+
+Card card(const std::string& gpu, const std::string& folder, std::size_t jobs) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(LOCKSTEP_SOURCES) /
+                                                            "workloads/profiles" / folder)) {
+    // Of a job: those of sweeps lie beside the folders, Aceso's are timed one by one.
+    if (entry.path().string().ends_with(".measurements.json") &&
+        entry.path().parent_path().filename() != folder &&
+        entry.path().parent_path().filename() != "aceso") {
+      files.push_back(entry.path());
+    }
+  }
+  EXPECT_EQ(files.size(), jobs) << folder;
+  std::ranges::sort(files);
+  Card one{gpu_spec(gpu), {}};
+  std::size_t place = 0;
+  for (const fs::path& file : files) {
+    const FileText text(file.string());
+    const Measurements measurements = read_measurements(text.view(), file.string());
+    const bool later = folder == "h200" && measurements.when >= "2026-11-27";  // than the fit
+    if (!later && place++ % 2 == 1) {
+      continue;
+    }
+    for (const auto& [kernel, samples] : measurements.kernels) {
+      one.kernels.push_back({kernel, summarise(samples.seconds).median});
+    }
+  }
+  return one;
 }
 
-/// The kernels of the jobs that nothing was fitted on: the first, third, … folder by name.
-const std::vector<Timed>& held_out() {
-  static const std::vector<Timed> all = [] {
-    std::vector<fs::path> folders;
-    for (const auto& entry :
-         fs::directory_iterator(fs::path(LOCKSTEP_SOURCES) / "workloads/profiles/h200")) {
-      if (entry.is_directory()) {
-        folders.push_back(entry.path());
-      }
-    }
-    EXPECT_EQ(folders.size(), 161U);
-    std::ranges::sort(folders);
-    std::vector<Timed> timed;
-    for (std::size_t i = 0; i < folders.size(); i += 2) {
-      for (const auto& entry : fs::directory_iterator(folders[i])) {
-        if (entry.path().string().ends_with(".measurements.json")) {
-          const std::vector<Timed> own = read(entry.path());
-          timed.insert(timed.end(), own.begin(), own.end());
-        }
-      }
-    }
-    return timed;
-  }();
-  return all;
+const Card& h200() {
+  static const Card one = card("H200", "h200", 171);
+  return one;
 }
-
-GpuSpec hot_h200() {
-  GpuSpec gpu = gpu_spec("H200");
-  gpu.bf16 *= kProducts;
-  return gpu;
+const Card& h100() {
+  static const Card one = card("H100", "h100", 72);
+  return one;
 }
 
 /// Means of relative errors' sizes and of the errors.
@@ -94,19 +105,20 @@ Errors errors_of(const std::vector<Timed>& timed,
   errors.bias /= errors.count;
   return errors;
 }
-void tell(const std::string& what, const Errors& errors) {
-  std::printf("%-28s %5d kernels: mean error %5.1f %%, bias %+5.1f %%\n", what.c_str(),
-              errors.count, errors.size * 100, errors.bias * 100);
+void tell(const Card& card, const std::string& what, const Errors& errors) {
+  std::printf("%s %-28s %5d kernels: mean error %5.1f %%, bias %+5.1f %%\n",
+              std::string(card.gpu.name).c_str(), what.c_str(), errors.count, errors.size * 100,
+              errors.bias * 100);
 }
 
 /// Fused attention one way; without its blocks' way through the keys if so wished.
-Errors attention(const std::vector<Timed>& timed, bool backward, bool blocks = true) {
-  const GpuSpec gpu = hot_h200();
+Errors attention(const Card& card, bool backward, bool blocks = true) {
+  const GpuSpec gpu = card.hot();
   AttentionEfficiency fit = attention_efficiency(gpu.family);
   if (!blocks) {
     fit.forward.key_s = fit.backward.key_s = 0;
   }
-  return errors_of(timed, [&](const Kernel& kernel) -> std::optional<double> {
+  return errors_of(card.kernels, [&](const Kernel& kernel) -> std::optional<double> {
     if (kernel.kind != KernelKind::kAttention || kernel.backward != backward) {
       return std::nullopt;
     }
@@ -115,26 +127,28 @@ Errors attention(const std::vector<Timed>& timed, bool backward, bool blocks = t
 }
 
 TEST(MeasuredKernels, Attention) {
-  const Errors forward = attention(held_out(), false), backward = attention(held_out(), true);
-  tell("attention forward", forward);
-  tell("attention backward", backward);
-  EXPECT_GT(forward.count, 70);
-  EXPECT_LT(forward.size, 0.04);
-  EXPECT_LT(backward.size, 0.055);
-  EXPECT_LT(std::abs(forward.bias), 0.02);
-  EXPECT_LT(std::abs(backward.bias), 0.02);
-  // Few heads take a block's way: without it they are too fast.
-  const Errors forward_without = attention(held_out(), false, false),
-               backward_without = attention(held_out(), true, false);
-  tell("  without blocks", forward_without);
-  tell("  without blocks", backward_without);
-  EXPECT_GT(forward_without.size, 0.12);
-  EXPECT_GT(backward_without.size, 0.11);
+  for (const Card* card : {&h200(), &h100()}) {
+    const Errors forward = attention(*card, false), backward = attention(*card, true);
+    tell(*card, "attention forward", forward);
+    tell(*card, "attention backward", backward);
+    EXPECT_GE(forward.count, 36);
+    EXPECT_LT(forward.size, 0.04);
+    EXPECT_LT(backward.size, 0.055);
+    EXPECT_LT(std::abs(forward.bias), 0.02);
+    EXPECT_LT(std::abs(backward.bias), 0.02);
+    // Few heads take a block's way: without it they are too fast.
+    const Errors forward_without = attention(*card, false, false),
+                 backward_without = attention(*card, true, false);
+    tell(*card, "  without blocks", forward_without);
+    tell(*card, "  without blocks", backward_without);
+    EXPECT_GT(forward_without.size, 0.12);
+    EXPECT_GT(backward_without.size, 0.11);
+  }
 }
 
-Errors products(KernelKind kind, Precision precision) {
-  const GpuSpec gpu = hot_h200();
-  return errors_of(held_out(), [&](const Kernel& kernel) -> std::optional<double> {
+Errors products(const Card& card, KernelKind kind, Precision precision) {
+  const GpuSpec gpu = card.hot();
+  return errors_of(card.kernels, [&](const Kernel& kernel) -> std::optional<double> {
     if (kernel.kind != kind || kernel.precision != precision) {
       return std::nullopt;
     }
@@ -144,18 +158,20 @@ Errors products(KernelKind kind, Precision precision) {
   });
 }
 
-/// Their efficiencies are of other measurements, on an H100; 0.77 alone is of these.
+/// Their efficiencies are of other measurements, on an H100; 0.77 alone is of the H200's.
 TEST(MeasuredKernels, Products) {
-  const Errors bf16 = products(KernelKind::kGemm, Precision::kBf16),
-               grouped = products(KernelKind::kGroupedGemm, Precision::kBf16),
-               fp8 = products(KernelKind::kGemm, Precision::kFp8);
-  tell("products bf16", bf16);
-  tell("products of experts bf16", grouped);
-  tell("products fp8", fp8);
-  EXPECT_LT(bf16.size, 0.055);
-  EXPECT_LT(std::abs(bf16.bias), 0.02);
-  EXPECT_LT(grouped.size, 0.06);
-  EXPECT_LT(fp8.size, 0.11);
+  for (const Card* card : {&h200(), &h100()}) {
+    const Errors bf16 = products(*card, KernelKind::kGemm, Precision::kBf16),
+                 grouped = products(*card, KernelKind::kGroupedGemm, Precision::kBf16),
+                 fp8 = products(*card, KernelKind::kGemm, Precision::kFp8);
+    tell(*card, "products bf16", bf16);
+    tell(*card, "products of experts bf16", grouped);
+    tell(*card, "products fp8", fp8);
+    EXPECT_LT(bf16.size, card == &h200() ? 0.055 : 0.07);
+    EXPECT_LT(std::abs(bf16.bias), 0.035);
+    EXPECT_LT(grouped.size, card == &h200() ? 0.04 : 0.12);
+    EXPECT_LT(fp8.size, 0.11);
+  }
 }
 
 std::optional<MemoryWork> work_of(const Kernel& kernel) {
@@ -193,40 +209,42 @@ TEST(MeasuredKernels, BoundByMemory) {
     double forward, backward;  // largest mean error
   };
   const std::map<MemoryWork, Bound> bounds{
-      {MemoryWork::kStream, {"streams", 0.05, 0.05}},
-      {MemoryWork::kOneWay, {"one way", 0.01, 0}},
-      {MemoryWork::kUpdate, {"optimizer and copies", 0.015, 0}},
+      {MemoryWork::kStream, {"streams", 0.035, 0.035}},
+      {MemoryWork::kOneWay, {"one way", 0.03, 0}},
+      {MemoryWork::kUpdate, {"optimizer and copies", 0.02, 0}},
       {MemoryWork::kLayerNorm, {"LayerNorm", 0.06, 0.24}},
-      {MemoryWork::kRmsNorm, {"RMSNorm", 0.06, 0.17}},
+      {MemoryWork::kRmsNorm, {"RMSNorm", 0.06, 0.18}},
       {MemoryWork::kActivation, {"GELU", 0.03, 0.03}},
-      {MemoryWork::kLoss, {"loss", 0.045, 0.045}},
-      {MemoryWork::kEmbedding, {"embedding", 0.11, 0.045}},
-      {MemoryWork::kColumnSum, {"biases' gradients", 0.07, 0.07}},
-      {MemoryWork::kPermute, {"permute", 0.14, 0.07}},
-      {MemoryWork::kUnpermute, {"unpermute", 0.08, 0.14}},
-      {MemoryWork::kRouter, {"router", 0.33, 0.10}},
+      {MemoryWork::kLoss, {"loss", 0.07, 0.02}},
+      {MemoryWork::kEmbedding, {"embedding", 0.13, 0.09}},
+      {MemoryWork::kColumnSum, {"biases' gradients", 0.075, 0.075}},
+      {MemoryWork::kPermute, {"permute", 0.15, 0.05}},
+      {MemoryWork::kUnpermute, {"unpermute", 0.05, 0.14}},
+      {MemoryWork::kRouter, {"router", 0.35, 0.11}},
   };
-  for (const auto& [work, bound] : bounds) {
-    for (const bool backward : {false, true}) {
-      const auto error = [&, w = work](const GpuSpec& gpu, bool streams) {
-        return errors_of(held_out(), [&, w](const Kernel& kernel) -> std::optional<double> {
-          if (work_of(kernel) != w || kernel.backward != backward) {
-            return std::nullopt;
-          }
-          return memory_time(kernel_cost(kernel).bytes, streams ? MemoryWork::kStream : w, backward,
-                             gpu)
-              .seconds();
-        });
-      };
-      const Errors own = error(gpu_spec("H200"), false);
-      if (own.count == 0) {
-        continue;
-      }
-      tell(std::string(bound.name) + (backward ? " backward" : ""), own);
-      EXPECT_LT(own.size, backward ? bound.backward : bound.forward) << bound.name << backward;
-      // As one more stream they would not be told so well.
-      if (work != MemoryWork::kStream) {
-        EXPECT_LE(own.size, error(gpu_spec("H200"), true).size + 0.005) << bound.name << backward;
+  for (const Card* card : {&h200(), &h100()}) {
+    for (const auto& [work, bound] : bounds) {
+      for (const bool backward : {false, true}) {
+        const auto error = [&, w = work](bool streams) {
+          return errors_of(card->kernels, [&, w](const Kernel& kernel) -> std::optional<double> {
+            if (work_of(kernel) != w || kernel.backward != backward) {
+              return std::nullopt;
+            }
+            return memory_time(kernel_cost(kernel).bytes, streams ? MemoryWork::kStream : w,
+                               backward, card->gpu)
+                .seconds();
+          });
+        };
+        const Errors own = error(false);
+        if (own.count == 0) {
+          continue;
+        }
+        tell(*card, std::string(bound.name) + (backward ? " backward" : ""), own);
+        EXPECT_LT(own.size, backward ? bound.backward : bound.forward) << bound.name << backward;
+        // As one more stream they would not be told so well.
+        if (work != MemoryWork::kStream) {
+          EXPECT_LE(own.size, error(true).size + 0.005) << bound.name << backward;
+        }
       }
     }
   }

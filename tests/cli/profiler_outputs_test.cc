@@ -103,29 +103,55 @@ TEST(ProfileOutputs, AcesosPlannerTakesItsTables) {
   EXPECT_THAT(planned.out, HasSubstr("proven"));
 }
 
-/// Truth: steps that PyTorch took on the GPU that the profiles are of (bench/gpt_step_torch.py), in
-/// workloads/profiles/h200/steps.json. Error: at most 5 %.
-TEST(MeasuredSteps, ArePredictedFromProfilesWithinFivePercent) {
-  const fs::path folder = fs::path(LOCKSTEP_SOURCES) / "workloads/profiles/h200";
-  const std::string file = (folder / "steps.json").string();
-  const FileText text(file);
-  const Json document = parse_json(text.view(), file);
-  ASSERT_EQ(document["steps"].size(), 3U);
-  for (const Json& step : document["steps"]) {
-    Words words{"simulate"};
-    const std::string job = step["job"];
-    for (const std::string_view word : split_blanks(job)) {
-      words.emplace_back(word);
+/// Tables of one H200; the transfers between GPUs, of which one GPU has none, are made up.
+TEST(ProfileOutputs, AcesosPlannerPlansWithMeasuredTables) {
+  const ScratchFolder folder;
+  fs::create_directories(folder / "tables");
+  const fs::path sources(LOCKSTEP_SOURCES);
+  for (const fs::path& from :
+       {sources / "workloads/profiles/h200/aceso", sources / "tests/data/plan/scale-layer"}) {
+    for (const auto& entry : fs::directory_iterator(from)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".csv") && (name.starts_with("gpt_1_3B") || name.starts_with("p2p"))) {
+        fs::copy_file(entry.path(), fs::path(folder / "tables") / name);
+      }
     }
-    const RunResult done = run(
-        joined(words, {"--gpu-type", "H200", "--topology", "single-switch:g=1,gpus-per-server=1"},
-               {"--engine", "flow", "--json", "--profile",
-                (folder / step["profile"].get<std::string>()).string()}));
-    ASSERT_EQ(done.exit_code, 0) << done.err;
-    EXPECT_THAT(done.err, HasSubstr(" 0 between two measured sizes, 0 by the roofline"));
-    const double predicted = parse_json(done.out, "step")["total_s"];
-    const double measured = step["measured_s"];
-    EXPECT_NEAR(predicted / measured, 1, 0.05) << step["job"];
+  }
+  const RunResult planned =
+      run({"plan", "--aceso-model", "gpt", "--aceso-size", "1_3B", "--profiles", folder / "tables",
+           "--gpus-per-node", "2", "--nodes", "2", "--memory-limit", "100000", "--global-batch",
+           "64", "--micro-batch", "1", "2", "4"});
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("gpt 1_3B on 4 GPUs"));
+  EXPECT_THAT(planned.out, HasSubstr("proven"));
+}
+
+/// Truth: steps that PyTorch took on the GPU that the profiles are of (bench/gpt_step_torch.py), in
+/// workloads/profiles/GPU/steps.json. Error: at most 5 % on an H200, 6 % on an H100.
+TEST(MeasuredSteps, ArePredictedFromProfiles) {
+  for (const auto& [gpu, name, most] :
+       {std::tuple{"H200", "h200", 0.05}, std::tuple{"H100", "h100", 0.06}}) {
+    const fs::path folder = fs::path(LOCKSTEP_SOURCES) / "workloads/profiles" / name;
+    const std::string file = (folder / "steps.json").string();
+    const FileText text(file);
+    const Json document = parse_json(text.view(), file);
+    ASSERT_EQ(document["steps"].size(), 3U);
+    for (const Json& step : document["steps"]) {
+      Words words{"simulate"};
+      const std::string job = step["job"];
+      for (const std::string_view word : split_blanks(job)) {
+        words.emplace_back(word);
+      }
+      const RunResult done = run(
+          joined(words, {"--gpu-type", gpu, "--topology", "single-switch:g=1,gpus-per-server=1"},
+                 {"--engine", "flow", "--json", "--profile",
+                  (folder / step["profile"].get<std::string>()).string()}));
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      EXPECT_THAT(done.err, HasSubstr(" 0 between two measured sizes, 0 by the roofline"));
+      const double predicted = parse_json(done.out, "step")["total_s"];
+      const double measured = step["measured_s"];
+      EXPECT_NEAR(predicted / measured, 1, most) << gpu << ' ' << step["job"];
+    }
   }
 }
 
