@@ -131,9 +131,11 @@ class Parts {
     if (!rotates(job_.model)) {
       return;
     }
-    const std::int64_t heads =
-        module.heads / sizes_.tp + std::max<std::int64_t>(1, module.kv_heads / sizes_.tp);
-    const auto rope = job_.model.variables.find("rope_dim");
+    const auto rope = job_.model.variables.find("rope_dim");  // latent attention's: one key for all
+    const std::int64_t keys = rope == job_.model.variables.end()
+                                  ? std::max<std::int64_t>(1, module.kv_heads / sizes_.tp)
+                                  : 1;
+    const std::int64_t heads = module.heads / sizes_.tp + keys;
     const std::int64_t width = rope == job_.model.variables.end()
                                    ? module.head_dim
                                    : static_cast<std::int64_t>(rope->second);

@@ -88,7 +88,8 @@ void JobKernels::add_modules(std::span<const Module> modules) {
       case ModuleKind::kEmbedding:
         add_both(module.name,
                  make_kernel(KernelKind::kEmbedding, precision,
-                             {sizes.tokens, module.out, ceil_div(module.in, sizes.tp)}));
+                             {sizes.tokens, module.out,
+                              module.whole ? module.in : ceil_div(module.in, sizes.tp)}));
         break;
       case ModuleKind::kNorm: {
         const std::int64_t width = norm_width_in(regions[i], module, sizes);
@@ -100,7 +101,8 @@ void JobKernels::add_modules(std::span<const Module> modules) {
       }
       case ModuleKind::kActivation: {
         const bool gated = module.in == 2 * module.out;
-        if (gated || module.in == module.out) {
+        if (gated ||
+            computes_tangents(module)) {  // others are a copy with arithmetic that costs nothing
           add_both(module.name, make_kernel(KernelKind::kActivation, precision,
                                             {rows, width_in(regions[i], module.out, sizes)}, false,
                                             gated ? "swiglu" : "gelu"));
@@ -150,6 +152,16 @@ void JobKernels::add_moe(const Module& module) {
   add_both(module.name + ".experts.activation",
            make_kernel(KernelKind::kActivation, precision,
                        {rows * experts, module.expert_ffn / sizes.etp}, false, activation));
+  if (module.bias) {
+    const std::int64_t halves = module.gated ? 2 : 1;
+    for (const auto& [side, width] :
+         {std::pair{".experts.in", halves * module.expert_ffn / sizes.etp},
+          std::pair{".experts.out", module.in}}) {
+      memory_bound_.emplace(
+          module.name + side + " bias gradient",
+          make_kernel(KernelKind::kBiasGradient, precision, {rows * experts, width}));
+    }
+  }
   if (module.shared_ffn > 0) {
     add_both(module.name + ".shared.activation",
              make_kernel(KernelKind::kActivation, precision,

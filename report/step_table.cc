@@ -48,7 +48,10 @@ std::string right(std::string_view text, std::size_t width) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+/// Flags stay as they are: they are a model's, and may name files.
+std::string_view base_name(std::string_view path) {
+  return path.starts_with("--") ? path : path.substr(path.rfind('/') + 1);
+}
 
 /// One unit for the whole table, by the step's time, so that figures can be compared at a glance.
 struct Unit {

@@ -55,6 +55,9 @@ Problem read_problem(const MetisOptions& options) {
   }
   problem.profiles =
       read_profiles(options.profiles, problem.types(), options.layers, options.model_profile);
+  for (const std::string& warning : problem.profiles.warnings) {
+    fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
+  }
   return problem;
 }
 

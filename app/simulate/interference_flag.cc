@@ -13,15 +13,15 @@
 namespace lockstep {
 namespace {
 
-bool is_of(const std::string& type, const std::string& measured) {
+bool is_of(std::string_view type, const std::string& measured) {
   const GpuSpec *here = find_gpu_spec(type), *there = find_gpu_spec(measured);
   return here == nullptr || there == nullptr ? type == measured : here == there;
 }
 
 }  // namespace
 
-Interference interference_of_flag(const std::string& value, const Topology* topology,
-                                  std::vector<std::string>& warnings) {
+Interference interference_of_flag(const std::string& value, const std::string& gpu_type,
+                                  const Topology* topology, std::vector<std::string>& warnings) {
   Interference result;
   if (value.empty()) {
     return result;
@@ -41,11 +41,15 @@ Interference interference_of_flag(const std::string& value, const Topology* topo
     const double speed = std::min(1.0, row.compute_s / row.both_compute_s);
     result.measured.push_back({row.copy_blocks, std::max(Interference::kLeastSpeed, speed)});
   }
-  if (topology != nullptr && std::ranges::none_of(topology->gpu_types, [&](const auto& type) {
+  std::vector<std::string_view> types;
+  if (!gpu_type.empty()) {
+    types.push_back(gpu_type);
+  } else if (topology != nullptr) {
+    types.assign(topology->gpu_types.begin(), topology->gpu_types.end());
+  }
+  if (!types.empty() && std::ranges::none_of(types, [&](std::string_view type) {
         return is_of(type, table.device.gpu);
       })) {
-    const std::vector<std::string_view> types(topology->gpu_types.begin(),
-                                              topology->gpu_types.end());
     warnings.push_back(printable(value) + ": measured on '" + printable(table.device.gpu) +
                        "', the cluster has " + join(types, ", "));
   }

@@ -215,8 +215,9 @@ StepInput read_step_input(SimulateOptions& options) {
       input.warnings.push_back(std::move(note));
     }
   }
-  options.interference_model = interference_of_flag(
-      options.interference, input.topology ? &*input.topology : nullptr, input.warnings);
+  options.interference_model =
+      interference_of_flag(options.interference, options.gpu_type,
+                           input.topology ? &*input.topology : nullptr, input.warnings);
   return input;
 }
 

@@ -34,6 +34,7 @@ GpuSpec under_load(const GpuSpec& gpu) {
     *rate *= rates.matrix;
   }
   loaded.fp8 *= rates.matrix8;
+  loaded.vector_share = rates.memory;
   loaded.memory_bandwidth =
       Bandwidth::bytes_per_second(loaded.memory_bandwidth.bytes_per_second() * rates.memory);
   return loaded;

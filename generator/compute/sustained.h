@@ -11,7 +11,7 @@ namespace lockstep {
 struct SustainedRates {
   double matrix = 1;   ///< share of the matrix units' peak, in 16 and 32 bits
   double matrix8 = 1;  ///< and in 8 bits
-  double memory = 1;   ///< share of the memory's bandwidth
+  double memory = 1;   ///< share of the memory's bandwidth, and of what SMs put through beside it
   std::string_view basis;
 };
 

@@ -94,4 +94,8 @@ ModuleOperators elementwise(const std::string& name, double forward, double back
   return ops;
 }
 
+bool computes_tangents(const Module& activation) {
+  return activation.in == activation.out && activation.name.find("relu") == std::string::npos;
+}
+
 }  // namespace lockstep

@@ -33,4 +33,8 @@ Operator memory_bound(std::string name, double bytes, bool backward, int element
 ModuleOperators elementwise(const std::string& name, double forward, double backward,
                             int element_bytes, MemoryWork work = MemoryWork::kStream);
 
+/// Whether an activation computes a tangent for each element, as GELU does: no gated one (of half
+/// of what it reads) and no ReLU, squared or not, by its name.
+bool computes_tangents(const Module& activation);
+
 }  // namespace lockstep

@@ -170,7 +170,7 @@ ModuleOperators operators_of(const Module& module, const RankSizes& sizes, Regio
       const double in = product_of({rows, width_in(region, module.in, sizes)}) * element;
       const double out = product_of({rows, width_in(region, module.out, sizes)}) * element;
       return elementwise(module.name, in + out, 2 * in + out, sizes.activation,
-                         module.in == module.out ? MemoryWork::kActivation : MemoryWork::kStream);
+                         computes_tangents(module) ? MemoryWork::kActivation : MemoryWork::kStream);
     }
     case ModuleKind::kCustom:
       return custom(module, sizes, region);

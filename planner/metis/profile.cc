@@ -58,6 +58,24 @@ std::optional<ProfileSet::Key> key_of(std::string_view name) {
                          *batch_value};
 }
 
+/// Times of one model beside those of another make a plan of neither.
+void warn_of_models(const std::map<ProfileSet::Key, std::string>& files, ProfileSet& set) {
+  const ProfileSet::Key* first = nullptr;
+  for (const auto& [key, profile] : set.profiles) {
+    if (profile.model_name.empty()) {
+      continue;
+    }
+    if (first == nullptr) {
+      first = &key;
+    } else if (const std::string& name = set.profiles.at(*first).model_name;
+               name != profile.model_name) {
+      set.warnings.push_back(fmt::format("{}: of {}, but {} is of {}", printable(files.at(key)),
+                                         printable(profile.model_name), printable(files.at(*first)),
+                                         printable(name)));
+    }
+  }
+}
+
 }  // namespace
 
 double Profile::sync_ms() const {
@@ -73,6 +91,9 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   const JsonView document(json, file);
   const JsonView time = document["execution_time"];
   Profile profile;
+  if (const JsonView model = document["model"]; model.has("model_name")) {
+    profile.model_name = model["model_name"].string();
+  }
   profile.layer_ms = amounts(time["layer_compute_total_ms"]);
   profile.forward_backward_ms = amount(time["forward_backward_time_ms"]);
   profile.optimizer_ms = amount(time["optimizer_time_ms"]);
@@ -136,6 +157,7 @@ ProfileSet read_profiles(const std::string& folder, const std::vector<std::strin
     }
     set.profiles.emplace(key, std::move(profile));
   }
+  warn_of_models(files, set);
   for (const std::string& type : types) {
     if (std::none_of(files.begin(), files.end(),
                      [&](const auto& file) { return std::get<0>(file.first) == type; })) {

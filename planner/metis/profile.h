@@ -11,6 +11,7 @@ namespace lockstep::metis {
 
 /// One profile file: a model on one type of GPU at one tensor-parallel degree and batch.
 struct Profile {
+  std::string model_name;        ///< empty where the file does not tell
   std::vector<double> layer_ms;  ///< forward and backward, embedding first, head last
   std::vector<double> layer_mb;
   std::vector<double> layer_bytes;  ///< parameters
@@ -30,6 +31,7 @@ struct ProfileSet {
   /// Where optimizer, batch generator and parameters come from: the file asked for, else tp 1 and
   /// batch 1 of the first type by name. (Metis takes whichever its folder lists first.)
   Profile model;
+  std::vector<std::string> warnings;  ///< files of models of other names
   const Profile* find(const std::string& type, int tp, std::int64_t batch) const;
 };
 

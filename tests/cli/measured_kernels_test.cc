@@ -34,7 +34,7 @@ struct Timed {
   double seconds = 0;
 };
 
-/// A card, and its kernels in the jobs that nothing was fitted on.
+/// A card, and its kernels of shapes that no job has on which anything was fitted.
 struct Card {
   GpuSpec gpu;
   std::vector<Timed> kernels;
@@ -47,7 +47,9 @@ struct Card {
   }
 };
 
-Card card(const std::string& gpu, const std::string& folder, std::size_t jobs) {
+/// Calls f(kernel, seconds, whether its job was fitted on).
+template <class F>
+void each_of_jobs(const std::string& folder, F f) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(LOCKSTEP_SOURCES) /
                                                             "workloads/profiles" / folder)) {
@@ -58,30 +60,43 @@ Card card(const std::string& gpu, const std::string& folder, std::size_t jobs) {
       files.push_back(entry.path());
     }
   }
-  EXPECT_EQ(files.size(), jobs) << folder;
   std::ranges::sort(files);
-  Card one{gpu_spec(gpu), {}};
   std::size_t place = 0;
   for (const fs::path& file : files) {
     const FileText text(file.string());
     const Measurements measurements = read_measurements(text.view(), file.string());
     const bool later = folder == "h200" && measurements.when >= "2026-11-27";  // than the fit
-    if (!later && place++ % 2 == 1) {
-      continue;
-    }
+    const bool fitted = !later && place++ % 2 == 1;
     for (const auto& [kernel, samples] : measurements.kernels) {
-      one.kernels.push_back({kernel, summarise(samples.seconds).median});
+      f(kernel, summarise(samples.seconds).median, fitted);
     }
   }
+}
+
+Card card(const std::string& gpu, const std::string& folder) {
+  static const std::map<Kernel, int> fitted = [] {
+    std::map<Kernel, int> kernels;
+    for (const char* each : {"h200", "h100"}) {
+      each_of_jobs(each,
+                   [&](const Kernel& kernel, double, bool was) { kernels[kernel] += was ? 1 : 0; });
+    }
+    return kernels;
+  }();
+  Card one{gpu_spec(gpu), {}};
+  each_of_jobs(folder, [&](const Kernel& kernel, double seconds, bool) {
+    if (fitted.at(kernel) == 0) {
+      one.kernels.push_back({kernel, seconds});
+    }
+  });
   return one;
 }
 
 const Card& h200() {
-  static const Card one = card("H200", "h200", 171);
+  static const Card one = card("H200", "h200");
   return one;
 }
 const Card& h100() {
-  static const Card one = card("H100", "h100", 72);
+  static const Card one = card("H100", "h100");
   return one;
 }
 
@@ -131,10 +146,10 @@ TEST(MeasuredKernels, Attention) {
     const Errors forward = attention(*card, false), backward = attention(*card, true);
     tell(*card, "attention forward", forward);
     tell(*card, "attention backward", backward);
-    EXPECT_GE(forward.count, 36);
+    EXPECT_GE(forward.count, 11);
     EXPECT_LT(forward.size, 0.04);
     EXPECT_LT(backward.size, 0.055);
-    EXPECT_LT(std::abs(forward.bias), 0.02);
+    EXPECT_LT(std::abs(forward.bias), 0.03);
     EXPECT_LT(std::abs(backward.bias), 0.02);
     // Few heads take a block's way: without it they are too fast.
     const Errors forward_without = attention(*card, false, false),
@@ -168,9 +183,9 @@ TEST(MeasuredKernels, Products) {
     tell(*card, "products of experts bf16", grouped);
     tell(*card, "products fp8", fp8);
     EXPECT_LT(bf16.size, card == &h200() ? 0.055 : 0.07);
-    EXPECT_LT(std::abs(bf16.bias), 0.035);
-    EXPECT_LT(grouped.size, card == &h200() ? 0.04 : 0.12);
-    EXPECT_LT(fp8.size, 0.11);
+    EXPECT_LT(std::abs(bf16.bias), 0.045);
+    EXPECT_LT(grouped.size, 0.045);
+    EXPECT_LT(fp8.size, 0.08);
   }
 }
 
@@ -209,18 +224,18 @@ TEST(MeasuredKernels, BoundByMemory) {
     double forward, backward;  // largest mean error
   };
   const std::map<MemoryWork, Bound> bounds{
-      {MemoryWork::kStream, {"streams", 0.035, 0.035}},
+      {MemoryWork::kStream, {"streams", 0.03, 0.03}},
       {MemoryWork::kOneWay, {"one way", 0.03, 0}},
       {MemoryWork::kUpdate, {"optimizer and copies", 0.02, 0}},
-      {MemoryWork::kLayerNorm, {"LayerNorm", 0.06, 0.24}},
-      {MemoryWork::kRmsNorm, {"RMSNorm", 0.06, 0.18}},
-      {MemoryWork::kActivation, {"GELU", 0.03, 0.03}},
-      {MemoryWork::kLoss, {"loss", 0.07, 0.02}},
+      {MemoryWork::kLayerNorm, {"LayerNorm", 0.05, 0.27}},
+      {MemoryWork::kRmsNorm, {"RMSNorm", 0.09, 0.15}},
+      {MemoryWork::kActivation, {"GELU", 0.02, 0.035}},
+      {MemoryWork::kLoss, {"loss", 0.065, 0.02}},
       {MemoryWork::kEmbedding, {"embedding", 0.13, 0.09}},
-      {MemoryWork::kColumnSum, {"biases' gradients", 0.075, 0.075}},
-      {MemoryWork::kPermute, {"permute", 0.15, 0.05}},
-      {MemoryWork::kUnpermute, {"unpermute", 0.05, 0.14}},
-      {MemoryWork::kRouter, {"router", 0.35, 0.11}},
+      {MemoryWork::kColumnSum, {"biases' gradients", 0.09, 0}},
+      {MemoryWork::kPermute, {"permute", 0.17, 0.065}},
+      {MemoryWork::kUnpermute, {"unpermute", 0.065, 0.15}},
+      {MemoryWork::kRouter, {"router", 0.29, 0.16}},
   };
   for (const Card* card : {&h200(), &h100()}) {
     for (const auto& [work, bound] : bounds) {
@@ -240,6 +255,9 @@ TEST(MeasuredKernels, BoundByMemory) {
           continue;
         }
         tell(*card, std::string(bound.name) + (backward ? " backward" : ""), own);
+        if (own.count < 2) {
+          continue;  // one is no mean
+        }
         EXPECT_LT(own.size, backward ? bound.backward : bound.forward) << bound.name << backward;
         // As one more stream they would not be told so well.
         if (work != MemoryWork::kStream) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/atomic_file.h"
 #include "planner/metis/memory.h"
 #include "planner/metis/search.h"
 #include "planner/metis/uniform.h"
@@ -510,6 +511,25 @@ TEST(MetisUniform, WarnsAndRefuses) {
   EXPECT_THROW(price_plan(problem_of(Flavour::kStrict), UniformPlan{.dp = 4}), Error);  // two types
   problem.flavour = Flavour::kFixed;
   EXPECT_THROW(price_plan(problem, UniformPlan{.dp = 4, .mbs = 2}), Error);  // 1 of 9 left out
+}
+
+TEST(MetisProfiles, OfSeveralModelsAreWarnedAbout) {
+  const testing::ScratchFolder folder;
+  const auto write = [&](const std::string& name, const std::string& model) {
+    write_file(folder / name, fmt::format(R"({{"model": {{"model_name": "{}",
+        "parameters": {{"parameters_per_layer_bytes": [1, 1, 1]}}}},
+        "execution_time": {{"layer_compute_total_ms": [1, 1, 1], "forward_backward_time_ms": 4,
+        "optimizer_time_ms": 1, "batch_generator_time_ms": 0}},
+        "execution_memory": {{"layer_memory_total_mb": [1, 1, 1]}}}})",
+                                          model));
+  };
+  write("DeviceType.A100_tp1_bs1.json", "gpt");
+  write("DeviceType.A100_tp2_bs1.json", "gpt");
+  EXPECT_TRUE(read_profiles(folder.path(), {"A100"}, 3).warnings.empty());
+  write("DeviceType.A100_tp2_bs1.json", "llama");
+  const std::vector<std::string> warnings = read_profiles(folder.path(), {"A100"}, 3).warnings;
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("tp2_bs1.json: of llama, but"), std::string::npos) << warnings[0];
 }
 
 }  // namespace

@@ -129,6 +129,40 @@ TEST(Plan, HasWhatTheGeneratorAsksFor) {
   }
 }
 
+TEST(Plan, TablesOfPositionsAreWhole) {
+  const std::vector<Kernel> kernels = plan_profile(job_of("gpt3-1.3b", 2, 4)).kernels;
+  const auto rows_of_table = [&](std::int64_t rows) {
+    return std::ranges::count_if(kernels, [&](const Kernel& kernel) {
+      return kernel.kind == KernelKind::kEmbedding && kernel.size("vocabulary") == rows;
+    });
+  };
+  EXPECT_EQ(rows_of_table(2048), 2);  // both ways
+  EXPECT_EQ(rows_of_table(512), 0);
+}
+
+TEST(Plan, BiasesOfExpertsAreSums) {
+  const Job job = job_of("gpt-oss-20b", 2, 1);
+  const JobKernels kernels(job);
+  std::set<std::string> biases;
+  (void)exact_workload(job, [&](const Operator& op) {
+    if (op.name.ends_with("bias gradient")) {
+      biases.insert(op.name);
+      const Kernel kernel = kernels.of(op);
+      EXPECT_EQ(kernel.kind, KernelKind::kBiasGradient) << op.name;
+      EXPECT_NEAR(kernel_cost(kernel).bytes / op.bytes, 1, 1e-3) << op.name;
+    }
+    return Time::us(1);
+  });
+  EXPECT_TRUE(biases.contains("moe.experts.in bias gradient"));
+  EXPECT_TRUE(biases.contains("moe.experts.out bias gradient"));
+}
+
+TEST(Plan, ReluIsNoGelu) {
+  for (const Kernel& kernel : plan_profile(job_of("nemotron4-15b", 2, 1)).kernels) {
+    EXPECT_NE(kernel.variant, "gelu");
+  }
+}
+
 TEST(Plan, MemoryBoundKernelsMoveTheOperatorsBytes) {
   // The generator prices bytes, the profiler runs kernels: both count the same traffic.
   const Job job = job_of("llama3-8b", 2, 2, true);
@@ -172,11 +206,15 @@ TEST(Aiob, UnfusedAttentionOfGptHasItsParts) {
 }
 
 TEST(Aiob, LatentAttentionHasItsFiveLinears) {
-  const auto names = names_of(aiob_parts(job_of("deepseek-v3", 8, 1)));
+  const std::vector<AiobPart> parts = aiob_parts(job_of("deepseek-v3", 8, 1));
+  const auto names = names_of(parts);
   EXPECT_THAT(names, ::testing::IsSupersetOf({"attention_linear_q_lora", "attention_q_column",
                                               "attention_linear_kv_lora", "attention_kv_column",
                                               "attention_o_row", "mlp_router", "mlp_permute",
                                               "mlp_linear_1", "mlp_unpermute"}));
+  // 128 query heads and one key for all.
+  EXPECT_EQ(only(parts, "atten_rotary_emb"),
+            make_kernel(KernelKind::kRotary, Precision::kBf16, {1024, 129, 64}));
 }
 
 TEST(Aiob, TheGeneratorReadsTheText) {
