@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/support/error_of.h"
 #include "tests/support/small_logs.h"
 #include "trace/aicb_bandwidth.h"
 #include "trace/log_reader.h"
@@ -78,6 +79,28 @@ TEST(LogReaders, AicbGroupsHaveTheirRanks) {
   EXPECT_EQ(members_of(log, log.comms[2].group), (std::vector<std::int32_t>{0, 8}));
   EXPECT_EQ(log.settings.at(0).ranks, 16);
   EXPECT_TRUE(log.settings[0].ranks_guessed);
+}
+
+// As pandas writes a column with gaps.
+TEST(LogReaders, AicbGroupSizesWithAPoint) {
+  const PhysicalLog log = read_log(
+      "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+      "busbw,count\n"
+      "CommType.all_reduce,CommGroup.tp_group,4.0,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.dp_group,2,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.dp_group,2.5,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.dp_group,-2,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.ep_group,,1024,x,None,None,,0.1,1,1,1\n",
+      "run_log.csv");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_EQ(log.comms[0].ranks, 4);
+  EXPECT_EQ(members_of(log, log.comms[1].group), (std::vector<std::int32_t>{0, 4}));
+  EXPECT_EQ(log.comms[2].ranks, 1);
+  EXPECT_EQ(log.ops.size(), 5U);
+  ASSERT_EQ(log.warnings.entries().size(), 1U);
+  EXPECT_EQ(log.warnings.entries()[0].text,
+            "rows whose comm_group_size is no whole number of 1 or more are not compared");
+  EXPECT_EQ(log.warnings.entries()[0].count, 2);
 }
 
 TEST(LogReaders, AicbAnalyzer) {
@@ -416,6 +439,44 @@ TEST(LogReaders, RanksInNames) {
                            "rank_99999999999.et", "frank.json"}) {
     EXPECT_EQ(rank_in_name(name), -1) << name;
   }
+}
+
+// Steps of 3, 4 and 1 s that count from the job's beginning, as the last one shows.
+TEST(LogReaders, NdtimelineOfAnotherZero) {
+  const auto read = [](const std::string& rows) {
+    return read_log("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n" + rows,
+                    "x.csv");
+  };
+  const PhysicalLog log = read(
+      "0,0,0,1,forward-compute,0,1,0,0,0,0\n0,0,0,1,backward-compute,1.5,1.5,0,0,0,0\n"
+      "0,0,0,2,forward-compute,3,4,0,0,0,0\n0,0,0,3,forward-compute,7,1,0,0,0,0\n");
+  ASSERT_EQ(log.steps.size(), 3U);
+  EXPECT_DOUBLE_EQ(log.steps[0].time_s, 3);
+  EXPECT_DOUBLE_EQ(log.steps[1].time_s, 4);
+  EXPECT_DOUBLE_EQ(log.steps[2].time_s, 1);
+  EXPECT_DOUBLE_EQ(log.ops.at(1).begin_s, 1.5);
+  EXPECT_DOUBLE_EQ(log.ops.at(2).begin_s, 0);
+  ASSERT_EQ(log.warnings.total(), 1);
+  EXPECT_EQ(log.warnings.entries()[0].text,
+            "start_ts counts from another zero than the step's first operation, which is taken "
+            "instead");
+  EXPECT_EQ(
+      testing::error_of([&] {
+        read(
+            "0,0,0,1,forward-compute,1700000000,1,0,0,0,0\n"
+            "0,0,0,1,forward-compute,1700000001,1,0,0,0,0\n");
+      }),
+      "x.csv: start_ts: step 1 begins at 1.7e+09 s, beside which its 1 s are lost in 32 bits\n"
+      "  expected: seconds since the step's first operation");
+}
+
+TEST(LogReaders, NdtimelineRepairsNameNoFile) {
+  const PhysicalLog log = read_log(
+      "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+      "0,0,0.0,1,forward-compute,0,1,0,0,0,0\n",
+      "x.csv");
+  ASSERT_EQ(log.warnings.total(), 1);  // those who print it say of which file it is
+  EXPECT_EQ(log.warnings.entries()[0].text, "1 whole numbers read from floating-point ones");
 }
 
 TEST(LogReaders, NdtimelineAndExecutionTraces) {
