@@ -373,6 +373,50 @@ TEST(LogReaders, NcclTestsJson) {
   EXPECT_EQ(log.settings[0].env.at("NCCL_ALGO"), "Ring");
 }
 
+// As CSV and JSON, with and without MPI.
+TEST(LogReaders, RcclTests) {
+  const PhysicalLog log = corpus("rccl_tests/run.csv");
+  EXPECT_EQ(log.format, "rccl-tests");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_EQ(log.comms[0].op, CommType::kAllReduce);
+  EXPECT_EQ(log.comms[0].ranks, 16);
+  EXPECT_EQ(log.comms[0].bytes, Bytes(1 << 20));
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 50e-6);
+  EXPECT_DOUBLE_EQ(log.comms[0].busbw_Bps, 39.32e9);
+  EXPECT_FALSE(log.comms[0].in_place);
+  EXPECT_TRUE(log.comms[1].in_place);
+  EXPECT_EQ(log.comms[1].wrong, 3);
+  EXPECT_EQ(log.comms[1].line, 3);
+  ASSERT_EQ(log.settings.size(), 2U);  // of two types
+  EXPECT_EQ(log.settings[1].dtype, "half");
+  EXPECT_EQ(log.settings[1].servers, 2);
+  EXPECT_EQ(log.warnings.entries().at(0).text,
+            "lines with too many or too few fields were passed over");
+  const PhysicalLog one = corpus("rccl_tests/one.csv");
+  ASSERT_EQ(one.comms.size(), 1U);
+  EXPECT_EQ(one.comms[0].op, CommType::kAllToAll);
+  EXPECT_EQ(one.comms[0].ranks, 8);
+  EXPECT_EQ(one.settings.at(0).servers, 0);
+  EXPECT_EQ(one.warnings.entries().at(0).text, "rows whose numbers make no sense were passed over");
+  const PhysicalLog json = corpus("rccl_tests/run.json");
+  EXPECT_EQ(json.format, "rccl-tests");
+  ASSERT_EQ(json.comms.size(), 2U);
+  EXPECT_EQ(json.comms[1].op, CommType::kAllGather);
+  EXPECT_EQ(json.comms[1].ranks, 16);
+  EXPECT_EQ(json.settings.at(0).servers, 2);
+  EXPECT_TRUE(json.comms[1].in_place);
+  EXPECT_DOUBLE_EQ(json.comms[1].algbw_Bps, 26.21e9);
+  // Some releases name no column of the nodes that they write.
+  const PhysicalLog unnamed = read_log(
+      "numCycle,collective,ranks,ranksPerNode,gpusPerRank,size,type,redop,inplace,time,algbw,"
+      "busbw,#wrong\n0,Broadcast,2,16,8,1,1048576,float,none,0,50.00,20.97,20.97,0\n",
+      "x.csv");
+  ASSERT_EQ(unnamed.comms.size(), 1U);
+  EXPECT_EQ(unnamed.comms[0].ranks, 16);
+  EXPECT_EQ(unnamed.settings.at(0).servers, 2);
+  EXPECT_THROW(read_log("numCycle,collective,gpus,size\n", "x.csv"), Error);
+}
+
 // 6 GiB in 60 ms, counted in 32 bits: once without the lost 4 GiB, once negative for want of a
 // rate.
 TEST(LogReaders, SizesPast32Bits) {
