@@ -62,7 +62,7 @@ void name_ranks(CommSetting& setting, const NcclTable& table, std::span<CommRow>
   const bool told = setting.ranks > 0;  // by NCCL's own log
   const std::int32_t told_servers = setting.servers;
   const NcclTableRow& fastest = table.fastest;
-  if (contradicts(fastest, setting.program)) {
+  if (!table.program_told && contradicts(fastest, setting.program)) {
     log.warnings.add(
         fmt::format("a table is not of {}, which the log names before it: its own columns are "
                     "taken",

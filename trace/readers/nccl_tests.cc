@@ -140,6 +140,7 @@ class Reader {
     }
     if (!program_.empty()) {
       current_.program = program_;
+      program_told_ = false;
       launch_ = launch_line(line);
     }
   }
@@ -184,6 +185,7 @@ class Reader {
     } else if (has("Collective test starting:")) {
       start_run();
       current_.program = words_.back();
+      program_told_ = true;
     } else if (has(" Rank ") && has(" device ")) {
       take_device(line);
     } else if (has("(B)")) {
@@ -263,6 +265,7 @@ class Reader {
       next.env = session_;
       next.program = current_.program;
       current_ = std::move(next);
+      program_told_ = false;
       launch_ = {};
       groups_.clear();
       process_gpus_ = 0;
@@ -285,7 +288,7 @@ class Reader {
     if (table_ < 0) {
       table_ = static_cast<std::int32_t>(log_.settings.size());
       log_.settings.emplace_back();
-      tables_.push_back({launch_, process_gpus_, groups_, {}});
+      tables_.push_back({launch_, process_gpus_, groups_, {}, program_told_});
     }
     in_rows_ = true;
     return table_;
@@ -525,6 +528,7 @@ class Reader {
   std::size_t pending_line_ = 0;
   std::map<std::string, std::string> session_;  // environment of all runs that follow
   std::string program_;                         // of the line's command
+  bool program_told_ = false;                   // by itself: current_.program
   LaunchLine launch_;
   std::int32_t process_gpus_ = 0;     // 0: not told
   std::vector<std::int64_t> groups_;  // of each rank that is told

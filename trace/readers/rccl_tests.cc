@@ -132,7 +132,7 @@ void read_csv(std::string_view text, Reader& reader, Warnings& warnings) {
 }
 
 void read_json(const Json& list, Reader& reader) {
-  static const std::map<std::string_view, std::string> kOtherNames = {{"name", "collective"},
+  static const std::map<std::string_view, std::string> other_names = {{"name", "collective"},
                                                                       {"inPlace", "inplace"},
                                                                       {"algBw", "algbw"},
                                                                       {"busBw", "busbw"},
@@ -140,8 +140,8 @@ void read_json(const Json& list, Reader& reader) {
   for (const Json& result : list) {
     Row row;
     for (const auto& [key, value] : result.items()) {
-      const auto other = kOtherNames.find(key);
-      row.emplace(other == kOtherNames.end() ? key : other->second,
+      const auto other = other_names.find(key);
+      row.emplace(other == other_names.end() ? key : other->second,
                   value.is_string() ? value.get<std::string>() : value.dump());
     }
     reader.take(row, 0);
