@@ -73,8 +73,8 @@ def check(where, file, against):
 
 
 def of_lines(data):
-    """Whether it is what a program printed, line by line: not JSON, no table in Markdown."""
-    return b"\0" not in data[:4096] and data[:1] not in (b"{", b"[") and b"redop" in data
+    """Whether it is what a program printed, line by line: not JSON, no CSV, no table in Markdown."""
+    return b"\0" not in data[:4096] and data[:1] not in (b"{", b"[") and b"redop" in data and b",redop," not in data
 
 
 def check_copies(path, folder, share, turn):
