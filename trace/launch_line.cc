@@ -122,7 +122,54 @@ void end_at_wrapper(std::vector<std::string_view>& words, std::size_t launcher) 
   }
 }
 
+bool is_launcher(std::string_view name) {
+  return name == "mpirun" || name == "mpiexec" || name == "mpiexec.hydra" || name == "prterun" ||
+         name == "srun" || name == "torchrun";
+}
+
+/// "all_reduce_perf" of "./build/all_reduce_perf"; empty: another word.
+std::string_view nccl_program(std::string_view word) {
+  const std::size_t perf = word.find("_perf");
+  const std::string_view behind =
+      perf == std::string_view::npos ? "." : word.substr(perf + 5);  // "all_reduce_perf_mpi"
+  return behind.empty() || behind == "_mpi" ? name_of_program(word) : std::string_view();
+}
+
+/// "$", "+", "root@node1:~#", "NCCL_ALGO=Ring", "&&": a command may stand behind it.
+bool precedes_command(std::string_view word) {
+  return word.find_first_not_of('+') == std::string_view::npos || word == "&&" || word == "||" ||
+         word.find('=') != std::string_view::npos ||
+         std::string_view("$#%;").find(word.back()) != std::string_view::npos;
+}
+
+/// "-b", "--minbytes": sizes and counts of nccl-tests, which compilers do not have.
+bool is_nccl_option(std::string_view word) {
+  constexpr std::string_view kShort = "befgintw";
+  return word.starts_with("--") ||
+         (word.size() == 2 && word[0] == '-' && kShort.find(word[1]) != std::string_view::npos);
+}
+
 }  // namespace
+
+std::string_view started_program(const std::vector<std::string_view>& words) {
+  std::string_view program;
+  bool starts = false, launched = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view name = nccl_program(words[i]);
+    if (name.empty()) {
+      const std::string_view other = name_of_program(words[i]);
+      launched = launched || is_launcher(other) || is_wrapper(other) || other == "sudo";
+      continue;
+    }
+    if (!program.empty() && program != name) {
+      return {};
+    }
+    program = name;
+    starts = starts || launched || i == 0 || precedes_command(words[i - 1]) ||
+             (i + 1 < words.size() && is_nccl_option(words[i + 1]));
+  }
+  return starts ? program : std::string_view();
+}
 
 LaunchLine launch_line(std::string_view line) {
   std::vector<std::string_view> words = split_blanks(line);

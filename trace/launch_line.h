@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -17,5 +18,11 @@ struct LaunchLine {
 /// node take the listed hosts in turn; a rankfile places them where no list tells. Lines that start
 /// none: nothing. O(length).
 LaunchLine launch_line(std::string_view line);
+
+/// The program of nccl-tests that a line starts: the only one that it names ("all_reduce_perf",
+/// "all_reduce_perf_mpi", with or without a folder), where it stands first, behind settings, a
+/// shell's prompt or a program that starts others ("mpirun", "numactl", …), or before options of
+/// nccl-tests. Empty: none, as in lists of files and a linker's lines. O(words).
+std::string_view started_program(const std::vector<std::string_view>& words);
 
 }  // namespace lockstep

@@ -39,6 +39,39 @@ std::size_t length_of_time(std::string_view text) {
   return at;
 }
 
+/// Of "<stdout>:" at a text's beginning, or without the colon; 0: there is none.
+std::size_t length_of_stream(std::string_view text) {
+  for (const std::string_view stream : {"<stdout>", "<stderr>", "<stddiag>"}) {
+    if (text.starts_with(stream)) {
+      return stream.size() + (text.substr(stream.size()).starts_with(':') ? 1 : 0);
+    }
+  }
+  return 0;
+}
+
+/// Length of "Mon May 12 10:11:12 2025", with Open MPI's "<stdout>:" behind it; 0: no such time.
+std::size_t length_of_date(std::string_view text) {
+  constexpr std::size_t kDay = 8, kLength = 24;
+  constexpr std::string_view kDays = "Mon Tue Wed Thu Fri Sat Sun ";
+  if (text.size() < kLength || kDays.find(text.substr(0, 4)) == std::string_view::npos ||
+      !begins_as(text.substr(kDay + 1), "0 00:00:00 0000") ||
+      !(is_digit(text[kDay]) || text[kDay] == ' ')) {
+    return 0;
+  }
+  return kLength + length_of_stream(text.substr(kLength));
+}
+
+/// Length of "INFO:root:", as Python's logging begins lines; 0: there is none.
+std::size_t length_of_level(std::string_view text) {
+  for (const std::string_view level : {"DEBUG:", "INFO:", "WARNING:", "ERROR:", "CRITICAL:"}) {
+    const std::size_t end = text.find_first_of(": \t", level.size());
+    if (text.starts_with(level) && end < kLongestTag && end > level.size() && text[end] == ':') {
+      return end + 1;
+    }
+  }
+  return 0;
+}
+
 /// Length of "[…]", "[…]<stdout>:" or "(…)"; 0: there is none.
 std::size_t length_of_brackets(std::string_view text) {
   if (!text.starts_with('[') && !text.starts_with('(')) {
@@ -48,11 +81,10 @@ std::size_t length_of_brackets(std::string_view text) {
   if (end == std::string_view::npos) {
     return 0;
   }
-  std::size_t length = end + 1;
-  for (const std::string_view stream : {"<stdout>", "<stderr>", "<stddiag>"}) {
-    if (text.substr(length).starts_with(stream)) {
-      length += stream.size();
-    }
+  const std::size_t stream = length_of_stream(text.substr(end + 1));
+  const std::size_t length = end + 1 + stream;
+  if (stream > 0 && text[length - 1] == ':') {
+    return length;
   }
   if (length < text.size() && text[length] == ':') {
     return length + 1;
@@ -80,6 +112,8 @@ void drop_tags(std::string_view& line) {
     }
     const std::string_view text = line.substr(first);
     std::size_t length = length_of_time(text);
+    length = length > 0 ? length : length_of_date(text);
+    length = length > 0 ? length : length_of_level(text);
     length = length > 0 ? length : length_of_brackets(text);
     length = length > 0 ? length : length_of_word(text);
     if (length == 0) {

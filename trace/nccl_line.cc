@@ -60,29 +60,79 @@ const std::vector<NcclColumn>& usual_nccl_columns(const std::vector<std::string_
 
 std::vector<NcclColumn> nccl_header_columns(const std::vector<std::string_view>& words) {
   std::vector<NcclColumn> columns;
-  bool size = false, time = false, type = false;
+  bool size = false, time = false, type = false, rate = false, other = false;
   for (std::string_view word : words) {
     if (word == "#" || is_unit(word)) {
       continue;
     }
     word = word.substr(0, word.find('('));  // "time(us)"
     const auto column = column_named(word);
-    if (!column) {
-      if (columns.empty() || (word != "timestamp" && !word.starts_with("i_"))) {
-        return {};
-      }
-      if (word == "timestamp") {
-        break;
-      }
-      columns.push_back(NcclColumn::kOther);  // "i_min", "i_p99": of single iterations
+    if (!column && columns.empty()) {
+      return {};
+    }
+    if (word == "timestamp") {
+      break;
+    }
+    if (!column) {  // "i_min", "i_p99": of single iterations; "#bitdiff", …
+      other = other || !word.starts_with("i_");
+      columns.push_back(NcclColumn::kOther);
       continue;
     }
     size = size || *column == NcclColumn::kSize;
     type = type || *column == NcclColumn::kType;
     time = time || *column == NcclColumn::kTime;
+    rate = rate || *column == NcclColumn::kAlgbw;
     columns.push_back(*column);
   }
-  return size && time && type ? columns : std::vector<NcclColumn>{};
+  return size && time && type && (rate || !other) ? columns : std::vector<NcclColumn>{};
+}
+
+bool nccl_row_fits(const std::vector<NcclColumn>& columns,
+                   const std::vector<std::string_view>& words) {
+  for (std::size_t i = 0; i < std::min(words.size(), columns.size()); ++i) {
+    const NcclColumn column = columns[i];
+    if ((column == NcclColumn::kSize || column == NcclColumn::kCount) && !to_int(words[i])) {
+      return false;
+    }
+    if (column == NcclColumn::kType && nccl_element_bytes(words[i]) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::size_t nccl_piece_end(const std::vector<NcclColumn>& columns, std::size_t words) {
+  for (std::size_t i = 1; i <= columns.size(); ++i) {
+    const bool ends =
+        i == columns.size() || columns[i] == NcclColumn::kTime || columns[i] == NcclColumn::kTimeIn;
+    if (ends && (words == i || words + 1 == i)) {
+      return i;
+    }
+  }
+  return 0;
+}
+
+bool NcclLayout::first_is_second(const std::vector<NcclColumn>& columns,
+                                 const std::vector<std::string_view>& words,
+                                 std::string_view line) const {
+  const auto first =
+      static_cast<std::size_t>(std::ranges::find(columns, NcclColumn::kTime) - columns.begin());
+  if (time_ends.size() != 2 || line.empty() || first >= words.size()) {
+    return false;
+  }
+  const std::ptrdiff_t end = words[first].data() + words[first].size() - line.data();
+  return 2 * end > time_ends[0] + time_ends[1];
+}
+
+NcclLayout nccl_layout(const std::vector<std::string_view>& words, std::string_view line) {
+  NcclLayout layout;
+  for (const std::string_view word : words) {
+    if (word.substr(0, word.find('(')).ends_with("time")) {
+      layout.time_ends.push_back(word.data() + word.size() - line.data());
+    }
+    layout.timestamps = layout.timestamps || word == "timestamp";
+  }
+  return layout;
 }
 
 void NcclLinePrefix::drop(std::string_view& line) {
@@ -93,6 +143,8 @@ void NcclLinePrefix::drop(std::string_view& line) {
     const auto words = split_blanks(line.substr(0, hash));
     const bool own = rest.find("nThread") != std::string_view::npos ||
                      rest.find("Using devices") != std::string_view::npos ||
+                     rest.find("ccl-tests version ") != std::string_view::npos ||
+                     rest.find("Collective test starting") != std::string_view::npos ||
                      !nccl_header_columns(split_blanks(rest.substr(0, 400))).empty();
     if (own && words.size() <= 10) {
       words_ = words.size();

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "trace/nccl_info.h"
 
 namespace lockstep {
@@ -60,6 +62,13 @@ void name_ranks(CommSetting& setting, const NcclTable& table, std::span<CommRow>
   const bool told = setting.ranks > 0;  // by NCCL's own log
   const std::int32_t told_servers = setting.servers;
   const NcclTableRow& fastest = table.fastest;
+  if (!table.program_told && contradicts(fastest, setting.program)) {
+    log.warnings.add(
+        fmt::format("a table is not of {}, which the log names before it: its own columns are "
+                    "taken",
+                    setting.program));
+    setting.program.clear();
+  }
   CommType op = comm_type_in(setting.program);
   const CommType hint = take_hints(setting.id, setting);
   const CommType file = take_hints(std::filesystem::path(log.file).filename().string(), setting);

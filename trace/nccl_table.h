@@ -16,6 +16,7 @@ struct NcclTable {
   std::int32_t process_gpus = 0;     ///< 0: not told
   std::vector<std::int64_t> groups;  ///< of each rank that is told
   NcclTableRow fastest;              ///< the row that says most of its operation and ranks
+  bool program_told = false;         ///< by itself, not guessed from a command before it
 };
 
 /// Tells a table's setting its ranks and servers, and its rows their operation: by NCCL's own log,

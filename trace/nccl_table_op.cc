@@ -38,6 +38,30 @@ CommType op_of(const NcclTableRow& row) {
   return CommType::kReduceScatter;
 }
 
+bool contradicts(const NcclTableRow& row, std::string_view program) {
+  const CommType op = comm_type_in(program);
+  const std::string_view pattern = pattern_in(program);
+  if (op == CommType::kNone && pattern.empty()) {
+    return false;
+  }
+  const bool reduces =
+      op == CommType::kAllReduce || op == CommType::kReduceScatter || op == CommType::kReduce;
+  const bool rooted = op == CommType::kReduce || op == CommType::kBroadcast ||
+                      pattern == "gather" || pattern == "scatter";
+  if (op != CommType::kSendRecv && !row.reduction.empty() && reduces != (row.reduction != "none")) {
+    return true;
+  }
+  if (row.root >= 0 ? !rooted : row.root_told && rooted) {
+    return true;
+  }
+  if (row.algbw_Bps < 1e9 || row.busbw_Bps <= 0) {
+    return false;  // two digits say too little
+  }
+  // 2 (n - 1) / n of an all-reduce; (n - 1) / n, or 1, of all others.
+  const double ratio = row.busbw_Bps / row.algbw_Bps;
+  return op == CommType::kAllReduce ? ratio < 0.97 : ratio > 1.1;
+}
+
 double nccl_bus_factor(CommType op, std::int32_t ranks) {
   if (ranks < 2) {
     return 0;

@@ -20,6 +20,7 @@ struct NcclTableRow {
   double algbw_Bps = 0, busbw_Bps = 0;
   double time_s = 0;
   bool unit_told = false;  ///< of the time
+  bool root_told = false;  ///< -1, too
 };
 
 /// The operation that such a row can only be of, for tables that were kept without the command:
@@ -33,6 +34,10 @@ struct NcclTableRow {
 /// kNone where it may be of several: all-gather and all-to-all look alike, and so do a send/receive
 /// and an all-reduce of two ranks.
 CommType op_of(const NcclTableRow& row);
+
+/// Whether such a row is not one of a program of nccl-tests ("all_reduce_perf"), by its reduction,
+/// root and ratio of bandwidths. Send/receives are printed with or without a reduction.
+bool contradicts(const NcclTableRow& row, std::string_view program);
 
 /// Bus bandwidth over algorithm bandwidth, by nccl-tests' PERFORMANCE.md; 0: not known.
 double nccl_bus_factor(CommType op, std::int32_t ranks);

@@ -41,8 +41,9 @@ bool GrowingSizes::may_be(const CommRow& row, Warnings& warnings) {
   auto& [last, wrapped] = last_[row.in_place ? 1 : 0];
   const auto before = static_cast<double>(last.bytes.count());
   const double unsaid =
-      before >= kNear ? before * (row.time_s / last.time_s) - static_cast<double>(row.bytes.count())
-                      : 0;
+      before >= kNear && static_cast<double>(row.bytes.count()) < kWrap
+          ? before * (row.time_s / last.time_s) - static_cast<double>(row.bytes.count())
+          : 0;
   wrapped = unsaid > kMost && (wrapped || row.bytes < last.bytes);
   if (wrapped) {
     warnings.add(

@@ -19,7 +19,7 @@ class GrowingSizes {
  public:
   /// Whether the next row may be of its size. One that falls behind 256 MiB or more, and takes as
   /// long as 4 GiB beyond what it says would at the rate of the last one, has wrapped, and so may
-  /// have those after it; with a warning.
+  /// have those after it; with a warning. Sizes of 4 GiB and more were not counted in 32 bits.
   bool may_be(const CommRow& row, Warnings& warnings);
 
  private:

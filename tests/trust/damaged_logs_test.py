@@ -24,7 +24,7 @@ MOST_MEMORY = (1 << 30) * PATIENCE  # bytes, of files of at most 64 MB unpacked
 SKIPPED = 77
 KINDS = ("aicb_comm_log", "bandwidth_table", "byteps", "chakra_et", "collective_csv", "deepspeed_comm", "horovod",
          "kineto", "megatron", "mlperf", "nccl_tests", "nccl_tests_json", "ndtimeline", "perfetto", "pytorch_et",
-         "timeline_csv")
+         "rccl_tests", "timeline_csv")
 lockstep = sys.argv[1]
 failures, runs, slowest, largest = 0, 0, (0, ""), (0, "")
 
@@ -73,8 +73,8 @@ def check(where, file, against):
 
 
 def of_lines(data):
-    """Whether it is what a program printed, line by line: not JSON, no table in Markdown."""
-    return b"\0" not in data[:4096] and data[:1] not in (b"{", b"[") and b"redop" in data
+    """Whether it is what a program printed, line by line: not JSON, no CSV, no table in Markdown."""
+    return b"\0" not in data[:4096] and data[:1] not in (b"{", b"[") and b"redop" in data and b",redop," not in data
 
 
 def check_copies(path, folder, share, turn):

@@ -39,6 +39,19 @@ TEST(DeepSpeedLog, Summary) {
   EXPECT_DOUBLE_EQ(log.comms[1].busbw_Bps, 1406e9 / 8);
 }
 
+TEST(DeepSpeedLog, SummaryBehindTags) {
+  for (const std::string tag : {"0: ", "worker-0: ", "[1,0]<stdout>:"}) {
+    const PhysicalLog log = read_log(
+        tag + "Comm. Op   Message Size   Count   Total Latency(ms)   Avg Latency(ms)   " +
+            "tput_avg (Gbps)   busbw_avg (Gbps)\n" + tag + "all_reduce\n" + tag +
+            "                    256.0 MB        40       200.0     5.00      858.99    805.31\n",
+        "summary.log");
+    ASSERT_EQ(log.comms.size(), 1U) << tag;
+    EXPECT_EQ(log.comms[0].bytes, Bytes(256 << 20)) << tag;
+    EXPECT_EQ(log.comms[0].op, CommType::kAllReduce) << tag;
+  }
+}
+
 TEST(DeepSpeedLog, NegativeSizesAreNone) {
   const std::string line = "comm op: all_reduce | time (ms): 5.00 | msg size: ";
   const PhysicalLog log =

@@ -279,6 +279,58 @@ TEST(KinetoLog, GroupsAreNamesAndRanks) {
   EXPECT_TRUE(sized.settings[0].ranks_guessed);
 }
 
+// Of long lists PyTorch writes the beginning, and in some releases the end.
+TEST(KinetoLog, CutListsOfRanksGoOnAsTheyBegin) {
+  const auto read = [](const std::string& ranks, int size) {
+    return read_log(
+        fmt::format(R"({{"schemaVersion": 1, "distributedInfo": {{"rank": 0, "world_size": 40}},
+    "traceEvents": [{{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0,
+     "tid": 20, "ts": 1, "dur": 2, "args": {{"stream": 20, "Group size": {}, "dtype": "Float",
+     "Collective name": "allreduce", "In msg nelems": 256, "Process Group Ranks": "{}"}}}}]}})",
+                    size, ranks),
+        "rank_0.json");
+  };
+  const auto members = [&](const std::string& ranks, int size) {
+    const PhysicalLog log = read(ranks, size);
+    return members_of(log, log.comms.at(0).group);
+  };
+  const std::vector<std::int32_t> whole = {0, 8, 16, 24, 32}, none;
+  EXPECT_EQ(members("[0, 8, 16, ...]", 5), whole);
+  EXPECT_EQ(members("[0, 8, ..., 32]", 5), whole);
+  EXPECT_EQ(read("[0, 8, 16, ...]", 5).warnings.total(), 0);
+  EXPECT_EQ(members("[0, 8, 16, ...]", 6), none);  // the world has no rank 40
+  EXPECT_EQ(members("[0, 1, 8, ...]", 5), none);   // not equally far apart
+  EXPECT_EQ(members("[0, 8, ..., 33]", 5), none);  // nor here
+  EXPECT_EQ(members("[0, ...]", 5), none);         // nobody knows
+  EXPECT_EQ(members("[8, 8, ..., 8]", 5), none);
+  const PhysicalLog unknown = read("[0, 1, 8, ...]", 5);
+  ASSERT_EQ(unknown.warnings.entries().size(), 1U);
+  EXPECT_EQ(unknown.warnings.entries()[0].text,
+            "groups whose list of ranks is cut, and does not tell how it goes on, are taken to be "
+            "on as few servers as hold them");
+}
+
+// Beside a collective that can be compared: one of no size, one of an unknown type.
+TEST(KinetoLog, CommunicationsThatCannotBeComparedAreCounted) {
+  const auto kernel = [](int at, int size, const char* type) {
+    return fmt::format(
+        R"({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20,
+        "ts": {}, "dur": 2, "args": {{"stream": 20, "Group size": 8, "dtype": "{}",
+        "Collective name": "allreduce", "In msg nelems": {}}}}})",
+        at, type, size);
+  };
+  const PhysicalLog log =
+      read_log(R"({"schemaVersion": 1, "traceEvents": [)" + kernel(1, 256, "Float") + "," +
+                   kernel(11, 0, "Float") + "," + kernel(21, 256, "Quantum") + "]}",
+               "rank_0.json");
+  EXPECT_EQ(log.comms.size(), 1U);
+  ASSERT_EQ(log.warnings.entries().size(), 1U);
+  EXPECT_EQ(log.warnings.entries()[0].text,
+            "communications that do not tell their operation, size, type or group are not "
+            "compared");
+  EXPECT_EQ(log.warnings.entries()[0].count, 2);
+}
+
 TEST(KinetoLog, ArrowsOfTimelinesJoinCollectives) {
   const std::string text = R"({"traceEvents": [
     {"ph": "M", "name": "thread_name", "pid": 0, "tid": 1, "args": {"name": "tp"}},

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/support/error_of.h"
 #include "tests/support/small_logs.h"
 #include "trace/aicb_bandwidth.h"
 #include "trace/log_reader.h"
@@ -78,6 +79,28 @@ TEST(LogReaders, AicbGroupsHaveTheirRanks) {
   EXPECT_EQ(members_of(log, log.comms[2].group), (std::vector<std::int32_t>{0, 8}));
   EXPECT_EQ(log.settings.at(0).ranks, 16);
   EXPECT_TRUE(log.settings[0].ranks_guessed);
+}
+
+// As pandas writes a column with gaps.
+TEST(LogReaders, AicbGroupSizesWithAPoint) {
+  const PhysicalLog log = read_log(
+      "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+      "busbw,count\n"
+      "CommType.all_reduce,CommGroup.tp_group,4.0,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.dp_group,2,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.dp_group,2.5,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.dp_group,-2,1024,x,None,None,,0.1,1,1,1\n"
+      "CommType.all_reduce,CommGroup.ep_group,,1024,x,None,None,,0.1,1,1,1\n",
+      "run_log.csv");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_EQ(log.comms[0].ranks, 4);
+  EXPECT_EQ(members_of(log, log.comms[1].group), (std::vector<std::int32_t>{0, 4}));
+  EXPECT_EQ(log.comms[2].ranks, 1);
+  EXPECT_EQ(log.ops.size(), 5U);
+  ASSERT_EQ(log.warnings.entries().size(), 1U);
+  EXPECT_EQ(log.warnings.entries()[0].text,
+            "rows whose comm_group_size is no whole number of 1 or more are not compared");
+  EXPECT_EQ(log.warnings.entries()[0].count, 2);
 }
 
 TEST(LogReaders, AicbAnalyzer) {
@@ -350,6 +373,50 @@ TEST(LogReaders, NcclTestsJson) {
   EXPECT_EQ(log.settings[0].env.at("NCCL_ALGO"), "Ring");
 }
 
+// As CSV and JSON, with and without MPI.
+TEST(LogReaders, RcclTests) {
+  const PhysicalLog log = corpus("rccl_tests/run.csv");
+  EXPECT_EQ(log.format, "rccl-tests");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_EQ(log.comms[0].op, CommType::kAllReduce);
+  EXPECT_EQ(log.comms[0].ranks, 16);
+  EXPECT_EQ(log.comms[0].bytes, Bytes(1 << 20));
+  EXPECT_DOUBLE_EQ(log.comms[0].time_s, 50e-6);
+  EXPECT_DOUBLE_EQ(log.comms[0].busbw_Bps, 39.32e9);
+  EXPECT_FALSE(log.comms[0].in_place);
+  EXPECT_TRUE(log.comms[1].in_place);
+  EXPECT_EQ(log.comms[1].wrong, 3);
+  EXPECT_EQ(log.comms[1].line, 3);
+  ASSERT_EQ(log.settings.size(), 2U);  // of two types
+  EXPECT_EQ(log.settings[1].dtype, "half");
+  EXPECT_EQ(log.settings[1].servers, 2);
+  EXPECT_EQ(log.warnings.entries().at(0).text,
+            "lines with too many or too few fields were passed over");
+  const PhysicalLog one = corpus("rccl_tests/one.csv");
+  ASSERT_EQ(one.comms.size(), 1U);
+  EXPECT_EQ(one.comms[0].op, CommType::kAllToAll);
+  EXPECT_EQ(one.comms[0].ranks, 8);
+  EXPECT_EQ(one.settings.at(0).servers, 0);
+  EXPECT_EQ(one.warnings.entries().at(0).text, "rows whose numbers make no sense were passed over");
+  const PhysicalLog json = corpus("rccl_tests/run.json");
+  EXPECT_EQ(json.format, "rccl-tests");
+  ASSERT_EQ(json.comms.size(), 2U);
+  EXPECT_EQ(json.comms[1].op, CommType::kAllGather);
+  EXPECT_EQ(json.comms[1].ranks, 16);
+  EXPECT_EQ(json.settings.at(0).servers, 2);
+  EXPECT_TRUE(json.comms[1].in_place);
+  EXPECT_DOUBLE_EQ(json.comms[1].algbw_Bps, 26.21e9);
+  // Some releases name no column of the nodes that they write.
+  const PhysicalLog unnamed = read_log(
+      "numCycle,collective,ranks,ranksPerNode,gpusPerRank,size,type,redop,inplace,time,algbw,"
+      "busbw,#wrong\n0,Broadcast,2,16,8,1,1048576,float,none,0,50.00,20.97,20.97,0\n",
+      "x.csv");
+  ASSERT_EQ(unnamed.comms.size(), 1U);
+  EXPECT_EQ(unnamed.comms[0].ranks, 16);
+  EXPECT_EQ(unnamed.settings.at(0).servers, 2);
+  EXPECT_THROW(read_log("numCycle,collective,gpus,size\n", "x.csv"), Error);
+}
+
 // 6 GiB in 60 ms, counted in 32 bits: once without the lost 4 GiB, once negative for want of a
 // rate.
 TEST(LogReaders, SizesPast32Bits) {
@@ -416,6 +483,44 @@ TEST(LogReaders, RanksInNames) {
                            "rank_99999999999.et", "frank.json"}) {
     EXPECT_EQ(rank_in_name(name), -1) << name;
   }
+}
+
+// Steps of 3, 4 and 1 s that count from the job's beginning, as the last one shows.
+TEST(LogReaders, NdtimelineOfAnotherZero) {
+  const auto read = [](const std::string& rows) {
+    return read_log("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n" + rows,
+                    "x.csv");
+  };
+  const PhysicalLog log = read(
+      "0,0,0,1,forward-compute,0,1,0,0,0,0\n0,0,0,1,backward-compute,1.5,1.5,0,0,0,0\n"
+      "0,0,0,2,forward-compute,3,4,0,0,0,0\n0,0,0,3,forward-compute,7,1,0,0,0,0\n");
+  ASSERT_EQ(log.steps.size(), 3U);
+  EXPECT_DOUBLE_EQ(log.steps[0].time_s, 3);
+  EXPECT_DOUBLE_EQ(log.steps[1].time_s, 4);
+  EXPECT_DOUBLE_EQ(log.steps[2].time_s, 1);
+  EXPECT_DOUBLE_EQ(log.ops.at(1).begin_s, 1.5);
+  EXPECT_DOUBLE_EQ(log.ops.at(2).begin_s, 0);
+  ASSERT_EQ(log.warnings.total(), 1);
+  EXPECT_EQ(log.warnings.entries()[0].text,
+            "start_ts counts from another zero than the step's first operation, which is taken "
+            "instead");
+  EXPECT_EQ(
+      testing::error_of([&] {
+        read(
+            "0,0,0,1,forward-compute,1700000000,1,0,0,0,0\n"
+            "0,0,0,1,forward-compute,1700000001,1,0,0,0,0\n");
+      }),
+      "x.csv: start_ts: step 1 begins at 1.7e+09 s, beside which its 1 s are lost in 32 bits\n"
+      "  expected: seconds since the step's first operation");
+}
+
+TEST(LogReaders, NdtimelineRepairsNameNoFile) {
+  const PhysicalLog log = read_log(
+      "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+      "0,0,0.0,1,forward-compute,0,1,0,0,0,0\n",
+      "x.csv");
+  ASSERT_EQ(log.warnings.total(), 1);  // those who print it say of which file it is
+  EXPECT_EQ(log.warnings.entries()[0].text, "1 whole numbers read from floating-point ones");
 }
 
 TEST(LogReaders, NdtimelineAndExecutionTraces) {

@@ -1,11 +1,14 @@
 // What belongs to which run of a log of several; launchers, tags and releases of nccl-tests.
+#include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "trace/launch_line.h"
 #include "trace/log_reader.h"
 
@@ -46,6 +49,77 @@ TEST(NcclRuns, CommandLinesAndExports) {
   EXPECT_EQ(log.settings[1].env.at("NCCL_IB_HCA"), "mlx4");
   EXPECT_FALSE(log.settings[2].env.contains("NCCL_ALGO"));
   EXPECT_EQ(log.settings[2].env.at("NCCL_IB_HCA"), "mlx5");
+}
+
+TEST(NcclRuns, SettingsThatAreCommentedOutOrUnset) {
+  const PhysicalLog log =
+      of("#export NCCL_ALGO=Tree\n# NCCL_PROTO=LL\n# export NCCL_IB_DISABLE=1\n"
+         "#SBATCH --export=ALL,NCCL_IB_HCA=mlx5\nexport NCCL_ALGO=Ring NCCL_NTHREADS=64\n" +
+         kHeader + kRows + "+ unset NCCL_ALGO NCCL_PROTO\n$ ./all_reduce_perf -b 1M\n" + kHeader +
+         kRows);
+  using Env = std::map<std::string, std::string>;
+  ASSERT_EQ(log.settings.size(), 2U);
+  EXPECT_EQ(log.settings[0].env,
+            (Env{{"NCCL_ALGO", "Ring"}, {"NCCL_IB_HCA", "mlx5"}, {"NCCL_NTHREADS", "64"}}));
+  EXPECT_EQ(log.settings[1].env, (Env{{"NCCL_IB_HCA", "mlx5"}, {"NCCL_NTHREADS", "64"}}));
+}
+
+// A program that a line only names, such as one that was built, is not the one that ran.
+TEST(NcclRuns, ProgramsThatAreStarted) {
+  const auto started = [](std::string_view line) { return started_program(split_blanks(line)); };
+  for (const char* line :
+       {"./build/all_reduce_perf -b 8", "all_reduce_perf", "$ ./all_reduce_perf",
+        "+ mpirun -np 16 --hostfile hosts ./all_reduce_perf -b 8",
+        "srun -N 2 numactl ./all_reduce_perf", "NCCL_ALGO=Ring ./all_reduce_perf -b 8",
+        "root@node1:~# ./all_reduce_perf", "cd build && ./all_reduce_perf",
+        "Running ./all_reduce_perf -b 8 -e 128M", "bash -c './all_reduce_perf -b 8'"}) {
+    EXPECT_EQ(started(line), "all_reduce_perf") << line;
+  }
+  for (const char* line :
+       {"Linking ../build/all_reduce.o > ../build/all_reduce_perf",
+        "all_gather_perf  all_reduce_perf  alltoall_perf", "g++ -o all_reduce_perf -lnccl x.o",
+        "-rwxr-xr-x 1 root root 1234 May 12 10:11 all_reduce_perf", "nothing", ""}) {
+    EXPECT_EQ(started(line), "") << line;
+  }
+  const PhysicalLog built =
+      of("Linking  ../build/hypercube.o > ../build/hypercube_perf\n" + kHeader + kRows);
+  EXPECT_EQ(built.comms.at(0).op, CommType::kAllReduce);
+  EXPECT_EQ(built.warnings.total(), 0);
+}
+
+// By reduction, root and ratio of bandwidths.
+TEST(NcclRuns, ProgramsThatATableIsNotOf) {
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  const std::string sum = kRows,
+                    gathered = header +
+                               "     1048576         32768     float    none      -1    10.00  "
+                               "104.86   91.75      0\n",
+                    sent = header +
+                           "     1048576        262144     float    none       0    10.00  104.86"
+                           "  104.86      0\n";
+  const auto warnings = [](const std::string& program, const std::string& table) {
+    return of("$ ./" + program + "_perf -b 1M\n" + table).warnings.total();
+  };
+  EXPECT_EQ(warnings("all_reduce", sum), 0);
+  for (const char* program : {"hypercube", "gather", "scatter", "all_gather", "broadcast", "reduce",
+                              "reduce_scatter", "sendrecv"}) {
+    EXPECT_EQ(warnings(program, sum), 1) << program;
+  }
+  for (const char* program : {"all_gather", "alltoall", "hypercube"}) {
+    EXPECT_EQ(warnings(program, gathered), 0) << program;
+    EXPECT_EQ(warnings(program, sent), 1) << program;
+  }
+  EXPECT_EQ(warnings("gather", gathered), 2);  // and then nobody knows what it is of
+  EXPECT_EQ(warnings("broadcast", sent), 0);
+  EXPECT_EQ(warnings("reduce", sent), 1);
+  // The program itself knows better than the figures of a release that counts otherwise.
+  EXPECT_EQ(of("# Collective test starting: hypercube_perf\n" + sum).warnings.total(), 0);
+  const PhysicalLog log = of("$ ./hypercube_perf -b 1M\n" + sum);
+  EXPECT_EQ(log.comms.at(0).op, CommType::kAllReduce);
+  EXPECT_EQ(log.warnings.entries().at(0).text,
+            "a table is not of hypercube_perf, which the log names before it: its own columns are "
+            "taken");
 }
 
 // A run of two ranks that fails before its first row, and one of one rank.
@@ -160,6 +234,20 @@ TEST(NcclRuns, TagsBeforeEachLine) {
     EXPECT_EQ(log.comms[0].bytes, Bytes(1 << 20)) << tag;
     EXPECT_EQ(log.settings[0].ranks, 2) << tag;
   }
+}
+
+// The release stands in a line of its own, before the one that shows how long the tags are.
+TEST(NcclRuns, ReleaseBehindTags) {
+  const std::string tag = "May 12 10:11:12 node1 nccl[123]: ";
+  const PhysicalLog log =
+      of(tag + "# nccl-tests version 2.17.6 nccl-headers=22304 nccl-library=22304\n" + tag +
+         "# Collective test starting: all_gather_perf\n" + tag + kHeader + tag +
+         "#       size         count      type   redop    root     time   algbw   busbw #wrong\n" +
+         tag +
+         "     1048576         32768     float    none      -1    10.00  104.86   91.75      "
+         "0\n");
+  EXPECT_EQ(log.settings.at(0).nccl_version, "2.23.4");
+  EXPECT_EQ(log.comms.at(0).op, CommType::kAllGather);
 }
 
 TEST(NcclRuns, GpuDirectByNicsAndByChannels) {

@@ -359,6 +359,10 @@ TEST(NcclTests, WhatLaunchersPutAroundLinesChangesNothing) {
            {"2025-02-01T10:11:12.131415Z ", ""},
            {"2025-02-01 10:11:12,131 ", ""},
            {"0: 2025-02-01T10:11:12Z [pod/nccl-0] ", ""},
+           {"Mon May 12 10:11:12 2025<stdout>:", ""},
+           {"Thu May  1 10:11:12 2025[1,0]<stdout>:", ""},
+           {"INFO:root:", ""},
+           {"WARNING:nccl.run: ", ""},
            {"", "\r"},
            {"", " "},
            {"\x1b[32m", "\x1b[0m"},
@@ -373,6 +377,54 @@ TEST(NcclTests, WhatLaunchersPutAroundLinesChangesNothing) {
       EXPECT_EQ(log.comms[i].in_place, plain.comms[i].in_place) << before;
     }
   }
+}
+
+// Newer releases have a column that older ones do not; the next may have another.
+TEST(NcclTests, ColumnsThatAreNotKnownAreNoResults) {
+  const std::string row =
+      "     1048576        262144     float     sum      -1    50.00   20.97   36.70      0       "
+      "17"
+      "    40.00   26.21   45.87      0       17\n";
+  const PhysicalLog log =
+      of("#       size         count      type   redop    root     time   algbw   busbw #wrong "
+         "#bitdiff"
+         "     time   algbw   busbw #wrong #bitdiff\n" +
+         row);
+  ASSERT_EQ(log.comms.size(), 2U);
+  EXPECT_DOUBLE_EQ(log.comms[1].time_s, 40e-6);
+  EXPECT_EQ(log.comms[1].wrong, 0);
+  EXPECT_EQ(log.warnings.total(), 0);
+  // Without the header nobody knows which number is what.
+  const PhysicalLog headless = of(row + std::string(kTable));
+  EXPECT_EQ(headless.comms.size(), 4U);
+  ASSERT_EQ(headless.warnings.total(), 1);
+  EXPECT_EQ(headless.warnings.entries()[0].text,
+            "rows of more columns than are known of their table were passed over");
+  // A sentence with the words of a header is none.
+  EXPECT_EQ(of("size of each type over time\n" + std::string(kTable)).comms.size(), 4U);
+}
+
+// -O 0 of rccl-tests, and rows without results out of place, with the time of the day behind them.
+TEST(NcclTests, ResultsOnlyInPlace) {
+  const PhysicalLog rccl =
+      of("#                                                              in-place\n"
+         "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+         "     1048576        262144     float     sum      -1    50.00   20.97   36.70      0\n" +
+         std::string(kTable));
+  ASSERT_EQ(rccl.comms.size(), 5U);
+  EXPECT_TRUE(rccl.comms[0].in_place);
+  EXPECT_FALSE(rccl.comms[1].in_place);
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
+      "time   algbw   busbw #wrong           timestamp\n";
+  const std::string begin = "     1048576        262144     float     sum      -1";
+  const std::string result = "    50.00   20.97   36.70      0";
+  const std::string blank(result.size(), ' ');
+  const PhysicalLog times = of(header + begin + blank + result + "  2025-06-30 10:11:12\n" + begin +
+                               result + blank + "  2025-06-30 10:11:12\n");
+  ASSERT_EQ(times.comms.size(), 2U);
+  EXPECT_TRUE(times.comms[0].in_place);
+  EXPECT_FALSE(times.comms[1].in_place);
 }
 
 TEST(NcclTests, UnitsAreThoseOfTheTable) {
@@ -419,14 +471,17 @@ TEST(NcclTests, ProgramsAndReleasesOfAllKinds) {
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
       "        1024          1024  f8e4m3       sum      -1    20.00    0.05    0.05       0\n");
   EXPECT_EQ(fp8.bytes, Bytes(1024));
+  const std::string gathers =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "     1048576         16384     float    none      -1    50.00   20.97   19.66      0\n";
   const PhysicalLog rccl =
       of("# rccl-tests version 2.12.10\n# RCCL version 2.22.3+hip6.4 HEAD:abc\n"
          "# Collective test starting: alltoallv_perf\n" +
-         std::string(kTable));
-  EXPECT_EQ(rccl.comms.size(), 4U);
+         gathers);
+  ASSERT_EQ(rccl.comms.size(), 1U);
   EXPECT_EQ(rccl.comms[0].op, CommType::kAllToAll);
   const PhysicalLog mpi =
-      of("$ mpirun -np 16 -N 8 /usr/bin/all_gather_perf_mpi -b 1M -e 2M\n" + std::string(kTable));
+      of("$ mpirun -np 16 -N 8 /usr/bin/all_gather_perf_mpi -b 1M -e 2M\n" + gathers);
   EXPECT_EQ(mpi.comms.at(0).op, CommType::kAllGather);
   EXPECT_EQ(mpi.comms[0].ranks, 16);
 }
@@ -464,6 +519,14 @@ TEST(NcclTests, SizesPast32Bits) {
   ASSERT_EQ(untold.warnings.entries().size(), 2U);
   EXPECT_EQ(untold.warnings.entries()[0].count, 2);  // fall
   EXPECT_EQ(untold.warnings.entries()[1].count, 1);  // negative
+  // A slower reduction begins again with sizes that 32 bits do not hold, or hold.
+  const PhysicalLog next =
+      of(header +
+         "  8589934592    2147483648   float     sum      -1    85899  100.00  175.00       0\n"
+         "  4294967296    1073741824   float     sum      -1   171799   25.00   43.75       0\n"
+         "   536870912     134217728   float    prod      -1   171799    3.12    5.47       0\n");
+  EXPECT_EQ(next.comms.size(), 3U);
+  EXPECT_EQ(next.warnings.total(), 0);
   // Sizes that fall without such times are as they are.
   const PhysicalLog again =
       of(header +

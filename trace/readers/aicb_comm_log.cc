@@ -31,6 +31,17 @@ std::string without_class(const std::string& text) {
   return dot == std::string::npos ? text : text.substr(dot + 1);
 }
 
+/// Ranks of a group: "8", pandas' "8.0"; 1 where there is none ("", "None"); 0: no such number.
+std::int32_t group_size(const std::string& text) {
+  if (text.empty() || text == "None") {
+    return 1;
+  }
+  const double size = to_double(text).value_or(0);
+  return size >= 1 && size <= (1 << 24) && size == std::floor(size)
+             ? static_cast<std::int32_t>(size)
+             : 0;
+}
+
 void read(std::string_view text, PhysicalLog& log) {
   std::string_view line;
   std::vector<std::string> fields;
@@ -85,7 +96,6 @@ void read(std::string_view text, PhysicalLog& log) {
     sets_up = sets_up && value("stage").starts_with("init");
     const auto size = aicb_size(value("msg_size"));
     const auto bytes = size ? size : to_int(value("msg_size"));  // negative: of 32 bits, maybe
-    const auto ranks = to_int(value("comm_group_size"));
     OpRow op;
     op.name = names.index(type);
     op.begin_s = clock;
@@ -102,9 +112,13 @@ void read(std::string_view text, PhysicalLog& log) {
     op.kind = OpKind::kCommunication;
     op.op = comm_type_in(type == "reduce" ? "reduce" : type);
     op.bytes = size.value_or(-1);
-    op.group_size =
-        static_cast<std::int32_t>(std::clamp<std::int64_t>(ranks.value_or(1), 1, 1 << 24));
+    op.group_size = group_size(value("comm_group_size"));
     log.ops.push_back(op);
+    if (op.group_size == 0) {
+      log.warnings.add(
+          "rows whose comm_group_size is no whole number of 1 or more are not compared");
+      continue;
+    }
     if (!bytes) {
       log.warnings.add("sizes that are no sizes");
       continue;

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "trace/aicb_bandwidth.h"
 #include "trace/aicb_groups.h"
+#include "trace/log_line.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_table_op.h"
 
@@ -134,6 +135,7 @@ void read_summary(std::string_view text, TextTable& names, PhysicalLog& log) {
   std::string op;
   while (next_line(text, line)) {
     ++number;
+    drop_tags(line);
     const auto words = split_blanks(line);
     if (is_summary(line)) {
       within = true;
@@ -206,7 +208,8 @@ void read(std::string_view text, PhysicalLog& log) {
     read_summary(whole, names, log);
   }
   if (log.comms.empty()) {
-    throw Error("there is no line of a communication").expected("comm op: … | time (ms): …");
+    throw Error("there is no line of a communication")
+        .expected("comm op: … | time (ms): … | msg size: …, or the table of log_summary()");
   }
   take_ranks(log, setting);
   log.settings.push_back(std::move(setting));

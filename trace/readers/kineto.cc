@@ -46,6 +46,51 @@ struct ArrowEnd {
 using Place = std::tuple<std::int32_t, std::int32_t, double>;
 Place place_of(const OpRow* op) { return {op->rank, op->stream, op->begin_s}; }
 
+/// The ranks of "[0, 8, 16]" in their order. Of long lists PyTorch writes the beginning, and in
+/// some releases the end: "[0, 8, 16, ...]", "[0, 8, ..., 504]". What stands there goes on as it
+/// begins, `size` ranks in all (0: not told), where all of it is equally far apart and the world
+/// (0: not told) has room for them; else nothing, as where a list is empty. O(ranks).
+std::vector<std::int32_t> listed_ranks(std::string_view text, std::int32_t size,
+                                       std::int64_t world) {
+  constexpr std::int64_t kMostLeftOut = 1 << 18;  // a longer list would be nonsense, and memory
+  std::vector<std::int32_t> ranks;
+  std::size_t before = 0;  // the gap
+  bool cut = false;
+  text.remove_prefix(text.starts_with('[') ? 1 : 0);
+  for (std::string_view word : split(text.substr(0, text.find(']')), ',')) {
+    word = trim(word);
+    if (word == "...") {
+      before = ranks.size();
+      cut = true;
+    } else if (const auto rank = to_int(word); rank && *rank >= 0 && *rank < (1 << 24)) {
+      ranks.push_back(static_cast<std::int32_t>(*rank));
+    }
+  }
+  if (!cut) {
+    return ranks;
+  }
+  if (before < 2 || ranks[1] <= ranks[0]) {
+    return {};
+  }
+  const std::int64_t apart = ranks[1] - ranks[0];
+  const std::int64_t count =
+      ranks.size() > before ? (ranks.back() - ranks[0]) / apart + 1 : std::int64_t{size};
+  const std::int64_t last = ranks[0] + (count - 1) * apart;
+  if ((size > 0 && count != size) || count < std::ssize(ranks) || count > kMostLeftOut ||
+      last >= (1 << 24) || (world > 0 && last >= world)) {
+    return {};
+  }
+  std::vector<std::int32_t> all;
+  for (std::int64_t rank = ranks[0]; rank <= last; rank += apart) {
+    all.push_back(static_cast<std::int32_t>(rank));
+  }
+  const auto behind = static_cast<std::ptrdiff_t>(ranks.size() - before);
+  const bool agrees =
+      std::equal(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(before), all.begin()) &&
+      std::equal(ranks.end() - behind, ranks.end(), all.end() - behind);
+  return agrees ? all : std::vector<std::int32_t>{};
+}
+
 class Reader {
  public:
   explicit Reader(PhysicalLog& log) : log_(log), names_(log.names), groups_(log.groups) {}
@@ -67,6 +112,7 @@ class Reader {
     if (device != std::string::npos) {
       log_.facts.emplace("gpu", text_of_key(std::string_view(around).substr(device), "name"));
     }
+    world_size_ = number_of_key(around, "world_size");
     const std::size_t events =
         each_trace_event(text, log_.warnings, [this](const TraceEvent& event) { take(event); });
     if (events == 0) {
@@ -76,7 +122,7 @@ class Reader {
     if (log_.ops.empty()) {
       log_.warnings.add("nothing of a GPU was recorded");
     }
-    take_calls(number_of_key(around, "world_size"));
+    take_calls();
     place_in_steps();
     name_groups();
     join_by_arrows();
@@ -87,12 +133,14 @@ class Reader {
  private:
   /// Communications whose size and group are known are measured collectives, waiting included.
   void add_collectives() {
+    std::int64_t untold = 0;
     for (std::size_t i = 0; i < log_.ops.size(); ++i) {
       const OpRow& op = log_.ops[i];
       const std::string& name = log_.names[static_cast<std::size_t>(op.name)];
       const bool known = op.op != CommType::kNone ||
                          (op.kind == OpKind::kCommunication && !pattern_in(name).empty());
       if (!known || op.bytes <= 0 || op.group_size < 2 || op.duration_s <= 0) {
+        untold += op.kind == OpKind::kCommunication && op.group_size != 1 ? 1 : 0;
         continue;
       }
       if (log_.settings.empty()) {
@@ -123,6 +171,10 @@ class Reader {
       row.waits = true;
       row.op_row = static_cast<std::int64_t>(i);
       log_.comms.push_back(row);
+    }
+    for (std::int64_t i = 0; i < untold && !log_.comms.empty(); ++i) {
+      log_.warnings.add(
+          "communications that do not tell their operation, size, type or group are not compared");
     }
   }
 
@@ -223,7 +275,7 @@ class Reader {
 
   /// Kernels that do not say what they do: what the calls behind them asked for. In a world of two
   /// every group has two ranks.
-  void take_calls(std::int64_t world_size) {
+  void take_calls() {
     for (const auto& [index, correlation] : asked_) {
       OpRow& op = log_.ops[index];
       const auto asked = calls_.behind(correlation);
@@ -235,7 +287,7 @@ class Reader {
       }
       name_pattern(op, asked->pattern);
       if (op.group_size == 0) {
-        op.group_size = asked->ranks > 0 ? asked->ranks : world_size == 2 ? 2 : 0;
+        op.group_size = asked->ranks > 0 ? asked->ranks : world_size_ == 2 ? 2 : 0;
       }
       if (op.bytes >= 0 || asked->bytes < 0) {
         continue;
@@ -260,11 +312,11 @@ class Reader {
   }
 
   void take_size(const TraceEvent& event, OpRow& row) {
-    if (!event.group.empty() || !event.group_ranks.empty()) {
-      row.group = group_of(event.group, event.group_ranks);
-    }
     row.group_size =
         static_cast<std::int32_t>(std::clamp<std::int64_t>(event.group_size, 0, 1 << 24));
+    if (!event.group.empty() || !event.group_ranks.empty()) {
+      row.group = group_of(event.group, event.group_ranks, row.group_size);
+    }
     const bool gathers = row.op == CommType::kAllGather;
     std::int64_t elements = gathers ? event.out_elements : event.in_elements;
     // Sizes are of the whole, of which each rank gives or gets a part.
@@ -283,20 +335,21 @@ class Reader {
   }
 
   /// Groups of one name and other ranks are others.
-  std::int32_t group_of(std::string_view name, std::string_view ranks) {
+  std::int32_t group_of(std::string_view name, std::string_view ranks, std::int32_t size) {
     std::string text(name.substr(0, 100));
     if (!ranks.empty()) {
       text += (text.empty() ? "" : " ") + std::string(ranks.substr(0, 4000));
     }
+    const std::size_t known = log_.groups.size();
     const std::int32_t group = groups_.index(text);
     log_.members.resize(log_.groups.size());
-    auto& members = log_.members[static_cast<std::size_t>(group)];
-    if (members.empty() && ranks.find("..") == std::string_view::npos) {
-      ranks.remove_prefix(ranks.starts_with('[') ? 1 : 0);
-      for (const std::string_view word : split(ranks.substr(0, ranks.find(']')), ',')) {
-        if (const auto rank = to_int(trim(word)); rank && *rank >= 0 && *rank < (1 << 24)) {
-          members.push_back(static_cast<std::int32_t>(*rank));
-        }
+    if (log_.groups.size() > known) {
+      auto& members = log_.members.back();
+      members = listed_ranks(ranks, size, world_size_);
+      if (members.empty() && ranks.find("...") != std::string_view::npos) {
+        log_.warnings.add(
+            "groups whose list of ranks is cut, and does not tell how it goes on, are taken to be "
+            "on as few servers as hold them");
       }
     }
     return group;
@@ -405,6 +458,7 @@ class Reader {
   TextTable names_, groups_;
   bool pytorch_ = false;
   std::int32_t rank_ = 0;
+  std::int64_t world_size_ = 0;  // 0 or below: not told
   std::vector<std::string> processes_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::string> threads_;  // by rank and stream
   std::map<std::string, std::pair<ArrowEnd, ArrowEnd>> arrows_;           // by id

@@ -82,23 +82,30 @@ class Reader {
     if (words_[0].starts_with('#')) {
       return false;
     }
-    for (const std::string_view word : words_) {  // "./build/all_reduce_perf -b 8 …"
-      const std::size_t perf = word.find("_perf");
-      const std::size_t slash = word.rfind('/', perf);
-      const std::string_view behind =
-          perf == std::string_view::npos ? "." : word.substr(perf + 5);  // "all_reduce_perf_mpi"
-      if (behind.empty() || behind == "_mpi") {
-        program_ = word.substr(slash == std::string_view::npos ? 0 : slash + 1);
-        start_run();
-        return true;
-      }
+    program_ = started_program(words_);
+    if (!program_.empty()) {
+      start_run();
     }
-    return false;
+    return !program_.empty();
   }
 
   /// What is set on a command line is of its run alone; what stands elsewhere (exports, notes) of
   /// all that follow, until it is set otherwise.
   void take_environment(std::string_view line, bool command) {
+    if (line.starts_with('#') && !line.starts_with("## env:") &&
+        !(line.starts_with("#SBATCH") && line.find("--export") != std::string_view::npos)) {
+      return;  // commented out
+    }
+    if (const auto unset = std::ranges::find(words_, "unset"); unset != words_.end()) {
+      for (auto name = unset + 1; name != words_.end(); ++name) {
+        const std::string variable(name->substr(0, name->find(';')));
+        current_.env.erase(variable);
+        session_.erase(variable);
+        if (name->ends_with(';')) {
+          break;
+        }
+      }
+    }
     CommSetting told;
     take_nccl_environment(line, told);
     for (const auto& [name, value] : told.env) {
@@ -119,7 +126,8 @@ class Reader {
       // Release 1 tells no units: its times are milliseconds.
       const bool first_release = std::ranges::find(words_, "res") != words_.end();
       columns_ = std::move(columns);
-      second_time_ = line.rfind("time");
+      layout_ = nccl_layout(words_, line);
+      in_place_only_ = layout_.time_ends.size() == 1 && std::exchange(in_place_next_, false);
       start_table();
       time_unit_ = first_release ? 1e-3 : 1e-6;
       unit_told_ = false;
@@ -132,6 +140,7 @@ class Reader {
     }
     if (!program_.empty()) {
       current_.program = program_;
+      program_told_ = false;
       launch_ = launch_line(line);
     }
   }
@@ -176,10 +185,13 @@ class Reader {
     } else if (has("Collective test starting:")) {
       start_run();
       current_.program = words_.back();
+      program_told_ = true;
     } else if (has(" Rank ") && has(" device ")) {
       take_device(line);
     } else if (has("(B)")) {
       take_units();
+    } else if (has("in-place")) {  // above the header; -O 0 of rccl-tests: alone
+      in_place_next_ = !has("out-of-place");
     }
     return true;
   }
@@ -253,6 +265,7 @@ class Reader {
       next.env = session_;
       next.program = current_.program;
       current_ = std::move(next);
+      program_told_ = false;
       launch_ = {};
       groups_.clear();
       process_gpus_ = 0;
@@ -275,39 +288,10 @@ class Reader {
     if (table_ < 0) {
       table_ = static_cast<std::int32_t>(log_.settings.size());
       log_.settings.emplace_back();
-      tables_.push_back({launch_, process_gpus_, groups_, {}});
+      tables_.push_back({launch_, process_gpus_, groups_, {}, program_told_});
     }
     in_rows_ = true;
     return table_;
-  }
-
-  /// Whether the words are a row's beginning: whole numbers and a type where the columns want them.
-  bool fits(const std::vector<NcclColumn>& columns, std::size_t words) const {
-    for (std::size_t i = 0; i < std::min(words, columns.size()); ++i) {
-      const NcclColumn column = columns[i];
-      const std::string_view word = words_[i];
-      if ((column == NcclColumn::kSize || column == NcclColumn::kCount) && !to_int(word)) {
-        return false;
-      }
-      if (column == NcclColumn::kType && nccl_element_bytes(word) == 0) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  /// A row is printed in pieces, of which NCCL's log may come between: what is measured, then the
-  /// results, each of which begins with its time. The end of the piece that so many words are a row
-  /// up to, of whose last one NCCL's log may have made a longer word; 0: of none.
-  static std::size_t piece_end(const std::vector<NcclColumn>& columns, std::size_t words) {
-    for (std::size_t i = 1; i <= columns.size(); ++i) {
-      const bool ends = i == columns.size() || columns[i] == NcclColumn::kTime ||
-                        columns[i] == NcclColumn::kTimeIn;
-      if (ends && (words == i || words + 1 == i)) {
-        return i;
-      }
-    }
-    return 0;
   }
 
   bool take_row(std::string_view line, bool cut) {
@@ -319,10 +303,10 @@ class Reader {
     const auto first_time =
         static_cast<std::size_t>(std::ranges::find(columns, NcclColumn::kTime) - columns.begin());
     if (words_.size() < std::min<std::size_t>(first_time, cut ? 2 : 3) || !to_int(words_[0]) ||
-        !fits(columns, words_.size())) {
+        !nccl_row_fits(columns, words_)) {
       return false;
     }
-    const std::size_t end = piece_end(columns, words_.size());
+    const std::size_t end = nccl_piece_end(columns, words_.size());
     if (words_.size() <= first_time || (cut && end > 0 && end < columns.size())) {
       if (end > 0) {
         close_pending();
@@ -333,6 +317,11 @@ class Reader {
       return true;
     }
     close_pending();
+    if (!layout_.timestamps && words_.size() > columns.size() &&
+        to_double(words_[columns.size()])) {
+      log_.warnings.add("rows of more columns than are known of their table were passed over");
+      return true;
+    }
     take_numbers(columns, line);
     return true;
   }
@@ -340,7 +329,7 @@ class Reader {
   /// What follows of a row that was cut: one or both results, the last of them maybe cut again.
   bool take_rest(bool cut) {
     const std::vector<NcclColumn>& columns = !columns_.empty() ? columns_ : usual_nccl_columns({});
-    const std::size_t end = piece_end(columns, pending_->size() + words_.size());
+    const std::size_t end = nccl_piece_end(columns, pending_->size() + words_.size());
     const bool whole = pending_->size() + words_.size() == columns.size();
     if (end <= pending_->size() || (!cut && !whole)) {
       return false;
@@ -427,6 +416,13 @@ class Reader {
     NcclTableRow about;
     const auto flush = [&] {
       const Bytes written = row.bytes;
+      if (row.time_s > 0) {
+        if (std::string kind = fmt::format("{} {} {}", about.type, about.reduction, about.root);
+            kind != swept_) {
+          swept_ = std::move(kind);
+          sizes_ = {};
+        }
+      }
       if (row.time_s > 0 &&
           !(unwrap_size(row, log_.warnings) && sizes_.may_be(row, log_.warnings))) {
         any = true;  // and told
@@ -444,9 +440,7 @@ class Reader {
       row.bytes = written;
       row.time_s = row.algbw_Bps = row.busbw_Bps = row.wrong = 0;
     };
-    // Only one result: it stands in the right half of the line where out-of-place is left blank.
-    const bool lone_right = second_time_ != std::string_view::npos && !line.empty() &&
-                            words_.size() + 4 == columns.size() && line.size() > second_time_ + 8;
+    const bool lone_right = in_place_only_ || layout_.first_is_second(columns, words_, line);
     const std::size_t whole = whole_words(columns);
     for (std::size_t i = 0; i < whole; ++i) {
       const auto number = to_double(words_[i]);
@@ -485,6 +479,7 @@ class Reader {
           break;
         case NcclColumn::kRoot:
           about.root = to_int(words_[i]).value_or(-1);
+          about.root_told = !line.empty();  // of a row that was cut it may be lost
           break;
         case NcclColumn::kOther:
           break;
@@ -520,17 +515,20 @@ class Reader {
   bool unended_ = false;  // the line, which is the last of the file
   std::vector<std::string_view> words_;
   std::vector<NcclColumn> columns_;
-  std::size_t second_time_ = std::string_view::npos;
+  NcclLayout layout_;
+  bool in_place_only_ = false, in_place_next_ = false;  // the columns; those of the next header
   double time_unit_ = 1e-6, rate_unit_ = 1e9;
   bool unit_told_ = false;
   CommSetting current_;  // of the table that is open, or of the next one after its rows ended
   bool in_rows_ = false;
-  GrowingSizes sizes_;  // of the open table
+  GrowingSizes sizes_;  // of the open table, and of what it sweeps over at one time:
+  std::string swept_;   // type, reduction and root
   std::int32_t table_ = -1;
   std::optional<std::vector<std::string>> pending_;  // a row that was cut, and its line
   std::size_t pending_line_ = 0;
   std::map<std::string, std::string> session_;  // environment of all runs that follow
   std::string program_;                         // of the line's command
+  bool program_told_ = false;                   // by itself: current_.program
   LaunchLine launch_;
   std::int32_t process_gpus_ = 0;     // 0: not told
   std::vector<std::int64_t> groups_;  // of each rank that is told

@@ -146,6 +146,46 @@ class Messages {
   std::vector<Message> messages_;
 };
 
+/// The zero of a step is its first operation. Where all operations of one begin later than it is
+/// long, that is no rank's lateness: the times count from another zero, which is taken off all.
+void take_steps(PhysicalLog& log) {
+  struct Span {
+    double begin, end;
+  };
+  std::map<std::int64_t, Span> steps;
+  for (const OpRow& row : log.ops) {
+    const double end = row.begin_s + row.duration_s;
+    Span& step = steps.try_emplace(row.step, Span{row.begin_s, end}).first->second;
+    step.begin = std::min(step.begin, row.begin_s);
+    step.end = std::max(step.end, end);
+  }
+  constexpr double kSpacing = 1.0 / (1 << 23);  // of the format's times, which have 32 bits
+  bool other_zero = false;
+  for (const auto& [number, step] : steps) {
+    const double length = step.end - step.begin;
+    const bool late = length > 0 && step.begin > length;
+    if (late && step.begin * kSpacing > 0.01 * length) {
+      throw Error(fmt::format("step {} begins at {:.9g} s, beside which its {:.3g} s are lost in "
+                              "32 bits",
+                              number, step.begin, length))
+          .field("start_ts")
+          .expected("seconds since the step's first operation");
+    }
+    other_zero = other_zero || late;
+  }
+  for (const auto& [number, step] : steps) {
+    log.steps.push_back({number, -1, step.end - (other_zero ? step.begin : 0)});
+  }
+  if (other_zero) {
+    for (OpRow& row : log.ops) {
+      row.begin_s -= steps.at(row.step).begin;
+    }
+    log.warnings.add(
+        "start_ts counts from another zero than the step's first operation, which is taken "
+        "instead");
+  }
+}
+
 void read(std::string_view text, PhysicalLog& log) {
   TextTable names(log.names), groups(log.groups);
   Messages messages;
@@ -173,23 +213,22 @@ void read(std::string_view text, PhysicalLog& log) {
       log.ops.push_back(row);
     }
   };
+  Warnings repairs;
   if (text.starts_with("PAR1")) {
-    read_trace_parquet(text, log.file, take, &log.warnings);
+    read_trace_parquet(text, log.file, take, &repairs);
   } else {
-    read_trace_csv(text, log.file, take, &log.warnings);
+    read_trace_csv(text, log.file, take, &repairs);
+  }
+  for (const Warnings::Entry& entry : repairs.entries()) {  // the file is named before each anyway
+    std::string_view told = entry.text;
+    told.remove_prefix(told.starts_with(log.file + ": ") ? log.file.size() + 2 : 0);
+    log.warnings.add(told);
   }
   if (log.ops.empty()) {
     throw Error("the trace has no rows");
   }
   messages.tell(log.ops);
-  std::map<std::int64_t, double> ends;  // of the steps, whose zero is their first operation
-  for (const OpRow& row : log.ops) {
-    double& end = ends[row.step];
-    end = std::max(end, row.begin_s + row.duration_s);
-  }
-  for (const auto& [step, end] : ends) {
-    log.steps.push_back({step, -1, end});
-  }
+  take_steps(log);
 }
 
 }  // namespace
