@@ -6,6 +6,7 @@
 #include "app/real_rates.h"
 #include "base/error.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/collectives/rings.h"
 #include "simulator/collectives/tune.h"
 #include "simulator/replay/fabric_of.h"
 #include "simulator/replay/kept_step.h"
@@ -110,10 +111,15 @@ StepResult run_on_network(const Workload& workload, const Topology& topology,
     }
     return schedules.get(tuned.request, shape, tuned.algorithm);
   };
-  // SimAI knows NVLS in TP groups alone; its topologies have one type of GPUs.
-  if (strict && options.nvls && simai_knows_nvls(topology.gpu_types.front())) {
-    step.tensor_schedules = [&](CommType op, Bytes bytes, const GroupShape& shape) {
-      return schedule_of(op, bytes, shape, true);
+  if (strict) {
+    // SimAI knows NVLS in TP groups alone; its topologies have one type of GPUs.
+    const bool nvls = options.nvls && simai_knows_nvls(topology.gpu_types.front());
+    step.tensor_schedules = [&, nvls](CommType op, Bytes bytes, const GroupShape& shape) {
+      const CollectiveAlgorithm* named = algorithm_if_able(options, op);
+      const bool ring =
+          named == nullptr ? !(nvls && nvls_by_flag(options, op, shape)) : named->name == "ring";
+      return schedule_of(op, bytes,
+                         ring ? simai_tensor_shape(shape, topology.gpus_per_server) : shape, nvls);
     };
   } else if (!strict && fold && options.channels == 0 && !options.keeps_rings) {
     step.tensor_schedules = [&](CommType op, Bytes bytes, const GroupShape& shape) {

@@ -126,6 +126,16 @@ std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& reque
   return rings;
 }
 
+GroupShape simai_tensor_shape(GroupShape shape, std::int32_t gpus_per_server) {
+  const std::int32_t servers = (shape.ranks - 1) / gpus_per_server + 1;
+  if (shape.ranks % servers == 0) {
+    for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+      shape.server[static_cast<std::size_t>(rank)] = rank / (shape.ranks / servers);
+    }
+  }
+  return shape;
+}
+
 Bytes part_size(Bytes total, std::int64_t parts, CollectiveFlavour flavour) {
   const bool round_up = flavour == CollectiveFlavour::kDefault && total.count() % parts != 0;
   return Bytes(total.count() / parts + (round_up ? 1 : 0));

@@ -34,6 +34,11 @@ inline constexpr std::int32_t kMaxChannels = 1024;
 std::vector<std::vector<std::int32_t>> make_rings(const CollectiveRequest& request,
                                                   const GroupShape& shape);
 
+/// Where SimAI takes the ranks of a tensor-parallel group to sit: on as few servers as hold them,
+/// in blocks of equal size, whatever servers they are in; so also where a server's GPUs are no
+/// multiple of the group's, nor the reverse. Ranks that make no equal blocks stay where they are.
+GroupShape simai_tensor_shape(GroupShape shape, std::int32_t gpus_per_server);
+
 /// Size of the chunks when `total` is cut into `parts`: rounded up, as NCCL pads; SimAI rounds down
 /// and drops the rest.
 Bytes part_size(Bytes total, std::int64_t parts, CollectiveFlavour flavour);

@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "simulator/network/analytic/collective_time.h"
 #include "simulator/replay/pipeline.h"
+#include "simulator/replay/simai_layers.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kOutsidePipeline = "embedding_layer";
 constexpr std::int64_t kMaxCount = 2'147'483'647;
-enum class Column : std::uint8_t { kForward, kInputGrad, kWeightGrad };
 
 std::size_t index_of(GroupKind kind) { return static_cast<std::size_t>(kind); }
 
@@ -33,16 +33,6 @@ void check_degrees(const Parallelism& p, std::int64_t gpus) {
   check(p.pp, 1, "pp");
   check(p.vpp, 0, "vpp");
   check(p.ga, 0, "ga");
-}
-
-/// SimAI's: integer division, and the group of a column decides only between two sizes.
-std::int64_t simai_group_size(Column column, GroupKind group, const Parallelism& p,
-                              std::int64_t gpus) {
-  const std::int64_t dp = gpus / (p.tp * p.pp);
-  if (column == Column::kWeightGrad) {
-    return group == GroupKind::kDpEp ? dp / p.ep : dp;
-  }
-  return group == GroupKind::kEp ? p.ep : p.tp;
 }
 
 std::int64_t exact_quotient(std::int64_t whole, std::int64_t part, std::string_view what) {
@@ -120,6 +110,7 @@ class Step {
     result_.flavour = name_of(options_.flavour);
     result_.gpus = static_cast<std::int32_t>(options_.gpus);
     result_.names = table_.names;
+    warn_of_policy(table_, result_.warnings);
     result_.layers.reserve(table_.layers.size());
     const std::vector<std::int64_t> runs = forward_runs(
         table_.layers.size(), listed(table_.checkpoints), listed(table_.checkpoint_initiates));
@@ -133,22 +124,18 @@ class Step {
   }
 
  private:
-  /// SimAI reads the first entry of a list of layers again and again.
   std::span<const std::int32_t> listed(std::span<const std::int32_t> layers) const {
-    return simai_ && !layers.empty() ? layers.first(1) : layers;
+    return simai_ ? simai_listed(layers) : layers;
   }
 
-  PhaseResult phase(Column column, const LayerPhase& in, std::int64_t runs) {
+  PhaseResult phase(LayerColumn column, const LayerPhase& in, std::int64_t runs) {
     PhaseResult out;
     out.compute = in.compute * runs;
     out.bytes = in.bytes;
     out.comm_type = in.comm;
     out.group = in.group;
     if (simai_) {
-      constexpr std::int64_t kSmallest = 4096;
-      if (column == Column::kForward && in.bytes > Bytes(0) && in.bytes < Bytes(kSmallest)) {
-        out.bytes = Bytes(kSmallest);
-      }
+      out.bytes = simai_bytes(column, in.bytes);
       runs = 1;
     }
     if (!simai_ && in.comm == CommType::kNone) {
@@ -168,15 +155,15 @@ class Step {
     return out;
   }
 
-  double overlap_of(Column column, GroupKind group) const {
-    if (column == Column::kWeightGrad) {
+  double overlap_of(LayerColumn column, GroupKind group) const {
+    if (column == LayerColumn::kWeightGrad) {
       return options_.overlap.dp;
     }
     return group == GroupKind::kEp ? options_.overlap.ep : options_.overlap.tp;
   }
 
   /// `group` is where the exposure is booked.
-  void expose(Column column, GroupKind group, PhaseResult& phase) {
+  void expose(LayerColumn column, GroupKind group, PhaseResult& phase) {
     const double overlap = overlap_of(column, group);
     phase.exposed = simai_ ? simai_exposed(phase.comm, overlap) : scaled(phase.comm, 1 - overlap);
     result_.exposed_by_group[index_of(group)] += phase.exposed;
@@ -186,24 +173,24 @@ class Step {
   void add_layer(const Layer& layer, std::int64_t runs, bool in_pipeline) {
     LayerResult out;
     out.name = layer.name;
-    out.forward = phase(Column::kForward, layer.forward, runs);
-    out.input_grad = phase(Column::kInputGrad, layer.input_grad, 1);
-    out.weight_grad = phase(Column::kWeightGrad, layer.weight_grad, 1);
+    out.forward = phase(LayerColumn::kForward, layer.forward, runs);
+    out.input_grad = phase(LayerColumn::kInputGrad, layer.input_grad, 1);
+    out.weight_grad = phase(LayerColumn::kWeightGrad, layer.weight_grad, 1);
     if (simai_) {  // books by the forward column's group, and knows four groups
       const GroupKind forward = has_comm(layer.forward) && layer.forward.group == GroupKind::kEp
                                     ? GroupKind::kEp
                                     : GroupKind::kTp;
-      expose(Column::kForward, forward, out.forward);
-      expose(Column::kInputGrad, forward, out.input_grad);
-      expose(Column::kWeightGrad,
+      expose(LayerColumn::kForward, forward, out.forward);
+      expose(LayerColumn::kInputGrad, forward, out.input_grad);
+      expose(LayerColumn::kWeightGrad,
              has_comm(layer.weight_grad) && layer.weight_grad.group == GroupKind::kDpEp
                  ? GroupKind::kDpEp
                  : GroupKind::kDp,
              out.weight_grad);
     } else {
-      expose(Column::kForward, out.forward.group, out.forward);
-      expose(Column::kInputGrad, out.input_grad.group, out.input_grad);
-      expose(Column::kWeightGrad, out.weight_grad.group, out.weight_grad);
+      expose(LayerColumn::kForward, out.forward.group, out.forward);
+      expose(LayerColumn::kInputGrad, out.input_grad.group, out.input_grad);
+      expose(LayerColumn::kWeightGrad, out.weight_grad.group, out.weight_grad);
     }
     const Time compute = out.forward.compute + out.input_grad.compute + out.weight_grad.compute;
     result_.compute += compute;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "simulator/replay/simai_layers.h"
+
 namespace lockstep {
 namespace {
 
@@ -14,25 +16,34 @@ struct Outlasting {
 class Reporter {
  public:
   Reporter(const Program& program, std::span<const CommFamily> families,
-           std::span<const OpTiming> timing)
-      : program_(program), families_(families), timing_(timing) {}
+           std::span<const OpTiming> timing, const std::optional<Parallelism>& simai)
+      : program_(program), families_(families), timing_(timing), simai_(simai) {}
 
-  PhaseResult phase(const LayerPhase& layer, const LayerOps::Phase& ops) const {
+  PhaseResult phase(LayerColumn column, const LayerPhase& layer, const LayerOps::Phase& ops) const {
     PhaseResult result;
-    const OpTiming& computed = timing_[static_cast<std::size_t>(ops.compute)];
-    result.compute = computed.end - computed.begin;
     result.bytes = layer.bytes;
     result.comm_type = layer.comm;
     result.group = layer.group;
     const CommFamily& family = families_[static_cast<std::size_t>(layer.group)];
-    result.group_size = static_cast<std::int32_t>(family.groups()[0].size());
+    result.group_size = static_cast<std::int32_t>(
+        simai_ ? simai_group_size(column, layer.group, *simai_, simai_->gpus)
+               : std::ssize(family.groups()[0]));
+    if (ops.comm >= 0) {
+      result.bytes = program_.ops()[static_cast<std::size_t>(ops.comm)].bytes;
+    }
+    add(ops, result);
+    return result;
+  }
+
+  /// What one run of a phase costs.
+  void add(const LayerOps::Phase& ops, PhaseResult& result) const {
+    const OpTiming& computed = timing_[static_cast<std::size_t>(ops.compute)];
+    result.compute += computed.end - computed.begin;
     if (ops.comm >= 0) {
       const OpTiming& time = timing_[static_cast<std::size_t>(ops.comm)];
-      result.bytes = program_.ops()[static_cast<std::size_t>(ops.comm)].bytes;
-      result.comm = time.end - time.ready;
-      result.exposed = result.comm;
+      result.comm += time.end - time.ready;
+      result.exposed += time.end - time.ready;
     }
-    return result;
   }
 
   Time end_of(std::int32_t op) const { return timing_[static_cast<std::size_t>(op)].end; }
@@ -52,14 +63,16 @@ class Reporter {
   const Program& program_;
   std::span<const CommFamily> families_;
   std::span<const OpTiming> timing_;
+  const std::optional<Parallelism>& simai_;
 };
 
 }  // namespace
 
 void report_layers(const LayerTable& table, std::span<const LayerOps> layer_ops,
                    const Program& program, std::span<const CommFamily> families,
-                   std::span<const OpTiming> timing, bool strict, StepResult& result) {
-  const Reporter reporter(program, families, timing);
+                   std::span<const OpTiming> timing, const std::optional<Parallelism>& simai,
+                   StepResult& result) {
+  const Reporter reporter(program, families, timing, simai);
   result.names = table.names;
   result.layers.resize(table.layers.size());
   std::vector<Outlasting> outlasting;
@@ -69,11 +82,14 @@ void report_layers(const LayerTable& table, std::span<const LayerOps> layer_ops,
     const LayerOps& ops = layer_ops[i];
     LayerResult& row = result.layers[i];
     row.name = layer.name;
-    row.forward = reporter.phase(layer.forward, ops.forward);
-    row.input_grad = reporter.phase(layer.input_grad, ops.input_grad);
-    row.weight_grad = reporter.phase(layer.weight_grad, ops.weight_grad);
+    row.forward = reporter.phase(LayerColumn::kForward, layer.forward, ops.forward);
+    for (const LayerOps::Phase& again : ops.recomputed) {
+      reporter.add(again, row.forward);
+    }
+    row.input_grad = reporter.phase(LayerColumn::kInputGrad, layer.input_grad, ops.input_grad);
+    row.weight_grad = reporter.phase(LayerColumn::kWeightGrad, layer.weight_grad, ops.weight_grad);
     row.weight_grad.exposed = Time();
-    if (ops.weight_grad.comm >= 0 && (!strict || i == 0)) {
+    if (ops.weight_grad.comm >= 0 && (!simai || i == 0)) {
       outlasting.push_back({reporter.end_of(ops.weight_grad.comm), &row.weight_grad});
     }
   }

@@ -1,17 +1,17 @@
 #include "simulator/replay/simai_program.h"
 
-#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "simulator/replay/parallel_groups.h"
+#include "simulator/replay/simai_layers.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::int32_t kComputeStream = 0;
 constexpr Time kTick = Time::ns(1);
-constexpr Bytes kSmallestMessage{4096};
 
 class Compiler {
  public:
@@ -24,17 +24,19 @@ class Compiler {
     find_recomputations();
     type_ = OpType::kForward;
     for (std::size_t i = 0; i < count; ++i) {
-      forward(i, &layers[i].forward);
+      layers[i].forward = forward(i);
     }
     type_ = OpType::kBackward;
     for (std::size_t i = count; i-- > 0;) {
-      recompute(i);
+      recompute(i, layers);
       const Layer& layer = table_.layers[i];
       layers[i].input_grad.compute = compute(layer.input_grad.compute);
-      layers[i].input_grad.comm = communicate(layer.input_grad, layer.update, true);
+      layers[i].input_grad.comm =
+          communicate(LayerColumn::kInputGrad, layer.input_grad, layer.update);
       tick();
       layers[i].weight_grad.compute = compute(layer.weight_grad.compute);
-      layers[i].weight_grad.comm = communicate(layer.weight_grad, layer.update, false);
+      layers[i].weight_grad.comm =
+          communicate(LayerColumn::kWeightGrad, layer.weight_grad, layer.update);
       tick();
     }
     if (lead_ > Time()) {
@@ -63,7 +65,8 @@ class Compiler {
     return last_ = add(op);
   }
 
-  std::int32_t communicate(const LayerPhase& phase, Time update, bool awaited) {
+  /// All but a weight gradient's is awaited.
+  std::int32_t communicate(LayerColumn column, const LayerPhase& phase, Time update) {
     const auto family = static_cast<std::size_t>(phase.group);
     if (phase.comm == CommType::kNone || phase.bytes <= Bytes(0) ||
         families_[family].groups()[0].size() < 2) {
@@ -74,10 +77,11 @@ class Compiler {
     }
     ProgramOp op;
     op.compute = update;
-    op.bytes = strict_ ? std::max(phase.bytes, kSmallestMessage) : phase.bytes;
+    op.bytes = strict_ ? simai_bytes(column, phase.bytes) : phase.bytes;
     op.comm = phase.comm;
     op.family = static_cast<std::int32_t>(family);
     op.stream = strict_ ? 1 : 1 + op.family;
+    const bool awaited = column != LayerColumn::kWeightGrad;
     const OpType pass = type_;
     type_ = awaited ? pass : OpType::kReduceGradients;
     const std::int32_t index = add(op);
@@ -96,26 +100,24 @@ class Compiler {
     return program_.add(op, {&last_, 1});
   }
 
-  void forward(std::size_t index, LayerOps::Phase* ops) {
+  LayerOps::Phase forward(std::size_t index) {
     const Layer& layer = table_.layers[index];
     const std::int32_t computed = compute(layer.forward.compute);
-    const std::int32_t sent = communicate(layer.forward, layer.update, true);
+    const std::int32_t sent = communicate(LayerColumn::kForward, layer.forward, layer.update);
     tick();
-    if (ops != nullptr) {
-      *ops = {computed, sent};
-    }
+    return {computed, sent};
   }
 
   /// For each layer the kept layer from which its recomputation starts; itself where there is none.
   void find_recomputations() {
     const std::size_t count = table_.layers.size();
     std::vector<char> kept(count, 0);
-    for (const std::int32_t layer : table_.checkpoints) {
+    for (const std::int32_t layer : listed(table_.checkpoints)) {
       kept[static_cast<std::size_t>(layer)] = 1;
     }
     recompute_from_.resize(count);
     std::vector<char> initiates(count, 0);
-    for (const std::int32_t layer : table_.checkpoint_initiates) {
+    for (const std::int32_t layer : listed(table_.checkpoint_initiates)) {
       initiates[static_cast<std::size_t>(layer)] = 1;
     }
     std::size_t nearest = 0;
@@ -125,9 +127,13 @@ class Compiler {
     }
   }
 
-  void recompute(std::size_t index) {
+  std::span<const std::int32_t> listed(std::span<const std::int32_t> layers) const {
+    return strict_ ? simai_listed(layers) : layers;
+  }
+
+  void recompute(std::size_t index, std::vector<LayerOps>& layers) {
     for (std::size_t i = recompute_from_[index]; i < index; ++i) {
-      forward(i, nullptr);
+      layers[i].recomputed.push_back(forward(i));
     }
   }
 

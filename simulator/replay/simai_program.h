@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "simulator/replay/program.h"
 #include "workloads/workload.h"
 
@@ -7,8 +10,9 @@ namespace lockstep {
 
 struct SimaiProgramOptions {
   /// SimAI to the letter: one queue of collectives a rank, newest first, one at a time; 3 ns of
-  /// clock ticks a layer; messages of 1 … 4095 bytes grow to 4096; broadcasts do nothing. Otherwise
-  /// each communicator has its own stream in program order, as NCCL's have, and there are no ticks.
+  /// clock ticks a layer; forward messages of 1 … 4095 bytes grow to 4096; broadcasts do nothing;
+  /// of each list of checkpoints the first entry counts. Otherwise each communicator has its own
+  /// stream in program order, as NCCL's have, and there are no ticks.
   bool strict = false;
 };
 
@@ -18,6 +22,7 @@ struct LayerOps {
     std::int32_t compute = -1, comm = -1;
   };
   Phase forward, input_grad, weight_grad;
+  std::vector<Phase> recomputed;  ///< each further run of the forward
 };
 
 struct SimaiProgram {

@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "simulator/replay/collective_channels.h"
 #include "simulator/replay/exposure.h"
 #include "simulator/replay/fold_check.h"
@@ -23,6 +22,7 @@
 #include "simulator/replay/pipeline.h"
 #include "simulator/replay/shared_step.h"
 #include "simulator/replay/simai_latency.h"
+#include "simulator/replay/simai_layers.h"
 #include "simulator/replay/stage_hop.h"
 #include "simulator/replay/step_fold.h"
 #include "simulator/replay/step_layout.h"
@@ -33,8 +33,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr std::string_view kSimulatedPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
 
 StragglerContext straggler_context(const RankPrograms& work, const std::vector<NodeId>& nodes,
                                    const Topology& topology, const StepOptions& options) {
@@ -197,10 +195,7 @@ void add_stages(const LayerTable& table, Time hop, const StepOptions& options, S
     }
     result.total += result.bubble + pp;
   }
-  if (table.policy != kSimulatedPolicy) {
-    result.warnings.push_back(fmt::format("policy {} runs by the rules of {}",
-                                          printable(table.policy), kSimulatedPolicy));
-  }
+  warn_of_policy(table, result.warnings);
 }
 
 }  // namespace
@@ -324,7 +319,12 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     if (!strict) {
       settle_pipeline(result.parallel, options.chunks_per_stage, result.warnings);
     }
-    report_layers(*table, job.layers, program, compiled.work.families, run.first_rank, strict,
+    std::optional<Parallelism> header;
+    if (strict) {
+      header = job.source->parallel;
+      header->gpus = header->gpus == 0 ? job.ranks : header->gpus;
+    }
+    report_layers(*table, job.layers, program, compiled.work.families, run.first_rank, header,
                   result);
     const Time hop = strict
                          ? Time()

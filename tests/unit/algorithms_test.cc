@@ -17,6 +17,7 @@
 namespace lockstep::algorithms_test {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_servers_of;
@@ -215,6 +216,16 @@ TEST(Nvls, OneServer) {
   EXPECT_EQ(s.switches.size(), 1U);
   // 85 % of the links: 1 MiB of data takes as long as 1.1765 MiB.
   EXPECT_EQ(s.bytes(s.slots[0], 0).count(), (s.data_bytes(s.slots[0], 0).count() * 100 + 84) / 85);
+}
+
+TEST(Nvls, SimaiSendsPieceAfterPiece) {
+  CollectiveRequest request = asks(CommType::kAllReduce, 64 * kMi);
+  request.flavour = CollectiveFlavour::kSimai;
+  const Schedule s = build("nvls", request, in_servers_of(8, 16));
+  EXPECT_EQ(check_schedule(s), "");
+  for (std::int32_t slot = 0; slot < std::ssize(s.slots); ++slot) {
+    EXPECT_THAT(s.waits(static_cast<std::size_t>(slot)), Contains(SlotWait{slot, 1}));
+  }
 }
 
 // 128 KiB a channel from 64 · 16 · 8 · 128 KiB = 1 GiB on; 64 KiB from 64 MiB on; then 32 and 16.

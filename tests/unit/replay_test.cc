@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "simulator/collectives/choose.h"
+#include "simulator/replay/layer_report.h"
 #include "simulator/replay/op_table_program.h"
 #include "simulator/replay/parallel_groups.h"
 #include "simulator/replay/simai_program.h"
@@ -209,13 +210,13 @@ TEST(SimaiProgram, WeightGradientsOverlapWithCompute) {
 }
 
 TEST(SimaiProgram, StrictHasOneQueueAndTicks) {
-  // 4096 B at least: a lap takes 4.096 + 1 us; three ticks of 1 ns a layer.
-  // Forward 2 * (1 + 5.096) = 12.192; b: 2 + 5.096 + 3 = 22.288, its all-reduce runs 10 us to
-  // 32.288. a's ig ends at 24.288, but its reduce-scatter waits in the queue until 32.288 and ends
-  // at 37.384; wg 3: 40.384; all-reduce to 50.384. Ticks: forward 2, b 2, a 1 = 5 before it.
+  // 4096 B at least in the forward column: a lap takes 4.096 + 1 us; three ticks of 1 ns a layer.
+  // Forward 2 * (1 + 5.096) = 12.192; b: 2 + 2 + 3 = 19.192, its all-reduce runs 10 us to 29.192.
+  // a's ig ends at 21.192, but its reduce-scatter waits in the queue until 29.192 and ends at
+  // 31.192; wg 3: 34.192; all-reduce to 44.192. Ticks: forward 2, b 1 before its all-reduce, a 1.
   const SimaiProgram program = simai_program(two_layers(), {.gpus = 4, .tp = 2}, {.strict = true});
   const ReplayResult result = run(program.ranks);
-  EXPECT_EQ(result.end, Time::us(50) + Time::ns(384 + 4));
+  EXPECT_EQ(result.end, Time::us(44) + Time::ns(192 + 4));
 }
 
 TEST(SimaiProgram, StrictTakesABroadcastForNothing) {
@@ -237,6 +238,68 @@ TEST(SimaiProgram, RecomputesFromTheKeptLayer) {
   table.checkpoints = {0};
   table.checkpoint_initiates = {1};  // forward of layer 0 once more before layer 1's backward
   EXPECT_EQ(run(simai_program(table, {.gpus = 1}, {}).ranks).end, Time::us(13));
+}
+
+/// Four layers of nothing but forwards: 1 us, then an all-gather of 9 + 1 us.
+LayerTable four_forwards() {
+  LayerTable table;
+  table.names = {"a"};
+  table.layers.resize(4);
+  for (Layer& layer : table.layers) {
+    layer.forward = {Time::us(1), Bytes(9000), CommType::kAllGather, GroupKind::kTp};
+  }
+  return table;
+}
+
+TEST(SimaiProgram, StrictHeedsTheFirstCheckpointAlone) {
+  LayerTable table = four_forwards();
+  table.checkpoints = {1, 0, 2};
+  table.checkpoint_initiates = {2, 3};
+  const auto runs = [&](bool strict) {
+    std::vector<std::size_t> again;
+    for (const LayerOps& layer :
+         simai_program(table, {.gpus = 2, .tp = 2}, {.strict = strict}).layers) {
+      again.push_back(layer.recomputed.size());
+    }
+    return again;
+  };
+  EXPECT_EQ(runs(true), (std::vector<std::size_t>{0, 1, 0, 0}));
+  EXPECT_EQ(runs(false), (std::vector<std::size_t>{0, 0, 1, 0}));
+}
+
+TEST(LayerReport, CountsRecomputedForwards) {
+  LayerTable table = four_forwards();
+  table.checkpoints = {0};
+  table.checkpoint_initiates = {2};  // layers 0 and 1 run again
+  const SimaiProgram program = simai_program(table, {.gpus = 2, .tp = 2}, {});
+  const ReplayResult replayed = run(program.ranks);
+  StepResult result;
+  report_layers(table, program.layers, program.ranks.program(0), program.ranks.families,
+                replayed.first_rank, std::nullopt, result);
+  EXPECT_EQ(result.layers[1].forward.compute, Time::us(2));
+  EXPECT_EQ(result.layers[2].forward.compute, Time::us(1));
+  EXPECT_EQ(result.layers[1].forward.comm, Time::us(2 * (9 + 1)));
+  EXPECT_EQ(result.layers[1].forward.exposed, Time::us(2 * (9 + 1)));
+  EXPECT_EQ(result.layers[1].forward.bytes, Bytes(9000));
+  EXPECT_EQ(result.exposed_by_group[static_cast<std::size_t>(GroupKind::kTp)],
+            Time::us(6 * (9 + 1)));
+}
+
+TEST(LayerReport, StrictTakesGroupsFromTheHeader) {
+  const LayerTable table = two_layers();
+  const SimaiProgram program = simai_program(table, {.gpus = 8, .tp = 2}, {.strict = true});
+  const ReplayResult replayed = run(program.ranks);
+  const auto sizes = [&](const std::optional<Parallelism>& header) {
+    StepResult result;
+    report_layers(table, program.layers, program.ranks.program(0), program.ranks.families,
+                  replayed.first_rank, header, result);
+    const LayerResult& layer = result.layers[0];
+    return std::vector{layer.forward.group_size, layer.input_grad.group_size,
+                       layer.weight_grad.group_size};
+  };
+  EXPECT_EQ(sizes(std::nullopt), (std::vector{2, 2, 4}));
+  EXPECT_EQ(sizes(Parallelism{.gpus = 8, .tp = 2, .pp = 2}), (std::vector{2, 2, 2}));
+  EXPECT_EQ(sizes(Parallelism{.gpus = 4, .tp = 2}), (std::vector{2, 2, 2}));
 }
 
 TEST(ParallelGroups, AreThoseOfTheOrderTpDpPp) {

@@ -11,6 +11,7 @@
 namespace lockstep::rings_test {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::in_servers_of;
 using ::testing::SizeIs;
@@ -66,6 +67,17 @@ TEST(Rings, UnevenServersUseTheFewestRanks) {
   // Servers of 3 and 2: two channels, rotated by c mod 3 and c mod 2.
   const auto rings = make_rings(request(CollectiveFlavour::kDefault), in_servers_of(3, 5));
   EXPECT_THAT(rings, ElementsAre(ElementsAre(0, 1, 2, 3, 4), ElementsAre(1, 2, 0, 4, 3)));
+}
+
+// A group of 12 on servers of 8: two blocks of six, though the servers hold eight and four. One of
+// six that sits on two servers is one block.
+TEST(Rings, SimaiCutsTensorGroupsIntoEqualBlocks) {
+  const GroupShape twelve = simai_tensor_shape(in_servers_of(8, 12), 8);
+  EXPECT_THAT(twelve.server, ElementsAre(0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1));
+  const std::int32_t straddling[] = {0, 0, 1, 1, 1, 1};
+  EXPECT_THAT(simai_tensor_shape(group_shape(straddling), 8).server, Each(0));
+  EXPECT_EQ(simai_tensor_shape(in_servers_of(8, 16), 8), in_servers_of(8, 16));
+  EXPECT_EQ(simai_tensor_shape(in_servers_of(8, 9), 8), in_servers_of(8, 9)) << "no equal blocks";
 }
 
 TEST(Rings, InterleavedRanksAreGroupedByServer) {

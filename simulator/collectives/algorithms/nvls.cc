@@ -9,6 +9,22 @@ namespace {
 
 constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommType::kReduceScatter};
 
+/// Flavour simai, whose transfers are flows of their own: each of a slot waits for the one before,
+/// as in simai_nvls(), or else they would all leave at once.
+Schedule one_by_one(const Schedule& schedule) {
+  Schedule result = schedule;
+  result.slots.clear();
+  result.wait.clear();
+  result.wait_begin = {0};
+  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
+    const auto of = schedule.waits(i);
+    std::vector<SlotWait> waits(of.begin(), of.end());
+    waits.push_back({static_cast<std::int32_t>(i), 1});
+    result.add(schedule.slots[i], waits);
+  }
+  return result;
+}
+
 /// NCCL's NVLS: the NVSwitch adds and multicasts (nvswitch.h), so that a GPU sends its data once
 /// and gets the result once. Between servers, as in NCCL, only together with in-network reduction:
 /// the heads' sums are added in the switch that their rail hangs on.
@@ -121,7 +137,8 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
       request.op == CommType::kAllReduce) {
     return simai_nvls(request, shape);
   }
-  return Build(request, shape).build();
+  Schedule schedule = Build(request, shape).build();
+  return request.flavour == CollectiveFlavour::kSimai ? one_by_one(schedule) : schedule;
 }
 
 }  // namespace
