@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "base/atomic_file.h"
+#include "base/error.h"
 #include "planner/metis/memory.h"
 #include "planner/metis/search.h"
 #include "planner/metis/uniform.h"
