@@ -22,9 +22,9 @@ CASES = ["128:16", "256:16", "1024:16", "128:32", "256:32", "1024:32", "64:64", 
          "128:128", "256:128", "512:128", "1024:128"]
 
 
-def ends(program, workload, gpus, flags):
+def ends(program, workload, topology, flags):
     command = [program, "simulate", "--flavour", "simai", "--send-latency", "6us", "--workload", workload, "--topology",
-               f"Spectrum-X:g={gpus}", "--json", "-q"] + flags
+               topology, "--json", "-q"] + flags
     result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return 1e6 * result["first_rank_end_s"], 1e6 * result["last_rank_end_s"]
 
@@ -51,8 +51,9 @@ def main():
             packets = ["--engine", "packet"] + (["--conf", options.conf] if options.conf else [])
             orders = [packets] + [packets + ["--fabric", "TieOrder=Random", "--seed", str(seed)]
                                   for seed in range(1, options.orders + 1)]
-            truth = [ends(options.program, workload, gpus, flags) for flags in orders]
-            flow = [ends(options.program, workload, gpus, ["--engine", "flow", "--seed", str(seed)])
+            topology = f"Spectrum-X:g={gpus}"
+            truth = [ends(options.program, workload, topology, flags) for flags in orders]
+            flow = [ends(options.program, workload, topology, ["--engine", "flow", "--seed", str(seed)])
                     for seed in range(1, options.seeds + 1)]
             told, found = means(truth), means(flow)
             off = [100 * (ours / theirs - 1) for ours, theirs in zip(found, told)]

@@ -4,14 +4,14 @@
 Every second job is fitted, the others are told. What is bound by memory: mean error of
 launch + bytes / min(share of bandwidth, rate), both cards alike, which differ in their memory alone. Attention: mean
 of |log|, on the H200 alone (and the jobs of its first day); all of the H100 are told. What is in
-generator/compute/{memory_efficiency,roofline}.cc is rounded from this output. 30 s.
+generator/compute/{memory_efficiency,roofline}.cc is rounded from this output; where the memory alone binds, the H200's share is the rate over its
+bandwidth.
 
 Usage: bench/fit_roofline.py [workloads/profiles]
 """
 import glob
 import json
 import math
-import os
 import sys
 
 root = sys.argv[1] if len(sys.argv) > 1 else "workloads/profiles"

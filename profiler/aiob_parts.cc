@@ -131,14 +131,11 @@ class Parts {
     if (!rotates(job_.model)) {
       return;
     }
-    const auto rope = job_.model.variables.find("rope_dim");  // latent attention's: one key for all
-    const std::int64_t keys = rope == job_.model.variables.end()
-                                  ? std::max<std::int64_t>(1, module.kv_heads / sizes_.tp)
-                                  : 1;
+    const auto rope = job_.model.variables.find("rope_dim");
+    const bool latent = rope != job_.model.variables.end();  // one key for all heads
+    const std::int64_t keys = latent ? 1 : std::max<std::int64_t>(1, module.kv_heads / sizes_.tp);
     const std::int64_t heads = module.heads / sizes_.tp + keys;
-    const std::int64_t width = rope == job_.model.variables.end()
-                                   ? module.head_dim
-                                   : static_cast<std::int64_t>(rope->second);
+    const std::int64_t width = latent ? static_cast<std::int64_t>(rope->second) : module.head_dim;
     const Precision precision =
         job_.precision == Precision::kFp8 ? Precision::kBf16 : job_.precision;
     join({"atten_rotary_emb",

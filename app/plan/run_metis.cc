@@ -176,7 +176,9 @@ ExitCode price_given(const MetisOptions& options, const Problem& problem) {
     fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
   }
   json["fits"] = sound.fits;
-  json["warnings"] = sound.warnings;
+  std::vector<std::string> warnings = problem.profiles.warnings;
+  warnings.insert(warnings.end(), sound.warnings.begin(), sound.warnings.end());
+  json["warnings"] = std::move(warnings);
   const std::string whole = with_command(to_text(json));
   write_reports(options.report, "plan", whole);
   write_file("-", options.json ? whole : row);

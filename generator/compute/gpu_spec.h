@@ -30,8 +30,7 @@ struct GpuSpec {
   std::string_view source;  ///< which documents the figures are from, and pages that repeat them
   /// What no page that was looked at has, or has otherwise; empty: all is there.
   std::string_view unconfirmed = {};
-  double vector_share =
-      1;  ///< what is left of kernels that SMs hold up (under_load(): sustained.h)
+  double vector_share = 1;  ///< of what kernels that SMs hold up put through; under_load() sets it
 };
 
 /// All known types, in the order of the vendors' generations.

@@ -37,6 +37,7 @@ constexpr std::array<BothWays, kMemoryWorkNames.size()> kTable{{
     {of_sms(19, 0.9, 0.3), of_sms(6.5, 0.9, 1.2)},           // router
 }};
 
+/// The table of GPUs does not tell kinds of memory.
 bool has_hbm3e(const GpuSpec& gpu) {
   return gpu.family == GpuFamily::kBlackwell || gpu.name == "H200";
 }
