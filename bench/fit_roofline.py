@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The roofline's numbers for attention and for what is bound by memory, as profiles of an H200 and an H100 tell them.
 
-Every second job is fitted, the others are told. What is bound by memory: mean error of
+The jobs of bench/fitted_jobs.txt are fitted, the others are told. What is bound by memory: mean error of
 launch + bytes / min(share of bandwidth, rate), both cards alike, which differ in their memory alone. Attention: mean
-of |log|, on the H200 alone (and the jobs of its first day); all of the H100 are told. What is in
+of |log|, on the H200 alone; all of the H100 are told. What is in
 generator/compute/{memory_efficiency,roofline}.cc is rounded from this output; where the memory alone binds, the H200's share is the rate over its
 bandwidth.
 
@@ -12,10 +12,13 @@ Usage: bench/fit_roofline.py [workloads/profiles]
 import glob
 import json
 import math
+import os
 import sys
 
 root = sys.argv[1] if len(sys.argv) > 1 else "workloads/profiles"
 BANDWIDTH = {"h200": 4.8e12, "h100": 3.35e12}  # of their data sheets, B/s
+with open(os.path.join(os.path.dirname(__file__), "fitted_jobs.txt"), encoding="utf-8") as names:
+    FITTED = set(names.read().split("\n"))
 PRODUCTS = 0.77 * 989.4e12  # what products sustain beside them, FLOP/s
 
 
@@ -51,16 +54,14 @@ def work_of(k):
 def read():
     """Whether it is fitted, the card and the kernel."""
     for gpu in BANDWIDTH:
-        place = 0
         for file in sorted(glob.glob(f"{root}/{gpu}/*/*.measurements.json")):
             with open(file, encoding="utf-8") as text:
                 job = json.load(text)
             if "--aceso-size" in job["command"]:
                 continue
-            first = gpu == "h100" or job["when"] < "2026-11-27"  # the H200's later jobs came after its fit
-            place += first
+            name = f"{gpu}/{os.path.basename(os.path.dirname(file))}"
             for kernel in job["kernels"]:
-                yield first and place % 2 == 0, gpu, kernel
+                yield name in FITTED, gpu, kernel
 
 
 def mean(values):

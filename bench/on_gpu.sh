@@ -104,6 +104,9 @@ fi
 if wanted aceso; then
   say aceso 150 "${ours[@]}" "$lockstep" profile --aceso-size 1_3B --aceso-mbs 1,2,4,8 --aceso-tp 1,2,4,8 \
     -o "$out/aceso"
+  say aceso-alone 30 "${ours[@]}" "$lockstep" profile --aceso-size 1_3B --aceso-mbs 2 --aceso-tp 1 --no-load \
+    -o "$out/aceso-alone"
+  say aceso-vs-torch 60 python3 bench/profile_vs_torch.py "$out"/aceso-alone/*.measurements.json
 fi
 if wanted jobs; then
   left=$((deadline - SECONDS - 15))

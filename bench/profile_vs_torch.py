@@ -5,7 +5,7 @@
 
 Reads a file that `lockstep profile` wrote and runs the same shapes in PyTorch: matmul in bf16, fp16 and
 TF32, weights' gradients added to fp32; scaled_dot_product_attention forward and backward, the fastest of
-its fused kernels; norms, GELU, sums. Each is timed as `lockstep profile --no-load` does, at the GPU's
+its fused kernels; bmm and softmax; norms, GELU, sums. Each is timed as `lockstep profile --no-load` does, at the GPU's
 highest clock: before every run a pause and a fill that overwrites the L2 cache, CUDA events around it.
 (Near the power limit the clock wanders by a fifth: two programs would be compared by luck.) Prints times
 side by side. Exits with 1 if a product or an attention of more than 100 us is below --least of PyTorch's rate.
@@ -53,6 +53,23 @@ def product(entry):
         sums = torch.zeros(m, n, device="cuda")
         return median_time(lambda: torch.addmm(sums, a.t(), b, out_dtype=torch.float32, out=sums)), 2.0 * m * n * k
     return median_time(lambda: form(a, b)), 2.0 * m * n * k
+
+
+def batched_product(entry):
+    groups, m, n, k = entry["groups"], entry["m"], entry["n"], entry["k"]
+
+    def tensor(rows, columns):
+        return torch.rand(groups, rows, columns, device="cuda", dtype=TYPES[entry["precision"]]) * 2 - 1
+
+    a = tensor(m, k)
+    b = tensor(n, k).transpose(1, 2) if entry["variant"] == "forward" else tensor(k, n)
+    return median_time(lambda: torch.bmm(a, b)), 2.0 * groups * m * n * k
+
+
+def softmax(entry):
+    """PyTorch's knows no mask: it reads and writes as much, of what ours reads half where it is causal."""
+    x = torch.randn(entry["batch"], entry["queries"], entry["keys"], device="cuda", dtype=TYPES[entry["precision"]])
+    return both_ways(entry, lambda x: torch.softmax(x, -1), [x], 2 * x.numel())
 
 
 def attention(entry):
@@ -125,6 +142,10 @@ def elements(entry):
 def run_entry(entry):
     if entry["kind"] == "gemm":
         return product(entry)
+    if entry["kind"] == "batched-gemm":
+        return batched_product(entry)
+    if entry["kind"] == "softmax":
+        return softmax(entry)
     if entry["kind"] == "attention":
         return attention(entry)
     return elements(entry)
@@ -132,7 +153,7 @@ def run_entry(entry):
 
 def is_known(entry):
     return entry["precision"] in TYPES and (
-        entry["kind"] in ("gemm", "attention", "norm", "residual", "bias-gradient")
+        entry["kind"] in ("gemm", "batched-gemm", "softmax", "attention", "norm", "residual", "bias-gradient")
         or (entry["kind"] == "activation" and entry["variant"] == "gelu"))
 
 
@@ -162,7 +183,7 @@ def main():
         ours = entry["median_s"]
         ratio = seconds / ours
         slow += entry["kind"] in ("gemm", "attention") and ours > 100e-6 and ratio < args.least
-        shape = " ".join(f"{key}={entry[key]}" for key in ("m", "n", "k", "batch", "heads", "kv_heads", "queries",
+        shape = " ".join(f"{key}={entry[key]}" for key in ("groups", "m", "n", "k", "batch", "heads", "kv_heads", "queries",
                                                            "keys", "head_dim", "value_dim", "rows", "width")
                          if key in entry)
         kind = entry.get("variant", "backward" if entry.get("backward") else "forward")

@@ -23,6 +23,10 @@ struct MergeSum {
   }
 };
 
+struct LargerFloat {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
 /// Sum over a pack: one rescaling for all of its elements.
 template <int N>
 __device__ __forceinline__ SoftmaxSum add_pack(SoftmaxSum all, const float (&x)[N], int count) {
@@ -41,35 +45,130 @@ __device__ __forceinline__ SoftmaxSum add_pack(SoftmaxSum all, const float (&x)[
   return kernels::merge(all, pack);
 }
 
-/// A block a row; `width` is a multiple of kPack.
+/// Scores are scaled by this too, so that probabilities are powers of 2, which the GPU has.
+constexpr float kLog2E = 1.44269504F;
+constexpr std::int64_t kWarpKeys = 2048;  // rows that a warp keeps in registers
+
+/// How many keys the query of a row sees.
+__device__ __forceinline__ std::int64_t seen_keys(const SoftmaxArguments& a, std::int64_t row) {
+  return a.causal ? a.keys - a.queries + row % a.queries + 1 : a.keys;
+}
+/// kPack scores of a row, scaled; -infinity for those from `seen` on.
 template <class T>
-__global__ void __launch_bounds__(kThreads) softmax_forward(SoftmaxArguments a) {
-  __shared__ SoftmaxSum room[kThreads / 32];
-  const std::int64_t row = blockIdx.x;
-  const std::int64_t seen = a.causal ? a.keys - a.queries + row % a.queries + 1 : a.keys;
+__device__ __forceinline__ void load_scores(const T* scores, std::int64_t at, std::int64_t seen,
+                                            float scale, float (&x)[kPack]) {
+  if (at < seen) {
+    load<kPack>(scores + at, x);
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    x[i] = at + i < seen ? scale * x[i] : -INFINITY;
+  }
+}
+__device__ __forceinline__ float largest_of(float largest, const float (&x)[kPack]) {
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    largest = fmaxf(largest, x[i]);
+  }
+  return largest;
+}
+
+/// A warp a row of at most kWarpKeys, a multiple of kPack, which is read once.
+template <class T, int Packs>
+__global__ void __launch_bounds__(kThreads) softmax_short(SoftmaxArguments a) {
+  const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x % 32) * kPack;
+  if (row >= a.batch * a.queries) {
+    return;
+  }
+  const std::int64_t seen = seen_keys(a, row);
   const T* scores = static_cast<const T*>(a.scores) + row * a.keys;
   T* out = static_cast<T*>(a.probabilities) + row * a.keys;
-  SoftmaxSum all;
-  for (std::int64_t at = threadIdx.x * kPack; at < seen; at += kThreads * kPack) {
-    float x[kPack];
-    load<kPack>(scores + at, x);
+  float x[Packs][kPack];
+  float largest = -INFINITY;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    load_scores(scores, first + p * 32 * kPack, seen, a.scale * kLog2E, x[p]);
+    largest = largest_of(largest, x[p]);
+  }
+  largest = reduce_warp(largest, ShuffleFloat{}, LargerFloat{});
+  largest = largest == -INFINITY ? 0.0F : largest;  // nothing seen: all shares are 0
+  float sum = 0;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      x[i] *= a.scale;
+      x[p][i] = exp2f(x[p][i] - largest);
+      sum += x[p][i];
     }
-    all = add_pack(all, x, static_cast<int>(seen - at < kPack ? seen - at : kPack));
   }
-  all = reduce_block<kThreads>(all, room, ShuffleSum{}, MergeSum{});
-  for (std::int64_t at = threadIdx.x * kPack; at < a.keys; at += kThreads * kPack) {
-    float x[kPack] = {};
-    if (at < seen) {
-      load<kPack>(scores + at, x);
+  sum = reduce_warp(sum, ShuffleFloat{}, AddFloat{});
+  const float share = sum > 0 ? 1.0F / sum : 0.0F;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    const std::int64_t at = first + p * 32 * kPack;
+    if (at < a.keys) {
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        x[i] = at + i < seen ? kernels::probability(a.scale * x[i], all) : 0.0F;
+        x[p][i] *= share;
+      }
+      store<kPack>(out + at, x[p]);
+    }
+  }
+}
+
+/// A block a longer row: each thread reads its packs three times, twice from the L1 cache.
+template <class T>
+__global__ void __launch_bounds__(kThreads) softmax_long(SoftmaxArguments a) {
+  __shared__ float room[kThreads / 32];
+  constexpr std::int64_t kStep = static_cast<std::int64_t>(kThreads) * kPack;
+  const std::int64_t row = blockIdx.x;
+  const std::int64_t seen = seen_keys(a, row);
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
+  const T* scores = static_cast<const T*>(a.scores) + row * a.keys;
+  T* out = static_cast<T*>(a.probabilities) + row * a.keys;
+  float x[kPack];
+  float largest = -INFINITY;
+  for (std::int64_t at = first; at < seen; at += kStep) {
+    load_scores(scores, at, seen, a.scale * kLog2E, x);
+    largest = largest_of(largest, x);
+  }
+  largest = reduce_block<kThreads>(largest, room, ShuffleFloat{}, LargerFloat{});
+  float sum = 0;
+  for (std::int64_t at = first; at < seen; at += kStep) {
+    load_scores(scores, at, seen, a.scale * kLog2E, x);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      sum += exp2f(x[i] - largest);
+    }
+  }
+  sum = reduce_block<kThreads>(sum, room, ShuffleFloat{}, AddFloat{});
+  const float share = sum > 0 ? 1.0F / sum : 0.0F;
+  for (std::int64_t at = first; at < a.keys; at += kStep) {
+    float p[kPack] = {};
+    if (at < seen) {
+      load_scores(scores, at, seen, a.scale * kLog2E, x);
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        p[i] = share * exp2f(x[i] - largest);
       }
     }
-    store<kPack>(out + at, x);
+    store<kPack>(out + at, p);
+  }
+}
+
+template <class T>
+void softmax_forward(const SoftmaxArguments& a, cudaStream_t stream) {
+  const std::int64_t rows = a.batch * a.queries;
+  if (a.keys > kWarpKeys) {
+    softmax_long<T><<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(a);
+    return;
+  }
+  const auto blocks = static_cast<unsigned>(blocks_for(rows, kThreads / 32));
+  if (a.keys <= kWarpKeys / 4) {
+    softmax_short<T, 2><<<blocks, kThreads, 0, stream>>>(a);
+  } else {
+    softmax_short<T, 8><<<blocks, kThreads, 0, stream>>>(a);
   }
 }
 
@@ -231,11 +330,10 @@ __global__ void __launch_bounds__(kThreads) route_backward(RouterArguments a) {
 void softmax(Element element, bool backward, const SoftmaxArguments& a, cudaStream_t stream) {
   with_type(element, [&](auto type) {
     using T = decltype(type);
-    const auto rows = static_cast<unsigned>(a.batch * a.queries);
     if (backward) {
-      softmax_backward<T><<<rows, kThreads, 0, stream>>>(a);
+      softmax_backward<T><<<static_cast<unsigned>(a.batch * a.queries), kThreads, 0, stream>>>(a);
     } else {
-      softmax_forward<T><<<rows, kThreads, 0, stream>>>(a);
+      softmax_forward<T>(a, stream);
     }
   });
 }
