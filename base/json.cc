@@ -55,7 +55,9 @@ std::int64_t JsonView::integer(std::int64_t low, std::int64_t high) const {
                     value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
   if (!value_->is_number_integer() || huge || value_->get<std::int64_t>() < low ||
       value_->get<std::int64_t>() > high) {
-    throw error(fmt::format("expected a whole number from {} to {}", low, high));
+    throw error(fmt::format(
+        "expected a whole number from {} to {}, not {}", low, high,
+        value_->is_primitive() ? printable(to_line(*value_), 40) : value_->type_name()));
   }
   return value_->get<std::int64_t>();
 }

@@ -177,9 +177,15 @@ ComputeProfile ComputeProfile::read_aiob(const std::string& path, bool recompute
   const FileText file(path, Bytes(kMaxAiobBytes));
   const std::vector<AiobSection> sections = read_aiob_sections(file.view());
   if (std::ranges::all_of(sections, [](const AiobSection& s) { return s.values.empty(); })) {
-    throw Error("the file has no times")
-        .at(path)
-        .expected("AIOB's sections, with lines such as 'time_gpu_avg: 12.5'");
+    if (file.view().find("time_gpu_") == std::string_view::npos) {
+      throw Error("the file has no times")
+          .at(path)
+          .expected("AIOB's sections, with lines such as 'time_gpu_avg: 12.5'");
+    }
+    warnings.add(
+        fmt::format("{}: no section has a time_gpu_avg or time_gpu_min that AICB takes: "
+                    "layers and gradients take 0 ns, the embedding 1",
+                    path));
   }
   warn_of_aiob_times(file.view(), warnings);
   try {

@@ -1,6 +1,5 @@
 #include "generator/deepspeed_parameters.h"
 
-#include "base/error.h"
 #include "generator/csv_row.h"
 #include "generator/layers/aicb_layers.h"
 
@@ -19,12 +18,6 @@ std::vector<DeepSpeedParameter> tensors_of(const std::vector<Module>& modules) {
 }  // namespace
 
 DeepSpeedParameters::DeepSpeedParameters(const TrainingArgs& args) : layers_(args.layers) {
-  if (args.heads < 1) {
-    throw Error("a model needs an attention head")
-        .field("--num_attention_heads")
-        .expected("1 or more")
-        .hint("without the flag there are as many heads as layers");
-  }
   const Model model = aicb_layers("deepspeed", {{"hidden_size", args.hidden},
                                                 {"ffn_hidden_size", args.ffn},
                                                 {"num_layers", args.layers},

@@ -16,13 +16,14 @@ namespace lockstep {
 /// with. ERRORS: those of the flags; too many rows.
 template <class Zero>
 GeneratedWorkload deepspeed_workload(const GenerateRequest& request,
-                                     std::string_view (*file_name)(const TrainingArgs&)) {
+                                     std::string_view (*file_name)(const TrainingArgs&),
+                                     void (*warn)(const TrainingArgs&, Warnings&)) {
   const auto args = std::make_shared<const TrainingArgs>(
       training_args(training_flags(request, PresetFamily::kDeepSpeed)));
   require_row_limit(Zero(*args).row_estimate());
   GeneratedWorkload workload;
   workload.file_name = training_csv_name(file_name(*args), *args);
-  warn_of_losses(*args, workload.warnings);
+  warn(*args, workload.warnings);
   workload.write = [args](BlockWriter& out) {
     Zero zero(*args);
     write_csv(*args,

@@ -138,8 +138,13 @@ void add_deepseek(InferenceModel& model, const JsonView& config, const Times& ti
     require_divides("head_num x (d_q + d_kv)", heads * (q + kv), flag, model.tp);
     require_divides("head_num x d_kv", heads * kv, flag, model.tp);
   }
-  if (layers > 0 && dense > 0 && config.has("expert_dim")) {
-    require_divides("expert_dim", config["expert_dim"].integer(0, kSize), flag, model.tp);
+  // AICB makes every layer of it, but cuts that of dense ones alone.
+  const Count expert_dim = layers > 0 ? config["expert_dim"].integer(0, kSize) : 0;
+  if (dense > 0) {
+    require_divides("expert_dim", expert_dim, flag, model.tp);
+  }
+  if (config.has("vocab_size")) {  // of the last linear, which has no line
+    require_divides("vocab_size", config["vocab_size"].integer(0, kSize), flag, model.tp);
   }
   add_layers(model,
              aicb_layers("inference-deepseek",
@@ -176,8 +181,8 @@ Family family_of(InferenceModel& model, const ArgValues& flags) {
 
 void check_world(const InferenceModel& model) {
   for (const auto& [flag, degree] :
-       {std::pair{"tensor_model_parallel_size", model.tp},
-        std::pair{"expert_model_parallel_size", model.ep}, std::pair{"world_size", Count(1)}}) {
+       {std::pair{"world_size", Count(1)}, std::pair{"tensor_model_parallel_size", model.tp},
+        std::pair{"expert_model_parallel_size", model.ep}}) {
     if (model.world_size < degree) {
       throw Error(fmt::format("{} GPUs are fewer than {}", model.world_size.value, degree.value))
           .field(fmt::format("--{}", flag))

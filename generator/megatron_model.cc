@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "base/error.h"
 #include "generator/layers/aicb_layers.h"
 #include "generator/rules.h"
 
@@ -94,12 +93,6 @@ Count LayerShape::mlp_parameters() const {
 }
 
 MegatronModel megatron_model(const TrainingArgs& args) {
-  if (args.heads < 1) {
-    throw Error("a model needs an attention head")
-        .field("--num_attention_heads")
-        .expected("1 or more")
-        .hint("without the flag there are as many heads as layers");
-  }
   MegatronModel model;
   model.deepseek = args.frame == "DeepSeek";
   model.embedding = 4 * (args.padded_vocab / args.tp) * args.hidden + args.seq * args.hidden;

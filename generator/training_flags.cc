@@ -232,7 +232,9 @@ TrainingArgs training_args(const ArgValues& flags) {
   }
   args.dp = args.world_size / (args.tp * args.pp);
   args.microbatches = args.global_batch / (args.dp * args.micro_batch);
-  args.heads = flags.integer_if("num_attention_heads").value_or(args.layers.value);
+  // Without layers nothing is cut into heads.
+  args.heads = flags.integer_if("num_attention_heads")
+                   .value_or(std::max(args.layers.value, std::int64_t{1}));
   args.padded_vocab =
       round_up(args.vocab, Count(flags.integer("make_vocab_size_divisible_by")) * args.tp);
   const std::optional<std::int64_t> ffn = flags.integer_if("ffn_hidden_size");
@@ -247,7 +249,7 @@ TrainingArgs training_args(const ArgValues& flags) {
 
 void warn_of_losses(const TrainingArgs& args, Warnings& warnings) {
   const Count group = args.dp * args.micro_batch;
-  if (args.tp > 1 && args.heads % args.tp != 0 && args.frame != "DeepSpeed") {
+  if (args.tp > 1 && args.layers > 0 && args.heads % args.tp != 0 && args.frame != "DeepSpeed") {
     const NearDivisors near = nearest_divisors(args.heads, args.tp);
     warnings.add(
         fmt::format("tp {} does not divide the {} attention heads: AICB writes it all the same, "

@@ -111,7 +111,14 @@ EditRule parse_edit(std::string_view text) {
           .expected("nothing between ']' and '='");
     }
     for (const std::string_view part : split(text.substr(bracket + 1, close - bracket - 1), ',')) {
-      rule.conditions.push_back(condition_of(part));
+      EditRule::Condition condition = condition_of(part);
+      if (std::ranges::any_of(rule.conditions, [&](const EditRule::Condition& other) {
+            return other.key == condition.key;
+          })) {
+        throw Error(fmt::format("'{}' is given twice", condition.key))
+            .expected("each key once; a range such as 2-5 takes several in a row");
+      }
+      rule.conditions.push_back(std::move(condition));
     }
   }
   const std::string_view number = trim(text.substr(equals + 1));

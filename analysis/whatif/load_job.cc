@@ -59,12 +59,19 @@ class StepByStep {
 
   OpTable finish() {
     close();
+    if (closed_.empty()) {
+      throw no_complete_step(first_problem_, file_);
+    }
     std::vector<std::size_t> order(closed_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return step_of(a) < step_of(b); });
     OpTable out;
-    const OpTable& reference = closed_.at(order.at(0)).table;
+    // A step may lack workers, and be complete by itself.
+    const OpTable& reference =
+        closed_[*std::ranges::max_element(order, {}, [&](std::size_t c) {
+          return options_.drop_incomplete_steps ? closed_[c].table.ranks.size() : 0;
+        })].table;
     out.nodes = reference.nodes;
     out.ranks = reference.ranks;
     out.dp = reference.dp;
@@ -151,9 +158,16 @@ class StepByStep {
                                 options_.most_rows));
     }
     sort_rows(open_);
-    Closed closed{make_op_table(open_, file_, {.keep_places = false}, warnings_)};
-    put_in_slot(closed);
-    closed_.push_back(std::move(closed));
+    try {
+      Closed closed{make_op_table(open_, file_, {.keep_places = false}, warnings_)};
+      put_in_slot(closed);
+      closed_.push_back(std::move(closed));
+    } catch (const Error& error) {
+      if (!options_.drop_incomplete_steps) {
+        throw;
+      }
+      leave_out(error.message());
+    }
     open_.resize(0);  // the next step's rows go where these were
     open_.extra = {};
   }
@@ -191,10 +205,11 @@ class StepByStep {
     }
   }
 
-  void leave_out(const std::string& problem) const {
+  void leave_out(const std::string& problem) {
     if (!options_.drop_incomplete_steps) {
       throw Error(problem).at(file_).hint(kIncompleteStepHint);
     }
+    first_problem_ = first_problem_.empty() ? problem : first_problem_;
     if (warnings_ != nullptr) {
       warnings_->add(fmt::format("{}: a step is left out: {}", file_, problem));
     }
@@ -206,6 +221,7 @@ class StepByStep {
   Warnings* warnings_;
   Trace open_;  ///< rows of the step that is being read
   std::set<std::int64_t> seen_;
+  std::string first_problem_;  ///< of the steps left out
   std::vector<Closed> closed_;
   OpTable all_;  ///< columns of `slots_` steps of `slot_nodes_` nodes, filled in turn
   std::size_t slots_ = 0, next_slot_ = 0;

@@ -150,10 +150,11 @@ void find_expert_groups(const Trace& t, const std::string& file, OpTable& table)
   }
 }
 
-std::vector<OpNode> find_nodes(const OpTable& table, const Trace& t,
-                               std::size_t rows_of_first_step) {
+/// Of the reference step, whose rows are [begin, end).
+std::vector<OpNode> find_nodes(const OpTable& table, const Trace& t, std::size_t begin,
+                               std::size_t end) {
   std::vector<OpNode> nodes;
-  for (std::size_t i = 0; i < rows_of_first_step; ++i) {
+  for (std::size_t i = begin; i < end; ++i) {
     if (lane_of(table, t, i) == 0) {
       nodes.push_back({.stage = t.stage[i],
                        .type = t.optype[i],
@@ -173,15 +174,15 @@ std::vector<OpNode> find_nodes(const OpTable& table, const Trace& t,
   return nodes;
 }
 
-/// In the first step the operations of a type are numbered 0, 1, 2, ….
-void check_numbering(const OpTable& table, const std::string& file) {
+/// In the reference step the operations of a type are numbered 0, 1, 2, ….
+void check_numbering(const OpTable& table, std::int64_t step, const std::string& file) {
   for (std::size_t i = 0; i < table.nodes.size(); ++i) {
     const OpNode& node = table.nodes[i];
     const bool first = i == 0 || std::tie(table.nodes[i - 1].stage, table.nodes[i - 1].type) !=
                                      std::tie(node.stage, node.type);
     const std::int32_t expected = first ? 0 : table.nodes[i - 1].seq + 1;
     if (node.seq != expected) {
-      throw Error(fmt::format("the first step has no {} {} on stage {}, but a {} {}",
+      throw Error(fmt::format("step {} has no {} {} on stage {}, but a {} {}", step,
                               to_text(node.type), expected, node.stage, to_text(node.type),
                               node.seq))
           .at(file)
@@ -248,10 +249,24 @@ void find_turns(OpTable& table) {
   }
 }
 
+/// What a step lacks whose rows are [begin, end); "" if every rank has some.
+std::string absent_rank(const OpTable& table, const Trace& trace, std::size_t begin,
+                        std::size_t end) {
+  const std::set<std::int32_t> present(trace.rank.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       trace.rank.begin() + static_cast<std::ptrdiff_t>(end));
+  for (const std::int32_t rank : table.ranks) {
+    if (present.count(rank) == 0) {
+      return fmt::format("step {} has no rows of rank {}", trace.step[begin], rank);
+    }
+  }
+  return "";
+}
+
 /// The places of one step's rows, or the text of what is wrong with the step.
 class StepFiller {
  public:
-  StepFiller(const Trace& trace, OpTable& table) : trace_(trace), table_(table) {
+  StepFiller(const Trace& trace, std::int64_t reference, OpTable& table)
+      : trace_(trace), reference_(reference), table_(table) {
     const auto& nodes = table.nodes;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (i == 0 || nodes[i].stage != nodes[i - 1].stage) {
@@ -278,7 +293,13 @@ class StepFiller {
       ++workers_;
       row = next;
     }
-    return workers_ == table_.ranks.size() ? "" : missing_worker(begin, end);
+    if (workers_ == table_.ranks.size()) {
+      return "";
+    }
+    const std::string absent = absent_rank(table_, trace_, begin, end);
+    return absent.empty()
+               ? fmt::format("step {}: a rank's rows are in two places", trace_.step[begin])
+               : absent;
   }
 
  private:
@@ -338,21 +359,18 @@ class StepFiller {
     if (node < last && std::tuple(table_.nodes[node].type, table_.nodes[node].seq) < of_row) {
       return lacks(row, node);
     }
-    return row_text(trace_, row) + " is not in the reference step";
-  }
-
-  std::string missing_worker(std::size_t begin, std::size_t end) const {
-    const std::set<std::int32_t> present(trace_.rank.begin() + static_cast<std::ptrdiff_t>(begin),
-                                         trace_.rank.begin() + static_cast<std::ptrdiff_t>(end));
-    for (const std::int32_t rank : table_.ranks) {
-      if (present.count(rank) == 0) {
-        return fmt::format("step {} has no rows of rank {}", trace_.step[begin], rank);
-      }
+    if (trace_.step[row] != reference_) {
+      return row_text(trace_, row) + " is not in the reference step";
     }
-    return fmt::format("step {}: a rank's rows are in two places", trace_.step[begin]);
+    // Its nodes are the operations of each stage's first worker.
+    const std::size_t first = static_cast<std::size_t>(trace_.stage[row]) * table_.width();
+    return fmt::format("step {}, rank {} (stage {}, dp_rank 0): no {} {}, which rank {} has",
+                       reference_, table_.ranks[first], trace_.stage[row],
+                       to_text(trace_.optype[row]), trace_.seq_id[row], trace_.rank[row]);
   }
 
   const Trace& trace_;
+  std::int64_t reference_;  ///< step
   OpTable& table_;
   std::vector<std::size_t> stage_begin_;
   std::size_t workers_ = 0;
@@ -368,6 +386,35 @@ std::vector<std::size_t> step_bounds(const Trace& t) {
   }
   bounds.push_back(t.size());
   return bounds;
+}
+
+void warn_of_step(const std::string& problem, const std::string& file, Warnings* warnings) {
+  if (warnings != nullptr) {
+    warnings->add(fmt::format("{}: a step is left out: {}", file, problem));
+  }
+}
+
+/// The first step that is complete by itself: of all ranks, which have the same operations. Warns
+/// of those before it. ERRORS: none is.
+std::size_t first_complete_step(const OpTable& table, const Trace& trace, const std::string& file,
+                                const std::vector<std::size_t>& bounds, Warnings* warnings) {
+  std::string first_problem;
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    std::string problem = absent_rank(table, trace, bounds[s], bounds[s + 1]);
+    if (problem.empty()) {
+      Trace step;
+      append_rows(step, trace, bounds[s], bounds[s + 1]);
+      try {
+        make_op_table(step, file, {.keep_places = false}, nullptr);
+        return s;
+      } catch (const Error& error) {
+        problem = error.message();
+      }
+    }
+    warn_of_step(problem, file, warnings);
+    first_problem = first_problem.empty() ? problem : first_problem;
+  }
+  throw no_complete_step(first_problem, file);
 }
 
 /// The table's columns cut down to the steps that were kept.
@@ -430,6 +477,12 @@ Place place_of(const OpTable& table, std::size_t lane) {
   return {at / table.peers(), at / table.tp % table.cp, at % table.tp};
 }
 
+Error no_complete_step(const std::string& problem, const std::string& file) {
+  return Error(fmt::format("no step is complete: {}", problem))
+      .at(file)
+      .expected("a step at least in which all workers of a stage have the same operations");
+}
+
 OpTable make_op_table(const Trace& trace, const std::string& file, const OpTableOptions& options,
                       Warnings* warnings) {
   if (trace.size() == 0) {
@@ -439,7 +492,10 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   find_workers(trace, file, table);
   const std::vector<std::size_t> bounds = step_bounds(trace);
   find_expert_groups(trace, file, table);
-  table.nodes = find_nodes(table, trace, bounds[1]);
+  const std::size_t reference =
+      options.drop_incomplete_steps ? first_complete_step(table, trace, file, bounds, warnings) : 0;
+  const std::int64_t reference_step = trace.step[bounds[reference]];
+  table.nodes = find_nodes(table, trace, bounds[reference], bounds[reference + 1]);
   std::int32_t stage = 0;
   for (const OpNode& node : table.nodes) {
     stage += node.stage > stage ? 1 : 0;
@@ -448,15 +504,15 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
     }
   }
   if (table.nodes.empty() || stage + 1 != table.stages || table.nodes.front().stage != 0) {
-    throw Error(fmt::format("step {}: the first worker has no rows on some stage", trace.step[0]))
+    throw Error(fmt::format("step {}: the first worker has no rows on some stage", reference_step))
         .at(file)
         .expected("a first step that is complete: it is the model of the others");
   }
-  check_numbering(table, file);
+  check_numbering(table, reference_step, file);
   table.both_ways = goes_both_ways(table);
   table.side_by_side =
       table.both_ways || (trace.extra.alone_s.size() == trace.size() && overlaps(table));
-  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+  for (std::size_t s = reference; s + 1 < bounds.size(); ++s) {
     table.steps.push_back(trace.step[bounds[s]]);
   }
   const double instances =
@@ -478,21 +534,19 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   if (options.keep_places) {
     table.place_of_row.assign(trace.size(), kNoPlace);
   }
-  StepFiller filler(trace, table);
+  StepFiller filler(trace, reference_step, table);
   std::int64_t repeated = 0;
   std::size_t kept = 0;
-  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+  for (std::size_t s = reference; s + 1 < bounds.size(); ++s) {
     const std::string problem = filler.fill(bounds[s], bounds[s + 1], kept, repeated);
     if (problem.empty()) {
       table.steps[kept++] = trace.step[bounds[s]];
       continue;
     }
-    if (!options.drop_incomplete_steps || s == 0) {
+    if (!options.drop_incomplete_steps) {
       throw Error(problem).at(file).hint(kIncompleteStepHint);
     }
-    if (warnings != nullptr) {
-      warnings->add(fmt::format("{}: a step is left out: {}", file, problem));
-    }
+    warn_of_step(problem, file, warnings);
     if (options.keep_places) {
       std::fill(table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s]),
                 table.place_of_row.begin() + static_cast<std::ptrdiff_t>(bounds[s + 1]), kNoPlace);

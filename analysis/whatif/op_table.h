@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/warnings.h"
 #include "trace/trace.h"
 
@@ -112,7 +113,7 @@ constexpr int threads_for(std::size_t operations) {
 }
 
 struct OpTableOptions {
-  /// Steps that lack an operation are left out, with a warning, instead of being an error.
+  /// Steps that lack an operation are left out, each with a warning, instead of being an error.
   bool drop_incomplete_steps = false;
   bool keep_places = true;  ///< OpTable::place_of_row; empty otherwise
 };
@@ -125,7 +126,8 @@ struct Place {
 Place place_of(const OpTable& table, std::size_t lane);
 
 /// Makes the table. The nodes are the operations of the first worker of each stage (dp_rank 0, tp
-/// and cp rank 0) in the smallest step.
+/// and cp rank 0) in the reference step: the smallest, or where incomplete steps are left out the
+/// smallest that is complete by itself.
 ///
 /// PRECONDITION: check_rows and sort_rows have passed over `trace`. O(rows).
 /// ERRORS (naming step, rank and operation; `file` is for messages): no rows, a worker
@@ -137,8 +139,11 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
 
 /// What helps against a step that lacks operations.
 inline constexpr std::string_view kIncompleteStepHint =
-    "every step must have the operations of the first; --drop-incomplete-steps leaves the others "
-    "out";
+    "every step must have the same operations; --drop-incomplete-steps leaves out those that do "
+    "not";
+
+/// That --drop-incomplete-steps would leave no step; `problem`: what the first one lacks.
+Error no_complete_step(const std::string& problem, const std::string& file);
 
 struct StepRange {
   std::int64_t first = 0, last = 0;

@@ -88,6 +88,11 @@ double expected_goodput(const Plan& plan, std::int64_t interval) {
   return work / expected_segment_s(plan.costs, work);
 }
 
+/// Whether the process that is played is that of expected_goodput.
+bool formula_applies(const LongRun& run) {
+  return run.shape == 1 && run.drain_s == 0 && run.spares < 0;
+}
+
 /// ERRORS: the job is down all the time; or playing it would take half a minute of one core.
 void check_playable(const Options& options, const LongRun& run) {
   constexpr double kMostSteps = 5e9, kMostFailures = 2e8;  // of 6 and of 70 ns
@@ -190,34 +195,36 @@ Json document(const Options& options, const Plan& plan, const LongRunResult& res
   };
   const auto step = [&](std::int64_t n) { return static_cast<double>(n) * plan.mean_step_s; };
   const auto spares = spares_for_99(plan.run);
-  return {{"schema", "lockstep-goodput/1"},
-          {"gpus", options.gpus},
-          {"servers", plan.servers},
-          {"mtbf_s", plan.run.mtbf_s},
-          {"step_s", plan.mean_step_s},
-          {"horizon_s", plan.run.horizon_s},
-          {"runs", result.runs.size()},
-          {"seed", options.seed},
-          {"interval",
-           {{"used_s", step(plan.run.interval)},
-            {"used_steps", plan.run.interval},
-            {"best_s", step(plan.best_interval)},
-            {"best_steps", plan.best_interval},
-            {"exact_s", exact_interval_s(plan.costs)},
-            {"daly_s", daly_interval_s(plan.costs)},
-            {"young_s", young_interval_s(plan.costs)}}},
-          {"expected_goodput", expected_goodput(plan, plan.run.interval)},
-          {"goodput", estimate(result.goodput)},
-          {"tokens_per_day", estimate(result.tokens_per_day)},
-          {"steps", estimate(result.steps)},
-          {"failures", estimate(result.failures)},
-          {"time",
-           {{"useful_s", result.mean.useful_s},
-            {"lost_s", result.mean.lost_s},
-            {"checkpoint_s", result.mean.checkpoint_s},
-            {"restart_s", result.mean.restart_s},
-            {"waiting_s", result.mean.waiting_s}}},
-          {"spares_for_99_percent", spares ? Json(*spares) : Json()}};
+  return {
+      {"schema", "lockstep-goodput/1"},
+      {"gpus", options.gpus},
+      {"servers", plan.servers},
+      {"mtbf_s", plan.run.mtbf_s},
+      {"step_s", plan.mean_step_s},
+      {"horizon_s", plan.run.horizon_s},
+      {"runs", result.runs.size()},
+      {"seed", options.seed},
+      {"interval",
+       {{"used_s", step(plan.run.interval)},
+        {"used_steps", plan.run.interval},
+        {"best_s", step(plan.best_interval)},
+        {"best_steps", plan.best_interval},
+        {"exact_s", exact_interval_s(plan.costs)},
+        {"daly_s", daly_interval_s(plan.costs)},
+        {"young_s", young_interval_s(plan.costs)}}},
+      {"expected_goodput",
+       formula_applies(plan.run) ? Json(expected_goodput(plan, plan.run.interval)) : Json()},
+      {"goodput", estimate(result.goodput)},
+      {"tokens_per_day", plan.run.tokens_per_step > 0 ? estimate(result.tokens_per_day) : Json()},
+      {"steps", estimate(result.steps)},
+      {"failures", estimate(result.failures)},
+      {"time",
+       {{"useful_s", result.mean.useful_s},
+        {"lost_s", result.mean.lost_s},
+        {"checkpoint_s", result.mean.checkpoint_s},
+        {"restart_s", result.mean.restart_s},
+        {"waiting_s", result.mean.waiting_s}}},
+      {"spares_for_99_percent", spares ? Json(*spares) : Json()}};
 }
 
 std::string table(const Options& options, const Plan& plan, const LongRunResult& result) {
@@ -243,13 +250,16 @@ std::string table(const Options& options, const Plan& plan, const LongRunResult&
                         result.tokens_per_day.half_width);
   }
   const double interval_s = static_cast<double>(run.interval) * plan.mean_step_s;
-  text += fmt::format("checkpoint every {} ({} steps{}){}\n", duration_text(interval_s),
-                      run.interval, plan.chosen ? "" : ", the optimum",
-                      interval_s < run.drain_s ? ", but not before the last is safe" : "");
+  const bool applies = formula_applies(run);
+  const char* origin = plan.chosen ? "" : applies ? ", the optimum" : ", the formula's optimum";
+  text +=
+      fmt::format("checkpoint every {} ({} steps{}){}\n", duration_text(interval_s), run.interval,
+                  origin, interval_s < run.drain_s ? ", but not before the last is safe" : "");
   text += fmt::format(
-      "  optimum {}; Daly {}, Young {}; expected goodput {:.2f} %\n",
-      duration_text(exact_interval_s(plan.costs)), duration_text(daly_interval_s(plan.costs)),
-      duration_text(young_interval_s(plan.costs)), 100 * expected_goodput(plan, run.interval));
+      "  optimum {}; Daly {}, Young {}; {}\n", duration_text(exact_interval_s(plan.costs)),
+      duration_text(daly_interval_s(plan.costs)), duration_text(young_interval_s(plan.costs)),
+      applies ? fmt::format("expected goodput {:.2f} %", 100 * expected_goodput(plan, run.interval))
+              : "of exponential failures, no drain, always a spare");
   if (const auto spares = spares_for_99(run)) {
     text += fmt::format("{} spare {} enough for 99 % of the failures (repair {})\n", *spares,
                         *spares == 1 ? "server is" : "servers are", duration_text(run.repair_s));

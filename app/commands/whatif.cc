@@ -57,7 +57,7 @@ CommandBody define(CLI::App& app) {
                "Print the causes as one JSON document; with --follow, events as JSON lines");
   define_report_flags(app, options->report);
   app.add_flag("--drop-incomplete-steps", options->drop_incomplete_steps,
-               "Leave out steps that lack operations of the first one, instead of an error");
+               "Leave out steps that lack operations, instead of an error");
   auto* following =
       app.add_option("--follow", options->follow,
                      "Folder in which trace files land while the job runs: each is analysed when "

@@ -30,7 +30,7 @@ std::vector<Part> parts_of(const PricedStep& step) {
         {fmt::format("waiting for {}", name_of(static_cast<GroupKind>(i))), step.exposed_s[i]});
     rest -= step.exposed_s[i];
   }
-  parts.push_back({"other ranks", rest});
+  parts.push_back({"other ranks", std::max(0.0, rest)});  // where there is none, sums are rounded
   return parts;
 }
 

@@ -87,13 +87,20 @@ struct EditedSteps {
   double before = 0, after = 0;       ///< seconds, means of the steps
 };
 
-std::optional<EditedSteps> edited_steps(const Scene& scene, std::vector<EditRule> rules) {
+std::optional<EditedSteps> edited_steps(const Scene& scene, std::vector<EditRule> rules,
+                                        Warnings& warnings) {
   if (rules.empty()) {
     return std::nullopt;
   }
   EditedSteps edited{.rules = std::move(rules), .matched = {}};
   edited.after = pairwise_mean(simulate_edits(scene, edited.rules, &edited.matched).span);
   edited.before = mean_nodelay(scene);
+  for (std::size_t r = 0; r < edited.rules.size(); ++r) {
+    if (edited.matched[r] == 0) {
+      warnings.add(fmt::format("--set: '{}' is of no operation of the trace",
+                               printable(edited.rules[r].text)));
+    }
+  }
   return edited;
 }
 
@@ -186,7 +193,7 @@ ExitCode run_whatif(const WhatIfOptions& options) {
   const JobAnalysis job(load_job(options.traces, loading, &warnings), meta, options.traces.front(),
                         analysis, &warnings);
   compare_with_meta(job.table, meta, options.meta, warnings);
-  const auto edited = edited_steps(job.scene, std::move(rules));
+  const auto edited = edited_steps(job.scene, std::move(rules), warnings);
   std::string json;
   if (options.json || options.report.wanted()) {
     json = with_command(causes_json(job.causes, job.table, meta));

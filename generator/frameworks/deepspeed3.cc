@@ -186,7 +186,8 @@ class Zero3 {
 
 GeneratedWorkload generate(const GenerateRequest& request) {
   return deepspeed_workload<Zero3>(
-      request, [](const TrainingArgs&) -> std::string_view { return "deepspeed_stage3"; });
+      request, [](const TrainingArgs&) -> std::string_view { return "deepspeed_stage3"; },
+      warn_of_losses);
 }
 
 }  // namespace

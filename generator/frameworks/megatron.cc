@@ -234,6 +234,13 @@ GeneratedWorkload generate(const GenerateRequest& request) {
   stage_of(args);
   workload.file_name = training_csv_name("megatron", args);
   warn_of_losses(args, workload.warnings);
+  if (runs_pipeline(args) && !args.workload_only && args.pp_rank < 0) {
+    workload.warnings.add(
+        "pipeline_model_parallel without workload_only: AICB itself writes the stage of the "
+        "process "
+        "that it runs in, and fails where there is none; this is the first stage, pp_rank names "
+        "another");
+  }
   const auto plan =
       std::make_shared<const Plan>(make_plan(args, times.has_value() ? &*times : nullptr));
   workload.write = [plan](BlockWriter& out) { write_csv(plan->args, program_of(*plan), out); };

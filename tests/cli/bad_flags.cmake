@@ -66,7 +66,6 @@ set(aicb_rules
   "float16|simai-training --world_size 8 --ep 2 --num_experts 8 --dtype float16|--dtype: expert parallelism is not supported with float16|bfloat16 or float32"
   "grouped|simai-training --grouped_gemm --dtype float16|--dtype: grouped GEMM|expected: bfloat16"
   "heads|simai-training --num_attention_heads 0|--num_attention_heads: 0 is out of range"
-  "no_layers|megatron --num_layers 0|--num_attention_heads: a model needs an attention head|as many heads as layers"
   "layers|simai-training --num_layers -2|--num_layers: -2 is out of range"
   "hidden|simai-training --hidden_size 99999999999999999999|--hidden_size: .* is no whole number we can hold"
   "rows|simai-training --global_batch 99999999999|rows|at most 2e9"
@@ -95,3 +94,6 @@ lockstep_rules(exact "generate" "${exact_rules}")
 lockstep_rules(aicb "generate;--generator" "${aicb_rules}")
 lockstep_cli_test(cli_rule_aicb_tp_heads ARGS generate --generator simai-training --world_size 5 --tp 5 --hidden_size 1000 --num_attention_heads 8 --ffn_hidden_size 4000 --global_batch 1 -o @OUT@/w.txt
                   ERR "warning: tp 5 does not divide the 8 attention heads.* tp 4 or 8 would do")
+# What AICB itself fails on is written, and said.
+lockstep_cli_test(cli_aicb_fails_on_amp ARGS generate --generator deepspeed12 --amp_enabled --num_layers 1 --hidden_size 64 -o - OUT "barrier" ERR "warning: amp_enabled: AICB itself fails on it at stages 1 and 2")
+lockstep_cli_test(cli_aicb_fails_on_pipeline ARGS generate --generator megatron --world_size 2 --pp 2 --num_layers 2 --hidden_size 64 -o - OUT "isend" ERR "warning: pipeline_model_parallel without workload_only: .*this is the first stage")

@@ -46,6 +46,8 @@ lockstep_cli_test(cli_plan_job_memory ARGS ${job} --tp 2 --objective memory --ef
 lockstep_cli_test(cli_plan_job_stragglers ARGS ${job} --mbs 1 --no-vpp --tp 2,4 --effort 4000000 --straggler gpu:3:1.5 OUT "a step with the stragglers")
 lockstep_cli_test(cli_plan_job_cost ARGS ${job} --gpus 4,8 --mbs 1 --pp 1 --effort 4000000 --objective cost --gpu-price 2.5 OUT "proven" "USD")
 lockstep_cli_test(cli_plan_job_forbidden ARGS ${job} --no-tp --no-pp --no-cp --effort 4000000 OUT "best: tp 1 pp 1 dp 8,")
+# What is left beside rank 0's own parts is no time below 0 where they add up to the step.
+lockstep_cli_test(cli_plan_job_parts ARGS plan --model llama3-8b --gpus 8 --num_layers 4 --gbs 16 --seq 4096 --topology Spectrum-X:g=8 --json OUT "^      \"other_ranks_s\": [0-9]")
 lockstep_cli_test(cli_plan_job_contradiction ARGS ${job} --vpp 2 --no-vpp EXIT 2 ERR "--no-vpp: --vpp is asked for, and --no-vpp forbids it")
 # A given plan (plan_job_test.sh compares its price with the search's and with simulate's).
 set(given ${job} --price tests/data/plan/llama3-8b-given.json)

@@ -34,6 +34,7 @@ RUNS = [
     ["compare", "tests/data/logs/two-tables.txt", "--json"],
     [*PLAN, "--aceso-size", "4layers", "--memory-limit", "1200", "--global-batch", "16", "--micro-batch", "1", "2"],
     [*PLAN, "--aceso-size", "2layers", "--memory-limit", "4000", "--price", "tests/data/plan/scale-layer/two-stages.json"],
+    ["goodput", "--step", "5.2s", "--gpus", "1024", "--gpu-mtbf", "5.8y", "--spares", "1", "--json"],
     ["goodput", "--step", "5.2s", "--tokens", "16777216", "--gpus", "1024", "--gpu-mtbf", "5.8y", "--checkpoint", "20s", "--restart", "10min", "--json"],
     ["collective", "--op", "allreduce", "--size", "1MiB:4MiB", "--topology", "Spectrum-X:g=16", "--engine", "analytic,flow", "--json"],
     ["doctor", "--json"],

@@ -16,6 +16,8 @@ lockstep_cli_test(cli_whatif_edit_json ARGS ${two_stages} -o @OUT@ --json --set 
 lockstep_cli_test(cli_whatif_peers ARGS whatif --trace tests/data/whatif/two-peers.csv --meta tests/data/whatif/two-peers.yaml -o @OUT@ --set "tp-comm = 0" OUT "S = 1.158" "slowest worker: rank 1, alone 1.158" "rank 1 is 2 times slower in forward-compute" "tp-comm = 0: 4 operations" "edited: 10 s a step")
 lockstep_cli_test(cli_whatif_edit_wrong ARGS ${two_stages} -o @OUT@ --set "forward-computer *= 2" EXIT 2 ERR "--set: unknown operations .forward-computer." "did you mean forward-compute")
 lockstep_cli_test(cli_whatif_edit_key ARGS ${two_stages} -o @OUT@ --set "forward-compute[colour=1] *= 2" EXIT 2 ERR "--set: .*colour")
+lockstep_cli_test(cli_whatif_edit_key_twice ARGS ${two_stages} -o @OUT@ --set "compute[stage=1,stage=0] = 0" EXIT 2 ERR "--set: 'stage' is given twice")
+lockstep_cli_test(cli_whatif_edit_of_nothing ARGS ${two_stages} -o @OUT@ --set "compute[stage=9] *= 2" --set "compute[stage=1] *= 2" OUT "stage=9. .*: 0 operations" ERR "warning: --set: 'compute.stage=9. .= 2' is of no operation of the trace")
 lockstep_cli_test(cli_whatif_no_trace ARGS whatif --meta tests/data/whatif/two-stages.yaml -o @OUT@ EXIT 2 ERR "--trace .or --follow. is required")
 lockstep_script_test(cli_whatif_follow COMMAND whatif_follow_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_whatif_follow_edits ARGS whatif --follow tests/data/whatif --set "pp-comm = 0" --meta tests/data/whatif/two-stages.yaml -o @OUT@ --once EXIT 2 ERR "--follow" "--set")

@@ -143,5 +143,49 @@ TEST_F(StepByStep, LeavesOutAStepThatLacksAnOperationIfAsked) {
   EXPECT_EQ(job.table.start_s.size(), job.table.nodes.size() * 6);
 }
 
+// The first step is the model of the others only if it is complete by itself.
+TEST_F(StepByStep, TheFirstStepIsLeftOutToo) {
+  struct Loss {
+    std::int32_t rank;
+    bool all_rows;
+    std::string text;
+  };
+  const Trace complete = trace;
+  for (const Loss& loss :
+       {Loss{0, false, "step 1, rank 0 (stage 0, dp_rank 0): no optimizer 0, which rank 1 has"},
+        Loss{3, false, "step 1, rank 3 (stage 1, dp_rank 1): no optimizer 0"},
+        Loss{0, true, "no rows of"}, Loss{3, true, "no rows of"}}) {
+    trace = {};
+    for (std::size_t i = 0; i < complete.size(); ++i) {
+      if (complete.step[i] != 1 || complete.rank[i] != loss.rank ||
+          (!loss.all_rows && complete.optype[i] != TraceOp::kOptimizer)) {
+        append_rows(trace, complete, i, i + 1);
+      }
+    }
+    const std::string path = file_of({1, 2, 3, 4});
+    for (const std::size_t most_rows : {10U, 100000U}) {
+      Warnings own;
+      const LoadedJob job =
+          load_job({&path, 1}, {.drop_incomplete_steps = true, .most_rows = most_rows}, &own);
+      EXPECT_EQ(job.table.steps, (std::vector<std::int64_t>{2, 3, 4}));
+      EXPECT_EQ(job.table.start_s.size(), job.table.nodes.size() * 6);
+      ASSERT_EQ(own.entries().size(), 1U);
+      EXPECT_THAT(own.entries()[0].text, HasSubstr("a step is left out: "));
+      EXPECT_THAT(own.entries()[0].text, HasSubstr(loss.text));
+    }
+    const std::string first = file_of({1});
+    for (const std::size_t most_rows : {10U, 100000U}) {
+      if (loss.all_rows) {
+        continue;  // nothing tells of the rank
+      }
+      EXPECT_THAT(
+          [&] {
+            load_job({&first, 1}, {.drop_incomplete_steps = true, .most_rows = most_rows}, nullptr);
+          },
+          ::testing::ThrowsMessage<Error>(HasSubstr("no step is complete: " + loss.text)));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::whatif::whatif_step_by_step_test

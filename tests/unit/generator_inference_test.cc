@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 // 2 tokens hidden = 2 4 16 = 128; combine = 128 x 2 experts / tp 2 = 128; dispatch 128 33/64 = 66.
 constexpr const char* kDeepSeek =
     R"({"num_layers": 2, "dense_layer": 1, "hidden_size": 16, "head_num": 2, "d_q": 4, "d_kv": 4,
-        "d_r": 2, "shared_experts": 1, "moe_router_topk": 2})";
+        "d_r": 2, "shared_experts": 1, "moe_router_topk": 2, "expert_dim": 8})";
 constexpr const char* kQwenNext =
     R"({"num_hidden_layers": 2, "hidden_size": 16, "num_experts_per_tok": 2,
         "full_attention_interval": 2})";
@@ -108,6 +108,21 @@ TEST_F(Inference, MistakesAreNamed) {
   EXPECT_THAT(error_of("DeepSeek half.json"), HasSubstr("num_experts_per_tok"));
   EXPECT_THAT(error_of("DeepSeek c.json --world_size 4 --tp 8"), HasSubstr("8 or more"));
   EXPECT_THAT(error_of("DeepSeek c.json --world_size 3 --tp 3"), HasSubstr("a divisor of 16"));
+  EXPECT_THAT(error_of("DeepSeek c.json --world_size 0"),
+              HasSubstr("--world_size: 0 GPUs are fewer than 1"));
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kDeepSeek;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  put("other.json", with(R"(, "expert_dim": 8)", ""));
+  EXPECT_THAT(error_of("DeepSeek other.json"), HasSubstr("the field \"expert_dim\" is missing"));
+  put("other.json", with(R"("d_q": 4)", R"("vocab_size": 6, "d_q": 4)"));
+  EXPECT_THAT(error_of("DeepSeek other.json --world_size 4 --tp 4"),
+              HasSubstr("vocab_size = 6 is not divisible by 4"));
+  put("other.json", with(R"("hidden_size": 16)", R"("hidden_size": 16.0)"));
+  EXPECT_THAT(
+      error_of("DeepSeek other.json"),
+      HasSubstr("hidden_size: expected a whole number from 0 to 9007199254740992, not 16.0"));
   EXPECT_THAT(error_of("DeepSeek c.json --aiob_enable"), HasSubstr("compute-time file"));
   EXPECT_THAT(error_of("DeepSeek c.json --phase train"), HasSubstr("decode, prefill"));
 }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "generator/compute_profile.h"
 #include "generator/deepspeed_log.h"
@@ -100,6 +101,21 @@ TEST(ComputeProfile, NothingIsNoError) {
   EXPECT_EQ(ComputeProfile::from_aiob("mlp:\ntime_gpu_avg: 5\n", false).find("mlp_forward"), 0);
   EXPECT_THROW(ComputeProfile::from_aiob("mlp:\n time_gpu_avg: 99999999999999999999\n", false),
                Error);
+}
+
+TEST(ComputeProfile, AFileOfAiobWithoutTimesIsWarnedOf) {
+  const std::string path = ::testing::TempDir() + "/no-times.txt";
+  write_file(path, "train_iter:1\nEmb:\n    time_gpu_max: 3\n");
+  Warnings warnings;
+  const ComputeProfile profile = ComputeProfile::read_aiob(path, false, warnings);
+  EXPECT_EQ(profile.layer_time("attention_layer", Pass::kForward), 0);
+  EXPECT_EQ(profile.layer_time("embedding_layer", Pass::kForward), 1);
+  ASSERT_EQ(warnings.entries().size(), 1U);
+  EXPECT_THAT(warnings.entries()[0].text, HasSubstr("no section has a time_gpu_avg"));
+  for (const char* text : {"", "a: 1\nb: 2\n"}) {
+    write_file(path, text);
+    EXPECT_THROW(ComputeProfile::read_aiob(path, false, warnings), Error);
+  }
 }
 
 std::vector<DeepSpeedLogEntry> entries_of(std::string_view log) {

@@ -13,13 +13,14 @@ namespace lockstep::generator_simai_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-std::string generate(const std::string& flags) {
+std::string generate(const std::string& flags, const std::string& generator = "simai-training") {
   GenerateRequest request;
   for (const std::string_view word : split_blanks(flags)) {
     request.words.emplace_back(word);
   }
-  return to_text(generator_named("simai-training").generate(request));
+  return to_text(generator_named(generator).generate(request));
 }
 
 std::string error_of(const std::string& flags) {
@@ -97,6 +98,19 @@ TEST(SimaiTraining, PipelineBytesAreAFloatWithSequenceParallelism) {
       "--seq_length 4 ";
   EXPECT_THAT(generate(flags), HasSubstr("pp_comm: 64\n"));
   EXPECT_THAT(generate(flags + "--sp"), HasSubstr("pp_comm: 32.0\n"));
+}
+
+// There are as many heads as layers, and only layers are cut into heads.
+TEST(SimaiTraining, NoLayersNeedNoHeads) {
+  const std::string none = "--num_layers 0 --hidden_size 64";
+  for (const char* generator : {"simai-training", "megatron", "deepspeed12", "deepspeed3"}) {
+    EXPECT_EQ(generate(none, generator), generate(none + " --num_attention_heads 8", generator));
+  }
+  const std::string text = generate(none);
+  EXPECT_THAT(text, HasSubstr("\nembedding_layer\t"));
+  EXPECT_THAT(text, HasSubstr("\nembedding_norm\t"));
+  EXPECT_THAT(text, HasSubstr("\ncross_entropy1\t"));
+  EXPECT_THAT(text, Not(HasSubstr("attention")));
 }
 
 TEST(SimaiTraining, WrongJobsNameTheRuleAndWhatWouldWork) {

@@ -140,21 +140,22 @@ TEST(WorkloadJsonErrors, Document) {
 
 TEST(WorkloadJsonErrors, Values) {
   EXPECT_EQ(error_of(with("\"gpus\":2", "\"gpus\":1e18")),
-            "w.json: jobs[0].parallel.gpus: expected a whole number from 0 to 16777216");
+            "w.json: jobs[0].parallel.gpus: expected a whole number from 0 to 16777216, not "
+            "1e+18");
   EXPECT_EQ(error_of(with("\"gpus\":2", "\"gpus\":0")),
             "w.json: jobs[0].parallel.gpus: 0 is out of range\n"
             "  expected: a whole number from 1 to 16777216");
   EXPECT_EQ(
       error_of(with("\"compute_ps\":1500", "\"compute_ps\":-1")),
       "w.json: jobs[0].op_table.programs[0].ops[0].compute_ps: expected a whole number from 0 "
-      "to 9223372036854775807");
+      "to 9223372036854775807, not -1");
   EXPECT_EQ(
       error_of(with("\"compute_ps\":1500", "\"compute_ps\":1.5")),
       "w.json: jobs[0].op_table.programs[0].ops[0].compute_ps: expected a whole number from 0 "
-      "to 9223372036854775807");
+      "to 9223372036854775807, not 1.5");
   EXPECT_EQ(error_of(with("\"bytes\":64", "\"bytes\":\"64\"")),
             "w.json: jobs[0].op_table.programs[0].ops[1].bytes: expected a whole number from 0 to "
-            "9223372036854775807");
+            "9223372036854775807, not \"64\"");
   EXPECT_EQ(error_of(with("\"allreduce\"", "\"all_reduce\"")),
             "w.json: jobs[0].op_table.programs[0].ops[1].comm: unknown value \"all_reduce\"\n"
             "  expected: none, allreduce, allgather, reducescatter, alltoall, broadcast, reduce, "

@@ -276,25 +276,30 @@ class BatchReader {
     return out;
   }
 
+  // Bytes that nothing says to be text are text all the same, as some writers leave that out.
+  static bool is_text(const arrow::Array& array) {
+    return array.type_id() == ArrowType::STRING || array.type_id() == ArrowType::BINARY;
+  }
+  static bool is_large_text(const arrow::Array& array) {
+    return array.type_id() == ArrowType::LARGE_STRING || array.type_id() == ArrowType::LARGE_BINARY;
+  }
+
   std::vector<TraceOp> op_types(const arrow::Array& array) {
-    switch (array.type_id()) {
-      case ArrowType::STRING:
-        return plain(static_cast<const arrow::StringArray&>(array));
-      case ArrowType::LARGE_STRING:
-        return plain(static_cast<const arrow::LargeStringArray&>(array));
-      case ArrowType::DICTIONARY: {
-        const auto& coded_array = static_cast<const arrow::DictionaryArray&>(array);
-        const auto& entries = *coded_array.dictionary();
-        if (entries.type_id() == ArrowType::STRING) {
-          return coded(coded_array, static_cast<const arrow::StringArray&>(entries));
-        }
-        if (entries.type_id() == ArrowType::LARGE_STRING) {
-          return coded(coded_array, static_cast<const arrow::LargeStringArray&>(entries));
-        }
-        break;
+    if (is_text(array)) {
+      return plain(static_cast<const arrow::BinaryArray&>(array));
+    }
+    if (is_large_text(array)) {
+      return plain(static_cast<const arrow::LargeBinaryArray&>(array));
+    }
+    if (array.type_id() == ArrowType::DICTIONARY) {
+      const auto& coded_array = static_cast<const arrow::DictionaryArray&>(array);
+      const auto& entries = *coded_array.dictionary();
+      if (is_text(entries)) {
+        return coded(coded_array, static_cast<const arrow::BinaryArray&>(entries));
       }
-      default:
-        break;
+      if (is_large_text(entries)) {
+        return coded(coded_array, static_cast<const arrow::LargeBinaryArray&>(entries));
+      }
     }
     throw wrong_type(array, kTraceColumns[kOptypeColumn], "text");
   }
@@ -303,6 +308,18 @@ class BatchReader {
   std::size_t first_row_;
   TraceRepairs& repairs_;
 };
+
+/// Whether Arrow can take a column of text as codes, which is faster: not of the delta encodings,
+/// which other writers use.
+bool has_codes(const parquet::FileMetaData& file, const std::vector<int>& groups, int column) {
+  return std::ranges::none_of(groups, [&](int group) {
+    const auto encodings = file.RowGroup(group)->ColumnChunk(column)->encodings();
+    return std::ranges::any_of(encodings, [](parquet::Encoding::type encoding) {
+      return encoding == parquet::Encoding::DELTA_LENGTH_BYTE_ARRAY ||
+             encoding == parquet::Encoding::DELTA_BYTE_ARRAY;
+    });
+  });
+}
 
 /// Reads parts of one file; several threads may, each with its own.
 class FileReader {
@@ -326,7 +343,8 @@ class FileReader {
             TraceRepairs& repairs, Take&& take_rows) {
     constexpr std::int64_t kBatchRows = 1 << 17;
     parquet::ArrowReaderProperties properties(/*use_threads=*/false);
-    properties.set_read_dictionary(wanted[kOptypeColumn], true);
+    properties.set_read_dictionary(wanted[kOptypeColumn],
+                                   has_codes(*metadata(), groups, wanted[kOptypeColumn]));
     properties.set_batch_size(kBatchRows);
     properties.set_pre_buffer(false);
     const std::unique_ptr<parquet::arrow::FileReader> reader =
