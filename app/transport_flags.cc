@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,21 @@ void set_attributes(const char* name, const std::vector<std::string>& settings,
   }
 }
 
+/// ERRORS: a SimAI.conf takes down a link that is not there.
+void check_faults(const PacketOptions& packet, const Topology& topology) {
+  for (const PacketOptions::LinkFault& fault : packet.faults) {
+    const auto joins = [&](const Link& link) {
+      return (link.a == fault.a && link.b == fault.b) || (link.a == fault.b && link.b == fault.a);
+    };
+    if (std::ranges::none_of(topology.links, joins)) {
+      throw Error(fmt::format("no link joins the nodes {} and {}", fault.a.value, fault.b.value))
+          .at(fault.file, fault.line)
+          .field("LINK_DOWN")
+          .expected("two nodes of the topology that a link joins");
+    }
+  }
+}
+
 /// The links that a SimAI.conf takes down, as the flow engine names them.
 std::vector<LinkFault> link_faults(const PacketOptions& packet, const Topology& topology) {
   std::vector<LinkFault> faults;
@@ -43,11 +59,6 @@ std::vector<LinkFault> link_faults(const PacketOptions& packet, const Topology& 
       if ((link.a == each.a && link.b == each.b) || (link.a == each.b && link.b == each.a)) {
         fault.links.emplace_back(i);
       }
-    }
-    if (fault.links.empty()) {
-      throw Error(fmt::format("no link joins the nodes {} and {}, which LINK_DOWN names",
-                              each.a.value, each.b.value))
-          .field("--conf");
     }
     faults.push_back(std::move(fault));
   }
@@ -112,7 +123,7 @@ void define_sample_flags(CLI::App& app, TransportFlags& flags, const char* group
 }
 
 PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
-                             std::vector<std::string>& warnings) {
+                             const Topology& topology, std::vector<std::string>& warnings) {
   PacketOptions packet = simai_flavour ? simai_packet_options() : PacketOptions{};
   if (!flags.conf.empty()) {
     Warnings found;
@@ -121,6 +132,10 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
     for (const Warnings::Entry& entry : found.entries()) {
       warnings.push_back(entry.text);
     }
+    check_faults(packet, topology);
+  }
+  if (!flags.congestion.empty()) {
+    choose_congestion(packet, flags.congestion);
   }
   if (!flags.mtu.empty()) {
     packet.fabric["Payload"] = std::to_string(flag_value("--mtu", flags.mtu, parse_bytes).count());
@@ -128,10 +143,6 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
   if (!flags.header.empty()) {
     packet.fabric["Header"] =
         std::to_string(flag_value("--header", flags.header, parse_bytes).count());
-  }
-  if (!flags.congestion.empty() && flags.congestion != packet.congestion) {
-    packet.congestion = flags.congestion;
-    packet.congestion_attributes.clear();
   }
   set_attributes("--fabric", flags.fabric, packet.fabric);
   const auto of_interval = [](const std::string& word) { return word.starts_with("AckInterval="); };
@@ -154,13 +165,41 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
   return packet;
 }
 
+void tell_unmapped_rates(const PacketOptions& packet, const Topology& topology,
+                         std::vector<std::string>& warnings) {
+  const auto is = [&](const char* name, const char* value) {
+    const auto found = packet.fabric.find(name);
+    return found != packet.fabric.end() && found->second == value;
+  };
+  const bool marks = packet.congestion == "dcqcn" || packet.congestion == "dctcp";
+  if (!marks || is("Ecn", "false") || !is("KmaxPerGbps", "0")) {
+    return;
+  }
+  std::set<Bandwidth> rates;
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    const Link& link = topology.links[i];
+    const Bandwidth rate = topology.class_of(LinkId(i)).rate;
+    if ((topology.nodes[link.a.index()].kind == NodeKind::kSwitch ||
+         topology.nodes[link.b.index()].kind == NodeKind::kSwitch) &&
+        std::ranges::find(packet.ecn, rate, &PacketOptions::EcnRow::rate) == packet.ecn.end()) {
+      rates.insert(rate);
+    }
+  }
+  for (const Bandwidth rate : rates) {
+    warnings.push_back(
+        fmt::format("switches mark all that waits at ports of {}, as SimAI's do: KMIN_MAP and "
+                    "KMAX_MAP have no row for them",
+                    to_text(rate)));
+  }
+}
+
 void add_transport(const NetworkFlags& flags, bool simai_flavour, const Topology& topology,
                    std::uint64_t seed, FlowOptions& flow, std::vector<std::string>& warnings) {
   if (!flags.any()) {
     tell_losses(topology, {}, warnings);
     return;
   }
-  PacketOptions packet = packet_options(flags, simai_flavour, warnings);
+  PacketOptions packet = packet_options(flags, simai_flavour, topology, warnings);
   packet.seed = seed;
   tell_losses(topology, packet, warnings);
   take_size(packet.fabric, "Payload", flow.payload);
@@ -174,6 +213,7 @@ void add_transport(const NetworkFlags& flags, bool simai_flavour, const Topology
         "(docs/models.md, convoys on the flow engine)");
     return;
   }
+  tell_unmapped_rates(packet, topology, warnings);
   flow.transport = std::move(terms);
 }
 

@@ -34,7 +34,11 @@ struct NetworkFlags;
 /// defaults. `warnings` gets those of a SimAI.conf. ERRORS: Error naming the flag, or the file and
 /// line.
 PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
-                             std::vector<std::string>& warnings);
+                             const Topology& topology, std::vector<std::string>& warnings);
+
+/// Warns of ports of switches that mark whatever waits since the ECN maps have no row for them.
+void tell_unmapped_rates(const PacketOptions& packet, const Topology& topology,
+                         std::vector<std::string>& warnings);
 
 /// The same for the flow engine: gives `flow` a transport if one of them was typed. Of flavour
 /// simai a SimAI.conf alone does not: what sets SimAI's packets apart from a fluid are turns, not

@@ -140,7 +140,8 @@ std::vector<Time> jittered(const CollectiveOptions& options, std::size_t ranks) 
 std::unique_ptr<NetworkEngine> packet_engine(const Setting& setting, const Schedule& schedule,
                                              Time send_latency) {
   std::vector<std::string> told;  // once, by run_collective()
-  PacketOptions packet = packet_options(setting.options, setting.options.flavour == "simai", told);
+  PacketOptions packet =
+      packet_options(setting.options, setting.options.flavour == "simai", setting.topology, told);
   packet.seed = setting.options.seed % kMostSeeds + 1;
   packet.lookahead = send_latency;
   for (const Slot& slot : schedule.slots) {
@@ -372,9 +373,6 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   };
   if (asked("packet")) {
     refuse_real_rates(options);
-    if (!asked("flow")) {
-      packet_options(options, options.flavour == "simai", sweep.warnings);  // what it has to say
-    }
   }
   if (setting.plan.rates) {
     take_real_rates(*setting.plan.rates, setting.flow);
@@ -382,6 +380,17 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   if (asked("flow")) {
     add_transport(options, options.flavour == "simai", topology, options.seed % kMostSeeds + 1,
                   setting.flow, sweep.warnings);
+  }
+  if (asked("packet")) {
+    std::vector<std::string> told;
+    const PacketOptions packet =
+        packet_options(options, options.flavour == "simai", topology, told);
+    tell_unmapped_rates(packet, topology, told);
+    for (std::string& text : told) {
+      if (std::ranges::find(sweep.warnings, text) == sweep.warnings.end()) {
+        sweep.warnings.push_back(std::move(text));
+      }
+    }
   }
   setting.analytic = analytic_options(options, topology, setting.nodes);
   setting.error_budget = error_budget(options.error_budget);

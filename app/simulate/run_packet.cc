@@ -16,8 +16,10 @@
 namespace lockstep {
 namespace {
 
-PacketOptions options_of(const SimulateOptions& options, std::vector<std::string>& warnings) {
-  PacketOptions packet = packet_options(options, options.flavour == "simai", warnings);
+PacketOptions options_of(const SimulateOptions& options, const Topology& topology,
+                         std::vector<std::string>& warnings) {
+  PacketOptions packet = packet_options(options, options.flavour == "simai", topology, warnings);
+  tell_unmapped_rates(packet, topology, warnings);
   packet.seed = options.seed;
   // How soon a transfer may start after what it waits for: NCCL's shortest hop is 0.6 us.
   packet.lookahead = !options.send_latency.empty()
@@ -70,7 +72,7 @@ StepResult run_packet(const Workload& workload, const Topology& topology,
                       const SimulateOptions& options, Timeline* timeline) {
   constexpr std::size_t kHeap = std::size_t{32} << 20;
   std::vector<std::string> warnings;
-  PacketOptions packet = options_of(options, warnings);
+  PacketOptions packet = options_of(options, topology, warnings);
   grow_heap(kHeap);
   StepResult result = run_on_network(
       workload, topology, options, timeline,

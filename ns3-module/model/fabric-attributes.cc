@@ -139,8 +139,8 @@ Fabric::GetTypeId()
                           MakeBooleanChecker())
             .AddAttribute(
                 "Buffer",
-                "Bytes of a switch's shared buffer; 0: without limit, and neither PFC nor "
-                "drops. What ports reserve takes at most half of it.",
+                "Bytes of a switch's shared buffer, at least a packet's; 0: without limit, and "
+                "neither PFC nor drops. What ports reserve takes at most half of it.",
                 UintegerValue(32 << 20),
                 MakeUintegerAccessor(Own(&FabricParameters::buffer)),
                 MakeUintegerChecker<uint64_t>())
@@ -181,6 +181,14 @@ Fabric::GetTypeId()
                           DoubleValue(0.125),
                           MakeDoubleAccessor(Own(&FabricParameters::pfcAlpha)),
                           MakeDoubleChecker<double>(0.0, 64.0))
+            .AddAttribute(
+                "PfcAlphaByRate",
+                "PfcAlpha is of ports that are not faster than the first port of the first "
+                "host (SimAI). Each halving that brings a faster one down to that doubles it, "
+                "up to 1.",
+                BooleanValue(false),
+                MakeBooleanAccessor(Own(&FabricParameters::pfcAlphaByRate)),
+                MakeBooleanChecker())
             .AddAttribute("DynamicThreshold",
                           "Pauses and drops begin at PfcAlpha of what is free; otherwise at "
                           "PfcThreshold.",

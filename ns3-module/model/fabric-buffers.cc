@@ -80,7 +80,7 @@ FabricBuffers::DivideNode(FabricNode& node)
         ingress.headroom = static_cast<int64_t>(3 * static_cast<double>(ingress.delay) * perPs) +
                            static_cast<int64_t>(full) * p.headroomPackets * p.train;
         ingress.reserve = static_cast<int64_t>(p.portReserve);
-        ingress.thresholdShare = p.pfcAlpha;
+        ingress.thresholdShare = ThresholdShare(ingress.rate);
         shared -= classes * (ingress.headroom + ingress.reserve);
     }
     const auto half = static_cast<int64_t>(p.buffer / 2);
@@ -98,6 +98,31 @@ FabricBuffers::DivideNode(FabricNode& node)
         shared = static_cast<int64_t>(p.buffer) - half;
     }
     node.shared = shared;
+}
+
+double
+FabricBuffers::ThresholdShare(uint64_t rate) const
+{
+    double share = m_state.parameters.pfcAlpha;
+    const uint64_t first = m_state.parameters.pfcAlphaByRate ? FirstRate() : 0;
+    for (uint64_t left = rate; first > 0 && left > first && share < 1; left /= 2)
+    {
+        share = std::min(1.0, 2 * share);
+    }
+    return share;
+}
+
+uint64_t
+FabricBuffers::FirstRate() const
+{
+    for (const FabricNode& node : m_state.nodes)
+    {
+        if (node.kind == FABRIC_HOST && !node.ports.empty())
+        {
+            return m_state.ports[node.ports.front()].rate;
+        }
+    }
+    return 0;
 }
 
 int64_t
@@ -121,7 +146,9 @@ FabricBuffers::Hold(FabricPort& port, uint32_t trafficClass, int64_t bytes)
     const int64_t before = std::max<int64_t>(0, lane.held - port.reserve);
     lane.held += bytes;
     const int64_t after = std::max<int64_t>(0, lane.held - port.reserve);
-    m_state.nodes[port.to].sharedUsed += after - before;
+    FabricNode& node = m_state.nodes[port.to];
+    node.sharedUsed += after - before;
+    node.held += bytes;
 }
 
 void
@@ -148,11 +175,16 @@ FabricBuffers::Admit(uint32_t egress, const FabricUnit& unit)
     }
     FabricPort& ingress = m_state.ports[unit.ingress];
     FabricLane& lane = ingress.lanes[unit.trafficClass];
+    // Whatever thresholds say, a buffer has no more than its bytes.
+    const auto lacksRoom = [&]
+    { return node.held + unit.wire > static_cast<int64_t>(m_state.parameters.buffer); };
     if (!node.pauses)
     {
-        const auto full = [&] {
-            return m_state.ports[egress].lanes[unit.trafficClass].queued + unit.wire >
-                   Threshold(ingress);
+        // An empty queue takes a packet even where the threshold is less than that.
+        const auto full = [&]
+        {
+            const int64_t queued = m_state.ports[egress].lanes[unit.trafficClass].queued;
+            return lacksRoom() || (queued > 0 && queued + unit.wire > Threshold(ingress));
         };
         if (full())
         {
@@ -168,8 +200,8 @@ FabricBuffers::Admit(uint32_t egress, const FabricUnit& unit)
     const auto bit = static_cast<uint8_t>(1U << unit.trafficClass);
     const auto overflows = [&]
     {
-        return (ingress.holding & bit) != 0 &&
-               lane.held + unit.wire - lane.heldAtPause > ingress.headroom;
+        return lacksRoom() || ((ingress.holding & bit) != 0 &&
+                               lane.held + unit.wire - lane.heldAtPause > ingress.headroom);
     };
     if (overflows())
     {

@@ -26,8 +26,9 @@ struct FabricParts;
  * by traffic class: (i) is a class of a port. With DynamicThreshold off the threshold is
  * PfcThreshold, or an equal part of the shared buffer for each (i) (Irland: Buffer management in a
  * packet switch, IEEE Transactions on Communications 26(3), 1978). What comes after a pause goes to
- * the port's headroom. Counts fall when units leave, and that is made up for lazily, so a count may
- * only be too large: before it leads to anything all ports of the node are settled.
+ * the port's headroom. What would be more than the whole buffer is dropped, whatever thresholds
+ * say. Counts fall when units leave, and that is made up for lazily, so a count may only be too
+ * large: before it leads to anything all ports of the node are settled.
  */
 class FabricBuffers
 {
@@ -86,6 +87,12 @@ class FabricBuffers
     SetMarks(FabricPort& port) const;
     void
     DivideNode(FabricNode& node);
+    /** \return share of the free shared buffer that a port of a rate may use */
+    double
+    ThresholdShare(uint64_t rate) const;
+    /** \return rate of the first port of the first host, or 0 */
+    uint64_t
+    FirstRate() const;
     void
     Mark(FabricPort& port, FabricUnit& unit);
     void

@@ -45,6 +45,7 @@ struct FabricNode
     int64_t granule;             //!< bytes of a unit that must be there before it is sent on
     int64_t shared;              //!< bytes of the shared buffer
     int64_t sharedUsed;          //!< bytes of it in use
+    int64_t held;                //!< bytes in all of the buffer
     std::vector<uint32_t> ports; //!< that leave it
 };
 

@@ -88,6 +88,7 @@ struct FabricParameters
     bool nvswitchFlow{};        //!< NVSwitches hold their GPUs up too
     uint64_t nvlinkCredits{};   //!< bytes of an NVLink, 0: as ports of switches
     double pfcAlpha{};          //!< share of the free buffer at which a pause is sent
+    bool pfcAlphaByRate{};      //!< fast ports have more of it
     bool dynamicThreshold{};    //!< it is a share; otherwise pfcThreshold
     uint64_t pfcThreshold{};    //!< bytes, 0: an equal part of the shared buffer
     uint64_t resumeOffset{};    //!< bytes below the threshold

@@ -20,10 +20,15 @@ FabricSenders::TrainLength(const FabricQueuePair& pair, int64_t left) const
     const auto trip =
         static_cast<int64_t>(static_cast<double>(pair.baseRtt) * pair.bottleneck / 8e12);
     const int64_t spare = 1 + std::max<int64_t>(0, pair.window - trip) / (2 * payload);
+    // And its bytes on the wire are a FabricUnit's, of 32 bits, and must fit into a switch.
+    const uint64_t buffer = m_state.parameters.buffer == 0 ? UINT32_MAX : m_state.parameters.buffer;
+    const auto bytes = static_cast<int64_t>(std::min<uint64_t>(buffer, UINT32_MAX));
+    const int64_t most = bytes / (payload + m_state.parameters.header);
     const int64_t packets = std::min({static_cast<int64_t>(m_state.parameters.train),
                                       left / (TRAIN_PART * payload),
                                       room,
-                                      spare});
+                                      spare,
+                                      most});
     // Those that compete take turns packet by packet: longer turns let steps that wait for each
     // other clot. And nothing overtakes a train, so there are none where something may want to.
     if (packets <= 1 || m_state.EndpointOf(pair).eligibleCount > 1 || m_state.lossy ||

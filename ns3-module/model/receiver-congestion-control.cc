@@ -37,34 +37,17 @@ ReceiverCongestionControl::GetNeeds() const
 }
 
 void
-ReceiverCongestionControl::Start(FabricQueuePair& pair, int64_t now)
-{
-    FabricCongestionControl::Start(pair, now);
-    if (m_states.size() <= pair.index)
-    {
-        m_states.resize(pair.index + 1);
-    }
-    m_states[pair.index] = State{1};
-}
-
-void
 ReceiverCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback)
 {
-    State& state = m_states[pair.index];
     const uint32_t sharers = std::max<uint32_t>(1, feedback.sharers);
-    if (sharers == state.sharers)
-    {
-        return;
-    }
-    state.sharers = sharers;
     pair.rate = std::min(pair.lineRate, m_load * pair.bottleneck / sharers);
     pair.window = std::max<int64_t>(1, pair.fullWindow / sharers);
 }
 
 bool
-ReceiverCongestionControl::IsSteady(const FabricQueuePair& pair) const
+ReceiverCongestionControl::IsSteady(const FabricQueuePair& /* pair */) const
 {
-    return m_states[pair.index].sharers > 0; // sharers change with messages, not with time
+    return true; // sharers change with messages, not with time, and nothing else is kept
 }
 
 } // namespace ns3

@@ -9,8 +9,6 @@
 #include "ns3/data-rate.h"
 #include "ns3/nstime.h"
 
-#include <vector>
-
 namespace ns3
 {
 
@@ -38,21 +36,12 @@ class ReceiverCongestionControl : public FabricCongestionControl
     uint32_t
     GetNeeds() const override;
     void
-    Start(FabricQueuePair& pair, int64_t now) override;
-    void
     Acknowledge(FabricQueuePair& pair, const FabricFeedback& feedback) override;
     bool
     IsSteady(const FabricQueuePair& pair) const override;
 
   private:
-    /** Of one queue pair. */
-    struct State
-    {
-        uint32_t sharers; //!< n of the last ACK
-    };
-
-    std::vector<State> m_states; //!< by queue pair
-    double m_load;               //!< see above
+    double m_load; //!< see above
 };
 
 } // namespace ns3

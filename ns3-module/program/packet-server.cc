@@ -14,6 +14,7 @@
 #include "ns3/pointer.h"
 #include "ns3/rng-seed-manager.h"
 #include "ns3/simulator.h"
+#include "ns3/uinteger.h"
 
 #include <algorithm>
 #include <cstring>
@@ -135,6 +136,7 @@ PacketServer::Open()
     m_lookahead = view["lookahead_ps"].integer(0, INT64_MAX);
     m_fabric = CreateObject<Fabric>();
     SetAttributes(m_fabric, view["fabric"]);
+    RefuseTooSmallBuffer();
     const int64_t sampleInterval = view["sample_interval_ps"].integer(1, INT64_MAX);
     if (!view["samples_file"].string().empty())
     {
@@ -184,6 +186,26 @@ PacketServer::Open()
                                                 m_fabric,
                                                 view["samples_file"].string(),
                                                 sampleInterval);
+}
+
+void
+PacketServer::RefuseTooSmallBuffer() const
+{
+    const auto number = [this](const char* name)
+    {
+        UintegerValue value;
+        m_fabric->GetAttribute(name, value);
+        return value.Get();
+    };
+    const uint64_t packet = number("Payload") + number("Header");
+    const uint64_t buffer = number("Buffer");
+    if (buffer > 0 && buffer < packet)
+    {
+        throw Error("a switch with " + std::to_string(buffer) + " bytes has no room for a packet")
+            .field("Buffer")
+            .expected("at least " + std::to_string(packet) +
+                      " (Payload and Header), or 0 for no limit");
+    }
 }
 
 void
@@ -545,8 +567,9 @@ PacketServer::DescribeStandstill() const
         const FabricConnections::Endpoints& ends = m_connections->EndpointsOf(pair);
         return "from node " + std::to_string(ends.source) + " to node " +
                std::to_string(ends.destination) +
-               " nothing gets through any more (RetryLimit timeouts in a row): a link that is down "
-               "without another way?";
+               " nothing gets through any more (RetryLimit timeouts in a row): " +
+               (m_losses.empty() ? "links lose too much (LossRate), or switches (Buffer, Pfc)?"
+                                 : "a link that is down without another way?");
     }
     return "a lost packet that is never sent again";
 }

@@ -71,6 +71,8 @@ class PacketServer
     void
     BuildFabric();
     void
+    RefuseTooSmallBuffer() const;
+    void
     ScheduleFaults(const lockstep::JsonView& faults, int64_t rerouting);
     /**
      * A fault begins or ends; others of the same link may go on.

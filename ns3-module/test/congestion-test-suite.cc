@@ -4,6 +4,8 @@
  * Step responses of the congestion controls: a second flow joins, 8 and 64 send to 1.
  */
 
+#include "fabric-star.h"
+
 #include "ns3/double.h"
 #include "ns3/fabric.h"
 #include "ns3/object-factory.h"
@@ -263,6 +265,45 @@ class CongestionTestCase : public TestCase
     Ptr<Fabric> m_fabric;    //!< the model
 };
 
+/** What a receiver with one sender grants. */
+class LoadTestCase : public TestCase
+{
+  public:
+    LoadTestCase()
+        : TestCase("A lone sender has Load of the rate from its first ACK on")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        // 1000 packets; those of the first round trip, 2 us and some, go at line rate.
+        const double wire = 1000 * 83160 + 83160 + 1'000'000;
+        NS_TEST_EXPECT_MSG_EQ(Delivered(1), wire, "Load 1");
+        NS_TEST_EXPECT_MSG_EQ(Delivered(2), wire, "Load 2: no faster than the line");
+        NS_TEST_EXPECT_MSG_EQ_TOL(Delivered(0.5) / wire, 1.96, 0.02, "Load 0.5");
+        NS_TEST_EXPECT_MSG_EQ_TOL(Delivered(0.25) / wire, 3.88, 0.05, "Load 0.25");
+    }
+
+    /**
+     * \param load of the control
+     * \return ps
+     */
+    double
+    Delivered(double load)
+    {
+        Star star(2);
+        ObjectFactory factory("ns3::ReceiverCongestionControl");
+        factory.Set("Load", DoubleValue(load));
+        star.fabric->SetAttribute("CongestionControl",
+                                  PointerValue(factory.Create<FabricCongestionControl>()));
+        star.Build();
+        star.fabric->Send(star.Connect(1, 0), 1000 * 4096, PicoSeconds(0), 1);
+        return static_cast<double>(star.Run().at(1).delivered);
+    }
+};
+
 /** The suite "lockstep-congestion". */
 class CongestionTestSuite : public TestSuite
 {
@@ -278,6 +319,7 @@ class CongestionTestSuite : public TestSuite
         {
             AddTestCase(new CongestionTestCase(bounds), TestCase::QUICK);
         }
+        AddTestCase(new LoadTestCase, TestCase::QUICK);
     }
 };
 

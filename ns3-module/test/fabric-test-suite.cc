@@ -412,6 +412,41 @@ class EventQueueTestCase : public TestCase
     }
 };
 
+/** The largest units. */
+class LargeTrainTestCase : public TestCase
+{
+  public:
+    LargeTrainTestCase()
+        : TestCase("Trains have less than 4 GiB, and fit into a switch")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        // 4096 packets of 16 MiB: trains of 300 would have 5 GB.
+        for (const uint64_t buffer : {uint64_t{0}, uint64_t{1} << 30})
+        {
+            const int64_t payload = 1 << 24;
+            Star star(2);
+            star.fabric->SetAttribute("Payload", UintegerValue(payload));
+            star.fabric->SetAttribute("Train", UintegerValue(300));
+            star.fabric->SetAttribute("Window", UintegerValue(1'000'000'000'000));
+            star.fabric->SetAttribute("Buffer", UintegerValue(buffer));
+            star.fabric->SetAttribute("FastForward", BooleanValue(false));
+            star.Build();
+            star.fabric->Send(star.Connect(1, 0), 4096 * payload, PicoSeconds(0), 1);
+            NS_TEST_EXPECT_MSG_EQ(star.Run().at(1).delivered,
+                                  4097 * (payload + 62) * 20 + 1'000'000,
+                                  "delivery");
+            const Fabric::PortStatistics statistics = star.fabric->GetPortStatistics(1);
+            NS_TEST_EXPECT_MSG_EQ(statistics.bytes, 4096U * (payload + 62), "bytes carried");
+            NS_TEST_EXPECT_MSG_EQ(statistics.drops, 0, "nothing is lost");
+        }
+    }
+};
+
 /** The suite "lockstep-fabric". */
 class FabricTestSuite : public TestSuite
 {
@@ -430,6 +465,7 @@ class FabricTestSuite : public TestSuite
         AddTestCase(new VictimTestCase, TestCase::QUICK);
         AddTestCase(new TrainTurnsTestCase, TestCase::QUICK);
         AddTestCase(new ClockTestCase, TestCase::QUICK);
+        AddTestCase(new LargeTrainTestCase, TestCase::QUICK);
     }
 };
 

@@ -36,13 +36,41 @@ void take_ack_bytes(PacketOptions& options) {
   }
 }
 
+void choose_congestion(PacketOptions& options, const std::string& name) {
+  options.congestion = name;
+  options.congestion_attributes.clear();
+  const auto found = options.attributes_of.find(name);
+  if (found != options.attributes_of.end()) {
+    options.congestion_attributes = found->second;
+  }
+  if (options.simai_headers) {
+    // Data: PPP 14, IPv4 20, UDP 8, sequence number and priority group 10, and telemetry. An ACK:
+    // PPP 14, IPv4 20, its own 16 and the telemetry echoed, at least an Ethernet frame's 60.
+    const int telemetry = name == "hpcc" ? 42 : name == "timely" ? 8 : 0;
+    options.fabric["Header"] = std::to_string(52 + telemetry);
+    options.fabric["AckSize"] = std::to_string(std::max(60, 50 + telemetry));
+  }
+}
+
+std::vector<PacketOptions::EcnRow> simai_ecn_rows() {
+  std::vector<PacketOptions::EcnRow> rows;
+  const auto row = [&](int gbps, std::int64_t kmin_kb, std::int64_t kmax_kb, double pmax) {
+    rows.push_back({Bandwidth::gbps(gbps), Bytes(kmin_kb * 1000), Bytes(kmax_kb * 1000), pmax});
+  };
+  row(25, 100, 400, 0.2);
+  row(50, 200, 800, 0.2);
+  row(100, 400, 1600, 0.2);
+  row(200, 300, 1200, 0.8);
+  row(400, 800, 3200, 0.2);
+  row(1600, 600, 2400, 0.2);
+  return rows;
+}
+
 PacketOptions simai_packet_options() {
   PacketOptions options;
   options.routes.hash_nvlinks = true;
   options.fabric = {
       {"Payload", "9000"},
-      {"Header", "52"},  // PPP 14, IPv4 20, UDP 8, sequence number and priority group 10
-      {"AckSize", "60"},
       {"AckInterval", "1"},
       {"WaitForAck", "true"},
       {"Rounding", "DownToNanosecond"},
@@ -54,27 +82,31 @@ PacketOptions simai_packet_options() {
       {"PortReserve", "4096"},
       {"HeadroomPackets", "0"},
       {"PfcAlpha", "0.125"},
+      {"PfcAlphaByRate", "true"},
       {"ResumeOffset", "3072"},
       {"KminPerGbps", "0"},  // rates without a row of their own mark whatever waits
       {"KmaxPerGbps", "0"},
       {"Train", "1"},
   };
-  const auto row = [&](int gbps, std::int64_t kmin_kb, std::int64_t kmax_kb, double pmax) {
-    options.ecn.push_back(
-        {Bandwidth::gbps(gbps), Bytes(kmin_kb * 1000), Bytes(kmax_kb * 1000), pmax});
-  };
-  row(25, 100, 400, 0.2);
-  row(50, 200, 800, 0.2);
-  row(100, 400, 1600, 0.2);
-  row(200, 300, 1200, 0.8);
-  row(400, 800, 3200, 0.2);
-  row(1600, 600, 2400, 0.2);
-  options.congestion = "dcqcn";
-  options.congestion_attributes = {
+  options.ecn = simai_ecn_rows();
+  options.attributes_of["dcqcn"] = {
       {"AlphaInterval", "1us"}, {"DecreaseInterval", "4us"},    {"IncreaseInterval", "900us"},
       {"FastRecovery", "1"},    {"AdditiveIncrease", "50Mbps"}, {"HyperIncrease", "100Mbps"},
       {"MinRate", "100Mbps"},   {"Gain", "0.00390625"},         {"ClampTargetRate", "false"},
+      {"ScaleWindow", "true"},
   };
+  options.attributes_of["hpcc"] = {
+      {"Target", "0.95"}, {"Stages", "0"}, {"AdditiveIncrease", "50Mbps"}, {"MinRate", "100Mbps"}};
+  options.attributes_of["timely"] = {{"AdditiveIncrease", "50Mbps"},
+                                     {"HyperIncrease", "100Mbps"},
+                                     {"MinRate", "100Mbps"},
+                                     {"ScaleWindow", "true"}};
+  options.attributes_of["dctcp"] = {{"AdditiveIncrease", "1Gbps"},
+                                    {"MinRate", "100Mbps"},
+                                    {"Gain", "0.00390625"},
+                                    {"ScaleWindow", "true"}};
+  options.simai_headers = true;
+  choose_congestion(options, "dcqcn");
   options.fresh_ports = true;
   options.global_window = true;
   return options;

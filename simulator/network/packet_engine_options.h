@@ -27,6 +27,9 @@ struct PacketOptions {
     NodeId a, b;
     Time from, until = Time::max();
     double loss = 1;  ///< probability, 1: down
+    /// Of the SimAI.conf that names it, for messages.
+    std::string file;
+    std::size_t line = 0;
   };
   std::vector<LinkFault> faults;
   Time rerouting = Time::us(1000);
@@ -35,6 +38,11 @@ struct PacketOptions {
   /// none, dcqcn, hpcc, timely, swift, dctcp or receiver; and attributes of its type.
   std::string congestion = "dcqcn";
   std::map<std::string, std::string> congestion_attributes;
+  /// What choose_congestion() gives a congestion control of each name: a flavour's or a
+  /// SimAI.conf's.
+  std::map<std::string, std::map<std::string, std::string>> attributes_of;
+  /// Packets have SimAI's headers, which depend on the congestion control (choose_congestion()).
+  bool simai_headers = false;
   std::vector<EcnRow> ecn;
   /// SimAI's rule: a packet is confirmed when it crosses a multiple of so many bytes; none:
   /// fabric's AckInterval as it is.
@@ -71,7 +79,15 @@ WireSizes wire_sizes(const PacketOptions& options);
 /// Sets fabric's AckInterval to what ack_bytes, if any, are in packets of fabric's Payload.
 void take_ack_bytes(PacketOptions& options);
 
-/// SimAI's packet sizes, ACK rule, window, ports and clock.
+/// Sets the congestion control, its attributes to those that the options have for it, and SimAI's
+/// sizes of headers and ACKs where they are wanted.
+void choose_congestion(PacketOptions& options, const std::string& name);
+
+/// The ECN maps that SimAI ships.
+std::vector<PacketOptions::EcnRow> simai_ecn_rows();
+
+/// SimAI's packet sizes, ACK rule, window, ports and clock, and its parameters of the congestion
+/// controls that it has.
 PacketOptions simai_packet_options();
 
 }  // namespace lockstep

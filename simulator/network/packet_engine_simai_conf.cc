@@ -13,114 +13,30 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "simulator/network/packet_engine_simai_ecn.h"
+#include "simulator/network/packet_engine_simai_entry.h"
 
 namespace lockstep {
 namespace {
 
 /// Accepted and used by nothing, in SimAI 1.6 either: inputs and outputs that our flags name, and
 /// monitors that it never starts.
-constexpr std::array<std::string_view, 20> kUnused = {
-    "FLOW_FILE",       "TRACE_FILE",    "TRACE_OUTPUT_FILE",   "FCT_OUTPUT_FILE",
-    "PFC_OUTPUT_FILE", "TOPOLOGY_FILE", "SIMULATOR_STOP_TIME", "ENABLE_TRACE",
-    "QLEN_MON_FILE",   "BW_MON_FILE",   "RATE_MON_FILE",       "CNP_MON_FILE",
-    "MON_START",       "MON_END",       "QP_MON_INTERVAL",     "QLEN_MON_INTERVAL",
-    "BW_MON_INTERVAL", "DATA_RATE",     "LINK_DELAY",          "NIC_TOTAL_PAUSE_TIME"};
-/// Of HPCC's sampled telemetry, which runs as full telemetry (CC_MODE 10 is warned about); and two
-/// that SimAI overrides or reads as a switch.
-constexpr std::array<std::string_view, 4> kOfOtherModes = {"PINT_LOG_BASE", "PINT_PROB", "GLOBAL_T",
-                                                           "PAUSE_TIME"};
+constexpr std::array<std::string_view, 10> kUnusedFiles = {
+    "FLOW_FILE",     "TRACE_FILE",    "TRACE_OUTPUT_FILE", "FCT_OUTPUT_FILE", "PFC_OUTPUT_FILE",
+    "TOPOLOGY_FILE", "QLEN_MON_FILE", "BW_MON_FILE",       "RATE_MON_FILE",   "CNP_MON_FILE"};
+/// The same: ns-3's texts.
+constexpr std::array<std::string_view, 2> kUnusedTexts = {"DATA_RATE", "LINK_DELAY"};
+/// The same: numbers. The last four are of HPCC's sampled telemetry, which runs as full telemetry
+/// (CC_MODE 10 is warned about), and two that SimAI overrides or reads as a switch.
+constexpr std::array<std::string_view, 12> kUnusedNumbers = {
+    "SIMULATOR_STOP_TIME", "ENABLE_TRACE",      "MON_START",       "MON_END",
+    "QP_MON_INTERVAL",     "QLEN_MON_INTERVAL", "BW_MON_INTERVAL", "NIC_TOTAL_PAUSE_TIME",
+    "PINT_LOG_BASE",       "PINT_PROB",         "GLOBAL_T",        "PAUSE_TIME"};
 /// Of HPCC, with the values that ours has.
 constexpr std::array<std::pair<std::string_view, int>, 4> kFixedInHpcc = {
     {{"MULTI_RATE", 0}, {"SAMPLE_FEEDBACK", 0}, {"FAST_REACT", 1}, {"INT_MULTI", 1}}};
 
-/// One line: a key and its values.
-class Entry {
- public:
-  Entry(std::vector<std::string_view> words, const std::string& file, std::size_t line)
-      : words_(std::move(words)), file_(&file), line_(line) {}
-
-  std::string_view key() const { return words_[0]; }
-  std::size_t size() const { return words_.size() - 1; }
-
-  std::string_view text(std::size_t i = 0) const {
-    if (i >= size()) {
-      throw error(fmt::format("{} has {} values", key(), size()))
-          .expected(fmt::format("at least {}", i + 1));
-    }
-    return words_[i + 1];
-  }
-  double number(double low, double high, std::size_t i = 0) const {
-    const std::optional<double> value = to_double(text(i));
-    if (!value || *value < low || *value > high) {
-      throw error(fmt::format("'{}' cannot be", printable(text(i))))
-          .expected(fmt::format("a number from {} to {}", low, high));
-    }
-    return *value;
-  }
-  std::int64_t whole(double low, double high, std::size_t i = 0) const {
-    const double value = number(low, high, i);
-    if (value != std::floor(value)) {
-      throw error(fmt::format("'{}' cannot be", printable(text(i))))
-          .expected(fmt::format("a whole number from {} to {}", low, high));
-    }
-    return static_cast<std::int64_t>(value);
-  }
-  bool flag() const { return whole(0, 1) != 0; }
-  Bandwidth rate() const {
-    // ns-3 writes "50Mb/s", as the unit library does.
-    try {
-      return parse_bandwidth(text());
-    } catch (Error& problem) {
-      throw std::move(problem).at(*file_, line_).field(key());
-    }
-  }
-  Error error(std::string message) const {
-    return Error(std::move(message)).at(*file_, line_).field(key());
-  }
-
- private:
-  std::vector<std::string_view> words_;
-  const std::string* file_;
-  std::size_t line_;
-};
-
-/// The three ECN maps, "n rate value rate value …", put together by rate.
-class EcnMaps {
- public:
-  void read(const Entry& entry) {
-    const auto rows = static_cast<std::size_t>(entry.whole(0, 1000));
-    if (entry.size() != 1 + 2 * rows) {
-      throw entry
-          .error(fmt::format("{} rates are announced, {} values follow", rows, entry.size() - 1))
-          .expected("a rate in bits per second and a value for each");
-    }
-    const bool probability = entry.key() == "PMAX_MAP";
-    for (std::size_t i = 0; i < rows; ++i) {
-      const auto rate = static_cast<std::int64_t>(entry.number(1, 1e15, 1 + 2 * i));
-      PacketOptions::EcnRow& row = rows_[rate];
-      row.rate = Bandwidth::bits_per_second(rate);
-      const double value = entry.number(0, probability ? 1 : 1e9, 2 + 2 * i);
-      if (probability) {
-        row.pmax = value;
-      } else {
-        (entry.key() == "KMAX_MAP" ? row.kmax : row.kmin) =
-            Bytes(std::llround(value * 1000));  // given in kB
-      }
-    }
-  }
-  void apply(PacketOptions& options) const {
-    if (rows_.empty()) {
-      return;
-    }
-    options.ecn.clear();
-    for (const auto& [rate, row] : rows_) {
-      options.ecn.push_back(row);
-    }
-  }
-
- private:
-  std::map<std::int64_t, PacketOptions::EcnRow> rows_;
-};
+using Entry = SimaiConfEntry;
 
 std::string text_of(double value) { return fmt::format("{}", value); }
 std::string micro(const Entry& entry) { return fmt::format("{}us", entry.number(0.001, 1e12)); }
@@ -131,12 +47,10 @@ std::string bits(const Entry& entry) {
 struct Conf {
   PacketOptions& options;
   Warnings& warnings;
-  EcnMaps ecn;
+  SimaiEcnMaps ecn;
   int mode = 1;
   bool marking = true, windows = true;
   std::vector<std::string> beyond_hpcc;  // settings that ours does not have
-  /// Attributes by the congestion control that has them.
-  std::map<std::string, std::map<std::string, std::string>> attributes;
 
   /// Whether the key is known.
   bool apply(const Entry& entry);
@@ -146,6 +60,7 @@ struct Conf {
 bool Conf::apply(const Entry& entry) {
   const std::string_view key = entry.key();
   auto& fabric = options.fabric;
+  auto& attributes = options.attributes_of;
   auto& dcqcn = attributes["dcqcn"];
   if (key == "ENABLE_QCN") {
     marking = entry.flag();
@@ -207,16 +122,18 @@ bool Conf::apply(const Entry& entry) {
     fabric["Buffer"] = fmt::format("{}", entry.whole(1, 1e6) * 1048576);
   } else if (key == "LINK_DOWN") {
     // Microseconds after two seconds, and the two nodes; none of it where all are 0.
-    const double after = entry.number(0, 1e12, 0);
-    const auto a = static_cast<std::int32_t>(entry.whole(0, 1e9, 1));
-    const auto b = static_cast<std::int32_t>(entry.whole(0, 1e9, 2));
+    entry.expect(3);
+    const double after = entry.number_at(0, 0, 1e12);
+    const auto a = static_cast<std::int32_t>(entry.whole_at(1, 0, 1e9));
+    const auto b = static_cast<std::int32_t>(entry.whole_at(2, 0, 1e9));
     options.faults.clear();  // of two such lines the last holds
     if (a != b) {
       const Time when = Time::us(2000000) + Time::ps(std::llround(after * 1e6));
-      options.faults.push_back({NodeId(a), NodeId(b), when, Time::max(), 1});
+      options.faults.push_back(
+          {NodeId(a), NodeId(b), when, Time::max(), 1, entry.file(), entry.line()});
       options.rerouting = Time();
     }
-  } else if (key == "KMAX_MAP" || key == "KMIN_MAP" || key == "PMAX_MAP") {
+  } else if (SimaiEcnMaps::is_one(key)) {
     ecn.read(entry);
   } else if (const auto fixed =
                  std::ranges::find(kFixedInHpcc, key, &std::pair<std::string_view, int>::first);
@@ -224,9 +141,12 @@ bool Conf::apply(const Entry& entry) {
     if (entry.number(0, 1e9) != fixed->second) {
       beyond_hpcc.push_back(fmt::format("{} {}", key, printable(entry.text())));
     }
+  } else if (std::ranges::find(kUnusedNumbers, key) != kUnusedNumbers.end()) {
+    entry.any_number();
+  } else if (std::ranges::find(kUnusedTexts, key) != kUnusedTexts.end()) {
+    entry.expect(1);
   } else {
-    return std::ranges::find(kUnused, key) != kUnused.end() ||
-           std::ranges::find(kOfOtherModes, key) != kOfOtherModes.end();
+    return std::ranges::find(kUnusedFiles, key) != kUnusedFiles.end();
   }
   return true;
 }
@@ -235,11 +155,7 @@ void Conf::finish() {
   static const std::map<int, std::string> modes = {
       {1, "dcqcn"}, {3, "hpcc"}, {7, "timely"}, {8, "dctcp"}, {10, "hpcc"}};
   const auto found = modes.find(mode);
-  const std::string congestion = found == modes.end() ? "none" : found->second;
-  if (congestion != options.congestion) {
-    options.congestion = congestion;
-    options.congestion_attributes.clear();
-  }
+  choose_congestion(options, found == modes.end() ? "none" : found->second);
   if (found == modes.end() && mode != 0) {
     warnings.add(
         fmt::format("CC_MODE {} is no congestion control of SimAI's (1, 3, 7, 8, 10): "
@@ -259,10 +175,7 @@ void Conf::finish() {
     options.fabric["Window"] = "1000000000000";
   }
   options.fabric["Ecn"] = marking ? "true" : "false";
-  for (const auto& [name, value] : attributes[options.congestion]) {
-    options.congestion_attributes[name] = value;
-  }
-  ecn.apply(options);
+  ecn.apply(options, warnings);
   take_ack_bytes(options);
 }
 

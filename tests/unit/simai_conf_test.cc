@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,13 +61,111 @@ TEST(SimaiConf, LeavesWhatItDoesNotName) {
   EXPECT_EQ(options.congestion_attributes.at("AlphaInterval"), "1us");  // SimAI's, as before
   apply_simai_conf("CC_MODE 3\nU_TARGET 0.9\n", "a.conf", options, warnings);
   EXPECT_EQ(options.congestion, "hpcc");
-  EXPECT_EQ(options.congestion_attributes, (std::map<std::string, std::string>{{"Target", "0.9"}}));
+  EXPECT_EQ(options.congestion_attributes.at("Target"), "0.9");
+  EXPECT_EQ(options.congestion_attributes.at("Stages"), "0");  // SimAI's
+}
+
+// Whichever congestion control runs has the parameters that SimAI ships for it, and those of the
+// file, even where it is chosen afterwards.
+TEST(SimaiConf, EachCongestionControlHasItsParameters) {
+  const std::string shipped =
+      "ALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL 4\nCLAMP_TARGET_RATE 0\nRP_TIMER 900\n"
+      "EWMA_GAIN 0.00390625\nFAST_RECOVERY_TIMES 1\nRATE_AI 50Mbps\nRATE_HAI 100Mbps\n"
+      "MIN_RATE 100Mbps\nDCTCP_RATE_AI 1Gbps\nU_TARGET 0.95\nMI_THRESH 0\nVAR_WIN 1\n";
+  for (const char* mode : {"1", "3", "7", "8"}) {
+    PacketOptions all = read(fmt::format("{}CC_MODE {}\n", shipped, mode));
+    PacketOptions none = read(fmt::format("CC_MODE {}\n", mode));
+    EXPECT_EQ(all.congestion_attributes.size(), none.congestion_attributes.size());
+    for (const auto& [name, value] : all.congestion_attributes) {
+      const std::string& other = none.congestion_attributes.at(name);
+      EXPECT_TRUE(value == other || parse_bandwidth(value) == parse_bandwidth(other)) << name;
+    }
+    PacketOptions chosen = simai_packet_options();
+    choose_congestion(chosen, none.congestion);
+    EXPECT_EQ(chosen.congestion_attributes, none.congestion_attributes) << mode;
+  }
+  PacketOptions options = read("CC_MODE 1\nRATE_HAI 200Mbps\n");
+  choose_congestion(options, "timely");
+  EXPECT_EQ(options.congestion_attributes.at("HyperIncrease"), "200000000bps");
+  EXPECT_EQ(options.congestion_attributes.at("AdditiveIncrease"), "50Mbps");
+  choose_congestion(options, "swift");  // SimAI has none
+  EXPECT_TRUE(options.congestion_attributes.empty());
+}
+
+// 42 B of in-band telemetry with HPCC, echoed by ACKs; 8 B with TIMELY, for which the padding of
+// ACKs to 60 B has room.
+TEST(SimaiConf, TelemetryIsOnTheWire) {
+  const auto sizes = [](const PacketOptions& options) {
+    return options.fabric.at("Header") + "+" + options.fabric.at("AckSize");
+  };
+  EXPECT_EQ(sizes(read("CC_MODE 1\n")), "52+60");
+  EXPECT_EQ(sizes(read("CC_MODE 3\n")), "94+92");
+  EXPECT_EQ(sizes(read("CC_MODE 7\n")), "60+60");
+  EXPECT_EQ(sizes(read("CC_MODE 8\n")), "52+60");
+  EXPECT_EQ(sizes(read("CC_MODE 10\n")), "94+92");
+  PacketOptions options = read("CC_MODE 3\n");
+  choose_congestion(options, "dctcp");
+  EXPECT_EQ(sizes(options), "52+60");
+  PacketOptions plain;  // the default flavour has its own
+  choose_congestion(plain, "hpcc");
+  EXPECT_TRUE(plain.fabric.empty());
 }
 
 TEST(SimaiConf, OfTwoLinesTheLastHolds) {
   EXPECT_FALSE(read("HAS_WIN 0\nHAS_WIN 1\n").fabric.contains("Window"));
   EXPECT_TRUE(read("HAS_WIN 1\nHAS_WIN 0\n").fabric.contains("Window"));
   EXPECT_TRUE(read("LINK_DOWN 200 2 4\nLINK_DOWN 0 0 0\n").faults.empty());
+}
+
+// A unit, or whatever else follows a value, is not passed over.
+TEST(SimaiConf, AKeyHasItsValuesAndNoMore) {
+  EXPECT_THAT(error_of("CC_MODE 1\nRP_TIMER 900 ns\n"),
+              HasSubstr("a.conf:2: RP_TIMER: 2 values\n  expected: one value"));
+  EXPECT_THAT(error_of("BUFFER_SIZE 1 KiB\n"), HasSubstr("BUFFER_SIZE: 2 values"));
+  EXPECT_THAT(error_of("CC_MODE 1 9\n"), HasSubstr("CC_MODE: 2 values"));
+  EXPECT_THAT(error_of("RATE_AI 50 Mb/s\n"), HasSubstr("RATE_AI: 2 values"));
+  EXPECT_THAT(error_of("DATA_RATE 50 Mb/s\n"), HasSubstr("DATA_RATE: 2 values"));
+  EXPECT_THAT(error_of("LINK_DOWN 0 0 0 0\n"), HasSubstr("LINK_DOWN: 4 values"));
+  EXPECT_THAT(error_of("LINK_DOWN 0 0\n"), HasSubstr("expected: 3 values"));
+  for (const char* key : {"PAUSE_TIME", "GLOBAL_T", "PINT_PROB", "MON_START", "FAST_REACT"}) {
+    EXPECT_THAT(error_of(fmt::format("{} banana\n", key)), HasSubstr("'banana' cannot be")) << key;
+    EXPECT_THAT(error_of(fmt::format("{} 1 us\n", key)), HasSubstr("2 values")) << key;
+  }
+}
+
+std::string warnings_of(std::string_view text) {
+  Warnings warnings;
+  read(text, &warnings);
+  std::string all;
+  for (const Warnings::Entry& entry : warnings.entries()) {
+    all += entry.text + "\n";
+  }
+  return all;
+}
+
+const PacketOptions::EcnRow& row_of(const PacketOptions& options, int gbps) {
+  return *std::ranges::find(options.ecn, Bandwidth::gbps(gbps), &PacketOptions::EcnRow::rate);
+}
+
+// A map that is missing is SimAI's; a rate that is missing in a map has 0 there, and is told.
+TEST(SimaiConf, MapsThatAreNotComplete) {
+  const PacketOptions kmax = read("KMAX_MAP 1 100000000000 500\n");
+  EXPECT_EQ(row_of(kmax, 100).kmin, Bytes(400'000));
+  EXPECT_EQ(row_of(kmax, 100).kmax, Bytes(500'000));
+  EXPECT_EQ(row_of(kmax, 100).pmax, 0.2);
+  EXPECT_EQ(row_of(kmax, 400).kmax, Bytes());
+  EXPECT_EQ(warnings_of("CC_MODE 1\nKMAX_MAP 1 100000000000 500\n"),
+            "a.conf:2: KMAX_MAP has no row for 25 Gbps, 50 Gbps, 200 Gbps, 400 Gbps, 1600 Gbps, "
+            "which the other maps have: 0 there, as in SimAI\n");
+  EXPECT_THAT(warnings_of("PMAX_MAP 1 800000000000 0.5\nKMIN_MAP 1 800000000000 100\n"),
+              HasSubstr("a.conf: there is no KMAX_MAP, and SimAI's own has no row for 800 Gbps"));
+  EXPECT_EQ(warnings_of("KMIN_MAP 1 100000000000 9\nKMAX_MAP 1 100000000000 8\n"
+                        "PMAX_MAP 1 100000000000 0.5\n"),
+            "a.conf:1: KMIN_MAP: at 100 Gbps marking begins at 9 kB, above the 8 kB where all is "
+            "marked: all is marked above 9 kB\n");
+  EXPECT_EQ(warnings_of("KMIN_MAP 1 100000000000 8\nKMAX_MAP 1 100000000000 9\n"
+                        "PMAX_MAP 1 100000000000 0.5\n"),
+            "");
 }
 
 TEST(SimaiConf, IntervalsAreAboveZeroAndCountsWhole) {
@@ -172,6 +272,8 @@ TEST(SimaiConf, LinkDownIsAFaultFromTwoSecondsOn) {
   EXPECT_EQ(options.faults[0].from, Time::us(2000010));
   EXPECT_EQ(options.faults[0].until, Time::max());
   EXPECT_EQ(options.faults[0].loss, 1);
+  EXPECT_EQ(options.faults[0].file, "a.conf");
+  EXPECT_EQ(options.faults[0].line, 1U);
   EXPECT_EQ(options.rerouting, Time());
   EXPECT_TRUE(read("LINK_DOWN 0 0 0\n").faults.empty());
 }
@@ -179,7 +281,7 @@ TEST(SimaiConf, LinkDownIsAFaultFromTwoSecondsOn) {
 TEST(SimaiConf, SaysWhichLineIsWrong) {
   EXPECT_THAT(error_of("CC_MODE 1\nEWMA_GAIN 2\n"),
               HasSubstr("a.conf:2: EWMA_GAIN: '2' cannot be"));
-  EXPECT_THAT(error_of("EWMA_GAIN\n"), HasSubstr("expected: at least 1"));
+  EXPECT_THAT(error_of("EWMA_GAIN\n"), HasSubstr("expected: one value"));
   EXPECT_THAT(error_of("KMIN_MAP 2 25000000000 100\n"), HasSubstr("2 rates are announced"));
   EXPECT_THAT(error_of("RATE_AI fast\n"), HasSubstr("a.conf:1: RATE_AI"));
 }

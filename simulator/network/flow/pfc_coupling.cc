@@ -13,6 +13,27 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+/// Bit/s of the first link of the first GPU; without limit where there is none.
+double first_rate(const Topology& topology) {
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    for (std::size_t i = 0;
+         topology.nodes[node].kind == NodeKind::kGpu && i < topology.links.size(); ++i) {
+      if (topology.links[i].a == NodeId(node) || topology.links[i].b == NodeId(node)) {
+        return static_cast<double>(topology.class_of(LinkId(i)).rate.bits_per_second());
+      }
+    }
+  }
+  return kNever;
+}
+
+/// As ns3::Fabric's PfcAlphaByRate has it.
+double alpha_of(double rate, double first, double alpha) {
+  for (; rate > first && alpha < 1; rate /= 2) {
+    alpha = std::min(1.0, 2 * alpha);
+  }
+  return alpha;
+}
+
 }  // namespace
 
 PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transport, Bytes packet)
@@ -22,8 +43,8 @@ PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transpo
       from_(to_.size()),
       capacity_(to_.size()),
       propagation_(to_.size()),
+      alpha_(to_.size()),
       host_(topology.nodes.size()),
-      alpha_(transport.pfc_alpha),
       packet_(8 * static_cast<double>(packet.count())),
       burst_(packet_ * static_cast<double>(transport.ack_interval) / 2),
       reserve_(8 * static_cast<double>(transport.port_reserve.count())),
@@ -37,6 +58,7 @@ PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transpo
       shared_[node] = 8 * static_cast<double>(transport.buffer.count());
     }
   }
+  const double first = transport.pfc_alpha_by_rate ? first_rate(topology) : kNever;
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const Link& link = topology.links[i];
     const LinkClass& kind = topology.class_of(LinkId(i));
@@ -52,6 +74,7 @@ PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transpo
       to_[port] = to.value;
       capacity_[port] = rate;
       propagation_[port] = kind.delay.seconds();
+      alpha_[port] = alpha_of(rate, first, transport.pfc_alpha);
       shared_[to.index()] -= shared_[to.index()] > 0 ? apart : 0;
     }
   }
@@ -69,7 +92,8 @@ PfcCoupling::PfcCoupling(const Topology& topology, const TransportTerms& transpo
       const auto given = static_cast<double>(transport.pfc_threshold.count());
       fixed_[node] = given > 0 ? 8 * given : bits / ports[node];
     }
-    least_ = std::min(least_, fixed_[node] > 0 ? fixed_[node] : alpha_ * bits / (1 + alpha_));
+    const double alpha = transport.pfc_alpha;
+    least_ = std::min(least_, fixed_[node] > 0 ? fixed_[node] : alpha * bits / (1 + alpha));
   }
 }
 
@@ -125,8 +149,8 @@ void PfcCoupling::hold(const std::vector<Flow>& flows) {
   }
 }
 
-/// Finds T of each switch, where it is not fixed: with k ports paused and the others holding U,
-/// T = a (B - U - k T).
+/// Finds T of each port, where it is not fixed: with a(i) the alpha of a port, A the sum of those
+/// of the paused ports and the others holding U, F = B - U - A F is free and T(i) = a(i) F.
 void PfcCoupling::pause() {
   std::map<std::int32_t, std::vector<std::int32_t>> by_node;
   for (const std::int32_t port : used_) {
@@ -138,21 +162,27 @@ void PfcCoupling::pause() {
     const auto used = [&](std::int32_t port) {
       return std::max(0.0, ingress_[at(port)].held + ingress_[at(port)].beside);
     };
-    std::ranges::sort(ports, {}, used);
-    double rest = 0;  // held by the ports that are not paused
+    const bool fixed = fixed_[at(node)] > 0;
+    const auto part = [&](std::int32_t port) { return fixed ? 1 : alpha_[at(port)]; };
+    constexpr double kLeast = 1e-9;  // an alpha may be 0
+    std::ranges::sort(ports, {},
+                      [&](std::int32_t port) { return used(port) / std::max(kLeast, part(port)); });
+    double rest = 0;    // held by the ports that are not paused
+    double paused = 0;  // sum of the others' alphas
+    for (const std::int32_t port : ports) {
+      paused += part(port);
+    }
     for (std::size_t i = 0; i < ports.size(); ++i) {
-      const auto paused = static_cast<double>(ports.size() - i);
-      const double limit = fixed_[at(node)] > 0
-                               ? fixed_[at(node)]
-                               : alpha_ * (shared_[at(node)] - rest) / (1 + alpha_ * paused);
-      if (used(ports[i]) <= limit) {
+      const double limit = fixed ? fixed_[at(node)] : (shared_[at(node)] - rest) / (1 + paused);
+      if (used(ports[i]) <= part(ports[i]) * limit) {
         rest += used(ports[i]);
+        paused -= part(ports[i]);
         continue;
       }
       for (; i < ports.size(); ++i) {
         Ingress& ingress = ingress_[at(ports[i])];
         ingress.paused = true;
-        ingress.limit = std::clamp(limit - ingress.beside, 0.0, ingress.held);
+        ingress.limit = std::clamp(part(ports[i]) * limit - ingress.beside, 0.0, ingress.held);
       }
     }
   }

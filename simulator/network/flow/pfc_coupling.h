@@ -15,7 +15,7 @@ namespace lockstep {
 ///     held(i) = bits that came by ingress port i and wait
 ///     used(i) = held(i) + a packet of each flow that passes, for the part of the time that it
 ///               takes at its egress, + half of what an ACK lets go at once - the port's reserve
-///     T       = alpha (buffer - sum of used, none counted above T), or a fixed number of bits
+///     T       = alpha(i) (buffer - sum of used, none counted above T), or a fixed number of bits
 ///     i is paused while used(i) > T; what is above T waits on the other side of the link
 ///
 /// What this does to rates, with X the rate of the flows that wait beyond i:
@@ -84,8 +84,9 @@ class PfcCoupling {
   std::vector<std::int32_t> to_, from_;  // per port: nodes
   std::vector<double> capacity_;         // per port
   std::vector<double> propagation_;      // per port: s
+  std::vector<double> alpha_;            // per port
   std::vector<bool> host_;               // per node
-  double alpha_, packet_, burst_, reserve_, resume_, least_;
+  double packet_, burst_, reserve_, resume_, least_;
   std::vector<Waiting> waiting_, further_;
   std::vector<Ingress> ingress_;           // per port
   std::vector<std::int32_t> used_;         // ports with entries in ingress_

@@ -161,6 +161,7 @@ TransportTerms transport_of(const PacketOptions& packet, const Topology& topolog
   fabric.take("HeadroomPackets", transport.headroom_packets);
   fabric.take("ResumeOffset", transport.resume_offset);
   fabric.take("PfcAlpha", transport.pfc_alpha);
+  fabric.take("PfcAlphaByRate", transport.pfc_alpha_by_rate);
   fabric.take("DynamicThreshold", transport.pfc_dynamic);
   fabric.take("PfcThreshold", transport.pfc_threshold);
   double loss = 0;

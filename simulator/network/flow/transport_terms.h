@@ -45,8 +45,9 @@ struct TransportTerms {
   std::int64_t headroom_packets = 4;
   bool pfc_dynamic =
       true;  ///< a port is paused beyond a share of what is free, else at a threshold
-  double pfc_alpha = 0.125;  ///< that share
-  Bytes pfc_threshold;       ///< that threshold; 0: an equal part of what the switch's ports share
+  double pfc_alpha = 0.125;        ///< that share
+  bool pfc_alpha_by_rate = false;  ///< ports faster than the first GPU's first have more of it
+  Bytes pfc_threshold;  ///< that threshold; 0: an equal part of what the switch's ports share
 
   Congestion congestion = Congestion::kDcqcn;
   DcqcnParameters dcqcn;
