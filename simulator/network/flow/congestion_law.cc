@@ -14,7 +14,11 @@ constexpr double kFull = 1 - 1e-6;  ///< of a port's capacity or level: as good 
 constexpr double kAll = 1 - 1e-3;   ///< of a connection: its shares at one distance are rounded
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLeastShare = 1e-3;
-constexpr std::size_t kShort = 64;  ///< a list that need not be shortened
+/// A cut follows a mark by so many round trips: the mark's way to the receiver and back, and that
+/// of what is sent less (docs/models.md).
+constexpr double kReaction = 2;
+constexpr std::size_t kHistory = 64;  ///< steps
+constexpr std::size_t kShort = 64;    ///< a list that need not be shortened
 
 /// f(element, distance): a sprayed connection crosses several ports at one distance, whose shares
 /// add up to all of it.
@@ -39,6 +43,8 @@ CongestionLaw::CongestionLaw(const Topology& topology, const FlowOptions& option
       has_dcqcn_(options.transport->congestion == TransportTerms::Congestion::kDcqcn &&
                  options.transport->ecn),
       scale_window_(has_dcqcn_ && dcqcn_.scale_window),
+      ack_first_(options.transport->ack_first),
+      new_pairs_(options.fresh_ports),
       step_(has_dcqcn_ ? std::clamp(dcqcn_.decrease_interval / 2, Time::us(1), Time::us(5))
                        : Time::us(5)),
       packet_bits_(8 * static_cast<double>((options.payload + options.header).count())),
@@ -97,6 +103,7 @@ Time CongestionLaw::adjust(FluidNetwork& network, std::span<const VariableId> ch
     Flow& flow = flows_[id.index()];
     if (!flow.active && network.is_draining(ConnectionId(id.value))) {
       flow.active = true;
+      flow.began = network.now();
       active_.push_back(id.value);
     }
     watch = watch || (flow.active && (!flow.point.is_idle() || may_queue(network, id)));
@@ -139,9 +146,22 @@ bool CongestionLaw::may_queue(const FluidNetwork& network, VariableId id) const 
   return false;
 }
 
+/// Where each transfer is a queue pair of its own, the next one knows nothing of the last one's
+/// marks.
+void CongestionLaw::begin_anew(const FluidNetwork& network, std::int32_t id) {
+  Flow& flow = flows_[at(id)];
+  const double left = network.left(ConnectionId(id));
+  if (new_pairs_ && left > flow.left) {
+    flow.point = DcqcnPoint(flow.line_rate);
+    flow.began = network.now();
+  }
+  flow.left = left;
+}
+
 /// Load and level of the ports, and who is still under way.
 void CongestionLaw::measure(const FluidNetwork& network) {
   ++stamp_;
+  touched_.clear();
   std::erase_if(active_, [&](std::int32_t id) {
     Flow& flow = flows_[at(id)];
     flow.active = network.is_draining(ConnectionId(id));
@@ -149,14 +169,16 @@ void CongestionLaw::measure(const FluidNetwork& network) {
     return !flow.active;
   });
   for (const std::int32_t id : active_) {
+    begin_anew(network, id);
     const double rate = network.rates().rate(VariableId(id));
     for (const MaxMin::Element& element : network.rates().elements(VariableId(id))) {
       Port& port = ports_[at(element.constraint)];
       if (port.stamp != stamp_) {
+        port.earlier = port.stamp + 1 == stamp_ ? port.queue : 0;
         port.stamp = stamp_;
+        touched_.push_back(element.constraint);
         port.users = 0;
         port.load = port.level = port.queue = port.passing = 0;
-        port.claimed = 0;
         port.waiting = 0;
         port.uneven = false;
       }
@@ -168,13 +190,76 @@ void CongestionLaw::measure(const FluidNetwork& network) {
   }
 }
 
-/// Whether packets of a flow of this rate wait at a port, or go on to do so where they did.
+/// Whether packets of a flow of this rate wait at a port, or go on to do so where they did. Where
+/// some have slowed down, a queue lets its port's whole rate through even while the caps of a step
+/// do not add up to that.
 bool CongestionLaw::is_limiting(const Port& port, double rate, bool waits_here) const {
-  return port.queues && port.load >= kFull * port.capacity &&
-         (waits_here || rate >= kFull * port.level);
+  if (!port.queues || (port.load < kFull * port.capacity && !(waits_here && port.uneven))) {
+    return false;
+  }
+  return waits_here || rate >= kFull * port.level;
+}
+
+double CongestionLaw::window(const Flow& flow) const {
+  return flow.window * (scale_window_ ? flow.point.rate() / flow.line_rate : 1);
+}
+
+/// How long its ACKs wait where they have no right of way: in the queues of what goes back over
+/// the links of its way.
+double CongestionLaw::ack_wait(const FluidNetwork& network, std::int32_t id) const {
+  double wait = 0;
+  for (const MaxMin::Element& element : network.rates().elements(VariableId(id))) {
+    const Port& back = ports_[at(element.constraint ^ 1)];
+    if (back.queues && back.stamp == stamp_) {
+      wait += network.rates().coefficient(element) * back.earlier / back.capacity;
+    }
+  }
+  return wait;
+}
+
+/// What of a flow may wait: its window, or what it has left, less what is on its way.
+double CongestionLaw::room(const FluidNetwork& network, std::int32_t id) const {
+  const Flow& flow = flows_[at(id)];
+  const double most = std::min(window(flow), network.left(ConnectionId(id)));
+  return std::max(0.0,
+                  most - network.rates().rate(VariableId(id)) * (flow.round_trip + flow.ack_wait));
+}
+
+/// What a turn at each NIC comes to: those whose windows are full take what leaves the network,
+/// those that have sent all take nothing, those that have slowed down their rate, all others the
+/// same.
+void CongestionLaw::share_nics(const FluidNetwork& network) {
+  claims_.clear();
+  for (const std::int32_t id : active_) {
+    const Flow& flow = flows_[at(id)];
+    double claim = has_dcqcn_ ? flow.point.rate() : flow.line_rate;
+    if (flow.waiting > 0 && flow.waiting >= room(network, id)) {
+      const bool has_sent_all = network.left(ConnectionId(id)) <= window(flow);
+      claim = has_sent_all ? 0 : network.rates().rate(VariableId(id));
+    }
+    claims_.emplace_back(network.rates().elements(VariableId(id)).front().constraint, claim);
+  }
+  std::ranges::sort(claims_);
+  for (std::size_t begin = 0, end = 0; begin < claims_.size(); begin = end) {
+    Port& nic = ports_[at(claims_[begin].first)];
+    while (end < claims_.size() && claims_[end].first == claims_[begin].first) {
+      ++end;
+    }
+    nic.turn = kNever;
+    double left = nic.capacity;
+    for (std::size_t i = begin; i < end && nic.turn == kNever; ++i) {
+      const double even = left / static_cast<double>(end - i);
+      nic.turn = claims_[i].second >= even ? even : kNever;
+      left -= claims_[i].second;
+    }
+  }
 }
 
 void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
+  for (const std::int32_t id : active_) {
+    flows_[at(id)].ack_wait = ack_first_ ? 0 : ack_wait(network, id);
+  }
+  share_nics(network);
   for (const std::int32_t id : active_) {
     Flow& flow = flows_[at(id)];
     const double rate = network.rates().rate(VariableId(id));
@@ -192,24 +277,16 @@ void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
                           flow.queue_distance = distance;
                         }
                       });
-    const double left = network.left(ConnectionId(id));
-    const double window = flow.window * (scale_window_ ? flow.point.rate() / flow.line_rate : 1);
-    const double room = std::max(0.0, std::min(window, left) - rate * flow.round_trip);
+    const double room = this->room(network, id);
     if (where < 0) {
       flow.waiting = std::max(0.0, flow.waiting - rate * elapsed);
     } else if (flow.waiting > room) {
       flow.waiting = std::max(room, flow.waiting - rate * elapsed);
     } else {
       Port& nic = ports_[at(elements.front().constraint)];
-      const double share = nic.capacity / nic.users;
-      const double offered =
-          std::min(has_dcqcn_ ? flow.point.rate() : kNever,
-                   std::max(share, rate + std::max(0.0, nic.capacity - nic.load) / nic.users));
+      const double offered = std::min(has_dcqcn_ ? flow.point.rate() : kNever, nic.turn);
       flow.waiting = std::clamp(flow.waiting + (offered - rate) * elapsed, 0.0, room);
-      if (flow.waiting > 0) {
-        nic.claimed += flow.waiting < room ? offered : rate;
-        ++nic.waiting;
-      }
+      nic.waiting += flow.waiting > 0 ? 1 : 0;
     }
     flow.queue_port = where;
     for_each_distance(elements, network.rates(),
@@ -226,12 +303,29 @@ void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
   }
 }
 
-double CongestionLaw::marked(const Port& port) const {
-  if (port.queue <= port.kmin) {
+/// Keeps what the queues are now.
+void CongestionLaw::remember() {
+  for (const std::int32_t id : touched_) {
+    Port& port = ports_[at(id)];
+    if (port.queues && (!port.history.empty() || port.queue > port.kmin)) {
+      port.history.resize(kHistory);
+      port.history[stamp_ % kHistory] = {stamp_, port.queue};
+    }
+  }
+}
+
+/// The probability of a mark so many steps ago.
+double CongestionLaw::marked(const Port& port, std::uint32_t ago) const {
+  if (port.history.empty()) {
     return 0;
   }
-  return port.queue > port.kmax ? 1
-                                : port.pmax * (port.queue - port.kmin) / (port.kmax - port.kmin);
+  const std::uint32_t when = stamp_ - ago;
+  const Past& past = port.history[when % kHistory];
+  if (past.stamp != when || past.queue <= port.kmin) {
+    return 0;
+  }
+  return past.queue > port.kmax ? 1
+                                : port.pmax * (past.queue - port.kmin) / (port.kmax - port.kmin);
 }
 
 /// Moves what the network cannot hold back to the senders; fills in the caps of PFC.
@@ -268,21 +362,25 @@ void CongestionLaw::couple(const FluidNetwork& network) {
 /// Rates and caps; whether anything is left to watch.
 bool CongestionLaw::control(FluidNetwork& network) {
   couple(network);
+  remember();
   bool watch = false;
   for (std::size_t i = 0; i < active_.size(); ++i) {
     const std::int32_t id = active_[i];
     Flow& flow = flows_[at(id)];
     const double rate = network.rates().rate(VariableId(id));
-    double share = 0, weight = 0, turn = kNever;
+    const Time delay = Time::seconds(kReaction * flow.round_trip + flow.ack_wait);
+    const double steps = std::round(delay.seconds() / step_.seconds());
+    const auto ago = static_cast<std::uint32_t>(std::min(steps, double{kHistory - 1}));
+    double marks = 0, weight = 0, turn = kNever;
     for_each_distance(
         network.rates().elements(VariableId(id)), network.rates(),
         [&](const MaxMin::Element& element, std::int32_t distance) {
           const Port& port = ports_[at(element.constraint)];
+          const double coefficient = network.rates().coefficient(element);
+          marks += coefficient * marked(port, ago);
           if (distance != flow.queue_distance || !is_limiting(port, rate, flow.waiting > 0)) {
             return;
           }
-          const double coefficient = network.rates().coefficient(element);
-          share += coefficient * marked(port);
           weight += coefficient;
           if (flow.waiting > 0 && port.uneven && port.queue > 0) {
             turn = std::min(turn, std::max(kLeastShare, 1 - port.passing / port.capacity) *
@@ -291,16 +389,22 @@ bool CongestionLaw::control(FluidNetwork& network) {
         });
     double cap = turn / std::max(weight, 1.0);
     if (has_dcqcn_) {
-      const double hazard = weight > 0 ? share / weight * rate / packet_bits_ : 0;
+      const double sent = flow.waiting + rate * flow.round_trip;
+      const bool is_told =
+          network.now() - flow.began > delay && sent < network.left(ConnectionId(id));
+      const double hazard = is_told ? std::min(1.0, marks) * rate / packet_bits_ : 0;
       flow.point.advance(dcqcn_, flow.line_rate, network.now(), hazard,
                          hazard > 0 ? rng_.uniform() : 1);
       cap = flow.waiting > 0 ? cap : flow.point.rate();
+    }
+    if (flow.waiting <= 0 && flow.ack_wait > 0 && network.left(ConnectionId(id)) > window(flow)) {
+      cap = std::min(cap, window(flow) / (flow.round_trip + flow.ack_wait));
     }
     watch =
         watch || flow.waiting > 0 || !flow.point.is_idle() || may_queue(network, VariableId(id));
     const Port& nic = ports_[at(network.rates().elements(VariableId(id)).front().constraint)];
     if (!has_dcqcn_ && flow.waiting <= 0 && nic.waiting > 0 && nic.waiting < nic.users) {
-      cap = std::min(cap, (nic.capacity - nic.claimed) / (nic.users - nic.waiting));
+      cap = std::min(cap, nic.turn);
     }
     cap = std::max(std::min(cap, coupled_[i].cap), kLeastShare * flow.line_rate);
     network.cap(ConnectionId(id), cap);

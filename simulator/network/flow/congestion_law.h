@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -22,14 +23,16 @@ namespace lockstep {
 ///     do/dt = min(R, s) - x   up to the window's room, min(w R / line, left) - x A, and not below
 ///     0
 ///             -x              while it is above that
-///     q     = sum of o at the port; packets are marked with probability p(q) (RED)
+///     q     = sum of o at the port; packets are marked with probability p(q) (RED), which senders
+///     heed 2 A later, and as much later as ACKs wait in what goes back over the links, where they
+///     do; A grows by that
 ///     cap   = R where o = 0; where packets wait none, or, once a sender at the port has slowed
 ///     down
 ///             and windows differ, C o / q (first in, first out; C without what only passes)
 ///
-/// DcqcnPoint turns marks into R, PfcCoupling queues into further caps. Without DCQCN a NIC, which
-/// serves its connections in turn, leaves those whose packets do not wait what the others do not
-/// claim until their windows are full.
+/// DcqcnPoint turns marks into R, PfcCoupling queues into further caps. s is a turn at the NIC, the
+/// same for all but those whose windows are full or who have slowed down, and who take less.
+/// Without DCQCN those whose packets do not wait have no more than that either.
 ///
 /// Packets wait at the first distance from the source at which a port of their way is full (those
 /// behind it get no more than it lets through), and a sprayed connection at all full ports there,
@@ -52,6 +55,10 @@ class CongestionLaw final : public RateLaw {
   Time adjust(FluidNetwork& network, std::span<const VariableId> changed) override;
 
  private:
+  struct Past {
+    std::uint32_t stamp = 0;
+    double queue = 0;
+  };
   struct Port {
     double capacity = 0;
     double kmin = 0, kmax = 0, pmax = 0;  ///< of marks, bits
@@ -60,13 +67,19 @@ class CongestionLaw final : public RateLaw {
     std::uint32_t stamp = 0;
     std::int32_t users = 0;
     double load = 0, level = 0, queue = 0, passing = 0;
-    double claimed = 0;        ///< of a NIC: by those whose packets wait in the network
-    std::int32_t waiting = 0;  ///< how many of its users those are
+    double earlier = 0;        ///< the queue a step before
+    std::int32_t waiting = 0;  ///< of a NIC: those of its users whose packets wait in the network
+    double turn = 0;           ///< of a NIC
     bool uneven = false;       ///< some have slowed down
+    std::vector<Past>
+        history;  ///< of the queue, by step modulo its size; none if it was never long
   };
   struct Flow {
     double window = 0, round_trip = 0, line_rate = 0;  ///< bits, s, bit/s
     double waiting = 0;                                ///< o, bits
+    double ack_wait = 0;                               ///< s
+    double left = 0;                                   ///< bits, a step before
+    Time began;
     DcqcnPoint point;
     std::vector<std::int32_t> way;     ///< ports; none where it is sprayed
     std::int32_t queue_port = -1;      ///< where it waits, the last of those at:
@@ -77,19 +90,27 @@ class CongestionLaw final : public RateLaw {
   bool may_queue(const FluidNetwork& network, VariableId flow) const;
   void measure(const FluidNetwork& network);
   void queue(const FluidNetwork& network, double elapsed);
+  double window(const Flow& flow) const;
+  void begin_anew(const FluidNetwork& network, std::int32_t flow);
+  double ack_wait(const FluidNetwork& network, std::int32_t flow) const;
+  double room(const FluidNetwork& network, std::int32_t flow) const;
+  void share_nics(const FluidNetwork& network);
+  void remember();
   bool is_limiting(const Port& port, double rate, bool waits_here) const;
-  double marked(const Port& port) const;
+  double marked(const Port& port, std::uint32_t ago) const;
   void couple(const FluidNetwork& network);
   bool control(FluidNetwork& network);
 
   DcqcnParameters dcqcn_;
-  bool has_dcqcn_, scale_window_;
+  bool has_dcqcn_, scale_window_, ack_first_, new_pairs_;
   Time step_;
   double packet_bits_;
   double least_queue_ = 0;  ///< bits below which nothing happens
   std::vector<Port> ports_;
   std::vector<Flow> flows_;
-  std::vector<std::int32_t> active_;  // under way; those who have ended stay for a while
+  std::vector<std::int32_t> active_;   // under way; those who have ended stay for a while
+  std::vector<std::int32_t> touched_;  // ports, of the present step
+  std::vector<std::pair<std::int32_t, double>> claims_;  // NIC and rate, scratch
   std::size_t shorten_at_ = 0;
   PfcCoupling pfc_;
   std::vector<PfcCoupling::Flow> coupled_;  // as active_, of a step

@@ -15,14 +15,13 @@ namespace {
 
 /// Attributes of ns3::Fabric that change nothing a fluid could see. (Those of packet sizes and of
 /// the moment of delivery have their own place in FlowOptions.)
-constexpr std::array<std::string_view, 18> kWithoutEffect = {"Payload",
+constexpr std::array<std::string_view, 17> kWithoutEffect = {"Payload",
                                                              "Header",
                                                              "WaitForAck",
                                                              "Train",
                                                              "Rounding",
                                                              "TieOrder",
                                                              "AckHighPriority",
-                                                             "AckFirst",
                                                              "FinishedLeaveWhenMet",
                                                              "FastForward",
                                                              "DeterministicMarks",
@@ -151,6 +150,7 @@ TransportTerms transport_of(const PacketOptions& packet, const Topology& topolog
   fabric.take("WindowFactor", transport.window_factor);
   fabric.take("AckInterval", transport.ack_interval);
   fabric.take("AckSize", transport.ack_size);
+  fabric.take("AckFirst", transport.ack_first);
   fabric.take("Ecn", transport.ecn);
   fabric.take("KminPerGbps", transport.kmin_per_gbps);
   fabric.take("KmaxPerGbps", transport.kmax_per_gbps);

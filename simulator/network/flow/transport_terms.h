@@ -32,6 +32,7 @@ struct TransportTerms {
   double window_factor = 2;       ///<
   std::int64_t ack_interval = 4;  ///< packets that an ACK confirms
   Bytes ack_size{60};
+  bool ack_first = true;  ///< ACKs do not wait in the queues of data that goes their way
 
   bool ecn = true;                                                ///< switches mark
   double kmin_per_gbps = 2000, kmax_per_gbps = 8000, pmax = 0.2;  ///< bytes, for rates not in:
