@@ -23,12 +23,15 @@ namespace lockstep {
 ///     do/dt = min(R, s) - x   up to the window's room, min(w R / line, left) - x A, and not below
 ///     0
 ///             -x              while it is above that
-///     q     = sum of o at the port; packets are marked with probability p(q) (RED), which senders
-///     heed 2 A later, and as much later as ACKs wait in what goes back over the links, where they
-///     do; A grows by that
+///     q     = sum of o at the port; packets are marked with probability p(q) (RED)
 ///     cap   = R where o = 0; where packets wait none, or, once a sender at the port has slowed
 ///     down
 ///             and windows differ, C o / q (first in, first out; C without what only passes)
+///
+/// Senders heed a mark 2 A after it was made: its way to them, and that of what they send less.
+/// Where ACKs have no right of way they wait in the queues of what goes back over the links: the
+/// mark comes as much later, and A is as much longer. Where each transfer is a queue pair of its
+/// own, it begins at the line rate and heeds no marks of others.
 ///
 /// DcqcnPoint turns marks into R, PfcCoupling queues into further caps. s is a turn at the NIC, the
 /// same for all but those whose windows are full or who have slowed down, and who take less.
@@ -45,7 +48,8 @@ namespace lockstep {
 /// by tests/differential/congestion_packet_test.cc.
 ///
 /// Complexity: O(hops) a flow under way and step while a queue could be long, else O(hops) a change
-/// of a rate. Memory: 150 B and 4 B a hop a connection. Nothing of it exists without a transport.
+/// of a rate. Memory: 170 B and 4 B a hop a connection, 1 KiB a port that has marked. Nothing of it
+/// exists without a transport.
 class CongestionLaw final : public RateLaw {
  public:
   CongestionLaw(const Topology& topology, const FlowOptions& options);
@@ -71,8 +75,8 @@ class CongestionLaw final : public RateLaw {
     std::int32_t waiting = 0;  ///< of a NIC: those of its users whose packets wait in the network
     double turn = 0;           ///< of a NIC
     bool uneven = false;       ///< some have slowed down
-    std::vector<Past>
-        history;  ///< of the queue, by step modulo its size; none if it was never long
+    /// Of the queue, by step modulo its size; none if it was never long.
+    std::vector<Past> history;
   };
   struct Flow {
     double window = 0, round_trip = 0, line_rate = 0;  ///< bits, s, bit/s
