@@ -217,14 +217,6 @@ double CongestionLaw::ack_wait(const FluidNetwork& network, std::int32_t id) con
   return wait;
 }
 
-/// What of a flow may wait: its window, or what it has left, less what is on its way.
-double CongestionLaw::room(const FluidNetwork& network, std::int32_t id) const {
-  const Flow& flow = flows_[at(id)];
-  const double most = std::min(window(flow), network.left(ConnectionId(id)));
-  return std::max(0.0,
-                  most - network.rates().rate(VariableId(id)) * (flow.round_trip + flow.ack_wait));
-}
-
 /// What a turn at each NIC comes to: those whose windows are full take what leaves the network,
 /// those that have sent all take nothing, those that have slowed down their rate, all others the
 /// same.
@@ -232,32 +224,40 @@ void CongestionLaw::share_nics(const FluidNetwork& network) {
   claims_.clear();
   for (const std::int32_t id : active_) {
     const Flow& flow = flows_[at(id)];
+    const std::int32_t port = network.rates().elements(VariableId(id)).front().constraint;
+    Port& nic = ports_[at(port)];
+    nic.turn = nic.capacity / nic.users;
     double claim = has_dcqcn_ ? flow.point.rate() : flow.line_rate;
-    if (flow.waiting > 0 && flow.waiting >= room(network, id)) {
-      const bool has_sent_all = network.left(ConnectionId(id)) <= window(flow);
+    if (flow.waiting > 0 && flow.waiting >= flow.room) {
+      const bool has_sent_all = flow.left <= window(flow);
       claim = has_sent_all ? 0 : network.rates().rate(VariableId(id));
     }
-    claims_.emplace_back(network.rates().elements(VariableId(id)).front().constraint, claim);
+    if (claim < nic.turn) {
+      claims_.emplace_back(port, claim);
+    }
   }
   std::ranges::sort(claims_);
-  for (std::size_t begin = 0, end = 0; begin < claims_.size(); begin = end) {
-    Port& nic = ports_[at(claims_[begin].first)];
-    while (end < claims_.size() && claims_[end].first == claims_[begin].first) {
-      ++end;
-    }
-    nic.turn = kNever;
+  for (std::size_t i = 0; i < claims_.size();) {
+    const std::int32_t port = claims_[i].first;
+    Port& nic = ports_[at(port)];
     double left = nic.capacity;
-    for (std::size_t i = begin; i < end && nic.turn == kNever; ++i) {
-      const double even = left / static_cast<double>(end - i);
-      nic.turn = claims_[i].second >= even ? even : kNever;
-      left -= claims_[i].second;
+    std::int32_t others = nic.users;
+    for (; i < claims_.size() && claims_[i].first == port; ++i) {
+      if (claims_[i].second * others < left) {
+        left -= claims_[i].second;
+        --others;
+      }
     }
+    nic.turn = others > 0 ? left / others : kNever;
   }
 }
 
 void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
   for (const std::int32_t id : active_) {
-    flows_[at(id)].ack_wait = ack_first_ ? 0 : ack_wait(network, id);
+    Flow& flow = flows_[at(id)];
+    flow.ack_wait = ack_first_ ? 0 : ack_wait(network, id);
+    const double on_way = network.rates().rate(VariableId(id)) * (flow.round_trip + flow.ack_wait);
+    flow.room = std::max(0.0, std::min(window(flow), flow.left) - on_way);
   }
   share_nics(network);
   for (const std::int32_t id : active_) {
@@ -277,15 +277,14 @@ void CongestionLaw::queue(const FluidNetwork& network, double elapsed) {
                           flow.queue_distance = distance;
                         }
                       });
-    const double room = this->room(network, id);
     if (where < 0) {
       flow.waiting = std::max(0.0, flow.waiting - rate * elapsed);
-    } else if (flow.waiting > room) {
-      flow.waiting = std::max(room, flow.waiting - rate * elapsed);
+    } else if (flow.waiting > flow.room) {
+      flow.waiting = std::max(flow.room, flow.waiting - rate * elapsed);
     } else {
       Port& nic = ports_[at(elements.front().constraint)];
       const double offered = std::min(has_dcqcn_ ? flow.point.rate() : kNever, nic.turn);
-      flow.waiting = std::clamp(flow.waiting + (offered - rate) * elapsed, 0.0, room);
+      flow.waiting = std::clamp(flow.waiting + (offered - rate) * elapsed, 0.0, flow.room);
       nic.waiting += flow.waiting > 0 ? 1 : 0;
     }
     flow.queue_port = where;
@@ -390,14 +389,13 @@ bool CongestionLaw::control(FluidNetwork& network) {
     double cap = turn / std::max(weight, 1.0);
     if (has_dcqcn_) {
       const double sent = flow.waiting + rate * flow.round_trip;
-      const bool is_told =
-          network.now() - flow.began > delay && sent < network.left(ConnectionId(id));
+      const bool is_told = network.now() - flow.began > delay && sent < flow.left;
       const double hazard = is_told ? std::min(1.0, marks) * rate / packet_bits_ : 0;
       flow.point.advance(dcqcn_, flow.line_rate, network.now(), hazard,
                          hazard > 0 ? rng_.uniform() : 1);
       cap = flow.waiting > 0 ? cap : flow.point.rate();
     }
-    if (flow.waiting <= 0 && flow.ack_wait > 0 && network.left(ConnectionId(id)) > window(flow)) {
+    if (flow.waiting <= 0 && flow.ack_wait > 0 && flow.left > window(flow)) {
       cap = std::min(cap, window(flow) / (flow.round_trip + flow.ack_wait));
     }
     watch =

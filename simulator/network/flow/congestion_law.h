@@ -82,7 +82,8 @@ class CongestionLaw final : public RateLaw {
     double window = 0, round_trip = 0, line_rate = 0;  ///< bits, s, bit/s
     double waiting = 0;                                ///< o, bits
     double ack_wait = 0;                               ///< s
-    double left = 0;                                   ///< bits, a step before
+    double left = 0;                                   ///< bits, at the last step
+    double room = 0;                                   ///< for what waits, bits
     Time began;
     DcqcnPoint point;
     std::vector<std::int32_t> way;     ///< ports; none where it is sprayed
@@ -97,7 +98,6 @@ class CongestionLaw final : public RateLaw {
   double window(const Flow& flow) const;
   void begin_anew(const FluidNetwork& network, std::int32_t flow);
   double ack_wait(const FluidNetwork& network, std::int32_t flow) const;
-  double room(const FluidNetwork& network, std::int32_t flow) const;
   void share_nics(const FluidNetwork& network);
   void remember();
   bool is_limiting(const Port& port, double rate, bool waits_here) const;
