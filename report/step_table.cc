@@ -173,6 +173,9 @@ class Writer {
     if (first != last) {
       line(fmt::format("ranks end between {} and {}", first, last));
     }
+    if (result_.drawn) {
+      line("messages meet at random: one draw, others (--seed) differ by 0 to 3 %");
+    }
     if (result_.packets) {
       const std::string told = packets_text(*result_.packets);
       if (!told.empty()) {

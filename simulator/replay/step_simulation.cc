@@ -283,6 +283,7 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
     run = in_full(*network);
     result.ports = network->port_use();
     result.packets = network->packet_statistics();
+    result.drawn = network->has_queues() && !result.packets;
     add_recalled(topology, run, result.ports);
   }
 
