@@ -1,6 +1,7 @@
 #include "analysis/whatif/op_table.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -394,25 +395,47 @@ void warn_of_step(const std::string& problem, const std::string& file, Warnings*
   }
 }
 
-/// The first step that is complete by itself: of all ranks, which have the same operations. Warns
-/// of those before it. ERRORS: none is.
+/// What keeps a step from being complete by itself, of all ranks, which have the same operations;
+/// empty if nothing does.
+std::string gap_of(const OpTable& table, const Trace& trace, const std::string& file,
+                   std::size_t begin, std::size_t end) {
+  std::string problem = absent_rank(table, trace, begin, end);
+  if (problem.empty()) {
+    Trace step;
+    append_rows(step, trace, begin, end);
+    try {
+      make_op_table(step, file, {.keep_places = false}, nullptr);
+    } catch (const Error& error) {
+      problem = error.message();
+    }
+  }
+  return problem;
+}
+
+/// The first of the longest steps that are complete by themselves: a step may lack the last of its
+/// operations and still be one. Warns of those before it. ERRORS: none is.
 std::size_t first_complete_step(const OpTable& table, const Trace& trace, const std::string& file,
                                 const std::vector<std::size_t>& bounds, Warnings* warnings) {
+  const auto rows = [&](std::size_t s) { return bounds[s + 1] - bounds[s]; };
+  std::vector<std::size_t> longest_first(bounds.size() - 1);
+  std::iota(longest_first.begin(), longest_first.end(), std::size_t{0});
+  std::ranges::stable_sort(longest_first, std::greater<>(), rows);
   std::string first_problem;
-  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
-    std::string problem = absent_rank(table, trace, bounds[s], bounds[s + 1]);
-    if (problem.empty()) {
-      Trace step;
-      append_rows(step, trace, bounds[s], bounds[s + 1]);
-      try {
-        make_op_table(step, file, {.keep_places = false}, nullptr);
-        return s;
-      } catch (const Error& error) {
-        problem = error.message();
-      }
+  for (const std::size_t chosen : longest_first) {
+    std::string problem = gap_of(table, trace, file, bounds[chosen], bounds[chosen + 1]);
+    if (!problem.empty()) {
+      first_problem = first_problem.empty() ? problem : first_problem;
+      continue;
     }
-    warn_of_step(problem, file, warnings);
-    first_problem = first_problem.empty() ? problem : first_problem;
+    for (std::size_t s = 0; s < chosen; ++s) {
+      std::string gap = gap_of(table, trace, file, bounds[s], bounds[s + 1]);
+      if (gap.empty()) {
+        gap = fmt::format("step {} has {} rows, step {} has {}", trace.step[bounds[s]], rows(s),
+                          trace.step[bounds[chosen]], rows(chosen));
+      }
+      warn_of_step(gap, file, warnings);
+    }
+    return chosen;
   }
   throw no_complete_step(first_problem, file);
 }
@@ -506,7 +529,8 @@ OpTable make_op_table(const Trace& trace, const std::string& file, const OpTable
   if (table.nodes.empty() || stage + 1 != table.stages || table.nodes.front().stage != 0) {
     throw Error(fmt::format("step {}: the first worker has no rows on some stage", reference_step))
         .at(file)
-        .expected("a first step that is complete: it is the model of the others");
+        .expected("a first step that is complete: it is the model of the others")
+        .hint(kIncompleteStepHint);
   }
   check_numbering(table, reference_step, file);
   table.both_ways = goes_both_ways(table);

@@ -251,7 +251,12 @@ std::string table(const Options& options, const Plan& plan, const LongRunResult&
   }
   const double interval_s = static_cast<double>(run.interval) * plan.mean_step_s;
   const bool applies = formula_applies(run);
-  const char* origin = plan.chosen ? "" : applies ? ", the optimum" : ", the formula's optimum";
+  const double formula_s = exact_interval_s(plan.costs);
+  const char* origin = plan.chosen ? ""
+                       : interval_s > formula_s + plan.mean_step_s
+                           ? ", the least that the drain allows"
+                       : applies ? ", the optimum"
+                                 : ", the formula's optimum";
   text +=
       fmt::format("checkpoint every {} ({} steps{}){}\n", duration_text(interval_s), run.interval,
                   origin, interval_s < run.drain_s ? ", but not before the last is safe" : "");

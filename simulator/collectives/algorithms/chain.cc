@@ -7,21 +7,21 @@ namespace lockstep {
 namespace {
 
 constexpr CommType kOps[] = {CommType::kBroadcast, CommType::kReduce};
-constexpr std::int64_t kMaxPieces = 64;  // per channel
+constexpr std::int32_t kMaxPieces = 64;  // per channel
 
 /// A pipeline along each channel's ring, opened at the root: a broadcast starts there, a reduce
 /// ends there. Every rank passes a channel's pieces on one after the other, each as soon as it has
-/// it. Pieces have about piece_limit() bytes and are at most 64 a channel; piece p of channel c is
-/// chunk p * channels + c.
+/// it. Pieces have at most piece_limit() bytes, unless that were more than 64 a channel; piece p of
+/// channel c is chunk p * channels + c.
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   Schedule schedule = empty_schedule(request, shape);
   if (request.bytes == Bytes(0)) {
     return schedule;
   }
   const std::int32_t channels = channel_count(request, shape);
-  const auto pieces = static_cast<std::int32_t>(
-      std::clamp(request.bytes.count() / channels / piece_limit(request.protocol).count(),
-                 std::int64_t{1}, kMaxPieces));
+  const Bytes part = part_size(request.bytes, channels, CollectiveFlavour::kDefault);
+  const std::int32_t pieces =
+      std::min(piece_count(part, piece_limit(request.protocol)), kMaxPieces);
   const std::int32_t hops = shape.ranks - 1;
   const bool reduce = request.op == CommType::kReduce;
   schedule.reserve(static_cast<double>(channels) * hops);

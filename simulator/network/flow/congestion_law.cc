@@ -177,6 +177,7 @@ void CongestionLaw::measure(const FluidNetwork& network) {
         port.earlier = port.stamp + 1 == stamp_ ? port.queue : 0;
         port.stamp = stamp_;
         touched_.push_back(element.constraint);
+        port.capacity = network.rates().capacity(ConstraintId(element.constraint));
         port.users = 0;
         port.load = port.level = port.queue = port.passing = 0;
         port.waiting = 0;

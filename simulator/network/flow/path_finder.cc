@@ -82,7 +82,9 @@ double PathFinder::capacity(PortId port) const {
     const Bytes packet = options_.payload + options_.header;
     const Time time = transmission(port, packet);
     if (time > Time()) {
-      return static_cast<double>(packet.count()) * 8 / static_cast<double>(time.count_ns()) * 1e9;
+      const double whole =
+          static_cast<double>(packet.count()) * 8 / static_cast<double>(time.count_ns()) * 1e9;
+      return whole * (nominal / static_cast<double>(class_of(port).rate.bits_per_second()));
     }
   }
   return nominal;
@@ -284,6 +286,10 @@ void PathFinder::find_window(Path& path) const {
     const double product = round_trip.seconds() * rate / 8;
     path.window.window = Bytes(
         std::max<std::int64_t>(1, static_cast<std::int64_t>(transport.window_factor * product)));
+    if (transport.ack_interval > 1) {  // what two ACKs confirm, as the packet engine has it
+      path.window.window =
+          std::max(path.window.window, options_.payload * (2 * transport.ack_interval));
+    }
   }
 }
 

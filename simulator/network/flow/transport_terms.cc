@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -12,6 +14,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr std::int64_t kMostAcks = 65535;  ///< packets that an ACK may confirm
 
 /// Attributes of ns3::Fabric that change nothing a fluid could see. (Those of packet sizes and of
 /// the moment of delivery have their own place in FlowOptions.)
@@ -33,28 +37,46 @@ constexpr std::array<std::string_view, 17> kWithoutEffect = {"Payload",
                                                              "RetransmitTimeout",
                                                              "RetryLimit"};
 
+/// Those of the congestion controls, by their names here.
+struct ControlWithoutEffect {
+  std::string_view name;
+  std::array<std::string_view, 9> attributes;
+};
+constexpr std::array<ControlWithoutEffect, 4> kControlsWithoutEffect = {{
+    {"hpcc", {"Stages", "AdditiveIncrease", "MinRate"}},
+    {"dctcp", {"Gain", "AdditiveIncrease", "MinRate", "ScaleWindow"}},
+    {"swift",
+     {"TargetDelay", "ScaleRange", "AdditiveIncrease", "Beta", "MaxDecrease", "MinWindow"}},
+    {"timely",
+     {"Alpha", "Beta", "Low", "High", "MinRtt", "AdditiveIncrease", "HyperIncrease", "MinRate",
+      "ScaleWindow"}},
+}};
+
 /// Attributes of one object, as texts; those that are read are ticked off.
 class Attributes {
  public:
   explicit Attributes(std::map<std::string, std::string> left) : left_(std::move(left)) {}
 
   /// ERRORS: some are left that do have an effect.
-  void finish() const {
+  void finish(std::span<const std::string_view> without_effect) const {
     for (const auto& [name, text] : left_) {
-      if (std::ranges::find(kWithoutEffect, name) == kWithoutEffect.end()) {
+      if (std::ranges::find(without_effect, name) == without_effect.end()) {
         throw Error(fmt::format("the flow engine does not model attribute '{}'", printable(name)))
             .hint("--engine packet does, if 'lockstep-packet --attributes' lists it");
       }
     }
   }
 
-  void take(const char* name, double& value) {
+  void take(const char* name, double& value, double most = kUnbounded) {
     read(
-        name, [&](const std::string& text) { value = to_double(text).value_or(-1); }, value);
+        name, [&](const std::string& text) { value = to_double(text).value_or(-1); }, value, 0.0,
+        most);
   }
-  void take(const char* name, std::int64_t& value) {
+  void take(const char* name, std::int64_t& value, std::int64_t least = 0,
+            std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     read(
-        name, [&](const std::string& text) { value = to_int(text).value_or(-1); }, value);
+        name, [&](const std::string& text) { value = to_int(text).value_or(-1); }, value, least,
+        most);
   }
   void take(const char* name, Bytes& value) {
     std::int64_t bytes = value.count();
@@ -68,13 +90,14 @@ class Attributes {
         [&](const std::string& text) {
           code = text == "true" || text == "1" ? 1 : text == "false" || text == "0" ? 0 : -1;
         },
-        code);
+        code, 0, 1);
     value = code == 1;
   }
+  /// At least 1 ns, as the packet engine has it.
   void take(const char* name, Time& value) {
-    double ps = 0;
     read(
-        name, [&](const std::string& text) { value = parse_time(text); }, ps);
+        name, [&](const std::string& text) { value = parse_time(text); }, value, Time::ns(1),
+        Time::max());
   }
   /// In bits per second.
   void take_rate(const char* name, double& value) {
@@ -83,12 +106,14 @@ class Attributes {
         [&](const std::string& text) {
           value = static_cast<double>(parse_bandwidth(text).bits_per_second());
         },
-        value);
+        value, 0.0, kUnbounded);
   }
 
  private:
+  static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
   template <class F, class T>
-  void read(const char* name, F set, T& value) {
+  void read(const char* name, F set, T& value, T least, T most) {
     const auto found = left_.find(name);
     if (found == left_.end()) {
       return;
@@ -98,10 +123,10 @@ class Attributes {
     } catch (Error& problem) {
       throw std::move(problem).field(name);
     }
-    if (value < T{}) {
+    if (!(value >= least && value <= most)) {
       throw Error(fmt::format("'{}' cannot be", printable(found->second)))
           .field(name)
-          .expected("a number from 0, or true or false")
+          .expected("what the packet engine takes, too")
           .hint("'lockstep-packet --attributes' lists names and defaults");
     }
     left_.erase(found);
@@ -148,13 +173,13 @@ TransportTerms transport_of(const PacketOptions& packet, const Topology& topolog
   Attributes fabric(packet.fabric);
   fabric.take("Window", transport.window);
   fabric.take("WindowFactor", transport.window_factor);
-  fabric.take("AckInterval", transport.ack_interval);
+  fabric.take("AckInterval", transport.ack_interval, 1, kMostAcks);
   fabric.take("AckSize", transport.ack_size);
   fabric.take("AckFirst", transport.ack_first);
   fabric.take("Ecn", transport.ecn);
   fabric.take("KminPerGbps", transport.kmin_per_gbps);
   fabric.take("KmaxPerGbps", transport.kmax_per_gbps);
-  fabric.take("Pmax", transport.pmax);
+  fabric.take("Pmax", transport.pmax, 1);
   fabric.take("Pfc", transport.pfc);
   fabric.take("Buffer", transport.buffer);
   fabric.take("PortReserve", transport.port_reserve);
@@ -171,8 +196,7 @@ TransportTerms transport_of(const PacketOptions& packet, const Topology& topolog
         .field("LossRate")
         .hint("leave it (ERROR_RATE_PER_LINK in a SimAI.conf) at 0, or use --engine packet");
   }
-  fabric.finish();
-  transport.ack_interval = std::max<std::int64_t>(1, transport.ack_interval);
+  fabric.finish(kWithoutEffect);
   transport.ecn_rows = packet.ecn;
   transport.seed = packet.seed;
   if (packet.global_window && transport.window == Bytes()) {
@@ -182,7 +206,7 @@ TransportTerms transport_of(const PacketOptions& packet, const Topology& topolog
   if (packet.congestion == "dcqcn") {
     transport.congestion = TransportTerms::Congestion::kDcqcn;
     DcqcnParameters& dcqcn = transport.dcqcn;
-    congestion.take("Gain", dcqcn.gain);
+    congestion.take("Gain", dcqcn.gain, 1);
     congestion.take("AlphaInterval", dcqcn.alpha_interval);
     congestion.take("DecreaseInterval", dcqcn.decrease_interval);
     congestion.take("IncreaseInterval", dcqcn.increase_interval);
@@ -205,6 +229,11 @@ TransportTerms transport_of(const PacketOptions& packet, const Topology& topolog
     }
     transport.congestion = TransportTerms::Congestion::kFair;
   }
+  const auto* const control =
+      std::ranges::find(kControlsWithoutEffect, packet.congestion, &ControlWithoutEffect::name);
+  congestion.finish(control == kControlsWithoutEffect.end()
+                        ? std::span<const std::string_view>()
+                        : std::span<const std::string_view>(control->attributes));
   return transport;
 }
 
