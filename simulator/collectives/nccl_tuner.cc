@@ -428,9 +428,9 @@ NcclChoice nccl_choice(CommType op, Bytes bytes, const NcclGroup& group, const N
   const auto candidates = nccl_candidates(op, bytes, group, fabric, wishes);
   if (point_to_point(op)) {
     choice.algorithm = NcclAlgorithm::kPointToPoint;
-    // Of what goes to each peer; a send has one.
-    const std::int32_t peers = op == CommType::kSendRecv ? 1 : group.ranks;
-    const bool small = op == CommType::kBarrier || bytes.count() / peers <= std::int64_t{16} * 1024;
+    // All-to-alls: of what goes to each peer. Sends go over two channels at least.
+    const std::int32_t parts = op == CommType::kSendRecv ? 2 : group.ranks;
+    const bool small = op == CommType::kBarrier || bytes.count() / parts <= std::int64_t{16} * 1024;
     choice.protocol = wishes.protocol.value_or(small ? Protocol::kLl : Protocol::kSimple);
   } else if (!candidates.empty()) {
     const auto best = std::ranges::min_element(candidates, {}, &NcclCandidate::time_us);
