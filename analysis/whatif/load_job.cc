@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/whatif/step_filler.h"
 #include "base/error.h"
 #include "base/large_pages.h"
 #include "trace/read_trace.h"
@@ -210,9 +211,7 @@ class StepByStep {
       throw Error(problem).at(file_).hint(kIncompleteStepHint);
     }
     first_problem_ = first_problem_.empty() ? problem : first_problem_;
-    if (warnings_ != nullptr) {
-      warnings_->add(fmt::format("{}: a step is left out: {}", file_, problem));
-    }
+    warn_of_step(problem, file_, warnings_);
   }
 
   std::string file_;

@@ -15,12 +15,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Bit/s of the first link of the first GPU; without limit where there is none.
 double first_rate(const Topology& topology) {
-  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
-    for (std::size_t i = 0;
-         topology.nodes[node].kind == NodeKind::kGpu && i < topology.links.size(); ++i) {
-      if (topology.links[i].a == NodeId(node) || topology.links[i].b == NodeId(node)) {
-        return static_cast<double>(topology.class_of(LinkId(i)).rate.bits_per_second());
-      }
+  const std::vector<NodeId> gpus = topology.gpus();
+  for (std::size_t i = 0; i < topology.links.size() && !gpus.empty(); ++i) {
+    if (topology.links[i].a == gpus.front() || topology.links[i].b == gpus.front()) {
+      return static_cast<double>(topology.class_of(LinkId(i)).rate.bits_per_second());
     }
   }
   return kNever;
