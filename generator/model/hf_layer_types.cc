@@ -51,9 +51,9 @@ void check_hf_layer_types(const JsonView& config, std::int64_t layers, const Mod
     throw listed.error(fmt::format("{} types of {} layers", types.size(), layers))
         .expected("one type for each layer");
   }
-  constexpr std::string_view window = "sliding_window|attention_chunk_size";
+  constexpr std::string_view kWindow = "sliding_window|attention_chunk_size";
   const bool all_the_same =
-      has_hf_field(config, window) && spans_all(config, hf_field(config, window));
+      has_hf_field(config, kWindow) && spans_all(config, hf_field(config, kWindow));
   const std::vector<bool> windows = windows_of(model);
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::string& type = types[i].string();

@@ -508,26 +508,26 @@ std::vector<HfType> hf_types() {
 }
 
 std::vector<HfForeign> hf_foreign_types() {
-  constexpr std::string_view linear = "layers of linear attention", space = "state-space layers",
-                             convolution = "convolution layers";
-  return {{"bamba", space},
-          {"falcon_h1", space},
-          {"falcon_mamba", space},
-          {"granitemoehybrid", space},
-          {"jamba", space},
-          {"kimi_linear", linear},
-          {"lfm2", convolution},
-          {"mamba", space},
-          {"mamba2", space},
-          {"minimax", linear},
-          {"minimax_m1", linear},
-          {"minimax_text_01", linear},
-          {"nemotron_h", space},
-          {"qwen3_next", linear},
+  constexpr std::string_view kLinear = "layers of linear attention", kSpace = "state-space layers",
+                             kConvolution = "convolution layers";
+  return {{"bamba", kSpace},
+          {"falcon_h1", kSpace},
+          {"falcon_mamba", kSpace},
+          {"granitemoehybrid", kSpace},
+          {"jamba", kSpace},
+          {"kimi_linear", kLinear},
+          {"lfm2", kConvolution},
+          {"mamba", kSpace},
+          {"mamba2", kSpace},
+          {"minimax", kLinear},
+          {"minimax_m1", kLinear},
+          {"minimax_text_01", kLinear},
+          {"nemotron_h", kSpace},
+          {"qwen3_next", kLinear},
           {"recurrent_gemma", "recurrent layers"},
           {"rwkv", "recurrent layers"},
-          {"zamba", space},
-          {"zamba2", space}};
+          {"zamba", kSpace},
+          {"zamba2", kSpace}};
 }
 
 namespace {
