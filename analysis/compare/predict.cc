@@ -117,6 +117,8 @@ std::optional<Preset> cluster_preset(const CommSetting& setting, const CompareWi
   Preset preset = *matched;
   if (wishes.fabric) {
     preset.system.fabric = *wishes.fabric;
+    preset.system.nvlinks = {};
+    preset.system.link_rings.clear();
     preset.system.nics_per_server = std::max(1, wishes.fabric->nics);
   }
   if (wishes.gpus_per_server > 0) {

@@ -66,21 +66,54 @@ bool has_word(const std::string& text, std::string_view either) {
   return false;
 }
 
+/// How many NVLinks each two GPUs of a server have, where that is not the same for all.
+void set_links(const JsonView& view, NcclSystem& system) {
+  const std::int32_t gpus = system.gpus_per_server;
+  if (!system.fabric.mesh || gpus < 2 || gpus > kMostMeshGpus) {
+    throw view.error("these are of GPUs without switches")
+        .expected(fmt::format("nvswitch false, nvlink_Bps above 0, 2 to {} GPUs", kMostMeshGpus));
+  }
+  system.nvlinks.gpus = gpus;
+  view.each([&](const JsonView& row) {
+    const std::size_t begin = system.nvlinks.count.size();
+    row.each([&](const JsonView& count) {
+      system.nvlinks.count.push_back(static_cast<std::int32_t>(count.integer(0, 64)));
+    });
+    if (system.nvlinks.count.size() != begin + static_cast<std::size_t>(gpus)) {
+      throw row.error("a GPU's row has another number of GPUs").expected(std::to_string(gpus));
+    }
+  });
+  if (system.nvlinks.count.size() != static_cast<std::size_t>(gpus * gpus)) {
+    throw view.error("another number of rows").expected(std::to_string(gpus) + ", one a GPU");
+  }
+  for (std::int32_t a = 0; a < gpus; ++a) {
+    for (std::int32_t b = 0; b < gpus; ++b) {
+      if (system.nvlinks.between(a, b) != (a == b ? 0 : system.nvlinks.between(b, a))) {
+        throw view.error(fmt::format("links of GPU {} to {}", a, b))
+            .expected(a == b ? "none to itself" : fmt::format("as many as of GPU {} to {}", b, a));
+      }
+    }
+  }
+  if (system.nvlinks.most_of_a_gpu() == 0) {
+    throw view.error("no link").expected("some, or nvlink_Bps 0");
+  }
+  system.link_rings = {0, 0};
+  for (std::int32_t first = 2; first <= gpus; ++first) {
+    system.link_rings.push_back(
+        static_cast<std::int32_t>(rings_over_links(system.nvlinks, first).size()));
+  }
+}
+
 }  // namespace
 
 Preset read_preset(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonView view(json, file);
-  constexpr std::array<std::string_view, 19> kKeys = {"schema",          "name",
-                                                      "title",           "gpu",
-                                                      "gpus_per_server", "nvlink_Bps",
-                                                      "nvswitch",        "network",
-                                                      "nic_Bps",         "nics_per_server",
-                                                      "amd_host",        "nic_behind_host",
-                                                      "nccl_version",    "nvls",
-                                                      "words",           "without",
-                                                      "rates",           "intervals",
-                                                      "provenance"};
+  constexpr std::array<std::string_view, 20> kKeys = {
+      "schema",          "name",     "title",           "gpu",          "gpus_per_server",
+      "nvlink_Bps",      "nvlinks",  "nvswitch",        "network",      "nic_Bps",
+      "nics_per_server", "amd_host", "nic_behind_host", "nccl_version", "nvls",
+      "words",           "without",  "rates",           "intervals",    "provenance"};
   view.allow_keys(kKeys);
   if (view["schema"].string() != kSchema) {
     throw view["schema"].error("another kind of file").expected(kSchema);
@@ -92,6 +125,7 @@ Preset read_preset(std::string_view text, const std::string& file) {
   preset.network = view.has("network") ? view["network"].string() : "";
   NcclSystem& system = preset.system;
   system.fabric.arch = arch_of(preset.gpu);
+  system.fabric.grace_host = is_beside_grace(preset.gpu);
   system.gpus_per_server = static_cast<std::int32_t>(view["gpus_per_server"].integer(1, 4096));
   system.nics_per_server = static_cast<std::int32_t>(view["nics_per_server"].integer(1, 4096));
   system.fabric.nics = system.nics_per_server;
@@ -99,6 +133,9 @@ Preset read_preset(std::string_view text, const std::string& file) {
   system.fabric.nic = Bandwidth::bytes_per_second(within(view["nic_Bps"], 1e6, 1e13));
   system.fabric.nvswitch = view["nvswitch"].boolean();
   system.fabric.mesh = !system.fabric.nvswitch && system.fabric.nvlink > Bandwidth();
+  if (view.has("nvlinks")) {
+    set_links(view["nvlinks"], system);
+  }
   preset.nvls = !view.has("nvls") || view["nvls"].boolean();
   system.fabric.amd_host = view.has("amd_host") && view["amd_host"].boolean();
   system.fabric.nic_behind_host = view.has("nic_behind_host") && view["nic_behind_host"].boolean();
@@ -145,6 +182,13 @@ std::string to_json_text(const Preset& preset) {
   json["gpu"] = preset.gpu;
   json["gpus_per_server"] = preset.system.gpus_per_server;
   json["nvlink_Bps"] = fabric.nvlink.bytes_per_second();
+  for (std::int32_t a = 0; a < preset.system.nvlinks.gpus; ++a) {
+    Json row = Json::array();
+    for (std::int32_t b = 0; b < preset.system.nvlinks.gpus; ++b) {
+      row.push_back(preset.system.nvlinks.between(a, b));
+    }
+    json["nvlinks"].push_back(std::move(row));
+  }
   json["nvswitch"] = fabric.nvswitch;
   if (!preset.nvls) {
     json["nvls"] = false;

@@ -41,7 +41,8 @@ struct CollectiveRequest {
   /// A server's GPUs are linked two by two, without a switch: rings in one server then take
   /// different links (rings.h).
   bool mesh = false;
-  std::int32_t nvswitches = 1;  ///< of a server, among which what they add is shared out
+  std::int32_t nvswitches = 1;      ///< of a server, among which what they add is shared out
+  GpuArch arch = GpuArch::kHopper;  ///< decides what NVLS reaches and how many channels it has
   /// Each step of a ring goes in so many slices, so that one travels while the next is sent.
   std::int32_t slices = 1;
   /// Flavour simai: rings that add go from one server to the next by way of the local rank at which

@@ -89,8 +89,10 @@ void require_even(const CollectiveRequest& request, std::string_view algorithm) 
   }
 }
 
-Rounds::Rounds(Schedule& schedule)
-    : schedule_(schedule), before_(static_cast<std::size_t>(schedule.places())) {}
+Rounds::Rounds(Schedule& schedule, bool rendezvous)
+    : schedule_(schedule),
+      rendezvous_(rendezvous),
+      before_(static_cast<std::size_t>(schedule.places())) {}
 
 void Rounds::send(std::int32_t from, std::int32_t to, std::int32_t start, std::int32_t run,
                   bool reduce, std::int32_t cycle) {
@@ -101,7 +103,13 @@ void Rounds::send(std::int32_t from, std::int32_t to, std::int32_t start, std::i
   slot.start = start;
   slot.run = run;
   slot.cycle = cycle;
-  now_.emplace_back(to, schedule_.add(slot, waits(from)));
+  const std::span<const SlotWait> own = waits(from);
+  std::vector<SlotWait> both;
+  if (rendezvous_) {
+    both.assign(own.begin(), own.end());
+    both.insert(both.end(), waits(to).begin(), waits(to).end());
+  }
+  now_.emplace_back(to, schedule_.add(slot, rendezvous_ ? both : own));
 }
 
 void Rounds::send(std::int32_t from, std::int32_t to, std::span<const std::int32_t> chunks,

@@ -38,7 +38,8 @@ void require_even(const CollectiveRequest& request, std::string_view algorithm);
 /// it in earlier rounds.
 class Rounds {
  public:
-  explicit Rounds(Schedule& schedule);
+  /// With a rendezvous a send waits for all that reached its receiver in earlier rounds, too.
+  explicit Rounds(Schedule& schedule, bool rendezvous = false);
 
   /// One transfer of `run` chunks from `start` on (of cycle `cycle`).
   void send(std::int32_t from, std::int32_t to, std::int32_t start, std::int32_t run, bool reduce,
@@ -58,6 +59,7 @@ class Rounds {
 
  private:
   Schedule& schedule_;
+  bool rendezvous_;
   std::vector<std::vector<SlotWait>> before_;
   std::vector<std::pair<std::int32_t, std::int32_t>> now_;  // place, slot
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/collectives/nvswitch.h"
+
 namespace lockstep {
 namespace {
 
@@ -43,7 +45,7 @@ NcclConstants newest(std::size_t arch) {
   c.nvls_tree_channel = kNvlsTree[arch];
   c.tree_one_gpu = 0.85;
   c.ring_servers_less = 1;
-  c.nvls_efficiency = arch == static_cast<std::size_t>(GpuArch::kBlackwell) ? 0.74 : 0.85;
+  c.nvls_efficiency = nvls_percent(GpuArch(arch)) / 100.0;
   c.has_nvls = c.has_pat = true;
   return c;
 }
@@ -59,6 +61,7 @@ NcclConstants nccl_constants(NcclVersion version, const NcclFabric& fabric) {
   const ByServers& host = kLlMost[fabric.amd_host ? ampere : 0];
   c.ll_most = {c.ll_most[0], host[1], host[2]};
   const std::int32_t v = version.number;
+  c.nvls_tree_by_size = fabric.arch == GpuArch::kBlackwell && !fabric.grace_host && v >= 22800;
   if (v < 22900) {
     c.nvls_tree_net = v >= 22600 ? 14 : 20.9;
   }

@@ -27,6 +27,7 @@ struct NcclConstants {
   double tree_one_gpu;     ///< bandwidth of trees whose way up and down are at one GPU, of others'
   double ring_servers_less;  ///< an all-reduce's ring leaves servers 2 (N - this) times
   double nvls_efficiency;
+  bool nvls_tree_by_size;  ///< NVLSTree has the tree's table of bandwidths by size, too
   bool has_nvls, has_pat;
 };
 

@@ -32,6 +32,11 @@ GpuArch arch_of(std::string_view gpu_type) {
                                                              : GpuArch::kHopper;
 }
 
+bool is_beside_grace(std::string_view gpu_type) {
+  const std::string series = gpu_series(gpu_type);
+  return series.starts_with("gh") || series.starts_with("gb");
+}
+
 NcclVersion parse_nccl_version(std::string_view text) {
   const auto parts = split(text, '.');
   std::int64_t number = 0;

@@ -68,6 +68,8 @@ double payload(Protocol protocol) {
   return static_cast<double>(ratio.data) / ratio.wire;
 }
 
+double us(double bytes, double rate_GBps) { return bytes / std::max(rate_GBps, 1e-6) / 1e3; }
+
 /// Everything a formula needs, in microseconds and GB/s.
 struct Setting {
   CommType op;
@@ -85,12 +87,43 @@ struct Setting {
   /// different orders, a rank that is early in one channel is late in another, and waits for it.
   /// Some channel then begins behind its root's server and leaves every server.
   bool whole_way() const { return chain() && choice.channels > 1 && !choice.same_order; }
+  double pcie() const {
+    constexpr double kPcie[] = {12, 24, 48, 48};
+    return rates.local_efficiency * kPcie[static_cast<std::size_t>(system.fabric.arch)];
+  }
   /// What a GPU sends, or gets, within its server.
   double local() const {
-    constexpr double kPcie[] = {12, 24, 48, 48};
-    return rates.local_efficiency * (has_nvlink()
-                                         ? GBps(system.fabric.nvlink)
-                                         : kPcie[static_cast<std::size_t>(system.fabric.arch)]);
+    return has_nvlink() ? rates.local_efficiency * GBps(system.fabric.nvlink) : pcie();
+  }
+  bool has_unlike_links() const { return system.fabric.link_rings > 0; }
+  /// GB/s of so many of a server's links that are not alike; of none: over the host.
+  double links(std::int32_t count) const {
+    const double one = GBps(system.fabric.nvlink) / system.fabric.link_rings;
+    return count > 0 ? rates.local_efficiency * count * one : pcie();
+  }
+  /// What a GPU sends to the next of its server, the last to the first.
+  double to_next() const {
+    double least = local();
+    const auto gpus = static_cast<std::int32_t>(k);
+    for (std::int32_t gpu = 0; has_unlike_links() && gpu < gpus; ++gpu) {
+      least = std::min(least, links(system.nvlinks.between(gpu, (gpu + 1) % gpus)));
+    }
+    return least;
+  }
+  /// What takes longest when each GPU sends so many bytes to each other of its server.
+  double to_each_us(double bytes_to_each) const {
+    double most = has_unlike_links() ? 0 : us(bytes_to_each * (k - 1), local());
+    const auto gpus = static_cast<std::int32_t>(k);
+    for (std::int32_t a = 0; has_unlike_links() && a < gpus; ++a) {
+      std::int32_t by_host = 0;
+      for (std::int32_t b = 0; b < gpus; ++b) {
+        const std::int32_t count = b == a ? 1 : system.nvlinks.between(a, b);
+        by_host += count == 0 ? 1 : 0;
+        most = b == a ? most : std::max(most, us(bytes_to_each, links(count)));
+      }
+      most = std::max(most, us(by_host * bytes_to_each, pcie()));
+    }
+    return most;
   }
   /// What the NICs that the group's ranks use send from one server; of payload by LL and LL128.
   double network() const {
@@ -150,8 +183,6 @@ struct Parts {
   double hops = 0, local_us = 0, network_us = 0;
   double fill_us = 0;  // until the pipeline of chunks is full
 };
-
-double us(double bytes, double rate_GBps) { return bytes / std::max(rate_GBps, 1e-6) / 1e3; }
 
 Parts ring(const Setting& s) {
   Parts parts;
@@ -248,15 +279,15 @@ Parts pairwise(const Setting& s) {
   const double wire = 1 / payload(s.choice.protocol);
   if (s.op == CommType::kSendRecv) {  // nccl-tests: rank i to i + 1, the last of a server outside
     parts.hops = s.servers > 1 ? network : local;
-    const double rate = std::min(s.local(), pair_channels(s.n, s.bytes) * s.rates.channel_GBps);
+    const double rate = std::min(s.to_next(), pair_channels(s.n, s.bytes) * s.rates.channel_GBps);
     parts.local_us = s.k > 1 ? us(s.bytes * wire, rate) : 0;
     parts.network_us = s.servers > 1 ? us(s.bytes, std::min(s.rates.pair_GBps, s.network())) : 0;
     return parts;
   }
   const double rounds = std::ceil(s.n / 8);  // eight peers under way
   parts.hops = s.servers > 1 ? rounds * s.rates.pair_latency * network + local : rounds * local;
-  const double far = s.bytes * (s.n - s.k) / s.n, near = s.bytes * wire * (s.k - 1) / s.n;
-  parts.local_us = us(near, s.local());
+  const double far = s.bytes * (s.n - s.k) / s.n;
+  parts.local_us = s.to_each_us(s.bytes * wire / s.n);
   const double peers = std::min(8.0, s.n - s.k);
   parts.network_us =
       s.servers > 1 ? us(far, std::min(s.network() / s.k, peers * s.rates.pair_GBps)) : 0;
@@ -306,6 +337,12 @@ NcclFabric fabric_for(const NcclTask& task, const NcclSystem& system) {
       static_cast<double>(task.ranks) / task.servers / std::max(1, system.gpus_per_server);
   fabric.nics = std::max(
       1, static_cast<std::int32_t>(std::lround(std::min(1.0, share) * system.nics_per_server)));
+  const auto local = static_cast<std::size_t>(std::max(2, task.ranks / task.servers));
+  if (local < system.link_rings.size()) {
+    fabric.link_rings = system.link_rings[local];
+    fabric.nvlink = Bandwidth::bytes_per_second(system.fabric.nvlink.bytes_per_second() *
+                                                fabric.link_rings / system.nvlinks.most_of_a_gpu());
+  }
   return fabric;
 }
 

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "simulator/collectives/link_rings.h"
 #include "simulator/collectives/nccl_tuner.h"
 
 namespace lockstep {
@@ -64,6 +66,8 @@ struct NcclSystem {
   NcclFabric fabric;
   std::int32_t gpus_per_server = 8;
   std::int32_t nics_per_server = 8;
+  LinkMatrix nvlinks;                    ///< of a server, where its GPUs are not joined alike
+  std::vector<std::int32_t> link_rings;  ///< then: over those links, of the first 0, 1, 2, … GPUs
   NcclRates rates;
 };
 

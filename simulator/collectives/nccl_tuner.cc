@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "simulator/collectives/building.h"
 #include "simulator/collectives/nccl_constants.h"
+#include "simulator/collectives/nvswitch.h"
 
 namespace lockstep {
 namespace {
@@ -63,6 +64,8 @@ Graph search(const NcclGroup& group, const NcclFabric& fabric) {
         break;
       }
     }
+  } else if (fabric.link_rings > 0) {
+    graph = {fabric.link_rings, GBps(fabric.nvlink) / fabric.link_rings, group.ranks < 3};
   } else {
     constexpr double kPcie[] = {12, 24, 48, 48};  // x16 of the generation of its time
     const double total = fabric.nvlink > Bandwidth() ? GBps(fabric.nvlink)
@@ -261,7 +264,8 @@ struct Model {
   }
 };
 
-/// Of the tree's bandwidth, by floor(log2(size / 64 B)).
+/// Of the tree's bandwidth (and of NVLSTree's on Blackwell beside x86), by floor(log2(size / 64
+/// B)).
 constexpr std::array<std::array<double, 23>, 3> kTreeBySize = {{
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -296,19 +300,31 @@ Model model_of(CommType op, const NcclGroup& group, const NcclFabric& fabric, Nc
           version};
 }
 
-/// Threads of a block and the least bytes for each of them, by protocol.
-std::int32_t channels_for(const NcclChoice& choice, Bytes bytes, std::int32_t all, double n) {
+bool point_to_point(CommType op) {
+  return op == CommType::kAllToAll || op == CommType::kSendRecv || op == CommType::kBarrier;
+}
+
+/// As many channels as leave the threads of each, by protocol, their least bytes, and each channel
+/// its least traffic (that of LL counts four times).
+std::int32_t channels_for(const Model& model, const NcclChoice& choice, Bytes bytes) {
   if (choice.algorithm == NcclAlgorithm::kNvls || choice.algorithm == NcclAlgorithm::kNvlsTree) {
-    return all;
+    return nvls_channels(model.fabric.arch, static_cast<std::int32_t>(model.servers));
   }
+  constexpr double kThreads[] = {512, 640, 512};
+  constexpr double kLeastTraffic = 32 << 10;
   const std::size_t p = index_of(choice.protocol);
-  const std::array<double, 3> threads = {512, 640, 512};
   std::array<double, 3> least = {8, 8, 64};
   if (choice.algorithm == NcclAlgorithm::kRing) {
-    least[0] *= n;
+    least[0] *= model.n;
   }
-  std::int32_t channels = all;
-  while (channels > 1 && static_cast<double>(bytes.count()) < channels * threads[p] * least[p]) {
+  const auto size = static_cast<double>(bytes.count());
+  const double traffic = size * (model.op == CommType::kAllReduce ? 2 : 1) * (p == 0 ? 4 : 1);
+  const double busy = model.version.number < 22600 || point_to_point(model.op)
+                          ? choice.channels_of_all
+                          : std::ceil(traffic / kLeastTraffic);
+  auto channels =
+      static_cast<std::int32_t>(std::clamp(busy, 1.0, static_cast<double>(choice.channels_of_all)));
+  while (channels > 1 && size < channels * kThreads[p] * least[p]) {
     --channels;
   }
   return channels;
@@ -354,10 +370,6 @@ void set_latencies(const Model& model, NcclChoice& choice) {
   choice.hops.launch = Time::seconds(launch * 1e-6);
 }
 
-bool point_to_point(CommType op) {
-  return op == CommType::kAllToAll || op == CommType::kSendRecv || op == CommType::kBarrier;
-}
-
 }  // namespace
 
 NcclGroup nccl_group(const GroupShape& shape) {
@@ -379,7 +391,8 @@ std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const NcclG
       return;
     }
     double time = latency, share = 1;
-    if (algorithm == NcclAlgorithm::kTree) {
+    if (algorithm == NcclAlgorithm::kTree ||
+        (algorithm == NcclAlgorithm::kNvlsTree && model.constants.nvls_tree_by_size)) {
       share = tree_by_size(p, bytes, model.is_old());
     }
     const double plateau =
@@ -452,7 +465,7 @@ NcclChoice nccl_choice(CommType op, Bytes bytes, const NcclGroup& group, const N
   }
   choice.same_order = model.graph.same_order;
   choice.channels_of_all = nccl_channels(group, fabric);
-  choice.channels = channels_for(choice, bytes, choice.channels_of_all, model.n);
+  choice.channels = channels_for(model, choice, bytes);
   set_latencies(model, choice);
   return choice;
 }

@@ -5,6 +5,12 @@
 
 namespace lockstep {
 
+std::int32_t nvls_percent(GpuArch arch) { return arch == GpuArch::kBlackwell ? 74 : 85; }
+
+std::int32_t nvls_channels(GpuArch arch, std::int32_t servers) {
+  return arch != GpuArch::kBlackwell ? 16 : servers > 1 ? 32 : 24;
+}
+
 Bytes nvls_piece(Bytes tensor, std::int32_t channels, std::int32_t heads, Bytes most) {
   Bytes chunk = std::min(Bytes(128 << 10), most);
   const std::int64_t at_once = std::int64_t{channels} * heads;

@@ -8,14 +8,16 @@
 namespace lockstep {
 
 /// What NVSwitches' own reduction and multicast reach of the links' bandwidth, in percent (NCCL's
-/// tuner: NVLS efficiency 0.85 on Hopper).
-inline constexpr std::int32_t kNvlsPercent = 85;
+/// tuner: NVLS efficiency 0.85 on Hopper, 0.74 on Blackwell).
+std::int32_t nvls_percent(GpuArch arch);
+
+/// Channels of NVLS, whatever the size (NCCL: 16 on Hopper; on Blackwell 24, 32 between servers).
+std::int32_t nvls_channels(GpuArch arch, std::int32_t servers);
 
 /// How much of a head's part its channels move at once: NCCL's NVLS chunk of 128 KiB
 /// (src/enqueue.cc), or 64, 32, 16 KiB for tensors below 64, 8, 2 times what all channels of all
 /// heads move, times the channels. `most` caps the chunk.
 Bytes nvls_piece(Bytes tensor, std::int32_t channels, std::int32_t heads, Bytes most);
-inline constexpr std::int32_t kNvlsChannels = 16;  ///< Hopper
 
 /// The NVSwitches of a server that share out `parts`: places, for part p that of p mod their
 /// number; -1 where it has one rank.

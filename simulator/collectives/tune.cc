@@ -31,6 +31,7 @@ TunedRequest tune(CollectiveRequest request, const GroupShape& shape, const Nccl
                   NcclWishes wishes, const CollectiveAlgorithm* named, bool own) {
   request.mesh = fabric.nvlink > Bandwidth() && !fabric.nvswitch;
   request.nvswitches = fabric.nvswitches;
+  request.arch = fabric.arch;
   if (named != nullptr) {
     wishes.algorithm = nccl_algorithm_named(named->name);
   }

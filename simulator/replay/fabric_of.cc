@@ -46,14 +46,16 @@ std::map<std::int32_t, NcclFabric> by_server(const Topology& topology,
   for (const NodeId id : gpus) {
     const Node& node = topology.nodes[id.index()];
     const auto type = static_cast<std::size_t>(node.gpu_type);
-    const GpuArch arch =  // a topology that is made up in a program may name no types
-        arch_of(type < topology.gpu_types.size() ? topology.gpu_types[type] : std::string());
+    const std::string name =  // a topology that is made up in a program may name no types
+        type < topology.gpu_types.size() ? topology.gpu_types[type] : std::string();
+    const GpuArch arch = arch_of(name);
     const auto [known, first] = least.try_emplace(node.server, found[id.index()]);
     NvLinks& links = known->second;
     links.bits_per_second = std::min(links.bits_per_second, found[id.index()].bits_per_second);
     links.nvswitches = std::min(links.nvswitches, found[id.index()].nvswitches);
     NcclFabric& fabric = servers[node.server];
     fabric.arch = first ? arch : std::min(fabric.arch, arch);
+    fabric.grace_host = is_beside_grace(name);
   }
   for (auto& [server, fabric] : servers) {
     const NvLinks& links = least.at(server);
@@ -77,6 +79,7 @@ NcclFabric least_of(const std::map<std::int32_t, NcclFabric>& of,
     }
     all->arch = std::min(all->arch, one.arch);
     all->amd_host = all->amd_host || one.amd_host;
+    all->grace_host = all->grace_host && one.grace_host;
     all->nic = std::min(all->nic, one.nic);
     all->nics = std::min(all->nics, one.nics);
     all->nvlink = std::min(all->nvlink, one.nvlink);

@@ -111,17 +111,12 @@ TEST_P(ClosedForms, Pat) {
 
 // Recursive halving and doubling: log2 p rounds each, S/2 + S/4 + … bytes each, among the largest
 // power of two p of the ranks. Each of the others gives a partner all of S before and gets all of
-// it after; what it gives meets the partner's first exchange on the way in, so that is a lower
-// bound.
+// it after.
 TEST_P(ClosedForms, RecursiveHalvingDoubling) {
   const std::int64_t s = 100'800 * n_;
   const auto p = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint32_t>(n_)));
-  const Time time = run("recursive-halving-doubling", CommType::kAllReduce, s);
-  if (p == n_) {
-    EXPECT_EQ(time, form(2 * rounds(), 2 * (s - s / p)));
-  } else {
-    EXPECT_GT(time, form(2 * rounds(), 2 * (s - s / p) + 2 * s));
-  }
+  EXPECT_EQ(run("recursive-halving-doubling", CommType::kAllReduce, s),
+            form(2 * rounds(), 2 * (s - s / p) + (p == n_ ? 0 : 2 * s)));
 }
 
 // A pipeline of p pieces over n-1 hops: the first piece's way, then the others one by one.

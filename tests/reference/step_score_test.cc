@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "analysis/compare/errors.h"
 #include "base/json.h"
 #include "tests/support/reference.h"
 
@@ -47,6 +48,17 @@ void score(const std::string& flags, std::map<std::string, Score>& scores) {
   }
 }
 
+/// docs/accuracy.md has these, which `lockstep score measurements --halves --step-gpus 64` writes.
+void expect_written(const std::map<std::string, Score>& scores) {
+  const std::string written = testing::slurp(LOCKSTEP_SOURCE_DIR "/docs/accuracy.md");
+  for (const auto& [source, one] : scores) {
+    const std::string line =
+        fmt::format("| {} | {} | {} | {} | {} |\n", source, one.steps, compare::percent(one.median),
+                    compare::percent(one.p90), compare::percent(one.bias, true));
+    EXPECT_NE(written.find(line), std::string::npos) << line;
+  }
+}
+
 // The goal is a median under 8 % over all rows, and over those that no calibration saw.
 TEST(StepScore, TheMedianOfAllRowsIsUnderEightPercent) {
   LOCKSTEP_NEEDS_REFERENCE();
@@ -65,6 +77,9 @@ TEST(StepScore, TheMedianOfAllRowsIsUnderEightPercent) {
     EXPECT_EQ(all.steps, pin.steps);
     EXPECT_NEAR(all.median, pin.median, 0.003);
     EXPECT_LT(all.median, 0.08);
+    if (!every && pin.flags == rows) {
+      expect_written(scores);
+    }
   }
 }
 

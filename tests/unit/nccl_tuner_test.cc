@@ -60,6 +60,37 @@ TEST(Channels, AreThoseOfLogs) {
   EXPECT_EQ(nccl_channels(group_of(1, 2), pcie), 2);
 }
 
+// NVLS has its own, whatever the size.
+TEST(Channels, OfNvls) {
+  const auto channels = [&](std::int32_t ranks, GpuArch arch) {
+    NcclFabric fabric = h100();
+    fabric.arch = arch;
+    const NcclWishes wishes{
+        {}, ranks > 8 ? NcclAlgorithm::kNvlsTree : NcclAlgorithm::kNvls, Protocol::kSimple};
+    return nccl_choice(CommType::kAllReduce, Bytes(8), group_of(8, ranks), fabric, wishes).channels;
+  };
+  EXPECT_EQ(channels(8, GpuArch::kHopper), 16);
+  EXPECT_EQ(channels(16, GpuArch::kHopper), 16);
+  EXPECT_EQ(channels(8, GpuArch::kBlackwell), 24);
+  EXPECT_EQ(channels(16, GpuArch::kBlackwell), 32);
+}
+
+// 100 KiB by LL128 fill the 640 threads of 20 channels with 8 B each. Since 2.26 a channel has 32
+// KiB of traffic besides: 7 for the 200 KiB of an all-reduce, 4 for the 100 KiB of an all-gather.
+// That of LL counts four times: 24 for the 800 KiB.
+TEST(Channels, HaveTrafficEnough) {
+  const auto channels = [&](CommType op, Protocol protocol, std::string_view version) {
+    const NcclWishes wishes{parse_nccl_version(version),
+                            op == CommType::kAllReduce ? NcclAlgorithm::kTree : NcclAlgorithm::kRing,
+                            protocol};
+    return nccl_choice(op, Bytes(100 << 10), group_of(8, 8), h100(), wishes).channels;
+  };
+  EXPECT_EQ(channels(CommType::kAllReduce, Protocol::kLl128, "2.18.3"), 20);
+  EXPECT_EQ(channels(CommType::kAllReduce, Protocol::kLl128, "2.30.7"), 7);
+  EXPECT_EQ(channels(CommType::kAllGather, Protocol::kLl128, "2.30.7"), 4);
+  EXPECT_EQ(channels(CommType::kAllReduce, Protocol::kLl, "2.30.7"), 24);
+}
+
 // 6.6 + 14 hops of 0.6 us; 6.8 + 2 · (7 · 0.6). One server.
 TEST(Latency, OneServer) {
   const NcclGroup group = group_of(8, 8);
@@ -109,6 +140,25 @@ TEST(Bandwidth, NvlsTreeIsCappedByChannel) {
   };
   EXPECT_NEAR(bus(16), 8 * 57.7, 1e-6);
   EXPECT_NEAR(bus(32), 8 * 45.5, 1e-6);
+}
+
+// 16 MiB is 2^18 times 64 B: 0.7 of the bandwidth by the tree's table for Simple. Beside Grace, on
+// Hopper and before 2.28 NVLSTree has no such table.
+TEST(Bandwidth, NvlsTreeGoesBySizeOnBlackwellBesideX86) {
+  const auto seconds_of_bytes = [&](const NcclFabric& fabric, std::string_view version) {
+    const NcclCandidate found =
+        candidate(NcclAlgorithm::kNvlsTree, Protocol::kSimple, CommType::kAllReduce,
+                  Bytes(16 << 20), group_of(8, 16), fabric, version);
+    return (found.time_us - found.latency_us) * found.bandwidth_GBps * 1e3 / (16 << 20);
+  };
+  NcclFabric b200 = h100();
+  b200.arch = GpuArch::kBlackwell;
+  NcclFabric gb200 = b200;
+  gb200.grace_host = true;
+  EXPECT_NEAR(seconds_of_bytes(b200, "2.30.7"), 1 / 0.7, 1e-9);
+  EXPECT_NEAR(seconds_of_bytes(b200, "2.27.5"), 1, 1e-9);
+  EXPECT_NEAR(seconds_of_bytes(gb200, "2.30.7"), 1, 1e-9);
+  EXPECT_NEAR(seconds_of_bytes(h100(), "2.30.7"), 1, 1e-9);
 }
 
 TEST(Choice, FollowsSizeAndPlace) {
@@ -470,6 +520,8 @@ TEST(Arch, ByName) {
   EXPECT_EQ(arch_of("H20"), GpuArch::kHopper);
   EXPECT_EQ(arch_of("GB200"), GpuArch::kBlackwell);
   EXPECT_EQ(arch_of("b300"), GpuArch::kBlackwell);
+  EXPECT_TRUE(is_beside_grace("GB200") && is_beside_grace("NVIDIA GH200 480GB"));
+  EXPECT_FALSE(is_beside_grace("B200") || is_beside_grace("H100"));
   // Neither case nor a vendor nor memory ("80GB" has a B) makes another GPU of it.
   EXPECT_EQ(arch_of("a100"), GpuArch::kAmpere);
   EXPECT_EQ(arch_of("NVIDIA A100-SXM4-80GB"), GpuArch::kAmpere);

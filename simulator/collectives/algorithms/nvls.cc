@@ -32,10 +32,11 @@ class Build {
  public:
   Build(const CollectiveRequest& request, const GroupShape& shape)
       : rails_(shape), server_(shape.server), schedule_(empty_schedule(request, shape)) {
-    schedule_.nvswitch_percent = kNvlsPercent;
+    schedule_.nvswitch_percent = nvls_percent(request.arch);
     heads_ = request.op == CommType::kAllReduce ? rails_.count : shape.ranks;
     const Bytes part = part_size(request.bytes, heads_, CollectiveFlavour::kDefault);
-    const std::int32_t channels = request.channels > 0 ? request.channels : kNvlsChannels;
+    const std::int32_t channels =
+        request.channels > 0 ? request.channels : nvls_channels(request.arch, rails_.size());
     pieces_.count = piece_count(
         part, nvls_piece(request.bytes, channels, rails_.count, Bytes(std::int64_t{128} * 1024)));
     schedule_.chunks = heads_ * pieces_.count;

@@ -19,13 +19,14 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   const Rails rails(shape);
   const std::int32_t servers = rails.size();
   const std::int32_t trees = servers > 1 ? 2 : 1, parts = rails.count * trees;
-  const std::int32_t channels = request.channels > 0 ? request.channels : kNvlsChannels;
+  const std::int32_t channels =
+      request.channels > 0 ? request.channels : nvls_channels(request.arch, servers);
   const Bytes most(servers >= 4 ? 64 * 1024 : 128 * 1024);
   const Bytes piece = nvls_piece(request.bytes, channels, rails.count, most) / trees;
   const Bytes part = part_size(request.bytes, parts, CollectiveFlavour::kDefault);
   Slot slot;
   slot.count = piece_count(part, piece);
-  schedule.nvswitch_percent = kNvlsPercent;
+  schedule.nvswitch_percent = nvls_percent(request.arch);
   schedule.chunks = parts * slot.count;
   schedule.chunk_bytes = part_size(request.bytes, schedule.chunks, request.flavour);
   schedule.reserve(static_cast<double>(parts) * 2 * (shape.ranks + servers));
