@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/units.h"
@@ -39,25 +39,18 @@ class NextOf {
   }
   /// Time::max() where there is none.
   Time first() const { return first_; }
-  /// Whose it is, of all that have it, ascending; until the next call. PRECONDITION: first() is a
-  /// date. O(log n) each.
-  std::span<const std::int32_t> which() {
-    which_.assign(1, 0);
+  /// Whose it is, the lowest of those that have it. PRECONDITION: first() is a date. O(log n).
+  std::int32_t which() const {
+    std::size_t match = 0;
     for (std::size_t r = rounds_.size(); r-- > 0;) {
-      const std::vector<Time>& round = rounds_[r];
-      which_.swap(matches_);
-      which_.resize(matches_.size() * kMatch);
-      std::size_t count = 0;
-      for (const std::int32_t match : matches_) {
-        const auto begin = static_cast<std::size_t>(match) * kMatch;
-        for (std::size_t i = begin; i < begin + kMatch; ++i) {
-          which_[count] = static_cast<std::int32_t>(i);
-          count += static_cast<std::size_t>(round[i] == first_);
-        }
+      const Time* of = rounds_[r].data() + match * kMatch;
+      unsigned firsts = 0;  // a bit each
+      for (std::size_t i = 0; i < kMatch; ++i) {
+        firsts |= static_cast<unsigned>(of[i] == first_) << i;
       }
-      which_.resize(count);
+      match = match * kMatch + static_cast<std::size_t>(std::countr_zero(firsts));
     }
-    return which_;
+    return static_cast<std::int32_t>(match);
   }
 
  private:
@@ -86,7 +79,6 @@ class NextOf {
   std::size_t size_ = 0;
   std::vector<std::vector<Time>> rounds_ = {std::vector<Time>(kMatch, Time::max())};
   Time first_ = Time::max();
-  std::vector<std::int32_t> which_, matches_;
 };
 
 }  // namespace lockstep

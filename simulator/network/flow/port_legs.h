@@ -42,10 +42,8 @@ class PortLegs {
   /// after next().
   template <class F>
   void take_ended(Time now, F f) {
-    if (next() > now) {
-      return;
-    }
-    for (const std::int32_t number : ends_.which()) {
+    while (next() <= now) {
+      const std::int32_t number = ends_.which();
       Used& used = used_[index(number)];
       Time end = now;
       while (end == now) {

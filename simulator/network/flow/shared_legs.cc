@@ -69,12 +69,9 @@ std::int32_t SharedLegs::start(const Leg& leg, std::span<const std::int32_t> por
 }
 
 void SharedLegs::take_ended(Time now, std::vector<std::int32_t>& ended) {
-  if (ends_.first() == now) {
-    const std::span<const std::int32_t> all = ends_.which();
-    ended.insert(ended.end(), all.begin(), all.end());
-    for (const std::int32_t leg : all) {
-      end(leg);
-    }
+  while (ends_.first() == now) {
+    ended.push_back(ends_.which());
+    end(ended.back());
   }
 }
 
