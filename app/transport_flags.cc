@@ -30,7 +30,12 @@ void set_attributes(const char* name, const std::vector<std::string>& settings,
           .expected("NAME=VALUE, such as Payload=4096")
           .hint("'lockstep-packet --attributes' lists names and defaults");
     }
-    attributes[setting.substr(0, equals)] = setting.substr(equals + 1);
+    std::string value = setting.substr(equals + 1);
+    if (const auto unit = value.find_first_not_of("0123456789.");
+        unit != 0 && unit != std::string::npos && value.ends_with('B')) {
+      value = std::to_string(flag_value(name, value, parse_bytes).count());  // 32MiB
+    }
+    attributes[setting.substr(0, equals)] = std::move(value);
   }
 }
 

@@ -68,6 +68,7 @@ struct BuiltTopology {
   /// What SimAI's generator says for the same flags, also of those that were not given: `topology
   /// build` says that in place of the warnings, where there is any.
   std::vector<std::string> simai_messages;
+  std::vector<std::string> ignored;  ///< what to say of flags that change nothing here
 };
 
 /// A topology template: one file in topologies/builders.

@@ -134,6 +134,18 @@ BuiltTopology build_simai_fabric(const SimaiFabric& fabric) {
                             fabric.dual_plane ? "DualToR_DualPlane_" : "DualToR_SinglePlane_");
 }
 
+void note_ignored(BuiltTopology& built, const SimaiFabric& asked, const SimaiFabric& fabric,
+                  std::string_view name) {
+  const auto note = [&](bool was_asked, bool is, std::string_view flag, std::string_view what) {
+    if (was_asked && !is) {
+      built.ignored.push_back(fmt::format("--{} changes nothing: {} has no {}", flag, name, what));
+    }
+  };
+  note(asked.rail_optimised, fabric.rail_optimised, "rail-optimised", "rails");
+  note(asked.dual_tor, fabric.dual_tor, "dual-tor", "second leaf switch for a GPU");
+  note(asked.dual_plane, fabric.dual_plane, "dual-plane", "second plane");
+}
+
 SimaiFabric simai_fabric(const FlagValues& flags) {
   SimaiFabric f;
   f.rail_optimised = flags.on("ro");

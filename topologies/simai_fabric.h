@@ -38,6 +38,9 @@ BuiltTopology build_simai_fabric(const SimaiFabric& fabric);
 
 /// The flags' values; the three switches as given.
 SimaiFabric simai_fabric(const FlagValues& flags);
+/// Of `asked`'s switches those that the template of this name does not have.
+void note_ignored(BuiltTopology& built, const SimaiFabric& asked, const SimaiFabric& fabric,
+                  std::string_view name);
 
 struct SimaiDefaults {
   std::string_view gpu = "32", bandwidth = "400Gbps", asw = "8", nics_per_asw = "64", psw = "64",

@@ -56,6 +56,7 @@ Topology topology_from(std::string_view file_or_template, std::vector<std::strin
   BuiltTopology built = build_topology(*builder, FlagValues::from_compact(*builder, arguments));
   if (warnings != nullptr) {
     warnings->insert(warnings->end(), built.warnings.begin(), built.warnings.end());
+    warnings->insert(warnings->end(), built.ignored.begin(), built.ignored.end());
   }
   return std::move(built.topology);
 }

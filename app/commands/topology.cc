@@ -124,6 +124,7 @@ ExitCode build(const BuildFlags& flags) {
   }
   const BuiltTopology built = build_topology(builder, FlagValues::from_words(builder, words));
   warn(built.simai_messages.empty() ? built.warnings : built.simai_messages);
+  warn(built.ignored);
   std::string path = flags.output;
   if (path.ends_with('/') || (path != "-" && is_folder(path))) {
     json = json || (flags.format.empty() && built.topology.gpu_types.size() > 1);

@@ -64,6 +64,8 @@ lockstep_cli_test(cli_collective_budget_packet ARGS collective --op allreduce --
 # A described fabric on the flow engine: four packets a round trip.
 lockstep_cli_test(cli_collective_window ARGS collective --op sendrecv --gpus 2 --size 1MiB --topology single-switch:g=2,gps=1,nsps=0 --channels 1 --fabric Window=16384 --engine flow OUT "^ +1048576 +176.16 ")
 lockstep_cli_test(cli_collective_bad_congestion ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --congestion cubic --engine flow EXIT 2 ERR "knows no congestion control .cubic." "expected: none, dcqcn")
+lockstep_cli_test(cli_collective_window_unit ARGS collective --op sendrecv --gpus 2 --size 1MiB --topology single-switch:g=2,gps=1,nsps=0 --channels 1 --fabric Window=16KiB --engine flow OUT "^ +1048576 +176.16 ")
+lockstep_cli_test(cli_collective_window_wrong_unit ARGS collective --op sendrecv --gpus 2 --size 1MiB --topology single-switch:g=2,gps=1,nsps=0 --fabric Window=16XB --engine flow EXIT 2 ERR "--fabric.*16XB")
 lockstep_cli_test(cli_collective_not_modelled ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --fabric CutThrough=true --engine flow EXIT 2 ERR "does not model attribute .CutThrough." "--engine packet does")
 lockstep_cli_test(cli_collective_bad_window ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --fabric Window=-3 --engine flow EXIT 2 ERR "Window: .-3. cannot be")
 # The command line of the documentation, a size and a sweep at once: the sweep holds.

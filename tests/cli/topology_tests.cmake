@@ -44,3 +44,5 @@ lockstep_cli_test(cli_topology_missing_file ARGS topology check no/such/file.txt
 lockstep_cli_test(cli_topology_folder_is_no_file ARGS topology check ${catalogue} EXIT 2 ERR "is a directory")
 lockstep_cli_test(cli_topology_huge_header ARGS topology check ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/topology/huge_header.txt EXIT 2 ERR "huge_header.txt:1: node_num: 1000000000 nodes, but 1 links reach at most 2")
 lockstep_cli_test(cli_topology_truncated ARGS topology check ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/topology/truncated.txt EXIT 2 ERR "truncated.txt:4:14: error_rate: the line ends too early" "five fields")
+lockstep_cli_test(cli_topology_ignored ARGS topology build --template DCN+ -g 16 --dp -ro -o - OUT "^[0-9]+ 8 2" ERR "--rail-optimised changes nothing: DCN. has no rails" "--dual-plane changes nothing")
+lockstep_cli_test(cli_topology_ignored_inline ARGS topology describe Spectrum-X:g=16,dt=true OUT "tier 1" ERR "--dual-tor changes nothing: Spectrum-X has no second leaf switch")

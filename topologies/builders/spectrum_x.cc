@@ -6,10 +6,13 @@ namespace {
 constexpr auto kFlags = simai_flags({.gpu = "4096"});
 
 BuiltTopology build(const FlagValues& flags) {
-  SimaiFabric fabric = simai_fabric(flags);
+  const SimaiFabric asked = simai_fabric(flags);
+  SimaiFabric fabric = asked;
   fabric.rail_optimised = true;
   fabric.dual_tor = fabric.dual_plane = false;
-  return build_simai_fabric(fabric, "Spectrum-X_", "");
+  BuiltTopology built = build_simai_fabric(fabric, "Spectrum-X_", "");
+  note_ignored(built, asked, fabric, "Spectrum-X");
+  return built;
 }
 
 }  // namespace
