@@ -19,7 +19,7 @@ class Warnings {
     std::int64_t count = 1;
   };
 
-  void add(std::string_view text);
+  void add(std::string_view text, std::int64_t count = 1);
 
   const std::vector<Entry>& entries() const { return entries_; }
   std::int64_t total() const { return total_; }  ///< the ones not kept included

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -179,6 +180,15 @@ LaunchLine launch_line(std::string_view line) {
   // The program's own options begin behind it.
   const auto program = std::ranges::find_if(
       words, [](std::string_view word) { return word.find("_perf") != std::string_view::npos; });
+  const auto own = static_cast<std::size_t>(program - words.begin()) + 1;
+  std::int64_t process_gpus = 0;
+  for (const auto& [brief, whole] : {std::pair{"-g", "--ngpus"}, {"-t", "--nthreads"}}) {
+    const std::int32_t value =
+        std::max(count_in(option(words, own, brief)), count_in(option(words, own, whole)));
+    process_gpus = value > 0 ? std::max<std::int64_t>(1, process_gpus) * value : process_gpus;
+  }
+  LaunchLine launch;
+  launch.process_gpus = process_gpus < 4096 ? static_cast<std::int32_t>(process_gpus) : 0;
   words.erase(program, words.end());
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view name = name_of_program(words[i]);
@@ -190,7 +200,6 @@ LaunchLine launch_line(std::string_view line) {
       }
       return 0;
     };
-    LaunchLine launch;
     std::int32_t& each = launch.processes_per_server;
     if (name == "mpirun" || name == "mpiexec" || name == "mpiexec.hydra" || name == "prterun") {
       end_at_wrapper(words, i);
@@ -236,7 +245,7 @@ LaunchLine launch_line(std::string_view line) {
     }
     return launch;
   }
-  return {};
+  return launch;
 }
 
 }  // namespace lockstep

@@ -57,6 +57,13 @@ std::string digits_and_dots(std::string_view text) {
   return std::string(text);
 }
 
+/// "node7" of "[2026-05-12 10:11:12] node7:123:456 [0] N": what stands before the colon.
+std::string host_of(std::string_view head) {
+  const std::size_t time = head.starts_with('[') ? head.find("] ") : std::string_view::npos;
+  head = time == std::string_view::npos ? head : head.substr(time + 2);
+  return std::string(head.substr(0, std::min(head.find(':'), std::size_t{256})));
+}
+
 /// "Using [0]mlx5_0:1/RoCE [1]mlx5_2:1/IB [RO]; OOB …" -> the NICs.
 std::vector<std::string> nics_of(std::string_view text) {
   std::vector<std::string> nics;
@@ -154,14 +161,17 @@ void take_nccl_info(std::string_view line, CommSetting& setting) {
   } else if (begins("Using network ")) {
     setting.transport = trim(text.substr(14));
   } else if (begins("NET/") && text.find(" Using [") != std::string_view::npos) {
-    if (setting.nics.empty()) {
-      setting.nics = nics_of(text);
+    std::vector<std::string> nics = nics_of(text);
+    if (setting.host_nics.try_emplace(host_of(line.substr(0, info)), nics).second && !nics.empty() &&
+        (setting.nics.empty() || nics.size() < setting.nics.size())) {
+      setting.nics = std::move(nics);
     }
   } else if (begins("comm ") && text.find(" nNodes ") != std::string_view::npos) {
     const auto ranks = number_after(text, " nRanks "), servers = number_after(text, " nNodes ");
     if (ranks && servers && *ranks > 0 && *servers > 0 && *ranks < (1 << 24)) {
       setting.ranks = static_cast<std::int32_t>(*ranks);
       setting.servers = static_cast<std::int32_t>(std::min(*servers, *ranks));
+      setting.servers_by_nccl = true;
     }
   } else if (text.find(" coll channels, ") != std::string_view::npos) {
     setting.channels = number_before(text, " coll channels");

@@ -54,9 +54,17 @@ void name_ranks(CommSetting& setting, const NcclTable& table, std::span<CommRow>
   std::set<std::string> hosts(setting.hosts.begin(), setting.hosts.end());
   hosts.erase("");
   if (!setting.hosts.empty()) {
-    setting.ranks = static_cast<std::int32_t>(setting.hosts.size());
-    if (!hosts.empty()) {
-      setting.servers = static_cast<std::int32_t>(hosts.size());
+    const auto ranks = static_cast<std::int32_t>(setting.hosts.size());
+    const auto servers = static_cast<std::int32_t>(hosts.size());
+    // Of these ranks NCCL says itself what it takes for a server.
+    setting.servers_by_nccl = setting.servers_by_nccl && setting.ranks == ranks;
+    setting.ranks = ranks;
+    if (setting.servers_by_nccl && servers > 0 && setting.servers != servers) {
+      log.warnings.add(
+          fmt::format("NCCL counts {} nodes where the devices are of {} hosts: NCCL's are taken",
+                      setting.servers, servers));
+    } else if (servers > 0 && !setting.servers_by_nccl) {
+      setting.servers = servers;
     }
   }
   const bool told = setting.ranks > 0;  // by NCCL's own log

@@ -23,9 +23,11 @@ struct CommSetting {
   std::string dtype;
   std::string transport;  ///< NCCL's word for the network: "IB", "Socket", "AWS Libfabric", …
   std::int32_t ranks = 0, servers = 0;
+  bool servers_by_nccl = false;    ///< as NCCL counts them: an NVLink domain of racks is one
   bool ranks_guessed = false;      ///< by a name or by figures: not listed, not told by NCCL
   std::vector<std::string> hosts;  ///< one a rank, as far as listed
-  std::vector<std::string> nics;   ///< one server's, as NCCL names them: "mlx5_0:1/IB"
+  std::vector<std::string> nics;   ///< as NCCL names them, "mlx5_0:1/IB": of the host with fewest
+  std::map<std::string, std::vector<std::string>> host_nics;  ///< by host: the first that it names
   std::vector<std::string> rings;  ///< one a channel: "0 1 2 3"
   std::int32_t trees = 0;          ///< how many channels have one
   std::int32_t channels = 0, nvls_channels = 0, p2p_channels = 0, p2p_channels_per_peer = 0;

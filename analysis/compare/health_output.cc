@@ -63,6 +63,7 @@ std::string health_json(const Health& health) {
   json["schema"] = "lockstep-health/1";
   json["sets"] = health.groups;
   json["not_judged"] = health.not_judged;
+  json["warnings"] = health.warnings;
   json["findings"] = Json::array();
   for (const Finding& finding : health.findings) {
     json["findings"].push_back({{"kind", name_of(finding.kind)},

@@ -21,6 +21,9 @@ std::string setting_of(const std::map<std::string, std::string>& env, const std:
   return found == env.end() ? "" : to_lower(found->second);
 }
 
+/// More of them only share NVSwitches in racks.
+constexpr std::int32_t kMostGpusOfAHost = 16;
+
 /// libfabric without GDRCopy has the driver copy what a NIC brings of each step (cudaMemcpy): the
 /// ratio of Alps' runs.
 constexpr double kStepWithoutGdrcopy = 2.25;
@@ -157,6 +160,16 @@ TableSetting table_setting(const CommSetting& setting, const CompareWishes& wish
   }
   table.servers = contradicts && !listed ? 0 : setting.servers;
   const std::int32_t each = system.gpus_per_server;
+  // Hosts of a rack whose GPUs NVSwitches join are one server to NCCL.
+  const std::int32_t racks = (table.ranks + each - 1) / each;
+  if (each > kMostGpusOfAHost && system.fabric.nvlink > Bandwidth() && !setting.servers_by_nccl &&
+      table.servers > racks && setting_of(setting.env, "NCCL_MNNVL_ENABLE") != "0") {
+    table.notes.push_back(fmt::format(
+        "{} hosts of {} GPUs are taken for {} NVLink domain{} of preset {}, of {} GPUs", table.servers,
+        (table.ranks + table.servers - 1) / table.servers, racks, racks == 1 ? "" : "s",
+        table.preset.name, each));
+    table.servers = racks;
+  }
   if (table.ranks == 0) {
     table.ranks = table.servers * each;
   }

@@ -85,6 +85,9 @@ struct Kept {
 void take_log(PhysicalLog read, const CompareWishes& wishes,
               const std::set<std::int32_t>& unhealthy, Bins& bins, Score& score, Kept& kept) {
   const PhysicalLog& log = kept.logs.emplace_back(std::move(read));
+  for (const Warnings::Entry& entry : log.warnings.entries()) {
+    score.left_out.add(entry.text, entry.count);
+  }
   const std::vector<ComparedRow> rows = predict_rows(log, wishes, score.left_out);
   std::map<const CommSetting*, std::pair<std::vector<double>, std::vector<double>>> tables;
   score.unhealthy_tables += unhealthy.size();
@@ -361,6 +364,10 @@ std::string score_json(const Score& score) {
   json["schema"] = "lockstep-score/1";
   json["tables"] = score.tables;
   json["left_out_tables"] = score.left_out_tables;
+  json["warnings"] = Json::array();
+  for (const Warnings::Entry& entry : score.left_out.entries()) {
+    json["warnings"].push_back({{"text", entry.text}, {"count", entry.count}});
+  }
   json["from_1MiB"] = numbers(score.large);
   json["below_1MiB"] = numbers(score.small);
   json["from_1MiB_by_table"] = numbers(score.tables_large);

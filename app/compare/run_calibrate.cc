@@ -67,6 +67,21 @@ std::string as_json(const Calibration& result) {
 }
 
 /// The rates are chosen by the training half alone, which may be unlike the other.
+/// Some of the tables' ids.
+std::string ids_of(const std::vector<PhysicalLog>& logs) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> ids;
+  std::size_t all = 0;
+  for (const PhysicalLog& log : logs) {
+    for (const CommSetting& setting : log.settings) {
+      if (++all <= kMost) {
+        ids.push_back(printable(setting.id, 60));
+      }
+    }
+  }
+  return fmt::format("{}{}", fmt::join(ids, ", "), all > kMost ? ", …" : "");
+}
+
 void warn_if_worse(const Calibration& result) {
   const double before = result.before_held_out_large.median, after = result.held_out_large.median;
   if (result.held_out_large.rows > 0 && after > 1.5 * before + 0.02) {
@@ -121,6 +136,11 @@ CommandBody define_calibrate(CLI::App& app) {
       }
     }
     print_warnings(left_out);
+    if (rows.empty() && !flags->tables.empty()) {
+      throw Error(fmt::format("no table's id has '{}'", printable(fmt::format("{}", fmt::join(flags->tables, "', '")))))
+          .field("--table")
+          .hint("such ids are " + ids_of(logs));
+    }
     Calibration result = compare::calibrate(rows, wishes, flags->fit);
     if (!flags->name.empty()) {
       result.preset.name = flags->name;

@@ -31,8 +31,9 @@ CommandBody define_health(CLI::App& app) {
             left_out));
       }
     }
-    print_warnings(warnings_of(logs));
-    const compare::Health health = compare::check_health(logs);
+    const Warnings of_logs = warnings_of(logs);
+    print_warnings(of_logs);
+    compare::Health health = compare::check_health(logs);
     if (health.tests.empty()) {
       throw Error("the logs hold no collectives whose times can be compared")
           .at(flags->logs.front());
@@ -42,6 +43,9 @@ CommandBody define_health(CLI::App& app) {
       unsure.add(warning);
     }
     print_warnings(unsure);
+    for (const Warnings::Entry& entry : of_logs.entries()) {
+      health.warnings.push_back(entry.text);
+    }
     write_file("-", flags->json ? compare::health_json(health) : compare::health_table(health));
     return ExitCode::kDone;
   };

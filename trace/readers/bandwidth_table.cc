@@ -114,12 +114,15 @@ std::int64_t size_of(std::string_view text, double unit) {
   }
   std::erase(digits, ',');
   const double scale = behind.empty() ? unit : size_scale(behind);
-  const double bytes = to_double(digits).value_or(0) * scale;
+  const double number = to_double(digits).value_or(0), bytes = number * scale;
   if (!(bytes >= 1) || bytes >= 1e15) {
     return 0;
   }
+  // In thousands: 65536 B are "65K" or "66K".
   const double nearest = std::exp2(std::round(std::log2(bytes)));
-  return static_cast<std::int64_t>(std::abs(nearest / bytes - 1) < 0.1 ? nearest : bytes);
+  const double thousands = nearest / std::pow(1000, std::round(std::log2(scale) / 10));
+  const bool meant = std::floor(thousands) == number || std::round(thousands) == number;
+  return static_cast<std::int64_t>(meant ? nearest : bytes);
 }
 
 /// A table, and what stands before it.

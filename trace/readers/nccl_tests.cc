@@ -38,7 +38,7 @@ class Reader {
     while (next_line(line)) {
       drop_tags(line);
       prefix_.drop(line);
-      const std::size_t info = find_nccl_info(line);
+      const std::size_t info = skip_glued_number(line, find_nccl_info(line));
       if (info != std::string_view::npos) {
         take_nccl_info(line.substr(info), current_);
         line = line.substr(0, info);
@@ -74,6 +74,36 @@ class Reader {
     rest_.remove_prefix(unended_ ? rest_.size() : end + 1);
     ++number_;
     return true;
+  }
+
+  /// Where a known host's name begins, if a row's last number stands right before it.
+  std::size_t skip_glued_number(std::string_view line, std::size_t info) const {
+    if (info == std::string_view::npos || info == 0 || !is_digit(line[info])) {
+      return info;
+    }
+    const std::string_view word = line.substr(info, line.find(':', info) - info);
+    for (const std::string& host : current_.hosts) {
+      if (word == host) {
+        return info;
+      }
+    }
+    for (const std::string& host : current_.hosts) {
+      if (!host.empty() && word.ends_with(host) &&
+          to_int(word.substr(0, word.size() - host.size()))) {
+        return info + word.size() - host.size();
+      }
+    }
+    return info;
+  }
+
+  /// Drops "2026-01-02 10:11:12" from the end of a row, where a column has it.
+  void drop_timestamp() {
+    const std::size_t count = words_.size();
+    if (layout_.timestamps && count > 2 && words_[count - 1].size() == 8 &&
+        words_[count - 1].find(':') == 2 && words_[count - 2].size() == 10 &&
+        words_[count - 2].find('-') == 4) {
+      words_.resize(count - 2);
+    }
   }
 
   /// Whether the line is the command of a program of nccl-tests, which begins a run.
@@ -288,13 +318,15 @@ class Reader {
     if (table_ < 0) {
       table_ = static_cast<std::int32_t>(log_.settings.size());
       log_.settings.emplace_back();
-      tables_.push_back({launch_, process_gpus_, groups_, {}, program_told_});
+      const std::int32_t gpus = process_gpus_ > 0 ? process_gpus_ : launch_.process_gpus;
+      tables_.push_back({launch_, gpus, groups_, {}, program_told_});
     }
     in_rows_ = true;
     return table_;
   }
 
   bool take_row(std::string_view line, bool cut) {
+    drop_timestamp();
     if (pending_ && take_rest(cut)) {
       return true;
     }
