@@ -13,7 +13,10 @@ auto flag_value(const char* name, std::string_view text, Parse parse) {
   try {
     return parse(text);
   } catch (Error& error) {
-    throw std::move(error).field(name);
+    if (error.file().empty()) {
+      throw std::move(error).field(name);
+    }
+    throw;  // of a file that the flag names, which says itself what is wrong
   }
 }
 

@@ -1,5 +1,6 @@
 #include "trace/log_line.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/text.h"
@@ -104,7 +105,7 @@ std::size_t length_of_word(std::string_view text) {
 
 }  // namespace
 
-void drop_tags(std::string_view& line) {
+void drop_tags(std::string_view& line, std::string* tag) {
   for (int i = 0; i < kMostTags; ++i) {
     const std::size_t first = line.find_first_not_of(" \t");
     if (first == std::string_view::npos) {
@@ -114,8 +115,14 @@ void drop_tags(std::string_view& line) {
     std::size_t length = length_of_time(text);
     length = length > 0 ? length : length_of_date(text);
     length = length > 0 ? length : length_of_level(text);
-    length = length > 0 ? length : length_of_brackets(text);
-    length = length > 0 ? length : length_of_word(text);
+    if (length == 0) {
+      length = length_of_brackets(text);
+      length = length > 0 ? length : length_of_word(text);
+      if (tag != nullptr &&
+          !begins_as(text.substr(std::min<std::size_t>(1, length)), "0000-00-00")) {
+        *tag += text.substr(0, length);
+      }
+    }
     if (length == 0) {
       return;
     }

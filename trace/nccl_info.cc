@@ -162,8 +162,8 @@ void take_nccl_info(std::string_view line, CommSetting& setting) {
     setting.transport = trim(text.substr(14));
   } else if (begins("NET/") && text.find(" Using [") != std::string_view::npos) {
     std::vector<std::string> nics = nics_of(text);
-    if (setting.host_nics.try_emplace(host_of(line.substr(0, info)), nics).second && !nics.empty() &&
-        (setting.nics.empty() || nics.size() < setting.nics.size())) {
+    if (setting.host_nics.try_emplace(host_of(line.substr(0, info)), nics).second &&
+        !nics.empty() && (setting.nics.empty() || nics.size() < setting.nics.size())) {
       setting.nics = std::move(nics);
     }
   } else if (begins("comm ") && text.find(" nNodes ") != std::string_view::npos) {

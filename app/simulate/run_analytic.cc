@@ -4,6 +4,7 @@
 
 #include "app/simulate/analytic_topology.h"
 #include "base/error.h"
+#include "generator/compute/gpu_spec.h"
 #include "simulator/replay/analytic_replay.h"
 #include "simulator/replay/analytic_step.h"
 #include "simulator/replay/parallel_groups.h"
@@ -104,7 +105,14 @@ StepResult run_analytic(const Workload& workload, const Topology* topology,
   }
   flag("--nvlink", options.nvlink, parse_bandwidth, analytic.nvlink);
   flag("--nic", options.nic, parse_bandwidth, analytic.nic);
-  flag("--gpu-type", options.gpu_type, parse_gpu_type, analytic.gpu);
+  try {
+    flag("--gpu-type", options.gpu_type, parse_gpu_type, analytic.gpu);
+  } catch (const Error&) {
+    // Of another type that is known, a B200 say, the links may be told otherwise.
+    if (!analytic.nvlink || find_gpu_spec(options.gpu_type) == nullptr) {
+      throw;
+    }
+  }
   flag("--nic-type", options.nic_type, parse_nic_type, analytic.nic_type);
   if (!options.nic_type.empty() && options.nic.empty()) {
     analytic.nic.reset();  // in place of the topology's

@@ -123,6 +123,9 @@ void Rounds::send(std::int32_t from, std::int32_t to, std::span<const std::int32
 void Rounds::next_round() {
   for (const auto& [place, slot] : now_) {
     arrived(place, slot);
+    if (rendezvous_) {  // as Sendrecv, which ends when both are done
+      arrived(schedule_.slots[static_cast<std::size_t>(slot)].source, slot);
+    }
   }
   now_.clear();
 }

@@ -38,7 +38,8 @@ void require_even(const CollectiveRequest& request, std::string_view algorithm);
 /// it in earlier rounds.
 class Rounds {
  public:
-  /// With a rendezvous a send waits for all that reached its receiver in earlier rounds, too.
+  /// With a rendezvous both ends of a send wait until all that they sent and got in earlier rounds
+  /// has arrived, as MPI_Sendrecv makes them.
   explicit Rounds(Schedule& schedule, bool rendezvous = false);
 
   /// One transfer of `run` chunks from `start` on (of cycle `cycle`).

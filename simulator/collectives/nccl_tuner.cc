@@ -249,7 +249,9 @@ struct Model {
     const double gain = op == CommType::kAllReduce ? 2 : (ppn - 1) / ppn;
     return GBps(fabric.nvlink) / c * constants.nvls_efficiency * (c - 1) / c * gain;
   }
-  double nvls_bandwidth() const { return nvls_channels() * nvls_intra() * n / steps(); }
+  double nvls_bandwidth() const {
+    return nvls_channels() * nvls_intra() * (op == CommType::kAllReduce ? n / steps() : 1);
+  }
   double nvls_tree_bandwidth() const {
     const double speed = std::min(
         {nvls_intra(), graph.speed * (servers < 3 ? 2 : 1), constants.nvls_tree_channel[column()]});
@@ -266,27 +268,30 @@ struct Model {
 
 /// Of the tree's bandwidth (and of NVLSTree's on Blackwell beside x86), by floor(log2(size / 64
 /// B)).
-constexpr std::array<std::array<double, 23>, 3> kTreeBySize = {{
-    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
-    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
-    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
+/// The last place, of 512 MiB, is for NVLSTree alone.
+using BySize = std::array<double, 24>;
+constexpr std::array<BySize, 3> kTreeBySize = {{
+    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+     .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9},
 }};
 
 /// The same of release 2.8.
-constexpr std::array<std::array<double, 23>, 3> kOldTreeBySize = {{
+constexpr std::array<BySize, 3> kOldTreeBySize = {{
     kTreeBySize[0],
-    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .5, .6, .6, .7, .7, .8, .9, .9, 1, 1},
-    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .5, .5, .6, .6, .7, .8, .9, 1},
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .5, .6, .6, .7, .7, .8, .9, .9, 1, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .5, .5, .6, .6, .7, .8, .9, 1, 1},
 }};
 
-double tree_by_size(std::size_t protocol, Bytes bytes, bool old) {
+double tree_by_size(std::size_t protocol, Bytes bytes, bool old, bool nvls) {
   const std::int64_t units = bytes.count() / 64;
   if (units < 1) {
     return 1;
   }
-  const auto& table = old ? kOldTreeBySize[protocol] : kTreeBySize[protocol];
+  const BySize& table = old ? kOldTreeBySize[protocol] : kTreeBySize[protocol];
   const auto place = static_cast<std::size_t>(std::log2(static_cast<double>(units)));
-  return place < table.size() ? table[place] : 1;
+  return place < table.size() - (nvls ? 0 : 1) ? table[place] : 1;
 }
 
 Model model_of(CommType op, const NcclGroup& group, const NcclFabric& fabric, NcclVersion version) {
@@ -393,7 +398,7 @@ std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const NcclG
     double time = latency, share = 1;
     if (algorithm == NcclAlgorithm::kTree ||
         (algorithm == NcclAlgorithm::kNvlsTree && model.constants.nvls_tree_by_size)) {
-      share = tree_by_size(p, bytes, model.is_old());
+      share = tree_by_size(p, bytes, model.is_old(), algorithm == NcclAlgorithm::kNvlsTree);
     }
     const double plateau =
         model.before_2_18() ? 4096 * model.n : 64.0 * nccl_channels(group, fabric) * model.n;
@@ -426,8 +431,7 @@ std::vector<NcclCandidate> nccl_candidates(CommType op, Bytes bytes, const NcclG
   }
   if (scatters && model.constants.has_pat && model.ppn < 2) {
     offer(NcclAlgorithm::kPat, 2, model.pat_latency(),
-          model.graph.channels * model.graph.speed * model.constants.pat_factor * model.n /
-              model.steps());
+          model.graph.channels * model.graph.speed * model.constants.pat_factor);
   }
   return candidates;
 }

@@ -375,7 +375,9 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
       }
       forwards = forwards || needed > 0;
     }
-    now = std::max(now, state.receive);  // what comes before there is a receive for it waits
+    if (schedule.separate_flows) {
+      now = std::max(now, state.earliest);  // what comes before there is a receive for it waits
+    }
     Time when = now + schedule.start_latency(slot, options_.send_latency);
     if (!forwards) {
       when += schedule.launch_latency();
@@ -387,7 +389,10 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
     if (schedule.separate_flows) {
       number += static_cast<std::uint32_t>(state.started * std::ssize(run.slots));
       connection = has_connection_each(schedule) ? number : connection;
-      state.receive = network_.has_queues() ? now + memory + options_.receive_latency : Time();
+      state.earliest = network_.has_queues() ? now + memory + options_.receive_latency : Time();
+    } else {  // a connection is first in, first out, also where a kernel has to start first
+      when = std::max(when, state.earliest);
+      state.earliest = when;
     }
     if (connection >= run.connected) {
       connect(run, (connection / run.slots.size() + 1) * run.slots.size());

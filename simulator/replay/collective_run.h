@@ -90,8 +90,9 @@ class CollectiveRuns final : public Communication {
   };
   struct SlotState {
     std::int32_t started = 0, delivered = 0;  // transfers, the first ones
-    /// With flows that queue: from when on there is a receive for what the next transfer waits for.
-    Time receive;
+    /// Before which the next transfer does not start: of a connection that of the one before it;
+    /// with flows that queue when there is a receive for what it waits for.
+    Time earliest;
   };
   /// What a rank of SimAI's counts of its transfers: see memory_time().
   struct Counted {

@@ -120,6 +120,9 @@ void FormulaRuns::dispatch(Time now) {
     const Key key = ends_.top().key;
     ends_.pop();
     const auto found = open_.find(key);
+    if (found == open_.end()) {
+      continue;  // both ends of a message named this moment; the first has ended it
+    }
     const auto entered = std::move(found->second.entered);
     const Time moved = found->second.moved;
     found->second.entered.clear();

@@ -74,6 +74,8 @@ lockstep_cli_test(cli_collective_bad_sweep ARGS collective --op allreduce --topo
 if(TARGET lockstep-packet)
   lockstep_cli_test(cli_collective_all_engines ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine all LABELS fast ns3 OUT "- analytic -+  -+ flow -+  -+ packet -")
   # What a SimAI.conf has that is not known, and what befell packets: 32 GPUs' uplinks are two for eight.
+  # A rank that comes late starts its kernel before its first transfer, and the others follow: as on flows.
+  lockstep_cli_test(cli_collective_packet_late ARGS collective --op allreduce --size 8KiB --topology Spectrum-X:g=8 --algorithm ring --jitter 100us --engine flow,packet LABELS fast ns3 OUT "^ +8192 +108.9[0-9] .* 108.9[0-9] ")
   lockstep_cli_test(cli_collective_packet_conf ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet --conf tests/fuzz/corpus/simai_conf/small.conf LABELS fast ns3 OUT "1048576" ERR "warning: .*unknown key NEW_KEY")
   lockstep_cli_test(cli_collective_packet_no_link ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet --flavour simai --conf tests/data/simai_conf/no_link.conf LABELS fast ns3 EXIT 2 ERR "no_link.conf:2: LINK_DOWN: no link joins the nodes 3 and 99" "expected: two nodes of the topology that a link joins")
   lockstep_cli_test(cli_collective_packet_unmapped ARGS collective --op allreduce --size 1MiB --topology plain:g=4,gps=1,nsps=0,npa=4,bw=800Gbps --engine packet --flavour simai LABELS fast ns3 OUT "^ +1048576 " ERR "warning: switches mark all that waits at ports of 800 Gbps")

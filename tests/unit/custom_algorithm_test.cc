@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 namespace lockstep::custom_algorithm_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_servers_of;
@@ -102,6 +104,44 @@ TEST(MscclXml, WhatIsWrongIsSaidWithItsLine) {
   // Without its dependency the reduction may come before what it adds, or after it is sent.
   EXPECT_THAT(reduce_problem("depid=\"0\" deps=\"1\"", "depid=\"-1\" deps=\"-1\""),
               HasSubstr("uses a chunk that is not there yet"));
+}
+
+// GPU 0's block 2 adds what block 1 receives, but waits for block 0 alone. In order of the blocks
+// it has come by then.
+TEST(MscclXml, AStepThatAddsWhatMayNotHaveComeIsRefused) {
+  const auto step = [](int number, const char* type, const char* from, int from_at, const char* to,
+                       int to_at, int block, int after) {
+    return fmt::format(
+        "<step s=\"{}\" type=\"{}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" dstoff=\"{}\" "
+        "cnt=\"1\" depid=\"{}\" deps=\"{}\" hasdep=\"0\"/>",
+        number, type, from, from_at, to, to_at, block, after);
+  };
+  const auto program = [&](int waits_for) {
+    std::string text =
+        "<algo name=\"x\" nchannels=\"1\" nchunksperloop=\"1\" proto=\"Simple\" ngpus=\"3\" "
+        "coll=\"allreduce\" inplace=\"1\">"
+        "<gpu id=\"0\" i_chunks=\"1\" o_chunks=\"0\" s_chunks=\"2\">";
+    for (const int b : {0, 1}) {
+      text += fmt::format("<tb id=\"{}\" send=\"{}\" recv=\"{}\" chan=\"0\">", b, b + 1, b + 1) +
+              step(0, "r", "i", 0, "s", b, -1, -1) + step(1, "s", "i", 0, "i", 0, 2, 1) + "</tb>";
+    }
+    text += "<tb id=\"2\" send=\"-1\" recv=\"-1\" chan=\"0\">" +
+            step(0, "re", "s", 0, "i", 0, 0, 0) +
+            step(1, "re", "s", 1, "i", 0, waits_for, waits_for < 0 ? -1 : 0) + "</tb></gpu>";
+    for (const int gpu : {1, 2}) {
+      text += fmt::format(
+                  "<gpu id=\"{}\" i_chunks=\"1\" o_chunks=\"0\" s_chunks=\"0\"><tb id=\"0\" "
+                  "send=\"0\" recv=\"0\" chan=\"0\">",
+                  gpu) +
+              step(0, "s", "i", 0, "i", 0, -1, -1) + step(1, "r", "i", 0, "i", 0, -1, -1) +
+              "</tb></gpu>";
+    }
+    return text + "</algo>";
+  };
+  EXPECT_EQ(problem(program(1), CommType::kAllReduce, 3), "none");
+  EXPECT_THAT(problem(program(-1), CommType::kAllReduce, 3),
+              AllOf(HasSubstr("uses a chunk that is not there yet"),
+                    HasSubstr("when block 1 of GPU 0 is late")));
 }
 
 TEST(ScheduleJson, ReadsWritesAndChecks) {

@@ -35,6 +35,22 @@ TEST(LogReaders, BandwidthTable) {
   EXPECT_NEAR(log.comms[2].time_s, 1048576 * 1.75 / 43.7e9, 1e-12);
 }
 
+// "131K" and "132K" are thousands of a power of two; sizes in equal steps are what they say.
+TEST(LogReaders, BandwidthTablesInEqualSteps) {
+  const PhysicalLog log = read_log(
+      "| Size | Busbw (GB/s) |\n|---|---|\n| 131K | 9 |\n| 30M | 280 |\n| 33M | 281 |\n| 60M | 300 "
+      "|\n| 70M | "
+      "310 |\n| 537M | 400 |\n",
+      "all_reduce-n1g8.md");
+  ASSERT_EQ(log.comms.size(), 6U);
+  EXPECT_EQ(log.comms[0].bytes, Bytes(131072));
+  EXPECT_EQ(log.comms[1].bytes, Bytes(30 << 20));
+  EXPECT_EQ(log.comms[2].bytes, Bytes(32 << 20));
+  EXPECT_EQ(log.comms[3].bytes, Bytes(60 << 20));
+  EXPECT_EQ(log.comms[4].bytes, Bytes(70 << 20));
+  EXPECT_EQ(log.comms[5].bytes, Bytes(512 << 20));
+}
+
 // 64 MiB in 1 ms on 8 GPUs: 67.11 GB/s, which is 62.5 GiB/s or 536.9 Gb/s, 117.4 GB/s on the bus.
 TEST(LogReaders, BandwidthTablesSayWhichAndInWhatUnit) {
   const auto read = [](const std::string& text) {

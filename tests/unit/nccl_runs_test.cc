@@ -196,6 +196,86 @@ TEST(NcclRuns, LaunchLines) {
   EXPECT_EQ(launch_line("srun --ntasks-per-node=8 ./all_reduce_perf").processes_per_server, 8);
 }
 
+TEST(NcclRuns, GpusOfAProcessByItsOwnFlags) {
+  EXPECT_EQ(launch_line("./all_reduce_perf -b 8 -g 8").process_gpus, 8);
+  EXPECT_EQ(launch_line("mpirun -np 2 -N 1 ./x_perf --ngpus=4 --nthreads 2").process_gpus, 8);
+  EXPECT_EQ(launch_line("srun -N2 ./x_perf -t 3").process_gpus, 3);
+  EXPECT_EQ(launch_line("./x_perf -b 8 -e 1G").process_gpus, 0);
+  EXPECT_EQ(launch_line("mpirun -g 4 -np 2 ./x_perf").process_gpus, 0);  // the launcher's
+  const std::string sends =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "     1048576        262144     float     sum      -1    10.00  104.86  104.86      0\n";
+  EXPECT_EQ(of("mpirun -np 2 -N 1 ./sendrecv_perf -g 8\n" + sends).settings.at(0).ranks, 16);
+  EXPECT_EQ(of("./broadcast_perf -g 8\n" + sends).settings.at(0).ranks, 8);
+  // What the program says itself goes before.
+  const std::string says = "# nThread 1 nGpus 4 minBytes 1024 maxBytes 1024\n";
+  EXPECT_EQ(of("./broadcast_perf -g 8\n" + says + sends).settings.at(0).ranks, 4);
+}
+
+// Two programs that do not know of each other, each with its device list, lines in turns.
+TEST(NcclRuns, LinesOfSeveralRunsAreToldApartByTheirTags) {
+  const auto lines = [](const std::string& host, const char* time) {
+    const std::string device = " device  0 [0x1b] NVIDIA H100\n";
+    return std::vector<std::string>{
+        "# nThread 1 nGpus 2 minBytes 1024 maxBytes 1024\n",
+        "#  Rank  0 Group  0 Pid 1 on " + host + device,
+        "#  Rank  1 Group  0 Pid 1 on " + host + device,
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong\n",
+        std::string("     1048576        262144     float     sum      -1    ") + time +
+            "      0\n"};
+  };
+  const auto one = lines("h1", "10.00  104.86  104.86"), two = lines("h2", "20.00   52.43   52.43");
+  std::string turns = "+ export NCCL_ALGO=Ring\n", sequence = turns;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    turns += "n1: " + one[i] + "n2: " + two[i];
+    sequence += "n1: " + one[i];
+  }
+  for (const std::string& line : two) {
+    sequence += "n2: " + line;
+  }
+  for (const std::string& text : {turns, sequence}) {
+    const PhysicalLog log = read_log(text, "all_reduce.txt");
+    ASSERT_EQ(log.settings.size(), 2U);
+    EXPECT_EQ(log.settings[0].hosts, (std::vector<std::string>{"h1", "h1"}));
+    EXPECT_EQ(log.settings[1].hosts, (std::vector<std::string>{"h2", "h2"}));
+    EXPECT_EQ(log.settings[1].env.at("NCCL_ALGO"), "Ring");
+    ASSERT_EQ(log.comms.size(), 2U);
+    EXPECT_DOUBLE_EQ(log.comms[0].time_s, 10e-6);
+    EXPECT_DOUBLE_EQ(log.comms[1].time_s, 20e-6);
+    EXPECT_EQ(log.comms[1].setting, 1);
+  }
+  EXPECT_EQ(read_log(turns, "all_reduce.txt").settings[1].id, "all_reduce.txt#n2");
+  EXPECT_EQ(read_log(turns, "all_reduce.txt").comms[1].line, 11);
+}
+
+// NCCL's node is a host, but for racks of one NVLink domain, containers of one host and hosts of
+// one name. Of another number of ranks, a split communicator's, it says nothing about these.
+TEST(NcclRuns, NcclsOwnNodes) {
+  const auto told = [](const std::string& counts) {
+    const PhysicalLog log = of(kHeader + kDevices + "h1:1:1 [0] NCCL INFO comm 0x1 rank 0 " +
+                               counts + " - Init COMPLETE\n" + kRows);
+    return std::tuple(log.settings.at(0).servers, log.settings.at(0).servers_by_nccl,
+                      log.warnings.total());
+  };
+  EXPECT_EQ(told("nRanks 2 nNodes 1 localRanks 2"), std::tuple(1, true, 0));
+  EXPECT_EQ(told("nRanks 2 nNodes 2 localRanks 1"), std::tuple(2, true, 1));
+  EXPECT_EQ(told("nRanks 1 nNodes 1 localRanks 1"), std::tuple(1, false, 0));
+  EXPECT_EQ(told("nranks 2"), std::tuple(1, false, 0));
+}
+
+TEST(NcclRuns, NicsOfTheHostThatHasFewest) {
+  const auto host = [](const char* name, const char* nics) {
+    return std::string(name) + ":1:1 [0] NCCL INFO NET/IB : Using " + nics + " [RO]; OOB eth0\n";
+  };
+  const std::string two = "[0]mlx5_0:1/IB [1]mlx5_1:1/IB", one = "[0]mlx5_0:1/IB";
+  for (const std::string& lines : {host("h1", two.c_str()) + host("h2", one.c_str()),
+                                   host("h2", one.c_str()) + host("h1", two.c_str())}) {
+    const CommSetting setting = of(kHeader + lines + kRows).settings.at(0);
+    EXPECT_EQ(setting.nics, (std::vector<std::string>{"mlx5_0:1/IB"}));
+    EXPECT_EQ(setting.host_nics.at("h1").size(), 2U);
+  }
+}
+
 // 183.5 / 104.86 = 1.75: 8 ranks.
 TEST(NcclRuns, ServersByTheLauncherOrAName) {
   const auto told = [](const std::string& command, const std::string& name) {

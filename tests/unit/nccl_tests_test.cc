@@ -205,6 +205,42 @@ TEST(NcclTests, RowsThatNcclsLogCuts) {
   EXPECT_EQ(log.warnings.entries().at(0).text, "a row of a table is cut off");
 }
 
+// nccl-tests -T ends its rows with the time of day.
+TEST(NcclTests, RowsWithTimestampsThatNcclsLogCuts) {
+  const std::string header =
+      "#       size         count    type   redop    root     time   algbw   busbw  #wrong     time"
+      "   algbw   busbw  #wrong            timestamp\n";
+  const std::string
+      begin = "     1048576        262144   float     sum      -1    50.00   20.97   20.97       0",
+      rest = "    49.00   21.40   21.40       0  2026-01-02 10:11:12\n";
+  for (const std::string& between :
+       {std::string(),
+        std::string("node-a:1:1 [0] NCCL INFO Channel 00/0 : 3[1] -> 0[0] via P2P\n")}) {
+    const PhysicalLog log = read_log(header + begin + between + rest, "all_reduce-n1g2.txt");
+    ASSERT_EQ(log.comms.size(), 2U) << between;
+    EXPECT_DOUBLE_EQ(log.comms[1].time_s, 49e-6);
+    EXPECT_TRUE(log.comms[1].in_place);
+    EXPECT_EQ(log.warnings.total(), 0) << between;
+  }
+}
+
+// A row's last number may stand right before a host's name, which the list of devices knows.
+TEST(NcclTests, WrongElementsBeforeAHostsName) {
+  const std::string devices =
+      "#  Rank  0 Group  0 Pid 1 on node-a device  0 [0x1b] NVIDIA H100\n"
+      "#  Rank  1 Group  0 Pid 1 on node-a device  1 [0x1c] NVIDIA H100\n";
+  const std::string header =
+      "#       size         count    type   redop    root     time   algbw   busbw  #wrong\n";
+  const std::string
+      row = "     1048576        262144   float     sum      -1    50.00   20.97   20.97       9",
+      info = "node-a:100:200 [0] NCCL INFO Connected all rings\n";
+  for (const char* gap : {"", " "}) {
+    const PhysicalLog log = read_log(devices + header + row + gap + info, "all_reduce.txt");
+    ASSERT_EQ(log.comms.size(), 1U);
+    EXPECT_EQ(log.comms[0].wrong, 9) << '"' << gap << '"';
+  }
+}
+
 // 1 MiB in 50 us is 20.97 GB/s. A file that ends within a result has no measurement there: neither
 // a time without its rates, nor a number that may be the beginning of one.
 TEST(NcclTests, AFileThatEndsWithinAResult) {

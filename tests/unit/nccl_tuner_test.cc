@@ -80,9 +80,9 @@ TEST(Channels, OfNvls) {
 // That of LL counts four times: 24 for the 800 KiB.
 TEST(Channels, HaveTrafficEnough) {
   const auto channels = [&](CommType op, Protocol protocol, std::string_view version) {
-    const NcclWishes wishes{parse_nccl_version(version),
-                            op == CommType::kAllReduce ? NcclAlgorithm::kTree : NcclAlgorithm::kRing,
-                            protocol};
+    const NcclWishes wishes{
+        parse_nccl_version(version),
+        op == CommType::kAllReduce ? NcclAlgorithm::kTree : NcclAlgorithm::kRing, protocol};
     return nccl_choice(op, Bytes(100 << 10), group_of(8, 8), h100(), wishes).channels;
   };
   EXPECT_EQ(channels(CommType::kAllReduce, Protocol::kLl128, "2.18.3"), 20);
@@ -159,6 +159,21 @@ TEST(Bandwidth, NvlsTreeGoesBySizeOnBlackwellBesideX86) {
   EXPECT_NEAR(seconds_of_bytes(b200, "2.27.5"), 1, 1e-9);
   EXPECT_NEAR(seconds_of_bytes(gb200, "2.30.7"), 1, 1e-9);
   EXPECT_NEAR(seconds_of_bytes(h100(), "2.30.7"), 1, 1e-9);
+}
+
+// Of gathers and scatters nothing but rings' bandwidths is told by ranks and steps: four channels a
+// server of 48 GB/s, of which PAT has 0.75; NVLS sends 7/8 within 8 ranks, at 0.85 with 7/8 again.
+TEST(Bandwidth, OfGathersWithoutRings) {
+  NcclFabric four = h100();
+  four.nics = 4;
+  EXPECT_NEAR(candidate(NcclAlgorithm::kPat, Protocol::kSimple, CommType::kAllGather, Bytes(8),
+                        group_of(1, 4), four)
+                  .bandwidth_GBps,
+              48 * 0.75, 1e-9);
+  EXPECT_NEAR(candidate(NcclAlgorithm::kNvls, Protocol::kSimple, CommType::kReduceScatter, Bytes(8),
+                        group_of(8, 8), h100())
+                  .bandwidth_GBps,
+              370.8 * 0.85 * 7 / 8 * 7 / 8, 1e-9);
 }
 
 TEST(Choice, FollowsSizeAndPlace) {

@@ -67,6 +67,25 @@ TEST(NcclWays, ListsExclusionsAndOperations) {
   EXPECT_EQ(way("Ring", "^Simple").second, Protocol::kLl128);
 }
 
+// A rack's hosts are one server to NCCL, unless it counts them itself or is told not to join them.
+TEST(Predict, HostsOfARackAreOneNvlinkDomain) {
+  PhysicalLog log = table(64, 16, kGiB, 4000);
+  log.settings[0].gpu_type = "NVIDIA GB200";
+  const auto servers = [&] { return table_setting(log.settings[0], {}).servers; };
+  EXPECT_EQ(servers(), 1);
+  EXPECT_NE(notes_of(log).find("16 hosts of 4 GPUs are taken for 1 NVLink domain"),
+            std::string::npos);
+  log.settings[0].ranks = 144;
+  log.settings[0].servers = 36;
+  EXPECT_EQ(servers(), 2);
+  log.settings[0].env = {{"NCCL_MNNVL_ENABLE", "0"}};
+  EXPECT_EQ(servers(), 36);
+  log.settings[0].env.clear();
+  log.settings[0].servers_by_nccl = true;
+  EXPECT_EQ(servers(), 36);
+  EXPECT_EQ(table_setting(table(16, 2, kGiB, 4000).settings[0], {}).servers, 2);
+}
+
 TEST(Predict, WhatIsLeftOutIsSaid) {
   PhysicalLog log = table(16, 2, kGiB, 4000);
   log.settings[0].env = {{"NCCL_MAX_NCHANNELS", "2"},

@@ -118,10 +118,11 @@ std::int64_t size_of(std::string_view text, double unit) {
   if (!(bytes >= 1) || bytes >= 1e15) {
     return 0;
   }
-  // In thousands: 65536 B are "65K" or "66K".
+  // In thousands: 65536 B are "65K" or "66K", 131072 B "132K" in some reports.
   const double nearest = std::exp2(std::round(std::log2(bytes)));
   const double thousands = nearest / std::pow(1000, std::round(std::log2(scale) / 10));
-  const bool meant = std::floor(thousands) == number || std::round(thousands) == number;
+  const bool meant = std::floor(thousands) == number || std::round(thousands) == number ||
+                     (number >= 100 && std::abs(thousands - number) < 1);
   return static_cast<std::int64_t>(meant ? nearest : bytes);
 }
 

@@ -21,6 +21,7 @@
 #include "trace/nccl_table.h"
 #include "trace/nccl_table_op.h"
 #include "trace/rate_unit.h"
+#include "trace/tagged_runs.h"
 #include "trace/wrapped_size.h"
 
 namespace lockstep {
@@ -619,7 +620,48 @@ bool sniff(std::string_view head, std::string_view) {
   return false;
 }
 
-void read(std::string_view text, PhysicalLog& log) { Reader(text, log).run(); }
+/// The tables of one of several runs, as those of a log of its own.
+void append_run(const TaggedRun& run, PhysicalLog& log, TextTable& names) {
+  PhysicalLog part;
+  part.file = log.file;
+  Reader(run.text, part).run();
+  const std::string_view tag =
+      std::string_view(run.tag).substr(0, run.tag.find_last_not_of(": \t") + 1);
+  const auto first = static_cast<std::int32_t>(log.settings.size());
+  for (CommSetting& setting : part.settings) {
+    setting.id += fmt::format("#{}", tag);
+    log.settings.push_back(std::move(setting));
+  }
+  for (CommRow& row : part.comms) {
+    row.setting += first;
+    row.name = names.index(part.names[static_cast<std::size_t>(row.name)]);
+    log.comms.push_back(row);
+  }
+  for (const Warnings::Entry& entry : part.warnings.entries()) {
+    log.warnings.add(entry.text, entry.count);
+  }
+  log.facts.insert(part.facts.begin(), part.facts.end());
+}
+
+void read(std::string_view text, PhysicalLog& log) {
+  const std::vector<TaggedRun> runs = runs_by_tag(text);
+  if (runs.empty()) {
+    Reader(text, log).run();
+    return;
+  }
+  TextTable names(log.names);
+  std::size_t without = 0;
+  for (const TaggedRun& run : runs) {
+    try {
+      append_run(run, log, names);
+    } catch (const Error&) {
+      if (++without == runs.size()) {
+        throw;
+      }
+      log.warnings.add("one of the runs that tags tell apart has no table");
+    }
+  }
+}
 
 }  // namespace
 
