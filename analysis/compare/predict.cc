@@ -164,10 +164,10 @@ TableSetting table_setting(const CommSetting& setting, const CompareWishes& wish
   const std::int32_t racks = (table.ranks + each - 1) / each;
   if (each > kMostGpusOfAHost && system.fabric.nvlink > Bandwidth() && !setting.servers_by_nccl &&
       table.servers > racks && setting_of(setting.env, "NCCL_MNNVL_ENABLE") != "0") {
-    table.notes.push_back(fmt::format(
-        "{} hosts of {} GPUs are taken for {} NVLink domain{} of preset {}, of {} GPUs", table.servers,
-        (table.ranks + table.servers - 1) / table.servers, racks, racks == 1 ? "" : "s",
-        table.preset.name, each));
+    table.notes.push_back(
+        fmt::format("{} hosts of {} GPUs are taken for {} NVLink domain{} of preset {}, of {} GPUs",
+                    table.servers, (table.ranks + table.servers - 1) / table.servers, racks,
+                    racks == 1 ? "" : "s", table.preset.name, each));
     table.servers = racks;
   }
   if (table.ranks == 0) {
